@@ -1,0 +1,105 @@
+/** Every bound of the gateway: what it protects and why this number. Shown at `GET /limits` where a client can meet it. */
+
+// ---- what a client may send ----
+
+/** Most slots of one `/batch`: a group's queue and counters are memory of one object; ten thousand cost it under 1 MB. */
+export const ITEMS_PER_BATCH_MAX = 10_000;
+/** Largest request body, read whole by the Worker: an isolate has 128 MB and holds the text and its parse at once. */
+export const BODY_BYTES_MAX = 32 * 1024 * 1024;
+/** Largest single call (prompt or messages with its parameters, as JSON): it must fit one 2 MB row with its page. */
+export const PROMPT_BYTES_MAX = 1_500_000;
+/** Largest completion cap a call may ask for: above any model's, small enough that tokens × price stays exact. */
+export const MAX_TOKENS_MAX = 10_000_000;
+/** Longest time one attempt may take, ms: the longest generations providers allow, and a bound on a lease's life. */
+export const TIMEOUT_MS_MAX = 3_600_000;
+/** Longest model name, name of a run, id of an item: they stand in rows, logs and headers. */
+export const NAME_CHARS_MAX = 256;
+/** Largest `metadata` of a run, as JSON: it is stored once and repeated in each run document. */
+export const METADATA_BYTES_MAX = 16_384;
+/** Largest request field `params`, entries: each is copied into the upstream request. */
+export const PARAMS_ENTRIES_MAX = 64;
+
+// ---- runs ----
+
+/** Widest a run may be: 86 lanes of six; wider than that the run object's settles become the bottleneck. */
+export const PARALLEL_MAX = 512;
+/** Width of a run that asks for none: above the 4 to 6 that sequential-minded agents use, below providers' first limits. */
+export const PARALLEL_DEFAULT = 8;
+/** Deepest tree of runs: each level carves a budget from the one above; agents in the field stop at 3. */
+export const DEPTH_MAX = 16;
+/** Depth of a run's tree where the request names none. */
+export const DEPTH_DEFAULT = 3;
+/** Longest life of a run, seconds (30 days): a token leaked from a sandbox must end. */
+export const EXPIRES_S_MAX = 30 * 86_400;
+/** Life of a run that asks for none, seconds. */
+export const EXPIRES_S_DEFAULT = 86_400;
+/** Widest grouping window of `/query`, ms: later calls are not parallel to the first in any useful sense. */
+export const WINDOW_MS_MAX = 10_000;
+/** Grouping window where the run names none, ms: what parallel sub-agent runners use in the field. */
+export const WINDOW_MS_DEFAULT = 50;
+/** Largest USD budget: a million dollars is 10¹⁵ nano-USD, well inside exact integers. */
+export const BUDGET_USD_MAX = 1_000_000;
+/** Largest limit of calls or tokens: exact integers with room to add. */
+export const BUDGET_COUNT_MAX = 1_000_000_000_000;
+
+// ---- money ----
+
+/** Tokens of prompt reserved per UTF-8 byte sent: no tokenizer in use makes more than one token of one byte. */
+export const PROMPT_TOKENS_PER_BYTE = 1;
+/** Tokens added per message for role and separators: OpenAI's chat formats spend 3 or 4, others up to 8. */
+export const PROMPT_TOKENS_PER_MESSAGE = 8;
+/** Completion cap reserved, and sent, where the client names none and a limit needs one. */
+export const COMPLETION_TOKENS_DEFAULT = 4_096;
+
+// ---- executors ----
+
+/** Attempts one lane has in flight: an object's seventh fetch waiting for headers queues silently on Cloudflare. */
+export const LANE_SLOTS = 6;
+/** Life of a lease without a heartbeat, ms: twice the heartbeat and some, so one lost beat loses nothing; recovery < 60 s. */
+export const LEASE_TTL_MS = 30_000;
+/** Time between two heartbeats of an executor, ms. */
+export const HEARTBEAT_MS = 10_000;
+/** Longest a lane's or a reader's call waits in the run object, ms: below every idle cut-off on the way. */
+export const LONG_POLL_MS = 20_000;
+/** White space is sent on a waiting JSON answer this often, ms: proxies cut silent connections after 30 s and up. */
+export const KEEP_ALIVE_MS = 10_000;
+
+// ---- upstreams ----
+
+/** Attempts in flight at one upstream by one run, where the configuration names none. */
+export const UPSTREAM_IN_FLIGHT_DEFAULT = 512;
+/** Time limit of one attempt where neither client nor configuration names one, ms: both OpenAI SDKs wait this long. */
+export const TIMEOUT_MS_DEFAULT = 600_000;
+/** Attempts of one call where the configuration names none: first try and two retries, as both OpenAI SDKs do. */
+export const ATTEMPTS_DEFAULT = 3;
+/** Most attempts a configuration may ask for: each one may cost money. */
+export const ATTEMPTS_MAX = 10;
+/** Largest upstream answer read, bytes: an answer becomes one row, and a row holds 2 MB. */
+export const RESPONSE_BYTES_MAX = 1_900_000;
+/** Longest piece of an upstream's error text that is shown, characters. */
+export const UPSTREAM_MESSAGE_CHARS_MAX = 500;
+/** First retry delay's upper bound, ms; it doubles per attempt. Full jitter draws below it. */
+export const RETRY_BASE_MS = 800;
+/** Upper bound of any retry delay drawn, ms. */
+export const RETRY_MAX_MS = 10_000;
+/** Longest Retry-After that is obeyed, ms; a longer one ends the call as rate limited. */
+export const RETRY_AFTER_MAX_MS = 90_000;
+
+// ---- storage ----
+
+/** Calls in one stored page: 32 to a row divide the price of writing them by 32. */
+export const PAGE_SLOTS_MAX = 32;
+/** Bytes of one stored page, below the 2 MB row limit. A page holds at least one call. */
+export const PAGE_BYTES_MAX = 262_144;
+/** Pages kept in a run object's memory, bytes: enough for the pages being dispatched, small beside 128 MB. */
+export const PAGE_CACHE_BYTES_MAX = 4 * 1024 * 1024;
+/** Bytes of results in one reply of the run object: far below the 32 MiB of a serialised RPC. */
+export const RESULTS_REPLY_BYTES_MAX = 2 * 1024 * 1024;
+/** Groups of a run that may be open at once: each holds counters and a queue in memory. */
+export const GROUPS_OPEN_MAX = 256;
+/** `/query` calls that may wait or run in one run at once: each holds a waiting Worker. */
+export const DIRECT_CALLS_MAX = 10_000;
+/** Verified run tokens that an isolate remembers: signature checks cost more than the rest of a small request. */
+export const TOKEN_CACHE_MAX = 1_000;
+/** Runs in one page of `GET /runs`. */
+export const LIST_PAGE_MAX = 100;

@@ -1,0 +1,23 @@
+/** A provider endpoint as configured and parsed: see UPSTREAMS in the configuration page. Never leaves the gateway. */
+
+/** Price of a model in pico-USD per token (USD per million tokens × 10⁶), so that 0.0375 USD/M stays an integer. */
+export type Price = { inputPicoUsd: number; cachedInputPicoUsd: number; outputPicoUsd: number };
+
+export type Upstream = {
+  name: string;
+  kind: "openai" | "simulated";
+  /** Without a trailing slash; empty for `simulated`. */
+  baseUrl: string;
+  /** The provider key itself, resolved from its secret; null = none is sent. */
+  apiKey: string | null;
+  headers: Record<string, string>;
+  /** Patterns with `*`, in the order listed; a plain name matches itself. */
+  models: readonly string[];
+  maxInFlight: number;
+  timeoutMs: number;
+  maxAttempts: number;
+  /** Field that carries the completion cap. */
+  capField: "max_tokens" | "max_completion_tokens";
+  /** By model pattern, first match wins; a model without a match is unpriced. */
+  prices: readonly { pattern: string; price: Price }[];
+};
