@@ -18,6 +18,8 @@ export const NAME_CHARS_MAX = 256;
 export const METADATA_BYTES_MAX = 16_384;
 /** Largest request field `params`, entries: each is copied into the upstream request. */
 export const PARAMS_ENTRIES_MAX = 64;
+/** Deepest nesting inside `messages`, `params`, `metadata`: far above tools' JSON schemas, far below the stack's end. */
+export const JSON_DEPTH_MAX = 64;
 
 // ---- runs ----
 
@@ -33,6 +35,8 @@ export const DEPTH_DEFAULT = 3;
 export const EXPIRES_S_MAX = 30 * 86_400;
 /** Life of a run that asks for none, seconds. */
 export const EXPIRES_S_DEFAULT = 86_400;
+/** Model patterns a run may list: each is tried for each call. */
+export const MODEL_PATTERNS_MAX = 64;
 /** Widest grouping window of `/query`, ms: later calls are not parallel to the first in any useful sense. */
 export const WINDOW_MS_MAX = 10_000;
 /** Grouping window where the run names none, ms: what parallel sub-agent runners use in the field. */
@@ -50,6 +54,8 @@ export const PROMPT_TOKENS_PER_BYTE = 1;
 export const PROMPT_TOKENS_PER_MESSAGE = 8;
 /** Completion cap reserved, and sent, where the client names none and a limit needs one. */
 export const COMPLETION_TOKENS_DEFAULT = 4_096;
+/** Smallest completion cap a call is clamped to, in tokens: less is no answer, and some providers refuse less. */
+export const COMPLETION_TOKENS_MIN = 16;
 
 // ---- executors ----
 
@@ -68,6 +74,10 @@ export const KEEP_ALIVE_MS = 10_000;
 
 /** Attempts in flight at one upstream by one run, where the configuration names none. */
 export const UPSTREAM_IN_FLIGHT_DEFAULT = 512;
+/** Most attempts in flight that a configuration may allow one upstream: above any provider's, small enough to count. */
+export const UPSTREAM_IN_FLIGHT_MAX = 10_000;
+/** Dearest price a configuration may name, USD per million tokens: models in use stay below 1,000; more is a typo. */
+export const PRICE_USD_PER_MILLION_MAX = 10_000;
 /** Time limit of one attempt where neither client nor configuration names one, ms: both OpenAI SDKs wait this long. */
 export const TIMEOUT_MS_DEFAULT = 600_000;
 /** Attempts of one call where the configuration names none: first try and two retries, as both OpenAI SDKs do. */

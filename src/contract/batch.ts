@@ -1,0 +1,140 @@
+/** `POST /batch`: an ordered list of calls. */
+import { z } from "@hono/zod-openapi";
+import type { Reason } from "../errors.ts";
+import { ITEMS_PER_BATCH_MAX, PARALLEL_MAX } from "../limits.ts";
+import type { CallSettings, ParsedCall } from "./call.ts";
+import { parseCall, parseSettings, SETTINGS_DEFAULT } from "./call.ts";
+import type { Parsed } from "./errors.ts";
+import { errorBody, invalid, zodReason } from "./errors.ts";
+import type { ErrorStyle } from "./fields.ts";
+import { callSettingsFields, contentFields, errorStyle, errorStyleOf, label } from "./fields.ts";
+import { usageDocument } from "./query.ts";
+
+const item = z.strictObject({ id: label.optional(), ...contentFields, ...callSettingsFields }).openapi("BatchItem");
+
+/** The request as documented. Prompts are checked by hand below: a schema per prompt would cost more than the rest. */
+export const batchBody = z
+  .strictObject({
+    prompts: z
+      .custom<readonly unknown[]>((value) => Array.isArray(value), "expected an array of texts")
+      .optional()
+      .openapi({ type: "array", items: { type: "string" }, maxItems: ITEMS_PER_BATCH_MAX }),
+    items: z.array(item).max(ITEMS_PER_BATCH_MAX).optional(),
+    ...callSettingsFields,
+    concurrency: z.int().min(1).max(PARALLEL_MAX).optional(),
+    error_style: errorStyle.optional(),
+    on_error: z.enum(["continue", "abort"]).optional(),
+  })
+  .openapi("Batch");
+
+/** One call of a batch; `id` is the client's own name for it. */
+export type BatchCall = ParsedCall & { id: string | null };
+
+/** A batch ready to be opened; null = the run decides. */
+export type BatchRequest = {
+  calls: BatchCall[];
+  concurrency: number | null;
+  errorStyle: ErrorStyle | null;
+  onError: "continue" | "abort";
+};
+
+/** What one slot ended as, in input order, beside `results` and `errors`. */
+const slotDocument = z.object({
+  index: z.int(),
+  id: z.string().nullable(),
+  status: z.enum(["queued", "running", "completed", "failed", "skipped", "cancelled"]),
+  model: z.string().nullable(),
+  usage: usageDocument.nullable(),
+  latency_ms: z.number().nullable(),
+  queued_ms: z.number().nullable(),
+  attempts: z.int(),
+});
+
+/** The answer: `results` and `responses` are the same list. `id` is null for an empty batch, which opens no group. */
+export const batchReply = z
+  .object({
+    id: z.string().nullable(),
+    object: z.literal("group"),
+    status: z.enum(["running", "completed", "partial", "failed", "cancelled"]),
+    results: z.array(z.unknown()),
+    responses: z.array(z.unknown()),
+    errors: z.array(z.union([errorBody.shape.error, z.null()])),
+    items: z.array(slotDocument),
+    usage: usageDocument,
+    metrics: z.object({
+      wall_ms: z.number(),
+      sequential_ms: z.number(),
+      speedup: z.number().nullable(),
+      peak_parallel: z.int(),
+      success_rate: z.number().nullable(),
+    }),
+    effective_parallel: z.int(),
+  })
+  .openapi("Group");
+
+/** A parsed JSON body as calls in input order, or the first reason to refuse all of it. */
+export function parseBatch(value: unknown): Parsed<BatchRequest> {
+  const excess = excessOf(value);
+  if (excess !== null) return excess;
+  const read = batchBody.safeParse(value);
+  if (!read.success) return { ok: false, reason: zodReason(read.error) };
+  const { prompts, items, concurrency, error_style, on_error } = read.data;
+  if (prompts !== undefined && items !== undefined) return invalid("items", "give either prompts or items, not both");
+  const defaults = parseSettings(read.data, SETTINGS_DEFAULT, (field) => field);
+  if (!defaults.ok) return defaults;
+  let calls: Parsed<BatchCall[]>;
+  if (prompts !== undefined) calls = parsePrompts(prompts, defaults.value);
+  else if (items !== undefined) calls = parseItems(items, defaults.value);
+  else return invalid("prompts", "is missing; expected prompts (an array of texts) or items (an array of objects)");
+  if (!calls.ok) return calls;
+  return {
+    ok: true,
+    value: {
+      calls: calls.value,
+      concurrency: concurrency ?? null,
+      errorStyle: errorStyleOf(error_style),
+      onError: on_error ?? "continue",
+    },
+  };
+}
+
+/** Counts before anything looks at the elements: a body may hold millions of them. */
+function excessOf(value: unknown): { ok: false; reason: Reason } | null {
+  if (typeof value !== "object" || value === null) return null;
+  for (const [field, list] of Object.entries(value)) {
+    if (field !== "prompts" && field !== "items") continue;
+    if (Array.isArray(list) && list.length > ITEMS_PER_BATCH_MAX) {
+      return invalid(field, `holds ${list.length} calls; expected at most ${ITEMS_PER_BATCH_MAX}`);
+    }
+  }
+  return null;
+}
+
+function parsePrompts(prompts: readonly unknown[], settings: CallSettings): Parsed<BatchCall[]> {
+  const calls: BatchCall[] = [];
+  for (const [index, prompt] of prompts.entries()) {
+    if (typeof prompt !== "string") return invalid(`prompts[${index}]`, `expected a text, received ${kindOf(prompt)}`);
+    const call = parseCall({ prompt }, settings, () => `prompts[${index}]`);
+    if (!call.ok) return call;
+    calls.push({ id: null, body: call.value.body, facts: call.value.facts });
+  }
+  return { ok: true, value: calls };
+}
+
+function parseItems(items: readonly z.infer<typeof item>[], defaults: CallSettings): Parsed<BatchCall[]> {
+  const calls: BatchCall[] = [];
+  for (const [index, input] of items.entries()) {
+    const place = (field: string) => `items[${index}].${field}`;
+    const settings = parseSettings(input, defaults, place);
+    if (!settings.ok) return settings;
+    const call = parseCall(input, settings.value, place);
+    if (!call.ok) return call;
+    calls.push({ id: input.id ?? null, body: call.value.body, facts: call.value.facts });
+  }
+  return { ok: true, value: calls };
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  return Array.isArray(value) ? "array" : typeof value;
+}

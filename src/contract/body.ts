@@ -1,0 +1,77 @@
+/** Request bodies: read under a bound that does not rely on what the client says of their length. */
+import type { Reason } from "../errors.ts";
+import type { Parsed } from "./errors.ts";
+import { invalid } from "./errors.ts";
+import { jsonFault } from "./json-fault.ts";
+
+const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json$/;
+/** A byte order mark is dropped; bytes that are no UTF-8 throw instead of becoming question marks. */
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
+
+/** The JSON value of a body. A missing content type is taken for JSON: short scripts send none. */
+export async function parseBody(request: Request, bytesMax: number): Promise<Parsed<unknown>> {
+  const type = mediaType(request);
+  if (type !== "" && !JSON_TYPE.test(type)) {
+    return { ok: false, reason: { reason: "unsupported_media_type", got: type, expected: "application/json" } };
+  }
+  const text = await readText(request, bytesMax);
+  if (!text.ok) return text;
+  if (text.value.trim() === "") return invalid(null, "empty body; expected a JSON object");
+  try {
+    const value: unknown = JSON.parse(text.value);
+    return { ok: true, value };
+  } catch {
+    return invalid(null, jsonFault(text.value));
+  }
+}
+
+/** The text of a body, which must be UTF-8 and at most `bytesMax` bytes; a longer one is left unread. */
+export async function readText(request: Request, bytesMax: number): Promise<Parsed<string>> {
+  const stated = Number(request.headers.get("content-length"));
+  if (stated > bytesMax) {
+    await request.body?.cancel();
+    return tooLarge(bytesMax);
+  }
+  const bytes = await readBytes(request.body, bytesMax);
+  if (bytes === null) return tooLarge(bytesMax);
+  try {
+    return { ok: true, value: decoder.decode(bytes) };
+  } catch {
+    return invalid(null, "is not UTF-8; expected JSON or text in UTF-8");
+  }
+}
+
+/** The content type without its parameters, in lower case; "" if there is none. */
+export function mediaType(request: Request): string {
+  return (request.headers.get("content-type") ?? "").split(";", 1).join("").trim().toLowerCase();
+}
+
+async function readBytes(stream: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<Uint8Array | null> {
+  if (stream === null) return new Uint8Array();
+  const reader = stream.getReader();
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    bytes += value.byteLength;
+    if (bytes > bytesMax) {
+      await reader.cancel();
+      return null;
+    }
+    chunks.push(value);
+  }
+  const [first] = chunks;
+  if (first !== undefined && chunks.length === 1) return first;
+  const whole = new Uint8Array(bytes);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return whole;
+}
+
+function tooLarge(bytesMax: number): { ok: false; reason: Reason } {
+  return { ok: false, reason: { reason: "payload_too_large", what: "the body", bytesMax, param: null } };
+}

@@ -1,0 +1,54 @@
+/** The wire form of an error, and how a failed schema becomes a reason that names the field. */
+import { z } from "@hono/zod-openapi";
+import type { Reason } from "../errors.ts";
+
+/** What reading a piece of a request ends as: its value, or why it is refused. */
+export type Parsed<T> = { ok: true; value: T } | { ok: false; reason: Reason };
+
+/** A request refused because of one field; `param` null = the whole body. */
+export function invalid(param: string | null, problem: string): { ok: false; reason: Reason } {
+  return { ok: false, reason: { reason: "invalid_request", message: `${param ?? "the body"}: ${problem}`, param } };
+}
+
+/** `{"error": …}`: the same six fields on every route, then the facts of the reason. */
+export const errorBody = z
+  .object({
+    error: z
+      .object({
+        message: z.string(),
+        type: z.enum([
+          "invalid_request_error",
+          "authentication_error",
+          "permission_error",
+          "insufficient_quota",
+          "rate_limit_error",
+          "upstream_error",
+          "server_error",
+        ]),
+        code: z.string(),
+        param: z.string().nullable(),
+        retryable: z.boolean(),
+      })
+      .catchall(z.union([z.string(), z.number(), z.boolean(), z.null()])),
+  })
+  .openapi("Error");
+
+/** The first thing a schema found wrong: its place as a JSON path such as `items[3].max_tokens`, and what was expected. */
+export function zodReason(error: z.ZodError): Reason {
+  const issue = error.issues[0];
+  if (issue === undefined) return invalid(null, "does not have the expected form").reason;
+  if (issue.code === "unrecognized_keys") {
+    const field = pathText([...issue.path, ...issue.keys.slice(0, 1)]);
+    return { reason: "invalid_request", message: `unknown field "${field}"`, param: field };
+  }
+  const param = issue.path.length === 0 ? null : pathText(issue.path);
+  // Zod opens with a heading such as "Too big: "; what was expected follows it.
+  return invalid(param, issue.message.replace(/^(Invalid|Too)[a-z ]*: /, "")).reason;
+}
+
+function pathText(path: readonly PropertyKey[]): string {
+  return path.reduce<string>((text, part) => {
+    if (typeof part === "number") return `${text}[${part}]`;
+    return text === "" ? String(part) : `${text}.${String(part)}`;
+  }, "");
+}

@@ -1,0 +1,91 @@
+/** Discovery: what this is, whether it runs, what bounds it. */
+import { z } from "@hono/zod-openapi";
+import {
+  BODY_BYTES_MAX,
+  BUDGET_COUNT_MAX,
+  BUDGET_USD_MAX,
+  DEPTH_MAX,
+  EXPIRES_S_MAX,
+  GROUPS_OPEN_MAX,
+  ITEMS_PER_BATCH_MAX,
+  MAX_TOKENS_MAX,
+  METADATA_BYTES_MAX,
+  NAME_CHARS_MAX,
+  PARALLEL_DEFAULT,
+  PARALLEL_MAX,
+  PARAMS_ENTRIES_MAX,
+  PROMPT_BYTES_MAX,
+  RESPONSE_BYTES_MAX,
+  TIMEOUT_MS_DEFAULT,
+  TIMEOUT_MS_MAX,
+  WINDOW_MS_MAX,
+} from "../limits.ts";
+
+/** `GET /` */
+export const aboutDocument = z
+  .object({
+    name: z.literal("fanout"),
+    version: z.string(),
+    description: z.string(),
+    links: z.record(z.string(), z.string()),
+  })
+  .openapi("About");
+
+/** `GET /health`: says that the Worker answers; it asks no upstream and no object. */
+export const healthDocument = z.object({ status: z.literal("ok"), version: z.string() }).openapi("Health");
+
+/** `GET /stubs` */
+export const stubList = z
+  .object({
+    object: z.literal("list"),
+    data: z.array(z.object({ lang: z.string(), path: z.string(), file: z.string() })),
+  })
+  .openapi("StubList");
+
+/** `GET /limits`: every bound that a client can meet, each with its unit in its name. */
+export const limitsDocument = z
+  .object({
+    items_per_batch_max: z.int(),
+    body_bytes_max: z.int(),
+    prompt_bytes_max: z.int(),
+    response_bytes_max: z.int(),
+    parallel_max: z.int(),
+    parallel_default: z.int(),
+    depth_max: z.int(),
+    expires_s_max: z.int(),
+    budget_usd_max: z.number(),
+    budget_count_max: z.int(),
+    max_tokens_max: z.int(),
+    timeout_ms_max: z.int(),
+    timeout_ms_default: z.int(),
+    window_ms_max: z.int(),
+    name_chars_max: z.int(),
+    metadata_bytes_max: z.int(),
+    params_entries_max: z.int(),
+    groups_open_max: z.int(),
+    prices_date: z.string().nullable(),
+  })
+  .openapi("Limits");
+
+/** The bounds as shown. `prices_date` is null while every price comes from the configuration. */
+export const limits: z.infer<typeof limitsDocument> = {
+  items_per_batch_max: ITEMS_PER_BATCH_MAX,
+  body_bytes_max: BODY_BYTES_MAX,
+  prompt_bytes_max: PROMPT_BYTES_MAX,
+  response_bytes_max: RESPONSE_BYTES_MAX,
+  parallel_max: PARALLEL_MAX,
+  parallel_default: PARALLEL_DEFAULT,
+  depth_max: DEPTH_MAX,
+  expires_s_max: EXPIRES_S_MAX,
+  budget_usd_max: BUDGET_USD_MAX,
+  budget_count_max: BUDGET_COUNT_MAX,
+  max_tokens_max: MAX_TOKENS_MAX,
+  timeout_ms_max: TIMEOUT_MS_MAX,
+  timeout_ms_default: TIMEOUT_MS_DEFAULT,
+  window_ms_max: WINDOW_MS_MAX,
+  name_chars_max: NAME_CHARS_MAX,
+  metadata_bytes_max: METADATA_BYTES_MAX,
+  params_entries_max: PARAMS_ENTRIES_MAX,
+  groups_open_max: GROUPS_OPEN_MAX,
+  prices_date: null,
+};

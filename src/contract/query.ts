@@ -1,0 +1,53 @@
+/** `POST /query`: one call. */
+import { z } from "@hono/zod-openapi";
+import type { ParsedCall } from "./call.ts";
+import { parseCall, parseSettings, SETTINGS_DEFAULT } from "./call.ts";
+import type { Parsed } from "./errors.ts";
+import { zodReason } from "./errors.ts";
+import { callSettingsFields, contentFields } from "./fields.ts";
+
+/** The request as documented. */
+export const queryBody = z.strictObject({ ...contentFields, ...callSettingsFields }).openapi("Query");
+
+/** Tokens and cost of a call or a group, USD. */
+export const usageDocument = z
+  .object({
+    prompt_tokens: z.int(),
+    completion_tokens: z.int(),
+    total_tokens: z.int(),
+    cost: z.number(),
+  })
+  .openapi("Usage");
+
+/** The answer: `text`, `result` and `response` are the same string, under the names that clients in the field read. */
+export const queryReply = z
+  .object({
+    id: z.string(),
+    text: z.string(),
+    result: z.string(),
+    response: z.string(),
+    model: z.string(),
+    usage: usageDocument,
+    attempts: z.int(),
+    latency_ms: z.number(),
+    queued_ms: z.number(),
+    parallel_group_id: z.string().nullable(),
+    finish_reason: z.string().nullable(),
+  })
+  .openapi("QueryReply");
+export type QueryReply = z.infer<typeof queryReply>;
+
+const place = (field: string): string => field;
+
+/** A parsed JSON body as a call, or the first reason to refuse it. */
+export function parseQuery(value: unknown): Parsed<ParsedCall> {
+  const read = queryBody.safeParse(value);
+  if (!read.success) return { ok: false, reason: zodReason(read.error) };
+  const settings = parseSettings(read.data, SETTINGS_DEFAULT, place);
+  return settings.ok ? parseCall(read.data, settings.value, place) : settings;
+}
+
+/** A `text/plain` body as a call: the text is the prompt. */
+export function parsePromptText(text: string): Parsed<ParsedCall> {
+  return parseCall({ prompt: text }, SETTINGS_DEFAULT, place);
+}

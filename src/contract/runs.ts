@@ -1,0 +1,167 @@
+/** `POST /runs`, `GET /runs`, the run document and the budget document. */
+import { z } from "@hono/zod-openapi";
+import {
+  BUDGET_COUNT_MAX,
+  BUDGET_USD_MAX,
+  DEPTH_DEFAULT,
+  DEPTH_MAX,
+  EXPIRES_S_DEFAULT,
+  EXPIRES_S_MAX,
+  JSON_DEPTH_MAX,
+  LIST_PAGE_MAX,
+  METADATA_BYTES_MAX,
+  MODEL_PATTERNS_MAX,
+  PARALLEL_DEFAULT,
+  PARALLEL_MAX,
+  WINDOW_MS_DEFAULT,
+  WINDOW_MS_MAX,
+} from "../limits.ts";
+import type { Parsed } from "./errors.ts";
+import { zodReason } from "./errors.ts";
+import { errorStyle, label } from "./fields.ts";
+import { nestsDeeperThan, utf8Bytes } from "./text.ts";
+
+const count = z.int().min(0).max(BUDGET_COUNT_MAX);
+
+const metadata = z
+  .record(z.string(), z.unknown())
+  .refine((value) => !nestsDeeperThan(value, JSON_DEPTH_MAX), {
+    message: `expected at most ${JSON_DEPTH_MAX} levels of nesting`,
+    abort: true,
+  })
+  .refine((value) => utf8Bytes(JSON.stringify(value)) <= METADATA_BYTES_MAX, {
+    message: `expected at most ${METADATA_BYTES_MAX} bytes of JSON`,
+  });
+
+/** The request as documented. A limit that is left out does not bound; a limit of 0 allows nothing. */
+export const runBody = z
+  .strictObject({
+    name: label.optional(),
+    budget: z
+      .strictObject({
+        usd: z.number().min(0).max(BUDGET_USD_MAX).optional(),
+        calls: count.optional(),
+        prompt_tokens: count.optional(),
+        completion_tokens: count.optional(),
+      })
+      .optional(),
+    max_parallel: z
+      .int()
+      .min(0)
+      .max(PARALLEL_MAX)
+      .optional()
+      .openapi({
+        description: `Calls in flight at once; 0 = no cap of the run's own; default ${PARALLEL_DEFAULT}`,
+      }),
+    max_depth: z
+      .int()
+      .min(0)
+      .max(DEPTH_MAX)
+      .optional()
+      .openapi({ description: `Default ${DEPTH_DEFAULT}` }),
+    expires_in_s: z
+      .int()
+      .min(1)
+      .max(EXPIRES_S_MAX)
+      .optional()
+      .openapi({ description: `Default ${EXPIRES_S_DEFAULT}` }),
+    models: z.array(label).min(1).max(MODEL_PATTERNS_MAX).optional().openapi({
+      description: "Models the run may use, as `upstream/model`; `*` stands for any text",
+    }),
+    default_model: label.optional(),
+    error_style: errorStyle.optional(),
+    window_ms: z
+      .int()
+      .min(0)
+      .max(WINDOW_MS_MAX)
+      .optional()
+      .openapi({
+        description: `Calls of /query within this time of the first form a group; default ${WINDOW_MS_DEFAULT}`,
+      }),
+    unpriced: z.enum(["refuse", "free"]).optional(),
+    metadata: metadata.optional(),
+  })
+  .openapi("RunRequest");
+export type RunRequest = z.infer<typeof runBody>;
+
+const budgetLine = z.object({
+  limit: z.number().nullable(),
+  spent: z.number(),
+  reserved: z.number(),
+  remaining: z.number().nullable(),
+});
+
+/** Four numbers in each dimension; `limit` and `remaining` are null where nothing bounds it. */
+export const budgetDocument = z
+  .object({ usd: budgetLine, calls: budgetLine, prompt_tokens: budgetLine, completion_tokens: budgetLine })
+  .openapi("Budget");
+export type BudgetDocument = z.infer<typeof budgetDocument>;
+
+/** A run as shown. */
+export const runDocument = z
+  .object({
+    id: z.string(),
+    object: z.literal("run"),
+    name: z.string().nullable(),
+    status: z.enum(["active", "paused", "closed", "cancelled", "expired", "escalated"]),
+    parent_id: z.string().nullable(),
+    depth: z.int(),
+    created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime(),
+    budget: budgetDocument,
+    max_parallel: z.int(),
+    effective_parallel: z.int(),
+    stats: z.object({
+      total_queries: z.int(),
+      parallel_batches: z.int(),
+      sequential_queries: z.int(),
+      total_parallel_queries: z.int(),
+      pending_queries: z.int(),
+    }),
+    metrics: z.object({
+      wall_ms: z.number(),
+      sequential_ms: z.number(),
+      speedup: z.number().nullable(),
+      peak_parallel: z.int(),
+      success_rate: z.number().nullable(),
+      attempts: z.int(),
+      retries: z.int(),
+    }),
+    metadata: z.record(z.string(), z.unknown()),
+  })
+  .openapi("Run");
+export type RunDocument = z.infer<typeof runDocument>;
+
+/** The answer to `POST /runs`: the only time the token is shown. */
+export const openedRunDocument = runDocument.extend({ token: z.string() }).openapi("OpenedRun");
+export type OpenedRunDocument = z.infer<typeof openedRunDocument>;
+
+/** One page of `GET /runs`, newest first. */
+export const runList = z
+  .object({
+    object: z.literal("list"),
+    data: z.array(runDocument),
+    has_more: z.boolean(),
+    next_cursor: z.string().nullable(),
+  })
+  .openapi("RunList");
+export type RunList = z.infer<typeof runList>;
+
+/** The query of `GET /runs`; its numbers arrive as text. */
+export const runListQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(LIST_PAGE_MAX).optional(),
+  cursor: label.optional(),
+});
+export type RunListQuery = z.infer<typeof runListQuery>;
+
+/** A parsed JSON body as a request for a run, or the first reason to refuse it. */
+export function parseRun(value: unknown): Parsed<RunRequest> {
+  const read = runBody.safeParse(value);
+  return read.success ? { ok: true, value: read.data } : { ok: false, reason: zodReason(read.error) };
+}
+
+/** The query parameters of `GET /runs`. */
+export function parseRunListQuery(query: Record<string, string>): Parsed<RunListQuery> {
+  const read = runListQuery.safeParse(query);
+  return read.success ? { ok: true, value: read.data } : { ok: false, reason: zodReason(read.error) };
+}

@@ -1,0 +1,131 @@
+import { describe, expect, it } from "vitest";
+import { parseBody, readText } from "../../../src/contract/body.ts";
+
+const post = (body: BodyInit | null, headers: Record<string, string> = { "content-type": "application/json" }) =>
+  new Request("http://localhost/", { method: "POST", body, headers });
+
+/** A body that counts how much of it was asked for. */
+function endless(chunkBytes: number) {
+  let pulled = 0;
+  let cancelled = false;
+  const stream = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      pulled += 1;
+      controller.enqueue(new Uint8Array(chunkBytes).fill(0x20));
+    },
+    cancel() {
+      cancelled = true;
+    },
+  });
+  const request = new Request("http://localhost/", { method: "POST", body: stream, duplex: "half" } as RequestInit);
+  return { request, chunks: () => pulled, cancelled: () => cancelled };
+}
+
+async function message(request: Request): Promise<string> {
+  const read = await parseBody(request, 1_000);
+  if (read.ok || read.reason.reason !== "invalid_request") throw new Error(`unexpected: ${JSON.stringify(read)}`);
+  return read.reason.message;
+}
+
+describe("parseBody", () => {
+  it("reads JSON, also under +json types, with parameters, or with no type at all", async () => {
+    for (const type of [
+      "application/json",
+      "application/json; charset=utf-8",
+      "Application/JSON",
+      "application/ld+json",
+    ]) {
+      expect(await parseBody(post('{"a":[1,"é"]}', { "content-type": type }), 100)).toEqual({
+        ok: true,
+        value: { a: [1, "é"] },
+      });
+    }
+    const untyped = new Request("http://localhost/", { method: "POST", body: new TextEncoder().encode("7") });
+    expect(untyped.headers.get("content-type")).toBeNull();
+    expect(await parseBody(untyped, 100)).toEqual({ ok: true, value: 7 });
+  });
+
+  it("refuses other types by name", async () => {
+    expect(await parseBody(post("{}", { "content-type": "text/html" }), 100)).toEqual({
+      ok: false,
+      reason: { reason: "unsupported_media_type", got: "text/html", expected: "application/json" },
+    });
+    const form = await parseBody(post("a=1", { "content-type": "application/x-www-form-urlencoded" }), 100);
+    expect(form).toMatchObject({ ok: false, reason: { reason: "unsupported_media_type" } });
+  });
+
+  it("says that a body is empty", async () => {
+    for (const body of [null, "", " \n"]) expect(await message(post(body))).toContain("empty body");
+  });
+
+  it("accepts exactly the bytes allowed and no more", async () => {
+    expect(await parseBody(post('"aé"'), 5)).toEqual({ ok: true, value: "aé" });
+    expect(await parseBody(post('"aé"'), 4)).toEqual({
+      ok: false,
+      reason: { reason: "payload_too_large", what: "the body", bytesMax: 4, param: null },
+    });
+  });
+
+  it("stops reading a body of unknown length at the bound", async () => {
+    const body = endless(1_000);
+    expect(await parseBody(body.request, 10_000)).toMatchObject({ ok: false, reason: { reason: "payload_too_large" } });
+    expect(body.cancelled()).toBe(true);
+    expect(body.chunks()).toBeLessThan(20);
+  });
+
+  it("refuses a length stated above the bound without reading", async () => {
+    const body = endless(1_000);
+    const request = new Request(body.request, { headers: { "content-length": "99999" } });
+    expect(await parseBody(request, 10_000)).toMatchObject({ ok: false, reason: { reason: "payload_too_large" } });
+    expect(body.chunks()).toBeLessThan(8);
+    expect(body.cancelled()).toBe(true);
+  });
+
+  it("refuses bytes that are no UTF-8", async () => {
+    expect(await message(post(new Uint8Array([0x22, 0xff, 0x22])))).toContain("not UTF-8");
+  });
+
+  it("drops a byte order mark", async () => {
+    expect(await parseBody(post("\ufeff{}"), 100)).toEqual({ ok: true, value: {} });
+  });
+});
+
+describe("the message about a body that is not JSON", () => {
+  const cases: [string, string][] = [
+    ["{", "the text ended at line 1, column 2 (position 1), expected a key in double quotes or }"],
+    ['{"a":tru}', 'found "t" at line 1, column 6 (position 5), expected a value'],
+    ['{"a":1,}', 'found "}" at line 1, column 8 (position 7), expected a key in double quotes'],
+    ["[1,]", 'found "]" at line 1, column 4 (position 3), expected a value'],
+    ["[1 2]", 'found "2" at line 1, column 4 (position 3), expected , or ]'],
+    ['{\n  "a": 1\n  "b": 2\n}', 'found "\\"" at line 3, column 3 (position 13), expected , or }'],
+    ["{'a':1}", 'found "\'" at line 1, column 2 (position 1), expected a key in double quotes or }'],
+    ['{"a" 1}', 'found "1" at line 1, column 6 (position 5), expected :'],
+    ['"a', 'the text ended at line 1, column 3 (position 2), expected a closing "'],
+    ['"a\nb"', 'found "\\n" at line 1, column 3 (position 2), expected control characters in texts to be escaped'],
+    ['"\\x"', 'found "\\\\" at line 1, column 2 (position 1), expected a valid escape after the backslash'],
+    ['"\\u12g4"', 'found "\\\\" at line 1, column 2 (position 1), expected a valid escape after the backslash'],
+    ["{} x", 'found "x" at line 1, column 4 (position 3), expected the end'],
+    ["{} true", 'found "t" at line 1, column 4 (position 3), expected the end'],
+    ["[}", 'found "}" at line 1, column 2 (position 1), expected a value or ]'],
+    ["hello", 'found "h" at line 1, column 1 (position 0), expected a value'],
+    ["NaN", 'found "N" at line 1, column 1 (position 0), expected a value'],
+    ["01", 'found "1" at line 1, column 2 (position 1), expected the end'],
+    ["[[1,[2]]", "the text ended at line 1, column 9 (position 8), expected , or ]"],
+  ];
+
+  it.each(cases)("places the fault of %j", async (body, expected) => {
+    expect(await message(post(body))).toBe(`the body: is not JSON: ${expected}`);
+  });
+
+  it("survives nesting that would exhaust a stack", async () => {
+    const read = await parseBody(post("[".repeat(2_000_000)), 10_000_000);
+    expect(read).toMatchObject({ ok: false, reason: { message: expect.stringContaining("position 2000000") } });
+  });
+});
+
+describe("readText", () => {
+  it("gives the text of any type under the same bound", async () => {
+    expect(await readText(post("héllo", { "content-type": "text/plain" }), 6)).toEqual({ ok: true, value: "héllo" });
+    expect(await readText(post("héllo", { "content-type": "text/plain" }), 5)).toMatchObject({ ok: false });
+  });
+});
