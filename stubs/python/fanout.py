@@ -26,7 +26,6 @@ ASYNC_WIDTH = 256  # Threads of the async twins: asyncio's own pool (CPU count +
 class FanoutError(Exception):
     """A failed call. `code`: one of the gateway's, or `no_token`, `bad_url`, `unreachable`, `timeout`, `bad_answer`;
     `status`: HTTP status or None; `retryable`: the same call may succeed later; `retry_after_s`: seconds or None."""
-
     def __init__(self, message, code="unknown", status=None, retryable=False, retry_after_s=None):
         super().__init__(message)
         self.code, self.status, self.retryable, self.retry_after_s = code, status, retryable, retry_after_s

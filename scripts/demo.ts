@@ -1,0 +1,107 @@
+/**
+ * `npm run demo`: a gateway and a run of its own, the example program in it, and nothing left behind.
+ * Ends with status 0 only if everything succeeded.
+ */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type DemoSetting, demoSetting, envFileText } from "./demo-provider.ts";
+import { tryPort } from "./port.ts";
+import { messageOf, untilReady } from "./readiness.ts";
+import { ROOT, startWrangler, type Wrangler } from "./wrangler.ts";
+
+const HOST = "127.0.0.1";
+const BUDGET_USD = Number(process.env["FANOUT_BUDGET_USD"] || "0.25");
+const WIDTH = 32;
+
+let program: ChildProcess | null = null;
+let gateway: Wrangler | null = null;
+let interrupted = false;
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.on(signal, () => {
+    interrupted = true;
+    program?.kill(signal);
+    void gateway?.stop();
+  });
+}
+
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  const setting = demoSetting(process.env);
+  if (typeof setting === "string") return fail(setting);
+  if (!(BUDGET_USD > 0)) return fail("FANOUT_BUDGET_USD must be a number above 0.");
+  const folder = mkdtempSync(join(tmpdir(), "fanout-demo-"));
+  try {
+    return await demonstrate(setting, folder);
+  } catch (error) {
+    return interrupted ? 130 : fail(error instanceof Error ? error.message : String(error));
+  } finally {
+    await gateway?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function demonstrate(setting: DemoSetting, folder: string): Promise<number> {
+  const started = performance.now();
+  const free = await tryPort(0, HOST);
+  if ("refused" in free) return fail(`Cannot listen on ${HOST}: ${free.refused}.`);
+  const url = `http://${HOST}:${free.port}`;
+  const adminKey = randomBytes(24).toString("base64url");
+  const envFile = join(folder, "env");
+  writeFileSync(envFile, envFileText({ ADMIN_KEY: adminKey, ...setting.vars }), { mode: 0o600 });
+  gateway = startWrangler(
+    // An env file takes the place of .dev.vars, so that the demo neither reads nor needs the person's own.
+    ["--ip", HOST, "--port", String(free.port), "--persist-to", join(folder, "state"), "--env-file", envFile],
+    { WRANGLER_REGISTRY_PATH: join(folder, "registry"), WRANGLER_LOG_PATH: join(folder, "logs") },
+  );
+  const readiness = await untilReady(gateway, url, adminKey);
+  if (interrupted) return 130;
+  if (!readiness.ready) return fail(readiness.message);
+  console.log(`Gateway ready at ${url} after ${((performance.now() - started) / 1000).toFixed(1)} s`);
+
+  const run = await openRun(url, adminKey);
+  console.log(`Run ${run.id}: budget $${BUDGET_USD.toFixed(2)}, ${WIDTH} calls at once\n`);
+  const model = setting.model === null ? {} : { FANOUT_MODEL: setting.model };
+  const status = await runExample({ FANOUT_URL: url, FANOUT_TOKEN: run.token, ...model });
+  if (status !== 0 && !interrupted) console.error(`\nThe gateway's log:\n${gateway.output().trim()}`);
+  return interrupted ? 130 : status;
+}
+
+async function openRun(url: string, adminKey: string): Promise<{ id: string; token: string }> {
+  const reply = await fetch(`${url}/runs`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${adminKey}`, "content-type": "application/json" },
+    body: JSON.stringify({ name: "demo", budget: { usd: BUDGET_USD }, max_parallel: WIDTH }),
+  });
+  const text = await reply.text();
+  if (!reply.ok) throw new Error(`POST /runs answered ${reply.status}: ${messageOf(text) ?? text.slice(0, 500)}`);
+  const run: unknown = JSON.parse(text);
+  if (typeof run === "object" && run !== null && "id" in run && "token" in run) {
+    if (typeof run.id === "string" && typeof run.token === "string") return { id: run.id, token: run.token };
+  }
+  throw new Error("POST /runs answered without an id or a token.");
+}
+
+/** Runs the example by python3, or by Node where there is none; resolves with its exit status. */
+function runExample(env: Record<string, string>): Promise<number> {
+  const python = spawnSync("python3", ["-c", "import sys; sys.exit(sys.version_info < (3, 8))"]).status === 0;
+  const [command, file] = python ? ["python3", "map_reduce.py"] : [process.execPath, "map_reduce.mjs"];
+  const example = spawn(command, [join(ROOT, "examples", file)], {
+    stdio: "inherit",
+    // Python guesses an encoding from the locale, and may write its compiled files beside the stub.
+    env: { ...process.env, PYTHONIOENCODING: "utf-8", PYTHONDONTWRITEBYTECODE: "1", ...env },
+  });
+  program = example;
+  return new Promise((resolve) => {
+    example.once("error", () => resolve(1));
+    example.once("exit", (code) => resolve(code ?? 1));
+  });
+}
+
+function fail(message: string): number {
+  console.error(message);
+  return 1;
+}

@@ -1,0 +1,14 @@
+import { createServer } from "node:net";
+
+/** Takes a port for a moment: the port it got (0 asks for any free one), or the system's error code. */
+export function tryPort(port: number, host: string): Promise<{ port: number } | { refused: string }> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", (error: NodeJS.ErrnoException) => resolve({ refused: error.code ?? error.message }));
+    server.listen(port, host, () => {
+      const address = server.address();
+      const taken = typeof address === "object" && address !== null ? address.port : port;
+      server.close(() => resolve({ port: taken }));
+    });
+  });
+}
