@@ -38,6 +38,8 @@ export type CallFacts = {
 /** What an executor needs, beside the body, to make one attempt. */
 export type Lease = {
   attemptId: string;
+  /** Which attempt of its call this is, from 1 (also when absent). Only the simulated upstream reads it. */
+  attempt?: number;
   /** Name of the upstream in the configuration. */
   upstream: string;
   /** Model id as the upstream knows it. */

@@ -1,0 +1,133 @@
+/**
+ * One attempt: one request to one upstream, its whole answer read, one outcome. Retries, budgets and permits are the
+ * caller's; so is the lease, whose time limit starts to count here.
+ */
+import type { CallBody, Lease, Outcome } from "../call.ts";
+import { discard, readBody } from "./body.ts";
+import { type Answer, classify, failed, type Verdict } from "./classify.ts";
+import type { Upstream } from "./config.ts";
+import { connectionFailure } from "./connection-failure.ts";
+import { buildRequest } from "./request.ts";
+import { readRetryAfterMs } from "./retry-after.ts";
+import { simulatedFetch } from "./simulated.ts";
+
+/** What is asked of whom under which lease; `lease.model` and `body` go out as they are. */
+export type AttemptJob = { upstream: Upstream; lease: Lease; body: CallBody };
+
+export type AttemptDeps = {
+  fetch: typeof fetch;
+  /** Wall clock, ms since 1970. */
+  now: () => number;
+  /** Resolves after `ms`; must resolve or reject at once when the signal aborts. */
+  sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Aborts when nobody wants the answer any more. */
+  signal?: AbortSignal;
+  /**
+   * Asks, before anything is sent, whether nothing listens at the upstream. True is believed as proof that the attempt
+   * was never made, so it is free; without it a refused connection is an unknown outcome wherever the runtime reports
+   * it like a lost one.
+   */
+  refuses?: (upstream: Upstream) => Promise<boolean>;
+};
+
+type Stop = "timeout" | "cancelled";
+
+/** Reason for the abort that ends every attempt: made once, since a fresh one costs a stack trace per attempt. */
+const OVER = new DOMException("the attempt is over", "AbortError");
+
+/**
+ * Makes one attempt and says what it ended as. Never rejects, and ends by the lease's time limit or the signal even if
+ * `fetch` heeds neither. Redirects are not followed: they could carry the key to another host.
+ */
+export async function attempt(job: AttemptJob, deps: AttemptDeps): Promise<Outcome> {
+  const startedMs = deps.now();
+  const verdict = await verdictOf(job, deps);
+  return { ...verdict, latencyMs: Math.max(0, deps.now() - startedMs) };
+}
+
+async function verdictOf(job: AttemptJob, deps: AttemptDeps): Promise<Verdict> {
+  if (deps.signal?.aborted === true) return notSent();
+  const over = new AbortController();
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<Stop>();
+  const cancel = (): void => stop("cancelled");
+  deps.signal?.addEventListener("abort", cancel);
+  const elapse = (): void => {
+    if (!over.signal.aborted) stop("timeout");
+  };
+  try {
+    deps.sleep(job.lease.timeoutMs, over.signal).then(elapse, elapse);
+    const ended = await Promise.race([exchange(job, deps, over.signal), stopped]);
+    return typeof ended === "string" ? stoppedVerdict(job, ended) : ended;
+  } catch {
+    // Only a bug gets here. Whether the request went out is not known, so its reservation stays charged.
+    return failed("unknown", { reason: "internal", message: "the attempt failed inside the gateway" });
+  } finally {
+    deps.signal?.removeEventListener("abort", cancel);
+    over.abort(OVER);
+  }
+}
+
+async function exchange(job: AttemptJob, deps: AttemptDeps, signal: AbortSignal): Promise<Verdict> {
+  const { upstream, lease } = job;
+  if (deps.refuses !== undefined && upstream.kind === "openai" && (await deps.refuses(upstream))) {
+    const message = `${upstream.name} refused the connection`;
+    return failed("transient", {
+      reason: "upstream_error",
+      upstream: upstream.name,
+      status: null,
+      message,
+      retryable: true,
+    });
+  }
+  // The probe took time: what was stopped meanwhile is not sent.
+  if (signal.aborted) return notSent();
+  let response: Response;
+  try {
+    response = await send(job, deps, signal);
+  } catch (error) {
+    return connectionFailure(upstream, error);
+  }
+  if (signal.aborted) {
+    // The race is lost and nobody reads this verdict; the body must still be freed.
+    await discard(response);
+    return notSent();
+  }
+  const { status, headers } = response;
+  const answer: Answer = {
+    status,
+    contentType: headers.get("content-type"),
+    retryAfterMs: status === 200 ? null : readRetryAfterMs(headers, deps.now()),
+    body: null,
+  };
+  try {
+    answer.body = await readBody(response);
+  } catch {
+    // Left null: the classifier knows what a broken body means for each status.
+  }
+  return classify(upstream, lease.model, answer);
+}
+
+function send({ upstream, lease, body }: AttemptJob, deps: AttemptDeps, signal: AbortSignal): Promise<Response> {
+  const request = buildRequest(upstream, lease, body);
+  if (upstream.kind === "simulated") {
+    return simulatedFetch(request.body, { now: deps.now, sleep: deps.sleep, signal, attempt: lease.attempt ?? 1 });
+  }
+  return deps.fetch(request.url, {
+    method: "POST",
+    headers: request.headers,
+    body: request.body,
+    redirect: "manual",
+    signal,
+  });
+}
+
+function stoppedVerdict({ upstream, lease }: AttemptJob, stop: Stop): Verdict {
+  if (stop === "timeout") {
+    return failed("unknown", { reason: "upstream_timeout", upstream: upstream.name, timeoutMs: lease.timeoutMs });
+  }
+  return failed("unknown", { reason: "cancelled", message: "the call was cancelled while the upstream worked on it" });
+}
+
+function notSent(): Verdict {
+  return failed("rejected", { reason: "cancelled", message: "the call was cancelled before it was sent" });
+}

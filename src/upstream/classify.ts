@@ -1,0 +1,156 @@
+/**
+ * What an upstream's answer means for its attempt: success, or a failure with the class that decides whether it is
+ * charged and tried again. Pure: status, headers and body in, part of an outcome out. A doubt is `unknown`, which stays
+ * charged, never `transient`, which is free.
+ */
+import type { FailureClass, Usage } from "../call.ts";
+import type { Reason } from "../errors.ts";
+import { NAME_CHARS_MAX, RESPONSE_BYTES_MAX } from "../limits.ts";
+import { type AnswerError, errorIn, errorText } from "./answer-error.ts";
+import type { BodyText } from "./body.ts";
+import type { Upstream } from "./config.ts";
+import { isRecord } from "./record.ts";
+import { shownMessage, withoutOwnSecrets } from "./redact.ts";
+import { readUsage } from "./usage.ts";
+
+/** An answer as far as it came. `body` is null when the connection broke before its end. */
+export type Answer = { status: number; contentType: string | null; retryAfterMs: number | null; body: BodyText | null };
+
+/** An outcome without its latency. */
+export type Verdict =
+  | { kind: "success"; text: string; model: string; finishReason: string | null; usage: Usage | null }
+  | { kind: "failure"; class: FailureClass; reason: Reason; retryAfterMs: number | null };
+
+/** Classifies an answer whose status line arrived; `model` stands in where the answer names none. */
+export function classify(upstream: Upstream, model: string, answer: Answer): Verdict {
+  const { status, body } = answer;
+  if (status < 200 || status > 299) return classifyStatus(upstream, answer);
+  if (body === null) return truncated(upstream, "broke off its answer");
+  if (!body.ok) return unreadable(upstream, status, body.why);
+  let json: unknown;
+  try {
+    json = JSON.parse(body.text);
+  } catch {
+    return notJson(upstream, answer, body.text);
+  }
+  const error = errorIn(json);
+  if (error !== null) return classifyErrorIn200(upstream, answer, error);
+  return readCompletion(upstream, model, status, json);
+}
+
+/** A failure that names no retry hint. */
+export function failed(failureClass: FailureClass, reason: Reason): Verdict {
+  return { kind: "failure", class: failureClass, reason, retryAfterMs: null };
+}
+
+function classifyStatus(upstream: Upstream, { status, retryAfterMs, body }: Answer): Verdict {
+  // Fetch may report a redirect that it did not follow as status 0.
+  if (status === 0 || (status >= 300 && status < 400)) {
+    const message = `${upstream.name} answered with a redirect, which is not followed: check its base_url`;
+    return failed("rejected", upstreamError(upstream, status === 0 ? null : status, message, false));
+  }
+  const words = shownMessage(errorText(body?.ok === true ? body.text : ""), upstream);
+  const said = words === "" ? "" : `: ${words}`;
+  if (status === 401 || status === 403) {
+    const message = `${upstream.name} refused the gateway's credentials (status ${status})${said}`;
+    return failed("rejected", upstreamError(upstream, status, message, false));
+  }
+  return byStatus(upstream, status, `${upstream.name} answered ${status}${said}`, retryAfterMs);
+}
+
+/** 409 is tried again because OpenAI uses it for a lock it could not take, and both its SDKs do the same. */
+function byStatus(upstream: Upstream, status: number, message: string, retryAfterMs: number | null): Verdict {
+  if (status === 429) {
+    const reason: Reason = { reason: "upstream_rate_limited", upstream: upstream.name, message, retryAfterMs };
+    return { kind: "failure", class: "rate_limited", reason, retryAfterMs };
+  }
+  if (status === 408 || status === 409 || status >= 500) {
+    const reason = upstreamError(upstream, status, message, true);
+    return { kind: "failure", class: "transient", reason, retryAfterMs };
+  }
+  return failed("rejected", upstreamError(upstream, status, message, false));
+}
+
+/**
+ * Routers report errors inside a 200. Those that come with a part of an answer or with usage struck after generation
+ * had begun, so they may have been billed.
+ */
+function classifyErrorIn200(upstream: Upstream, answer: Answer, error: AnswerError): Verdict {
+  const message = `${upstream.name} answered ${answer.status} with an error: ${shownMessage(error.message, upstream)}`;
+  if (error.afterStart) return failed("unknown", upstreamError(upstream, error.status ?? answer.status, message, true));
+  if (error.status === null) return failed("rejected", upstreamError(upstream, answer.status, message, false));
+  return byStatus(upstream, error.status, message, answer.retryAfterMs);
+}
+
+function readCompletion(upstream: Upstream, model: string, status: number, json: unknown): Verdict {
+  const choices = isRecord(json) ? json["choices"] : undefined;
+  const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
+  const message = isRecord(choice) ? choice["message"] : undefined;
+  if (!isRecord(json) || !isRecord(choice) || !isRecord(message)) {
+    const missing = `${upstream.name} answered ${status} without choices[0].message: not a chat completion`;
+    return failed("unknown", upstreamError(upstream, status, missing, true));
+  }
+  const text = messageText(message);
+  if (text === null) {
+    const missing = `${upstream.name} answered ${status} with a choices[0].message.content that is not text`;
+    return failed("unknown", upstreamError(upstream, status, missing, true));
+  }
+  const named = json["model"];
+  const finishReason = choice["finish_reason"];
+  return {
+    kind: "success",
+    text: withoutOwnSecrets(text, upstream),
+    model: shortName(named, upstream) ?? model,
+    finishReason: shortName(finishReason, upstream),
+    usage: readUsage(json["usage"]),
+  };
+}
+
+/** The text of a message: its content, the text parts of it, a refusal's words, or nothing beside tool calls. */
+function messageText(message: Record<string, unknown>): string | null {
+  const { content, refusal } = message;
+  if (typeof content === "string" && content !== "") return content;
+  if (Array.isArray(content)) return content.map(partText).join("");
+  if (content != null && content !== "") return null;
+  return typeof refusal === "string" ? refusal : "";
+}
+
+function partText(part: unknown): string {
+  if (!isRecord(part)) return "";
+  return typeof part["text"] === "string" ? part["text"] : "";
+}
+
+function shortName(value: unknown, upstream: Upstream): string | null {
+  if (typeof value !== "string" || value === "") return null;
+  return withoutOwnSecrets(value, upstream).slice(0, NAME_CHARS_MAX).toWellFormed();
+}
+
+function notJson(upstream: Upstream, { status, contentType }: Answer, text: string): Verdict {
+  const start = text.trimStart().slice(0, 1);
+  if (start === "") return truncated(upstream, "sent an empty answer");
+  if (start === "{" || start === "[") return truncated(upstream, "sent JSON that breaks off or is malformed");
+  const what = start === "<" ? "an HTML or XML page" : "a body that is not JSON";
+  const type = contentType === null ? "" : ` (content-type ${shownMessage(contentType, upstream)})`;
+  const message = `${upstream.name} answered ${status} with ${what}${type}: check its base_url`;
+  return failed("unknown", upstreamError(upstream, status, message, true));
+}
+
+function unreadable(upstream: Upstream, status: number, why: "too_large" | "not_utf8"): Verdict {
+  const message =
+    why === "too_large"
+      ? `${upstream.name} answered ${status} with more than ${RESPONSE_BYTES_MAX} bytes`
+      : `${upstream.name} answered ${status} with bytes that are not UTF-8`;
+  return failed("unknown", upstreamError(upstream, status, message, why === "not_utf8"));
+}
+
+function truncated(upstream: Upstream, what: string): Verdict {
+  return failed("unknown", {
+    reason: "upstream_truncated",
+    upstream: upstream.name,
+    message: `${upstream.name} ${what}`,
+  });
+}
+
+function upstreamError(upstream: Upstream, status: number | null, message: string, retryable: boolean): Reason {
+  return { reason: "upstream_error", upstream: upstream.name, status, message, retryable };
+}

@@ -1,0 +1,39 @@
+/** Keeps provider credentials out of everything that leaves the upstream module. */
+import { UPSTREAM_MESSAGE_CHARS_MAX } from "../limits.ts";
+import type { Upstream } from "./config.ts";
+
+const REDACTED = "[redacted]";
+
+/** Shorter header values are words such as `true` or a version; blanking them would only mangle the text. */
+const SECRET_CHARS_MIN = 8;
+
+/** Longer than any message shown: redaction runs before the cut, so that a cut cannot leave half a key unrecognised. */
+const SCANNED_CHARS_MAX = 16_384;
+
+/** Credentials by shape, whole or already starred out by the provider: `Bearer …`, `sk-…` and its cousins, Google's. */
+const CREDENTIALS =
+  /\bbearer\s+[^\s"',;]+|\b(?:sk|pk|rk|gsk|xai|fw|nvapi|hf|r8|pplx|api|key)[-_][\w*.-]{6,}|\bAIza[\w*-]{6,}/gi;
+
+/** Text with this upstream's own key and configured header values blanked; the same string when none occurs. */
+export function withoutOwnSecrets(text: string, upstream: Upstream): string {
+  let clean = text;
+  const { apiKey, headers } = upstream;
+  if (apiKey !== null && apiKey !== "" && clean.includes(apiKey)) clean = clean.replaceAll(apiKey, REDACTED);
+  for (const name in headers) {
+    const value = headers[name];
+    if (value !== undefined && value.length >= SECRET_CHARS_MIN && clean.includes(value)) {
+      clean = clean.replaceAll(value, REDACTED);
+    }
+  }
+  return clean;
+}
+
+/** An upstream's words fit to be shown: no credential of any known shape, one line of white space, bounded length. */
+export function shownMessage(text: string, upstream: Upstream): string {
+  const clean = withoutOwnSecrets(text.slice(0, SCANNED_CHARS_MAX), upstream)
+    .replace(CREDENTIALS, REDACTED)
+    .replace(/\s+/g, " ")
+    .trim();
+  if (clean.length <= UPSTREAM_MESSAGE_CHARS_MAX) return clean;
+  return `${clean.slice(0, UPSTREAM_MESSAGE_CHARS_MAX - 1).toWellFormed()}…`;
+}

@@ -1,0 +1,55 @@
+/** Reads what an upstream says an attempt used. The figures are charged, so they are believed only if they add up. */
+import type { Usage } from "../call.ts";
+import { BUDGET_COUNT_MAX, BUDGET_USD_MAX } from "../limits.ts";
+import { scaledUp } from "./decimal.ts";
+import { isRecord } from "./record.ts";
+
+const NANO_PER_USD = 1e9;
+
+/**
+ * The `usage` object of an OpenAI-style answer; null when it is absent or any figure in it is impossible (negative,
+ * fractional, not a number, above `BUDGET_COUNT_MAX`, a part above its whole), so that the reservation stays charged.
+ *
+ * Cached and reasoning tokens are parts of the prompt and completion counts, never added to them. Some providers leave
+ * reasoning out of `completion_tokens` but bill it and count it in `total_tokens`: what the total has beyond prompt and
+ * completion is therefore completion. `cost` is USD; with `is_byok` the provider's own charge comes on top of it.
+ */
+export function readUsage(usage: unknown): Usage | null {
+  if (!isRecord(usage)) return null;
+  const promptTokens = tokenCount(usage["prompt_tokens"]);
+  const namedCompletionTokens = tokenCount(usage["completion_tokens"]);
+  const cachedTokens = detail(usage["prompt_tokens_details"], "cached_tokens");
+  const reasoningTokens = detail(usage["completion_tokens_details"], "reasoning_tokens");
+  const totalTokens = usage["total_tokens"] == null ? 0 : tokenCount(usage["total_tokens"]);
+  const cost = readCost(usage);
+  if (promptTokens === null || namedCompletionTokens === null || totalTokens === null) return null;
+  if (cachedTokens === null || reasoningTokens === null || cost === "impossible") return null;
+  const completionTokens = Math.max(namedCompletionTokens, totalTokens - promptTokens);
+  if (cachedTokens > promptTokens || reasoningTokens > completionTokens) return null;
+  return { promptTokens, completionTokens, cachedTokens, reasoningTokens, costNanoUsd: cost };
+}
+
+function readCost(usage: Record<string, unknown>): number | null | "impossible" {
+  const cost = usage["cost"];
+  if (cost == null) return null;
+  if (!isUsd(cost)) return "impossible";
+  const details = usage["cost_details"];
+  const provider = isRecord(details) ? details["upstream_inference_cost"] : null;
+  if (usage["is_byok"] !== true || provider == null) return scaledUp(cost, NANO_PER_USD);
+  return isUsd(provider) ? scaledUp(cost + provider, NANO_PER_USD) : "impossible";
+}
+
+function detail(details: unknown, name: string): number | null {
+  if (details == null) return 0;
+  if (!isRecord(details)) return null;
+  return details[name] == null ? 0 : tokenCount(details[name]);
+}
+
+function tokenCount(value: unknown): number | null {
+  if (typeof value !== "number" || !Number.isInteger(value)) return null;
+  return value >= 0 && value <= BUDGET_COUNT_MAX ? value : null;
+}
+
+function isUsd(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value <= BUDGET_USD_MAX;
+}
