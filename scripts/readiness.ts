@@ -14,7 +14,11 @@ export type Readiness = { ready: true } | { ready: false; message: string };
  * Waits for the gateway's first answer, then opens its door once with the operator's key: a wrong configuration stops
  * the first request that needs it.
  */
-export async function untilReady(wrangler: Wrangler, url: string, adminKey: string): Promise<Readiness> {
+export async function untilReady(
+  wrangler: Pick<Wrangler, "exited" | "output">,
+  url: string,
+  adminKey: string,
+): Promise<Readiness> {
   let ended = false;
   void wrangler.exited.then(() => (ended = true));
   const giveUpAt = performance.now() + START_MS;

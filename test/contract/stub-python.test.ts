@@ -1,0 +1,281 @@
+/** The Python stub, run by the real python3, against a gateway that answers as each test says. */
+import type { ServerResponse } from "node:http";
+import { afterEach, describe, expect, it } from "vitest";
+import { hasPython, runPython } from "../support/python.ts";
+import type { ScriptedGateway, Seen } from "../support/scripted-gateway.ts";
+import { sendJson, startScriptedGateway } from "../support/scripted-gateway.ts";
+
+if (!hasPython) console.error("LEFT OUT: the tests of stubs/python/fanout.py, because this machine has no python3.");
+
+it("has a python3 to test the stub with, at least in CI", () => {
+  expect(hasPython || process.env["CI"] !== "true").toBe(true);
+});
+
+const WAYS_TO_FAIL = `
+def failure(call):
+    try:
+        call()
+    except FanoutError as e:
+        return [str(e), e.code, e.status, e.retryable, e.retry_after_s]
+`;
+
+describe.runIf(hasPython)("the Python stub", () => {
+  let gateway: ScriptedGateway | null = null;
+  afterEach(async () => {
+    await gateway?.stop();
+    gateway = null;
+  });
+
+  async function python(program: string, answer: (request: Seen, reply: ServerResponse) => void | Promise<void>) {
+    const started = await startScriptedGateway(answer);
+    gateway = started;
+    const printed = await runPython(program, { FANOUT_URL: started.url, FANOUT_TOKEN: "run-token" });
+    return { printed, seen: started.seen };
+  }
+
+  it("asks one call with the token and returns its text", async () => {
+    const { printed, seen } = await python(`report(llm_query("ping"))`, echo);
+    expect(printed).toBe("echo ping");
+    expect(seen).toMatchObject([{ method: "POST", path: "/query", body: { prompt: "ping" } }]);
+    expect(seen[0]?.headers).toMatchObject({ authorization: "Bearer run-token", "content-type": "application/json" });
+  });
+
+  it("sends every keyword argument as the field of that name", async () => {
+    const { seen } = await python(
+      `llm_query("p", "m", max_tokens=5, params={"seed": 1}); llm_query_batch(["p"], model="m", concurrency=3); report(0)`,
+      echo,
+    );
+    expect(seen.map(({ body }) => body)).toEqual([
+      { prompt: "p", model: "m", max_tokens: 5, params: { seed: 1 } },
+      { prompts: ["p"], model: "m", concurrency: 3 },
+    ]);
+  });
+
+  it("asks a batch in one request and returns the answers in the order of the prompts", async () => {
+    const { printed, seen } = await python(`report(llm_query_batch([str(i) for i in range(1000)]))`, echo);
+    expect(printed).toEqual(Array.from({ length: 1000 }, (_, index) => `echo ${index}`));
+    expect(seen).toHaveLength(1);
+  });
+
+  it("leaves a failed slot in its place as the gateway rendered it", async () => {
+    const { printed } = await python(`report(llm_query_batch(["a", "fail", "c"]))`, echo);
+    expect(printed).toEqual(["echo a", "[error] upstream answered 500", "echo c"]);
+  });
+
+  it("makes no request for an empty list", async () => {
+    const { printed, seen } = await python(
+      `import asyncio
+report([llm_query_batch([]), asyncio.run(allm_query_batch([])), list(llm_stream([])), llm_query_batch(iter(()))])`,
+      echo,
+    );
+    expect(printed).toEqual([[], [], [], []]);
+    expect(seen).toEqual([]);
+  });
+
+  it("refuses one string where a list of prompts is meant, and sends nothing", async () => {
+    const { printed, seen } = await python(
+      `
+try:
+    llm_query_batch("abc")
+except TypeError as e:
+    report(str(e))`,
+      echo,
+    );
+    expect(printed).toBe("prompts must be a list of prompts, not one str");
+    expect(seen).toEqual([]);
+  });
+
+  it("sends chat messages and items where prompts are not all strings", async () => {
+    const { seen } = await python(
+      `llm_query([{"role": "user", "content": "x"}]); llm_query_batch(["p", {"id": "i", "prompt": "q"}]); report(0)`,
+      echo,
+    );
+    expect(seen.map(({ body }) => body)).toEqual([
+      { messages: [{ role: "user", content: "x" }] },
+      { items: [{ prompt: "p" }, { id: "i", prompt: "q" }] },
+    ]);
+  });
+
+  it("keeps every character, unpaired surrogates and NUL included", async () => {
+    const { printed } = await python(`report(llm_query("naïve 漢字 🦉 \\ud800 \\x00 \\u2028"))`, echo);
+    expect(printed).toBe("echo naïve 漢字 🦉 \ud800 \0 \u2028");
+  });
+
+  it("offers the batch under its other names", async () => {
+    const { printed } = await python(`report([llm_query_batched(["a"]), llm_batch(["b"])])`, echo);
+    expect(printed).toEqual([["echo a"], ["echo b"]]);
+  });
+
+  it("reads an answer that begins with keep-alive white space", async () => {
+    const { printed } = await python(`report(llm_query_batch(["a"]))`, async (_, reply) => {
+      reply.writeHead(200, { "content-type": "application/json" });
+      for (const piece of [" ", "\n", "  \n"]) {
+        reply.write(piece);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      reply.end(`{"results":["late"]}`);
+    });
+    expect(printed).toEqual(["late"]);
+  });
+
+  it("raises the gateway's error with its code, status and retry hint, after one request", async () => {
+    const error = { message: "queue full", type: "server_error", code: "overloaded", param: null, retryable: true };
+    const { printed, seen } = await python(
+      `${WAYS_TO_FAIL}\nreport([failure(lambda: llm_query("p")), failure(lambda: llm_query_batch(["p"]))])`,
+      (_, reply) => sendJson(reply, 503, { error }, { "retry-after": "7" }),
+    );
+    const raised = ["queue full", "overloaded", 503, true, 7];
+    expect(printed).toEqual([raised, raised]);
+    expect(seen).toHaveLength(2);
+  });
+
+  it("raises an error that arrives after status 200 was sent", async () => {
+    const error = { message: "worker died", code: "internal", retryable: true };
+    const { printed } = await python(`${WAYS_TO_FAIL}\nreport(failure(lambda: llm_query_batch(["p"])))`, (_, reply) =>
+      sendJson(reply, 200, { error }),
+    );
+    expect(printed).toEqual(["worker died", "internal", null, true, null]);
+  });
+
+  it("raises on an answer that is cut off, no JSON, or of the wrong length", async () => {
+    const bodies = [`{"results":["a"`, `<html>`, `{"results":[]}`];
+    const { printed } = await python(
+      `${WAYS_TO_FAIL}\nreport([failure(lambda: llm_query_batch(["p"]))[1] for _ in range(4)])`,
+      (_, reply) => {
+        const body = bodies.shift();
+        if (body !== undefined) reply.end(body);
+        else reply.writeHead(200, { "content-length": "99" }).write(`{"res`, () => reply.destroy());
+      },
+    );
+    expect(printed).toEqual(["bad_answer", "bad_answer", "bad_answer", "unreachable"]);
+  });
+
+  it("names what is wrong when nothing listens, the token is missing or the address is none", async () => {
+    const call = `${WAYS_TO_FAIL}\nreport(failure(lambda: llm_query("p"))[:2])`;
+    const closed = await startScriptedGateway(echo);
+    await closed.stop();
+    expect(await runPython(call, { FANOUT_URL: closed.url, FANOUT_TOKEN: "t" })).toEqual([
+      expect.stringContaining(`no answer from the gateway at ${closed.url}`),
+      "unreachable",
+    ]);
+    expect(await runPython(call, {})).toEqual([expect.stringContaining("FANOUT_TOKEN is not set"), "no_token"]);
+    expect(await runPython(call, { FANOUT_URL: "ftp://h", FANOUT_TOKEN: "t" })).toEqual([
+      "FANOUT_URL must be an http:// or https:// address, not 'ftp://h'",
+      "bad_url",
+    ]);
+  });
+
+  it("reads GATEWAY_URL and GATEWAY_TOKEN where its own variables are unset", async () => {
+    gateway = await startScriptedGateway(echo);
+    const env = { GATEWAY_URL: `${gateway.url}/`, GATEWAY_TOKEN: "other\n" };
+    expect(await runPython(`report(llm_query("p"))`, env)).toBe("echo p");
+    expect(gateway.seen).toMatchObject([{ path: "/query", headers: { authorization: "Bearer other" } }]);
+  });
+
+  it("follows no redirect, which would carry the token to another host", async () => {
+    const { printed, seen } = await python(`${WAYS_TO_FAIL}\nreport(failure(lambda: llm_query("p"))[2])`, (_, reply) =>
+      reply.writeHead(302, { location: "/elsewhere" }).end(),
+    );
+    expect(printed).toBe(302);
+    expect(seen).toHaveLength(1);
+  });
+
+  it("reaches a gateway on the loopback interface past a configured proxy", async () => {
+    gateway = await startScriptedGateway(echo);
+    const env = { FANOUT_URL: gateway.url, FANOUT_TOKEN: "t", http_proxy: "http://127.0.0.1:9" };
+    expect(await runPython(`report(llm_query("p"))`, env)).toBe("echo p");
+  });
+
+  it("has 100 gathered calls in flight at once, each with its own answer", async () => {
+    const waiting: (() => void)[] = [];
+    const { printed } = await python(
+      `
+import asyncio
+async def main():
+    return await asyncio.gather(*(allm_query(str(i)) for i in range(100)))
+report(asyncio.run(main()))`,
+      (request, reply) => {
+        waiting.push(() => echo(request, reply));
+        // Nobody is answered before all wait: a narrower client would never end.
+        if (waiting.length === 100) for (const go of waiting) go();
+      },
+    );
+    expect(printed).toEqual(Array.from({ length: 100 }, (_, index) => `echo ${index}`));
+  });
+
+  it("raises from the async twins", async () => {
+    const { printed } = await python(
+      `import asyncio\n${WAYS_TO_FAIL}\nreport(failure(lambda: asyncio.run(allm_query_batch(["p"])))[1:3])`,
+      (_, reply) => sendJson(reply, 402, { error: { message: "spent", code: "budget_exhausted", retryable: false } }),
+    );
+    expect(printed).toEqual(["budget_exhausted", 402]);
+  });
+
+  it("yields each slot of a stream while later ones still run", async () => {
+    const { printed, seen } = await python(
+      `
+seen = []
+for event in llm_stream(["a", "b"], concurrency=2):
+    seen.append(event)
+    if len(seen) == 1: llm_query("go on")
+report(seen)`,
+      streamThatWaits(),
+    );
+    expect(printed).toEqual([
+      { type: "slot", index: 1, result: "B" },
+      { type: "slot", index: 0, result: "A" },
+      { type: "group_completed" },
+    ]);
+    expect(seen[0]).toMatchObject({ path: "/batch", headers: { accept: "application/x-ndjson" } });
+  });
+
+  it("raises when a stream ends before its last line", async () => {
+    const { printed } = await python(`${WAYS_TO_FAIL}\nreport(failure(lambda: list(llm_stream(["a"])))[1])`, (_, reply) =>
+      reply.end(`{"type":"slot","index":0,"result":"A"}\n`),
+    );
+    expect(printed).toBe("bad_answer");
+  });
+
+  it("reads the document of its run", async () => {
+    const { printed, seen } = await python(`report(llm_run()["budget"])`, (_, reply) =>
+      sendJson(reply, 200, { id: "r", budget: { usd: { limit: 1 } } }),
+    );
+    expect(printed).toEqual({ usd: { limit: 1 } });
+    expect(seen).toMatchObject([{ method: "GET", path: "/run" }]);
+  });
+});
+
+/** Answers a prompt with "echo " before it, except "fail" in a batch. */
+function echo({ body }: Seen, reply: ServerResponse): void {
+  if (hasPrompts(body)) {
+    const results = body.prompts.map((p) => (p === "fail" ? "[error] upstream answered 500" : `echo ${p}`));
+    sendJson(reply, 200, { results });
+  } else if (hasItems(body)) {
+    sendJson(reply, 200, { results: body.items.map(() => "item") });
+  } else {
+    const prompt = typeof body === "object" && body !== null && "prompt" in body ? String(body.prompt) : "";
+    sendJson(reply, 200, { text: `echo ${prompt}` });
+  }
+}
+
+function hasPrompts(body: unknown): body is { prompts: string[] } {
+  return typeof body === "object" && body !== null && "prompts" in body && Array.isArray(body.prompts);
+}
+
+function hasItems(body: unknown): body is { items: unknown[] } {
+  return typeof body === "object" && body !== null && "items" in body && Array.isArray(body.items);
+}
+
+/** Ends slot 1 at once, and slot 0 only when the client has asked something else meanwhile. */
+function streamThatWaits(): (request: Seen, reply: ServerResponse) => void {
+  let goOn = () => {};
+  return (request, reply) => {
+    if (request.path === "/query") {
+      echo(request, reply);
+      return goOn();
+    }
+    reply.writeHead(200, { "content-type": "application/x-ndjson" });
+    reply.write(`{"type":"slot","index":1,"result":"B"}\n\n`);
+    goOn = () => reply.end(`{"type":"slot","index":0,"result":"A"}\n{"type":"group_completed"}\n`);
+  };
+}

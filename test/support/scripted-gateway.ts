@@ -1,0 +1,39 @@
+/** A stand-in for the gateway that answers as a test says: for what a client must survive and a real one seldom does. */
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer } from "node:http";
+
+/** A request as it arrived. */
+export type Seen = { method: string; path: string; headers: IncomingMessage["headers"]; body: unknown };
+
+export type ScriptedGateway = { url: string; seen: Seen[]; stop(): Promise<void> };
+
+export async function startScriptedGateway(
+  answer: (request: Seen, reply: ServerResponse) => void | Promise<void>,
+): Promise<ScriptedGateway> {
+  const seen: Seen[] = [];
+  const server = createServer(async (request, reply) => {
+    let text = "";
+    for await (const piece of request.setEncoding("utf8")) text += String(piece);
+    const body: unknown = text === "" ? null : JSON.parse(text);
+    const entry = { method: request.method ?? "", path: request.url ?? "", headers: request.headers, body };
+    seen.push(entry);
+    await answer(entry, reply);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the server has no port");
+  const stop = async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  };
+  return { url: `http://127.0.0.1:${address.port}`, seen, stop };
+}
+
+/** Sends a JSON answer. */
+export function sendJson(reply: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}) {
+  reply.writeHead(status, { "content-type": "application/json", ...headers });
+  reply.end(JSON.stringify(body));
+}

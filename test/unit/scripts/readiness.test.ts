@@ -1,0 +1,44 @@
+import type { ServerResponse } from "node:http";
+import { afterEach, describe, expect, it } from "vitest";
+import { untilReady } from "../../../scripts/readiness.ts";
+import type { ScriptedGateway, Seen } from "../../support/scripted-gateway.ts";
+import { sendJson, startScriptedGateway } from "../../support/scripted-gateway.ts";
+
+const wrangler = (output: string, exited: Promise<number> = new Promise(() => {})) => ({ output: () => output, exited });
+
+describe("untilReady", () => {
+  let gateway: ScriptedGateway | null = null;
+  afterEach(async () => {
+    await gateway?.stop();
+    gateway = null;
+  });
+
+  async function serve(answer: (request: Seen, reply: ServerResponse) => void): Promise<string> {
+    gateway = await startScriptedGateway(answer);
+    return gateway.url;
+  }
+
+  it("is ready once the operator's key opens a protected route", async () => {
+    const url = await serve(({ headers }, reply) =>
+      sendJson(reply, headers.authorization === "Bearer k" ? 200 : 401, {}),
+    );
+    expect(await untilReady(wrangler(""), url, "k")).toEqual({ ready: true });
+  });
+
+  it("hands on what the gateway says of a wrong configuration", async () => {
+    const message = `UPSTREAMS.sim.kind: expected "openai" or "simulated"`;
+    const url = await serve(({ path }, reply) =>
+      path === "/health" ? sendJson(reply, 200, {}) : sendJson(reply, 500, { error: { message, code: "misconfigured" } }),
+    );
+    const readiness = await untilReady(wrangler(""), url, "k");
+    expect(readiness).toEqual({ ready: false, message: `The gateway cannot work: ${message}` });
+  });
+
+  it("gives up when wrangler ends, and shows what it printed", async () => {
+    const url = await serve(() => {});
+    await gateway?.stop();
+    gateway = null;
+    const readiness = await untilReady(wrangler("Invalid TOML document", Promise.resolve(1)), url, "k");
+    expect(readiness).toEqual({ ready: false, message: "The gateway did not start:\nInvalid TOML document" });
+  });
+});
