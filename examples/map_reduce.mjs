@@ -87,7 +87,7 @@ function showProgress(done, failed, total) {
 function showGroup({ metrics, usage }, seconds) {
   console.log(`✓ Parallel Execution Complete (${seconds.toFixed(2)}s)`);
   console.log(
-    `  one after another: ${(metrics.sequential_ms / 1000).toFixed(2)}s · speed-up ${metrics.speedup.toFixed(1)}x` +
+    `  one after another: ${(metrics.sequential_ms / 1000).toFixed(2)}s · speed-up ${(metrics.speedup ?? 1).toFixed(1)}x` +
       ` · ${metrics.peak_parallel} at once at the peak · $${usage.cost.toFixed(6)}`,
   );
 }

@@ -73,7 +73,7 @@ def show_group(event, seconds):
     metrics, usage = event["metrics"], event["usage"]
     print("✓ Parallel Execution Complete ({:.2f}s)".format(seconds))
     print("  one after another: {:.2f}s · speed-up {:.1f}x · {} at once at the peak · ${:.6f}".format(
-        metrics["sequential_ms"] / 1000, metrics["speedup"], metrics["peak_parallel"], usage["cost"]))
+        metrics["sequential_ms"] / 1000, metrics["speedup"] or 1, metrics["peak_parallel"], usage["cost"]))
 
 
 def main():
