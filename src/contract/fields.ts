@@ -38,9 +38,12 @@ const PRIORITIES = {
 
 const PRIORITY_NAMES = ["critical", "high", "normal", "medium", "low", "background", "P0", "P1", "P2"] as const;
 
-const priority = z.union([z.enum(PRIORITY_NAMES), z.literal([4, 3, 2, 1, 0])], {
-  error: `expected one of ${PRIORITY_NAMES.join(", ")}, or 4 (critical) to 0 (background)`,
-});
+const priority = z.union(
+  [z.enum(PRIORITY_NAMES), z.literal([4, 3, 2, 1, 0]).openapi({ type: "integer", enum: [4, 3, 2, 1, 0] })],
+  {
+    error: `expected one of ${PRIORITY_NAMES.join(", ")}, or 4 (critical) to 0 (background)`,
+  },
+);
 
 /** The urgency that a wire value names. */
 export function priorityOf(value: z.infer<typeof priority>): Priority {

@@ -30,9 +30,11 @@ export const aboutDocument = z
     links: z.record(z.string(), z.string()),
   })
   .openapi("About");
+export type About = z.infer<typeof aboutDocument>;
 
 /** `GET /health`: says that the Worker answers; it asks no upstream and no object. */
 export const healthDocument = z.object({ status: z.literal("ok"), version: z.string() }).openapi("Health");
+export type Health = z.infer<typeof healthDocument>;
 
 /** `GET /stubs` */
 export const stubList = z
@@ -41,6 +43,7 @@ export const stubList = z
     data: z.array(z.object({ lang: z.string(), path: z.string(), file: z.string() })),
   })
   .openapi("StubList");
+export type StubList = z.infer<typeof stubList>;
 
 /** `GET /limits`: every bound that a client can meet, each with its unit in its name. */
 export const limitsDocument = z

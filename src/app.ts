@@ -1,0 +1,85 @@
+/** The HTTP application: what surrounds every route, and the order in which routes are mounted. */
+import type { MiddlewareHandler } from "hono";
+import { Hono } from "hono";
+import { TrieRouter } from "hono/router/trie-router";
+import type { AppEnv } from "./context.ts";
+import type { Reason } from "./errors.ts";
+import { Refusal, toWire } from "./errors.ts";
+import { mountOps } from "./routes/ops.ts";
+
+/** Effects of the application. `log` takes what an operator must see and a client must not. */
+export type AppDeps = {
+  /** Epoch ms. */
+  now: () => number;
+  newRequestId: () => string;
+  log: (message: string) => void;
+};
+
+const RUNTIME_DEPS: AppDeps = {
+  now: () => Date.now(),
+  newRequestId: () => crypto.randomUUID(),
+  log: (message) => console.error(message),
+};
+
+/** The application, ready to `fetch`. Tests replace its effects. */
+export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
+  const app = new Hono<AppEnv>();
+  app.use(requestId(deps.newRequestId));
+
+  mountOps(app);
+
+  app.onError((error, c) => {
+    if (error instanceof Refusal) return failure(error.reason);
+    const id = c.get("requestId");
+    deps.log(`request ${id} failed: ${error.stack ?? error.message}`);
+    return failure({ reason: "internal", message: `an internal error, logged under the request id ${id}` });
+  });
+  const methodsOf = methodsByPath(app);
+  app.notFound((c) => {
+    const { method, path } = c.req;
+    const allowed = methodsOf(path).join(", ");
+    if (allowed === "") return failure({ reason: "not_found", what: `${method} ${path}` });
+    return failure({ reason: "method_not_allowed", method, allowed });
+  });
+  return app;
+}
+
+/** The HTTP answer to a request that failed for an expected reason. */
+export function failure(reason: Reason): Response {
+  const { status, error, headers } = toWire(reason);
+  return Response.json({ error }, { status, headers });
+}
+
+/** A client's own id is kept if it can stand in a log line and a header as it is. */
+const REQUEST_ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Names the request, in its context and on its answer, whatever the answer is. */
+function requestId(newRequestId: () => string): MiddlewareHandler<AppEnv> {
+  return async function requestId(c, next) {
+    const sent = c.req.header("x-request-id");
+    const id = sent !== undefined && REQUEST_ID.test(sent) ? sent : newRequestId();
+    c.set("requestId", id);
+    c.header("x-request-id", id);
+    await next();
+    // Answers that were not made by the context lack it, and one passed on from an upstream may carry the upstream's.
+    if (c.res.headers.get("x-request-id") !== id) c.header("x-request-id", id);
+  };
+}
+
+/** The methods that a path answers to, from the routes themselves; built at the first miss, when all are mounted. */
+function methodsByPath(app: Hono<AppEnv>): (path: string) => string[] {
+  let router: TrieRouter<string> | null = null;
+  return (path) => {
+    if (router === null) {
+      router = new TrieRouter<string>();
+      // Middleware is registered for all methods; it makes no path exist.
+      for (const route of app.routes) if (route.method !== "ALL") router.add("ALL", route.path, route.method);
+    }
+    const methods = new Set<string>();
+    for (const [method] of router.match("ALL", path)[0]) {
+      methods.add(method);
+      if (method === "GET") methods.add("HEAD");
+    }
+    return [...methods];
+  };
+}

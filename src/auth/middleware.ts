@@ -1,0 +1,78 @@
+/** Lets a request pass that carries the operator's key or a run token, and tells handlers whose it is. */
+import type { Context, MiddlewareHandler } from "hono";
+import type { AppEnv, Principal } from "../context.ts";
+import type { Config } from "../env.ts";
+import { configOf } from "../env.ts";
+import { Refusal } from "../errors.ts";
+import { NAME_CHARS_MAX } from "../limits.ts";
+import type { Keys } from "./keys.ts";
+import { isAdminKey, makeKeys } from "./keys.ts";
+import { TOKEN_PREFIX, verifyRunToken } from "./token.ts";
+
+/** Names the run that an operator's request is about. */
+const RUN_HEADER = "x-fanout-run";
+
+/** @param now Clock, epoch ms, against which tokens expire. */
+export function authenticate({ now }: { now: () => number }): MiddlewareHandler<AppEnv> {
+  return async function authenticate(c, next) {
+    const parsed = configOf(c.env);
+    if (!parsed.ok) throw new Refusal(parsed.reason);
+    const { config } = parsed;
+    const keys = await keysOf(config);
+    c.set("config", config);
+    c.set("keys", keys);
+    c.set("principal", await principalOf(credentialOf(c), keys, now()));
+    await next();
+  };
+}
+
+/** Refuses run tokens on a route that is the operator's. */
+export function requireOperator(c: Context<AppEnv>): void {
+  if (c.get("principal").kind === "operator") return;
+  throw new Refusal({ reason: "forbidden", message: "a run token may not do this; expected the operator's ADMIN_KEY" });
+}
+
+/** The run that a request acts for: the token's own, or the one that the operator names in `x-fanout-run`. */
+export function requireRun(c: Context<AppEnv>): string {
+  const principal = c.get("principal");
+  const named = c.req.header(RUN_HEADER);
+  if (principal.kind === "run") {
+    if (named === undefined || named === principal.runId) return principal.runId;
+    throw new Refusal({ reason: "forbidden", message: `${RUN_HEADER} names another run than the run token` });
+  }
+  if (named !== undefined && named !== "" && named.length <= NAME_CHARS_MAX) return named;
+  const message = `${RUN_HEADER}: the operator must name a run in this header; expected the id of a run`;
+  throw new Refusal({ reason: "invalid_request", message, param: RUN_HEADER });
+}
+
+// Values, not promises: the runtime drops a promise that one request made and another awaits.
+const known = new WeakMap<Config, Keys>();
+
+async function keysOf(config: Config): Promise<Keys> {
+  const ready = known.get(config);
+  if (ready !== undefined) return ready;
+  if (config.adminKey === null) throw new Refusal({ reason: "missing_secret", variable: "ADMIN_KEY" });
+  const keys = await makeKeys(config.adminKey, config.signingKey);
+  known.set(config, keys);
+  return keys;
+}
+
+/** OpenAI's clients send a bearer token, Anthropic's send `x-api-key`; the first wins if there are both. */
+function credentialOf(c: Context<AppEnv>): string {
+  const bearer = /^Bearer +(.+?) *$/i.exec(c.req.header("authorization") ?? "")?.[1];
+  const credential = bearer ?? c.req.header("x-api-key")?.trim() ?? "";
+  if (credential !== "") return credential;
+  const message = "no credential; expected `Authorization: Bearer <run token or ADMIN_KEY>` or `x-api-key`";
+  throw new Refusal({ reason: "invalid_api_key", message });
+}
+
+async function principalOf(credential: string, keys: Keys, nowMs: number): Promise<Principal> {
+  if (credential.startsWith(TOKEN_PREFIX)) {
+    const verified = await verifyRunToken(keys.signing, credential, nowMs);
+    if (!verified.ok) throw new Refusal(verified.reason);
+    return { kind: "run", runId: verified.claims.runId, depth: verified.claims.depth };
+  }
+  if (await isAdminKey(credential, keys)) return { kind: "operator" };
+  const message = "the credential is neither the operator's key nor a run token of this gateway";
+  throw new Refusal({ reason: "invalid_api_key", message });
+}
