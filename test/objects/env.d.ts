@@ -1,0 +1,12 @@
+/** Gives `exports` of `cloudflare:workers` the types of the gateway's entry, and `env` those of its bindings. */
+declare namespace Cloudflare {
+  interface GlobalProps {
+    mainModule: typeof import("../../src/index.ts");
+    durableNamespaces: "RunObject" | "LaneObject" | "DirectoryObject";
+  }
+  interface Env {
+    RUN: DurableObjectNamespace<import("../../src/index.ts").RunObject>;
+    LANE: DurableObjectNamespace<import("../../src/index.ts").LaneObject>;
+    DIRECTORY: DurableObjectNamespace<import("../../src/index.ts").DirectoryObject>;
+  }
+}

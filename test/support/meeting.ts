@@ -1,0 +1,26 @@
+/** A place where callers wait until `size` of them wait at once; then all of them leave, and the next ones wait anew. */
+export class Meeting {
+  readonly #size: number;
+  #waiting: ((isMet: boolean) => void)[] = [];
+
+  constructor(size: number) {
+    this.#size = size;
+  }
+
+  /** Resolves to true once `size` callers wait, to false if that takes longer than `withinMs`. */
+  arrive(withinMs: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        this.#waiting = this.#waiting.filter((other) => other !== leave);
+        resolve(false);
+      }, withinMs);
+      const leave = (isMet: boolean) => {
+        clearTimeout(timer);
+        resolve(isMet);
+      };
+      this.#waiting.push(leave);
+      if (this.#waiting.length < this.#size) return;
+      for (const each of this.#waiting.splice(0)) each(true);
+    });
+  }
+}

@@ -1,0 +1,25 @@
+/**
+ * The variables of the gateway under test in the Workers runtime. One upstream serves all tests: a model's name steers
+ * it, so `up/barrier/64` is a barrier of 64 calls and `up/delay/20` waits 20 ms (grammar: steering.ts).
+ */
+export const ADMIN_KEY = "admin-key-of-the-tests";
+/** The provider key, which must never show in an answer, an error, a log or an event. */
+export const PROVIDER_KEY = "provider-key-of-the-tests";
+
+export const objectVars = {
+  ADMIN_KEY,
+  UP_API_KEY: PROVIDER_KEY,
+  DEFAULT_MODEL: "up/echo",
+  UPSTREAMS: {
+    up: {
+      kind: "openai",
+      base_url: "http://upstream.test/v1",
+      api_key: "secret:UP_API_KEY",
+      models: ["*"],
+      prices: { "*": { input: 0.15, cached_input: 0.075, output: 0.6 } },
+    },
+    // A model without a price.
+    unpriced: { kind: "openai", base_url: "http://unpriced.test/v1", models: ["*"] },
+    sim: { kind: "simulated" },
+  },
+};

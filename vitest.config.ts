@@ -1,0 +1,97 @@
+import { cloudflareTest } from "@cloudflare/vitest-plugin";
+import { buildSync } from "esbuild";
+import { defineConfig } from "vitest/config";
+import type { Plugin } from "vitest/config";
+import { objectVars } from "./test/support/object-vars.ts";
+
+const COMPATIBILITY_DATE = "2026-11-01";
+const COMPATIBILITY_FLAGS = ["enable_request_signal"];
+
+/** Where to write the results as JSON, for a program that counts them; unset = nowhere. */
+const reportFile = process.env["FANOUT_TEST_REPORT"];
+
+/** Tests of the tests' own tools, which run on a Worker of their own and not on the gateway. */
+const supportTests = ["test/objects/emulator.test.ts", "test/objects/upstream-worker.test.ts"];
+
+/** A bundle of the upstream that receives every fetch of the Workers under test. */
+const upstreamWorker = {
+  name: "upstream",
+  compatibilityDate: COMPATIBILITY_DATE,
+  modules: [{ type: "ESModule" as const, path: "upstream.mjs", contents: bundle("test/support/upstream-worker.ts") }],
+  // Its counters live in memory: an eviction would forget them in the middle of a test.
+  durableObjects: { UPSTREAM: { className: "UpstreamObject", useSQLite: true, unsafePreventEviction: true } },
+};
+
+export default defineConfig({
+  test: {
+    reporters: reportFile ? ["default", ["json", { outputFile: reportFile }]] : ["default"],
+    projects: [
+      {
+        plugins: [textModules()],
+        test: { name: "unit", include: ["test/unit/**/*.test.ts", "stubs/**/*.test.ts"] },
+      },
+      {
+        plugins: [
+          textModules(),
+          cloudflareTest({
+            wrangler: { configPath: "./wrangler.toml" },
+            miniflare: { bindings: objectVars, outboundService: "upstream", workers: [upstreamWorker] },
+          }),
+        ],
+        test: {
+          name: "objects",
+          include: ["test/objects/**/*.test.ts"],
+          exclude: [...supportTests],
+          setupFiles: ["test/setup/objects.ts"],
+          testTimeout: 20_000,
+        },
+      },
+      {
+        plugins: [
+          cloudflareTest({
+            main: "./test/support/fixtures/fan-out-worker.ts",
+            miniflare: {
+              compatibilityDate: COMPATIBILITY_DATE,
+              compatibilityFlags: COMPATIBILITY_FLAGS,
+              durableObjects: { FAN_OUT: { className: "FanOutObject", useSQLite: true } },
+              outboundService: "upstream",
+              workers: [upstreamWorker],
+            },
+          }),
+        ],
+        test: { name: "emulator", include: [...supportTests], setupFiles: ["test/setup/emulator.ts"] },
+      },
+      {
+        test: {
+          name: "contract",
+          include: ["test/contract/**/*.test.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+    ],
+  },
+});
+
+/** `import text from "./x.py"` is the file's text, as wrangler's rules make it in the deployed Worker. */
+function textModules(): Plugin {
+  return {
+    name: "text-modules",
+    enforce: "pre",
+    transform(code, id) {
+      return id.endsWith(".py") ? { code: `export default ${JSON.stringify(code)};`, map: null } : undefined;
+    },
+  };
+}
+
+function bundle(entryPoint: string): string {
+  const built = buildSync({
+    entryPoints: [entryPoint],
+    bundle: true,
+    write: false,
+    format: "esm",
+    target: "es2024",
+    external: ["cloudflare:*"],
+  });
+  return built.outputFiles[0]?.text ?? "";
+}
