@@ -1,7 +1,8 @@
 /** A provider endpoint as configured and parsed: see UPSTREAMS in the configuration page. Never leaves the gateway. */
+import type { TokenPrice } from "../budget/money.ts";
 
 /** Price of a model in pico-USD per token (USD per million tokens × 10⁶), so that 0.0375 USD/M stays an integer. */
-export type Price = { inputPicoUsd: number; cachedInputPicoUsd: number; outputPicoUsd: number };
+export type Price = TokenPrice;
 
 export type Upstream = {
   name: string;

@@ -1,0 +1,98 @@
+/**
+ * The ledger of one run: two-phase transfers. A reservation is made once and ends once, by settling (all, part, or more
+ * when an upstream lies) or by being released; refusal happens only at reservation. Between any two calls
+ * `spent + reserved <= limit` holds in every dimension, unless an upstream billed more than was reserved for it.
+ */
+import type { Dimension } from "../errors.ts";
+
+/** One number per dimension; `usd` is nano-USD, the others are counts. */
+export type Amounts = Record<Dimension, number>;
+/** A limit per dimension; null = none. */
+export type Limits = Record<Dimension, number | null>;
+
+export const DIMENSIONS: readonly Dimension[] = ["usd", "calls", "prompt_tokens", "completion_tokens"];
+export const NO_LIMITS: Limits = { usd: null, calls: null, prompt_tokens: null, completion_tokens: null };
+
+export function zeroAmounts(): Amounts {
+  return { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0 };
+}
+
+/** Adds `more` to `sum` in place, `times` times. */
+export function addAmounts(sum: Amounts, more: Amounts, times = 1): void {
+  for (const dimension of DIMENSIONS) sum[dimension] += more[dimension] * times;
+}
+
+export class Ledger {
+  readonly spent: Amounts = zeroAmounts();
+  readonly reserved: Amounts = zeroAmounts();
+  limits: Limits;
+  #open = new Map<string, Amounts>();
+
+  constructor(limits: Limits) {
+    this.limits = limits;
+  }
+
+  /** What is left to reserve; null = no limit. Never below zero on the wire, but an overrun shows here as negative. */
+  remaining(dimension: Dimension): number | null {
+    const limit = this.limits[dimension];
+    return limit === null ? null : limit - this.spent[dimension] - this.reserved[dimension];
+  }
+
+  /** The first dimension in which `need` does not fit beside what is spent and reserved, or null. */
+  shortfall(need: Amounts): Dimension | null {
+    for (const dimension of DIMENSIONS) {
+      const left = this.remaining(dimension);
+      if (left !== null && need[dimension] > left) return dimension;
+    }
+    return null;
+  }
+
+  /** True if `need` could fit once every open reservation has been freed in full. */
+  couldFit(need: Amounts): boolean {
+    return DIMENSIONS.every((dimension) => {
+      const limit = this.limits[dimension];
+      return limit === null || need[dimension] <= limit - this.spent[dimension];
+    });
+  }
+
+  /** Sets `amounts` aside under `id`. False, with nothing changed, when they do not fit or the id is in use. */
+  reserve(id: string, amounts: Amounts): boolean {
+    if (this.#open.has(id) || this.shortfall(amounts) !== null) return false;
+    this.restore(id, amounts);
+    return true;
+  }
+
+  /** Takes a reservation over from storage, where it was made: it is not checked against the limits again. */
+  restore(id: string, amounts: Amounts): void {
+    this.#open.set(id, amounts);
+    addAmounts(this.reserved, amounts);
+  }
+
+  /** Adds what was spent before this object started. */
+  restoreSpent(amounts: Amounts): void {
+    addAmounts(this.spent, amounts);
+  }
+
+  /**
+   * Ends a reservation: `charge` becomes spent, the rest is free. Returns the dimensions in which more was charged than
+   * reserved (an overrun), or null if the reservation is not open: then nothing changes.
+   */
+  settle(id: string, charge: Amounts): Dimension[] | null {
+    const held = this.#open.get(id);
+    if (held === undefined) return null;
+    this.#open.delete(id);
+    addAmounts(this.reserved, held, -1);
+    addAmounts(this.spent, charge);
+    return DIMENSIONS.filter((dimension) => charge[dimension] > held[dimension]);
+  }
+
+  /** Ends a reservation at no charge. False if it is not open. */
+  release(id: string): boolean {
+    return this.settle(id, zeroAmounts()) !== null;
+  }
+
+  /** Number of open reservations. */
+  get openCount(): number {
+    return this.#open.size;
+  }
+}

@@ -1,0 +1,120 @@
+/** One group of slots in memory: a byte of state per slot, counters, and the measures its answer reports. */
+import type { Reason } from "../errors.ts";
+import { hasEnded, mayStep, SLOT_STATES, type SlotState } from "./slot.ts";
+
+/** What a group is opened with; stored once, never changed. */
+export type GroupHeader = {
+  seq: number;
+  /** Public id, `pg-…`. */
+  id: string;
+  count: number;
+  /** Most attempts of this group in flight at once. */
+  concurrency: number;
+  onError: "continue" | "abort";
+  openedAtMs: number;
+  /** Models asked for in this group; a slot names one by its place here. */
+  models: readonly (string | null)[];
+};
+
+export type GroupStatus = "running" | "completed" | "partial" | "failed" | "cancelled";
+
+/** What a group's answer says of its speed, in the contract's names. */
+export type GroupMetrics = {
+  wall_ms: number;
+  sequential_ms: number;
+  speedup: number;
+  peak_parallel: number;
+  success_rate: number;
+};
+
+const CODE_OF: Record<SlotState, number> = { queued: 0, running: 1, completed: 2, failed: 3, skipped: 4, cancelled: 5 };
+
+export class Group {
+  readonly header: GroupHeader;
+  readonly #states: Uint8Array;
+  /** Attempts begun, per slot. */
+  readonly attempts: Uint8Array;
+  /** Indexes in the order in which they ended: what a streaming reader pages through. */
+  readonly ended: number[] = [];
+  readonly counts: Record<SlotState, number>;
+  inFlight = 0;
+  peakParallel = 0;
+  /** Sum of the latencies of all attempts: what the group would have taken one call at a time. */
+  sequentialMs = 0;
+  endedAtMs: number | null = null;
+  /** Set when nothing more may start: queued slots without a row of their own ended with this. */
+  drained: { state: "cancelled" | "failed"; reason: Reason } | null = null;
+
+  constructor(header: GroupHeader) {
+    this.header = header;
+    this.#states = new Uint8Array(header.count);
+    this.attempts = new Uint8Array(header.count);
+    this.counts = { queued: header.count, running: 0, completed: 0, failed: 0, skipped: 0, cancelled: 0 };
+  }
+
+  stateOf(index: number): SlotState {
+    return SLOT_STATES[this.#states[index] ?? 0] ?? "queued";
+  }
+
+  /** Moves a slot one step. Throws on a step that the machine does not have: that is a bug, not an input. */
+  step(index: number, to: SlotState, nowMs: number): void {
+    const from = this.stateOf(index);
+    if (!mayStep(from, to)) throw new Error(`slot ${index} of ${this.header.id} may not go from ${from} to ${to}`);
+    this.#states[index] = CODE_OF[to];
+    this.counts[from] -= 1;
+    this.counts[to] += 1;
+    if (from === "running") this.inFlight -= 1;
+    if (to === "running") {
+      this.inFlight += 1;
+      this.peakParallel = Math.max(this.peakParallel, this.inFlight);
+      this.attempts[index] = (this.attempts[index] ?? 0) + 1;
+    }
+    if (hasEnded(to)) this.#end(index, nowMs);
+  }
+
+  /** Puts a slot into the state that storage holds for it. Used only while the group is rebuilt. */
+  restore(index: number, state: SlotState, attempts: number, nowMs: number): void {
+    const from = this.stateOf(index);
+    this.counts[from] -= 1;
+    this.counts[state] += 1;
+    this.#states[index] = CODE_OF[state];
+    this.attempts[index] = attempts;
+    if (state === "running") this.inFlight += 1;
+    if (hasEnded(state)) this.#end(index, nowMs);
+  }
+
+  /** True once every slot has ended. */
+  get done(): boolean {
+    return this.ended.length === this.header.count;
+  }
+
+  get status(): GroupStatus {
+    if (!this.done) return "running";
+    if (this.counts.completed === this.header.count) return "completed";
+    if (this.drained?.state === "cancelled" && this.counts.cancelled > 0 && this.header.onError !== "abort") {
+      return "cancelled";
+    }
+    return this.counts.completed > 0 ? "partial" : "failed";
+  }
+
+  metrics(nowMs: number): GroupMetrics {
+    const wallMs = Math.max(0, (this.endedAtMs ?? nowMs) - this.header.openedAtMs);
+    return {
+      wall_ms: wallMs,
+      sequential_ms: this.sequentialMs,
+      speedup: wallMs === 0 ? 1 : round(this.sequentialMs / wallMs),
+      peak_parallel: this.peakParallel,
+      success_rate: this.ended.length === 0 ? 1 : round(this.counts.completed / this.ended.length),
+    };
+  }
+
+  #end(index: number, nowMs: number): void {
+    this.ended.push(index);
+    if (this.done) this.endedAtMs = nowMs;
+  }
+}
+
+/** Three decimals are all that a ratio of milliseconds can mean. */
+export function round(ratio: number): number {
+  return Math.round(ratio * 1_000) / 1_000;
+}

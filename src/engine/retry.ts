@@ -1,0 +1,25 @@
+/** Whether a failed attempt is tried again, and when. Full jitter, the upstream's own hint first. */
+import type { FailureClass } from "../call.ts";
+import { RETRY_AFTER_MAX_MS, RETRY_BASE_MS, RETRY_MAX_MS } from "../limits.ts";
+
+/** The facts of an attempt that failed. `attempt` counts from 1. */
+export type FailedAttempt = {
+  class: FailureClass;
+  attempt: number;
+  attemptsMax: number;
+  retryAfterMs: number | null;
+};
+
+/**
+ * Milliseconds until the next attempt may start, or null when the failure is final: it was rejected, the attempts are
+ * spent, or the upstream asks for a longer wait than is obeyed. `random` is uniform in [0, 1).
+ */
+export function retryDelayMs(failed: FailedAttempt, random: number): number | null {
+  if (failed.class === "rejected" || failed.attempt >= failed.attemptsMax) return null;
+  const ceilingMs = Math.min(RETRY_MAX_MS, RETRY_BASE_MS * 2 ** (failed.attempt - 1));
+  const jitterMs = Math.floor(random * ceilingMs);
+  if (failed.retryAfterMs === null) return jitterMs;
+  if (failed.retryAfterMs > RETRY_AFTER_MAX_MS) return null;
+  // The hint is a floor for everyone who was turned away; the jitter on top keeps them from coming back in step.
+  return failed.retryAfterMs + Math.floor(random * RETRY_BASE_MS);
+}

@@ -1,0 +1,140 @@
+/** What happens when an attempt ends: its reservation settles, then its slot ends or is queued again. */
+import { chargeOf } from "../budget/estimate.ts";
+import { addAmounts, zeroAmounts, type Amounts } from "../budget/ledger.ts";
+import type { Outcome } from "../call.ts";
+import type { Reason } from "../errors.ts";
+import { LEASE_TTL_MS } from "../limits.ts";
+import type { Group } from "./group.ts";
+import { afterFailure, lineOf } from "./open.ts";
+import { addAttempt, freshRecord } from "./record.ts";
+import { retryDelayMs } from "./retry.ts";
+import type { AttemptInFlight } from "./shard.ts";
+import { groupSeqOf, indexOf } from "./slot.ts";
+import type { EngineState, InFlight } from "./state.ts";
+
+/** What settling told. */
+export type Settled = {
+  /** Delay until the call may be tried again, or null when it has ended. */
+  retryInMs: number | null;
+  charge: Amounts;
+  /** True when the charge is the reservation because nobody knows what the attempt cost. */
+  estimated: boolean;
+  queuedMs: number;
+  /** For single calls: the parallel group that the call turned out to belong to. */
+  parallelGroupId: string | null;
+};
+
+/** How an attempt ended whose executor stopped sending heartbeats. */
+export const LOST: Reason = {
+  reason: "upstream_error",
+  upstream: "",
+  status: null,
+  message: "the executor of this call was lost before it reported an answer",
+  retryable: true,
+};
+
+/** Records an attempt's outcome. Null, with nothing changed, for an attempt that is not in flight: it settled or expired. */
+export function settle(state: EngineState, attemptId: string, outcome: Outcome, nowMs: number): Settled | null {
+  const inFlight = state.attempts.get(attemptId);
+  if (inFlight === undefined) return null;
+  const { lease, shard, call } = inFlight;
+  const { charge, estimated } = chargeFor(outcome, lease);
+  endAttempt(state, inFlight, { charge, estimated, latencyMs: outcome.latencyMs }, nowMs);
+
+  if (outcome.kind === "failure" && outcome.class === "rate_limited" && outcome.retryAfterMs !== null) {
+    // One Retry-After holds for every call of the run to that upstream: the others would be turned away as well.
+    const upstream = state.upstream(lease.target);
+    upstream.coolUntilMs = Math.max(upstream.coolUntilMs, nowMs + outcome.retryAfterMs);
+  }
+  const group = lease.slotId === null ? undefined : state.groups.get(groupSeqOf(lease.slotId));
+  const retryInMs = retryIn(state, outcome, lease, group);
+  if (retryInMs === null) shard.totals[outcome.kind === "success" ? "completed" : "failed"] += 1;
+  if (group !== undefined && lease.slotId !== null) {
+    advanceSlot(state, group, lease.slotId, { outcome, charge, estimated, retryInMs, lease }, nowMs);
+  }
+  return { retryInMs, charge, estimated, queuedMs: lease.queuedMs, parallelGroupId: call?.window?.id ?? null };
+}
+
+/** Extends the leases of an executor that is alive. Returns the ids that are not (or no longer) its own to run. */
+export function heartbeat(state: EngineState, attemptIds: readonly string[], nowMs: number): string[] {
+  const unknown: string[] = [];
+  for (const attemptId of attemptIds) {
+    const inFlight = state.attempts.get(attemptId);
+    if (inFlight === undefined) unknown.push(attemptId);
+    else inFlight.lease.expiresAtMs = nowMs + LEASE_TTL_MS;
+  }
+  return unknown;
+}
+
+/** Ends the leases whose time is over: what became of them is unknown. Returns how many. */
+export function expireLeases(state: EngineState, nowMs: number): number {
+  const over = [...state.attempts.values()].filter(({ lease }) => lease.expiresAtMs <= nowMs);
+  for (const { lease } of over) {
+    const latencyMs = Math.max(0, nowMs - lease.startedAtMs);
+    const lost: Outcome = { kind: "failure", class: "unknown", reason: LOST, retryAfterMs: null, latencyMs };
+    settle(state, lease.attemptId, lost, nowMs);
+  }
+  return over.length;
+}
+
+/** What an attempt is charged, by the contract's rule 5 of a hard budget. */
+function chargeFor(outcome: Outcome, lease: AttemptInFlight): { charge: Amounts; estimated: boolean } {
+  if (outcome.kind === "success" && outcome.usage !== null) {
+    return { charge: chargeOf(outcome.usage, lease.target.price), estimated: false };
+  }
+  const unknown = outcome.kind === "success" || outcome.class === "unknown";
+  return unknown ? { charge: { ...lease.amounts }, estimated: true } : { charge: zeroAmounts(), estimated: false };
+}
+
+function endAttempt(
+  state: EngineState,
+  inFlight: InFlight,
+  ended: { charge: Amounts; estimated: boolean; latencyMs: number },
+  nowMs: number,
+): void {
+  const { lease, shard } = inFlight;
+  const over = state.ledger.settle(lease.attemptId, ended.charge);
+  if (over === null) throw new Error(`attempt ${lease.attemptId} is in flight without a reservation`);
+  const { totals } = shard;
+  totals.busyMs += state.removeInFlight(inFlight, nowMs);
+  addAmounts(totals.spent, ended.charge);
+  totals.attempts += 1;
+  totals.sequentialMs += ended.latencyMs;
+  if (lease.attempt > 1) totals.retries += 1;
+  if (ended.estimated) totals.estimated += 1;
+  if (over.length > 0) totals.overruns += 1;
+}
+
+function advanceSlot(
+  state: EngineState,
+  group: Group,
+  slotId: number,
+  ended: { outcome: Outcome; charge: Amounts; estimated: boolean; retryInMs: number | null; lease: AttemptInFlight },
+  nowMs: number,
+): void {
+  const { outcome, retryInMs, lease } = ended;
+  const record = state.tried.get(slotId) ?? freshRecord(slotId);
+  addAttempt(record, { ...ended, attempt: lease.attempt, queuedMs: lease.queuedMs });
+  group.sequentialMs += outcome.latencyMs;
+  if (retryInMs !== null) {
+    record.notBeforeMs = nowMs + retryInMs;
+    group.step(indexOf(slotId), "queued", nowMs);
+    state.queue.delay(lineOf(state, group, state.deps.factsOf(slotId)), slotId, record.notBeforeMs);
+    state.writeSlot(record);
+    return;
+  }
+  record.state = outcome.kind === "success" ? "completed" : "failed";
+  group.step(indexOf(slotId), record.state, nowMs);
+  state.writeSlot(record);
+  if (record.state === "failed") afterFailure(state, group, nowMs);
+  if (group.done) state.writeGroup(group);
+}
+
+function retryIn(state: EngineState, outcome: Outcome, lease: AttemptInFlight, group: Group | undefined): number | null {
+  if (outcome.kind === "success" || (group !== undefined && group.drained !== null)) return null;
+  const { attempt, target } = lease;
+  return retryDelayMs(
+    { class: outcome.class, attempt, attemptsMax: target.attemptsMax, retryAfterMs: outcome.retryAfterMs },
+    state.deps.random(),
+  );
+}

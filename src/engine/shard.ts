@@ -1,0 +1,76 @@
+/**
+ * A shard of the run's ledger: one executor's attempts in flight with their reservations, and the totals of those that
+ * ended. One row each, so that a lane's settle and claim cost one row together, and what the run has spent and reserved
+ * is the sum of its shards. Lanes have the shard of their number; single calls share shards from DIRECT_SHARD_FIRST on.
+ */
+import type { Amounts } from "../budget/ledger.ts";
+import type { TokenPrice } from "../budget/money.ts";
+import { zeroTotals, type Totals } from "./totals.ts";
+
+/** Shards of single calls start here; lanes are numbered below it. */
+export const DIRECT_SHARD_FIRST = 1_000;
+/** Leases in one shard of single calls: rewriting a row of sixteen is cheap, and one busy run has few such rows. */
+export const DIRECT_SHARD_LEASES_MAX = 16;
+
+/** What a model resolves to: where a slot is sent, at what price and under which limits. */
+export type Target = {
+  upstream: string;
+  model: string;
+  /** null = unpriced and allowed to be free. */
+  price: TokenPrice | null;
+  maxInFlight: number;
+  timeoutMs: number;
+  attemptsMax: number;
+};
+
+/** An attempt in flight: the lease of an executor on a slot, and the reservation behind it. */
+export type AttemptInFlight = {
+  attemptId: string;
+  /** null for a single call: its slot is the client's own request. */
+  slotId: number | null;
+  attempt: number;
+  target: Target;
+  amounts: Amounts;
+  startedAtMs: number;
+  queuedMs: number;
+  /** Ends without a heartbeat; memory only, a restart grants a fresh term. */
+  expiresAtMs: number;
+};
+
+export type Shard = { id: number; totals: Totals; leases: Map<string, AttemptInFlight> };
+
+export function newShard(id: number): Shard {
+  return { id, totals: zeroTotals(), leases: new Map() };
+}
+
+/** A lease as its shard's row holds it; the target is resolved again from the configuration on start. */
+export type StoredLease = {
+  id: string;
+  slot: number | null;
+  attempt: number;
+  upstream: string;
+  model: string;
+  amounts: Amounts;
+  startedAtMs: number;
+  queuedMs: number;
+};
+
+/** A shard's row. */
+export type StoredShard = { totals: Totals; leases: StoredLease[] };
+
+export function storedShard(shard: Shard): StoredShard {
+  const leases: StoredLease[] = [];
+  for (const lease of shard.leases.values()) {
+    leases.push({
+      id: lease.attemptId,
+      slot: lease.slotId,
+      attempt: lease.attempt,
+      upstream: lease.target.upstream,
+      model: lease.target.model,
+      amounts: lease.amounts,
+      startedAtMs: lease.startedAtMs,
+      queuedMs: lease.queuedMs,
+    });
+  }
+  return { totals: shard.totals, leases };
+}

@@ -1,0 +1,182 @@
+/**
+ * The state of one run's engine: queue, permits, leases, groups and ledger. `open`, `dispatch`, `settle` and `restore`
+ * act on it; a shell (the run object) drives them and commits `takeWrites()` before any reply leaves, and rebuilds the
+ * state from those rows after a restart or a failed commit. Everything is synchronous and takes `nowMs`.
+ */
+import type { Ledger } from "../budget/ledger.ts";
+import type { CallFacts } from "../call.ts";
+import type { Group, GroupHeader } from "./group.ts";
+import { ReadyQueue } from "./queue.ts";
+import type { SlotRecord } from "./record.ts";
+import { DIRECT_SHARD_FIRST, DIRECT_SHARD_LEASES_MAX, newShard } from "./shard.ts";
+import type { AttemptInFlight, Shard, Target } from "./shard.ts";
+import { groupSeqOf, hasEnded, indexOf } from "./slot.ts";
+import { CallWindow, groupIdOf, type WindowGroup } from "./window.ts";
+
+/** What dispatch must know of a stored slot: the facts of its call and the place of its model in the group's list. */
+export type SlotFacts = CallFacts & { modelIndex: number };
+
+/** A single call: queued here, executed by the Worker that holds its client. */
+export type SingleCall = {
+  callId: string;
+  /** Number of the attempt to make, from 1. */
+  attempt: number;
+  facts: CallFacts;
+  target: Target;
+  queuedAtMs: number;
+  window: WindowGroup | null;
+};
+
+/** What the engine cannot know by itself. */
+export type EngineDeps = {
+  /** Uniform in [0, 1). */
+  random: () => number;
+  /** The facts of a stored slot, from its page. */
+  factsOf: (slotId: number) => SlotFacts;
+  /** Where a group's model goes; null when the configuration no longer has it. */
+  targetOf: (group: GroupHeader, modelIndex: number) => Target | null;
+};
+
+/** Rows that changed since the last call of `takeWrites`. */
+export type EngineWrites = { shards: Shard[]; slots: SlotRecord[]; groups: Group[] };
+
+/** An attempt in flight with the shard that holds it and, for a single call, the call. */
+export type InFlight = { lease: AttemptInFlight; shard: Shard; call: SingleCall | null };
+
+export class EngineState {
+  readonly ledger: Ledger;
+  readonly deps: EngineDeps;
+  readonly queue = new ReadyQueue();
+  readonly window: CallWindow;
+  readonly groups = new Map<number, Group>();
+  readonly shards = new Map<number, Shard>();
+  readonly attempts = new Map<string, InFlight>();
+  /** Queued single calls by their place in the queue. */
+  readonly calls = new Map<number, SingleCall>();
+  /** Records of queued slots that have been tried before: what they have cost so far. */
+  readonly tried = new Map<number, SlotRecord>();
+  /** Most attempts in flight at once. */
+  width: number;
+  /** Nothing starts while the run is paused; what runs goes on. */
+  paused = false;
+
+  #upstreams = new Map<string, UpstreamState>();
+  #dirtyShards = new Set<Shard>();
+  #dirtySlots = new Map<number, SlotRecord>();
+  #dirtyGroups = new Set<Group>();
+  #busySinceMs: number | null = null;
+  #lastPlace = 0;
+
+  constructor(options: { ledger: Ledger; width: number; windowMs: number }, deps: EngineDeps) {
+    this.ledger = options.ledger;
+    this.width = options.width;
+    this.deps = deps;
+    this.window = new CallWindow(options.windowMs, (nowMs) => groupIdOf(nowMs, deps.random()));
+  }
+
+  /** Books a reserved attempt as in flight. `lane` null = the single call's own Worker executes it. */
+  begin(lease: AttemptInFlight, lane: number | null, call: SingleCall | null, nowMs: number): void {
+    const shard = lane === null ? this.directShard() : this.shard(lane);
+    shard.leases.set(lease.attemptId, lease);
+    this.#dirtyShards.add(shard);
+    this.addInFlight({ lease, shard, call }, nowMs);
+    shard.totals.peakParallel = Math.max(shard.totals.peakParallel, this.attempts.size);
+    if (lease.slotId !== null) this.groups.get(groupSeqOf(lease.slotId))?.step(indexOf(lease.slotId), "running", nowMs);
+  }
+
+  /** Counts an attempt as in flight. */
+  addInFlight(inFlight: InFlight, nowMs: number): void {
+    this.attempts.set(inFlight.lease.attemptId, inFlight);
+    this.upstream(inFlight.lease.target).inFlight += 1;
+    this.#busySinceMs ??= nowMs;
+  }
+
+  /** Takes an attempt out of flight. Returns the time since the last such change, during which something was. */
+  removeInFlight({ lease, shard }: InFlight, nowMs: number): number {
+    this.attempts.delete(lease.attemptId);
+    shard.leases.delete(lease.attemptId);
+    this.#dirtyShards.add(shard);
+    this.upstream(lease.target).inFlight -= 1;
+    const busyMs = this.#busySinceMs === null ? 0 : Math.max(0, nowMs - this.#busySinceMs);
+    this.#busySinceMs = this.attempts.size > 0 ? nowMs : null;
+    return busyMs;
+  }
+
+  /** A place in the queue for a single call. */
+  nextPlace(): number {
+    this.#lastPlace += 1;
+    return this.#lastPlace;
+  }
+
+  shard(id: number): Shard {
+    const known = this.shards.get(id);
+    if (known !== undefined) return known;
+    const shard = newShard(id);
+    this.shards.set(id, shard);
+    return shard;
+  }
+
+  /** The shard that takes the next single call. */
+  directShard(): Shard {
+    for (let id = DIRECT_SHARD_FIRST; ; id++) {
+      const shard = this.shard(id);
+      if (shard.leases.size < DIRECT_SHARD_LEASES_MAX) return shard;
+    }
+  }
+
+  /** What the run's attempts have in common at one upstream. */
+  upstream(target: Pick<Target, "upstream" | "maxInFlight">): UpstreamState {
+    const known = this.#upstreams.get(target.upstream);
+    if (known !== undefined) return known;
+    const fresh = { inFlight: 0, maxInFlight: target.maxInFlight, coolUntilMs: 0 };
+    this.#upstreams.set(target.upstream, fresh);
+    return fresh;
+  }
+
+  upstreamNamed(name: string): UpstreamState | undefined {
+    return this.#upstreams.get(name);
+  }
+
+  /** Marks a slot's record for writing; one that has ended is not needed in memory any more. */
+  writeSlot(record: SlotRecord): void {
+    this.#dirtySlots.set(record.id, { ...record });
+    if (hasEnded(record.state)) this.tried.delete(record.id);
+    else this.tried.set(record.id, record);
+  }
+
+  writeGroup(group: Group): void {
+    this.#dirtyGroups.add(group);
+  }
+
+  takeWrites(): EngineWrites {
+    const writes = {
+      shards: [...this.#dirtyShards],
+      slots: [...this.#dirtySlots.values()],
+      groups: [...this.#dirtyGroups],
+    };
+    this.#dirtyShards.clear();
+    this.#dirtySlots.clear();
+    this.#dirtyGroups.clear();
+    return writes;
+  }
+
+  /** When the first lease in flight ends without a heartbeat, or null. */
+  nextLeaseEndMs(): number | null {
+    let earliest: number | null = null;
+    for (const { lease } of this.attempts.values()) earliest = Math.min(earliest ?? Infinity, lease.expiresAtMs);
+    return earliest;
+  }
+
+  /** When dispatch can go on by itself: a retry falls due or an upstream's cool-down ends; null when neither is pending. */
+  nextReadyMs(nowMs: number): number | null {
+    let next = this.queue.nextDueMs;
+    if (this.queue.readyCount === 0) return next;
+    for (const { coolUntilMs } of this.#upstreams.values()) {
+      if (coolUntilMs > nowMs) next = Math.min(next ?? Infinity, coolUntilMs);
+    }
+    return next;
+  }
+}
+
+/** Attempts in flight at one upstream, how many there may be, and until when nothing may start there. */
+export type UpstreamState = { inFlight: number; maxInFlight: number; coolUntilMs: number };

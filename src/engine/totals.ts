@@ -1,0 +1,64 @@
+/** What a run has done, as counters that only grow: kept per shard, added up on start and for the run document. */
+import type { Amounts } from "../budget/ledger.ts";
+import { addAmounts, zeroAmounts } from "../budget/ledger.ts";
+
+export type Totals = {
+  spent: Amounts;
+  /** Attempts that ended, and how many of them were retries of an earlier one. */
+  attempts: number;
+  retries: number;
+  /** Calls that ended well or for good. */
+  completed: number;
+  failed: number;
+  /** Attempts charged at their reservation because nobody knows what they cost. */
+  estimated: number;
+  /** Attempts for which the upstream billed more than was reserved. */
+  overruns: number;
+  /** Sum of attempt latencies; time with at least one attempt in flight; most in flight at once. */
+  sequentialMs: number;
+  busyMs: number;
+  peakParallel: number;
+  /** Single calls accepted, and those of them that joined a parallel group; groups that formed that way. */
+  singleCalls: number;
+  groupedCalls: number;
+  windowGroups: number;
+};
+
+export function zeroTotals(): Totals {
+  return {
+    spent: zeroAmounts(),
+    attempts: 0,
+    retries: 0,
+    completed: 0,
+    failed: 0,
+    estimated: 0,
+    overruns: 0,
+    sequentialMs: 0,
+    busyMs: 0,
+    peakParallel: 0,
+    singleCalls: 0,
+    groupedCalls: 0,
+    windowGroups: 0,
+  };
+}
+
+/** Sums totals. `peakParallel` is a maximum, the rest are sums. */
+export function sumTotals(parts: Iterable<Totals>): Totals {
+  const sum = zeroTotals();
+  for (const part of parts) {
+    addAmounts(sum.spent, part.spent);
+    sum.attempts += part.attempts;
+    sum.retries += part.retries;
+    sum.completed += part.completed;
+    sum.failed += part.failed;
+    sum.estimated += part.estimated;
+    sum.overruns += part.overruns;
+    sum.sequentialMs += part.sequentialMs;
+    sum.busyMs += part.busyMs;
+    sum.peakParallel = Math.max(sum.peakParallel, part.peakParallel);
+    sum.singleCalls += part.singleCalls;
+    sum.groupedCalls += part.groupedCalls;
+    sum.windowGroups += part.windowGroups;
+  }
+  return sum;
+}
