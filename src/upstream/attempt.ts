@@ -96,7 +96,7 @@ async function exchange(job: AttemptJob, deps: AttemptDeps, signal: AbortSignal)
   const answer: Answer = {
     status,
     contentType: headers.get("content-type"),
-    retryAfterMs: status === 200 ? null : readRetryAfterMs(headers, deps.now()),
+    retryAfterMs: readRetryAfterMs(headers, deps.now()),
     body: null,
   };
   try {
@@ -112,7 +112,9 @@ function send({ upstream, lease, body }: AttemptJob, deps: AttemptDeps, signal: 
   if (upstream.kind === "simulated") {
     return simulatedFetch(request.body, { now: deps.now, sleep: deps.sleep, signal, attempt: lease.attempt ?? 1 });
   }
-  return deps.fetch(request.url, {
+  // Called on its own: workerd's fetch refuses to be a method of another object.
+  const { fetch } = deps;
+  return fetch(request.url, {
     method: "POST",
     headers: request.headers,
     body: request.body,

@@ -1,0 +1,185 @@
+import { describe, expect, it } from "vitest";
+import { configOf, parseConfig } from "../../src/env.ts";
+import type { Upstream } from "../../src/upstream/config.ts";
+
+const openai = (fields: Record<string, unknown> = {}) => ({
+  UPSTREAMS: { acme: { kind: "openai", base_url: "https://acme.test/v1", ...fields } },
+});
+
+function upstreamOf(vars: Record<string, unknown>): Upstream {
+  const parsed = parseConfig(vars);
+  const upstream = parsed.ok ? parsed.config.upstreams[0] : undefined;
+  if (upstream === undefined) throw new Error(JSON.stringify(parsed));
+  return upstream;
+}
+
+function refusalOf(vars: Record<string, unknown>): { variable: string; message: string } {
+  const parsed = parseConfig(vars);
+  if (parsed.ok || parsed.reason.reason !== "misconfigured") throw new Error("was not refused as misconfigured");
+  return parsed.reason;
+}
+
+describe("parseConfig", () => {
+  it("reads keys and the default model, and takes empty ones for not set", () => {
+    const set = parseConfig({ ...openai(), ADMIN_KEY: "a", SIGNING_KEY: "s", DEFAULT_MODEL: "m" });
+    expect(set).toMatchObject({ ok: true, config: { adminKey: "a", signingKey: "s", defaultModel: "m" } });
+    const empty = parseConfig({ ...openai(), ADMIN_KEY: "", SIGNING_KEY: "" });
+    expect(empty).toMatchObject({ ok: true, config: { adminKey: null, signingKey: null, defaultModel: null } });
+  });
+
+  it("refuses a key that is not text, naming it", () => {
+    expect(refusalOf({ ...openai(), ADMIN_KEY: 7 }).variable).toBe("ADMIN_KEY");
+  });
+
+  it("fills what an upstream leaves out", () => {
+    expect(upstreamOf(openai())).toEqual({
+      name: "acme",
+      kind: "openai",
+      baseUrl: "https://acme.test/v1",
+      apiKey: null,
+      headers: {},
+      models: ["*"],
+      maxInFlight: 512,
+      timeoutMs: 600_000,
+      maxAttempts: 3,
+      capField: "max_tokens",
+      prices: [],
+    });
+  });
+
+  it("reads every field", () => {
+    const upstream = upstreamOf({
+      ...openai({
+        base_url: "https://acme.test/v1//",
+        api_key: "secret:ACME_KEY",
+        models: ["gpt-*"],
+        max_in_flight: 4,
+        timeout_ms: 1_000,
+        max_attempts: 1,
+        headers: { "X-Team": "a", "x-token": "secret:ACME_TOKEN" },
+        cap_field: "max_completion_tokens",
+      }),
+      ACME_KEY: "k",
+      ACME_TOKEN: "t",
+    });
+    expect(upstream).toMatchObject({
+      baseUrl: "https://acme.test/v1",
+      apiKey: "k",
+      models: ["gpt-*"],
+      maxInFlight: 4,
+      timeoutMs: 1_000,
+      maxAttempts: 1,
+      headers: { "x-team": "a", "x-token": "t" },
+      capField: "max_completion_tokens",
+    });
+  });
+
+  it("takes UPSTREAMS as JSON text too, and keeps the order listed", () => {
+    const text = '{"b":{"kind":"simulated"},"a":{"kind":"openai","base_url":"http://127.0.0.1:1/v1"}}';
+    const parsed = parseConfig({ UPSTREAMS: text });
+    expect(parsed.ok && parsed.config.upstreams.map(({ name }) => name)).toEqual(["b", "a"]);
+  });
+
+  it("sends OpenAI itself max_completion_tokens, unless told otherwise", () => {
+    expect(upstreamOf(openai({ base_url: "https://api.openai.com/v1" })).capField).toBe("max_completion_tokens");
+    const told = openai({ base_url: "https://api.openai.com/v1", cap_field: "max_tokens" });
+    expect(upstreamOf(told).capField).toBe("max_tokens");
+  });
+
+  it("reads prices as integer pico-USD per token, rounded up, cached input priced as input by default", () => {
+    const prices = { "gpt-x": { input: 0.0375, cached_input: 0.01, output: 1.1 }, "*": { input: 1e-7, output: 0 } };
+    expect(upstreamOf(openai({ prices })).prices).toEqual([
+      { pattern: "gpt-x", price: { inputPicoUsd: 37_500, cachedInputPicoUsd: 10_000, outputPicoUsd: 1_100_000 } },
+      { pattern: "*", price: { inputPicoUsd: 1, cachedInputPicoUsd: 1, outputPicoUsd: 0 } },
+    ]);
+  });
+
+  it("prices a simulated upstream like a small model, and matches only its own models by plain name", () => {
+    const upstream = upstreamOf({ UPSTREAMS: { sim: { kind: "simulated" } } });
+    expect(upstream.prices).toEqual([
+      { pattern: "*", price: { inputPicoUsd: 150_000, cachedInputPicoUsd: 150_000, outputPicoUsd: 600_000 } },
+    ]);
+    expect(upstream.models).toContain("echo");
+    expect(upstream.models).not.toContain("*");
+  });
+
+  it.each([
+    ["UPSTREAMS", {}],
+    ["UPSTREAMS", { UPSTREAMS: {} }],
+    ["UPSTREAMS", { UPSTREAMS: [] }],
+    ["UPSTREAMS", { UPSTREAMS: "{" }],
+    ["UPSTREAMS", { UPSTREAMS: "" }],
+    ["UPSTREAMS.Acme", { UPSTREAMS: { Acme: { kind: "simulated" } } }],
+    ["UPSTREAMS._a", { UPSTREAMS: { _a: { kind: "simulated" } } }],
+    ["UPSTREAMS.a/b", { UPSTREAMS: { "a/b": { kind: "simulated" } } }],
+    ["UPSTREAMS.acme", { UPSTREAMS: { acme: "simulated" } }],
+    ["UPSTREAMS.acme.kind", { UPSTREAMS: { acme: {} } }],
+    ["UPSTREAMS.acme.kind", { UPSTREAMS: { acme: { kind: "anthropic", base_url: "https://a.test" } } }],
+    ["UPSTREAMS.acme.base_url", { UPSTREAMS: { acme: { kind: "simulated", base_url: "https://a.test" } } }],
+    ["UPSTREAMS.acme.base_url", { UPSTREAMS: { acme: { kind: "openai" } } }],
+    ["UPSTREAMS.acme.base_url", openai({ base_url: "acme.test/v1" })],
+    ["UPSTREAMS.acme.base_url", openai({ base_url: "ftp://acme.test" })],
+    ["UPSTREAMS.acme.base_url", openai({ base_url: "https://user:pw@acme.test" })],
+    ["UPSTREAMS.acme.base_url", openai({ base_url: "https://acme.test/v1?key=1" })],
+    ["UPSTREAMS.acme.base_url", openai({ base_url: "https://acme.test/v1/chat/completions" })],
+    ["UPSTREAMS.acme.api_key", openai({ api_key: 7 })],
+    ["UPSTREAMS.acme.models", openai({ models: "gpt-*" })],
+    ["UPSTREAMS.acme.models.1", openai({ models: ["a", ""] })],
+    ["UPSTREAMS.acme.max_in_flght", openai({ max_in_flght: 1 })],
+    ["UPSTREAMS.acme.max_in_flight", openai({ max_in_flight: 0 })],
+    ["UPSTREAMS.acme.max_in_flight", openai({ max_in_flight: 10_001 })],
+    ["UPSTREAMS.acme.timeout_ms", openai({ timeout_ms: 0 })],
+    ["UPSTREAMS.acme.timeout_ms", openai({ timeout_ms: 3_600_001 })],
+    ["UPSTREAMS.acme.timeout_ms", openai({ timeout_ms: 1.5 })],
+    ["UPSTREAMS.acme.max_attempts", openai({ max_attempts: 11 })],
+    ["UPSTREAMS.acme.max_attempts", openai({ max_attempts: "3" })],
+    ["UPSTREAMS.acme.headers.host", openai({ headers: { host: "b.test" } })],
+    ["UPSTREAMS.acme.headers.x y", openai({ headers: { "x y": "1" } })],
+    ["UPSTREAMS.acme.headers.x-a", openai({ headers: { "x-a": "1\n2" } })],
+    ["UPSTREAMS.acme.headers.authorization", openai({ api_key: "k", headers: { authorization: "Basic x" } })],
+    ["UPSTREAMS.acme.cap_field", openai({ cap_field: "cap" })],
+    ["UPSTREAMS.acme.prices.m.input", openai({ prices: { m: { input: -1, output: 1 } } })],
+    ["UPSTREAMS.acme.prices.m.output", openai({ prices: { m: { input: 1 } } })],
+    ["UPSTREAMS.acme.prices.m.output", openai({ prices: { m: { input: 1, output: Number.NaN } } })],
+    ["UPSTREAMS.acme.prices.m.output", openai({ prices: { m: { input: 1, output: 10_000.01 } } })],
+    ["UPSTREAMS.acme.prices.m.cached", openai({ prices: { m: { input: 1, output: 1, cached: 1 } } })],
+  ])("names %s when it is wrong: %j", (variable, vars) => {
+    const refusal = refusalOf(vars);
+    expect(refusal.variable).toBe(variable);
+    expect(refusal.message).not.toBe("");
+  });
+
+  it("accepts the largest limits and price", () => {
+    const prices = { m: { input: 10_000, output: 10_000 } };
+    const upstream = upstreamOf(openai({ max_in_flight: 10_000, timeout_ms: 3_600_000, max_attempts: 10, prices }));
+    expect(upstream).toMatchObject({ maxInFlight: 10_000, timeoutMs: 3_600_000, maxAttempts: 10 });
+  });
+
+  it("names both the field and the secret that is not set", () => {
+    const refusal = refusalOf(openai({ api_key: "secret:ACME_KEY" }));
+    expect(refusal.variable).toBe("UPSTREAMS.acme.api_key");
+    expect(refusal.message).toContain("ACME_KEY");
+    expect(refusalOf({ ...openai({ api_key: "secret:ACME_KEY" }), ACME_KEY: "" }).message).toContain("not set");
+  });
+
+  it.each([
+    ["a key with a line break", { ...openai({ api_key: "secret:K" }), K: "hunter2\n" }],
+    ["a literal key beside a wrong field", openai({ api_key: "hunter2", timeout_ms: -1 })],
+    ["credentials in the URL", openai({ base_url: "https://hunter2:hunter2@a.test" })],
+    ["JSON text that breaks off", { UPSTREAMS: '{"a":{"kind":"openai","api_key":"hunter2"' }],
+    ["JSON text with a stray word", { UPSTREAMS: '{"a":{"api_key": hunter2 }}' }],
+    ["a key in the place of an upstream", { UPSTREAMS: { a: "hunter2" } }],
+    ["a key in the place of a kind", { UPSTREAMS: { a: { kind: "hunter2" } } }],
+    ["a header with a forbidden character", openai({ headers: { "x-key": "hunter2\u0000" } })],
+  ])("never shows a secret: %s", (_, vars) => {
+    expect(JSON.stringify(refusalOf(vars))).not.toContain("hunter2");
+  });
+});
+
+describe("configOf", () => {
+  it("parses one vars object once", () => {
+    const vars = openai();
+    expect(configOf(vars)).toBe(configOf(vars));
+    expect(configOf(openai())).not.toBe(configOf(vars));
+  });
+});

@@ -1,0 +1,205 @@
+import { describe, expect, it } from "vitest";
+import { RESPONSE_BYTES_MAX } from "../../../src/limits.ts";
+import { attempt } from "../../../src/upstream/attempt.ts";
+import { completion, KEY, makeDeps, makeLease, makeUpstream } from "./make.ts";
+
+const job = { upstream: makeUpstream(), lease: makeLease(), body: { prompt: "hi" } };
+
+/** Answers as if from the network, with no announced length, and tells whether the body was cancelled. */
+function streamed(chunks: (Uint8Array | string)[], init: ResponseInit = {}) {
+  const state = { cancelled: false, pulled: 0 };
+  const body = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        const chunk = chunks[state.pulled++];
+        if (chunk === undefined) controller.close();
+        else controller.enqueue(typeof chunk === "string" ? new TextEncoder().encode(chunk) : chunk);
+      },
+      cancel() {
+        state.cancelled = true;
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return { state, response: new Response(body, init) };
+}
+
+const answering = (response: Response) => makeDeps(async () => response);
+
+describe("attempt", () => {
+  it("sends one POST that follows no redirect, and returns the answer with its latency", async () => {
+    const requests: { input: unknown; init: RequestInit | undefined }[] = [];
+    let nowMs = 1_000;
+    const fetchLike: typeof fetch = async (input, init) => {
+      requests.push({ input, init });
+      nowMs += 250;
+      return new Response(completion("hello"));
+    };
+    const outcome = await attempt(job, makeDeps(fetchLike, { now: () => nowMs }));
+    expect(outcome).toMatchObject({ kind: "success", text: "hello", latencyMs: 250 });
+    expect(requests).toHaveLength(1);
+    expect(requests[0]).toMatchObject({
+      input: "https://acme.test/v1/chat/completions",
+      init: { method: "POST", redirect: "manual", headers: { authorization: `Bearer ${KEY}` } },
+    });
+  });
+
+  it("calls fetch as a function of its own, which workerd requires", async () => {
+    const receivers: unknown[] = [];
+    async function fetchLike(this: unknown): Promise<Response> {
+      receivers.push(this);
+      return new Response(completion("a"));
+    }
+    await attempt(job, makeDeps(fetchLike));
+    expect(receivers).toEqual([undefined]);
+  });
+
+  it("reads an answer of the largest size, and cancels one that is a byte longer", async () => {
+    const frame = completion("").length;
+    const largest = completion("x".repeat(RESPONSE_BYTES_MAX - frame));
+    const fits = streamed([largest.slice(0, 70_000), largest.slice(70_000)]);
+    expect(await attempt(job, answering(fits.response))).toMatchObject({ kind: "success" });
+    const longer = streamed([largest, " ", "never read"]);
+    expect(await attempt(job, answering(longer.response))).toMatchObject({ class: "unknown" });
+    expect(longer.state).toEqual({ cancelled: true, pulled: 2 });
+  });
+
+  it("does not start to read an answer that announces too much", async () => {
+    const headers = { "content-length": String(RESPONSE_BYTES_MAX + 1) };
+    const { response, state } = streamed(["x"], { headers });
+    expect(await attempt(job, answering(response))).toMatchObject({ class: "unknown", reason: { status: 200 } });
+    expect(state).toEqual({ cancelled: true, pulled: 0 });
+  });
+
+  it("counts a compressed answer as it unfolds, whatever length it announces", async () => {
+    const headers = { "content-length": "100", "content-encoding": "gzip" };
+    const { response, state } = streamed(["x".repeat(RESPONSE_BYTES_MAX), "x", "x"], { headers });
+    expect(await attempt(job, answering(response))).toMatchObject({ class: "unknown" });
+    expect(state.cancelled).toBe(true);
+  });
+
+  it("puts characters together that the network split, and refuses bytes that are not UTF-8", async () => {
+    const bytes = new TextEncoder().encode(completion("é€😀"));
+    const single = Array.from(bytes, (byte) => new Uint8Array([byte]));
+    expect(await attempt(job, answering(streamed(single).response))).toMatchObject({ text: "é€😀" });
+    const broken = bytes.slice();
+    broken[bytes.indexOf(0xc3)] = 0xff;
+    for (const headers of [{}, { "content-length": String(broken.length) }]) {
+      const outcome = await attempt(job, answering(new Response(broken, { headers })));
+      expect(outcome).toMatchObject({ class: "unknown", reason: { reason: "upstream_error" } });
+    }
+  });
+
+  it("times out a fetch that heeds no signal, counting from its dispatch", async () => {
+    const lease = makeLease({ timeoutMs: 20 });
+    const outcome = await attempt(
+      { ...job, lease },
+      makeDeps(() => new Promise(() => {})),
+    );
+    expect(outcome).toMatchObject({ class: "unknown", reason: { reason: "upstream_timeout", timeoutMs: 20 } });
+  });
+
+  it("frees the body of an answer that comes after its time", async () => {
+    const late = streamed(["x"]);
+    const arrival = Promise.withResolvers<Response>();
+    const lease = makeLease({ timeoutMs: 10 });
+    await attempt(
+      { ...job, lease },
+      makeDeps(() => arrival.promise),
+    );
+    arrival.resolve(late.response);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(late.state.cancelled).toBe(true);
+  });
+
+  it("ends at once when the caller leaves, and aborts the request", async () => {
+    const caller = new AbortController();
+    let aborted = false;
+    const fetchLike: typeof fetch = (_, init) => {
+      init?.signal?.addEventListener("abort", () => (aborted = true));
+      return new Promise(() => {});
+    };
+    const pending = attempt(job, makeDeps(fetchLike, { signal: caller.signal }));
+    caller.abort();
+    expect(await pending).toMatchObject({ class: "unknown", reason: { reason: "cancelled" } });
+    expect(aborted).toBe(true);
+  });
+
+  it("sends nothing for a caller that has already left, and costs nothing", async () => {
+    let calls = 0;
+    const fetchLike: typeof fetch = async () => {
+      calls++;
+      return new Response("");
+    };
+    const outcome = await attempt(job, makeDeps(fetchLike, { signal: AbortSignal.abort() }));
+    expect(outcome).toMatchObject({ class: "rejected", reason: { reason: "cancelled" } });
+    expect(calls).toBe(0);
+  });
+
+  it("stops its timer when it ends", async () => {
+    const signals: AbortSignal[] = [];
+    const sleep = (_: number, signal: AbortSignal): Promise<void> => {
+      signals.push(signal);
+      return new Promise(() => {});
+    };
+    await attempt(
+      job,
+      makeDeps(async () => new Response(completion("a")), { sleep }),
+    );
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+  });
+
+  it.each(["ECONNREFUSED", "ENOTFOUND", "UND_ERR_CONNECT_TIMEOUT"])("knows that %s cost nothing", async (code) => {
+    const error = new TypeError("fetch failed", { cause: Object.assign(new Error("x"), { code }) });
+    const outcome = await attempt(
+      job,
+      makeDeps(() => Promise.reject(error)),
+    );
+    expect(outcome).toMatchObject({ class: "transient", reason: { status: null, retryable: true } });
+  });
+
+  it.each([
+    new Error("Network connection lost."),
+    new Error("internal error; reference = abc"),
+    new TypeError("fetch failed", { cause: Object.assign(new Error("x"), { code: "ECONNRESET" }) }),
+    new TypeError(`Headers.append: "Bearer ${KEY}" is an invalid header value.`),
+    "thrown text",
+  ])("does not know what a lost connection cost, and shows nothing thrown: %s", async (error) => {
+    const outcome = await attempt(
+      job,
+      makeDeps(() => Promise.reject(error)),
+    );
+    expect(outcome).toMatchObject({ class: "unknown", reason: { reason: "upstream_error", status: null } });
+    expect(JSON.stringify(outcome)).not.toContain(KEY);
+  });
+
+  it("keeps the class of a status whose body breaks off", async () => {
+    const body = new ReadableStream({ pull: (controller) => controller.error(new Error("lost")) });
+    const outcome = await attempt(job, answering(new Response(body, { status: 500 })));
+    expect(outcome).toMatchObject({ class: "transient", reason: { status: 500 } });
+  });
+
+  it("sends nothing to an upstream found to refuse connections, and costs nothing", async () => {
+    let calls = 0;
+    const fetchLike: typeof fetch = async () => {
+      calls++;
+      return new Response(completion("a"));
+    };
+    const refused = await attempt(job, makeDeps(fetchLike, { refuses: async () => true }));
+    expect(refused).toMatchObject({ class: "transient", reason: { status: null, retryable: true } });
+    expect(calls).toBe(0);
+    expect(await attempt(job, makeDeps(fetchLike, { refuses: async () => false }))).toMatchObject({ kind: "success" });
+  });
+
+  it("answers as the embedded upstream without the network", async () => {
+    const upstream = makeUpstream({ name: "sim", kind: "simulated", baseUrl: "", apiKey: null });
+    const deps = makeDeps(() => Promise.reject(new Error("the network was used")));
+    const echo = { upstream, lease: makeLease({ model: "echo" }), body: { prompt: "hi" } };
+    expect(await attempt(echo, deps)).toMatchObject({ kind: "success", text: "hi", usage: { promptTokens: 1 } });
+    const fail = (n: number) => ({ ...echo, lease: makeLease({ model: "fail?times=1&status=503", attempt: n }) });
+    expect(await attempt(fail(1), deps)).toMatchObject({ class: "transient", reason: { status: 503 } });
+    expect(await attempt(fail(2), deps)).toMatchObject({ kind: "success" });
+    const slow = { ...echo, lease: makeLease({ model: "slow", timeoutMs: 5 }) };
+    expect(await attempt(slow, deps)).toMatchObject({ class: "unknown", reason: { reason: "upstream_timeout" } });
+  });
+});
