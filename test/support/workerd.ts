@@ -1,0 +1,83 @@
+/** A workerd process serving one configuration: started, waited for, stopped, or killed as a crash would. */
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import type { Readable } from "node:stream";
+
+export type Workerd = {
+  url: string;
+  pid: number;
+  /** The end of what it wrote to stderr so far. */
+  output(): string;
+  /** Asks it to end and waits until it has. */
+  stop(): Promise<void>;
+  /** SIGKILL: nothing gets to be flushed or said. Waits until the process is gone. */
+  kill(): Promise<void>;
+};
+
+const OUTPUT_CHARS_MAX = 32_768;
+/** Time workerd gets to end by itself, ms. It may wait for requests in flight. */
+const STOP_MS = 3_000;
+/** The descriptor on which workerd says which port it listens on. */
+const CONTROL_FD = 3;
+
+/**
+ * Serves the capnp file `configFile`, whose socket is called `http`. Resolves once it listens; rejects with what it
+ * printed if it ends before.
+ */
+export async function serveWorkerd(configFile: string, args: readonly string[] = []): Promise<Workerd> {
+  const child = spawn(workerdProgram(), ["serve", `--control-fd=${CONTROL_FD}`, ...args, configFile], {
+    stdio: ["ignore", "ignore", "pipe", "pipe"],
+  });
+  const exited = once(child, "exit");
+  const dieWithParent = () => child.kill("SIGKILL");
+  process.once("exit", dieWithParent);
+  child.once("exit", () => process.off("exit", dieWithParent));
+  const output = tail(child.stderr);
+  const port = await Promise.race([listeningPort(child), exited.then(() => null)]);
+  if (port === null || child.pid === undefined) throw new Error(`workerd ended before it listened:\n${output()}`);
+  const end = async (signal: NodeJS.Signals) => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill(signal);
+    const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
+    await exited;
+    clearTimeout(timer);
+  };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    pid: child.pid,
+    output,
+    stop: () => end("SIGTERM"),
+    kill: () => end("SIGKILL"),
+  };
+}
+
+/** The program itself: the package's launcher is a Node process that a SIGKILL would not pass on. */
+function workerdProgram(): string {
+  const launcher: unknown = createRequire(import.meta.url)("workerd");
+  if (typeof launcher === "object" && launcher !== null && "default" in launcher) {
+    if (typeof launcher.default === "string") return launcher.default;
+  }
+  throw new Error("the package workerd does not name its program");
+}
+
+async function listeningPort(child: ChildProcess): Promise<number | null> {
+  const control = child.stdio[CONTROL_FD];
+  if (!control || !("setEncoding" in control)) return null;
+  let text = "";
+  for await (const piece of control.setEncoding("utf8")) {
+    text += String(piece);
+    const said = /"event":"listen".*?"port":(\d+)/.exec(text);
+    if (said) return Number(said[1]);
+  }
+  return null;
+}
+
+function tail(stream: Readable | null): () => string {
+  let text = "";
+  stream?.setEncoding("utf8").on("data", (piece: string) => {
+    text = (text + piece).slice(-OUTPUT_CHARS_MAX);
+  });
+  return () => text;
+}
