@@ -8,9 +8,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type DemoSetting, demoSetting, envFileText } from "./demo-provider.ts";
+import { launch } from "./launch.ts";
 import { tryPort } from "./port.ts";
-import { messageOf, untilReady } from "./readiness.ts";
-import { ROOT, startWrangler, type Wrangler } from "./wrangler.ts";
+import { messageOf } from "./readiness.ts";
+import { ROOT, type Wrangler } from "./wrangler.ts";
 
 const HOST = "127.0.0.1";
 const BUDGET_USD = Number(process.env["FANOUT_BUDGET_USD"] || "0.25");
@@ -52,12 +53,14 @@ async function demonstrate(setting: DemoSetting, folder: string): Promise<number
   const adminKey = randomBytes(24).toString("base64url");
   const envFile = join(folder, "env");
   writeFileSync(envFile, envFileText({ ADMIN_KEY: adminKey, ...setting.vars }), { mode: 0o600 });
-  gateway = startWrangler(
+  const { wrangler, readiness } = await launch({
     // An env file takes the place of .dev.vars, so that the demo neither reads nor needs the person's own.
-    ["--ip", HOST, "--port", String(free.port), "--persist-to", join(folder, "state"), "--env-file", envFile],
-    { WRANGLER_REGISTRY_PATH: join(folder, "registry"), WRANGLER_LOG_PATH: join(folder, "logs") },
-  );
-  const readiness = await untilReady(gateway, url, adminKey);
+    args: ["--ip", HOST, "--port", String(free.port), "--persist-to", join(folder, "state"), "--env-file", envFile],
+    env: { WRANGLER_REGISTRY_PATH: join(folder, "registry"), WRANGLER_LOG_PATH: join(folder, "logs") },
+    url,
+    adminKey,
+    onStart: (started) => void (gateway = started),
+  });
   if (interrupted) return 130;
   if (!readiness.ready) return fail(readiness.message);
   console.log(`Gateway ready at ${url} after ${((performance.now() - started) / 1000).toFixed(1)} s`);
@@ -66,7 +69,7 @@ async function demonstrate(setting: DemoSetting, folder: string): Promise<number
   console.log(`Run ${run.id}: budget $${BUDGET_USD.toFixed(2)}, ${WIDTH} calls at once\n`);
   const model = setting.model === null ? {} : { FANOUT_MODEL: setting.model };
   const status = await runExample({ FANOUT_URL: url, FANOUT_TOKEN: run.token, ...model });
-  if (status !== 0 && !interrupted) console.error(`\nThe gateway's log:\n${gateway.output().trim()}`);
+  if (status !== 0 && !interrupted) console.error(`\nThe gateway's log:\n${wrangler.output().trim()}`);
   return interrupted ? 130 : status;
 }
 

@@ -7,9 +7,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { ensureAdminKey, valueIn } from "./dev-vars.ts";
 import { flagValues, unlessGiven } from "./flags.ts";
+import { launch } from "./launch.ts";
 import { tryPort } from "./port.ts";
-import { untilReady } from "./readiness.ts";
-import { ROOT, startWrangler } from "./wrangler.ts";
+import { ROOT, type Wrangler } from "./wrangler.ts";
 
 const DEV_VARS = join(ROOT, ".dev.vars");
 const passed = process.argv.slice(2);
@@ -26,27 +26,30 @@ async function main(): Promise<number> {
   const taken = await tryPort(port, host);
   if ("refused" in taken) return fail(portMessage(port, host, taken.refused));
 
-  if (ensureAdminKey(DEV_VARS, randomBytes(24).toString("base64url"))) {
+  const given = flagValues(passed, "env-file").map((file) => resolve(ROOT, file));
+  const absent = given.find((file) => !existsSync(file));
+  if (absent !== undefined) return fail(`There is no env file ${absent}.`);
+  if (!given.some(hasAdminKey) && ensureAdminKey(DEV_VARS, randomBytes(24).toString("base64url"))) {
     console.log("Wrote a fresh ADMIN_KEY to .dev.vars, which git ignores.");
   }
-  const envFiles = flagValues(passed, "env-file").map((file) => resolve(ROOT, file));
-  const absent = envFiles.find((file) => !existsSync(file));
-  if (absent !== undefined) return fail(`There is no env file ${absent}.`);
+  // The last file that names a key wins.
+  const keyFile = given.findLast(hasAdminKey) ?? DEV_VARS;
+  const adminKey = adminKeyIn(keyFile) ?? "";
 
   const data = resolve(ROOT, process.env["FANOUT_DATA"] || ".data");
-  const wrangler = startWrangler([
+  const args = [
     ...unlessGiven(passed, "ip", host),
     ...unlessGiven(passed, "port", portText),
     ...unlessGiven(passed, "persist-to", data),
     // Given an env file, wrangler no longer reads .dev.vars by itself. Later files win.
-    ...(envFiles.length > 0 ? ["--env-file", DEV_VARS] : []),
+    ...(given.length > 0 && existsSync(DEV_VARS) ? ["--env-file", DEV_VARS] : []),
     ...passed,
-  ]);
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void wrangler.stop(signal));
-
-  const keyFile = [DEV_VARS, ...envFiles].filter((file) => adminKeyIn(file) !== undefined).at(-1) ?? DEV_VARS;
+  ];
   const url = `http://${host === "0.0.0.0" ? "127.0.0.1" : host}:${port}`;
-  const readiness = await untilReady(wrangler, url, adminKeyIn(keyFile) ?? "");
+  let running: Wrangler | null = null;
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void running?.stop(signal));
+  const onStart = (started: Wrangler) => void (running = started);
+  const { wrangler, readiness } = await launch({ args, url, adminKey, onStart });
   if (wrangler.stopping()) return wrangler.exited;
   if (!readiness.ready) {
     await wrangler.stop();
@@ -57,12 +60,17 @@ async function main(): Promise<number> {
   return wrangler.exited;
 }
 
+function hasAdminKey(file: string): boolean {
+  return adminKeyIn(file) !== undefined;
+}
+
 function adminKeyIn(file: string): string | undefined {
   return valueIn(readFileSync(file, "utf8"), "ADMIN_KEY");
 }
 
 function portMessage(port: number, host: string, code: string): string {
-  if (code === "EADDRINUSE") return `Port ${port} is in use. Stop what listens there, or take another: PORT=8788 npm start`;
+  if (code === "EADDRINUSE")
+    return `Port ${port} is in use. Stop what listens there, or take another: PORT=8788 npm start`;
   return `Cannot listen on ${host}:${port}: ${code}.`;
 }
 

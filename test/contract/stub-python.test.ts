@@ -26,7 +26,7 @@ describe.runIf(hasPython)("the Python stub", () => {
     gateway = null;
   });
 
-  async function python(program: string, answer: (request: Seen, reply: ServerResponse) => void | Promise<void>) {
+  async function python(program: string, answer: (request: Seen, reply: ServerResponse) => unknown) {
     const started = await startScriptedGateway(answer);
     gateway = started;
     const printed = await runPython(program, { FANOUT_URL: started.url, FANOUT_TOKEN: "run-token" });
@@ -230,8 +230,9 @@ report(seen)`,
   });
 
   it("raises when a stream ends before its last line", async () => {
-    const { printed } = await python(`${WAYS_TO_FAIL}\nreport(failure(lambda: list(llm_stream(["a"])))[1])`, (_, reply) =>
-      reply.end(`{"type":"slot","index":0,"result":"A"}\n`),
+    const { printed } = await python(
+      `${WAYS_TO_FAIL}\nreport(failure(lambda: list(llm_stream(["a"])))[1])`,
+      (_, reply) => reply.end(`{"type":"slot","index":0,"result":"A"}\n`),
     );
     expect(printed).toBe("bad_answer");
   });

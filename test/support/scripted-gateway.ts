@@ -9,7 +9,7 @@ export type Seen = { method: string; path: string; headers: IncomingMessage["hea
 export type ScriptedGateway = { url: string; seen: Seen[]; stop(): Promise<void> };
 
 export async function startScriptedGateway(
-  answer: (request: Seen, reply: ServerResponse) => void | Promise<void>,
+  answer: (request: Seen, reply: ServerResponse) => unknown,
 ): Promise<ScriptedGateway> {
   const seen: Seen[] = [];
   const server = createServer(async (request, reply) => {

@@ -4,7 +4,10 @@ import { untilReady } from "../../../scripts/readiness.ts";
 import type { ScriptedGateway, Seen } from "../../support/scripted-gateway.ts";
 import { sendJson, startScriptedGateway } from "../../support/scripted-gateway.ts";
 
-const wrangler = (output: string, exited: Promise<number> = new Promise(() => {})) => ({ output: () => output, exited });
+const wrangler = (output: string, exited: Promise<number> = new Promise(() => {})) => ({
+  output: () => output,
+  exited,
+});
 
 describe("untilReady", () => {
   let gateway: ScriptedGateway | null = null;
@@ -28,7 +31,9 @@ describe("untilReady", () => {
   it("hands on what the gateway says of a wrong configuration", async () => {
     const message = `UPSTREAMS.sim.kind: expected "openai" or "simulated"`;
     const url = await serve(({ path }, reply) =>
-      path === "/health" ? sendJson(reply, 200, {}) : sendJson(reply, 500, { error: { message, code: "misconfigured" } }),
+      path === "/health"
+        ? sendJson(reply, 200, {})
+        : sendJson(reply, 500, { error: { message, code: "misconfigured" } }),
     );
     const readiness = await untilReady(wrangler(""), url, "k");
     expect(readiness).toEqual({ ready: false, message: `The gateway cannot work: ${message}` });

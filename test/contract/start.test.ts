@@ -1,0 +1,98 @@
+/** `npm start` as a person meets it: what it prints works, what is wrong is said, nothing stays behind. */
+import type { ChildProcess } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { tryPort } from "../../scripts/port.ts";
+import { sendJson, startScriptedGateway } from "../support/scripted-gateway.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+describe("npm start", () => {
+  let folder = "";
+  let child: ChildProcess | null = null;
+  let childEnded: Promise<unknown> = Promise.resolve();
+  beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), "fanout-start-"))));
+  afterEach(async () => {
+    if (child?.exitCode === null) child.kill("SIGTERM");
+    await childEnded;
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** Starts the script with an env file of the test's own, so that it touches no .dev.vars. */
+  function start(vars: Record<string, string>, env: Record<string, string>) {
+    const envFile = join(folder, "env");
+    const lines = Object.entries({ ADMIN_KEY: "operator-key", ...vars }).map(([name, value]) => `${name}='${value}'\n`);
+    writeFileSync(envFile, lines.join(""));
+    const started = spawn("node", ["--", "scripts/start.ts", "--env-file", envFile], {
+      cwd: ROOT,
+      env: { ...process.env, FANOUT_DATA: join(folder, "data"), WRANGLER_REGISTRY_PATH: join(folder, "dev"), ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    child = started;
+    let printed = "";
+    const waiting: { text: string; resolve: () => void }[] = [];
+    const read = (piece: string) => {
+      printed += piece;
+      for (const { text, resolve } of waiting) if (printed.includes(text)) resolve();
+    };
+    started.stdout.setEncoding("utf8").on("data", read);
+    started.stderr.setEncoding("utf8").on("data", read);
+    const ended = new Promise<number | null>((resolve) => started.once("close", (code) => resolve(code)));
+    childEnded = ended;
+    const says = (text: string) =>
+      Promise.race([
+        new Promise<void>((resolve) => waiting.push({ text, resolve })),
+        ended.then((code) => Promise.reject(new Error(`ended with ${code}: ${printed}`))),
+      ]);
+    return { ended, says, printed: () => printed };
+  }
+
+  it("prints commands that open a run and ask a batch, and leaves nothing listening when it is stopped", async () => {
+    const port = await freePort();
+    const gateway = start({}, { PORT: String(port) });
+    await gateway.says("Python stub:");
+    const commands = ["Open a run:", "Ask a batch:"].map((label) => lineAfter(label, gateway.printed()));
+    const shell = spawnSync("sh", ["-c", commands.join("\n")], { cwd: ROOT, encoding: "utf8" });
+    expect(JSON.parse(shell.stdout)).toMatchObject({ status: "completed", results: ["one", "two", "three"] });
+
+    child?.kill("SIGTERM");
+    expect(await gateway.ended).toBe(143);
+    expect(await tryPort(port, "127.0.0.1")).toEqual({ port });
+  });
+
+  it("ends with the gateway's own words when the configuration is wrong", async () => {
+    const gateway = start({ UPSTREAMS: `{"sim":{"kind":"imaginary"}}` }, { PORT: String(await freePort()) });
+    expect(await gateway.ended).toBe(1);
+    expect(gateway.printed()).toMatch(/UPSTREAMS\.sim\.kind/);
+  });
+
+  it("says that the port is taken and how to take another", async () => {
+    const other = await startScriptedGateway((_, reply) => sendJson(reply, 200, {}));
+    const port = new URL(other.url).port;
+    const gateway = start({}, { PORT: port });
+    expect(await gateway.ended).toBe(1);
+    expect(gateway.printed()).toContain(`Port ${port} is in use.`);
+    await other.stop();
+  });
+
+  it.each(["0", "65536", "eighty"])("refuses PORT=%s by name", async (port) => {
+    const gateway = start({}, { PORT: port });
+    expect(await gateway.ended).toBe(1);
+    expect(gateway.printed()).toContain(`PORT must be a number from 1 to 65535, not "${port}".`);
+  });
+});
+
+async function freePort(): Promise<number> {
+  const free = await tryPort(0, "127.0.0.1");
+  if ("refused" in free) throw new Error(free.refused);
+  return free.port;
+}
+
+function lineAfter(label: string, text: string): string {
+  const line = text.split("\n").find((candidate) => candidate.startsWith(label));
+  return line?.slice(label.length).trim() ?? "";
+}
