@@ -1,0 +1,125 @@
+/**
+ * Which part of the gateway may import which. The core (engine, budget, graph, reduce) imports nothing but itself and
+ * the shared words; the edges import the core; the platform appears at the edges only. Data first: the table below is
+ * the rule, the rest reads imports and looks them up.
+ */
+import { posix } from "node:path";
+
+/** A part of the code: files that obey one line of the table. The first pattern that fits a path decides. */
+const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
+  ["words", /^src\/(errors|limits|call)\.ts$/],
+  ["core", /^src\/(engine|budget|graph|reduce)\//],
+  ["request", /^src\/upstream\/request\.ts$/],
+  ["upstream", /^src\/upstream\//],
+  ["contract", /^src\/contract\//],
+  ["respond", /^src\/respond\//],
+  ["auth", /^src\/auth\//],
+  ["observe", /^src\/observe\//],
+  ["dashboard", /^src\/dashboard\//],
+  ["routes", /^src\/routes\//],
+  ["env", /^src\/env\.ts$/],
+  ["context", /^src\/context\.ts$/],
+  ["openapi", /^src\/(openapi|version)\.ts$/],
+  ["app", /^src\/app\.ts$/],
+  ["index", /^src\/index\.ts$/],
+  ["address", /^durable-objects\/address\.ts$/],
+  ["objects", /^durable-objects\/[^/]+\//],
+  ["stubs", /^stubs\//],
+];
+
+type Allowed = {
+  /** Parts whose code may be used; a part may always use itself and the words. */
+  parts: readonly string[];
+  /** Parts of which only types may be used. */
+  types?: readonly string[];
+  packages: readonly RegExp[];
+};
+
+const ZOD = /^(zod|@hono\/zod-openapi)$/;
+const HONO = /^hono(\/|$)/;
+const PLATFORM = /^cloudflare:/;
+/** Packages that touch no platform. Platform and web framework are named where they are allowed. */
+const PURE = /^(?!cloudflare:|node:|hono)/;
+
+const RULES: Readonly<Record<string, Allowed>> = {
+  words: { parts: [], packages: [] },
+  core: { parts: [], packages: [] },
+  request: { parts: ["upstream"], types: ["core"], packages: [PURE] },
+  upstream: { parts: ["request"], types: ["core"], packages: [PURE] },
+  // Of the upstream module only the names that a client may not set itself.
+  contract: { parts: ["request"], packages: [ZOD] },
+  respond: { parts: [], types: ["core", "contract"], packages: [] },
+  observe: { parts: [], types: ["core"], packages: [PURE] },
+  dashboard: { parts: [], packages: [] },
+  env: { parts: ["contract", "upstream", "request"], packages: [ZOD, PLATFORM] },
+  context: { parts: [], types: ["auth", "env"], packages: [HONO] },
+  auth: { parts: ["env", "context"], packages: [HONO, ZOD] },
+  openapi: { parts: ["contract"], packages: [ZOD] },
+  routes: {
+    parts: ["contract", "respond", "auth", "observe", "env", "context", "openapi", "address", "dashboard", "stubs"],
+    types: ["core", "objects"],
+    packages: [HONO, ZOD, PLATFORM],
+  },
+  app: { parts: ["routes", "contract", "respond", "auth", "observe", "env", "context", "openapi"], packages: [HONO] },
+  index: { parts: ["app", "objects", "env"], packages: [PLATFORM] },
+  address: { parts: ["env"], types: ["objects"], packages: [PLATFORM] },
+  objects: {
+    parts: ["core", "upstream", "request", "contract", "observe", "env", "address"],
+    packages: [PURE, PLATFORM],
+  },
+};
+
+/** The routes compile graphs themselves; of the rest of the core they may use types only. */
+const EXCEPTIONS: readonly { from: string; target: RegExp }[] = [{ from: "routes", target: /^src\/graph\// }];
+
+/** An import statement: what it names, and whether it takes types only. */
+export type Import = { target: string; isTypeOnly: boolean };
+
+const STATEMENT = /^(?:import|export)\s+(type\s)?([^;"']*?)\s*from\s+["']([^"']+)["']/gm;
+const SIDE_EFFECT = /^import\s+["']([^"']+)["']/gm;
+const DYNAMIC = /\b(typeof\s+)?import\(\s*["']([^"']+)["']\s*\)/g;
+
+/** Every import and re-export in a module's source. */
+export function importsOf(source: string): Import[] {
+  const code = source.replace(/^\s*\/\*[\s\S]*?\*\//gm, "").replace(/^\s*\/\/.*$/gm, "");
+  return [
+    ...[...code.matchAll(STATEMENT)].map(([, type, names = "", target = ""]) => ({
+      target,
+      isTypeOnly: type !== undefined || takesOnlyTypes(names),
+    })),
+    ...[...code.matchAll(SIDE_EFFECT)].map(([, target = ""]) => ({ target, isTypeOnly: false })),
+    ...[...code.matchAll(DYNAMIC)].map(([, type, target = ""]) => ({ target, isTypeOnly: type !== undefined })),
+  ];
+}
+
+/** What is wrong with the imports of one module, as sentences; empty when it keeps the rule. */
+export function violations(path: string, source: string): string[] {
+  const part = partOf(path);
+  const allowed = part === null ? undefined : RULES[part];
+  if (part === null || !allowed) return [`${path}: no dependency rule speaks of this file; add it to a part`];
+  return importsOf(source)
+    .filter((imported) => !isAllowed(path, part, allowed, imported))
+    .map(({ target, isTypeOnly }) => `${path}: ${part} may not import ${isTypeOnly ? "types of " : ""}${target}`);
+}
+
+function isAllowed(path: string, part: string, allowed: Allowed, { target, isTypeOnly }: Import): boolean {
+  if (!target.startsWith(".")) return allowed.packages.some((pattern) => pattern.test(target));
+  const file = posix.join(posix.dirname(path), target);
+  const targetPart = partOf(file);
+  if (targetPart === null) return false;
+  if (targetPart === part || targetPart === "words" || allowed.parts.includes(targetPart)) return true;
+  if (EXCEPTIONS.some((exception) => exception.from === part && exception.target.test(file))) return true;
+  return isTypeOnly && (allowed.types ?? []).includes(targetPart);
+}
+
+function partOf(path: string): string | null {
+  return PARTS.find(([, pattern]) => pattern.test(path))?.[0] ?? null;
+}
+
+function takesOnlyTypes(names: string): boolean {
+  const list = /^\{([\s\S]*)\}$/
+    .exec(names)?.[1]
+    ?.split(",")
+    .filter((name) => name.trim() !== "");
+  return list !== undefined && list.length > 0 && list.every((name) => name.trim().startsWith("type "));
+}

@@ -1,0 +1,88 @@
+import { describe, expect, it } from "vitest";
+import { importsOf, violations } from "../../../scripts/dependency-rule.ts";
+
+describe("reading imports", () => {
+  it("finds every kind of import and tells types from code", () => {
+    const source = [
+      'import a, { b } from "./code.ts";',
+      'import type { C } from "./types.ts";',
+      "import {\n  type D,\n  type E,\n} from './only-types.ts';",
+      'import { type F, g } from "./mixed.ts";',
+      'import "./effect.ts";',
+      'export { h } from "./again.ts";',
+      'const later = await import("./later.ts");',
+      'type Late = typeof import("./late-type.ts");',
+    ].join("\n");
+    expect(importsOf(source).map(({ target, isTypeOnly }) => `${target} ${isTypeOnly ? "types" : "code"}`)).toEqual([
+      "./code.ts code",
+      "./types.ts types",
+      "./only-types.ts types",
+      "./mixed.ts code",
+      "./again.ts code",
+      "./effect.ts code",
+      "./later.ts code",
+      "./late-type.ts types",
+    ]);
+  });
+
+  it("passes over comments", () => {
+    expect(importsOf('/**\n * import x from "./a.ts";\n */\n// import y from "./b.ts";\n')).toEqual([]);
+  });
+});
+
+describe("the dependency rule", () => {
+  const keeps = (path: string, statement: string) => violations(path, statement).length === 0;
+
+  it("lets the core import itself and the words, and nothing else", () => {
+    expect(keeps("src/engine/a.ts", 'import { b } from "../budget/b.ts";')).toBe(true);
+    expect(keeps("src/engine/a.ts", 'import { b } from "../limits.ts";')).toBe(true);
+    expect(keeps("src/engine/a.ts", 'import { b } from "../upstream/b.ts";')).toBe(false);
+    expect(keeps("src/engine/a.ts", 'import type { B } from "../upstream/b.ts";')).toBe(false);
+    expect(keeps("src/engine/a.ts", 'import { z } from "zod";')).toBe(false);
+  });
+
+  it("keeps the platform at the edges", () => {
+    const statement = 'import { DurableObject } from "cloudflare:workers";';
+    expect(keeps("durable-objects/run/object.ts", statement)).toBe(true);
+    expect(keeps("src/routes/runs.ts", statement)).toBe(true);
+    expect(keeps("src/upstream/attempt.ts", statement)).toBe(false);
+    expect(keeps("src/respond/json.ts", statement)).toBe(false);
+    expect(keeps("src/upstream/attempt.ts", 'import { readFile } from "node:fs";')).toBe(false);
+  });
+
+  it("lets nothing but the app import routes", () => {
+    expect(keeps("src/app.ts", 'import { runs } from "./routes/runs.ts";')).toBe(true);
+    expect(keeps("src/index.ts", 'import { runs } from "./routes/runs.ts";')).toBe(false);
+    expect(keeps("durable-objects/run/object.ts", 'import { runs } from "../../src/routes/runs.ts";')).toBe(false);
+  });
+
+  it("lets routes use graphs, but of the rest of the core types only", () => {
+    expect(keeps("src/routes/graph.ts", 'import { compile } from "../graph/compile.ts";')).toBe(true);
+    expect(keeps("src/routes/batch.ts", 'import { Queue } from "../engine/queue.ts";')).toBe(false);
+    expect(keeps("src/routes/batch.ts", 'import type { Queue } from "../engine/queue.ts";')).toBe(true);
+  });
+
+  it("lets routes reach objects by their address only", () => {
+    expect(keeps("src/routes/batch.ts", 'import { runStub } from "../../durable-objects/address.ts";')).toBe(true);
+    expect(keeps("src/routes/batch.ts", 'import { RunObject } from "../../durable-objects/run/object.ts";')).toBe(
+      false,
+    );
+  });
+
+  it("lets the contract import, of the upstream module, only what a request may not set", () => {
+    expect(keeps("src/contract/call.ts", 'import { RESERVED_PARAMS } from "../upstream/request.ts";')).toBe(true);
+    expect(keeps("src/contract/call.ts", 'import { attempt } from "../upstream/attempt.ts";')).toBe(false);
+  });
+
+  it("refuses a file that no line of it speaks of", () => {
+    expect(violations("src/utils/misc.ts", "")).toEqual([
+      "src/utils/misc.ts: no dependency rule speaks of this file; add it to a part",
+    ]);
+  });
+
+  it("names the file, its part and what it imports", () => {
+    expect(violations("src/engine/a.ts", 'import { z } from "zod";')).toEqual([
+      "src/engine/a.ts: core may not import zod",
+    ]);
+  });
+});
