@@ -8,8 +8,8 @@ import { simulatedText } from "./simulated-text.ts";
 
 export type SimulatedDeps = {
   now: () => number;
-  /** As for an attempt: must end at once when the signal aborts. */
-  sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Calls `elapsed` after `ms`, unless what it returns is called first. */
+  timer: (ms: number, elapsed: () => void) => () => void;
   signal: AbortSignal;
   /** Which attempt of its call this is, from 1. */
   attempt: number;
@@ -59,9 +59,18 @@ function latencyMs({ minMs, maxMs }: SimulatedModel, prompt: string): number {
   return minMs === maxMs ? minMs : minMs + Math.floor(fraction(`wait:${prompt}`) * (maxMs - minMs + 1));
 }
 
-async function wait(ms: number, { sleep, signal }: SimulatedDeps): Promise<void> {
-  if (ms > 0) await sleep(ms, signal);
+async function wait(ms: number, { timer, signal }: SimulatedDeps): Promise<void> {
   signal.throwIfAborted();
+  if (ms === 0) return;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const stopTimer = timer(ms, resolve);
+  const leave = (): void => {
+    stopTimer();
+    reject(signal.reason);
+  };
+  signal.addEventListener("abort", leave, { once: true });
+  await promise;
+  signal.removeEventListener("abort", leave);
 }
 
 function lastUserText(messages: readonly unknown[]): string {

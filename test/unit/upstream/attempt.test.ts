@@ -136,17 +136,28 @@ describe("attempt", () => {
     expect(calls).toBe(0);
   });
 
-  it("stops its timer when it ends", async () => {
-    const signals: AbortSignal[] = [];
-    const sleep = (_: number, signal: AbortSignal): Promise<void> => {
-      signals.push(signal);
-      return new Promise(() => {});
+  it("runs one timer, for the time of its lease, and stops it when it ends", async () => {
+    const events: string[] = [];
+    const timer = (ms: number): (() => void) => {
+      events.push(`start ${ms}`);
+      return () => void events.push("stop");
     };
-    await attempt(
-      job,
-      makeDeps(async () => new Response(completion("a")), { sleep }),
-    );
-    expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+    const fetchLike: typeof fetch = async () => {
+      events.push("fetch");
+      return new Response(completion("a"));
+    };
+    await attempt(job, makeDeps(fetchLike, { timer }));
+    expect(events).toEqual(["start 60000", "fetch", "stop"]);
+  });
+
+  it("leaves the signal of a request that ended by itself alone, since an abort costs time", async () => {
+    const signals: (AbortSignal | null | undefined)[] = [];
+    const fetchLike: typeof fetch = async (_, init) => {
+      signals.push(init?.signal);
+      return new Response(completion("a"));
+    };
+    await attempt(job, makeDeps(fetchLike));
+    expect(signals[0]?.aborted).toBe(false);
   });
 
   it.each(["ECONNREFUSED", "ENOTFOUND", "UND_ERR_CONNECT_TIMEOUT"])("knows that %s cost nothing", async (code) => {

@@ -25,20 +25,14 @@ export function makeLease(fields: Partial<Lease> = {}): Lease {
   return { attemptId: "a1", upstream: "acme", model: "gpt-x", capTokens: null, timeoutMs: 60_000, ...fields };
 }
 
-/** Sleeps by the real clock and ends at once on abort, as the shells' sleep does. */
-export function realSleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason);
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    });
-  });
+/** The real clock, as the shells pass it. */
+export function realTimer(ms: number, elapsed: () => void): () => void {
+  const timer = setTimeout(elapsed, ms);
+  return () => clearTimeout(timer);
 }
 
 export function makeDeps(fetchLike: typeof fetch, fields: Partial<AttemptDeps> = {}): AttemptDeps {
-  return { fetch: fetchLike, now: Date.now, sleep: realSleep, ...fields };
+  return { fetch: fetchLike, now: Date.now, timer: realTimer, ...fields };
 }
 
 /** The body of a chat completion. */

@@ -9,7 +9,11 @@ async function ask(model: string, prompt: string, { messages, attempt = 1, reque
   const body = JSON.stringify({ model, messages: messages ?? [{ role: "user", content: prompt }], ...request });
   const response = await simulatedFetch(body, {
     now: () => 1_000_000,
-    sleep: async (ms) => void sleptMs.push(ms),
+    timer: (ms, elapsed) => {
+      sleptMs.push(ms);
+      queueMicrotask(elapsed);
+      return () => {};
+    },
     signal: new AbortController().signal,
     attempt,
   });
@@ -130,16 +134,18 @@ describe("simulated models", () => {
     expect(refused.json.error.message).not.toBe("");
   });
 
-  it("ends when it is aborted", async () => {
+  it("ends, and stops its timer, when it is aborted", async () => {
+    let stopped = false;
     const over = new AbortController();
     const pending = simulatedFetch(JSON.stringify({ model: "slow", messages: [] }), {
       now: Date.now,
-      sleep: (_, signal) => new Promise((_resolve, reject) => (signal.onabort = () => reject(signal.reason))),
+      timer: () => () => void (stopped = true),
       signal: over.signal,
       attempt: 1,
     });
     over.abort(new Error("gone"));
     await expect(pending).rejects.toThrow("gone");
+    expect(stopped).toBe(true);
   });
 });
 
