@@ -1,0 +1,48 @@
+/** A client of workerd's inspector: the Chrome DevTools protocol over a WebSocket, cut down to calls and their answers. */
+import { z } from "zod";
+
+const targets = z.array(z.object({ webSocketDebuggerUrl: z.string() }));
+const reply = z.object({ id: z.number(), result: z.unknown(), error: z.object({ message: z.string() }).optional() });
+
+/** Longest wait for one answer, ms: the isolate answers between two turns, and under load a turn may last long. */
+const REPLY_MS_MAX = 60_000;
+
+export type Inspector = Disposable & {
+  /** Calls a method, such as `Runtime.getHeapUsage`; rejects if the inspector names an error or keeps silent. */
+  call: (method: string, params?: Record<string, unknown>) => Promise<unknown>;
+};
+
+/** Connects to the one isolate of a workerd that was started with its inspector at `url`. */
+export async function connectInspector(url: string): Promise<Inspector> {
+  const [target] = targets.parse(await (await fetch(`${url}/json`)).json());
+  if (target === undefined) throw new Error("the inspector lists no isolate");
+  const socket = new WebSocket(target.webSocketDebuggerUrl);
+  await new Promise((resolve, reject) => {
+    socket.addEventListener("open", resolve, { once: true });
+    socket.addEventListener("error", () => reject(new Error("the inspector refused the connection")), { once: true });
+  });
+  const waiting = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>();
+  socket.addEventListener("message", (event) => {
+    const message = reply.safeParse(JSON.parse(String(event.data)));
+    if (!message.success) return;
+    const { id, result, error } = message.data;
+    if (error === undefined) waiting.get(id)?.resolve(result);
+    else waiting.get(id)?.reject(new Error(error.message));
+    waiting.delete(id);
+  });
+  let lastId = 0;
+  return {
+    call: (method, params = {}) =>
+      new Promise((resolve, reject) => {
+        const id = ++lastId;
+        const timer = setTimeout(() => reject(new Error(`${method}: no answer for ${REPLY_MS_MAX} ms`)), REPLY_MS_MAX);
+        const settled = () => clearTimeout(timer);
+        waiting.set(id, {
+          resolve: (result) => (settled(), resolve(result)),
+          reject: (error) => (settled(), reject(error)),
+        });
+        socket.send(JSON.stringify({ id, method, params }));
+      }),
+    [Symbol.dispose]: () => socket.close(),
+  };
+}
