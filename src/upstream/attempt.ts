@@ -8,7 +8,6 @@ import { type Answer, classify, failed, type Verdict } from "./classify.ts";
 import type { Upstream } from "./config.ts";
 import { connectionFailure } from "./connection-failure.ts";
 import { buildRequest } from "./request.ts";
-import { readRetryAfterMs } from "./retry-after.ts";
 import { simulatedFetch } from "./simulated.ts";
 
 /** What is asked of whom under which lease; `lease.model` and `body` go out as they are. */
@@ -95,12 +94,7 @@ async function exchange(job: AttemptJob, deps: AttemptDeps, signal: AbortSignal)
     return notSent();
   }
   const { status, headers } = response;
-  const answer: Answer = {
-    status,
-    contentType: headers.get("content-type"),
-    retryAfterMs: readRetryAfterMs(headers, deps.now()),
-    body: null,
-  };
+  const answer: Answer = { status, headers, nowMs: deps.now(), body: null };
   try {
     answer.body = await readBody(response);
   } catch {

@@ -12,15 +12,13 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
  * chunk by chunk; a compressed body announces the wrong length, so it is always counted as it unfolds.
  */
 export async function readBody(response: Response): Promise<BodyText> {
-  const { body, headers } = response;
-  if (body === null) return { ok: true, text: "" };
-  const length = announcedBytes(headers);
+  const length = announcedBytes(response.headers);
   if (length !== null && length > RESPONSE_BYTES_MAX) {
     await discard(response);
     return { ok: false, why: "too_large" };
   }
   if (length !== null) return decoded(new Uint8Array(await response.arrayBuffer()));
-  return await readCounted(body.getReader());
+  return response.body === null ? { ok: true, text: "" } : await readCounted(response.body.getReader());
 }
 
 /** Ends a body that nobody will read, so that its connection is freed. Never rejects. */

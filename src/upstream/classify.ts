@@ -11,10 +11,15 @@ import type { BodyText } from "./body.ts";
 import type { Upstream } from "./config.ts";
 import { isRecord } from "./record.ts";
 import { shownMessage, withoutOwnSecrets } from "./redact.ts";
+import { readRetryAfterMs } from "./retry-after.ts";
 import { readUsage } from "./usage.ts";
 
-/** An answer as far as it came. `body` is null when the connection broke before its end. */
-export type Answer = { status: number; contentType: string | null; retryAfterMs: number | null; body: BodyText | null };
+/**
+ * An answer as far as it came. `body` is null when the connection broke before its end. The headers are read only for a
+ * failure: reading them is a noticeable part of a success's time on Workers. `nowMs` is the time that a date in them is
+ * compared with.
+ */
+export type Answer = { status: number; headers: Headers; nowMs: number; body: BodyText | null };
 
 /** An outcome without its latency. */
 export type Verdict =
@@ -43,7 +48,8 @@ export function failed(failureClass: FailureClass, reason: Reason): Verdict {
   return { kind: "failure", class: failureClass, reason, retryAfterMs: null };
 }
 
-function classifyStatus(upstream: Upstream, { status, retryAfterMs, body }: Answer): Verdict {
+function classifyStatus(upstream: Upstream, answer: Answer): Verdict {
+  const { status, body } = answer;
   // Fetch may report a redirect that it did not follow as status 0.
   if (status === 0 || (status >= 300 && status < 400)) {
     const message = `${upstream.name} answered with a redirect, which is not followed: check its base_url`;
@@ -55,11 +61,12 @@ function classifyStatus(upstream: Upstream, { status, retryAfterMs, body }: Answ
     const message = `${upstream.name} refused the gateway's credentials (status ${status})${said}`;
     return failed("rejected", upstreamError(upstream, status, message, false));
   }
-  return byStatus(upstream, status, `${upstream.name} answered ${status}${said}`, retryAfterMs);
+  return byStatus(upstream, status, `${upstream.name} answered ${status}${said}`, answer);
 }
 
 /** 409 is tried again because OpenAI uses it for a lock it could not take, and both its SDKs do the same. */
-function byStatus(upstream: Upstream, status: number, message: string, retryAfterMs: number | null): Verdict {
+function byStatus(upstream: Upstream, status: number, message: string, { headers, nowMs }: Answer): Verdict {
+  const retryAfterMs = readRetryAfterMs(headers, nowMs);
   if (status === 429) {
     const reason: Reason = { reason: "upstream_rate_limited", upstream: upstream.name, message, retryAfterMs };
     return { kind: "failure", class: "rate_limited", reason, retryAfterMs };
@@ -79,7 +86,7 @@ function classifyErrorIn200(upstream: Upstream, answer: Answer, error: AnswerErr
   const message = `${upstream.name} answered ${answer.status} with an error: ${shownMessage(error.message, upstream)}`;
   if (error.afterStart) return failed("unknown", upstreamError(upstream, error.status ?? answer.status, message, true));
   if (error.status === null) return failed("rejected", upstreamError(upstream, answer.status, message, false));
-  return byStatus(upstream, error.status, message, answer.retryAfterMs);
+  return byStatus(upstream, error.status, message, answer);
 }
 
 function readCompletion(upstream: Upstream, model: string, status: number, json: unknown): Verdict {
@@ -125,11 +132,12 @@ function shortName(value: unknown, upstream: Upstream): string | null {
   return withoutOwnSecrets(value, upstream).slice(0, NAME_CHARS_MAX).toWellFormed();
 }
 
-function notJson(upstream: Upstream, { status, contentType }: Answer, text: string): Verdict {
+function notJson(upstream: Upstream, { status, headers }: Answer, text: string): Verdict {
   const start = text.trimStart().slice(0, 1);
   if (start === "") return truncated(upstream, "sent an empty answer");
   if (start === "{" || start === "[") return truncated(upstream, "sent JSON that breaks off or is malformed");
   const what = start === "<" ? "an HTML or XML page" : "a body that is not JSON";
+  const contentType = headers.get("content-type");
   const type = contentType === null ? "" : ` (content-type ${shownMessage(contentType, upstream)})`;
   const message = `${upstream.name} answered ${status} with ${what}${type}: check its base_url`;
   return failed("unknown", upstreamError(upstream, status, message, true));

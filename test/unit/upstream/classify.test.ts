@@ -5,7 +5,7 @@ import { completion, KEY, makeUpstream } from "./make.ts";
 
 function answer(status: number, text: string | null, fields: Partial<Answer> = {}): Answer {
   const body = text === null ? null : { ok: true as const, text };
-  return { status, contentType: "application/json", retryAfterMs: null, body, ...fields };
+  return { status, headers: new Headers({ "content-type": "application/json" }), nowMs: 0, body, ...fields };
 }
 
 const verdictOf = (status: number, text: string | null, fields: Partial<Answer> = {}) =>
@@ -42,7 +42,7 @@ describe("classify, by status", () => {
   });
 
   it("passes the hint of a 429 and of a 503 on", () => {
-    const hinted = { retryAfterMs: 1_500 };
+    const hinted = { headers: new Headers({ "retry-after": "1.5" }) };
     expect(verdictOf(429, "", hinted)).toMatchObject({ retryAfterMs: 1_500, reason: { retryAfterMs: 1_500 } });
     expect(verdictOf(503, "", hinted)).toMatchObject({ retryAfterMs: 1_500 });
     expect(verdictOf(400, "", hinted)).toMatchObject({ retryAfterMs: null });
@@ -175,6 +175,11 @@ describe("classify, at 200", () => {
     [{}, "rejected"],
   ])("takes an error in a 200 by its code: %j", (fields, failureClass) => {
     expect(verdictOf(200, errorBody(fields))).toMatchObject({ kind: "failure", class: failureClass });
+  });
+
+  it("passes the hint of an error in a 200 on", () => {
+    const headers = new Headers({ "retry-after-ms": "20" });
+    expect(verdictOf(200, errorBody({ code: 429 }), { headers })).toMatchObject({ retryAfterMs: 20 });
   });
 
   it("reads an error that is a string, and one without an envelope", () => {
