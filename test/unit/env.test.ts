@@ -87,9 +87,9 @@ describe("parseConfig", () => {
   });
 
   it("reads prices as integer pico-USD per token, rounded up, cached input priced as input by default", () => {
-    const prices = { "gpt-x": { input: 0.0375, cached_input: 0.01, output: 1.1 }, "*": { input: 1e-7, output: 0 } };
+    const prices = { "gpt-x": { input: 0.0375, cached_input: 0.01, output: 4.03 }, "*": { input: 1e-7, output: 0 } };
     expect(upstreamOf(openai({ prices })).prices).toEqual([
-      { pattern: "gpt-x", price: { inputPicoUsd: 37_500, cachedInputPicoUsd: 10_000, outputPicoUsd: 1_100_000 } },
+      { pattern: "gpt-x", price: { inputPicoUsd: 37_500, cachedInputPicoUsd: 10_000, outputPicoUsd: 4_030_000 } },
       { pattern: "*", price: { inputPicoUsd: 1, cachedInputPicoUsd: 1, outputPicoUsd: 0 } },
     ]);
   });
