@@ -5,7 +5,12 @@ import { TrieRouter } from "hono/router/trie-router";
 import type { AppEnv } from "./context.ts";
 import type { Reason } from "./errors.ts";
 import { Refusal, toWire } from "./errors.ts";
+import { authenticate } from "./auth/middleware.ts";
+import { mountBatch } from "./routes/batch.ts";
 import { mountOps } from "./routes/ops.ts";
+import { mountQuery } from "./routes/query.ts";
+import { mountRuns } from "./routes/runs.ts";
+import { underRun, type Protection } from "./routes/under-run.ts";
 
 /** Effects of the application. `log` takes what an operator must see and a client must not. */
 export type AppDeps = {
@@ -27,6 +32,10 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   app.use(requestId(deps.newRequestId));
 
   mountOps(app);
+  const protect: Protection = [authenticate(deps), underRun()];
+  mountRuns(app, protect);
+  mountQuery(app, protect);
+  mountBatch(app, protect);
 
   app.onError((error, c) => {
     if (error instanceof Refusal) return failure(error.reason);

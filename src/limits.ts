@@ -67,6 +67,8 @@ export const LEASE_TTL_MS = 30_000;
 export const HEARTBEAT_MS = 10_000;
 /** Longest a lane's or a reader's call waits in the run object, ms: below every idle cut-off on the way. */
 export const LONG_POLL_MS = 20_000;
+/** How often an object looks for callers that have waited long enough, ms, while there are any. */
+export const SWEEP_MS = 1_000;
 /** White space is sent on a waiting JSON answer this often, ms: proxies cut silent connections after 30 s and up. */
 export const KEEP_ALIVE_MS = 10_000;
 
@@ -107,9 +109,19 @@ export const PAGE_CACHE_BYTES_MAX = 4 * 1024 * 1024;
 export const RESULTS_REPLY_BYTES_MAX = 2 * 1024 * 1024;
 /** Groups of a run that may be open at once: each holds counters and a queue in memory. */
 export const GROUPS_OPEN_MAX = 256;
+/** Ended groups that a run object keeps in memory, so that readers who follow them see the order in which slots ended. */
+export const GROUPS_ENDED_KEPT = 8;
+/** Characters of call bodies in one group: what 10,000 slots of a full-size request come to, with room for escapes. */
+export const GROUP_CHARS_MAX = 64 * 1024 * 1024;
+/** Characters of pages in one RPC to the run object: well below the 32 MiB of a serialised RPC, at 2 bytes a character. */
+export const PAGES_CALL_CHARS_MAX = 4 * 1024 * 1024;
 /** `/query` calls that may wait or run in one run at once: each holds a waiting Worker. */
 export const DIRECT_CALLS_MAX = 10_000;
 /** Verified run tokens that an isolate remembers: signature checks cost more than the rest of a small request. */
 export const TOKEN_CACHE_MAX = 1_000;
-/** Runs in one page of `GET /runs`. */
+/** Runs in one page of `GET /runs`: each is a call to its object. */
 export const LIST_PAGE_MAX = 100;
+/** Runs in a page where the request names no number. */
+export const LIST_PAGE_DEFAULT = 20;
+/** Characters of a JSON answer's results that a Worker keeps to write them a second time; larger ones are read again. */
+export const ANSWER_KEPT_CHARS_MAX = 4 * 1024 * 1024;

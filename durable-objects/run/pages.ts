@@ -57,9 +57,14 @@ export class PageCache {
   #read(slotId: number): { page: CachedPage; firstSlot: number } {
     const stored = this.#load(slotId);
     if (stored === null) throw new Error(`slot ${slotId} is in no page`);
-    const facts = readFacts(stored.facts, this.#modelsOf(groupSeqOf(slotId)));
-    const page = { firstIndex: stored.firstIndex, facts, calls: stored.calls, lines: null };
     const firstSlot = slotId - indexOf(slotId) + stored.firstIndex;
+    return this.keep(firstSlot, stored, this.#modelsOf(groupSeqOf(slotId)));
+  }
+
+  /** Keeps a page that is at hand already. */
+  keep(firstSlot: number, stored: StoredPage, models: readonly (string | null)[]): { page: CachedPage; firstSlot: number } {
+    const facts = readFacts(stored.facts, models);
+    const page = { firstIndex: stored.firstIndex, facts, calls: stored.calls, lines: null };
     this.#pages.set(firstSlot, page);
     this.#chars += page.calls.length;
     for (const [oldest, { calls }] of this.#pages) {

@@ -84,7 +84,6 @@ export type EndedReply = { slots: SlotView[]; cursor: { epoch: string; position:
 export type Job = {
   groupSeq: number;
   lease: Lease;
-  attempt: number;
   /** The call's body as JSON text. */
   callJson: string;
 };
@@ -95,6 +94,6 @@ export type ClaimReply = {
   jobs: Job[];
   /** Shared settings of the groups that `jobs` belong to, as JSON text by group. */
   defaults: Record<number, string>;
-  /** Nothing is left for lanes to do: the lane may end. */
-  done: boolean;
+  /** Whether a lane with room should ask again, and wait: slots are queued that may become free to start. */
+  ask: boolean;
 };

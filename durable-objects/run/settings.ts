@@ -1,7 +1,6 @@
 /** What a run is opened with, as its object stores it and as routes see it. */
 import type { Limits } from "../../src/budget/ledger.ts";
-
-export type ErrorStyle = "bracket" | "rlm" | "dspy" | "verifiers" | "null" | "settled" | "throw";
+import type { ErrorStyle } from "../../src/contract/fields.ts";
 
 export type RunStatus = "active" | "paused" | "closed" | "cancelled" | "expired";
 

@@ -1,5 +1,6 @@
 /** `POST /batch`: an ordered list of calls. */
 import { z } from "@hono/zod-openapi";
+import type { CallBody } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { ITEMS_PER_BATCH_MAX, PARALLEL_MAX } from "../limits.ts";
 import type { CallSettings, ParsedCall } from "./call.ts";
@@ -33,6 +34,8 @@ export type BatchCall = ParsedCall & { id: string | null };
 /** A batch ready to be opened; null = the run decides. */
 export type BatchRequest = {
   calls: BatchCall[];
+  /** Settings that the calls share unless a call has its own; where it has not, its body holds these very values. */
+  defaults: Pick<CallBody, "system" | "temperature" | "params">;
   concurrency: number | null;
   errorStyle: ErrorStyle | null;
   onError: "continue" | "abort";
@@ -91,10 +94,19 @@ export function parseBatch(value: unknown): Parsed<BatchRequest> {
     ok: true,
     value: {
       calls: calls.value,
+      defaults: sharedBody(defaults.value),
       concurrency: concurrency ?? null,
       errorStyle: errorStyleOf(error_style),
       onError: on_error ?? "continue",
     },
+  };
+}
+
+function sharedBody({ system, temperature, params }: CallSettings): BatchRequest["defaults"] {
+  return {
+    ...(system === null ? {} : { system }),
+    ...(temperature === null ? {} : { temperature }),
+    ...(params === null ? {} : { params }),
   };
 }
 

@@ -23,8 +23,16 @@ export function enqueueSlots(state: EngineState, group: Group, firstIndex: numbe
   });
 }
 
-/** Queues a single call. Its first attempt joins the grouping window; a retry does not count as a new call. */
-export function enqueueCall(state: EngineState, call: Omit<SingleCall, "queuedAtMs" | "window">, nowMs: number): void {
+/**
+ * Queues a single call, to start no sooner than `delayMs` from now. Its first attempt joins the grouping window; a retry
+ * does not count as a new call.
+ */
+export function enqueueCall(
+  state: EngineState,
+  call: Omit<SingleCall, "queuedAtMs" | "window">,
+  delayMs: number,
+  nowMs: number,
+): void {
   let window: WindowGroup | null = null;
   if (call.attempt === 1) {
     const joined = state.window.join(nowMs);
@@ -39,8 +47,10 @@ export function enqueueCall(state: EngineState, call: Omit<SingleCall, "queuedAt
   state.calls.set(place, { ...call, queuedAtMs: nowMs, window });
   state.upstream(call.target);
   // Calls of the same second share a line: a line is first in, first out already.
-  const key = { groupSeq: 0, upstream: call.target.upstream, priority: call.facts.priority };
-  state.queue.push({ ...key, queuedAtMs: nowMs - (nowMs % 1_000) }, place);
+  const queuedAtMs = nowMs - (nowMs % 1_000);
+  const key = { groupSeq: 0, upstream: call.target.upstream, priority: call.facts.priority, queuedAtMs };
+  if (delayMs > 0) state.queue.delay(key, place, nowMs + delayMs);
+  else state.queue.push(key, place);
 }
 
 /** Takes a queued single call back: its client has gone. False when it is not queued (any more). */

@@ -4,7 +4,7 @@ import type { Group } from "./group.ts";
 import { lineOf } from "./open.ts";
 import type { SlotRecord } from "./record.ts";
 import type { Shard, StoredLease, StoredShard, Target } from "./shard.ts";
-import { groupSeqOf, indexOf } from "./slot.ts";
+import { groupSeqOf, indexOf, slotIdOf } from "./slot.ts";
 import type { EngineState } from "./state.ts";
 import { zeroTotals } from "./totals.ts";
 
@@ -46,4 +46,15 @@ export function requeueTried(state: EngineState, nowMs: number): void {
     const key = lineOf(state, group, state.deps.factsOf(record.id));
     state.queue.delay(key, record.id, record.notBeforeMs ?? nowMs);
   }
+}
+
+/** Ends the queued slots of a group that was stopped before the object was: the group's row speaks for them. */
+export function endDrained(state: EngineState, group: Group, nowMs: number): void {
+  if (group.drained === null) return;
+  for (let index = 0; index < group.header.count; index++) {
+    if (group.stateOf(index) !== "queued") continue;
+    group.step(index, group.drained.state, nowMs);
+    state.tried.delete(slotIdOf(group.header.seq, index));
+  }
+  if (group.done) state.writeGroup(group);
 }

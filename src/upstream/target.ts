@@ -31,7 +31,8 @@ export function targetOf(
     return { ok: false, reason: { reason: "model_not_allowed", model: name } };
   }
   const price = priceOf(upstream, model);
-  if (price === null && rules.unpriced === "refuse") return { ok: false, reason: { reason: "unpriced_model", model: name } };
+  if (price === null && rules.unpriced === "refuse")
+    return { ok: false, reason: { reason: "unpriced_model", model: name } };
   const { maxInFlight, timeoutMs, maxAttempts: attemptsMax } = upstream;
   return { ok: true, target: { upstream: upstream.name, model, price, maxInFlight, timeoutMs, attemptsMax } };
 }

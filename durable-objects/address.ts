@@ -1,0 +1,26 @@
+/** The only file that turns an id into a stub: which object holds what, and where lanes live. */
+import type { DirectoryObject } from "./directory/object.ts";
+import type { LaneObject } from "./lane/object.ts";
+import type { RunObject } from "./run/object.ts";
+
+/** The object namespaces, as bound in wrangler.toml. */
+export type Objects = {
+  RUN: DurableObjectNamespace<RunObject>;
+  LANE: DurableObjectNamespace<LaneObject>;
+  DIRECTORY: DurableObjectNamespace<DirectoryObject>;
+};
+
+/** A fresh stub of a run. After an error a stub is broken: take a new one. */
+export function runOf(objects: Objects, runId: string): DurableObjectStub<RunObject> {
+  return objects.RUN.getByName(runId);
+}
+
+/** Lanes belong to their run: what one run's calls do cannot slow another's. */
+export function laneOf(objects: Objects, runId: string, lane: number): DurableObjectStub<LaneObject> {
+  return objects.LANE.getByName(`${runId}/${lane}`);
+}
+
+/** The one list of runs. */
+export function directoryOf(objects: Objects): DurableObjectStub<DirectoryObject> {
+  return objects.DIRECTORY.getByName("runs");
+}

@@ -1,0 +1,85 @@
+/** What a lane has in flight, and what has ended but is not settled yet. */
+import type { Settlement } from "../run/rpc.ts";
+
+export class Worklist {
+  #running = new Map<string, AbortController>();
+  #ended: Settlement[] = [];
+  #waiting: (() => void)[] = [];
+  #nudged = false;
+  #lingering = false;
+
+  /** Nothing runs, nothing is left to settle, and nobody has asked for another look. */
+  get idle(): boolean {
+    return this.#running.size === 0 && this.#ended.length === 0 && !this.#nudged;
+  }
+
+  /** Attempts in flight. */
+  get running(): number {
+    return this.#running.size;
+  }
+
+  attemptIds(): string[] {
+    return [...this.#running.keys()];
+  }
+
+  /** Follows an attempt to its end. `ended` must not reject. */
+  add(attemptId: string, abort: AbortController, ended: Promise<Settlement>): void {
+    this.#running.set(attemptId, abort);
+    void ended.then((settlement) => {
+      this.#running.delete(attemptId);
+      this.#ended.push(settlement);
+      this.#wakeLater();
+    });
+  }
+
+  /** Takes what has ended, to be settled. */
+  takeEnded(): Settlement[] {
+    const ended = this.#ended;
+    this.#ended = [];
+    this.#nudged = false;
+    return ended;
+  }
+
+  /** Returns settlements whose delivery is in doubt. */
+  putBack(settlements: Settlement[]): void {
+    if (settlements.length === 0) return;
+    this.#ended.unshift(...settlements);
+    this.#wake();
+  }
+
+  /** Asks for another look at the run's queue. */
+  nudge(): void {
+    this.#nudged = true;
+    this.#wake();
+  }
+
+  /** Resolves when something has ended that is not taken yet, or another look was asked for. */
+  changed(): Promise<"changed"> {
+    return new Promise((resolve) => {
+      this.#waiting.push(() => resolve("changed"));
+      this.#wakeLater();
+    });
+  }
+
+  /** Stops attempts: their outcome tells that nobody wants it. */
+  abort(attemptIds: readonly string[]): void {
+    for (const attemptId of attemptIds) this.#running.get(attemptId)?.abort();
+  }
+
+  /** One macrotask of lingering lets answers that arrive together travel together. */
+  #wakeLater(): void {
+    if (this.#lingering || this.#ended.length === 0 || this.#waiting.length === 0) return;
+    this.#lingering = true;
+    setTimeout(() => {
+      this.#lingering = false;
+      this.#wake();
+    }, 0);
+  }
+
+  #wake(): void {
+    if (this.#ended.length === 0 && !this.#nudged) return;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resolve of waiting) resolve();
+  }
+}

@@ -1,0 +1,230 @@
+/**
+ * The run in memory: its engine, who waits for it, and the turn that joins them. A turn applies what callers brought,
+ * dispatches, writes all of it in one transaction, and only then lets replies go. The object is the shell around it.
+ */
+import type { Lease } from "../../src/call.ts";
+import { dispatch, type Assignment, type Dispatched } from "../../src/engine/dispatch.ts";
+import { DIRECT_SHARD_FIRST, storedShard, type Target } from "../../src/engine/shard.ts";
+import { drainGroup } from "../../src/engine/open.ts";
+import type { Page } from "../../src/engine/page.ts";
+import { groupSeqOf, slotIdOf } from "../../src/engine/slot.ts";
+import type { EngineState } from "../../src/engine/state.ts";
+import type { Reason } from "../../src/errors.ts";
+import { GROUPS_ENDED_KEPT, LANE_SLOTS, LEASE_TTL_MS } from "../../src/limits.ts";
+import { targetOf } from "../../src/upstream/target.ts";
+import type { Config } from "../../src/env.ts";
+import { PageCache } from "./pages.ts";
+import { rebuild, type Rebuilt } from "./rebuild.ts";
+import type { AcquireReply, ClaimReply, Job } from "./rpc.ts";
+import type { RunSettings } from "./settings.ts";
+import type { RunStore } from "./store.ts";
+import { WaitingLanes, WaitingReaders } from "./waiting.ts";
+
+/** A target for leases whose upstream the configuration no longer has: they can only settle, never start again. */
+const GONE: Omit<Target, "upstream" | "model"> = { price: null, maxInFlight: 0, timeoutMs: 0, attemptsMax: 0 };
+
+export class RunCore {
+  readonly settings: RunSettings;
+  readonly state: EngineState;
+  readonly open: Rebuilt["open"];
+  readonly groupCounts: Rebuilt["groupCounts"];
+  readonly lanes = new WaitingLanes();
+  readonly readers = new WaitingReaders();
+  /** Single calls whose Worker waits, by call id. */
+  readonly singles = new Map<string, (reply: AcquireReply) => void>();
+  /** Rows that operations of this turn add to the transaction. */
+  readonly writes: (() => void)[] = [];
+  nextSeq: number;
+  readonly #store: RunStore;
+  readonly #config: Config;
+  readonly #pages: PageCache;
+  readonly #targets = new Map<string | null, Target | Reason>();
+  #ended: number[] = [];
+
+  constructor(store: RunStore, settings: RunSettings, config: Config, now: { ms: number; random: () => number }) {
+    this.#store = store;
+    this.#config = config;
+    this.settings = settings;
+    this.#pages = new PageCache(
+      (slotId) => store.pageOf(slotId),
+      (seq) => store.group(seq)?.stored.header.models ?? [],
+    );
+    const rebuilt = rebuild(
+      store,
+      settings,
+      {
+        random: now.random,
+        factsOf: (slotId) => this.#pages.facts(slotId),
+        targetOf: (group, modelIndex) => {
+          const target = this.resolve(group.models[modelIndex] ?? null);
+          return "reason" in target ? null : target;
+        },
+        targetOfLease: (lease) => {
+          const target = this.resolve(`${lease.upstream}/${lease.model}`);
+          return "reason" in target ? { ...GONE, upstream: lease.upstream, model: lease.model } : target;
+        },
+      },
+      now.ms,
+    );
+    this.state = rebuilt.state;
+    this.open = rebuilt.open;
+    this.groupCounts = rebuilt.groupCounts;
+    this.nextSeq = rebuilt.nextSeq;
+  }
+
+  /** Where a model goes under this run's rules, or why nowhere. */
+  resolve(asked: string | null): Target | Reason {
+    const known = this.#targets.get(asked);
+    if (known !== undefined) return known;
+    const found = targetOf(asked, this.settings, this.#config);
+    const target = found.ok ? found.target : found.reason;
+    // Bounded: names come from clients.
+    if (this.#targets.size < 1_000) this.#targets.set(asked, target);
+    return target;
+  }
+
+  get remainingNanoUsd(): number | null {
+    const remaining = this.state.ledger.remaining("usd");
+    return remaining === null ? null : Math.max(0, remaining);
+  }
+
+  /** True while a group has slots that have not ended: lanes are needed. */
+  get hasGroupWork(): boolean {
+    return this.open.size > 0;
+  }
+
+  /** The second half of a turn: hand out permits, commit, answer. */
+  conclude(nowMs: number): void {
+    const dispatched = dispatch(this.state, this.lanes.offers(), nowMs);
+    const written = this.#commit(nowMs);
+    this.#answer(dispatched);
+    for (const seq of written) this.#forgetGroup(seq);
+    if (!this.lanesMayStartMore()) this.lanes.dismiss();
+    this.readers.sweep(nowMs);
+  }
+
+  /**
+   * Whether a lane with room should wait here. If lanes hold every permit, or every group with queued slots is at its
+   * own limit, the next slot can only start when a lane settles, and that lane has room by then.
+   */
+  lanesMayStartMore(): boolean {
+    if (this.#laneAttempts() >= this.state.width) return false;
+    for (const seq of this.open.keys()) {
+      const group = this.state.groups.get(seq);
+      if (group !== undefined && group.counts.queued > 0 && group.inFlight < group.header.concurrency) return true;
+    }
+    return false;
+  }
+
+  /** Lanes that should ask for work and do not wait here: to be started, or told to look again. */
+  missingLanes(): number[] {
+    let slots = 0;
+    for (const seq of this.open.keys()) {
+      const group = this.state.groups.get(seq);
+      if (group !== undefined) slots += Math.min(group.header.concurrency, group.counts.queued + group.counts.running);
+    }
+    const needed = Math.ceil(Math.min(slots, this.state.width) / LANE_SLOTS);
+    const missing: number[] = [];
+    for (let lane = 0; lane < needed; lane++) {
+      const leases = this.state.shards.get(lane)?.leases.size ?? 0;
+      if (!this.lanes.has(lane) && leases < LANE_SLOTS) missing.push(lane);
+    }
+    return missing;
+  }
+
+  /** Lets nothing more of any group start: the run is over. */
+  endGroups(reason: Reason, nowMs: number): void {
+    for (const seq of [...this.open.keys()]) {
+      const group = this.state.groups.get(seq);
+      if (group !== undefined) drainGroup(this.state, group, { state: "cancelled", reason }, nowMs);
+    }
+  }
+
+  /** Keeps a page that was just stored, so that dispatch need not read it back. */
+  keepPage(seq: number, page: Page): void {
+    this.#pages.keep(slotIdOf(seq, page.firstIndex), page, this.open.get(seq)?.header.models ?? []);
+  }
+
+  /** When the object must be woken at the latest, whatever happens to this instance. */
+  nextAlarmMs(nowMs: number): number | null {
+    const { expiresAtMs } = this.settings;
+    const expiry = nowMs < expiresAtMs ? expiresAtMs : null;
+    if (!this.hasGroupWork && this.state.attempts.size === 0) return expiry;
+    return Math.min(this.state.nextLeaseEndMs() ?? nowMs + LEASE_TTL_MS, expiry ?? Infinity);
+  }
+
+  /** Writes what the turn changed. Returns the groups that ended in it. */
+  #commit(nowMs: number): number[] {
+    const { shards, slots, groups } = this.state.takeWrites();
+    if (shards.length + slots.length + groups.length + this.writes.length === 0) return [];
+    this.#store.transaction(() => {
+      for (const write of this.writes) write();
+      for (const shard of shards) this.#store.putShard(shard.id, storedShard(shard));
+      for (const slot of slots) this.#store.putSlot(slot);
+      for (const group of groups) {
+        const { status, endedAtMs, drained } = group;
+        this.#store.putGroupResult(group.header.seq, { status, metrics: group.metrics(nowMs), endedAtMs, drained });
+      }
+    });
+    this.writes.length = 0;
+    return groups.filter((group) => group.done).map((group) => group.header.seq);
+  }
+
+  #answer({ assignments, refused }: Dispatched): void {
+    const byLane = new Map<number, Assignment[]>();
+    for (const assignment of assignments) {
+      if (assignment.lane === null) {
+        const { lease, call } = assignment;
+        const remaining = { remainingNanoUsd: this.remainingNanoUsd };
+        this.#answerSingle(call.callId, { ok: true, lease: leaseOf(assignment), queuedMs: lease.queuedMs, ...remaining });
+      } else {
+        const own = byLane.get(assignment.lane);
+        if (own === undefined) byLane.set(assignment.lane, [assignment]);
+        else own.push(assignment);
+      }
+    }
+    const ask = byLane.size > 0 && this.lanesMayStartMore();
+    for (const [lane, own] of byLane) this.lanes.answer(lane, this.#claimOf(own, ask));
+    for (const { call, reason } of refused) {
+      this.#answerSingle(call.callId, { ok: false, reason, remainingNanoUsd: this.remainingNanoUsd });
+    }
+  }
+
+  #answerSingle(callId: string, reply: AcquireReply): void {
+    const waiting = this.singles.get(callId);
+    this.singles.delete(callId);
+    waiting?.(reply);
+  }
+
+  #laneAttempts(): number {
+    let attempts = this.state.attempts.size;
+    for (const shard of this.state.shards.values()) if (shard.id >= DIRECT_SHARD_FIRST) attempts -= shard.leases.size;
+    return attempts;
+  }
+
+  #claimOf(assignments: Assignment[], ask: boolean): ClaimReply {
+    const jobs: Job[] = [];
+    const defaults: Record<number, string> = {};
+    for (const assignment of assignments) {
+      if (assignment.lane === null) continue;
+      const groupSeq = groupSeqOf(assignment.slotId);
+      defaults[groupSeq] ??= this.open.get(groupSeq)?.defaultsJson ?? "{}";
+      jobs.push({ groupSeq, lease: leaseOf(assignment), callJson: this.#pages.call(assignment.slotId) });
+    }
+    return { jobs, defaults, ask };
+  }
+
+  /** A group that has ended lives on in its rows; a few stay in memory for readers that follow them. */
+  #forgetGroup(seq: number): void {
+    this.open.delete(seq);
+    this.#ended.push(seq);
+    const oldest = this.#ended.length > GROUPS_ENDED_KEPT ? this.#ended.shift() : undefined;
+    if (oldest !== undefined) this.state.groups.delete(oldest);
+    if (!this.hasGroupWork) this.#pages.clear();
+  }
+}
+
+function leaseOf({ lease, capTokens, timeoutMs }: Assignment): Lease {
+  const { upstream, model } = lease.target;
+  return { attemptId: lease.attemptId, attempt: lease.attempt, upstream, model, capTokens, timeoutMs };
+}

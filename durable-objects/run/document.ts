@@ -1,0 +1,73 @@
+/** The run document and the budget document, from the engine's state. */
+import { DIMENSIONS, type Ledger } from "../../src/budget/ledger.ts";
+import { usdOf } from "../../src/budget/money.ts";
+import type { BudgetDocument, RunDocument } from "../../src/contract/runs.ts";
+import { round } from "../../src/engine/group.ts";
+import type { EngineState } from "../../src/engine/state.ts";
+import { sumTotals } from "../../src/engine/totals.ts";
+import type { Rebuilt } from "./rebuild.ts";
+import type { RunSettings, RunStatus } from "./settings.ts";
+
+/** Four numbers per dimension. `remaining` is never shown below zero, even after an upstream overcharged. */
+export function budgetDocumentOf(ledger: Ledger): BudgetDocument {
+  const line = (dimension: (typeof DIMENSIONS)[number]) => {
+    const shown = (amount: number): number => (dimension === "usd" ? usdOf(amount) : amount);
+    const limit = ledger.limits[dimension];
+    const remaining = ledger.remaining(dimension);
+    return {
+      limit: limit === null ? null : shown(limit),
+      spent: shown(ledger.spent[dimension]),
+      reserved: shown(ledger.reserved[dimension]),
+      remaining: remaining === null ? null : shown(Math.max(0, remaining)),
+    };
+  };
+  return {
+    usd: line("usd"),
+    calls: line("calls"),
+    prompt_tokens: line("prompt_tokens"),
+    completion_tokens: line("completion_tokens"),
+  };
+}
+
+/** The run as clients see it. */
+export function runDocumentOf(
+  settings: RunSettings,
+  status: RunStatus,
+  state: EngineState,
+  counts: Rebuilt["groupCounts"],
+): Omit<RunDocument, "metadata"> & { metadataJson: string } {
+  const totals = sumTotals([...state.shards.values()].map((shard) => shard.totals));
+  const totalQueries = totals.singleCalls + counts.slots;
+  const parallelQueries = totals.groupedCalls + counts.parallelSlots;
+  const ended = totals.completed + totals.failed;
+  return {
+    id: settings.id,
+    object: "run",
+    name: settings.name,
+    status,
+    parent_id: settings.parentId,
+    depth: settings.depth,
+    created_at: new Date(settings.createdAtMs).toISOString(),
+    expires_at: new Date(settings.expiresAtMs).toISOString(),
+    budget: budgetDocumentOf(state.ledger),
+    max_parallel: settings.maxParallel,
+    effective_parallel: state.width,
+    stats: {
+      total_queries: totalQueries,
+      parallel_batches: totals.windowGroups + counts.parallelGroups,
+      sequential_queries: totalQueries - parallelQueries,
+      total_parallel_queries: parallelQueries,
+      pending_queries: state.queue.readyCount + state.queue.delayedCount + state.attempts.size,
+    },
+    metrics: {
+      wall_ms: totals.busyMs,
+      sequential_ms: totals.sequentialMs,
+      speedup: totals.busyMs === 0 ? null : round(totals.sequentialMs / totals.busyMs),
+      peak_parallel: totals.peakParallel,
+      success_rate: ended === 0 ? null : round(totals.completed / ended),
+      attempts: totals.attempts,
+      retries: totals.retries,
+    },
+    metadataJson: settings.metadataJson,
+  };
+}

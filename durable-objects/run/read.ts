@@ -1,0 +1,95 @@
+/** What readers of groups get: from memory while a group is followed, from its rows at any time. */
+import { freshRecord, type SlotRecord } from "../../src/engine/record.ts";
+import { hasEnded, indexOf, slotIdOf } from "../../src/engine/slot.ts";
+import { RESULTS_REPLY_BYTES_MAX } from "../../src/limits.ts";
+import type { RunCore } from "./core.ts";
+import type { EndedReply, GroupView, SlotView } from "./rpc.ts";
+import type { GroupResult, RunStore } from "./store.ts";
+
+/** A group's state with what it has used so far; null for no such group. */
+export function groupView(core: RunCore, store: RunStore, seq: number, nowMs: number): GroupView | null {
+  const found = store.group(seq);
+  if (found === null || !found.stored.sealed) return null;
+  const { header } = found.stored;
+  const live = core.state.groups.get(seq);
+  const metrics = live?.metrics(nowMs) ?? found.result?.metrics;
+  const status = live?.status ?? found.result?.status;
+  if (metrics === undefined || status === undefined) return null;
+  const { id, count, concurrency: effectiveParallel } = header;
+  return { id, status, count, effectiveParallel, metrics, usage: store.groupUsage(seq) };
+}
+
+/** Slots in input order from an index on, up to the size of one reply; at least one, if there is one. */
+export function resultsFrom(store: RunStore, seq: number, fromIndex: number): SlotView[] {
+  const found = store.group(seq);
+  if (found === null) return [];
+  const views: SlotView[] = [];
+  let chars = 0;
+  for (const record of withGaps(store, seq, fromIndex, found.stored.header.count, found.result)) {
+    views.push(viewOf(record));
+    chars += sizeOf(record);
+    if (chars >= RESULTS_REPLY_BYTES_MAX) break;
+  }
+  return views;
+}
+
+/** Slots that ended after `from` in the order of their end. Only a group in memory knows that order. */
+export function endedSlots(
+  core: RunCore,
+  store: RunStore,
+  { seq, from, epoch }: { seq: number; from: number; epoch: string },
+): EndedReply | null {
+  const group = core.state.groups.get(seq);
+  if (group === undefined) return storedSlots(store, seq, from);
+  const slots: SlotView[] = [];
+  let position = from;
+  for (let chars = 0; position < group.ended.length && chars < RESULTS_REPLY_BYTES_MAX; position++) {
+    const index = group.ended[position];
+    if (index === undefined) break;
+    const record = endedRecord(store.slot(slotIdOf(seq, index)), slotIdOf(seq, index), group.drained);
+    slots.push(viewOf(record));
+    chars += sizeOf(record);
+  }
+  return { slots, cursor: { epoch, position }, done: group.done && position === group.ended.length };
+}
+
+/** The same for a group that only rows remember: by place. Its cursor counts places, under a name of its own. */
+function storedSlots(store: RunStore, seq: number, from: number): EndedReply | null {
+  const found = store.group(seq);
+  if (found === null) return null;
+  const slots = resultsFrom(store, seq, from);
+  const position = from + slots.length;
+  return { slots, cursor: { epoch: "", position }, done: position >= found.stored.header.count };
+}
+
+/** Every slot from an index on; one without a row of its own ended as its group did. */
+function* withGaps(
+  store: RunStore,
+  seq: number,
+  fromIndex: number,
+  count: number,
+  result: GroupResult | null,
+): Generator<SlotRecord> {
+  let next = fromIndex;
+  const drained = result?.drained ?? null;
+  for (const record of store.slots(seq, fromIndex)) {
+    for (; next < indexOf(record.id); next++) yield endedRecord(null, slotIdOf(seq, next), drained);
+    yield endedRecord(record, record.id, drained);
+    next += 1;
+  }
+  for (; next < count; next++) yield endedRecord(null, slotIdOf(seq, next), drained);
+}
+
+function endedRecord(record: SlotRecord | null, slotId: number, drained: GroupResult["drained"]): SlotRecord {
+  if (record !== null && hasEnded(record.state)) return record;
+  const base = record ?? freshRecord(slotId);
+  return drained === null ? base : { ...base, state: drained.state, reason: drained.reason };
+}
+
+function viewOf({ id, notBeforeMs: _, ...record }: SlotRecord): SlotView {
+  return { ...record, index: indexOf(id) };
+}
+
+function sizeOf(record: SlotRecord): number {
+  return (record.text?.length ?? 0) + 200;
+}

@@ -1,0 +1,63 @@
+/** Groups on their way in: large ones arrive in several calls, and nothing of them starts before the last. */
+import { groupIdOf } from "../../src/engine/window.ts";
+import type { GroupHeader } from "../../src/engine/group.ts";
+import { enqueueSlots, openGroup as openInEngine } from "../../src/engine/open.ts";
+import { readFacts, type Page } from "../../src/engine/page.ts";
+import { GROUPS_OPEN_MAX } from "../../src/limits.ts";
+import type { RunCore } from "./core.ts";
+import { countGroup } from "./rebuild.ts";
+import type { OpenGroupReply, OpenGroupRequest } from "./rpc.ts";
+import type { RunStore, StoredGroup } from "./store.ts";
+
+/** Stores pages of a group that is not open yet. Returns its number. */
+export function stagePages(core: RunCore, store: RunStore, pages: readonly Page[], staged: number | null): number {
+  const seq = staged ?? core.nextSeq++;
+  store.transaction(() => {
+    // The row keeps the number taken across a restart; unsealed, it is never run.
+    if (staged === null) store.putGroup({ header: emptyHeader(seq), defaultsJson: "{}", sealed: false });
+    for (const page of pages) store.putPage(seq, page);
+  });
+  return seq;
+}
+
+/** Opens a group: resolves its models, queues its slots, and leaves its rows to the turn's transaction. */
+export function openGroup(
+  core: RunCore,
+  store: RunStore,
+  { request, pages, staged }: { request: OpenGroupRequest; pages: readonly Page[]; staged: number | null },
+  { nowMs, random }: { nowMs: number; random: number },
+): OpenGroupReply {
+  for (const model of request.models) {
+    const target = core.resolve(model);
+    if ("reason" in target) return { ok: false, reason: target };
+  }
+  if (core.open.size >= GROUPS_OPEN_MAX) {
+    const message = `this run has ${GROUPS_OPEN_MAX} groups open already`;
+    return { ok: false, reason: { reason: "overloaded", message, retryAfterMs: 1_000 } };
+  }
+  const seq = staged ?? core.nextSeq++;
+  const concurrency = Math.min(request.concurrency ?? core.state.width, core.state.width);
+  const { count, onError, models } = request;
+  const header: GroupHeader = { seq, id: groupIdOf(nowMs, random), count, concurrency, onError, openedAtMs: nowMs, models };
+  const stored: StoredGroup = { header, defaultsJson: request.defaultsJson, sealed: true };
+  core.writes.push(() => {
+    store.putGroup(stored);
+    for (const page of pages) store.putPage(seq, page);
+  });
+  core.open.set(seq, stored);
+  countGroup(core.groupCounts, header);
+  const group = openInEngine(core.state, header);
+  if (staged !== null) {
+    for (const page of store.pageFacts(seq)) enqueueSlots(core.state, group, page.firstIndex, readFacts(page.facts, models));
+  }
+  for (const page of pages) {
+    core.keepPage(seq, page);
+    enqueueSlots(core.state, group, page.firstIndex, readFacts(page.facts, models));
+  }
+  const { remainingNanoUsd } = core;
+  return { ok: true, seq, id: header.id, effectiveParallel: concurrency, lanes: core.missingLanes(), remainingNanoUsd };
+}
+
+function emptyHeader(seq: number): GroupHeader {
+  return { seq, id: "", count: 0, concurrency: 1, onError: "continue", openedAtMs: 0, models: [] };
+}

@@ -1,0 +1,77 @@
+/** Callers that an object has left waiting: lanes that want work, and readers of groups. Each waits a bounded time. */
+import { LONG_POLL_MS } from "../../src/limits.ts";
+import type { ClaimReply } from "./rpc.ts";
+
+type WaitingLane = { want: number; reply: (claim: ClaimReply) => void; sinceMs: number };
+
+const NO_WORK: ClaimReply = { jobs: [], defaults: {}, ask: true };
+const NOTHING_QUEUED: ClaimReply = { ...NO_WORK, ask: false };
+
+/** Lanes waiting for work, in the order in which they came. A lane waits once: its newer call answers its older one. */
+export class WaitingLanes {
+  #lanes = new Map<number, WaitingLane>();
+
+  get size(): number {
+    return this.#lanes.size;
+  }
+
+  has(lane: number): boolean {
+    return this.#lanes.has(lane);
+  }
+
+  /** Leaves a lane waiting for up to `want` attempts. */
+  wait(lane: number, want: number, reply: (claim: ClaimReply) => void, nowMs: number): void {
+    this.answer(lane, NO_WORK);
+    if (want > 0) this.#lanes.set(lane, { want, reply, sinceMs: nowMs });
+    else reply(NOTHING_QUEUED);
+  }
+
+  /** How many attempts each waiting lane can take, as dispatch counts them down. */
+  offers(): Map<number, number> {
+    const offers = new Map<number, number>();
+    for (const [lane, { want }] of this.#lanes) offers.set(lane, want);
+    return offers;
+  }
+
+  answer(lane: number, claim: ClaimReply): void {
+    const waiting = this.#lanes.get(lane);
+    this.#lanes.delete(lane);
+    waiting?.reply(claim);
+  }
+
+  /** Lets every waiting lane go: nothing is queued that it could start. */
+  dismiss(): void {
+    for (const lane of [...this.#lanes.keys()]) this.answer(lane, NOTHING_QUEUED);
+  }
+
+  /** Answers the lanes that have waited long enough; they ask again. */
+  sweep(nowMs: number): void {
+    for (const [lane, { sinceMs }] of [...this.#lanes]) if (nowMs - sinceMs >= LONG_POLL_MS) this.answer(lane, NO_WORK);
+  }
+}
+
+type Reader = { ready: () => boolean; reply: () => void; untilMs: number };
+
+/** Readers waiting for a group to move on. */
+export class WaitingReaders {
+  #readers = new Set<Reader>();
+
+  get size(): number {
+    return this.#readers.size;
+  }
+
+  /** Calls `reply` once `ready` holds or the time is over, whichever is first. */
+  wait(ready: () => boolean, reply: () => void, untilMs: number): void {
+    if (ready()) reply();
+    else this.#readers.add({ ready, reply, untilMs });
+  }
+
+  /** Answers those who wait no more: after every turn, and as time passes. */
+  sweep(nowMs: number): void {
+    for (const reader of this.#readers) {
+      if (!reader.ready() && nowMs < reader.untilMs) continue;
+      this.#readers.delete(reader);
+      reader.reply();
+    }
+  }
+}

@@ -1,0 +1,10 @@
+/** The Worker: its HTTP application and the classes of its objects. */
+import { createApp } from "./app.ts";
+
+export { DirectoryObject } from "../durable-objects/directory/object.ts";
+export { LaneObject } from "../durable-objects/lane/object.ts";
+export { RunObject } from "../durable-objects/run/object.ts";
+
+const app = createApp();
+
+export default { fetch: app.fetch };
