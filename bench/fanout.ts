@@ -8,16 +8,23 @@ import type { Figures } from "./suite.ts";
 
 /**
  * `batch` asks every time in the run that it warmed up with, as a program does that asks batch after batch;
- * `batch-new-run` opens a new run, so new objects, for each.
+ * `batch-new-run` opens a new run, so new objects, for each. `batch-baseline` is `batch` of another checkout.
  */
-export type FanOutVariant = "direct" | "bare" | "batch" | "batch-new-run";
+export type FanOutVariant = "direct" | "bare" | "batch" | "batch-new-run" | "batch-baseline";
 
-export type FanOutPlan = { variant: FanOutVariant; asked: FanOut; latencyMs: number; warmUps: number; repeats: number };
+export type FanOutPlan = {
+  variant: FanOutVariant;
+  asked: FanOut;
+  latencyMs: number;
+  warmUps: number;
+  repeats: number;
+  baseline?: string | undefined;
+};
 
 /** Median wall time of the repeats, the most calls that the upstream had in flight, and the server's resident memory. */
 export async function measureFanOut(plan: FanOutPlan): Promise<Figures> {
   await using upstream = await startUpstream({ latencyMs: plan.latencyMs });
-  await using server = await startVariant(plan.variant, upstream);
+  await using server = await startVariant(plan, upstream);
   const ask = await askerOf(plan, upstream, server);
   for (let turn = 0; turn < plan.warmUps; turn++) await ask();
   await takeUpstreamStats(upstream);
@@ -30,10 +37,10 @@ export async function measureFanOut(plan: FanOutPlan): Promise<Figures> {
   return { wall_ms: wallMs, calls_per_s: (plan.asked.n / wallMs) * 1_000, peak, rss_mb: server.rssBytes() / 1e6 };
 }
 
-async function startVariant(variant: FanOutVariant, upstream: Server): Promise<Server> {
+async function startVariant({ variant, baseline }: FanOutPlan, upstream: Server): Promise<Server> {
   if (variant === "bare") return await startBare(upstream);
   if (variant === "direct") return { ...upstream, [Symbol.asyncDispose]: () => Promise.resolve() };
-  return await startGateway(upstream);
+  return await startGateway(upstream, { root: variant === "batch-baseline" ? baseline : undefined });
 }
 
 async function askerOf(plan: FanOutPlan, upstream: Server, server: Server): Promise<() => Promise<number>> {

@@ -2,7 +2,11 @@
 import { z } from "zod";
 
 const targets = z.array(z.object({ webSocketDebuggerUrl: z.string() }));
-const reply = z.object({ id: z.number(), result: z.unknown(), error: z.object({ message: z.string() }).optional() });
+const reply = z.object({
+  id: z.number(),
+  result: z.unknown().optional(),
+  error: z.object({ message: z.string() }).optional(),
+});
 
 /** Longest wait for one answer, ms: the isolate answers between two turns, and under load a turn may last long. */
 const REPLY_MS_MAX = 60_000;

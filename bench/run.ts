@@ -1,8 +1,9 @@
 /**
- * `npm run bench` = `node bench/run.ts [--quick] [--rounds=n] [--variants=a,b] [batch] [slow] [query]`: measures the
- * suites named, or all, prints a
- * table of medians for each and writes every raw round to bench/results. README.md says what the figures mean.
+ * `npm run bench` = `node bench/run.ts [--quick] [--rounds=n] [--variants=a,b] [--baseline=path] [batch] [slow] [query]`:
+ * measures the suites named, or all, prints a table of medians for each and writes every raw round to bench/results.
+ * README.md says what the figures mean.
  */
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { machine, writeResult } from "./results.ts";
 import { medianOf, runRounds } from "./suite.ts";
@@ -13,10 +14,19 @@ import { slowSuite } from "./suites/slow.ts";
 import { tableOf } from "./table.ts";
 
 const { values, positionals } = parseArgs({
-  options: { quick: { type: "boolean", default: false }, rounds: { type: "string" }, variants: { type: "string" } },
+  options: {
+    quick: { type: "boolean", default: false },
+    rounds: { type: "string" },
+    variants: { type: "string" },
+    baseline: { type: "string" },
+  },
   allowPositionals: true,
 });
-const suites: Suite[] = [batchSuite(values.quick), slowSuite(values.quick), querySuite(values.quick)];
+const options = {
+  quick: values.quick,
+  baseline: values.baseline === undefined ? undefined : resolve(values.baseline),
+};
+const suites: Suite[] = [batchSuite(options), slowSuite(options), querySuite(options)];
 const unknown = positionals.filter((name) => !suites.some((suite) => suite.name === name));
 if (unknown.length > 0) {
   console.error(`no suite ${unknown.join(", ")}; there are ${suites.map((suite) => suite.name).join(", ")}`);

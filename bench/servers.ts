@@ -33,15 +33,16 @@ export async function takeUpstreamStats(upstream: Server): Promise<z.infer<typeo
 const bundles = new Map<string, Promise<Bundle>>();
 
 /** Bundled once per bench: every round measures the same source, whoever edits it meanwhile. */
-function bundleOnce(entryPoint: string): Promise<Bundle> {
-  const bundle = bundles.get(entryPoint) ?? bundleOf(entryPoint);
-  bundles.set(entryPoint, bundle);
+function bundleOnce(entryPoint: string, root?: string): Promise<Bundle> {
+  const key = `${root ?? ""} ${entryPoint}`;
+  const bundle = bundles.get(key) ?? bundleOf(entryPoint, root);
+  bundles.set(key, bundle);
   return bundle;
 }
 
-/** The gateway's bundle, for mapping profiles back to its sources. */
-export function gatewayBundle(): Promise<Bundle> {
-  return bundleOnce("src/index.ts");
+/** The gateway's bundle: of this checkout, or of the one at `root`. */
+export function gatewayBundle(root?: string): Promise<Bundle> {
+  return bundleOnce("src/index.ts", root);
 }
 
 /** Starts the Worker that makes the same fetches and keeps nothing. */
@@ -50,8 +51,14 @@ export async function startBare(upstream: Server): Promise<Workerd> {
   return await startWorkerd({ bundle, vars: { UPSTREAM: upstream.url }, objects: false });
 }
 
+export type GatewayOptions = {
+  inspector?: boolean;
+  /** Another checkout to take the gateway's source from, such as a git worktree of an older commit. */
+  root?: string | undefined;
+};
+
 /** Starts the gateway with one priced upstream, its state on disk. */
-export async function startGateway(upstream: Server, options: { inspector?: boolean } = {}): Promise<Workerd> {
+export async function startGateway(upstream: Server, options: GatewayOptions = {}): Promise<Workerd> {
   const up = {
     kind: "openai",
     base_url: `${upstream.url}/v1`,
@@ -59,10 +66,10 @@ export async function startGateway(upstream: Server, options: { inspector?: bool
     prices: { "*": { input: 0.15, output: 0.6 } },
   };
   return await startWorkerd({
-    bundle: await gatewayBundle(),
+    bundle: await gatewayBundle(options.root),
     vars: { ADMIN_KEY, UPSTREAMS: JSON.stringify({ up }), DEFAULT_MODEL: `up/${MODEL}` },
     objects: true,
-    ...options,
+    inspector: options.inspector === true,
   });
 }
 

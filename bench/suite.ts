@@ -15,6 +15,13 @@ export type Cell = {
 /** Median of one figure of one cell over the rounds. */
 export type Median = (variant: string, at: number, figure: string) => number;
 
+export type SuiteOptions = {
+  /** Fewer requests and variants: to see that all works, not to compare. */
+  quick: boolean;
+  /** Root of another checkout whose gateway is measured beside this one's; undefined = none. */
+  baseline: string | undefined;
+};
+
 export type Suite = {
   name: string;
   title: string;

@@ -25,10 +25,10 @@ export type WorkerdOptions = {
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-/** Bundles the module at `entryPoint`, a path from the repository's root. */
-export async function bundleOf(entryPoint: string): Promise<Bundle> {
+/** Bundles the module at `entryPoint`, a path from the root of a checkout: this one, unless another is named. */
+export async function bundleOf(entryPoint: string, root: string = ROOT): Promise<Bundle> {
   const built = await build({
-    absWorkingDir: ROOT,
+    absWorkingDir: root,
     entryPoints: [entryPoint],
     bundle: true,
     write: false,
@@ -39,7 +39,7 @@ export async function bundleOf(entryPoint: string): Promise<Bundle> {
     external: ["cloudflare:*", "node:*"],
     loader: { ".py": "text" },
     sourcemap: "external",
-    sourceRoot: ROOT,
+    sourceRoot: root,
     logLevel: "silent",
   });
   const textOf = (end: string) => built.outputFiles.find((file) => file.path.endsWith(end))?.text ?? "";

@@ -2,7 +2,7 @@
 import { measureFanOut } from "../fanout.ts";
 import type { FanOutVariant } from "../fanout.ts";
 import { against } from "../suite.ts";
-import type { Suite } from "../suite.ts";
+import type { Suite, SuiteOptions } from "../suite.ts";
 
 const SLOTS = 1_000;
 const WIDTHS = [8, 48, 192, 512];
@@ -10,9 +10,10 @@ const WIDTHS = [8, 48, 192, 512];
 /** The least share of the ceiling that is good enough at a width. */
 const shareMin = (width: number): number => (width >= 48 ? 0.45 : 0.25);
 
-export function batchSuite(quick: boolean): Suite {
+export function batchSuite({ quick, baseline }: SuiteOptions): Suite {
   const variants: FanOutVariant[] = quick ? ["bare", "batch"] : ["direct", "bare", "batch", "batch-new-run"];
-  const repeats = quick ? 3 : 5;
+  if (baseline !== undefined) variants.push("batch-baseline");
+  const effort = quick ? { warmUps: 2, repeats: 3 } : { warmUps: 3, repeats: 5 };
   return {
     name: "batch",
     title: `${SLOTS} slots on an instant upstream, sub-calls per second and share of the ceiling (bare)`,
@@ -20,8 +21,7 @@ export function batchSuite(quick: boolean): Suite {
       variants.map((variant) => ({
         variant,
         at: width,
-        measure: () =>
-          measureFanOut({ variant, asked: { n: SLOTS, width }, latencyMs: 0, warmUps: quick ? 2 : 3, repeats }),
+        measure: () => measureFanOut({ variant, asked: { n: SLOTS, width }, latencyMs: 0, baseline, ...effort }),
       })),
     ),
     table: (of) =>
@@ -31,6 +31,7 @@ export function batchSuite(quick: boolean): Suite {
         for (const variant of variants) row[variant] = perS(variant).toFixed(0);
         row["batch ÷ bare"] = against(perS("batch") / perS("bare"), ">=", shareMin(width));
         if (!quick) row["batch-new-run ÷ bare"] = (perS("batch-new-run") / perS("bare")).toFixed(2);
+        if (baseline !== undefined) row["batch ÷ baseline"] = (perS("batch") / perS("batch-baseline")).toFixed(2);
         return row;
       }),
   };

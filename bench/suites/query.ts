@@ -5,31 +5,36 @@ import type { Server } from "../process.ts";
 import { completionBody, MODEL, promptOf } from "../prompts.ts";
 import { openRun, startGateway, startPortkey, startUpstream } from "../servers.ts";
 import { against } from "../suite.ts";
-import type { Figures, Suite } from "../suite.ts";
+import type { Figures, Suite, SuiteOptions } from "../suite.ts";
 
 const CONCURRENCIES = [1, 16, 64];
-const VARIANTS = ["direct", "portkey", "query"] as const;
-type Variant = (typeof VARIANTS)[number];
 
-type Target = { server: Server; plan: Pick<LoadPlan, "url" | "headers" | "body"> };
+/** `query-baseline` is `query` of another checkout. */
+type Variant = "direct" | "portkey" | "query" | "query-baseline";
 
-export function querySuite(quick: boolean): Suite {
+type Target = Pick<LoadPlan, "url" | "headers" | "body">;
+
+export function querySuite({ quick, baseline }: SuiteOptions): Suite {
+  const variants: Variant[] = ["direct", "portkey", "query"];
+  if (baseline !== undefined) variants.push("query-baseline");
   return {
     name: "query",
     title: "single calls on an instant upstream, requests per second and added p50",
     cells: CONCURRENCIES.flatMap((concurrency) =>
-      VARIANTS.map((variant) => ({
+      variants.map((variant) => ({
         variant,
         at: concurrency,
-        measure: () => measure(variant, concurrency, quick ? 1_000 : 3_000),
+        measure: () => measure({ variant, concurrency, requests: quick ? 1_000 : 3_000, baseline }),
       })),
     ),
     table: (of) =>
       CONCURRENCIES.map((c) => {
         const addedMs = (variant: Variant) => of(variant, c, "p50_ms") - of("direct", c, "p50_ms");
         const row: Record<string, string> = { concurrency: String(c) };
-        for (const variant of VARIANTS) row[`${variant} rps`] = of(variant, c, "rps").toFixed(0);
+        for (const variant of variants) row[`${variant} rps`] = of(variant, c, "rps").toFixed(0);
         row["query ÷ portkey"] = against(of("query", c, "rps") / of("portkey", c, "rps"), ">=", 1);
+        if (baseline !== undefined)
+          row["query ÷ baseline"] = (of("query", c, "rps") / of("query-baseline", c, "rps")).toFixed(2);
         row["added p50 ms, portkey"] = addedMs("portkey").toFixed(2);
         row["added p50 ms, query"] =
           c === 1
@@ -42,38 +47,41 @@ export function querySuite(quick: boolean): Suite {
   };
 }
 
+type Plan = { variant: Variant; concurrency: number; requests: number; baseline: string | undefined };
+
 /** A third of the requests warms the server up; both parts end after 20 s at the latest. */
-async function measure(variant: Variant, concurrency: number, requests: number): Promise<Figures> {
+async function measure({ variant, concurrency, requests, baseline }: Plan): Promise<Figures> {
   await using upstream = await startUpstream();
-  const { server, plan } = await startTarget(variant, upstream);
-  await using _ = server;
+  await using server = await startVariant(variant, upstream, baseline);
+  const target = await targetOf(variant, upstream, server);
   const bounds = { concurrency, msMax: 20_000 };
-  await load({ ...plan, ...bounds, requests: Math.ceil(requests / 3) });
-  const result = await load({ ...plan, ...bounds, requests });
+  await load({ ...target, ...bounds, requests: Math.ceil(requests / 3) });
+  const result = await load({ ...target, ...bounds, requests });
   return { rps: result.rps, p50_ms: result.p50Ms, p95_ms: result.p95Ms, rss_mb: server.rssBytes() / 1e6 };
 }
 
-async function startTarget(variant: Variant, upstream: Server): Promise<Target> {
-  const completion = (index: number) => completionBody(promptOf(index));
-  if (variant === "query") {
-    const server = await startGateway(upstream);
-    const headers = { authorization: `Bearer ${await openRun(server)}` };
-    return { server, plan: { url: `${server.url}/query`, headers, body: queryBody } };
-  }
-  if (variant === "portkey") {
-    const server = await startPortkey();
-    const headers = {
-      authorization: "Bearer bench",
-      "x-portkey-provider": "openai",
-      "x-portkey-custom-host": `${upstream.url}/v1`,
-    };
-    return { server, plan: { url: `${server.url}/v1/chat/completions`, headers, body: completion } };
-  }
-  const server = { ...upstream, [Symbol.asyncDispose]: () => Promise.resolve() };
-  const headers = { authorization: "Bearer bench" };
-  return { server, plan: { url: `${upstream.url}/v1/chat/completions`, headers, body: completion } };
+async function startVariant(variant: Variant, upstream: Server, baseline: string | undefined): Promise<Server> {
+  if (variant === "direct") return { ...upstream, [Symbol.asyncDispose]: () => Promise.resolve() };
+  if (variant === "portkey") return await startPortkey();
+  return await startGateway(upstream, { root: variant === "query-baseline" ? baseline : undefined });
 }
 
-function queryBody(index: number): string {
-  return JSON.stringify({ model: `up/${MODEL}`, prompt: promptOf(index) });
+async function targetOf(variant: Variant, upstream: Server, server: Server): Promise<Target> {
+  if (variant === "query" || variant === "query-baseline") return queryTarget(server, await openRun(server));
+  const headers = { authorization: "Bearer bench" };
+  const portkey = { "x-portkey-provider": "openai", "x-portkey-custom-host": `${upstream.url}/v1` };
+  return {
+    url: `${server.url}/v1/chat/completions`,
+    headers: variant === "portkey" ? { ...headers, ...portkey } : headers,
+    body: (index) => completionBody(promptOf(index)),
+  };
+}
+
+/** `POST /query` under the run of `token`. */
+export function queryTarget(gateway: Server, token: string): Target {
+  return {
+    url: `${gateway.url}/query`,
+    headers: { authorization: `Bearer ${token}` },
+    body: (index) => JSON.stringify({ model: `up/${MODEL}`, prompt: promptOf(index) }),
+  };
 }

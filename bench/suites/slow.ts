@@ -1,28 +1,30 @@
 /** `/batch` of 1,024 prompts on an upstream that takes 200 ms, as wall time ÷ what a perfect pool of that width needs. */
 import { measureFanOut } from "../fanout.ts";
+import type { FanOutVariant } from "../fanout.ts";
 import { against } from "../suite.ts";
-import type { Suite } from "../suite.ts";
+import type { Suite, SuiteOptions } from "../suite.ts";
 
 const SLOTS = 1_024;
 const LATENCY_MS = 200;
 const WIDTHS = [64, 256, 512];
-const VARIANTS = ["bare", "batch"] as const;
 
 /** Wall time of a pool that loses no moment, ms. */
 const idealMs = (width: number): number => Math.ceil(SLOTS / width) * LATENCY_MS;
 
-export function slowSuite(quick: boolean): Suite {
+export function slowSuite({ quick, baseline }: SuiteOptions): Suite {
+  const variants: FanOutVariant[] = ["bare", "batch"];
+  if (baseline !== undefined) variants.push("batch-baseline");
   return {
     name: "slow",
     title: `${SLOTS} slots on an upstream of ${LATENCY_MS} ms, wall ÷ ideal`,
     cells: WIDTHS.flatMap((width) =>
-      VARIANTS.map((variant) => ({
+      variants.map((variant) => ({
         variant,
         at: width,
         measure: () => {
           const asked = { n: SLOTS, width };
           const repeats = quick || width === 64 ? 1 : 3;
-          return measureFanOut({ variant, asked, latencyMs: LATENCY_MS, warmUps: 1, repeats });
+          return measureFanOut({ variant, asked, latencyMs: LATENCY_MS, warmUps: 1, repeats, baseline });
         },
       })),
     ),
@@ -30,7 +32,7 @@ export function slowSuite(quick: boolean): Suite {
       WIDTHS.map((width) => {
         const bare = of("bare", width, "wall_ms") / idealMs(width);
         const batch = of("batch", width, "wall_ms") / idealMs(width);
-        return {
+        const row: Record<string, string> = {
           width: String(width),
           "ideal ms": String(idealMs(width)),
           "bare ÷ ideal": bare.toFixed(2),
@@ -38,6 +40,10 @@ export function slowSuite(quick: boolean): Suite {
           "batch ÷ bare": width < 512 ? (batch / bare).toFixed(2) : against(batch / bare, "<=", 1.3),
           "peak in flight": of("batch", width, "peak").toFixed(0),
         };
+        if (baseline !== undefined) {
+          row["baseline ÷ ideal"] = (of("batch-baseline", width, "wall_ms") / idealMs(width)).toFixed(2);
+        }
+        return row;
       }),
   };
 }

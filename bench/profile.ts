@@ -1,0 +1,89 @@
+/**
+ * `node bench/profile.ts query|batch [--at=48] [--seconds=5] [--interval-us=200] [--top=30] [--by=self|total] [--new-runs]`: where the
+ * gateway's isolate spends its time under load. `--at` is the concurrency of `query`, the width of `batch`; with
+ * `--new-runs` every batch opens its own run. Prints files, functions and lines by self time
+ * (or by time with callees), and leaves the
+ * `.cpuprofile` in bench/results for the browser's developer tools.
+ */
+import { parseArgs } from "node:util";
+import { askBatch } from "./asks.ts";
+import { cpuProfile, foldProfile } from "./cpu-profile.ts";
+import type { Cost } from "./cpu-profile.ts";
+import { connectInspector } from "./inspector.ts";
+import { load } from "./load.ts";
+import { queryTarget } from "./suites/query.ts";
+import type { Server } from "./process.ts";
+import { writeResult } from "./results.ts";
+import { gatewayBundle, openRun, startGateway, startUpstream } from "./servers.ts";
+import { tableOf } from "./table.ts";
+import { z } from "zod";
+
+const { values, positionals } = parseArgs({
+  options: {
+    at: { type: "string" },
+    seconds: { type: "string", default: "5" },
+    "interval-us": { type: "string", default: "200" },
+    top: { type: "string", default: "30" },
+    by: { type: "string", default: "self" },
+    "new-runs": { type: "boolean", default: false },
+  },
+  allowPositionals: true,
+});
+const [what] = positionals;
+if (what !== "query" && what !== "batch") {
+  console.error("node bench/profile.ts query|batch");
+  process.exit(2);
+}
+const at = Number(values.at ?? (what === "query" ? 16 : 48));
+const top = Number(values.top);
+
+/** Calls answered under load for `ms`. */
+async function callsDuring(gateway: Server, token: string, ms: number): Promise<number> {
+  if (what === "query") {
+    const target = queryTarget(gateway, token);
+    return (await load({ ...target, concurrency: at, requests: 1_000_000, msMax: ms })).requests;
+  }
+  const endMs = performance.now() + ms;
+  let calls = 0;
+  for (; performance.now() < endMs; calls += 1_000)
+    await askBatch(gateway, values["new-runs"] ? await openRun(gateway) : token, { n: 1_000, width: at });
+  return calls;
+}
+
+function printCosts(title: string, costs: readonly Cost[], busyUs: number, calls: number): void {
+  const share = (us: number) => `${((us / busyUs) * 100).toFixed(1)} %`;
+  const sorted = values.by === "total" ? costs.toSorted((a, b) => b.totalUs - a.totalUs) : costs;
+  const rows = sorted.slice(0, top).map((cost) => ({
+    "self ": share(cost.selfUs),
+    "µs/call": (cost.selfUs / calls).toFixed(1),
+    "with callees": cost.totalUs === 0 ? "" : share(cost.totalUs),
+    [title]: cost.name,
+  }));
+  console.log(`\n${tableOf(rows)}`);
+}
+
+await using upstream = await startUpstream();
+await using gateway = await startGateway(upstream, { inspector: true });
+const token = await openRun(gateway);
+await callsDuring(gateway, token, 2_000);
+using inspector = await connectInspector(gateway.inspectorUrl ?? "");
+await inspector.call("Profiler.enable");
+await inspector.call("Profiler.setSamplingInterval", { interval: Number(values["interval-us"]) });
+await inspector.call("Profiler.start");
+const startedMs = performance.now();
+const calls = await callsDuring(gateway, token, Number(values.seconds) * 1_000);
+const wallMs = performance.now() - startedMs;
+const { profile } = z.object({ profile: z.unknown() }).parse(await inspector.call("Profiler.stop"));
+
+const path = writeResult(`${what}-${at}.cpuprofile`, JSON.stringify(profile));
+const { busyUs, idleUs, files, functions, lines } = foldProfile(cpuProfile.parse(profile), await gatewayBundle());
+console.log(
+  `${what} at ${at}: ${calls} calls in ${wallMs.toFixed(0)} ms, ${((wallMs / calls) * 1_000).toFixed(0)} µs each`,
+);
+console.log(
+  `isolate busy ${(busyUs / 1_000).toFixed(0)} ms, idle ${(idleUs / 1_000).toFixed(0)} ms; shares are of busy time`,
+);
+printCosts("file", files, busyUs, calls);
+printCosts("function", functions, busyUs, calls);
+printCosts("line", lines, busyUs, calls);
+console.log(`\n${path}`);
