@@ -35,7 +35,7 @@ export class GroupReader {
     let cursor: EndedReply["cursor"] | null = null;
     for (let done = false; !done; ) {
       const from: EndedReply["cursor"] | null = cursor;
-      const reply = await untilAnswered<EndedReply | null>(this.#objects, this.#runId, (run) =>
+      const reply: EndedReply | null = await untilAnswered<EndedReply | null>(this.#objects, this.#runId, (run) =>
         run.endedSlots(this.#seq, from, LONG_POLL_MS),
       );
       if (reply === null) throw new Error(`group ${this.#seq} of run ${this.#runId} has gone`);
