@@ -1,5 +1,6 @@
 /** Plain workerd around one bundled Worker: no development proxy in between, one process, state in a temporary folder. */
 import { build } from "esbuild";
+import { rmSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -60,12 +61,19 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   const args = inspectorPort === null ? [] : [`--inspector-addr=127.0.0.1:${inspectorPort}`];
   try {
     const workerd = await serveWorkerd(configFile, args);
+    // For a bench that ends in the middle. Its handler comes after the one that ends workerd.
+    const removeAtExit = () => rmSync(scratchDir, { recursive: true, force: true });
+    process.once("exit", removeAtExit);
     return {
       url: workerd.url,
       inspectorUrl: inspectorPort === null ? null : `http://127.0.0.1:${inspectorPort}`,
       rssBytes: () => rssBytesOf(workerd.pid),
       output: workerd.output,
-      [Symbol.asyncDispose]: () => workerd.kill().then(removeScratch),
+      [Symbol.asyncDispose]: async () => {
+        await workerd.kill();
+        process.off("exit", removeAtExit);
+        await removeScratch();
+      },
     };
   } catch (error) {
     await removeScratch();
