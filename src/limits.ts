@@ -67,6 +67,8 @@ export const LEASE_TTL_MS = 30_000;
 export const HEARTBEAT_MS = 10_000;
 /** Longest a lane's or a reader's call waits in the run object, ms: below every idle cut-off on the way. */
 export const LONG_POLL_MS = 20_000;
+/** A waiting call that was told to ask again and has not done so for this long, ms, has lost its Worker. */
+export const ABANDONED_MS = 10_000;
 /** How often an object looks for callers that have waited long enough, ms, while there are any. */
 export const SWEEP_MS = 1_000;
 /** White space is sent on a waiting JSON answer this often, ms: proxies cut silent connections after 30 s and up. */

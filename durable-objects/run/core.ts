@@ -5,7 +5,7 @@
 import type { Lease } from "../../src/call.ts";
 import { dispatch, type Assignment, type Dispatched } from "../../src/engine/dispatch.ts";
 import { DIRECT_SHARD_FIRST, storedShard, type Target } from "../../src/engine/shard.ts";
-import { drainGroup } from "../../src/engine/open.ts";
+import { drainGroup, withdrawCall } from "../../src/engine/open.ts";
 import type { Page } from "../../src/engine/page.ts";
 import { groupSeqOf, slotIdOf } from "../../src/engine/slot.ts";
 import type { EngineState } from "../../src/engine/state.ts";
@@ -15,10 +15,10 @@ import { targetOf } from "../../src/upstream/target.ts";
 import type { Config } from "../../src/env.ts";
 import { PageCache } from "./pages.ts";
 import { rebuild, type Rebuilt } from "./rebuild.ts";
-import type { AcquireReply, ClaimReply, Job } from "./rpc.ts";
+import type { ClaimReply, Job } from "./rpc.ts";
 import type { RunSettings } from "./settings.ts";
 import type { RunStore } from "./store.ts";
-import { WaitingLanes, WaitingReaders } from "./waiting.ts";
+import { WaitingCalls, WaitingLanes, WaitingReaders } from "./waiting.ts";
 
 /** A target for leases whose upstream the configuration no longer has: they can only settle, never start again. */
 const GONE: Omit<Target, "upstream" | "model"> = { price: null, maxInFlight: 0, timeoutMs: 0, attemptsMax: 0 };
@@ -30,8 +30,7 @@ export class RunCore {
   readonly groupCounts: Rebuilt["groupCounts"];
   readonly lanes = new WaitingLanes();
   readonly readers = new WaitingReaders();
-  /** Single calls whose Worker waits, by call id. */
-  readonly singles = new Map<string, (reply: AcquireReply) => void>();
+  readonly singles = new WaitingCalls();
   /** Rows that operations of this turn add to the transaction. */
   readonly writes: (() => void)[] = [];
   nextSeq: number;
@@ -86,6 +85,18 @@ export class RunCore {
   get remainingNanoUsd(): number | null {
     const remaining = this.state.ledger.remaining("usd");
     return remaining === null ? null : Math.max(0, remaining);
+  }
+
+  /** Callers that wait here. */
+  get waiting(): number {
+    return this.lanes.size + this.readers.size + this.singles.size;
+  }
+
+  /** Answers callers that have waited long enough, and forgets calls whose Worker has stopped asking. */
+  sweep(nowMs: number): void {
+    this.lanes.sweep(nowMs);
+    this.readers.sweep(nowMs);
+    for (const callId of this.singles.sweep(nowMs)) withdrawCall(this.state, callId);
   }
 
   /** True while a group has slots that have not ended: lanes are needed. */
@@ -176,7 +187,7 @@ export class RunCore {
       if (assignment.lane === null) {
         const { lease, call } = assignment;
         const remaining = { remainingNanoUsd: this.remainingNanoUsd };
-        this.#answerSingle(call.callId, { ok: true, lease: leaseOf(assignment), queuedMs: lease.queuedMs, ...remaining });
+        this.singles.answer(call.callId, { ok: true, lease: leaseOf(assignment), queuedMs: lease.queuedMs, ...remaining });
       } else {
         const own = byLane.get(assignment.lane);
         if (own === undefined) byLane.set(assignment.lane, [assignment]);
@@ -186,14 +197,8 @@ export class RunCore {
     const ask = byLane.size > 0 && this.lanesMayStartMore();
     for (const [lane, own] of byLane) this.lanes.answer(lane, this.#claimOf(own, ask));
     for (const { call, reason } of refused) {
-      this.#answerSingle(call.callId, { ok: false, reason, remainingNanoUsd: this.remainingNanoUsd });
+      this.singles.answer(call.callId, { ok: false, reason, remainingNanoUsd: this.remainingNanoUsd });
     }
-  }
-
-  #answerSingle(callId: string, reply: AcquireReply): void {
-    const waiting = this.singles.get(callId);
-    this.singles.delete(callId);
-    waiting?.(reply);
   }
 
   #laneAttempts(): number {

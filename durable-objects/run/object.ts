@@ -96,25 +96,21 @@ export class RunObject extends DurableObject<Objects> {
       const refused = this.#refusal(nowMs);
       const core = this.#core;
       if (refused !== null || core === null) return reply(this.#refuse(refused ?? NOT_FOUND));
-      if (core.singles.has(request.callId)) {
-        core.singles.set(request.callId, reply);
-        return;
-      }
+      if (core.singles.wait(request.callId, reply, nowMs)) return;
       const target = core.resolve(request.facts.model);
       if ("reason" in target) return reply(this.#refuse(target));
       if (core.singles.size >= DIRECT_CALLS_MAX) return reply(this.#refuse(OVERLOADED));
       this.#returnUnheard(core, `${request.callId}.${request.attempt}`, nowMs);
       const { callId, attempt, facts, delayMs } = request;
-      core.singles.set(callId, reply);
+      core.singles.add(callId, reply, nowMs);
       enqueueCall(core.state, { callId, attempt, facts, target }, delayMs, nowMs);
-      setTimeout(() => this.#tellToWait(callId, reply), LONG_POLL_MS);
     });
   }
 
   /** Takes back a single call whose client has gone before it had its permit. */
   withdraw(callId: string): Promise<void> {
     return this.#commits.submit<void>((reply) => {
-      this.#core?.singles.delete(callId);
+      this.#core?.singles.remove(callId);
       if (this.#core !== null) withdrawCall(this.#core.state, callId);
       reply();
     });
@@ -248,14 +244,12 @@ export class RunObject extends DurableObject<Objects> {
   /** While anyone waits here, looks once a second for those who have waited long enough and leases that are over. */
   #sweepSoon(): void {
     const core = this.#core;
-    if (this.#sweeping || core === null || core.lanes.size + core.readers.size === 0) return;
+    if (this.#sweeping || core === null || core.waiting === 0) return;
     this.#sweeping = true;
     setTimeout(() => {
       this.#sweeping = false;
-      const nowMs = Date.now();
-      this.#core?.lanes.sweep(nowMs);
-      this.#core?.readers.sweep(nowMs);
-      if ((this.#core?.state.nextLeaseEndMs() ?? Infinity) <= nowMs) void this.alarm();
+      this.#core?.sweep(Date.now());
+      if ((this.#core?.state.nextLeaseEndMs() ?? Infinity) <= Date.now()) void this.alarm();
       this.#sweepSoon();
     }, SWEEP_MS);
   }
@@ -267,11 +261,6 @@ export class RunObject extends DurableObject<Objects> {
       core.readers.wait(ready, resolve, Date.now() + Math.min(waitMs, LONG_POLL_MS));
       this.#sweepSoon();
     });
-  }
-
-  #tellToWait(callId: string, reply: (value: AcquireReply) => void): void {
-    // Its place in the queue stays: the Worker asks again, or withdraws.
-    if (this.#core?.singles.get(callId) === reply) reply({ ok: "wait" });
   }
 
   /** An attempt that this call was given before, in a reply that never arrived: it was not sent, so it costs nothing. */

@@ -1,6 +1,6 @@
-/** Callers that an object has left waiting: lanes that want work, and readers of groups. Each waits a bounded time. */
-import { LONG_POLL_MS } from "../../src/limits.ts";
-import type { ClaimReply } from "./rpc.ts";
+/** Callers that an object has left waiting: lanes that want work, single calls, readers. Each waits a bounded time. */
+import { ABANDONED_MS, LONG_POLL_MS } from "../../src/limits.ts";
+import type { AcquireReply, ClaimReply } from "./rpc.ts";
 
 type WaitingLane = { want: number; reply: (claim: ClaimReply) => void; sinceMs: number };
 
@@ -47,6 +47,57 @@ export class WaitingLanes {
   /** Answers the lanes that have waited long enough; they ask again. */
   sweep(nowMs: number): void {
     for (const [lane, { sinceMs }] of [...this.#lanes]) if (nowMs - sinceMs >= LONG_POLL_MS) this.answer(lane, NO_WORK);
+  }
+}
+
+type WaitingCall = {
+  /** null once it has been told to ask again, until it does. */
+  reply: ((acquired: AcquireReply) => void) | null;
+  sinceMs: number;
+};
+
+/** Single calls whose Worker waits for their permit, by call id. */
+export class WaitingCalls {
+  #calls = new Map<string, WaitingCall>();
+
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  add(callId: string, reply: (acquired: AcquireReply) => void, nowMs: number): void {
+    this.#calls.set(callId, { reply, sinceMs: nowMs });
+  }
+
+  /** Takes up the place of a call that asks again. False when it has none. */
+  wait(callId: string, reply: (acquired: AcquireReply) => void, nowMs: number): boolean {
+    if (!this.#calls.has(callId)) return false;
+    this.add(callId, reply, nowMs);
+    return true;
+  }
+
+  answer(callId: string, acquired: AcquireReply): void {
+    const waiting = this.#calls.get(callId);
+    this.#calls.delete(callId);
+    waiting?.reply?.(acquired);
+  }
+
+  remove(callId: string): void {
+    this.#calls.delete(callId);
+  }
+
+  /** Tells those who have waited long enough to ask again; returns those who were told and did not. */
+  sweep(nowMs: number): string[] {
+    const abandoned: string[] = [];
+    for (const [callId, call] of this.#calls) {
+      if (call.reply !== null && nowMs - call.sinceMs >= LONG_POLL_MS) {
+        call.reply({ ok: "wait" });
+        this.#calls.set(callId, { reply: null, sinceMs: nowMs });
+      } else if (call.reply === null && nowMs - call.sinceMs >= ABANDONED_MS) {
+        this.#calls.delete(callId);
+        abandoned.push(callId);
+      }
+    }
+    return abandoned;
   }
 }
 

@@ -93,17 +93,32 @@ async function execute(runId: string, lease: Lease, body: CallBody, deps: Single
     const reason: Reason = { reason: "misconfigured", variable: "UPSTREAMS", message };
     return { kind: "failure", class: "rejected", reason, retryAfterMs: null, latencyMs: 0 };
   }
-  const beat = setInterval(() => {
+  const timer = timerWithBeat(() => {
     // A missed beat is harmless: a lease outlives two.
     runOf(deps.objects, runId)
       .heartbeat([lease.attemptId])
       .catch(() => undefined);
-  }, HEARTBEAT_MS);
-  try {
-    return await attempt({ upstream, lease, body }, { fetch, now: Date.now, timer, signal: deps.signal });
-  } finally {
-    clearInterval(beat);
-  }
+  });
+  return attempt({ upstream, lease, body }, { fetch, now: Date.now, timer, signal: deps.signal });
+}
+
+/** The attempt's one timer also keeps its lease alive: it goes off at every heartbeat until the time is over. */
+function timerWithBeat(beat: () => void): StartTimer {
+  return (ms, elapsed) => {
+    let leftMs = ms;
+    let handle: ReturnType<typeof setTimeout>;
+    const next = (): void => {
+      const stepMs = Math.min(leftMs, HEARTBEAT_MS);
+      leftMs -= stepMs;
+      handle = setTimeout(() => {
+        if (leftMs <= 0) return elapsed();
+        beat();
+        next();
+      }, stepMs);
+    };
+    next();
+    return () => clearTimeout(handle);
+  };
 }
 
 function addAttempt(end: CallEnd, outcome: Outcome, settled: SettleReply): void {
@@ -119,8 +134,3 @@ function addAttempt(end: CallEnd, outcome: Outcome, settled: SettleReply): void 
       ? { ok: true, text: outcome.text, model: outcome.model, finishReason: outcome.finishReason }
       : { ok: false, reason: outcome.reason };
 }
-
-const timer: StartTimer = (ms, elapsed) => {
-  const handle = setTimeout(elapsed, ms);
-  return () => clearTimeout(handle);
-};
