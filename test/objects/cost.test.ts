@@ -1,0 +1,74 @@
+import { describe, expect, it } from "vitest";
+import { openRun, prompts, type TestRun } from "../support/objects-run.ts";
+import { callsOf, watched, watchObjects } from "../support/objects-watch.ts";
+
+watchObjects();
+
+/** Rows that the alarm writes: it is set once for a burst, however many calls that has. */
+const ALARM_ROWS = 1;
+/** RPCs that a route makes around a batch: its settings, its opening, its end, and its results. */
+const ROUTE_CALLS = ["answerSettings", "stagePages", "openGroup", "waitGroup", "results", "endedSlots"];
+
+describe("a call of a batch", () => {
+  it.each([
+    { count: 96, width: 8 },
+    { count: 96, width: 64 },
+    { count: 1_000, width: 64 },
+  ])("writes at most 2.5 rows where $count answers come apart at width $width", async ({ count, width }) => {
+    const run = await openRun({ max_parallel: width });
+    const before = await run.object.rowsWritten();
+    const answer = await run.batch({ prompts: prompts(count), model: "up/delay/2/jitter/60" });
+    expect(answer.status).toBe("completed");
+    const rows = (await run.object.rowsWritten()) - before;
+    expect(rows / count).toBeLessThanOrEqual(2.5);
+    // Each answer is a row of its own, so less would be a loss.
+    expect(rows).toBeGreaterThan(count);
+  });
+
+  it("asks the run object at most 2.2 times, starts and ends of lanes included", async () => {
+    const run = await openRun({ max_parallel: 24 });
+    await run.batch({ prompts: prompts(300), model: "up/delay/2/jitter/60" });
+    const { calls } = watched(run.id);
+    const claims = callsOf(watched(run.id), "settleAndClaim");
+    expect(claims / 300).toBeLessThanOrEqual(2.2);
+    // Nothing else grows with the batch.
+    expect(callsOf(watched(run.id), ...ROUTE_CALLS)).toBeLessThanOrEqual(5);
+    expect(Object.keys(calls).filter((method) => ![...ROUTE_CALLS, "settleAndClaim", "open"].includes(method))).toEqual([]);
+  });
+});
+
+describe("a query", () => {
+  it("writes at most two rows and asks the run object twice, 50 times in a row", async () => {
+    const run = await openRun();
+    // The first call after the run's opening also finds out when the alarm must ring.
+    const before = await run.object.rowsWritten();
+    for (const prompt of prompts(50)) await run.query({ prompt });
+    const rows = (await run.object.rowsWritten()) - before;
+    expect(rows - ALARM_ROWS).toBeLessThanOrEqual(2 * 50);
+    expect(ownCalls(run)).toEqual({ acquire: 50, settle: 50 });
+  });
+
+  it("writes at most two rows and asks the run object twice, 50 at once", async () => {
+    const run = await openRun({ max_parallel: 50 });
+    const before = await run.object.rowsWritten();
+    await Promise.all(prompts(50).map((prompt) => run.query({ prompt, model: "up/jitter/40" })));
+    const rows = (await run.object.rowsWritten()) - before;
+    expect(rows - ALARM_ROWS).toBeLessThanOrEqual(2 * 50);
+    expect(ownCalls(run)).toEqual({ acquire: 50, settle: 50 });
+  });
+
+  it("needs no alarm of its own: a burst of 50 sets it at most once", async () => {
+    const run = await openRun({ max_parallel: 50 });
+    await run.query({ prompt: "first" });
+    const before = await run.object.rowsWritten();
+    await Promise.all(prompts(50).map((prompt) => run.query({ prompt })));
+    // The alarm that the first call set still stands.
+    expect((await run.object.rowsWritten()) - before).toBeLessThanOrEqual(2 * 50);
+  });
+});
+
+/** What the run's object was asked for by calls: not its opening, nor what this test asked itself. */
+function ownCalls(run: TestRun): Record<string, number> {
+  const { open: _, rowsWritten: __, ...calls } = watched(run.id).calls;
+  return calls;
+}

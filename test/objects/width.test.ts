@@ -1,0 +1,66 @@
+import { describe, expect, it } from "vitest";
+import { openRun, prompts, upstreamStats, type BatchAnswer } from "../support/objects-run.ts";
+import { watched, watchObjects } from "../support/objects-watch.ts";
+
+watchObjects();
+
+describe("a run of width 64, where an object has six fetches", () => {
+  it("has 64 slots of one batch wait at the upstream at once", async () => {
+    const run = await openRun({ max_parallel: 64 });
+    const answer = await run.batch({ prompts: prompts(64), model: "up/key/width-batch/barrier/64", concurrency: 64 });
+    expect(statuses(answer)).toEqual({ completed: 64 });
+    expect(answer.results).toEqual(prompts(64));
+    expect((await upstreamStats("width-batch")).requests).toBe(64);
+    expect(watched(run.id).runFetches).toBe(0);
+    expect(Object.values(watched(run.id).lanePeaks).toSorted((a, b) => b - a)).toEqual([...Array<number>(10).fill(6), 4]);
+  });
+
+  it("has 64 queries of 64 Worker requests wait at the upstream at once", async () => {
+    const run = await openRun({ max_parallel: 64 });
+    const ask = (prompt: string) => run.query({ prompt, model: "up/key/width-query/barrier/64" });
+    const answers = await Promise.all(prompts(64).map(ask));
+    expect(answers.map(({ text }) => text)).toEqual(prompts(64));
+    expect((await upstreamStats("width-query")).requests).toBe(64);
+    expect(watched(run.id).runFetches).toBe(0);
+    expect(watched(run.id).laneStarts).toBe(0);
+  });
+
+  it("never has a 65th in flight, however many the batch asks for", async () => {
+    const run = await openRun({ max_parallel: 64 });
+    const answer = await run.batch({ prompts: prompts(130), model: "up/key/width-over/delay/30", concurrency: 130 });
+    expect(answer.effective_parallel).toBe(64);
+    expect(answer.metrics.peak_parallel).toBe(64);
+    expect((await upstreamStats("width-over")).peakInFlight).toBeLessThanOrEqual(64);
+  });
+});
+
+describe("a lane", () => {
+  it("never has more than six fetches in flight, in a batch that is wider and longer than its lanes", async () => {
+    const run = await openRun({ max_parallel: 20 });
+    const answer = await run.batch({ prompts: prompts(120), model: "up/key/six/delay/5/jitter/40" });
+    expect(statuses(answer)).toEqual({ completed: 120 });
+    expect(answer.metrics.peak_parallel).toBe(20);
+    const peaks = Object.values(watched(run.id).lanePeaks);
+    expect(peaks).toHaveLength(4);
+    expect(Math.max(...peaks)).toBeLessThanOrEqual(6);
+    expect((await upstreamStats("six")).peakInFlight).toBeLessThanOrEqual(20);
+    expect(watched(run.id).runFetches).toBe(0);
+  });
+});
+
+describe("object calls", () => {
+  it("go from the Worker to lanes to the run and no further: the run takes no lane's stub while it serves a call", async () => {
+    const run = await openRun({ max_parallel: 16 });
+    await run.batch({ prompts: prompts(48), model: "up/key/depth/delay/5/status/503/first/1/percent/20" });
+    const seen = watched(run.id);
+    expect([...seen.laneStubsTakenBy]).toEqual(["worker"]);
+    expect(seen.laneStarts).toBe(3);
+    expect(seen.strangersCalledByLanes).toEqual([]);
+  });
+});
+
+function statuses(answer: BatchAnswer): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { status } of answer.items) counts[status] = (counts[status] ?? 0) + 1;
+  return counts;
+}

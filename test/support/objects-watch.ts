@@ -1,0 +1,142 @@
+/**
+ * Watches what objects do: which RPCs a run's object gets, who fetches, and who takes the stub of a lane. Tests and
+ * objects share one isolate, so wrapping prototypes and globals reaches both; a scope does not cross an RPC, so it names
+ * the object that acts and not the one that asked.
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { env } from "cloudflare:workers";
+import { LaneObject, RunObject } from "../../src/index.ts";
+
+type Acting = { kind: "run" | "lane"; name: string; method: string };
+
+/** What was seen of one run since `watched` was first asked for it. */
+export type Seen = {
+  /** RPCs and alarms that the run's object got, by method. */
+  calls: Record<string, number>;
+  /** Starts of its lanes, whoever asked. */
+  laneStarts: number;
+  /** Fetches that the run's object itself began. */
+  runFetches: number;
+  /** Most fetches that each lane had begun without an answer's headers, by lane's name. */
+  lanePeaks: Record<string, number>;
+  /** Which of the run object's methods took the stub of a lane; "worker" stands for a Worker request. */
+  laneStubsTakenBy: Set<string>;
+  /** Other objects that a lane took a stub of, beside its own run. */
+  strangersCalledByLanes: string[];
+};
+
+type Method = (this: object, ...args: unknown[]) => unknown;
+
+const acting = new AsyncLocalStorage<Acting>();
+const seenByRun = new Map<string, Seen>();
+
+/** What was seen of a run so far; it goes on counting. */
+export function watched(runId: string): Seen {
+  const known = seenByRun.get(runId);
+  if (known !== undefined) return known;
+  const seen: Seen = {
+    calls: {},
+    laneStarts: 0,
+    runFetches: 0,
+    lanePeaks: {},
+    laneStubsTakenBy: new Set(),
+    strangersCalledByLanes: [],
+  };
+  seenByRun.set(runId, seen);
+  return seen;
+}
+
+/** The run's RPCs in all, but for those that a test makes itself to look at it. */
+export function callsOf(seen: Seen, ...methods: string[]): number {
+  return methods.reduce((sum, method) => sum + (seen.calls[method] ?? 0), 0);
+}
+
+/** Starts watching. Once per test file, before the first request. */
+export function watchObjects(): void {
+  watchClass(RunObject.prototype, "run", (name, method) => {
+    const { calls } = watched(name);
+    calls[method] = (calls[method] ?? 0) + 1;
+  });
+  watchClass(LaneObject.prototype, "lane", (name, method) => {
+    if (method === "start") watched(runIdOf(name)).laneStarts += 1;
+  });
+  watchFetch();
+  watchStubs();
+}
+
+function watchClass(
+  prototype: object,
+  kind: Acting["kind"],
+  called: (name: string, method: string) => void,
+): void {
+  for (const method of Object.getOwnPropertyNames(prototype)) {
+    const plain: unknown = Object.getOwnPropertyDescriptor(prototype, method)?.value;
+    if (method === "constructor" || !isMethod(plain)) continue;
+    const watchedMethod = function (this: object, ...args: unknown[]): unknown {
+      const name = nameOf(this);
+      called(name, method);
+      return acting.run({ kind, name, method }, () => plain.apply(this, args));
+    };
+    Object.defineProperty(prototype, method, { value: watchedMethod, writable: true, configurable: true });
+  }
+}
+
+function watchFetch(): void {
+  const plain = globalThis.fetch;
+  const inFlight = new Map<string, number>();
+  globalThis.fetch = async (input, init) => {
+    const actor = acting.getStore();
+    if (actor?.kind === "run") watched(actor.name).runFetches += 1;
+    if (actor?.kind !== "lane") return plain(input, init);
+    const { name } = actor;
+    const { lanePeaks } = watched(runIdOf(name));
+    const now = (inFlight.get(name) ?? 0) + 1;
+    inFlight.set(name, now);
+    lanePeaks[name] = Math.max(lanePeaks[name] ?? 0, now);
+    try {
+      return await plain(input, init);
+    } finally {
+      inFlight.set(name, (inFlight.get(name) ?? 0) - 1);
+    }
+  };
+}
+
+/** The native namespaces share one prototype, so one wrapper sees every stub that is taken by name. */
+function watchStubs(): void {
+  const prototype: unknown = Object.getPrototypeOf(env.LANE);
+  if (typeof prototype !== "object" || prototype === null) throw new Error("the runtime's namespaces have no prototype");
+  const plain: unknown = Reflect.get(prototype, "getByName");
+  if (!isMethod(plain)) throw new Error("the runtime's namespaces have no getByName on their prototype");
+  const watchedMethod = function (this: object, ...args: unknown[]): unknown {
+    const [name] = args;
+    if (typeof name === "string") stubTaken(name);
+    return plain.apply(this, args);
+  };
+  Object.defineProperty(prototype, "getByName", { value: watchedMethod, writable: true, configurable: true });
+}
+
+function stubTaken(name: string): void {
+  const actor = acting.getStore();
+  const isLane = name.includes("/");
+  if (isLane) watched(runIdOf(name)).laneStubsTakenBy.add(actor === undefined ? "worker" : `${actor.kind}.${actor.method}`);
+  if (actor?.kind !== "lane") return;
+  const runId = runIdOf(actor.name);
+  if (name !== runId) watched(runId).strangersCalledByLanes.push(name);
+}
+
+/** A lane is named after its run. */
+function runIdOf(laneName: string): string {
+  return laneName.split("/")[0] ?? laneName;
+}
+
+function nameOf(instance: object): string {
+  const ctx: unknown = Reflect.get(instance, "ctx");
+  const id: unknown = typeof ctx === "object" && ctx !== null ? Reflect.get(ctx, "id") : null;
+  const name: unknown = typeof id === "object" && id !== null ? Reflect.get(id, "name") : null;
+  if (typeof name !== "string") throw new Error("an object without a name acts");
+  return name;
+}
+
+function isMethod(value: unknown): value is Method {
+  return typeof value === "function";
+}
