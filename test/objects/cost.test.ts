@@ -33,7 +33,9 @@ describe("a call of a batch", () => {
     expect(claims / 300).toBeLessThanOrEqual(2.2);
     // Nothing else grows with the batch.
     expect(callsOf(watched(run.id), ...ROUTE_CALLS)).toBeLessThanOrEqual(5);
-    expect(Object.keys(calls).filter((method) => ![...ROUTE_CALLS, "settleAndClaim", "open"].includes(method))).toEqual([]);
+    expect(Object.keys(calls).filter((method) => ![...ROUTE_CALLS, "settleAndClaim", "open"].includes(method))).toEqual(
+      [],
+    );
   });
 });
 

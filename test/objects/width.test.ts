@@ -12,7 +12,10 @@ describe("a run of width 64, where an object has six fetches", () => {
     expect(answer.results).toEqual(prompts(64));
     expect((await upstreamStats("width-batch")).requests).toBe(64);
     expect(watched(run.id).runFetches).toBe(0);
-    expect(Object.values(watched(run.id).lanePeaks).toSorted((a, b) => b - a)).toEqual([...Array<number>(10).fill(6), 4]);
+    expect(Object.values(watched(run.id).lanePeaks).toSorted((a, b) => b - a)).toEqual([
+      ...Array<number>(10).fill(6),
+      4,
+    ]);
   });
 
   it("has 64 queries of 64 Worker requests wait at the upstream at once", async () => {

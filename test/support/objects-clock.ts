@@ -15,7 +15,8 @@ export function skipTime(ms: number): void {
 
 /** Makes intervals `factor` times as fast until the returned function is called; 0 = they never fire. */
 export function paceIntervals(factor: number): () => void {
-  const paced = (callback: () => void, ms?: number) => realSetInterval(callback, factor === 0 ? 2 ** 31 - 1 : (ms ?? 0) / factor);
+  const paced = (callback: () => void, ms?: number) =>
+    realSetInterval(callback, factor === 0 ? 2 ** 31 - 1 : (ms ?? 0) / factor);
   Object.defineProperty(globalThis, "setInterval", { value: paced, writable: true, configurable: true });
   return () => {
     Object.defineProperty(globalThis, "setInterval", { value: realSetInterval, writable: true, configurable: true });

@@ -64,11 +64,7 @@ export function watchObjects(): void {
   watchStubs();
 }
 
-function watchClass(
-  prototype: object,
-  kind: Acting["kind"],
-  called: (name: string, method: string) => void,
-): void {
+function watchClass(prototype: object, kind: Acting["kind"], called: (name: string, method: string) => void): void {
   for (const method of Object.getOwnPropertyNames(prototype)) {
     const plain: unknown = Object.getOwnPropertyDescriptor(prototype, method)?.value;
     if (method === "constructor" || !isMethod(plain)) continue;
@@ -104,7 +100,8 @@ function watchFetch(): void {
 /** The native namespaces share one prototype, so one wrapper sees every stub that is taken by name. */
 function watchStubs(): void {
   const prototype: unknown = Object.getPrototypeOf(env.LANE);
-  if (typeof prototype !== "object" || prototype === null) throw new Error("the runtime's namespaces have no prototype");
+  if (typeof prototype !== "object" || prototype === null)
+    throw new Error("the runtime's namespaces have no prototype");
   const plain: unknown = Reflect.get(prototype, "getByName");
   if (!isMethod(plain)) throw new Error("the runtime's namespaces have no getByName on their prototype");
   const watchedMethod = function (this: object, ...args: unknown[]): unknown {
@@ -118,7 +115,8 @@ function watchStubs(): void {
 function stubTaken(name: string): void {
   const actor = acting.getStore();
   const isLane = name.includes("/");
-  if (isLane) watched(runIdOf(name)).laneStubsTakenBy.add(actor === undefined ? "worker" : `${actor.kind}.${actor.method}`);
+  if (isLane)
+    watched(runIdOf(name)).laneStubsTakenBy.add(actor === undefined ? "worker" : `${actor.kind}.${actor.method}`);
   if (actor?.kind !== "lane") return;
   const runId = runIdOf(actor.name);
   if (name !== runId) watched(runId).strangersCalledByLanes.push(name);

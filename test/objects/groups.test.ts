@@ -1,0 +1,206 @@
+import { runInDurableObject } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import { isHit } from "../support/steering.ts";
+import { openRun, prompts, untilInFlight, upstreamStats } from "../support/objects-run.ts";
+import { watched, watchObjects } from "../support/objects-watch.ts";
+
+watchObjects();
+
+const GROUP_ID = /^pg-\d{13}-[0-9a-z]{1,6}$/;
+
+describe("queries that arrive together", () => {
+  it("within the window share a group, which the run's statistics count", async () => {
+    const run = await openRun({ window_ms: 5_000 });
+    const answers = await Promise.all(["a", "b", "c"].map((prompt) => run.query({ prompt, model: "up/delay/60" })));
+    const groups = new Set(answers.map((answer) => answer.parallel_group_id));
+    expect(groups.size).toBe(1);
+    expect([...groups][0]).toMatch(GROUP_ID);
+    expect((await run.document()).stats).toEqual({
+      total_queries: 3,
+      parallel_batches: 1,
+      sequential_queries: 0,
+      total_parallel_queries: 3,
+      pending_queries: 0,
+    });
+  });
+
+  it("after the window's end begin another", async () => {
+    const run = await openRun({ window_ms: 40 });
+    const pair = () => Promise.all(["a", "b"].map((prompt) => run.query({ prompt, model: "up/delay/30" })));
+    const [first] = await pair();
+    await scheduler.wait(50);
+    const [second] = await pair();
+    expect(first?.parallel_group_id).toMatch(GROUP_ID);
+    expect(second?.parallel_group_id).toMatch(GROUP_ID);
+    expect(second?.parallel_group_id).not.toBe(first?.parallel_group_id);
+    expect((await run.document()).stats).toMatchObject({ parallel_batches: 2, total_parallel_queries: 4 });
+  });
+
+  it("belong to none where there is one of them, and it does not wait for the window", async () => {
+    const run = await openRun({ window_ms: 5_000 });
+    const startedMs = Date.now();
+    const answer = await run.query({ prompt: "alone" });
+    expect(Date.now() - startedMs).toBeLessThan(1_000);
+    expect(answer.parallel_group_id).toBeNull();
+    expect(answer.queued_ms).toBeLessThan(100);
+    expect((await run.document()).stats).toMatchObject({
+      total_queries: 1,
+      parallel_batches: 0,
+      sequential_queries: 1,
+      total_parallel_queries: 0,
+    });
+  });
+});
+
+describe("a batch", () => {
+  it("counts as one parallel group of its slots, and as a sequential query when it has one", async () => {
+    const run = await openRun();
+    const many = await run.batch({ prompts: prompts(5) });
+    await run.batch({ prompts: ["one"] });
+    await run.batch({ prompts: [] });
+    expect(many.id).toMatch(GROUP_ID);
+    expect((await run.document()).stats).toEqual({
+      total_queries: 6,
+      parallel_batches: 1,
+      sequential_queries: 1,
+      total_parallel_queries: 5,
+      pending_queries: 0,
+    });
+  });
+
+  it("stops at its first failure when told to, and lets what runs end", async () => {
+    const run = await openRun({ max_parallel: 4 });
+    const items = [
+      ...prompts(3).map((prompt) => ({ prompt: `${prompt} {{delay/200}}` })),
+      { prompt: "bad {{status/400/delay/50}}" },
+      ...prompts(20, "never").map((prompt) => ({ prompt })),
+    ];
+    const answer = await run.batch({ items, model: "up/key/abort", on_error: "abort" });
+    expect(answer.status).toBe("partial");
+    expect(answer.items.map(({ status }) => status)).toEqual([
+      ...Array<string>(3).fill("completed"),
+      "failed",
+      ...Array<string>(20).fill("cancelled"),
+    ]);
+    expect(answer.errors[3]?.code).toBe("upstream_error");
+    expect(answer.errors[23]?.code).toBe("cancelled");
+    expect((await upstreamStats("abort")).requests).toBe(4);
+  });
+
+  it("starts urgent slots first, and equal ones in the order of their places", async () => {
+    const run = await openRun({ max_parallel: 1 });
+    const priorities = [0, 4, 2, 4, 1, 2];
+    const items = priorities.map((priority, index) => ({ prompt: `slot ${index}`, priority }));
+    await run.batch({ items, model: "up/key/priority" });
+    const inOrder = [1, 3, 2, 5, 4, 0].map((index) => `slot ${index}`);
+    expect(Object.keys((await upstreamStats("priority")).sends)).toEqual(inOrder);
+  });
+
+  it("keeps to a concurrency below the run's width", async () => {
+    const run = await openRun({ max_parallel: 32 });
+    const answer = await run.batch({ prompts: prompts(40), model: "up/key/narrow/delay/10", concurrency: 5 });
+    expect(answer.effective_parallel).toBe(5);
+    expect(answer.metrics.peak_parallel).toBe(5);
+    expect((await upstreamStats("narrow")).peakInFlight).toBeLessThanOrEqual(5);
+  });
+
+  it("shares the run's width with another batch and with queries", async () => {
+    const run = await openRun({ max_parallel: 10 });
+    const model = "up/key/shared/delay/20";
+    const work = [run.batch({ prompts: prompts(40, "a"), model }), run.batch({ prompts: prompts(40, "b"), model })];
+    const asked = prompts(30, "c").map((prompt) => run.query({ prompt, model }));
+    const answers = await Promise.all(work);
+    await Promise.all(asked);
+    expect(answers.map(({ status }) => status)).toEqual(["completed", "completed"]);
+    const { peakInFlight, requests } = await upstreamStats("shared");
+    expect(requests).toBe(110);
+    expect(peakInFlight).toBeLessThanOrEqual(10);
+    expect((await run.document()).metrics.peak_parallel).toBe(10);
+  });
+
+  it("does not wait for a batch opened before it where the width has room for both", async () => {
+    const run = await openRun({ max_parallel: 12 });
+    const slow = run.batch({ prompts: prompts(6), model: "up/key/slow/delay/400" });
+    await untilInFlight("slow", 6);
+    const quick = await run.batch({ prompts: prompts(12), model: "up/key/quick" });
+    expect(quick.status).toBe("completed");
+    expect((await upstreamStats("slow")).inFlight).toBe(6);
+    expect((await slow).status).toBe("completed");
+  });
+});
+
+describe("a batch of more than 4 MB", () => {
+  const large = prompts(12).map((prompt) => prompt.padEnd(400_000, "."));
+
+  it("reaches the run in several calls and comes back whole and in order", async () => {
+    const run = await openRun({ max_parallel: 12 });
+    const answer = await run.batch({ prompts: large });
+    expect(watched(run.id).calls["stagePages"]).toBe(1);
+    expect(answer.status).toBe("completed");
+    expect(answer.results).toEqual(large);
+  });
+});
+
+describe("a Retry-After", () => {
+  it("holds for every call of the run to that upstream, and for no other upstream", async () => {
+    const run = await openRun({ max_parallel: 2, unpriced: "free" });
+    const model = "up/key/cool";
+    const turnedAway = run.query({ prompt: "turned away {{status/429/retry-after/1/first/1}}", model });
+    await expect.poll(async () => (await upstreamStats("cool")).requests).toBe(1);
+    await scheduler.wait(50);
+    const startedMs = Date.now();
+    const batch = run.batch({ prompts: prompts(4), model });
+    const elsewhere = await run.query({ prompt: "elsewhere", model: "unpriced/x" });
+    expect(elsewhere.queued_ms).toBeLessThan(500);
+    expect((await upstreamStats("cool")).requests).toBe(1);
+    expect((await batch).status).toBe("completed");
+    expect(Date.now() - startedMs).toBeGreaterThan(800);
+    expect((await turnedAway).attempts).toBe(2);
+  });
+});
+
+describe("many at once", () => {
+  it("500 queries of one run are each asked once, answered once and counted once", async () => {
+    const run = await openRun({ max_parallel: 128, window_ms: 10_000 });
+    const asked = prompts(500);
+    const answers = await Promise.all(asked.map((prompt) => run.query({ prompt, model: "up/key/crowd/jitter/20" })));
+    expect(answers.map(({ text }) => text)).toEqual(asked);
+    const { sends, requests } = await upstreamStats("crowd");
+    expect(requests).toBe(500);
+    expect(new Set(Object.values(sends))).toEqual(new Set([1]));
+    const { stats, metrics, budget } = await run.document();
+    expect(stats).toEqual({
+      total_queries: 500,
+      parallel_batches: 1,
+      sequential_queries: 0,
+      total_parallel_queries: 500,
+      pending_queries: 0,
+    });
+    expect(metrics).toMatchObject({ attempts: 500, retries: 0, success_rate: 1 });
+    expect(budget.calls).toMatchObject({ spent: 500, reserved: 0 });
+    expect(await rowsOf(run.object, "shard")).toBeLessThanOrEqual(Math.ceil(128 / 16) + 1);
+  });
+
+  it("1,000 slots with answers in any order and a tenth failing keep their places", async () => {
+    const run = await openRun({ max_parallel: 100 });
+    const asked = prompts(1_000);
+    const answer = await run.batch({ prompts: asked, model: "up/key/thousand/jitter/30/status/400/percent/10" });
+    const failing = asked.map((prompt) => isHit(prompt, 10));
+    expect(failing.filter(Boolean).length).toBeGreaterThan(50);
+    expect(answer.status).toBe("partial");
+    expect(answer.errors.map((error) => error?.code ?? null)).toEqual(
+      failing.map((fails) => (fails ? "upstream_error" : null)),
+    );
+    answer.results.forEach((result, index) => {
+      if (failing[index]) expect(result).toMatch(/^\[error\] .*400/);
+      else expect(result).toBe(asked[index]);
+    });
+    expect((await upstreamStats("thousand")).requests).toBe(1_000);
+  });
+});
+
+function rowsOf(stub: Parameters<typeof runInDurableObject>[0], table: "shard" | "slot" | "grp"): Promise<number> {
+  return runInDurableObject(stub, (_, state) =>
+    Number(state.storage.sql.exec(`SELECT count(*) AS n FROM ${table}`).one()["n"]),
+  );
+}
