@@ -6,6 +6,8 @@ import type { AppEnv } from "./context.ts";
 import type { Reason } from "./errors.ts";
 import { Refusal, toWire } from "./errors.ts";
 import { authenticate } from "./auth/middleware.ts";
+import { hearOut } from "./contract/body.ts";
+import { REFUSED_BODY_BYTES_MAX } from "./limits.ts";
 import { mountBatch } from "./routes/batch.ts";
 import { mountOps } from "./routes/ops.ts";
 import { mountQuery } from "./routes/query.ts";
@@ -30,6 +32,10 @@ const RUNTIME_DEPS: AppDeps = {
 export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   const app = new Hono<AppEnv>();
   app.use(requestId(deps.newRequestId));
+  app.use(async function hearRefusedOut(c, next) {
+    await next();
+    if (c.res.status >= 400) await hearOut(c.req.raw, REFUSED_BODY_BYTES_MAX);
+  });
 
   mountOps(app);
   const protect: Protection = [authenticate(deps), underRun()];

@@ -6,6 +6,8 @@
 export const ITEMS_PER_BATCH_MAX = 10_000;
 /** Largest request body, read whole by the Worker: an isolate has 128 MB and holds the text and its parse at once. */
 export const BODY_BYTES_MAX = 32 * 1024 * 1024;
+/** Bytes of a refused body that are read and forgotten, so that its sender reads the answer: thrice what is accepted. */
+export const REFUSED_BODY_BYTES_MAX = 3 * BODY_BYTES_MAX;
 /** Largest single call (prompt or messages with its parameters, as JSON): it must fit one 2 MB row with its page. */
 export const PROMPT_BYTES_MAX = 1_500_000;
 /** Largest completion cap a call may ask for: above any model's, small enough that tokens × price stays exact. */

@@ -25,13 +25,10 @@ export async function parseBody(request: Request, bytesMax: number): Promise<Par
   }
 }
 
-/** The text of a body, which must be UTF-8 and at most `bytesMax` bytes; a longer one is left unread. */
+/** The text of a body, which must be UTF-8 and at most `bytesMax` bytes; the rest of a longer one is left unread. */
 export async function readText(request: Request, bytesMax: number): Promise<Parsed<string>> {
   const header = request.headers.get("content-length");
-  if (Number(header) > bytesMax) {
-    await request.body?.cancel();
-    return tooLarge(bytesMax);
-  }
+  if (Number(header) > bytesMax) return tooLarge(bytesMax);
   // A stated length is enforced by HTTP, and a body of known length is read whole by the runtime, which is faster.
   const known = header !== null && request.headers.get("content-encoding") === null;
   const bytes = known ? new Uint8Array(await request.arrayBuffer()) : await readBytes(request.body, bytesMax);
@@ -40,6 +37,26 @@ export async function readText(request: Request, bytesMax: number): Promise<Pars
     return { ok: true, value: decoder.decode(bytes) };
   } catch {
     return invalid(null, "is not UTF-8; expected JSON or text in UTF-8");
+  }
+}
+
+/**
+ * Reads what is left of a refused request's body, up to `bytesMax` bytes, and forgets it. Most clients read no answer
+ * before they have sent their body: if nobody takes it, they see a broken pipe where the reason should be.
+ */
+export async function hearOut(request: Request, bytesMax: number): Promise<void> {
+  // Whoever read the body to its end has kept the lock.
+  if (request.body === null || request.body.locked) return;
+  try {
+    const reader = request.body.getReader();
+    for (let bytes = 0; bytes < bytesMax;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      bytes += value.byteLength;
+    }
+    await reader.cancel();
+  } catch {
+    // It was read whole already, or the client has gone.
   }
 }
 
@@ -58,7 +75,7 @@ async function readBytes(stream: ReadableStream<Uint8Array> | null, bytesMax: nu
     if (done) break;
     bytes += value.byteLength;
     if (bytes > bytesMax) {
-      await reader.cancel();
+      reader.releaseLock();
       return null;
     }
     chunks.push(value);

@@ -3,7 +3,7 @@ import { z } from "@hono/zod-openapi";
 import type { ParsedCall } from "./call.ts";
 import { parseCall, parseSettings, SETTINGS_DEFAULT } from "./call.ts";
 import type { Parsed } from "./errors.ts";
-import { zodReason } from "./errors.ts";
+import { invalid, zodReason } from "./errors.ts";
 import { callSettingsFields, contentFields } from "./fields.ts";
 
 /** The request as documented. */
@@ -49,5 +49,6 @@ export function parseQuery(value: unknown): Parsed<ParsedCall> {
 
 /** A `text/plain` body as a call: the text is the prompt. */
 export function parsePromptText(text: string): Parsed<ParsedCall> {
+  if (text === "") return invalid(null, "empty body; expected the prompt as text");
   return parseCall({ prompt: text }, SETTINGS_DEFAULT, place);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseBody, readText } from "../../../src/contract/body.ts";
+import { hearOut, parseBody, readText } from "../../../src/contract/body.ts";
 
 const post = (body: BodyInit | null, headers: Record<string, string> = { "content-type": "application/json" }) =>
   new Request("http://localhost/", { method: "POST", body, headers });
@@ -69,7 +69,6 @@ describe("parseBody", () => {
   it("stops reading a body of unknown length at the bound", async () => {
     const body = endless(1_000);
     expect(await parseBody(body.request, 10_000)).toMatchObject({ ok: false, reason: { reason: "payload_too_large" } });
-    expect(body.cancelled()).toBe(true);
     expect(body.chunks()).toBeLessThan(20);
   });
 
@@ -78,7 +77,6 @@ describe("parseBody", () => {
     const request = new Request(body.request, { headers: { "content-length": "99999" } });
     expect(await parseBody(request, 10_000)).toMatchObject({ ok: false, reason: { reason: "payload_too_large" } });
     expect(body.chunks()).toBeLessThan(8);
-    expect(body.cancelled()).toBe(true);
   });
 
   it("refuses bytes that are no UTF-8", async () => {
@@ -87,6 +85,30 @@ describe("parseBody", () => {
 
   it("drops a byte order mark", async () => {
     expect(await parseBody(post("\ufeff{}"), 100)).toEqual({ ok: true, value: {} });
+  });
+});
+
+describe("hearOut", () => {
+  it("reads on after a refusal, to a bound of its own", async () => {
+    const body = endless(1_000);
+    await parseBody(body.request, 10_000);
+    const atRefusal = body.chunks();
+    await hearOut(body.request, 30_000);
+    expect(body.chunks()).toBeGreaterThanOrEqual(atRefusal + 29);
+    expect(body.chunks()).toBeLessThan(atRefusal + 40);
+    expect(body.cancelled()).toBe(true);
+  });
+
+  it("reads a body to its end that nobody has read", async () => {
+    const request = post("x".repeat(1_000));
+    await hearOut(request, 30_000);
+    expect(request.bodyUsed).toBe(true);
+  });
+
+  it("leaves a body alone that was read whole", async () => {
+    const request = post('"read"');
+    expect(await parseBody(request, 100)).toEqual({ ok: true, value: "read" });
+    await expect(hearOut(request, 100)).resolves.toBeUndefined();
   });
 });
 

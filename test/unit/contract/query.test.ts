@@ -65,6 +65,7 @@ describe("a query that is accepted", () => {
 
   it("may be the bare text of its prompt", () => {
     expect(parsePromptText("hi")).toMatchObject({ ok: true, value: { body: { prompt: "hi" } } });
+    expect(parsePromptText("")).toMatchObject({ ok: false, reason: { reason: "invalid_request", param: null } });
     expect(parsePromptText("a\0b")).toMatchObject({ ok: false, reason: { param: "prompt" } });
   });
 });

@@ -1,0 +1,176 @@
+/**
+ * What the tests of the contract share: a gateway, a provider behind it that counts, and a way to ask that reads every
+ * answer to its end and fails if the provider's key is anywhere in it.
+ */
+import { expect } from "vitest";
+import { z } from "zod";
+import { startGateway, type Gateway, type GatewayRequest } from "../support/gateway.ts";
+import { startUpstream, type TestUpstream, type UpstreamAnswer, type UpstreamCall } from "../support/upstream.ts";
+
+/** The provider's key: it may reach the provider and nobody else. */
+export const PROVIDER_KEY = "sk-provider-5f0c9d1e7ab24c60";
+
+export type Answer = { status: number; headers: Headers; text: string; json: unknown };
+
+export type RunAccess = { id: string; token: string; ask: (path: string, request?: GatewayRequest) => Promise<Answer> };
+
+export type World = {
+  gateway: Gateway;
+  upstream: TestUpstream;
+  /** Asks with the credential that `request.token` names, or none. */
+  ask: (path: string, request?: GatewayRequest) => Promise<Answer>;
+  /** Asks as the operator. */
+  operate: (path: string, request?: GatewayRequest) => Promise<Answer>;
+  openRun: (body?: Record<string, unknown>) => Promise<RunAccess>;
+  stop: () => Promise<void>;
+};
+
+/**
+ * Starts a gateway with three upstreams: `sim` (simulated), `up` (the counting provider; a call costs $1 per million
+ * prompt tokens and $2 per million completion tokens) and `free` (the same provider without a price).
+ */
+export async function startWorld(
+  handler?: (call: UpstreamCall) => UpstreamAnswer,
+  vars: Record<string, unknown> = {},
+): Promise<World> {
+  const upstream = await startUpstream(handler);
+  const provider = { kind: "openai", base_url: upstream.baseUrl, api_key: "secret:PROVIDER_KEY" };
+  const UPSTREAMS = {
+    sim: { kind: "simulated", prices: { "*": { input: 1, output: 2 } } },
+    up: { ...provider, models: ["up-*"], prices: { "*": { input: 1, output: 2 } } },
+    free: { ...provider, models: ["free-*"] },
+  };
+  const gateway = await startGateway({ vars: { UPSTREAMS, PROVIDER_KEY, ...vars } });
+  const ask = async (path: string, request?: GatewayRequest) => answerOf(await gateway.fetch(path, request));
+  return {
+    gateway,
+    upstream,
+    ask,
+    operate: (path, request) => ask(path, { token: gateway.adminKey, ...request }),
+    openRun: async (body) => {
+      const { id, token } = await gateway.openRun(body);
+      return { id, token, ask: (path, request) => ask(path, { token, ...request }) };
+    },
+    stop: async () => {
+      await gateway.stop();
+      await upstream.stop();
+    },
+  };
+}
+
+/** Reads an answer to its end. `json` is undefined where the text is none. */
+export async function answerOf(response: Response): Promise<Answer> {
+  const { status, headers } = response;
+  const text = await response.text();
+  expect(text).not.toContain(PROVIDER_KEY);
+  for (const [, value] of headers) expect(value).not.toContain(PROVIDER_KEY);
+  return { status, headers, text, json: jsonOf(text) };
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const failure = z.strictObject({
+  error: z.looseObject({
+    message: z.string().min(1),
+    type: z.string(),
+    code: z.string(),
+    param: z.string().nullable(),
+    retryable: z.boolean(),
+  }),
+});
+
+/** The error in an answer, which has the form that every error has. */
+export function errorOf(answer: Answer): z.infer<typeof failure>["error"] {
+  expect(answer.status).toBeGreaterThanOrEqual(400);
+  expect(answer.headers.get("content-type")).toMatch(/^application\/json/);
+  expect(answer.headers.get("x-request-id")).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
+  return failure.parse(answer.json).error;
+}
+
+const usage = z.strictObject({
+  prompt_tokens: z.int(),
+  completion_tokens: z.int(),
+  total_tokens: z.int(),
+  cost: z.number(),
+});
+
+const reply = z.looseObject({
+  id: z.string(),
+  text: z.string(),
+  result: z.string(),
+  response: z.string(),
+  model: z.string(),
+  usage,
+  attempts: z.int(),
+  latency_ms: z.number(),
+  queued_ms: z.number(),
+  parallel_group_id: z.string().nullable(),
+  finish_reason: z.string().nullable(),
+});
+
+/** The answer to a `/query` that succeeded. */
+export function replyOf(answer: Answer): z.infer<typeof reply> {
+  expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
+  return reply.parse(answer.json);
+}
+
+const group = z.looseObject({
+  id: z.string().nullable(),
+  object: z.literal("group"),
+  status: z.string(),
+  results: z.array(z.unknown()),
+  responses: z.array(z.unknown()),
+  errors: z.array(z.looseObject({ code: z.string(), message: z.string(), attempts: z.int() }).nullable()),
+  items: z.array(
+    z.looseObject({
+      index: z.int(),
+      id: z.string().nullable(),
+      status: z.string(),
+      usage: usage.nullable(),
+      attempts: z.int(),
+    }),
+  ),
+  usage,
+  metrics: z.looseObject({ wall_ms: z.number(), sequential_ms: z.number(), peak_parallel: z.int() }),
+  effective_parallel: z.int(),
+});
+
+/** The answer to a `/batch`, whose four lists are all as long as it was. */
+export function groupOf(answer: Answer): z.infer<typeof group> {
+  expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
+  const parsed = group.parse(answer.json);
+  const { results, responses, errors, items } = parsed;
+  expect(responses).toEqual(results);
+  expect([errors.length, items.length]).toEqual([results.length, results.length]);
+  expect(items.map(({ index }) => index)).toEqual(results.map((_, index) => index));
+  return parsed;
+}
+
+const line = z.strictObject({
+  limit: z.number().nullable(),
+  spent: z.number(),
+  reserved: z.number(),
+  remaining: z.number().nullable(),
+});
+
+const run = z.looseObject({
+  id: z.string(),
+  object: z.literal("run"),
+  status: z.string(),
+  budget: z.strictObject({ usd: line, calls: line, prompt_tokens: line, completion_tokens: line }),
+  stats: z.looseObject({ total_queries: z.int(), pending_queries: z.int() }),
+  metrics: z.looseObject({ attempts: z.int(), retries: z.int() }),
+});
+
+export type RunDocument = z.infer<typeof run>;
+
+/** The document of a run, as it tells itself. */
+export async function documentOf(access: RunAccess): Promise<RunDocument> {
+  return run.parse((await access.ask("/run")).json);
+}
