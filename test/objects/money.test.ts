@@ -111,11 +111,9 @@ describe("a query", () => {
 /** Reads the run's budget again and again until `work` is done. */
 async function sampleWhile<T>(run: TestRun, work: Promise<T>): Promise<{ result: T; samples: BudgetDocument[] }> {
   const samples: BudgetDocument[] = [];
-  let over = false;
-  const ended = work.finally(() => {
-    over = true;
-  });
-  while (!over) {
+  const over = new AbortController();
+  const ended = work.finally(() => over.abort());
+  while (!over.signal.aborted) {
     samples.push(await run.budget());
     await scheduler.wait(2);
   }

@@ -1,9 +1,12 @@
 /**
  * Time for objects: they ask `Date.now`, which tests in the same isolate can put forward. Timers keep their own pace, so
- * what they would have brought must be brought by the test (`runDurableObjectAlarm`), or they are sped up.
+ * what they would have brought must be brought by the test (`runDurableObjectAlarm`), but for heartbeats, whose pace a
+ * test sets.
  */
+import { HEARTBEAT_MS } from "../../src/limits.ts";
+
 const realNow = Date.now.bind(Date);
-const realSetInterval = globalThis.setInterval;
+const realTimers = { setInterval: globalThis.setInterval, setTimeout: globalThis.setTimeout };
 let skippedMs = 0;
 
 Date.now = () => realNow() + skippedMs;
@@ -13,12 +16,21 @@ export function skipTime(ms: number): void {
   skippedMs += ms;
 }
 
-/** Makes intervals `factor` times as fast until the returned function is called; 0 = they never fire. */
-export function paceIntervals(factor: number): () => void {
-  const paced = (callback: () => void, ms?: number) =>
-    realSetInterval(callback, factor === 0 ? 2 ** 31 - 1 : (ms ?? 0) / factor);
-  Object.defineProperty(globalThis, "setInterval", { value: paced, writable: true, configurable: true });
-  return () => {
-    Object.defineProperty(globalThis, "setInterval", { value: realSetInterval, writable: true, configurable: true });
+/** Runs `work` while executors' heartbeats come every `everyMs`; null = never. Only timers started by then are meant. */
+export async function withHeartbeats<T>(everyMs: number | null, work: () => Promise<T>): Promise<T> {
+  const paced = (ms?: number): number | undefined => (ms === HEARTBEAT_MS ? (everyMs ?? NEVER_MS) : ms);
+  const replace = (name: keyof typeof realTimers, value: unknown): void => {
+    Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
   };
+  for (const name of ["setInterval", "setTimeout"] as const) {
+    replace(name, (callback: () => void, ms?: number) => realTimers[name](callback, paced(ms)));
+  }
+  try {
+    return await work();
+  } finally {
+    for (const name of ["setInterval", "setTimeout"] as const) replace(name, realTimers[name]);
+  }
 }
+
+/** Longer than any test file takes. */
+const NEVER_MS = 600_000;
