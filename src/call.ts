@@ -54,6 +54,8 @@ export type Usage = {
   promptTokens: number;
   completionTokens: number;
   cachedTokens: number;
+  /** Prompt tokens written to the provider's cache; absent where none are named. */
+  cacheWriteTokens?: number;
   reasoningTokens: number;
   costNanoUsd: number | null;
 };

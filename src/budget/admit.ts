@@ -7,7 +7,7 @@ import type { CallFacts } from "../call.ts";
 import { COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MIN } from "../limits.ts";
 import { promptTokensMax, worstCase } from "./estimate.ts";
 import type { Amounts, Ledger } from "./ledger.ts";
-import { costNanoUsd, tokensFor, usdOf, type TokenPrice } from "./money.ts";
+import { completionTokensFor, dearestPrice, usdOf, type TokenPrice } from "./money.ts";
 
 export type Admission =
   | { kind: "reserve"; amounts: Amounts; capTokens: number | null }
@@ -42,10 +42,8 @@ function affordableCompletion(promptTokens: number, price: TokenPrice | null, le
   const tokensLeft = ledger.remaining("completion_tokens") ?? Number.POSITIVE_INFINITY;
   const usdLeft = ledger.remaining("usd");
   if (usdLeft === null || price === null) return tokensLeft;
-  const inputPicoUsd = Math.max(price.inputPicoUsd, price.cachedInputPicoUsd);
-  const promptCost = costNanoUsd({ promptTokens, cachedTokens: 0, completionTokens: 0 }, { ...price, inputPicoUsd });
-  // The prompt's cost is rounded up on its own, so prompt + completion rounded together never exceeds the rest.
-  return Math.min(tokensLeft, tokensFor(usdLeft - promptCost, price.outputPicoUsd));
+  const dearest = dearestPrice(price, promptTokens);
+  return Math.min(tokensLeft, completionTokensFor(usdLeft, promptTokens, dearest));
 }
 
 /** A budget refusal with its figures as the wire shows them: USD as decimals, counts as they are. */

@@ -2,22 +2,23 @@
 import type { CallFacts, Usage } from "../call.ts";
 import { PROMPT_TOKENS_PER_BYTE, PROMPT_TOKENS_PER_MESSAGE } from "../limits.ts";
 import type { Amounts } from "./ledger.ts";
-import { costNanoUsd, type TokenPrice } from "./money.ts";
+import { costNanoUsd, dearestPrice, type TokenPrice } from "./money.ts";
 
 /** Upper bound of a call's prompt tokens, from its bytes: no text can fool it. */
 export function promptTokensMax(facts: Pick<CallFacts, "promptBytes" | "messageCount">): number {
   return Math.ceil(facts.promptBytes * PROMPT_TOKENS_PER_BYTE) + facts.messageCount * PROMPT_TOKENS_PER_MESSAGE;
 }
 
-/** What to reserve for an attempt whose completion is capped at `completionTokens`. No price = free of charge. */
+/**
+ * What to reserve for an attempt with at most `promptTokens` whose completion is capped at `completionTokens`: the
+ * dearest that any tier and any use of the provider's cache can make it. No price = free of charge.
+ */
 export function worstCase(promptTokens: number, completionTokens: number, price: TokenPrice | null): Amounts {
-  // A cache read is never dearer than this: the dearer of the two input prices is taken.
-  const inputPicoUsd = price === null ? 0 : Math.max(price.inputPicoUsd, price.cachedInputPicoUsd);
   return {
     usd:
       price === null
         ? 0
-        : costNanoUsd({ promptTokens, cachedTokens: 0, completionTokens }, { ...price, inputPicoUsd }),
+        : costNanoUsd({ promptTokens, cachedTokens: 0, completionTokens }, dearestPrice(price, promptTokens)),
     calls: 1,
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,

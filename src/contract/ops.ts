@@ -66,12 +66,14 @@ export const limitsDocument = z
     metadata_bytes_max: z.int(),
     params_entries_max: z.int(),
     groups_open_max: z.int(),
-    prices_date: z.string().nullable(),
+    prices_date: z.iso.date(),
   })
   .openapi("Limits");
 
-/** The bounds as shown. `prices_date` is null while every price comes from the configuration. */
-export const limits: z.infer<typeof limitsDocument> = {
+export type Limits = z.infer<typeof limitsDocument>;
+
+/** The bounds as shown, but for the day of the price catalogue, which is no constant of the contract. */
+export const limits: Omit<Limits, "prices_date"> = {
   items_per_batch_max: ITEMS_PER_BATCH_MAX,
   body_bytes_max: BODY_BYTES_MAX,
   prompt_bytes_max: PROMPT_BYTES_MAX,
@@ -90,5 +92,4 @@ export const limits: z.infer<typeof limitsDocument> = {
   metadata_bytes_max: METADATA_BYTES_MAX,
   params_entries_max: PARAMS_ENTRIES_MAX,
   groups_open_max: GROUPS_OPEN_MAX,
-  prices_date: null,
 };

@@ -1,8 +1,9 @@
 /** Discovery: what this is and what a client needs to talk to it. No route here asks for a credential. */
 import type { Hono } from "hono";
 import pythonStub from "../../stubs/python/fanout.py";
+import { CATALOG_DATE } from "../budget/prices.ts";
 import type { AppEnv } from "../context.ts";
-import type { About, Health, StubList } from "../contract/ops.ts";
+import type { About, Health, Limits, StubList } from "../contract/ops.ts";
 import { limits } from "../contract/ops.ts";
 import { Refusal } from "../errors.ts";
 import { openApiText } from "../openapi.ts";
@@ -20,6 +21,8 @@ const about: About = {
 
 const health: Health = { status: "ok", version: VERSION };
 
+const shownLimits: Limits = { ...limits, prices_date: CATALOG_DATE };
+
 const stubs: StubList = {
   object: "list",
   data: [...STUBS].map(([lang, { file }]) => ({ lang, path: `/stubs/${lang}`, file })),
@@ -28,7 +31,7 @@ const stubs: StubList = {
 export function mountOps(app: Hono<AppEnv>): void {
   app.get("/", (c) => c.json(about));
   app.get("/health", (c) => c.json(health));
-  app.get("/limits", (c) => c.json(limits));
+  app.get("/limits", (c) => c.json(shownLimits));
   app.get("/openapi.json", (c) => c.body(openApiText(), 200, { "content-type": "application/json" }));
   app.get("/stubs", (c) => c.json(stubs));
   app.get("/stubs/:lang", (c) => {

@@ -19,6 +19,6 @@ export type Upstream = {
   maxAttempts: number;
   /** Field that carries the completion cap. */
   capField: "max_tokens" | "max_completion_tokens";
-  /** By model pattern, first match wins; a model without a match is unpriced. */
+  /** By model pattern, first match wins; a model without a match has the catalogue's price, if any. */
   prices: readonly { pattern: string; price: Price }[];
 };

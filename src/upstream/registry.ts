@@ -1,4 +1,5 @@
 /** Which upstream serves a model name, at what price, and whether a run may ask for it. */
+import { catalogPrice, providerAt } from "../budget/prices.ts";
 import type { Price, Upstream } from "./config.ts";
 import { matchesPattern } from "./pattern.ts";
 
@@ -24,9 +25,13 @@ export function resolveModel(upstreams: readonly Upstream[], asked: string): Res
   return upstream === undefined ? null : { upstream, model: asked };
 }
 
-/** The configured price of a model, first matching pattern; null when none is configured. */
+/**
+ * The price of a model: the first configured pattern that matches, else the catalogue's if the upstream is a provider's
+ * own host. null when neither knows one.
+ */
 export function priceOf(upstream: Upstream, model: string): Price | null {
-  return upstream.prices.find(({ pattern }) => matchesPattern(pattern, model))?.price ?? null;
+  const configured = upstream.prices.find(({ pattern }) => matchesPattern(pattern, model));
+  return configured?.price ?? catalogPrice(providerAt(upstream.baseUrl), model);
 }
 
 /**

@@ -19,14 +19,17 @@ export function readUsage(usage: unknown): Usage | null {
   const promptTokens = tokenCount(usage["prompt_tokens"]);
   const namedCompletionTokens = tokenCount(usage["completion_tokens"]);
   const cachedTokens = detail(usage["prompt_tokens_details"], "cached_tokens");
+  const cacheWriteTokens = detail(usage["prompt_tokens_details"], "cache_write_tokens");
   const reasoningTokens = detail(usage["completion_tokens_details"], "reasoning_tokens");
   const totalTokens = usage["total_tokens"] == null ? 0 : tokenCount(usage["total_tokens"]);
   const cost = readCost(usage);
   if (promptTokens === null || namedCompletionTokens === null || totalTokens === null) return null;
-  if (cachedTokens === null || reasoningTokens === null || cost === "impossible") return null;
+  if (cachedTokens === null || cacheWriteTokens === null || reasoningTokens === null || cost === "impossible")
+    return null;
   const completionTokens = Math.max(namedCompletionTokens, totalTokens - promptTokens);
-  if (cachedTokens > promptTokens || reasoningTokens > completionTokens) return null;
-  return { promptTokens, completionTokens, cachedTokens, reasoningTokens, costNanoUsd: cost };
+  if (Math.max(cachedTokens, cacheWriteTokens) > promptTokens || reasoningTokens > completionTokens) return null;
+  const read = { promptTokens, completionTokens, cachedTokens, reasoningTokens, costNanoUsd: cost };
+  return cacheWriteTokens === 0 ? read : { ...read, cacheWriteTokens };
 }
 
 function readCost(usage: Record<string, unknown>): number | null | "impossible" {

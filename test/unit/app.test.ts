@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { createApp } from "../../src/app.ts";
+import { CATALOG_DATE } from "../../src/budget/prices.ts";
 import { Refusal } from "../../src/errors.ts";
 import { ITEMS_PER_BATCH_MAX } from "../../src/limits.ts";
 
@@ -108,7 +109,8 @@ describe("discovery, without a credential or a configuration", () => {
 
   it("lists the bounds that a client can meet", async () => {
     const limits = await json("/limits");
-    expect(limits).toMatchObject({ items_per_batch_max: ITEMS_PER_BATCH_MAX, parallel_max: 512, prices_date: null });
+    expect(limits).toMatchObject({ items_per_batch_max: ITEMS_PER_BATCH_MAX, parallel_max: 512 });
+    expect(limits["prices_date"]).toBe(CATALOG_DATE);
     expect(Object.keys(limits)).toEqual(expect.arrayContaining(["body_bytes_max", "prompt_bytes_max"]));
   });
 

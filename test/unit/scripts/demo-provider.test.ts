@@ -30,7 +30,6 @@ describe("demoSetting", () => {
         base_url: "https://api.openai.com/v1",
         api_key: "secret:OPENAI_API_KEY",
         models: ["gpt-4o-mini"],
-        prices: { "gpt-4o-mini": { input: 0.15, output: 0.6 } },
       },
     });
   });
@@ -52,6 +51,10 @@ describe("demoSetting", () => {
     [{ FANOUT_MODEL: "gpt-4o-mini", OPENAI_API_KEY: "k" }, "FANOUT_MODEL must be openai/<model>"],
     [{ FANOUT_MODEL: "openai/", OPENAI_API_KEY: "k" }, "FANOUT_MODEL must be openai/<model>"],
     [{ FANOUT_MODEL: "openai/unheard-of", OPENAI_API_KEY: "k" }, "Set FANOUT_PRICE=<input>,<output>"],
+    [
+      { FANOUT_MODEL: "openai/gpt-4o-mini", OPENAI_API_KEY: "k", OPENAI_BASE_URL: "http://127.0.0.1:9/v1" },
+      "no price of gpt-4o-mini at http://127.0.0.1:9/v1",
+    ],
     [{ FANOUT_MODEL: "openai/unheard-of", OPENAI_API_KEY: "k", FANOUT_PRICE: "cheap" }, "Set FANOUT_PRICE"],
   ])("says what is wrong with %j", (env, complaint) => {
     expect(demoSetting(env)).toContain(complaint);

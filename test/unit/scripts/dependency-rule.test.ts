@@ -62,6 +62,12 @@ describe("the dependency rule", () => {
     expect(keeps("src/routes/batch.ts", 'import type { Queue } from "../engine/queue.ts";')).toBe(true);
   });
 
+  it("lets the upstream module look prices up, but of the rest of the core use types only", () => {
+    expect(keeps("src/upstream/registry.ts", 'import { catalogPrice } from "../budget/prices.ts";')).toBe(true);
+    expect(keeps("src/upstream/registry.ts", 'import { Ledger } from "../budget/ledger.ts";')).toBe(false);
+    expect(keeps("src/upstream/config.ts", 'import type { TokenPrice } from "../budget/money.ts";')).toBe(true);
+  });
+
   it("lets routes reach objects by their address only", () => {
     expect(keeps("src/routes/batch.ts", 'import { runStub } from "../../durable-objects/address.ts";')).toBe(true);
     expect(keeps("src/routes/batch.ts", 'import { RunObject } from "../../durable-objects/run/object.ts";')).toBe(

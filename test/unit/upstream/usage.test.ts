@@ -25,6 +25,12 @@ describe("readUsage", () => {
     });
   });
 
+  it("counts tokens written to the provider's cache, where there are any", () => {
+    const details = (fields: object) => readUsage({ ...plain, prompt_tokens_details: fields });
+    expect(details({ cache_write_tokens: 10 })?.cacheWriteTokens).toBe(10);
+    expect(details({ cache_write_tokens: 0 })).not.toHaveProperty("cacheWriteTokens");
+  });
+
   it("counts reasoning that only the total shows as completion", () => {
     const usage = { ...plain, total_tokens: 35, completion_tokens_details: { reasoning_tokens: 20 } };
     expect(readUsage(usage)).toMatchObject({ promptTokens: 10, completionTokens: 25, reasoningTokens: 20 });
@@ -64,6 +70,7 @@ describe("readUsage", () => {
     { ...plain, total_tokens: Number.POSITIVE_INFINITY },
     { ...plain, prompt_tokens_details: { cached_tokens: 11 } },
     { ...plain, prompt_tokens_details: { cached_tokens: -1 } },
+    { ...plain, prompt_tokens_details: { cache_write_tokens: 11 } },
     { ...plain, prompt_tokens_details: "none" },
     { ...plain, total_tokens: null, completion_tokens_details: { reasoning_tokens: 6 } },
     { ...plain, cost: -0.1 },

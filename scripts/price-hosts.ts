@@ -1,0 +1,29 @@
+/** The hosts at which a provider's prices hold, from the URL pattern of the price data. */
+
+/** Hosts of providers whose pattern admits more than a list: the ones that speak the OpenAI protocol and bill in USD. */
+const HOSTS: Readonly<Record<string, readonly string[]>> = {
+  google: ["generativelanguage.googleapis.com"],
+  moonshotai: ["api.moonshot.ai"],
+  cloudflare: ["api.cloudflare.com"],
+};
+
+const GROUP = /\((?:\?:)?([a-z.|\\]+)\)(\??)/;
+const HOST = /^(?:[a-z0-9-]+\\\.)+[a-z]+$/;
+
+/** The hosts that a URL pattern means; none when it is a path, or admits hosts without end. */
+export function hostsOf(provider: string, apiPattern: string): string[] {
+  const stated = HOSTS[provider];
+  if (stated !== undefined) return [...stated];
+  const host = /^https:\/\/(.+)$/.exec(apiPattern.replace(/\((?:\?:)?\/\|\$\)$/, ""))?.[1];
+  if (host === undefined) return [];
+  const all = expanded(host);
+  return all.every((each) => HOST.test(each)) ? all.map((each) => each.replaceAll("\\", "")) : [];
+}
+
+/** `api\.x\.(?:com|io)` as its two alternatives; `(api\.)?x\.io` with and without. */
+function expanded(pattern: string): string[] {
+  const [group, choices = "", optional] = GROUP.exec(pattern) ?? [];
+  if (group === undefined) return [pattern];
+  const alternatives = [...choices.split("|"), ...(optional === "?" ? [""] : [])];
+  return alternatives.flatMap((choice) => expanded(pattern.replace(group, () => choice)));
+}

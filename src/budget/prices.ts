@@ -1,0 +1,101 @@
+/**
+ * The price catalogue: what known providers charge for text, from the reviewed snapshot beside this file. It answers for
+ * the providers' own hosts only: a model of the same name elsewhere has a price that nobody here knows.
+ */
+import type { PriceTier, TokenPrice, TokenRates } from "./money.ts";
+import data from "./price-snapshot.json" with { type: "json" };
+
+/** Rates in the snapshot: pico-USD per token. Absent `cached` and `write` are as `input`. */
+export type SnapshotRates = {
+  input: number;
+  cached?: number | undefined;
+  write?: number | undefined;
+  output: number;
+};
+
+/** One price, and the patterns of the models that have it. */
+export type SnapshotModel = SnapshotRates & {
+  match: readonly string[];
+  /** nano-USD of each call beside its tokens. */
+  call?: number | undefined;
+  /** By rising `from`, in prompt tokens. */
+  tiers?: readonly (SnapshotRates & { from: number })[] | undefined;
+};
+
+/**
+ * The snapshot. Patterns are lower case; `*` at either end stands for anything and `#` for one digit. There are no
+ * regular expressions in it, so no model name can make a lookup slow.
+ */
+export type Snapshot = {
+  /** Package, version and licence that the prices come from. */
+  source: string;
+  /** Day on which that version was published. */
+  date: string;
+  /** By provider: its hosts, models whose cost tokens do not bound, and prices, of which the first match counts. */
+  providers: Readonly<
+    Record<string, { hosts: readonly string[]; unpriced: readonly string[]; models: readonly SnapshotModel[] }>
+  >;
+};
+
+const snapshot: Snapshot = data;
+
+/** Day of the catalogue's prices, as `YYYY-MM-DD`. */
+export const CATALOG_DATE = snapshot.date;
+
+const PROVIDER_BY_HOST: ReadonlyMap<string, string> = new Map(
+  Object.entries(snapshot.providers).flatMap(([provider, { hosts }]) => hosts.map((host) => [host, provider] as const)),
+);
+
+/** The provider whose prices hold at a base URL; null for a host or port that is not a provider's own. */
+export function providerAt(baseUrl: string): string | null {
+  return URL.canParse(baseUrl) ? (PROVIDER_BY_HOST.get(new URL(baseUrl).host) ?? null) : null;
+}
+
+/**
+ * What a provider charges for a model, by the model's whole id as that provider knows it: a router's `vendor/model` is
+ * looked up among the router's prices, never among the vendor's. null when the snapshot knows no price that bounds a call.
+ */
+export function catalogPrice(provider: string | null, model: string): TokenPrice | null {
+  if (provider === null || !Object.hasOwn(snapshot.providers, provider)) return null;
+  const listed = snapshot.providers[provider];
+  const name = model.toLowerCase();
+  if (listed === undefined || listed.unpriced.some((pattern) => fits(pattern, name))) return null;
+  const found = listed.models.find(({ match }) => match.some((pattern) => fits(pattern, name)));
+  return found === undefined ? null : priceFrom(found);
+}
+
+function priceFrom(model: SnapshotModel): TokenPrice {
+  const price: TokenPrice = ratesFrom(model);
+  if (model.call !== undefined) price.perCallNanoUsd = model.call;
+  if (model.tiers !== undefined) {
+    price.tiers = model.tiers.map((tier): PriceTier => ({ ...ratesFrom(tier), fromPromptTokens: tier.from }));
+  }
+  return price;
+}
+
+function ratesFrom({ input, cached = input, write, output }: SnapshotRates): TokenRates {
+  const rates = { inputPicoUsd: input, cachedInputPicoUsd: cached, outputPicoUsd: output };
+  return write === undefined ? rates : { ...rates, cacheWritePicoUsd: write };
+}
+
+/** Whether a name fits a pattern of the snapshot. One pass over the name at most. */
+function fits(pattern: string, name: string): boolean {
+  const openStart = pattern.startsWith("*");
+  const openEnd = pattern.endsWith("*");
+  const text = pattern.slice(openStart ? 1 : 0, openEnd ? -1 : undefined);
+  if (openStart) return openEnd ? name.includes(text) : name.endsWith(text);
+  if (name.length < text.length || (name.length > text.length && !openEnd)) return false;
+  return text.includes("#") ? sameButDigits(text, name) : name.startsWith(text);
+}
+
+function sameButDigits(text: string, name: string): boolean {
+  for (let at = 0; at < text.length; at += 1) {
+    const isSame = text[at] === "#" ? isDigit(name.charCodeAt(at)) : text[at] === name[at];
+    if (!isSame) return false;
+  }
+  return true;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
+}
