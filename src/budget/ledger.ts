@@ -74,8 +74,9 @@ export class Ledger {
   }
 
   /**
-   * Ends a reservation: `charge` becomes spent, the rest is free. Returns the dimensions in which more was charged than
-   * reserved (an overrun), or null if the reservation is not open: then nothing changes.
+   * Ends a reservation: `charge` becomes spent, the rest is free. Returns the limited dimensions in which more was charged
+   * than reserved (an overrun), or null if the reservation is not open: then nothing changes. Without a limit a reservation
+   * is only a guess: no cap was sent with it, so an upstream that goes past it does nothing wrong.
    */
   settle(id: string, charge: Amounts): Dimension[] | null {
     const held = this.#open.get(id);
@@ -83,7 +84,7 @@ export class Ledger {
     this.#open.delete(id);
     addAmounts(this.reserved, held, -1);
     addAmounts(this.spent, charge);
-    return DIMENSIONS.filter((dimension) => charge[dimension] > held[dimension]);
+    return DIMENSIONS.filter((dimension) => this.limits[dimension] !== null && charge[dimension] > held[dimension]);
   }
 
   /** Ends a reservation at no charge. False if it is not open. */

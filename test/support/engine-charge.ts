@@ -1,0 +1,49 @@
+/** What attempts must cost, worked out anew: the tests' own arithmetic, so that the engine's is not its own witness. */
+import { DIMENSIONS, zeroAmounts, type Amounts, type Limits } from "../../src/budget/ledger.ts";
+import type { Outcome } from "../../src/call.ts";
+import type { Assignment } from "../../src/engine/dispatch.ts";
+import { failure, success } from "./engine.ts";
+import type { PlannedOutcome } from "./engine-plan.ts";
+
+export type Charged = { charge: Amounts; overrun: boolean };
+
+/** An uncapped upstream may write more than was set aside where no limit asked for a cap. */
+const UNCAPPED_TOKENS = 6_000;
+
+/** The outcome that a plan means for this attempt: shares of what it may use become figures. */
+export function outcomeOf(assignment: Assignment, planned: PlannedOutcome, nowMs: number): Outcome {
+  const { lease, capTokens } = assignment;
+  const latencyMs = nowMs - lease.startedAtMs;
+  if (planned.kind === "failure") return failure(planned.class, planned.retryAfterMs, latencyMs);
+  if (planned.kind === "no_usage") return success(null, latencyMs);
+  const { promptShare, completionShare, cachedShare, costShare } = planned;
+  const promptTokens = Math.floor(lease.amounts.prompt_tokens * promptShare);
+  const completionTokens = Math.floor((capTokens ?? UNCAPPED_TOKENS) * completionShare);
+  const cachedTokens = Math.floor(promptTokens * cachedShare);
+  const costNanoUsd = costShare === null || capTokens === null ? null : Math.floor(lease.amounts.usd * costShare);
+  return success({ promptTokens, completionTokens, cachedTokens, costNanoUsd }, latencyMs);
+}
+
+/** What the contract says this attempt is charged; `outcome` null = nobody reported. */
+export function expectedCharge({ lease }: Assignment, outcome: Outcome | null, limits: Limits): Charged {
+  const reserved = lease.amounts;
+  if (outcome === null) return { charge: reserved, overrun: false };
+  if (outcome.kind === "failure") {
+    return { charge: outcome.class === "unknown" ? reserved : zeroAmounts(), overrun: false };
+  }
+  const { usage } = outcome;
+  if (usage === null) return { charge: reserved, overrun: false };
+  const { promptTokens, completionTokens, cachedTokens, costNanoUsd } = usage;
+  const { price } = lease.target;
+  // Exact in doubles: the plans stay far below 2^53 pico-USD.
+  const picoUsd =
+    price === null
+      ? 0
+      : (promptTokens - cachedTokens) * price.inputPicoUsd +
+        cachedTokens * price.cachedInputPicoUsd +
+        completionTokens * price.outputPicoUsd;
+  const usd = costNanoUsd ?? Math.ceil(picoUsd / 1_000);
+  const charge = { usd, calls: 1, prompt_tokens: promptTokens, completion_tokens: completionTokens };
+  const overrun = DIMENSIONS.some((dimension) => limits[dimension] !== null && charge[dimension] > reserved[dimension]);
+  return { charge, overrun };
+}

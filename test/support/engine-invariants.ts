@@ -1,0 +1,157 @@
+/** What must hold of a run's engine between any two turns, whatever happened before. Throws what does not. */
+import assert from "node:assert/strict";
+import { DIMENSIONS, addAmounts, zeroAmounts } from "../../src/budget/ledger.ts";
+import type { Group } from "../../src/engine/group.ts";
+import { groupSeqOf, hasEnded, indexOf, SLOT_STATES, slotIdOf, type SlotState } from "../../src/engine/slot.ts";
+import type { EngineState } from "../../src/engine/state.ts";
+import type { Reason } from "../../src/errors.ts";
+import { sumTotals } from "../../src/engine/totals.ts";
+import type { RunUnderTest } from "./engine-run.ts";
+
+export class Invariants {
+  readonly #run: RunUnderTest;
+  readonly #lying: boolean;
+  /** How slots ended, by id: for good. */
+  readonly #ended = new Map<number, SlotState>();
+
+  constructor(run: RunUnderTest, { lying }: { lying: boolean }) {
+    this.#run = run;
+    this.#lying = lying;
+  }
+
+  check(): void {
+    this.#money();
+    this.#width();
+    this.#queue();
+    for (const group of this.#run.state.groups.values()) this.#group(group);
+  }
+
+  /** After everything has been let run: nothing is left over, and every slot of every group has one end. */
+  checkOver(): void {
+    const { state, rows } = this.#run;
+    assert.deepEqual(state.ledger.reserved, zeroAmounts(), "nothing stays reserved");
+    assert.equal(state.queue.readyCount + state.queue.delayedCount + state.calls.size, 0, "nothing stays queued");
+    assert.equal(state.tried.size, 0, "no record of a retry stays behind");
+    for (const group of state.groups.values()) assert(group.done, `group ${group.header.seq} never ends`);
+    for (const { stored, result } of rows.groups()) {
+      const { seq, count } = stored.header;
+      assert.notEqual(result?.endedAtMs ?? null, null, `the row of group ${seq} says that it runs`);
+      assert.notEqual(result?.status, "running");
+      for (let index = 0; index < count; index++) this.#checkRow(slotIdOf(seq, index));
+    }
+  }
+
+  #money(): void {
+    const { state, lent, charged } = this.#run;
+    const { ledger } = state;
+    const open = zeroAmounts();
+    for (const { assignment } of lent.values()) addAmounts(open, assignment.lease.amounts);
+    assert.deepEqual(ledger.reserved, open, "reserved is the sum of the open leases");
+    assert.equal(ledger.openCount, lent.size);
+    const totals = sumTotals([...state.shards.values()].map((shard) => shard.totals));
+    assert.deepEqual(ledger.spent, charged.spent, "spent is what the attempts cost");
+    assert.deepEqual(totals.spent, charged.spent, "the shards' totals add up to what was spent");
+    assert.equal(totals.attempts, charged.attempts);
+    assert.equal(totals.overruns, charged.overruns, "overruns are counted");
+    if (this.#lying) return;
+    for (const dimension of DIMENSIONS) {
+      const limit = ledger.limits[dimension] ?? Number.POSITIVE_INFINITY;
+      assert(ledger.spent[dimension] + ledger.reserved[dimension] <= limit, `${dimension} is over its limit`);
+    }
+  }
+
+  #width(): void {
+    const { state, lent } = this.#run;
+    assert.deepEqual([...state.attempts.keys()].sort(), [...lent.keys()].sort(), "in flight is what was lent");
+    assert(state.attempts.size <= state.width, "the run's width is kept");
+    const upstreams = new Map<string, number>();
+    const slots = new Set<number>();
+    for (const { lease, shard } of state.attempts.values()) {
+      assert(shard.leases.has(lease.attemptId), "an attempt stands in its shard");
+      upstreams.set(lease.target.upstream, (upstreams.get(lease.target.upstream) ?? 0) + 1);
+      if (lease.slotId === null) continue;
+      assert(!slots.has(lease.slotId), `slot ${lease.slotId} is in flight twice`);
+      slots.add(lease.slotId);
+      const group = state.groups.get(groupSeqOf(lease.slotId));
+      assert.equal(group?.stateOf(indexOf(lease.slotId)), "running");
+    }
+    for (const name of ["wide", "narrow"]) {
+      const known = state.upstreamNamed(name);
+      assert.equal(known?.inFlight ?? 0, upstreams.get(name) ?? 0);
+      assert((known?.inFlight ?? 0) <= (known?.maxInFlight ?? 0), `${name} has more in flight than it takes`);
+    }
+  }
+
+  #queue(): void {
+    const { state, calls } = this.#run;
+    const queued = queuedIn(state);
+    const waiting = new Set<string>();
+    for (const [groupSeq, slotId] of queued) {
+      const name = `${groupSeq}:${slotId}`;
+      assert(!waiting.has(name), `${name} is queued twice`);
+      waiting.add(name);
+      if (groupSeq === 0) assert(state.calls.has(slotId), `${name} is queued but not known`);
+      else assert.equal(state.groups.get(groupSeq)?.stateOf(indexOf(slotId)), "queued");
+    }
+    let expected = calls.size;
+    for (const group of state.groups.values()) expected += group.counts.queued;
+    assert.equal(queued.length, expected, "everything that waits is queued");
+    assert.equal(state.queue.readyCount + state.queue.delayedCount, expected);
+    assert.deepEqual([...state.calls.values()].map(({ callId }) => callId).sort(), [...calls.keys()].sort());
+  }
+
+  #group(group: Group): void {
+    const { header, counts, ended } = group;
+    const recount = Object.fromEntries(SLOT_STATES.map((name) => [name, 0]));
+    for (let index = 0; index < header.count; index++) {
+      const slotState = group.stateOf(index);
+      recount[slotState] = (recount[slotState] ?? 0) + 1;
+      const slotId = slotIdOf(header.seq, index);
+      const before = this.#ended.get(slotId);
+      if (before !== undefined) assert.equal(slotState, before, `slot ${slotId} had ended as ${before}`);
+      if (hasEnded(slotState)) this.#ended.set(slotId, slotState);
+    }
+    assert.deepEqual({ ...counts }, recount, "the group's counts add up");
+    assert.equal(group.inFlight, counts.running);
+    assert(group.inFlight <= header.concurrency, "the group's concurrency is kept");
+    assert.equal(new Set(ended).size, ended.length, "a slot ends once");
+    assert.equal(ended.length, header.count - counts.queued - counts.running);
+    assert.equal(group.endedAtMs !== null, group.done);
+    if (group.drained !== null) assert.equal(counts.queued, 0, "nothing of a stopped group waits");
+  }
+
+  /** An ended slot's row says how, unless its group's row speaks for it; and what all its attempts cost. */
+  #checkRow(slotId: number): void {
+    const { rows, slotCost } = this.#run;
+    const row = rows.slot(slotId);
+    const drained = rows.result(groupSeqOf(slotId))?.drained ?? null;
+    const slotState = row !== null && hasEnded(row.state) ? row.state : drained?.state;
+    assert(slotState !== undefined, `nothing says how slot ${slotId} ended`);
+    assert.equal(this.#ended.get(slotId) ?? slotState, slotState, `rows and memory differ on slot ${slotId}`);
+    assert.equal(row?.costNanoUsd ?? 0, slotCost.get(slotId) ?? 0, `slot ${slotId} cost something else`);
+    if (slotState === "completed") assert.equal(row?.text, "ok");
+    else if (row?.reason?.reason === "budget_exhausted") mustBeJust(row.reason);
+    else
+      assert.notEqual(row?.reason ?? drained?.reason ?? null, null, `nothing says why slot ${slotId} did not complete`);
+  }
+}
+
+/** A refusal for money names a dimension in which the call's least need exceeds what is left. */
+export function mustBeJust(reason: Reason): void {
+  assert(reason.reason === "budget_exhausted", `a single call was refused as ${reason.reason}`);
+  const { dimension, limit, spent, reserved, needed } = reason;
+  // In nano-USD the wire's decimals are exact again; counts are small enough to stand the factor.
+  const nano = (amount: number): number => Math.round(amount * 1e9);
+  const said = `${dimension}: ${limit} - ${spent} - ${reserved} would have covered ${needed}`;
+  assert(nano(needed) > nano(limit) - nano(spent) - nano(reserved), said);
+}
+
+/** Everything in the queue, ready or delayed, as `[groupSeq, slotId]`. */
+export function queuedIn(state: EngineState): [number, number][] {
+  const queued: [number, number][] = [];
+  state.queue.remove((groupSeq, slotId) => {
+    queued.push([groupSeq, slotId]);
+    return false;
+  });
+  return queued;
+}

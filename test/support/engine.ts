@@ -1,0 +1,118 @@
+/** Makers for tests of the engine: targets, facts, outcomes, and an engine whose stored facts live in a map. */
+import { Ledger, NO_LIMITS, type Limits } from "../../src/budget/ledger.ts";
+import type { TokenPrice } from "../../src/budget/money.ts";
+import type { FailureClass, Outcome, Usage } from "../../src/call.ts";
+import { dispatch, type Assignment, type Dispatched } from "../../src/engine/dispatch.ts";
+import type { Group, GroupHeader } from "../../src/engine/group.ts";
+import { enqueueCall, enqueueSlots, openGroup } from "../../src/engine/open.ts";
+import type { Target } from "../../src/engine/shard.ts";
+import { slotIdOf } from "../../src/engine/slot.ts";
+import { EngineState, type SlotFacts } from "../../src/engine/state.ts";
+
+/** 1 nano-USD per prompt token and 2 per completion token: sums that a reader can check. */
+export const PLAIN_PRICE: TokenPrice = { inputPicoUsd: 1_000, cachedInputPicoUsd: 1_000, outputPicoUsd: 2_000 };
+
+export function makeTarget(fields: Partial<Target> = {}): Target {
+  const limits = { maxInFlight: 512, timeoutMs: 60_000, attemptsMax: 3 };
+  return { upstream: "acme", model: "gpt-x", price: PLAIN_PRICE, ...limits, ...fields };
+}
+
+export function makeFacts(fields: Partial<SlotFacts> = {}): SlotFacts {
+  const asked = { model: null, modelIndex: 0, maxTokens: 100, priority: 2, timeoutMs: null } as const;
+  return { promptBytes: 92, messageCount: 1, ...asked, ...fields };
+}
+
+export function makeHeader(fields: Partial<GroupHeader> = {}): GroupHeader {
+  const rules = { concurrency: 512, onError: "continue", models: [null] } as const;
+  return { seq: 1, id: "pg-0000000000000-000001", count: 1, openedAtMs: 0, ...rules, ...fields };
+}
+
+export function success(usage: Partial<Usage> | null = {}, latencyMs = 10): Outcome {
+  const zero = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0, costNanoUsd: null };
+  const reported = usage === null ? null : { ...zero, ...usage };
+  return { kind: "success", text: "ok", model: "gpt-x-2026", finishReason: "stop", usage: reported, latencyMs };
+}
+
+export function failure(failureClass: FailureClass, retryAfterMs: number | null = null, latencyMs = 10): Outcome {
+  const reason = { reason: "upstream_error", upstream: "acme", status: 500, message: "no", retryable: true } as const;
+  return { kind: "failure", class: failureClass, reason, retryAfterMs, latencyMs };
+}
+
+type Options = {
+  limits?: Partial<Limits>;
+  width?: number;
+  windowMs?: number;
+  random?: () => number;
+  /** By a slot's `modelIndex`; null = the configuration does not have it. */
+  targets?: readonly (Target | null)[];
+};
+
+/** An engine with stored slots, and lanes that ask for as much as the test says. */
+export class TestEngine {
+  readonly state: EngineState;
+  readonly targets: readonly (Target | null)[];
+  readonly #facts = new Map<number, SlotFacts>();
+
+  constructor({ limits = {}, width = 512, windowMs = 50, random = () => 0, targets = [makeTarget()] }: Options = {}) {
+    this.targets = targets;
+    const ledger = new Ledger({ ...NO_LIMITS, ...limits });
+    this.state = new EngineState(
+      { ledger, width, windowMs },
+      {
+        random,
+        factsOf: (slotId) => this.#facts.get(slotId) ?? makeFacts(),
+        targetOf: (_, modelIndex) => this.targets[modelIndex] ?? null,
+      },
+    );
+  }
+
+  /** Opens a group of the given slots under the next number, and queues them. */
+  open(slots: readonly Partial<SlotFacts>[], fields: Partial<GroupHeader> = {}): Group {
+    const seq = fields.seq ?? this.state.groups.size + 1;
+    const group = openGroup(this.state, makeHeader({ ...fields, seq, count: slots.length }));
+    const facts = slots.map((slot) => makeFacts(slot));
+    facts.forEach((fact, index) => this.#facts.set(slotIdOf(seq, index), fact));
+    enqueueSlots(this.state, group, 0, facts);
+    return group;
+  }
+
+  /** Queues a single call. */
+  call(callId: string, nowMs: number, fields: Partial<SlotFacts> & { attempt?: number; delayMs?: number } = {}): void {
+    const { attempt = 1, delayMs = 0, ...facts } = fields;
+    const target = this.targets[facts.modelIndex ?? 0];
+    if (target == null) throw new Error("a single call needs a target");
+    enqueueCall(this.state, { callId, attempt, facts: makeFacts(facts), target }, delayMs, nowMs);
+  }
+
+  /** One turn of dispatch with one waiting lane per number: how many attempts each takes. */
+  turn(wants: readonly number[], nowMs: number): Dispatched {
+    return dispatch(this.state, new Map(wants.entries()), nowMs);
+  }
+
+  /** The attempts that a turn with ample lanes starts, by what they are for. */
+  startAll(nowMs: number): string[] {
+    return this.turn([512], nowMs).assignments.map(nameOf);
+  }
+}
+
+/** `group:index` of a slot's attempt, the call's id of a single one. */
+export function nameOf(assignment: Assignment): string {
+  if (assignment.lane === null) return assignment.call.callId;
+  return `${Math.floor(assignment.slotId / 65_536)}:${assignment.slotId % 65_536}`;
+}
+
+/** `count` slots that are alike. */
+export function alike(count: number, fields: Partial<SlotFacts> = {}): Partial<SlotFacts>[] {
+  return Array.from({ length: count }, () => fields);
+}
+
+/** Deterministic numbers, uniform in [0, 1), for whatever must look random (xorshift32). */
+export function seeded(seed: number): () => number {
+  let word = seed | 0 || 1;
+  return () => {
+    word ^= word << 13;
+    word ^= word >>> 17;
+    word ^= word << 5;
+    return (word >>> 0) / 2 ** 32;
+  };
+}
