@@ -1,6 +1,8 @@
 import { readFileSync, statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { admit } from "../../../src/budget/admit.ts";
 import { chargeOf, worstCase } from "../../../src/budget/estimate.ts";
+import { Ledger, NO_LIMITS } from "../../../src/budget/ledger.ts";
 import { costNanoUsd } from "../../../src/budget/money.ts";
 import { CATALOG_DATE, catalogPrice, providerAt, type Snapshot } from "../../../src/budget/prices.ts";
 import { priceOf } from "../../../src/upstream/registry.ts";
@@ -60,18 +62,19 @@ describe("a catalogue price charges what the price data charges", () => {
 });
 
 describe("reserving and settling at a catalogue price", () => {
-  const price = catalogPrice("openai", "gpt-6-sol");
+  const gpt6sol = catalogPrice("openai", "gpt-6-sol");
+  if (gpt6sol === null) throw new Error("the catalogue has no price of gpt-6-sol");
   const usage = { completionTokens: 100, cachedTokens: 0, reasoningTokens: 0, costNanoUsd: null };
 
   it("reserves the dearer tier once the prompt's bound reaches it", () => {
     // The cache's write price, 2.5 and 5 USD per million, is the dearest that a prompt token can cost.
-    expect(worstCase(272_000, 100, price).usd).toBe(272_000 * 2_500 + 100 * 10_000);
-    expect(worstCase(272_001, 100, price).usd).toBe(272_001 * 5_000 + 100 * 15_000);
+    expect(worstCase(272_000, 100, gpt6sol).usd).toBe(272_000 * 2_500 + 100 * 10_000);
+    expect(worstCase(272_001, 100, gpt6sol).usd).toBe(272_001 * 5_000 + 100 * 15_000);
   });
 
   it("settles by the prompt as it was, not by its bound", () => {
-    expect(chargeOf({ ...usage, promptTokens: 272_000 }, price).usd).toBe(545_000_000);
-    expect(chargeOf({ ...usage, promptTokens: 272_001 }, price).usd).toBe(1_089_504_000);
+    expect(chargeOf({ ...usage, promptTokens: 272_000 }, gpt6sol).usd).toBe(545_000_000);
+    expect(chargeOf({ ...usage, promptTokens: 272_001 }, gpt6sol).usd).toBe(1_089_504_000);
   });
 
   it("adds what each call costs to both, but not to a cost that the upstream names itself", () => {
@@ -100,6 +103,19 @@ describe("reserving and settling at a catalogue price", () => {
       }
     }
     expect(short).toEqual([]);
+  });
+
+  it("clamps the completion to what the dearer tier leaves, the price of the call itself set aside first", () => {
+    const facts = { messageCount: 0, model: null, maxTokens: 1_000, priority: 2 as const, timeoutMs: null };
+    const capAt = (promptBytes: number, perCallNanoUsd: number): number | null => {
+      const ledger = new Ledger({ ...NO_LIMITS, usd: promptBytes * 5_000 + 100 * 15_000 });
+      const price = { ...gpt6sol, perCallNanoUsd };
+      const admission = admit({ ...facts, promptBytes }, price, ledger);
+      return admission.kind === "reserve" ? admission.capTokens : null;
+    };
+    expect(capAt(272_001, 0)).toBe(100);
+    expect(capAt(272_001, 15_000)).toBe(99);
+    expect(capAt(272_000, 0)).toBe(1_000);
   });
 
   it("charges the dearer part where a usage's parts exceed its whole", () => {
