@@ -3,7 +3,7 @@
  * call that is committed alone costs a transaction and its fsync, which is more than the work itself.
  *
  * A turn: each operation changes the state, `conclude` dispatches and writes, and only then are the replies let go. If
- * anything throws, nothing of the turn was written: `broken` rebuilds the state and every operation is rejected.
+ * anything throws, nothing of the turn was written: `broken` gives up this state, and every operation is rejected.
  */
 
 type Operation = { run: (nowMs: number) => void; reject: (error: unknown) => void };

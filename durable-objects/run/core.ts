@@ -143,12 +143,16 @@ export class RunCore {
     return missing;
   }
 
-  /** Lets nothing more of any group start: the run is over. */
-  endGroups(reason: Reason, nowMs: number): void {
+  /** Lets nothing more start: the run is over. What runs ends by itself. */
+  endQueued(reason: Reason, nowMs: number): void {
     for (const seq of [...this.open.keys()]) {
       const group = this.state.groups.get(seq);
       if (group !== undefined) drainGroup(this.state, group, { state: "cancelled", reason }, nowMs);
     }
+    const { remainingNanoUsd } = this;
+    for (const { callId } of this.state.calls.values()) this.singles.answer(callId, { ok: false, reason, remainingNanoUsd });
+    this.state.calls.clear();
+    this.state.queue.remove((groupSeq) => groupSeq === 0);
   }
 
   /** Keeps a page that was just stored, so that dispatch need not read it back. */

@@ -55,8 +55,9 @@ export class RunObject extends DurableObject<Objects> {
       now: Date.now,
       conclude: (nowMs) => this.#conclude(nowMs),
       broken: (error) => {
-        console.error("a turn failed; the run is rebuilt from its rows", error);
-        this.#rebuild();
+        // Whoever waits here, from earlier turns too, hears of it by the abort and asks the next instance.
+        console.error("a turn failed; the object restarts from its rows", error);
+        ctx.abort("a turn failed");
       },
       crowded: () => (this.#core?.state.attempts.size ?? 0) > 1,
       soon: (callback) => setTimeout(callback, 0),
@@ -110,7 +111,8 @@ export class RunObject extends DurableObject<Objects> {
   /** Takes back a single call whose client has gone before it had its permit. */
   withdraw(callId: string): Promise<void> {
     return this.#commits.submit<void>((reply) => {
-      this.#core?.singles.remove(callId);
+      // Its Worker must not be left waiting: it asks no more once its client has gone.
+      this.#core?.singles.answer(callId, { ok: "wait" });
       if (this.#core !== null) withdrawCall(this.#core.state, callId);
       reply();
     });
@@ -200,7 +202,7 @@ export class RunObject extends DurableObject<Objects> {
     if (core === null) return;
     await this.#commits.submit<void>((reply, nowMs) => {
       expireLeases(core.state, nowMs);
-      if (nowMs >= core.settings.expiresAtMs) core.endGroups(EXPIRED, nowMs);
+      if (nowMs >= core.settings.expiresAtMs) core.endQueued(EXPIRED, nowMs);
       reply();
     });
     const lanes = core.hasGroupWork ? core.missingLanes() : [];

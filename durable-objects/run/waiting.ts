@@ -81,10 +81,6 @@ export class WaitingCalls {
     waiting?.reply?.(acquired);
   }
 
-  remove(callId: string): void {
-    this.#calls.delete(callId);
-  }
-
   /** Tells those who have waited long enough to ask again; returns those who were told and did not. */
   sweep(nowMs: number): string[] {
     const abandoned: string[] = [];

@@ -1,6 +1,7 @@
 import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
+import { RunStore } from "../../durable-objects/run/store.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 import type { LaneObject, RunObject } from "../../src/index.ts";
 import type { CallFacts } from "../../src/call.ts";
@@ -99,6 +100,23 @@ describe("a run object that restarts", () => {
     await evictDurableObject(run.object);
     expect(await run.object.settle(attemptId, outcome)).toMatchObject({ known: false });
     expect((await run.budget()).calls).toEqual({ limit: 5, spent: 1, reserved: 0, remaining: 4 });
+  });
+});
+
+describe("a write that fails", () => {
+  it("in the middle of a batch with queries beside it leaves nobody waiting and no slot lost", async () => {
+    const run = await openRun({ max_parallel: 8, budget: { usd: 1 } });
+    const model = "up/key/disk/delay/60";
+    const batch = run.batch({ prompts: prompts(30), model });
+    const queries = prompts(6, "alone").map((prompt) => run.query({ prompt, model }));
+    await untilInFlight("disk", 8);
+    failNextWrite();
+    const answer = await batch;
+    expectWhole(answer, prompts(30));
+    const answers = await Promise.all(queries);
+    expect(answers.map(({ text }) => text)).toEqual(prompts(6, "alone"));
+    const costUsd = answers.reduce((sum, { usage }) => sum + usage.cost, answer.usage.cost);
+    expectSettled(await run.budget(), costUsd);
   });
 });
 
@@ -229,6 +247,15 @@ async function ageBy(ms: number, stub: DurableObjectStub): Promise<void> {
 async function crash(stub: DurableObjectStub<RunObject> | DurableObjectStub<LaneObject>): Promise<void> {
   const abort = (_: unknown, state: DurableObjectState): void => state.abort("the test crashes this object");
   await runInDurableObject<RunObject | LaneObject, void>(stub, abort).catch(() => undefined);
+}
+
+/** Lets the next row of a ledger's shard fail to be written, whichever object writes it. */
+function failNextWrite(): void {
+  const plain = RunStore.prototype.putShard;
+  RunStore.prototype.putShard = () => {
+    RunStore.prototype.putShard = plain;
+    throw new Error("the test lets a write fail");
+  };
 }
 
 async function statusOf(run: TestRun): Promise<string | undefined> {

@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import { expectSettled, openRun, untilInFlight, upstreamStats } from "../support/objects-run.ts";
+import { watched, watchObjects } from "../support/objects-watch.ts";
+
+watchObjects();
+
+describe("a query whose client leaves", () => {
+  it("while it waits for a permit is taken out of the queue and never sent", async () => {
+    const run = await openRun({ max_parallel: 1 });
+    const model = "up/key/left-queue/delay/400";
+    const running = run.query({ prompt: "runs", model });
+    await untilInFlight("left-queue", 1);
+    const client = new AbortController();
+    const left = run.post("/query", { prompt: "left", model }, { signal: client.signal }).catch(() => null);
+    await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(2);
+    client.abort();
+    await left;
+    await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(1);
+    await running;
+    expect(watched(run.id).calls["withdraw"]).toBe(1);
+    expect((await upstreamStats("left-queue")).requests).toBe(1);
+    expect((await run.document()).stats.pending_queries).toBe(0);
+  });
+
+  it("leaves no call to the run's object behind: taking it back answers the one that waits", async () => {
+    const run = await openRun({ max_parallel: 1 });
+    const facts = {
+      promptBytes: 1,
+      messageCount: 1,
+      model: "up/x",
+      maxTokens: null,
+      priority: 2,
+      timeoutMs: null,
+    } as const;
+    await run.object.acquire({ callId: "holds the permit", attempt: 1, facts, delayMs: 0 });
+    const waiting = run.object.acquire({ callId: "left", attempt: 1, facts, delayMs: 0 });
+    await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(2);
+    await run.object.withdraw("left");
+    expect(await waiting).toEqual({ ok: "wait" });
+  });
+
+  it("while the upstream works on it is stopped, and charged as reserved", async () => {
+    const run = await openRun({ budget: { completion_tokens: 500 } });
+    const client = new AbortController();
+    const asked = run.post(
+      "/query",
+      { prompt: "left", model: "up/key/left-flight/delay/1500", max_tokens: 100 },
+      { signal: client.signal },
+    );
+    const left = asked.catch(() => null);
+    await untilInFlight("left-flight", 1);
+    const startedMs = Date.now();
+    client.abort();
+    await left;
+    await expect.poll(async () => (await run.budget()).completion_tokens.reserved).toBe(0);
+    expect(Date.now() - startedMs).toBeLessThan(1_000);
+    const budget = await run.budget();
+    expect(budget.completion_tokens.spent).toBe(100);
+    expectSettled(budget, budget.usd.spent);
+    expect((await upstreamStats("left-flight")).requests).toBe(1);
+  });
+});
