@@ -2,6 +2,7 @@
 import type { GroupView, SlotView } from "../../durable-objects/run/rpc.ts";
 import { usdOf } from "../budget/money.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
+import { emptyBatch } from "./batch-json.ts";
 import { slotError, slotItem, slotResult } from "./slot.ts";
 import { usageOf } from "./usage.ts";
 
@@ -48,5 +49,22 @@ export function completedEvent(group: GroupView) {
     usage: usageOf(group.usage),
     metrics: group.metrics,
     effective_parallel: group.effectiveParallel,
+  };
+}
+
+/** The only event of a batch without calls. */
+export function emptyEvent(effectiveParallel: number) {
+  const { id, status, usage, metrics } = emptyBatch(effectiveParallel);
+  return {
+    type: "group_completed",
+    id,
+    parallel_group_id: id,
+    status,
+    count: 0,
+    execution_ms: 0,
+    cost: 0,
+    usage,
+    metrics,
+    effective_parallel: effectiveParallel,
   };
 }

@@ -11,7 +11,7 @@ import { PageBuilder, type Page } from "../engine/page.ts";
 import { Refusal, type Reason } from "../errors.ts";
 import { BODY_BYTES_MAX, GROUP_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../limits.ts";
 import { batchJson, emptyBatch } from "../respond/batch-json.ts";
-import { completedEvent, NDJSON, slotEvent, SSE, startedEvent, type Framing } from "../respond/batch-lines.ts";
+import { completedEvent, emptyEvent, NDJSON, slotEvent, SSE, startedEvent, type Framing } from "../respond/batch-lines.ts";
 import { slotError } from "../respond/slot.ts";
 import { streamed } from "../respond/stream.ts";
 import { GroupReader } from "./group-reader.ts";
@@ -33,13 +33,22 @@ async function batch(c: Context<AppEnv>): Promise<Response> {
   const settings = await runOf(c.env, runId).answerSettings();
   if (!settings.ok) throw new Refusal(settings.reason);
   const style = request.errorStyle ?? settings.errorStyle;
-  if (request.calls.length === 0) return c.json(emptyBatch(Math.min(request.concurrency ?? settings.width, settings.width)));
+  if (request.calls.length === 0) return answerEmpty(c, Math.min(request.concurrency ?? settings.width, settings.width));
 
   const ids = request.calls.some(({ id }) => id !== null) ? request.calls.map(({ id }) => id) : [];
   const opened = await openGroup(c, runId, request);
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
   const reader = new GroupReader(c.env, runId, opened.seq);
   return answer(c, { runId, opened, reader, style, idOf: (index) => ids[index] ?? null });
+}
+
+/** No calls: no group, no cost, and nothing that starts; a stream tells its end only. */
+function answerEmpty(c: Context<AppEnv>, effectiveParallel: number): Response {
+  const framing = framingOf(c.req.header("accept"));
+  if (framing === null) return c.json(emptyBatch(effectiveParallel));
+  const event = emptyEvent(effectiveParallel);
+  const headers = { "content-type": framing.contentType, "cache-control": "no-store" };
+  return c.body(framing.frame(event.type, 1, JSON.stringify(event)), 200, headers);
 }
 
 /** Opens the group and sees to it that its lanes run. Large batches reach the run object in several calls. */

@@ -1,0 +1,164 @@
+/** `POST /batch`, told as it happens: NDJSON, server-sent events, and the white space that keeps a slow answer alive. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { errorOf, startWorld, type RunAccess, type World } from "./world.ts";
+
+let world: World;
+let run: RunAccess;
+beforeAll(async () => {
+  world = await startWorld();
+  run = await world.openRun({ default_model: "up-1", max_parallel: 8 });
+});
+afterAll(() => world.stop());
+
+const event = z.looseObject({ type: z.string(), index: z.int().optional() });
+type Event = z.infer<typeof event>;
+
+const PROMPTS = ["{{delay/350}} slow", "{{delay/20}} fast", "{{delay/180}} middle", "{{status/400}} refused"];
+/** The order in which they end: the refused one at once. */
+const ENDS = [3, 1, 2, 0];
+
+const asking = (accept: string, body: unknown = { prompts: PROMPTS }) => ({ json: body, headers: { accept } });
+
+function expectGroup(events: Event[]): void {
+  expect(events.map(({ type }) => type)).toEqual(["group_started", "slot", "slot", "slot", "slot", "group_completed"]);
+  expect(events.slice(1, -1).map(({ index }) => index)).toEqual(ENDS);
+  const [started, refused, fast] = events;
+  expect(started).toMatchObject({ count: 4, effective_parallel: 8 });
+  expect(started?.["id"]).toMatch(/^pg-\d{13}-[0-9a-z]{1,6}$/);
+  expect(new Set(events.map((one) => one["parallel_group_id"]))).toEqual(new Set([started?.["id"]]));
+  expect(refused).toMatchObject({ status: "failed", result: expect.stringMatching(/^\[error\] /), attempts: 1 });
+  expect(refused?.["error"]).toMatchObject({ code: "upstream_error", status: 400, retryable: false });
+  expect(fast).toMatchObject({ status: "completed", result: PROMPTS[1], error: null, model: "up-1", attempts: 1 });
+  expect(events.at(-1)).toMatchObject({
+    status: "partial",
+    count: 4,
+    execution_ms: expect.any(Number),
+    cost: expect.any(Number),
+    metrics: { peak_parallel: 4, success_rate: 0.75 },
+  });
+}
+
+describe("NDJSON", () => {
+  it("is a JSON object per line: the group's start, each slot as it ends, the group's end", async () => {
+    const answer = await run.ask("/batch", asking("application/x-ndjson"));
+    expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "application/x-ndjson; charset=utf-8"]);
+    expect(answer.text.endsWith("\n")).toBe(true);
+    expectGroup(
+      answer.text
+        .trimEnd()
+        .split("\n")
+        .map((line) => event.parse(JSON.parse(line))),
+    );
+  });
+
+  it("arrives while the batch still runs", async () => {
+    const started = performance.now();
+    const response = await world.gateway.fetch("/batch", { token: run.token, ...asking("application/x-ndjson") });
+    const arrivals = new Map<string, number>();
+    const decoder = new TextDecoder();
+    for await (const piece of response.body ?? []) {
+      for (const line of decoder.decode(piece, { stream: true }).split("\n").filter(Boolean)) {
+        const { type, index } = event.parse(JSON.parse(line));
+        arrivals.set(`${type} ${index ?? ""}`, performance.now() - started);
+      }
+    }
+    // The middle one takes 180 ms and the slow one 350: what came before 330 ms came while the slow one ran.
+    for (const early of ["group_started ", "slot 3", "slot 1", "slot 2"]) expect(arrivals.get(early)).toBeLessThan(330);
+    expect(arrivals.get("slot 0")).toBeGreaterThan(345);
+  });
+
+  it("carries the ids and the style that the client asked for", async () => {
+    const items = [{ id: "x", prompt: "a" }, { prompt: "{{status/400}}" }];
+    const body = { items, error_style: "settled", concurrency: 1 };
+    const answer = await run.ask("/batch", asking("application/x-ndjson", body));
+    const slots = answer.text.trimEnd().split("\n").slice(1, -1);
+    expect(slots.map((line) => event.parse(JSON.parse(line)))).toMatchObject([
+      { index: 0, id: "x", result: { status: "fulfilled", value: "a", index: 0 } },
+      { index: 1, id: null, result: { status: "rejected", index: 1 }, error: { code: "upstream_error" } },
+    ]);
+  });
+
+  it("tells each of 1,000 slots once", async () => {
+    const prompts = Array.from({ length: 1_000 }, (_, index) => `${index}`);
+    const answer = await run.ask("/batch", asking("application/x-ndjson", { prompts, model: "sim/random?max=20" }));
+    const events = answer.text
+      .trimEnd()
+      .split("\n")
+      .map((line) => event.parse(JSON.parse(line)));
+    const told = events.filter(({ type }) => type === "slot");
+    expect(told.map(({ index }) => index).toSorted((a, b) => Number(a) - Number(b))).toEqual(prompts.map(Number));
+    expect(told.every((slot) => slot["result"] === String(slot.index))).toBe(true);
+  });
+});
+
+describe("server-sent events", () => {
+  it("are numbered from 1, named by their type, and hold what NDJSON holds", async () => {
+    const answer = await run.ask("/batch", asking("text/event-stream"));
+    expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/event-stream; charset=utf-8"]);
+    expect(answer.headers.get("cache-control")).toBe("no-store");
+    expect(answer.text.endsWith("\n\n")).toBe(true);
+    const frames = answer.text
+      .trimEnd()
+      .split("\n\n")
+      .map((frame) => frame.split("\n"));
+    const events = frames.map((lines, at) => {
+      const [id, name, data, ...rest] = lines;
+      const parsed = event.parse(JSON.parse(data?.replace(/^data: /, "") ?? ""));
+      expect([id, name, rest]).toEqual([`id: ${at + 1}`, `event: ${parsed.type}`, []]);
+      return parsed;
+    });
+    expectGroup(events);
+  });
+
+  it("hold line breaks of a text inside their JSON, so that a frame stays one", async () => {
+    const answer = await run.ask("/batch", asking("text/event-stream", { prompts: ["a\n\nb\r\ndata: x\u2028"] }));
+    expect(answer.text.trimEnd().split("\n\n")).toHaveLength(3);
+    expect(answer.text).toContain(JSON.stringify("a\n\nb\r\ndata: x\u2028"));
+  });
+});
+
+describe.each(["application/x-ndjson", "text/event-stream"])("a stream as %s", (accept) => {
+  it("is refused like any answer, before it begins", async () => {
+    const answer = await run.ask("/batch", asking(accept, { prompts: [1] }));
+    expect([answer.status, errorOf(answer).param]).toEqual([400, "prompts[0]"]);
+  });
+
+  it("of an empty list is its end alone", async () => {
+    const answer = await run.ask("/batch", asking(accept, { prompts: [] }));
+    expect(answer.headers.get("content-type")).toBe(`${accept}; charset=utf-8`);
+    const json = answer.text.replace(/^id: 1\nevent: group_completed\ndata: /, "").trimEnd();
+    expect(JSON.parse(json)).toMatchObject({
+      type: "group_completed",
+      id: null,
+      count: 0,
+      cost: 0,
+      status: "completed",
+    });
+  });
+});
+
+describe("a slow JSON answer", () => {
+  it("sends its headers at once and white space every 10 s, and is JSON all the same; streams are kept alive too", async () => {
+    const started = performance.now();
+    const body = { prompts: ["{{delay/10600}} slow"] };
+    const responses = await Promise.all(
+      ["application/json", "application/x-ndjson", "text/event-stream"].map((accept) =>
+        world.gateway.fetch("/batch", { token: run.token, ...asking(accept, body) }),
+      ),
+    );
+    expect(performance.now() - started).toBeLessThan(5_000);
+    const [json, lines, events] = await Promise.all(responses.map(pieces));
+    expect(json?.[0]).toBe(" ");
+    expect(JSON.parse(json?.join("") ?? "")).toMatchObject({ status: "completed", results: body.prompts });
+    expect(lines).toContain("\n");
+    expect(events).toContain(": keep-alive\n\n");
+  });
+});
+
+async function pieces(response: Response): Promise<string[]> {
+  const decoder = new TextDecoder();
+  const texts: string[] = [];
+  for await (const piece of response.body ?? []) texts.push(decoder.decode(piece, { stream: true }));
+  return texts;
+}
