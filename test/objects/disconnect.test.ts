@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { expectSettled, openRun, untilInFlight, upstreamStats } from "../support/objects-run.ts";
+import { expectSettled, openRun, prompts, untilInFlight, upstreamStats } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
 watchObjects();
@@ -58,5 +58,33 @@ describe("a query whose client leaves", () => {
     expect(budget.completion_tokens.spent).toBe(100);
     expectSettled(budget, budget.usd.spent);
     expect((await upstreamStats("left-flight")).requests).toBe(1);
+  });
+
+  it("while it waits to be tried again is not tried again", async () => {
+    const run = await openRun({ budget: { calls: 5 } });
+    const client = new AbortController();
+    const model = "up/key/left-retry/status/503/retry-after/1/first/1";
+    const left = run.post("/query", { prompt: "left", model }, { signal: client.signal }).catch(() => null);
+    await expect.poll(async () => (await run.document()).metrics.attempts).toBe(1);
+    client.abort();
+    await left;
+    await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(0);
+    await scheduler.wait(2_000);
+    expect((await upstreamStats("left-retry")).requests).toBe(1);
+    expect((await run.budget()).calls).toMatchObject({ spent: 0, reserved: 0 });
+  });
+});
+
+describe("a batch whose client leaves", () => {
+  it("runs to its end", async () => {
+    const run = await openRun({ max_parallel: 4 });
+    const client = new AbortController();
+    const body = { prompts: prompts(12), model: "up/key/left-batch/delay/50" };
+    const left = run.post("/batch", body, { signal: client.signal }).then((response) => response.text());
+    await untilInFlight("left-batch", 4);
+    client.abort();
+    await left.catch(() => null);
+    await expect.poll(async () => (await run.object.waitGroup(1, 0))?.status).toBe("completed");
+    expect((await upstreamStats("left-batch")).requests).toBe(12);
   });
 });

@@ -142,6 +142,26 @@ describe("a batch of more than 4 MB", () => {
   });
 });
 
+describe("slots as large as they may be", () => {
+  it("are stored, sent and answered one to a row", async () => {
+    const run = await openRun({ max_parallel: 4 });
+    const asked = ["x", "é", '"', "漢"].map((letter, at) =>
+      letter.repeat([1_499_000, 749_000, 749_000, 499_000][at] ?? 0),
+    );
+    const answer = await run.batch({ prompts: asked });
+    expect(answer.status).toBe("completed");
+    expect(answer.results.map((result, index) => result === asked[index])).toEqual([true, true, true, true]);
+  });
+
+  it("fail alone where the answer is more than a row holds", async () => {
+    const run = await openRun({ max_parallel: 4 });
+    const items = [{ prompt: "small" }, { prompt: "huge {{fault/huge}}" }, { prompt: "small too" }];
+    const answer = await run.batch({ items });
+    expect(answer.items.map(({ status }) => status)).toEqual(["completed", "failed", "completed"]);
+    expect(answer.errors[1]?.message).toMatch(/bytes/);
+  });
+});
+
 describe("a Retry-After", () => {
   it("holds for every call of the run to that upstream, and for no other upstream", async () => {
     const run = await openRun({ max_parallel: 2, unpriced: "free" });
@@ -161,6 +181,26 @@ describe("a Retry-After", () => {
 });
 
 describe("many at once", () => {
+  it("batches of all widths, with retries and queries between them, all end: nothing waits for a lane that has gone", async () => {
+    const run = await openRun({ max_parallel: 14 });
+    const model = "up/key/mixed/jitter/30/status/503/first/1/percent/15";
+    const batches = Array.from({ length: 12 }, async (_, at) => {
+      await scheduler.wait(at * 37);
+      const concurrency = [1, 3, 6, 7, 12, 14][at % 6];
+      return run.batch({ prompts: prompts(5 + 4 * at, `batch ${at}`), model, concurrency, priority: at % 5 });
+    });
+    const queries = Array.from({ length: 40 }, async (_, at) => {
+      await scheduler.wait(at * 13);
+      return run.query({ prompt: `query ${at}`, model });
+    });
+    const answers = await Promise.all(batches);
+    await Promise.all(queries);
+    expect(answers.map(({ status }) => status)).toEqual(Array(12).fill("completed"));
+    const { budget, metrics } = await run.document();
+    expect(budget.calls).toMatchObject({ spent: 12 * 5 + (4 * 12 * 11) / 2 + 40, reserved: 0 });
+    expect(metrics.peak_parallel).toBeLessThanOrEqual(14);
+  });
+
   it("500 queries of one run are each asked once, answered once and counted once", async () => {
     const run = await openRun({ max_parallel: 128, window_ms: 10_000 });
     const asked = prompts(500);

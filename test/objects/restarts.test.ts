@@ -1,6 +1,7 @@
 import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import { RunStore } from "../../durable-objects/run/store.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 import type { LaneObject, RunObject } from "../../src/index.ts";
@@ -30,6 +31,21 @@ describe("a run object that restarts", () => {
     expectWhole(answer, prompts(40));
     expect((await upstreamStats("evicted-run")).requests).toBe(40);
     expectSettled(await run.budget(), answer.usage.cost);
+  });
+
+  it("in the middle of a stream of slots has each told once, with the group's end after them", async () => {
+    const run = await openRun({ max_parallel: 6 });
+    const body = { prompts: prompts(18), model: "up/key/evicted-stream/delay/150" };
+    const lines = run.post("/batch", body, { accept: "application/x-ndjson" }).then((response) => response.text());
+    await expect.poll(async () => (await upstreamStats("evicted-stream")).requests).toBeGreaterThan(6);
+    await crash(run.object);
+    const events = (await lines)
+      .trim()
+      .split("\n")
+      .map((line) => streamEvent.parse(JSON.parse(line)));
+    const slots = events.filter(({ type }) => type === "slot").map(({ index }) => index ?? -1);
+    expect(slots.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 18 }, (_, index) => index));
+    expect(events.at(-1)?.type).toBe("group_completed");
   });
 
   it("while a query is at the upstream takes its answer, and charges it once", async () => {
@@ -120,8 +136,21 @@ describe("a write that fails", () => {
   });
 });
 
-describe("a lane that is lost", () => {
-  it("has its attempts charged as estimates and made again once their leases are over", async () => {
+describe("a lane", () => {
+  it("that is evicted in the middle of a batch, and its run with it, loses nothing", async () => {
+    const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
+    const batch = run.batch({ prompts: prompts(12), model: "up/key/evicted-lane/delay/150" });
+    await untilInFlight("evicted-lane", 6);
+    await evictDurableObject(env.LANE.getByName(`${run.id}/0`));
+    await evictDurableObject(run.object);
+    await run.document();
+    skipTime(LEASE_TTL_MS);
+    const answer = await batch;
+    expectWhole(answer, prompts(12));
+    expectSettled(await run.budget(), answer.usage.cost);
+  });
+
+  it("that is lost has its attempts charged as estimates and made again once their leases are over", async () => {
     const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
     const model = "up/key/lost-lane/delay/300";
     const batch = run.batch({ prompts: prompts(9), model, max_tokens: 50 });
@@ -233,6 +262,8 @@ describe("a lease", () => {
     });
   });
 });
+
+const streamEvent = z.looseObject({ type: z.string(), index: z.number().optional() });
 
 /** Lets time pass in steps shorter than a lease, with room for heartbeats between them; the alarm looks at each step. */
 async function ageBy(ms: number, stub: DurableObjectStub): Promise<void> {
