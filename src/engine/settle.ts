@@ -3,7 +3,7 @@ import { chargeOf } from "../budget/estimate.ts";
 import { addAmounts, zeroAmounts, type Amounts } from "../budget/ledger.ts";
 import type { Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
-import { LEASE_TTL_MS } from "../limits.ts";
+import { LEASE_TTL_MS, RETRY_AFTER_MAX_MS } from "../limits.ts";
 import type { Group } from "./group.ts";
 import { afterFailure, lineOf } from "./open.ts";
 import { addAttempt, freshRecord } from "./record.ts";
@@ -41,10 +41,12 @@ export function settle(state: EngineState, attemptId: string, outcome: Outcome, 
   const { charge, estimated } = chargeFor(outcome, lease);
   endAttempt(state, inFlight, { charge, estimated, latencyMs: outcome.latencyMs }, nowMs);
 
-  if (outcome.kind === "failure" && outcome.class === "rate_limited" && outcome.retryAfterMs !== null) {
-    // One Retry-After holds for every call of the run to that upstream: the others would be turned away as well.
+  if (outcome.kind === "failure" && outcome.class === "rate_limited") {
+    const hintMs = outcome.retryAfterMs ?? 0;
+    // One Retry-After holds for every call of the run to that upstream: the others would be turned away as well. One too
+    // long to be obeyed holds for none: it ends each call that meets it, instead of parking the run for hours.
     const upstream = state.upstream(lease.target);
-    upstream.coolUntilMs = Math.max(upstream.coolUntilMs, nowMs + outcome.retryAfterMs);
+    if (hintMs <= RETRY_AFTER_MAX_MS) upstream.coolUntilMs = Math.max(upstream.coolUntilMs, nowMs + hintMs);
   }
   const group = lease.slotId === null ? undefined : state.groups.get(groupSeqOf(lease.slotId));
   const retryInMs = retryIn(state, outcome, lease, group);
@@ -130,7 +132,12 @@ function advanceSlot(
   if (group.done) state.writeGroup(group);
 }
 
-function retryIn(state: EngineState, outcome: Outcome, lease: AttemptInFlight, group: Group | undefined): number | null {
+function retryIn(
+  state: EngineState,
+  outcome: Outcome,
+  lease: AttemptInFlight,
+  group: Group | undefined,
+): number | null {
   if (outcome.kind === "success" || (group !== undefined && group.drained !== null)) return null;
   const { attempt, target } = lease;
   return retryDelayMs(

@@ -1,0 +1,318 @@
+import { describe, expect, it } from "vitest";
+import { zeroAmounts } from "../../../src/budget/ledger.ts";
+import type { Outcome } from "../../../src/call.ts";
+import { drainGroup } from "../../../src/engine/open.ts";
+import { expireLeases, heartbeat, LOST, settle } from "../../../src/engine/settle.ts";
+import { slotIdOf } from "../../../src/engine/slot.ts";
+import type { Reason } from "../../../src/errors.ts";
+import { LEASE_TTL_MS, RETRY_AFTER_MAX_MS } from "../../../src/limits.ts";
+import { alike, failure, makeTarget, success, TestEngine } from "../../support/engine.ts";
+
+/** What one attempt of `started()` reserves. */
+const RESERVED = { usd: 300, calls: 1, prompt_tokens: 100, completion_tokens: 100 };
+const STOPPED: Reason = { reason: "cancelled", message: "by the test" };
+const FIRST = slotIdOf(1, 0);
+
+/** A group of which every slot is in flight as its first attempt, since 1,000. */
+function started(count = 1, options: ConstructorParameters<typeof TestEngine>[0] = {}) {
+  const engine = new TestEngine({ limits: { usd: 1_000_000 }, ...options });
+  const group = engine.open(alike(count), { openedAtMs: 900 });
+  engine.startAll(1_000);
+  engine.state.takeWrites();
+  return { engine, group, state: engine.state };
+}
+
+describe("what an attempt is charged", () => {
+  it.each<[string, Outcome, object, boolean]>([
+    ["exactly what was reported", success({ promptTokens: 40, completionTokens: 7 }), { usd: 54, calls: 1 }, false],
+    ["the cost that the upstream names", success({ promptTokens: 40, costNanoUsd: 5 }), { usd: 5, calls: 1 }, false],
+    ["its reservation if no usage was reported", success(null), RESERVED, true],
+    ["its reservation if nobody knows", failure("unknown"), RESERVED, true],
+    ["nothing if it was rejected", failure("rejected"), zeroAmounts(), false],
+    ["nothing if the upstream was down", failure("transient"), zeroAmounts(), false],
+    ["nothing if it was turned away", failure("rate_limited"), zeroAmounts(), false],
+  ])("is %s", (_, outcome, charge, estimated) => {
+    const { state } = started();
+    const settled = settle(state, `${FIRST}.1`, outcome, 1_500);
+    expect(settled).toMatchObject({ charge, estimated, queuedMs: 100 });
+    expect(state.ledger.reserved).toEqual(zeroAmounts());
+    expect(state.ledger.spent).toMatchObject(charge);
+    expect(state.shards.get(0)?.totals.spent).toEqual(state.ledger.spent);
+    expect(state.shards.get(0)?.totals.estimated).toBe(estimated ? 1 : 0);
+  });
+
+  it("is counted as an overrun where it exceeds the reservation, and stops the next one", () => {
+    const { engine, state } = started(1, { limits: { usd: 300 } });
+    settle(state, `${FIRST}.1`, success({ promptTokens: 100, completionTokens: 101 }), 1_500);
+    expect(state.shards.get(0)?.totals.overruns).toBe(1);
+    expect(state.ledger.spent.usd).toBe(302);
+    engine.call("next", 1_500);
+    expect(engine.turn([], 1_500).refused).toMatchObject([{ reason: { reason: "budget_exhausted" } }]);
+  });
+
+  it("is no overrun at exactly the reservation", () => {
+    const { state } = started(1, { limits: { usd: 300 } });
+    settle(state, `${FIRST}.1`, success({ promptTokens: 100, completionTokens: 100 }), 1_500);
+    expect(state.shards.get(0)?.totals.overruns).toBe(0);
+  });
+});
+
+describe("a slot whose attempt succeeded", () => {
+  it("is completed, with everything in its row", () => {
+    const { state, group } = started(2);
+    const settled = settle(state, `${FIRST}.1`, success({ promptTokens: 40, completionTokens: 7 }, 250), 1_250);
+    expect(settled?.retryInMs).toBeNull();
+    expect(group.stateOf(0)).toBe("completed");
+    const { shards, slots, groups } = state.takeWrites();
+    expect(slots).toEqual([
+      {
+        id: FIRST,
+        state: "completed",
+        attempts: 1,
+        notBeforeMs: null,
+        latencyMs: 250,
+        queuedMs: 100,
+        promptTokens: 40,
+        completionTokens: 7,
+        costNanoUsd: 54,
+        estimated: false,
+        model: "gpt-x-2026",
+        finishReason: "stop",
+        text: "ok",
+        reason: null,
+      },
+    ]);
+    expect([shards.length, groups.length]).toEqual([1, 0]);
+  });
+
+  it("ends its group if it was the last", () => {
+    const { state, group } = started(2);
+    settle(state, `${FIRST}.1`, success(), 1_250);
+    settle(state, `${FIRST + 1}.1`, success(), 1_400);
+    expect([group.status, group.endedAtMs]).toEqual(["completed", 1_400]);
+    expect(state.takeWrites().groups).toEqual([group]);
+  });
+});
+
+describe("a slot whose attempt failed", () => {
+  it("is queued again, to start no sooner than its delay", () => {
+    const { engine, state, group } = started(1, { random: () => 0.5 });
+    expect(settle(state, `${FIRST}.1`, failure("transient"), 2_000)?.retryInMs).toBe(400);
+    expect([group.stateOf(0), state.nextReadyMs(2_000)]).toEqual(["queued", 2_400]);
+    expect(state.takeWrites().slots).toMatchObject([{ state: "queued", attempts: 1, notBeforeMs: 2_400 }]);
+    expect(engine.startAll(2_399)).toEqual([]);
+    expect(engine.turn([1], 2_400).assignments).toMatchObject([{ lease: { attemptId: `${FIRST}.2`, attempt: 2 } }]);
+  });
+
+  it("costs what all its attempts cost, and waited as long as the first did", () => {
+    const { engine, state } = started();
+    settle(state, `${FIRST}.1`, failure("unknown", null, 30), 2_000);
+    engine.startAll(2_000);
+    settle(state, `${FIRST}.2`, success({ promptTokens: 40, completionTokens: 7 }, 20), 2_020);
+    expect(state.takeWrites().slots).toMatchObject([
+      {
+        state: "completed",
+        attempts: 2,
+        latencyMs: 50,
+        queuedMs: 100,
+        costNanoUsd: 354,
+        estimated: true,
+        reason: null,
+      },
+    ]);
+    expect(state.shards.get(0)?.totals).toMatchObject({
+      attempts: 2,
+      retries: 1,
+      completed: 1,
+      failed: 0,
+      sequentialMs: 50,
+    });
+  });
+
+  it("fails for good when its attempts are spent, with its last reason", () => {
+    const { engine, state, group } = started(1, { targets: [makeTarget({ attemptsMax: 2 })] });
+    settle(state, `${FIRST}.1`, failure("transient"), 2_000);
+    engine.startAll(2_000);
+    expect(settle(state, `${FIRST}.2`, failure("transient"), 3_000)?.retryInMs).toBeNull();
+    expect([group.status, group.endedAtMs]).toEqual(["failed", 3_000]);
+    expect(state.takeWrites().slots).toMatchObject([{ state: "failed", reason: { reason: "upstream_error" } }]);
+    expect(state.shards.get(0)?.totals).toMatchObject({ failed: 1, completed: 0 });
+  });
+
+  it("fails at once when it was rejected, and touches no other slot", () => {
+    const { state, group } = started(3);
+    settle(state, `${FIRST + 1}.1`, failure("rejected"), 2_000);
+    expect(group.counts).toMatchObject({ failed: 1, running: 2 });
+  });
+});
+
+describe("an upstream's Retry-After", () => {
+  it("holds for every call of the run to that upstream, the longest one counts", () => {
+    const { engine, state } = started(2);
+    settle(state, `${FIRST}.1`, failure("rate_limited", 5_000), 2_000);
+    settle(state, `${FIRST + 1}.1`, failure("rate_limited", 1_000), 2_100);
+    engine.call("c", 2_100);
+    expect(engine.startAll(6_999)).toEqual([]);
+    expect(engine.startAll(7_000)).toContain("c");
+  });
+
+  it("cools nothing when there is none, or when the failure is no rate limit", () => {
+    const { engine, state } = started(2);
+    settle(state, `${FIRST}.1`, failure("rate_limited"), 2_000);
+    settle(state, `${FIRST + 1}.1`, failure("transient", 5_000), 2_000);
+    engine.call("c", 2_000);
+    expect(engine.startAll(2_000)).toContain("c");
+  });
+
+  it("is obeyed up to its bound; beyond it the call ends and the others are not held up", () => {
+    const obeyed = started(1);
+    settle(obeyed.state, `${FIRST}.1`, failure("rate_limited", RETRY_AFTER_MAX_MS), 0);
+    obeyed.engine.call("c", 0);
+    expect(obeyed.engine.startAll(RETRY_AFTER_MAX_MS - 1)).toEqual([]);
+    expect(obeyed.engine.startAll(RETRY_AFTER_MAX_MS)).toContain("c");
+
+    const refused = started(1);
+    settle(refused.state, `${FIRST}.1`, failure("rate_limited", RETRY_AFTER_MAX_MS + 1), 0);
+    refused.engine.call("c", 0);
+    expect(refused.group.status).toBe("failed");
+    expect(refused.engine.startAll(0)).toEqual(["c"]);
+  });
+});
+
+describe("a group that aborts on errors", () => {
+  it("starts nothing more, lets what runs end, and tries nothing again", () => {
+    const engine = new TestEngine({ width: 2 });
+    const group = engine.open(alike(5), { onError: "abort" });
+    engine.startAll(0);
+    settle(engine.state, `${FIRST}.1`, failure("rejected"), 10);
+    expect(group.counts).toEqual({ queued: 0, running: 1, completed: 0, failed: 1, skipped: 0, cancelled: 3 });
+    expect(engine.startAll(10)).toEqual([]);
+    expect(settle(engine.state, `${FIRST + 1}.1`, failure("transient"), 20)?.retryInMs).toBeNull();
+    expect([group.status, group.counts.failed, group.endedAtMs]).toEqual(["failed", 2, 20]);
+  });
+
+  it("still keeps what its running slots answer", () => {
+    const engine = new TestEngine({ width: 2 });
+    const group = engine.open(alike(3), { onError: "abort" });
+    engine.startAll(0);
+    settle(engine.state, `${FIRST}.1`, failure("rejected"), 10);
+    settle(engine.state, `${FIRST + 1}.1`, success(), 20);
+    expect(group.status).toBe("partial");
+  });
+});
+
+describe("a group that is stopped", () => {
+  it("ends what is queued, at no row each, and waits for what runs", () => {
+    const engine = new TestEngine({ width: 1 });
+    const group = engine.open(alike(4));
+    engine.startAll(0);
+    drainGroup(engine.state, group, { state: "cancelled", reason: STOPPED }, 10);
+    const { slots, groups } = engine.state.takeWrites();
+    expect([slots, groups]).toEqual([[], [group]]);
+    expect([group.counts.cancelled, group.done]).toEqual([3, false]);
+    settle(engine.state, `${FIRST}.1`, success(), 20);
+    expect([group.status, group.endedAtMs]).toEqual(["cancelled", 20]);
+  });
+
+  it("says in its row how a slot ended that storage remembers as queued, with what it has cost", () => {
+    const { state, group } = started();
+    settle(state, `${FIRST}.1`, failure("unknown"), 2_000);
+    drainGroup(state, group, { state: "failed", reason: STOPPED }, 2_100);
+    expect(state.takeWrites().slots).toMatchObject([
+      { state: "failed", attempts: 1, costNanoUsd: 300, reason: STOPPED },
+    ]);
+    expect([state.tried.size, state.queue.delayedCount]).toEqual([0, 0]);
+  });
+
+  it("stops once: a second order changes nothing", () => {
+    const engine = new TestEngine();
+    const group = engine.open(alike(2));
+    drainGroup(engine.state, group, { state: "cancelled", reason: STOPPED }, 10);
+    drainGroup(engine.state, group, { state: "failed", reason: LOST }, 20);
+    expect([group.drained, group.endedAtMs]).toEqual([{ state: "cancelled", reason: STOPPED }, 10]);
+  });
+});
+
+describe("an attempt that is not in flight", () => {
+  it("settles no second time, and changes nothing", () => {
+    const { state, group } = started(2);
+    settle(state, `${FIRST}.1`, success({ promptTokens: 10 }), 2_000);
+    state.takeWrites();
+    expect(settle(state, `${FIRST}.1`, success({ promptTokens: 10 }), 2_001)).toBeNull();
+    expect(state.ledger.spent.usd).toBe(10);
+    expect(group.counts.completed).toBe(1);
+    expect(state.takeWrites()).toEqual({ shards: [], slots: [], groups: [] });
+  });
+
+  it("is too late when its lease has expired: the retry counts", () => {
+    const { engine, state, group } = started();
+    expireLeases(state, 1_000 + LEASE_TTL_MS);
+    expect(settle(state, `${FIRST}.1`, success(), 40_000)).toBeNull();
+    engine.startAll(40_000);
+    settle(state, `${FIRST}.2`, success(), 41_000);
+    expect([group.status, group.attempts[0]]).toEqual(["completed", 2]);
+  });
+
+  it("was never known", () => {
+    expect(settle(started().state, "nonsense", success(), 0)).toBeNull();
+  });
+});
+
+describe("a lease", () => {
+  it("ends exactly at its time, charged at its reservation, and its slot runs again", () => {
+    const { engine, state, group } = started(1);
+    expect(state.nextLeaseEndMs()).toBe(1_000 + LEASE_TTL_MS);
+    expect(expireLeases(state, 1_000 + LEASE_TTL_MS - 1)).toBe(0);
+    expect(expireLeases(state, 1_000 + LEASE_TTL_MS)).toBe(1);
+    expect(state.ledger.spent).toEqual(RESERVED);
+    expect(state.takeWrites().slots).toMatchObject([{ estimated: true, latencyMs: LEASE_TTL_MS, reason: LOST }]);
+    expect([group.stateOf(0), state.nextLeaseEndMs()]).toEqual(["queued", null]);
+    expect(engine.startAll(40_000)).toEqual(["1:0"]);
+  });
+
+  it("lives on with a heartbeat, and its executor learns which are not its own", () => {
+    const { state } = started(2);
+    expect(heartbeat(state, [`${FIRST}.1`, "foreign"], 20_000)).toEqual(["foreign"]);
+    expect(expireLeases(state, 1_000 + LEASE_TTL_MS)).toBe(1);
+    expect([...state.attempts.keys()]).toEqual([`${FIRST}.1`]);
+    expect(state.nextLeaseEndMs()).toBe(20_000 + LEASE_TTL_MS);
+    expect(heartbeat(state, [`${FIRST + 1}.1`], 40_000)).toEqual([`${FIRST + 1}.1`]);
+  });
+});
+
+describe("a single call's end", () => {
+  it("tells its group, delay and cost; the retry is its client's to ask for", () => {
+    const engine = new TestEngine({ windowMs: 50, random: () => 0.25 });
+    engine.call("a", 1_000);
+    engine.call("b", 1_010);
+    engine.startAll(1_010);
+    const failed = settle(engine.state, "a.1", failure("transient"), 1_200);
+    expect(failed).toMatchObject({ retryInMs: 200, estimated: false, queuedMs: 10 });
+    expect(failed?.parallelGroupId).toMatch(/^pg-0000000001000-[0-9a-z]{6}$/);
+    expect(settle(engine.state, "b.1", success(), 1_200)?.parallelGroupId).toBe(failed?.parallelGroupId);
+    expect([engine.state.queue.delayedCount, engine.state.attempts.size]).toEqual([0, 0]);
+  });
+
+  it("belongs to no group if it came alone", () => {
+    const engine = new TestEngine();
+    engine.call("a", 1_000);
+    engine.startAll(1_000);
+    expect(settle(engine.state, "a.1", success(), 1_200)?.parallelGroupId).toBeNull();
+  });
+});
+
+describe("the time with something in flight", () => {
+  it("is counted once, however many are, and not while nothing is", () => {
+    const engine = new TestEngine();
+    engine.call("a", 0);
+    engine.call("b", 0);
+    engine.startAll(0);
+    settle(engine.state, "a.1", success(), 60);
+    settle(engine.state, "b.1", success(), 100);
+    engine.call("c", 500);
+    engine.startAll(500);
+    settle(engine.state, "c.1", success(), 530);
+    const { busyMs, peakParallel, attempts } = engine.state.directShard().totals;
+    expect([busyMs, peakParallel, attempts]).toEqual([130, 2, 3]);
+  });
+});
