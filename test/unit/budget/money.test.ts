@@ -75,13 +75,7 @@ describe("the cost of tokens", () => {
 
 describe("the completion that a sum pays for", () => {
   it("is the most whose cost with the prompt stays within it", () => {
-    for (const picoUsd of [
-      [300, 41],
-      [150_000, 600_000],
-      [1_000, 999],
-      [7, 2_000_000],
-    ] as const) {
-      const own = price(...picoUsd);
+    for (const own of [price(300, 41), price(150_000, 600_000), price(1_000, 999), price(7, 2_000_000)]) {
       for (let nanoUsd = 0; nanoUsd < 400; nanoUsd++) {
         const most = completionTokensFor(nanoUsd, 9, own);
         if (most > 0) expect(costNanoUsd(tokens(9, most), own)).toBeLessThanOrEqual(nanoUsd);

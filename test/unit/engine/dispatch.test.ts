@@ -1,0 +1,262 @@
+import { describe, expect, it } from "vitest";
+import { withdrawCall } from "../../../src/engine/open.ts";
+import { settle } from "../../../src/engine/settle.ts";
+import { LEASE_TTL_MS } from "../../../src/limits.ts";
+import { alike, failure, makeTarget, nameOf, success, TestEngine } from "../../support/engine.ts";
+
+const names = (dispatched: ReturnType<TestEngine["turn"]>): string[] => dispatched.assignments.map(nameOf);
+
+describe("permits", () => {
+  it("are handed out up to the run's width, whoever asks", () => {
+    const engine = new TestEngine({ width: 3 });
+    engine.open(alike(5));
+    engine.call("c", 0, { priority: 4 });
+    expect(engine.startAll(0)).toEqual(["c", "1:0", "1:1"]);
+    expect(engine.startAll(0)).toEqual([]);
+  });
+
+  it("pass to the next slot the moment one is free", () => {
+    const engine = new TestEngine({ width: 2 });
+    engine.open(alike(4));
+    engine.startAll(0);
+    settle(engine.state, `${65_536 + 1}.1`, success(), 10);
+    expect(engine.startAll(10)).toEqual(["1:2"]);
+  });
+
+  it("are not handed out while the run is paused", () => {
+    const engine = new TestEngine();
+    engine.open(alike(1));
+    engine.state.paused = true;
+    expect(engine.startAll(0)).toEqual([]);
+    engine.state.paused = false;
+    expect(engine.startAll(0)).toEqual(["1:0"]);
+  });
+
+  it("stay within a group's concurrency, and go to other groups instead", () => {
+    const engine = new TestEngine();
+    engine.open(alike(5), { concurrency: 2 });
+    engine.open(alike(2), { concurrency: 9 });
+    expect(engine.startAll(0)).toEqual(["1:0", "1:1", "2:0", "2:1"]);
+  });
+
+  it("stay within what one upstream takes, and go to others instead", () => {
+    const narrow = makeTarget({ upstream: "narrow", maxInFlight: 1 });
+    const engine = new TestEngine({ targets: [narrow, makeTarget({ upstream: "wide" })] });
+    engine.open([{ modelIndex: 0 }, { modelIndex: 0 }, { modelIndex: 1 }, { modelIndex: 1 }]);
+    engine.call("c", 0, { modelIndex: 0, priority: 4 });
+    expect(engine.startAll(0)).toEqual(["c", "1:2", "1:3"]);
+    settle(engine.state, "c.1", success(), 5);
+    expect(engine.startAll(5)).toEqual(["1:0"]);
+  });
+
+  it("are withheld from an upstream that asked to be left alone, exactly until then", () => {
+    const engine = new TestEngine({ targets: [makeTarget({ upstream: "cold" }), makeTarget({ upstream: "warm" })] });
+    engine.call("first", 0, { modelIndex: 0 });
+    engine.startAll(0);
+    settle(engine.state, "first.1", failure("rate_limited", 500), 100);
+    engine.call("cold", 100, { modelIndex: 0 });
+    engine.call("warm", 100, { modelIndex: 1 });
+    expect(engine.startAll(100)).toEqual(["warm"]);
+    expect(engine.state.nextReadyMs(100)).toBe(600);
+    expect(engine.startAll(599)).toEqual([]);
+    expect(engine.startAll(600)).toEqual(["cold"]);
+  });
+});
+
+describe("which starts next", () => {
+  it("is the best in line, whether a slot or a single call", () => {
+    const engine = new TestEngine({ width: 1 });
+    engine.open([{ priority: 1 }, { priority: 3 }]);
+    engine.call("low", 0, { priority: 0 });
+    engine.call("middle", 0, { priority: 2 });
+    const order: string[] = [];
+    for (let turn = 0; turn < 4; turn++) {
+      const [started] = engine.turn([1], 0).assignments;
+      if (started === undefined) throw new Error("nothing started");
+      order.push(nameOf(started));
+      settle(engine.state, started.lease.attemptId, success(), 0);
+    }
+    expect(order).toEqual(["1:1", "middle", "1:0", "low"]);
+  });
+
+  it("waits for a lane if it is a slot, and needs none if it is a single call", () => {
+    const engine = new TestEngine();
+    engine.open(alike(2, { priority: 4 }));
+    engine.call("c", 0);
+    expect(names(engine.turn([], 0))).toEqual(["c"]);
+    expect(names(engine.turn([1], 0))).toEqual(["1:0"]);
+    expect(names(engine.turn([1], 0))).toEqual(["1:1"]);
+  });
+
+  it("starts a delayed call when it is due, not before", () => {
+    const engine = new TestEngine();
+    engine.call("c", 1_000, { attempt: 2, delayMs: 300 });
+    expect(engine.startAll(1_299)).toEqual([]);
+    expect(engine.state.nextReadyMs(1_299)).toBe(1_300);
+    expect(engine.startAll(1_300)).toEqual(["c"]);
+  });
+
+  it("never starts a call whose client has left", () => {
+    const engine = new TestEngine();
+    engine.call("gone", 0);
+    engine.call("late", 0, { delayMs: 10 });
+    engine.call("there", 0);
+    expect([withdrawCall(engine.state, "gone"), withdrawCall(engine.state, "late")]).toEqual([true, true]);
+    expect(withdrawCall(engine.state, "gone")).toBe(false);
+    expect(engine.startAll(100)).toEqual(["there"]);
+    expect(withdrawCall(engine.state, "there")).toBe(false);
+  });
+});
+
+describe("lanes", () => {
+  it("are filled one after the other, each with no more than it asked for", () => {
+    const engine = new TestEngine();
+    engine.open(alike(9));
+    const { assignments } = engine.turn([6, 2], 0);
+    expect(assignments.map(({ lane }) => lane)).toEqual([0, 0, 0, 0, 0, 0, 1, 1]);
+  });
+
+  it("keep their attempts and reservations in shards of their own", () => {
+    const engine = new TestEngine({ limits: { usd: 10_000 } });
+    engine.open(alike(3, { maxTokens: 10 }));
+    engine.turn([2, 1], 0);
+    expect([engine.state.shards.get(0)?.leases.size, engine.state.shards.get(1)?.leases.size]).toEqual([2, 1]);
+    expect(engine.state.ledger.reserved.usd).toBe(3 * (100 + 20));
+  });
+});
+
+describe("an attempt that starts", () => {
+  it("is named after its call and number, and says where it goes, how long it may take and what it may write", () => {
+    const engine = new TestEngine({ limits: { usd: 1_000 }, targets: [makeTarget({ timeoutMs: 9_000 })] });
+    engine.open([{ maxTokens: 40, timeoutMs: 5_000 }], { openedAtMs: 1_000 });
+    const [started] = engine.turn([1], 1_250).assignments;
+    expect(started).toMatchObject({
+      lane: 0,
+      capTokens: 40,
+      timeoutMs: 5_000,
+      lease: {
+        attemptId: "65536.1",
+        attempt: 1,
+        queuedMs: 250,
+        startedAtMs: 1_250,
+        expiresAtMs: 1_250 + LEASE_TTL_MS,
+        amounts: { usd: 180, calls: 1, prompt_tokens: 100, completion_tokens: 40 },
+      },
+    });
+  });
+
+  it("never outlasts the upstream's own limit", () => {
+    const engine = new TestEngine({ targets: [makeTarget({ timeoutMs: 9_000 })] });
+    engine.open([{ timeoutMs: 9_001 }, { timeoutMs: null }]);
+    expect(engine.turn([2], 0).assignments.map(({ timeoutMs }) => timeoutMs)).toEqual([9_000, 9_000]);
+  });
+
+  it("is on the books before anyone hears of it", () => {
+    const engine = new TestEngine();
+    engine.open(alike(1));
+    engine.startAll(0);
+    const { shards, slots } = engine.state.takeWrites();
+    expect(shards.map(({ leases }) => [...leases.keys()])).toEqual([["65536.1"]]);
+    // A claim writes no row of the slot's own: its lease says that it runs.
+    expect(slots).toEqual([]);
+    expect(engine.state.takeWrites()).toEqual({ shards: [], slots: [], groups: [] });
+  });
+});
+
+describe("when money is short", () => {
+  it("what waits for a reservation keeps its place, and nothing overtakes it", () => {
+    const engine = new TestEngine({ limits: { usd: 1_000 } });
+    engine.open([{ maxTokens: 200 }]);
+    engine.startAll(0);
+    engine.call("dear", 0, { promptBytes: 700, maxTokens: 16 });
+    engine.call("cheap", 0, { promptBytes: 2, maxTokens: 16 });
+    const waiting = engine.turn([], 0);
+    expect([names(waiting), waiting.waitingFor?.reason]).toEqual([[], "in_flight_budget_exhausted"]);
+    settle(engine.state, "65536.1", success({ promptTokens: 50 }), 10);
+    expect(engine.turn([], 10)).toMatchObject({
+      assignments: [{ call: { callId: "dear" } }, { call: { callId: "cheap" } }],
+      waitingFor: null,
+    });
+  });
+
+  it("what can never fit is refused, and the next gets its turn", () => {
+    const engine = new TestEngine({ limits: { usd: 1_000 } });
+    engine.call("dear", 0, { promptBytes: 2_000 });
+    engine.call("cheap", 0, { maxTokens: 16 });
+    const { refused, assignments } = engine.turn([], 0);
+    expect(refused).toMatchObject([{ call: { callId: "dear" }, reason: { reason: "budget_exhausted" } }]);
+    expect(assignments.map(nameOf)).toEqual(["cheap"]);
+    expect(engine.state.calls.size).toBe(0);
+  });
+
+  it("a refused slot fails with the reason in its row, and its group goes on", () => {
+    const engine = new TestEngine({ limits: { usd: 300 } });
+    const group = engine.open([{ promptBytes: 2_000 }, { maxTokens: 16 }]);
+    expect(engine.startAll(0)).toEqual(["1:1"]);
+    expect(group.stateOf(0)).toBe("failed");
+    expect(engine.state.takeWrites().slots).toMatchObject([
+      { id: 65_536, state: "failed", attempts: 0, costNanoUsd: 0, reason: { reason: "budget_exhausted" } },
+    ]);
+  });
+
+  it("a group that is entirely refused ends", () => {
+    const engine = new TestEngine({ limits: { calls: 0 } });
+    const group = engine.open(alike(3));
+    engine.startAll(7);
+    expect([group.status, group.endedAtMs]).toEqual(["failed", 7]);
+    expect(engine.state.takeWrites().groups).toEqual([group]);
+  });
+
+  it("the first refusal stops a group that aborts on errors", () => {
+    const engine = new TestEngine({ limits: { usd: 300 } });
+    const group = engine.open([{ promptBytes: 2_000 }, {}, {}], { onError: "abort" });
+    expect(engine.startAll(0)).toEqual([]);
+    expect(group.counts).toMatchObject({ failed: 1, cancelled: 2 });
+    expect(group.status).toBe("failed");
+  });
+});
+
+describe("a model that the configuration has lost", () => {
+  it("fails its slots, and no others", () => {
+    const engine = new TestEngine({ targets: [null, makeTarget()] });
+    const group = engine.open([{ modelIndex: 0, model: "old" }, { modelIndex: 1 }]);
+    expect(engine.startAll(0)).toEqual(["1:1"]);
+    expect(group.stateOf(0)).toBe("failed");
+    expect(engine.state.takeWrites().slots).toMatchObject([{ reason: { reason: "model_not_found", model: "old" } }]);
+  });
+});
+
+describe("single calls that arrive together", () => {
+  it("are counted alone, and as a group from the second one on", () => {
+    const engine = new TestEngine({ windowMs: 50 });
+    const counters = () => {
+      const { singleCalls, groupedCalls, windowGroups } = engine.state.directShard().totals;
+      return [singleCalls, groupedCalls, windowGroups];
+    };
+    engine.call("a", 1_000);
+    expect(counters()).toEqual([1, 0, 0]);
+    engine.call("b", 1_049);
+    expect(counters()).toEqual([2, 2, 1]);
+    engine.call("c", 1_049);
+    expect(counters()).toEqual([3, 3, 1]);
+    engine.call("d", 1_050);
+    expect(counters()).toEqual([4, 3, 1]);
+    engine.call("a", 1_051, { attempt: 2 });
+    expect(counters()).toEqual([4, 3, 1]);
+  });
+
+  it("start in the order in which they came within a second", () => {
+    const engine = new TestEngine({ width: 2 });
+    engine.call("a", 1_900);
+    engine.call("b", 1_100);
+    engine.call("c", 2_000);
+    expect(engine.startAll(2_000)).toEqual(["a", "b"]);
+  });
+
+  it("share a shard by sixteen, and no more", () => {
+    const engine = new TestEngine();
+    for (let call = 0; call < 17; call++) engine.call(`c${call}`, 0);
+    engine.startAll(0);
+    expect([engine.state.shards.get(1_000)?.leases.size, engine.state.shards.get(1_001)?.leases.size]).toEqual([16, 1]);
+  });
+});

@@ -1,0 +1,122 @@
+import { describe, expect, it } from "vitest";
+import { Group, type GroupHeader } from "../../../src/engine/group.ts";
+import type { SlotState } from "../../../src/engine/slot.ts";
+import type { Reason } from "../../../src/errors.ts";
+import { makeHeader } from "../../support/engine.ts";
+
+const WHY: Reason = { reason: "cancelled", message: "no" };
+
+/** A group whose slots went this way: `failed` after having run. */
+function groupOf(states: readonly SlotState[], fields: Partial<GroupHeader> = {}): Group {
+  const group = new Group(makeHeader({ count: states.length, ...fields }));
+  states.forEach((state, index) => {
+    if (state === "queued") return;
+    if (state === "running" || state === "completed" || state === "failed") group.step(index, "running", 1);
+    if (state !== "running") group.step(index, state, 2);
+  });
+  return group;
+}
+
+describe("a group's slots", () => {
+  it("start queued", () => {
+    const group = new Group(makeHeader({ count: 3 }));
+    expect([group.stateOf(0), group.stateOf(2), group.counts.queued]).toEqual(["queued", "queued", 3]);
+  });
+
+  it("are counted by state as they move, and attempts as they begin", () => {
+    const group = groupOf(["queued", "running", "completed", "failed", "skipped", "cancelled"]);
+    expect(group.counts).toEqual({ queued: 1, running: 1, completed: 1, failed: 1, skipped: 1, cancelled: 1 });
+    expect([...group.attempts]).toEqual([0, 1, 1, 1, 0, 0]);
+    group.step(1, "queued", 3);
+    group.step(1, "running", 4);
+    expect([group.attempts[1], group.counts.running, group.inFlight]).toEqual([2, 1, 1]);
+  });
+
+  it("take no step that the machine does not have, and stay as they were", () => {
+    const group = groupOf(["completed", "queued"]);
+    expect(() => group.step(0, "running", 3)).toThrow("may not go from completed to running");
+    expect(() => group.step(1, "completed", 3)).toThrow("may not go from queued to completed");
+    expect(group.counts).toMatchObject({ completed: 1, queued: 1, running: 0 });
+  });
+
+  it("are listed in the order in which they ended", () => {
+    const group = new Group(makeHeader({ count: 3 }));
+    for (const index of [0, 1, 2]) group.step(index, "running", 1);
+    for (const index of [2, 0, 1]) group.step(index, "completed", 2);
+    expect(group.ended).toEqual([2, 0, 1]);
+  });
+
+  it("come back as storage holds them", () => {
+    const group = new Group(makeHeader({ count: 3 }));
+    group.restore(0, "completed", 2, 9);
+    group.restore(1, "queued", 1, 9);
+    group.restore(2, "running", 3, 9);
+    expect(group.counts).toMatchObject({ completed: 1, queued: 1, running: 1 });
+    expect([[...group.attempts], group.ended, group.inFlight]).toEqual([[2, 1, 3], [0], 1]);
+  });
+});
+
+describe("a group's status", () => {
+  it.each<[string, SlotState[]]>([
+    ["running", ["completed", "queued"]],
+    ["running", ["completed", "running"]],
+    ["completed", ["completed", "completed"]],
+    ["partial", ["completed", "failed"]],
+    ["partial", ["completed", "skipped"]],
+    ["failed", ["failed", "failed"]],
+    ["failed", ["skipped"]],
+  ])("is %s for slots %j", (status, states) => {
+    expect(groupOf(states).status).toBe(status);
+  });
+
+  it("is cancelled when it was stopped and slots were cancelled by that, whatever had completed", () => {
+    const stopped = (states: SlotState[], fields: Partial<GroupHeader> = {}) => {
+      const group = groupOf(states, fields);
+      group.drained = { state: "cancelled", reason: WHY };
+      return group.status;
+    };
+    expect(stopped(["completed", "cancelled"])).toBe("cancelled");
+    expect(stopped(["cancelled"])).toBe("cancelled");
+    expect(stopped(["completed", "completed"])).toBe("completed");
+    expect(stopped(["completed", "failed"])).toBe("partial");
+    expect(stopped(["cancelled", "running"])).toBe("running");
+  });
+
+  it("is partial or failed, not cancelled, when its own rule stopped it", () => {
+    const aborted = (states: SlotState[]) => {
+      const group = groupOf(states, { onError: "abort" });
+      group.drained = { state: "cancelled", reason: WHY };
+      return group.status;
+    };
+    expect(aborted(["completed", "failed", "cancelled"])).toBe("partial");
+    expect(aborted(["failed", "cancelled"])).toBe("failed");
+  });
+});
+
+describe("a group's measures", () => {
+  it("are wall time to its end, time one by one, their ratio, most in flight and share completed", () => {
+    const group = new Group(makeHeader({ count: 3, openedAtMs: 1_000 }));
+    for (const index of [0, 1]) group.step(index, "running", 1_000);
+    group.sequentialMs = 500;
+    group.step(0, "completed", 1_200);
+    group.step(1, "failed", 1_200);
+    expect(group.metrics(1_250)).toEqual({
+      wall_ms: 250,
+      sequential_ms: 500,
+      speedup: 2,
+      peak_parallel: 2,
+      success_rate: 0.5,
+    });
+    group.step(2, "running", 1_200);
+    group.step(2, "completed", 1_300);
+    expect(group.endedAtMs).toBe(1_300);
+    expect(group.metrics(9_999)).toMatchObject({ wall_ms: 300, speedup: 1.667, success_rate: 0.667, peak_parallel: 2 });
+  });
+
+  it("are those of a perfect group before anything has happened, and never negative", () => {
+    const group = new Group(makeHeader({ count: 1, openedAtMs: 1_000 }));
+    const start = { wall_ms: 0, sequential_ms: 0, speedup: 1, peak_parallel: 0, success_rate: 1 };
+    expect(group.metrics(1_000)).toEqual(start);
+    expect(group.metrics(990)).toEqual(start);
+  });
+});

@@ -1,0 +1,184 @@
+import { describe, expect, it } from "vitest";
+import type { Priority } from "../../../src/call.ts";
+import { AGEING_MS, ReadyQueue, type Line, type LineKey } from "../../../src/engine/queue.ts";
+import { seeded } from "../../support/engine.ts";
+
+const key = (fields: Partial<LineKey> = {}): LineKey => ({
+  groupSeq: 1,
+  upstream: "acme",
+  priority: 2,
+  queuedAtMs: 0,
+  ...fields,
+});
+
+/** Takes everything that is ready, best first. */
+function takeAll(queue: ReadyQueue, nowMs: number, eligible: (line: Line) => boolean = () => true): number[] {
+  const taken: number[] = [];
+  for (let line = queue.best(nowMs, eligible); line !== null; line = queue.best(nowMs, eligible)) {
+    const slotId = queue.take(line);
+    if (slotId !== null) taken.push(slotId);
+  }
+  return taken;
+}
+
+describe("the order of what is ready", () => {
+  it("is first in, first out among slots that are alike", () => {
+    const queue = new ReadyQueue();
+    for (const slotId of [5, 3, 9]) queue.push(key(), slotId);
+    expect(takeAll(queue, 0)).toEqual([5, 3, 9]);
+    expect(queue.readyCount).toBe(0);
+  });
+
+  it("puts the higher priority first", () => {
+    const queue = new ReadyQueue();
+    for (const priority of [0, 3, 1, 4, 2] as Priority[]) queue.push(key({ priority }), priority);
+    expect(takeAll(queue, 0)).toEqual([4, 3, 2, 1, 0]);
+  });
+
+  it("puts the longer wait first at the same priority, then the older group", () => {
+    const queue = new ReadyQueue();
+    queue.push(key({ groupSeq: 3, queuedAtMs: 10 }), 30);
+    queue.push(key({ groupSeq: 2, queuedAtMs: 20 }), 20);
+    queue.push(key({ groupSeq: 1, queuedAtMs: 20 }), 10);
+    expect(takeAll(queue, 100)).toEqual([30, 10, 20]);
+  });
+
+  it("raises a slot by one level per 30 seconds of waiting", () => {
+    const order = (nowMs: number): number[] => {
+      const queue = new ReadyQueue();
+      queue.push(key({ groupSeq: 1, priority: 2, queuedAtMs: 0 }), 1);
+      queue.push(key({ groupSeq: 2, priority: 3, queuedAtMs: 1 }), 2);
+      return takeAll(queue, nowMs);
+    };
+    expect(AGEING_MS).toBe(30_000);
+    expect(order(29_999)).toEqual([2, 1]);
+    // Level 3 for both, and the first has waited longer.
+    expect(order(30_000)).toEqual([1, 2]);
+    expect(order(30_001)).toEqual([2, 1]);
+  });
+
+  it("lets nothing starve: background work outranks critical work that came two minutes later", () => {
+    const queue = new ReadyQueue();
+    queue.push(key({ priority: 0, queuedAtMs: 0 }), 1);
+    queue.push(key({ groupSeq: 2, priority: 4, queuedAtMs: 120_001 }), 2);
+    expect(takeAll(queue, 120_001)).toEqual([1, 2]);
+  });
+
+  it("leaves out lines that are not eligible, and keeps them", () => {
+    const queue = new ReadyQueue();
+    queue.push(key({ upstream: "busy", priority: 4 }), 1);
+    queue.push(key({ upstream: "free", priority: 0 }), 2);
+    expect(takeAll(queue, 0, (line) => line.upstream === "free")).toEqual([2]);
+    expect(queue.readyCount).toBe(1);
+    expect(takeAll(queue, 0)).toEqual([1]);
+  });
+
+  it("offers nothing when nothing is queued", () => {
+    expect(new ReadyQueue().best(0, () => true)).toBeNull();
+  });
+});
+
+describe("a long line", () => {
+  it("keeps its order and count while it gives its spent part back", () => {
+    const queue = new ReadyQueue();
+    for (let slotId = 0; slotId < 5_000; slotId++) queue.push(key(), slotId);
+    const line = queue.best(0, () => true);
+    if (line === null) throw new Error("nothing is queued");
+    const lengths = new Set<number>();
+    for (let slotId = 0; slotId < 4_999; slotId++) {
+      expect(queue.take(line)).toBe(slotId);
+      expect(queue.readyCount).toBe(4_999 - slotId);
+      lengths.add(line.slots.length);
+    }
+    expect([...lengths]).toEqual([5_000, 2_500, 1_250, 226]);
+    queue.push(key(), 5_000);
+    expect(takeAll(queue, 0)).toEqual([4_999, 5_000]);
+  });
+
+  it("gives nothing back before 1,024 slots are spent", () => {
+    const queue = new ReadyQueue();
+    for (let slotId = 0; slotId < 1_025; slotId++) queue.push(key(), slotId);
+    const line = queue.best(0, () => true);
+    if (line === null) throw new Error("nothing is queued");
+    for (let taken = 1; taken < 1_024; taken++) queue.take(line);
+    expect([line.slots.length, line.head]).toEqual([1_025, 1_023]);
+    queue.take(line);
+    expect([line.slots.length, line.head]).toEqual([1, 0]);
+    expect(takeAll(queue, 0)).toEqual([1_024]);
+  });
+
+  it("that is empty is forgotten, and may start again", () => {
+    const queue = new ReadyQueue();
+    queue.push(key(), 1);
+    const line = queue.best(0, () => true);
+    if (line === null) throw new Error("nothing is queued");
+    queue.take(line);
+    expect(queue.take(line)).toBeNull();
+    queue.push(key(), 2);
+    expect(takeAll(queue, 0)).toEqual([2]);
+    expect(queue.readyCount).toBe(0);
+  });
+});
+
+describe("what must wait for a time", () => {
+  it("is ready from that time on, not before", () => {
+    const queue = new ReadyQueue();
+    queue.delay(key(), 1, 100);
+    queue.wake(99);
+    expect([queue.readyCount, queue.delayedCount, queue.nextDueMs]).toEqual([0, 1, 100]);
+    queue.wake(100);
+    expect([queue.readyCount, queue.delayedCount, queue.nextDueMs]).toEqual([1, 0, null]);
+    expect(takeAll(queue, 100)).toEqual([1]);
+  });
+
+  it("becomes ready in the order of its times, whatever the order in which it came", () => {
+    const random = seeded(7);
+    const queue = new ReadyQueue();
+    const times = Array.from({ length: 500 }, () => Math.floor(random() * 200));
+    times.forEach((atMs, slotId) => queue.delay(key(), slotId, atMs));
+    const woken: number[] = [];
+    for (let nowMs = 0; nowMs < 200; nowMs++) {
+      expect(queue.nextDueMs ?? 200).toBeGreaterThanOrEqual(nowMs);
+      queue.wake(nowMs);
+      for (const slotId of takeAll(queue, nowMs)) {
+        expect(times[slotId]).toBe(nowMs);
+        woken.push(slotId);
+      }
+    }
+    expect(woken).toHaveLength(500);
+    expect(new Set(woken).size).toBe(500);
+  });
+
+  it("joins the end of its line", () => {
+    const queue = new ReadyQueue();
+    queue.delay(key(), 1, 10);
+    queue.push(key(), 2);
+    queue.wake(10);
+    queue.push(key(), 3);
+    expect(takeAll(queue, 10)).toEqual([2, 1, 3]);
+  });
+});
+
+describe("taking slots out", () => {
+  it("finds them ready and delayed, and leaves the others in order", () => {
+    const queue = new ReadyQueue();
+    for (const slotId of [1, 2, 3, 4]) queue.push(key(), slotId);
+    for (const slotId of [5, 6, 7]) queue.delay(key(), slotId, 100 - slotId);
+    queue.push(key({ groupSeq: 2 }), 2);
+    const even = queue.remove((groupSeq, slotId) => groupSeq === 1 && slotId % 2 === 0);
+    expect(even.sort()).toEqual([2, 4, 6]);
+    expect([queue.readyCount, queue.delayedCount, queue.nextDueMs]).toEqual([3, 2, 93]);
+    queue.wake(100);
+    expect(takeAll(queue, 100)).toEqual([1, 3, 7, 5, 2]);
+  });
+
+  it("does not find what has been taken already", () => {
+    const queue = new ReadyQueue();
+    for (const slotId of [1, 2, 3]) queue.push(key(), slotId);
+    const line = queue.best(0, () => true);
+    if (line === null) throw new Error("nothing is queued");
+    queue.take(line);
+    expect(queue.remove(() => true)).toEqual([2, 3]);
+    expect([queue.readyCount, queue.best(0, () => true)]).toEqual([0, null]);
+  });
+});
