@@ -82,7 +82,10 @@ export function expireLeases(state: EngineState, nowMs: number): number {
 /** What an attempt is charged, by the contract's rule 5 of a hard budget. */
 function chargeFor(outcome: Outcome, lease: AttemptInFlight): { charge: Amounts; estimated: boolean } {
   if (outcome.kind === "success" && outcome.usage !== null) {
-    return { charge: chargeOf(outcome.usage, lease.target.price), estimated: false };
+    const charge = chargeOf(outcome.usage, lease.target.price);
+    // The configuration may have lost the price since the reservation was made: then nobody knows what the tokens cost.
+    const unpriced = lease.target.price === null && lease.amounts.usd > 0 && outcome.usage.costNanoUsd === null;
+    return unpriced ? { charge: { ...charge, usd: lease.amounts.usd }, estimated: true } : { charge, estimated: false };
   }
   const unknown = outcome.kind === "success" || outcome.class === "unknown";
   return unknown ? { charge: { ...lease.amounts }, estimated: true } : { charge: zeroAmounts(), estimated: false };

@@ -127,7 +127,11 @@ export class EngineState {
   /** What the run's attempts have in common at one upstream. */
   upstream(target: Pick<Target, "upstream" | "maxInFlight">): UpstreamState {
     const known = this.#upstreams.get(target.upstream);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      // A lease of a model that the configuration has lost comes back with a width of 0, which is not its upstream's.
+      known.maxInFlight = Math.max(known.maxInFlight, target.maxInFlight);
+      return known;
+    }
     const fresh = { inFlight: 0, maxInFlight: target.maxInFlight, coolUntilMs: 0 };
     this.#upstreams.set(target.upstream, fresh);
     return fresh;

@@ -1,0 +1,190 @@
+/** What a new instance makes of stored rows. Random histories, snapshots compared, are in property.test.ts. */
+import { describe, expect, it } from "vitest";
+import { enqueueSlots, openGroup } from "../../../src/engine/open.ts";
+import { freshRecord, type SlotRecord } from "../../../src/engine/record.ts";
+import { endDrained, requeueTried, restoreLease, restoreShard, restoreSlot } from "../../../src/engine/restore.ts";
+import { expireLeases, settle } from "../../../src/engine/settle.ts";
+import { storedShard, type StoredLease, type StoredShard } from "../../../src/engine/shard.ts";
+import { slotIdOf } from "../../../src/engine/slot.ts";
+import { sumTotals, zeroTotals } from "../../../src/engine/totals.ts";
+import type { Reason } from "../../../src/errors.ts";
+import { LEASE_TTL_MS } from "../../../src/limits.ts";
+import { alike, makeFacts, makeHeader, makeTarget, success, TestEngine } from "../../support/engine.ts";
+
+const STOPPED: Reason = { reason: "cancelled", message: "by the test" };
+const AMOUNTS = { usd: 300, calls: 1, prompt_tokens: 100, completion_tokens: 100 };
+const slot = (index: number): number => slotIdOf(1, index);
+const record = (index: number, fields: Partial<SlotRecord>): SlotRecord => ({ ...freshRecord(slot(index)), ...fields });
+const leased = (index: number, attempt: number): StoredLease => ({
+  id: `${slot(index)}.${attempt}`,
+  slot: slot(index),
+  attempt,
+  upstream: "acme",
+  model: "gpt-x",
+  amounts: AMOUNTS,
+  startedAtMs: 500,
+  queuedMs: 7,
+});
+
+/** An engine after a restart at `nowMs`, from the rows of one group and one lane. */
+function restarted(
+  rows: { count: number; slots?: SlotRecord[]; leases?: StoredLease[]; target?: ReturnType<typeof makeTarget> },
+  nowMs: number,
+) {
+  const engine = new TestEngine({ limits: { usd: 10_000 } });
+  const { state } = engine;
+  const group = openGroup(state, makeHeader({ count: rows.count }));
+  for (const each of rows.slots ?? []) restoreSlot(state, group, each, nowMs);
+  const shard = restoreShard(state, 0, { totals: zeroTotals(), leases: [] });
+  for (const each of rows.leases ?? []) restoreLease(state, shard, each, rows.target ?? makeTarget(), nowMs);
+  enqueueSlots(
+    state,
+    group,
+    0,
+    Array.from({ length: rows.count }, () => makeFacts()),
+  );
+  requeueTried(state, nowMs);
+  return { engine, state, group };
+}
+
+describe("slots that come back", () => {
+  it("start if nothing is remembered of them, and only those", () => {
+    const slots = [record(0, { state: "completed", attempts: 1 }), record(1, { state: "failed", attempts: 3 })];
+    const { engine, group } = restarted({ count: 4, slots, leases: [leased(2, 1)] }, 1_000);
+    expect(group.counts).toMatchObject({ completed: 1, failed: 1, running: 1, queued: 1 });
+    expect(engine.startAll(1_000)).toEqual(["1:3"]);
+  });
+
+  it("wait for their retry as long as they had to before", () => {
+    const slots = [record(0, { attempts: 1, notBeforeMs: 5_000 })];
+    const { engine } = restarted({ count: 1, slots }, 1_000);
+    expect(engine.startAll(4_999)).toEqual([]);
+    expect(engine.turn([1], 5_000).assignments).toMatchObject([{ lease: { attempt: 2 } }]);
+  });
+
+  it("are not queued while a lease says that they run, and keep what earlier attempts cost", () => {
+    const slots = [record(0, { attempts: 1, notBeforeMs: 900, costNanoUsd: 40, latencyMs: 20 })];
+    const { engine, state, group } = restarted({ count: 1, slots, leases: [leased(0, 2)] }, 1_000);
+    expect(engine.startAll(9_000)).toEqual([]);
+    settle(state, `${slot(0)}.2`, success({ promptTokens: 10 }, 30), 9_000);
+    expect(state.takeWrites().slots).toMatchObject([
+      { attempts: 2, costNanoUsd: 50, latencyMs: 50, state: "completed" },
+    ]);
+    expect([group.status, group.sequentialMs]).toEqual(["completed", 50]);
+  });
+});
+
+describe("leases that come back", () => {
+  it("hold their reservation and their permit, and can still settle", () => {
+    const { state } = restarted({ count: 1, leases: [leased(0, 1)] }, 1_000);
+    expect(state.ledger.reserved).toEqual(AMOUNTS);
+    expect(state.upstreamNamed("acme")?.inFlight).toBe(1);
+    expect(settle(state, `${slot(0)}.1`, success({ promptTokens: 10 }), 1_100)).toMatchObject({ queuedMs: 7 });
+    expect([state.ledger.reserved.usd, state.ledger.spent.usd, state.attempts.size]).toEqual([0, 10, 0]);
+  });
+
+  it("get a fresh term, after which they are over", () => {
+    const { state, group } = restarted({ count: 1, leases: [leased(0, 1)] }, 100_000);
+    expect(expireLeases(state, 100_000 + LEASE_TTL_MS - 1)).toBe(0);
+    expect(expireLeases(state, 100_000 + LEASE_TTL_MS)).toBe(1);
+    expect(state.ledger.spent).toEqual(AMOUNTS);
+    expect(group.stateOf(0)).toBe("queued");
+  });
+
+  it("are charged at their reservation if the configuration has lost their price meanwhile", () => {
+    const target = makeTarget({ price: null, maxInFlight: 0, attemptsMax: 0 });
+    const { state } = restarted({ count: 1, leases: [leased(0, 1)], target }, 1_000);
+    const settled = settle(state, `${slot(0)}.1`, success({ promptTokens: 10, completionTokens: 5 }), 1_100);
+    expect(settled).toMatchObject({
+      charge: { usd: AMOUNTS.usd, calls: 1, prompt_tokens: 10, completion_tokens: 5 },
+      estimated: true,
+    });
+  });
+
+  it("are charged what the upstream names, price or not", () => {
+    const target = makeTarget({ price: null });
+    const { state } = restarted({ count: 1, leases: [leased(0, 1)], target }, 1_000);
+    const settled = settle(state, `${slot(0)}.1`, success({ costNanoUsd: 5 }), 1_100);
+    expect(settled).toMatchObject({ charge: { usd: 5 }, estimated: false });
+  });
+
+  it("of a model that is gone do not close the upstream to the models that are there", () => {
+    const target = makeTarget({ price: null, maxInFlight: 0, attemptsMax: 0 });
+    const { engine } = restarted({ count: 2, leases: [leased(0, 1)], target }, 1_000);
+    expect(engine.startAll(1_000)).toEqual(["1:1"]);
+  });
+});
+
+describe("a group that had been stopped", () => {
+  it("ends what it had queued, and is over when nothing of it runs", () => {
+    const { state } = new TestEngine();
+    const group = openGroup(state, makeHeader({ count: 3 }));
+    group.drained = { state: "cancelled", reason: STOPPED };
+    restoreSlot(state, group, record(0, { state: "completed", attempts: 1 }), 50);
+    restoreSlot(state, group, record(1, { attempts: 1, notBeforeMs: 60 }), 50);
+    endDrained(state, group, 50);
+    expect([group.status, group.counts.cancelled, group.endedAtMs, state.tried.size]).toEqual(["cancelled", 2, 50, 0]);
+    expect(state.takeWrites().groups).toEqual([group]);
+  });
+
+  it("waits for what runs of it", () => {
+    const { state } = new TestEngine();
+    const group = openGroup(state, makeHeader({ count: 2 }));
+    group.drained = { state: "cancelled", reason: STOPPED };
+    restoreLease(state, restoreShard(state, 0, { totals: zeroTotals(), leases: [] }), leased(0, 1), makeTarget(), 50);
+    endDrained(state, group, 50);
+    expect([group.done, state.takeWrites().groups]).toEqual([false, []]);
+    settle(state, `${slot(0)}.1`, success(), 60);
+    expect([group.status, state.takeWrites().groups]).toEqual(["cancelled", [group]]);
+  });
+
+  it("that was not stopped keeps its slots", () => {
+    const { state } = new TestEngine();
+    const group = openGroup(state, makeHeader({ count: 1 }));
+    endDrained(state, group, 50);
+    expect(group.counts.queued).toBe(1);
+  });
+});
+
+describe("a shard's row", () => {
+  it("brings totals and leases back through JSON as they were", () => {
+    const engine = new TestEngine();
+    engine.open(alike(3));
+    engine.turn([3], 0);
+    settle(engine.state, `${slot(0)}.1`, success({ promptTokens: 10 }, 25), 40);
+    const [shard] = engine.state.takeWrites().shards;
+    if (shard === undefined) throw new Error("no shard was written");
+    const stored: StoredShard = JSON.parse(JSON.stringify(storedShard(shard)));
+    const again = new TestEngine().state;
+    const restored = restoreShard(again, 0, stored);
+    expect(restored.totals).toEqual(shard.totals);
+    expect(again.ledger.spent).toEqual(engine.state.ledger.spent);
+    expect(stored.leases.map(({ id, slot: slotId, upstream, model }) => [id, slotId, upstream, model])).toEqual([
+      [`${slot(1)}.1`, slot(1), "acme", "gpt-x"],
+      [`${slot(2)}.1`, slot(2), "acme", "gpt-x"],
+    ]);
+  });
+
+  it("written before a counter existed reads as zero there", () => {
+    const older: StoredShard = JSON.parse(JSON.stringify({ totals: { spent: AMOUNTS, attempts: 4 }, leases: [] }));
+    expect(restoreShard(new TestEngine().state, 0, older).totals).toMatchObject({
+      attempts: 4,
+      overruns: 0,
+      busyMs: 0,
+    });
+  });
+});
+
+describe("totals", () => {
+  it("add up, but for the peak, which is the highest", () => {
+    const one = { ...zeroTotals(), attempts: 2, busyMs: 10, peakParallel: 3, spent: AMOUNTS };
+    const other = { ...zeroTotals(), attempts: 5, retries: 1, peakParallel: 2, spent: AMOUNTS };
+    expect(sumTotals([one, other])).toMatchObject({
+      attempts: 7,
+      retries: 1,
+      busyMs: 10,
+      peakParallel: 3,
+      spent: { usd: 600, calls: 2, prompt_tokens: 200, completion_tokens: 200 },
+    });
+  });
+});
