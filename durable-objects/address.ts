@@ -1,4 +1,5 @@
 /** The only file that turns an id into a stub: which object holds what, and where lanes live. */
+import { TOKEN_CACHE_MAX } from "../src/limits.ts";
 import type { DirectoryObject } from "./directory/object.ts";
 import type { LaneObject } from "./lane/object.ts";
 import type { RunObject } from "./run/object.ts";
@@ -12,7 +13,19 @@ export type Objects = {
 
 /** A fresh stub of a run. After an error a stub is broken: take a new one. */
 export function runOf(objects: Objects, runId: string): DurableObjectStub<RunObject> {
-  return objects.RUN.getByName(runId);
+  return objects.RUN.get(runIdOf(objects.RUN, runId));
+}
+
+const ids = new Map<string, DurableObjectId>();
+
+/** Deriving an id from a name takes a hash; a busy run's is remembered. */
+function runIdOf(namespace: Objects["RUN"], runId: string): DurableObjectId {
+  const known = ids.get(runId);
+  if (known !== undefined) return known;
+  if (ids.size >= TOKEN_CACHE_MAX) ids.clear();
+  const id = namespace.idFromName(runId);
+  ids.set(runId, id);
+  return id;
 }
 
 /** Lanes belong to their run: what one run's calls do cannot slow another's. */

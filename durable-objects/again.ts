@@ -5,22 +5,34 @@ import type { RunObject } from "./run/object.ts";
 /** Delays before a call is made again, ms: a restart takes well under a second, and a deploy's is over within the last. */
 const AGAIN_MS = [20, 100, 500, 2_000];
 
-/**
- * Makes a call that is safe to repeat until the object answers. A stub is broken after an error, so each try takes a new
- * one. Rejects with the last error when the tries are spent.
- */
-export async function untilAnswered<T>(
-  objects: Objects,
-  runId: string,
-  call: (run: DurableObjectStub<RunObject>) => PromiseLike<T>,
-): Promise<T> {
-  for (let failures = 0; ; failures++) {
-    try {
-      return await call(runOf(objects, runId));
-    } catch (error) {
-      const delayMs = AGAIN_MS[failures];
-      if (delayMs === undefined) throw error;
-      await scheduler.wait(delayMs);
+/** A run object as one request sees it: one stub while it works, a new one after an error, for then a stub is broken. */
+export class RunCaller {
+  readonly #objects: Objects;
+  readonly #runId: string;
+  #stub: DurableObjectStub<RunObject>;
+
+  constructor(objects: Objects, runId: string) {
+    this.#objects = objects;
+    this.#runId = runId;
+    this.#stub = runOf(objects, runId);
+  }
+
+  /** Makes a call that is safe to repeat until the object answers. Rejects with the last error when the tries are spent. */
+  async untilAnswered<T>(call: (run: DurableObjectStub<RunObject>) => PromiseLike<T>): Promise<T> {
+    for (let failures = 0; ; failures++) {
+      try {
+        return await call(this.#stub);
+      } catch (error) {
+        const delayMs = AGAIN_MS[failures];
+        if (delayMs === undefined) throw error;
+        await scheduler.wait(delayMs);
+        this.#stub = runOf(this.#objects, this.#runId);
+      }
     }
+  }
+
+  /** Tells the object something that it can do without; a failure is nobody's. */
+  tell(call: (run: DurableObjectStub<RunObject>) => PromiseLike<unknown>): void {
+    call(this.#stub).then(undefined, () => undefined);
   }
 }

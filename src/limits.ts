@@ -76,6 +76,9 @@ export const SWEEP_MS = 1_000;
 /** White space is sent on a waiting JSON answer this often, ms: proxies cut silent connections after 30 s and up. */
 export const KEEP_ALIVE_MS = 10_000;
 
+/** Longest that a single call's settlement stays unwritten, ms: it saves a commit per call while calls keep coming. */
+export const SETTLE_LAG_MS = 50;
+
 // ---- upstreams ----
 
 /** Attempts in flight at one upstream by one run, where the configuration names none. */

@@ -33,6 +33,7 @@ export class LaneObject extends DurableObject<Objects> {
     const beat = setInterval(() => void this.#heartbeat(runId, work), HEARTBEAT_MS);
     const ended = this.#loop(runId, lane, work).finally(() => {
       clearInterval(beat);
+      work.close();
       this.#work = null;
     });
     this.ctx.waitUntil(ended);
@@ -41,9 +42,19 @@ export class LaneObject extends DurableObject<Objects> {
   /** Claims, executes and settles until the run has nothing left for this lane. */
   async #loop(runId: string, lane: number, work: Worklist): Promise<void> {
     let run = runOf(this.env, runId);
+    let ask = true;
     for (let failures = 0; ; ) {
-      const told = await Promise.race([this.#claim(run, lane, work), work.changed()]);
-      // What ended while the call was waiting must not wait with it: the next call answers this one.
+      const waits: boolean = work.hasEnded ? false : ask && work.running < LANE_SLOTS;
+      if (!waits && !work.hasEnded) {
+        if (work.idle) return;
+        await work.changed();
+        ask = true;
+        if (!work.hasEnded) continue;
+      }
+      const claim = this.#claim(run, lane, work, waits);
+      // What ends while a call waits for work must not wait with it: the next call answers this one. What ends while a
+      // call settles travels with the next: so the busier the run, the more each call carries.
+      const told: { ask: boolean } | "failed" | "changed" = await (waits ? Promise.race([claim, work.changed()]) : claim);
       if (told === "changed") continue;
       if (told === "failed") {
         const delayMs = RECONNECT_MS[failures];
@@ -54,20 +65,24 @@ export class LaneObject extends DurableObject<Objects> {
         continue;
       }
       failures = 0;
-      if (told.ask && work.running < LANE_SLOTS) continue;
-      if (work.idle) return;
-      await work.changed();
+      ask = told.ask;
     }
   }
 
-  /** Settles what has ended, and starts what comes back. */
-  async #claim(run: DurableObjectStub<RunObject>, lane: number, work: Worklist): Promise<{ ask: boolean } | "failed"> {
+  /** Settles what has ended, and starts what comes back; `waits` for something to come back if nothing does at once. */
+  async #claim(
+    run: DurableObjectStub<RunObject>,
+    lane: number,
+    work: Worklist,
+    waits: boolean,
+  ): Promise<{ ask: boolean } | "failed"> {
     const settlements = work.takeEnded();
     try {
-      const claim: ClaimReply = await run.settleAndClaim(lane, settlements, LANE_SLOTS);
+      const claim: ClaimReply = await run.settleAndClaim(lane, settlements, LANE_SLOTS, waits);
       for (const job of claim.jobs) {
-        const abort = new AbortController();
-        work.add(job.lease.attemptId, abort, this.#execute(job, claim.defaults[job.groupSeq] ?? "{}", abort.signal));
+        const controller = new AbortController();
+        const defaultsJson = claim.defaults[job.groupSeq] ?? "{}";
+        work.add(job.lease.attemptId, controller, this.#execute(job, { defaultsJson, controller, timer: work.timer }));
       }
       return { ask: claim.ask };
     } catch {
@@ -77,7 +92,10 @@ export class LaneObject extends DurableObject<Objects> {
     }
   }
 
-  async #execute(job: Job, defaultsJson: string, signal: AbortSignal): Promise<Settlement> {
+  async #execute(
+    job: Job,
+    { defaultsJson, controller, timer }: { defaultsJson: string; controller: AbortController; timer: StartTimer },
+  ): Promise<Settlement> {
     const { attemptId } = job.lease;
     const parsed = configOf(this.env);
     const upstream = parsed.ok ? parsed.config.upstreams.find(({ name }) => name === job.lease.upstream) : undefined;
@@ -87,7 +105,7 @@ export class LaneObject extends DurableObject<Objects> {
       return { attemptId, outcome: { kind: "failure", class: "rejected", reason, retryAfterMs: null, latencyMs: 0 } };
     }
     const body = jobBody(job.callJson, defaultsJson);
-    const outcome = await attempt({ upstream, lease: job.lease, body }, { fetch, now: Date.now, timer, signal });
+    const outcome = await attempt({ upstream, lease: job.lease, body }, { fetch, now: Date.now, timer, controller });
     return { attemptId, outcome };
   }
 
@@ -101,8 +119,3 @@ export class LaneObject extends DurableObject<Objects> {
     }
   }
 }
-
-const timer: StartTimer = (ms, elapsed) => {
-  const handle = setTimeout(elapsed, ms);
-  return () => clearTimeout(handle);
-};

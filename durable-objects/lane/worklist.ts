@@ -1,16 +1,37 @@
 /** What a lane has in flight, and what has ended but is not settled yet. */
+import type { StartTimer } from "../../src/upstream/attempt.ts";
+import { Deadlines } from "./deadlines.ts";
 import type { Settlement } from "../run/rpc.ts";
+
+/** Zero: workerd's shortest timer takes about a millisecond. */
+const LINGER_MS = 0;
 
 export class Worklist {
   #running = new Map<string, AbortController>();
   #ended: Settlement[] = [];
   #waiting: (() => void)[] = [];
+  #deadlines = new Deadlines();
   #nudged = false;
   #lingering = false;
+
+  /** Starts a timer for an attempt. */
+  get timer(): StartTimer {
+    return this.#deadlines.start;
+  }
+
+  /** Lets go of what outlives attempts. */
+  close(): void {
+    this.#deadlines.close();
+  }
 
   /** Nothing runs, nothing is left to settle, and nobody has asked for another look. */
   get idle(): boolean {
     return this.#running.size === 0 && this.#ended.length === 0 && !this.#nudged;
+  }
+
+  /** Something is left to settle. */
+  get hasEnded(): boolean {
+    return this.#ended.length > 0;
   }
 
   /** Attempts in flight. */
@@ -66,14 +87,14 @@ export class Worklist {
     for (const attemptId of attemptIds) this.#running.get(attemptId)?.abort();
   }
 
-  /** One macrotask of lingering lets answers that arrive together travel together. */
+  /** A millisecond of lingering lets answers that arrive together travel together: a call costs more than it takes. */
   #wakeLater(): void {
     if (this.#lingering || this.#ended.length === 0 || this.#waiting.length === 0) return;
     this.#lingering = true;
     setTimeout(() => {
       this.#lingering = false;
       this.#wake();
-    }, 0);
+    }, LINGER_MS);
   }
 
   #wake(): void {

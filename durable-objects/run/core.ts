@@ -104,13 +104,14 @@ export class RunCore {
     return this.open.size > 0;
   }
 
-  /** The second half of a turn: hand out permits, commit, answer. */
-  conclude(nowMs: number): void {
+  /** The second half of a turn: hand out permits, commit, answer. `flush` also writes what may lag. */
+  conclude(nowMs: number, flush: boolean): void {
     const dispatched = dispatch(this.state, this.lanes.offers(), nowMs);
-    const written = this.#commit(nowMs);
+    const mustWrite = flush || this.state.mustWrite || this.writes.length > 0;
+    const written = mustWrite ? this.#commit(nowMs) : [];
     this.#answer(dispatched);
     for (const seq of written) this.#forgetGroup(seq);
-    if (!this.lanesMayStartMore()) this.lanes.dismiss();
+    if (this.lanes.size > 0) this.lanes.release(this.lanesMayStartMore());
     this.readers.sweep(nowMs);
   }
 
@@ -172,15 +173,18 @@ export class RunCore {
   #commit(nowMs: number): number[] {
     const { shards, slots, groups } = this.state.takeWrites();
     if (shards.length + slots.length + groups.length + this.writes.length === 0) return [];
-    this.#store.transaction(() => {
-      for (const write of this.writes) write();
+    const write = (): void => {
+      for (const own of this.writes) own();
       for (const shard of shards) this.#store.putShard(shard.id, storedShard(shard));
-      for (const slot of slots) this.#store.putSlot(slot);
+      this.#store.putSlots(slots);
       for (const group of groups) {
         const { status, endedAtMs, drained } = group;
         this.#store.putGroupResult(group.header.seq, { status, metrics: group.metrics(nowMs), endedAtMs, drained });
       }
-    });
+    };
+    // One row is one statement, which is all or nothing by itself; a transaction around it costs as much again.
+    if (shards.length === 1 && slots.length + groups.length + this.writes.length === 0) write();
+    else this.#store.transaction(write);
     this.writes.length = 0;
     return groups.filter((group) => group.done).map((group) => group.header.seq);
   }

@@ -11,7 +11,7 @@ import type { Page } from "../../src/engine/page.ts";
 import { enqueueCall, withdrawCall } from "../../src/engine/open.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
-import { DIRECT_CALLS_MAX, LANE_SLOTS, LONG_POLL_MS, SWEEP_MS } from "../../src/limits.ts";
+import { DIRECT_CALLS_MAX, LANE_SLOTS, LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS } from "../../src/limits.ts";
 import { laneOf, type Objects } from "../address.ts";
 import { CommitQueue } from "./commit.ts";
 import { RunCore } from "./core.ts";
@@ -45,6 +45,8 @@ export class RunObject extends DurableObject<Objects> {
   #core: RunCore | null = null;
   #alarmMs: number | null = null;
   #sweeping = false;
+  #flushing = false;
+  #flushTimer: ReturnType<typeof setTimeout> | null = null;
   #readyTimer: { atMs: number; handle: ReturnType<typeof setTimeout> } | null = null;
 
   constructor(ctx: DurableObjectState, env: Objects) {
@@ -136,14 +138,17 @@ export class RunObject extends DurableObject<Objects> {
     });
   }
 
-  /** A lane's one call: settles what ended, and waits up to 20 s for attempts until it has `capacity` of them. */
-  settleAndClaim(lane: number, settlements: Settlement[], capacity: number): Promise<ClaimReply> {
+  /**
+   * A lane's one call: settles what ended and takes attempts until it has `capacity` of them. With `waits`, a call that
+   * gets none waits for some up to 20 s.
+   */
+  settleAndClaim(lane: number, settlements: Settlement[], capacity: number, waits: boolean): Promise<ClaimReply> {
     return this.#commits.submit<ClaimReply>((reply, nowMs) => {
       const core = this.#mustBeOpen();
       for (const { attemptId, outcome } of settlements) settle(core.state, attemptId, outcome, nowMs);
       // What the lane is lent is counted here: an older call's reply may still be on its way to it.
       const held = core.state.shards.get(lane)?.leases.size ?? 0;
-      core.lanes.wait(lane, Math.min(capacity, LANE_SLOTS) - held, reply, nowMs);
+      core.lanes.wait(lane, { want: Math.min(capacity, LANE_SLOTS) - held, waits, reply }, nowMs);
     });
   }
 
@@ -213,7 +218,10 @@ export class RunObject extends DurableObject<Objects> {
   #conclude(nowMs: number): void {
     const core = this.#core;
     if (core === null) return;
-    core.conclude(nowMs);
+    const flush = this.#flushing;
+    this.#flushing = false;
+    core.conclude(nowMs, flush);
+    if (core.state.lags) this.#flushLater();
     this.#armAlarm(nowMs);
     this.#armReady(nowMs);
     this.#sweepSoon();
@@ -227,6 +235,16 @@ export class RunObject extends DurableObject<Objects> {
     if (atMs === null || (this.#alarmMs !== null && this.#alarmMs <= atMs)) return;
     this.#alarmMs = atMs;
     this.#store.setAlarm(atMs);
+  }
+
+  /** Settlements of single calls travel with the next commit; without one they are written after a moment. */
+  #flushLater(): void {
+    if (this.#flushTimer !== null) return;
+    this.#flushTimer = setTimeout(() => {
+      this.#flushTimer = null;
+      this.#flushing = true;
+      this.#commits.poke();
+    }, SETTLE_LAG_MS);
   }
 
   /** Retries fall due and cool-downs end while callers wait here; the alarm is only for when this instance is gone. */

@@ -138,26 +138,12 @@ export class RunStore {
     }
   }
 
-  putSlot(slot: SlotRecord): void {
-    this.#write(
-      `INSERT OR REPLACE INTO slot (id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens,
-         completion_tokens, cost_nano_usd, estimated, model, finish_reason, text, reason)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      slot.id,
-      slot.state,
-      slot.attempts,
-      slot.notBeforeMs,
-      slot.latencyMs,
-      slot.queuedMs,
-      slot.promptTokens,
-      slot.completionTokens,
-      slot.costNanoUsd,
-      slot.estimated ? 1 : 0,
-      slot.model,
-      slot.finishReason,
-      slot.text,
-      slot.reason === null ? null : JSON.stringify(slot.reason),
-    );
+  /** Writes slots, several to a statement: running one costs more than another row in it. */
+  putSlots(slots: readonly SlotRecord[]): void {
+    for (let at = 0; at < slots.length; at += SLOTS_PER_INSERT) {
+      const some = slots.slice(at, at + SLOTS_PER_INSERT);
+      this.#write(INSERT_SLOTS[some.length] ?? "", ...some.flatMap(slotColumns));
+    }
   }
 
   slot(slotId: number): SlotRecord | null {
@@ -222,6 +208,34 @@ export class RunStore {
       this.#write("INSERT OR REPLACE INTO meta (key, value) VALUES ('schema', ?)", String(MIGRATIONS.length));
     });
   }
+}
+
+/** A statement takes at most 100 bound values, and a slot has 14. */
+const SLOTS_PER_INSERT = 7;
+const INSERT_SLOTS = Array.from(
+  { length: SLOTS_PER_INSERT + 1 },
+  (_, rows) => `INSERT OR REPLACE INTO slot (id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens,
+    completion_tokens, cost_nano_usd, estimated, model, finish_reason, text, reason)
+    VALUES ${Array(rows).fill("(?,?,?,?,?,?,?,?,?,?,?,?,?,?)").join(",")}`,
+);
+
+function slotColumns(slot: SlotRecord): (string | number | null)[] {
+  return [
+    slot.id,
+    slot.state,
+    slot.attempts,
+    slot.notBeforeMs,
+    slot.latencyMs,
+    slot.queuedMs,
+    slot.promptTokens,
+    slot.completionTokens,
+    slot.costNanoUsd,
+    slot.estimated ? 1 : 0,
+    slot.model,
+    slot.finishReason,
+    slot.text,
+    slot.reason === null ? null : JSON.stringify(slot.reason),
+  ];
 }
 
 type GroupRow = { seq: number; header: string; result: string | null };

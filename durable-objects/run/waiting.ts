@@ -2,7 +2,8 @@
 import { ABANDONED_MS, LONG_POLL_MS } from "../../src/limits.ts";
 import type { AcquireReply, ClaimReply } from "./rpc.ts";
 
-type WaitingLane = { want: number; reply: (claim: ClaimReply) => void; sinceMs: number };
+type Claim = { want: number; waits: boolean; reply: (claim: ClaimReply) => void };
+type WaitingLane = Claim & { sinceMs: number };
 
 const NO_WORK: ClaimReply = { jobs: [], defaults: {}, ask: true };
 const NOTHING_QUEUED: ClaimReply = { ...NO_WORK, ask: false };
@@ -20,10 +21,17 @@ export class WaitingLanes {
   }
 
   /** Leaves a lane waiting for up to `want` attempts. */
-  wait(lane: number, want: number, reply: (claim: ClaimReply) => void, nowMs: number): void {
+  wait(lane: number, claim: Claim, nowMs: number): void {
     this.answer(lane, NO_WORK);
-    if (want > 0) this.#lanes.set(lane, { want, reply, sinceMs: nowMs });
-    else reply(NOTHING_QUEUED);
+    if (claim.want > 0) this.#lanes.set(lane, { ...claim, sinceMs: nowMs });
+    else claim.reply(NOTHING_QUEUED);
+  }
+
+  /** Answers those that got nothing in this turn and do not wait for the next. */
+  release(ask: boolean): void {
+    for (const [lane, { waits }] of [...this.#lanes]) {
+      if (!ask || !waits) this.answer(lane, ask ? NO_WORK : NOTHING_QUEUED);
+    }
   }
 
   /** How many attempts each waiting lane can take, as dispatch counts them down. */
@@ -37,11 +45,6 @@ export class WaitingLanes {
     const waiting = this.#lanes.get(lane);
     this.#lanes.delete(lane);
     waiting?.reply(claim);
-  }
-
-  /** Lets every waiting lane go: nothing is queued that it could start. */
-  dismiss(): void {
-    for (const lane of [...this.#lanes.keys()]) this.answer(lane, NOTHING_QUEUED);
   }
 
   /** Answers the lanes that have waited long enough; they ask again. */

@@ -62,6 +62,8 @@ export class EngineState {
 
   #upstreams = new Map<string, UpstreamState>();
   #dirtyShards = new Set<Shard>();
+  /** Changed only by single calls that ended: written with the next commit, or after a while. */
+  #laggingShards = new Set<Shard>();
   #dirtySlots = new Map<number, SlotRecord>();
   #dirtyGroups = new Set<Group>();
   #busySinceMs: number | null = null;
@@ -95,7 +97,9 @@ export class EngineState {
   removeInFlight({ lease, shard }: InFlight, nowMs: number): number {
     this.attempts.delete(lease.attemptId);
     shard.leases.delete(lease.attemptId);
-    this.#dirtyShards.add(shard);
+    // A single call's answer waits for nothing durable. Should the object die before this is written, the call counts as
+    // lost and stays charged at its reservation: too much, never too little.
+    (lease.slotId === null ? this.#laggingShards : this.#dirtyShards).add(shard);
     this.upstream(lease.target).inFlight -= 1;
     const busyMs = this.#busySinceMs === null ? 0 : Math.max(0, nowMs - this.#busySinceMs);
     this.#busySinceMs = this.attempts.size > 0 ? nowMs : null;
@@ -152,13 +156,25 @@ export class EngineState {
     this.#dirtyGroups.add(group);
   }
 
+  /** True when only settlements of single calls are unwritten. */
+  get lags(): boolean {
+    return this.#laggingShards.size > 0;
+  }
+
+  /** True when something must be durable before replies leave. */
+  get mustWrite(): boolean {
+    return this.#dirtyShards.size + this.#dirtySlots.size + this.#dirtyGroups.size > 0;
+  }
+
+  /** Everything that changed since the last call, settlements of single calls included. */
   takeWrites(): EngineWrites {
     const writes = {
-      shards: [...this.#dirtyShards],
+      shards: [...new Set([...this.#dirtyShards, ...this.#laggingShards])],
       slots: [...this.#dirtySlots.values()],
       groups: [...this.#dirtyGroups],
     };
     this.#dirtyShards.clear();
+    this.#laggingShards.clear();
     this.#dirtySlots.clear();
     this.#dirtyGroups.clear();
     return writes;

@@ -1,6 +1,7 @@
 /** `POST /batch`: an ordered list of calls, opened as one group and answered as JSON, NDJSON or server-sent events. */
 import type { Context, Hono } from "hono";
 import { laneOf, runOf } from "../../durable-objects/address.ts";
+import { RunCaller } from "../../durable-objects/again.ts";
 import type { OpenGroupReply, OpenGroupRequest, Refused } from "../../durable-objects/run/rpc.ts";
 import { requireRun } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
@@ -38,7 +39,7 @@ async function batch(c: Context<AppEnv>): Promise<Response> {
   const ids = request.calls.some(({ id }) => id !== null) ? request.calls.map(({ id }) => id) : [];
   const opened = await openGroup(c, runId, request);
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
-  const reader = new GroupReader(c.env, runId, opened.seq);
+  const reader = new GroupReader(new RunCaller(c.env, runId), opened.seq);
   return answer(c, { runId, opened, reader, style, idOf: (index) => ids[index] ?? null });
 }
 

@@ -9,8 +9,9 @@ import { parsePromptText, parseQuery, type QueryReply } from "../contract/query.
 import { Refusal } from "../errors.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
 import { usageOf } from "../respond/usage.ts";
+import { RunCaller } from "../../durable-objects/again.ts";
 import { makeCall, type CallEnd } from "./single-call.ts";
-import type { Protection } from "./under-run.ts";
+import { remainingUsdText, type Protection } from "./under-run.ts";
 
 export function mountQuery(app: Hono<AppEnv>, protect: Protection): void {
   app.post("/query", ...protect, query);
@@ -22,15 +23,23 @@ async function query(c: Context<AppEnv>): Promise<Response> {
   if (!parsed.ok) throw new Refusal(parsed.reason);
   const { upstreams } = c.get("config");
   const { signal } = c.req.raw;
-  const calling = makeCall(runId, parsed.value, { objects: c.env, upstreams, signal });
+  const calling = makeCall(parsed.value, { run: new RunCaller(c.env, runId), upstreams, signal });
   // If the client leaves, the attempt is stopped and must still be settled.
   c.executionCtx.waitUntil(calling.catch(() => undefined));
   const end = await calling;
   c.set("remainingNanoUsd", end.remainingNanoUsd);
   if (!end.outcome.ok) throw new Refusal(end.outcome.reason);
-  const { text } = end.outcome;
-  if (wantsText(c)) return c.text(text);
-  return c.json(replyOf(c.get("requestId"), end, end.outcome));
+  const asText = wantsText(c);
+  const body = asText ? end.outcome.text : JSON.stringify(replyOf(c.get("requestId"), end, end.outcome));
+  // All headers at once: each one set later costs as much as the first five here.
+  return new Response(body, {
+    headers: {
+      "content-type": asText ? "text/plain; charset=utf-8" : "application/json",
+      "x-request-id": c.get("requestId"),
+      "x-fanout-run": runId,
+      "x-fanout-budget-remaining-usd": remainingUsdText(end.remainingNanoUsd),
+    },
+  });
 }
 
 async function readCall(request: Request): Promise<Parsed<ParsedCall>> {

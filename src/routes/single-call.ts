@@ -2,9 +2,7 @@
  * One call executed by the Worker that holds its client: permit, attempt, settlement, again while the run object says
  * so. Waiting here is free, and a Worker request has its own six connections.
  */
-import type { Objects } from "../../durable-objects/address.ts";
-import { runOf } from "../../durable-objects/address.ts";
-import { untilAnswered } from "../../durable-objects/again.ts";
+import type { RunCaller } from "../../durable-objects/again.ts";
 import type { AcquireReply, SettleReply } from "../../durable-objects/run/rpc.ts";
 import type { CallBody, CallFacts, Lease, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
@@ -13,7 +11,7 @@ import { attempt, type StartTimer } from "../upstream/attempt.ts";
 import type { Upstream } from "../upstream/config.ts";
 
 export type SingleCallDeps = {
-  objects: Objects;
+  run: RunCaller;
   upstreams: readonly Upstream[];
   /** Aborts when the client has gone. */
   signal: AbortSignal;
@@ -34,7 +32,6 @@ export type CallEnd = {
 
 /** Makes a call under a run. Never rejects for what the upstream or the budget did; only if the run object is unreachable. */
 export async function makeCall(
-  runId: string,
   call: { body: CallBody; facts: CallFacts },
   deps: SingleCallDeps,
 ): Promise<CallEnd> {
@@ -50,15 +47,21 @@ export async function makeCall(
     parallelGroupId: null,
     remainingNanoUsd: null,
   };
+  // One listener for the call's whole life: what the client's leaving means depends on where the call stands.
+  const watch: Watch = { controller: new AbortController(), leave: null };
+  deps.signal.addEventListener("abort", () => {
+    watch.controller.abort();
+    watch.leave?.();
+  });
   for (let delayMs = 0; ; ) {
     const number = end.attempts + 1;
-    const granted = await acquire(runId, { callId, attempt: number, facts: call.facts, delayMs }, deps);
+    const granted = await acquire({ callId, attempt: number, facts: call.facts, delayMs }, deps, watch);
     if (granted === null) return end;
     end.remainingNanoUsd = granted.remainingNanoUsd;
     if (!granted.ok) return { ...end, outcome: { ok: false, reason: granted.reason } };
     if (number === 1) end.queuedMs = granted.queuedMs;
-    const outcome = await execute(runId, granted.lease, call.body, deps);
-    const settled = await untilAnswered<SettleReply>(deps.objects, runId, (run) => run.settle(granted.lease.attemptId, outcome));
+    const outcome = await execute(granted.lease, call.body, deps, watch);
+    const settled = await deps.run.untilAnswered<SettleReply>((run) => run.settle(granted.lease.attemptId, outcome));
     addAttempt(end, outcome, settled);
     if (settled.retryInMs === null || deps.signal.aborted) return end;
     delayMs = settled.retryInMs;
@@ -67,39 +70,40 @@ export async function makeCall(
 
 const CLIENT_GONE: Reason = { reason: "cancelled", message: "the client left before its call started" };
 
+/** What ends the call when its client leaves: `controller` stops the attempt, `leave` gives up the place in the queue. */
+type Watch = { controller: AbortController; leave: (() => void) | null };
+
 /** Waits for the permit; null when the client left meanwhile. */
 async function acquire(
-  runId: string,
   request: { callId: string; attempt: number; facts: CallFacts; delayMs: number },
-  { objects, signal }: SingleCallDeps,
+  { run, signal }: SingleCallDeps,
+  watch: Watch,
 ): Promise<Exclude<AcquireReply, { ok: "wait" }> | null> {
-  const withdraw = (): void => void runOf(objects, runId).withdraw(request.callId).catch(() => undefined);
-  signal.addEventListener("abort", withdraw);
-  try {
-    while (!signal.aborted) {
-      const reply = await untilAnswered<AcquireReply>(objects, runId, (run) => run.acquire(request));
-      if (reply.ok !== "wait") return reply;
-    }
-    return null;
-  } finally {
-    signal.removeEventListener("abort", withdraw);
+  watch.leave = () => run.tell((stub) => stub.withdraw(request.callId));
+  while (!signal.aborted) {
+    const reply = await run.untilAnswered<AcquireReply>((stub) => stub.acquire(request));
+    if (reply.ok === "wait") continue;
+    watch.leave = null;
+    return reply;
   }
+  return null;
 }
 
-async function execute(runId: string, lease: Lease, body: CallBody, deps: SingleCallDeps): Promise<Outcome> {
+async function execute(
+  lease: Lease,
+  body: CallBody,
+  deps: SingleCallDeps,
+  { controller }: Watch,
+): Promise<Outcome> {
   const upstream = deps.upstreams.find(({ name }) => name === lease.upstream);
   if (upstream === undefined) {
     const message = `upstream ${lease.upstream} is not configured any more`;
     const reason: Reason = { reason: "misconfigured", variable: "UPSTREAMS", message };
     return { kind: "failure", class: "rejected", reason, retryAfterMs: null, latencyMs: 0 };
   }
-  const timer = timerWithBeat(() => {
-    // A missed beat is harmless: a lease outlives two.
-    runOf(deps.objects, runId)
-      .heartbeat([lease.attemptId])
-      .catch(() => undefined);
-  });
-  return attempt({ upstream, lease, body }, { fetch, now: Date.now, timer, signal: deps.signal });
+  // A missed beat is harmless: a lease outlives two.
+  const timer = timerWithBeat(() => deps.run.tell((stub) => stub.heartbeat([lease.attemptId])));
+  return attempt({ upstream, lease, body }, { fetch, now: Date.now, timer, controller });
 }
 
 /** The attempt's one timer also keeps its lease alive: it goes off at every heartbeat until the time is over. */

@@ -21,6 +21,8 @@ export type AttemptDeps = {
   timer: StartTimer;
   /** Aborts when nobody wants the answer any more. */
   signal?: AbortSignal;
+  /** The same for a caller that watches over the attempt itself: it may abort this one, without a listener per attempt. */
+  controller?: AbortController;
   /**
    * Asks, before anything is sent, whether nothing listens at the upstream. True is believed as proof that the attempt
    * was never made, so it is free; without it a refused connection is an unknown outcome wherever the runtime reports
@@ -45,8 +47,8 @@ export async function attempt(job: AttemptJob, deps: AttemptDeps): Promise<Outco
 }
 
 async function verdictOf(job: AttemptJob, deps: AttemptDeps): Promise<Verdict> {
-  if (deps.signal?.aborted === true) return notSent();
-  const over = new AbortController();
+  const over = deps.controller ?? new AbortController();
+  if (deps.signal?.aborted === true || over.signal.aborted) return notSent();
   const { promise: stopped, resolve } = Promise.withResolvers<Stop>();
   const stop = (why: Stop): void => {
     resolve(why);
@@ -86,12 +88,12 @@ async function exchange(job: AttemptJob, deps: AttemptDeps, signal: AbortSignal)
   try {
     response = await send(job, deps, signal);
   } catch (error) {
-    return connectionFailure(upstream, error);
+    return signal.aborted ? stoppedVerdict(job, "cancelled") : connectionFailure(upstream, error);
   }
   if (signal.aborted) {
-    // The race is lost and nobody reads this verdict; the body must still be freed.
+    // Whoever stopped it does not read the answer; the body must still be freed.
     await discard(response);
-    return notSent();
+    return stoppedVerdict(job, "cancelled");
   }
   const { status, headers } = response;
   const answer: Answer = { status, headers, nowMs: deps.now(), body: null };
@@ -99,6 +101,7 @@ async function exchange(job: AttemptJob, deps: AttemptDeps, signal: AbortSignal)
     answer.body = await readBody(response);
   } catch {
     // Left null: the classifier knows what a broken body means for each status.
+    if (signal.aborted) return stoppedVerdict(job, "cancelled");
   }
   return classify(upstream, lease.model, answer);
 }
