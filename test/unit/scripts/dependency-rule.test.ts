@@ -56,10 +56,11 @@ describe("the dependency rule", () => {
     expect(keeps("durable-objects/run/object.ts", 'import { runs } from "../../src/routes/runs.ts";')).toBe(false);
   });
 
-  it("lets routes use graphs, but of the rest of the core types only", () => {
-    expect(keeps("src/routes/graph.ts", 'import { compile } from "../graph/compile.ts";')).toBe(true);
-    expect(keeps("src/routes/batch.ts", 'import { Queue } from "../engine/queue.ts";')).toBe(false);
-    expect(keeps("src/routes/batch.ts", 'import type { Queue } from "../engine/queue.ts";')).toBe(true);
+  it("lets routes use the core and the upstream module, for they execute single calls, but no object", () => {
+    expect(keeps("src/routes/query.ts", 'import { usdOf } from "../budget/money.ts";')).toBe(true);
+    expect(keeps("src/routes/query.ts", 'import { attempt } from "../upstream/attempt.ts";')).toBe(true);
+    expect(keeps("src/routes/query.ts", 'import type { Lease } from "../../durable-objects/run/rpc.ts";')).toBe(true);
+    expect(keeps("src/routes/query.ts", 'import { RunCore } from "../../durable-objects/run/core.ts";')).toBe(false);
   });
 
   it("lets the upstream module look prices up, but of the rest of the core use types only", () => {
