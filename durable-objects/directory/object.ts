@@ -13,7 +13,9 @@ export class DirectoryObject extends DurableObject {
   constructor(ctx: DurableObjectState, env: object) {
     super(ctx, env);
     this.#sql = ctx.storage.sql;
-    this.#sql.exec("CREATE TABLE IF NOT EXISTS run (opened INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL) STRICT");
+    this.#sql.exec(
+      "CREATE TABLE IF NOT EXISTS run (opened INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL) STRICT",
+    );
   }
 
   /** Adds a run that has just been opened. */
@@ -21,10 +23,13 @@ export class DirectoryObject extends DurableObject {
     this.#sql.exec("INSERT INTO run (id) VALUES (?)", runId);
   }
 
-  /** A page of run ids, newest first, older than the run that `after` names (null = from the newest). */
-  page(after: string | null, limit: number): { ids: string[]; hasMore: boolean } {
-    const cursor = after === null ? null : (this.#sql.exec<RunRow>("SELECT opened, id FROM run WHERE id = ?", after).toArray()[0] ?? null);
-    if (after !== null && cursor === null) return { ids: [], hasMore: false };
+  /** A page of run ids, newest first, older than the run that `after` names (null = from the newest); null if none is so called. */
+  page(after: string | null, limit: number): { ids: string[]; hasMore: boolean } | null {
+    const cursor =
+      after === null
+        ? null
+        : (this.#sql.exec<RunRow>("SELECT opened, id FROM run WHERE id = ?", after).toArray()[0] ?? null);
+    if (after !== null && cursor === null) return null;
     const query = "SELECT opened, id FROM run WHERE opened < ? ORDER BY opened DESC LIMIT ?";
     const rows = this.#sql.exec<RunRow>(query, cursor?.opened ?? Number.MAX_SAFE_INTEGER, limit + 1).toArray();
     return { ids: rows.slice(0, limit).map((row) => row.id), hasMore: rows.length > limit };

@@ -51,6 +51,8 @@ const slotDocument = z.object({
   latency_ms: z.number().nullable(),
   queued_ms: z.number().nullable(),
   attempts: z.int(),
+  finish_reason: z.string().nullable(),
+  estimated: z.boolean().openapi({ description: "Whether an attempt is charged at its reservation, its cost unknown" }),
 });
 
 /** The answer: `results` and `responses` are the same list. `id` is null for an empty batch, which opens no group. */

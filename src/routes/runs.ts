@@ -61,6 +61,11 @@ async function listRuns(c: Context<AppEnv>): Promise<Response> {
   if (!query.ok) throw new Refusal(query.reason);
   const { limit, cursor } = query.value;
   const page = await directoryOf(c.env).page(cursor ?? null, limit ?? LIST_PAGE_DEFAULT);
+  if (page === null) {
+    // An empty page would look like the end of the list.
+    const message = "cursor: expected the next_cursor of an earlier page";
+    throw new Refusal({ reason: "invalid_request", message, param: "cursor" });
+  }
   const documents = await Promise.all(page.ids.map((id) => runOf(c.env, id).document()));
   const data = documents.flatMap((document) => (document === null ? [] : [shown(document)]));
   const last = page.ids.at(-1) ?? null;

@@ -1,0 +1,167 @@
+/** The OpenAPI document against the gateway that serves it: every reference resolves, and every answer is as it says. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { startWorld, type RunAccess, type World } from "./world.ts";
+
+const schemaLike = z.record(z.string(), z.unknown());
+const content = z.record(z.string().regex(/^[a-z]+\/[a-z0-9.+-]+$/), z.strictObject({ schema: schemaLike }));
+const response = z.strictObject({ description: z.string().min(1), content: content.optional() });
+const operation = z.strictObject({
+  summary: z.string().min(1),
+  description: z.string().optional(),
+  parameters: z
+    .array(
+      z.looseObject({
+        name: z.string().min(1),
+        in: z.enum(["path", "query", "header", "cookie"]),
+        required: z.boolean().optional(),
+        schema: schemaLike,
+      }),
+    )
+    .optional(),
+  requestBody: z
+    .strictObject({ description: z.string().optional(), required: z.boolean().optional(), content })
+    .optional(),
+  responses: z.record(z.string().regex(/^([1-5]\d\d|default)$/), response),
+  security: z.array(z.record(z.string(), z.array(z.string()))).optional(),
+});
+/** What the 3.1 specification requires of a document, as far as this one uses it; anything else in it is an error here. */
+const document = z.strictObject({
+  openapi: z.string().regex(/^3\.1\.\d+$/),
+  info: z.strictObject({ title: z.string().min(1), version: z.string().min(1), description: z.string().optional() }),
+  paths: z.record(
+    z.string().regex(/^\//),
+    z.partialRecord(z.enum(["get", "put", "post", "delete", "options", "head", "patch", "trace"]), operation),
+  ),
+  components: z.strictObject({
+    schemas: z.record(z.string().regex(/^[A-Za-z0-9._-]+$/), schemaLike),
+    parameters: z.record(z.string(), z.unknown()).optional(),
+    securitySchemes: z.record(z.string(), z.looseObject({ type: z.enum(["http", "apiKey"]) })),
+  }),
+  webhooks: z.record(z.string(), z.unknown()).optional(),
+});
+
+let world: World;
+let run: RunAccess;
+let api: z.infer<typeof document>;
+beforeAll(async () => {
+  world = await startWorld();
+  run = await world.openRun();
+  api = document.parse((await world.ask("/openapi.json")).json);
+});
+afterAll(() => world.stop());
+
+const operations = () =>
+  Object.entries(api.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ name: `${method} ${path}`, method, path, operation })),
+  );
+
+describe("the OpenAPI document", () => {
+  it("documents the very methods that each of its paths takes", async () => {
+    for (const [path, item] of Object.entries(api.paths)) {
+      const taken = (await run.ask(path, { method: "OPTIONS" })).headers.get("allow")?.split(", ");
+      const documented = Object.keys(item).map((method) => method.toUpperCase());
+      expect([path, taken?.filter((method) => method !== "HEAD").toSorted()]).toEqual([path, documented.toSorted()]);
+    }
+  });
+
+  it("resolves each of its references", () => {
+    const referenced = new Set([...JSON.stringify(api).matchAll(/"\$ref":"([^"]+)"/g)].map(([, target]) => target));
+    expect(referenced.size).toBeGreaterThan(5);
+    const known = new Set(Object.keys(api.components.schemas).map((name) => `#/components/schemas/${name}`));
+    expect([...referenced].filter((target) => !known.has(target ?? ""))).toEqual([]);
+  });
+
+  it("names each parameter of a path, and none besides", () => {
+    for (const { name, path, operation } of operations()) {
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, parameter]) => parameter);
+      const declared = (operation.parameters ?? []).filter((parameter) => parameter.in === "path");
+      expect([name, declared.map((parameter) => parameter.name)]).toEqual([name, inPath]);
+      expect(declared.every(({ required }) => required === true)).toBe(true);
+    }
+  });
+
+  it("uses only security schemes that it defines, where a credential is needed and nowhere else", async () => {
+    const schemes = Object.keys(api.components.securitySchemes);
+    for (const { name, method, path, operation } of operations()) {
+      const named = (operation.security ?? []).flatMap((alternative) => Object.keys(alternative));
+      expect(named.filter((scheme) => !schemes.includes(scheme))).toEqual([]);
+      const answer = await world.ask(path.replace("{lang}", "python"), { method: method.toUpperCase() });
+      expect([name, answer.status === 401]).toEqual([name, named.length > 0]);
+    }
+  });
+
+  it("has keywords of JSON Schema 2020-12 only, not those that OpenAPI 3.0 had instead", () => {
+    const text = JSON.stringify(api);
+    expect(text).not.toContain('"nullable"');
+    expect(text).not.toMatch(/"exclusiveM(in|ax)imum":(true|false)/);
+  });
+
+  it("says of each body which fields it may have, and that there are no others", () => {
+    for (const [name, field] of [
+      ["Query", "prompt"],
+      ["Batch", "prompts"],
+      ["RunRequest", "budget"],
+    ] as const) {
+      expect(api.components.schemas[name]).toMatchObject({
+        type: "object",
+        additionalProperties: false,
+        properties: { [field]: expect.any(Object) },
+      });
+    }
+  });
+
+  it("lists in each schema of an answer every field that the answer has", async () => {
+    const shapes: [string, unknown][] = [
+      ["OpenedRun", (await world.operate("/runs", { json: {} })).json],
+      ["Run", (await run.ask("/run")).json],
+      ["RunList", (await world.operate("/runs")).json],
+      ["Budget", (await run.ask("/budget")).json],
+      ["QueryReply", (await run.ask("/query", { json: { prompt: "p" } })).json],
+      ["Group", (await run.ask("/batch", { json: { prompts: ["p"] } })).json],
+      ["Limits", (await world.ask("/limits")).json],
+      ["Health", (await world.ask("/health")).json],
+      ["About", (await world.ask("/")).json],
+      ["StubList", (await world.ask("/stubs")).json],
+      ["Error", (await world.ask("/nowhere")).json],
+    ];
+    for (const [name, value] of shapes)
+      expect([name, undocumented(value, api.components.schemas[name])]).toEqual([name, []]);
+  });
+});
+
+/** The paths of fields that a value has and its schema does not list, and of listed ones that are required and missing. */
+function undocumented(value: unknown, schema: unknown, at = ""): string[] {
+  if (Array.isArray(value)) {
+    const items = fieldOf(schema, "items");
+    return value.flatMap((item) => undocumented(item, items, `${at}[]`));
+  }
+  const properties = fieldOf(schema, "properties");
+  if (typeof value !== "object" || value === null || properties === undefined) return [];
+  const required = z.array(z.string()).catch([]).parse(fieldOf(schema, "required"));
+  const missing = required.filter((name) => !Object.hasOwn(value, name)).map((name) => `${at}.${name} is missing`);
+  const open = fieldOf(schema, "additionalProperties") !== undefined;
+  const inner = Object.entries(value).flatMap(([name, field]) => {
+    const known = fieldOf(properties, name);
+    if (known === undefined) return open ? [] : [`${at}.${name}`];
+    return undocumented(field, known, `${at}.${name}`);
+  });
+  return [...missing, ...inner];
+}
+
+/** A keyword of a schema, behind its reference; of the parts that it is made of, joined; of the first variant that has it. */
+function fieldOf(schema: unknown, name: string): unknown {
+  const parsed = schemaLike.safeParse(schema);
+  if (!parsed.success) return undefined;
+  const reference = parsed.data["$ref"];
+  if (typeof reference === "string") return fieldOf(api.components.schemas[reference.split("/").at(-1) ?? ""], name);
+  if (Object.hasOwn(parsed.data, name)) return parsed.data[name];
+  const inParts = branchesOf(parsed.data["allOf"], name);
+  if (inParts.length > 0) return Array.isArray(inParts[0]) ? inParts.flat() : Object.assign({}, ...inParts);
+  return [...branchesOf(parsed.data["anyOf"], name), ...branchesOf(parsed.data["oneOf"], name)][0];
+}
+
+function branchesOf(value: unknown, name: string): unknown[] {
+  const branches = z.array(z.unknown()).catch([]).parse(value);
+  return branches.map((branch) => fieldOf(branch, name)).filter((field) => field !== undefined);
+}

@@ -1,0 +1,242 @@
+/** What the gateway does when the provider fails, seen from both sides: the client's answer and the provider's count. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { startGateway } from "../support/gateway.ts";
+import {
+  answerOf,
+  documentOf,
+  errorOf,
+  groupOf,
+  PROVIDER_KEY,
+  replyOf,
+  startWorld,
+  type RunAccess,
+  type World,
+} from "./world.ts";
+
+let world: World;
+let run: RunAccess;
+beforeAll(async () => {
+  world = await startWorld();
+  run = await world.openRun({ default_model: "up-1", max_parallel: 16 });
+});
+beforeEach(() => world.upstream.forget());
+afterAll(() => world.stop());
+
+const sends = () => world.upstream.counters.requests;
+const ask = (prompt: string, body: Record<string, unknown> = {}) => run.ask("/query", { json: { prompt, ...body } });
+
+describe("a call is tried again", () => {
+  it.each([
+    ["429", "{{status/429/first/1}}"],
+    ["500", "{{status/500/first/1}}"],
+    ["503", "{{status/503/first/1}}"],
+    ["408", "{{status/408/first/1}}"],
+    ["a connection reset in the middle of the answer", "{{fault/reset/first/1}}"],
+    ["truncated JSON", "{{fault/truncated/first/1}}"],
+    ["an empty answer", "{{fault/empty/first/1}}"],
+    ["an HTML page with status 200", "{{fault/html/first/1}}"],
+    ["text that is no JSON", "{{fault/not-json/first/1}}"],
+    ["an answer without choices", "{{fault/no-choices/first/1}}"],
+  ])("after %s, and its answer tells how often", async (_, prompt) => {
+    expect(replyOf(await ask(prompt))).toMatchObject({ text: prompt, attempts: 2 });
+    expect(sends()).toBe(2);
+  });
+
+  it("after two failures, and counted in the run's document", async () => {
+    const own = await world.openRun({ default_model: "up-1" });
+    const answer = await own.ask("/query", { json: { prompt: "{{status/500/first/2}}" } });
+    expect(replyOf(answer).attempts).toBe(3);
+    expect((await documentOf(own)).metrics).toMatchObject({ attempts: 3, retries: 2 });
+  });
+
+  it("no sooner than the provider's Retry-After says", async () => {
+    const started = performance.now();
+    expect(replyOf(await ask("{{status/429/retry-after/1/first/1}}")).attempts).toBe(2);
+    expect(performance.now() - started).toBeGreaterThan(1_000);
+  });
+
+  it("in its own slot of a batch, while the others go on", async () => {
+    const prompts = ["a", "{{status/503/first/1}} b", "{{fault/reset/first/2}} c", "d"];
+    const group = groupOf(await run.ask("/batch", { json: { prompts } }));
+    expect(group.results).toEqual(prompts);
+    expect(group.items.map(({ attempts }) => attempts)).toEqual([1, 2, 3, 1]);
+    expect(sends()).toBe(7);
+  });
+
+  it("as one call: a grouping window counts it once", async () => {
+    const own = await world.openRun({ default_model: "up-1", window_ms: 5_000 });
+    await own.ask("/query", { json: { prompt: "{{status/500/first/1}}" } });
+    expect((await documentOf(own)).stats).toMatchObject({ total_queries: 1, parallel_batches: 0 });
+  });
+});
+
+describe("a call that keeps failing", () => {
+  it("with 429 ends as 429 after three attempts, and says when to come back", async () => {
+    const answer = await ask("{{status/429/retry-after/1}}");
+    expect([answer.status, errorOf(answer).code]).toEqual([429, "upstream_rate_limited"]);
+    expect(errorOf(answer)).toMatchObject({ type: "rate_limit_error", retryable: true });
+    expect([answer.headers.get("retry-after"), answer.headers.get("retry-after-ms")]).toEqual(["1", "1000"]);
+    expect(answer.headers.get("x-should-retry")).toBeNull();
+    expect(sends()).toBe(3);
+  });
+
+  it("with 500 ends as 502 that names the provider's status", async () => {
+    const answer = await ask("{{status/500}}");
+    expect([answer.status, errorOf(answer)]).toEqual([
+      502,
+      expect.objectContaining({ code: "upstream_error", status: 500, upstream: "up", retryable: true }),
+    ]);
+    expect(errorOf(answer).message).toContain("the upstream was told to answer 500");
+    expect(sends()).toBe(3);
+  });
+
+  it.each([
+    ["truncated", "upstream_truncated", 3],
+    ["reset", "upstream_truncated", 3],
+    ["html", "upstream_error", 3],
+    ["error-200", "upstream_error", 1],
+    ["huge", "upstream_error", 3],
+  ])("with %s ends as 502 %s", async (fault, code, attempts) => {
+    const answer = await ask(`{{fault/${fault}}}`);
+    expect([answer.status, errorOf(answer).code]).toEqual([502, code]);
+    expect(sends()).toBe(attempts);
+  });
+
+  it("shows the attempts in its slot of a batch", async () => {
+    const group = groupOf(await run.ask("/batch", { json: { prompts: ["{{status/500}}", "{{status/404}}"] } }));
+    expect(group.errors).toMatchObject([
+      { code: "upstream_error", attempts: 3, retryable: true },
+      { code: "upstream_error", attempts: 1, retryable: false },
+    ]);
+  });
+});
+
+describe("a call is not tried again", () => {
+  it.each([400, 401, 403, 404, 422])("after %i, which would be the same the next time", async (status) => {
+    const answer = await ask(`{{status/${status}}}`);
+    expect([answer.status, errorOf(answer).status, errorOf(answer).retryable]).toEqual([502, status, false]);
+    expect(answer.headers.get("x-should-retry")).toBe("false");
+    expect(sends()).toBe(1);
+  });
+
+  it("when the provider asks for a longer wait than is obeyed, and that wait is passed on", async () => {
+    const own = await world.openRun({ default_model: "up-1" });
+    const answer = await own.ask("/query", { json: { prompt: "{{status/429/retry-after/91}}" } });
+    expect([answer.status, answer.headers.get("retry-after"), sends()]).toEqual([429, "91", 1]);
+  });
+
+  it("by others of its run waiting that long in silence: a wait that is not obeyed holds for nobody", async () => {
+    const own = await world.openRun({ default_model: "up-1" });
+    await own.ask("/query", { json: { prompt: "{{status/429/retry-after/3600}}" } });
+    const signal = AbortSignal.timeout(5_000);
+    expect(replyOf(await own.ask("/query", { json: { prompt: "next" }, signal })).text).toBe("next");
+  });
+
+  it("by a configuration that allows one attempt", async () => {
+    const once = {
+      kind: "openai",
+      base_url: world.upstream.baseUrl,
+      prices: { "*": { input: 0, output: 0 } },
+      max_attempts: 1,
+    };
+    const gateway = await startGateway({ vars: { UPSTREAMS: { once }, DEFAULT_MODEL: "once/x" } });
+    const { token } = await gateway.openRun();
+    const answer = await answerOf(await gateway.fetch("/query", { token, json: { prompt: "{{status/500}}" } }));
+    expect([answer.status, sends()]).toEqual([502, 1]);
+    await gateway.stop();
+  });
+});
+
+describe("a call that takes too long", () => {
+  it("ends as 504 after its timeout_ms per attempt, and its connection is closed", async () => {
+    const started = performance.now();
+    const answer = await ask("{{fault/hang}}", { timeout_ms: 120 });
+    expect([answer.status, errorOf(answer)]).toEqual([
+      504,
+      expect.objectContaining({ code: "upstream_timeout", timeout_ms: 120, upstream: "up", retryable: true }),
+    ]);
+    expect(performance.now() - started).toBeGreaterThan(3 * 120);
+    await expect.poll(() => world.upstream.counters).toMatchObject({ requests: 3, inFlight: 0, abandoned: 3 });
+  });
+
+  it("is charged at its reservation, for nobody knows what it cost", async () => {
+    const own = await world.openRun({ default_model: "up-1", budget: { calls: 10, usd: 1 } });
+    const items = [{ prompt: "{{fault/hang/first/1}}", timeout_ms: 120, max_tokens: 100 }];
+    const group = groupOf(await own.ask("/batch", { json: { items } }));
+    expect(group.items).toMatchObject([{ attempts: 2, estimated: true }]);
+    const { calls, usd } = (await documentOf(own)).budget;
+    expect(calls).toEqual({ limit: 10, spent: 2, reserved: 0, remaining: 8 });
+    expect(usd.spent).toBeGreaterThan(0.0002);
+  });
+});
+
+describe("a failure that no provider bills", () => {
+  it("costs nothing", async () => {
+    const own = await world.openRun({ default_model: "up-1", budget: { usd: 1, calls: 100 } });
+    for (const prompt of ["{{status/400}}", "{{status/429/retry-after/0}}", "{{status/500}}"]) {
+      await own.ask("/query", { json: { prompt } });
+    }
+    expect((await documentOf(own)).budget).toMatchObject({
+      usd: { spent: 0, reserved: 0, remaining: 1 },
+      calls: { spent: 0, reserved: 0 },
+    });
+  });
+});
+
+describe("a provider that cannot be reached", () => {
+  it("is tried again and then told as 502", async () => {
+    const gone = { kind: "openai", base_url: "http://127.0.0.1:1/v1", prices: { "*": { input: 1, output: 1 } } };
+    const gateway = await startGateway({ vars: { UPSTREAMS: { gone }, DEFAULT_MODEL: "gone/x" } });
+    const { token } = await gateway.openRun();
+    const answer = await answerOf(await gateway.fetch("/query", { token, json: { prompt: "p" } }));
+    expect([answer.status, errorOf(answer)]).toEqual([
+      502,
+      expect.objectContaining({ code: "upstream_error", status: null, upstream: "gone", retryable: true }),
+    ]);
+    await gateway.stop();
+  });
+});
+
+describe("the provider's key", () => {
+  it("reaches the provider, and no answer even if the provider quotes it", async () => {
+    const seen: string[] = [];
+    const indiscreet = createServer((request, response) => {
+      const key = (request.headers.authorization ?? "").replace("Bearer ", "");
+      seen.push(key);
+      let body = "";
+      request.on("data", (piece) => (body += piece));
+      request.on("end", () => {
+        const text = `you sent Bearer ${key} and ${key}, also as ${encodeURIComponent(key)}`;
+        const refuses = body.includes("refuse");
+        response.writeHead(refuses ? 401 : 200, { "content-type": "application/json", "x-key": key });
+        const choices = [{ message: { role: "assistant", content: text }, finish_reason: key }];
+        response.end(JSON.stringify(refuses ? { error: { message: text, code: key } } : { model: key, choices }));
+      });
+    });
+    await new Promise<void>((resolve) => indiscreet.listen(0, "127.0.0.1", resolve));
+    const { port } = indiscreet.address() as AddressInfo;
+    const base_url = `http://127.0.0.1:${port}/v1`;
+    const loud = { kind: "openai", base_url, api_key: "secret:PROVIDER_KEY", prices: { "*": { input: 0, output: 0 } } };
+    const gateway = await startGateway({ vars: { UPSTREAMS: { loud }, DEFAULT_MODEL: "loud/x", PROVIDER_KEY } });
+    const { token } = await gateway.openRun();
+    // Reading an answer fails if the key is in it.
+    const read = async (path: string, json: unknown, accept = "application/json") =>
+      answerOf(await gateway.fetch(path, { token, json, headers: { accept } }));
+    expect(replyOf(await read("/query", { prompt: "quote" })).text).toContain("you sent Bearer [redacted]");
+    const refused = errorOf(await read("/query", { prompt: "refuse" }));
+    expect(refused).toMatchObject({
+      code: "upstream_error",
+      status: 401,
+      message: expect.stringContaining("[redacted]"),
+    });
+    await read("/batch", { prompts: ["quote", "refuse"] });
+    await read("/batch", { prompts: ["quote", "refuse"] }, "application/x-ndjson");
+    expect(new Set(seen)).toEqual(new Set([PROVIDER_KEY]));
+    expect(gateway.output()).not.toContain(PROVIDER_KEY);
+    await gateway.stop();
+    indiscreet.closeAllConnections();
+    indiscreet.close();
+  });
+});
