@@ -24,6 +24,8 @@ export class CommitQueue {
   readonly #deps: CommitDeps;
   #operations: Operation[] = [];
   #scheduled = false;
+  /** Replies of the turn that runs, until it is through; null between turns. */
+  #held: (() => void)[] | null = null;
 
   constructor(deps: CommitDeps) {
     this.#deps = deps;
@@ -35,7 +37,11 @@ export class CommitQueue {
    */
   submit<T>(run: (reply: (value: T) => void, nowMs: number) => void): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    this.#operations.push({ run: (nowMs) => run(resolve, nowMs), reject });
+    const reply = (value: T): void => {
+      if (this.#held === null) resolve(value);
+      else this.#held.push(() => resolve(value));
+    };
+    this.#operations.push({ run: (nowMs) => run(reply, nowMs), reject });
     this.#schedule();
     return promise;
   }
@@ -60,14 +66,20 @@ export class CommitQueue {
 
   #turn(): void {
     const operations = this.#operations;
+    const replies: (() => void)[] = [];
     this.#operations = [];
+    this.#held = replies;
     try {
       const nowMs = this.#deps.now();
       for (const operation of operations) operation.run(nowMs);
       this.#deps.conclude(nowMs);
     } catch (error) {
+      replies.length = 0;
       this.#deps.broken(error);
       for (const operation of operations) operation.reject(error);
+    } finally {
+      this.#held = null;
     }
+    for (const letGo of replies) letGo();
   }
 }
