@@ -65,8 +65,9 @@ export class PageCache {
   keep(firstSlot: number, stored: StoredPage, models: readonly (string | null)[]): { page: CachedPage; firstSlot: number } {
     const facts = readFacts(stored.facts, models);
     const page = { firstIndex: stored.firstIndex, facts, calls: stored.calls, lines: null };
+    this.#chars += page.calls.length - (this.#pages.get(firstSlot)?.calls.length ?? 0);
+    this.#pages.delete(firstSlot);
     this.#pages.set(firstSlot, page);
-    this.#chars += page.calls.length;
     for (const [oldest, { calls }] of this.#pages) {
       if (this.#chars <= PAGE_CACHE_BYTES_MAX || oldest === firstSlot) break;
       this.#pages.delete(oldest);
