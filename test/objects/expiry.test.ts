@@ -75,14 +75,14 @@ describe("a query that waits longer than one object call may", () => {
   it("keeps its place, and is answered when its turn comes", async () => {
     const run = await openRun({ max_parallel: 1 });
     const model = "up/key/patient";
-    const first = run.query({ prompt: "first", model: `${model}/delay/3000` });
+    const first = run.query({ prompt: "first", model: `${model}/delay/1800` });
     await untilInFlight("patient", 1);
     const second = run.query({ prompt: "second", model });
     await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(2);
     const third = run.query({ prompt: "third", model });
     // The object's own look at the clock comes once a second.
     skipTime(LONG_POLL_MS);
-    await scheduler.wait(1_500);
+    await scheduler.wait(1_200);
     expect((await run.document()).stats.pending_queries).toBe(3);
     const answers = await Promise.all([first, second, third]);
     expect(answers.map(({ text }) => text)).toEqual(["first", "second", "third"]);

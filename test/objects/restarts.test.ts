@@ -97,6 +97,8 @@ describe("a run object that restarts", () => {
     expect(await run.object.stagePages(pages, null)).toBe(1);
     await evictDurableObject(run.object);
     await runDurableObjectAlarm(run.object);
+    // Nothing is left to look after before the run's own end.
+    expect(await alarmOf(run)).toBe(Date.parse((await run.document()).expires_at));
     const answer = await run.batch({ prompts: ["opened"], model: "up/key/unsealed" });
     expect(answer.results).toEqual(["opened"]);
     expect((await upstreamStats("unsealed")).sends).toEqual({ opened: 1 });
@@ -291,6 +293,10 @@ function failNextWrite(): void {
 
 async function statusOf(run: TestRun): Promise<string | undefined> {
   return (await run.object.waitGroup(1, 0))?.status;
+}
+
+function alarmOf(run: TestRun): Promise<number | null> {
+  return runInDurableObject(run.object, (_: RunObject, state) => state.storage.getAlarm());
 }
 
 /** Opens a batch as a Worker does that dies before it can start a lane or wait. Returns the lanes to start. */

@@ -46,11 +46,6 @@ export function watched(runId: string): Seen {
   return seen;
 }
 
-/** The run's RPCs in all, but for those that a test makes itself to look at it. */
-export function callsOf(seen: Seen, ...methods: string[]): number {
-  return methods.reduce((sum, method) => sum + (seen.calls[method] ?? 0), 0);
-}
-
 /** Starts watching. Once per test file, before the first request. */
 export function watchObjects(): void {
   watchClass(RunObject.prototype, "run", (name, method) => {
