@@ -6,7 +6,7 @@ import { dispatch, type Assignment, type Dispatched } from "../../src/engine/dis
 import type { Group, GroupHeader } from "../../src/engine/group.ts";
 import { enqueueCall, enqueueSlots, openGroup } from "../../src/engine/open.ts";
 import type { Target } from "../../src/engine/shard.ts";
-import { slotIdOf } from "../../src/engine/slot.ts";
+import { groupSeqOf, indexOf, slotIdOf } from "../../src/engine/slot.ts";
 import { EngineState, type SlotFacts } from "../../src/engine/state.ts";
 
 /** 1 nano-USD per prompt token and 2 per completion token: sums that a reader can check. */
@@ -89,6 +89,14 @@ export class TestEngine {
     return dispatch(this.state, new Map(wants.entries()), nowMs);
   }
 
+  /** The slots that a turn starts for the waiting lanes, by their place in their group. */
+  slotsStarted(offers: Map<number, number>, nowMs: number): { lease: Assignment["lease"]; index: number }[] {
+    const { assignments } = dispatch(this.state, offers, nowMs);
+    return assignments.flatMap((each) =>
+      each.lane === null ? [] : [{ lease: each.lease, index: indexOf(each.slotId) }],
+    );
+  }
+
   /** The attempts that a turn with ample lanes starts, by what they are for. */
   startAll(nowMs: number): string[] {
     return this.turn([512], nowMs).assignments.map(nameOf);
@@ -98,7 +106,7 @@ export class TestEngine {
 /** `group:index` of a slot's attempt, the call's id of a single one. */
 export function nameOf(assignment: Assignment): string {
   if (assignment.lane === null) return assignment.call.callId;
-  return `${Math.floor(assignment.slotId / 65_536)}:${assignment.slotId % 65_536}`;
+  return `${groupSeqOf(assignment.slotId)}:${indexOf(assignment.slotId)}`;
 }
 
 /** `count` slots that are alike. */
