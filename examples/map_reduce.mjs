@@ -46,7 +46,9 @@ async function ask(path, body, accept = "application/json") {
   if (!TOKEN) throw new Error("FANOUT_TOKEN is not set: it carries the token that POST /runs answers with");
   const headers = { authorization: `Bearer ${TOKEN}`, accept, "content-type": "application/json" };
   const init = body === undefined ? { headers } : { method: "POST", headers, body: JSON.stringify(body) };
-  const reply = await fetch(URL_BASE + path, { ...init, redirect: "error" });
+  const reply = await fetch(URL_BASE + path, { ...init, redirect: "error" }).catch(({ message, cause }) => {
+    throw new Error(`no answer from the gateway at ${URL_BASE}: ${cause?.message || cause?.code || message}`);
+  });
   if (reply.ok) return reply;
   const text = await reply.text();
   throw refusal(text, reply.status);
@@ -107,8 +109,8 @@ async function fanOut(prompts) {
     }
     if (event.type === "slot") {
       done += 1;
-      if (event.error) failed += 1;
-      else answers[event.index] = event.result;
+      if (event.error && failed++ === 0) console.error(`! slot ${event.index}: ${event.error.message}`);
+      if (!event.error) answers[event.index] = event.result;
       showProgress(done, failed, prompts.length);
     }
     if (event.type === "group_completed") showGroup(event, (performance.now() - started) / 1000);
@@ -131,13 +133,15 @@ async function main() {
   const reduced = await (await ask("/query", { prompt: reducePrompt(counts), ...CALL })).json();
   const sums = new Map();
   for (const [, word, n] of reduced.text.matchAll(/(\w+)\W*: *(\d+)/g)) sums.set(word.toLowerCase(), Number(n));
+  if (sums.size === 0) console.error(`! ${MODEL} answered without any counts`);
   const countOf = (word) => sums.get(word) ?? 0;
   console.log("\nColour words in the book");
   for (const word of [...WORDS].sort((a, b) => countOf(b) - countOf(a))) {
     console.log(`  ${word.padEnd(8)}${String(countOf(word)).padStart(6)}`);
   }
   const { usd } = (await (await ask("/run")).json()).budget;
-  const limit = usd.limit === null ? "" : ` of $${usd.limit.toFixed(2)}`;
+  // Two decimals at least: 0.25, 0.002.
+  const limit = usd.limit === null ? "" : ` of $${usd.limit.toFixed(6).replace(/0{1,4}$/, "")}`;
   console.log(`\nSpent $${usd.spent.toFixed(6)}${limit} in all, for ${pieces.length + 1} calls`);
   return missing === 0 && sums.size > 0 ? 0 : 1;
 }

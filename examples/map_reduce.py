@@ -62,6 +62,8 @@ def fan_out(prompts):
             print("⚡ Parallel Execution Started: {} sub-calls in group {}".format(len(prompts), group), flush=True)
         if event["type"] == "slot":
             answers[event["index"]] = None if event.get("error") else event["result"]
+            if event.get("error") and not failed:
+                print("! slot {}: {}".format(event["index"], event["error"]["message"]), file=sys.stderr)
             done, failed = done + 1, failed + bool(event.get("error"))
             show_progress(done, failed, len(prompts))
         elif event["type"] == "group_completed":
@@ -90,11 +92,14 @@ def main():
         return 1
     answer = llm_query(REDUCE.format(counts="\n".join(counts)), MODEL, max_tokens=400, temperature=0)
     sums = {word.lower(): int(number) for word, number in re.findall(r"(\w+)\W*: *(\d+)", answer)}
+    if not sums:
+        print("! {} answered without any counts".format(MODEL), file=sys.stderr)
     print("\nColour words in the book")
     for word in sorted(WORDS, key=lambda word: -sums.get(word, 0)):
         print("  {:<8}{:>6}".format(word, sums.get(word, 0)))
     spent = llm_run()["budget"]["usd"]
-    limit = "" if spent["limit"] is None else " of ${:.2f}".format(spent["limit"])
+    # Two decimals at least: 0.25, 0.002.
+    limit = "" if spent["limit"] is None else " of $" + re.sub("0{1,4}$", "", "{:.6f}".format(spent["limit"]))
     print("\nSpent ${:.6f}{} in all, for {} calls".format(spent["spent"], limit, len(pieces) + 1))
     return 0 if len(counts) == len(pieces) and sums else 1
 

@@ -66,10 +66,12 @@ async function demonstrate(setting: DemoSetting, folder: string): Promise<number
   console.log(`Gateway ready at ${url} after ${((performance.now() - started) / 1000).toFixed(1)} s`);
 
   const run = await openRun(url, adminKey);
-  console.log(`Run ${run.id}: budget $${BUDGET_USD.toFixed(2)}, ${WIDTH} calls at once\n`);
+  console.log(`Run ${run.id}: budget $${BUDGET_USD}, ${WIDTH} calls at once\n`);
   const model = setting.model === null ? {} : { FANOUT_MODEL: setting.model };
   const status = await runExample({ FANOUT_URL: url, FANOUT_TOKEN: run.token, ...model });
-  if (status !== 0 && !interrupted) console.error(`\nThe gateway's log:\n${wrangler.output().trim()}`);
+  const log = wrangler.output().trim();
+  // The program has said what went wrong; the gateway's log helps only if the gateway has, too.
+  if (status !== 0 && !interrupted && /error/i.test(log)) console.error(`\nThe gateway's log:\n${log}`);
   return interrupted ? 130 : status;
 }
 
