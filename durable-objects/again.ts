@@ -33,6 +33,10 @@ export class RunCaller {
 
   /** Tells the object something that it can do without; a failure is nobody's. */
   tell(call: (run: DurableObjectStub<RunObject>) => PromiseLike<unknown>): void {
-    call(this.#stub).then(undefined, () => undefined);
+    // The promise of an RPC refuses a `then` without its first function.
+    call(this.#stub).then(
+      () => undefined,
+      () => undefined,
+    );
   }
 }

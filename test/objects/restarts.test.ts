@@ -3,9 +3,9 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { RunStore } from "../../durable-objects/run/store.ts";
-import { LEASE_TTL_MS } from "../../src/limits.ts";
+import { LEASE_TTL_MS, SETTLE_LAG_MS } from "../../src/limits.ts";
 import type { LaneObject, RunObject } from "../../src/index.ts";
-import type { CallFacts } from "../../src/call.ts";
+import type { CallFacts, Outcome } from "../../src/call.ts";
 import { PageBuilder, type Page } from "../../src/engine/page.ts";
 import { skipTime, withHeartbeats } from "../support/objects-clock.ts";
 import {
@@ -107,24 +107,30 @@ describe("a run object that restarts", () => {
 
   it("takes the settlement of an attempt once, however often it is told", async () => {
     const run = await openRun({ budget: { calls: 5 } });
-    const facts = factsOf("p", "up/x");
-    const acquired = await run.object.acquire({ callId: "call", attempt: 1, facts, delayMs: 0 });
-    if (acquired.ok !== true) throw new Error("the run gave no permit");
-    const usage = { promptTokens: 3, completionTokens: 4, cachedTokens: 0, reasoningTokens: 0, costNanoUsd: null };
-    const outcome = { kind: "success", text: "t", model: "x", finishReason: null, usage, latencyMs: 1 } as const;
-    const { attemptId } = acquired.lease;
-    expect(await run.object.settle(attemptId, outcome)).toMatchObject({ known: true, promptTokens: 3 });
-    expect(await run.object.settle(attemptId, outcome)).toMatchObject({ known: false, promptTokens: 0 });
-    await evictDurableObject(run.object);
-    expect(await run.object.settle(attemptId, outcome)).toMatchObject({ known: false });
+    const attemptId = await acquireOne(run);
+    expect(await run.object.settle(attemptId, SUCCESS)).toMatchObject({ known: true, promptTokens: 3 });
+    expect(await run.object.settle(attemptId, SUCCESS)).toMatchObject({ known: false, promptTokens: 0 });
+    await scheduler.wait(2 * SETTLE_LAG_MS);
+    await crash(run.object);
+    expect(await run.object.settle(attemptId, SUCCESS)).toMatchObject({ known: false });
     expect((await run.budget()).calls).toEqual({ limit: 5, spent: 1, reserved: 0, remaining: 4 });
+  });
+
+  it("before it has written the settlement of a query charges what was reserved: never less than was spent", async () => {
+    const run = await openRun({ budget: { completion_tokens: 1_000 } });
+    await run.object.settle(await acquireOne(run), SUCCESS);
+    await crash(run.object);
+    expect((await run.budget()).completion_tokens).toMatchObject({ spent: 0, reserved: 100 });
+    skipTime(LEASE_TTL_MS);
+    await runDurableObjectAlarm(run.object);
+    expect((await run.budget()).completion_tokens).toMatchObject({ spent: 100, reserved: 0 });
   });
 });
 
 describe("a write that fails", () => {
   it("in the middle of a batch with queries beside it leaves nobody waiting and no slot lost", async () => {
     const run = await openRun({ max_parallel: 8, budget: { usd: 1 } });
-    const model = "up/key/disk/delay/60";
+    const model = "up/key/disk/delay/150";
     const batch = run.batch({ prompts: prompts(30), model });
     const queries = prompts(6, "alone").map((prompt) => run.query({ prompt, model }));
     await untilInFlight("disk", 8);
@@ -313,6 +319,24 @@ function pagesOf(asked: string[], model: string): { pages: Page[]; models: (stri
   for (const prompt of asked) builder.add({ body: { prompt }, facts: factsOf(prompt, model) });
   const page = builder.flush();
   return { pages: page === null ? [] : [page], models: builder.models };
+}
+
+/** What a Worker reports of a query that its upstream answered with 3 + 4 tokens. */
+const SUCCESS: Outcome = {
+  kind: "success",
+  text: "t",
+  model: "x",
+  finishReason: null,
+  usage: { promptTokens: 3, completionTokens: 4, cachedTokens: 0, reasoningTokens: 0, costNanoUsd: null },
+  latencyMs: 1,
+};
+
+/** Takes the permit of a query of up to 100 completion tokens, as a Worker does. Returns the attempt's id. */
+async function acquireOne(run: TestRun): Promise<string> {
+  const facts = { ...factsOf("p", "up/x"), maxTokens: 100 };
+  const acquired = await run.object.acquire({ callId: "call", attempt: 1, facts, delayMs: 0 });
+  if (acquired.ok !== true) throw new Error("the run gave no permit");
+  return acquired.lease.attemptId;
 }
 
 function factsOf(prompt: string, model: string): CallFacts {
