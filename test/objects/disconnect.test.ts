@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { factsOf } from "../support/objects-direct.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { expectSettled, openRun, prompts, untilInFlight, upstreamStats } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
@@ -25,14 +26,7 @@ describe("a query whose client leaves", () => {
 
   it("leaves no call to the run's object behind: taking it back answers the one that waits", async () => {
     const run = await openRun({ max_parallel: 1 });
-    const facts = {
-      promptBytes: 1,
-      messageCount: 1,
-      model: "up/x",
-      maxTokens: null,
-      priority: 2,
-      timeoutMs: null,
-    } as const;
+    const facts = factsOf("p", "up/x");
     await run.object.acquire({ callId: "holds the permit", attempt: 1, facts, delayMs: 0 });
     const waiting = run.object.acquire({ callId: "left", attempt: 1, facts, delayMs: 0 });
     await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(2);

@@ -118,11 +118,16 @@ export async function openRun(request: Record<string, unknown> = {}): Promise<Te
   return new TestRun(opened.id, opened.token);
 }
 
-/** A page of `GET /runs`, as the operator sees it. */
-export async function listRuns(query: string): Promise<{ ids: string[]; hasMore: boolean; cursor: string | null }> {
-  const response = await exports.default.fetch(`http://fanout.test/runs?${query}`, {
+/** Asks `GET /runs` as the operator. */
+export function requestRuns(query: string): Promise<Response> {
+  return exports.default.fetch(`http://fanout.test/runs?${query}`, {
     headers: { authorization: `Bearer ${ADMIN_KEY}` },
   });
+}
+
+/** A page of `GET /runs`. */
+export async function listRuns(query: string): Promise<{ ids: string[]; hasMore: boolean; cursor: string | null }> {
+  const response = await requestRuns(query);
   const { data, has_more: hasMore, next_cursor: cursor } = runList.parse(await response.json());
   return { ids: data.map(({ id }) => id), hasMore, cursor };
 }
@@ -149,4 +154,11 @@ export function expectSettled(budget: BudgetDocument, costUsd: number): void {
     if (line.limit !== null) expect(line.spent).toBeLessThanOrEqual(line.limit);
   }
   expect(budget.usd.spent).toBeCloseTo(costUsd, 9);
+}
+
+/** Every slot has completed, with these results. */
+export function expectWhole(answer: BatchAnswer, results: string[]): void {
+  expect(answer.status).toBe("completed");
+  expect(answer.results).toEqual(results);
+  expect(answer.items.every(({ status }) => status === "completed")).toBe(true);
 }

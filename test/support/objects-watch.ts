@@ -92,19 +92,27 @@ function watchFetch(): void {
   };
 }
 
-/** The native namespaces share one prototype, so one wrapper sees every stub that is taken by name. */
+/** The native namespaces share one prototype, so one wrapper sees every stub that is taken. */
 function watchStubs(): void {
   const prototype: unknown = Object.getPrototypeOf(env.LANE);
   if (typeof prototype !== "object" || prototype === null)
     throw new Error("the runtime's namespaces have no prototype");
-  const plain: unknown = Reflect.get(prototype, "getByName");
-  if (!isMethod(plain)) throw new Error("the runtime's namespaces have no getByName on their prototype");
+  watchTaking(prototype, "getByName", (name) => (typeof name === "string" ? name : null));
+  watchTaking(prototype, "get", (id) => {
+    const name: unknown = typeof id === "object" && id !== null ? Reflect.get(id, "name") : null;
+    return typeof name === "string" ? name : null;
+  });
+}
+
+function watchTaking(prototype: object, key: string, nameFrom: (argument: unknown) => string | null): void {
+  const plain: unknown = Reflect.get(prototype, key);
+  if (!isMethod(plain)) throw new Error(`the runtime's namespaces have no ${key} on their prototype`);
   const watchedMethod = function (this: object, ...args: unknown[]): unknown {
-    const [name] = args;
-    if (typeof name === "string") stubTaken(name);
+    const name = nameFrom(args[0]);
+    if (name !== null) stubTaken(name);
     return plain.apply(this, args);
   };
-  Object.defineProperty(prototype, "getByName", { value: watchedMethod, writable: true, configurable: true });
+  Object.defineProperty(prototype, key, { value: watchedMethod, writable: true, configurable: true });
 }
 
 function stubTaken(name: string): void {

@@ -1,8 +1,57 @@
-import { runDurableObjectAlarm } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
+import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeAll, describe, expect, it } from "vitest";
 import { LONG_POLL_MS } from "../../src/limits.ts";
 import { skipTime } from "../support/objects-clock.ts";
-import { openRun, prompts, untilInFlight, upstreamStats } from "../support/objects-run.ts";
+import { factsOf } from "../support/objects-direct.ts";
+import { listRuns, openRun, prompts, requestRuns, untilInFlight, upstreamStats } from "../support/objects-run.ts";
+
+/** Ids of the seven runs of this file, in the order of their opening. */
+const opened: string[] = [];
+
+beforeAll(async () => {
+  for (let count = 0; count < 7; count++) opened.push((await openRun({ name: `run ${count}` })).id);
+});
+
+describe("the list of runs", () => {
+  it("shows the newest first, page by page, each once", async () => {
+    const seen: string[] = [];
+    let query = "limit=3";
+    for (let hasMore = true; hasMore;) {
+      const page = await listRuns(query);
+      expect(page.ids.length).toBeLessThanOrEqual(3);
+      seen.push(...page.ids);
+      hasMore = page.hasMore;
+      query = `limit=3&cursor=${page.cursor}`;
+    }
+    expect(seen).toEqual(opened.toReversed());
+  });
+
+  it("says that there is no more when a page ends with the last run", async () => {
+    expect(await listRuns("limit=7")).toMatchObject({ hasMore: false, cursor: null });
+    expect(await listRuns("limit=6")).toMatchObject({ hasMore: true, cursor: opened[1] });
+  });
+
+  it("does not move under a reader when a run is opened between two pages", async () => {
+    const first = await listRuns("limit=3");
+    const late = await openRun();
+    const second = await listRuns(`limit=3&cursor=${first.cursor}`);
+    expect([...first.ids, ...second.ids]).toEqual(opened.toReversed().slice(0, 6));
+    expect((await listRuns("limit=1")).ids).toEqual([late.id]);
+  });
+
+  it("refuses a cursor that it never gave", async () => {
+    const response = await requestRuns("cursor=run_unknown");
+    expect(response.status).toBe(400);
+    expect(await response.text()).toContain("cursor");
+  });
+
+  it("outlives a restart of its object", async () => {
+    const before = await listRuns("limit=100");
+    await evictDurableObject(env.DIRECTORY.getByName("runs"));
+    expect(await listRuns("limit=100")).toEqual(before);
+  });
+});
 
 describe("a run whose time is over", () => {
   it("refuses queries and batches, and sends nothing", async () => {
@@ -20,14 +69,7 @@ describe("a run whose time is over", () => {
   it("refuses by its object too, whatever a token says", async () => {
     const run = await openRun({ expires_in_s: 60 });
     skipTime(61_000);
-    const facts = {
-      promptBytes: 1,
-      messageCount: 1,
-      model: "up/x",
-      maxTokens: null,
-      priority: 2,
-      timeoutMs: null,
-    } as const;
+    const facts = factsOf("p", "up/x");
     expect(await run.object.acquire({ callId: "c", attempt: 1, facts, delayMs: 0 })).toMatchObject({
       ok: false,
       reason: { reason: "invalid_api_key" },

@@ -1,0 +1,52 @@
+/** What tests do to objects directly, as Workers and the platform do: open, acquire, crash. */
+import { runInDurableObject } from "cloudflare:test";
+import type { CallFacts, Outcome } from "../../src/call.ts";
+import { PageBuilder, type Page } from "../../src/engine/page.ts";
+import type { LaneObject, RunObject } from "../../src/index.ts";
+import type { TestRun } from "./objects-run.ts";
+
+/** Ends one object where it stands: what it holds in memory and what it waits for are gone. */
+export async function crash(stub: DurableObjectStub<RunObject> | DurableObjectStub<LaneObject>): Promise<void> {
+  const abort = (_: unknown, state: DurableObjectState): void => state.abort("the test crashes this object");
+  await runInDurableObject<RunObject | LaneObject, void>(stub, abort).catch(() => undefined);
+}
+
+/** Opens a batch as a Worker does that dies before it can start a lane or wait. Returns the lanes to start. */
+export async function openUnwatched(run: TestRun, asked: string[], model: string): Promise<number[]> {
+  const { pages, models } = pagesOf(asked, model);
+  const request = { count: asked.length, concurrency: null, onError: "continue", models, defaultsJson: "{}" } as const;
+  const opened = await run.object.openGroup(request, pages, null);
+  if (!opened.ok) throw new Error("the batch was refused");
+  return opened.lanes;
+}
+
+/** The pages of a small batch, as its Worker cuts them. */
+export function pagesOf(asked: string[], model: string): { pages: Page[]; models: (string | null)[] } {
+  const builder = new PageBuilder({});
+  for (const prompt of asked) builder.add({ body: { prompt }, facts: factsOf(prompt, model) });
+  const page = builder.flush();
+  return { pages: page === null ? [] : [page], models: builder.models };
+}
+
+/** What a Worker reports of a query that its upstream answered with 3 + 4 tokens. */
+export const SUCCESS: Outcome = {
+  kind: "success",
+  text: "t",
+  model: "x",
+  finishReason: null,
+  usage: { promptTokens: 3, completionTokens: 4, cachedTokens: 0, reasoningTokens: 0, costNanoUsd: null },
+  latencyMs: 1,
+};
+
+/** Takes the permit of a query of up to 100 completion tokens, as a Worker does. Returns the attempt's id. */
+export async function acquireOne(run: TestRun): Promise<string> {
+  const facts = { ...factsOf("p", "up/x"), maxTokens: 100 };
+  const acquired = await run.object.acquire({ callId: "call", attempt: 1, facts, delayMs: 0 });
+  if (acquired.ok !== true) throw new Error("the run gave no permit");
+  return acquired.lease.attemptId;
+}
+
+/** The facts of a call that asks for nothing special. */
+export function factsOf(prompt: string, model: string): CallFacts {
+  return { promptBytes: prompt.length, messageCount: 1, model, maxTokens: null, priority: 2, timeoutMs: null };
+}
