@@ -169,7 +169,7 @@ describe("a batch is refused", () => {
 
   it.each(["prompts", "items"])("with 10,001 %s", async (field) => {
     const call = field === "prompts" ? "a" : { prompt: "a" };
-    const answer = await run.ask("/batch", { json: { [field]: new Array(10_001).fill(call) } });
+    const answer = await run.ask("/batch", { json: { [field]: Array.from({ length: 10_001 }, () => call) } });
     expect([answer.status, errorOf(answer).param]).toEqual([400, field]);
     expect(errorOf(answer).message).toMatch(/10001.*at most 10000/);
   });

@@ -269,7 +269,7 @@ describe("on_error abort", () => {
         .slice(2)
         .filter((error) => error !== null)
         .map(({ code }) => code),
-    ).toEqual(new Array(30 - sent).fill("cancelled"));
+    ).toEqual(Array.from({ length: 30 - sent }, () => "cancelled"));
     expect(world.upstream.counters.requests).toBe(2 + sent);
     expect(await documentOf(run)).toMatchObject({ stats: { pending_queries: 0 }, budget: { usd: { reserved: 0 } } });
   });

@@ -91,10 +91,10 @@ describe("a batch that is dearer than what is left", () => {
       run.ask("/batch", { json: { prompts: prompts.toReversed(), max_tokens: 50 } }),
       ...prompts.slice(0, 10).map((prompt) => ask(run, { prompt: `${prompt} alone`, max_tokens: 50 })),
     ]);
-    let ended = false;
-    void all.finally(() => (ended = true));
+    const running = { ended: false };
+    void all.finally(() => (running.ended = true));
     let looks = 0;
-    for (; !ended; looks += 1) {
+    for (; !running.ended; looks += 1) {
       for (const line of Object.values((await documentOf(run)).budget)) {
         if (line.limit !== null) expect(line.spent + line.reserved).toBeLessThanOrEqual(line.limit + 1e-12);
       }
