@@ -89,18 +89,17 @@ async function acquire(
   return null;
 }
 
-async function execute(
-  lease: Lease,
-  body: CallBody,
-  deps: SingleCallDeps,
-  { controller }: Watch,
-): Promise<Outcome> {
+async function execute(lease: Lease, body: CallBody, deps: SingleCallDeps, watch: Watch): Promise<Outcome> {
   const upstream = deps.upstreams.find(({ name }) => name === lease.upstream);
   if (upstream === undefined) {
     const message = `upstream ${lease.upstream} is not configured any more`;
     const reason: Reason = { reason: "misconfigured", variable: "UPSTREAMS", message };
     return { kind: "failure", class: "rejected", reason, retryAfterMs: null, latencyMs: 0 };
   }
+  // One for each attempt: the last one's was aborted if it took too long, which must not stop this one.
+  const controller = new AbortController();
+  if (deps.signal.aborted) controller.abort();
+  watch.controller = controller;
   // A missed beat is harmless: a lease outlives two.
   const timer = timerWithBeat(() => deps.run.tell((stub) => stub.heartbeat([lease.attemptId])));
   return attempt({ upstream, lease, body }, { fetch, now: Date.now, timer, controller });
