@@ -1,5 +1,5 @@
 /** `POST /batch`, answered as JSON: order, isolation, width, and how failures are shown. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { isHit } from "../support/steering.ts";
 import { answerOf, documentOf, errorOf, groupOf, startWorld, type RunAccess, type World } from "./world.ts";
 
@@ -165,7 +165,7 @@ describe("items", () => {
 
   it("take the fields at top level as their defaults", async () => {
     const seen: unknown[] = [];
-    const watched = await startWorld((call) => {
+    const watched = await startOwnWorld((call) => {
       seen.push([call.prompt, call.model, call.capTokens, call.messageCount]);
       return {};
     });
@@ -176,12 +176,11 @@ describe("items", () => {
       ["a", "up-1", 5, 2],
       ["b", "up-2", 9, 2],
     ]);
-    await watched.stop();
   });
 
   it("start by their priority, and in their order where it is the same", async () => {
     const started: string[] = [];
-    const watched = await startWorld(({ prompt }) => {
+    const watched = await startOwnWorld(({ prompt }) => {
       started.push(prompt);
       return { delayMs: 5 };
     });
@@ -191,7 +190,6 @@ describe("items", () => {
     const group = groupOf(await own.ask("/batch", { json: { items, concurrency: 1 } }));
     expect(started).toEqual(["critical 2", "P0 5", "high 4", "normal 1", "normal 6", "low 0", "0 3"]);
     expect(group.results).toEqual(items.map(({ prompt }) => prompt));
-    await watched.stop();
   });
 });
 
@@ -309,3 +307,10 @@ describe("batches at once", () => {
       .toMatchObject({ metrics: { attempts: 3 }, stats: { pending_queries: 0 }, budget: { usd: { reserved: 0 } } });
   });
 });
+
+/** A world of one test's own, whose provider answers as the test says. */
+async function startOwnWorld(handler: Parameters<typeof startWorld>[0]): Promise<World> {
+  const own = await startWorld(handler);
+  onTestFinished(() => own.stop());
+  return own;
+}

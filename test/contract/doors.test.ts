@@ -2,8 +2,17 @@
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { startGateway } from "../support/gateway.ts";
-import { answerOf, documentOf, errorOf, groupOf, replyOf, startWorld, type RunAccess, type World } from "./world.ts";
+import {
+  answerOf,
+  documentOf,
+  errorOf,
+  groupOf,
+  replyOf,
+  startOwnGateway,
+  startWorld,
+  type RunAccess,
+  type World,
+} from "./world.ts";
 
 const SIGNING_KEY = "a signing key that this test knows";
 
@@ -95,10 +104,9 @@ describe("a credential", () => {
   });
 
   it("of another gateway is refused", async () => {
-    const other = await startGateway();
+    const other = await startOwnGateway();
     const foreign = await other.openRun();
     expect((await world.ask("/query", { ...ok, token: foreign.token })).status).toBe(401);
-    await other.stop();
   });
 
   it("may come as x-api-key, which Anthropic's clients send", async () => {
@@ -341,15 +349,14 @@ describe("a gateway that is not configured", () => {
     ["no upstream", {}, "UPSTREAMS"],
     ["text that is no JSON", '{"a":', "UPSTREAMS"],
   ])("because an upstream has %s says so at the first request", async (_, UPSTREAMS, field) => {
-    const broken = await startGateway({ vars: { UPSTREAMS } });
+    const broken = await startOwnGateway({ vars: { UPSTREAMS } });
     const answer = await answerOf(await broken.fetch("/runs", { token: broken.adminKey, json: {} }));
     expect([answer.status, errorOf(answer).code]).toEqual([500, "misconfigured"]);
     expect(errorOf(answer).message).toContain(field);
-    await broken.stop();
   });
 
   it("with a default model names none of it, and calls without a model are refused", async () => {
-    const plain = await startGateway({ vars: { DEFAULT_MODEL: "" } });
+    const plain = await startOwnGateway({ vars: { DEFAULT_MODEL: "" } });
     const { token } = await plain.openRun();
     for (const [path, body] of [
       ["/query", { prompt: "p" }],
@@ -358,7 +365,6 @@ describe("a gateway that is not configured", () => {
       const answer = await answerOf(await plain.fetch(path, { token, json: body }));
       expect([answer.status, errorOf(answer).param]).toEqual([400, "model"]);
     }
-    await plain.stop();
   });
 });
 

@@ -11,6 +11,7 @@ import { z } from "zod";
 import { demoSetting } from "../../scripts/demo-provider.ts";
 import { startGateway, type Gateway } from "../support/gateway.ts";
 import { hasPython } from "../support/python.ts";
+import { startOwnGateway } from "./world.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const DEFAULT_URL = "http://127.0.0.1:8787";
@@ -83,9 +84,8 @@ describe("README.md", () => {
 
   it("configures a real provider in a way that the gateway accepts", async () => {
     const { provider } = await readme();
-    const real = await startGateway({ vars: parseEnv(provider.replace("sk-…", "sk-a-key")) });
+    const real = await startOwnGateway({ vars: parseEnv(provider.replace("sk-…", "sk-a-key")) });
     expect(await real.openRun({ budget: { usd: 0.01 } })).toMatchObject({ object: "run" });
-    await real.stop();
   });
 
   it("names commands that exist; what they do is tested where they are", async () => {

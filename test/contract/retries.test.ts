@@ -2,7 +2,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { startGateway } from "../support/gateway.ts";
 import {
   answerOf,
   documentOf,
@@ -10,6 +9,7 @@ import {
   groupOf,
   PROVIDER_KEY,
   replyOf,
+  startOwnGateway,
   startWorld,
   type RunAccess,
   type World,
@@ -141,11 +141,10 @@ describe("a call is not tried again", () => {
       prices: { "*": { input: 0, output: 0 } },
       max_attempts: 1,
     };
-    const gateway = await startGateway({ vars: { UPSTREAMS: { once }, DEFAULT_MODEL: "once/x" } });
+    const gateway = await startOwnGateway({ vars: { UPSTREAMS: { once }, DEFAULT_MODEL: "once/x" } });
     const { token } = await gateway.openRun();
     const answer = await answerOf(await gateway.fetch("/query", { token, json: { prompt: "{{status/500}}" } }));
     expect([answer.status, sends()]).toEqual([502, 1]);
-    await gateway.stop();
   });
 });
 
@@ -188,14 +187,13 @@ describe("a failure that no provider bills", () => {
 describe("a provider that cannot be reached", () => {
   it("is tried again and then told as 502", async () => {
     const gone = { kind: "openai", base_url: "http://127.0.0.1:1/v1", prices: { "*": { input: 1, output: 1 } } };
-    const gateway = await startGateway({ vars: { UPSTREAMS: { gone }, DEFAULT_MODEL: "gone/x" } });
+    const gateway = await startOwnGateway({ vars: { UPSTREAMS: { gone }, DEFAULT_MODEL: "gone/x" } });
     const { token } = await gateway.openRun();
     const answer = await answerOf(await gateway.fetch("/query", { token, json: { prompt: "p" } }));
     expect([answer.status, errorOf(answer)]).toEqual([
       502,
       expect.objectContaining({ code: "upstream_error", status: null, upstream: "gone", retryable: true }),
     ]);
-    await gateway.stop();
   });
 });
 
@@ -219,7 +217,7 @@ describe("the provider's key", () => {
     const { port } = indiscreet.address() as AddressInfo;
     const base_url = `http://127.0.0.1:${port}/v1`;
     const loud = { kind: "openai", base_url, api_key: "secret:PROVIDER_KEY", prices: { "*": { input: 0, output: 0 } } };
-    const gateway = await startGateway({ vars: { UPSTREAMS: { loud }, DEFAULT_MODEL: "loud/x", PROVIDER_KEY } });
+    const gateway = await startOwnGateway({ vars: { UPSTREAMS: { loud }, DEFAULT_MODEL: "loud/x", PROVIDER_KEY } });
     const { token } = await gateway.openRun();
     // Reading an answer fails if the key is in it.
     const read = async (path: string, json: unknown, accept = "application/json") =>
@@ -235,7 +233,6 @@ describe("the provider's key", () => {
     await read("/batch", { prompts: ["quote", "refuse"] }, "application/x-ndjson");
     expect(new Set(seen)).toEqual(new Set([PROVIDER_KEY]));
     expect(gateway.output()).not.toContain(PROVIDER_KEY);
-    await gateway.stop();
     indiscreet.closeAllConnections();
     indiscreet.close();
   });

@@ -2,9 +2,9 @@
  * What the tests of the contract share: a gateway, a provider behind it that counts, and a way to ask that reads every
  * answer to its end and fails if the provider's key is anywhere in it.
  */
-import { expect } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { z } from "zod";
-import { startGateway, type Gateway, type GatewayRequest } from "../support/gateway.ts";
+import { startGateway, type Gateway, type GatewayOptions, type GatewayRequest } from "../support/gateway.ts";
 import { startUpstream, type TestUpstream, type UpstreamAnswer, type UpstreamCall } from "../support/upstream.ts";
 
 /** The provider's key: it may reach the provider and nobody else. */
@@ -56,6 +56,13 @@ export async function startWorld(
       await upstream.stop();
     },
   };
+}
+
+/** A gateway of one test's own, which ends with it, whatever becomes of the test. */
+export async function startOwnGateway(options: GatewayOptions = {}): Promise<Gateway> {
+  const gateway = await startGateway(options);
+  onTestFinished(() => gateway.stop());
+  return gateway;
 }
 
 /** Reads an answer to its end. `json` is undefined where the text is none. */
