@@ -51,7 +51,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   respond: { parts: ["core"], types: ["contract", "objects"], packages: [] },
   observe: { parts: [], types: ["core"], packages: [PURE] },
   dashboard: { parts: [], packages: [] },
-  env: { parts: ["contract", "upstream", "request"], packages: [ZOD, PLATFORM] },
+  env: { parts: ["contract", "upstream", "request", "core"], packages: [ZOD, PLATFORM] },
   context: { parts: [], types: ["auth", "env", "address"], packages: [HONO] },
   auth: { parts: ["env", "context"], packages: [HONO, ZOD] },
   openapi: { parts: ["contract"], packages: [ZOD] },

@@ -4,7 +4,9 @@
  */
 import { z } from "zod";
 import { jsonFault } from "./contract/json-fault.ts";
+import { limitNanoUsd } from "./budget/money.ts";
 import type { Reason } from "./errors.ts";
+import { BUDGET_USD_MAX } from "./limits.ts";
 import type { Upstream } from "./upstream/config.ts";
 import { parseUpstreams } from "./upstream/parse.ts";
 
@@ -14,7 +16,20 @@ export interface Bindings {
   SIGNING_KEY?: unknown;
   DEFAULT_MODEL?: unknown;
   UPSTREAMS?: unknown;
+  DEFAULT_BUDGET_USD?: unknown;
+  MAX_BUDGET_USD?: unknown;
+  ROOT_BUDGET_USD_PER_DAY?: unknown;
 }
+
+/** The operator's rules for budgets of root runs, in nano-USD; null = none. */
+export type BudgetRules = {
+  /** Limit of a run that asks for none. */
+  defaultNanoUsd: number | null;
+  /** Largest limit a run may ask for. */
+  maxNanoUsd: number | null;
+  /** What all runs opened on one UTC day may spend together. */
+  rootNanoUsdPerDay: number | null;
+};
 
 /** The configuration of a gateway. Holds secrets: never log or return it. */
 export type Config = {
@@ -26,6 +41,7 @@ export type Config = {
   defaultModel: string | null;
   /** In the order listed, which is the order in which plain model names are matched. */
   upstreams: readonly Upstream[];
+  budgets: BudgetRules;
 };
 
 /** A parsed configuration, or the first thing wrong with it. */
@@ -33,6 +49,13 @@ export type ParsedConfig = { ok: true; config: Config } | { ok: false; reason: R
 
 /** Text where an empty value counts as not set, as in an emptied line of `.dev.vars`. */
 const optionalText = z.preprocess((value) => (value === "" ? undefined : value), z.string().nullish());
+
+const BUDGET_VARS = ["DEFAULT_BUDGET_USD", "MAX_BUDGET_USD", "ROOT_BUDGET_USD_PER_DAY"] as const;
+/** USD as a number, or as text where it comes from an env file. */
+const optionalUsd = z.preprocess(
+  (value) => (value === "" || value == null ? undefined : typeof value === "string" ? Number(value) : value),
+  z.number().min(0).max(BUDGET_USD_MAX).optional(),
+);
 
 /** Parses the environment's vars and secrets. A failure is `misconfigured` and names the variable and the field. */
 export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
@@ -46,6 +69,16 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
     if (!text.success) return misconfigured(name, "must be text");
     texts[name] = text.data ?? null;
   }
+  const budgets: Record<(typeof BUDGET_VARS)[number], number | null> = {
+    DEFAULT_BUDGET_USD: null,
+    MAX_BUDGET_USD: null,
+    ROOT_BUDGET_USD_PER_DAY: null,
+  };
+  for (const name of BUDGET_VARS) {
+    const usd = optionalUsd.safeParse(vars[name]);
+    if (!usd.success) return misconfigured(name, `must be an amount of USD from 0 to ${BUDGET_USD_MAX}`);
+    budgets[name] = usd.data === undefined ? null : limitNanoUsd(usd.data);
+  }
   const listed = upstreamsOf(vars["UPSTREAMS"]);
   if (!listed.ok) return misconfigured("UPSTREAMS", listed.message);
   const upstreams = parseUpstreams(listed.value, vars);
@@ -57,6 +90,11 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
       signingKey: texts.SIGNING_KEY,
       defaultModel: texts.DEFAULT_MODEL,
       upstreams: upstreams.upstreams,
+      budgets: {
+        defaultNanoUsd: budgets.DEFAULT_BUDGET_USD,
+        maxNanoUsd: budgets.MAX_BUDGET_USD,
+        rootNanoUsdPerDay: budgets.ROOT_BUDGET_USD_PER_DAY,
+      },
     },
   };
 }

@@ -14,8 +14,10 @@ type BudgetFacts = {
   spent: number;
   reserved: number;
   remaining: number;
-  /** What the call would have had to reserve. */
+  /** What the call, or the child run, would have had to reserve. */
   needed: number;
+  /** The field that asked for it, where one did. */
+  param?: string;
 };
 
 export type Reason =
@@ -109,7 +111,7 @@ export function toWire(reason: Reason): WireFailure {
     message,
     type,
     code: reason.reason === "missing_secret" ? "misconfigured" : reason.reason,
-    param: "param" in reason ? reason.param : null,
+    param: "param" in reason ? (reason.param ?? null) : null,
     retryable,
   };
   // The reason's remaining facts follow under their wire names; the fields every error has are set above, once.

@@ -33,6 +33,10 @@ export const PARALLEL_DEFAULT = 8;
 export const DEPTH_MAX = 16;
 /** Depth of a run's tree where the request names none. */
 export const DEPTH_DEFAULT = 3;
+/** Child runs of one run that may be open at once: each holds a budget and must be told when its parent ends. */
+export const CHILDREN_OPEN_MAX = 1_000;
+/** Runs that one look at a subtree visits: each is a call to its object. */
+export const SUBTREE_RUNS_MAX = 1_000;
 /** Longest life of a run, seconds (30 days): a token leaked from a sandbox must end. */
 export const EXPIRES_S_MAX = 30 * 86_400;
 /** Life of a run that asks for none, seconds. */
@@ -73,6 +77,8 @@ export const LONG_POLL_MS = 20_000;
 export const ABANDONED_MS = 10_000;
 /** How often an object looks for callers that have waited long enough, ms, while there are any. */
 export const SWEEP_MS = 1_000;
+/** Delay before a run object tries again to tell its parent or children of its end, ms. */
+export const TELL_AGAIN_MS = 5_000;
 /** White space is sent on a waiting JSON answer this often, ms: proxies cut silent connections after 30 s and up. */
 export const KEEP_ALIVE_MS = 10_000;
 

@@ -6,6 +6,7 @@ import type { Lease } from "../../src/call.ts";
 import { dispatch, type Assignment, type Dispatched } from "../../src/engine/dispatch.ts";
 import { DIRECT_SHARD_FIRST, storedShard, type Target } from "../../src/engine/shard.ts";
 import { drainGroup, withdrawCall } from "../../src/engine/open.ts";
+import { settle } from "../../src/engine/settle.ts";
 import type { Page } from "../../src/engine/page.ts";
 import { groupSeqOf, slotIdOf } from "../../src/engine/slot.ts";
 import type { EngineState } from "../../src/engine/state.ts";
@@ -16,15 +17,21 @@ import type { Config } from "../../src/env.ts";
 import { PageCache } from "./pages.ts";
 import { rebuild, type Rebuilt } from "./rebuild.ts";
 import type { ClaimReply, Job } from "./rpc.ts";
-import type { RunSettings } from "./settings.ts";
+import { Children } from "./children.ts";
+import { hasEnded, type EndStatus, type RunSettings, type RunStatus } from "./settings.ts";
 import type { RunStore } from "./store.ts";
 import { WaitingCalls, WaitingLanes, WaitingReaders } from "./waiting.ts";
 
 /** A target for leases whose upstream the configuration no longer has: they can only settle, never start again. */
 const GONE: Omit<Target, "upstream" | "model"> = { price: null, maxInFlight: 0, timeoutMs: 0, attemptsMax: 0 };
 
+/** What of the gateway's configuration a run needs. */
+type ModelConfig = Pick<Config, "upstreams" | "defaultModel">;
+
 export class RunCore {
-  readonly settings: RunSettings;
+  settings: RunSettings;
+  status: RunStatus;
+  readonly children: Children;
   readonly state: EngineState;
   readonly open: Rebuilt["open"];
   readonly groupCounts: Rebuilt["groupCounts"];
@@ -35,15 +42,22 @@ export class RunCore {
   readonly writes: (() => void)[] = [];
   nextSeq: number;
   readonly #store: RunStore;
-  readonly #config: Config;
+  readonly #config: ModelConfig;
   readonly #pages: PageCache;
   readonly #targets = new Map<string | null, Target | Reason>();
   #ended: number[] = [];
 
-  constructor(store: RunStore, settings: RunSettings, config: Config, now: { ms: number; random: () => number }) {
+  /** Whether the holder of this run's budget has been told what it spent. */
+  reported: boolean;
+  /** The status that the children were told this run ended with; null = none yet. */
+  toldChildren: RunStatus | null = null;
+
+  constructor(store: RunStore, settings: RunSettings, config: ModelConfig, now: { ms: number; random: () => number }) {
     this.#store = store;
     this.#config = config;
     this.settings = settings;
+    this.status = store.status() ?? "active";
+    this.reported = store.reported();
     this.#pages = new PageCache(
       (slotId) => store.pageOf(slotId),
       (seq) => store.group(seq)?.stored.header.models ?? [],
@@ -69,6 +83,8 @@ export class RunCore {
     this.open = rebuilt.open;
     this.groupCounts = rebuilt.groupCounts;
     this.nextSeq = rebuilt.nextSeq;
+    this.children = new Children(store, this.state.ledger);
+    this.state.paused = this.status === "paused";
   }
 
   /** Where a model goes under this run's rules, or why nowhere. */
@@ -144,8 +160,8 @@ export class RunCore {
     return missing;
   }
 
-  /** Lets nothing more start: the run is over. What runs ends by itself. */
-  endQueued(reason: Reason, nowMs: number): void {
+  /** Ends what is queued. What runs ends by itself. */
+  #endQueued(reason: Reason, nowMs: number): void {
     for (const seq of [...this.open.keys()]) {
       const group = this.state.groups.get(seq);
       if (group !== undefined) drainGroup(this.state, group, { state: "cancelled", reason }, nowMs);
@@ -161,12 +177,45 @@ export class RunCore {
     this.#pages.keep(slotIdOf(seq, page.firstIndex), page, this.open.get(seq)?.header.models ?? []);
   }
 
-  /** When the object must be woken at the latest, whatever happens to this instance. */
+  /** When the object must be woken at the latest, whatever happens to this instance; null = never. */
   nextAlarmMs(nowMs: number): number | null {
-    const { expiresAtMs } = this.settings;
-    const expiry = nowMs < expiresAtMs ? expiresAtMs : null;
-    if (!this.hasGroupWork && this.state.attempts.size === 0) return expiry;
-    return Math.min(this.state.nextLeaseEndMs() ?? nowMs + LEASE_TTL_MS, expiry ?? Infinity);
+    const times: number[] = [];
+    if (this.hasGroupWork || this.state.attempts.size > 0) times.push(this.state.nextLeaseEndMs() ?? nowMs + LEASE_TTL_MS);
+    if (!hasEnded(this.status)) times.push(this.settings.expiresAtMs);
+    const childDueMs = this.children.nextDueMs();
+    if (childDueMs !== null) times.push(childDueMs);
+    if (this.mustTell) times.push(nowMs);
+    return times.length === 0 ? null : Math.min(...times);
+  }
+
+  /** True when the children do not know yet how this run ended, or its holder does not know what it spent. */
+  get mustTell(): boolean {
+    if (!hasEnded(this.status)) return false;
+    if (this.children.open.length > 0) return this.toldChildren !== this.status;
+    return this.isFinal && this.settings.holder !== null && !this.reported;
+  }
+
+  /** True once nothing of the run can spend any more. */
+  get isFinal(): boolean {
+    return hasEnded(this.status) && this.state.attempts.size === 0 && !this.hasGroupWork && this.children.open.length === 0;
+  }
+
+  /**
+   * Ends the run: nothing starts any more. `cancelled` also gives up what is in flight, whose cost is then unknown; it
+   * may follow on `closed` and `expired`. Ending it again the same way changes nothing.
+   */
+  end(status: EndStatus, nowMs: number): void {
+    if (this.status === "cancelled" || (hasEnded(this.status) && status !== "cancelled")) return;
+    this.status = status;
+    this.state.paused = false;
+    this.writes.push(() => this.#store.putStatus(status));
+    const reason: Reason = { reason: "cancelled", message: `the run was ${status}` };
+    this.#endQueued(reason, nowMs);
+    if (status !== "cancelled") return;
+    for (const { lease } of [...this.state.attempts.values()]) {
+      const latencyMs = Math.max(0, nowMs - lease.startedAtMs);
+      settle(this.state, lease.attemptId, { kind: "failure", class: "unknown", reason, retryAfterMs: null, latencyMs }, nowMs);
+    }
   }
 
   /** Writes what the turn changed. Returns the groups that ended in it. */

@@ -1,12 +1,11 @@
 /** The run document and the budget document, from the engine's state. */
 import { DIMENSIONS, type Ledger } from "../../src/budget/ledger.ts";
+import type { Dimension } from "../../src/errors.ts";
 import { usdOf } from "../../src/budget/money.ts";
 import type { BudgetDocument, RunDocument } from "../../src/contract/runs.ts";
 import { round } from "../../src/engine/group.ts";
-import type { EngineState } from "../../src/engine/state.ts";
 import { sumTotals } from "../../src/engine/totals.ts";
-import type { Rebuilt } from "./rebuild.ts";
-import type { RunSettings, RunStatus } from "./settings.ts";
+import type { RunCore } from "./core.ts";
 
 /** Four numbers per dimension. `remaining` is never shown below zero, even after an upstream overcharged. */
 export function budgetDocumentOf(ledger: Ledger): BudgetDocument {
@@ -29,13 +28,11 @@ export function budgetDocumentOf(ledger: Ledger): BudgetDocument {
   };
 }
 
+/** The run document with its metadata still as the text it is stored as. */
+export type StoredDocument = Omit<RunDocument, "metadata"> & { metadataJson: string };
+
 /** The run as clients see it. */
-export function runDocumentOf(
-  settings: RunSettings,
-  status: RunStatus,
-  state: EngineState,
-  counts: Rebuilt["groupCounts"],
-): Omit<RunDocument, "metadata"> & { metadataJson: string } {
+export function runDocumentOf({ settings, status, state, groupCounts: counts }: RunCore): StoredDocument {
   const totals = sumTotals([...state.shards.values()].map((shard) => shard.totals));
   const totalQueries = totals.singleCalls + counts.slots;
   const parallelQueries = totals.groupedCalls + counts.parallelSlots;
@@ -70,4 +67,14 @@ export function runDocumentOf(
     },
     metadataJson: settings.metadataJson,
   };
+}
+
+/** A run's own part of its subtree's figures. */
+export type Figures = { openChildren: string[]; spent: Record<Dimension, number>; inFlight: Record<Dimension, number> };
+
+export function figuresOf({ children, state: { ledger } }: RunCore): Figures {
+  const spent = { ...ledger.spent, usd: usdOf(ledger.spent.usd) };
+  const inFlight = { ...ledger.reserved };
+  for (const dimension of DIMENSIONS) inFlight[dimension] -= ledger.held[dimension];
+  return { openChildren: children.open, spent, inFlight: { ...inFlight, usd: usdOf(inFlight.usd) } };
 }

@@ -2,12 +2,22 @@
 import type { Limits } from "../../src/budget/ledger.ts";
 import type { ErrorStyle } from "../../src/contract/fields.ts";
 
-export type RunStatus = "active" | "paused" | "closed" | "cancelled" | "expired";
+export type RunStatus = "active" | "paused" | EndStatus;
+export type EndStatus = "closed" | "cancelled" | "expired";
+
+/** Whether a run of this status takes no more calls. */
+export function hasEnded(status: RunStatus): status is EndStatus {
+  return status === "closed" || status === "cancelled" || status === "expired";
+}
 
 export type RunSettings = {
   id: string;
   name: string | null;
   parentId: string | null;
+  /** Runs above it, root first: they may look at it, close it and cancel it. */
+  ancestors: string[];
+  /** Who holds this run's budget and must be told what it spent: its parent, the day's root budget, or nobody. */
+  holder: "run" | "directory" | null;
   depth: number;
   createdAtMs: number;
   expiresAtMs: number;
@@ -16,8 +26,8 @@ export type RunSettings = {
   /** 0 = no cap of the run's own. */
   maxParallel: number;
   maxDepth: number;
-  /** Patterns of allowed models; null = all. */
-  models: string[] | null;
+  /** Lists of patterns, one from each run of the line that names some: a model must match one of every list. */
+  models: string[][];
   defaultModel: string | null;
   errorStyle: ErrorStyle;
   windowMs: number;

@@ -5,6 +5,7 @@
  *   grp    one row per group: its header at opening, its result when it has ended or was stopped
  *   page   a group's calls, up to 32 to a row: facts for dispatch and bodies for executors; written once
  *   slot   one row per slot, from the moment it differs from a fresh one: a retry to make, or how it ended
+ *   child  one row per child run: what it holds of this run's budget until it ends, and what it spent
  *   shard  one row per executor: its attempts in flight with their reservations, and the totals of those that ended
  *
  * There are no secondary indexes and no row per claim: what is next and what is orphaned is derived on start. A slot of
@@ -15,6 +16,7 @@ import type { SlotRecord } from "../../src/engine/record.ts";
 import type { StoredShard } from "../../src/engine/shard.ts";
 import { PLACES_PER_GROUP, slotIdOf, type SlotState } from "../../src/engine/slot.ts";
 import type { Reason } from "../../src/errors.ts";
+import type { ChildRecord } from "./children.ts";
 import type { RunSettings, RunStatus } from "./settings.ts";
 
 const MIGRATIONS: readonly string[] = [
@@ -25,7 +27,8 @@ const MIGRATIONS: readonly string[] = [
      latency_ms INTEGER NOT NULL, queued_ms INTEGER NOT NULL,
      prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, cost_nano_usd INTEGER NOT NULL,
      estimated INTEGER NOT NULL, model TEXT, finish_reason TEXT, text TEXT, reason TEXT) STRICT;
-   CREATE TABLE shard (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;`,
+   CREATE TABLE shard (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+   CREATE TABLE child (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;`,
 ];
 
 /** A group as stored. `defaultsJson` holds the call settings that its slots share. */
@@ -90,9 +93,30 @@ export class RunStore {
     this.#write("INSERT OR REPLACE INTO meta (key, value) VALUES ('run', ?)", JSON.stringify(settings));
   }
 
-  status(): RunStatus {
+  /** The status last set; null for a run that was never opened nor ended. */
+  status(): RunStatus | null {
     const row = this.#sql.exec<{ value: RunStatus }>("SELECT value FROM meta WHERE key = 'status'").toArray()[0];
-    return row?.value ?? "active";
+    return row?.value ?? null;
+  }
+
+  /** Whether the run's holder has been told what it spent. */
+  reported(): boolean {
+    return this.#sql.exec("SELECT 1 FROM meta WHERE key = 'reported'").toArray().length > 0;
+  }
+
+  putReported(): void {
+    this.#write("INSERT OR REPLACE INTO meta (key, value) VALUES ('reported', '1')");
+  }
+
+  putChild(child: ChildRecord): void {
+    this.#write("INSERT OR REPLACE INTO child (seq, body) VALUES (?, ?)", child.seq, JSON.stringify(child));
+  }
+
+  /** Every child run there ever was, oldest first. */
+  *children(): Generator<ChildRecord> {
+    for (const row of this.#sql.exec<{ body: string }>("SELECT body FROM child ORDER BY seq")) {
+      yield JSON.parse(row.body) as ChildRecord;
+    }
   }
 
   putStatus(status: RunStatus): void {

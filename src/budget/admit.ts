@@ -52,7 +52,7 @@ export function budgetReason(
   dimension: Dimension,
   need: Amounts,
   ledger: Ledger,
-): Reason {
+): Extract<Reason, { reason: typeof reason }> {
   const shown = (amount: number): number => (dimension === "usd" ? usdOf(amount) : amount);
   return {
     reason,

@@ -25,8 +25,11 @@ export function addAmounts(sum: Amounts, more: Amounts, times = 1): void {
 export class Ledger {
   readonly spent: Amounts = zeroAmounts();
   readonly reserved: Amounts = zeroAmounts();
+  /** The part of `reserved` that child runs hold: it comes back when they end, which may take as long as they live. */
+  readonly held: Amounts = zeroAmounts();
   limits: Limits;
   #open = new Map<string, Amounts>();
+  #holds = new Map<string, Amounts>();
 
   constructor(limits: Limits) {
     this.limits = limits;
@@ -47,11 +50,11 @@ export class Ledger {
     return null;
   }
 
-  /** True if `need` could fit once every open reservation has been freed in full. */
+  /** True if `need` could fit once every attempt in flight has freed its reservation in full. */
   couldFit(need: Amounts): boolean {
     return DIMENSIONS.every((dimension) => {
       const limit = this.limits[dimension];
-      return limit === null || need[dimension] <= limit - this.spent[dimension];
+      return limit === null || need[dimension] <= limit - this.spent[dimension] - this.held[dimension];
     });
   }
 
@@ -92,8 +95,64 @@ export class Ledger {
     return this.settle(id, zeroAmounts()) !== null;
   }
 
-  /** Number of open reservations. */
+  /** Number of open reservations of attempts. */
   get openCount(): number {
     return this.#open.size;
+  }
+
+  /** Sets a child run's whole budget aside. False, with nothing changed, when it does not fit or the child is known. */
+  hold(childId: string, amounts: Amounts): boolean {
+    if (this.#holds.has(childId) || this.shortfall(amounts) !== null) return false;
+    this.restoreHold(childId, amounts);
+    return true;
+  }
+
+  /** Takes a child's hold over from storage. */
+  restoreHold(childId: string, amounts: Amounts): void {
+    this.#holds.set(childId, amounts);
+    addAmounts(this.held, amounts);
+    addAmounts(this.reserved, amounts);
+  }
+
+  /** Changes what a child holds. False, with nothing changed, when more does not fit or the child is not open. */
+  resizeHold(childId: string, amounts: Amounts): boolean {
+    const before = this.#holds.get(childId);
+    if (before === undefined) return false;
+    const more = zeroAmounts();
+    for (const dimension of DIMENSIONS) more[dimension] = Math.max(0, amounts[dimension] - before[dimension]);
+    if (this.shortfall(more) !== null) return false;
+    this.#dropHold(childId, before);
+    this.restoreHold(childId, amounts);
+    return true;
+  }
+
+  /** Ends a child's hold: what it spent is spent here, the rest is free. False when the child is not open. */
+  settleHold(childId: string, spent: Amounts): boolean {
+    const held = this.#holds.get(childId);
+    if (held === undefined) return false;
+    this.#dropHold(childId, held);
+    addAmounts(this.spent, spent);
+    return true;
+  }
+
+  /** Sets new limits. The dimension that has more committed than its new limit, with nothing changed; or null. */
+  setLimits(limits: Limits): Dimension | null {
+    for (const dimension of DIMENSIONS) {
+      const limit = limits[dimension];
+      if (limit !== null && limit !== this.limits[dimension] && limit < this.committed(dimension)) return dimension;
+    }
+    this.limits = limits;
+    return null;
+  }
+
+  /** What is spent or set aside. */
+  committed(dimension: Dimension): number {
+    return this.spent[dimension] + this.reserved[dimension];
+  }
+
+  #dropHold(childId: string, held: Amounts): void {
+    this.#holds.delete(childId);
+    addAmounts(this.held, held, -1);
+    addAmounts(this.reserved, held, -1);
   }
 }

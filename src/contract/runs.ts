@@ -84,6 +84,16 @@ export const runBody = z
   .openapi("RunRequest");
 export type RunRequest = z.infer<typeof runBody>;
 
+/** `PATCH /runs/:id`: new absolute limits; what is left out stays. */
+export const patchBody = z
+  .strictObject({
+    budget: runBody.shape.budget,
+    max_parallel: runBody.shape.max_parallel,
+    paused: z.boolean().optional(),
+  })
+  .openapi("RunPatch");
+export type RunPatchRequest = z.infer<typeof patchBody>;
+
 const budgetLine = z.object({
   limit: z.number().nullable(),
   spent: z.number(),
@@ -157,6 +167,12 @@ export type RunListQuery = z.infer<typeof runListQuery>;
 /** A parsed JSON body as a request for a run, or the first reason to refuse it. */
 export function parseRun(value: unknown): Parsed<RunRequest> {
   const read = runBody.safeParse(value);
+  return read.success ? { ok: true, value: read.data } : { ok: false, reason: zodReason(read.error) };
+}
+
+/** A parsed JSON body as a change to a run. */
+export function parsePatch(value: unknown): Parsed<RunPatchRequest> {
+  const read = patchBody.safeParse(value);
   return read.success ? { ok: true, value: read.data } : { ok: false, reason: zodReason(read.error) };
 }
 

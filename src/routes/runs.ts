@@ -1,38 +1,42 @@
-/** Runs: open one, look at one, list them, and what is left of one's budget. */
+/** Runs: open one, look at one, list them, change one, end one, and what is left of one's budget. */
 import type { Context, Hono } from "hono";
 import { directoryOf, runOf } from "../../durable-objects/address.ts";
-import type { RunSettings } from "../../durable-objects/run/settings.ts";
-import { signRunToken } from "../auth/token.ts";
+import type { DayHold } from "../../durable-objects/directory/object.ts";
+import type { StoredDocument } from "../../durable-objects/run/document.ts";
+import type { EndStatus, RunSettings } from "../../durable-objects/run/settings.ts";
 import { requireOperator, requireRun } from "../auth/middleware.ts";
-import { limitNanoUsd } from "../budget/money.ts";
+import { signRunToken } from "../auth/token.ts";
+import { usdOf } from "../budget/money.ts";
 import type { AppEnv } from "../context.ts";
 import { parseBody } from "../contract/body.ts";
-import { errorStyleOf } from "../contract/fields.ts";
-import { parseRun, parseRunListQuery, type RunRequest } from "../contract/runs.ts";
+import { parsePatch, parseRun, parseRunListQuery, type RunRequest } from "../contract/runs.ts";
 import { Refusal } from "../errors.ts";
-import {
-  BODY_BYTES_MAX,
-  DEPTH_DEFAULT,
-  EXPIRES_S_DEFAULT,
-  LIST_PAGE_DEFAULT,
-  PARALLEL_DEFAULT,
-  WINDOW_MS_DEFAULT,
-} from "../limits.ts";
+import { BODY_BYTES_MAX, LIST_PAGE_DEFAULT } from "../limits.ts";
+import { patchRun } from "./run-patch.ts";
+import { askedOf, rootSettings } from "./run-request.ts";
+import { subtreeOf } from "./subtree.ts";
 import type { Protection } from "./under-run.ts";
-
-type Stored = { metadataJson: string };
 
 export function mountRuns(app: Hono<AppEnv>, protect: Protection): void {
   app.post("/runs", ...protect, openRun);
   app.get("/runs", ...protect, listRuns);
   app.get("/runs/:id", ...protect, async (c) => {
-    const principal = c.get("principal");
-    const runId = c.req.param("id");
-    // Another run's things are not found, rather than forbidden: a token learns nothing about what exists.
-    if (principal.kind === "run" && principal.runId !== runId) throw notFound(runId);
-    return c.json(await documentOf(c, runId));
+    const document = shown(await documentOf(c, c.req.param("id")));
+    if (c.req.query("subtree") !== "1") return c.json(document);
+    return c.json({ ...document, subtree: await subtreeOf(c.env, document.id) });
   });
-  app.get("/run", ...protect, async (c) => c.json(await documentOf(c, requireRun(c))));
+  app.patch("/runs/:id", ...protect, async (c) => {
+    requireOperator(c);
+    const body = await parseBody(c.req.raw, BODY_BYTES_MAX);
+    if (!body.ok) throw new Refusal(body.reason);
+    const patch = parsePatch(body.value);
+    if (!patch.ok) throw new Refusal(patch.reason);
+    const current = await documentOf(c, c.req.param("id"));
+    return c.json(shown(await patchRun(c.env, c.get("config").budgets, current, patch.value)));
+  });
+  app.post("/runs/:id/close", ...protect, (c) => endRun(c, c.req.param("id"), "closed"));
+  app.delete("/runs/:id", ...protect, (c) => endRun(c, c.req.param("id"), "cancelled"));
+  app.get("/run", ...protect, async (c) => c.json(shown(await documentOf(c, requireRun(c)))));
   app.get("/budget", ...protect, async (c) => {
     const runId = requireRun(c);
     const budget = await runOf(c.env, runId).budget();
@@ -41,18 +45,55 @@ export function mountRuns(app: Hono<AppEnv>, protect: Protection): void {
   });
 }
 
+/** Opens a root run for the operator, or a child run inside the run whose token asks. */
 async function openRun(c: Context<AppEnv>): Promise<Response> {
-  requireOperator(c);
+  const principal = c.get("principal");
   const body = await parseBody(c.req.raw, BODY_BYTES_MAX);
   if (!body.ok) throw new Refusal(body.reason);
   const parsed = parseRun(body.value);
   if (!parsed.ok) throw new Refusal(parsed.reason);
-  const settings = settingsOf(parsed.value, `run_${crypto.randomUUID().replaceAll("-", "")}`, Date.now());
-  const document = await runOf(c.env, settings.id).open(settings);
-  await directoryOf(c.env).add(settings.id);
-  const { id: runId, depth, expiresAtMs } = settings;
-  const token = await signRunToken(c.get("keys").signing, { runId, depth, expiresAtMs });
+  const id = `run_${crypto.randomUUID().replaceAll("-", "")}`;
+  const parentId = principal.kind === "run" || c.req.header("x-fanout-run") !== undefined ? requireRun(c) : null;
+  const document = parentId === null ? await openRoot(c, parsed.value, id) : await openChild(c, parentId, parsed.value, id);
+  const expiresAtMs = Date.parse(document.expires_at);
+  const token = await signRunToken(c.get("keys").signing, { runId: id, depth: document.depth, expiresAtMs });
   return c.json({ ...shown(document), token }, 201);
+}
+
+async function openRoot(c: Context<AppEnv>, request: RunRequest, id: string): Promise<StoredDocument> {
+  const { budgets } = c.get("config");
+  const nowMs = Date.now();
+  const settings = rootSettings(askedOf(request), id, budgets, nowMs);
+  const hold = dayHold(settings, budgets.rootNanoUsdPerDay, nowMs);
+  // The day's budget first: a run that the directory does not know must not exist.
+  const added = await directoryOf(c.env).add(id, hold);
+  if (!added.ok && hold !== null) {
+    const { limitNanoUsd, nanoUsd } = hold;
+    const remaining = usdOf(Math.max(0, limitNanoUsd - added.committedNanoUsd));
+    const facts = { limit: usdOf(limitNanoUsd), spent: 0, reserved: usdOf(added.committedNanoUsd), remaining };
+    const needed = usdOf(nanoUsd);
+    throw new Refusal({ reason: "budget_exhausted", dimension: "usd", ...facts, needed, param: "budget.usd" });
+  }
+  const document = await runOf(c.env, id).open(settings);
+  if (document === null) throw new Error(`${id} was ended before it was opened`);
+  return document;
+}
+
+function dayHold(settings: RunSettings, limitNanoUsd: number | null, nowMs: number): DayHold | null {
+  if (limitNanoUsd === null) return null;
+  return { day: new Date(nowMs).toISOString().slice(0, 10), nanoUsd: settings.limits.usd ?? 0, limitNanoUsd };
+}
+
+async function openChild(c: Context<AppEnv>, parentId: string, request: RunRequest, id: string): Promise<StoredDocument> {
+  const opened = await runOf(c.env, parentId).openChild(askedOf(request), id);
+  if (!opened.ok) throw new Refusal(opened.reason);
+  return opened.document;
+}
+
+async function endRun(c: Context<AppEnv>, runId: string, status: EndStatus): Promise<Response> {
+  const document = await runOf(c.env, runId).endAndWait(status, callerOf(c));
+  if (document === null) throw notFound(runId);
+  return c.json(shown(document));
 }
 
 async function listRuns(c: Context<AppEnv>): Promise<Response> {
@@ -66,48 +107,29 @@ async function listRuns(c: Context<AppEnv>): Promise<Response> {
     const message = "cursor: expected the next_cursor of an earlier page";
     throw new Refusal({ reason: "invalid_request", message, param: "cursor" });
   }
-  const documents = await Promise.all(page.ids.map((id) => runOf(c.env, id).document()));
+  const documents = await Promise.all(page.ids.map((id) => runOf(c.env, id).document(null)));
   const data = documents.flatMap((document) => (document === null ? [] : [shown(document)]));
   const last = page.ids.at(-1) ?? null;
   return c.json({ object: "list", data, has_more: page.hasMore, next_cursor: page.hasMore ? last : null });
 }
 
-async function documentOf(c: Context<AppEnv>, runId: string) {
-  const document = await runOf(c.env, runId).document();
+/** A run's document. Another run's things are not found, rather than forbidden: a token learns nothing of what exists. */
+async function documentOf(c: Context<AppEnv>, runId: string): Promise<StoredDocument> {
+  const document = await runOf(c.env, runId).document(callerOf(c));
   if (document === null) throw notFound(runId);
-  return shown(document);
+  return document;
+}
+
+/** The run that asks; null = the operator. */
+function callerOf(c: Context<AppEnv>): string | null {
+  const principal = c.get("principal");
+  return principal.kind === "run" ? principal.runId : null;
 }
 
 /** The client's metadata travels as text; it is an object again on the wire. */
-function shown<T extends Stored>({ metadataJson, ...document }: T): Omit<T, "metadataJson"> & { metadata: unknown } {
+function shown({ metadataJson, ...document }: StoredDocument): Omit<StoredDocument, "metadataJson"> & { metadata: unknown } {
   const metadata: unknown = JSON.parse(metadataJson);
   return { ...document, metadata };
-}
-
-function settingsOf(request: RunRequest, id: string, nowMs: number): RunSettings {
-  const budget = request.budget ?? {};
-  return {
-    id,
-    name: request.name ?? null,
-    parentId: null,
-    depth: 0,
-    createdAtMs: nowMs,
-    expiresAtMs: nowMs + (request.expires_in_s ?? EXPIRES_S_DEFAULT) * 1_000,
-    limits: {
-      usd: budget.usd === undefined ? null : limitNanoUsd(budget.usd),
-      calls: budget.calls ?? null,
-      prompt_tokens: budget.prompt_tokens ?? null,
-      completion_tokens: budget.completion_tokens ?? null,
-    },
-    maxParallel: request.max_parallel ?? PARALLEL_DEFAULT,
-    maxDepth: request.max_depth ?? DEPTH_DEFAULT,
-    models: request.models ?? null,
-    defaultModel: request.default_model ?? null,
-    errorStyle: errorStyleOf(request.error_style) ?? "bracket",
-    windowMs: request.window_ms ?? WINDOW_MS_DEFAULT,
-    unpriced: request.unpriced ?? "refuse",
-    metadataJson: JSON.stringify(request.metadata ?? {}),
-  };
 }
 
 function notFound(runId: string): Refusal {

@@ -7,8 +7,8 @@ import { modelAllowed, priceOf, resolveModel } from "./registry.ts";
 /** What of a run's settings decides on models. */
 export type ModelRules = {
   defaultModel: string | null;
-  /** Patterns of allowed models; null = all. */
-  models: readonly string[] | null;
+  /** Lists of patterns of allowed models: a model must match one of every list. */
+  models: readonly (readonly string[])[];
   /** Whether a model without a price is refused or costs nothing. */
   unpriced: "refuse" | "free";
 };
@@ -27,7 +27,7 @@ export function targetOf(
   const resolved = resolveModel(config.upstreams, name);
   if (resolved === null) return { ok: false, reason: { reason: "model_not_found", model: name } };
   const { upstream, model } = resolved;
-  if (!modelAllowed(rules.models, upstream.name, model, name)) {
+  if (!rules.models.every((patterns) => modelAllowed(patterns, upstream.name, model, name))) {
     return { ok: false, reason: { reason: "model_not_allowed", model: name } };
   }
   const price = priceOf(upstream, model);

@@ -1,0 +1,186 @@
+/**
+ * The run object's insides: the run in memory, the queue of turns, the timers and the alarm. object.ts is its RPC surface.
+ * What must happen even if this instance is gone is the alarm's; the timers only serve callers that wait here.
+ */
+import { expireLeases } from "../../src/engine/settle.ts";
+import { configOf } from "../../src/env.ts";
+import type { Reason } from "../../src/errors.ts";
+import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS, TELL_AGAIN_MS } from "../../src/limits.ts";
+import { zeroAmounts } from "../../src/budget/ledger.ts";
+import { laneOf, type Objects } from "../address.ts";
+import { CommitQueue } from "./commit.ts";
+import { RunCore } from "./core.ts";
+import { hasEnded, type RunSettings } from "./settings.ts";
+import { RunStore } from "./store.ts";
+import { Timer } from "./timers.ts";
+import { cancelAbandoned, report, tellChildren } from "./tree.ts";
+
+export class RunShell {
+  readonly store: RunStore;
+  /** Names this instance, so that a reader's cursor into memory is not mistaken for one into another's. */
+  readonly epoch = crypto.randomUUID();
+  readonly #env: Objects;
+  readonly #commits: CommitQueue;
+  /** Settlements of single calls travel with the next commit; without one they are written after a moment. */
+  readonly #flushTimer = new Timer(() => this.#flush());
+  /** Retries fall due and cool-downs end while callers wait here. */
+  readonly #readyTimer = new Timer(() => this.#commits.poke());
+  /** Looks for callers that have waited long enough and leases that are over, while there are any. */
+  readonly #sweepTimer = new Timer(() => this.#sweep());
+  #core: RunCore | null = null;
+  #alarmMs: number | null = null;
+  #flushing = false;
+
+  constructor(ctx: DurableObjectState, env: Objects) {
+    this.#env = env;
+    this.store = new RunStore(ctx.storage);
+    this.#rebuild();
+    this.#commits = new CommitQueue({
+      now: Date.now,
+      conclude: (nowMs) => this.#conclude(nowMs),
+      broken: (error) => {
+        // Whoever waits here, from earlier turns too, hears of it by the abort and asks the next instance.
+        console.error("a turn failed; the object restarts from its rows", error);
+        ctx.abort("a turn failed");
+      },
+      crowded: () => (this.#core?.state.attempts.size ?? 0) > 1,
+      soon: (callback) => setTimeout(callback, 0),
+    });
+  }
+
+  /** The run, or null when it was never opened. */
+  get core(): RunCore | null {
+    return this.#core;
+  }
+
+  /** The run, where there must be one: its executors and relatives know it from itself. */
+  get opened(): RunCore {
+    if (this.#core === null) throw new Error("no such run");
+    return this.#core;
+  }
+
+  /** The run, or why it may not start anything. */
+  get active(): RunCore | Reason {
+    const core = this.#core;
+    if (core === null) return { reason: "not_found", what: "run" };
+    const over = Date.now() >= core.settings.expiresAtMs ? "expired" : core.status;
+    return hasEnded(over) ? { reason: "invalid_api_key", message: `the run is ${over}; open another` } : core;
+  }
+
+  /** Stores a new run's settings. False when it was ended before it began. */
+  open(settings: RunSettings): boolean {
+    if (this.#core !== null) return true;
+    if (this.store.status() !== null) return false;
+    this.store.transaction(() => this.store.putSettings(settings));
+    this.#rebuild();
+    this.#armAlarm(Date.now());
+    return true;
+  }
+
+  /** Queues an operation for the next turn; see CommitQueue. */
+  submit<T>(run: (reply: (value: T) => void, nowMs: number) => void): Promise<T> {
+    return this.#commits.submit(run);
+  }
+
+  /** A turn that changes what `change` changes and writes the row it returns, if any. True if it returned one. */
+  write(change: (core: RunCore) => (() => void) | null): Promise<boolean> {
+    return this.submit((reply) => {
+      const row = change(this.opened);
+      if (row !== null) this.opened.writes.push(row);
+      reply(row !== null);
+    });
+  }
+
+  /** Waits until `ready`, or `waitMs` (at most 20 s) are over. */
+  until(ready: () => boolean, waitMs: number): Promise<void> {
+    const core = this.#core;
+    if (core === null || ready()) return Promise.resolve();
+    return new Promise((resolve) => {
+      const nowMs = Date.now();
+      core.readers.wait(ready, resolve, nowMs + Math.min(waitMs, LONG_POLL_MS));
+      this.#sweepTimer.start(SWEEP_MS, nowMs);
+    });
+  }
+
+  /** What the alarm does: ends leases and runs whose time is over, starts missing lanes, tells relatives. */
+  async alarm(): Promise<void> {
+    this.#alarmMs = null;
+    const core = this.#core;
+    if (core === null) return;
+    await this.submit<void>((reply, nowMs) => {
+      expireLeases(core.state, nowMs);
+      if (nowMs >= core.settings.expiresAtMs && !hasEnded(core.status)) core.end("expired", nowMs);
+      reply();
+    });
+    const { id } = core.settings;
+    const lanes = core.hasGroupWork ? core.missingLanes() : [];
+    await Promise.all(lanes.map((lane) => laneOf(this.#env, id, lane).start(id, lane)));
+    try {
+      const neverOpened = async (childId: string): Promise<void> => {
+        await this.write((parent) => parent.children.end(childId, zeroAmounts()));
+      };
+      await cancelAbandoned(core, this.#env, neverOpened, Date.now());
+      await tellChildren(core, this.#env, neverOpened);
+      await this.report();
+      this.#armAlarm(Date.now());
+    } catch (error) {
+      console.error("a run could not tell its relatives of its end; it will try again", error);
+      this.#setAlarm(Date.now() + TELL_AGAIN_MS);
+    }
+  }
+
+  /** Tells whoever holds this run's budget what it spent, once it is final. */
+  async report(): Promise<void> {
+    const core = this.#core;
+    if (core === null || !(await report(core, this.#env))) return;
+    await this.write(() => {
+      core.reported = true;
+      return () => this.store.putReported();
+    });
+  }
+
+  #conclude(nowMs: number): void {
+    const core = this.#core;
+    if (core === null) return;
+    core.conclude(nowMs, this.#flushing);
+    this.#flushing = false;
+    if (core.state.lags) this.#flushTimer.start(SETTLE_LAG_MS, nowMs);
+    this.#readyTimer.set(core.state.nextReadyMs(nowMs), nowMs);
+    if (core.waiting > 0) this.#sweepTimer.start(SWEEP_MS, nowMs);
+    this.#armAlarm(nowMs);
+  }
+
+  #flush(): void {
+    this.#flushing = true;
+    this.#commits.poke();
+  }
+
+  #sweep(): void {
+    const core = this.#core;
+    if (core === null) return;
+    const nowMs = Date.now();
+    core.sweep(nowMs);
+    if ((core.state.nextLeaseEndMs() ?? Infinity) <= nowMs) void this.alarm();
+    if (core.waiting > 0) this.#sweepTimer.start(SWEEP_MS, nowMs);
+  }
+
+  /** An alarm that is set earlier than needed stays: setting it costs a row, and when it fires it is set again. */
+  #armAlarm(nowMs: number): void {
+    const atMs = this.#core?.nextAlarmMs(nowMs) ?? null;
+    if (atMs !== null && (this.#alarmMs === null || atMs < this.#alarmMs)) this.#setAlarm(atMs);
+  }
+
+  #setAlarm(atMs: number): void {
+    this.#alarmMs = atMs;
+    this.store.setAlarm(atMs);
+  }
+
+  #rebuild(): void {
+    const settings = this.store.settings();
+    if (settings === null) return;
+    const parsed = configOf(this.#env);
+    const upstreams = parsed.ok ? parsed.config.upstreams : [];
+    const defaultModel = parsed.ok ? parsed.config.defaultModel : null;
+    this.#core = new RunCore(this.store, settings, { upstreams, defaultModel }, { ms: Date.now(), random: Math.random });
+  }
+}

@@ -1,0 +1,55 @@
+/** Single calls in the run object: asking for a permit, giving up the place, reporting the outcome. */
+import type { Outcome } from "../../src/call.ts";
+import { enqueueCall, withdrawCall } from "../../src/engine/open.ts";
+import { settle } from "../../src/engine/settle.ts";
+import type { Reason } from "../../src/errors.ts";
+import { DIRECT_CALLS_MAX } from "../../src/limits.ts";
+import type { RunCore } from "./core.ts";
+import type { AcquireReply, AcquireRequest, SettleReply } from "./rpc.ts";
+
+const OVERLOADED: Reason = { reason: "overloaded", message: "too many calls wait in this run", retryAfterMs: 1_000 };
+
+/** Queues a call for its permit, or takes up the place it has. `reply` is called when it is decided. */
+export function acquire(
+  core: RunCore,
+  request: AcquireRequest,
+  reply: (acquired: AcquireReply) => void,
+  nowMs: number,
+): void {
+  const { callId, attempt, facts, delayMs } = request;
+  const { remainingNanoUsd } = core;
+  if (core.singles.wait(callId, reply, nowMs)) return;
+  const target = core.resolve(facts.model);
+  if ("reason" in target) return reply({ ok: false, reason: target, remainingNanoUsd });
+  if (core.singles.size >= DIRECT_CALLS_MAX) return reply({ ok: false, reason: OVERLOADED, remainingNanoUsd });
+  returnUnheard(core, `${callId}.${attempt}`, nowMs);
+  core.singles.add(callId, reply, nowMs);
+  enqueueCall(core.state, { callId, attempt, facts, target }, delayMs, nowMs);
+}
+
+/** Gives up a call's place. Its Worker must not be left waiting: it asks no more once its client has gone. */
+export function withdraw(core: RunCore, callId: string): void {
+  core.singles.answer(callId, { ok: "wait" });
+  withdrawCall(core.state, callId);
+}
+
+/** Records what an attempt ended as. An attempt that is not in flight any more changes nothing. */
+export function settleSingle(core: RunCore, attemptId: string, outcome: Outcome, nowMs: number): SettleReply {
+  const settled = settle(core.state, attemptId, outcome, nowMs);
+  return {
+    known: settled !== null,
+    retryInMs: settled?.retryInMs ?? null,
+    costNanoUsd: settled?.charge.usd ?? 0,
+    promptTokens: settled?.charge.prompt_tokens ?? 0,
+    completionTokens: settled?.charge.completion_tokens ?? 0,
+    estimated: settled?.estimated ?? false,
+    parallelGroupId: settled?.parallelGroupId ?? null,
+    remainingNanoUsd: core.remainingNanoUsd,
+  };
+}
+
+/** An attempt that this call was given before, in a reply that never arrived: it was not sent, so it costs nothing. */
+function returnUnheard(core: RunCore, attemptId: string, nowMs: number): void {
+  const reason: Reason = { reason: "cancelled", message: "the permit did not reach its executor" };
+  settle(core.state, attemptId, { kind: "failure", class: "rejected", reason, retryAfterMs: null, latencyMs: 0 }, nowMs);
+}

@@ -1,0 +1,75 @@
+/** From a request for a run to what its object is opened with. */
+import type { RunAsked } from "../../durable-objects/run/inherit.ts";
+import type { RunSettings } from "../../durable-objects/run/settings.ts";
+import { DIMENSIONS, NO_LIMITS, type Limits } from "../budget/ledger.ts";
+import { limitNanoUsd, usdOf } from "../budget/money.ts";
+import { errorStyleOf } from "../contract/fields.ts";
+import type { RunRequest } from "../contract/runs.ts";
+import type { BudgetRules } from "../env.ts";
+import { Refusal } from "../errors.ts";
+import { DEPTH_DEFAULT, EXPIRES_S_DEFAULT, PARALLEL_DEFAULT, WINDOW_MS_DEFAULT } from "../limits.ts";
+
+/** The wire's budget in the gateway's units; null = left out. */
+export function limitsOf(budget: NonNullable<RunRequest["budget"]>): Limits {
+  const limits: Limits = { ...NO_LIMITS };
+  for (const dimension of DIMENSIONS) {
+    const asked = budget[dimension];
+    if (asked !== undefined) limits[dimension] = dimension === "usd" ? limitNanoUsd(asked) : asked;
+  }
+  return limits;
+}
+
+/** A request as a child run's parent reads it. */
+export function askedOf(request: RunRequest): RunAsked {
+  return {
+    name: request.name ?? null,
+    limits: limitsOf(request.budget ?? {}),
+    maxParallel: request.max_parallel ?? null,
+    maxDepth: request.max_depth ?? null,
+    expiresInMs: request.expires_in_s === undefined ? null : request.expires_in_s * 1_000,
+    models: request.models ?? null,
+    defaultModel: request.default_model ?? null,
+    errorStyle: errorStyleOf(request.error_style),
+    windowMs: request.window_ms ?? null,
+    unpriced: request.unpriced ?? null,
+    metadataJson: JSON.stringify(request.metadata ?? {}),
+  };
+}
+
+/** A root run's settings: what the request leaves out is the gateway's default. */
+export function rootSettings(asked: RunAsked, id: string, rules: BudgetRules, nowMs: number): RunSettings {
+  return {
+    id,
+    name: asked.name,
+    parentId: null,
+    ancestors: [],
+    holder: rules.rootNanoUsdPerDay === null ? null : "directory",
+    depth: 0,
+    createdAtMs: nowMs,
+    expiresAtMs: nowMs + (asked.expiresInMs ?? EXPIRES_S_DEFAULT * 1_000),
+    limits: { ...asked.limits, usd: rootLimitNanoUsd(asked.limits.usd, rules) },
+    maxParallel: asked.maxParallel ?? PARALLEL_DEFAULT,
+    maxDepth: asked.maxDepth ?? DEPTH_DEFAULT,
+    models: asked.models === null ? [] : [asked.models],
+    defaultModel: asked.defaultModel,
+    errorStyle: asked.errorStyle ?? "bracket",
+    windowMs: asked.windowMs ?? WINDOW_MS_DEFAULT,
+    unpriced: asked.unpriced ?? "refuse",
+    metadataJson: asked.metadataJson,
+  };
+}
+
+/** A root run's USD limit. Under a maximum, or a root budget per day, no run is without one. */
+export function rootLimitNanoUsd(asked: number | null, rules: BudgetRules): number | null {
+  const { defaultNanoUsd, maxNanoUsd, rootNanoUsdPerDay } = rules;
+  const limit = asked ?? defaultNanoUsd ?? maxNanoUsd;
+  if (limit === null && rootNanoUsdPerDay !== null) {
+    const message = "budget.usd: this gateway has a root budget per day, so every run needs a limit of its own";
+    throw new Refusal({ reason: "invalid_request", message, param: "budget.usd" });
+  }
+  if (limit !== null && maxNanoUsd !== null && limit > maxNanoUsd) {
+    const message = `budget.usd: ${usdOf(limit)} is above this gateway's maximum for a run; expected at most ${usdOf(maxNanoUsd)}`;
+    throw new Refusal({ reason: "invalid_request", message, param: "budget.usd" });
+  }
+  return limit;
+}
