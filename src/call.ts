@@ -26,6 +26,8 @@ export type CallFacts = {
   promptBytes: number;
   /** Number of messages sent, for the per-message token overhead. */
   messageCount: number;
+  /** Images, sounds and files among the messages' parts: their bytes, which say nothing of tokens, are not counted above. */
+  mediaParts: number;
   /** Model as the client named it; null = the default. */
   model: string | null;
   /** The completion cap that the client asked for, in tokens; null = none asked. */

@@ -63,6 +63,13 @@ export const COMPLETION_TOKENS_DEFAULT = 4_096;
 /** Smallest completion cap a call is clamped to, in tokens: less is no answer, and some providers refuse less. */
 export const COMPLETION_TOKENS_MIN = 16;
 
+/** Bytes of prompt per token in a quote's likely cost: English text in today's tokenizers comes to 4. Never in a bound. */
+export const LIKELY_BYTES_PER_TOKEN = 4;
+/** Completion tokens in a quote's likely cost: the median of 226 recorded sub-calls of a recursive agent. */
+export const LIKELY_COMPLETION_TOKENS = 312;
+/** Tokens that a configuration may let one image, sound or file count as: the largest contexts hold a few million. */
+export const MEDIA_TOKENS_MAX = 10_000_000;
+
 // ---- executors ----
 
 /** Attempts one lane has in flight: an object's seventh fetch waiting for headers queues silently on Cloudflare. */

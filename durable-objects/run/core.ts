@@ -2,6 +2,7 @@
  * The run in memory: its engine, who waits for it, and the turn that joins them. A turn applies what callers brought,
  * dispatches, writes all of it in one transaction, and only then lets replies go. The object is the shell around it.
  */
+import { ANY_TOKENS } from "../../src/budget/estimate.ts";
 import type { Lease } from "../../src/call.ts";
 import { dispatch, type Assignment, type Dispatched } from "../../src/engine/dispatch.ts";
 import { DIRECT_SHARD_FIRST, storedShard, type Target } from "../../src/engine/shard.ts";
@@ -23,7 +24,7 @@ import type { RunStore } from "./store.ts";
 import { WaitingCalls, WaitingLanes, WaitingReaders } from "./waiting.ts";
 
 /** A target for leases whose upstream the configuration no longer has: they can only settle, never start again. */
-const GONE: Omit<Target, "upstream" | "model"> = { price: null, maxInFlight: 0, timeoutMs: 0, attemptsMax: 0 };
+const GONE: Omit<Target, "upstream" | "model"> = { price: null, bounds: ANY_TOKENS, maxInFlight: 0, timeoutMs: 0, attemptsMax: 0 };
 
 /** What of the gateway's configuration a run needs. */
 type ModelConfig = Pick<Config, "upstreams" | "defaultModel">;

@@ -5,6 +5,7 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import type { Amounts } from "../../src/budget/ledger.ts";
+import type { Quote } from "../../src/budget/quote.ts";
 import type { Outcome } from "../../src/call.ts";
 import type { ErrorStyle } from "../../src/contract/fields.ts";
 import type { BudgetDocument } from "../../src/contract/runs.ts";
@@ -19,7 +20,7 @@ import type * as Rpc from "./rpc.ts";
 import type { EndStatus, RunSettings } from "./settings.ts";
 import { RunShell } from "./shell.ts";
 import { acquire, settleSingle, withdraw } from "./single.ts";
-import { openGroup, stagePages } from "./stage.ts";
+import { openGroup, quoteGroup, stagePages } from "./stage.ts";
 import { addChild, applyPatch, type RunPatch } from "./tree.ts";
 
 export class RunObject extends DurableObject<Objects> {
@@ -162,6 +163,12 @@ export class RunObject extends DurableObject<Objects> {
       if ("reason" in core) return reply({ ok: false, reason: core });
       reply(openGroup(core, this.#shell.store, { request, pages, staged }, { nowMs, random: Math.random() }));
     });
+  }
+
+  /** What the slots of a group would cost, in order; `models` is the list that the pages' facts refer to. */
+  quote(models: (string | null)[], pages: Page[]): Quote[] | Rpc.Refused {
+    const core = this.#shell.active;
+    return "reason" in core ? { ok: false, reason: core } : quoteGroup(core, models, pages);
   }
 
   /**

@@ -46,6 +46,8 @@ export type OpenGroupRequest = {
   /** Most attempts in flight at once; null = the run's width. */
   concurrency: number | null;
   onError: "continue" | "abort";
+  /** Whether each slot may reserve no more than its equal share of what is left when the group opens. */
+  split: boolean;
   models: (string | null)[];
   /** The settings that the group's calls share, as JSON. */
   defaultsJson: string;

@@ -1,4 +1,5 @@
 /** Groups on their way in: large ones arrive in several calls, and nothing of them starts before the last. */
+import { shareOf } from "../../src/budget/admit.ts";
 import { groupIdOf } from "../../src/engine/window.ts";
 import type { GroupHeader } from "../../src/engine/group.ts";
 import { enqueueSlots, openGroup as openInEngine } from "../../src/engine/open.ts";
@@ -6,7 +7,8 @@ import { readFacts, type Page } from "../../src/engine/page.ts";
 import { GROUPS_OPEN_MAX } from "../../src/limits.ts";
 import type { RunCore } from "./core.ts";
 import { countGroup } from "./rebuild.ts";
-import type { OpenGroupReply, OpenGroupRequest } from "./rpc.ts";
+import { quoteOf, type Quote } from "../../src/budget/quote.ts";
+import type { OpenGroupReply, OpenGroupRequest, Refused } from "./rpc.ts";
 import type { RunStore, StoredGroup } from "./store.ts";
 
 /** Stores pages of a group that is not open yet. Returns its number. */
@@ -38,7 +40,8 @@ export function openGroup(
   const seq = staged ?? core.nextSeq++;
   const concurrency = Math.min(request.concurrency ?? core.state.width, core.state.width);
   const { count, onError, models } = request;
-  const header: GroupHeader = { seq, id: groupIdOf(nowMs, random), count, concurrency, onError, openedAtMs: nowMs, models };
+  const share = request.split ? shareOf(core.state.ledger, count) : null;
+  const header: GroupHeader = { seq, id: groupIdOf(nowMs, random), count, concurrency, onError, share, openedAtMs: nowMs, models };
   const stored: StoredGroup = { header, defaultsJson: request.defaultsJson, sealed: true };
   core.writes.push(() => {
     store.putGroup(stored);
@@ -59,5 +62,18 @@ export function openGroup(
 }
 
 function emptyHeader(seq: number): GroupHeader {
-  return { seq, id: "", count: 0, concurrency: 1, onError: "continue", openedAtMs: 0, models: [] };
+  return { seq, id: "", count: 0, concurrency: 1, onError: "continue", share: null, openedAtMs: 0, models: [] };
+}
+
+/** Quotes every slot of a group that is not opened: nothing is stored or reserved. */
+export function quoteGroup(core: RunCore, models: readonly (string | null)[], pages: readonly Page[]): Quote[] | Refused {
+  const quotes: Quote[] = [];
+  for (const page of pages) {
+    for (const facts of readFacts(page.facts, models)) {
+      const target = core.resolve(facts.model);
+      if ("reason" in target) return { ok: false, reason: target };
+      quotes.push(quoteOf(facts, target.price, target.bounds));
+    }
+  }
+  return quotes;
 }

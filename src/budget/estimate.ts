@@ -4,9 +4,23 @@ import { PROMPT_TOKENS_PER_BYTE, PROMPT_TOKENS_PER_MESSAGE } from "../limits.ts"
 import type { Amounts } from "./ledger.ts";
 import { costNanoUsd, dearestPrice, type TokenPrice } from "./money.ts";
 
-/** Upper bound of a call's prompt tokens, from its bytes: no text can fool it. */
-export function promptTokensMax(facts: Pick<CallFacts, "promptBytes" | "messageCount">): number {
-  return Math.ceil(facts.promptBytes * PROMPT_TOKENS_PER_BYTE) + facts.messageCount * PROMPT_TOKENS_PER_MESSAGE;
+/** How an upstream's tokens are bounded. */
+export type TokenBounds = {
+  /** Tokens per UTF-8 byte of text, at most. */
+  tokensPerByte: number;
+  /** Tokens that one image, sound or file counts as, at most; null = nobody knows. */
+  mediaTokensMax: number | null;
+};
+
+/** The bounds that hold for any upstream. */
+export const ANY_TOKENS: TokenBounds = { tokensPerByte: PROMPT_TOKENS_PER_BYTE, mediaTokensMax: null };
+
+type Sized = Pick<CallFacts, "promptBytes" | "messageCount"> & { mediaParts?: number };
+
+/** Upper bound of a call's prompt tokens, from its bytes: no text can fool it. Media without a bound count nothing here. */
+export function promptTokensMax(facts: Sized, bounds: TokenBounds = ANY_TOKENS): number {
+  const media = (facts.mediaParts ?? 0) * (bounds.mediaTokensMax ?? 0);
+  return Math.ceil(facts.promptBytes * bounds.tokensPerByte) + facts.messageCount * PROMPT_TOKENS_PER_MESSAGE + media;
 }
 
 /**

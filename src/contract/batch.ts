@@ -25,6 +25,10 @@ export const batchBody = z
     concurrency: z.int().min(1).max(PARALLEL_MAX).optional(),
     error_style: errorStyle.optional(),
     on_error: z.enum(["continue", "abort"]).optional(),
+    budget_policy: z
+      .enum(["shared", "split"])
+      .optional()
+      .openapi({ description: "`split`: no slot may reserve more than its equal share of what is left; default `shared`" }),
   })
   .openapi("Batch");
 
@@ -39,6 +43,8 @@ export type BatchRequest = {
   concurrency: number | null;
   errorStyle: ErrorStyle | null;
   onError: "continue" | "abort";
+  /** Whether each slot gets its equal share of the budget. */
+  split: boolean;
 };
 
 /** What one slot ended as, in input order, beside `results` and `errors`. */
@@ -77,13 +83,33 @@ export const batchReply = z
   })
   .openapi("Group");
 
+const quoteLine = z.object({
+  worst_usd: z.number(),
+  likely_usd: z.number(),
+  prompt_tokens_max: z.int(),
+  completion_tokens_max: z.int(),
+});
+
+/** The answer to `POST /batch?quote=1`: nothing was reserved or sent. `fits`: the worst of all slots fits what is left. */
+export const quoteReply = z
+  .object({
+    object: z.literal("quote"),
+    worst_usd: z.number(),
+    likely_usd: z.number(),
+    remaining_usd: z.number().nullable(),
+    fits: z.boolean(),
+    items: z.array(quoteLine.extend({ index: z.int() })),
+  })
+  .openapi("Quote");
+export type QuoteReply = z.infer<typeof quoteReply>;
+
 /** A parsed JSON body as calls in input order, or the first reason to refuse all of it. */
 export function parseBatch(value: unknown): Parsed<BatchRequest> {
   const excess = excessOf(value);
   if (excess !== null) return excess;
   const read = batchBody.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
-  const { prompts, items, concurrency, error_style, on_error } = read.data;
+  const { prompts, items, concurrency, error_style, on_error, budget_policy } = read.data;
   if (prompts !== undefined && items !== undefined) return invalid("items", "give either prompts or items, not both");
   const defaults = parseSettings(read.data, SETTINGS_DEFAULT, (field) => field);
   if (!defaults.ok) return defaults;
@@ -100,6 +126,7 @@ export function parseBatch(value: unknown): Parsed<BatchRequest> {
       concurrency: concurrency ?? null,
       errorStyle: errorStyleOf(error_style),
       onError: on_error ?? "continue",
+      split: budget_policy === "split",
     },
   };
 }

@@ -11,7 +11,7 @@ import type { Parsed } from "./errors.ts";
 import { invalid } from "./errors.ts";
 import type { CallSettingsInput, ContentInput } from "./fields.ts";
 import { priorityOf } from "./fields.ts";
-import { messagesFault } from "./messages.ts";
+import { mediaPartsOf, messagesFault } from "./messages.ts";
 import { nestsDeeperThan, textFault, utf8Bytes } from "./text.ts";
 
 /** A call ready to be stored. */
@@ -21,7 +21,7 @@ export type ParsedCall = { body: CallBody; facts: CallFacts };
 export type Place = (field: string) => string;
 
 /** Settings with their sizes, shared by every call that does not override them. */
-export type CallSettings = Omit<CallFacts, "promptBytes" | "messageCount"> & {
+export type CallSettings = Omit<CallFacts, "promptBytes" | "messageCount" | "mediaParts"> & {
   system: string | null;
   temperature: number | null;
   params: Record<string, unknown> | null;
@@ -80,6 +80,7 @@ export function parseCall(input: ContentInput, settings: CallSettings, place: Pl
   }
   const body: CallBody = {};
   let size: Size;
+  let mediaParts = 0;
   if (prompt !== undefined) {
     const fault = textFault(prompt);
     if (fault !== null) return invalid(place("prompt"), fault);
@@ -89,8 +90,11 @@ export function parseCall(input: ContentInput, settings: CallSettings, place: Pl
     const fault = messagesFault(messages, place);
     if (fault !== null) return fault;
     body.messages = messages;
+    const media = mediaPartsOf(messages);
+    mediaParts = media.length;
     const bytes = utf8Bytes(JSON.stringify(messages));
-    size = { textBytes: bytes, jsonBytes: bytes };
+    const mediaBytes = media.reduce<number>((sum, part) => sum + utf8Bytes(JSON.stringify(part)), 0);
+    size = { textBytes: bytes - mediaBytes, jsonBytes: bytes };
   } else {
     return invalid(place("prompt"), "is missing; expected prompt (a text) or messages (an array)");
   }
@@ -100,10 +104,10 @@ export function parseCall(input: ContentInput, settings: CallSettings, place: Pl
   if (settings.system !== null) body.system = settings.system;
   if (settings.temperature !== null) body.temperature = settings.temperature;
   if (settings.params !== null) body.params = settings.params;
-  return { ok: true, value: { body, facts: factsOf(messages?.length ?? 1, size, settings) } };
+  return { ok: true, value: { body, facts: { ...factsOf(messages?.length ?? 1, size, settings), mediaParts } } };
 }
 
-function factsOf(messageCount: number, size: Size, settings: CallSettings): CallFacts {
+function factsOf(messageCount: number, size: Size, settings: CallSettings): Omit<CallFacts, "mediaParts"> {
   return {
     promptBytes: size.textBytes + settings.systemSize.textBytes + settings.paramsBytes,
     messageCount: messageCount + (settings.system === null ? 0 : 1),
@@ -129,9 +133,23 @@ function paramsFault(params: Record<string, unknown>, place: Place) {
     const why = RESERVED_PARAMS.get(name);
     if (why !== undefined) return invalid(place(`params.${name}`), `cannot be passed on. ${why}`);
   }
+  const fault = toolsFault(params["tools"], place);
+  if (fault !== null) return fault;
   return nestsDeeperThan(params, JSON_DEPTH_MAX)
     ? invalid(place("params"), `expected at most ${JSON_DEPTH_MAX} levels of nesting`)
     : null;
+}
+
+/** Tools that the provider itself runs, such as a web search, are billed per use: no reservation covers that. */
+function toolsFault(tools: unknown, place: Place) {
+  if (!Array.isArray(tools)) return null;
+  for (const [index, tool] of tools.entries()) {
+    const type: unknown = typeof tool === "object" && tool !== null && "type" in tool ? tool.type : undefined;
+    if (type !== "function" && type !== "custom") {
+      return invalid(place(`params.tools[${index}].type`), "expected function or custom: tools of the provider are not priced");
+    }
+  }
+  return null;
 }
 
 function tooLarge(param: string): { ok: false; reason: Reason } {

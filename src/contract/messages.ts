@@ -43,3 +43,22 @@ function partsFault(parts: readonly unknown[], at: (field: string) => string): F
   }
   return null;
 }
+
+/** Types of parts that are text, or were made by the model; every other part counts as media. */
+const TEXT_PARTS = new Set(["text", "input_text", "output_text", "refusal"]);
+
+/** The parts of a conversation whose tokens do not follow from their bytes: images, sounds, files, unknown kinds. */
+export function mediaPartsOf(messages: readonly unknown[]): unknown[] {
+  return messages.flatMap((message) => {
+    if (typeof message !== "object" || message === null || !("content" in message)) return [];
+    const { content } = message;
+    return Array.isArray(content) ? content.filter((part) => !isTextPart(part)) : [];
+  });
+}
+
+function isTextPart(part: unknown): boolean {
+  if (typeof part !== "object" || part === null) return false;
+  // A part of no type that holds text is what some upstreams take for a text part.
+  if (!("type" in part)) return "text" in part;
+  return typeof part.type === "string" && TEXT_PARTS.has(part.type);
+}

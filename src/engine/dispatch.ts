@@ -3,6 +3,7 @@
  * becomes an attempt. Runs after every change, so nothing polls and nothing waits for a chunk to end.
  */
 import { admit } from "../budget/admit.ts";
+import type { Limits } from "../budget/ledger.ts";
 import type { CallFacts } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { LEASE_TTL_MS } from "../limits.ts";
@@ -28,7 +29,7 @@ export type Dispatched = {
 };
 
 /** The best slot in line with what its attempt needs, whoever will execute it. */
-type Candidate = { attemptId: string; attempt: number; facts: CallFacts; queuedAtMs: number } & (
+type Candidate = { attemptId: string; attempt: number; facts: CallFacts; queuedAtMs: number; share: Limits | null } & (
   | { slotId: number; call: null; target: Target | null }
   | { slotId: null; call: SingleCall; target: Target }
 );
@@ -69,7 +70,7 @@ function singleCandidate(state: EngineState, place: number): Candidate {
   const call = state.calls.get(place);
   if (call === undefined) throw new Error(`single call ${place} is queued but not known`);
   const { attempt, facts, target, queuedAtMs } = call;
-  return { attemptId: `${call.callId}.${attempt}`, attempt, facts, target, queuedAtMs, slotId: null, call };
+  return { attemptId: `${call.callId}.${attempt}`, attempt, facts, target, queuedAtMs, share: null, slotId: null, call };
 }
 
 function slotCandidate(state: EngineState, slotId: number): Candidate {
@@ -79,14 +80,16 @@ function slotCandidate(state: EngineState, slotId: number): Candidate {
   const target = state.deps.targetOf(group.header, facts.modelIndex);
   const attempt = (group.attempts[indexOf(slotId)] ?? 0) + 1;
   const queuedAtMs = group.header.openedAtMs;
-  return { attemptId: `${slotId}.${attempt}`, attempt, facts, target, queuedAtMs, slotId, call: null };
+  const { share } = group.header;
+  return { attemptId: `${slotId}.${attempt}`, attempt, facts, target, queuedAtMs, share, slotId, call: null };
 }
 
 function decide(state: EngineState, candidate: Candidate): ReturnType<typeof admit> {
   if (candidate.target === null) {
     return { kind: "refuse", reason: { reason: "model_not_found", model: candidate.facts.model ?? "" } };
   }
-  return admit(candidate.facts, candidate.target.price, state.ledger);
+  const { facts, target, share } = candidate;
+  return admit(facts, target.price, state.ledger, { bounds: target.bounds, share });
 }
 
 function refuse(state: EngineState, candidate: Candidate, reason: Reason, result: Dispatched, nowMs: number): void {

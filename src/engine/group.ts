@@ -1,4 +1,5 @@
 /** One group of slots in memory: a byte of state per slot, counters, and the measures its answer reports. */
+import type { Limits } from "../budget/ledger.ts";
 import type { Reason } from "../errors.ts";
 import { hasEnded, mayStep, SLOT_STATES, type SlotState } from "./slot.ts";
 
@@ -12,6 +13,8 @@ export type GroupHeader = {
   concurrency: number;
   onError: "continue" | "abort";
   openedAtMs: number;
+  /** The most that one attempt of the group may reserve, where its budget is split; null = as much as there is. */
+  share: Limits | null;
   /** Models asked for in this group; a slot names one by its place here. */
   models: readonly (string | null)[];
 };

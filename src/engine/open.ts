@@ -5,7 +5,7 @@ import type { LineKey } from "./queue.ts";
 import { freshRecord } from "./record.ts";
 import { groupSeqOf, indexOf, slotIdOf } from "./slot.ts";
 import type { EngineState, SingleCall, SlotFacts } from "./state.ts";
-import type { WindowGroup } from "./window.ts";
+import type { CallWindow } from "./window.ts";
 
 /** Opens a group. Its slots are queued by `enqueueSlots`, page by page. */
 export function openGroup(state: EngineState, header: GroupHeader): Group {
@@ -29,28 +29,24 @@ export function enqueueSlots(state: EngineState, group: Group, firstIndex: numbe
  */
 export function enqueueCall(
   state: EngineState,
-  call: Omit<SingleCall, "queuedAtMs" | "window">,
+  call: Omit<SingleCall, "queuedAtMs" | "window" | "place">,
   delayMs: number,
   nowMs: number,
 ): void {
-  let window: WindowGroup | null = null;
-  if (call.attempt === 1) {
-    const joined = state.window.join(nowMs);
-    window = joined.group;
-    // The counters are written with the shard of the call's lease, in the same row.
-    const totals = state.directShard().totals;
-    totals.singleCalls += 1;
-    if (joined.announced) totals.windowGroups += 1;
-    if (window.members > 1) totals.groupedCalls += joined.announced ? 2 : 1;
-  }
-  const place = state.nextPlace();
-  state.calls.set(place, { ...call, queuedAtMs: nowMs, window });
+  const joined = call.attempt === 1 ? state.window.join(nowMs) : null;
+  const queuePlace = state.nextPlace();
+  state.calls.set(queuePlace, { ...call, queuedAtMs: nowMs, window: joined?.group ?? null, place: placeOf(joined) });
   state.upstream(call.target);
   // Calls of the same second share a line: a line is first in, first out already.
   const queuedAtMs = nowMs - (nowMs % 1_000);
   const key = { groupSeq: 0, upstream: call.target.upstream, priority: call.facts.priority, queuedAtMs };
-  if (delayMs > 0) state.queue.delay(key, place, nowMs + delayMs);
-  else state.queue.push(key, place);
+  if (delayMs > 0) state.queue.delay(key, queuePlace, nowMs + delayMs);
+  else state.queue.push(key, queuePlace);
+}
+
+function placeOf(joined: ReturnType<CallWindow["join"]> | null): SingleCall["place"] {
+  if (joined === null || joined.group.members === 1) return "alone";
+  return joined.announced ? "second" : "later";
 }
 
 /** Takes a queued single call back: its client has gone. False when it is not queued (any more). */

@@ -13,7 +13,7 @@ export type Page = { firstIndex: number; facts: string; calls: string };
 /** The call settings that a group's slots share: stored once, laid under each body by its executor. */
 export type CallDefaults = Pick<CallBody, "system" | "temperature" | "params">;
 
-type FactsRow = [number, number, number, number | null, Priority, number | null];
+type FactsRow = [number, number, number, number | null, Priority, number | null, number];
 
 /** Cuts calls into pages. `models` collects the distinct models asked for; a slot names its own by place. */
 export class PageBuilder {
@@ -35,8 +35,8 @@ export class PageBuilder {
     const line = JSON.stringify(withoutDefaults(call.body, this.#defaults));
     const full = this.#lines.length === PAGE_SLOTS_MAX || this.#chars + line.length > PAGE_BYTES_MAX;
     const page = full ? this.flush() : null;
-    const { promptBytes, messageCount, maxTokens, priority, timeoutMs, model } = call.facts;
-    this.#facts.push([promptBytes, messageCount, this.#modelIndex(model), maxTokens, priority, timeoutMs]);
+    const { promptBytes, messageCount, maxTokens, priority, timeoutMs, model, mediaParts } = call.facts;
+    this.#facts.push([promptBytes, messageCount, this.#modelIndex(model), maxTokens, priority, timeoutMs, mediaParts]);
     this.#lines.push(line);
     this.#chars += line.length;
     this.totalChars += line.length;
@@ -67,9 +67,9 @@ export class PageBuilder {
 /** Reads a page's facts; `models` is the group's list. */
 export function readFacts(facts: string, models: readonly (string | null)[]): SlotFacts[] {
   const rows: FactsRow[] = JSON.parse(facts);
-  return rows.map(([promptBytes, messageCount, modelIndex, maxTokens, priority, timeoutMs]) => {
+  return rows.map(([promptBytes, messageCount, modelIndex, maxTokens, priority, timeoutMs, mediaParts]) => {
     const model = models[modelIndex] ?? null;
-    return { promptBytes, messageCount, modelIndex, model, maxTokens, priority, timeoutMs };
+    return { promptBytes, messageCount, modelIndex, model, maxTokens, priority, timeoutMs, mediaParts };
   });
 }
 

@@ -3,6 +3,7 @@
  * ended. One row each, so that a lane's settle and claim cost one row together, and what the run has spent and reserved
  * is the sum of its shards. Lanes have the shard of their number; single calls share shards from DIRECT_SHARD_FIRST on.
  */
+import type { TokenBounds } from "../budget/estimate.ts";
 import type { Amounts } from "../budget/ledger.ts";
 import type { TokenPrice } from "../budget/money.ts";
 import { zeroTotals, type Totals } from "./totals.ts";
@@ -18,6 +19,7 @@ export type Target = {
   model: string;
   /** null = unpriced and allowed to be free. */
   price: TokenPrice | null;
+  bounds: TokenBounds;
   maxInFlight: number;
   timeoutMs: number;
   attemptsMax: number;

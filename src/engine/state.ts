@@ -25,6 +25,8 @@ export type SingleCall = {
   target: Target;
   queuedAtMs: number;
   window: WindowGroup | null;
+  /** Its place in its window: the second call makes a group of itself and the first. */
+  place: "alone" | "second" | "later";
 };
 
 /** What the engine cannot know by itself. */
@@ -82,6 +84,7 @@ export class EngineState {
     shard.leases.set(lease.attemptId, lease);
     this.#dirtyShards.add(shard);
     this.addInFlight({ lease, shard, call }, nowMs);
+    if (call !== null && lease.attempt === 1) countCall(shard, call);
     shard.totals.peakParallel = Math.max(shard.totals.peakParallel, this.attempts.size);
     if (lease.slotId !== null) this.groups.get(groupSeqOf(lease.slotId))?.step(indexOf(lease.slotId), "running", nowMs);
   }
@@ -195,6 +198,17 @@ export class EngineState {
       if (coolUntilMs > nowMs) next = Math.min(next ?? Infinity, coolUntilMs);
     }
     return next;
+  }
+}
+
+/** Counts a single call with its first attempt: in the same row, so that a crash loses or keeps both. */
+function countCall({ totals }: Shard, { place }: SingleCall): void {
+  totals.singleCalls += 1;
+  if (place === "second") {
+    totals.windowGroups += 1;
+    totals.groupedCalls += 2;
+  } else if (place === "later") {
+    totals.groupedCalls += 1;
   }
 }
 

@@ -16,6 +16,7 @@ import { completedEvent, emptyEvent, NDJSON, slotEvent, SSE, startedEvent, type 
 import { slotError } from "../respond/slot.ts";
 import { streamed } from "../respond/stream.ts";
 import { GroupReader } from "./group-reader.ts";
+import { quoteBatch } from "./quote.ts";
 import { remainingUsdText, type Protection } from "./under-run.ts";
 
 type Opened = Extract<OpenGroupReply, { ok: true }> & { count: number };
@@ -31,6 +32,7 @@ async function batch(c: Context<AppEnv>): Promise<Response> {
   const parsed = parseBatch(body.value);
   if (!parsed.ok) throw new Refusal(parsed.reason);
   const request = parsed.value;
+  if (c.req.query("quote") === "1") return quoteBatch(c, runId, request);
   const settings = await runOf(c.env, runId).answerSettings();
   if (!settings.ok) throw new Refusal(settings.reason);
   const style = request.errorStyle ?? settings.errorStyle;
@@ -78,8 +80,8 @@ async function openGroup(c: Context<AppEnv>, runId: string, request: BatchReques
   }
   const last = builder.flush();
   if (last !== null) pages.push(last);
-  const { concurrency, onError } = request;
-  const header: OpenGroupRequest = { count, concurrency, onError, models: builder.models, defaultsJson: JSON.stringify(request.defaults) };
+  const { concurrency, onError, split } = request;
+  const header: OpenGroupRequest = { count, concurrency, onError, split, models: builder.models, defaultsJson: JSON.stringify(request.defaults) };
   const opened = await run.openGroup(header, pages, staged);
   if (!opened.ok) throw new Refusal(opened.reason);
   const starting = opened.lanes.map((lane) => laneOf(c.env, runId, lane).start(runId, lane));

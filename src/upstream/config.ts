@@ -1,4 +1,5 @@
 /** A provider endpoint as configured and parsed: see UPSTREAMS in the configuration page. Never leaves the gateway. */
+import type { TokenBounds } from "../budget/estimate.ts";
 import type { TokenPrice } from "../budget/money.ts";
 
 /** Price of a model in pico-USD per token (USD per million tokens × 10⁶), so that 0.0375 USD/M stays an integer. */
@@ -19,6 +20,8 @@ export type Upstream = {
   maxAttempts: number;
   /** Field that carries the completion cap. */
   capField: "max_tokens" | "max_completion_tokens";
+  /** How this upstream's prompt tokens are bounded from what is sent. */
+  bounds: TokenBounds;
   /** By model pattern, first match wins; a model without a match has the catalogue's price, if any. */
   prices: readonly { pattern: string; price: Price }[];
 };

@@ -3,8 +3,10 @@ import { z } from "zod";
 import {
   ATTEMPTS_DEFAULT,
   ATTEMPTS_MAX,
+  MEDIA_TOKENS_MAX,
   NAME_CHARS_MAX,
   PRICE_USD_PER_MILLION_MAX,
+  PROMPT_TOKENS_PER_BYTE,
   TIMEOUT_MS_DEFAULT,
   TIMEOUT_MS_MAX,
   UPSTREAM_IN_FLIGHT_DEFAULT,
@@ -59,7 +61,15 @@ const pattern = z
   .min(1, { error: patternError })
   .max(NAME_CHARS_MAX, { error: patternError });
 
+const perByteError = "must be a number above 0 and at most 1";
+
 const common = {
+  prompt_tokens_per_byte: z
+    .number({ error: perByteError })
+    .gt(0, { error: perByteError })
+    .max(1, { error: perByteError })
+    .default(PROMPT_TOKENS_PER_BYTE),
+  media_tokens_max: integer(MEDIA_TOKENS_MAX, "tokens").optional(),
   models: z.array(pattern, { error: "must be a list of model names or patterns" }).optional(),
   max_in_flight: integer(UPSTREAM_IN_FLIGHT_MAX, "attempts").default(UPSTREAM_IN_FLIGHT_DEFAULT),
   timeout_ms: integer(TIMEOUT_MS_MAX, "milliseconds").default(TIMEOUT_MS_DEFAULT),
@@ -130,6 +140,7 @@ function parseSimulated(name: string, entry: unknown): ParsedUpstreams {
     timeoutMs: fields.timeout_ms,
     maxAttempts: fields.max_attempts,
     capField: "max_tokens",
+    bounds: { tokensPerByte: fields.prompt_tokens_per_byte, mediaTokensMax: fields.media_tokens_max ?? null },
     prices: pricesOf(fields.prices ?? { "*": { input: 0.15, output: 0.6 } }),
   };
   return { ok: true, upstreams: [upstream] };
@@ -164,6 +175,7 @@ function parseOpenai(name: string, entry: unknown, vars: Record<string, unknown>
     timeoutMs: fields.timeout_ms,
     maxAttempts: fields.max_attempts,
     capField: fields.cap_field ?? defaultCapField(fields.base_url),
+    bounds: { tokensPerByte: fields.prompt_tokens_per_byte, mediaTokensMax: fields.media_tokens_max ?? null },
     prices: pricesOf(fields.prices ?? {}),
   };
   return { ok: true, upstreams: [upstream] };

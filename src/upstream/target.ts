@@ -33,6 +33,6 @@ export function targetOf(
   const price = priceOf(upstream, model);
   if (price === null && rules.unpriced === "refuse")
     return { ok: false, reason: { reason: "unpriced_model", model: name } };
-  const { maxInFlight, timeoutMs, maxAttempts: attemptsMax } = upstream;
-  return { ok: true, target: { upstream: upstream.name, model, price, maxInFlight, timeoutMs, attemptsMax } };
+  const { bounds, maxInFlight, timeoutMs, maxAttempts: attemptsMax } = upstream;
+  return { ok: true, target: { upstream: upstream.name, model, price, bounds, maxInFlight, timeoutMs, attemptsMax } };
 }

@@ -1,0 +1,24 @@
+/** What a call would cost, before anything is reserved: the worst that it can, and what it likely will. */
+import type { CallFacts } from "../call.ts";
+import { COMPLETION_TOKENS_DEFAULT, LIKELY_BYTES_PER_TOKEN, LIKELY_COMPLETION_TOKENS } from "../limits.ts";
+import { promptTokensMax, worstCase, type TokenBounds } from "./estimate.ts";
+import { costNanoUsd, type TokenPrice } from "./money.ts";
+
+export type Quote = { worstNanoUsd: number; likelyNanoUsd: number; promptTokensMax: number; completionTokensMax: number };
+
+/** Quotes one attempt. Prices that are not known count as free, as they do under `unpriced: "free"`. */
+export function quoteOf(facts: CallFacts, price: TokenPrice | null, bounds: TokenBounds): Quote {
+  const promptTokens = promptTokensMax(facts, bounds);
+  const completionTokensMax = facts.maxTokens ?? COMPLETION_TOKENS_DEFAULT;
+  const likely = {
+    promptTokens: Math.min(promptTokens, Math.ceil(facts.promptBytes / LIKELY_BYTES_PER_TOKEN)),
+    cachedTokens: 0,
+    completionTokens: Math.min(completionTokensMax, LIKELY_COMPLETION_TOKENS),
+  };
+  return {
+    worstNanoUsd: worstCase(promptTokens, completionTokensMax, price).usd,
+    likelyNanoUsd: price === null ? 0 : costNanoUsd(likely, price),
+    promptTokensMax: promptTokens,
+    completionTokensMax,
+  };
+}
