@@ -34,7 +34,12 @@ export class DirectoryObject extends DurableObject {
         if (committedNanoUsd + hold.nanoUsd > hold.limitNanoUsd) return { ok: false, committedNanoUsd };
         this.#commit(hold.day, hold.nanoUsd);
       }
-      this.#sql.exec("INSERT INTO run (id, day, held_nano_usd) VALUES (?, ?, ?)", runId, hold?.day ?? null, hold?.nanoUsd ?? 0);
+      this.#sql.exec(
+        "INSERT INTO run (id, day, held_nano_usd) VALUES (?, ?, ?)",
+        runId,
+        hold?.day ?? null,
+        hold?.nanoUsd ?? 0,
+      );
       return { ok: true };
     });
   }

@@ -43,7 +43,7 @@ export class LaneObject extends DurableObject<Objects> {
   async #loop(runId: string, lane: number, work: Worklist): Promise<void> {
     let run = runOf(this.env, runId);
     let ask = true;
-    for (let failures = 0; ; ) {
+    for (let failures = 0; ;) {
       const waits: boolean = work.hasEnded ? false : ask && work.running < LANE_SLOTS;
       if (!waits && !work.hasEnded) {
         if (work.idle) return;
@@ -54,7 +54,9 @@ export class LaneObject extends DurableObject<Objects> {
       const claim = this.#claim(run, lane, work, waits);
       // What ends while a call waits for work must not wait with it: the next call answers this one. What ends while a
       // call settles travels with the next: so the busier the run, the more each call carries.
-      const told: { ask: boolean } | "failed" | "changed" = await (waits ? Promise.race([claim, work.changed()]) : claim);
+      const told: { ask: boolean } | "failed" | "changed" = await (waits
+        ? Promise.race([claim, work.changed()])
+        : claim);
       if (told === "changed") continue;
       if (told === "failed") {
         const delayMs = RECONNECT_MS[failures];

@@ -24,7 +24,13 @@ import type { RunStore } from "./store.ts";
 import { WaitingCalls, WaitingLanes, WaitingReaders } from "./waiting.ts";
 
 /** A target for leases whose upstream the configuration no longer has: they can only settle, never start again. */
-const GONE: Omit<Target, "upstream" | "model"> = { price: null, bounds: ANY_TOKENS, maxInFlight: 0, timeoutMs: 0, attemptsMax: 0 };
+const GONE: Omit<Target, "upstream" | "model"> = {
+  price: null,
+  bounds: ANY_TOKENS,
+  maxInFlight: 0,
+  timeoutMs: 0,
+  attemptsMax: 0,
+};
 
 /** What of the gateway's configuration a run needs. */
 type ModelConfig = Pick<Config, "upstreams" | "defaultModel">;
@@ -168,7 +174,8 @@ export class RunCore {
       if (group !== undefined) drainGroup(this.state, group, { state: "cancelled", reason }, nowMs);
     }
     const { remainingNanoUsd } = this;
-    for (const { callId } of this.state.calls.values()) this.singles.answer(callId, { ok: false, reason, remainingNanoUsd });
+    for (const { callId } of this.state.calls.values())
+      this.singles.answer(callId, { ok: false, reason, remainingNanoUsd });
     this.state.calls.clear();
     this.state.queue.remove((groupSeq) => groupSeq === 0);
   }
@@ -181,7 +188,8 @@ export class RunCore {
   /** When the object must be woken at the latest, whatever happens to this instance; null = never. */
   nextAlarmMs(nowMs: number): number | null {
     const times: number[] = [];
-    if (this.hasGroupWork || this.state.attempts.size > 0) times.push(this.state.nextLeaseEndMs() ?? nowMs + LEASE_TTL_MS);
+    if (this.hasGroupWork || this.state.attempts.size > 0)
+      times.push(this.state.nextLeaseEndMs() ?? nowMs + LEASE_TTL_MS);
     if (!hasEnded(this.status)) times.push(this.settings.expiresAtMs);
     const childDueMs = this.children.nextDueMs();
     if (childDueMs !== null) times.push(childDueMs);
@@ -198,7 +206,9 @@ export class RunCore {
 
   /** True once nothing of the run can spend any more. */
   get isFinal(): boolean {
-    return hasEnded(this.status) && this.state.attempts.size === 0 && !this.hasGroupWork && this.children.open.length === 0;
+    return (
+      hasEnded(this.status) && this.state.attempts.size === 0 && !this.hasGroupWork && this.children.open.length === 0
+    );
   }
 
   /**
@@ -215,7 +225,12 @@ export class RunCore {
     if (status !== "cancelled") return;
     for (const { lease } of [...this.state.attempts.values()]) {
       const latencyMs = Math.max(0, nowMs - lease.startedAtMs);
-      settle(this.state, lease.attemptId, { kind: "failure", class: "unknown", reason, retryAfterMs: null, latencyMs }, nowMs);
+      settle(
+        this.state,
+        lease.attemptId,
+        { kind: "failure", class: "unknown", reason, retryAfterMs: null, latencyMs },
+        nowMs,
+      );
     }
   }
 
@@ -245,7 +260,12 @@ export class RunCore {
       if (assignment.lane === null) {
         const { lease, call } = assignment;
         const remaining = { remainingNanoUsd: this.remainingNanoUsd };
-        this.singles.answer(call.callId, { ok: true, lease: leaseOf(assignment), queuedMs: lease.queuedMs, ...remaining });
+        this.singles.answer(call.callId, {
+          ok: true,
+          lease: leaseOf(assignment),
+          queuedMs: lease.queuedMs,
+          ...remaining,
+        });
       } else {
         const own = byLane.get(assignment.lane);
         if (own === undefined) byLane.set(assignment.lane, [assignment]);

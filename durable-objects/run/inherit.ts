@@ -31,7 +31,8 @@ export function inherit(
 ): Inherited {
   const { settings } = parent;
   const depth = settings.depth + 1;
-  if (depth > settings.maxDepth) return { ok: false, reason: { reason: "depth_exceeded", maxDepth: settings.maxDepth } };
+  if (depth > settings.maxDepth)
+    return { ok: false, reason: { reason: "depth_exceeded", maxDepth: settings.maxDepth } };
   if (asked.unpriced === "free" && settings.unpriced === "refuse") {
     const message = 'unpriced: the parent run refuses models without a price, so a child cannot have "free"';
     return { ok: false, reason: { reason: "invalid_request", message, param: "unpriced" } };

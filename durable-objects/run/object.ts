@@ -175,7 +175,12 @@ export class RunObject extends DurableObject<Objects> {
    * A lane's one call: settles what ended and takes attempts until it has `capacity` of them. With `waits`, a call that
    * gets none waits for some up to 20 s.
    */
-  settleAndClaim(lane: number, settlements: Rpc.Settlement[], capacity: number, waits: boolean): Promise<Rpc.ClaimReply> {
+  settleAndClaim(
+    lane: number,
+    settlements: Rpc.Settlement[],
+    capacity: number,
+    waits: boolean,
+  ): Promise<Rpc.ClaimReply> {
     return this.#shell.submit((reply, nowMs) => {
       const core = this.#shell.opened;
       for (const { attemptId, outcome } of settlements) settle(core.state, attemptId, outcome, nowMs);
@@ -192,13 +197,19 @@ export class RunObject extends DurableObject<Objects> {
   }
 
   /** Slots that have ended since `cursor`, in the order in which they did; waits up to `waitMs` for the first. */
-  async endedSlots(seq: number, cursor: Rpc.EndedReply["cursor"] | null, waitMs: number): Promise<Rpc.EndedReply | null> {
+  async endedSlots(
+    seq: number,
+    cursor: Rpc.EndedReply["cursor"] | null,
+    waitMs: number,
+  ): Promise<Rpc.EndedReply | null> {
     const from = cursor !== null && cursor.epoch === this.#shell.epoch ? cursor.position : 0;
     await this.#shell.until(() => {
       const group = this.#shell.core?.state.groups.get(seq);
       return group === undefined || group.done || group.ended.length > from;
     }, waitMs);
-    return this.#shell.core === null ? null : endedSlots(this.#shell.core, this.#shell.store, { seq, from, epoch: this.#shell.epoch });
+    return this.#shell.core === null
+      ? null
+      : endedSlots(this.#shell.core, this.#shell.store, { seq, from, epoch: this.#shell.epoch });
   }
 
   /** A page of a group's slots in input order, from an index on, at most 2 MB of it. For groups that have ended. */

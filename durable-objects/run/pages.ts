@@ -15,10 +15,7 @@ export class PageCache {
   #current: { page: CachedPage; firstSlot: number } | null = null;
   #chars = 0;
 
-  constructor(
-    load: (slotId: number) => StoredPage | null,
-    modelsOf: (groupSeq: number) => readonly (string | null)[],
-  ) {
+  constructor(load: (slotId: number) => StoredPage | null, modelsOf: (groupSeq: number) => readonly (string | null)[]) {
     this.#load = load;
     this.#modelsOf = modelsOf;
   }
@@ -62,7 +59,11 @@ export class PageCache {
   }
 
   /** Keeps a page that is at hand already. */
-  keep(firstSlot: number, stored: StoredPage, models: readonly (string | null)[]): { page: CachedPage; firstSlot: number } {
+  keep(
+    firstSlot: number,
+    stored: StoredPage,
+    models: readonly (string | null)[],
+  ): { page: CachedPage; firstSlot: number } {
     const facts = readFacts(stored.facts, models);
     const page = { firstIndex: stored.firstIndex, facts, calls: stored.calls, lines: null };
     this.#chars += page.calls.length - (this.#pages.get(firstSlot)?.calls.length ?? 0);

@@ -181,6 +181,11 @@ export class RunShell {
     const parsed = configOf(this.#env);
     const upstreams = parsed.ok ? parsed.config.upstreams : [];
     const defaultModel = parsed.ok ? parsed.config.defaultModel : null;
-    this.#core = new RunCore(this.store, settings, { upstreams, defaultModel }, { ms: Date.now(), random: Math.random });
+    this.#core = new RunCore(
+      this.store,
+      settings,
+      { upstreams, defaultModel },
+      { ms: Date.now(), random: Math.random },
+    );
   }
 }

@@ -51,5 +51,10 @@ export function settleSingle(core: RunCore, attemptId: string, outcome: Outcome,
 /** An attempt that this call was given before, in a reply that never arrived: it was not sent, so it costs nothing. */
 function returnUnheard(core: RunCore, attemptId: string, nowMs: number): void {
   const reason: Reason = { reason: "cancelled", message: "the permit did not reach its executor" };
-  settle(core.state, attemptId, { kind: "failure", class: "rejected", reason, retryAfterMs: null, latencyMs: 0 }, nowMs);
+  settle(
+    core.state,
+    attemptId,
+    { kind: "failure", class: "rejected", reason, retryAfterMs: null, latencyMs: 0 },
+    nowMs,
+  );
 }

@@ -41,7 +41,16 @@ export function openGroup(
   const concurrency = Math.min(request.concurrency ?? core.state.width, core.state.width);
   const { count, onError, models } = request;
   const share = request.split ? shareOf(core.state.ledger, count) : null;
-  const header: GroupHeader = { seq, id: groupIdOf(nowMs, random), count, concurrency, onError, share, openedAtMs: nowMs, models };
+  const header: GroupHeader = {
+    seq,
+    id: groupIdOf(nowMs, random),
+    count,
+    concurrency,
+    onError,
+    share,
+    openedAtMs: nowMs,
+    models,
+  };
   const stored: StoredGroup = { header, defaultsJson: request.defaultsJson, sealed: true };
   core.writes.push(() => {
     store.putGroup(stored);
@@ -51,7 +60,8 @@ export function openGroup(
   countGroup(core.groupCounts, header);
   const group = openInEngine(core.state, header);
   if (staged !== null) {
-    for (const page of store.pageFacts(seq)) enqueueSlots(core.state, group, page.firstIndex, readFacts(page.facts, models));
+    for (const page of store.pageFacts(seq))
+      enqueueSlots(core.state, group, page.firstIndex, readFacts(page.facts, models));
   }
   for (const page of pages) {
     core.keepPage(seq, page);
@@ -66,7 +76,11 @@ function emptyHeader(seq: number): GroupHeader {
 }
 
 /** Quotes every slot of a group that is not opened: nothing is stored or reserved. */
-export function quoteGroup(core: RunCore, models: readonly (string | null)[], pages: readonly Page[]): Quote[] | Refused {
+export function quoteGroup(
+  core: RunCore,
+  models: readonly (string | null)[],
+  pages: readonly Page[],
+): Quote[] | Refused {
   const quotes: Quote[] = [];
   for (const page of pages) {
     for (const facts of readFacts(page.facts, models)) {

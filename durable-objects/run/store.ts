@@ -225,7 +225,8 @@ export class RunStore {
     this.#sql.exec("CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID");
     const row = this.#sql.exec<{ value: string }>("SELECT value FROM meta WHERE key = 'schema'").toArray()[0];
     const version = Number(row?.value ?? 0);
-    if (version > MIGRATIONS.length) throw new Error(`storage has schema ${version}, this code knows ${MIGRATIONS.length}`);
+    if (version > MIGRATIONS.length)
+      throw new Error(`storage has schema ${version}, this code knows ${MIGRATIONS.length}`);
     if (version === MIGRATIONS.length) return;
     this.transaction(() => {
       for (const migration of MIGRATIONS.slice(version)) this.#sql.exec(migration);

@@ -16,10 +16,13 @@ export class Timer {
     if (this.#handle !== null) clearTimeout(this.#handle);
     this.#atMs = atMs;
     if (atMs === null) return;
-    this.#handle = setTimeout(() => {
-      this.#atMs = null;
-      this.#callback();
-    }, Math.max(0, atMs - nowMs));
+    this.#handle = setTimeout(
+      () => {
+        this.#atMs = null;
+        this.#callback();
+      },
+      Math.max(0, atMs - nowMs),
+    );
   }
 
   /** Sets the time unless one is set. */

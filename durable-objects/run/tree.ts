@@ -18,7 +18,12 @@ import { widthOf } from "./rebuild.ts";
 export type RunPatch = { limits: Partial<Limits>; maxParallel: number | null; paused: boolean | null };
 
 /** Sets a child's budget aside and says what its object is to be opened with. */
-export function addChild(core: RunCore, asked: RunAsked, id: string, nowMs: number): { ok: true; settings: RunSettings } | Refused {
+export function addChild(
+  core: RunCore,
+  asked: RunAsked,
+  id: string,
+  nowMs: number,
+): { ok: true; settings: RunSettings } | Refused {
   if (core.children.full) {
     const message = "too many child runs are open in this run; close one first";
     return { ok: false, reason: { reason: "overloaded", message, retryAfterMs: 1_000 } };
@@ -54,7 +59,11 @@ export function applyPatch(core: RunCore, store: RunStore, patch: RunPatch): Rea
 }
 
 /** Tells open children that this run has ended, and how. One that never came to be is ended here. */
-export async function tellChildren(core: RunCore, objects: Objects, ended: (childId: string) => Promise<void>): Promise<void> {
+export async function tellChildren(
+  core: RunCore,
+  objects: Objects,
+  ended: (childId: string) => Promise<void>,
+): Promise<void> {
   const { status } = core;
   if (!hasEnded(status) || core.toldChildren === status) return;
   await Promise.all(core.children.open.map((childId) => endChild(objects, childId, status, ended)));

@@ -35,7 +35,8 @@ export function admit(
   const capNeeded = usdBinds || ledger.limits.completion_tokens !== null;
   const asked = facts.maxTokens ?? COMPLETION_TOKENS_DEFAULT;
   const promptTokens = promptTokensMax(facts, bounds);
-  const left = (dimension: Dimension): number | null => smaller(ledger.remaining(dimension), share?.[dimension] ?? null);
+  const left = (dimension: Dimension): number | null =>
+    smaller(ledger.remaining(dimension), share?.[dimension] ?? null);
   const cap = Math.min(asked, affordableCompletion(promptTokens, price, left));
   const floor = Math.min(asked, COMPLETION_TOKENS_MIN);
 

@@ -4,7 +4,12 @@ import { COMPLETION_TOKENS_DEFAULT, LIKELY_BYTES_PER_TOKEN, LIKELY_COMPLETION_TO
 import { promptTokensMax, worstCase, type TokenBounds } from "./estimate.ts";
 import { costNanoUsd, type TokenPrice } from "./money.ts";
 
-export type Quote = { worstNanoUsd: number; likelyNanoUsd: number; promptTokensMax: number; completionTokensMax: number };
+export type Quote = {
+  worstNanoUsd: number;
+  likelyNanoUsd: number;
+  promptTokensMax: number;
+  completionTokensMax: number;
+};
 
 /** Quotes one attempt. Prices that are not known count as free, as they do under `unpriced: "free"`. */
 export function quoteOf(facts: CallFacts, price: TokenPrice | null, bounds: TokenBounds): Quote {

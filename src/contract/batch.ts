@@ -28,7 +28,9 @@ export const batchBody = z
     budget_policy: z
       .enum(["shared", "split"])
       .optional()
-      .openapi({ description: "`split`: no slot may reserve more than its equal share of what is left; default `shared`" }),
+      .openapi({
+        description: "`split`: no slot may reserve more than its equal share of what is left; default `shared`",
+      }),
   })
   .openapi("Batch");
 

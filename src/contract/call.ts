@@ -146,7 +146,10 @@ function toolsFault(tools: unknown, place: Place) {
   for (const [index, tool] of tools.entries()) {
     const type: unknown = typeof tool === "object" && tool !== null && "type" in tool ? tool.type : undefined;
     if (type !== "function" && type !== "custom") {
-      return invalid(place(`params.tools[${index}].type`), "expected function or custom: tools of the provider are not priced");
+      return invalid(
+        place(`params.tools[${index}].type`),
+        "expected function or custom: tools of the provider are not priced",
+      );
     }
   }
   return null;

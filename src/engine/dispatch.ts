@@ -60,7 +60,8 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
 
 function mayStart(state: EngineState, line: Line, offers: Map<number, number>, nowMs: number): boolean {
   const upstream = state.upstreamNamed(line.upstream);
-  if (upstream !== undefined && (upstream.coolUntilMs > nowMs || upstream.inFlight >= upstream.maxInFlight)) return false;
+  if (upstream !== undefined && (upstream.coolUntilMs > nowMs || upstream.inFlight >= upstream.maxInFlight))
+    return false;
   if (line.groupSeq === 0) return true;
   const group = state.groups.get(line.groupSeq);
   return group !== undefined && offers.size > 0 && group.inFlight < group.header.concurrency;
@@ -70,7 +71,16 @@ function singleCandidate(state: EngineState, place: number): Candidate {
   const call = state.calls.get(place);
   if (call === undefined) throw new Error(`single call ${place} is queued but not known`);
   const { attempt, facts, target, queuedAtMs } = call;
-  return { attemptId: `${call.callId}.${attempt}`, attempt, facts, target, queuedAtMs, share: null, slotId: null, call };
+  return {
+    attemptId: `${call.callId}.${attempt}`,
+    attempt,
+    facts,
+    target,
+    queuedAtMs,
+    share: null,
+    slotId: null,
+    call,
+  };
 }
 
 function slotCandidate(state: EngineState, slotId: number): Candidate {

@@ -47,7 +47,7 @@ export class ReadyQueue {
   delay(key: LineKey, slotId: number, notBeforeMs: number): void {
     const heap = this.#delayed;
     heap.push({ notBeforeMs, key, slotId });
-    for (let at = heap.length - 1; at > 0; ) {
+    for (let at = heap.length - 1; at > 0;) {
       const parent = (at - 1) >> 1;
       if (!swapIfEarlier(heap, at, parent)) break;
       at = parent;
@@ -135,7 +135,7 @@ function popEarliest(heap: Delayed[]): Delayed | null {
   if (first === undefined || last === undefined) return null;
   if (heap.length === 0) return first;
   heap[0] = last;
-  for (let at = 0; ; ) {
+  for (let at = 0; ;) {
     const left = 2 * at + 1;
     const right = left + 1;
     const earlier = (heap[right]?.notBeforeMs ?? Infinity) < (heap[left]?.notBeforeMs ?? Infinity) ? right : left;

@@ -21,7 +21,13 @@ export function restoreShard(state: EngineState, id: number, stored: StoredShard
  * Takes over a lease that was in flight when the object stopped. Its executor may be alive and report, so it gets a
  * fresh term; if nobody speaks up it expires as unknown and its slot runs again.
  */
-export function restoreLease(state: EngineState, shard: Shard, stored: StoredLease, target: Target, nowMs: number): void {
+export function restoreLease(
+  state: EngineState,
+  shard: Shard,
+  stored: StoredLease,
+  target: Target,
+  nowMs: number,
+): void {
   const { id: attemptId, slot: slotId, attempt, amounts, startedAtMs, queuedMs } = stored;
   const expiresAtMs = nowMs + LEASE_TTL_MS;
   const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs, queuedMs, expiresAtMs };

@@ -38,6 +38,8 @@ export class CallWindow {
 
 /** A group's public id, `pg-<epoch ms>-<6 base36>`; `random` is uniform in [0, 1). */
 export function groupIdOf(nowMs: number, random: number): string {
-  const suffix = Math.floor(random * 36 ** 6).toString(36).padStart(6, "0");
+  const suffix = Math.floor(random * 36 ** 6)
+    .toString(36)
+    .padStart(6, "0");
   return `pg-${String(nowMs).padStart(13, "0")}-${suffix}`;
 }

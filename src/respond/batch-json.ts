@@ -68,7 +68,7 @@ export function emptyBatch(effectiveParallel: number) {
 }
 
 async function* pagesOf(count: number, slotsFrom: BatchAnswer["slotsFrom"]): AsyncGenerator<SlotView[]> {
-  for (let from = 0; from < count; ) {
+  for (let from = 0; from < count;) {
     const slots = await slotsFrom(from);
     if (slots.length === 0) throw new Error(`a group of ${count} slots ends at slot ${from}`);
     from += slots.length;

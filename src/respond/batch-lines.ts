@@ -7,7 +7,11 @@ import { slotError, slotItem, slotResult } from "./slot.ts";
 import { usageOf } from "./usage.ts";
 
 /** How events are framed, and the content type that says so. */
-export type Framing = { contentType: string; frame: (type: string, id: number, json: string) => string; keepAlive: string };
+export type Framing = {
+  contentType: string;
+  frame: (type: string, id: number, json: string) => string;
+  keepAlive: string;
+};
 
 /** One JSON text per line. A line of nothing keeps the connection alive: readers of NDJSON skip empty lines. */
 export const NDJSON: Framing = {
@@ -33,7 +37,15 @@ export function startedEvent(opened: { id: string; count: number; effectiveParal
 export function slotEvent(groupId: string, slot: SlotView, style: ErrorStyle, clientId: string | null) {
   const error = slotError(slot);
   const { index, id, ...rest } = slotItem(slot, clientId);
-  return { type: "slot", index, id, parallel_group_id: groupId, result: slotResult(slot, error, style), error, ...rest };
+  return {
+    type: "slot",
+    index,
+    id,
+    parallel_group_id: groupId,
+    result: slotResult(slot, error, style),
+    error,
+    ...rest,
+  };
 }
 
 /** The event that ends the stream. */

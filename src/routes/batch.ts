@@ -12,7 +12,15 @@ import { PageBuilder, type Page } from "../engine/page.ts";
 import { Refusal, type Reason } from "../errors.ts";
 import { BODY_BYTES_MAX, GROUP_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../limits.ts";
 import { batchJson, emptyBatch } from "../respond/batch-json.ts";
-import { completedEvent, emptyEvent, NDJSON, slotEvent, SSE, startedEvent, type Framing } from "../respond/batch-lines.ts";
+import {
+  completedEvent,
+  emptyEvent,
+  NDJSON,
+  slotEvent,
+  SSE,
+  startedEvent,
+  type Framing,
+} from "../respond/batch-lines.ts";
 import { slotError } from "../respond/slot.ts";
 import { streamed } from "../respond/stream.ts";
 import { GroupReader } from "./group-reader.ts";
@@ -36,7 +44,8 @@ async function batch(c: Context<AppEnv>): Promise<Response> {
   const settings = await runOf(c.env, runId).answerSettings();
   if (!settings.ok) throw new Refusal(settings.reason);
   const style = request.errorStyle ?? settings.errorStyle;
-  if (request.calls.length === 0) return answerEmpty(c, Math.min(request.concurrency ?? settings.width, settings.width));
+  if (request.calls.length === 0)
+    return answerEmpty(c, Math.min(request.concurrency ?? settings.width, settings.width));
 
   const ids = request.calls.some(({ id }) => id !== null) ? request.calls.map(({ id }) => id) : [];
   const opened = await openGroup(c, runId, request);
@@ -65,7 +74,12 @@ async function openGroup(c: Context<AppEnv>, runId: string, request: BatchReques
   for (const call of takeAll(request.calls)) {
     const page = builder.add(call);
     if (builder.totalChars > GROUP_CHARS_MAX) {
-      throw new Refusal({ reason: "payload_too_large", what: "the batch with its shared settings", bytesMax: GROUP_CHARS_MAX, param: null });
+      throw new Refusal({
+        reason: "payload_too_large",
+        what: "the batch with its shared settings",
+        bytesMax: GROUP_CHARS_MAX,
+        param: null,
+      });
     }
     if (page === null) continue;
     if (chars + page.calls.length > PAGES_CALL_CHARS_MAX) {
@@ -81,7 +95,14 @@ async function openGroup(c: Context<AppEnv>, runId: string, request: BatchReques
   const last = builder.flush();
   if (last !== null) pages.push(last);
   const { concurrency, onError, split } = request;
-  const header: OpenGroupRequest = { count, concurrency, onError, split, models: builder.models, defaultsJson: JSON.stringify(request.defaults) };
+  const header: OpenGroupRequest = {
+    count,
+    concurrency,
+    onError,
+    split,
+    models: builder.models,
+    defaultsJson: JSON.stringify(request.defaults),
+  };
   const opened = await run.openGroup(header, pages, staged);
   if (!opened.ok) throw new Refusal(opened.reason);
   const starting = opened.lanes.map((lane) => laneOf(c.env, runId, lane).start(runId, lane));
@@ -113,7 +134,10 @@ async function answer(c: Context<AppEnv>, answering: Answering): Promise<Respons
     "cache-control": "no-store",
   };
   const respond = (pieces: AsyncGenerator<string>, contentType: string, keepAlive: string): Response => {
-    const { body, pumped } = streamed(pieces, { keepAlive, failed: (error) => console.error("an answer broke off", error) });
+    const { body, pumped } = streamed(pieces, {
+      keepAlive,
+      failed: (error) => console.error("an answer broke off", error),
+    });
     c.executionCtx.waitUntil(pumped);
     return new Response(body, { headers: { ...headers, "content-type": contentType } });
   };
@@ -149,7 +173,7 @@ function framingOf(accept: string | undefined): Framing | null {
 
 /** The failure of the first slot, in input order, that did not complete. */
 async function firstFailure(reader: GroupReader, count: number): Promise<Reason | null> {
-  for (let from = 0; from < count; ) {
+  for (let from = 0; from < count;) {
     const slots = await reader.slotsFrom(from);
     for (const slot of slots) if (slotError(slot) !== null) return slot.reason;
     if (slots.length === 0) return null;

@@ -30,7 +30,7 @@ export class GroupReader {
   async *slotsAsTheyEnd(): AsyncGenerator<SlotView> {
     const told = new Set<number>();
     let cursor: EndedReply["cursor"] | null = null;
-    for (let done = false; !done; ) {
+    for (let done = false; !done;) {
       const from: EndedReply["cursor"] | null = cursor;
       const reply: EndedReply | null = await this.#run.untilAnswered<EndedReply | null>((run) =>
         run.endedSlots(this.#seq, from, LONG_POLL_MS),

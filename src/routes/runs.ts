@@ -54,7 +54,8 @@ async function openRun(c: Context<AppEnv>): Promise<Response> {
   if (!parsed.ok) throw new Refusal(parsed.reason);
   const id = `run_${crypto.randomUUID().replaceAll("-", "")}`;
   const parentId = principal.kind === "run" || c.req.header("x-fanout-run") !== undefined ? requireRun(c) : null;
-  const document = parentId === null ? await openRoot(c, parsed.value, id) : await openChild(c, parentId, parsed.value, id);
+  const document =
+    parentId === null ? await openRoot(c, parsed.value, id) : await openChild(c, parentId, parsed.value, id);
   const expiresAtMs = Date.parse(document.expires_at);
   const token = await signRunToken(c.get("keys").signing, { runId: id, depth: document.depth, expiresAtMs });
   return c.json({ ...shown(document), token }, 201);
@@ -84,7 +85,12 @@ function dayHold(settings: RunSettings, limitNanoUsd: number | null, nowMs: numb
   return { day: new Date(nowMs).toISOString().slice(0, 10), nanoUsd: settings.limits.usd ?? 0, limitNanoUsd };
 }
 
-async function openChild(c: Context<AppEnv>, parentId: string, request: RunRequest, id: string): Promise<StoredDocument> {
+async function openChild(
+  c: Context<AppEnv>,
+  parentId: string,
+  request: RunRequest,
+  id: string,
+): Promise<StoredDocument> {
   const opened = await runOf(c.env, parentId).openChild(askedOf(request), id);
   if (!opened.ok) throw new Refusal(opened.reason);
   return opened.document;
@@ -127,7 +133,10 @@ function callerOf(c: Context<AppEnv>): string | null {
 }
 
 /** The client's metadata travels as text; it is an object again on the wire. */
-function shown({ metadataJson, ...document }: StoredDocument): Omit<StoredDocument, "metadataJson"> & { metadata: unknown } {
+function shown({
+  metadataJson,
+  ...document
+}: StoredDocument): Omit<StoredDocument, "metadataJson"> & { metadata: unknown } {
   const metadata: unknown = JSON.parse(metadataJson);
   return { ...document, metadata };
 }

@@ -31,10 +31,7 @@ export type CallEnd = {
 };
 
 /** Makes a call under a run. Never rejects for what the upstream or the budget did; only if the run object is unreachable. */
-export async function makeCall(
-  call: { body: CallBody; facts: CallFacts },
-  deps: SingleCallDeps,
-): Promise<CallEnd> {
+export async function makeCall(call: { body: CallBody; facts: CallFacts }, deps: SingleCallDeps): Promise<CallEnd> {
   const callId = crypto.randomUUID();
   const end: CallEnd = {
     outcome: { ok: false, reason: CLIENT_GONE },
@@ -53,7 +50,7 @@ export async function makeCall(
     watch.controller.abort();
     watch.leave?.();
   });
-  for (let delayMs = 0; ; ) {
+  for (let delayMs = 0; ;) {
     const number = end.attempts + 1;
     const granted = await acquire({ callId, attempt: number, facts: call.facts, delayMs }, deps, watch);
     if (granted === null) return end;
