@@ -5,16 +5,17 @@
 import { ANY_TOKENS } from "../../src/budget/estimate.ts";
 import type { Lease } from "../../src/call.ts";
 import { dispatch, type Assignment, type Dispatched } from "../../src/engine/dispatch.ts";
-import { DIRECT_SHARD_FIRST, storedShard, type Target } from "../../src/engine/shard.ts";
+import { storedShard, type Target } from "../../src/engine/shard.ts";
 import { drainGroup, withdrawCall } from "../../src/engine/open.ts";
 import { settle } from "../../src/engine/settle.ts";
 import type { Page } from "../../src/engine/page.ts";
 import { groupSeqOf, slotIdOf } from "../../src/engine/slot.ts";
 import type { EngineState } from "../../src/engine/state.ts";
 import type { Reason } from "../../src/errors.ts";
-import { GROUPS_ENDED_KEPT, LANE_SLOTS, LEASE_TTL_MS } from "../../src/limits.ts";
+import { GROUPS_ENDED_KEPT, LEASE_TTL_MS } from "../../src/limits.ts";
 import { targetOf } from "../../src/upstream/target.ts";
 import type { Config } from "../../src/env.ts";
+import { lanesMayStartMore } from "./lanes.ts";
 import { PageCache } from "./pages.ts";
 import { rebuild, type Rebuilt } from "./rebuild.ts";
 import type { ClaimReply, Job } from "./rpc.ts";
@@ -134,37 +135,8 @@ export class RunCore {
     const written = mustWrite ? this.#commit(nowMs) : [];
     this.#answer(dispatched);
     for (const seq of written) this.#forgetGroup(seq);
-    if (this.lanes.size > 0) this.lanes.release(this.lanesMayStartMore());
+    if (this.lanes.size > 0) this.lanes.release(lanesMayStartMore(this));
     this.readers.sweep(nowMs);
-  }
-
-  /**
-   * Whether a lane with room should wait here. If lanes hold every permit, or every group with queued slots is at its
-   * own limit, the next slot can only start when a lane settles, and that lane has room by then.
-   */
-  lanesMayStartMore(): boolean {
-    if (this.#laneAttempts() >= this.state.width) return false;
-    for (const seq of this.open.keys()) {
-      const group = this.state.groups.get(seq);
-      if (group !== undefined && group.counts.queued > 0 && group.inFlight < group.header.concurrency) return true;
-    }
-    return false;
-  }
-
-  /** Lanes that should ask for work and do not wait here: to be started, or told to look again. */
-  missingLanes(): number[] {
-    let slots = 0;
-    for (const seq of this.open.keys()) {
-      const group = this.state.groups.get(seq);
-      if (group !== undefined) slots += Math.min(group.header.concurrency, group.counts.queued + group.counts.running);
-    }
-    const needed = Math.ceil(Math.min(slots, this.state.width) / LANE_SLOTS);
-    const missing: number[] = [];
-    for (let lane = 0; lane < needed; lane++) {
-      const leases = this.state.shards.get(lane)?.leases.size ?? 0;
-      if (!this.lanes.has(lane) && leases < LANE_SLOTS) missing.push(lane);
-    }
-    return missing;
   }
 
   /** Ends what is queued. What runs ends by itself. */
@@ -272,17 +244,11 @@ export class RunCore {
         else own.push(assignment);
       }
     }
-    const ask = byLane.size > 0 && this.lanesMayStartMore();
+    const ask = byLane.size > 0 && lanesMayStartMore(this);
     for (const [lane, own] of byLane) this.lanes.answer(lane, this.#claimOf(own, ask));
     for (const { call, reason } of refused) {
       this.singles.answer(call.callId, { ok: false, reason, remainingNanoUsd: this.remainingNanoUsd });
     }
-  }
-
-  #laneAttempts(): number {
-    let attempts = this.state.attempts.size;
-    for (const shard of this.state.shards.values()) if (shard.id >= DIRECT_SHARD_FIRST) attempts -= shard.leases.size;
-    return attempts;
   }
 
   #claimOf(assignments: Assignment[], ask: boolean): ClaimReply {

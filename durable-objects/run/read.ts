@@ -86,8 +86,10 @@ function endedRecord(record: SlotRecord | null, slotId: number, drained: GroupRe
   return drained === null ? base : { ...base, state: drained.state, reason: drained.reason };
 }
 
-function viewOf({ id, notBeforeMs: _, ...record }: SlotRecord): SlotView {
-  return { ...record, index: indexOf(id) };
+function viewOf(record: SlotRecord): SlotView {
+  const { notBeforeMs, id, ...view } = record;
+  void notBeforeMs;
+  return { ...view, index: indexOf(id) };
 }
 
 function sizeOf(record: SlotRecord): number {

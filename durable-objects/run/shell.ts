@@ -10,6 +10,7 @@ import { zeroAmounts } from "../../src/budget/ledger.ts";
 import { laneOf, type Objects } from "../address.ts";
 import { CommitQueue } from "./commit.ts";
 import { RunCore } from "./core.ts";
+import { missingLanes } from "./lanes.ts";
 import { hasEnded, type RunSettings } from "./settings.ts";
 import { RunStore } from "./store.ts";
 import { Timer } from "./timers.ts";
@@ -113,7 +114,7 @@ export class RunShell {
       reply();
     });
     const { id } = core.settings;
-    const lanes = core.hasGroupWork ? core.missingLanes() : [];
+    const lanes = core.hasGroupWork ? missingLanes(core) : [];
     await Promise.all(lanes.map((lane) => laneOf(this.#env, id, lane).start(id, lane)));
     try {
       const neverOpened = async (childId: string): Promise<void> => {

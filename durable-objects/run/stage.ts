@@ -6,6 +6,7 @@ import { enqueueSlots, openGroup as openInEngine } from "../../src/engine/open.t
 import { readFacts, type Page } from "../../src/engine/page.ts";
 import { GROUPS_OPEN_MAX } from "../../src/limits.ts";
 import type { RunCore } from "./core.ts";
+import { missingLanes } from "./lanes.ts";
 import { countGroup } from "./rebuild.ts";
 import { quoteOf, type Quote } from "../../src/budget/quote.ts";
 import type { OpenGroupReply, OpenGroupRequest, Refused } from "./rpc.ts";
@@ -68,7 +69,7 @@ export function openGroup(
     enqueueSlots(core.state, group, page.firstIndex, readFacts(page.facts, models));
   }
   const { remainingNanoUsd } = core;
-  return { ok: true, seq, id: header.id, effectiveParallel: concurrency, lanes: core.missingLanes(), remainingNanoUsd };
+  return { ok: true, seq, id: header.id, effectiveParallel: concurrency, lanes: missingLanes(core), remainingNanoUsd };
 }
 
 function emptyHeader(seq: number): GroupHeader {

@@ -25,12 +25,9 @@ export const batchBody = z
     concurrency: z.int().min(1).max(PARALLEL_MAX).optional(),
     error_style: errorStyle.optional(),
     on_error: z.enum(["continue", "abort"]).optional(),
-    budget_policy: z
-      .enum(["shared", "split"])
-      .optional()
-      .openapi({
-        description: "`split`: no slot may reserve more than its equal share of what is left; default `shared`",
-      }),
+    budget_policy: z.enum(["shared", "split"]).optional().openapi({
+      description: "`split`: no slot may reserve more than its equal share of what is left; default `shared`",
+    }),
   })
   .openapi("Batch");
 
