@@ -2,13 +2,21 @@
  * The OpenAPI 3.1 document, generated from the schemas that the routes parse with. Made when it is first asked for and
  * kept as text: no other request pays for it.
  */
-import type { RouteConfig, z } from "@hono/zod-openapi";
-import { OpenAPIHono } from "@hono/zod-openapi";
-import { batchBody, batchReply } from "./contract/batch.ts";
+import type { RouteConfig } from "@hono/zod-openapi";
+import { OpenAPIHono, z } from "@hono/zod-openapi";
+import { batchBody, batchReply, quoteReply } from "./contract/batch.ts";
 import { errorBody } from "./contract/errors.ts";
 import { aboutDocument, healthDocument, limitsDocument, stubList } from "./contract/ops.ts";
 import { queryBody, queryReply } from "./contract/query.ts";
-import { budgetDocument, openedRunDocument, runBody, runDocument, runList, runListQuery } from "./contract/runs.ts";
+import {
+  budgetDocument,
+  openedRunDocument,
+  patchBody,
+  runBody,
+  runDocument,
+  runList,
+  runListQuery,
+} from "./contract/runs.ts";
 import { VERSION } from "./version.ts";
 
 let text: string | null = null;
@@ -62,6 +70,11 @@ const guarded = (route: Omit<RouteConfig, "security">): RouteConfig => ({
 
 const idParameter = { name: "id", in: "path", required: true, schema: { type: "string" } } as const;
 
+const flag = (name: string, description: string) => {
+  const schema = { type: "string" as const, enum: ["1"] };
+  return { name, in: "query" as const, required: false, description, schema };
+};
+
 const discovery: RouteConfig[] = [
   open("/", "What this is, with links", aboutDocument),
   open("/health", "Whether the gateway answers", healthDocument),
@@ -104,6 +117,28 @@ const runs: RouteConfig[] = [
     method: "get",
     path: "/runs/{id}",
     summary: "One run",
+    parameters: [idParameter, flag("subtree", "1 = with the figures of all runs below it, under `subtree`")],
+    responses: { 200: json(runDocument, "The run") },
+  }),
+  guarded({
+    method: "patch",
+    path: "/runs/{id}",
+    summary: "New limits, width or pause (operator)",
+    parameters: [idParameter],
+    request: { body: { required: true, content: { "application/json": { schema: patchBody } } } },
+    responses: { 200: json(runDocument, "The run as it is now") },
+  }),
+  guarded({
+    method: "post",
+    path: "/runs/{id}/close",
+    summary: "Ends a run and all below it: what runs finishes, and the rest of the budget flows back",
+    parameters: [idParameter],
+    responses: { 200: json(runDocument, "The run") },
+  }),
+  guarded({
+    method: "delete",
+    path: "/runs/{id}",
+    summary: "Cancels a run and all below it, at once",
     parameters: [idParameter],
     responses: { 200: json(runDocument, "The run") },
   }),
@@ -143,12 +178,13 @@ const calls: RouteConfig[] = [
     method: "post",
     path: "/batch",
     summary: "An ordered list of calls",
+    parameters: [flag("quote", "1 = what it would cost; nothing is reserved or sent")],
     request: { body: { required: true, content: { "application/json": { schema: batchBody } } } },
     responses: {
       200: {
-        description: "One result per call in input order, whole or as each slot ends",
+        description: "One result per call in input order, whole or as each slot ends; or the quote",
         content: {
-          "application/json": { schema: batchReply },
+          "application/json": { schema: z.union([batchReply, quoteReply]) },
           "application/x-ndjson": { schema: { type: "string" } },
           "text/event-stream": { schema: { type: "string" } },
         },

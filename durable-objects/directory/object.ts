@@ -12,7 +12,7 @@ export type DayHold = { day: string; nanoUsd: number; limitNanoUsd: number };
 
 type RunRow = { opened: number; id: string; day: string | null; held_nano_usd: number; ended: number };
 
-export class DirectoryObject extends DurableObject {
+export class DirectoryObject extends DurableObject<object> {
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
 

@@ -75,7 +75,7 @@ describe("a run whose time is over", () => {
       reason: { reason: "invalid_api_key" },
     });
     expect(await run.object.stagePages([], null)).toMatchObject({ ok: false });
-    expect((await run.object.document())?.status).toBe("expired");
+    expect((await run.object.document(null))?.status).toBe("expired");
   });
 
   it("ends what is queued of a batch, and lets what runs end", async () => {
@@ -93,7 +93,7 @@ describe("a run whose time is over", () => {
     ]);
     expect(answer.errors[5]?.code).toBe("invalid_api_key");
     expect((await upstreamStats("over-batch")).requests).toBe(2);
-    const document = await run.object.document();
+    const document = await run.object.document(null);
     expect(document?.stats.pending_queries).toBe(0);
     expect(document?.budget.calls).toMatchObject({ spent: 2, reserved: 0 });
   });
@@ -104,7 +104,7 @@ describe("a run whose time is over", () => {
     const running = run.ask({ prompt: "runs", model });
     await untilInFlight("over-queue", 1);
     const waiting = prompts(3).map((prompt) => run.ask({ prompt, model }));
-    await expect.poll(async () => (await run.object.document())?.stats.pending_queries).toBe(4);
+    await expect.poll(async () => (await run.object.document(null))?.stats.pending_queries).toBe(4);
     skipTime(20_000);
     await runDurableObjectAlarm(run.object);
     expect((await running).status).toBe(200);

@@ -262,7 +262,7 @@ export class RunUnderTest {
 const WHY: Reason = { reason: "cancelled", message: "by the test" };
 
 function factsOf({ model, ...asked }: PlannedCall) {
-  return { ...asked, messageCount: 1, model: MODELS[model] ?? null, timeoutMs: null };
+  return { ...asked, messageCount: 1, mediaParts: 0, model: MODELS[model] ?? null, timeoutMs: null };
 }
 
 function picked<T>(from: readonly T[], pick: number): T | null {
@@ -270,14 +270,16 @@ function picked<T>(from: readonly T[], pick: number): T | null {
 }
 
 function settingsOf({ limits, width }: Plan): RunSettings {
-  const rules = { maxDepth: 3, models: null, defaultModel: null, errorStyle: "bracket", unpriced: "free" } as const;
+  const rules = { maxDepth: 3, defaultModel: null, errorStyle: "bracket", unpriced: "free" } as const;
   const identity = {
     id: "r",
     name: null,
     parentId: null,
+    ancestors: [],
+    holder: null,
     depth: 0,
     createdAtMs: 0,
     expiresAtMs: Number.MAX_SAFE_INTEGER,
   };
-  return { ...identity, ...rules, limits, maxParallel: width, windowMs: 50, metadataJson: "{}" };
+  return { ...identity, ...rules, models: [], limits, maxParallel: width, windowMs: 50, metadataJson: "{}" };
 }

@@ -1,4 +1,5 @@
 /** Makers for tests of the engine: targets, facts, outcomes, and an engine whose stored facts live in a map. */
+import { ANY_TOKENS } from "../../src/budget/estimate.ts";
 import { Ledger, NO_LIMITS, type Limits } from "../../src/budget/ledger.ts";
 import type { TokenPrice } from "../../src/budget/money.ts";
 import type { FailureClass, Outcome, Usage } from "../../src/call.ts";
@@ -13,17 +14,17 @@ import { EngineState, type SlotFacts } from "../../src/engine/state.ts";
 export const PLAIN_PRICE: TokenPrice = { inputPicoUsd: 1_000, cachedInputPicoUsd: 1_000, outputPicoUsd: 2_000 };
 
 export function makeTarget(fields: Partial<Target> = {}): Target {
-  const limits = { maxInFlight: 512, timeoutMs: 60_000, attemptsMax: 3 };
+  const limits = { bounds: ANY_TOKENS, maxInFlight: 512, timeoutMs: 60_000, attemptsMax: 3 };
   return { upstream: "acme", model: "gpt-x", price: PLAIN_PRICE, ...limits, ...fields };
 }
 
 export function makeFacts(fields: Partial<SlotFacts> = {}): SlotFacts {
   const asked = { model: null, modelIndex: 0, maxTokens: 100, priority: 2, timeoutMs: null } as const;
-  return { promptBytes: 92, messageCount: 1, ...asked, ...fields };
+  return { promptBytes: 92, messageCount: 1, mediaParts: 0, ...asked, ...fields };
 }
 
 export function makeHeader(fields: Partial<GroupHeader> = {}): GroupHeader {
-  const rules = { concurrency: 512, onError: "continue", models: [null] } as const;
+  const rules = { concurrency: 512, onError: "continue", share: null, models: [null] } as const;
   return { seq: 1, id: "pg-0000000000000-000001", count: 1, openedAtMs: 0, ...rules, ...fields };
 }
 

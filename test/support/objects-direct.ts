@@ -14,7 +14,8 @@ export async function crash(stub: DurableObjectStub<RunObject> | DurableObjectSt
 /** Opens a batch as a Worker does that dies before it can start a lane or wait. Returns the lanes to start. */
 export async function openUnwatched(run: TestRun, asked: string[], model: string): Promise<number[]> {
   const { pages, models } = pagesOf(asked, model);
-  const request = { count: asked.length, concurrency: null, onError: "continue", models, defaultsJson: "{}" } as const;
+  const rules = { concurrency: null, onError: "continue", split: false, defaultsJson: "{}" } as const;
+  const request = { count: asked.length, models, ...rules };
   const opened = await run.object.openGroup(request, pages, null);
   if (!opened.ok) throw new Error("the batch was refused");
   return opened.lanes;
@@ -48,5 +49,6 @@ export async function acquireOne(run: TestRun): Promise<string> {
 
 /** The facts of a call that asks for nothing special. */
 export function factsOf(prompt: string, model: string): CallFacts {
-  return { promptBytes: prompt.length, messageCount: 1, model, maxTokens: null, priority: 2, timeoutMs: null };
+  const rules = { maxTokens: null, priority: 2, timeoutMs: null } as const;
+  return { promptBytes: prompt.length, messageCount: 1, mediaParts: 0, model, ...rules };
 }

@@ -43,6 +43,7 @@ describe("parseConfig", () => {
       timeoutMs: 600_000,
       maxAttempts: 3,
       capField: "max_tokens",
+      bounds: { tokensPerByte: 1, mediaTokensMax: null },
       prices: [],
     });
   });

@@ -106,7 +106,14 @@ describe("reserving and settling at a catalogue price", () => {
   });
 
   it("clamps the completion to what the dearer tier leaves, the price of the call itself set aside first", () => {
-    const facts = { messageCount: 0, model: null, maxTokens: 1_000, priority: 2 as const, timeoutMs: null };
+    const facts = {
+      messageCount: 0,
+      mediaParts: 0,
+      model: null,
+      maxTokens: 1_000,
+      priority: 2 as const,
+      timeoutMs: null,
+    };
     const capAt = (promptBytes: number, perCallNanoUsd: number): number | null => {
       const ledger = new Ledger({ ...NO_LIMITS, usd: promptBytes * 5_000 + 100 * 15_000 });
       const price = { ...gpt6sol, perCallNanoUsd };

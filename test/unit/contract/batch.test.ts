@@ -41,6 +41,7 @@ describe("a batch of prompts", () => {
     expect(call?.facts).toEqual({
       promptBytes: 1 + 2 + '{"seed":1}'.length,
       messageCount: 2,
+      mediaParts: 0,
       model: "sim/echo",
       maxTokens: 9,
       priority: 4,

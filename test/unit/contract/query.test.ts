@@ -23,7 +23,15 @@ describe("a query that is accepted", () => {
   it("needs no more than a prompt", () => {
     expect(accepted({ prompt: "héllo" })).toEqual({
       body: { prompt: "héllo" },
-      facts: { promptBytes: 6, messageCount: 1, model: null, maxTokens: null, priority: 2, timeoutMs: null },
+      facts: {
+        promptBytes: 6,
+        messageCount: 1,
+        mediaParts: 0,
+        model: null,
+        maxTokens: null,
+        priority: 2,
+        timeoutMs: null,
+      },
     });
   });
 
@@ -33,23 +41,19 @@ describe("a query that is accepted", () => {
     expect(call.facts).toMatchObject({ promptBytes: 3 + 2 + '{"seed":7}'.length, messageCount: 2 });
   });
 
-  it("passes messages on unchanged and counts them as JSON", () => {
+  it("passes messages on unchanged and counts them as JSON, media apart", () => {
+    const image = { type: "image_url", image_url: { url: "data:x" } };
     const messages = [
-      {
-        role: "user",
-        content: [
-          { type: "text", text: "é" },
-          { type: "image_url", image_url: { url: "data:x" } },
-        ],
-      },
+      { role: "user", content: [{ type: "text", text: "é" }, image] },
       { role: "assistant", content: null, tool_calls: [{ id: "1" }] },
       { role: "assistant", tool_calls: [] },
       { role: "tool", content: "42", "x-own": { deep: true } },
     ];
     const call = accepted({ messages });
     expect(call.body).toEqual({ messages });
-    expect(call.facts.promptBytes).toBe(Buffer.byteLength(JSON.stringify(messages)));
-    expect(call.facts.messageCount).toBe(4);
+    const bytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
+    expect(call.facts.promptBytes).toBe(bytes(messages) - bytes(image));
+    expect(call.facts).toMatchObject({ messageCount: 4, mediaParts: 1 });
   });
 
   it("hands model, cap, time limit and urgency to dispatch", () => {

@@ -233,16 +233,30 @@ describe("single calls that arrive together", () => {
       const { singleCalls, groupedCalls, windowGroups } = engine.state.directShard().totals;
       return [singleCalls, groupedCalls, windowGroups];
     };
-    engine.call("a", 1_000);
-    expect(counters()).toEqual([1, 0, 0]);
-    engine.call("b", 1_049);
-    expect(counters()).toEqual([2, 2, 1]);
-    engine.call("c", 1_049);
-    expect(counters()).toEqual([3, 3, 1]);
-    engine.call("d", 1_050);
-    expect(counters()).toEqual([4, 3, 1]);
-    engine.call("a", 1_051, { attempt: 2 });
-    expect(counters()).toEqual([4, 3, 1]);
+    const arrive = (callId: string, nowMs: number, attempt = 1) => {
+      engine.call(callId, nowMs, { attempt });
+      engine.startAll(nowMs);
+      return counters();
+    };
+    expect(arrive("a", 1_000)).toEqual([1, 0, 0]);
+    expect(arrive("b", 1_049)).toEqual([2, 2, 1]);
+    expect(arrive("c", 1_049)).toEqual([3, 3, 1]);
+    expect(arrive("d", 1_050)).toEqual([4, 3, 1]);
+    expect(arrive("a", 1_051, 2)).toEqual([4, 3, 1]);
+  });
+
+  it("are counted with their first attempt, in the same row, and not while they wait or when they are refused", () => {
+    const engine = new TestEngine({ width: 1, limits: { calls: 1 } });
+    const counted = () => engine.state.directShard().totals.singleCalls;
+    engine.call("a", 0);
+    engine.call("b", 0);
+    expect(counted()).toBe(0);
+    engine.startAll(0);
+    expect(counted()).toBe(1);
+    expect(engine.state.takeWrites().shards.map(({ totals }) => totals.singleCalls)).toEqual([1]);
+    settle(engine.state, "a.1", success(), 1);
+    expect(engine.turn([], 1).refused.map(({ call }) => call.callId)).toEqual(["b"]);
+    expect(counted()).toBe(1);
   });
 
   it("start in the order in which they came within a second", () => {

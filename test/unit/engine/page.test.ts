@@ -6,6 +6,7 @@ import { PAGE_BYTES_MAX, PAGE_SLOTS_MAX } from "../../../src/limits.ts";
 const facts = (fields: Partial<CallFacts> = {}): CallFacts => ({
   promptBytes: 1,
   messageCount: 1,
+  mediaParts: 0,
   model: null,
   maxTokens: null,
   priority: 2,

@@ -1,3 +1,4 @@
+import { ANY_TOKENS } from "../../../src/budget/estimate.ts";
 import type { Lease } from "../../../src/call.ts";
 import type { AttemptDeps } from "../../../src/upstream/attempt.ts";
 import type { Upstream } from "../../../src/upstream/config.ts";
@@ -16,6 +17,7 @@ export function makeUpstream(fields: Partial<Upstream> = {}): Upstream {
     timeoutMs: 60_000,
     maxAttempts: 3,
     capField: "max_tokens",
+    bounds: ANY_TOKENS,
     prices: [],
     ...fields,
   };
