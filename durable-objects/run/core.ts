@@ -33,6 +33,9 @@ const GONE: Omit<Target, "upstream" | "model"> = {
   attemptsMax: 0,
 };
 
+/** What calls that still wait when their run's time is over get, as those that come later do. */
+const EXPIRED: Reason = { reason: "invalid_api_key", message: "the run has expired; open another" };
+
 /** What of the gateway's configuration a run needs. */
 type ModelConfig = Pick<Config, "upstreams" | "defaultModel">;
 
@@ -109,6 +112,11 @@ export class RunCore {
   get remainingNanoUsd(): number | null {
     const remaining = this.state.ledger.remaining("usd");
     return remaining === null ? null : Math.max(0, remaining);
+  }
+
+  /** The status as it is now: a run whose time is over has expired, whether or not its alarm has seen it. */
+  statusAt(nowMs: number): RunStatus {
+    return nowMs >= this.settings.expiresAtMs && !hasEnded(this.status) ? "expired" : this.status;
   }
 
   /** Callers that wait here. */
@@ -192,7 +200,7 @@ export class RunCore {
     this.status = status;
     this.state.paused = false;
     this.writes.push(() => this.#store.putStatus(status));
-    const reason: Reason = { reason: "cancelled", message: `the run was ${status}` };
+    const reason: Reason = status === "expired" ? EXPIRED : { reason: "cancelled", message: `the run was ${status}` };
     this.#endQueued(reason, nowMs);
     if (status !== "cancelled") return;
     for (const { lease } of [...this.state.attempts.values()]) {

@@ -32,7 +32,8 @@ export function budgetDocumentOf(ledger: Ledger): BudgetDocument {
 export type StoredDocument = Omit<RunDocument, "metadata"> & { metadataJson: string };
 
 /** The run as clients see it. */
-export function runDocumentOf({ settings, status, state, groupCounts: counts }: RunCore): StoredDocument {
+export function runDocumentOf(core: RunCore, nowMs: number): StoredDocument {
+  const { settings, state, groupCounts: counts } = core;
   const totals = sumTotals([...state.shards.values()].map((shard) => shard.totals));
   const totalQueries = totals.singleCalls + counts.slots;
   const parallelQueries = totals.groupedCalls + counts.parallelSlots;
@@ -41,7 +42,7 @@ export function runDocumentOf({ settings, status, state, groupCounts: counts }: 
     id: settings.id,
     object: "run",
     name: settings.name,
-    status,
+    status: core.statusAt(nowMs),
     parent_id: settings.parentId,
     depth: settings.depth,
     created_at: new Date(settings.createdAtMs).toISOString(),

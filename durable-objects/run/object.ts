@@ -42,7 +42,7 @@ export class RunObject extends DurableObject<Objects> {
   document(caller: string | null): StoredDocument | null {
     const core = this.#shell.core;
     if (core === null || !mayManage(core.settings, caller)) return null;
-    return runDocumentOf(core);
+    return runDocumentOf(core, Date.now());
   }
 
   /** What the run itself has spent and has in flight, USD as decimals, and its open children; null for no such run. */
@@ -64,11 +64,11 @@ export class RunObject extends DurableObject<Objects> {
 
   /** Changes limits, width or pause. Null when there is no such run. */
   patch(patch: RunPatch): Promise<{ ok: true; document: StoredDocument } | Rpc.Refused | null> {
-    return this.#shell.submit((reply) => {
+    return this.#shell.submit((reply, nowMs) => {
       const core = this.#shell.core;
       if (core === null) return reply(null);
       const reason = applyPatch(core, this.#shell.store, patch);
-      reply(reason === null ? { ok: true, document: runDocumentOf(core) } : { ok: false, reason });
+      reply(reason === null ? { ok: true, document: runDocumentOf(core, nowMs) } : { ok: false, reason });
     });
   }
 
@@ -82,7 +82,7 @@ export class RunObject extends DurableObject<Objects> {
     await this.end(status);
     await this.#shell.until(() => core.isFinal, LONG_POLL_MS);
     await this.#shell.report().catch(() => undefined);
-    return runDocumentOf(core);
+    return runDocumentOf(core, Date.now());
   }
 
   /** Ends the run. False when it was never opened; then it never will be. */

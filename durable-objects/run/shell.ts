@@ -64,7 +64,7 @@ export class RunShell {
   get active(): RunCore | Reason {
     const core = this.#core;
     if (core === null) return { reason: "not_found", what: "run" };
-    const over = Date.now() >= core.settings.expiresAtMs ? "expired" : core.status;
+    const over = core.statusAt(Date.now());
     return hasEnded(over) ? { reason: "invalid_api_key", message: `the run is ${over}; open another` } : core;
   }
 
