@@ -35,7 +35,7 @@ export class RunObject extends DurableObject<Objects> {
 
   /** Opens the run. Opening it again changes nothing and tells what is there; null when it was ended before it began. */
   open(settings: RunSettings): StoredDocument | null {
-    return this.#shell.open(settings) ? this.document(null) : null;
+    return this.#shell.open(settings) ? runDocumentOf(this.#shell.opened, Date.now()) : null;
   }
 
   /** The run's document; null when there is no such run, or `caller` (a run id; null = the operator) may not see it. */
