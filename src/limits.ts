@@ -74,6 +74,10 @@ export const MEDIA_TOKENS_MAX = 10_000_000;
 
 /** Attempts one lane has in flight: an object's seventh fetch waiting for headers queues silently on Cloudflare. */
 export const LANE_SLOTS = 6;
+/** Attempts in flight per ms that lanes linger before they settle: so a settle carries four slots or so at any width. */
+export const ATTEMPTS_PER_LINGER_MS = 16;
+/** Longest linger, ms: it makes a settle cost half at width 192 and above, and is lost beside any LLM call. */
+export const LINGER_MS_MAX = 12;
 /** Life of a lease without a heartbeat, ms: twice the heartbeat and some, so one lost beat loses nothing; recovery < 60 s. */
 export const LEASE_TTL_MS = 30_000;
 /** Time between two heartbeats of an executor, ms. */

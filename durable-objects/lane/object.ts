@@ -81,6 +81,7 @@ export class LaneObject extends DurableObject<Objects> {
     const settlements = work.takeEnded();
     try {
       const claim: ClaimReply = await run.settleAndClaim(lane, settlements, LANE_SLOTS, waits);
+      if (claim.jobs.length > 0) work.lingerMs = claim.lingerMs;
       for (const job of claim.jobs) {
         const controller = new AbortController();
         const defaultsJson = claim.defaults[job.groupSeq] ?? "{}";

@@ -3,9 +3,6 @@ import type { StartTimer } from "../../src/upstream/attempt.ts";
 import { Deadlines } from "./deadlines.ts";
 import type { Settlement } from "../run/rpc.ts";
 
-/** Zero: workerd's shortest timer takes about a millisecond. */
-const LINGER_MS = 0;
-
 export class Worklist {
   #running = new Map<string, AbortController>();
   #ended: Settlement[] = [];
@@ -13,6 +10,9 @@ export class Worklist {
   #deadlines = new Deadlines();
   #nudged = false;
   #lingering = false;
+
+  /** How long to wait for further answers before the first is told, ms. Zero is a millisecond on workerd. */
+  lingerMs = 0;
 
   /** Starts a timer for an attempt. */
   get timer(): StartTimer {
@@ -87,14 +87,17 @@ export class Worklist {
     for (const attemptId of attemptIds) this.#running.get(attemptId)?.abort();
   }
 
-  /** A millisecond of lingering lets answers that arrive together travel together: a call costs more than it takes. */
+  /** Lingering lets answers that arrive together travel together: a call costs more than the wait. */
   #wakeLater(): void {
-    if (this.#lingering || this.#ended.length === 0 || this.#waiting.length === 0) return;
+    if (this.#ended.length === 0 || this.#waiting.length === 0) return;
+    // When nothing runs any more there is nothing to wait for.
+    if (this.#running.size === 0) return this.#wake();
+    if (this.#lingering) return;
     this.#lingering = true;
     setTimeout(() => {
       this.#lingering = false;
       this.#wake();
-    }, LINGER_MS);
+    }, this.lingerMs);
   }
 
   #wake(): void {

@@ -15,7 +15,7 @@ import type { Reason } from "../../src/errors.ts";
 import { GROUPS_ENDED_KEPT, LEASE_TTL_MS } from "../../src/limits.ts";
 import { targetOf } from "../../src/upstream/target.ts";
 import type { Config } from "../../src/env.ts";
-import { lanesMayStartMore } from "./lanes.ts";
+import { lanesMayStartMore, lingerMs } from "./lanes.ts";
 import { PageCache } from "./pages.ts";
 import { rebuild, type Rebuilt } from "./rebuild.ts";
 import type { ClaimReply, Job } from "./rpc.ts";
@@ -268,7 +268,7 @@ export class RunCore {
       defaults[groupSeq] ??= this.open.get(groupSeq)?.defaultsJson ?? "{}";
       jobs.push({ groupSeq, lease: leaseOf(assignment), callJson: this.#pages.call(assignment.slotId) });
     }
-    return { jobs, defaults, ask };
+    return { jobs, defaults, ask, lingerMs: lingerMs(this.state) };
   }
 
   /** A group that has ended lives on in its rows; a few stay in memory for readers that follow them. */

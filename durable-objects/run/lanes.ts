@@ -1,7 +1,7 @@
 /** How many lanes a run needs, and whether those that have room should wait. */
 import { DIRECT_SHARD_FIRST } from "../../src/engine/shard.ts";
 import type { EngineState } from "../../src/engine/state.ts";
-import { LANE_SLOTS } from "../../src/limits.ts";
+import { ATTEMPTS_PER_LINGER_MS, LANE_SLOTS, LINGER_MS_MAX } from "../../src/limits.ts";
 import type { WaitingLanes } from "./waiting.ts";
 
 type Run = { state: EngineState; open: ReadonlyMap<number, unknown>; lanes: WaitingLanes };
@@ -33,6 +33,14 @@ export function missingLanes({ state, open, lanes }: Run): number[] {
     if (!lanes.has(lane) && leases < LANE_SLOTS) missing.push(lane);
   }
   return missing;
+}
+
+/**
+ * How long a lane should gather answers before it settles. A settle costs the run object as much as several slots in it,
+ * and a wide run has many lanes settling: a few milliseconds of patience are nothing to an LLM call and halve that cost.
+ */
+export function lingerMs(state: EngineState): number {
+  return Math.min(LINGER_MS_MAX, Math.floor(state.attempts.size / ATTEMPTS_PER_LINGER_MS));
 }
 
 function laneAttempts(state: EngineState): number {

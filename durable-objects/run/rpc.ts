@@ -98,4 +98,6 @@ export type ClaimReply = {
   defaults: Record<number, string>;
   /** Whether a lane with room should ask again, and wait: slots are queued that may become free to start. */
   ask: boolean;
+  /** How long the lane should wait for further answers before it settles the first, ms: the wider the run, the longer. */
+  lingerMs: number;
 };

@@ -5,7 +5,7 @@
 import { expireLeases } from "../../src/engine/settle.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
-import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS, TELL_AGAIN_MS } from "../../src/limits.ts";
+import { LEASE_TTL_MS, LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS, TELL_AGAIN_MS } from "../../src/limits.ts";
 import { zeroAmounts } from "../../src/budget/ledger.ts";
 import { laneOf, type Objects } from "../address.ts";
 import { CommitQueue } from "./commit.ts";
@@ -167,6 +167,9 @@ export class RunShell {
 
   /** An alarm that is set earlier than needed stays: setting it costs a row, and when it fires it is set again. */
   #armAlarm(nowMs: number): void {
+    // Leases end later than any that the alarm was set for, so while it is near there is nothing to work out.
+    const near = this.#alarmMs !== null && this.#alarmMs <= nowMs + LEASE_TTL_MS;
+    if (near && this.#core?.mustTell !== true) return;
     const atMs = this.#core?.nextAlarmMs(nowMs) ?? null;
     if (atMs !== null && (this.#alarmMs === null || atMs < this.#alarmMs)) this.#setAlarm(atMs);
   }
