@@ -51,11 +51,15 @@ export type ParsedConfig = { ok: true; config: Config } | { ok: false; reason: R
 const optionalText = z.preprocess((value) => (value === "" ? undefined : value), z.string().nullish());
 
 const BUDGET_VARS = ["DEFAULT_BUDGET_USD", "MAX_BUDGET_USD", "ROOT_BUDGET_USD_PER_DAY"] as const;
-/** USD as a number, or as text where it comes from an env file. */
+/** USD as a number, or as text where it comes from an env file. Blanks are no number: they would count as zero. */
 const optionalUsd = z.preprocess(
-  (value) => (value === "" || value == null ? undefined : typeof value === "string" ? Number(value) : value),
+  (value) => (value === "" || value == null ? undefined : typeof value === "string" ? numberIn(value) : value),
   z.number().min(0).max(BUDGET_USD_MAX).optional(),
 );
+
+function numberIn(text: string): number {
+  return text.trim() === "" ? Number.NaN : Number(text);
+}
 
 /** Parses the environment's vars and secrets. A failure is `misconfigured` and names the variable and the field. */
 export function parseConfig(vars: Record<string, unknown>): ParsedConfig {

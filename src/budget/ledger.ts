@@ -118,9 +118,11 @@ export class Ledger {
   resizeHold(childId: string, amounts: Amounts): boolean {
     const before = this.#holds.get(childId);
     if (before === undefined) return false;
-    const more = zeroAmounts();
-    for (const dimension of DIMENSIONS) more[dimension] = Math.max(0, amounts[dimension] - before[dimension]);
-    if (this.shortfall(more) !== null) return false;
+    for (const dimension of DIMENSIONS) {
+      const more = amounts[dimension] - before[dimension];
+      // What does not rise is not checked: a dimension that an upstream has overrun has less than nothing left.
+      if (more > 0 && more > (this.remaining(dimension) ?? Infinity)) return false;
+    }
     this.#dropHold(childId, before);
     this.restoreHold(childId, amounts);
     return true;

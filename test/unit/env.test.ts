@@ -138,6 +138,11 @@ describe("parseConfig", () => {
     ["UPSTREAMS.acme.headers.x y", openai({ headers: { "x y": "1" } })],
     ["UPSTREAMS.acme.headers.x-a", openai({ headers: { "x-a": "1\n2" } })],
     ["UPSTREAMS.acme.headers.authorization", openai({ api_key: "k", headers: { authorization: "Basic x" } })],
+    ["UPSTREAMS.acme.prompt_tokens_per_byte", openai({ prompt_tokens_per_byte: 0 })],
+    ["UPSTREAMS.acme.prompt_tokens_per_byte", openai({ prompt_tokens_per_byte: 1.01 })],
+    ["UPSTREAMS.acme.prompt_tokens_per_byte", openai({ prompt_tokens_per_byte: "0.5" })],
+    ["UPSTREAMS.acme.media_tokens_max", openai({ media_tokens_max: 0 })],
+    ["UPSTREAMS.acme.media_tokens_max", openai({ media_tokens_max: 10_000_001 })],
     ["UPSTREAMS.acme.cap_field", openai({ cap_field: "cap" })],
     ["UPSTREAMS.acme.prices.m.input", openai({ prices: { m: { input: -1, output: 1 } } })],
     ["UPSTREAMS.acme.prices.m.output", openai({ prices: { m: { input: 1 } } })],
@@ -174,6 +179,39 @@ describe("parseConfig", () => {
     ["a header with a forbidden character", openai({ headers: { "x-key": "hunter2\u0000" } })],
   ])("never shows a secret: %s", (_, vars) => {
     expect(JSON.stringify(refusalOf(vars))).not.toContain("hunter2");
+  });
+});
+
+describe("budgets in the configuration", () => {
+  const budgetsOf = (vars: Record<string, unknown>) => {
+    const parsed = parseConfig({ ...openai(), ...vars });
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.reason));
+    return parsed.config.budgets;
+  };
+  const names = ["DEFAULT_BUDGET_USD", "MAX_BUDGET_USD", "ROOT_BUDGET_USD_PER_DAY"];
+
+  it("are in nano-USD, as numbers or as text; what is empty or left out is none", () => {
+    expect(budgetsOf({ DEFAULT_BUDGET_USD: 0.5, MAX_BUDGET_USD: "2", ROOT_BUDGET_USD_PER_DAY: 0 })).toEqual({
+      defaultNanoUsd: 500_000_000,
+      maxNanoUsd: 2_000_000_000,
+      rootNanoUsdPerDay: 0,
+    });
+    const none = { defaultNanoUsd: null, maxNanoUsd: null, rootNanoUsdPerDay: null };
+    expect(budgetsOf({})).toEqual(none);
+    expect(budgetsOf(Object.fromEntries(names.map((name) => [name, ""])))).toEqual(none);
+  });
+
+  it("may be a million dollars, and are rounded down to whole nano-USD", () => {
+    expect(budgetsOf({ MAX_BUDGET_USD: 1_000_000 }).maxNanoUsd).toBe(1e15);
+    expect(budgetsOf({ MAX_BUDGET_USD: 1.9e-9 }).maxNanoUsd).toBe(1);
+  });
+
+  it.each(
+    names.flatMap((name) =>
+      [-1, Number.NaN, "much", "Infinity", 1_000_001, true, {}, " "].map((value) => [name, value] as const),
+    ),
+  )("names %s when it is %j", (name, value) => {
+    expect(refusalOf({ ...openai(), [name]: value })).toMatchObject({ variable: name });
   });
 });
 
