@@ -99,7 +99,7 @@ describe("the facts of a page", () => {
   it("come back as they were, each with its model's place in the group's list", () => {
     const builder = new PageBuilder({});
     const given = [
-      facts({ promptBytes: 7, messageCount: 3, model: "a", maxTokens: 9, priority: 4, timeoutMs: 500 }),
+      facts({ promptBytes: 7, messageCount: 3, mediaParts: 2, model: "a", maxTokens: 9, priority: 4, timeoutMs: 500 }),
       facts({ model: null, priority: 0 }),
       facts({ model: "b" }),
       facts({ model: "a" }),

@@ -1,0 +1,105 @@
+import { describe, expect, it } from "vitest";
+import { admit, shareOf } from "../../../src/budget/admit.ts";
+import { promptTokensMax, type TokenBounds } from "../../../src/budget/estimate.ts";
+import { Ledger, NO_LIMITS, zeroAmounts, type Limits } from "../../../src/budget/ledger.ts";
+import type { CallFacts } from "../../../src/call.ts";
+import { makeFacts, PLAIN_PRICE } from "../../support/engine.ts";
+
+const limits = (fields: Partial<Limits>): Limits => ({ ...NO_LIMITS, ...fields });
+const ledgerOf = (fields: Partial<Limits>): Ledger => new Ledger(limits(fields));
+/** A call of at most 100 prompt tokens: with the plain price, 100 nano-USD and 2 per completion token. */
+const call = (fields: Partial<CallFacts> = {}): CallFacts => makeFacts({ promptBytes: 92, messageCount: 1, ...fields });
+
+describe("a slot with a share of the budget", () => {
+  const share = limits({ usd: 200 });
+
+  it("is clamped to its share, however much is left", () => {
+    const admitted = admit(call({ maxTokens: 500 }), PLAIN_PRICE, ledgerOf({ usd: 1_000_000 }), { share });
+    expect(admitted).toMatchObject({ kind: "reserve", capTokens: 50, amounts: { usd: 200 } });
+  });
+
+  it("is clamped to what is left where that is less than its share", () => {
+    const admitted = admit(call({ maxTokens: 500 }), PLAIN_PRICE, ledgerOf({ usd: 160 }), { share });
+    expect(admitted).toMatchObject({ kind: "reserve", capTokens: 30 });
+  });
+
+  it("is refused when its share does not cover its least, and never waits for it", () => {
+    const ledger = ledgerOf({ usd: 1_000 });
+    ledger.reserve("other", { ...zeroAmounts(), usd: 990 });
+    const least = 100 + 2 * 16;
+    const decide = (usd: number) => admit(call(), PLAIN_PRICE, ledger, { share: limits({ usd }) });
+    expect(decide(least)).toMatchObject({ kind: "wait" });
+    expect(decide(least - 1)).toMatchObject({ kind: "refuse", reason: { dimension: "usd" } });
+  });
+
+  it.each([
+    ["prompt_tokens", { prompt_tokens: 99 }],
+    ["completion_tokens", { completion_tokens: 15 }],
+    ["calls", { calls: 0 }],
+  ] as const)("has a share of %s too", (dimension, short) => {
+    const ledger = ledgerOf({ [dimension]: 1_000 });
+    expect(admit(call(), PLAIN_PRICE, ledger, { share: limits(short) })).toMatchObject({
+      kind: "refuse",
+      reason: { reason: "budget_exhausted", dimension },
+    });
+  });
+});
+
+describe("an equal share", () => {
+  it("is what is left, divided and rounded down, in each limited dimension", () => {
+    const ledger = ledgerOf({ usd: 100, calls: 7 });
+    ledger.restoreSpent({ ...zeroAmounts(), usd: 20 });
+    ledger.reserve("attempt", { ...zeroAmounts(), usd: 9, calls: 1 });
+    expect(shareOf(ledger, 3)).toEqual(limits({ usd: 23, calls: 2 }));
+    expect(shareOf(ledger, 1)).toEqual(limits({ usd: 71, calls: 6 }));
+  });
+
+  it("is nothing, not less, of a budget that was overrun", () => {
+    const ledger = ledgerOf({ usd: 100 });
+    ledger.restoreSpent({ ...zeroAmounts(), usd: 101 });
+    expect(shareOf(ledger, 3)).toEqual(limits({ usd: 0 }));
+  });
+});
+
+describe("images, sounds and files", () => {
+  const picture = call({ mediaParts: 2 });
+  const known: TokenBounds = { tokensPerByte: 1, mediaTokensMax: 1_000 };
+
+  it.each([{ usd: 1_000_000_000 }, { prompt_tokens: 1_000_000 }])(
+    "are refused under %o: no bytes bound them",
+    (limit) => {
+      expect(admit(picture, PLAIN_PRICE, ledgerOf(limit))).toMatchObject({
+        kind: "refuse",
+        reason: { reason: "infeasible", message: expect.stringContaining("media_tokens_max") },
+      });
+    },
+  );
+
+  it.each<[string, Partial<Limits>, typeof PLAIN_PRICE | null]>([
+    ["no limit at all", {}, PLAIN_PRICE],
+    ["limits of calls and completions", { calls: 5, completion_tokens: 5_000 }, PLAIN_PRICE],
+    ["a limit in USD where tokens are free", { usd: 0 }, null],
+  ])("pass under %s", (_, limit, price) => {
+    expect(admit(picture, price, ledgerOf(limit))).toMatchObject({ kind: "reserve" });
+  });
+
+  it("count as many tokens as their upstream says, each", () => {
+    const admitted = admit(picture, PLAIN_PRICE, ledgerOf({ usd: 1_000_000 }), { bounds: known });
+    expect(admitted).toMatchObject({ kind: "reserve", amounts: { prompt_tokens: 2_100, usd: 2_100 + 200 } });
+    const free = { tokensPerByte: 1, mediaTokensMax: 0 };
+    expect(admit(picture, PLAIN_PRICE, ledgerOf({ usd: 300 }), { bounds: free })).toMatchObject({ kind: "reserve" });
+  });
+
+  it("do not concern a call that has none", () => {
+    expect(admit(call(), PLAIN_PRICE, ledgerOf({ usd: 1_000 }))).toMatchObject({ kind: "reserve" });
+  });
+});
+
+describe("an upstream's own bound of tokens per byte", () => {
+  it("bounds text, rounded up, and not the tokens per message", () => {
+    const bounds = { tokensPerByte: 0.3, mediaTokensMax: null };
+    expect(promptTokensMax({ promptBytes: 11, messageCount: 2 }, bounds)).toBe(4 + 16);
+    const admitted = admit(call(), PLAIN_PRICE, ledgerOf({ usd: 1_000 }), { bounds });
+    expect(admitted).toMatchObject({ amounts: { prompt_tokens: 28 + 8 } });
+  });
+});

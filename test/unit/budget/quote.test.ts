@@ -1,0 +1,45 @@
+import { describe, expect, it } from "vitest";
+import { ANY_TOKENS } from "../../../src/budget/estimate.ts";
+import { quoteOf } from "../../../src/budget/quote.ts";
+import { COMPLETION_TOKENS_DEFAULT, LIKELY_COMPLETION_TOKENS } from "../../../src/limits.ts";
+import { makeFacts, PLAIN_PRICE } from "../../support/engine.ts";
+
+describe("a quote", () => {
+  it("has the worst that would be reserved, and what English text of that size likely costs", () => {
+    const facts = makeFacts({ promptBytes: 400, messageCount: 1, maxTokens: 1_000 });
+    expect(quoteOf(facts, PLAIN_PRICE, ANY_TOKENS)).toEqual({
+      worstNanoUsd: 408 + 2 * 1_000,
+      likelyNanoUsd: 100 + 2 * LIKELY_COMPLETION_TOKENS,
+      promptTokensMax: 408,
+      completionTokensMax: 1_000,
+    });
+  });
+
+  it("counts on the default cap where none is asked for, and on no more than a small one likely", () => {
+    const open = quoteOf(makeFacts({ maxTokens: null }), PLAIN_PRICE, ANY_TOKENS);
+    expect(open.completionTokensMax).toBe(COMPLETION_TOKENS_DEFAULT);
+    const small = quoteOf(makeFacts({ promptBytes: 92, maxTokens: 5 }), PLAIN_PRICE, ANY_TOKENS);
+    expect([small.worstNanoUsd, small.likelyNanoUsd]).toEqual([110, 23 + 10]);
+  });
+
+  it("is at its worst in the dearest tier within reach, and likely in the one that it will meet", () => {
+    const price = { ...PLAIN_PRICE, tiers: [{ ...PLAIN_PRICE, inputPicoUsd: 5_000, fromPromptTokens: 300 }] };
+    const { worstNanoUsd, likelyNanoUsd } = quoteOf(makeFacts({ promptBytes: 400, maxTokens: 0 }), price, ANY_TOKENS);
+    expect([worstNanoUsd, likelyNanoUsd]).toEqual([408 * 5, 100]);
+  });
+
+  it("is never likelier than its worst", () => {
+    const bounds = { tokensPerByte: 0.01, mediaTokensMax: 0 };
+    for (const promptBytes of [0, 1, 40, 4_000]) {
+      const facts = makeFacts({ promptBytes, messageCount: 0, maxTokens: 10 });
+      const { worstNanoUsd, likelyNanoUsd } = quoteOf(facts, PLAIN_PRICE, bounds);
+      expect(likelyNanoUsd).toBeLessThanOrEqual(worstNanoUsd);
+    }
+  });
+
+  it("costs nothing without a price, and counts media by the upstream's bound", () => {
+    const facts = makeFacts({ promptBytes: 92, messageCount: 1, mediaParts: 3 });
+    const quote = quoteOf(facts, null, { tokensPerByte: 1, mediaTokensMax: 500 });
+    expect(quote).toMatchObject({ worstNanoUsd: 0, likelyNanoUsd: 0, promptTokensMax: 1_600 });
+  });
+});
