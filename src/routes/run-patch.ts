@@ -4,9 +4,9 @@ import type { StoredDocument } from "../../durable-objects/run/document.ts";
 import { holdOf } from "../budget/hold.ts";
 import { DIMENSIONS, type Limits } from "../budget/ledger.ts";
 import { limitNanoUsd, usdOf } from "../budget/money.ts";
-import type { RunPatchRequest } from "../contract/runs.ts";
+import type { BudgetDocument, RunPatchRequest } from "../contract/runs.ts";
 import type { BudgetRules } from "../env.ts";
-import { Refusal, type Reason } from "../errors.ts";
+import { Refusal, type Dimension, type Reason } from "../errors.ts";
 import { rootLimitNanoUsd } from "./run-request.ts";
 
 /** Applies a patch to the run of `current`. What its holder sets aside rises before the limits do, and falls after them. */
@@ -19,7 +19,10 @@ export async function patchRun(
   const before = limitsShown(current);
   const after: Limits = { ...before, ...wanted(request) };
   if (current.parent_id === null) after.usd = rootLimitNanoUsd(after.usd, rules);
-  const resize = (limits: Limits): Promise<void> => resizeHold(objects, rules, current, limits);
+  const isSame = DIMENSIONS.every((dimension) => after[dimension] === before[dimension]);
+  const resize = async (limits: Limits): Promise<void> => {
+    if (!isSame) await resizeHold(objects, rules, current, limits);
+  };
   await resize(larger(before, after));
   const patched = await runOf(objects, current.id).patch({
     limits: after,
@@ -32,22 +35,32 @@ export async function patchRun(
   return patched.document;
 }
 
+/** What a run's holder sets aside for it becomes what `limits` need; refused where it has less left. */
 async function resizeHold(objects: Objects, rules: BudgetRules, run: StoredDocument, limits: Limits): Promise<void> {
-  if (DIMENSIONS.every((dimension) => limits[dimension] === limitsShown(run)[dimension])) return;
   const hold = holdOf(limits);
   if (run.parent_id !== null) {
-    if (!(await runOf(objects, run.parent_id).resizeChild(run.id, hold))) throw new Refusal(doesNotFit(run, limits));
-  } else if (rules.rootNanoUsdPerDay !== null) {
-    const fits = await directoryOf(objects).resizeChild(run.id, hold.usd, rules.rootNanoUsdPerDay);
-    if (!fits) throw new Refusal(doesNotFit(run, limits));
+    const parent = runOf(objects, run.parent_id);
+    if (await parent.resizeChild(run.id, hold)) return;
+    throw new Refusal(doesNotFit(run, limits, await parent.budget()));
   }
+  if (rules.rootNanoUsdPerDay === null) return;
+  if (await directoryOf(objects).resizeChild(run.id, hold.usd, rules.rootNanoUsdPerDay)) return;
+  throw new Refusal(doesNotFit(run, limits, null));
 }
 
-/** The refusal when the parent, or the day, has less left than the new limits need. */
-function doesNotFit(run: StoredDocument, limits: Limits): Reason {
-  const { limit, spent, reserved, remaining } = run.budget.usd;
+/** The refusal when the parent, or the day (null), has less left than the new limits need: it tells the holder's figures. */
+function doesNotFit(run: StoredDocument, limits: Limits, parent: BudgetDocument | null): Reason {
+  const before = limitsShown(run);
+  const shown = (dimension: Dimension, amount: number): number => (dimension === "usd" ? usdOf(amount) : amount);
+  const short = DIMENSIONS.find((dimension) => {
+    const more = shown(dimension, (limits[dimension] ?? 0) - (before[dimension] ?? 0));
+    return more > (parent?.[dimension].remaining ?? Infinity);
+  });
+  const dimension = short ?? "usd";
+  const { limit, spent, reserved, remaining } = (parent ?? run.budget)[dimension];
   const facts = { limit: limit ?? 0, spent, reserved, remaining: remaining ?? 0 };
-  return { reason: "budget_exhausted", dimension: "usd", ...facts, needed: usdOf(limits.usd ?? 0), param: "budget" };
+  const needed = shown(dimension, limits[dimension] ?? 0);
+  return { reason: "budget_exhausted", dimension, ...facts, needed, param: `budget.${dimension}` };
 }
 
 function limitsShown({ budget }: StoredDocument): Limits {
