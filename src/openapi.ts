@@ -16,6 +16,7 @@ import {
   runDocument,
   runList,
   runListQuery,
+  runLookDocument,
 } from "./contract/runs.ts";
 import { VERSION } from "./version.ts";
 
@@ -102,7 +103,7 @@ const runs: RouteConfig[] = [
   guarded({
     method: "post",
     path: "/runs",
-    summary: "Opens a run: a budget, a width and a token",
+    summary: "Opens a run: a budget, a width and a token; asked with a run token, a child run inside that run",
     request: { body: { content: { "application/json": { schema: runBody } } } },
     responses: { 201: json(openedRunDocument, "The run and its token, which is shown only here") },
   }),
@@ -118,7 +119,7 @@ const runs: RouteConfig[] = [
     path: "/runs/{id}",
     summary: "One run",
     parameters: [idParameter, flag("subtree", "1 = with the figures of all runs below it, under `subtree`")],
-    responses: { 200: json(runDocument, "The run") },
+    responses: { 200: json(runLookDocument, "The run") },
   }),
   guarded({
     method: "patch",

@@ -102,6 +102,12 @@ export const quoteReply = z
   .openapi("Quote");
 export type QuoteReply = z.infer<typeof quoteReply>;
 
+/** Whether only a quote is wanted. A value that is not known is refused: it would run, and spend, what was to be quoted. */
+export function parseQuote(quote: string | undefined): Parsed<boolean> {
+  if (quote === undefined || quote === "0") return { ok: true, value: false };
+  return quote === "1" ? { ok: true, value: true } : invalid("quote", "expected 1, or 0 for a batch that is run");
+}
+
 /** A parsed JSON body as calls in input order, or the first reason to refuse all of it. */
 export function parseBatch(value: unknown): Parsed<BatchRequest> {
   const excess = excessOf(value);

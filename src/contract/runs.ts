@@ -142,6 +142,25 @@ export const runDocument = z
   .openapi("Run");
 export type RunDocument = z.infer<typeof runDocument>;
 
+const subtreeLine = z.object({ spent: z.number(), in_flight: z.number() });
+
+/** What a run and everything open below it have spent and have in flight; `complete`: no run was left out. */
+export const subtreeDocument = z
+  .object({
+    runs: z.int(),
+    complete: z.boolean(),
+    budget: z.object({
+      usd: subtreeLine,
+      calls: subtreeLine,
+      prompt_tokens: subtreeLine,
+      completion_tokens: subtreeLine,
+    }),
+  })
+  .openapi("Subtree");
+
+/** The answer to `GET /runs/:id`; `subtree` where it was asked for. */
+export const runLookDocument = runDocument.extend({ subtree: subtreeDocument.optional() }).openapi("RunLook");
+
 /** The answer to `POST /runs`: the only time the token is shown. */
 export const openedRunDocument = runDocument.extend({ token: z.string() }).openapi("OpenedRun");
 export type OpenedRunDocument = z.infer<typeof openedRunDocument>;

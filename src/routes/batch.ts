@@ -5,7 +5,7 @@ import { RunCaller } from "../../durable-objects/again.ts";
 import type { OpenGroupReply, OpenGroupRequest, Refused } from "../../durable-objects/run/rpc.ts";
 import { requireRun } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
-import { parseBatch, type BatchRequest } from "../contract/batch.ts";
+import { parseBatch, parseQuote, type BatchRequest } from "../contract/batch.ts";
 import { parseBody } from "../contract/body.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import { PageBuilder, type Page } from "../engine/page.ts";
@@ -35,12 +35,14 @@ export function mountBatch(app: Hono<AppEnv>, protect: Protection): void {
 
 async function batch(c: Context<AppEnv>): Promise<Response> {
   const runId = requireRun(c);
+  const isQuote = parseQuote(c.req.query("quote"));
+  if (!isQuote.ok) throw new Refusal(isQuote.reason);
   const body = await parseBody(c.req.raw, BODY_BYTES_MAX);
   if (!body.ok) throw new Refusal(body.reason);
   const parsed = parseBatch(body.value);
   if (!parsed.ok) throw new Refusal(parsed.reason);
   const request = parsed.value;
-  if (c.req.query("quote") === "1") return quoteBatch(c, runId, request);
+  if (isQuote.value) return quoteBatch(c, runId, request);
   const settings = await runOf(c.env, runId).answerSettings();
   if (!settings.ok) throw new Refusal(settings.reason);
   const style = request.errorStyle ?? settings.errorStyle;

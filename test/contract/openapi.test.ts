@@ -102,6 +102,7 @@ describe("the OpenAPI document", () => {
       ["Query", "prompt"],
       ["Batch", "prompts"],
       ["RunRequest", "budget"],
+      ["RunPatch", "paused"],
     ] as const) {
       expect(api.components.schemas[name]).toMatchObject({
         type: "object",
@@ -115,6 +116,8 @@ describe("the OpenAPI document", () => {
     const shapes: [string, unknown][] = [
       ["OpenedRun", (await world.operate("/runs", { json: {} })).json],
       ["Run", (await run.ask("/run")).json],
+      ["RunLook", (await run.ask(`/runs/${run.id}?subtree=1`)).json],
+      ["Quote", (await run.ask("/batch?quote=1", { json: { prompts: ["p"] } })).json],
       ["RunList", (await world.operate("/runs")).json],
       ["Budget", (await run.ask("/budget")).json],
       ["QueryReply", (await run.ask("/query", { json: { prompt: "p" } })).json],
