@@ -14,6 +14,8 @@ export const PROMPT_BYTES_MAX = 1_500_000;
 export const MAX_TOKENS_MAX = 10_000_000;
 /** Longest time one attempt may take, ms: the longest generations providers allow, and a bound on a lease's life. */
 export const TIMEOUT_MS_MAX = 3_600_000;
+/** Longest deadline of a queued call, ms (a day): longer than any run is likely to be waited for. */
+export const DEADLINE_MS_MAX = 86_400_000;
 /** Longest model name, name of a run, id of an item: they stand in rows, logs and headers. */
 export const NAME_CHARS_MAX = 256;
 /** Largest `metadata` of a run, as JSON: it is stored once and repeated in each run document. */

@@ -4,6 +4,7 @@
  */
 import { ANY_TOKENS } from "../../src/budget/estimate.ts";
 import type { Lease } from "../../src/call.ts";
+import { expireQueued } from "../../src/engine/deadline.ts";
 import { dispatch, type Assignment, type Dispatched } from "../../src/engine/dispatch.ts";
 import { storedShard, type Target } from "../../src/engine/shard.ts";
 import { drainGroup, withdrawCall } from "../../src/engine/open.ts";
@@ -57,6 +58,8 @@ export class RunCore {
   readonly #pages: PageCache;
   readonly #targets = new Map<string | null, Target | Reason>();
   #ended: number[] = [];
+  /** The budget refusal that the best slot in line waits not to get, as of the last turn. */
+  #waitingFor: Reason | null = null;
 
   /** Whether the holder of this run's budget has been told what it spent. */
   reported: boolean;
@@ -138,7 +141,10 @@ export class RunCore {
 
   /** The second half of a turn: hand out permits, commit, answer. `flush` also writes what may lag. */
   conclude(nowMs: number, flush: boolean): void {
+    const late = expireQueued(this.state, this.#waitingFor, nowMs);
     const dispatched = dispatch(this.state, this.lanes.offers(), nowMs);
+    this.#waitingFor = dispatched.waitingFor;
+    dispatched.refused.push(...late);
     const mustWrite = flush || this.state.mustWrite || this.writes.length > 0;
     const written = mustWrite ? this.#commit(nowMs) : [];
     this.#answer(dispatched);

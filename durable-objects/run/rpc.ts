@@ -19,6 +19,8 @@ export type AcquireRequest = {
   facts: CallFacts;
   /** For a retry: the delay that the last `settle` told. */
   delayMs: number;
+  /** Time within which it must have started, ms from now; null = it waits. */
+  deadlineMs: number | null;
 };
 
 export type AcquireReply =
@@ -46,6 +48,8 @@ export type OpenGroupRequest = {
   /** Most attempts in flight at once; null = the run's width. */
   concurrency: number | null;
   onError: "continue" | "abort";
+  /** Time within which a slot must have started, ms from the opening; null = they wait. */
+  deadlineMs: number | null;
   /** Whether each slot may reserve no more than its equal share of what is left when the group opens. */
   split: boolean;
   models: (string | null)[];

@@ -16,7 +16,7 @@ export function acquire(
   reply: (acquired: AcquireReply) => void,
   nowMs: number,
 ): void {
-  const { callId, attempt, facts, delayMs } = request;
+  const { callId, attempt, facts, delayMs, deadlineMs } = request;
   const { remainingNanoUsd } = core;
   if (core.singles.wait(callId, reply, nowMs)) return;
   const target = core.resolve(facts.model);
@@ -24,7 +24,7 @@ export function acquire(
   if (core.singles.size >= DIRECT_CALLS_MAX) return reply({ ok: false, reason: OVERLOADED, remainingNanoUsd });
   returnUnheard(core, `${callId}.${attempt}`, nowMs);
   core.singles.add(callId, reply, nowMs);
-  enqueueCall(core.state, { callId, attempt, facts, target }, delayMs, nowMs);
+  enqueueCall(core.state, { callId, attempt, facts, target, deadlineMs }, delayMs, nowMs);
 }
 
 /** Gives up a call's place. Its Worker must not be left waiting: it asks no more once its client has gone. */

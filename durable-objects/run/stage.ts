@@ -40,7 +40,7 @@ export function openGroup(
   }
   const seq = staged ?? core.nextSeq++;
   const concurrency = Math.min(request.concurrency ?? core.state.width, core.state.width);
-  const { count, onError, models } = request;
+  const { count, onError, models, deadlineMs } = request;
   const share = request.split ? shareOf(core.state.ledger, count) : null;
   const header: GroupHeader = {
     seq,
@@ -50,6 +50,7 @@ export function openGroup(
     onError,
     share,
     openedAtMs: nowMs,
+    deadlineMs,
     models,
   };
   const stored: StoredGroup = { header, defaultsJson: request.defaultsJson, sealed: true };
@@ -73,7 +74,17 @@ export function openGroup(
 }
 
 function emptyHeader(seq: number): GroupHeader {
-  return { seq, id: "", count: 0, concurrency: 1, onError: "continue", share: null, openedAtMs: 0, models: [] };
+  return {
+    seq,
+    id: "",
+    count: 0,
+    concurrency: 1,
+    onError: "continue",
+    share: null,
+    openedAtMs: 0,
+    deadlineMs: null,
+    models: [],
+  };
 }
 
 /** Quotes every slot of a group that is not opened: nothing is stored or reserved. */

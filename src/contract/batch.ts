@@ -8,7 +8,7 @@ import { parseCall, parseSettings, SETTINGS_DEFAULT } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { errorBody, invalid, zodReason } from "./errors.ts";
 import type { ErrorStyle } from "./fields.ts";
-import { callSettingsFields, contentFields, errorStyle, errorStyleOf, label } from "./fields.ts";
+import { callSettingsFields, contentFields, deadlineField, errorStyle, errorStyleOf, label } from "./fields.ts";
 import { usageDocument } from "./query.ts";
 
 const item = z.strictObject({ id: label.optional(), ...contentFields, ...callSettingsFields }).openapi("BatchItem");
@@ -22,6 +22,7 @@ export const batchBody = z
       .openapi({ type: "array", items: { type: "string" }, maxItems: ITEMS_PER_BATCH_MAX }),
     items: z.array(item).max(ITEMS_PER_BATCH_MAX).optional(),
     ...callSettingsFields,
+    ...deadlineField,
     concurrency: z.int().min(1).max(PARALLEL_MAX).optional(),
     error_style: errorStyle.optional(),
     on_error: z.enum(["continue", "abort"]).optional(),
@@ -42,6 +43,8 @@ export type BatchRequest = {
   concurrency: number | null;
   errorStyle: ErrorStyle | null;
   onError: "continue" | "abort";
+  /** How long a slot may be queued, ms; null = as long as it takes. */
+  deadlineMs: number | null;
   /** Whether each slot gets its equal share of the budget. */
   split: boolean;
 };
@@ -114,7 +117,7 @@ export function parseBatch(value: unknown): Parsed<BatchRequest> {
   if (excess !== null) return excess;
   const read = batchBody.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
-  const { prompts, items, concurrency, error_style, on_error, budget_policy } = read.data;
+  const { prompts, items, concurrency, error_style, on_error, budget_policy, deadline_ms } = read.data;
   if (prompts !== undefined && items !== undefined) return invalid("items", "give either prompts or items, not both");
   const defaults = parseSettings(read.data, SETTINGS_DEFAULT, (field) => field);
   if (!defaults.ok) return defaults;
@@ -131,6 +134,7 @@ export function parseBatch(value: unknown): Parsed<BatchRequest> {
       concurrency: concurrency ?? null,
       errorStyle: errorStyleOf(error_style),
       onError: on_error ?? "continue",
+      deadlineMs: deadline_ms ?? null,
       split: budget_policy === "split",
     },
   };

@@ -1,6 +1,6 @@
 /** Fields that several doors take. */
 import { z } from "@hono/zod-openapi";
-import { MAX_TOKENS_MAX, NAME_CHARS_MAX, PARAMS_ENTRIES_MAX, TIMEOUT_MS_MAX } from "../limits.ts";
+import { DEADLINE_MS_MAX, MAX_TOKENS_MAX, NAME_CHARS_MAX, PARAMS_ENTRIES_MAX, TIMEOUT_MS_MAX } from "../limits.ts";
 import type { Priority } from "../call.ts";
 
 /** A short text for rows, logs and headers: no control characters, no halves of characters. */
@@ -89,3 +89,13 @@ export const contentFields = {
 export type CallSettingsInput = z.infer<z.ZodObject<typeof callSettingsFields>>;
 /** The content as a client sends it. */
 export type ContentInput = z.infer<z.ZodObject<typeof contentFields>>;
+
+/** How long a call may be queued before it fails, ms. The time of an attempt is `timeout_ms`, which starts at its dispatch. */
+export const deadlineField = {
+  deadline_ms: z
+    .int()
+    .min(1)
+    .max(DEADLINE_MS_MAX)
+    .optional()
+    .openapi({ description: "A call that has not started within this time fails with `deadline_exceeded`" }),
+};

@@ -4,10 +4,10 @@ import type { ParsedCall } from "./call.ts";
 import { parseCall, parseSettings, SETTINGS_DEFAULT } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid, zodReason } from "./errors.ts";
-import { callSettingsFields, contentFields } from "./fields.ts";
+import { callSettingsFields, contentFields, deadlineField } from "./fields.ts";
 
 /** The request as documented. */
-export const queryBody = z.strictObject({ ...contentFields, ...callSettingsFields }).openapi("Query");
+export const queryBody = z.strictObject({ ...contentFields, ...callSettingsFields, ...deadlineField }).openapi("Query");
 
 /** Tokens and cost of a call or a group, USD. */
 export const usageDocument = z
@@ -39,16 +39,24 @@ export type QueryReply = z.infer<typeof queryReply>;
 
 const place = (field: string): string => field;
 
+/** A call and how long it may be queued, ms; null = as long as it takes. */
+export type QueryRequest = ParsedCall & { deadlineMs: number | null };
+
 /** A parsed JSON body as a call, or the first reason to refuse it. */
-export function parseQuery(value: unknown): Parsed<ParsedCall> {
+export function parseQuery(value: unknown): Parsed<QueryRequest> {
   const read = queryBody.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const settings = parseSettings(read.data, SETTINGS_DEFAULT, place);
-  return settings.ok ? parseCall(read.data, settings.value, place) : settings;
+  if (!settings.ok) return settings;
+  return queued(parseCall(read.data, settings.value, place), read.data.deadline_ms ?? null);
 }
 
 /** A `text/plain` body as a call: the text is the prompt. */
-export function parsePromptText(text: string): Parsed<ParsedCall> {
+export function parsePromptText(text: string): Parsed<QueryRequest> {
   if (text === "") return invalid(null, "empty body; expected the prompt as text");
-  return parseCall({ prompt: text }, SETTINGS_DEFAULT, place);
+  return queued(parseCall({ prompt: text }, SETTINGS_DEFAULT, place), null);
+}
+
+function queued(call: Parsed<ParsedCall>, deadlineMs: number | null): Parsed<QueryRequest> {
+  return call.ok ? { ok: true, value: { ...call.value, deadlineMs } } : call;
 }

@@ -13,6 +13,8 @@ export type GroupHeader = {
   concurrency: number;
   onError: "continue" | "abort";
   openedAtMs: number;
+  /** Slots that have not started within this time of the opening never do; null = they wait. */
+  deadlineMs: number | null;
   /** The most that one attempt of the group may reserve, where its budget is split; null = as much as there is. */
   share: Limits | null;
   /** Models asked for in this group; a slot names one by its place here. */

@@ -23,6 +23,8 @@ export type SingleCall = {
   attempt: number;
   facts: CallFacts;
   target: Target;
+  /** Not started within this time of being queued, it never is; null = it waits. */
+  deadlineMs: number | null;
   queuedAtMs: number;
   window: WindowGroup | null;
   /** Its place in its window: the second call makes a group of itself and the first. */
@@ -190,15 +192,29 @@ export class EngineState {
     return earliest;
   }
 
-  /** When dispatch can go on by itself: a retry falls due or an upstream's cool-down ends; null when neither is pending. */
+  /** When something changes by itself: a retry falls due, a deadline passes or a cool-down ends; null when none is pending. */
   nextReadyMs(nowMs: number): number | null {
     let next = this.queue.nextDueMs;
+    const deadlineMs = nextDeadlineMs(this);
+    if (deadlineMs !== null) next = Math.min(next ?? Infinity, deadlineMs);
     if (this.queue.readyCount === 0) return next;
     for (const { coolUntilMs } of this.#upstreams.values()) {
       if (coolUntilMs > nowMs) next = Math.min(next ?? Infinity, coolUntilMs);
     }
     return next;
   }
+}
+
+function nextDeadlineMs({ groups, calls }: EngineState): number | null {
+  let next: number | null = null;
+  for (const { header, drained, counts } of groups.values()) {
+    if (header.deadlineMs === null || drained !== null || counts.queued === 0) continue;
+    next = Math.min(next ?? Infinity, header.openedAtMs + header.deadlineMs);
+  }
+  for (const { deadlineMs, queuedAtMs } of calls.values()) {
+    if (deadlineMs !== null) next = Math.min(next ?? Infinity, queuedAtMs + deadlineMs);
+  }
+  return next;
 }
 
 /** Counts a single call with its first attempt: in the same row, so that a crash loses or keeps both. */

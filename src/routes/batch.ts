@@ -96,12 +96,13 @@ async function openGroup(c: Context<AppEnv>, runId: string, request: BatchReques
   }
   const last = builder.flush();
   if (last !== null) pages.push(last);
-  const { concurrency, onError, split } = request;
+  const { concurrency, onError, split, deadlineMs } = request;
   const header: OpenGroupRequest = {
     count,
     concurrency,
     onError,
     split,
+    deadlineMs,
     models: builder.models,
     defaultsJson: JSON.stringify(request.defaults),
   };

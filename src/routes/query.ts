@@ -3,9 +3,8 @@ import type { Context, Hono } from "hono";
 import { requireRun } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
 import { mediaType, parseBody, readText } from "../contract/body.ts";
-import type { ParsedCall } from "../contract/call.ts";
 import type { Parsed } from "../contract/errors.ts";
-import { parsePromptText, parseQuery, type QueryReply } from "../contract/query.ts";
+import { parsePromptText, parseQuery, type QueryReply, type QueryRequest } from "../contract/query.ts";
 import { Refusal } from "../errors.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
 import { usageOf } from "../respond/usage.ts";
@@ -42,7 +41,7 @@ async function query(c: Context<AppEnv>): Promise<Response> {
   });
 }
 
-async function readCall(request: Request): Promise<Parsed<ParsedCall>> {
+async function readCall(request: Request): Promise<Parsed<QueryRequest>> {
   if (mediaType(request) === "text/plain") {
     const text = await readText(request, BODY_BYTES_MAX);
     return text.ok ? parsePromptText(text.value) : text;

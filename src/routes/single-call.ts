@@ -3,7 +3,7 @@
  * so. Waiting here is free, and a Worker request has its own six connections.
  */
 import type { RunCaller } from "../../durable-objects/again.ts";
-import type { AcquireReply, SettleReply } from "../../durable-objects/run/rpc.ts";
+import type { AcquireReply, AcquireRequest, SettleReply } from "../../durable-objects/run/rpc.ts";
 import type { CallBody, CallFacts, Lease, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { HEARTBEAT_MS } from "../limits.ts";
@@ -31,7 +31,11 @@ export type CallEnd = {
 };
 
 /** Makes a call under a run. Never rejects for what the upstream or the budget did; only if the run object is unreachable. */
-export async function makeCall(call: { body: CallBody; facts: CallFacts }, deps: SingleCallDeps): Promise<CallEnd> {
+export async function makeCall(
+  call: { body: CallBody; facts: CallFacts; deadlineMs: number | null },
+  deps: SingleCallDeps,
+): Promise<CallEnd> {
+  const acceptedAtMs = Date.now();
   const callId = crypto.randomUUID();
   const end: CallEnd = {
     outcome: { ok: false, reason: CLIENT_GONE },
@@ -52,7 +56,10 @@ export async function makeCall(call: { body: CallBody; facts: CallFacts }, deps:
   });
   for (let delayMs = 0; ;) {
     const number = end.attempts + 1;
-    const granted = await acquire({ callId, attempt: number, facts: call.facts, delayMs }, deps, watch);
+    // A retry is queued for what its call has left.
+    const leftMs = call.deadlineMs === null ? null : Math.max(1, call.deadlineMs - (Date.now() - acceptedAtMs));
+    const request = { callId, attempt: number, facts: call.facts, delayMs, deadlineMs: leftMs };
+    const granted = await acquire(request, deps, watch);
     if (granted === null) return end;
     end.remainingNanoUsd = granted.remainingNanoUsd;
     if (!granted.ok) return { ...end, outcome: { ok: false, reason: granted.reason } };
@@ -72,7 +79,7 @@ type Watch = { controller: AbortController; leave: (() => void) | null };
 
 /** Waits for the permit; null when the client left meanwhile. */
 async function acquire(
-  request: { callId: string; attempt: number; facts: CallFacts; delayMs: number },
+  request: AcquireRequest,
   { run, signal }: SingleCallDeps,
   watch: Watch,
 ): Promise<Exclude<AcquireReply, { ok: "wait" }> | null> {

@@ -159,7 +159,7 @@ describe("a batch is refused", () => {
     ["with agents, which come later", { prompts: ["a"], agents: ["x"] }, "agents"],
     ["with n, which comes later", { prompts: ["a"], n: 2 }, "n"],
     ["with on_budget, which comes later", { prompts: ["a"], on_budget: "refuse" }, "on_budget"],
-    ["with deadline_ms, which comes later", { prompts: ["a"], deadline_ms: 1 }, "deadline_ms"],
+    ["with a deadline of no time", { prompts: ["a"], deadline_ms: 0 }, "deadline_ms"],
     ["with dedupe, which comes later", { prompts: ["a"], dedupe: true }, "dedupe"],
   ])("%s", async (_, body, param) => {
     const answer = await run.ask("/batch", { json: body });

@@ -70,7 +70,7 @@ describe("a run whose time is over", () => {
     const run = await openRun({ expires_in_s: 60 });
     skipTime(61_000);
     const facts = factsOf("p", "up/x");
-    expect(await run.object.acquire({ callId: "c", attempt: 1, facts, delayMs: 0 })).toMatchObject({
+    expect(await run.object.acquire({ callId: "c", attempt: 1, facts, delayMs: 0, deadlineMs: null })).toMatchObject({
       ok: false,
       reason: { reason: "invalid_api_key" },
     });

@@ -162,7 +162,12 @@ export class RunUnderTest {
     if (target === undefined) return;
     const callId = `call-${this.#nextCall++}`;
     this.calls.set(callId, { attempt: 1, call });
-    enqueueCall(this.state, { callId, attempt: 1, facts: factsOf(call), target }, delayMs, this.nowMs);
+    enqueueCall(
+      this.state,
+      { callId, attempt: 1, facts: factsOf(call), target, deadlineMs: null },
+      delayMs,
+      this.nowMs,
+    );
   }
 
   #withdraw(pick: number): void {
@@ -232,7 +237,12 @@ export class RunUnderTest {
     const { promptBytes, maxTokens, priority } = facts;
     const call = { model: MODELS.indexOf(facts.model ?? ""), promptBytes, maxTokens, priority };
     this.calls.set(callId, { attempt: attempt + 1, call });
-    enqueueCall(this.state, { callId, attempt: attempt + 1, facts, target }, settled.retryInMs, this.nowMs);
+    enqueueCall(
+      this.state,
+      { callId, attempt: attempt + 1, facts, target, deadlineMs: null },
+      settled.retryInMs,
+      this.nowMs,
+    );
   }
 
   /** A new instance on the same rows: queued single calls and waiting lanes are gone; so is a turn not yet committed. */

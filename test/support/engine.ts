@@ -23,8 +23,11 @@ export function makeFacts(fields: Partial<SlotFacts> = {}): SlotFacts {
   return { promptBytes: 92, messageCount: 1, mediaParts: 0, ...asked, ...fields };
 }
 
+/** What a test may set of a single call. */
+type CallFields = Partial<SlotFacts> & { attempt?: number; delayMs?: number; deadlineMs?: number | null };
+
 export function makeHeader(fields: Partial<GroupHeader> = {}): GroupHeader {
-  const rules = { concurrency: 512, onError: "continue", share: null, models: [null] } as const;
+  const rules = { concurrency: 512, onError: "continue", share: null, deadlineMs: null, models: [null] } as const;
   return { seq: 1, id: "pg-0000000000000-000001", count: 1, openedAtMs: 0, ...rules, ...fields };
 }
 
@@ -78,11 +81,11 @@ export class TestEngine {
   }
 
   /** Queues a single call. */
-  call(callId: string, nowMs: number, fields: Partial<SlotFacts> & { attempt?: number; delayMs?: number } = {}): void {
-    const { attempt = 1, delayMs = 0, ...facts } = fields;
+  call(callId: string, nowMs: number, fields: CallFields = {}): void {
+    const { attempt = 1, delayMs = 0, deadlineMs = null, ...facts } = fields;
     const target = this.targets[facts.modelIndex ?? 0];
     if (target == null) throw new Error("a single call needs a target");
-    enqueueCall(this.state, { callId, attempt, facts: makeFacts(facts), target }, delayMs, nowMs);
+    enqueueCall(this.state, { callId, attempt, facts: makeFacts(facts), target, deadlineMs }, delayMs, nowMs);
   }
 
   /** One turn of dispatch with one waiting lane per number: how many attempts each takes. */

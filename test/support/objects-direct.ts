@@ -14,7 +14,7 @@ export async function crash(stub: DurableObjectStub<RunObject> | DurableObjectSt
 /** Opens a batch as a Worker does that dies before it can start a lane or wait. Returns the lanes to start. */
 export async function openUnwatched(run: TestRun, asked: string[], model: string): Promise<number[]> {
   const { pages, models } = pagesOf(asked, model);
-  const rules = { concurrency: null, onError: "continue", split: false, defaultsJson: "{}" } as const;
+  const rules = { concurrency: null, onError: "continue", deadlineMs: null, split: false, defaultsJson: "{}" } as const;
   const request = { count: asked.length, models, ...rules };
   const opened = await run.object.openGroup(request, pages, null);
   if (!opened.ok) throw new Error("the batch was refused");
@@ -42,7 +42,7 @@ export const SUCCESS: Outcome = {
 /** Takes the permit of a query of up to 100 completion tokens, as a Worker does. Returns the attempt's id. */
 export async function acquireOne(run: TestRun): Promise<string> {
   const facts = { ...factsOf("p", "up/x"), maxTokens: 100 };
-  const acquired = await run.object.acquire({ callId: "call", attempt: 1, facts, delayMs: 0 });
+  const acquired = await run.object.acquire({ callId: "call", attempt: 1, facts, delayMs: 0, deadlineMs: null });
   if (acquired.ok !== true) throw new Error("the run gave no permit");
   return acquired.lease.attemptId;
 }

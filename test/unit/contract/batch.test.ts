@@ -112,7 +112,7 @@ describe("a batch that is refused", () => {
   });
 
   it("asks for what comes later as an unknown field", () => {
-    const later = ["prompt", "messages", "agents", "n", "stop_when", "aggregate", "tiers", "deadline_ms", "on_budget"];
+    const later = ["prompt", "messages", "agents", "n", "stop_when", "aggregate", "tiers", "on_budget"];
     for (const field of later)
       expect(refused({ prompts: [], [field]: 1 })).toMatchObject({ message: `unknown field "${field}"` });
   });

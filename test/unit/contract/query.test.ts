@@ -32,7 +32,14 @@ describe("a query that is accepted", () => {
         priority: 2,
         timeoutMs: null,
       },
+      deadlineMs: null,
     });
+  });
+
+  it("may be queued for as long as its deadline says, within a day", () => {
+    expect(accepted({ prompt: "a", deadline_ms: 86_400_000 }).deadlineMs).toBe(86_400_000);
+    expect(refused({ prompt: "a", deadline_ms: 86_400_001 })).toMatchObject({ param: "deadline_ms" });
+    expect(refused({ prompt: "a", deadline_ms: 0 })).toMatchObject({ param: "deadline_ms" });
   });
 
   it("counts the bytes of the system text and of params as JSON, and the system message", () => {

@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { errorOf, groupOf, startWorld, type RunAccess, type World } from "./world.ts";
+
+/** A call that waits too long says so in time, instead of leaving its client waiting. */
+describe("deadline_ms", () => {
+  let world: World;
+
+  beforeAll(async () => {
+    world = await startWorld();
+  });
+  afterAll(() => world.stop());
+
+  const slow = "sim/slow?ms=900";
+  const query = (run: RunAccess, json: object) => run.ask("/query", { method: "POST", json });
+  /** Holds the run's one permit, or its one call's worth of money, for 900 ms. */
+  const occupy = (run: RunAccess) => query(run, { prompt: "a", model: slow });
+
+  it("fails slots that have not started in time, and keeps what those that had started answer", async () => {
+    const run = await world.openRun({ max_parallel: 1 });
+    const json = { prompts: ["a", "b", "c"], model: slow, deadline_ms: 300 };
+    const group = groupOf(await run.ask("/batch", { method: "POST", json }));
+    expect(group.status).toBe("partial");
+    expect(group.errors.map((error) => error?.code ?? null)).toEqual([null, "deadline_exceeded", "deadline_exceeded"]);
+  });
+
+  it("fails a query that has waited for a permit with 504", async () => {
+    const run = await world.openRun({ max_parallel: 1 });
+    const [first, late] = await Promise.all([occupy(run), later(() => query(run, { prompt: "b", deadline_ms: 200 }))]);
+    expect([late.status, errorOf(late).code]).toEqual([504, "deadline_exceeded"]);
+    expect(first.status).toBe(200);
+  });
+
+  it("fails a query that has waited for money with a 402 that may be tried again", async () => {
+    const run = await world.openRun({ max_parallel: 8, budget: { calls: 1 } });
+    const [first, late] = await Promise.all([occupy(run), later(() => query(run, { prompt: "b", deadline_ms: 200 }))]);
+    const { code, retryable } = errorOf(late);
+    expect([late.status, code, retryable]).toEqual([402, "in_flight_budget_exhausted", true]);
+    expect(first.status).toBe(200);
+  });
+});
+
+/** Asks once the first call is under way. */
+async function later<T>(ask: () => Promise<T>): Promise<T> {
+  await new Promise((resolve) => setTimeout(resolve, 250));
+  return ask();
+}
