@@ -58,7 +58,9 @@ export class DirectoryObject extends DurableObject<object> {
   resizeChild(runId: string, nanoUsd: number, limitNanoUsd: number): boolean {
     return this.#storage.transactionSync(() => {
       const run = this.#run(runId);
-      if (run === null || run.ended === 1 || run.day === null) return false;
+      if (run === null || run.ended === 1) return false;
+      // Opened before there was a root budget: no day holds anything for it.
+      if (run.day === null) return true;
       const more = nanoUsd - run.held_nano_usd;
       if (more > 0 && this.#committed(run.day) + more > limitNanoUsd) return false;
       this.#commit(run.day, more);

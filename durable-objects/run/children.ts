@@ -72,6 +72,11 @@ export class Children {
     return row;
   }
 
+  /** What is set aside for a child that has not ended; null for any other. */
+  holdOf(id: string): Amounts | null {
+    return this.#open.get(id)?.hold ?? null;
+  }
+
   /** Changes what a child holds. Null when more does not fit, or the child is not open. */
   resize(id: string, hold: Amounts): (() => void) | null {
     const child = this.#open.get(id);

@@ -11,20 +11,24 @@ import type { ErrorStyle } from "../../src/contract/fields.ts";
 import type { BudgetDocument } from "../../src/contract/runs.ts";
 import type { Page } from "../../src/engine/page.ts";
 import { heartbeat, settle } from "../../src/engine/settle.ts";
+import type { Reason } from "../../src/errors.ts";
 import { LANE_SLOTS, LONG_POLL_MS } from "../../src/limits.ts";
 import { runOf, type Objects } from "../address.ts";
 import { budgetDocumentOf, figuresOf, runDocumentOf, type Figures, type StoredDocument } from "./document.ts";
 import type { RunAsked } from "./inherit.ts";
+import { patchRun, resizeChild, type RunPatch } from "./patch.ts";
 import { endedSlots, groupView, resultsFrom } from "./read.ts";
 import type * as Rpc from "./rpc.ts";
 import type { EndStatus, RunSettings } from "./settings.ts";
 import { RunShell } from "./shell.ts";
 import { acquire, settleSingle, withdraw } from "./single.ts";
 import { openGroup, quoteGroup, stagePages } from "./stage.ts";
-import { addChild, applyPatch, type RunPatch } from "./tree.ts";
+import { addChild } from "./tree.ts";
 
 export class RunObject extends DurableObject<Objects> {
   readonly #shell: RunShell;
+  /** The last patch to end: they take turns. */
+  #patched: Promise<unknown> = Promise.resolve();
 
   constructor(ctx: DurableObjectState, env: Objects) {
     super(ctx, env);
@@ -62,14 +66,17 @@ export class RunObject extends DurableObject<Objects> {
     return { ok: true, errorStyle: core.settings.errorStyle, width: core.state.width };
   }
 
-  /** Changes limits, width or pause. Null when there is no such run. */
+  /** Changes limits, width or pause, and with the limits what is held for the run. Null when there is no such run. */
   patch(patch: RunPatch): Promise<{ ok: true; document: StoredDocument } | Rpc.Refused | null> {
-    return this.#shell.submit((reply, nowMs) => {
+    const patched = this.#patched.then(async () => {
       const core = this.#shell.core;
-      if (core === null) return reply(null);
-      const reason = applyPatch(core, this.#shell.store, patch);
-      reply(reason === null ? { ok: true, document: runDocumentOf(core, nowMs) } : { ok: false, reason });
+      if (core === null) return null;
+      const reason = await patchRun(this.#shell, core, this.env, patch);
+      if (reason !== null) return { ok: false as const, reason };
+      return { ok: true as const, document: runDocumentOf(core, Date.now()) };
     });
+    this.#patched = patched.catch(() => undefined);
+    return patched;
   }
 
   /**
@@ -114,9 +121,15 @@ export class RunObject extends DurableObject<Objects> {
     await this.#shell.write((core) => core.children.end(id, spent));
   }
 
-  /** A child's limits change: what it holds changes first when they rise, last when they fall. False when more does not fit. */
-  resizeChild(id: string, hold: Amounts): Promise<boolean> {
-    return this.#shell.write((core) => core.children.resize(id, hold));
+  /** A child's limits change: what it holds changes first when they rise, last when they fall. Null, or why it may not. */
+  resizeChild(id: string, hold: Amounts): Promise<Reason | null> {
+    return this.#shell.submit((reply) => {
+      const core = this.#shell.opened;
+      const resized = resizeChild(core, id, hold);
+      if (typeof resized !== "function") return reply(resized);
+      core.writes.push(resized);
+      reply(null);
+    });
   }
 
   // ---- single calls ----

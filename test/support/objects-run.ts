@@ -70,6 +70,20 @@ export class TestRun {
     });
   }
 
+  /** Sends a request of any method with the run's token. */
+  send(method: string, path: string, body?: unknown): Promise<Response> {
+    return exports.default.fetch(`http://fanout.test${path}`, {
+      method,
+      headers: { ...this.#headers(), "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  }
+
+  /** Opens a child run with this run's token. */
+  async openChild(request: Record<string, unknown> = {}): Promise<TestRun> {
+    return openedBy(await this.post("/runs", request));
+  }
+
   /** Asks `/query`, whatever comes of it. */
   async ask(body: unknown): Promise<QueryEnd> {
     const response = await this.post("/query", body);
@@ -109,11 +123,21 @@ export class TestRun {
 
 /** Opens a run as the operator. */
 export async function openRun(request: Record<string, unknown> = {}): Promise<TestRun> {
-  const response = await exports.default.fetch("http://fanout.test/runs", {
-    method: "POST",
+  return openedBy(await asOperator("POST", "/runs", request));
+}
+
+/** Sends a request with the operator's key. */
+export function asOperator(method: string, path: string, body?: unknown): Promise<Response> {
+  return exports.default.fetch(`http://fanout.test${path}`, {
+    method,
     headers: { authorization: `Bearer ${ADMIN_KEY}`, "content-type": "application/json" },
-    body: JSON.stringify(request),
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
+}
+
+/** The run that a `POST /runs` has opened. */
+export async function openedBy(response: Response): Promise<TestRun> {
+  if (response.status !== 201) throw new Error(`no run was opened: ${await response.text()}`);
   const opened = openedRunDocument.parse(await response.json());
   return new TestRun(opened.id, opened.token);
 }

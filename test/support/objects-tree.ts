@@ -1,0 +1,103 @@
+/** Trees of runs: what tests ask of them, and what they do to them. */
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { expect } from "vitest";
+import { z } from "zod";
+import type { CallFacts, Outcome } from "../../src/call.ts";
+import type { ChildRecord } from "../../durable-objects/run/children.ts";
+import { RunStore } from "../../durable-objects/run/store.ts";
+import { RunObject } from "../../src/index.ts";
+import { TestRun } from "./objects-run.ts";
+
+const refusal = z.object({
+  error: z.looseObject({ code: z.string(), message: z.string(), param: z.string().nullable() }),
+});
+
+/** An answer's status and its error. */
+export async function refusalOf(response: Response) {
+  const { error } = refusal.parse(await response.json());
+  return { status: response.status, ...error };
+}
+
+/** What an upstream reports that used so many tokens. */
+export function used(promptTokens: number, completionTokens: number): Outcome {
+  const usage = { promptTokens, completionTokens, cachedTokens: 0, reasoningTokens: 0, costNanoUsd: null };
+  return { kind: "success", text: "t", model: "x", finishReason: null, usage, latencyMs: 1 };
+}
+
+/** Nano-USD of so many tokens at the price of the tests' upstream. */
+export function priceOf(promptTokens: number, completionTokens: number): number {
+  return promptTokens * 150 + completionTokens * 600;
+}
+
+/** Takes a permit for a call of 92 bytes, at most 100 prompt tokens, and up to `maxTokens`. Its attempt's id. */
+export async function begin(run: TestRun, maxTokens = 100): Promise<string> {
+  const facts: CallFacts = {
+    promptBytes: 92,
+    messageCount: 1,
+    mediaParts: 0,
+    model: "up/x",
+    maxTokens,
+    priority: 2,
+    timeoutMs: null,
+  };
+  const acquired = await run.object.acquire({
+    callId: crypto.randomUUID(),
+    attempt: 1,
+    facts,
+    delayMs: 0,
+    deadlineMs: null,
+  });
+  if (acquired.ok !== true) throw new Error(`no permit: ${JSON.stringify(acquired)}`);
+  return acquired.lease.attemptId;
+}
+
+/** Lets a run spend what so many tokens cost. */
+export async function spend(run: TestRun, promptTokens: number, completionTokens: number): Promise<void> {
+  const attemptId = await begin(run, completionTokens);
+  const settled = await run.object.settle(attemptId, used(promptTokens, completionTokens));
+  expect(settled.known).toBe(true);
+}
+
+/** Lets the alarms of runs ring, as they would by themselves had the clock not been put forward, until `done`. */
+export async function ringUntil(runs: readonly TestRun[], done: () => Promise<boolean>): Promise<void> {
+  for (let round = 0; !(await done().catch(() => false)); round++) {
+    if (round > 100) throw new Error("the runs do not come to rest");
+    for (const run of runs) await runDurableObjectAlarm(run.object).catch(() => false);
+    await scheduler.wait(5);
+  }
+}
+
+/** Whether nothing is set aside in any dimension. */
+export async function holdsNothing(run: TestRun): Promise<boolean> {
+  const budget = await run.object.budget();
+  return budget !== null && Object.values(budget).every(({ reserved }) => reserved === 0);
+}
+
+/** The children of a run as its rows have them. */
+export function childRows(run: TestRun): Promise<ChildRecord[]> {
+  return runInDurableObject(run.object, (_: RunObject, state) => [...new RunStore(state.storage).children()]);
+}
+
+type ChildEnded = RunObject["childEnded"];
+
+/**
+ * Puts `around` in the place of the next report of a child to its parent, whoever makes it; it may call the real one.
+ * Reports after that go their way.
+ */
+export function interceptNextReport(
+  around: (real: () => ReturnType<ChildEnded>, parent: RunObject) => Promise<void>,
+): void {
+  const plain = RunObject.prototype.childEnded;
+  RunObject.prototype.childEnded = function (this: RunObject, ...args: Parameters<ChildEnded>) {
+    RunObject.prototype.childEnded = plain;
+    return around(() => plain.apply(this, args), this);
+  };
+}
+
+/** Ends an object from inside one of its own methods. */
+export function abortFromWithin(object: RunObject): void {
+  const state: unknown = Reflect.get(object, "ctx");
+  if (typeof state === "object" && state !== null && "abort" in state && typeof state.abort === "function") {
+    state.abort("the test crashes this object");
+  }
+}
