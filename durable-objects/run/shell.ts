@@ -133,7 +133,15 @@ export class RunShell {
   /** Tells whoever holds this run's budget what it spent, once it is final. */
   async report(): Promise<void> {
     const core = this.#core;
-    if (core === null || !(await report(core, this.#env))) return;
+    if (core === null) return;
+    if (core.isFinal && core.state.lags) {
+      // What is told counts for good, so no restart may take it back.
+      await this.submit<void>((reply) => {
+        this.#flushing = true;
+        reply();
+      });
+    }
+    if (!(await report(core, this.#env))) return;
     await this.write(() => {
       core.reported = true;
       return () => this.store.putReported();

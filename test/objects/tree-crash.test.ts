@@ -1,0 +1,111 @@
+/** A child's end reaches its parent exactly once, whatever dies on the way. */
+import { evictDurableObject } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import { SETTLE_LAG_MS } from "../../src/limits.ts";
+import { crash } from "../support/objects-direct.ts";
+import { openRun, type TestRun } from "../support/objects-run.ts";
+import {
+  abortFromWithin,
+  begin,
+  childRows,
+  holdsNothing,
+  interceptNextReport,
+  priceOf,
+  ringUntil,
+  spend,
+  used,
+} from "../support/objects-tree.ts";
+
+const SPENT = priceOf(70, 30);
+
+/** A root of one dollar, and a child of half of it that has spent `SPENT`. */
+async function family(): Promise<{ root: TestRun; child: TestRun }> {
+  const root = await openRun({ budget: { usd: 1, calls: 10 } });
+  const child = await root.openChild({ budget: { usd: 0.5, calls: 5 } });
+  await spend(child, 70, 30);
+  return { root, child };
+}
+
+async function expectSettledOnce(root: TestRun, child: TestRun): Promise<void> {
+  await ringUntil([child, root], () => holdsNothing(root));
+  // Whatever is still on its way may arrive now.
+  await ringUntil([child, root], async () => true);
+  const budget = await root.object.budget();
+  expect(budget?.usd).toEqual({ limit: 1, spent: SPENT / 1e9, reserved: 0, remaining: (1e9 - SPENT) / 1e9 });
+  expect(budget?.calls).toEqual({ limit: 10, spent: 1, reserved: 0, remaining: 9 });
+  expect((await childRows(root)).map(({ state, spent }) => [state, spent?.usd])).toEqual([["ended", SPENT]]);
+  expect((await child.object.budget())?.usd.spent).toBe(SPENT / 1e9);
+}
+
+describe("a child's report to its parent", () => {
+  describe.each(["closed", "cancelled"] as const)("of a child that was %s", (status) => {
+    it.each(["parent", "child", "both"])("counts once where the %s is lost before it is heard", async (who) => {
+      const { root, child } = await family();
+      interceptNextReport(async (_, parent) => {
+        if (who !== "parent") await crash(child.object);
+        if (who !== "child") abortFromWithin(parent);
+        throw new Error("the test loses a report");
+      });
+      await child.object.endAndWait(status, null).catch(() => null);
+      await expectSettledOnce(root, child);
+    });
+
+    it.each(["parent", "child", "both"])("counts once where the %s is lost after it was heard", async (who) => {
+      const { root, child } = await family();
+      interceptNextReport(async (real, parent) => {
+        await real();
+        if (who !== "parent") await crash(child.object);
+        if (who !== "child") abortFromWithin(parent);
+        throw new Error("the test loses the reply");
+      });
+      await child.object.endAndWait(status, null).catch(() => null);
+      await expectSettledOnce(root, child);
+    });
+
+    it.each(["parent", "child", "both"])("counts once where the %s is evicted before it is made", async (who) => {
+      const { root, child } = await family();
+      await child.object.end(status);
+      if (who !== "parent") await evictDurableObject(child.object);
+      if (who !== "child") await evictDurableObject(root.object);
+      await expectSettledOnce(root, child);
+    });
+  });
+
+  it("is made by the child's alarm alone, where nobody waits for its end", async () => {
+    const { root, child } = await family();
+    await child.object.end("closed");
+    await expect.poll(() => holdsNothing(root)).toBe(true);
+    await expectSettledOnce(root, child);
+  });
+
+  it("says what the child's rows say: a settlement not yet written is written first", async () => {
+    const { root, child } = await family();
+    const attemptId = await begin(child);
+    await child.object.end("closed");
+    interceptNextReport(async (real) => {
+      await real();
+      await crash(child.object);
+      throw new Error("the test loses the reply");
+    });
+    await child.object.settle(attemptId, used(10, 10));
+    await child.object.endAndWait("closed", null).catch(() => null);
+    await ringUntil([child, root], () => holdsNothing(root));
+    await scheduler.wait(2 * SETTLE_LAG_MS);
+    const spent = (SPENT + priceOf(10, 10)) / 1e9;
+    expect((await root.object.budget())?.usd.spent).toBe(spent);
+    expect((await child.object.budget())?.usd).toMatchObject({ spent, reserved: 0 });
+  });
+});
+
+describe("a parent that is lost while it tells its children of its end", () => {
+  it("tells them again", async () => {
+    const root = await openRun({ budget: { usd: 1 } });
+    const children = [await root.openChild(), await root.openChild(), await root.openChild()];
+    for (const child of children) await begin(child, 10);
+    await root.object.end("cancelled");
+    await crash(root.object);
+    await ringUntil([root, ...children], () => holdsNothing(root));
+    for (const child of children) expect((await child.object.document(null))?.status).toBe("cancelled");
+    expect((await root.object.budget())?.usd.spent).toBe((3 * priceOf(100, 10)) / 1e9);
+  });
+});
