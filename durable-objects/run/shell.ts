@@ -28,6 +28,8 @@ export class RunShell {
   readonly #readyTimer = new Timer(() => this.#commits.poke());
   /** Looks for callers that have waited long enough and leases that are over, while there are any. */
   readonly #sweepTimer = new Timer(() => this.#sweep());
+  /** Leases that end up to here were found by this instance, not made by it. */
+  readonly #foundUntilMs: number;
   #core: RunCore | null = null;
   #alarmMs: number | null = null;
   #flushing = false;
@@ -36,6 +38,7 @@ export class RunShell {
     this.#env = env;
     this.store = new RunStore(ctx.storage);
     this.#rebuild();
+    this.#foundUntilMs = Date.now() + LEASE_TTL_MS;
     this.#commits = new CommitQueue({
       now: Date.now,
       conclude: (nowMs) => this.#conclude(nowMs),
@@ -124,10 +127,20 @@ export class RunShell {
       await tellChildren(core, this.#env, neverOpened);
       await this.report();
       this.#armAlarm(Date.now());
+      await this.#outliveFoundLeases(core);
     } catch (error) {
       console.error("a run could not tell its relatives of its end; it will try again", error);
       this.#setAlarm(Date.now() + TELL_AGAIN_MS);
     }
+  }
+
+  /**
+   * Leases that this instance found got a fresh term. With nobody asking, the instance would be gone before its end, and
+   * the one that the next alarm wakes would grant another: so the alarm that woke it stays until it has seen them end.
+   */
+  async #outliveFoundLeases(core: RunCore): Promise<void> {
+    const over = (): boolean => (core.state.nextLeaseEndMs() ?? Infinity) > this.#foundUntilMs;
+    while (!over() && Date.now() <= this.#foundUntilMs) await this.until(over, LONG_POLL_MS);
   }
 
   /** Tells whoever holds this run's budget what it spent, once it is final. */

@@ -1,9 +1,9 @@
 import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { LEASE_TTL_MS } from "../../src/limits.ts";
+import { LEASE_TTL_MS, SETTLE_LAG_MS } from "../../src/limits.ts";
 import { skipTime, withHeartbeats } from "../support/objects-clock.ts";
-import { crash, openUnwatched } from "../support/objects-direct.ts";
+import { acquireOne, crash, openUnwatched } from "../support/objects-direct.ts";
 import {
   expectSettled,
   expectWhole,
@@ -87,6 +87,21 @@ describe("a crash of everything", () => {
     await expect.poll(() => statusOf(run), { timeout: 5_000 }).toBe("completed");
     const { calls } = await run.budget();
     expect(calls).toMatchObject({ spent: 18, reserved: 0 });
+  });
+
+  it("is recovered from by alarms alone, though each of them wakes an object that knows nothing", async () => {
+    const run = await openRun({ budget: { calls: 5 } });
+    await acquireOne(run);
+    for (let alarms = 0; alarms < 3; alarms += 1) {
+      await crash(run.object);
+      const alarm = runDurableObjectAlarm(run.object);
+      await scheduler.wait(50);
+      skipTime(LEASE_TTL_MS);
+      await alarm;
+      await scheduler.wait(2 * SETTLE_LAG_MS);
+    }
+    await crash(run.object);
+    expect((await run.budget()).calls).toMatchObject({ spent: 1, reserved: 0 });
   });
 
   it("between the opening of a batch and the start of its lanes leaves the start to the run's alarm", async () => {
