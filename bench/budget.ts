@@ -43,7 +43,7 @@ if (crashed !== null) {
 }
 const rounds = values.quick ? 1 : Number(values.rounds);
 const safety = await measureSafety(rounds, (line) => console.error(line));
-print(`${safety.title}; medians of ${rounds} round(s)\n\n${tableOf(safety.table)}\n`);
+print(`${safety.title}; ${rounds} round(s)\n\n${tableOf(safety.table)}\n`);
 
 const result = { at: new Date().toISOString(), machine: machine(), storms, crash: crashed, safety };
 console.log(`raw figures: ${writeResult("budget.json", JSON.stringify(result, null, 2))}`);

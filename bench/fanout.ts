@@ -8,10 +8,9 @@ import type { Figures } from "./suite.ts";
 
 /**
  * `batch` asks every time in the run that it warmed up with, as a program does that asks batch after batch;
- * `batch-new-run` opens a new run, so new objects, for each. `batch-unlimited` has no budget to keep. `batch-baseline` is
- * `batch` of another checkout.
+ * `batch-new-run` opens a new run, so new objects, for each. `batch-baseline` is `batch` of another checkout.
  */
-export type FanOutVariant = "direct" | "bare" | "batch" | "batch-new-run" | "batch-unlimited" | "batch-baseline";
+export type FanOutVariant = "direct" | "bare" | "batch" | "batch-new-run" | "batch-baseline";
 
 export type FanOutPlan = {
   variant: FanOutVariant;
@@ -49,6 +48,6 @@ async function askerOf(plan: FanOutPlan, upstream: Server, server: Server): Prom
   if (variant === "direct") return () => askDirect(upstream, asked);
   if (variant === "bare") return () => askBare(server, asked);
   if (variant === "batch-new-run") return async () => await askBatch(server, await openRun(server), asked);
-  const token = variant === "batch-unlimited" ? await openRun(server, {}) : await openRun(server);
+  const token = await openRun(server);
   return () => askBatch(server, token, asked);
 }
