@@ -4,8 +4,12 @@
 
 /** Most slots of one `/batch`: a group's queue and counters are memory of one object; ten thousand cost it under 1 MB. */
 export const ITEMS_PER_BATCH_MAX = 10_000;
-/** Largest request body, read whole by the Worker: an isolate has 128 MB and holds the text and its parse at once. */
+/** Largest request body, read whole by the Worker: an isolate has 128 MB for all that it does at once. */
 export const BODY_BYTES_MAX = 32 * 1024 * 1024;
+/** Smallest body of a batch that is read piece by piece: a smaller one costs less read whole, and little memory. */
+export const LARGE_BODY_BYTES_MIN = 1024 * 1024;
+/** Bytes of calls that are parsed at once of a large body: dozens of short prompts, and still short-lived garbage. */
+export const LARGE_BODY_PIECE_BYTES = 32 * 1024;
 /** Bytes of a refused body that are read and forgotten, so that its sender reads the answer: thrice what is accepted. */
 export const REFUSED_BODY_BYTES_MAX = 3 * BODY_BYTES_MAX;
 /** Largest single call (prompt or messages with its parameters, as JSON): it must fit one 2 MB row with its page. */
@@ -131,16 +135,16 @@ export const PAGE_SLOTS_MAX = 32;
 export const PAGE_BYTES_MAX = 262_144;
 /** Pages kept in a run object's memory, bytes: enough for the pages being dispatched, small beside 128 MB. */
 export const PAGE_CACHE_BYTES_MAX = 4 * 1024 * 1024;
-/** Bytes of results in one reply of the run object: far below the 32 MiB of a serialised RPC. */
-export const RESULTS_REPLY_BYTES_MAX = 2 * 1024 * 1024;
+/** Bytes of results in one reply of the run object: what is made of it stays below what V8 treats as large (128 KB). */
+export const RESULTS_REPLY_BYTES_MAX = 128 * 1024;
 /** Groups of a run that may be open at once: each holds counters and a queue in memory. */
 export const GROUPS_OPEN_MAX = 256;
 /** Ended groups that a run object keeps in memory, so that readers who follow them see the order in which slots ended. */
 export const GROUPS_ENDED_KEPT = 8;
 /** Characters of call bodies in one group: what 10,000 slots of a full-size request come to, with room for escapes. */
 export const GROUP_CHARS_MAX = 64 * 1024 * 1024;
-/** Characters of pages in one RPC to the run object: well below the 32 MiB of a serialised RPC, at 2 bytes a character. */
-export const PAGES_CALL_CHARS_MAX = 4 * 1024 * 1024;
+/** Characters of pages in one RPC to the run object: they are in memory several times over while they are on their way. */
+export const PAGES_CALL_CHARS_MAX = 1024 * 1024;
 /** `/query` calls that may wait or run in one run at once: each holds a waiting Worker. */
 export const DIRECT_CALLS_MAX = 10_000;
 /** Verified run tokens that an isolate remembers: signature checks cost more than the rest of a small request. */
@@ -150,4 +154,4 @@ export const LIST_PAGE_MAX = 100;
 /** Runs in a page where the request names no number. */
 export const LIST_PAGE_DEFAULT = 20;
 /** Characters of a JSON answer's results that a Worker keeps to write them a second time; larger ones are read again. */
-export const ANSWER_KEPT_CHARS_MAX = 4 * 1024 * 1024;
+export const ANSWER_KEPT_CHARS_MAX = 1024 * 1024;

@@ -82,7 +82,8 @@ export class LaneObject extends DurableObject<Objects> {
     try {
       const claim: ClaimReply = await run.settleAndClaim(lane, settlements, LANE_SLOTS, waits);
       if (claim.jobs.length > 0) work.lingerMs = claim.lingerMs;
-      for (const job of claim.jobs) {
+      // Taken out of the reply: workerd keeps what a call returned until its next full collection.
+      for (const job of claim.jobs.splice(0)) {
         const controller = new AbortController();
         const defaultsJson = claim.defaults[job.groupSeq] ?? "{}";
         work.add(job.lease.attemptId, controller, this.#execute(job, { defaultsJson, controller, timer: work.timer }));

@@ -11,7 +11,11 @@ import type { ErrorStyle } from "./fields.ts";
 import { callSettingsFields, contentFields, deadlineField, errorStyle, errorStyleOf, label } from "./fields.ts";
 import { usageDocument } from "./query.ts";
 
-const item = z.strictObject({ id: label.optional(), ...contentFields, ...callSettingsFields }).openapi("BatchItem");
+/** One of `items`. */
+export const batchItem = z
+  .strictObject({ id: label.optional(), ...contentFields, ...callSettingsFields })
+  .openapi("BatchItem");
+export type BatchItem = z.infer<typeof batchItem>;
 
 /** The request as documented. Prompts are checked by hand below: a schema per prompt would cost more than the rest. */
 export const batchBody = z
@@ -20,7 +24,7 @@ export const batchBody = z
       .custom<readonly unknown[]>((value) => Array.isArray(value), "expected an array of texts")
       .optional()
       .openapi({ type: "array", items: { type: "string" }, maxItems: ITEMS_PER_BATCH_MAX }),
-    items: z.array(item).max(ITEMS_PER_BATCH_MAX).optional(),
+    items: z.array(batchItem).max(ITEMS_PER_BATCH_MAX).optional(),
     ...callSettingsFields,
     ...deadlineField,
     concurrency: z.int().min(1).max(PARALLEL_MAX).optional(),
@@ -37,7 +41,10 @@ export type BatchCall = ParsedCall & { id: string | null };
 
 /** A batch ready to be opened; null = the run decides. */
 export type BatchRequest = {
-  calls: BatchCall[];
+  /** In input order. Those of a large batch are parsed anew each time they are read, so read them once or twice. */
+  calls: Iterable<BatchCall> & { readonly length: number };
+  /** The client's own names of the calls; empty if none has one. */
+  ids: readonly (string | null)[];
   /** Settings that the calls share unless a call has its own; where it has not, its body holds these very values. */
   defaults: Pick<CallBody, "system" | "temperature" | "params">;
   concurrency: number | null;
@@ -112,32 +119,51 @@ export function parseQuote(quote: string | undefined): Parsed<boolean> {
 }
 
 /** A parsed JSON body as calls in input order, or the first reason to refuse all of it. */
-export function parseBatch(value: unknown): Parsed<BatchRequest> {
+export function parseBatch(value: unknown): Parsed<BatchRequest & { calls: BatchCall[] }> {
   const excess = excessOf(value);
   if (excess !== null) return excess;
+  const envelope = parseEnvelope(value);
+  if (!envelope.ok) return envelope;
+  const { prompts, items, settings, shared } = envelope.value;
+  const calls =
+    items === undefined
+      ? eachCall(prompts, (prompt, index) => promptCall(prompt, index, settings))
+      : eachCall(items, (input, index) => itemCall(input, index, settings));
+  if (!calls.ok) return calls;
+  return { ok: true, value: { ...shared, calls: calls.value, ids: namesOf(calls.value.map(({ id }) => id)) } };
+}
+
+/** What a batch says of all its calls, and its calls as the schema leaves them. */
+export type Envelope = {
+  settings: CallSettings;
+  shared: Omit<BatchRequest, "calls" | "ids">;
+} & ({ prompts: readonly unknown[]; items: undefined } | { prompts: undefined; items: readonly BatchItem[] });
+
+/** Reads all of a batch but the calls of its prompts or items. */
+export function parseEnvelope(value: unknown): Parsed<Envelope> {
   const read = batchBody.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const { prompts, items, concurrency, error_style, on_error, budget_policy, deadline_ms } = read.data;
   if (prompts !== undefined && items !== undefined) return invalid("items", "give either prompts or items, not both");
-  const defaults = parseSettings(read.data, SETTINGS_DEFAULT, (field) => field);
-  if (!defaults.ok) return defaults;
-  let calls: Parsed<BatchCall[]>;
-  if (prompts !== undefined) calls = parsePrompts(prompts, defaults.value);
-  else if (items !== undefined) calls = parseItems(items, defaults.value);
-  else return invalid("prompts", "is missing; expected prompts (an array of texts) or items (an array of objects)");
-  if (!calls.ok) return calls;
-  return {
-    ok: true,
-    value: {
-      calls: calls.value,
-      defaults: sharedBody(defaults.value),
-      concurrency: concurrency ?? null,
-      errorStyle: errorStyleOf(error_style),
-      onError: on_error ?? "continue",
-      deadlineMs: deadline_ms ?? null,
-      split: budget_policy === "split",
-    },
+  const settings = parseSettings(read.data, SETTINGS_DEFAULT, (field) => field);
+  if (!settings.ok) return settings;
+  const shared = {
+    defaults: sharedBody(settings.value),
+    concurrency: concurrency ?? null,
+    errorStyle: errorStyleOf(error_style),
+    onError: on_error ?? "continue",
+    deadlineMs: deadline_ms ?? null,
+    split: budget_policy === "split",
   };
+  if (prompts !== undefined)
+    return { ok: true, value: { settings: settings.value, shared, prompts, items: undefined } };
+  if (items !== undefined) return { ok: true, value: { settings: settings.value, shared, prompts: undefined, items } };
+  return invalid("prompts", "is missing; expected prompts (an array of texts) or items (an array of objects)");
+}
+
+/** The names of calls, in input order; empty if none has one. */
+export function namesOf(ids: readonly (string | null)[]): readonly (string | null)[] {
+  return ids.some((id) => id !== null) ? ids : [];
 }
 
 function sharedBody({ system, temperature, params }: CallSettings): BatchRequest["defaults"] {
@@ -160,28 +186,34 @@ function excessOf(value: unknown): { ok: false; reason: Reason } | null {
   return null;
 }
 
-function parsePrompts(prompts: readonly unknown[], settings: CallSettings): Parsed<BatchCall[]> {
+function eachCall<T>(
+  inputs: readonly T[],
+  callOf: (input: T, index: number) => Parsed<BatchCall>,
+): Parsed<BatchCall[]> {
   const calls: BatchCall[] = [];
-  for (const [index, prompt] of prompts.entries()) {
-    if (typeof prompt !== "string") return invalid(`prompts[${index}]`, `expected a text, received ${kindOf(prompt)}`);
-    const call = parseCall({ prompt }, settings, () => `prompts[${index}]`);
+  for (const [index, input] of inputs.entries()) {
+    const call = callOf(input, index);
     if (!call.ok) return call;
-    calls.push({ id: null, body: call.value.body, facts: call.value.facts });
+    calls.push(call.value);
   }
   return { ok: true, value: calls };
 }
 
-function parseItems(items: readonly z.infer<typeof item>[], defaults: CallSettings): Parsed<BatchCall[]> {
-  const calls: BatchCall[] = [];
-  for (const [index, input] of items.entries()) {
-    const place = (field: string) => `items[${index}].${field}`;
-    const settings = parseSettings(input, defaults, place);
-    if (!settings.ok) return settings;
-    const call = parseCall(input, settings.value, place);
-    if (!call.ok) return call;
-    calls.push({ id: input.id ?? null, body: call.value.body, facts: call.value.facts });
-  }
-  return { ok: true, value: calls };
+/** The call of `prompts[index]`. */
+export function promptCall(prompt: unknown, index: number, settings: CallSettings): Parsed<BatchCall> {
+  if (typeof prompt !== "string") return invalid(`prompts[${index}]`, `expected a text, received ${kindOf(prompt)}`);
+  const call = parseCall({ prompt }, settings, () => `prompts[${index}]`);
+  return call.ok ? { ok: true, value: { id: null, body: call.value.body, facts: call.value.facts } } : call;
+}
+
+/** The call of `items[index]`, over the settings of the batch. */
+export function itemCall(input: BatchItem, index: number, defaults: CallSettings): Parsed<BatchCall> {
+  const place = (field: string) => `items[${index}].${field}`;
+  const settings = parseSettings(input, defaults, place);
+  if (!settings.ok) return settings;
+  const call = parseCall(input, settings.value, place);
+  if (!call.ok) return call;
+  return { ok: true, value: { id: input.id ?? null, body: call.value.body, facts: call.value.facts } };
 }
 
 function kindOf(value: unknown): string {

@@ -8,13 +8,24 @@ const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json$/;
 /** A byte order mark is dropped; bytes that are no UTF-8 throw instead of becoming question marks. */
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
-/** The JSON value of a body. A missing content type is taken for JSON: short scripts send none. */
+/** The JSON value of a body. */
 export async function parseBody(request: Request, bytesMax: number): Promise<Parsed<unknown>> {
+  const bytes = await readJsonBytes(request, bytesMax);
+  return bytes.ok ? jsonOf(bytes.value) : bytes;
+}
+
+/** The bytes of a body that is said to be JSON. A missing content type is taken for JSON: short scripts send none. */
+export async function readJsonBytes(request: Request, bytesMax: number): Promise<Parsed<Uint8Array>> {
   const type = mediaType(request);
   if (type !== "" && !JSON_TYPE.test(type)) {
     return { ok: false, reason: { reason: "unsupported_media_type", got: type, expected: "application/json" } };
   }
-  const text = await readText(request, bytesMax);
+  return await readBytes(request, bytesMax);
+}
+
+/** The JSON value that the bytes of a body spell. */
+export function jsonOf(bytes: Uint8Array): Parsed<unknown> {
+  const text = textOf(bytes);
   if (!text.ok) return text;
   if (text.value.trim() === "") return invalid(null, "empty body; expected a JSON object");
   try {
@@ -27,17 +38,25 @@ export async function parseBody(request: Request, bytesMax: number): Promise<Par
 
 /** The text of a body, which must be UTF-8 and at most `bytesMax` bytes; the rest of a longer one is left unread. */
 export async function readText(request: Request, bytesMax: number): Promise<Parsed<string>> {
-  const header = request.headers.get("content-length");
-  if (Number(header) > bytesMax) return tooLarge(bytesMax);
-  // A stated length is enforced by HTTP, and a body of known length is read whole by the runtime, which is faster.
-  const known = header !== null && request.headers.get("content-encoding") === null;
-  const bytes = known ? new Uint8Array(await request.arrayBuffer()) : await readBytes(request.body, bytesMax);
-  if (bytes === null) return tooLarge(bytesMax);
+  const bytes = await readBytes(request, bytesMax);
+  return bytes.ok ? textOf(bytes.value) : bytes;
+}
+
+function textOf(bytes: Uint8Array): Parsed<string> {
   try {
     return { ok: true, value: decoder.decode(bytes) };
   } catch {
     return invalid(null, "is not UTF-8; expected JSON or text in UTF-8");
   }
+}
+
+async function readBytes(request: Request, bytesMax: number): Promise<Parsed<Uint8Array>> {
+  const header = request.headers.get("content-length");
+  if (Number(header) > bytesMax) return tooLarge(bytesMax);
+  // A stated length is enforced by HTTP, and a body of known length is read whole by the runtime, which is faster.
+  const known = header !== null && request.headers.get("content-encoding") === null;
+  const bytes = known ? new Uint8Array(await request.arrayBuffer()) : await collect(request.body, bytesMax);
+  return bytes === null ? tooLarge(bytesMax) : { ok: true, value: bytes };
 }
 
 /**
@@ -65,7 +84,7 @@ export function mediaType(request: Request): string {
   return (request.headers.get("content-type") ?? "").split(";", 1).join("").trim().toLowerCase();
 }
 
-async function readBytes(stream: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<Uint8Array | null> {
+async function collect(stream: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<Uint8Array | null> {
   if (stream === null) return new Uint8Array();
   const reader = stream.getReader();
   const chunks: Uint8Array[] = [];

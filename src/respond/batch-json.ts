@@ -73,5 +73,7 @@ async function* pagesOf(count: number, slotsFrom: BatchAnswer["slotsFrom"]): Asy
     if (slots.length === 0) throw new Error(`a group of ${count} slots ends at slot ${from}`);
     from += slots.length;
     yield slots;
+    // workerd keeps what a call returned until its next full collection: emptied, that is little.
+    slots.length = 0;
   }
 }

@@ -5,9 +5,10 @@ import { RunCaller } from "../../durable-objects/again.ts";
 import type { OpenGroupReply, OpenGroupRequest, Refused } from "../../durable-objects/run/rpc.ts";
 import { requireRun } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
-import { parseBatch, parseQuote, type BatchRequest } from "../contract/batch.ts";
-import { parseBody } from "../contract/body.ts";
+import { parseQuote, type BatchRequest } from "../contract/batch.ts";
+import { readJsonBytes } from "../contract/body.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
+import { readBatch } from "../contract/large-batch.ts";
 import { PageBuilder, type Page } from "../engine/page.ts";
 import { Refusal, type Reason } from "../errors.ts";
 import { BODY_BYTES_MAX, GROUP_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../limits.ts";
@@ -37,9 +38,9 @@ async function batch(c: Context<AppEnv>): Promise<Response> {
   const runId = requireRun(c);
   const isQuote = parseQuote(c.req.query("quote"));
   if (!isQuote.ok) throw new Refusal(isQuote.reason);
-  const body = await parseBody(c.req.raw, BODY_BYTES_MAX);
+  const body = await readJsonBytes(c.req.raw, BODY_BYTES_MAX);
   if (!body.ok) throw new Refusal(body.reason);
-  const parsed = parseBatch(body.value);
+  const parsed = readBatch(body.value);
   if (!parsed.ok) throw new Refusal(parsed.reason);
   const request = parsed.value;
   if (isQuote.value) return quoteBatch(c, runId, request);
@@ -49,7 +50,7 @@ async function batch(c: Context<AppEnv>): Promise<Response> {
   if (request.calls.length === 0)
     return answerEmpty(c, Math.min(request.concurrency ?? settings.width, settings.width));
 
-  const ids = request.calls.some(({ id }) => id !== null) ? request.calls.map(({ id }) => id) : [];
+  const { ids } = request;
   const opened = await openGroup(c, runId, request);
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
   const reader = new GroupReader(new RunCaller(c.env, runId), opened.seq);
@@ -73,7 +74,7 @@ async function openGroup(c: Context<AppEnv>, runId: string, request: BatchReques
   let pages: Page[] = [];
   let chars = 0;
   let staged: number | null = null;
-  for (const call of takeAll(request.calls)) {
+  for (const call of request.calls) {
     const page = builder.add(call);
     if (builder.totalChars > GROUP_CHARS_MAX) {
       throw new Refusal({
@@ -112,12 +113,6 @@ async function openGroup(c: Context<AppEnv>, runId: string, request: BatchReques
   // A lane that does not start is started again by the run's alarm.
   c.executionCtx.waitUntil(Promise.allSettled(starting));
   return { ...opened, count };
-}
-
-/** Empties the list as it is read: of a large batch, only what is on its way is in memory twice. */
-function* takeAll(calls: BatchRequest["calls"]): Generator<BatchRequest["calls"][number]> {
-  calls.reverse();
-  for (let call = calls.pop(); call !== undefined; call = calls.pop()) yield call;
 }
 
 type Answering = {

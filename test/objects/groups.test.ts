@@ -130,13 +130,13 @@ describe("a batch", () => {
   });
 });
 
-describe("a batch of more than 4 MB", () => {
+describe("a batch of more than 1 MB", () => {
   const large = prompts(12).map((prompt) => prompt.padEnd(400_000, "."));
 
   it("reaches the run in several calls and comes back whole and in order", async () => {
     const run = await openRun({ max_parallel: 12 });
     const answer = await run.batch({ prompts: large });
-    expect(watched(run.id).calls["stagePages"]).toBe(1);
+    expect(watched(run.id).calls["stagePages"]).toBeGreaterThan(1);
     expect(answer.status).toBe("completed");
     expect(answer.results).toEqual(large);
   });

@@ -1,0 +1,83 @@
+/**
+ * The body of a batch, from bytes to calls. A large one is checked and read piece by piece, twice: once before anything
+ * of it is stored or sent, and once more while it is. What it holds in memory is its bytes, which lie outside the heap.
+ */
+import { ITEMS_PER_BATCH_MAX, LARGE_BODY_BYTES_MIN, LARGE_BODY_PIECE_BYTES } from "../limits.ts";
+import { batchItem, itemCall, namesOf, parseBatch, parseEnvelope, promptCall } from "./batch.ts";
+import type { BatchCall, BatchRequest } from "./batch.ts";
+import { jsonOf } from "./body.ts";
+import type { CallSettings } from "./call.ts";
+import type { Parsed } from "./errors.ts";
+import { cutList } from "./json-elements.ts";
+import type { CutList } from "./json-elements.ts";
+
+/** A byte order mark is no JSON but at the start of a body, which no piece is. */
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** A batch of any size, or the first reason to refuse it. The bytes must not change while its calls are read. */
+export function readBatch(bytes: Uint8Array): Parsed<BatchRequest> {
+  const large = bytes.length < LARGE_BODY_BYTES_MIN ? null : readPieces(bytes, LARGE_BODY_PIECE_BYTES);
+  if (large !== null) return { ok: true, value: large };
+  const body = jsonOf(bytes);
+  return body.ok ? parseBatch(body.value) : body;
+}
+
+/**
+ * The batch, read in pieces; null where that is not possible or where it must be refused: then `parseBatch` says why.
+ * So there is one wording of every refusal, and this needs to be right about what it accepts only.
+ */
+export function readPieces(bytes: Uint8Array, pieceBytesMin: number): BatchRequest | null {
+  const cut = cutList(bytes, { fields: ["prompts", "items"], elementsMax: ITEMS_PER_BATCH_MAX, pieceBytesMin });
+  if (cut === null) return null;
+  const json = jsonOf(cut.envelope);
+  const envelope = json.ok ? parseEnvelope(json.value) : json;
+  if (!envelope.ok) return null;
+  const { settings, shared } = envelope.value;
+  const ids: (string | null)[] = [];
+  for (const call of readCalls(cut, settings)) {
+    if (call === null) return null;
+    ids.push(call.id);
+  }
+  const calls = {
+    length: ids.length,
+    *[Symbol.iterator]() {
+      for (const call of readCalls(cut, settings)) {
+        if (call === null) throw new Error("the bytes of a batch changed while it was read");
+        yield call;
+      }
+    },
+  };
+  return { ...shared, calls, ids: namesOf(ids) };
+}
+
+/** Parses every element anew and keeps none; null = this one, or its whole piece, must be refused. */
+function* readCalls({ field, pieces }: CutList, settings: CallSettings): Generator<BatchCall | null> {
+  let index = 0;
+  for (const piece of pieces) {
+    const elements = parsePiece(piece);
+    if (elements === null || (elements.length === 0 && pieces.length > 1)) return yield null;
+    for (const element of elements) {
+      yield field === "prompts" ? readPrompt(element, index, settings) : readItem(element, index, settings);
+      index += 1;
+    }
+  }
+}
+
+function readItem(element: unknown, index: number, settings: CallSettings): BatchCall | null {
+  const item = batchItem.safeParse(element);
+  const call = item.success ? itemCall(item.data, index, settings) : null;
+  return call !== null && call.ok ? call.value : null;
+}
+
+function readPrompt(element: unknown, index: number, settings: CallSettings): BatchCall | null {
+  const call = promptCall(element, index, settings);
+  return call.ok ? call.value : null;
+}
+
+function parsePiece(piece: Uint8Array): unknown[] | null {
+  try {
+    return JSON.parse(`[${decoder.decode(piece)}]`);
+  } catch {
+    return null;
+  }
+}
