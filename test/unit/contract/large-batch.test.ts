@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseBatch, type BatchRequest } from "../../../src/contract/batch.ts";
 import { jsonOf } from "../../../src/contract/body.ts";
