@@ -9,6 +9,7 @@ import { usdOf } from "../../src/budget/money.ts";
 import type { Reason } from "../../src/errors.ts";
 import { directoryOf, runOf, type Objects } from "../address.ts";
 import type { RunCore } from "./core.ts";
+import { missingLanes } from "./lanes.ts";
 import { widthOf } from "./rebuild.ts";
 import { hasEnded } from "./settings.ts";
 import type { RunShell } from "./shell.ts";
@@ -40,6 +41,8 @@ export async function patchRun(
     if (refused !== null) return refused;
   }
   const reason = await shell.submit<Reason | null>((reply) => reply(applyPatch(core, shell.store, patch)));
+  // A wider run needs lanes that nobody has started. The alarm does, for its calls start a fresh chain.
+  if (reason === null && core.hasGroupWork && missingLanes(core).length > 0) shell.wake();
   const after = holdOf(core.state.ledger.limits);
   // A run that has ended meanwhile is held no more: then this changes nothing.
   if (DIMENSIONS.some((dimension) => after[dimension] < most[dimension])) await resize(after);

@@ -15,7 +15,8 @@ export function groupView(core: RunCore, store: RunStore, seq: number, nowMs: nu
   const metrics = live?.metrics(nowMs) ?? found.result?.metrics;
   const status = live?.status ?? found.result?.status;
   if (metrics === undefined || status === undefined) return null;
-  const { id, count, concurrency: effectiveParallel } = header;
+  const { id, count } = header;
+  const effectiveParallel = Math.min(header.concurrency, core.state.width);
   return { id, status, count, effectiveParallel, metrics, usage: store.groupUsage(seq) };
 }
 

@@ -195,6 +195,11 @@ export class RunShell {
     if (atMs !== null && (this.#alarmMs === null || atMs < this.#alarmMs)) this.#setAlarm(atMs);
   }
 
+  /** Has the alarm go off at once. */
+  wake(): void {
+    this.#setAlarm(Date.now());
+  }
+
   #setAlarm(atMs: number): void {
     this.#alarmMs = atMs;
     this.store.setAlarm(atMs);

@@ -4,7 +4,7 @@ import { groupIdOf } from "../../src/engine/window.ts";
 import type { GroupHeader } from "../../src/engine/group.ts";
 import { enqueueSlots, openGroup as openInEngine } from "../../src/engine/open.ts";
 import { readFacts, type Page } from "../../src/engine/page.ts";
-import { GROUPS_OPEN_MAX } from "../../src/limits.ts";
+import { GROUPS_OPEN_MAX, PARALLEL_MAX } from "../../src/limits.ts";
 import type { RunCore } from "./core.ts";
 import { missingLanes } from "./lanes.ts";
 import { countGroup } from "./rebuild.ts";
@@ -39,7 +39,8 @@ export function openGroup(
     return { ok: false, reason: { reason: "overloaded", message, retryAfterMs: 1_000 } };
   }
   const seq = staged ?? core.nextSeq++;
-  const concurrency = Math.min(request.concurrency ?? core.state.width, core.state.width);
+  // The run's width bounds every group as it is at the time, so a group that names no cap follows when it is changed.
+  const concurrency = request.concurrency ?? PARALLEL_MAX;
   const { count, onError, models, deadlineMs } = request;
   const share = request.split ? shareOf(core.state.ledger, count) : null;
   const header: GroupHeader = {
@@ -70,7 +71,8 @@ export function openGroup(
     enqueueSlots(core.state, group, page.firstIndex, readFacts(page.facts, models));
   }
   const { remainingNanoUsd } = core;
-  return { ok: true, seq, id: header.id, effectiveParallel: concurrency, lanes: missingLanes(core), remainingNanoUsd };
+  const effectiveParallel = Math.min(concurrency, core.state.width);
+  return { ok: true, seq, id: header.id, effectiveParallel, lanes: missingLanes(core), remainingNanoUsd };
 }
 
 function emptyHeader(seq: number): GroupHeader {

@@ -81,6 +81,15 @@ describe("PATCH /runs/:id", () => {
     expect((await ask(run, "2")).status).toBe(402);
   });
 
+  it("widens a batch that is running", async () => {
+    const run = await open({ calls: 100 }, { max_parallel: 1 });
+    const json = { prompts: Array.from({ length: 13 }, (_, index) => `p${index}`), model: "sim/slow?ms=600" };
+    const batch = run.ask("/batch", { method: "POST", json });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await patch(run.id, { max_parallel: 12 });
+    expect(groupOf(await batch).metrics.peak_parallel).toBe(12);
+  });
+
   it("makes a run wider for what is asked next", async () => {
     const run = await open({ calls: 100 }, { max_parallel: 1 });
     expect((await patch(run.id, { max_parallel: 4 })).json).toMatchObject({ max_parallel: 4, effective_parallel: 4 });
