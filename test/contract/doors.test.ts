@@ -116,11 +116,11 @@ describe("a credential", () => {
 });
 
 describe("a run token", () => {
-  it("neither lists runs nor opens one", async () => {
-    for (const request of [{ method: "GET" }, { json: {} }]) {
-      const answer = await run.ask("/runs", request);
-      expect([answer.status, errorOf(answer).code]).toEqual([403, "forbidden"]);
-    }
+  it("lists no runs, and opens none but inside its own", async () => {
+    const listed = await run.ask("/runs", { method: "GET" });
+    expect([listed.status, errorOf(listed).code]).toEqual([403, "forbidden"]);
+    const opened = await run.ask("/runs", { json: {} });
+    expect(opened.json).toMatchObject({ object: "run", parent_id: run.id, depth: 1 });
   });
 
   it("reads its own run, and finds no other", async () => {
@@ -192,7 +192,8 @@ describe("a door that is not there", () => {
     ["GET", "/query", "POST"],
     ["PUT", "/batch", "POST"],
     ["DELETE", "/runs", "POST, GET, HEAD"],
-    ["POST", "/runs/x", "GET, HEAD"],
+    ["POST", "/runs/x", "GET, HEAD, PATCH, DELETE"],
+    ["GET", "/runs/x/close", "POST"],
     ["POST", "/run", "GET, HEAD"],
     ["POST", "/budget", "GET, HEAD"],
     ["POST", "/", "GET, HEAD"],
