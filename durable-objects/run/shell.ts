@@ -139,7 +139,8 @@ export class RunShell {
    * the one that the next alarm wakes would grant another: so the alarm that woke it stays until it has seen them end.
    */
   async #outliveFoundLeases(core: RunCore): Promise<void> {
-    const over = (): boolean => (core.state.nextLeaseEndMs() ?? Infinity) > this.#foundUntilMs;
+    // Another alarm waits until this one is through, and relatives must not.
+    const over = (): boolean => core.mustTell || (core.state.nextLeaseEndMs() ?? Infinity) > this.#foundUntilMs;
     while (!over() && Date.now() <= this.#foundUntilMs) await this.until(over, LONG_POLL_MS);
   }
 

@@ -1,6 +1,7 @@
 /** A child's end reaches its parent exactly once, whatever dies on the way. */
-import { evictDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
+import type { RunObject } from "../../src/index.ts";
 import { SETTLE_LAG_MS } from "../../src/limits.ts";
 import { crash } from "../support/objects-direct.ts";
 import { openRun, type TestRun } from "../support/objects-run.ts";
@@ -94,6 +95,22 @@ describe("a child's report to its parent", () => {
     const spent = (SPENT + priceOf(10, 10)) / 1e9;
     expect((await root.object.budget())?.usd.spent).toBe(spent);
     expect((await child.object.budget())?.usd).toMatchObject({ spent, reserved: 0 });
+  });
+});
+
+describe("a parent that was restarted with calls in flight", () => {
+  it("tells its children of its end at once, though its alarm stays with what it found", async () => {
+    const root = await openRun({ budget: { usd: 1 } });
+    const child = await root.openChild({ budget: { usd: 0.5 } });
+    await begin(root);
+    await crash(root.object);
+    // The platform's own alarm: while it runs, no other one does.
+    await runInDurableObject(root.object, (_: RunObject, state) => state.storage.setAlarm(Date.now()));
+    await scheduler.wait(200);
+    await root.object.end("closed");
+    await expect.poll(async () => (await child.object.document(null))?.status, { timeout: 3_000 }).toBe("closed");
+    await root.object.end("cancelled");
+    await ringUntil([child, root], () => holdsNothing(root));
   });
 });
 
