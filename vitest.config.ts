@@ -10,6 +10,9 @@ const COMPATIBILITY_FLAGS = ["enable_request_signal"];
 /** Where to write the results as JSON, for a program that counts them; unset = nowhere. */
 const reportFile = process.env["FANOUT_TEST_REPORT"];
 
+/** Histories of a tree of runs in the property tests over the real objects; each has a hundred operations. */
+const treeRuns = process.env["FANOUT_TREE_RUNS"] ?? "10";
+
 /** Tests of the tests' own tools, which run on a Worker of their own and not on the gateway. */
 const supportTests = ["test/objects/emulator.test.ts", "test/objects/upstream-worker.test.ts"];
 
@@ -35,7 +38,11 @@ export default defineConfig({
           textModules(),
           cloudflareTest({
             wrangler: { configPath: "./wrangler.toml" },
-            miniflare: { bindings: objectVars, outboundService: "upstream", workers: [upstreamWorker] },
+            miniflare: {
+              bindings: { ...objectVars, TREE_RUNS: treeRuns },
+              outboundService: "upstream",
+              workers: [upstreamWorker],
+            },
           }),
         ],
         test: {

@@ -5,6 +5,8 @@ declare namespace Cloudflare {
     durableNamespaces: "RunObject" | "LaneObject" | "DirectoryObject";
   }
   interface Env {
+    /** Histories per property test, as text. */
+    TREE_RUNS: string;
     RUN: DurableObjectNamespace<import("../../src/index.ts").RunObject>;
     LANE: DurableObjectNamespace<import("../../src/index.ts").LaneObject>;
     DIRECTORY: DurableObjectNamespace<import("../../src/index.ts").DirectoryObject>;

@@ -18,6 +18,14 @@ export const objectVars = {
       models: ["*"],
       prices: { "*": { input: 0.15, cached_input: 0.075, output: 0.6 } },
     },
+    // Prices whose costs are no whole nano-USD, and none.
+    dear: {
+      kind: "openai",
+      base_url: "http://dear.test/v1",
+      models: [],
+      prices: { "*": { input: 3.3333, output: 12.3457 } },
+    },
+    free: { kind: "openai", base_url: "http://free.test/v1", models: [], prices: { "*": { input: 0, output: 0 } } },
     // A model without a price.
     unpriced: { kind: "openai", base_url: "http://unpriced.test/v1", models: ["*"] },
     sim: { kind: "simulated" },

@@ -1,0 +1,358 @@
+/** Plays a history on real runs, and enters into the model what they answered. */
+import assert from "node:assert/strict";
+import { evictDurableObject } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { z } from "zod";
+import type { RunAsked } from "../../durable-objects/run/inherit.ts";
+import type { AcquireReply, SettleReply } from "../../durable-objects/run/rpc.ts";
+import { addAmounts, DIMENSIONS, NO_LIMITS, type Amounts, type Limits } from "../../src/budget/ledger.ts";
+import type { Outcome } from "../../src/call.ts";
+import { SETTLE_LAG_MS } from "../../src/limits.ts";
+import { ADMIN_KEY } from "./object-vars.ts";
+import { crash } from "./objects-direct.ts";
+import { amountsOf, costOf, expectAsModelled, modelName, Node, type Attempt } from "./tree-model.ts";
+import type { PlannedEnd, TreeOp, TreePlan } from "./tree-plan.ts";
+
+type Op<Name extends TreeOp["do"]> = Extract<TreeOp, { do: Name }>;
+
+const NODES_MAX = 14;
+
+const usage = z.object({ prompt_tokens: z.number(), completion_tokens: z.number(), cost: z.number() });
+const batchAnswer = z.object({ usage, items: z.array(z.looseObject({ attempts: z.number() })) });
+
+const NOTHING_ASKED: RunAsked = {
+  name: null,
+  limits: NO_LIMITS,
+  maxParallel: null,
+  maxDepth: null,
+  expiresInMs: null,
+  models: null,
+  defaultModel: null,
+  errorStyle: null,
+  windowMs: null,
+  unpriced: null,
+  metadataJson: "{}",
+};
+
+export class TreeRun {
+  readonly root: Node;
+  readonly counts = { granted: 0, refused: 0, opened: 0, overruns: 0, crashes: 0 };
+
+  private constructor(root: Node) {
+    this.root = root;
+  }
+
+  static async start(planned: Limits): Promise<TreeRun> {
+    const limits = { ...planned };
+    const id = newId();
+    const opened = await env.RUN.getByName(id).open({
+      id,
+      name: null,
+      parentId: null,
+      ancestors: [],
+      holder: null,
+      depth: 0,
+      createdAtMs: Date.now(),
+      expiresAtMs: Date.now() + 86_400_000,
+      limits,
+      maxParallel: 8,
+      maxDepth: 4,
+      models: [],
+      defaultModel: null,
+      errorStyle: "bracket",
+      windowMs: 50,
+      unpriced: "refuse",
+      metadataJson: "{}",
+    });
+    assert(opened !== null);
+    return new TreeRun(new Node(id, null, limits));
+  }
+
+  get nodes(): Node[] {
+    return this.root.subtree;
+  }
+
+  /** Plays all steps; after each, every run must show what the model says. */
+  async play(plan: TreePlan): Promise<void> {
+    for (const step of plan.steps) {
+      await this.#step(step);
+      await expectAsModelled(this.root);
+    }
+  }
+
+  async #step(ops: readonly TreeOp[]): Promise<void> {
+    const ends = ops.filter((op) => op.do === "end");
+    const crashes = ops.some((op) => op.do === "crash");
+    // What a crash undoes and an end then gives up cannot be told apart from outside: such a step starts with all written.
+    if (crashes && ends.length > 0) await this.#written();
+    const { nodes } = this;
+    // Evictions come between operations, for they wait for what is under way; crashes come in the midst of it.
+    for (const op of ops)
+      if (op.do === "crash" && op.how === "evict") await this.#crash(picked(nodes, op.pick), "evict");
+    const overdrawn = new Set(nodes.filter((node) => DIMENSIONS.some((dimension) => node.remaining(dimension) < 0)));
+    const ending: (() => void)[] = [];
+    await Promise.all([...ops.map((op) => this.#play(op, nodes, { ending, overdrawn, crashes })), this.#watch(nodes)]);
+    if (crashes && ends.length === 0) await this.#tellAgain(nodes);
+    for (const end of ending) end();
+    // A child that was opened while a run above it ended has ended with it.
+    for (const node of this.nodes) if (node.parent !== null && node.parent.status !== "open") this.#endLike(node);
+  }
+
+  #endLike(node: Node): void {
+    const how = node.parent?.status;
+    if (how === "closed" || how === "cancelled") node.end(how);
+  }
+
+  #play(
+    op: TreeOp,
+    nodes: readonly Node[],
+    step: { ending: (() => void)[]; overdrawn: ReadonlySet<Node>; crashes: boolean },
+  ): Promise<void> {
+    // Crashes do not spare the ended.
+    const node = picked(op.do === "crash" ? nodes : nodes.filter(({ status }) => status === "open"), op.pick);
+    const mayStart = !step.overdrawn.has(node);
+    switch (op.do) {
+      case "open":
+        return this.#open(node, op, mayStart);
+      case "call":
+        return this.#call(node, op, mayStart);
+      case "settle":
+        return step.crashes ? Promise.resolve() : this.#settleAny(nodes, op);
+      case "batch":
+        return step.crashes ? Promise.resolve() : this.#batch(node, op, mayStart);
+      case "end":
+        return node.parent === null ? Promise.resolve() : this.#end(node, op, step.ending);
+      case "patch":
+        return this.#patch(node, op);
+      case "pause":
+        return this.#pause(node);
+      case "crash":
+        return op.how === "abort" ? this.#crash(node, "abort") : Promise.resolve();
+    }
+  }
+
+  async #open(parent: Node, { shares, maxParallel }: Op<"open">, mayStart: boolean): Promise<void> {
+    if (this.nodes.length >= NODES_MAX || parent.depth >= 4) return;
+    const limits: Limits = { ...NO_LIMITS };
+    for (const dimension of DIMENSIONS) {
+      const share = shares[dimension];
+      const left = parent.remaining(dimension);
+      if (share !== undefined) limits[dimension] = Math.max(0, Math.floor((Math.min(left, 100_000) * share) / 1_000));
+    }
+    const id = newId();
+    try {
+      const opened = await env.RUN.getByName(parent.id).openChild({ ...NOTHING_ASKED, limits, maxParallel }, id);
+      if (!opened.ok) {
+        this.counts.refused += 1;
+        return;
+      }
+      assert(mayStart, `${parent.id} is overdrawn and opens a child`);
+      this.counts.opened += 1;
+      const { budget } = opened.document;
+      const { usd } = budget;
+      new Node(id, parent, {
+        usd: usd.limit === null ? null : Math.round(usd.limit * 1e9),
+        calls: budget.calls.limit,
+        prompt_tokens: budget.prompt_tokens.limit,
+        completion_tokens: budget.completion_tokens.limit,
+      });
+    } catch {
+      // Its parent was lost on the way: nobody has its token. It is given back at once rather than after a lease's time.
+      const zero = { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0 };
+      const child = new Node(id, null, limits).caller;
+      const exists = await child.untilAnswered<boolean>((run) => run.end("cancelled"));
+      if (!exists) await parent.caller.untilAnswered<void>((run) => run.childEnded(id, zero));
+      else await child.untilAnswered<unknown>((run) => run.endAndWait("cancelled", null));
+    }
+  }
+
+  async #call(node: Node, { model, promptBytes, maxTokens }: Op<"call">, mayStart: boolean): Promise<void> {
+    const callId = crypto.randomUUID();
+    const facts = {
+      promptBytes,
+      messageCount: 1,
+      mediaParts: 0,
+      model: modelName(model),
+      maxTokens,
+      priority: 2,
+      timeoutMs: null,
+    } as const;
+    const asking = node.caller.untilAnswered<AcquireReply>((run) =>
+      run.acquire({ callId, attempt: 1, facts, delayMs: 0, deadlineMs: null }),
+    );
+    const settled = asking.then(
+      () => true,
+      () => true,
+    );
+    while (!(await Promise.race([settled, scheduler.wait(40).then(() => false)]))) {
+      await node.caller.untilAnswered<void>((run) => run.withdraw(callId));
+    }
+    const acquired = await asking;
+    if (acquired.ok !== true) {
+      this.counts.refused += 1;
+      return;
+    }
+    assert(mayStart, `${node.id} is overdrawn and starts a call`);
+    this.counts.granted += 1;
+    const cap = acquired.lease.capTokens;
+    assert(cap !== null && cap <= maxTokens && cap >= Math.min(16, maxTokens));
+    node.inFlight.set(acquired.lease.attemptId, { model, reserved: amountsOf(model, promptBytes + 8, cap) });
+  }
+
+  async #settleAny(nodes: readonly Node[], { pick, end }: Op<"settle">): Promise<void> {
+    const inFlight = nodes.flatMap((node) => [...node.inFlight].map(([id, attempt]) => ({ node, id, attempt })));
+    const chosen = inFlight[pick % Math.max(1, inFlight.length)];
+    if (chosen !== undefined) await this.#settle(chosen.node, chosen.id, chosen.attempt, end);
+  }
+
+  async #settle(node: Node, attemptId: string, attempt: Attempt, end: PlannedEnd): Promise<void> {
+    const { outcome, charge } = endOf(attempt, end);
+    const settled = await node.caller.untilAnswered<SettleReply>((run) => run.settle(attemptId, outcome));
+    // It was given up in the same step, or settled by another operation of it.
+    if (!settled.known || !node.inFlight.delete(attemptId)) return;
+    assert.equal(settled.costNanoUsd, charge.usd);
+    addAmounts(node.charged, charge);
+    node.unwritten.set(attemptId, outcome);
+    const over = DIMENSIONS.some((dimension) => charge[dimension] > attempt.reserved[dimension]);
+    if (!over) return;
+    node.lied = true;
+    this.counts.overruns += 1;
+  }
+
+  async #batch(node: Node, { model, count, maxTokens, split }: Op<"batch">, mayStart: boolean): Promise<void> {
+    const prompts = Array.from({ length: count }, (_, index) => "word ".repeat(index * 3));
+    const asked = { prompts, model: modelName(model), max_tokens: maxTokens };
+    const request = exports.default.fetch("http://fanout.test/batch", {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${ADMIN_KEY}`,
+        "x-fanout-run": node.id,
+        "content-type": "application/json",
+      },
+      body: JSON.stringify({ ...asked, budget_policy: split ? "split" : "shared" }),
+    });
+    const answering = request.then(async (response) => ({ status: response.status, text: await response.text() }));
+    const ended = answering.then(
+      () => true,
+      () => true,
+    );
+    // Its slots may wait for what calls in flight have reserved: those end as long as it takes.
+    while (!(await Promise.race([ended, scheduler.wait(50).then(() => false)]))) {
+      for (const [id, attempt] of node.inFlight) await this.#settle(node, id, attempt, { kind: "unknown" });
+    }
+    const { status, text } = await answering;
+    if (status !== 200) {
+      assert(status === 401, `a batch was refused with ${status}: ${text}`);
+      return;
+    }
+    const answer = batchAnswer.parse(JSON.parse(text));
+    const calls = answer.items.reduce((sum, { attempts }) => sum + attempts, 0);
+    assert(mayStart || calls === 0, `${node.id} is overdrawn and starts slots`);
+    const { cost, prompt_tokens, completion_tokens } = answer.usage;
+    addAmounts(node.charged, { usd: Math.round(cost * 1e9), calls, prompt_tokens, completion_tokens });
+  }
+
+  async #end(node: Node, { how }: Op<"end">, ending: (() => void)[]): Promise<void> {
+    await node.caller.untilAnswered<boolean>((run) => run.end(how));
+    ending.push(() => node.end(how));
+  }
+
+  async #patch(node: Node, { dimension, share }: Op<"patch">): Promise<void> {
+    const limit = node.limits[dimension];
+    const wanted = limit === null ? 1_000_000 : Math.floor((limit * share) / 1_000);
+    const change = { limits: { [dimension]: wanted }, maxParallel: null, paused: null, rootNanoUsdPerDay: null };
+    await node.caller.untilAnswered<unknown>((run) => run.patch(change)).catch(() => undefined);
+    // Two patches of a step end in either order: the run says in which.
+    const { [dimension]: now } = await node.look();
+    const shown = dimension === "usd" && now.limit !== null ? Math.round(now.limit * 1e9) : now.limit;
+    node.limits = { ...node.limits, [dimension]: shown };
+  }
+
+  async #pause(node: Node): Promise<void> {
+    const set = (paused: boolean): Promise<unknown> =>
+      node.caller.untilAnswered<unknown>((run) =>
+        run.patch({ limits: {}, maxParallel: null, paused, rootNanoUsdPerDay: null }),
+      );
+    await set(true);
+    await scheduler.wait(10);
+    await set(false);
+  }
+
+  async #crash(node: Node, how: "evict" | "abort"): Promise<void> {
+    this.counts.crashes += 1;
+    const stub = env.RUN.getByName(node.id);
+    await (how === "abort" ? crash(stub) : evictDurableObject(stub));
+  }
+
+  /** Looks at every run in the midst of a step: the limits hold at every instant. */
+  async #watch(nodes: readonly Node[]): Promise<void> {
+    for (let look = 0; look < 2; look++) for (const node of nodes) await node.look();
+  }
+
+  /** Waits until no crash can undo a settlement. */
+  async #written(): Promise<void> {
+    if (this.nodes.some(({ unwritten }) => unwritten.size > 0)) await scheduler.wait(2 * SETTLE_LAG_MS);
+    for (const node of this.nodes) node.unwritten.clear();
+  }
+
+  /** Executors whose settlement a crash has undone tell it again; the others are told that it is known. */
+  async #tellAgain(nodes: readonly Node[]): Promise<void> {
+    for (const node of nodes) {
+      for (const [attemptId, outcome] of node.unwritten) {
+        await node.caller.untilAnswered<SettleReply>((run) => run.settle(attemptId, outcome));
+      }
+    }
+    await this.#written();
+  }
+}
+
+function picked(nodes: readonly Node[], pick: number): Node {
+  const node = nodes[pick % nodes.length];
+  // The root stays open until the end.
+  if (node === undefined) throw new Error("no run is open");
+  return node;
+}
+
+function newId(): string {
+  return `run_${crypto.randomUUID().replaceAll("-", "")}`;
+}
+
+function endOf({ model, reserved }: Attempt, end: PlannedEnd): { outcome: Outcome; charge: Amounts } {
+  const free = { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0 };
+  const reason = { reason: "upstream_error", upstream: "up", status: 500, message: "no", retryable: true } as const;
+  const failed = (failureClass: "unknown" | "rejected" | "rate_limited"): Outcome => ({
+    kind: "failure",
+    class: failureClass,
+    reason,
+    retryAfterMs: null,
+    latencyMs: 1,
+  });
+  switch (end.kind) {
+    case "unknown":
+      return { outcome: failed(end.kind), charge: reserved };
+    case "rejected":
+    case "rate_limited":
+      return { outcome: failed(end.kind), charge: free };
+    case "no_usage":
+      return { outcome: success(null), charge: reserved };
+    case "lie": {
+      const promptTokens = reserved.prompt_tokens * end.times;
+      const completionTokens = reserved.completion_tokens * end.times;
+      const charge = { ...amountsOf(model, promptTokens, completionTokens) };
+      return { outcome: success({ promptTokens, completionTokens, costNanoUsd: null }), charge };
+    }
+    case "used": {
+      const promptTokens = Math.floor((reserved.prompt_tokens * end.promptShare) / 1_000);
+      const completionTokens = Math.floor((reserved.completion_tokens * end.completionShare) / 1_000);
+      const costNanoUsd = end.costShare === null ? null : Math.floor((reserved.usd * end.costShare) / 1_000);
+      const charge = amountsOf(model, promptTokens, completionTokens);
+      charge.usd = costNanoUsd ?? costOf(model, promptTokens, completionTokens);
+      return { outcome: success({ promptTokens, completionTokens, costNanoUsd }), charge };
+    }
+  }
+}
+
+function success(used: { promptTokens: number; completionTokens: number; costNanoUsd: number | null } | null): Outcome {
+  const usage = used === null ? null : { ...used, cachedTokens: 0, reasoningTokens: 0 };
+  return { kind: "success", text: "t", model: "x", finishReason: null, usage, latencyMs: 1 };
+}
