@@ -6,7 +6,7 @@ import type { CallFacts, Outcome } from "../../src/call.ts";
 import type { ChildRecord } from "../../durable-objects/run/children.ts";
 import { RunStore } from "../../durable-objects/run/store.ts";
 import { RunObject } from "../../src/index.ts";
-import { TestRun } from "./objects-run.ts";
+import type { TestRun } from "./objects-run.ts";
 
 const refusal = z.object({
   error: z.looseObject({ code: z.string(), message: z.string(), param: z.string().nullable() }),

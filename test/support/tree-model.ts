@@ -52,7 +52,10 @@ export class Node {
     this.id = id;
     this.parent = parent;
     this.limits = limits;
-    parent?.children.push(this);
+  }
+
+  addChild(id: string, limits: Limits): void {
+    this.children.push(new Node(id, this, limits));
   }
 
   get depth(): number {

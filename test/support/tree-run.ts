@@ -150,7 +150,7 @@ export class TreeRun {
       this.counts.opened += 1;
       const { budget } = opened.document;
       const { usd } = budget;
-      new Node(id, parent, {
+      parent.addChild(id, {
         usd: usd.limit === null ? null : Math.round(usd.limit * 1e9),
         calls: budget.calls.limit,
         prompt_tokens: budget.prompt_tokens.limit,
@@ -281,7 +281,9 @@ export class TreeRun {
   async #crash(node: Node, how: "evict" | "abort"): Promise<void> {
     this.counts.crashes += 1;
     const stub = env.RUN.getByName(node.id);
-    await (how === "abort" ? crash(stub) : evictDurableObject(stub));
+    // An eviction waits for an alarm, and an alarm may stay with the leases that it found.
+    if (how === "abort" || node.inFlight.size > 0) await crash(stub);
+    else await evictDurableObject(stub).catch(() => undefined);
   }
 
   /** Looks at every run in the midst of a step: the limits hold at every instant. */
