@@ -3,6 +3,9 @@ import type { StartTimer } from "../../src/upstream/attempt.ts";
 import { Deadlines } from "./deadlines.ts";
 import type { Settlement } from "../run/rpc.ts";
 
+/** Attempts below this, ms, are no LLM's: their run is limited by the gateway, any other by its upstream. */
+const QUICK_MS = 100;
+
 export class Worklist {
   #running = new Map<string, AbortController>();
   #ended: Settlement[] = [];
@@ -10,6 +13,8 @@ export class Worklist {
   #deadlines = new Deadlines();
   #nudged = false;
   #lingering = false;
+  /** The last attempt took so little that settling is what limits the run: then it pays to settle more at once. */
+  #quick = false;
 
   /** How long to wait for further answers before the first is told, ms. Zero is a millisecond on workerd. */
   lingerMs = 0;
@@ -48,6 +53,7 @@ export class Worklist {
     this.#running.set(attemptId, abort);
     void ended.then((settlement) => {
       this.#running.delete(attemptId);
+      this.#quick = settlement.outcome.latencyMs < QUICK_MS;
       this.#ended.push(settlement);
       this.#wakeLater();
     });
@@ -94,10 +100,13 @@ export class Worklist {
     if (this.#running.size === 0) return this.#wake();
     if (this.#lingering) return;
     this.#lingering = true;
-    setTimeout(() => {
-      this.#lingering = false;
-      this.#wake();
-    }, this.lingerMs);
+    setTimeout(
+      () => {
+        this.#lingering = false;
+        this.#wake();
+      },
+      this.#quick ? this.lingerMs : 0,
+    );
   }
 
   #wake(): void {
