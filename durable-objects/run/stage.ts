@@ -1,5 +1,6 @@
 /** Groups on their way in: large ones arrive in several calls, and nothing of them starts before the last. */
 import { shareOf } from "../../src/budget/admit.ts";
+import type { Reason } from "../../src/errors.ts";
 import { groupIdOf } from "../../src/engine/window.ts";
 import type { GroupHeader } from "../../src/engine/group.ts";
 import { enqueueSlots, openGroup as openInEngine } from "../../src/engine/open.ts";
@@ -30,13 +31,11 @@ export function openGroup(
   { request, pages, staged }: { request: OpenGroupRequest; pages: readonly Page[]; staged: number | null },
   { nowMs, random }: { nowMs: number; random: number },
 ): OpenGroupReply {
-  for (const model of request.models) {
-    const target = core.resolve(model);
-    if ("reason" in target) return { ok: false, reason: target };
-  }
-  if (core.open.size >= GROUPS_OPEN_MAX) {
-    const message = `this run has ${GROUPS_OPEN_MAX} groups open already`;
-    return { ok: false, reason: { reason: "overloaded", message, retryAfterMs: 1_000 } };
+  const refused = refusalOf(core, request);
+  if (refused !== null) {
+    // Nothing of a refused request stays stored, its earlier pages neither.
+    if (staged !== null) core.writes.push(() => store.dropGroup(staged));
+    return { ok: false, reason: refused };
   }
   const seq = staged ?? core.nextSeq++;
   // The run's width bounds every group as it is at the time, so a group that names no cap follows when it is changed.
@@ -73,6 +72,17 @@ export function openGroup(
   const { remainingNanoUsd } = core;
   const effectiveParallel = Math.min(concurrency, core.state.width);
   return { ok: true, seq, id: header.id, effectiveParallel, lanes: missingLanes(core), remainingNanoUsd };
+}
+
+/** Why a group may not be opened, or null. */
+function refusalOf(core: RunCore, request: OpenGroupRequest): Reason | null {
+  for (const model of request.models) {
+    const target = core.resolve(model);
+    if ("reason" in target) return target;
+  }
+  if (core.open.size < GROUPS_OPEN_MAX) return null;
+  const message = `this run has ${GROUPS_OPEN_MAX} groups open already`;
+  return { reason: "overloaded", message, retryAfterMs: 1_000 };
 }
 
 function emptyHeader(seq: number): GroupHeader {

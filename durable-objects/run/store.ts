@@ -14,7 +14,7 @@
 import type { GroupHeader, GroupMetrics, GroupStatus } from "../../src/engine/group.ts";
 import type { SlotRecord } from "../../src/engine/record.ts";
 import type { StoredShard } from "../../src/engine/shard.ts";
-import { PLACES_PER_GROUP, slotIdOf, type SlotState } from "../../src/engine/slot.ts";
+import { PLACES_PER_GROUP, rangeOf, slotIdOf, type SlotState } from "../../src/engine/slot.ts";
 import type { Reason } from "../../src/errors.ts";
 import type { ChildRecord } from "./children.ts";
 import type { RunSettings, RunStatus } from "./settings.ts";
@@ -114,9 +114,8 @@ export class RunStore {
 
   /** Every child run there ever was, oldest first. */
   *children(): Generator<ChildRecord> {
-    for (const row of this.#sql.exec<{ body: string }>("SELECT body FROM child ORDER BY seq")) {
-      yield JSON.parse(row.body) as ChildRecord;
-    }
+    const rows = this.#sql.exec<{ body: string }>("SELECT body FROM child ORDER BY seq");
+    for (const row of rows) yield JSON.parse(row.body) as ChildRecord;
   }
 
   putStatus(status: RunStatus): void {
@@ -125,6 +124,12 @@ export class RunStore {
 
   putGroup(group: StoredGroup): void {
     this.#write("INSERT OR REPLACE INTO grp (seq, header) VALUES (?, ?)", group.header.seq, JSON.stringify(group));
+  }
+
+  /** Forgets a group that is not opened after all, with its pages. */
+  dropGroup(seq: number): void {
+    this.#write("DELETE FROM page WHERE id >= ? AND id < ?", ...rangeOf(seq));
+    this.#write("DELETE FROM grp WHERE seq = ?", seq);
   }
 
   putGroupResult(seq: number, result: GroupResult): void {
@@ -196,8 +201,9 @@ export class RunStore {
     const query = `SELECT coalesce(sum(prompt_tokens), 0) AS promptTokens,
       coalesce(sum(completion_tokens), 0) AS completionTokens, coalesce(sum(cost_nano_usd), 0) AS costNanoUsd
       FROM slot WHERE id >= ? AND id < ?`;
-    type Sums = { promptTokens: number; completionTokens: number; costNanoUsd: number };
-    return this.#sql.exec<Sums>(query, first, end).one();
+    return this.#sql
+      .exec<{ promptTokens: number; completionTokens: number; costNanoUsd: number }>(query, first, end)
+      .one();
   }
 
   putShard(id: number, shard: StoredShard): void {
@@ -289,8 +295,4 @@ function slotOf(row: SlotRow): SlotRecord {
     text: row.text,
     reason: row.reason === null ? null : (JSON.parse(row.reason) as Reason),
   };
-}
-
-function rangeOf(groupSeq: number): [number, number] {
-  return [slotIdOf(groupSeq, 0), slotIdOf(groupSeq + 1, 0)];
 }

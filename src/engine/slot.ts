@@ -43,3 +43,8 @@ export function groupSeqOf(slotId: number): number {
 export function indexOf(slotId: number): number {
   return slotId % PLACES_PER_GROUP;
 }
+
+/** The addresses of a group's slots: the first, and the first of the next group. */
+export function rangeOf(groupSeq: number): [number, number] {
+  return [slotIdOf(groupSeq, 0), slotIdOf(groupSeq + 1, 0)];
+}

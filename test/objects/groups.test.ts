@@ -140,6 +140,19 @@ describe("a batch of more than 1 MB", () => {
     expect(answer.status).toBe("completed");
     expect(answer.results).toEqual(large);
   });
+
+  it("that is refused once all of it has arrived leaves nothing stored", async () => {
+    const run = await openRun({ models: ["sim/*"] });
+    const large = Array.from({ length: 60 }, (_, index) => `${index} ${"x".repeat(50_000)}`);
+    const refused = await run.post("/batch", { prompts: large, model: "up/echo" });
+    expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining("model_not_allowed")]);
+    expect(watched(run.id).calls["stagePages"]).toBeGreaterThan(1);
+    const stored = await runInDurableObject<RunObject, number>(run.object, (_, { storage }) => {
+      const count = "SELECT (SELECT count(*) FROM page) + (SELECT count(*) FROM grp) AS rows";
+      return storage.sql.exec<{ rows: number }>(count).one().rows;
+    });
+    expect(stored).toBe(0);
+  });
 });
 
 describe("slots as large as they may be", () => {
