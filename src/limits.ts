@@ -64,6 +64,13 @@ export const BUDGET_COUNT_MAX = 1_000_000_000_000;
 export const PROMPT_TOKENS_PER_BYTE = 1;
 /** Tokens added per message for role and separators: OpenAI's chat formats spend 3 or 4, others up to 8. */
 export const PROMPT_TOKENS_PER_MESSAGE = 8;
+/**
+ * Tokens added per call to an Anthropic upstream: it puts a text of its own before tools and output formats, documented
+ * with 159 to about 900 tokens by model, which no byte that is sent accounts for.
+ */
+export const PROMPT_TOKENS_FIXED_ANTHROPIC = 1_024;
+/** Most tokens that a configuration may add to every call: far above any provider's own text; more is a typo. */
+export const PROMPT_TOKENS_FIXED_MAX = 100_000;
 /** Completion cap reserved, and sent, where the client names none and a limit needs one. */
 export const COMPLETION_TOKENS_DEFAULT = 4_096;
 /** Smallest completion cap a call is clamped to, in tokens: less is no answer, and some providers refuse less. */

@@ -10,6 +10,8 @@ export type TokenBounds = {
   tokensPerByte: number;
   /** Tokens that one image, sound or file counts as, at most; null = nobody knows. */
   mediaTokensMax: number | null;
+  /** Tokens that the upstream adds to a prompt of its own accord, at most; absent = none. */
+  fixedTokens?: number;
 };
 
 /** The bounds that hold for any upstream. */
@@ -20,7 +22,8 @@ type Sized = Pick<CallFacts, "promptBytes" | "messageCount"> & { mediaParts?: nu
 /** Upper bound of a call's prompt tokens, from its bytes: no text can fool it. Media without a bound count nothing here. */
 export function promptTokensMax(facts: Sized, bounds: TokenBounds = ANY_TOKENS): number {
   const media = (facts.mediaParts ?? 0) * (bounds.mediaTokensMax ?? 0);
-  return Math.ceil(facts.promptBytes * bounds.tokensPerByte) + facts.messageCount * PROMPT_TOKENS_PER_MESSAGE + media;
+  const text = Math.ceil(facts.promptBytes * bounds.tokensPerByte) + facts.messageCount * PROMPT_TOKENS_PER_MESSAGE;
+  return text + media + (bounds.fixedTokens ?? 0);
 }
 
 /**

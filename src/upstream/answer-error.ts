@@ -19,16 +19,18 @@ const STATUS_BY_NAME: ReadonlyMap<string, number> = new Map([
   ["bad_gateway", 502],
   ["service_unavailable", 503],
   ["overloaded", 503],
+  ["timeout_error", 504],
   ["overloaded_error", 529],
 ]);
 
 /** The error in a parsed 200 body: a top-level `error`, an error object, or an error of the first choice. */
 export function errorIn(json: unknown): AnswerError | null {
   if (!isRecord(json)) return null;
-  const { error, choices, usage } = json;
+  const { error, choices, content, usage } = json;
   const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
   if (isRecord(choice) && isRecord(choice["error"])) return described(choice["error"], true);
-  const afterStart = choice !== undefined || (usage !== undefined && usage !== null);
+  const begun = choice !== undefined || (Array.isArray(content) && content.length > 0);
+  const afterStart = begun || (usage !== undefined && usage !== null);
   if (isRecord(error)) return described(error, afterStart);
   if (typeof error === "string" && error !== "") return { message: error, status: null, afterStart };
   return json["object"] === "error" ? described(json, afterStart) : null;

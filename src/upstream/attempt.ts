@@ -7,7 +7,8 @@ import { discard, readBody } from "./body.ts";
 import { type Answer, classify, failed, type Verdict } from "./classify.ts";
 import type { Upstream } from "./config.ts";
 import { connectionFailure } from "./connection-failure.ts";
-import { buildRequest } from "./request.ts";
+import { type BuiltRequest, buildAnthropicRequest } from "./anthropic-request.ts";
+import { buildRequest, type UpstreamRequest } from "./request.ts";
 import { simulatedFetch } from "./simulated.ts";
 
 /** What is asked of whom under which lease; `lease.model` and `body` go out as they are. */
@@ -72,7 +73,9 @@ async function verdictOf(job: AttemptJob, deps: AttemptDeps): Promise<Verdict> {
 
 async function exchange(job: AttemptJob, deps: AttemptDeps, signal: AbortSignal): Promise<Verdict> {
   const { upstream, lease } = job;
-  if (deps.refuses !== undefined && upstream.kind === "openai" && (await deps.refuses(upstream))) {
+  const built = builtRequest(job);
+  if (!built.ok) return failed("rejected", built.reason);
+  if (deps.refuses !== undefined && upstream.kind !== "simulated" && (await deps.refuses(upstream))) {
     const message = `${upstream.name} refused the connection`;
     return failed("transient", {
       reason: "upstream_error",
@@ -86,7 +89,7 @@ async function exchange(job: AttemptJob, deps: AttemptDeps, signal: AbortSignal)
   if (signal.aborted) return notSent();
   let response: Response;
   try {
-    response = await send(job, deps, signal);
+    response = await send(job, built.request, deps, signal);
   } catch (error) {
     return signal.aborted ? stoppedVerdict(job, "cancelled") : connectionFailure(upstream, error);
   }
@@ -106,8 +109,17 @@ async function exchange(job: AttemptJob, deps: AttemptDeps, signal: AbortSignal)
   return classify(upstream, lease.model, answer);
 }
 
-function send({ upstream, lease, body }: AttemptJob, deps: AttemptDeps, signal: AbortSignal): Promise<Response> {
-  const request = buildRequest(upstream, lease, body);
+function builtRequest({ upstream, lease, body }: AttemptJob): BuiltRequest {
+  if (upstream.kind === "anthropic") return buildAnthropicRequest(upstream, lease, body);
+  return { ok: true, request: buildRequest(upstream, lease, body) };
+}
+
+function send(
+  { upstream, lease }: AttemptJob,
+  request: UpstreamRequest,
+  deps: AttemptDeps,
+  signal: AbortSignal,
+): Promise<Response> {
   if (upstream.kind === "simulated") {
     return simulatedFetch(request.body, { now: deps.now, timer: deps.timer, signal, attempt: lease.attempt ?? 1 });
   }

@@ -7,12 +7,12 @@ import type { FailureClass, Usage } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { NAME_CHARS_MAX, RESPONSE_BYTES_MAX } from "../limits.ts";
 import { type AnswerError, errorIn, errorText } from "./answer-error.ts";
+import { readAnthropicMessage } from "./anthropic-answer.ts";
 import type { BodyText } from "./body.ts";
+import { readCompletion } from "./completion-answer.ts";
 import type { Upstream } from "./config.ts";
-import { isRecord } from "./record.ts";
 import { shownMessage, withoutOwnSecrets } from "./redact.ts";
 import { readRetryAfterMs } from "./retry-after.ts";
-import { readUsage } from "./usage.ts";
 
 /**
  * An answer as far as it came. `body` is null when the connection broke before its end. The headers are read only for a
@@ -40,7 +40,7 @@ export function classify(upstream: Upstream, model: string, answer: Answer): Ver
   }
   const error = errorIn(json);
   if (error !== null) return classifyErrorIn200(upstream, answer, error);
-  return readCompletion(upstream, model, status, json);
+  return readAnswer(upstream, model, status, json);
 }
 
 /** A failure that names no retry hint. */
@@ -89,42 +89,19 @@ function classifyErrorIn200(upstream: Upstream, answer: Answer, error: AnswerErr
   return byStatus(upstream, error.status, message, answer);
 }
 
-function readCompletion(upstream: Upstream, model: string, status: number, json: unknown): Verdict {
-  const choices = isRecord(json) ? json["choices"] : undefined;
-  const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
-  const message = isRecord(choice) ? choice["message"] : undefined;
-  if (!isRecord(json) || !isRecord(choice) || !isRecord(message)) {
-    const missing = `${upstream.name} answered ${status} without choices[0].message: not a chat completion`;
-    return failed("unknown", upstreamError(upstream, status, missing, true));
+function readAnswer(upstream: Upstream, model: string, status: number, json: unknown): Verdict {
+  const read = upstream.kind === "anthropic" ? readAnthropicMessage(json) : readCompletion(json);
+  if (!read.ok) {
+    const message = `${upstream.name} answered ${status} ${read.fault}`;
+    return failed("unknown", upstreamError(upstream, status, message, true));
   }
-  const text = messageText(message);
-  if (text === null) {
-    const missing = `${upstream.name} answered ${status} with a choices[0].message.content that is not text`;
-    return failed("unknown", upstreamError(upstream, status, missing, true));
-  }
-  const named = json["model"];
-  const finishReason = choice["finish_reason"];
   return {
     kind: "success",
-    text: withoutOwnSecrets(text, upstream),
-    model: shortName(named, upstream) ?? model,
-    finishReason: shortName(finishReason, upstream),
-    usage: readUsage(json["usage"]),
+    text: withoutOwnSecrets(read.text, upstream),
+    model: shortName(read.model, upstream) ?? model,
+    finishReason: shortName(read.finishReason, upstream),
+    usage: read.usage,
   };
-}
-
-/** The text of a message: its content, the text parts of it, a refusal's words, or nothing beside tool calls. */
-function messageText(message: Record<string, unknown>): string | null {
-  const { content, refusal } = message;
-  if (typeof content === "string" && content !== "") return content;
-  if (Array.isArray(content)) return content.map(partText).join("");
-  if (content != null && content !== "") return null;
-  return typeof refusal === "string" ? refusal : "";
-}
-
-function partText(part: unknown): string {
-  if (!isRecord(part)) return "";
-  return typeof part["text"] === "string" ? part["text"] : "";
 }
 
 function shortName(value: unknown, upstream: Upstream): string | null {

@@ -7,8 +7,8 @@ export type Price = TokenPrice;
 
 export type Upstream = {
   name: string;
-  kind: "openai" | "simulated";
-  /** Without a trailing slash; empty for `simulated`. */
+  kind: "openai" | "anthropic" | "simulated";
+  /** Without a trailing slash, and for `anthropic` without the version's `/v1`; empty for `simulated`. */
   baseUrl: string;
   /** The provider key itself, resolved from its secret; null = none is sent. */
   apiKey: string | null;
@@ -18,7 +18,7 @@ export type Upstream = {
   maxInFlight: number;
   timeoutMs: number;
   maxAttempts: number;
-  /** Field that carries the completion cap. */
+  /** Field of a chat completion that carries the completion cap. */
   capField: "max_tokens" | "max_completion_tokens";
   /** How this upstream's prompt tokens are bounded from what is sent. */
   bounds: TokenBounds;

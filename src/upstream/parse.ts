@@ -1,19 +1,9 @@
 /** Parses UPSTREAMS. Every message says what was expected and never what was found: a value may be a secret. */
 import { z } from "zod";
-import {
-  ATTEMPTS_DEFAULT,
-  ATTEMPTS_MAX,
-  MEDIA_TOKENS_MAX,
-  NAME_CHARS_MAX,
-  PRICE_USD_PER_MILLION_MAX,
-  PROMPT_TOKENS_PER_BYTE,
-  TIMEOUT_MS_DEFAULT,
-  TIMEOUT_MS_MAX,
-  UPSTREAM_IN_FLIGHT_DEFAULT,
-  UPSTREAM_IN_FLIGHT_MAX,
-} from "../limits.ts";
-import type { Price, Upstream } from "./config.ts";
-import { scaledUp } from "./decimal.ts";
+import { NAME_CHARS_MAX, PROMPT_TOKENS_FIXED_ANTHROPIC } from "../limits.ts";
+import type { Upstream } from "./config.ts";
+import { resolveHeaders, resolveKey } from "./parse-credentials.ts";
+import { baseUrlField, commonFields, commonOf, patternError, pricesOf, remoteFields } from "./parse-fields.ts";
 import { isRecord } from "./record.ts";
 import { SIMULATED_MODEL_PATTERNS } from "./simulated-model.ts";
 
@@ -21,76 +11,28 @@ import { SIMULATED_MODEL_PATTERNS } from "./simulated-model.ts";
 export type ParsedUpstreams = { ok: true; upstreams: Upstream[] } | { ok: false; path: string; message: string };
 
 const NAME = /^[a-z0-9][a-z0-9_-]*$/;
-const SECRET_REFERENCE = /^secret:(.*)$/s;
-/** A header's value may hold these only; fetch throws on others, and quotes the value. */
-const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
-const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
-/** Headers that frame the request; configured ones would contradict the body that is sent. */
-const FRAMING_HEADERS = new Set([
-  "host",
-  "content-type",
-  "content-length",
-  "content-encoding",
-  "transfer-encoding",
-  "connection",
-]);
 
-/** USD per million tokens is as many micro-USD per token: a million pico-USD each. */
-const PICO_USD_PER_TOKEN = 1e6;
-
-const integer = (max: number, what: string) => {
-  const error = `must be a whole number of ${what} from 1 to ${max}`;
-  return z.number({ error }).int({ error }).min(1, { error }).max(max, { error });
-};
-
-const usdError = `must be USD per million tokens, a number from 0 to ${PRICE_USD_PER_MILLION_MAX}`;
-const usdPerMillion = z
-  .number({ error: usdError })
-  .min(0, { error: usdError })
-  .max(PRICE_USD_PER_MILLION_MAX, { error: usdError });
-
-const priceSchema = z.strictObject({
-  input: usdPerMillion,
-  cached_input: usdPerMillion.optional(),
-  output: usdPerMillion,
-});
-
-const patternError = `must be a model name or pattern of 1 to ${NAME_CHARS_MAX} characters`;
-const pattern = z
-  .string({ error: patternError })
-  .min(1, { error: patternError })
-  .max(NAME_CHARS_MAX, { error: patternError });
-
-const perByteError = "must be a number above 0 and at most 1";
-
-const common = {
-  prompt_tokens_per_byte: z
-    .number({ error: perByteError })
-    .gt(0, { error: perByteError })
-    .max(1, { error: perByteError })
-    .default(PROMPT_TOKENS_PER_BYTE),
-  media_tokens_max: integer(MEDIA_TOKENS_MAX, "tokens").optional(),
-  models: z.array(pattern, { error: "must be a list of model names or patterns" }).optional(),
-  max_in_flight: integer(UPSTREAM_IN_FLIGHT_MAX, "attempts").default(UPSTREAM_IN_FLIGHT_DEFAULT),
-  timeout_ms: integer(TIMEOUT_MS_MAX, "milliseconds").default(TIMEOUT_MS_DEFAULT),
-  max_attempts: integer(ATTEMPTS_MAX, "attempts").default(ATTEMPTS_DEFAULT),
-  prices: z.record(pattern, priceSchema, { error: "must be an object of prices by model" }).optional(),
-};
-
-const simulatedSchema = z.strictObject({ kind: z.literal("simulated"), ...common });
+const simulatedSchema = z.strictObject({ kind: z.literal("simulated"), ...commonFields });
 
 const openaiSchema = z.strictObject({
   kind: z.literal("openai"),
-  base_url: z.string({ error: "must be the URL under which /chat/completions is found" }).superRefine(checkBaseUrl),
-  api_key: z.string({ error: "must be text: a key, or secret: and the name of a secret" }).optional(),
-  headers: z
-    .record(z.string(), z.string({ error: "must be text" }), { error: "must be an object of texts" })
-    .default({}),
+  base_url: baseUrlField("/chat/completions"),
   cap_field: z
     .enum(["max_tokens", "max_completion_tokens"], { error: "must be max_tokens or max_completion_tokens" })
     .optional(),
-  ...common,
+  ...remoteFields,
+  ...commonFields,
 });
+
+const anthropicSchema = z.strictObject({
+  kind: z.literal("anthropic"),
+  base_url: baseUrlField("/messages").default("https://api.anthropic.com"),
+  ...remoteFields,
+  ...commonFields,
+});
+
+/** Anthropic charges this many times the input price for what it keeps for an hour, its dearest use of the cache. */
+const ANTHROPIC_CACHE_WRITE_PER_INPUT = 2;
 
 /** Parses the value of UPSTREAMS; `secret:NAME` in a key or header reads `vars[NAME]`. */
 export function parseUpstreams(value: unknown, vars: Record<string, unknown>): ParsedUpstreams {
@@ -116,12 +58,9 @@ function parseUpstream(name: string, entry: unknown, vars: Record<string, unknow
     case "openai":
       return parseOpenai(name, entry, vars);
     case "anthropic":
-      return wrong(
-        [name, "kind"],
-        '"anthropic" is not supported yet; use an OpenAI-compatible base_url, kind "openai"',
-      );
+      return parseAnthropic(name, entry, vars);
     default:
-      return wrong([name, "kind"], 'must be "openai" or "simulated"');
+      return wrong([name, "kind"], 'must be "openai", "anthropic" or "simulated"');
   }
 }
 
@@ -135,13 +74,9 @@ function parseSimulated(name: string, entry: unknown): ParsedUpstreams {
     baseUrl: "",
     apiKey: null,
     headers: {},
-    models: fields.models ?? SIMULATED_MODEL_PATTERNS,
-    maxInFlight: fields.max_in_flight,
-    timeoutMs: fields.timeout_ms,
-    maxAttempts: fields.max_attempts,
+    ...commonOf(fields, { models: SIMULATED_MODEL_PATTERNS, promptTokensPerCall: 0 }),
     capField: "max_tokens",
-    bounds: { tokensPerByte: fields.prompt_tokens_per_byte, mediaTokensMax: fields.media_tokens_max ?? null },
-    prices: pricesOf(fields.prices ?? { "*": { input: 0.15, output: 0.6 } }),
+    prices: pricesOf(fields.prices ?? { "*": { input: 0.15, output: 0.6 } }, null),
   };
   return { ok: true, upstreams: [upstream] };
 }
@@ -150,76 +85,52 @@ function parseOpenai(name: string, entry: unknown, vars: Record<string, unknown>
   const parsed = openaiSchema.safeParse(entry);
   if (!parsed.success) return wrongIssue(name, parsed.error);
   const fields = parsed.data;
-  const apiKey = fields.api_key === undefined || fields.api_key === "" ? null : resolveSecret(fields.api_key, vars);
-  if (apiKey !== null && !apiKey.ok) return wrong([name, "api_key"], apiKey.message);
-  const headers: Record<string, string> = {};
-  for (const [header, configured] of Object.entries(fields.headers)) {
-    const key = header.toLowerCase();
-    const value = resolveSecret(configured, vars);
-    if (!value.ok) return wrong([name, "headers", header], value.message);
-    if (!HEADER_NAME.test(key)) return wrong([name, "headers", header], "is not a header name");
-    if (FRAMING_HEADERS.has(key)) return wrong([name, "headers", header], "is set by the gateway");
-    if (key === "authorization" && apiKey !== null) {
-      return wrong([name, "headers", header], "contradicts api_key: set one of the two");
-    }
-    headers[key] = value.value;
-  }
+  const key = resolveKey(fields.api_key, vars);
+  if (!key.ok) return wrong([name, "api_key"], key.message);
+  const headers = resolveHeaders(fields.headers, vars, key.value === null ? [] : ["authorization"]);
+  if (!headers.ok) return wrong([name, "headers", ...headers.field], headers.message);
   const upstream: Upstream = {
     name,
     kind: "openai",
-    baseUrl: new URL(fields.base_url).href.replace(/\/+$/, ""),
-    apiKey: apiKey === null ? null : apiKey.value,
-    headers,
-    models: fields.models ?? ["*"],
-    maxInFlight: fields.max_in_flight,
-    timeoutMs: fields.timeout_ms,
-    maxAttempts: fields.max_attempts,
+    baseUrl: withoutEndSlash(fields.base_url),
+    apiKey: key.value,
+    headers: headers.value,
+    ...commonOf(fields, { models: ["*"], promptTokensPerCall: 0 }),
     capField: fields.cap_field ?? defaultCapField(fields.base_url),
-    bounds: { tokensPerByte: fields.prompt_tokens_per_byte, mediaTokensMax: fields.media_tokens_max ?? null },
-    prices: pricesOf(fields.prices ?? {}),
+    prices: pricesOf(fields.prices ?? {}, null),
   };
   return { ok: true, upstreams: [upstream] };
+}
+
+function parseAnthropic(name: string, entry: unknown, vars: Record<string, unknown>): ParsedUpstreams {
+  const parsed = anthropicSchema.safeParse(entry);
+  if (!parsed.success) return wrongIssue(name, parsed.error);
+  const fields = parsed.data;
+  const key = resolveKey(fields.api_key, vars);
+  if (!key.ok) return wrong([name, "api_key"], key.message);
+  const headers = resolveHeaders(fields.headers, vars, key.value === null ? [] : ["authorization", "x-api-key"]);
+  if (!headers.ok) return wrong([name, "headers", ...headers.field], headers.message);
+  const upstream: Upstream = {
+    name,
+    kind: "anthropic",
+    // Anthropic's clients are given its base URL without the version, OpenAI's with it: both are understood.
+    baseUrl: withoutEndSlash(withoutEndSlash(fields.base_url).replace(/\/v1$/, "")),
+    apiKey: key.value,
+    headers: headers.value,
+    ...commonOf(fields, { models: ["*"], promptTokensPerCall: PROMPT_TOKENS_FIXED_ANTHROPIC }),
+    capField: "max_tokens",
+    prices: pricesOf(fields.prices ?? {}, ANTHROPIC_CACHE_WRITE_PER_INPUT),
+  };
+  return { ok: true, upstreams: [upstream] };
+}
+
+function withoutEndSlash(url: string): string {
+  return new URL(url).href.replace(/\/+$/, "");
 }
 
 /** OpenAI's newer models refuse `max_tokens`; most other servers know nothing else. */
 function defaultCapField(baseUrl: string): Upstream["capField"] {
   return new URL(baseUrl).hostname === "api.openai.com" ? "max_completion_tokens" : "max_tokens";
-}
-
-function resolveSecret(
-  configured: string,
-  vars: Record<string, unknown>,
-): { ok: true; value: string } | { ok: false; message: string } {
-  const secret = SECRET_REFERENCE.exec(configured)?.[1];
-  const value = secret === undefined ? configured : vars[secret];
-  if (secret !== undefined && (value === undefined || value === null || value === "")) {
-    return { ok: false, message: `reads the secret ${secret}, which is not set` };
-  }
-  const whose = secret === undefined ? "holds" : `reads the secret ${secret}, which holds`;
-  if (typeof value !== "string") return { ok: false, message: `${whose} something other than text` };
-  if (HEADER_VALUE.test(value) && value.trim() === value) return { ok: true, value };
-  return { ok: false, message: `${whose} a line break, outer white space or a character that no header can carry` };
-}
-
-function checkBaseUrl(text: string, ctx: z.RefinementCtx): void {
-  const refuse = (message: string): void => void ctx.addIssue({ code: "custom", message });
-  if (!URL.canParse(text)) return refuse("must be a URL such as https://host/v1");
-  const url = new URL(text);
-  if (url.protocol !== "http:" && url.protocol !== "https:") return refuse("must be an http or https URL");
-  if (url.username !== "" || url.password !== "") return refuse("must not hold credentials: use api_key");
-  if (text.includes("?") || text.includes("#")) return refuse("must not hold a query or fragment");
-  if (/\/chat\/completions\/*$/.test(url.pathname)) refuse("must not end in /chat/completions, which is added to it");
-}
-
-function pricesOf(prices: Record<string, z.infer<typeof priceSchema>>): { pattern: string; price: Price }[] {
-  return Object.entries(prices).map(([model, { input, cached_input, output }]) => ({
-    pattern: model,
-    price: {
-      inputPicoUsd: scaledUp(input, PICO_USD_PER_TOKEN),
-      cachedInputPicoUsd: scaledUp(cached_input ?? input, PICO_USD_PER_TOKEN),
-      outputPicoUsd: scaledUp(output, PICO_USD_PER_TOKEN),
-    },
-  }));
 }
 
 function wrongIssue(name: string, error: z.ZodError): ParsedUpstreams {

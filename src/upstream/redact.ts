@@ -7,6 +7,9 @@ const REDACTED = "[redacted]";
 /** Shorter header values are words such as `true` or a version; blanking them would only mangle the text. */
 const SECRET_CHARS_MIN = 8;
 
+/** Headers that are documented words, which an answer may well hold. */
+const PUBLIC_HEADERS = new Set(["anthropic-version", "anthropic-beta", "user-agent"]);
+
 /** Longer than any message shown: redaction runs before the cut, so that a cut cannot leave half a key unrecognised. */
 const SCANNED_CHARS_MAX = 16_384;
 
@@ -21,9 +24,8 @@ export function withoutOwnSecrets(text: string, upstream: Upstream): string {
   if (apiKey !== null && apiKey !== "" && clean.includes(apiKey)) clean = clean.replaceAll(apiKey, REDACTED);
   for (const name in headers) {
     const value = headers[name];
-    if (value !== undefined && value.length >= SECRET_CHARS_MIN && clean.includes(value)) {
-      clean = clean.replaceAll(value, REDACTED);
-    }
+    if (value === undefined || value.length < SECRET_CHARS_MIN || PUBLIC_HEADERS.has(name)) continue;
+    if (clean.includes(value)) clean = clean.replaceAll(value, REDACTED);
   }
   return clean;
 }

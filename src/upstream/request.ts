@@ -22,6 +22,8 @@ export const RESERVED_PARAMS: ReadonlyMap<string, string> = new Map([
   ["stream_options", "It only makes sense with a stream, which the gateway does not ask for."],
   ["background", "The upstream would answer before the work is done, so its cost would never be seen."],
   ["deferred", "The upstream would answer before the work is done, so its cost would never be seen."],
+  ["compaction", "The upstream would answer with a summary of the messages instead of a text."],
+  ["thread", "The upstream would add messages that it holds, which the prompt reservation did not count."],
 
   ["n", "Each further choice is a further completion beyond the cap; ask several calls instead."],
   ["best_of", "Candidates that are thrown away are billed beyond the cap."],
@@ -29,6 +31,12 @@ export const RESERVED_PARAMS: ReadonlyMap<string, string> = new Map([
   ["num_beams", "Beams are completions beyond the cap."],
   ["prediction", "Predicted tokens that are rejected are billed as completion beyond the cap."],
   ["service_tier", "Another tier has another price than the one reserved."],
+  ["speed", "Another speed has another price than the one reserved."],
+  ["inference_geo", "Another region has another price than the one reserved."],
+  ["billing_policy", "It decides who pays, which only the operator may."],
+  ["context_management", "Summaries that the upstream makes on the way are billed beyond the cap."],
+  ["mcp_servers", "Tools and answers of servers would add to the prompt beyond its reservation."],
+  ["container", "Containers are billed by time, not per token."],
   ["modalities", "Audio and image output have prices of their own."],
   ["audio", "Audio output has a price of its own."],
   ["web_search_options", "Searches are billed per call, not per token."],
@@ -76,6 +84,7 @@ function requestMessages(body: CallBody): readonly unknown[] {
   return body.system === undefined ? messages : [{ role: "system", content: body.system }, ...messages];
 }
 
-function unreserved(params: Record<string, unknown>): Record<string, unknown> {
+/** The entries of `params` that may be passed on. */
+export function unreserved(params: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(params).filter(([name]) => !RESERVED_PARAMS.has(name)));
 }

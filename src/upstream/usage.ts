@@ -21,7 +21,7 @@ export function readUsage(usage: unknown): Usage | null {
   const cachedTokens = detail(usage["prompt_tokens_details"], "cached_tokens");
   const cacheWriteTokens = detail(usage["prompt_tokens_details"], "cache_write_tokens");
   const reasoningTokens = detail(usage["completion_tokens_details"], "reasoning_tokens");
-  const totalTokens = usage["total_tokens"] == null ? 0 : tokenCount(usage["total_tokens"]);
+  const totalTokens = optionalCount(usage["total_tokens"]);
   const cost = readCost(usage);
   if (promptTokens === null || namedCompletionTokens === null || totalTokens === null) return null;
   if (cachedTokens === null || cacheWriteTokens === null || reasoningTokens === null || cost === "impossible")
@@ -32,7 +32,8 @@ export function readUsage(usage: unknown): Usage | null {
   return cacheWriteTokens === 0 ? read : { ...read, cacheWriteTokens };
 }
 
-function readCost(usage: Record<string, unknown>): number | null | "impossible" {
+/** The cost that a usage names, in nano-USD; null where it names none. */
+export function readCost(usage: Record<string, unknown>): number | null | "impossible" {
   const cost = usage["cost"];
   if (cost == null) return null;
   if (!isUsd(cost)) return "impossible";
@@ -42,13 +43,19 @@ function readCost(usage: Record<string, unknown>): number | null | "impossible" 
   return isUsd(provider) ? scaledUp(cost + provider, NANO_PER_USD) : "impossible";
 }
 
-function detail(details: unknown, name: string): number | null {
+/** A count inside an object of details; 0 where either is absent, null where either is impossible. */
+export function detail(details: unknown, name: string): number | null {
   if (details == null) return 0;
-  if (!isRecord(details)) return null;
-  return details[name] == null ? 0 : tokenCount(details[name]);
+  return isRecord(details) ? optionalCount(details[name]) : null;
 }
 
-function tokenCount(value: unknown): number | null {
+/** A count that may be absent, which is 0; null where it is impossible. */
+export function optionalCount(value: unknown): number | null {
+  return value == null ? 0 : tokenCount(value);
+}
+
+/** A count of tokens; null where it is none. */
+export function tokenCount(value: unknown): number | null {
   if (typeof value !== "number" || !Number.isInteger(value)) return null;
   return value >= 0 && value <= BUDGET_COUNT_MAX ? value : null;
 }

@@ -115,7 +115,7 @@ describe("parseConfig", () => {
     ["UPSTREAMS.a/b", { UPSTREAMS: { "a/b": { kind: "simulated" } } }],
     ["UPSTREAMS.acme", { UPSTREAMS: { acme: "simulated" } }],
     ["UPSTREAMS.acme.kind", { UPSTREAMS: { acme: {} } }],
-    ["UPSTREAMS.acme.kind", { UPSTREAMS: { acme: { kind: "anthropic", base_url: "https://a.test" } } }],
+    ["UPSTREAMS.acme.kind", { UPSTREAMS: { acme: { kind: "gemini", base_url: "https://a.test" } } }],
     ["UPSTREAMS.acme.base_url", { UPSTREAMS: { acme: { kind: "simulated", base_url: "https://a.test" } } }],
     ["UPSTREAMS.acme.base_url", { UPSTREAMS: { acme: { kind: "openai" } } }],
     ["UPSTREAMS.acme.base_url", openai({ base_url: "acme.test/v1" })],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { RESPONSE_BYTES_MAX } from "../../../src/limits.ts";
 import { attempt } from "../../../src/upstream/attempt.ts";
-import { completion, KEY, makeDeps, makeLease, makeUpstream } from "./make.ts";
+import { completion, KEY, makeAnthropic, makeDeps, makeLease, makeUpstream, message } from "./make.ts";
 
 const job = { upstream: makeUpstream(), lease: makeLease(), body: { prompt: "hi" } };
 
@@ -41,6 +41,30 @@ describe("attempt", () => {
     expect(requests[0]).toMatchObject({
       input: "https://acme.test/v1/chat/completions",
       init: { method: "POST", redirect: "manual", headers: { authorization: `Bearer ${KEY}` } },
+    });
+  });
+
+  it("speaks Anthropic's protocol to an upstream of that kind", async () => {
+    const requests: unknown[] = [];
+    const fetchLike: typeof fetch = async (input, init) => {
+      requests.push([input, init]);
+      return new Response(message([{ type: "text", text: "hello" }]));
+    };
+    const outcome = await attempt({ ...job, upstream: makeAnthropic() }, makeDeps(fetchLike));
+    expect(outcome).toMatchObject({ kind: "success", text: "hello", finishReason: "stop" });
+    expect(requests).toMatchObject([
+      ["https://acme.test/v1/messages", { method: "POST", redirect: "manual", headers: { "x-api-key": KEY } }],
+    ]);
+  });
+
+  it("sends nothing of a call that an upstream's protocol has no place for, and rejects it free of charge", async () => {
+    const fetchLike: typeof fetch = async () => {
+      throw new Error("sent");
+    };
+    const body = { messages: [{ role: "tool", content: "a" }] };
+    expect(await attempt({ ...job, upstream: makeAnthropic(), body }, makeDeps(fetchLike))).toMatchObject({
+      class: "rejected",
+      reason: { reason: "invalid_request", param: "messages[0].role" },
     });
   });
 

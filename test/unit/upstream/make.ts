@@ -23,6 +23,10 @@ export function makeUpstream(fields: Partial<Upstream> = {}): Upstream {
   };
 }
 
+export function makeAnthropic(fields: Partial<Upstream> = {}): Upstream {
+  return makeUpstream({ kind: "anthropic", baseUrl: "https://acme.test", ...fields });
+}
+
 export function makeLease(fields: Partial<Lease> = {}): Lease {
   return { attemptId: "a1", upstream: "acme", model: "gpt-x", capTokens: null, timeoutMs: 60_000, ...fields };
 }
@@ -43,6 +47,21 @@ export function completion(content: unknown, fields: Record<string, unknown> = {
     model: "gpt-x-2026",
     choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
     usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
+    ...fields,
+  });
+}
+
+/** The body of a message of Anthropic's. */
+export function message(content: unknown, fields: Record<string, unknown> = {}): string {
+  return JSON.stringify({
+    id: "msg_1",
+    type: "message",
+    role: "assistant",
+    model: "claude-x-20260901",
+    content,
+    stop_reason: "end_turn",
+    stop_sequence: null,
+    usage: { input_tokens: 10, output_tokens: 5 },
     ...fields,
   });
 }

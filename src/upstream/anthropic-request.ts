@@ -1,0 +1,49 @@
+/** Turns a leased call into the HTTP request of one attempt at an upstream that speaks Anthropic's Messages API. */
+import type { CallBody, Lease } from "../call.ts";
+import type { Reason } from "../errors.ts";
+import { COMPLETION_TOKENS_DEFAULT } from "../limits.ts";
+import { conversationOf } from "./anthropic-conversation.ts";
+import type { Upstream } from "./config.ts";
+import { unreserved, type UpstreamRequest } from "./request.ts";
+
+/** Version of the API that is spoken here; a configured header of that name wins. */
+const ANTHROPIC_VERSION = "2023-06-01";
+
+/** The request, or why the call cannot be put into one. */
+export type BuiltRequest = { ok: true; request: UpstreamRequest } | { ok: false; reason: Reason };
+
+/**
+ * The non-streaming request of one attempt. The API demands a completion cap: without one in the lease it is
+ * `COMPLETION_TOKENS_DEFAULT`. `params` follow unchanged but for the reserved names. What the API has no place for is
+ * refused with the field's name, never left out.
+ */
+export function buildAnthropicRequest(upstream: Upstream, lease: Lease, body: CallBody): BuiltRequest {
+  const conversation = conversationOf(body);
+  if (!conversation.ok) return conversation;
+  const { system, messages } = conversation;
+  const request: UpstreamRequest = {
+    url: `${upstream.baseUrl}/v1/messages`,
+    headers: requestHeaders(upstream),
+    body: JSON.stringify({
+      model: lease.model,
+      max_tokens: lease.capTokens ?? COMPLETION_TOKENS_DEFAULT,
+      ...(system === null ? undefined : { system }),
+      messages,
+      ...(body.temperature === undefined ? undefined : { temperature: body.temperature }),
+      ...(body.params === undefined ? undefined : unreserved(body.params)),
+    }),
+  };
+  return { ok: true, request };
+}
+
+function requestHeaders(upstream: Upstream): Record<string, string> {
+  const headers: Record<string, string> = {
+    "content-type": "application/json",
+    accept: "application/json",
+    "user-agent": "fanout",
+    "anthropic-version": ANTHROPIC_VERSION,
+    ...upstream.headers,
+  };
+  if (upstream.apiKey !== null) headers["x-api-key"] = upstream.apiKey;
+  return headers;
+}
