@@ -31,6 +31,16 @@ export class RunCaller {
     }
   }
 
+  /** Makes a call once. */
+  async once<T>(call: (run: DurableObjectStub<RunObject>) => PromiseLike<T>): Promise<T> {
+    try {
+      return await call(this.#stub);
+    } catch (error) {
+      this.#stub = runOf(this.#objects, this.#runId);
+      throw error;
+    }
+  }
+
   /** Tells the object something that it can do without; a failure is nobody's. */
   tell(call: (run: DurableObjectStub<RunObject>) => PromiseLike<unknown>): void {
     // The promise of an RPC refuses a `then` without its first function.

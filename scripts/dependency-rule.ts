@@ -49,7 +49,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // Of the upstream module only the names that a client may not set itself.
   contract: { parts: ["request"], packages: [ZOD] },
   respond: { parts: ["core"], types: ["contract", "objects"], packages: [] },
-  observe: { parts: [], types: ["core"], packages: [PURE] },
+  observe: { parts: ["core"], packages: [PURE] },
   dashboard: { parts: [], packages: [] },
   env: { parts: ["contract", "upstream", "request", "core"], packages: [ZOD, PLATFORM] },
   context: { parts: [], types: ["auth", "env", "address"], packages: [HONO] },

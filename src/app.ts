@@ -9,8 +9,10 @@ import { authenticate } from "./auth/middleware.ts";
 import { hearOut } from "./contract/body.ts";
 import { REFUSED_BODY_BYTES_MAX } from "./limits.ts";
 import { mountBatch } from "./routes/batch.ts";
+import { mountGroups } from "./routes/groups.ts";
 import { mountOps } from "./routes/ops.ts";
 import { mountQuery } from "./routes/query.ts";
+import { mountRunLog } from "./routes/run-log.ts";
 import { mountRuns } from "./routes/runs.ts";
 import { underRun, type Protection } from "./routes/under-run.ts";
 
@@ -42,6 +44,8 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountRuns(app, protect);
   mountQuery(app, protect);
   mountBatch(app, protect);
+  mountGroups(app, protect);
+  mountRunLog(app, protect);
 
   app.onError((error, c) => {
     if (error instanceof Refusal) return failure(error.reason);

@@ -35,6 +35,8 @@ export type CallFacts = {
   priority: Priority;
   /** Limit of one attempt from its dispatch, in ms; null = the upstream's. */
   timeoutMs: number | null;
+  /** Calls with the same key are equal and share one answer while they are in flight together; absent = shared with none. */
+  dedupeKey?: string;
 };
 
 /** What an executor needs, beside the body, to make one attempt. */

@@ -24,6 +24,19 @@ export const DEADLINE_MS_MAX = 86_400_000;
 export const NAME_CHARS_MAX = 256;
 /** Largest `metadata` of a run, as JSON: it is stored once and repeated in each run document. */
 export const METADATA_BYTES_MAX = 16_384;
+/** Longest Idempotency-Key, characters: a UUID has 36; the key is a row of its own. */
+export const IDEMPOTENCY_KEY_CHARS_MAX = 255;
+/** Longest that `GET /groups/:id` waits, ms: below the idle cut-off of common proxies. */
+export const GROUP_WAIT_MS_MAX = 60_000;
+/** Slots in one page of results, at most and where none is named; a page is also bounded by its bytes. */
+export const RESULTS_PAGE_MAX = 1_000;
+export const RESULTS_PAGE_DEFAULT = 100;
+/** Largest event that a client may add to its run's log, bytes of JSON: code and its output, not files. */
+export const CLIENT_EVENT_BYTES_MAX = 131_072;
+/** Events in one `POST /runs/:id/log`. */
+export const CLIENT_EVENTS_PER_POST_MAX = 1_000;
+/** All that a client may add to one run's log, bytes: a thirtieth of what an object may store. */
+export const CLIENT_LOG_BYTES_MAX = 256 * 1024 * 1024;
 /** Largest request field `params`, entries: each is copied into the upstream request. */
 export const PARAMS_ENTRIES_MAX = 64;
 /** Deepest nesting inside `messages`, `params`, `metadata`: far above tools' JSON schemas, far below the stack's end. */
@@ -53,6 +66,14 @@ export const MODEL_PATTERNS_MAX = 64;
 export const WINDOW_MS_MAX = 10_000;
 /** Grouping window where the run names none, ms: what parallel sub-agent runners use in the field. */
 export const WINDOW_MS_DEFAULT = 50;
+/** Models that one executor's totals tell apart: they are part of a row that is rewritten with every settlement. */
+export const MODELS_COUNTED_MAX = 32;
+/** Groups of single calls whose end is waited for, so that it can be told: each is a few numbers. */
+export const WINDOW_GROUPS_KEPT = 256;
+/** Time that results and log of a run are kept after it has ended, seconds, where the request names none. */
+export const RETENTION_S_DEFAULT = 86_400;
+/** Longest retention, seconds (30 days): what nobody deletes must end. */
+export const RETENTION_S_MAX = 30 * 86_400;
 /** Largest USD budget: a million dollars is 10¹⁵ nano-USD, well inside exact integers. */
 export const BUDGET_USD_MAX = 1_000_000;
 /** Largest limit of calls or tokens: exact integers with room to add. */
@@ -101,6 +122,8 @@ export const LONG_POLL_MS = 20_000;
 export const ABANDONED_MS = 10_000;
 /** How often an object looks for callers that have waited long enough, ms, while there are any. */
 export const SWEEP_MS = 1_000;
+/** How often the Worker of a single call asks whether it is still wanted, ms: a cancelled call must end within 2 s. */
+export const CALL_BEAT_MS = 1_500;
 /** Delay before a run object tries again to tell its parent or children of its end, ms. */
 export const TELL_AGAIN_MS = 5_000;
 /** White space is sent on a waiting JSON answer this often, ms: proxies cut silent connections after 30 s and up. */
@@ -144,6 +167,20 @@ export const PAGE_BYTES_MAX = 262_144;
 export const PAGE_CACHE_BYTES_MAX = 4 * 1024 * 1024;
 /** Bytes of results in one reply of the run object: what is made of it stays below what V8 treats as large (128 KB). */
 export const RESULTS_REPLY_BYTES_MAX = 128 * 1024;
+/** Characters of one row of the log, at most 1.5 MB of the 2 MB that a row holds: a larger write is several rows. */
+export const LOG_ROW_CHARS_MAX = 512 * 1024;
+/** Characters of log rows in one reply of the run object. */
+export const LOG_REPLY_CHARS_MAX = 256 * 1024;
+/** Characters that one event socket is sent before it is closed to be resumed: the runtime tells nobody what is unsent. */
+export const EVENT_SOCKET_CHARS_MAX = 8 * 1024 * 1024;
+/** Followers of one run's events at once: each is a socket of the run object. */
+export const FOLLOWERS_MAX = 256;
+/** Characters of an answer in one row, at most 1.5 MB; what is longer goes on in rows of its own. */
+export const TEXT_CHUNK_CHARS = 512 * 1024;
+/** Time after which pages of a group that was never opened are dropped, ms: an upload lasts minutes at most. */
+export const STAGED_KEPT_MS = 600_000;
+/** Opened groups that an object can recognise when they are opened again, because the first reply was lost. */
+export const OPENINGS_KEPT = 256;
 /** Groups of a run that may be open at once: each holds counters and a queue in memory. */
 export const GROUPS_OPEN_MAX = 256;
 /** Ended groups that a run object keeps in memory, so that readers who follow them see the order in which slots ended. */

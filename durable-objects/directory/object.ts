@@ -54,6 +54,11 @@ export class DirectoryObject extends DurableObject<object> {
     });
   }
 
+  /** A run has deleted itself. Its day's figures stay. */
+  forget(runId: string): void {
+    this.#sql.exec("DELETE FROM run WHERE id = ?", runId);
+  }
+
   /** A run's limit changes. False, with nothing changed, when the day's budget cannot cover it. */
   resizeChild(runId: string, nanoUsd: number, limitNanoUsd: number): boolean {
     return this.#storage.transactionSync(() => {

@@ -39,6 +39,11 @@ export class LaneObject extends DurableObject<Objects> {
     this.ctx.waitUntil(ended);
   }
 
+  /** Stops attempts that were given up: their connections are closed. */
+  abort(attemptIds: string[]): void {
+    this.#work?.abort(attemptIds);
+  }
+
   /** Claims, executes and settles until the run has nothing left for this lane. */
   async #loop(runId: string, lane: number, work: Worklist): Promise<void> {
     let run = runOf(this.env, runId);

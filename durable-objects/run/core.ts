@@ -3,26 +3,28 @@
  * dispatches, writes all of it in one transaction, and only then lets replies go. The object is the shell around it.
  */
 import { ANY_TOKENS } from "../../src/budget/estimate.ts";
-import type { Lease } from "../../src/call.ts";
 import { expireQueued } from "../../src/engine/deadline.ts";
-import { dispatch, type Assignment, type Dispatched } from "../../src/engine/dispatch.ts";
+import { cancelGroup } from "../../src/engine/cancel.ts";
+import { dispatch } from "../../src/engine/dispatch.ts";
 import { storedShard, type Target } from "../../src/engine/shard.ts";
-import { drainGroup, withdrawCall } from "../../src/engine/open.ts";
-import { settle } from "../../src/engine/settle.ts";
+import { withdrawCall } from "../../src/engine/open.ts";
 import type { Page } from "../../src/engine/page.ts";
-import { groupSeqOf, slotIdOf } from "../../src/engine/slot.ts";
+import { slotIdOf } from "../../src/engine/slot.ts";
 import type { EngineState } from "../../src/engine/state.ts";
 import type { Reason } from "../../src/errors.ts";
 import { GROUPS_ENDED_KEPT, LEASE_TTL_MS } from "../../src/limits.ts";
 import { targetOf } from "../../src/upstream/target.ts";
 import type { Config } from "../../src/env.ts";
-import { lanesMayStartMore, lingerMs } from "./lanes.ts";
+import { answer } from "./answer.ts";
+import { Attached } from "./attached.ts";
+import { Base } from "./base.ts";
+import { lanesMayStartMore } from "./lanes.ts";
+import type { Openings } from "./openings.ts";
 import { PageCache } from "./pages.ts";
 import { rebuild, type Rebuilt } from "./rebuild.ts";
-import type { ClaimReply, Job } from "./rpc.ts";
 import { Children } from "./children.ts";
-import { hasEnded, type EndStatus, type RunSettings, type RunStatus } from "./settings.ts";
-import type { RunStore } from "./store.ts";
+import { hasEnded, type RunSettings, type RunStatus } from "./settings.ts";
+import type { RunStore, StoredGroup } from "./store.ts";
 import { WaitingCalls, WaitingLanes, WaitingReaders } from "./waiting.ts";
 
 /** A target for leases whose upstream the configuration no longer has: they can only settle, never start again. */
@@ -34,9 +36,6 @@ const GONE: Omit<Target, "upstream" | "model"> = {
   attemptsMax: 0,
 };
 
-/** What calls that still wait when their run's time is over get, as those that come later do. */
-const EXPIRED: Reason = { reason: "invalid_api_key", message: "the run has expired; open another" };
-
 /** What of the gateway's configuration a run needs. */
 type ModelConfig = Pick<Config, "upstreams" | "defaultModel">;
 
@@ -47,17 +46,26 @@ export class RunCore {
   readonly state: EngineState;
   readonly open: Rebuilt["open"];
   readonly groupCounts: Rebuilt["groupCounts"];
+  readonly openings: Openings;
+  /** Idempotency-Keys that this turn writes. */
+  readonly newNamed = new Map<string, { seq: number; hash: string }>();
   readonly lanes = new WaitingLanes();
   readonly readers = new WaitingReaders();
   readonly singles = new WaitingCalls();
   /** Rows that operations of this turn add to the transaction. */
   readonly writes: (() => void)[] = [];
   nextSeq: number;
+  /** Number of the last event in storage: later ones are shown to nobody. */
+  durableSeq: number;
   readonly #store: RunStore;
   readonly #config: ModelConfig;
   readonly #pages: PageCache;
   readonly #targets = new Map<string | null, Target | Reason>();
   #ended: number[] = [];
+  readonly attached = new Attached();
+  readonly base: Base;
+  /** When the run ended, epoch ms; null while it has not. */
+  endedAtMs: number | null;
   /** The budget refusal that the best slot in line waits not to get, as of the last turn. */
   #waitingFor: Reason | null = null;
 
@@ -72,6 +80,8 @@ export class RunCore {
     this.settings = settings;
     this.status = store.status() ?? "active";
     this.reported = store.reported();
+    this.endedAtMs = store.endedAtMs();
+    this.base = new Base(store);
     this.#pages = new PageCache(
       (slotId) => store.pageOf(slotId),
       (seq) => store.group(seq)?.stored.header.models ?? [],
@@ -96,7 +106,10 @@ export class RunCore {
     this.state = rebuilt.state;
     this.open = rebuilt.open;
     this.groupCounts = rebuilt.groupCounts;
+    this.openings = rebuilt.openings;
+    for (const seq of this.open.keys()) this.followed(seq, now.ms);
     this.nextSeq = rebuilt.nextSeq;
+    this.durableSeq = this.state.writtenSeq;
     this.children = new Children(store, this.state.ledger);
     this.state.paused = this.status === "paused";
   }
@@ -131,7 +144,34 @@ export class RunCore {
   sweep(nowMs: number): void {
     this.lanes.sweep(nowMs);
     this.readers.sweep(nowMs);
-    for (const callId of this.singles.sweep(nowMs)) withdrawCall(this.state, callId);
+    for (const callId of this.singles.sweep(nowMs)) withdrawCall(this.state, callId, nowMs);
+  }
+
+  /** A group as it was opened; undefined for no such group. */
+  groupStored(seq: number): StoredGroup | undefined {
+    return this.open.get(seq) ?? this.#store.group(seq)?.stored;
+  }
+
+  /** The group that an Idempotency-Key has opened, in this turn or before. */
+  named(key: string): { seq: number; hash: string } | null {
+    return this.newNamed.get(key) ?? this.#store.named(key);
+  }
+
+  /** The body of a slot's call, as JSON text. */
+  callOf(slotId: number): string {
+    return this.#pages.call(slotId);
+  }
+
+  /** Somebody follows a group. */
+  followed(seq: number, nowMs: number): void {
+    if (this.open.get(seq)?.detach === false) this.attached.seen(seq, nowMs);
+  }
+
+  /** Stops a group and gives up what runs of it. One that has ended stays as it is. */
+  cancel(seq: number, message: string, nowMs: number): void {
+    this.attached.forget(seq);
+    const group = this.state.groups.get(seq);
+    if (group !== undefined && !group.done) cancelGroup(this.state, group, { reason: "cancelled", message }, nowMs);
   }
 
   /** True while a group has slots that have not ended: lanes are needed. */
@@ -141,29 +181,17 @@ export class RunCore {
 
   /** The second half of a turn: hand out permits, commit, answer. `flush` also writes what may lag. */
   conclude(nowMs: number, flush: boolean): void {
+    this.state.tellWindowEnds(nowMs);
     const late = expireQueued(this.state, this.#waitingFor, nowMs);
     const dispatched = dispatch(this.state, this.lanes.offers(), nowMs);
     this.#waitingFor = dispatched.waitingFor;
     dispatched.refused.push(...late);
     const mustWrite = flush || this.state.mustWrite || this.writes.length > 0;
-    const written = mustWrite ? this.#commit(nowMs) : [];
-    this.#answer(dispatched);
+    const written = mustWrite ? this.#commit(nowMs, flush) : [];
+    answer(this, dispatched);
     for (const seq of written) this.#forgetGroup(seq);
     if (this.lanes.size > 0) this.lanes.release(lanesMayStartMore(this));
     this.readers.sweep(nowMs);
-  }
-
-  /** Ends what is queued. What runs ends by itself. */
-  #endQueued(reason: Reason, nowMs: number): void {
-    for (const seq of [...this.open.keys()]) {
-      const group = this.state.groups.get(seq);
-      if (group !== undefined) drainGroup(this.state, group, { state: "cancelled", reason }, nowMs);
-    }
-    const { remainingNanoUsd } = this;
-    for (const { callId } of this.state.calls.values())
-      this.singles.answer(callId, { ok: false, reason, remainingNanoUsd });
-    this.state.calls.clear();
-    this.state.queue.remove((groupSeq) => groupSeq === 0);
   }
 
   /** Keeps a page that was just stored, so that dispatch need not read it back. */
@@ -179,7 +207,10 @@ export class RunCore {
     if (!hasEnded(this.status)) times.push(this.settings.expiresAtMs);
     const childDueMs = this.children.nextDueMs();
     if (childDueMs !== null) times.push(childDueMs);
-    if (this.mustTell) times.push(nowMs);
+    if (this.mustTell || this.state.aborted.size > 0) times.push(nowMs);
+    const stagedDueMs = this.openings.nextDueMs;
+    if (stagedDueMs !== null) times.push(stagedDueMs);
+    if (this.deleteAtMs !== null) times.push(this.deleteAtMs);
     return times.length === 0 ? null : Math.min(...times);
   }
 
@@ -190,6 +221,12 @@ export class RunCore {
     return this.isFinal && this.settings.holder !== null && !this.reported;
   }
 
+  /** When the run deletes itself; null while it has not ended, or somebody must still hear of it. */
+  get deleteAtMs(): number | null {
+    const known = this.isFinal && !this.mustTell && this.endedAtMs !== null;
+    return known ? (this.endedAtMs ?? 0) + this.settings.retentionMs : null;
+  }
+
   /** True once nothing of the run can spend any more. */
   get isFinal(): boolean {
     return (
@@ -197,97 +234,40 @@ export class RunCore {
     );
   }
 
-  /**
-   * Ends the run: nothing starts any more. `cancelled` also gives up what is in flight, whose cost is then unknown; it
-   * may follow on `closed` and `expired`. Ending it again the same way changes nothing.
-   */
-  end(status: EndStatus, nowMs: number): void {
-    if (this.status === "cancelled" || (hasEnded(this.status) && status !== "cancelled")) return;
-    this.status = status;
-    this.state.paused = false;
-    this.writes.push(() => this.#store.putStatus(status));
-    const reason: Reason = status === "expired" ? EXPIRED : { reason: "cancelled", message: `the run was ${status}` };
-    this.#endQueued(reason, nowMs);
-    if (status !== "cancelled") return;
-    for (const { lease } of [...this.state.attempts.values()]) {
-      const latencyMs = Math.max(0, nowMs - lease.startedAtMs);
-      settle(
-        this.state,
-        lease.attemptId,
-        { kind: "failure", class: "unknown", reason, retryAfterMs: null, latencyMs },
-        nowMs,
-      );
-    }
-  }
-
   /** Writes what the turn changed. Returns the groups that ended in it. */
-  #commit(nowMs: number): number[] {
+  #commit(nowMs: number, flush: boolean): number[] {
     const { shards, slots, groups } = this.state.takeWrites();
-    if (shards.length + slots.length + groups.length + this.writes.length === 0) return [];
+    // The start of an attempt may wait for the next row: its lease tells it again after a crash.
+    const log = flush || this.state.log.urgent ? this.state.log.take() : null;
+    const others = slots.length + groups.length + this.writes.length + (log === null ? 0 : 1);
+    if (shards.length + others === 0) return [];
     const write = (): void => {
       for (const own of this.writes) own();
       for (const shard of shards) this.#store.putShard(shard.id, storedShard(shard));
-      this.#store.putSlots(slots);
+      this.#store.slots.put(slots);
       for (const group of groups) {
-        const { status, endedAtMs, drained } = group;
-        this.#store.putGroupResult(group.header.seq, { status, metrics: group.metrics(nowMs), endedAtMs, drained });
+        const { status, endedAtMs, drained, parallelGroupId, counts } = group;
+        const result = { status, metrics: group.metrics(nowMs), endedAtMs, drained, parallelGroupId, counts };
+        this.#store.putGroupResult(group.header.seq, result);
       }
+      if (log !== null) this.#store.log.put(log);
     };
     // One row is one statement, which is all or nothing by itself; a transaction around it costs as much again.
-    if (shards.length === 1 && slots.length + groups.length + this.writes.length === 0) write();
+    if (shards.length === 1 && others === 0) write();
     else this.#store.transaction(write);
     this.writes.length = 0;
+    this.newNamed.clear();
+    if (log !== null) this.durableSeq = log.lastSeq;
     return groups.filter((group) => group.done).map((group) => group.header.seq);
-  }
-
-  #answer({ assignments, refused }: Dispatched): void {
-    const byLane = new Map<number, Assignment[]>();
-    for (const assignment of assignments) {
-      if (assignment.lane === null) {
-        const { lease, call } = assignment;
-        const remaining = { remainingNanoUsd: this.remainingNanoUsd };
-        this.singles.answer(call.callId, {
-          ok: true,
-          lease: leaseOf(assignment),
-          queuedMs: lease.queuedMs,
-          ...remaining,
-        });
-      } else {
-        const own = byLane.get(assignment.lane);
-        if (own === undefined) byLane.set(assignment.lane, [assignment]);
-        else own.push(assignment);
-      }
-    }
-    const ask = byLane.size > 0 && lanesMayStartMore(this);
-    for (const [lane, own] of byLane) this.lanes.answer(lane, this.#claimOf(own, ask));
-    for (const { call, reason } of refused) {
-      this.singles.answer(call.callId, { ok: false, reason, remainingNanoUsd: this.remainingNanoUsd });
-    }
-  }
-
-  #claimOf(assignments: Assignment[], ask: boolean): ClaimReply {
-    const jobs: Job[] = [];
-    const defaults: Record<number, string> = {};
-    for (const assignment of assignments) {
-      if (assignment.lane === null) continue;
-      const groupSeq = groupSeqOf(assignment.slotId);
-      defaults[groupSeq] ??= this.open.get(groupSeq)?.defaultsJson ?? "{}";
-      jobs.push({ groupSeq, lease: leaseOf(assignment), callJson: this.#pages.call(assignment.slotId) });
-    }
-    return { jobs, defaults, ask, lingerMs: lingerMs(this.state) };
   }
 
   /** A group that has ended lives on in its rows; a few stay in memory for readers that follow them. */
   #forgetGroup(seq: number): void {
     this.open.delete(seq);
+    this.attached.forget(seq);
     this.#ended.push(seq);
     const oldest = this.#ended.length > GROUPS_ENDED_KEPT ? this.#ended.shift() : undefined;
     if (oldest !== undefined) this.state.groups.delete(oldest);
     if (!this.hasGroupWork) this.#pages.clear();
   }
-}
-
-function leaseOf({ lease, capTokens, timeoutMs }: Assignment): Lease {
-  const { upstream, model } = lease.target;
-  return { attemptId: lease.attemptId, attempt: lease.attempt, upstream, model, capTokens, timeoutMs };
 }

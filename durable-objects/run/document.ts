@@ -4,7 +4,7 @@ import type { Dimension } from "../../src/errors.ts";
 import { usdOf } from "../../src/budget/money.ts";
 import type { BudgetDocument, RunDocument } from "../../src/contract/runs.ts";
 import { round } from "../../src/engine/group.ts";
-import { sumTotals } from "../../src/engine/totals.ts";
+import { totalsOf } from "./base.ts";
 import type { RunCore } from "./core.ts";
 
 /** Four numbers per dimension. `remaining` is never shown below zero, even after an upstream overcharged. */
@@ -34,10 +34,16 @@ export type StoredDocument = Omit<RunDocument, "metadata"> & { metadataJson: str
 /** The run as clients see it. */
 export function runDocumentOf(core: RunCore, nowMs: number): StoredDocument {
   const { settings, state, groupCounts: counts } = core;
-  const totals = sumTotals([...state.shards.values()].map((shard) => shard.totals));
-  const totalQueries = totals.singleCalls + counts.slots;
-  const parallelQueries = totals.groupedCalls + counts.parallelSlots;
-  const ended = totals.completed + totals.failed;
+  const totals = totalsOf(core);
+  const base = core.base.of("stats");
+  const since = (name: "busyMs" | "sequentialMs" | "completed" | "failed" | "attempts" | "retries"): number =>
+    totals[name] - base.totals[name];
+  const totalQueries = totals.singleCalls + counts.slots - base.totals.singleCalls - base.groups.slots;
+  const parallelQueries =
+    totals.groupedCalls + counts.parallelSlots - base.totals.groupedCalls - base.groups.parallelSlots;
+  const parallelGroups =
+    totals.windowGroups + counts.parallelGroups - base.totals.windowGroups - base.groups.parallelGroups;
+  const ended = since("completed") + since("failed");
   return {
     id: settings.id,
     object: "run",
@@ -52,19 +58,19 @@ export function runDocumentOf(core: RunCore, nowMs: number): StoredDocument {
     effective_parallel: state.width,
     stats: {
       total_queries: totalQueries,
-      parallel_batches: totals.windowGroups + counts.parallelGroups,
+      parallel_batches: parallelGroups,
       sequential_queries: totalQueries - parallelQueries,
       total_parallel_queries: parallelQueries,
       pending_queries: state.queue.readyCount + state.queue.delayedCount + state.attempts.size,
     },
     metrics: {
-      wall_ms: totals.busyMs,
-      sequential_ms: totals.sequentialMs,
-      speedup: totals.busyMs === 0 ? null : round(totals.sequentialMs / totals.busyMs),
+      wall_ms: since("busyMs"),
+      sequential_ms: since("sequentialMs"),
+      speedup: since("busyMs") === 0 ? null : round(since("sequentialMs") / since("busyMs")),
       peak_parallel: totals.peakParallel,
-      success_rate: ended === 0 ? null : round(totals.completed / ended),
-      attempts: totals.attempts,
-      retries: totals.retries,
+      success_rate: ended === 0 ? null : round(since("completed") / ended),
+      attempts: since("attempts"),
+      retries: since("retries"),
     },
     metadataJson: settings.metadataJson,
   };

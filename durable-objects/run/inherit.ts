@@ -18,6 +18,7 @@ export type RunAsked = {
   errorStyle: ErrorStyle | null;
   windowMs: number | null;
   unpriced: "refuse" | "free" | null;
+  retentionMs: number | null;
   metadataJson: string;
 };
 
@@ -61,6 +62,7 @@ export function inherit(
       errorStyle: asked.errorStyle ?? settings.errorStyle,
       windowMs: asked.windowMs ?? settings.windowMs,
       unpriced: asked.unpriced ?? settings.unpriced,
+      retentionMs: asked.retentionMs ?? settings.retentionMs,
       metadataJson: asked.metadataJson,
     },
   };

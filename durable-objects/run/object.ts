@@ -3,7 +3,6 @@
  * are in shell.ts and core.ts, the decisions in src/engine and src/budget, the rows in store.ts. It never fetches an
  * upstream. Every method is safe to repeat: attempts settle once, by id.
  */
-import { DurableObject } from "cloudflare:workers";
 import type { Amounts } from "../../src/budget/ledger.ts";
 import type { Quote } from "../../src/budget/quote.ts";
 import type { Outcome } from "../../src/call.ts";
@@ -13,55 +12,50 @@ import type { Page } from "../../src/engine/page.ts";
 import { heartbeat, settle } from "../../src/engine/settle.ts";
 import type { Reason } from "../../src/errors.ts";
 import { LANE_SLOTS, LONG_POLL_MS } from "../../src/limits.ts";
-import { runOf, type Objects } from "../address.ts";
+import { runOf } from "../address.ts";
 import { budgetDocumentOf, figuresOf, runDocumentOf, type Figures, type StoredDocument } from "./document.ts";
 import type { RunAsked } from "./inherit.ts";
+import { endRun } from "./end.ts";
+import { mayManage, ObservedRun } from "./observed.ts";
 import { patchRun, resizeChild, type RunPatch } from "./patch.ts";
 import { endedSlots, groupView, resultsFrom } from "./read.ts";
 import type * as Rpc from "./rpc.ts";
 import type { EndStatus, RunSettings } from "./settings.ts";
-import { RunShell } from "./shell.ts";
 import { acquire, settleSingle, withdraw } from "./single.ts";
 import { openGroup, quoteGroup, stagePages } from "./stage.ts";
 import { addChild } from "./tree.ts";
 
-export class RunObject extends DurableObject<Objects> {
-  readonly #shell: RunShell;
+export class RunObject extends ObservedRun {
   /** The last patch to end: they take turns. */
   #patched: Promise<unknown> = Promise.resolve();
-
-  constructor(ctx: DurableObjectState, env: Objects) {
-    super(ctx, env);
-    this.#shell = new RunShell(ctx, env);
-  }
 
   // ---- the run itself ----
 
   /** Opens the run. Opening it again changes nothing and tells what is there; null when it was ended before it began. */
   open(settings: RunSettings): StoredDocument | null {
-    return this.#shell.open(settings) ? runDocumentOf(this.#shell.opened, Date.now()) : null;
+    return this.shell.open(settings) ? runDocumentOf(this.shell.opened, Date.now()) : null;
   }
 
   /** The run's document; null when there is no such run, or `caller` (a run id; null = the operator) may not see it. */
   document(caller: string | null): StoredDocument | null {
-    const core = this.#shell.core;
-    if (core === null || !mayManage(core.settings, caller)) return null;
+    const core = this.shell.core;
+    if (!mayManage(core, caller)) return null;
     return runDocumentOf(core, Date.now());
   }
 
   /** What the run itself has spent and has in flight, USD as decimals, and its open children; null for no such run. */
   figures(): Figures | null {
-    return this.#shell.core === null ? null : figuresOf(this.#shell.core);
+    return this.shell.core === null ? null : figuresOf(this.shell.core);
   }
 
   /** What is left of the run's budget, in four numbers per dimension. */
   budget(): BudgetDocument | null {
-    return this.#shell.core === null ? null : budgetDocumentOf(this.#shell.core.state.ledger);
+    return this.shell.core === null ? null : budgetDocumentOf(this.shell.core.state.ledger);
   }
 
   /** What a route must know of the run before it can answer a batch, or why the run takes none. */
   answerSettings(): { ok: true; errorStyle: ErrorStyle; width: number } | Rpc.Refused {
-    const core = this.#shell.active;
+    const core = this.shell.active;
     if ("reason" in core) return { ok: false, reason: core };
     return { ok: true, errorStyle: core.settings.errorStyle, width: core.state.width };
   }
@@ -69,9 +63,9 @@ export class RunObject extends DurableObject<Objects> {
   /** Changes limits, width or pause, and with the limits what is held for the run. Null when there is no such run. */
   patch(patch: RunPatch): Promise<{ ok: true; document: StoredDocument } | Rpc.Refused | null> {
     const patched = this.#patched.then(async () => {
-      const core = this.#shell.core;
+      const core = this.shell.core;
       if (core === null) return null;
-      const reason = await patchRun(this.#shell, core, this.env, patch);
+      const reason = await patchRun(this.shell, core, this.env, patch);
       if (reason !== null) return { ok: false as const, reason };
       return { ok: true as const, document: runDocumentOf(core, Date.now()) };
     });
@@ -84,20 +78,23 @@ export class RunObject extends DurableObject<Objects> {
    * when there is no such run or `caller` may not end it.
    */
   async endAndWait(status: EndStatus, caller: string | null): Promise<StoredDocument | null> {
-    const core = this.#shell.core;
-    if (core === null || !mayManage(core.settings, caller)) return null;
+    const core = this.shell.core;
+    if (!mayManage(core, caller)) return null;
     await this.end(status);
-    await this.#shell.until(() => core.isFinal, LONG_POLL_MS);
-    await this.#shell.report().catch(() => undefined);
+    await this.shell.until(() => core.isFinal, LONG_POLL_MS);
+    await this.shell.report().catch(() => undefined);
     return runDocumentOf(core, Date.now());
   }
 
   /** Ends the run. False when it was never opened; then it never will be. */
   end(status: EndStatus): Promise<boolean> {
-    return this.#shell.submit((reply, nowMs) => {
-      if (this.#shell.core === null) this.#shell.store.putStatus(status);
-      this.#shell.core?.end(status, nowMs);
-      reply(this.#shell.core !== null);
+    return this.shell.submit((reply, nowMs) => {
+      if (this.shell.core === null) {
+        this.shell.store.create();
+        this.shell.store.putStatus(status);
+      }
+      if (this.shell.core !== null) endRun(this.shell.core, this.shell.store, status, nowMs);
+      reply(this.shell.core !== null);
     });
   }
 
@@ -105,26 +102,26 @@ export class RunObject extends DurableObject<Objects> {
 
   /** Opens a child run: its whole budget is set aside here before its object exists. */
   async openChild(asked: RunAsked, id: string): Promise<{ ok: true; document: StoredDocument } | Rpc.Refused> {
-    const added = await this.#shell.submit<ReturnType<typeof addChild>>((reply, nowMs) => {
-      const core = this.#shell.active;
+    const added = await this.shell.submit<ReturnType<typeof addChild>>((reply, nowMs) => {
+      const core = this.shell.active;
       reply("reason" in core ? { ok: false, reason: core } : addChild(core, asked, id, nowMs));
     });
     if (!added.ok) return added;
     const document = await runOf(this.env, id).open(added.settings);
     if (document === null) return { ok: false, reason: { reason: "cancelled", message: "the run ended meanwhile" } };
-    await this.#shell.write((core) => core.children.confirm(id));
+    await this.shell.write((core) => core.children.confirm(id));
     return { ok: true, document };
   }
 
   /** A child has ended and spent this much of what it held. Counts once. */
   async childEnded(id: string, spent: Amounts): Promise<void> {
-    await this.#shell.write((core) => core.children.end(id, spent));
+    await this.shell.childEnded(id, spent);
   }
 
   /** A child's limits change: what it holds changes first when they rise, last when they fall. Null, or why it may not. */
   resizeChild(id: string, hold: Amounts): Promise<Reason | null> {
-    return this.#shell.submit((reply) => {
-      const core = this.#shell.opened;
+    return this.shell.submit((reply) => {
+      const core = this.shell.opened;
       const resized = resizeChild(core, id, hold);
       if (typeof resized !== "function") return reply(resized);
       core.writes.push(resized);
@@ -136,51 +133,65 @@ export class RunObject extends DurableObject<Objects> {
 
   /** Asks for the permit of a single call; waits for it up to 20 s, then says `wait`. */
   acquire(request: Rpc.AcquireRequest): Promise<Rpc.AcquireReply> {
-    return this.#shell.submit((reply, nowMs) => {
-      const core = this.#shell.active;
+    return this.shell.submit((reply, nowMs) => {
+      const core = this.shell.active;
       if (!("reason" in core)) return acquire(core, request, reply, nowMs);
-      reply({ ok: false, reason: core, remainingNanoUsd: this.#shell.core?.remainingNanoUsd ?? null });
+      reply({ ok: false, reason: core, remainingNanoUsd: this.shell.core?.remainingNanoUsd ?? null });
     });
   }
 
   /** Takes back a single call whose client has gone before it had its permit. */
   withdraw(callId: string): Promise<void> {
-    return this.#shell.submit((reply) => {
-      if (this.#shell.core !== null) withdraw(this.#shell.core, callId);
+    return this.shell.submit((reply, nowMs) => {
+      if (this.shell.core !== null) withdraw(this.shell.core, callId, nowMs);
       reply();
     });
   }
 
   /** Records what a single call's attempt ended as. */
   settle(attemptId: string, outcome: Outcome): Promise<Rpc.SettleReply> {
-    return this.#shell.submit((reply, nowMs) => reply(settleSingle(this.#shell.opened, attemptId, outcome, nowMs)));
+    return this.shell.submit((reply, nowMs) => reply(settleSingle(this.shell.opened, attemptId, outcome, nowMs)));
   }
 
   /** Keeps an executor's leases alive. Returns those that are not its own (any more): it should stop them. */
   heartbeat(attemptIds: string[]): string[] {
-    return this.#shell.core === null ? attemptIds : heartbeat(this.#shell.core.state, attemptIds, Date.now());
+    return this.shell.core === null ? attemptIds : heartbeat(this.shell.core.state, attemptIds, Date.now());
   }
 
   // ---- groups and lanes ----
 
-  /** Stores pages of a group that is not open yet. Returns the group's number, to be passed with what follows. */
-  stagePages(pages: Page[], staged: number | null): number | Rpc.Refused {
-    const core = this.#shell.active;
-    return "reason" in core ? { ok: false, reason: core } : stagePages(core, this.#shell.store, pages, staged);
+  /** Stores pages of a group that the request named `openKey` will open. Null, or why it may not. */
+  stagePages(openKey: string, pages: Page[]): Rpc.Refused | null {
+    const core = this.shell.active;
+    if ("reason" in core) return { ok: false, reason: core };
+    stagePages(core, this.shell.store, { openKey, pages }, Date.now());
+    return null;
   }
 
-  /** Opens a group with its (last) pages; its slots start as soon as permits and lanes allow. */
-  openGroup(request: Rpc.OpenGroupRequest, pages: Page[], staged: number | null): Promise<Rpc.OpenGroupReply> {
-    return this.#shell.submit((reply, nowMs) => {
-      const core = this.#shell.active;
+  /**
+   * Opens a group with its (last) pages; its slots start as soon as permits and lanes allow. The same request, or one
+   * with the same Idempotency-Key, finds the group that the first has opened.
+   */
+  openGroup(request: Rpc.OpenGroupRequest, pages: Page[]): Promise<Rpc.OpenGroupReply> {
+    return this.shell.submit((reply, nowMs) => {
+      const core = this.shell.active;
       if ("reason" in core) return reply({ ok: false, reason: core });
-      reply(openGroup(core, this.#shell.store, { request, pages, staged }, { nowMs, random: Math.random() }));
+      reply(openGroup(core, this.shell.store, { request, pages }, nowMs));
     });
+  }
+
+  /** Cancels a group: what is queued never starts, what runs is given up. Its state then; null for no such group. */
+  async cancelGroup(seq: number): Promise<Rpc.GroupView | null> {
+    await this.shell.submit<void>((reply, nowMs) => {
+      this.shell.core?.cancel(seq, "the group was cancelled", nowMs);
+      reply();
+    });
+    return this.shell.core === null ? null : groupView(this.shell.core, this.shell.store, seq, Date.now());
   }
 
   /** What the slots of a group would cost, in order; `models` is the list that the pages' facts refer to. */
   quote(models: (string | null)[], pages: Page[]): Quote[] | Rpc.Refused {
-    const core = this.#shell.active;
+    const core = this.shell.active;
     return "reason" in core ? { ok: false, reason: core } : quoteGroup(core, models, pages);
   }
 
@@ -194,8 +205,8 @@ export class RunObject extends DurableObject<Objects> {
     capacity: number,
     waits: boolean,
   ): Promise<Rpc.ClaimReply> {
-    return this.#shell.submit((reply, nowMs) => {
-      const core = this.#shell.opened;
+    return this.shell.submit((reply, nowMs) => {
+      const core = this.shell.opened;
       for (const { attemptId, outcome } of settlements) settle(core.state, attemptId, outcome, nowMs);
       // What the lane is lent is counted here: an older call's reply may still be on its way to it.
       const held = core.state.shards.get(lane)?.leases.size ?? 0;
@@ -205,8 +216,9 @@ export class RunObject extends DurableObject<Objects> {
 
   /** A group's state, at once or when it has ended or `waitMs` (≤ 20 s) are over; null for no such group. */
   async waitGroup(seq: number, waitMs: number): Promise<Rpc.GroupView | null> {
-    await this.#shell.until(() => this.#shell.core?.open.has(seq) !== true, waitMs);
-    return this.#shell.core === null ? null : groupView(this.#shell.core, this.#shell.store, seq, Date.now());
+    this.shell.core?.followed(seq, Date.now());
+    await this.shell.until(() => this.shell.core?.open.has(seq) !== true, waitMs);
+    return this.shell.core === null ? null : groupView(this.shell.core, this.shell.store, seq, Date.now());
   }
 
   /** Slots that have ended since `cursor`, in the order in which they did; waits up to `waitMs` for the first. */
@@ -215,32 +227,23 @@ export class RunObject extends DurableObject<Objects> {
     cursor: Rpc.EndedReply["cursor"] | null,
     waitMs: number,
   ): Promise<Rpc.EndedReply | null> {
-    const from = cursor !== null && cursor.epoch === this.#shell.epoch ? cursor.position : 0;
-    await this.#shell.until(() => {
-      const group = this.#shell.core?.state.groups.get(seq);
+    this.shell.core?.followed(seq, Date.now());
+    const from = cursor !== null && cursor.epoch === this.shell.epoch ? cursor.position : 0;
+    await this.shell.until(() => {
+      const group = this.shell.core?.state.groups.get(seq);
       return group === undefined || group.done || group.ended.length > from;
     }, waitMs);
-    return this.#shell.core === null
+    return this.shell.core === null
       ? null
-      : endedSlots(this.#shell.core, this.#shell.store, { seq, from, epoch: this.#shell.epoch });
+      : endedSlots(this.shell.core, this.shell.store, { seq, from, epoch: this.shell.epoch });
   }
 
-  /** A page of a group's slots in input order, from an index on, at most 2 MB of it. For groups that have ended. */
+  /** A page of a group's slots in input order, from an index on; of one that runs, as far as each slot has come. */
   results(seq: number, fromIndex: number): Rpc.SlotView[] {
-    return this.#shell.core === null ? [] : resultsFrom(this.#shell.store, seq, fromIndex);
-  }
-
-  /** Rows written by this instance: the cost that Cloudflare bills most for. */
-  rowsWritten(): number {
-    return this.#shell.store.rowsWritten;
+    return this.shell.core === null ? [] : resultsFrom(this.shell.core, this.shell.store, seq, fromIndex);
   }
 
   override alarm(): Promise<void> {
-    return this.#shell.alarm();
+    return this.shell.alarm();
   }
-}
-
-/** A run may be looked at, closed and cancelled by itself and by the runs above it. */
-function mayManage(settings: RunSettings, caller: string | null): boolean {
-  return caller === null || caller === settings.id || settings.ancestors.includes(caller);
 }

@@ -7,6 +7,7 @@ import { endDrained, requeueTried, restoreLease, restoreShard, restoreSlot } fro
 import type { StoredLease, Target } from "../../src/engine/shard.ts";
 import { EngineState, type EngineDeps } from "../../src/engine/state.ts";
 import { PARALLEL_MAX } from "../../src/limits.ts";
+import { Openings } from "./openings.ts";
 import type { RunSettings } from "./settings.ts";
 import type { GroupResult, RunStore, StoredGroup } from "./store.ts";
 
@@ -15,9 +16,12 @@ export type Rebuilt = {
   /** Headers and shared settings of the groups that have not ended. */
   open: Map<number, StoredGroup>;
   /** Slots of all groups so far, and of those with at least two. */
-  groupCounts: { slots: number; parallelGroups: number; parallelSlots: number };
+  groupCounts: GroupCounts;
+  openings: Openings;
   nextSeq: number;
 };
+
+export type GroupCounts = { slots: number; parallelGroups: number; parallelSlots: number };
 
 /** Rebuilds what memory holds of a run. `targetOfLease` resolves a lease's upstream in today's configuration. */
 export function rebuild(
@@ -27,15 +31,19 @@ export function rebuild(
   nowMs: number,
 ): Rebuilt {
   const { limits, windowMs } = settings;
-  const state = new EngineState({ ledger: new Ledger(limits), width: widthOf(settings), windowMs }, deps);
+  const lastSeq = store.log.lastSeq();
+  const state = new EngineState({ ledger: new Ledger(limits), width: widthOf(settings), windowMs, lastSeq }, deps);
   const rebuilt: Rebuilt = {
     state,
     open: new Map(),
     groupCounts: { slots: 0, parallelGroups: 0, parallelSlots: 0 },
+    openings: new Openings(),
     nextSeq: 1,
   };
   for (const { stored, result } of store.groups()) {
-    rebuilt.nextSeq = stored.header.seq + 1;
+    const { seq, openedAtMs } = stored.header;
+    rebuilt.nextSeq = seq + 1;
+    rebuilt.openings.add({ openKey: stored.openKey, seq, stagedAtMs: stored.sealed ? null : openedAtMs });
     if (!stored.sealed) continue;
     countGroup(rebuilt.groupCounts, stored.header);
     if (result?.endedAtMs == null) rebuilt.open.set(stored.header.seq, stored);
@@ -56,8 +64,13 @@ export function widthOf(settings: Pick<RunSettings, "maxParallel">): number {
 }
 
 /** Adds a group to the run's statistics: a group of one is a sequential query. */
-export function countGroup(counts: Rebuilt["groupCounts"], header: GroupHeader): void {
+export function countGroup(counts: GroupCounts, header: GroupHeader): void {
   counts.slots += header.count;
+  if (header.single === "later") counts.parallelSlots += 1;
+  if (header.single === "second") {
+    counts.parallelGroups += 1;
+    counts.parallelSlots += 2;
+  }
   if (header.count < 2) return;
   counts.parallelGroups += 1;
   counts.parallelSlots += header.count;
@@ -71,7 +84,7 @@ function restoreGroup(
 ): void {
   const group = openGroup(state, stored.header);
   group.drained = result?.drained ?? null;
-  for (const record of store.slotStates(stored.header.seq)) restoreSlot(state, group, record, nowMs);
+  for (const record of store.slots.states(stored.header.seq)) restoreSlot(state, group, record, nowMs);
 }
 
 function queueFresh(state: EngineState, store: RunStore, seq: number, nowMs: number): void {

@@ -1,8 +1,11 @@
 /** What crosses the run object's RPC surface. Plain data: strings, numbers, booleans, null, arrays, objects. */
 import type { CallFacts, Lease, Outcome } from "../../src/call.ts";
+import type { ErrorStyle } from "../../src/contract/fields.ts";
 import type { GroupMetrics, GroupStatus } from "../../src/engine/group.ts";
 import type { SlotRecord } from "../../src/engine/record.ts";
+import type { SlotState } from "../../src/engine/slot.ts";
 import type { Reason } from "../../src/errors.ts";
+import type { LogRow } from "./log-rows.ts";
 
 /** USD left in the run's budget when the reply was made, in nano-USD; null = no limit. */
 export type Remaining = { remainingNanoUsd: number | null };
@@ -21,12 +24,17 @@ export type AcquireRequest = {
   delayMs: number;
   /** Time within which it must have started, ms from now; null = it waits. */
   deadlineMs: number | null;
+  onLost: "retry" | "fail";
+  /** For a retry: the parallel group that the last `settle` told. */
+  parallelGroupId: string | null;
 };
 
 export type AcquireReply =
   | ({ ok: true; lease: Lease; queuedMs: number } & Remaining)
   /** No permit yet: ask again. */
   | { ok: "wait" }
+  /** An equal call has ended, and its outcome is this one's. */
+  | ({ ok: "shared"; outcome: Outcome; parallelGroupId: string | null } & Remaining)
   | (Refused & Remaining);
 
 export type SettleReply = {
@@ -44,7 +52,19 @@ export type SettleReply = {
 // ---- groups ----
 
 export type OpenGroupRequest = {
+  /** Names this request: opening a group again under the same name finds the first. */
+  openKey: string;
+  /** The client's Idempotency-Key and the hash of its request; null = none. */
+  named: { key: string; hash: string } | null;
   count: number;
+  /** A single call, stored as a group of one so that it outlives its client. */
+  single: boolean;
+  onLost: "retry" | "fail";
+  /** False: it is cancelled when nobody follows it any more. */
+  detach: boolean;
+  errorStyle: ErrorStyle | null;
+  /** Whether its calls have names of the client's. */
+  namesCalls: boolean;
   /** Most attempts in flight at once; null = the run's width. */
   concurrency: number | null;
   onError: "continue" | "abort";
@@ -62,6 +82,10 @@ export type OpenGroupReply =
       ok: true;
       seq: number;
       id: string;
+      count: number;
+      errorStyle: ErrorStyle;
+      /** True when the Idempotency-Key had opened the group before. */
+      replayed: boolean;
       effectiveParallel: number;
       /** Lanes to start, by number. */
       lanes: number[];
@@ -73,13 +97,33 @@ export type GroupView = {
   id: string;
   status: GroupStatus;
   count: number;
+  counts: Record<SlotState, number>;
+  openedAtMs: number;
+  endedAtMs: number | null;
+  errorStyle: ErrorStyle;
+  /** Unlike `id` only for a single call: the parallel group that it came in. */
+  parallelGroupId: string | null;
   effectiveParallel: number;
+  remainingNanoUsd: number | null;
   metrics: GroupMetrics;
   usage: { promptTokens: number; completionTokens: number; costNanoUsd: number };
 };
 
-/** A slot that has ended, as its answer needs it. */
-export type SlotView = Omit<SlotRecord, "id" | "notBeforeMs"> & { index: number };
+/** A slot as its answer needs it; `id` is the client's own name for it. */
+export type SlotView = Omit<SlotRecord, "id" | "notBeforeMs"> & { index: number; id: string | null };
+
+// ---- the log ----
+
+/** A client's own event: its facts as a JSON object in text, and the parallel group that it names. */
+export type ClientEvent = { json: string; parallelGroupId: string | null };
+
+/** Stored events after a reader's place; `run` holds what every line repeats. */
+export type LogPage = {
+  rows: LogRow[];
+  run: { id: string; parentId: string | null; depth: number };
+  /** Nothing will be added any more: the run has ended, and so has all that it had in flight. */
+  final: boolean;
+};
 
 /** Slots that ended after a reader's cursor. A cursor of another `epoch` starts over: the reader skips what it has. */
 export type EndedReply = { slots: SlotView[]; cursor: { epoch: string; position: number }; done: boolean };

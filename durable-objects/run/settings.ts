@@ -32,6 +32,8 @@ export type RunSettings = {
   errorStyle: ErrorStyle;
   windowMs: number;
   unpriced: "refuse" | "free";
+  /** How long results and log are kept once the run has ended. */
+  retentionMs: number;
   /** The client's own object, as JSON text: it is stored and given back, never read. */
   metadataJson: string;
 };

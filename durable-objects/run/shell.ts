@@ -6,15 +6,19 @@ import { expireLeases } from "../../src/engine/settle.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import { LEASE_TTL_MS, LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS, TELL_AGAIN_MS } from "../../src/limits.ts";
-import { zeroAmounts } from "../../src/budget/ledger.ts";
-import { laneOf, type Objects } from "../address.ts";
+import { zeroAmounts, type Amounts } from "../../src/budget/ledger.ts";
+import { directoryOf, laneOf, type Objects } from "../address.ts";
 import { CommitQueue } from "./commit.ts";
 import { RunCore } from "./core.ts";
+import { endRun } from "./end.ts";
+import { Followers } from "./followers.ts";
 import { missingLanes } from "./lanes.ts";
 import { hasEnded, type RunSettings } from "./settings.ts";
 import { RunStore } from "./store.ts";
 import { Timer } from "./timers.ts";
 import { cancelAbandoned, report, tellChildren } from "./tree.ts";
+
+const UNFOLLOWED = "nobody follows the group any more, and it was opened with detach: false";
 
 export class RunShell {
   readonly store: RunStore;
@@ -28,6 +32,8 @@ export class RunShell {
   readonly #readyTimer = new Timer(() => this.#commits.poke());
   /** Looks for callers that have waited long enough and leases that are over, while there are any. */
   readonly #sweepTimer = new Timer(() => this.#sweep());
+  /** Those who follow the log live. */
+  readonly followers: Followers;
   /** Leases that end up to here were found by this instance, not made by it. */
   readonly #foundUntilMs: number;
   #core: RunCore | null = null;
@@ -37,8 +43,11 @@ export class RunShell {
   constructor(ctx: DurableObjectState, env: Objects) {
     this.#env = env;
     this.store = new RunStore(ctx.storage);
+    this.followers = new Followers(ctx);
     this.#rebuild();
     this.#foundUntilMs = Date.now() + LEASE_TTL_MS;
+    // Slots that are queued need not wait for the alarm that was set before the restart.
+    if (this.#core?.hasGroupWork === true) this.wake();
     this.#commits = new CommitQueue({
       now: Date.now,
       conclude: (nowMs) => this.#conclude(nowMs),
@@ -75,9 +84,13 @@ export class RunShell {
   open(settings: RunSettings): boolean {
     if (this.#core !== null) return true;
     if (this.store.status() !== null) return false;
+    this.store.create();
     this.store.transaction(() => this.store.putSettings(settings));
     this.#rebuild();
-    this.#armAlarm(Date.now());
+    const { name, limits, maxParallel } = settings;
+    this.opened.state.log.add({ event: "run_opened", name, limits, maxParallel }, null, settings.createdAtMs);
+    this.#flushing = true;
+    this.#conclude(Date.now());
     return true;
   }
 
@@ -98,7 +111,7 @@ export class RunShell {
   /** Waits until `ready`, or `waitMs` (at most 20 s) are over. */
   until(ready: () => boolean, waitMs: number): Promise<void> {
     const core = this.#core;
-    if (core === null || ready()) return Promise.resolve();
+    if (core === null || waitMs <= 0 || ready()) return Promise.resolve();
     return new Promise((resolve) => {
       const nowMs = Date.now();
       core.readers.wait(ready, resolve, nowMs + Math.min(waitMs, LONG_POLL_MS));
@@ -113,19 +126,21 @@ export class RunShell {
     if (core === null) return;
     await this.submit<void>((reply, nowMs) => {
       expireLeases(core.state, nowMs);
-      if (nowMs >= core.settings.expiresAtMs && !hasEnded(core.status)) core.end("expired", nowMs);
+      for (const seq of core.attached.lapsed(nowMs)) core.cancel(seq, UNFOLLOWED, nowMs);
+      for (const seq of core.openings.takeAbandoned(nowMs)) core.writes.push(() => this.store.dropGroup(seq));
+      if (nowMs >= core.settings.expiresAtMs && !hasEnded(core.status)) endRun(core, this.store, "expired", nowMs);
       reply();
     });
     const { id } = core.settings;
+    await this.#stopAborted(core);
     const lanes = core.hasGroupWork ? missingLanes(core) : [];
     await Promise.all(lanes.map((lane) => laneOf(this.#env, id, lane).start(id, lane)));
     try {
-      const neverOpened = async (childId: string): Promise<void> => {
-        await this.write((parent) => parent.children.end(childId, zeroAmounts()));
-      };
+      const neverOpened = (childId: string): Promise<void> => this.childEnded(childId, zeroAmounts());
       await cancelAbandoned(core, this.#env, neverOpened, Date.now());
       await tellChildren(core, this.#env, neverOpened);
       await this.report();
+      if (Date.now() >= (core.deleteAtMs ?? Infinity)) return await this.#delete(core);
       this.#armAlarm(Date.now());
       await this.#outliveFoundLeases(core);
     } catch (error) {
@@ -140,7 +155,8 @@ export class RunShell {
    */
   async #outliveFoundLeases(core: RunCore): Promise<void> {
     // Another alarm waits until this one is through, and relatives must not.
-    const over = (): boolean => core.mustTell || (core.state.nextLeaseEndMs() ?? Infinity) > this.#foundUntilMs;
+    const over = (): boolean =>
+      core.mustTell || core.state.aborted.size > 0 || (core.state.nextLeaseEndMs() ?? Infinity) > this.#foundUntilMs;
     while (!over() && Date.now() <= this.#foundUntilMs) await this.until(over, LONG_POLL_MS);
   }
 
@@ -148,13 +164,8 @@ export class RunShell {
   async report(): Promise<void> {
     const core = this.#core;
     if (core === null) return;
-    if (core.isFinal && core.state.lags) {
-      // What is told counts for good, so no restart may take it back.
-      await this.submit<void>((reply) => {
-        this.#flushing = true;
-        reply();
-      });
-    }
+    // What is told counts for good, so no restart may take it back.
+    if (core.isFinal) await this.flushLog();
     if (!(await report(core, this.#env))) return;
     await this.write(() => {
       core.reported = true;
@@ -162,12 +173,58 @@ export class RunShell {
     });
   }
 
+  /** A child has ended and spent this much of what it held. Counts once. */
+  async childEnded(id: string, spent: Amounts): Promise<void> {
+    await this.submit<void>((reply, nowMs) => {
+      const core = this.opened;
+      const row = core.children.end(id, spent);
+      if (row !== null) {
+        core.writes.push(row);
+        core.state.log.add({ event: "child_closed", childRunId: id, spent }, null, nowMs);
+      }
+      reply();
+    });
+  }
+
+  /** A follower has every event up to `seq`. */
+  follow(socket: WebSocket, seq: number): void {
+    this.followers.wait(socket, seq);
+    this.#commits.poke();
+  }
+
+  /** Makes the log's newest lines durable, so that whoever reads it now sees them. */
+  async flushLog(): Promise<void> {
+    if (this.#core?.state.log.pending !== true) return;
+    await this.submit<void>((reply) => {
+      this.#flushing = true;
+      reply();
+    });
+  }
+
+  /** Has lanes close the connections of attempts that were given up. One that cannot be reached learns it by its beat. */
+  async #stopAborted(core: RunCore): Promise<void> {
+    const aborted = [...core.state.aborted];
+    core.state.aborted.clear();
+    const { id } = core.settings;
+    await Promise.allSettled(aborted.map(([lane, attemptIds]) => laneOf(this.#env, id, lane).abort(attemptIds)));
+  }
+
+  /** The run has been kept for as long as it asked: nothing of it stays. */
+  async #delete(core: RunCore): Promise<void> {
+    this.followers.close();
+    if (core.settings.parentId === null) await directoryOf(this.#env).forget(core.settings.id);
+    this.#core = null;
+    await this.store.destroy();
+  }
+
   #conclude(nowMs: number): void {
     const core = this.#core;
     if (core === null) return;
     core.conclude(nowMs, this.#flushing);
     this.#flushing = false;
-    if (core.state.lags) this.#flushTimer.start(SETTLE_LAG_MS, nowMs);
+    this.followers.tell(core.durableSeq, core.isFinal && !core.state.log.pending);
+    if (core.state.lags || (this.followers.waiting && core.state.log.pending))
+      this.#flushTimer.start(SETTLE_LAG_MS, nowMs);
     this.#readyTimer.set(core.state.nextReadyMs(nowMs), nowMs);
     if (core.waiting > 0) this.#sweepTimer.start(SWEEP_MS, nowMs);
     this.#armAlarm(nowMs);
@@ -191,7 +248,7 @@ export class RunShell {
   #armAlarm(nowMs: number): void {
     // Leases end later than any that the alarm was set for, so while it is near there is nothing to work out.
     const near = this.#alarmMs !== null && this.#alarmMs <= nowMs + LEASE_TTL_MS;
-    if (near && this.#core?.mustTell !== true) return;
+    if (near && this.#core?.mustTell !== true && this.#core?.state.aborted.size === 0) return;
     const atMs = this.#core?.nextAlarmMs(nowMs) ?? null;
     if (atMs !== null && (this.#alarmMs === null || atMs < this.#alarmMs)) this.#setAlarm(atMs);
   }

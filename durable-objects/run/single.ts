@@ -16,7 +16,7 @@ export function acquire(
   reply: (acquired: AcquireReply) => void,
   nowMs: number,
 ): void {
-  const { callId, attempt, facts, delayMs, deadlineMs } = request;
+  const { callId, attempt, facts, delayMs, deadlineMs, onLost, parallelGroupId } = request;
   const { remainingNanoUsd } = core;
   if (core.singles.wait(callId, reply, nowMs)) return;
   const target = core.resolve(facts.model);
@@ -24,13 +24,14 @@ export function acquire(
   if (core.singles.size >= DIRECT_CALLS_MAX) return reply({ ok: false, reason: OVERLOADED, remainingNanoUsd });
   returnUnheard(core, `${callId}.${attempt}`, nowMs);
   core.singles.add(callId, reply, nowMs);
-  enqueueCall(core.state, { callId, attempt, facts, target, deadlineMs }, delayMs, nowMs);
+  const call = { callId, attempt, facts, target, deadlineMs, onLost, parallelGroupId };
+  enqueueCall(core.state, call, delayMs, nowMs);
 }
 
 /** Gives up a call's place. Its Worker must not be left waiting: it asks no more once its client has gone. */
-export function withdraw(core: RunCore, callId: string): void {
+export function withdraw(core: RunCore, callId: string, nowMs: number): void {
   core.singles.answer(callId, { ok: "wait" });
-  withdrawCall(core.state, callId);
+  withdrawCall(core.state, callId, nowMs);
 }
 
 /** Records what an attempt ended as. An attempt that is not in flight any more changes nothing. */

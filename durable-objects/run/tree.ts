@@ -25,6 +25,7 @@ export function addChild(
   const write = core.children.add(id, inherited.hold, nowMs);
   if (write === null) throw new Error(`the hold of ${id} was carved but does not fit`);
   core.writes.push(write);
+  core.state.log.add({ event: "child_opened", childRunId: id, reserved: inherited.hold }, null, nowMs);
   return { ok: true, settings: inherited.settings };
 }
 

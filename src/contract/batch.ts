@@ -8,7 +8,15 @@ import { parseCall, parseSettings, SETTINGS_DEFAULT } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { errorBody, invalid, zodReason } from "./errors.ts";
 import type { ErrorStyle } from "./fields.ts";
-import { callSettingsFields, contentFields, deadlineField, errorStyle, errorStyleOf, label } from "./fields.ts";
+import {
+  callSettingsFields,
+  contentFields,
+  deadlineField,
+  errorStyle,
+  errorStyleOf,
+  label,
+  outcomeFields,
+} from "./fields.ts";
 import { usageDocument } from "./query.ts";
 
 /** One of `items`. */
@@ -27,6 +35,10 @@ export const batchBody = z
     items: z.array(batchItem).max(ITEMS_PER_BATCH_MAX).optional(),
     ...callSettingsFields,
     ...deadlineField,
+    ...outcomeFields,
+    detach: z.boolean().optional().openapi({
+      description: "Whether the group runs on when its client has gone; default true. It can be found at `/groups/:id`",
+    }),
     concurrency: z.int().min(1).max(PARALLEL_MAX).optional(),
     error_style: errorStyle.optional(),
     on_error: z.enum(["continue", "abort"]).optional(),
@@ -54,10 +66,15 @@ export type BatchRequest = {
   deadlineMs: number | null;
   /** Whether each slot gets its equal share of the budget. */
   split: boolean;
+  onLost: "retry" | "fail";
+  /** Whether equal calls that are in flight together share one answer. */
+  dedupe: boolean;
+  /** Whether the group runs on when its client has gone. */
+  detach: boolean;
 };
 
 /** What one slot ended as, in input order, beside `results` and `errors`. */
-const slotDocument = z.object({
+export const slotDocument = z.object({
   index: z.int(),
   id: z.string().nullable(),
   status: z.enum(["queued", "running", "completed", "failed", "skipped", "cancelled"]),
@@ -68,6 +85,16 @@ const slotDocument = z.object({
   attempts: z.int(),
   finish_reason: z.string().nullable(),
   estimated: z.boolean().openapi({ description: "Whether an attempt is charged at its reservation, its cost unknown" }),
+});
+
+/** How many slots of a group stand where. */
+export const slotCounts = z.object({
+  queued: z.int(),
+  running: z.int(),
+  completed: z.int(),
+  failed: z.int(),
+  skipped: z.int(),
+  cancelled: z.int(),
 });
 
 /** The answer: `results` and `responses` are the same list. `id` is null for an empty batch, which opens no group. */
@@ -89,6 +116,10 @@ export const batchReply = z
       success_rate: z.number().nullable(),
     }),
     effective_parallel: z.int(),
+    count: z.int(),
+    counts: slotCounts,
+    created_at: z.iso.datetime(),
+    ended_at: z.iso.datetime().nullable(),
   })
   .openapi("Group");
 
@@ -144,6 +175,7 @@ export function parseEnvelope(value: unknown): Parsed<Envelope> {
   const read = batchBody.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const { prompts, items, concurrency, error_style, on_error, budget_policy, deadline_ms } = read.data;
+  const { on_lost, dedupe, detach } = read.data;
   if (prompts !== undefined && items !== undefined) return invalid("items", "give either prompts or items, not both");
   const settings = parseSettings(read.data, SETTINGS_DEFAULT, (field) => field);
   if (!settings.ok) return settings;
@@ -154,6 +186,9 @@ export function parseEnvelope(value: unknown): Parsed<Envelope> {
     onError: on_error ?? "continue",
     deadlineMs: deadline_ms ?? null,
     split: budget_policy === "split",
+    onLost: on_lost ?? "retry",
+    dedupe: dedupe ?? false,
+    detach: detach ?? true,
   };
   if (prompts !== undefined)
     return { ok: true, value: { settings: settings.value, shared, prompts, items: undefined } };

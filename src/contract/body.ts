@@ -36,13 +36,8 @@ export function jsonOf(bytes: Uint8Array): Parsed<unknown> {
   }
 }
 
-/** The text of a body, which must be UTF-8 and at most `bytesMax` bytes; the rest of a longer one is left unread. */
-export async function readText(request: Request, bytesMax: number): Promise<Parsed<string>> {
-  const bytes = await readBytes(request, bytesMax);
-  return bytes.ok ? textOf(bytes.value) : bytes;
-}
-
-function textOf(bytes: Uint8Array): Parsed<string> {
+/** The text of a body, which must be UTF-8. */
+export function textOf(bytes: Uint8Array): Parsed<string> {
   try {
     return { ok: true, value: decoder.decode(bytes) };
   } catch {
@@ -50,7 +45,8 @@ function textOf(bytes: Uint8Array): Parsed<string> {
   }
 }
 
-async function readBytes(request: Request, bytesMax: number): Promise<Parsed<Uint8Array>> {
+/** The bytes of a body, at most `bytesMax`; the rest of a longer one is left unread. */
+export async function readBytes(request: Request, bytesMax: number): Promise<Parsed<Uint8Array>> {
   const header = request.headers.get("content-length");
   if (Number(header) > bytesMax) return tooLarge(bytesMax);
   // A stated length is enforced by HTTP, and a body of known length is read whole by the runtime, which is faster.

@@ -90,6 +90,16 @@ export type CallSettingsInput = z.infer<z.ZodObject<typeof callSettingsFields>>;
 /** The content as a client sends it. */
 export type ContentInput = z.infer<z.ZodObject<typeof contentFields>>;
 
+/** What a call says of being lost and of being shared, for one call or for all of a batch. */
+export const outcomeFields = {
+  on_lost: z.enum(["retry", "fail"]).optional().openapi({
+    description: "What follows an attempt whose outcome is unknown: another, under a new reservation, or the failure",
+  }),
+  dedupe: z.boolean().optional().openapi({
+    description: "Whether calls of this run that are equal and in flight together share one answer; default false",
+  }),
+};
+
 /** How long a call may be queued before it fails, ms. The time of an attempt is `timeout_ms`, which starts at its dispatch. */
 export const deadlineField = {
   deadline_ms: z

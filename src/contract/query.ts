@@ -4,10 +4,12 @@ import type { ParsedCall } from "./call.ts";
 import { parseCall, parseSettings, SETTINGS_DEFAULT } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid, zodReason } from "./errors.ts";
-import { callSettingsFields, contentFields, deadlineField } from "./fields.ts";
+import { callSettingsFields, contentFields, deadlineField, outcomeFields } from "./fields.ts";
 
 /** The request as documented. */
-export const queryBody = z.strictObject({ ...contentFields, ...callSettingsFields, ...deadlineField }).openapi("Query");
+export const queryBody = z
+  .strictObject({ ...contentFields, ...callSettingsFields, ...deadlineField, ...outcomeFields })
+  .openapi("Query");
 
 /** Tokens and cost of a call or a group, USD. */
 export const usageDocument = z
@@ -39,8 +41,13 @@ export type QueryReply = z.infer<typeof queryReply>;
 
 const place = (field: string): string => field;
 
-/** A call and how long it may be queued, ms; null = as long as it takes. */
-export type QueryRequest = ParsedCall & { deadlineMs: number | null };
+/** A call with what bears on it as a whole. */
+export type QueryRequest = ParsedCall & {
+  /** How long it may be queued, ms; null = as long as it takes. */
+  deadlineMs: number | null;
+  onLost: "retry" | "fail";
+  dedupe: boolean;
+};
 
 /** A parsed JSON body as a call, or the first reason to refuse it. */
 export function parseQuery(value: unknown): Parsed<QueryRequest> {
@@ -48,15 +55,18 @@ export function parseQuery(value: unknown): Parsed<QueryRequest> {
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const settings = parseSettings(read.data, SETTINGS_DEFAULT, place);
   if (!settings.ok) return settings;
-  return queued(parseCall(read.data, settings.value, place), read.data.deadline_ms ?? null);
+  const { deadline_ms, on_lost, dedupe } = read.data;
+  const rules = { deadlineMs: deadline_ms ?? null, onLost: on_lost ?? "retry", dedupe: dedupe ?? false };
+  return withRules(parseCall(read.data, settings.value, place), rules);
 }
 
 /** A `text/plain` body as a call: the text is the prompt. */
 export function parsePromptText(text: string): Parsed<QueryRequest> {
   if (text === "") return invalid(null, "empty body; expected the prompt as text");
-  return queued(parseCall({ prompt: text }, SETTINGS_DEFAULT, place), null);
+  const rules = { deadlineMs: null, onLost: "retry", dedupe: false } as const;
+  return withRules(parseCall({ prompt: text }, SETTINGS_DEFAULT, place), rules);
 }
 
-function queued(call: Parsed<ParsedCall>, deadlineMs: number | null): Parsed<QueryRequest> {
-  return call.ok ? { ok: true, value: { ...call.value, deadlineMs } } : call;
+function withRules(call: Parsed<ParsedCall>, rules: Omit<QueryRequest, keyof ParsedCall>): Parsed<QueryRequest> {
+  return call.ok ? { ok: true, value: { ...call.value, ...rules } } : call;
 }

@@ -13,6 +13,8 @@ import {
   MODEL_PATTERNS_MAX,
   PARALLEL_DEFAULT,
   PARALLEL_MAX,
+  RETENTION_S_DEFAULT,
+  RETENTION_S_MAX,
   WINDOW_MS_DEFAULT,
   WINDOW_MS_MAX,
 } from "../limits.ts";
@@ -79,6 +81,14 @@ export const runBody = z
         description: `Calls of /query within this time of the first form a group; default ${WINDOW_MS_DEFAULT}`,
       }),
     unpriced: z.enum(["refuse", "free"]).optional(),
+    retention_s: z
+      .int()
+      .min(0)
+      .max(RETENTION_S_MAX)
+      .optional()
+      .openapi({
+        description: `How long results and log are kept once the run has ended; default ${RETENTION_S_DEFAULT}`,
+      }),
     metadata: metadata.optional(),
   })
   .openapi("RunRequest");
@@ -164,6 +174,26 @@ export const runLookDocument = runDocument.extend({ subtree: subtreeDocument.opt
 /** The answer to `POST /runs`: the only time the token is shown. */
 export const openedRunDocument = runDocument.extend({ token: z.string() }).openapi("OpenedRun");
 export type OpenedRunDocument = z.infer<typeof openedRunDocument>;
+
+const modelUsage = z.object({
+  input_tokens: z.int(),
+  output_tokens: z.int(),
+  calls: z.int(),
+  cost: z.number(),
+});
+
+/** `GET /runs/:id/usage`: what was charged since it was last reset, in all and by `upstream/model`; USD. */
+export const usageTotals = z
+  .object({
+    object: z.literal("usage"),
+    llm_calls: z.int(),
+    input_tokens: z.int(),
+    output_tokens: z.int(),
+    cost: z.number(),
+    calls_by_model: z.record(z.string(), modelUsage),
+  })
+  .openapi("UsageTotals");
+export type UsageDocument = z.infer<typeof usageTotals>;
 
 /** One page of `GET /runs`, newest first. */
 export const runList = z

@@ -1,6 +1,6 @@
 /** Deadlines of what is queued. What runs is not touched: an attempt has a time limit of its own. */
 import type { Reason } from "../errors.ts";
-import { drainGroup, withdrawCall } from "./open.ts";
+import { drainGroup, endCall } from "./open.ts";
 import type { EngineState, SingleCall } from "./state.ts";
 
 /**
@@ -18,7 +18,7 @@ export function expireQueued(
     drainGroup(
       state,
       group,
-      { state: "failed", reason: waitingFor ?? { reason: "deadline_exceeded", deadlineMs } },
+      { state: "failed", reason: waitingFor ?? { reason: "deadline_exceeded", deadlineMs }, cause: "deadline" },
       nowMs,
     );
   }
@@ -26,8 +26,9 @@ export function expireQueued(
   for (const call of [...state.calls.values()]) {
     const { deadlineMs, queuedAtMs } = call;
     if (deadlineMs === null || nowMs < queuedAtMs + deadlineMs) continue;
-    withdrawCall(state, call.callId);
-    late.push({ call, reason: waitingFor ?? { reason: "deadline_exceeded", deadlineMs } });
+    const reason = waitingFor ?? ({ reason: "deadline_exceeded", deadlineMs } as const);
+    endCall(state, call.callId, reason, nowMs);
+    late.push({ call, reason });
   }
   return late;
 }

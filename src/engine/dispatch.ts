@@ -7,7 +7,7 @@ import type { Limits } from "../budget/ledger.ts";
 import type { CallFacts } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { LEASE_TTL_MS } from "../limits.ts";
-import { refuseSlot } from "./open.ts";
+import { isBudgetReason, refuseSlot, tellCallEnd } from "./open.ts";
 import type { Line } from "./queue.ts";
 import type { AttemptInFlight, Target } from "./shard.ts";
 import { groupSeqOf, indexOf } from "./slot.ts";
@@ -44,6 +44,10 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
     const place = line?.slots[line.head];
     if (line === null || place === undefined) break;
     const candidate = line.groupSeq === 0 ? singleCandidate(state, place) : slotCandidate(state, place);
+    if (follows(state, line, place, candidate)) {
+      state.queue.take(line);
+      continue;
+    }
     const decided = decide(state, candidate);
     if (decided.kind === "wait") {
       // What waits for money keeps its place, and nothing overtakes it: a dear call must not starve behind cheap ones.
@@ -56,6 +60,20 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
     else start(state, candidate, decided, { offers, result }, nowMs);
   }
   return result;
+}
+
+/** Has a call wait for an equal one that is in flight, if there is one. */
+function follows(state: EngineState, line: Line, place: number, candidate: Candidate): boolean {
+  const { facts, call } = candidate;
+  if (facts.dedupeKey === undefined) return false;
+  const { groupSeq, upstream, priority, queuedAtMs } = line;
+  const follower = { line: { groupSeq, upstream, priority, queuedAtMs }, place, call };
+  return state.flights.follow(facts.dedupeKey, leaderName(candidate), follower);
+}
+
+/** What a call is called as the leader of its equals. */
+function leaderName({ slotId, call }: Candidate): string {
+  return slotId === null ? call.callId : String(slotId);
 }
 
 function mayStart(state: EngineState, line: Line, offers: Map<number, number>, nowMs: number): boolean {
@@ -103,8 +121,14 @@ function decide(state: EngineState, candidate: Candidate): ReturnType<typeof adm
 }
 
 function refuse(state: EngineState, candidate: Candidate, reason: Reason, result: Dispatched, nowMs: number): void {
-  if (candidate.call === null) refuseSlot(state, candidate.slotId, reason, nowMs);
-  else result.refused.push({ call: candidate.call, reason });
+  const { call, slotId } = candidate;
+  if (call === null) return refuseSlot(state, slotId, reason, nowMs);
+  call.window?.callEnded(false, nowMs);
+  const name = { index: null, callId: call.callId };
+  if (isBudgetReason(reason))
+    state.log.add({ event: "budget_refused", ...name, reason }, call.window?.id ?? null, nowMs);
+  tellCallEnd(state, call, reason, nowMs);
+  result.refused.push({ call, reason });
 }
 
 function start(
@@ -119,7 +143,10 @@ function start(
   if (target === null || !state.ledger.reserve(attemptId, amounts)) throw new Error(`${attemptId} cannot be reserved`);
   const queuedMs = Math.max(0, nowMs - candidate.queuedAtMs);
   const expiresAtMs = nowMs + LEASE_TTL_MS;
-  const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs };
+  const dedupeKey = facts.dedupeKey ?? null;
+  if (dedupeKey !== null) state.flights.lead(dedupeKey, leaderName(candidate));
+  const known = { startSeq: 0, dedupeKey };
+  const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...known };
   const timeoutMs = Math.min(facts.timeoutMs ?? target.timeoutMs, target.timeoutMs);
   if (call !== null) {
     state.begin(lease, null, call, nowMs);

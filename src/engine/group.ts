@@ -2,6 +2,7 @@
 import type { Limits } from "../budget/ledger.ts";
 import type { Reason } from "../errors.ts";
 import { hasEnded, mayStep, SLOT_STATES, type SlotState } from "./slot.ts";
+import type { WindowGroup, WindowPlace } from "./window.ts";
 
 /** What a group is opened with; stored once, never changed. */
 export type GroupHeader = {
@@ -12,6 +13,10 @@ export type GroupHeader = {
   /** Most attempts of this group in flight at once. */
   concurrency: number;
   onError: "continue" | "abort";
+  /** Whether an attempt whose outcome is unknown is made again, under a new reservation. */
+  onLost: "retry" | "fail";
+  /** Set for a single call that is stored as a group of one: its place among the single calls it came with. */
+  single: WindowPlace | null;
   openedAtMs: number;
   /** Slots that have not started within this time of the opening never do; null = they wait. */
   deadlineMs: number | null;
@@ -32,6 +37,9 @@ export type GroupMetrics = {
   success_rate: number;
 };
 
+/** Why nothing more of a group starts: how its queued slots ended. `abort`: one of its own slots failed. */
+export type Drained = { state: "cancelled" | "failed"; reason: Reason; cause: "cancel" | "abort" | "deadline" };
+
 const CODE_OF: Record<SlotState, number> = { queued: 0, running: 1, completed: 2, failed: 3, skipped: 4, cancelled: 5 };
 
 export class Group {
@@ -46,9 +54,15 @@ export class Group {
   peakParallel = 0;
   /** Sum of the latencies of all attempts: what the group would have taken one call at a time. */
   sequentialMs = 0;
+  /** What its attempts have cost. */
+  costNanoUsd = 0;
+  /** For a single call: those it came with, as far as memory knows. */
+  window: WindowGroup | null = null;
+  /** Whether its end has been told. */
+  endTold = false;
   endedAtMs: number | null = null;
   /** Set when nothing more may start: queued slots without a row of their own ended with this. */
-  drained: { state: "cancelled" | "failed"; reason: Reason } | null = null;
+  drained: Drained | null = null;
 
   constructor(header: GroupHeader) {
     this.header = header;
@@ -88,6 +102,11 @@ export class Group {
     if (hasEnded(state)) this.#end(index, nowMs);
   }
 
+  /** The parallel group that its calls belong to: itself, or for a single call the one it came in, if any. */
+  get parallelGroupId(): string | null {
+    return this.header.single === null ? this.header.id : (this.window?.id ?? null);
+  }
+
   /** True once every slot has ended. */
   get done(): boolean {
     return this.ended.length === this.header.count;
@@ -96,9 +115,7 @@ export class Group {
   get status(): GroupStatus {
     if (!this.done) return "running";
     if (this.counts.completed === this.header.count) return "completed";
-    if (this.drained?.state === "cancelled" && this.counts.cancelled > 0 && this.header.onError !== "abort") {
-      return "cancelled";
-    }
+    if (this.drained?.cause === "cancel" && this.counts.cancelled > 0) return "cancelled";
     return this.counts.completed > 0 ? "partial" : "failed";
   }
 

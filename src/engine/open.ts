@@ -1,17 +1,30 @@
 /** How work enters and leaves the queue: groups of stored slots, single calls, and groups that are stopped. */
 import type { Reason } from "../errors.ts";
-import { Group, type GroupHeader } from "./group.ts";
+import type { Follower } from "./flights.ts";
+import { Group, type Drained, type GroupHeader } from "./group.ts";
 import type { LineKey } from "./queue.ts";
-import { freshRecord } from "./record.ts";
+import { freshRecord, type SlotRecord } from "./record.ts";
 import { groupSeqOf, indexOf, slotIdOf } from "./slot.ts";
 import type { EngineState, SingleCall, SlotFacts } from "./state.ts";
-import type { CallWindow } from "./window.ts";
+import type { WindowGroup } from "./window.ts";
 
 /** Opens a group. Its slots are queued by `enqueueSlots`, page by page. */
 export function openGroup(state: EngineState, header: GroupHeader): Group {
   const group = new Group(header);
   state.groups.set(header.seq, group);
   return group;
+}
+
+/** Tells that a group is open; a single call only if it is the one that makes a group of itself and the first. */
+export function tellOpened(state: EngineState, group: Group, nowMs: number): void {
+  const { single, count, concurrency } = group.header;
+  if (single === null || single === "second")
+    tellGroup(state, group.parallelGroupId, single === null ? count : 2, concurrency, nowMs);
+}
+
+function tellGroup(state: EngineState, id: string | null, count: number, width: number, nowMs: number): void {
+  const effectiveParallel = Math.min(count, width, state.width);
+  state.log.add({ event: "group_started", count, effectiveParallel }, id, nowMs);
 }
 
 /** Queues those stored slots of a group, from `firstIndex` on, that have neither run nor ended. */
@@ -29,13 +42,17 @@ export function enqueueSlots(state: EngineState, group: Group, firstIndex: numbe
  */
 export function enqueueCall(
   state: EngineState,
-  call: Omit<SingleCall, "queuedAtMs" | "window" | "place">,
+  {
+    parallelGroupId,
+    ...call
+  }: Omit<SingleCall, "queuedAtMs" | "window" | "place"> & { parallelGroupId: string | null },
   delayMs: number,
   nowMs: number,
 ): void {
-  const joined = call.attempt === 1 ? state.window.join(nowMs) : null;
+  const { group: window, place } = call.attempt === 1 ? state.window.join(nowMs) : rejoined(state, parallelGroupId);
+  if (place === "second") tellGroup(state, window?.id ?? null, 2, 2, nowMs);
   const queuePlace = state.nextPlace();
-  state.calls.set(queuePlace, { ...call, queuedAtMs: nowMs, window: joined?.group ?? null, place: placeOf(joined) });
+  state.calls.set(queuePlace, { ...call, queuedAtMs: nowMs, window, place });
   state.upstream(call.target);
   // Calls of the same second share a line: a line is first in, first out already.
   const queuedAtMs = nowMs - (nowMs % 1_000);
@@ -44,37 +61,102 @@ export function enqueueCall(
   else state.queue.push(key, queuePlace);
 }
 
-function placeOf(joined: ReturnType<CallWindow["join"]> | null): SingleCall["place"] {
-  if (joined === null || joined.group.members === 1) return "alone";
-  return joined.announced ? "second" : "later";
+/** A retry belongs where its first attempt did, as far as that had been told by then. */
+function rejoined(state: EngineState, id: string | null): { group: WindowGroup | null; place: SingleCall["place"] } {
+  return { group: id === null ? null : state.window.byId(id), place: "alone" };
 }
 
-/** Takes a queued single call back: its client has gone. False when it is not queued (any more). */
-export function withdrawCall(state: EngineState, callId: string): boolean {
+/** Takes a queued single call back, for it ends without an attempt. False when it is not queued (any more). */
+export function withdrawCall(state: EngineState, callId: string, nowMs: number): boolean {
   for (const [place, call] of state.calls) {
     if (call.callId !== callId) continue;
     state.calls.delete(place);
-    return state.queue.remove((groupSeq, slotId) => groupSeq === 0 && slotId === place).length > 0;
+    call.window?.callEnded(false, nowMs);
+    const queued = state.queue.remove((groupSeq, slotId) => groupSeq === 0 && slotId === place);
+    const following = state.flights.remove((follower) => follower.call === call);
+    return queued.length + following.length > 0;
   }
   return false;
 }
 
+/** Ends a queued single call without an attempt, and tells so. */
+export function endCall(state: EngineState, callId: string, reason: Reason, nowMs: number): void {
+  const call = [...state.calls.values()].find((queued) => queued.callId === callId);
+  if (call === undefined) return;
+  withdrawCall(state, callId, nowMs);
+  tellCallEnd(state, call, reason, nowMs);
+}
+
+/** Ends every queued single call; returns them. */
+export function endCalls(state: EngineState, reason: Reason, nowMs: number): SingleCall[] {
+  const ended = [...state.calls.values()];
+  for (const call of ended) {
+    call.window?.callEnded(false, nowMs);
+    tellCallEnd(state, call, reason, nowMs);
+  }
+  state.calls.clear();
+  state.queue.remove((groupSeq) => groupSeq === 0);
+  state.flights.remove(({ call }) => call !== null);
+  return ended;
+}
+
+/** Tells that a single call ended without an attempt of its own. */
+export function tellCallEnd(state: EngineState, call: SingleCall, reason: Reason, nowMs: number): void {
+  const { callId, attempt, window } = call;
+  const ended = { status: "failed", attempts: attempt - 1, reason, model: null, finishReason: null } as const;
+  const times = { startedAtMs: null, endedAtMs: nowMs };
+  const usage = { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 };
+  state.log.add({ event: "slot_completed", index: null, callId, ...ended, ...times, usage }, window?.id ?? null, nowMs);
+}
+
 /** Lets nothing more of a group start: what is queued ends at once, what runs ends by itself and is not retried. */
-export function drainGroup(
-  state: EngineState,
-  group: Group,
-  drained: { state: "cancelled" | "failed"; reason: Reason },
-  nowMs: number,
-): void {
+export function drainGroup(state: EngineState, group: Group, drained: Drained, nowMs: number): void {
   if (group.drained !== null || group.done) return;
   group.drained = drained;
-  for (const slotId of state.queue.remove((groupSeq) => groupSeq === group.header.seq)) {
+  const { seq } = group.header;
+  const { reason } = drained;
+  const following = state.flights.remove(({ call, line }) => call === null && line.groupSeq === seq);
+  const queued = [...state.queue.remove((groupSeq) => groupSeq === seq), ...following.map(({ place }) => place)];
+  let fresh = 0;
+  for (const slotId of queued) {
     group.step(indexOf(slotId), drained.state, nowMs);
     // Only a slot that storage remembers as queued needs a row; the others follow from the group's.
     const record = state.tried.get(slotId);
-    if (record !== undefined) state.writeSlot({ ...record, state: drained.state, reason: drained.reason });
+    if (record === undefined) fresh += 1;
+    else endTried(state, group, { ...record, state: drained.state, reason }, nowMs);
   }
+  const { parallelGroupId: id } = group;
+  if (fresh > 0) state.log.add({ event: "slots_cancelled", count: fresh, status: drained.state, reason }, id, nowMs);
   state.writeGroup(group);
+}
+
+/** Ends a slot that waited to be tried again. If others waited for its answer, they go back to their lines. */
+function endTried(state: EngineState, group: Group, record: SlotRecord, nowMs: number): void {
+  const { dedupeKey } = state.deps.factsOf(record.id);
+  if (dedupeKey !== undefined) requeue(state, state.flights.end(dedupeKey, String(record.id)));
+  state.writeSlot(record);
+  tellSlotEnd(state, group, record, { startedAtMs: null, endedAtMs: nowMs });
+}
+
+/** Puts calls that waited for another's answer back into their lines. */
+export function requeue(state: EngineState, followers: readonly Follower[]): void {
+  for (const { line, place } of followers) state.queue.push(line, place);
+}
+
+/** Tells how a slot of a group ended. */
+export function tellSlotEnd(
+  state: EngineState,
+  group: Group,
+  record: SlotRecord,
+  times: { startedAtMs: number | null; endedAtMs: number },
+): void {
+  const { state: status, attempts, reason, model, finishReason } = record;
+  if (status !== "completed" && status !== "failed" && status !== "cancelled") return;
+  const { promptTokens, completionTokens, costNanoUsd } = record;
+  const ended = { status, attempts, reason, model, finishReason, ...times };
+  const usage = { promptTokens, completionTokens, costNanoUsd };
+  const name = { index: indexOf(record.id), callId: null };
+  state.log.add({ event: "slot_completed", ...name, ...ended, usage }, group.parallelGroupId, times.endedAtMs);
 }
 
 /** Ends a queued slot without an attempt: the budget refuses it, or there is nowhere to send it. */
@@ -82,7 +164,11 @@ export function refuseSlot(state: EngineState, slotId: number, reason: Reason, n
   const group = state.groups.get(groupSeqOf(slotId));
   if (group === undefined) return;
   group.step(indexOf(slotId), "failed", nowMs);
-  state.writeSlot({ ...(state.tried.get(slotId) ?? freshRecord(slotId)), state: "failed", reason });
+  const record: SlotRecord = { ...(state.tried.get(slotId) ?? freshRecord(slotId)), state: "failed", reason };
+  state.writeSlot(record);
+  const name = { index: indexOf(slotId), callId: null };
+  if (isBudgetReason(reason)) state.log.add({ event: "budget_refused", ...name, reason }, group.parallelGroupId, nowMs);
+  tellSlotEnd(state, group, record, { startedAtMs: null, endedAtMs: nowMs });
   afterFailure(state, group, nowMs);
 }
 
@@ -90,9 +176,15 @@ export function refuseSlot(state: EngineState, slotId: number, reason: Reason, n
 export function afterFailure(state: EngineState, group: Group, nowMs: number): void {
   if (group.header.onError === "abort") {
     const message = 'an earlier slot failed and on_error is "abort"';
-    drainGroup(state, group, { state: "cancelled", reason: { reason: "cancelled", message } }, nowMs);
+    const drained = { state: "cancelled", reason: { reason: "cancelled", message }, cause: "abort" } as const;
+    drainGroup(state, group, drained, nowMs);
   }
   if (group.done) state.writeGroup(group);
+}
+
+/** Whether a call was turned away for money. */
+export function isBudgetReason({ reason }: Reason): boolean {
+  return reason === "budget_exhausted" || reason === "in_flight_budget_exhausted";
 }
 
 /** The line in which a slot of a group waits. */

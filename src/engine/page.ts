@@ -13,7 +13,8 @@ export type Page = { firstIndex: number; facts: string; calls: string };
 /** The call settings that a group's slots share: stored once, laid under each body by its executor. */
 export type CallDefaults = Pick<CallBody, "system" | "temperature" | "params">;
 
-type FactsRow = [number, number, number, number | null, Priority, number | null, number];
+/** The last two stand only where the call has them: the client's name for it, and the key of its equals. */
+type FactsRow = [number, number, number, number | null, Priority, number | null, number, (string | null)?, string?];
 
 /** Cuts calls into pages. `models` collects the distinct models asked for; a slot names its own by place. */
 export class PageBuilder {
@@ -31,12 +32,24 @@ export class PageBuilder {
   }
 
   /** Adds a call; returns the page that it completed, if any. */
-  add(call: { body: CallBody; facts: CallFacts }): Page | null {
+  add(call: { body: CallBody; facts: CallFacts; id?: string | null }): Page | null {
     const line = JSON.stringify(withoutDefaults(call.body, this.#defaults));
     const full = this.#lines.length === PAGE_SLOTS_MAX || this.#chars + line.length > PAGE_BYTES_MAX;
     const page = full ? this.flush() : null;
-    const { promptBytes, messageCount, maxTokens, priority, timeoutMs, model, mediaParts } = call.facts;
-    this.#facts.push([promptBytes, messageCount, this.#modelIndex(model), maxTokens, priority, timeoutMs, mediaParts]);
+    const { promptBytes, messageCount, maxTokens, priority, timeoutMs, model, mediaParts, dedupeKey } = call.facts;
+    const row: FactsRow = [
+      promptBytes,
+      messageCount,
+      this.#modelIndex(model),
+      maxTokens,
+      priority,
+      timeoutMs,
+      mediaParts,
+    ];
+    const id = call.id ?? null;
+    if (dedupeKey !== undefined) row.push(id, dedupeKey);
+    else if (id !== null) row.push(id);
+    this.#facts.push(row);
     this.#lines.push(line);
     this.#chars += line.length;
     this.totalChars += line.length;
@@ -67,10 +80,19 @@ export class PageBuilder {
 /** Reads a page's facts; `models` is the group's list. */
 export function readFacts(facts: string, models: readonly (string | null)[]): SlotFacts[] {
   const rows: FactsRow[] = JSON.parse(facts);
-  return rows.map(([promptBytes, messageCount, modelIndex, maxTokens, priority, timeoutMs, mediaParts]) => {
-    const model = models[modelIndex] ?? null;
-    return { promptBytes, messageCount, modelIndex, model, maxTokens, priority, timeoutMs, mediaParts };
-  });
+  return rows.map(
+    ([promptBytes, messageCount, modelIndex, maxTokens, priority, timeoutMs, mediaParts, , dedupeKey]) => {
+      const model = models[modelIndex] ?? null;
+      const read = { promptBytes, messageCount, modelIndex, model, maxTokens, priority, timeoutMs, mediaParts };
+      return dedupeKey === undefined ? read : { ...read, dedupeKey };
+    },
+  );
+}
+
+/** Reads the client's own names of a page's calls. */
+export function readNames(facts: string): (string | null)[] {
+  const rows: FactsRow[] = JSON.parse(facts);
+  return rows.map((row) => row[7] ?? null);
 }
 
 /** A body without what the group's defaults say already: a long system prompt is stored once, not per slot. */

@@ -28,19 +28,24 @@ export function restoreLease(
   target: Target,
   nowMs: number,
 ): void {
-  const { id: attemptId, slot: slotId, attempt, amounts, startedAtMs, queuedMs } = stored;
+  const { id: attemptId, slot: slotId, attempt, amounts, startedAtMs, queuedMs, startSeq } = stored;
   const expiresAtMs = nowMs + LEASE_TTL_MS;
-  const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs, queuedMs, expiresAtMs };
+  const known = { startSeq, dedupeKey: null };
+  const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs, queuedMs, expiresAtMs, ...known };
   shard.leases.set(attemptId, lease);
   state.ledger.restore(attemptId, amounts);
   state.addInFlight({ lease, shard, call: null }, nowMs);
-  if (slotId !== null) state.groups.get(groupSeqOf(slotId))?.restore(indexOf(slotId), "running", attempt, nowMs);
+  const group = state.groupOf(lease);
+  if (slotId !== null) group?.restore(indexOf(slotId), "running", attempt, nowMs);
+  // Its start was in memory when the object stopped; numbers given out then are given out again.
+  if (startSeq > state.writtenSeq) lease.startSeq = state.tellStart(lease, group?.parallelGroupId ?? null, startedAtMs);
 }
 
 /** Takes over what storage remembers of a slot; one that was waiting for a retry waits again. Before its lease, if any. */
 export function restoreSlot(state: EngineState, group: Group, record: SlotRecord, nowMs: number): void {
   group.restore(indexOf(record.id), record.state, record.attempts, nowMs);
   group.sequentialMs += record.latencyMs;
+  group.costNanoUsd += record.costNanoUsd;
   if (record.state === "queued") state.tried.set(record.id, record);
 }
 
@@ -57,6 +62,7 @@ export function requeueTried(state: EngineState, nowMs: number): void {
 /** Ends the queued slots of a group that was stopped before the object was: the group's row speaks for them. */
 export function endDrained(state: EngineState, group: Group, nowMs: number): void {
   if (group.drained === null) return;
+  // What was stopped has been told when it was.
   for (let index = 0; index < group.header.count; index++) {
     if (group.stateOf(index) !== "queued") continue;
     group.step(index, group.drained.state, nowMs);

@@ -2,15 +2,26 @@
 import { chargeOf } from "../budget/estimate.ts";
 import { addAmounts, zeroAmounts, type Amounts } from "../budget/ledger.ts";
 import type { Outcome } from "../call.ts";
-import type { Reason } from "../errors.ts";
+import type { Dimension, Reason } from "../errors.ts";
 import { LEASE_TTL_MS, RETRY_AFTER_MAX_MS } from "../limits.ts";
 import type { Group } from "./group.ts";
-import { afterFailure, lineOf } from "./open.ts";
+import { land } from "./land.ts";
+import { attemptEnd, attemptName, callName, type RunEvent } from "./log.ts";
+import { afterFailure, lineOf, tellSlotEnd } from "./open.ts";
 import { addAttempt, freshRecord } from "./record.ts";
 import { retryDelayMs } from "./retry.ts";
 import type { AttemptInFlight } from "./shard.ts";
-import { groupSeqOf, indexOf } from "./slot.ts";
-import type { EngineState, InFlight } from "./state.ts";
+import { indexOf } from "./slot.ts";
+import type { EngineState, InFlight, SingleCall } from "./state.ts";
+import { addModel } from "./totals.ts";
+
+type Ended = {
+  outcome: Outcome;
+  charge: Amounts;
+  estimated: boolean;
+  retryInMs: number | null;
+  lease: AttemptInFlight;
+};
 
 /** What settling told. */
 export type Settled = {
@@ -39,7 +50,16 @@ export function settle(state: EngineState, attemptId: string, outcome: Outcome, 
   if (inFlight === undefined) return null;
   const { lease, shard, call } = inFlight;
   const { charge, estimated } = chargeFor(outcome, lease);
-  endAttempt(state, inFlight, { charge, estimated, latencyMs: outcome.latencyMs }, nowMs);
+  const over = endAttempt(state, inFlight, { charge, estimated, latencyMs: outcome.latencyMs }, nowMs);
+  const group = state.groupOf(lease);
+  const home = call ?? group;
+  home?.window?.attemptEnded(outcome.latencyMs, charge.usd);
+  const parallelGroupId = call?.window?.id ?? group?.parallelGroupId ?? null;
+  const tell = (event: RunEvent): number => state.log.add(event, parallelGroupId, nowMs);
+  tell(attemptEnd(lease, outcome, charge, estimated));
+  if (over.length > 0) {
+    tell({ event: "overrun", ...attemptName(lease), dimensions: over, reserved: lease.amounts, charged: charge });
+  }
 
   if (outcome.kind === "failure" && outcome.class === "rate_limited") {
     const hintMs = outcome.retryAfterMs ?? 0;
@@ -47,14 +67,39 @@ export function settle(state: EngineState, attemptId: string, outcome: Outcome, 
     // long to be obeyed holds for none: it ends each call that meets it, instead of parking the run for hours.
     const upstream = state.upstream(lease.target);
     if (hintMs <= RETRY_AFTER_MAX_MS) upstream.coolUntilMs = Math.max(upstream.coolUntilMs, nowMs + hintMs);
+    tell({ event: "throttled", upstream: lease.target.upstream, retryAfterMs: hintMs });
   }
-  const group = lease.slotId === null ? undefined : state.groups.get(groupSeqOf(lease.slotId));
-  const retryInMs = retryIn(state, outcome, lease, group);
+  const retryInMs = retryIn(state, outcome, lease, { group, call });
   if (retryInMs === null) shard.totals[outcome.kind === "success" ? "completed" : "failed"] += 1;
-  if (group !== undefined && lease.slotId !== null) {
-    advanceSlot(state, group, lease.slotId, { outcome, charge, estimated, retryInMs, lease }, nowMs);
+  else if (outcome.kind === "failure") {
+    const next = { ...callName(lease), attempt: lease.attempt + 1, delayMs: retryInMs };
+    tell({ event: "retry_scheduled", ...next, reason: outcome.reason });
   }
-  return { retryInMs, charge, estimated, queuedMs: lease.queuedMs, parallelGroupId: call?.window?.id ?? null };
+  const ended = { outcome, charge, estimated, retryInMs, lease };
+  if (group !== undefined && lease.slotId !== null) advanceSlot(state, group, lease.slotId, ended, nowMs);
+  else if (retryInMs === null) endSingle(call, tell, ended, nowMs);
+  // A single call's retry is its Worker's to make: those who wait for its answer do not wait for that.
+  if (lease.dedupeKey !== null && (retryInMs === null || lease.slotId === null)) {
+    land(state, { key: lease.dedupeKey, lease, outcome, final: retryInMs === null }, nowMs);
+  }
+  return { retryInMs, charge, estimated, queuedMs: lease.queuedMs, parallelGroupId };
+}
+
+/** Tells how a single call ended. What its earlier attempts cost is in their own events. */
+function endSingle(call: SingleCall | null, tell: (event: RunEvent) => void, ended: Ended, nowMs: number): void {
+  const { outcome, charge, lease } = ended;
+  call?.window?.callEnded(outcome.kind === "success", nowMs);
+  const usage = {
+    promptTokens: charge.prompt_tokens,
+    completionTokens: charge.completion_tokens,
+    costNanoUsd: charge.usd,
+  };
+  const result =
+    outcome.kind === "success"
+      ? { status: "completed" as const, reason: null, model: outcome.model, finishReason: outcome.finishReason }
+      : { status: "failed" as const, reason: outcome.reason, model: null, finishReason: null };
+  const times = { startedAtMs: lease.startedAtMs, endedAtMs: nowMs };
+  tell({ event: "slot_completed", ...callName(lease), ...result, attempts: lease.attempt, usage, ...times });
 }
 
 /** Extends the leases of an executor that is alive. Returns the ids that are not (or no longer) its own to run. */
@@ -96,7 +141,7 @@ function endAttempt(
   inFlight: InFlight,
   ended: { charge: Amounts; estimated: boolean; latencyMs: number },
   nowMs: number,
-): void {
+): Dimension[] {
   const { lease, shard } = inFlight;
   const over = state.ledger.settle(lease.attemptId, ended.charge);
   if (over === null) throw new Error(`attempt ${lease.attemptId} is in flight without a reservation`);
@@ -108,19 +153,20 @@ function endAttempt(
   if (lease.attempt > 1) totals.retries += 1;
   if (ended.estimated) totals.estimated += 1;
   if (over.length > 0) totals.overruns += 1;
+  if (ended.charge.calls > 0) {
+    const { usd: costNanoUsd, calls, prompt_tokens: promptTokens, completion_tokens: completionTokens } = ended.charge;
+    const { upstream, model } = lease.target;
+    addModel(totals.models, `${upstream}/${model}`, { calls, promptTokens, completionTokens, costNanoUsd });
+  }
+  return over;
 }
 
-function advanceSlot(
-  state: EngineState,
-  group: Group,
-  slotId: number,
-  ended: { outcome: Outcome; charge: Amounts; estimated: boolean; retryInMs: number | null; lease: AttemptInFlight },
-  nowMs: number,
-): void {
-  const { outcome, retryInMs, lease } = ended;
+function advanceSlot(state: EngineState, group: Group, slotId: number, ended: Ended, nowMs: number): void {
+  const { outcome, charge, retryInMs, lease } = ended;
   const record = state.tried.get(slotId) ?? freshRecord(slotId);
   addAttempt(record, { ...ended, attempt: lease.attempt, queuedMs: lease.queuedMs });
   group.sequentialMs += outcome.latencyMs;
+  group.costNanoUsd += charge.usd;
   if (retryInMs !== null) {
     record.notBeforeMs = nowMs + retryInMs;
     group.step(indexOf(slotId), "queued", nowMs);
@@ -128,20 +174,29 @@ function advanceSlot(
     state.writeSlot(record);
     return;
   }
-  record.state = outcome.kind === "success" ? "completed" : "failed";
+  record.state = outcome.kind === "success" ? "completed" : failureState(outcome.reason, group);
   group.step(indexOf(slotId), record.state, nowMs);
   state.writeSlot(record);
+  tellSlotEnd(state, group, record, { startedAtMs: lease.startedAtMs, endedAtMs: nowMs });
   if (record.state === "failed") afterFailure(state, group, nowMs);
   if (group.done) state.writeGroup(group);
+}
+
+/** What was stopped with its group was cancelled; whatever else went wrong, it failed. */
+function failureState(reason: Reason, { drained }: Group): "cancelled" | "failed" {
+  return reason.reason === "cancelled" && drained?.cause === "cancel" ? "cancelled" : "failed";
 }
 
 function retryIn(
   state: EngineState,
   outcome: Outcome,
   lease: AttemptInFlight,
-  group: Group | undefined,
+  { group, call }: { group: Group | undefined; call: SingleCall | null },
 ): number | null {
   if (outcome.kind === "success" || (group !== undefined && group.drained !== null)) return null;
+  // Nobody waits for what was stopped.
+  if (outcome.reason.reason === "cancelled") return null;
+  if (outcome.class === "unknown" && (group?.header.onLost ?? call?.onLost) === "fail") return null;
   const { attempt, target } = lease;
   return retryDelayMs(
     { class: outcome.class, attempt, attemptsMax: target.attemptsMax, retryAfterMs: outcome.retryAfterMs },

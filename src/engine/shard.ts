@@ -37,6 +37,10 @@ export type AttemptInFlight = {
   queuedMs: number;
   /** Ends without a heartbeat; memory only, a restart grants a fresh term. */
   expiresAtMs: number;
+  /** Number of the event that tells of its start. */
+  startSeq: number;
+  /** The key it leads its equals under, if it may be shared. */
+  dedupeKey: string | null;
 };
 
 export type Shard = { id: number; totals: Totals; leases: Map<string, AttemptInFlight> };
@@ -55,6 +59,8 @@ export type StoredLease = {
   amounts: Amounts;
   startedAtMs: number;
   queuedMs: number;
+  /** Number of the event that tells of its start, which may not have been written when this was. */
+  startSeq: number;
 };
 
 /** A shard's row. */
@@ -72,6 +78,7 @@ export function storedShard(shard: Shard): StoredShard {
       amounts: lease.amounts,
       startedAtMs: lease.startedAtMs,
       queuedMs: lease.queuedMs,
+      startSeq: lease.startSeq,
     });
   }
   return { totals: shard.totals, leases };

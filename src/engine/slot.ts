@@ -8,7 +8,8 @@ export const SLOT_STATES = ["queued", "running", "completed", "failed", "skipped
 export type SlotState = (typeof SLOT_STATES)[number];
 
 const NEXT: Record<SlotState, readonly SlotState[]> = {
-  queued: ["running", "failed", "skipped", "cancelled"],
+  // A slot completes without running when it shares the answer of an equal call.
+  queued: ["running", "completed", "failed", "skipped", "cancelled"],
   running: ["queued", "completed", "failed", "cancelled"],
   completed: [],
   failed: [],

@@ -4,14 +4,17 @@
  * state from those rows after a restart or a failed commit. Everything is synchronous and takes `nowMs`.
  */
 import type { Ledger } from "../budget/ledger.ts";
-import type { CallFacts } from "../call.ts";
+import type { CallFacts, Outcome } from "../call.ts";
+import { Flights } from "./flights.ts";
 import type { Group, GroupHeader } from "./group.ts";
+import { windowIdOf } from "./group-id.ts";
+import { attemptName, groupEnd, RunLog, windowEnd } from "./log.ts";
 import { ReadyQueue } from "./queue.ts";
 import type { SlotRecord } from "./record.ts";
 import { DIRECT_SHARD_FIRST, DIRECT_SHARD_LEASES_MAX, newShard } from "./shard.ts";
 import type { AttemptInFlight, Shard, Target } from "./shard.ts";
 import { groupSeqOf, hasEnded, indexOf } from "./slot.ts";
-import { CallWindow, groupIdOf, type WindowGroup } from "./window.ts";
+import { CallWindow, type WindowGroup, type WindowPlace } from "./window.ts";
 
 /** What dispatch must know of a stored slot: the facts of its call and the place of its model in the group's list. */
 export type SlotFacts = CallFacts & { modelIndex: number };
@@ -25,10 +28,11 @@ export type SingleCall = {
   target: Target;
   /** Not started within this time of being queued, it never is; null = it waits. */
   deadlineMs: number | null;
+  /** Whether an attempt whose outcome is unknown may be made again. */
+  onLost: "retry" | "fail";
   queuedAtMs: number;
   window: WindowGroup | null;
-  /** Its place in its window: the second call makes a group of itself and the first. */
-  place: "alone" | "second" | "later";
+  place: WindowPlace;
 };
 
 /** What the engine cannot know by itself. */
@@ -59,6 +63,16 @@ export class EngineState {
   readonly calls = new Map<number, SingleCall>();
   /** Records of queued slots that have been tried before: what they have cost so far. */
   readonly tried = new Map<number, SlotRecord>();
+  /** Equal calls that share an answer. */
+  readonly flights = new Flights();
+  /** What the run tells of itself. */
+  readonly log: RunLog;
+  /** Number of the last event that was in storage when this instance began. */
+  readonly writtenSeq: number;
+  /** Attempts that were given up, by the lane that makes them: it must be told. */
+  aborted = new Map<number, string[]>();
+  /** Single calls that share the answer of another: to be told to their Workers. */
+  landed: { call: SingleCall; outcome: Outcome }[] = [];
   /** Most attempts in flight at once. */
   width: number;
   /** Nothing starts while the run is paused; what runs goes on. */
@@ -73,11 +87,14 @@ export class EngineState {
   #busySinceMs: number | null = null;
   #lastPlace = 0;
 
-  constructor(options: { ledger: Ledger; width: number; windowMs: number }, deps: EngineDeps) {
+  /** @param options.lastSeq Number of the last event in storage; 0 = none. */
+  constructor(options: { ledger: Ledger; width: number; windowMs: number; lastSeq?: number }, deps: EngineDeps) {
     this.ledger = options.ledger;
+    this.writtenSeq = options.lastSeq ?? 0;
+    this.log = new RunLog(this.writtenSeq);
     this.width = options.width;
     this.deps = deps;
-    this.window = new CallWindow(options.windowMs, (nowMs) => groupIdOf(nowMs, deps.random()));
+    this.window = new CallWindow(options.windowMs, (nowMs) => windowIdOf(nowMs, deps.random()));
   }
 
   /** Books a reserved attempt as in flight. `lane` null = the single call's own Worker executes it. */
@@ -88,7 +105,21 @@ export class EngineState {
     this.addInFlight({ lease, shard, call }, nowMs);
     if (call !== null && lease.attempt === 1) countCall(shard, call);
     shard.totals.peakParallel = Math.max(shard.totals.peakParallel, this.attempts.size);
-    if (lease.slotId !== null) this.groups.get(groupSeqOf(lease.slotId))?.step(indexOf(lease.slotId), "running", nowMs);
+    const group = this.groupOf(lease);
+    if (lease.slotId !== null) group?.step(indexOf(lease.slotId), "running", nowMs);
+    (call ?? group)?.window?.attemptStarted();
+    lease.startSeq = this.tellStart(lease, call?.window?.id ?? group?.parallelGroupId ?? null, nowMs);
+  }
+
+  /** The group of an attempt's slot; undefined for a single call. */
+  groupOf({ slotId }: Pick<AttemptInFlight, "slotId">): Group | undefined {
+    return slotId === null ? undefined : this.groups.get(groupSeqOf(slotId));
+  }
+
+  /** Tells that an attempt has started; returns the event's number. */
+  tellStart(lease: AttemptInFlight, group: string | null, atMs: number): number {
+    const { amounts: reserved, queuedMs } = lease;
+    return this.log.add({ event: "attempt_started", ...attemptName(lease), reserved, queuedMs }, group, atMs);
   }
 
   /** Counts an attempt as in flight. */
@@ -157,13 +188,24 @@ export class EngineState {
     else this.tried.set(record.id, record);
   }
 
+  /** Marks a group's result for writing, and tells its end once it has come. */
   writeGroup(group: Group): void {
     this.#dirtyGroups.add(group);
+    if (!group.done || group.endTold) return;
+    group.endTold = true;
+    const endedAtMs = group.endedAtMs ?? group.header.openedAtMs;
+    if (group.header.single === null) this.log.add(groupEnd(group, endedAtMs), group.header.id, endedAtMs);
+    else group.window?.callEnded(group.counts.completed > 0, endedAtMs);
   }
 
-  /** True when only settlements of single calls are unwritten. */
+  /** Tells the end of groups of single calls. */
+  tellWindowEnds(nowMs: number): void {
+    for (const group of this.window.takeEnded(nowMs)) this.log.add(windowEnd(group), group.id, nowMs);
+  }
+
+  /** True when settlements of single calls, or events without a row to travel with, are unwritten. */
   get lags(): boolean {
-    return this.#laggingShards.size > 0;
+    return this.#laggingShards.size > 0 || this.log.urgent;
   }
 
   /** True when something must be durable before replies leave. */
@@ -195,6 +237,8 @@ export class EngineState {
   /** When something changes by itself: a retry falls due, a deadline passes or a cool-down ends; null when none is pending. */
   nextReadyMs(nowMs: number): number | null {
     let next = this.queue.nextDueMs;
+    const windowEndMs = this.window.nextEndMs;
+    if (windowEndMs !== null) next = Math.min(next ?? Infinity, windowEndMs);
     const deadlineMs = nextDeadlineMs(this);
     if (deadlineMs !== null) next = Math.min(next ?? Infinity, deadlineMs);
     if (this.queue.readyCount === 0) return next;

@@ -1,6 +1,7 @@
 /** What a run has done, as counters that only grow: kept per shard, added up on start and for the run document. */
 import type { Amounts } from "../budget/ledger.ts";
 import { addAmounts, zeroAmounts } from "../budget/ledger.ts";
+import { MODELS_COUNTED_MAX } from "../limits.ts";
 
 export type Totals = {
   spent: Amounts;
@@ -22,7 +23,11 @@ export type Totals = {
   singleCalls: number;
   groupedCalls: number;
   windowGroups: number;
+  /** Attempts that were charged, with their tokens and cost, by `upstream/model`. */
+  models: Record<string, ModelTotals>;
 };
+
+export type ModelTotals = { calls: number; promptTokens: number; completionTokens: number; costNanoUsd: number };
 
 export function zeroTotals(): Totals {
   return {
@@ -39,6 +44,7 @@ export function zeroTotals(): Totals {
     singleCalls: 0,
     groupedCalls: 0,
     windowGroups: 0,
+    models: {},
   };
 }
 
@@ -59,6 +65,21 @@ export function sumTotals(parts: Iterable<Totals>): Totals {
     sum.singleCalls += part.singleCalls;
     sum.groupedCalls += part.groupedCalls;
     sum.windowGroups += part.windowGroups;
+    for (const [model, more] of Object.entries(part.models)) addModel(sum.models, model, more);
   }
   return sum;
 }
+
+/** Adds to a model's totals. Past the bound, models are counted together: their names come from clients. */
+export function addModel(models: Record<string, ModelTotals>, model: string, more: ModelTotals): void {
+  const known = Object.hasOwn(models, model) || Object.keys(models).length < MODELS_COUNTED_MAX;
+  const name = known ? model : OTHER_MODELS;
+  const sum = (models[name] ??= { calls: 0, promptTokens: 0, completionTokens: 0, costNanoUsd: 0 });
+  sum.calls += more.calls;
+  sum.promptTokens += more.promptTokens;
+  sum.completionTokens += more.completionTokens;
+  sum.costNanoUsd += more.costNanoUsd;
+}
+
+/** What models past the bound are counted as. */
+const OTHER_MODELS = "other/models";

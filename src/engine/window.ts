@@ -3,12 +3,56 @@
  * by its first call and does not slide. Nobody waits for it: a call is dispatched at once and only labelled afterwards,
  * and a group is announced when its second member arrives, so a lone call never belongs to one.
  */
+import { WINDOW_GROUPS_KEPT } from "../limits.ts";
 
-/** A group of single calls; `id` is null until its second member arrives. */
-export type WindowGroup = { id: string | null; openedAtMs: number; members: number };
+/** A call's place in its window: the second call makes a group of itself and the first. */
+export type WindowPlace = "alone" | "second" | "later";
+
+/** A group of single calls. */
+export class WindowGroup {
+  /** null until its second member arrives. */
+  id: string | null = null;
+  readonly openedAtMs: number;
+  members = 1;
+  completed = 0;
+  failed = 0;
+  inFlight = 0;
+  peakParallel = 0;
+  sequentialMs = 0;
+  costNanoUsd = 0;
+  endedAtMs: number;
+
+  constructor(openedAtMs: number) {
+    this.openedAtMs = openedAtMs;
+    this.endedAtMs = openedAtMs;
+  }
+
+  /** True while none of its calls has anything left to do. */
+  get done(): boolean {
+    return this.completed + this.failed >= this.members;
+  }
+
+  attemptStarted(): void {
+    this.inFlight += 1;
+    this.peakParallel = Math.max(this.peakParallel, this.inFlight);
+  }
+
+  attemptEnded(latencyMs: number, costNanoUsd: number): void {
+    this.inFlight -= 1;
+    this.sequentialMs += latencyMs;
+    this.costNanoUsd += costNanoUsd;
+  }
+
+  callEnded(completed: boolean, nowMs: number): void {
+    this[completed ? "completed" : "failed"] += 1;
+    this.endedAtMs = nowMs;
+  }
+}
 
 export class CallWindow {
   #current: WindowGroup | null = null;
+  /** Announced groups whose end has not been told, oldest first. */
+  #announced = new Map<string, WindowGroup>();
   readonly #windowMs: number;
   readonly #newGroupId: (nowMs: number) => string;
 
@@ -17,29 +61,58 @@ export class CallWindow {
     this.#newGroupId = newGroupId;
   }
 
-  /** Adds a call that arrives now. `announced` is true when this call made the group one. */
-  join(nowMs: number): { group: WindowGroup; announced: boolean } {
+  /** Adds a call that arrives now. `place` is "second" when this call made the group one. */
+  join(nowMs: number): { group: WindowGroup; place: WindowPlace } {
     const open = this.#current;
-    if (open === null || nowMs >= open.openedAtMs + this.#windowMs) {
-      this.#current = { id: null, openedAtMs: nowMs, members: 1 };
-      return { group: this.#current, announced: false };
+    if (open === null || nowMs >= this.#closesAtMs(open)) {
+      this.#current = new WindowGroup(nowMs);
+      return { group: this.#current, place: "alone" };
     }
     open.members += 1;
-    if (open.id !== null) return { group: open, announced: false };
+    if (open.id !== null) return { group: open, place: "later" };
     open.id = this.#newGroupId(open.openedAtMs);
-    return { group: open, announced: true };
+    this.#announced.set(open.id, open);
+    // A call whose client vanished between two attempts never ends: its group is not waited for for ever.
+    const oldest = this.#announced.size > WINDOW_GROUPS_KEPT ? this.#announced.keys().next().value : undefined;
+    if (oldest !== undefined) this.#announced.delete(oldest);
+    return { group: open, place: "second" };
+  }
+
+  /** The group that a call which has just joined belongs to. */
+  get current(): WindowGroup | null {
+    return this.#current;
+  }
+
+  /** The announced group of this id, while it has not ended. */
+  byId(id: string): WindowGroup | null {
+    return this.#announced.get(id) ?? null;
   }
 
   /** Closes the window: the next call opens a new one. */
   flush(): void {
     this.#current = null;
   }
-}
 
-/** A group's public id, `pg-<epoch ms>-<6 base36>`; `random` is uniform in [0, 1). */
-export function groupIdOf(nowMs: number, random: number): string {
-  const suffix = Math.floor(random * 36 ** 6)
-    .toString(36)
-    .padStart(6, "0");
-  return `pg-${String(nowMs).padStart(13, "0")}-${suffix}`;
+  /** Takes out the groups that nobody can join any more and whose calls have all ended. */
+  takeEnded(nowMs: number): WindowGroup[] {
+    const ended: WindowGroup[] = [];
+    for (const [id, group] of this.#announced) {
+      if (!group.done || (group === this.#current && nowMs < this.#closesAtMs(group))) continue;
+      this.#announced.delete(id);
+      ended.push(group);
+    }
+    return ended;
+  }
+
+  /** When a group that waits for nothing but the end of its window can be told to have ended; null = none does. */
+  get nextEndMs(): number | null {
+    const open = this.#current;
+    return open !== null && open.id !== null && open.done && this.#announced.has(open.id)
+      ? this.#closesAtMs(open)
+      : null;
+  }
+
+  #closesAtMs(group: WindowGroup): number {
+    return group.openedAtMs + this.#windowMs;
+  }
 }

@@ -11,14 +11,12 @@ import { usageOf } from "./usage.ts";
 export type BatchAnswer = {
   group: GroupView;
   style: ErrorStyle;
-  /** The client's own name for a slot, or null. */
-  idOf: (index: number) => string | null;
   /** A page of slots in input order, from an index on; empty after the last. */
   slotsFrom: (index: number) => Promise<SlotView[]>;
 };
 
 /** Yields the answer's text, piece by piece. */
-export async function* batchJson({ group, style, idOf, slotsFrom }: BatchAnswer): AsyncGenerator<string> {
+export async function* batchJson({ group, style, slotsFrom }: BatchAnswer): AsyncGenerator<string> {
   const errors: string[] = [];
   const items: string[] = [];
   let kept: string[] | null = [];
@@ -28,7 +26,7 @@ export async function* batchJson({ group, style, idOf, slotsFrom }: BatchAnswer)
     const results = slots.map((slot) => {
       const error = slotError(slot);
       errors.push(JSON.stringify(error));
-      items.push(JSON.stringify(slotItem(slot, idOf(slot.index))));
+      items.push(JSON.stringify(slotItem(slot)));
       return JSON.stringify(slotResult(slot, error, style));
     });
     const text = `${slots[0]?.index === 0 ? "" : ","}${results.join(",")}`;
@@ -46,13 +44,29 @@ export async function* batchJson({ group, style, idOf, slotsFrom }: BatchAnswer)
     }
   }
   yield `],"errors":[${errors.join(",")}],"items":[${items.join(",")}],`;
-  const { metrics, effectiveParallel } = group;
-  const tail = { usage: usageOf(group.usage), metrics, effective_parallel: effectiveParallel };
-  yield JSON.stringify(tail).slice(1);
+  yield JSON.stringify(measuresOf(group)).slice(1);
+}
+
+/** A group that has not ended: where it stands, without results. */
+export function runningJson(group: GroupView) {
+  const { id, status } = group;
+  return { id, object: "group", status, ...measuresOf(group) };
+}
+
+function measuresOf({ usage, metrics, effectiveParallel, count, counts, openedAtMs, endedAtMs }: GroupView) {
+  return {
+    usage: usageOf(usage),
+    metrics,
+    effective_parallel: effectiveParallel,
+    count,
+    counts,
+    created_at: new Date(openedAtMs).toISOString(),
+    ended_at: endedAtMs === null ? null : new Date(endedAtMs).toISOString(),
+  };
 }
 
 /** The answer to an empty batch: no group, no cost. */
-export function emptyBatch(effectiveParallel: number) {
+export function emptyBatch(effectiveParallel: number, at: string) {
   return {
     id: null,
     object: "group",
@@ -64,6 +78,10 @@ export function emptyBatch(effectiveParallel: number) {
     usage: usageOf({ promptTokens: 0, completionTokens: 0, costNanoUsd: 0 }),
     metrics: { wall_ms: 0, sequential_ms: 0, speedup: 1, peak_parallel: 0, success_rate: 1 },
     effective_parallel: effectiveParallel,
+    count: 0,
+    counts: { queued: 0, running: 0, completed: 0, failed: 0, skipped: 0, cancelled: 0 },
+    created_at: at,
+    ended_at: at,
   };
 }
 

@@ -34,9 +34,9 @@ export function startedEvent(opened: { id: string; count: number; effectiveParal
 }
 
 /** The event of a slot that has ended. */
-export function slotEvent(groupId: string, slot: SlotView, style: ErrorStyle, clientId: string | null) {
+export function slotEvent(groupId: string, slot: SlotView, style: ErrorStyle) {
   const error = slotError(slot);
-  const { index, id, ...rest } = slotItem(slot, clientId);
+  const { index, id, ...rest } = slotItem(slot);
   return {
     type: "slot",
     index,
@@ -66,7 +66,7 @@ export function completedEvent(group: GroupView) {
 
 /** The only event of a batch without calls. */
 export function emptyEvent(effectiveParallel: number) {
-  const { id, status, usage, metrics } = emptyBatch(effectiveParallel);
+  const { id, status, usage, metrics } = emptyBatch(effectiveParallel, "");
   return {
     type: "group_completed",
     id,

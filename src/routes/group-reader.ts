@@ -21,6 +21,19 @@ export class GroupReader {
     }
   }
 
+  /** The group as it stands; waits up to `waitMs` for its end. */
+  async look(waitMs = 0): Promise<GroupView> {
+    const untilMs = Date.now() + waitMs;
+    for (;;) {
+      const leftMs = Math.max(0, untilMs - Date.now());
+      const group = await this.#run.untilAnswered<GroupView | null>((run) =>
+        run.waitGroup(this.#seq, Math.min(leftMs, LONG_POLL_MS)),
+      );
+      if (group === null) throw new Error(`group ${this.#seq} of its run has gone`);
+      if (group.status !== "running" || Date.now() >= untilMs) return group;
+    }
+  }
+
   /** A page of slots in input order. */
   slotsFrom(index: number): Promise<SlotView[]> {
     return this.#run.untilAnswered<SlotView[]>((run) => run.results(this.#seq, index));

@@ -2,14 +2,18 @@
 import type { Context, Hono } from "hono";
 import { requireRun } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
-import { mediaType, parseBody, readText } from "../contract/body.ts";
+import { jsonOf, mediaType, readBytes, readJsonBytes, textOf } from "../contract/body.ts";
 import type { Parsed } from "../contract/errors.ts";
-import { parsePromptText, parseQuery, type QueryReply, type QueryRequest } from "../contract/query.ts";
+import { parsePromptText, parseQuery, type QueryRequest } from "../contract/query.ts";
+import { prefersAsync } from "../contract/groups.ts";
 import { Refusal } from "../errors.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
-import { usageOf } from "../respond/usage.ts";
 import { RunCaller } from "../../durable-objects/again.ts";
-import { makeCall, type CallEnd } from "./single-call.ts";
+import { dedupeKeyOf } from "./dedupe.ts";
+import { namedOf } from "./idempotency.ts";
+import { queryReplyOf, wantsText } from "./query-reply.ts";
+import { makeCall } from "./single-call.ts";
+import { storedQuery } from "./stored-query.ts";
 import { remainingUsdText, type Protection } from "./under-run.ts";
 
 export function mountQuery(app: Hono<AppEnv>, protect: Protection): void {
@@ -18,18 +22,22 @@ export function mountQuery(app: Hono<AppEnv>, protect: Protection): void {
 
 async function query(c: Context<AppEnv>): Promise<Response> {
   const runId = requireRun(c);
-  const parsed = await readCall(c.req.raw);
-  if (!parsed.ok) throw new Refusal(parsed.reason);
+  const read = await readCall(c.req.raw);
+  if (!read.ok) throw new Refusal(read.reason);
+  const { call, bytes } = read.value;
+  const run = new RunCaller(c.env, runId);
+  const named = await namedOf(c, bytes);
+  if (named !== null || prefersAsync(c.req.header("prefer"))) return await storedQuery(c, { runId, run, call, named });
   const { upstreams } = c.get("config");
   const { signal } = c.req.raw;
-  const calling = makeCall(parsed.value, { run: new RunCaller(c.env, runId), upstreams, signal });
+  const calling = makeCall(await withKey(call), { run, upstreams, signal });
   // If the client leaves, the attempt is stopped and must still be settled.
   c.executionCtx.waitUntil(calling.catch(() => undefined));
   const end = await calling;
   c.set("remainingNanoUsd", end.remainingNanoUsd);
   if (!end.outcome.ok) throw new Refusal(end.outcome.reason);
   const asText = wantsText(c);
-  const body = asText ? end.outcome.text : JSON.stringify(replyOf(c.get("requestId"), end, end.outcome));
+  const body = asText ? end.outcome.text : JSON.stringify(queryReplyOf(c.get("requestId"), end, end.outcome));
   // All headers at once: each one set later costs as much as the first five here.
   return new Response(body, {
     headers: {
@@ -41,35 +49,27 @@ async function query(c: Context<AppEnv>): Promise<Response> {
   });
 }
 
-async function readCall(request: Request): Promise<Parsed<QueryRequest>> {
-  if (mediaType(request) === "text/plain") {
-    const text = await readText(request, BODY_BYTES_MAX);
-    return text.ok ? parsePromptText(text.value) : text;
-  }
-  const body = await parseBody(request, BODY_BYTES_MAX);
+/** The call that a request makes, with the bytes that it came as. */
+async function readCall(request: Request): Promise<Parsed<{ call: QueryRequest; bytes: Uint8Array }>> {
+  const isText = mediaType(request) === "text/plain";
+  const bytes = isText ? await readBytes(request, BODY_BYTES_MAX) : await readJsonBytes(request, BODY_BYTES_MAX);
+  if (!bytes.ok) return bytes;
+  const call = isText ? textCall(bytes.value) : jsonCall(bytes.value);
+  return call.ok ? { ok: true, value: { call: call.value, bytes: bytes.value } } : call;
+}
+
+function textCall(bytes: Uint8Array): Parsed<QueryRequest> {
+  const text = textOf(bytes);
+  return text.ok ? parsePromptText(text.value) : text;
+}
+
+function jsonCall(bytes: Uint8Array): Parsed<QueryRequest> {
+  const body = jsonOf(bytes);
   return body.ok ? parseQuery(body.value) : body;
 }
 
-function wantsText(c: Context<AppEnv>): boolean {
-  return (c.req.header("accept") ?? "").startsWith("text/plain");
-}
-
-function replyOf(
-  requestId: string,
-  end: CallEnd,
-  { text, model, finishReason }: { text: string; model: string; finishReason: string | null },
-): QueryReply {
-  return {
-    id: requestId,
-    text,
-    result: text,
-    response: text,
-    model,
-    usage: usageOf(end),
-    attempts: end.attempts,
-    latency_ms: end.latencyMs,
-    queued_ms: end.queuedMs,
-    parallel_group_id: end.parallelGroupId,
-    finish_reason: finishReason,
-  };
+/** The call with the key under which it is shared, if it may be. */
+async function withKey(call: QueryRequest): Promise<QueryRequest> {
+  if (!call.dedupe) return call;
+  return { ...call, facts: { ...call.facts, dedupeKey: await dedupeKeyOf(call.body, call.facts) } };
 }

@@ -7,7 +7,13 @@ import { errorStyleOf } from "../contract/fields.ts";
 import type { RunRequest } from "../contract/runs.ts";
 import type { BudgetRules } from "../env.ts";
 import { Refusal } from "../errors.ts";
-import { DEPTH_DEFAULT, EXPIRES_S_DEFAULT, PARALLEL_DEFAULT, WINDOW_MS_DEFAULT } from "../limits.ts";
+import {
+  DEPTH_DEFAULT,
+  EXPIRES_S_DEFAULT,
+  PARALLEL_DEFAULT,
+  RETENTION_S_DEFAULT,
+  WINDOW_MS_DEFAULT,
+} from "../limits.ts";
 
 /** The wire's budget in the gateway's units; null = left out. */
 export function limitsOf(budget: NonNullable<RunRequest["budget"]>): Limits {
@@ -32,6 +38,7 @@ export function askedOf(request: RunRequest): RunAsked {
     errorStyle: errorStyleOf(request.error_style),
     windowMs: request.window_ms ?? null,
     unpriced: request.unpriced ?? null,
+    retentionMs: request.retention_s === undefined ? null : request.retention_s * 1_000,
     metadataJson: JSON.stringify(request.metadata ?? {}),
   };
 }
@@ -55,6 +62,7 @@ export function rootSettings(asked: RunAsked, id: string, rules: BudgetRules, no
     errorStyle: asked.errorStyle ?? "bracket",
     windowMs: asked.windowMs ?? WINDOW_MS_DEFAULT,
     unpriced: asked.unpriced ?? "refuse",
+    retentionMs: asked.retentionMs ?? RETENTION_S_DEFAULT * 1_000,
     metadataJson: asked.metadataJson,
   };
 }

@@ -131,13 +131,13 @@ async function documentOf(c: Context<AppEnv>, runId: string): Promise<StoredDocu
 }
 
 /** The run that asks; null = the operator. */
-function callerOf(c: Context<AppEnv>): string | null {
+export function callerOf(c: Context<AppEnv>): string | null {
   const principal = c.get("principal");
   return principal.kind === "run" ? principal.runId : null;
 }
 
 /** The client's metadata travels as text; it is an object again on the wire. */
-function shown({
+export function shown({
   metadataJson,
   ...document
 }: StoredDocument): Omit<StoredDocument, "metadataJson"> & { metadata: unknown } {
@@ -145,6 +145,6 @@ function shown({
   return { ...document, metadata };
 }
 
-function notFound(runId: string): Refusal {
+export function notFound(runId: string): Refusal {
   return new Refusal({ reason: "not_found", what: `run ${runId}` });
 }

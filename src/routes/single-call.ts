@@ -6,7 +6,7 @@ import type { RunCaller } from "../../durable-objects/again.ts";
 import type { AcquireReply, AcquireRequest, SettleReply } from "../../durable-objects/run/rpc.ts";
 import type { CallBody, CallFacts, Lease, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
-import { HEARTBEAT_MS } from "../limits.ts";
+import { CALL_BEAT_MS } from "../limits.ts";
 import { attempt, type StartTimer } from "../upstream/attempt.ts";
 import type { Upstream } from "../upstream/config.ts";
 
@@ -32,7 +32,7 @@ export type CallEnd = {
 
 /** Makes a call under a run. Never rejects for what the upstream or the budget did; only if the run object is unreachable. */
 export async function makeCall(
-  call: { body: CallBody; facts: CallFacts; deadlineMs: number | null },
+  call: { body: CallBody; facts: CallFacts; deadlineMs: number | null; onLost: "retry" | "fail" },
   deps: SingleCallDeps,
 ): Promise<CallEnd> {
   const acceptedAtMs = Date.now();
@@ -58,14 +58,22 @@ export async function makeCall(
     const number = end.attempts + 1;
     // A retry is queued for what its call has left.
     const leftMs = call.deadlineMs === null ? null : Math.max(1, call.deadlineMs - (Date.now() - acceptedAtMs));
-    const request = { callId, attempt: number, facts: call.facts, delayMs, deadlineMs: leftMs };
+    const { facts, onLost } = call;
+    const { parallelGroupId } = end;
+    const request = { callId, attempt: number, facts, delayMs, deadlineMs: leftMs, onLost, parallelGroupId };
     const granted = await acquire(request, deps, watch);
     if (granted === null) return end;
     end.remainingNanoUsd = granted.remainingNanoUsd;
+    if (granted.ok === "shared") {
+      // An equal call made the attempt, and paid for it.
+      return { ...end, parallelGroupId: granted.parallelGroupId, outcome: endOf(granted.outcome) };
+    }
     if (!granted.ok) return { ...end, outcome: { ok: false, reason: granted.reason } };
     if (number === 1) end.queuedMs = granted.queuedMs;
     const outcome = await execute(granted.lease, call.body, deps, watch);
-    const settled = await deps.run.untilAnswered<SettleReply>((run) => run.settle(granted.lease.attemptId, outcome));
+    // The text is the client's; the run object needs it only if equal calls wait for it.
+    const told = outcome.kind === "success" && facts.dedupeKey === undefined ? { ...outcome, text: "" } : outcome;
+    const settled = await deps.run.untilAnswered<SettleReply>((run) => run.settle(granted.lease.attemptId, told));
     addAttempt(end, outcome, settled);
     if (settled.retryInMs === null || deps.signal.aborted) return end;
     delayMs = settled.retryInMs;
@@ -104,22 +112,29 @@ async function execute(lease: Lease, body: CallBody, deps: SingleCallDeps, watch
   const controller = new AbortController();
   if (deps.signal.aborted) controller.abort();
   watch.controller = controller;
-  // A missed beat is harmless: a lease outlives two.
-  const timer = timerWithBeat(() => deps.run.tell((stub) => stub.heartbeat([lease.attemptId])));
+  const timer = timerWithBeat(async () => {
+    try {
+      const lost = await deps.run.once<string[]>((stub) => stub.heartbeat([lease.attemptId]));
+      // The run was cancelled, or gave the attempt up: nobody wants its answer.
+      if (lost.length > 0) controller.abort();
+    } catch {
+      // A missed beat is harmless: a lease outlives many.
+    }
+  });
   return attempt({ upstream, lease, body }, { fetch, now: Date.now, timer, controller });
 }
 
-/** The attempt's one timer also keeps its lease alive: it goes off at every heartbeat until the time is over. */
-function timerWithBeat(beat: () => void): StartTimer {
+/** The attempt's one timer also keeps its lease alive: it goes off at every beat until the time is over. */
+function timerWithBeat(beat: () => Promise<void>): StartTimer {
   return (ms, elapsed) => {
     let leftMs = ms;
     let handle: ReturnType<typeof setTimeout>;
     const next = (): void => {
-      const stepMs = Math.min(leftMs, HEARTBEAT_MS);
+      const stepMs = Math.min(leftMs, CALL_BEAT_MS);
       leftMs -= stepMs;
       handle = setTimeout(() => {
         if (leftMs <= 0) return elapsed();
-        beat();
+        void beat();
         next();
       }, stepMs);
     };
@@ -136,8 +151,11 @@ function addAttempt(end: CallEnd, outcome: Outcome, settled: SettleReply): void 
   end.costNanoUsd += settled.costNanoUsd;
   end.parallelGroupId ??= settled.parallelGroupId;
   end.remainingNanoUsd = settled.remainingNanoUsd;
-  end.outcome =
-    outcome.kind === "success"
-      ? { ok: true, text: outcome.text, model: outcome.model, finishReason: outcome.finishReason }
-      : { ok: false, reason: outcome.reason };
+  end.outcome = endOf(outcome);
+}
+
+function endOf(outcome: Outcome): CallEnd["outcome"] {
+  return outcome.kind === "success"
+    ? { ok: true, text: outcome.text, model: outcome.model, finishReason: outcome.finishReason }
+    : { ok: false, reason: outcome.reason };
 }

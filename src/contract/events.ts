@@ -1,0 +1,99 @@
+/** `GET` and `POST /runs/:id/log`, `GET /runs/:id/events`. */
+import { z } from "@hono/zod-openapi";
+import { CLIENT_EVENT_BYTES_MAX, CLIENT_EVENTS_PER_POST_MAX, JSON_DEPTH_MAX } from "../limits.ts";
+import type { Parsed } from "./errors.ts";
+import { invalid, zodReason } from "./errors.ts";
+import { nestsDeeperThan, utf8Bytes } from "./text.ts";
+
+/** Names of the gateway's own events: a client that could write them could forge its bill. */
+const OWN = new Set([
+  "run_opened",
+  "run_closed",
+  "child_opened",
+  "child_closed",
+  "group_started",
+  "group_completed",
+  "attempt_started",
+  "attempt_ended",
+  "retry_scheduled",
+  "throttled",
+  "slot_completed",
+  "slots_cancelled",
+  "budget_refused",
+  "overrun",
+]);
+
+const usage = z.record(z.string(), z.unknown());
+
+/** A client's own event. The gateway adds its number, its time and the run. */
+export const clientEvent = z
+  .strictObject({
+    event_type: z
+      .string()
+      .regex(/^[a-z][a-z0-9_]{0,63}$/, "expected a name of small letters, digits and _, such as final_result")
+      .refine((name) => !OWN.has(name), "is a name of the gateway's own events; expected another"),
+    parallel_group_id: z
+      .string()
+      .regex(/^pg-\d{13}-[0-9a-z]{1,6}$/, "expected the id of a group")
+      .nullable()
+      .optional(),
+    step: z.int().min(0).nullable().optional(),
+    code: z.string().nullable().optional(),
+    output: z.string().nullable().optional(),
+    hasError: z.boolean().optional(),
+    reasoning: z.string().nullable().optional(),
+    usage: usage.nullable().optional(),
+    timestamps: usage.nullable().optional(),
+    data: z.unknown().optional(),
+  })
+  .openapi("ClientEvent");
+export type ClientEvent = z.infer<typeof clientEvent>;
+
+/** The answer to `POST /runs/:id/log`: how many were added, and the number of the last. */
+export const appendedReply = z
+  .object({ object: z.literal("log"), appended: z.int(), seq: z.int() })
+  .openapi("Appended");
+
+/** One event or a list of them, each with its JSON text. */
+export function parseClientEvents(value: unknown): Parsed<{ event: ClientEvent; json: string }[]> {
+  const list: unknown[] = Array.isArray(value) ? value : [value];
+  if (list.length > CLIENT_EVENTS_PER_POST_MAX) {
+    return invalid(null, `holds ${list.length} events; expected at most ${CLIENT_EVENTS_PER_POST_MAX}`);
+  }
+  const events: { event: ClientEvent; json: string }[] = [];
+  for (const [index, entry] of list.entries()) {
+    const at = Array.isArray(value) ? `[${index}]` : null;
+    const read = clientEvent.safeParse(entry);
+    if (!read.success) return { ok: false, reason: placed(zodReason(read.error), at) };
+    if (nestsDeeperThan(read.data, JSON_DEPTH_MAX)) {
+      return invalid(at, `expected at most ${JSON_DEPTH_MAX} levels of nesting`);
+    }
+    const json = JSON.stringify(read.data);
+    if (utf8Bytes(json) > CLIENT_EVENT_BYTES_MAX) {
+      return invalid(at, `is too large; expected at most ${CLIENT_EVENT_BYTES_MAX} bytes of JSON`);
+    }
+    events.push({ event: read.data, json });
+  }
+  return { ok: true, value: events };
+}
+
+/** The number after which a reader wants to go on: the header that browsers send when they reconnect, or the query's. */
+export function parseAfter(query: Record<string, string>, lastEventId: string | undefined): Parsed<number> {
+  const read = z.strictObject({ after: z.coerce.number().int().min(0).optional() }).safeParse(query);
+  if (!read.success) return { ok: false, reason: zodReason(read.error) };
+  if (lastEventId === undefined || lastEventId === "") return { ok: true, value: read.data.after ?? 0 };
+  if (/^\d{1,15}$/.test(lastEventId)) return { ok: true, value: Number(lastEventId) };
+  return invalid("last-event-id", "expected the id of an event of this run: a number");
+}
+
+/** `?reset=1` of `GET /runs/:id/usage`. */
+export function parseReset(query: Record<string, string>): Parsed<boolean> {
+  const read = z.strictObject({ reset: z.enum(["0", "1"]).optional() }).safeParse(query);
+  return read.success ? { ok: true, value: read.data.reset === "1" } : { ok: false, reason: zodReason(read.error) };
+}
+
+function placed(reason: ReturnType<typeof zodReason>, at: string | null): ReturnType<typeof zodReason> {
+  if (at === null || reason.reason !== "invalid_request") return reason;
+  const param = reason.param === null ? at : `${at}.${reason.param}`;
+  return { ...reason, message: `${at}: ${reason.message}`, param };
+}

@@ -1,0 +1,139 @@
+/** The run's log on the wire: one JSON object per event, with the names that programs in the field read. */
+import { DIMENSIONS, type Amounts, type Limits } from "../budget/ledger.ts";
+import { usdOf } from "../budget/money.ts";
+import type { CallName, LoggedEvent, RunEvent } from "../engine/log.ts";
+import { toWire, type Reason } from "../errors.ts";
+
+/** What every line of a run repeats. */
+export type RunName = { id: string; parentId: string | null; depth: number };
+
+/** An event ready to be sent: its number, its type, its line. */
+export type EventLine = { seq: number; type: string; json: string };
+
+/** The events of a stored row, which ends with event number `last`: one JSON text per line. */
+export function eventLines(row: { last: number; lines: string }, run: RunName): EventLine[] {
+  const stored = row.lines.split("\n");
+  return stored.map((line, place) => {
+    // Written by this gateway from its own events.
+    const event: LoggedEvent = JSON.parse(line);
+    return eventLine(event, row.last - stored.length + 1 + place, run);
+  });
+}
+
+function eventLine(event: LoggedEvent, seq: number, run: RunName): EventLine {
+  const own = event.event === "client" ? clientFacts(event.json) : { event_type: event.event, ...factsOf(event) };
+  const line = {
+    seq,
+    ts: new Date(event.atMs).toISOString(),
+    run_id: run.id,
+    parent_run_id: run.parentId,
+    parallel_group_id: event.group,
+    depth: run.depth,
+    step: null,
+    ...own,
+  };
+  return { seq, type: line.event_type, json: JSON.stringify(line) };
+}
+
+/** A client's event was parsed when it came in; it names nothing that the gateway says of its own events. */
+function clientFacts(json: string): { event_type: string } {
+  const facts: { event_type: string } = JSON.parse(json);
+  return facts;
+}
+
+function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
+  switch (event.event) {
+    case "run_opened":
+      return { name: event.name, limits: shown(event.limits), max_parallel: event.maxParallel };
+    case "run_closed":
+      return { status: event.status };
+    case "child_opened":
+      return { child_run_id: event.childRunId, reserved: shown(event.reserved) };
+    case "child_closed":
+      return { child_run_id: event.childRunId, spent: shown(event.spent) };
+    case "group_started":
+      return { count: event.count, effective_parallel: event.effectiveParallel };
+    case "group_completed":
+      return groupFacts(event);
+    case "attempt_started":
+      return { ...attempt(event), queued_ms: event.queuedMs, reserved: shown(event.reserved) };
+    case "attempt_ended": {
+      const { outcome, latencyMs: latency_ms, estimated } = event;
+      const code = codeOf(event.reason);
+      return { ...attempt(event), outcome, code, latency_ms, estimated, charged: shown(event.charged) };
+    }
+    case "retry_scheduled":
+      return { ...call(event), attempt: event.attempt, delay_ms: event.delayMs, code: codeOf(event.reason) };
+    case "throttled":
+      return { upstream: event.upstream, retry_after_ms: event.retryAfterMs };
+    case "slot_completed":
+      return slotFacts(event);
+    case "slots_cancelled": {
+      const { code, message } = toWire(event.reason).error;
+      return { count: event.count, status: event.status, code, message };
+    }
+    case "budget_refused": {
+      const { code, dimension, limit, spent, reserved, needed } = toWire(event.reason).error;
+      return { ...call(event), code, dimension, limit, spent, reserved, needed };
+    }
+    case "overrun": {
+      const { dimensions, reserved, charged } = event;
+      return { ...attempt(event), dimensions, reserved: shown(reserved), charged: shown(charged) };
+    }
+  }
+}
+
+function groupFacts(event: Extract<RunEvent, { event: "group_completed" }>): object {
+  const { count, status, metrics, costNanoUsd, completed, failed, cancelled } = event;
+  const { wall_ms: execution_ms, sequential_ms, speedup, peak_parallel } = metrics;
+  const measured = { execution_ms, cost: usdOf(costNanoUsd), sequential_ms, speedup, peak_parallel };
+  return { count, status, ...measured, completed, failed, cancelled };
+}
+
+function slotFacts(event: Extract<RunEvent, { event: "slot_completed" }>): object {
+  const { status, attempts, reason, model, finishReason, usage, startedAtMs, endedAtMs } = event;
+  const { promptTokens, completionTokens, costNanoUsd } = usage;
+  const error = reason === null || status === "completed" ? null : toWire(reason).error;
+  return {
+    ...call(event),
+    status,
+    attempts,
+    hasError: error !== null,
+    code: error?.code ?? null,
+    message: error?.message ?? null,
+    model,
+    finish_reason: finishReason,
+    usage: {
+      prompt_tokens: promptTokens,
+      completion_tokens: completionTokens,
+      total_tokens: promptTokens + completionTokens,
+      cost: usdOf(costNanoUsd),
+    },
+    timestamps: {
+      llm_call_start: startedAtMs === null ? null : new Date(startedAtMs).toISOString(),
+      llm_call_end: startedAtMs === null ? null : new Date(endedAtMs).toISOString(),
+    },
+  };
+}
+
+function call({ index, callId }: CallName) {
+  return { index, call_id: callId };
+}
+
+function attempt(event: CallName & { attempt: number; upstream: string; model: string }) {
+  return { ...call(event), attempt: event.attempt, upstream: event.upstream, model: event.model };
+}
+
+/** USD as a decimal number, the other dimensions as they are. */
+function shown(amounts: Amounts | Limits): Limits {
+  const wire: Limits = { usd: null, calls: null, prompt_tokens: null, completion_tokens: null };
+  for (const dimension of DIMENSIONS) {
+    const amount = amounts[dimension];
+    wire[dimension] = amount !== null && dimension === "usd" ? usdOf(amount) : amount;
+  }
+  return wire;
+}
+
+function codeOf(reason: Reason | null): string | null {
+  return reason === null ? null : toWire(reason).error.code;
+}

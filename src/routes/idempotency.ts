@@ -1,0 +1,14 @@
+/** A request's Idempotency-Key, with the hash of what it asks: the same key may not ask for something else. */
+import type { Context } from "hono";
+import type { AppEnv } from "../context.ts";
+import { parseIdempotencyKey } from "../contract/groups.ts";
+import { Refusal } from "../errors.ts";
+import { sha256Hex } from "./dedupe.ts";
+
+/** @param body The request's body as it came. Null when the request has no key. */
+export async function namedOf(c: Context<AppEnv>, body: Uint8Array): Promise<{ key: string; hash: string } | null> {
+  const key = parseIdempotencyKey(c.req.header("idempotency-key"));
+  if (!key.ok) throw new Refusal(key.reason);
+  if (key.value === null) return null;
+  return { key: key.value, hash: `${c.req.path} ${await sha256Hex(body)}` };
+}
