@@ -1,0 +1,84 @@
+/** `npm run watch -- RUN_ID`: follows a run on the terminal. Ends with status 0 when the run has ended. */
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { Display } from "./watch/display.ts";
+import { type Ending, follow, type Listener } from "./watch/follow.ts";
+import { ownRun, type Source } from "./watch/gateway.ts";
+import { readLog } from "./watch/log.ts";
+import { type Setting, settingOf } from "./watch/setting.ts";
+import { printable } from "./watch/text.ts";
+import { ROOT } from "./wrangler.ts";
+
+/** Time between two frames, ms: ten a second look alive and cost nothing. */
+const FRAME_MS = 100;
+/** Lines that may wait for the next frame: a long history is written while it is read. */
+const BACKLOG_MAX = 1_000;
+const DEV_VARS = join(ROOT, ".dev.vars");
+
+const terminal = process.stdout;
+const stop = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop.abort());
+// Whoever read the output, `head` for one, has read enough.
+terminal.on("error", () => process.exit(0));
+
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  const devVars = existsSync(DEV_VARS) ? readFileSync(DEV_VARS, "utf8") : null;
+  const setting = settingOf(process.argv.slice(2), { env: process.env, devVars });
+  if (typeof setting === "string") return fail(setting);
+  const { gateway } = setting;
+  const own =
+    setting.runId === null ? await ownRun(gateway, fetch, stop.signal) : { ok: true as const, id: setting.runId };
+  if (stop.signal.aborted) return 130;
+  return own.ok ? show({ gateway, runId: own.id }, setting) : fail(own.problem.message);
+}
+
+async function show(source: Source, { once: justOnce, plain }: Setting): Promise<number> {
+  const live = terminal.isTTY && !plain;
+  const display = new Display({
+    runId: printable(source.runId),
+    style: live ? "live" : "plain",
+    redraws: live && !justOnce,
+    now: Date.now,
+    size: () => ({ columns: terminal.columns || 80, rows: terminal.rows || 24 }),
+  });
+  // A terminal that was stopped with Ctrl-S would otherwise get all the frames that it missed.
+  const ticker = setInterval(() => void (terminal.writableNeedDrain || terminal.write(display.frame())), FRAME_MS);
+  const listener: Listener = {
+    connected: () => display.connected(),
+    lost: (why, delayMs) => display.lost(why, delayMs),
+    events: async (events) => {
+      display.events(events);
+      if (display.backlog > BACKLOG_MAX && !terminal.write(display.frame())) await once(terminal, "drain");
+    },
+  };
+  const { signal } = stop;
+  let problem: string | null = null;
+  try {
+    problem = justOnce
+      ? await readLog(source, { fetch, signal, onEvents: listener.events })
+      : messageOf(await follow(source, { fetch, sleep }, { listener, signal }));
+  } finally {
+    clearInterval(ticker);
+    terminal.write(display.close());
+  }
+  if (signal.aborted) return 130;
+  return problem === null ? 0 : fail(problem);
+}
+
+function messageOf(ending: Ending): string | null {
+  return ending.ended === "problem" ? ending.message : null;
+}
+
+async function sleep(delayMs: number, signal: AbortSignal): Promise<void> {
+  // Woken early it rejects, and waking early is what the signal is for.
+  await delay(delayMs, undefined, { signal }).catch(() => {});
+}
+
+function fail(message: string): number {
+  console.error(message);
+  return 1;
+}

@@ -1,0 +1,51 @@
+/** One call in words, and its bar. */
+import type { ActiveCall, EndedCall } from "./view.ts";
+import { durationText, plural, usdText } from "./units.ts";
+
+const BAR_CELLS = 10;
+/** Most of a running call's bar: only an answer fills it. */
+const RUNNING_SHARE_MAX = 0.9;
+
+/** A bar that is filled to `share` of 1. */
+export function bar(share: number): string {
+  const filled = Math.min(BAR_CELLS, Math.max(0, Math.floor(share * BAR_CELLS)));
+  return `[${"█".repeat(filled)}${"·".repeat(BAR_CELLS - filled)}]`;
+}
+
+export const QUEUED_TEXT = `${bar(0)} queued`;
+
+/**
+ * A call that has not ended. How far it has come is not known; its bar shows the time it took so far as a share of what
+ * answered attempts of this run took on the average, `typicalMs`.
+ */
+export function activeText(call: ActiveCall, nowMs: number, typicalMs: number): string {
+  // The gateway's clock may be ahead of this machine's.
+  const elapsedMs = Math.max(0, nowMs - call.sinceMs);
+  const running = call.phase === "running";
+  const share = running ? Math.min(RUNNING_SHARE_MAX, elapsedMs / typicalMs) : 0;
+  const parts = [
+    `${bar(share)} ${running ? `running ${durationText(elapsedMs, 1)}` : waitText(call, nowMs)}`,
+    call.model,
+  ];
+  if (call.attempt > 1) parts.push(`attempt ${call.attempt}`);
+  return parts.join(" · ");
+}
+
+/** A call that has ended: `✓` with what it took, or `✗` with the error's code and message. */
+export function endedText(call: EndedCall): string {
+  const { llm_call_start: startMs, llm_call_end: endMs } = call.timestamps;
+  const tookMs = startMs === null || endMs === null ? null : endMs - startMs;
+  const mark = call.status === "completed" ? "✓" : "✗";
+  const parts = call.status === "completed" ? [] : [call.code ?? call.status];
+  if (tookMs !== null) parts.push(durationText(tookMs));
+  if (call.model !== null) parts.push(call.model);
+  const costUsd = call.usage?.cost ?? 0;
+  if (costUsd > 0) parts.push(usdText(costUsd));
+  if (call.attempts > 1) parts.push(plural(call.attempts, "attempt"));
+  if (call.message) parts.push(call.message);
+  return `${mark} ${parts.join(" · ")}`;
+}
+
+function waitText({ dueMs }: ActiveCall, nowMs: number): string {
+  return dueMs > nowMs ? `again in ${durationText(dueMs - nowMs, 1)}` : "waiting";
+}

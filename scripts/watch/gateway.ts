@@ -1,0 +1,135 @@
+/** Asks the gateway, and says in words what to do where it does not answer as hoped. */
+import { z } from "zod";
+import { printable } from "./text.ts";
+
+/** Bytes of an error's body that are read. */
+const ERROR_BYTES_MAX = 64 * 1024;
+
+export type Credential = { value: string; from: "FANOUT_TOKEN" | "ADMIN_KEY" | "ADMIN_KEY in .dev.vars" };
+
+/** `url` without a slash at its end. */
+export type Gateway = { url: string; credential: Credential };
+
+export type Source = { gateway: Gateway; runId: string };
+
+export type Fetch = (url: string, init: { headers: Record<string, string>; signal: AbortSignal }) => Promise<Response>;
+
+/** Why there is no answer, for the person; `passing` when the same request may succeed a little later. */
+export type Problem = { message: string; passing: boolean };
+
+export type Answer = { ok: true; response: Response } | { ok: false; problem: Problem };
+
+type Request = { path: string; type: string; headers?: Record<string, string>; signal: AbortSignal };
+
+/** A GET. Any other answer than 200 with a body of the media type `type` is a problem. */
+export async function ask(gateway: Gateway, request: Request, fetch: Fetch): Promise<Answer> {
+  const { path, type, headers, signal } = request;
+  const authorization = `Bearer ${gateway.credential.value}`;
+  let response: Response;
+  try {
+    const sent = { accept: type, authorization, ...headers };
+    response = await fetch(`${gateway.url}${path}`, { headers: sent, signal });
+  } catch (error) {
+    return { ok: false, problem: { message: unreachable(gateway.url, error), passing: true } };
+  }
+  const got = response.headers.get("content-type") ?? "nothing";
+  if (response.status === 200 && got.startsWith(type)) return { ok: true, response };
+  if (response.status === 200) {
+    await response.body?.cancel();
+    const message = `${gateway.url}${path} is not a fanout gateway's: expected ${type}, got ${printable(got)}.`;
+    return { ok: false, problem: { message, passing: false } };
+  }
+  return { ok: false, problem: await refused(gateway, path, response) };
+}
+
+/** The id of the run whose token the credential is. */
+export async function ownRun(
+  gateway: Gateway,
+  fetch: Fetch,
+  signal: AbortSignal,
+): Promise<{ ok: true; id: string } | { ok: false; problem: Problem }> {
+  const answer = await ask(gateway, { path: "/run", type: "application/json", signal }, fetch);
+  if (!answer.ok) return answer;
+  const run = z.object({ id: z.string() }).safeParse(parseJson(await answer.response.text()));
+  if (run.success) return { ok: true, id: run.data.id };
+  return { ok: false, problem: { message: `${gateway.url}/run answered without the run's id.`, passing: false } };
+}
+
+/** A body's chunks; last of all the cause, if the connection is lost before its end. */
+export async function* readBody(response: Response): AsyncGenerator<{ chunk: Uint8Array } | { cause: string }> {
+  if (response.body === null) return;
+  const reader = response.body.getReader();
+  try {
+    for (;;) {
+      const read = await reader.read().catch((error: unknown) => causeOf(error));
+      if (typeof read === "string") yield { cause: read };
+      if (typeof read === "string" || read.done) return;
+      yield { chunk: read.value };
+    }
+  } finally {
+    // Whoever stops reading early lets go of the connection; one that is lost refuses even that.
+    await reader.cancel().catch(() => {});
+  }
+}
+
+/** The problem of a log that is none. */
+export function noLog({ gateway, runId }: Source): string {
+  return `${gateway.url} sent something that is no line of the log of run ${printable(runId)}.`;
+}
+
+/** The connection's error as a code (`ECONNRESET`), or in the runtime's words. */
+function causeOf(error: unknown): string {
+  const cause = error instanceof Error ? (error.cause ?? error) : error;
+  if (typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string") {
+    return printable(cause.code);
+  }
+  return printable(cause instanceof Error ? cause.message : String(cause));
+}
+
+function unreachable(url: string, error: unknown): string {
+  const cause = causeOf(error);
+  if (cause !== "ECONNREFUSED") return `Cannot reach ${url}: ${cause}.`;
+  return `Nothing listens at ${url}. Start the gateway with npm start, or name another one with --url or FANOUT_URL.`;
+}
+
+async function refused({ url, credential }: Gateway, path: string, response: Response): Promise<Problem> {
+  const { status } = response;
+  const said = errorMessage(await beginningOf(response));
+  const because = said === "" ? "" : ` (${said})`;
+  if (status === 401) {
+    const message =
+      `The gateway does not accept the credential from ${credential.from}${because}. ` +
+      "Set FANOUT_TOKEN to the run's token, or ADMIN_KEY to the operator's key.";
+    return { message, passing: false };
+  }
+  if (status === 404) {
+    const whose = credential.from === "FANOUT_TOKEN" ? " that FANOUT_TOKEN may see" : "";
+    return { message: `There is no such run${whose} at ${url}${because}.`, passing: false };
+  }
+  return { message: `GET ${path} answered ${status}${because}.`, passing: status === 429 || status >= 500 };
+}
+
+/** `error.message` of an error's body, else the beginning of the body itself. */
+function errorMessage(body: string): string {
+  const parsed = z.object({ error: z.object({ message: z.string() }) }).safeParse(parseJson(body));
+  return printable(parsed.success ? parsed.data.error.message : body);
+}
+
+async function beginningOf(response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const read of readBody(response)) {
+    // Of an explanation that is cut off, what has arrived must do.
+    if ("chunk" in read) text += decoder.decode(read.chunk, { stream: true });
+    if (text.length >= ERROR_BYTES_MAX) break;
+  }
+  return text;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

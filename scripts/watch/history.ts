@@ -1,0 +1,122 @@
+/** What stays on the terminal: the lines that an event adds to the history above the live part, or to plain output. */
+import { bar, endedText } from "./call-line.ts";
+import type { EventOf, WatchEvent } from "./event.ts";
+import { FAILURES_KEPT } from "./model.ts";
+import { countText, durationText, plural, usdText } from "./units.ts";
+import { callKey, type GroupView, total, type View } from "./view.ts";
+
+/** Largest group whose calls are all listed when it has ended; of a larger one only the first failures are. */
+const LISTED_MAX = 32;
+
+export type HistoryStyle = "live" | "plain";
+
+/**
+ * Lines of an event that is about to be folded into the view. On a live terminal the calls of a group are told when it
+ * ends, for until then they are on the screen; plain output tells each call as it ends.
+ */
+export function historyOf(view: View, event: WatchEvent, style: HistoryStyle): string[] {
+  const missing = event.seq - view.lastSeq - 1;
+  const gap = missing > 0 ? [`! ${plural(missing, "event")} before number ${countText(event.seq)} did not arrive`] : [];
+  return [...gap, ...linesOf(view, event, style)];
+}
+
+function linesOf(view: View, event: WatchEvent, style: HistoryStyle): string[] {
+  switch (event.event_type) {
+    case "group_started":
+      return [startedLine(event)];
+    case "group_completed":
+      return [...(style === "live" ? callsOf(view, event) : []), completedLine(event)];
+    case "slot_completed":
+      return style === "live" && isFollowed(view, event) ? [] : [`${nameOf(event)} ${endedText(event)}`];
+    case "slots_cancelled": {
+      const why = [`✗ ${event.code}`, ...(event.message === null ? [] : [event.message])].join(" · ");
+      return [`${event.parallel_group_id ?? "run"} ${plural(event.count, "call")} ${why}`];
+    }
+    case "retry_scheduled": {
+      const delay = durationText(event.delay_ms);
+      return [`↻ ${nameOf(event)} attempt ${event.attempt} in ${delay}, after ${event.code}`];
+    }
+    case "throttled":
+      return [`! ${event.upstream} asks to wait ${durationText(event.retry_after_ms)}`];
+    case "budget_refused":
+      return [refusedLine(event)];
+    case "overrun": {
+      const billed = `${usdText(event.charged.usd)} for ${usdText(event.reserved.usd)} reserved`;
+      return [`! overrun: ${nameOf(event)} ${event.upstream}/${event.model} charged ${billed}`];
+    }
+    case "child_opened":
+      return [`+ child ${event.child_run_id} opened with ${usdText(event.reserved.usd)}`];
+    case "child_closed":
+      return [`- child ${event.child_run_id} ended, ${usdText(event.spent.usd)} spent`];
+    case "run_closed":
+      return [`■ run ${event.status}`];
+    case "client":
+      return [clientLine(event)];
+    case "unreadable":
+      return [`? ${event.name} (number ${countText(event.seq)}) is not as expected: ${event.fault}`];
+    case "run_opened":
+    case "attempt_started":
+    case "attempt_ended":
+      return [];
+  }
+}
+
+function startedLine({ count, parallel_group_id: id, effective_parallel: width }: EventOf<"group_started">): string {
+  const atOnce = width > 0 && width < count ? ` (${countText(width)} at once)` : "";
+  return `⚡ Parallel Execution Started: ${plural(count, "sub-agent")} in group ${id ?? "?"}${atOnce}`;
+}
+
+function completedLine(event: EventOf<"group_completed">): string {
+  const ended = event.status === "failed" ? "✗ Parallel Execution Failed" : "✓ Parallel Execution Complete";
+  const head = event.status === "cancelled" ? "✗ Parallel Execution Cancelled" : ended;
+  const facts = [
+    `${head}: ${event.parallel_group_id ?? "?"} (${durationText(event.execution_ms)})`,
+    `${countText(event.completed)} of ${countText(event.count)} ok`,
+    usdText(event.cost),
+    `${event.speedup.toFixed(1)}x`,
+  ];
+  return facts.join(" · ");
+}
+
+function callsOf(view: View, event: EventOf<"group_completed">): string[] {
+  const group = view.groups.get(event.parallel_group_id ?? "");
+  if (group === undefined) return [];
+  const listed = event.count <= LISTED_MAX ? [...group.ended.values()] : group.failures;
+  const lines = listed.toSorted((a, b) => (a.index ?? 0) - (b.index ?? 0)).map((call) => endedLine(call, group));
+  const unlisted = group.tally.failed - group.failures.length;
+  if (event.count > LISTED_MAX && unlisted > 0 && group.failures.length === FAILURES_KEPT) {
+    lines.push(`  … ${countText(unlisted)} more failed`);
+  }
+  return lines;
+}
+
+/** A call of a group, as it stands on the screen after its end. */
+export function endedLine(call: EventOf<"slot_completed">, group: GroupView): string {
+  return `  ${labelOf(callKey(call), group)} ${bar(1)} ${endedText(call)}`;
+}
+
+/** A call's name in its group, as wide as the group's longest `#index`. */
+export function labelOf(key: string, group: GroupView): string {
+  return key.padStart(String(Math.max(group.count, total(group.tally)) - 1).length + 1);
+}
+
+function refusedLine(event: EventOf<"budget_refused">): string {
+  const show = event.dimension === "usd" ? usdText : countText;
+  const need = `needs ${show(event.needed)} ${event.dimension}`;
+  return `✗ ${nameOf(event)} ${event.code}: ${need}, ${show(event.spent)} of ${show(event.limit)} spent`;
+}
+
+function clientLine({ name, step, hasError, excerpt }: EventOf<"client">): string {
+  const head = `${hasError ? "✗" : "›"} ${name}${step === null ? "" : ` step ${step}`}`;
+  return excerpt === "" ? head : `${head}: ${excerpt}`;
+}
+
+type CallEvent = { parallel_group_id: string | null; index: number | null; call_id: string | null };
+
+function nameOf(event: CallEvent): string {
+  return event.parallel_group_id === null ? callKey(event) : `${event.parallel_group_id} ${callKey(event)}`;
+}
+
+function isFollowed(view: View, event: CallEvent): boolean {
+  return event.parallel_group_id !== null && view.groups.has(event.parallel_group_id);
+}

@@ -1,0 +1,138 @@
+/**
+ * Folds a run's events into what the follower knows of it. Memory is bounded however long the run: a group is forgotten
+ * when it has ended, a call of a large group when newer ones have ended after it.
+ */
+import type { EventOf, WatchEvent } from "./event.ts";
+import { type ActiveCall, callKey, type GroupView, total, type View } from "./view.ts";
+
+/** Groups followed at once: as many as a run may have open. */
+const GROUPS_MAX = 256;
+/** Calls followed at once in one group, and outside any: the gateway's own bounds. */
+const CALLS_ACTIVE_MAX = 10_000;
+/** Ended calls that a group keeps: more than any terminal has rows for. */
+const CALLS_ENDED_KEPT = 256;
+/** Failed calls that a group keeps to name them at its end. */
+export const FAILURES_KEPT = 10;
+
+/** Changes the view as the event says. Events come in order, each once. */
+export function fold(view: View, event: WatchEvent): void {
+  view.lastSeq = event.seq;
+  switch (event.event_type) {
+    case "run_opened":
+      view.name = event.name;
+      view.limitUsd = event.limits.usd;
+      return;
+    case "group_started":
+      return startGroup(view, event);
+    case "attempt_started":
+      return startAttempt(view, event);
+    case "attempt_ended":
+      return endAttempt(view, event);
+    case "retry_scheduled":
+      return scheduleRetry(view, event);
+    case "slot_completed":
+      return endCall(view, event);
+    case "slots_cancelled":
+      return endUnstarted(view, event);
+    case "group_completed":
+      view.groups.delete(event.parallel_group_id ?? "");
+      return;
+    case "child_closed":
+      view.spentUsd += event.spent.usd;
+      return;
+    case "run_closed":
+      view.status = event.status;
+      return;
+    case "throttled":
+    case "budget_refused":
+    case "overrun":
+    case "child_opened":
+    case "client":
+    case "unreadable":
+      return;
+  }
+}
+
+function startGroup(view: View, { parallel_group_id: id, count }: EventOf<"group_started">): void {
+  if (id === null) return;
+  const tally = { ok: 0, failed: 0, cancelled: 0 };
+  view.groups.set(id, { id, count, tally, active: new Map(), ended: new Map(), failures: [] });
+  keepNewest(view.groups, GROUPS_MAX);
+}
+
+function startAttempt(view: View, event: EventOf<"attempt_started">): void {
+  const group = groupOf(view, event);
+  const key = callKey(event);
+  // The first of several single calls runs before anybody knows that it will be one of a group.
+  if (group !== null) view.single.delete(key);
+  const calls = group?.active ?? view.single;
+  const { model, attempt, ts } = event;
+  calls.set(key, { phase: "running", model, attempt, sinceMs: ts, dueMs: ts });
+  keepNewest(calls, CALLS_ACTIVE_MAX);
+  if (group !== null) growToKnown(group);
+}
+
+function endAttempt(view: View, event: EventOf<"attempt_ended">): void {
+  view.spentUsd += event.charged.usd;
+  if (event.outcome === "success") {
+    view.attempts.ended += 1;
+    view.attempts.latencyMs += event.latency_ms;
+  }
+  const call = activeCall(view, event);
+  if (call?.attempt !== event.attempt) return;
+  call.phase = "waiting";
+  call.sinceMs = call.dueMs = event.ts;
+}
+
+function scheduleRetry(view: View, event: EventOf<"retry_scheduled">): void {
+  const call = activeCall(view, event);
+  if (call === null) return;
+  call.phase = "waiting";
+  call.attempt = event.attempt;
+  call.dueMs = event.ts + event.delay_ms;
+}
+
+function endCall(view: View, event: EventOf<"slot_completed">): void {
+  const key = callKey(event);
+  const outcome = event.status === "completed" ? "ok" : event.status;
+  view.single.delete(key);
+  view.tally[outcome] += 1;
+  const group = groupOf(view, event);
+  if (group === null) return;
+  group.active.delete(key);
+  group.tally[outcome] += 1;
+  group.ended.set(key, event);
+  keepNewest(group.ended, CALLS_ENDED_KEPT);
+  if (event.status === "failed" && group.failures.length < FAILURES_KEPT) group.failures.push(event);
+  growToKnown(group);
+}
+
+function endUnstarted(view: View, event: EventOf<"slots_cancelled">): void {
+  view.tally[event.status] += event.count;
+  const group = groupOf(view, event);
+  if (group !== null) group.tally[event.status] += event.count;
+}
+
+function groupOf(view: View, event: { parallel_group_id: string | null }): GroupView | null {
+  return view.groups.get(event.parallel_group_id ?? "") ?? null;
+}
+
+type CallEvent = { parallel_group_id: string | null; index: number | null; call_id: string | null };
+
+function activeCall(view: View, event: CallEvent): ActiveCall | null {
+  const key = callKey(event);
+  return groupOf(view, event)?.active.get(key) ?? view.single.get(key) ?? null;
+}
+
+/** A group of single calls is announced with two members, and others may join it. */
+function growToKnown(group: GroupView): void {
+  group.count = Math.max(group.count, total(group.tally) + group.active.size);
+}
+
+/** Forgets the oldest entries above the bound. */
+function keepNewest(entries: Map<string, unknown>, max: number): void {
+  for (const key of entries.keys()) {
+    if (entries.size <= max) return;
+    entries.delete(key);
+  }
+}

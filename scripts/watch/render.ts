@@ -1,0 +1,152 @@
+/**
+ * The live part of the screen: each open group with its calls, and a line for the run. It never has more lines than the
+ * terminal has rows, nor a line longer than it has columns: else redrawing in place would leave pieces behind.
+ */
+import { activeText, bar, QUEUED_TEXT } from "./call-line.ts";
+import { endedLine, labelOf } from "./history.ts";
+import { cut } from "./text.ts";
+import { countText, usdText } from "./units.ts";
+import { type ActiveCall, type GroupView, inFlight, queuedIn, type Tally, total, type View } from "./view.ts";
+
+/** Time that an attempt is taken to need before one has been answered, ms. */
+const TYPICAL_MS_DEFAULT = 5_000;
+/** Rows for calls that just ended, as a share of the rows of a group that does not fit. */
+const ENDED_ROWS_SHARE = 0.25;
+
+export type Frame = {
+  runId: string;
+  columns: number;
+  rows: number;
+  nowMs: number;
+  /** Whether events arrive at present. */
+  connected: boolean;
+};
+
+/** Lines of the live part, at most `rows - 1`: the cursor needs the last row. */
+export function render(view: View, frame: Frame): string[] {
+  const rowsMax = Math.max(1, frame.rows - 1);
+  const lines = [...groupLines(view, frame, rowsMax - 1), runLine(view, frame)];
+  return lines.map((line) => cut(line, frame.columns));
+}
+
+function runLine(view: View, { runId, connected }: Frame): string {
+  const name = view.name === null ? "" : ` "${view.name}"`;
+  const limit = view.limitUsd === null ? "" : ` of ${usdText(view.limitUsd)}`;
+  const parts = [
+    `${runId}${name}`,
+    view.status,
+    `${usdText(view.spentUsd)}${limit} spent`,
+    `${countText(inFlight(view))} in flight`,
+    ...talliesOf(view.tally),
+  ];
+  if (!connected) parts.push("not connected");
+  return parts.join(" · ");
+}
+
+function groupLines(view: View, frame: Frame, rowsMax: number): string[] {
+  const groups = [...view.groups.values()];
+  const shown = groups.length > rowsMax ? groups.slice(0, Math.max(0, rowsMax - 1)) : groups;
+  const hidden = groups.length - shown.length;
+  const rest = hidden > 0 && rowsMax > 0 ? [`… ${countText(hidden)} more groups`] : [];
+  const { ended, latencyMs } = view.attempts;
+  const typicalMs = ended === 0 ? TYPICAL_MS_DEFAULT : Math.max(1, latencyMs / ended);
+  const shares = shareRows(shown.map(rowsWanted), rowsMax - rest.length);
+  const blocks = shown.map((group, place) => {
+    const calls = callLines(group, { rows: (shares[place] ?? 1) - 1, nowMs: frame.nowMs, typicalMs });
+    return [groupLine(group), ...calls];
+  });
+  return [...blocks.flat(), ...rest];
+}
+
+/** Each group's rows: what it wants, or where that is too much an equal part of what the others leave. */
+export function shareRows(wanted: readonly number[], rows: number): number[] {
+  const shares = wanted.map(() => 0);
+  let rowsLeft = rows;
+  let groupsLeft = wanted.length;
+  for (const [place, want] of [...wanted.entries()].toSorted(([, a], [, b]) => a - b)) {
+    const share = Math.min(want, Math.floor(rowsLeft / groupsLeft));
+    shares[place] = share;
+    rowsLeft -= share;
+    groupsLeft -= 1;
+  }
+  return shares;
+}
+
+function rowsWanted(group: GroupView): number {
+  return 1 + (ofSingleCalls(group) ? group.active.size + group.ended.size : group.count);
+}
+
+function groupLine(group: GroupView): string {
+  const ended = total(group.tally);
+  const share = group.count === 0 ? 0 : ended / group.count;
+  const running = group.active.size === 0 ? [] : [`${countText(group.active.size)} running`];
+  const queued = queuedIn(group) === 0 ? [] : [`${countText(queuedIn(group))} queued`];
+  const done = `${bar(share)} ${countText(ended)}/${countText(group.count)}`;
+  return [`${group.id} ${done}`, ...running, ...queued, ...talliesOf(group.tally)].join(" · ");
+}
+
+/** "40 ok", "2 failed": nothing for what there is none of. */
+function talliesOf({ ok, failed, cancelled }: Tally): string[] {
+  const counts: [number, string][] = [
+    [ok, "ok"],
+    [failed, "failed"],
+    [cancelled, "cancelled"],
+  ];
+  return counts.flatMap(([count, word]) => (count > 0 ? [`${countText(count)} ${word}`] : []));
+}
+
+type Space = { rows: number; nowMs: number; typicalMs: number };
+
+function callLines(group: GroupView, space: Space): string[] {
+  if (space.rows <= 0) return [];
+  const active = (key: string, call: ActiveCall) =>
+    `  ${labelOf(key, group)} ${activeText(call, space.nowMs, space.typicalMs)}`;
+  if (rowsWanted(group) - 1 <= space.rows) return allLines(group, active);
+
+  const rows = space.rows - 1;
+  const running = [...group.active].toSorted(byIndex);
+  const runningShown = running.slice(0, Math.max(rows - group.ended.size, Math.ceil(rows * (1 - ENDED_ROWS_SHARE))));
+  const endedRows = rows - runningShown.length;
+  const endedShown = endedRows > 0 ? [...group.ended].slice(-endedRows) : [];
+  const shown: [string, string][] = [
+    ...runningShown.map(([key, call]): [string, string] => [key, active(key, call)]),
+    ...endedShown.map(([key, call]): [string, string] => [key, endedLine(call, group)]),
+  ];
+  const hidden = { ...group.tally };
+  for (const [, { status }] of endedShown) hidden[status === "completed" ? "ok" : status] -= 1;
+  const runningHidden = running.length - runningShown.length;
+  const words = [
+    ...(queuedIn(group) > 0 ? [`${countText(queuedIn(group))} more queued`] : []),
+    ...(runningHidden > 0 ? [`${countText(runningHidden)} more running`] : []),
+    ...talliesOf(hidden),
+  ];
+  return [...shown.toSorted(byIndex).map(([, line]) => line), ...(words.length > 0 ? [`  … ${words.join(", ")}`] : [])];
+}
+
+/** Every call of a group that fits. */
+function allLines(group: GroupView, active: (key: string, call: ActiveCall) => string): string[] {
+  if (ofSingleCalls(group)) {
+    return [
+      ...[...group.ended.values()].map((call) => endedLine(call, group)),
+      ...[...group.active].map(([key, call]) => active(key, call)),
+    ];
+  }
+  const untold = queuedIn(group) > 0 ? QUEUED_TEXT : `${bar(0)} ended without a call`;
+  return Array.from({ length: group.count }, (_, index) => {
+    const key = `#${index}`;
+    const running = group.active.get(key);
+    if (running !== undefined) return active(key, running);
+    const ended = group.ended.get(key);
+    return ended === undefined ? `  ${labelOf(key, group)} ${untold}` : endedLine(ended, group);
+  });
+}
+
+/** Calls that came one by one have names of their own and no place in a list. */
+function ofSingleCalls(group: GroupView): boolean {
+  const key = group.active.keys().next().value ?? group.ended.keys().next().value;
+  return key !== undefined && !key.startsWith("#");
+}
+
+function byIndex([a]: [string, unknown], [b]: [string, unknown]): number {
+  return Number(a.slice(1)) - Number(b.slice(1)) || 0;
+}

@@ -1,0 +1,47 @@
+/**
+ * Text from the wire on a person's terminal. Model names, messages and the clients' own events are written by strangers:
+ * a control character in them could move the cursor, rewrite the screen or name a file to the terminal.
+ */
+import { stripVTControlCharacters } from "node:util";
+
+/** Longest text taken from the wire, UTF-16 units: no terminal line shows more, and a client's output may be megabytes. */
+const TEXT_CHARS_MAX = 500;
+
+/** Controls, format characters (bidi overrides among them), lone surrogates, private and unassigned code points. */
+const UNPRINTABLE = /[\p{C}\u{fe00}-\u{fe0f}\u{e0100}-\u{e01ef}]/gu;
+const SPACE = /[\s\u{2028}\u{2029}]+/gu;
+const MARK = /\p{M}/u;
+/** What terminals draw two columns wide. Too wide a guess only cuts a line early. */
+const WIDE =
+  /\p{Emoji_Presentation}|[\u{1100}-\u{115f}\u{2e80}-\u{a4cf}\u{a960}-\u{a97f}\u{ac00}-\u{d7a3}\u{f900}-\u{faff}\u{fe30}-\u{fe6f}\u{ff00}-\u{ff60}\u{ffe0}-\u{ffe6}\u{16fe0}-\u{18dff}\u{1f000}-\u{1faff}\u{20000}-\u{3fffd}]/u;
+
+/** The text as one line without escape sequences and other unprintable characters, at most 500 characters of it. */
+export function printable(text: string): string {
+  const oneLine = stripVTControlCharacters(text.slice(0, TEXT_CHARS_MAX)).replace(SPACE, " ");
+  return oneLine.replace(UNPRINTABLE, "").trim();
+}
+
+/** Columns that a terminal takes to draw the text. */
+export function widthOf(text: string): number {
+  let width = 0;
+  for (const character of text) width += columnsOf(character);
+  return width;
+}
+
+/** The text, or as much of its beginning as fits into `columns` with an ellipsis at its end. */
+export function cut(text: string, columns: number): string {
+  if (widthOf(text) <= columns) return text;
+  let kept = "";
+  let width = 0;
+  for (const character of text) {
+    width += columnsOf(character);
+    if (width > columns - 1) break;
+    kept += character;
+  }
+  return columns < 1 ? "" : `${kept}…`;
+}
+
+function columnsOf(character: string): number {
+  if (MARK.test(character)) return 0;
+  return WIDE.test(character) ? 2 : 1;
+}

@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { settingOf } from "../../../scripts/watch/setting.ts";
+
+const env = { FANOUT_TOKEN: "token" };
+
+describe("settingOf", () => {
+  it("follows the run named, on this machine's gateway", () => {
+    expect(settingOf(["run_1"], { env, devVars: null })).toEqual({
+      gateway: { url: "http://127.0.0.1:8787", credential: { value: "token", from: "FANOUT_TOKEN" } },
+      runId: "run_1",
+      once: false,
+      plain: false,
+    });
+  });
+
+  it("reads its flags in any place", () => {
+    const setting = settingOf(["--once", "run_1", "--plain", "--url", "https://x.test/a/"], { env, devVars: null });
+    expect(setting).toMatchObject({ gateway: { url: "https://x.test/a" }, runId: "run_1", once: true, plain: true });
+  });
+
+  it("prefers --url to FANOUT_URL", () => {
+    const surroundings = { env: { ...env, FANOUT_URL: "http://b.test" }, devVars: null };
+    expect(settingOf([], surroundings)).toMatchObject({ gateway: { url: "http://b.test" }, runId: null });
+    expect(settingOf(["--url=http://a.test:1"], surroundings)).toMatchObject({ gateway: { url: "http://a.test:1" } });
+  });
+
+  it.each([
+    [
+      { FANOUT_TOKEN: "t", ADMIN_KEY: "k" },
+      { value: "t", from: "FANOUT_TOKEN" },
+    ],
+    [
+      { FANOUT_TOKEN: "", ADMIN_KEY: " k\n" },
+      { value: "k", from: "ADMIN_KEY" },
+    ],
+    [{}, { value: "local", from: "ADMIN_KEY in .dev.vars" }],
+  ])("takes of %j the credential %j", (env, credential) => {
+    expect(settingOf(["run_1"], { env, devVars: 'ADMIN_KEY="local"\n' })).toMatchObject({ gateway: { credential } });
+  });
+
+  it.each([
+    [["run_1", "run_2"], env, /^Only one run can be followed\./],
+    [["--onec"], env, /^Unknown option '--onec'/],
+    [["run_1", "--url", "127.0.0.1:8787"], env, /^The gateway's URL must begin with http/],
+    [["run_1"], {}, /^There is no credential\. Set FANOUT_TOKEN .* or ADMIN_KEY/],
+    [["run_1"], { FANOUT_TOKEN: "a\nb" }, /^The credential from FANOUT_TOKEN holds a character/],
+    [[], { ADMIN_KEY: "k" }, /^Which run\? Name its id\./],
+  ])("says what is wrong with %j", (args, env, message) => {
+    expect(settingOf(args, { env, devVars: null })).toMatch(message);
+  });
+});
