@@ -1,0 +1,119 @@
+/** Changes members of a JSON text in place: every byte that is no part of a change stays as it was. */
+import { member, readObject, type JsonMember, type JsonObject } from "./json-scan.ts";
+
+/**
+ * `json` is the text of the value that the path shall have; null removes the member. A path leads through objects: what
+ * is missing of it is made, and what stands on it and is no object is replaced by one.
+ */
+export type JsonEdit = { path: readonly [string, ...string[]]; json: string | null };
+
+/** The bytes from `start` to `end` are replaced by a text. */
+export type Patch = { start: number; end: number; text: string };
+
+const encoder = new TextEncoder();
+
+/**
+ * Applies edits to a checked text whose top-level object is `object`; of edits of one path the last wins, and no path
+ * may lead through another's end. Of a member that stands more than once the last is set, which is the one that counts,
+ * and all are removed. An object inside with more than `JSON_MEMBERS_MAX` members is left as it is. The same bytes if
+ * nothing changes.
+ */
+export function editJson(bytes: Uint8Array, object: JsonObject, edits: readonly JsonEdit[]): Uint8Array {
+  return applyPatches(bytes, patchesOf(bytes, object, edits));
+}
+
+/** Applies patches that are in order and do not overlap; insertions at one place come in the order given. */
+export function applyPatches(bytes: Uint8Array, patches: readonly Patch[]): Uint8Array {
+  if (patches.length === 0) return bytes;
+  const texts = patches.map(({ text }) => encoder.encode(text));
+  const grown = patches.reduce((sum, { start, end }, at) => sum + (texts[at]?.length ?? 0) - (end - start), 0);
+  const edited = new Uint8Array(bytes.length + grown);
+  let read = 0;
+  let written = 0;
+  for (const [at, { start, end }] of patches.entries()) {
+    edited.set(bytes.subarray(read, start), written);
+    written += start - read;
+    const text = texts[at];
+    if (text !== undefined) edited.set(text, written);
+    written += text?.length ?? 0;
+    read = end;
+  }
+  edited.set(bytes.subarray(read), written);
+  return edited;
+}
+
+/** What is to happen to one member of an object: a new value, its removal, or edits further inside. */
+type Change = { json: string | null } | { inside: JsonEdit[] };
+
+function patchesOf(bytes: Uint8Array, object: JsonObject, edits: readonly JsonEdit[]): Patch[] {
+  const changes = changesOf(edits);
+  const removed = new Set<string>();
+  const patches: Patch[] = [];
+  const added: string[] = [];
+  for (const [name, change] of changes) {
+    const found = member(object, name);
+    const json = "inside" in change ? nestedPatches(bytes, found, change.inside, patches) : change.json;
+    if (json === undefined) continue;
+    if (json === null) removed.add(name);
+    else if (found === null) added.push(`${JSON.stringify(name)}:${json}`);
+    else patches.push({ start: found.start, end: found.end, text: json });
+  }
+  patches.push(...removals(object.members, removed));
+  patches.sort((a, b) => a.start - b.start);
+  if (added.length > 0) {
+    // Behind the last member, also where that one goes: its removal ends there.
+    const end = object.members.at(-1)?.end ?? object.start + 1;
+    const isFirst = object.members.every(({ name }) => removed.has(name));
+    patches.push({ start: end, end, text: `${isFirst ? "" : ","}${added.join(",")}` });
+  }
+  return patches;
+}
+
+function changesOf(edits: readonly JsonEdit[]): Map<string, Change> {
+  const changes = new Map<string, Change>();
+  for (const { path, json } of edits) {
+    const [name, ...rest] = path;
+    const [next, ...further] = rest;
+    if (next === undefined) {
+      changes.set(name, { json });
+      continue;
+    }
+    const earlier = changes.get(name);
+    const inner: JsonEdit = { path: [next, ...further], json };
+    if (earlier !== undefined && "inside" in earlier) earlier.inside.push(inner);
+    else changes.set(name, { inside: [inner] });
+  }
+  return changes;
+}
+
+/** Edits inside a member as patches; or, where it is missing or no object, the text it shall have (undefined = none). */
+function nestedPatches(
+  bytes: Uint8Array,
+  found: JsonMember | null,
+  edits: readonly JsonEdit[],
+  patches: Patch[],
+): string | undefined {
+  if (found?.kind === "object") {
+    const object = readObject(bytes, found.start);
+    if (object !== null) patches.push(...patchesOf(bytes, object, edits));
+    return undefined;
+  }
+  const sets = edits.filter(({ json }) => json !== null);
+  return sets.length === 0 ? undefined : decoder.decode(editJson(EMPTY_OBJECT, EMPTY, sets));
+}
+
+const decoder = new TextDecoder();
+const EMPTY_OBJECT = encoder.encode("{}");
+const EMPTY: JsonObject = { start: 0, end: 2, members: [], duplicate: null };
+
+/** Each removal takes one comma with it: the one before, or the one behind where nothing is left before. */
+function removals(members: readonly JsonMember[], removed: ReadonlySet<string>): Patch[] {
+  const patches: Patch[] = [];
+  let keptBefore = false;
+  for (const [at, { name, keyStart, end }] of members.entries()) {
+    if (!removed.has(name)) keptBefore = true;
+    else if (keptBefore) patches.push({ start: members[at - 1]?.end ?? keyStart, end, text: "" });
+    else patches.push({ start: keyStart, end: members[at + 1]?.keyStart ?? end, text: "" });
+  }
+  return patches;
+}
