@@ -1,37 +1,45 @@
-/** Reads the text of one server-sent event, in place: every index found in its data is an index in the event. */
+/** Reads the fields of one server-sent event in place: every place in its data is the same place in the event. */
 
-const LINE = /([^\r\n]*)(\r\n|\r|\n|$)/gy;
-const DATA_FIELD = /^\uFEFF?data(?:: ?|$)/;
-const EVENT_FIELD = /^\uFEFF?event: ?(.*)$/;
+const LF = 0x0a;
+const CR = 0x0d;
+const SPACE = 0x20;
+const COLON = 0x3a;
+
 const DATA_START = /(?:^\uFEFF?|[\r\n])data(?:[:\r\n]|$)/;
-const COMMENTS = /^\uFEFF?(?::[^\r\n]*|[\r\n])*$/;
+
+const encoder = new TextEncoder();
+const utf8 = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
+const DATA = encoder.encode("data");
+const EVENT = encoder.encode("event");
+const BYTE_ORDER_MARK = encoder.encode("\uFEFF");
 
 export type EventFields = {
   /** The value of the `event` field; null where there is none. */
   name: string | null;
   /**
-   * The event's text with all but its data blanked, so of the same length: JSON may have white space wherever a line
-   * of data may end. Null where the event has no data.
+   * The event with all but its data blanked, so of the same length: JSON may have white space wherever a line of data
+   * may end. Null where the event has no data.
    */
-  data: string | null;
+  data: Uint8Array | null;
 };
 
 /** The fields of an event that the tap reads. */
-export function fieldsOf(text: string): EventFields {
+export function fieldsOf(event: Uint8Array): EventFields {
   let name: string | null = null;
-  let data = "";
-  let hasData = false;
-  for (const [line, content = "", end = ""] of text.matchAll(LINE)) {
-    const prefix = DATA_FIELD.exec(content)?.[0];
-    if (prefix === undefined) {
-      name = EVENT_FIELD.exec(content)?.[1] ?? name;
-      data += " ".repeat(line.length);
-    } else {
-      hasData = true;
-      data += " ".repeat(prefix.length) + content.slice(prefix.length) + " ".repeat(end.length);
+  let data: Uint8Array | null = null;
+  let start = startsWith(event, 0, BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0;
+  while (start < event.length) {
+    const end = lineEnd(event, start);
+    const dataStart = valueStart(event, { start, end }, DATA);
+    const nameStart = valueStart(event, { start, end }, EVENT);
+    if (nameStart !== null) name = utf8.decode(event.subarray(nameStart, end));
+    if (dataStart !== null) {
+      data ??= new Uint8Array(event.length).fill(SPACE);
+      data.set(event.subarray(dataStart, end), dataStart);
     }
+    start = end + 1;
   }
-  return { name, data: hasData ? data : null };
+  return { name, data };
 }
 
 /** Whether an event has data: clients hear of no other. */
@@ -41,5 +49,25 @@ export function hasData(text: string): boolean {
 
 /** Whether a text holds nothing but comments and line ends, which no client hears of. */
 export function isComment(text: string): boolean {
-  return COMMENTS.test(text);
+  const lines = text.replace("\uFEFF", "").split(/[\r\n]/);
+  return lines.every((line) => line === "" || line.startsWith(":"));
+}
+
+/** Where the value of a field begins, if the line is of that field: behind its colon and one space. */
+function valueStart(event: Uint8Array, line: { start: number; end: number }, field: Uint8Array): number | null {
+  const fieldEnd = line.start + field.length;
+  if (fieldEnd > line.end || !startsWith(event, line.start, field)) return null;
+  if (fieldEnd === line.end) return line.end;
+  if (event[fieldEnd] !== COLON) return null;
+  return event[fieldEnd + 1] === SPACE ? fieldEnd + 2 : fieldEnd + 1;
+}
+
+function startsWith(event: Uint8Array, start: number, prefix: Uint8Array): boolean {
+  return prefix.every((byte, at) => event[start + at] === byte);
+}
+
+function lineEnd(event: Uint8Array, start: number): number {
+  let end = start;
+  while (end < event.length && event[end] !== LF && event[end] !== CR) end++;
+  return end;
 }

@@ -56,7 +56,8 @@ export class EventWatch {
   /** Notes that an event too large to be read has begun; whether it is the last shows in its first characters. */
   oversizeBegins(head: Uint8Array): void {
     this.events++;
-    this.#oversizeEnds = this.#reader.endsWith(utf8.decode(head));
+    this.#lastText = utf8.decode(head);
+    this.#oversizeEnds = this.#reader.endsWith(this.#lastText);
   }
 
   oversizeEnds(): void {
@@ -70,28 +71,31 @@ export class EventWatch {
     this.events++;
     this.#lastText = text;
     const { telling, piece } = this.#reader;
-    this.contentBytes += pieceBytes(text, piece, text.length === bytes.length);
+    this.contentBytes += pieceBytes(text, piece);
     const namesModel = this.facts.model === null && text.includes('"model"');
     return namesModel || telling.test(text) ? this.#telling(bytes, text) : bytes;
   }
 
   #telling(bytes: Uint8Array, text: string): Uint8Array | null {
     const { facts } = this;
-    const { name, data } = fieldsOf(text);
+    const { name, data } = fieldsOf(bytes);
     if (data === null) return bytes;
-    if (isDone(data)) {
+    const said = utf8.decode(data).trim();
+    if (isDone(said)) {
       if (this.#reader.endsAtDone) facts.ended = true;
       return bytes;
     }
-    const json = parsed(data);
+    const json = parsed(said);
     // An event that calls itself an error is one even if it holds bare words.
-    const isError = this.#noteError(reportedError(this.#options.family, name, json ?? { message: data.trim() }));
+    const isError = this.#noteError(reportedError(this.#options.family, name, json ?? { message: said }));
     const clean = isError ? this.#redacted(bytes, text) : bytes;
     if (!isRecord(json)) return clean;
     const { strip, usagePath } = this.#reader.read(json, facts);
     if (strip) return null;
     const costUsd = usagePath === null || facts.usage === null ? null : this.#options.costUsdOf(facts.usage);
-    return usagePath === null || costUsd === null ? clean : withCost(clean, usagePath, costUsd);
+    if (usagePath === null || costUsd === null) return clean;
+    const place = clean === bytes ? data : fieldsOf(clean).data;
+    return place === null ? clean : withCost(clean, place, usagePath, costUsd);
   }
 
   /** Keeps the first error's words: what follows it are often consequences. */
@@ -122,19 +126,20 @@ function readerOf({ family, usageChunk }: EventWatchOptions): FamilyReader {
 
 /** Whether an event that lacks its end is whole but for that: its JSON is complete, or no client hears of it. */
 export function isReadable(bytes: Uint8Array): boolean {
-  const text = utf8.decode(bytes);
-  const { data } = fieldsOf(text);
-  return data === null ? isComment(text) : isDone(data) || parsed(data) !== undefined;
+  const { data } = fieldsOf(bytes);
+  if (data === null) return isComment(utf8.decode(bytes));
+  const said = utf8.decode(data).trim();
+  return isDone(said) || parsed(said) !== undefined;
 }
 
 /** Clients look at the first characters only. */
-function isDone(data: string): boolean {
-  return data.trimStart().startsWith("[DONE]");
+function isDone(said: string): boolean {
+  return said.startsWith("[DONE]");
 }
 
-function parsed(data: string): unknown {
+function parsed(said: string): unknown {
   try {
-    return JSON.parse(data);
+    return JSON.parse(said);
   } catch {
     return undefined;
   }

@@ -74,7 +74,7 @@ describe("the cost", () => {
       '{"prompt_tokens":1,"completion_tokens":1,"cost" : null }',
       '{"prompt_tokens":1,"completion_tokens":1,"cost" : 0.002 }',
     ],
-    ['{ "prompt_tokens": 1, "completion_tokens": 1 }', '{ "prompt_tokens": 1, "completion_tokens": 1 ,"cost":0.002}'],
+    ['{ "prompt_tokens": 1, "completion_tokens": 1 }', '{ "prompt_tokens": 1, "completion_tokens": 1,"cost":0.002 }'],
     [
       '{"prompt_tokens":1,"completion_tokens":1,"x":{"cost":4}}',
       '{"prompt_tokens":1,"completion_tokens":1,"x":{"cost":4},"cost":0.002}',

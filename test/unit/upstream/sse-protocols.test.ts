@@ -78,6 +78,12 @@ describe("a Responses stream", () => {
     expect(outcome.complete).toBe(false);
   });
 
+  it("numbers the error after an event too large to read", () => {
+    const large = event({ type: "response.output_text.delta", ...{ sequence_number: 4, delta: "x".repeat(400) } });
+    const { text } = playText(begun + large, { family: "responses", eventBytesMax: 350 });
+    expect(text).toContain('"sequence_number":5}');
+  });
+
   it("does not take an event too large to read for its end because it quotes one", () => {
     const quote = event({
       type: "response.output_text.delta",

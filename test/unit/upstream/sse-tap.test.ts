@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { StreamFamily } from "../../../src/upstream/sse-error.ts";
 import { StreamTap } from "../../../src/upstream/sse-tap.ts";
 import { bytesOf, chatEvents, chatUsage, play, playText, recorded, tapOptions, textOf } from "./sse-recorded.ts";
@@ -151,8 +151,24 @@ describe("StreamTap", () => {
       "data: [DONE]\r\n\r\n",
     ];
     const { text, outcome } = playText(events.join(""), {});
-    expect(text).toBe(events.join("").replace('"completion_tokens": 1 }', '"completion_tokens": 1 ,"cost":0.002}'));
+    expect(text).toBe(events.join("").replace('"completion_tokens": 1 }', '"completion_tokens": 1,"cost":0.002 }'));
     expect(outcome).toMatchObject({ model: "m", finishReason: "stop", complete: true, usage: { promptTokens: 1 } });
+  });
+
+  it("judges a comment of any length that a stream ends in", () => {
+    const comment = `: ${":".repeat(100_000)}\n`;
+    const { text } = playText(`${comment}x`, {});
+    expect(text.startsWith(":")).toBe(false);
+    expect(playText(comment, {}).text.startsWith(`${comment}\n\ndata: {"error"`)).toBe(true);
+  });
+
+  it("parses the first event and those of the end, and none of the pieces between", () => {
+    const [first = "", piece = "", ...rest] = chatEvents.toSpliced(2, 2);
+    const parse = vi.spyOn(JSON, "parse");
+    const { outcome } = playText(first + piece.repeat(1_000) + rest.join(""), { usageChunk: "injected" });
+    expect(parse.mock.calls.length).toBe(3);
+    parse.mockRestore();
+    expect(outcome).toMatchObject({ complete: true, contentBytes: 8_000 });
   });
 
   it("passes what is neither JSON nor UTF-8 as it came", () => {
