@@ -19,7 +19,7 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["routes", /^src\/routes\//],
   ["env", /^src\/env\.ts$/],
   ["context", /^src\/context\.ts$/],
-  ["openapi", /^src\/(openapi|version)\.ts$/],
+  ["openapi", /^src\/((openapi|version)\.ts$|openapi\/)/],
   ["app", /^src\/app\.ts$/],
   ["index", /^src\/index\.ts$/],
   ["address", /^durable-objects\/(address|again|soon)\.ts$/],

@@ -160,7 +160,10 @@ describe("a batch is refused", () => {
     ["with n, which comes later", { prompts: ["a"], n: 2 }, "n"],
     ["with on_budget, which comes later", { prompts: ["a"], on_budget: "refuse" }, "on_budget"],
     ["with a deadline of no time", { prompts: ["a"], deadline_ms: 0 }, "deadline_ms"],
-    ["with dedupe, which comes later", { prompts: ["a"], dedupe: true }, "dedupe"],
+    ["whose dedupe is a text", { prompts: ["a"], dedupe: "true" }, "dedupe"],
+    ["whose on_lost is unknown", { prompts: ["a"], on_lost: "ignore" }, "on_lost"],
+    ["whose detach is a number", { prompts: ["a"], detach: 0 }, "detach"],
+    ["whose item says whether it is shared", { items: [{ prompt: "a", dedupe: true }] }, "items[0].dedupe"],
   ])("%s", async (_, body, param) => {
     const answer = await run.ask("/batch", { json: body });
     expect([answer.status, errorOf(answer).param]).toEqual([400, param]);

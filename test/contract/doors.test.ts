@@ -34,6 +34,16 @@ const PROTECTED: [string, string][] = [
   ["GET", "/budget"],
   ["POST", "/query"],
   ["POST", "/batch"],
+  ["GET", "/groups/any"],
+  ["GET", "/groups/any/results"],
+  ["GET", "/groups/any/report"],
+  ["DELETE", "/groups/any"],
+  ["GET", "/runs/any/log"],
+  ["POST", "/runs/any/log"],
+  ["GET", "/runs/any/events"],
+  ["GET", "/runs/any/usage"],
+  ["POST", "/runs/any/stats/reset"],
+  ["POST", "/runs/any/flush"],
 ];
 
 const json = { "content-type": "application/json" };
@@ -131,6 +141,23 @@ describe("a run token", () => {
     expect(errorOf(existing).message).toBe(errorOf(absent).message.replace("run_absent", other.id));
   });
 
+  it.each([
+    ["GET", "/log"],
+    ["POST", "/log"],
+    ["GET", "/events"],
+    ["GET", "/usage"],
+    ["POST", "/stats/reset"],
+    ["POST", "/flush"],
+  ])("finds neither another run's %s %s nor one of a run that never was", async (method, path) => {
+    const other = await world.openRun();
+    for (const id of [other.id, "run_absent"]) {
+      const body = method === "POST" ? { json: { event_type: "mine" } } : { method };
+      const answer = await run.ask(`/runs/${id}${path}`, body);
+      expect([answer.status, errorOf(answer).code]).toEqual([404, "not_found"]);
+    }
+    expect((await other.ask(`/runs/${other.id}/log`)).text.trimEnd().split("\n")).toHaveLength(1);
+  });
+
   it("may not name another run", async () => {
     const other = await world.openRun();
     const answer = await run.ask("/query", { ...ok, headers: { ...json, "x-fanout-run": other.id } });
@@ -155,6 +182,8 @@ describe("the operator", () => {
     ["GET", "/budget"],
     ["POST", "/query"],
     ["POST", "/batch"],
+    ["GET", "/groups/any"],
+    ["DELETE", "/groups/any"],
   ])("must name a run for %s %s", async (method, path) => {
     const answer = await world.operate(path, { method, ...(method === "POST" ? { body: '{"prompt":"p"}' } : {}) });
     expect([answer.status, errorOf(answer).param]).toEqual([400, "x-fanout-run"]);
@@ -194,6 +223,11 @@ describe("a door that is not there", () => {
     ["DELETE", "/runs", "POST, GET, HEAD"],
     ["POST", "/runs/x", "GET, HEAD, PATCH, DELETE"],
     ["GET", "/runs/x/close", "POST"],
+    ["DELETE", "/runs/x/log", "GET, HEAD, POST"],
+    ["POST", "/runs/x/events", "GET, HEAD"],
+    ["GET", "/runs/x/flush", "POST"],
+    ["POST", "/groups/x", "GET, HEAD, DELETE"],
+    ["POST", "/groups/x/results", "GET, HEAD"],
     ["POST", "/run", "GET, HEAD"],
     ["POST", "/budget", "GET, HEAD"],
     ["POST", "/", "GET, HEAD"],
@@ -269,6 +303,12 @@ describe("every answer", () => {
       await limited.ask("/batch", { json: { prompts: ["p"] }, headers: { accept: "text/event-stream" } }),
       await limited.ask("/batch", { json: { nonsense: 1 } }),
       await limited.ask("/runs"),
+      await limited.ask("/batch", { json: { prompts: ["p"] }, headers: { prefer: "respond-async" } }),
+      await limited.ask("/query", { json: { prompt: "p" }, headers: { "idempotency-key": "k" } }),
+      await limited.ask("/query", { json: { prompt: "p" }, headers: { "idempotency-key": "k" } }),
+      await limited.ask("/groups/absent"),
+      await limited.ask(`/runs/${limited.id}/log`),
+      await limited.ask(`/runs/${limited.id}/usage`),
     ];
     for (const { headers } of answers) {
       expect(headers.get("x-fanout-run")).toBe(limited.id);

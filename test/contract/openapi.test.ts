@@ -5,7 +5,12 @@ import { startWorld, type RunAccess, type World } from "./world.ts";
 
 const schemaLike = z.record(z.string(), z.unknown());
 const content = z.record(z.string().regex(/^[a-z]+\/[a-z0-9.+-]+$/), z.strictObject({ schema: schemaLike }));
-const response = z.strictObject({ description: z.string().min(1), content: content.optional() });
+const header = z.strictObject({ description: z.string().min(1), schema: schemaLike });
+const response = z.strictObject({
+  description: z.string().min(1),
+  headers: z.record(z.string().regex(/^[a-z-]+$/), header).optional(),
+  content: content.optional(),
+});
 const operation = z.strictObject({
   summary: z.string().min(1),
   description: z.string().optional(),
@@ -103,6 +108,7 @@ describe("the OpenAPI document", () => {
       ["Batch", "prompts"],
       ["RunRequest", "budget"],
       ["RunPatch", "paused"],
+      ["ClientEvent", "event_type"],
     ] as const) {
       expect(api.components.schemas[name]).toMatchObject({
         type: "object",
@@ -113,6 +119,10 @@ describe("the OpenAPI document", () => {
   });
 
   it("lists in each schema of an answer every field that the answer has", async () => {
+    const prefer = { prefer: "respond-async" };
+    const slow = await run.ask("/batch", { json: { prompts: ["p"], model: "sim/slow?ms=60000" }, headers: prefer });
+    const at = slow.headers.get("location") ?? "";
+    const line = (await run.ask(`/runs/${run.id}/log`)).text.split("\n")[0] ?? "";
     const shapes: [string, unknown][] = [
       ["OpenedRun", (await world.operate("/runs", { json: {} })).json],
       ["Run", (await run.ask("/run")).json],
@@ -122,6 +132,17 @@ describe("the OpenAPI document", () => {
       ["Budget", (await run.ask("/budget")).json],
       ["QueryReply", (await run.ask("/query", { json: { prompt: "p" } })).json],
       ["Group", (await run.ask("/batch", { json: { prompts: ["p"] } })).json],
+      ["RunningGroup", slow.json],
+      ["RunningGroup", (await run.ask("/query", { json: { prompt: "p" }, headers: prefer })).json],
+      ["Results", (await run.ask(`${at}/results`)).json],
+      ["StoppedGroup", (await run.ask(at, { method: "DELETE" })).json],
+      ["Results", (await run.ask(`${at}/results`)).json],
+      ["Group", (await run.ask(at)).json],
+      ["UsageTotals", (await run.ask(`/runs/${run.id}/usage`)).json],
+      ["Run", (await run.ask(`/runs/${run.id}/stats/reset`, { method: "POST" })).json],
+      ["Flushed", (await run.ask(`/runs/${run.id}/flush`, { method: "POST" })).json],
+      ["Appended", (await run.ask(`/runs/${run.id}/log`, { json: { event_type: "mine" } })).json],
+      ["LogLine", JSON.parse(line)],
       ["Limits", (await world.ask("/limits")).json],
       ["Health", (await world.ask("/health")).json],
       ["About", (await world.ask("/")).json],
