@@ -25,21 +25,19 @@ export function editJson(bytes: Uint8Array, object: JsonObject, edits: readonly 
 /** Applies patches that are in order and do not overlap; insertions at one place come in the order given. */
 export function applyPatches(bytes: Uint8Array, patches: readonly Patch[]): Uint8Array {
   if (patches.length === 0) return bytes;
-  const texts = patches.map(({ text }) => encoder.encode(text));
-  const grown = patches.reduce((sum, { start, end }, at) => sum + (texts[at]?.length ?? 0) - (end - start), 0);
-  const edited = new Uint8Array(bytes.length + grown);
+  // Room for texts of three bytes a character, so that they are encoded where they shall stand.
+  const size = patches.reduce((sum, { start, end, text }) => sum + text.length * 3 - (end - start), bytes.length);
+  const edited = new Uint8Array(size);
   let read = 0;
   let written = 0;
-  for (const [at, { start, end }] of patches.entries()) {
+  for (const { start, end, text } of patches) {
     edited.set(bytes.subarray(read, start), written);
     written += start - read;
-    const text = texts[at];
-    if (text !== undefined) edited.set(text, written);
-    written += text?.length ?? 0;
+    written += encoder.encodeInto(text, edited.subarray(written)).written;
     read = end;
   }
   edited.set(bytes.subarray(read), written);
-  return edited;
+  return edited.subarray(0, written + bytes.length - read);
 }
 
 /** What is to happen to one member of an object: a new value, its removal, or edits further inside. */

@@ -31,7 +31,8 @@ function encode(vector: unknown): string | null {
   if (!Array.isArray(vector)) return null;
   const encoded = new Uint8Array(vector.length * 4);
   const view = new DataView(encoded.buffer);
-  for (const [at, value] of vector.entries()) {
+  for (let at = 0; at < vector.length; at++) {
+    const value: unknown = vector[at];
     if (typeof value !== "number" || !Number.isFinite(Math.fround(value))) return null;
     view.setFloat32(at * 4, value, true);
   }

@@ -44,7 +44,7 @@ export function readContent(reading: Reading, content: JsonValue, field: string,
   if (content.kind !== "array") return refuse(reading, field, "expected a text, an array of parts or null");
   const { bytes } = reading;
   let index = 0;
-  for (let at = firstElement(bytes, content.start); at !== -1; index++) {
+  for (let at = firstElement(bytes, content.start); at !== -1 && reading.refusal === null; index++) {
     const end = readPart(reading, at, `${field}[${index}]`, level);
     at = nextElement(bytes, end);
   }

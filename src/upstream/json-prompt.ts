@@ -83,7 +83,7 @@ export function readPrompts(reading: Reading, prompt: JsonMember, objects: boole
   for (let at = firstElement(bytes, prompt.start); at !== -1; count++) {
     const kind = kindAt(bytes, at);
     listed ??= kind;
-    if (kind === "number") {
+    if (kind === "number" && count === 0) {
       const end = readTokens(reading, prompt.start, prompt.name);
       return end === -1 ? undefined : countPrompts(reading, 1);
     }
@@ -137,7 +137,7 @@ function readObjects(reading: Reading, list: JsonMember, read: (object: JsonObje
   if (list.kind !== "array") return refuse(reading, list.name, "expected an array");
   const { bytes } = reading;
   let index = 0;
-  for (let at = firstElement(bytes, list.start); at !== -1; index++) {
+  for (let at = firstElement(bytes, list.start); at !== -1 && reading.refusal === null; index++) {
     const field = `${list.name}[${index}]`;
     const object = objectAt(reading, { kind: kindAt(bytes, at), start: at, end: at }, field);
     if (object !== null) read(object, field);

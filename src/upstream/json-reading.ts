@@ -1,13 +1,11 @@
 /**
  * What the readers of a request share: the bytes, what has been found in them so far, and how a value is read or
- * refused. Readers go on after a fault, so that they need no way out; the first fault is the one that counts.
+ * refused. Readers of a list stop at a fault, the others go on, for the first fault is the one that counts.
  */
+import type { Unbounded } from "../call.ts";
 import type { Dimension, Reason } from "../errors.ts";
 import { keyAt } from "./json-key.ts";
 import { member, readObject, TOO_MANY_MEMBERS, type JsonMember, type JsonObject, type JsonValue } from "./json-scan.ts";
-
-/** A field that can spend what no reservation covers: `spends` names the limits that would not hold. */
-export type Unbounded = { field: string; why: string; spends: readonly Dimension[] };
 
 /** Another price per token, or a charge beside the tokens. */
 export const SPENDS_PRICE: readonly Dimension[] = ["usd"];

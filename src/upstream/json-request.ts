@@ -2,6 +2,7 @@
  * What admission must know of a request that passes through byte for byte. Only that is read: what an upstream would
  * refuse at no cost is left to it, and fields that are unknown here pass.
  */
+import type { Unbounded } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { MAX_TOKENS_MAX, NAME_CHARS_MAX } from "../limits.ts";
 import { readInstructions, readItems, readMessages, readPrompts, readSystem } from "./json-prompt.ts";
@@ -15,7 +16,6 @@ import {
   textOf,
   TWICE,
   type Reading,
-  type Unbounded,
 } from "./json-reading.ts";
 import { member, scanObject, type JsonMember, type JsonObject } from "./json-scan.ts";
 import { readTools } from "./json-tools.ts";

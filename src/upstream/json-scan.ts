@@ -175,7 +175,7 @@ export function kindAt(bytes: Uint8Array, start: number): Kind {
 }
 
 /** Bytes of a string that are looked at one by one before the search for its end is left to the engine. */
-const SHORT_BYTES = 32;
+const SHORT_BYTES = 128;
 
 /** Where the string that opens at `start` ends, its closing quote included. */
 function textEnd(bytes: Uint8Array, start: number): number {

@@ -14,7 +14,7 @@ export function readTools(reading: Reading, tools: JsonMember, typeRequired: boo
   if (tools.kind !== "array") return refuse(reading, "tools", "expected an array");
   const { bytes } = reading;
   let index = 0;
-  for (let at = firstElement(bytes, tools.start); at !== -1; index++) {
+  for (let at = firstElement(bytes, tools.start); at !== -1 && reading.refusal === null; index++) {
     const place = `tools[${index}]`;
     const tool = objectAt(reading, { kind: kindAt(bytes, at), start: at, end: at }, place);
     if (tool !== null) {

@@ -75,14 +75,18 @@ export function jsonFault(bytes: Uint8Array, marks: number[] = [], marksMax = 0)
   }
 }
 
+const NEWLINE = 0x0a;
+
 /** The fault in words, by line and column (from 1, in bytes), quoting one printable character at most. */
 export function describeFault(bytes: Uint8Array, { at, expected }: JsonFault): string {
-  const lineStart = bytes.lastIndexOf(0x0a, at - 1) + 1;
   let line = 1;
-  for (let newline = bytes.indexOf(0x0a); newline !== -1 && newline < at; newline = bytes.indexOf(0x0a, newline + 1)) {
+  let lineStart = 0;
+  for (let before = 0; before < at; before++) {
+    if (bytes[before] !== NEWLINE) continue;
     line += 1;
+    lineStart = before + 1;
   }
-  const place = `line ${line}, column ${at - (at === 0 ? 0 : lineStart) + 1} (byte ${at})`;
+  const place = `line ${line}, column ${at - lineStart + 1} (byte ${at})`;
   return `is not JSON: ${foundAt(bytes, at)} at ${place}, expected ${expected}`;
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { applyPatches, editJson, type JsonEdit } from "../../../src/upstream/json-edit.ts";
 import { JSON_MEMBERS_MAX, scanObject } from "../../../src/upstream/json-scan.ts";

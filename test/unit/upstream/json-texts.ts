@@ -1,5 +1,5 @@
 /** JSON texts for property tests: any values, written with white space, escapes and number forms as clients may write them. */
-import fc from "fast-check";
+import * as fc from "fast-check";
 
 /** A value, and one of the many texts that write it. */
 export type Written = { value: unknown; text: string };
