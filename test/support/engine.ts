@@ -24,11 +24,18 @@ export function makeFacts(fields: Partial<SlotFacts> = {}): SlotFacts {
 }
 
 /** What a test may set of a single call. */
-type CallFields = Partial<SlotFacts> & { attempt?: number; delayMs?: number; deadlineMs?: number | null };
+type CallFields = Partial<SlotFacts> & {
+  attempt?: number;
+  delayMs?: number;
+  deadlineMs?: number | null;
+  onLost?: "retry" | "fail";
+  parallelGroupId?: string | null;
+};
 
 export function makeHeader(fields: Partial<GroupHeader> = {}): GroupHeader {
-  const rules = { concurrency: 512, onError: "continue", share: null, deadlineMs: null, models: [null] } as const;
-  return { seq: 1, id: "pg-0000000000000-000001", count: 1, openedAtMs: 0, ...rules, ...fields };
+  const rules = { concurrency: 512, onError: "continue", onLost: "retry", single: null } as const;
+  const bounds = { share: null, deadlineMs: null, models: [null] };
+  return { seq: 1, id: "pg-0000000000000-000001", count: 1, openedAtMs: 0, ...rules, ...bounds, ...fields };
 }
 
 export function success(usage: Partial<Usage> | null = {}, latencyMs = 10): Outcome {
@@ -82,10 +89,11 @@ export class TestEngine {
 
   /** Queues a single call. */
   call(callId: string, nowMs: number, fields: CallFields = {}): void {
-    const { attempt = 1, delayMs = 0, deadlineMs = null, ...facts } = fields;
+    const { attempt = 1, delayMs = 0, deadlineMs = null, onLost = "retry", parallelGroupId = null, ...facts } = fields;
     const target = this.targets[facts.modelIndex ?? 0];
     if (target == null) throw new Error("a single call needs a target");
-    enqueueCall(this.state, { callId, attempt, facts: makeFacts(facts), target, deadlineMs }, delayMs, nowMs);
+    const call = { callId, attempt, facts: makeFacts(facts), target, deadlineMs, onLost, parallelGroupId };
+    enqueueCall(this.state, call, delayMs, nowMs);
   }
 
   /** One turn of dispatch with one waiting lane per number: how many attempts each takes. */

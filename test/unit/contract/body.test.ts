@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { hearOut, parseBody, readText } from "../../../src/contract/body.ts";
+import { hearOut, parseBody, readBytes, textOf } from "../../../src/contract/body.ts";
 
 const post = (body: BodyInit | null, headers: Record<string, string> = { "content-type": "application/json" }) =>
   new Request("http://localhost/", { method: "POST", body, headers });
@@ -145,9 +145,15 @@ describe("the message about a body that is not JSON", () => {
   });
 });
 
-describe("readText", () => {
-  it("gives the text of any type under the same bound", async () => {
-    expect(await readText(post("héllo", { "content-type": "text/plain" }), 6)).toEqual({ ok: true, value: "héllo" });
-    expect(await readText(post("héllo", { "content-type": "text/plain" }), 5)).toMatchObject({ ok: false });
+describe("readBytes and textOf", () => {
+  it("give the text of any type under the same bound", async () => {
+    const bytes = await readBytes(post("héllo", { "content-type": "text/plain" }), 6);
+    if (!bytes.ok) throw new Error("six bytes were refused");
+    expect(textOf(bytes.value)).toEqual({ ok: true, value: "héllo" });
+    expect(await readBytes(post("héllo", { "content-type": "text/plain" }), 5)).toMatchObject({ ok: false });
+  });
+
+  it("refuse bytes that are no UTF-8", () => {
+    expect(textOf(new Uint8Array([0xff]))).toMatchObject({ ok: false, reason: { reason: "invalid_request" } });
   });
 });

@@ -33,7 +33,16 @@ describe("a query that is accepted", () => {
         timeoutMs: null,
       },
       deadlineMs: null,
+      onLost: "retry",
+      dedupe: false,
     });
+  });
+
+  it("may say what becomes of it when its outcome is unknown, and whether it shares an equal call's answer", () => {
+    expect(accepted({ prompt: "a", on_lost: "fail", dedupe: true })).toMatchObject({ onLost: "fail", dedupe: true });
+    expect(accepted({ prompt: "a", on_lost: "retry" })).toMatchObject({ onLost: "retry" });
+    expect(param({ prompt: "a", on_lost: "ignore" })).toBe("on_lost");
+    expect(param({ prompt: "a", dedupe: "yes" })).toBe("dedupe");
   });
 
   it("may be queued for as long as its deadline says, within a day", () => {

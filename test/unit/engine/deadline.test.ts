@@ -34,7 +34,8 @@ describe("deadlines", () => {
     const [running] = engine.turn([6], 0).assignments;
     expect(expireQueued(engine.state, null, 100)).toEqual([]);
     expect(group.counts).toMatchObject({ running: 1, queued: 0, failed: 2 });
-    expect(group.drained).toEqual({ state: "failed", reason: { reason: "deadline_exceeded", deadlineMs: 100 } });
+    const reason = { reason: "deadline_exceeded", deadlineMs: 100 };
+    expect(group.drained).toEqual({ state: "failed", reason, cause: "deadline" });
     if (running === undefined) throw new Error("nothing was dispatched");
     settle(engine.state, running.lease.attemptId, success(), 150);
     expect([group.done, group.status]).toEqual([true, "partial"]);

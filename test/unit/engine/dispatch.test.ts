@@ -101,10 +101,10 @@ describe("which starts next", () => {
     engine.call("gone", 0);
     engine.call("late", 0, { delayMs: 10 });
     engine.call("there", 0);
-    expect([withdrawCall(engine.state, "gone"), withdrawCall(engine.state, "late")]).toEqual([true, true]);
-    expect(withdrawCall(engine.state, "gone")).toBe(false);
+    expect([withdrawCall(engine.state, "gone", 0), withdrawCall(engine.state, "late", 0)]).toEqual([true, true]);
+    expect(withdrawCall(engine.state, "gone", 0)).toBe(false);
     expect(engine.startAll(100)).toEqual(["there"]);
-    expect(withdrawCall(engine.state, "there")).toBe(false);
+    expect(withdrawCall(engine.state, "there", 100)).toBe(false);
   });
 });
 

@@ -35,8 +35,14 @@ describe("a group's slots", () => {
   it("take no step that the machine does not have, and stay as they were", () => {
     const group = groupOf(["completed", "queued"]);
     expect(() => group.step(0, "running", 3)).toThrow("may not go from completed to running");
-    expect(() => group.step(1, "completed", 3)).toThrow("may not go from queued to completed");
+    expect(() => group.step(1, "queued", 3)).toThrow("may not go from queued to queued");
     expect(group.counts).toMatchObject({ completed: 1, queued: 1, running: 0 });
+  });
+
+  it("complete without an attempt when they share another's answer", () => {
+    const group = new Group(makeHeader({ count: 1 }));
+    group.step(0, "completed", 3);
+    expect([group.status, group.attempts[0], group.peakParallel, group.inFlight]).toEqual(["completed", 0, 0, 0]);
   });
 
   it("are listed in the order in which they ended", () => {
@@ -72,7 +78,7 @@ describe("a group's status", () => {
   it("is cancelled when it was stopped and slots were cancelled by that, whatever had completed", () => {
     const stopped = (states: SlotState[], fields: Partial<GroupHeader> = {}) => {
       const group = groupOf(states, fields);
-      group.drained = { state: "cancelled", reason: WHY };
+      group.drained = { state: "cancelled", reason: WHY, cause: "cancel" };
       return group.status;
     };
     expect(stopped(["completed", "cancelled"])).toBe("cancelled");
@@ -85,7 +91,7 @@ describe("a group's status", () => {
   it("is partial or failed, not cancelled, when its own rule stopped it", () => {
     const aborted = (states: SlotState[]) => {
       const group = groupOf(states, { onError: "abort" });
-      group.drained = { state: "cancelled", reason: WHY };
+      group.drained = { state: "cancelled", reason: WHY, cause: "abort" };
       return group.status;
     };
     expect(aborted(["completed", "failed", "cancelled"])).toBe("partial");

@@ -24,6 +24,7 @@ const leased = (index: number, attempt: number): StoredLease => ({
   amounts: AMOUNTS,
   startedAtMs: 500,
   queuedMs: 7,
+  startSeq: 0,
 });
 
 /** An engine after a restart at `nowMs`, from the rows of one group and one lane. */
@@ -119,7 +120,7 @@ describe("a group that had been stopped", () => {
   it("ends what it had queued, and is over when nothing of it runs", () => {
     const { state } = new TestEngine();
     const group = openGroup(state, makeHeader({ count: 3 }));
-    group.drained = { state: "cancelled", reason: STOPPED };
+    group.drained = { state: "cancelled", reason: STOPPED, cause: "cancel" };
     restoreSlot(state, group, record(0, { state: "completed", attempts: 1 }), 50);
     restoreSlot(state, group, record(1, { attempts: 1, notBeforeMs: 60 }), 50);
     endDrained(state, group, 50);
@@ -130,7 +131,7 @@ describe("a group that had been stopped", () => {
   it("waits for what runs of it", () => {
     const { state } = new TestEngine();
     const group = openGroup(state, makeHeader({ count: 2 }));
-    group.drained = { state: "cancelled", reason: STOPPED };
+    group.drained = { state: "cancelled", reason: STOPPED, cause: "cancel" };
     restoreLease(state, restoreShard(state, 0, { totals: zeroTotals(), leases: [] }), leased(0, 1), makeTarget(), 50);
     endDrained(state, group, 50);
     expect([group.done, state.takeWrites().groups]).toEqual([false, []]);

@@ -206,7 +206,7 @@ describe("a group that is stopped", () => {
     const engine = new TestEngine({ width: 1 });
     const group = engine.open(alike(4));
     engine.startAll(0);
-    drainGroup(engine.state, group, { state: "cancelled", reason: STOPPED }, 10);
+    drainGroup(engine.state, group, { state: "cancelled", reason: STOPPED, cause: "cancel" }, 10);
     const { slots, groups } = engine.state.takeWrites();
     expect([slots, groups]).toEqual([[], [group]]);
     expect([group.counts.cancelled, group.done]).toEqual([3, false]);
@@ -217,7 +217,7 @@ describe("a group that is stopped", () => {
   it("says in its row how a slot ended that storage remembers as queued, with what it has cost", () => {
     const { state, group } = started();
     settle(state, `${FIRST}.1`, failure("unknown"), 2_000);
-    drainGroup(state, group, { state: "failed", reason: STOPPED }, 2_100);
+    drainGroup(state, group, { state: "failed", reason: STOPPED, cause: "cancel" }, 2_100);
     expect(state.takeWrites().slots).toMatchObject([
       { state: "failed", attempts: 1, costNanoUsd: 300, reason: STOPPED },
     ]);
@@ -227,9 +227,9 @@ describe("a group that is stopped", () => {
   it("stops once: a second order changes nothing", () => {
     const engine = new TestEngine();
     const group = engine.open(alike(2));
-    drainGroup(engine.state, group, { state: "cancelled", reason: STOPPED }, 10);
-    drainGroup(engine.state, group, { state: "failed", reason: LOST }, 20);
-    expect([group.drained, group.endedAtMs]).toEqual([{ state: "cancelled", reason: STOPPED }, 10]);
+    drainGroup(engine.state, group, { state: "cancelled", reason: STOPPED, cause: "cancel" }, 10);
+    drainGroup(engine.state, group, { state: "failed", reason: LOST, cause: "deadline" }, 20);
+    expect([group.drained, group.endedAtMs]).toEqual([{ state: "cancelled", reason: STOPPED, cause: "cancel" }, 10]);
   });
 });
 

@@ -9,6 +9,7 @@ describe("the slot machine", () => {
     );
     expect(steps).toEqual([
       "queued → running",
+      "queued → completed",
       "queued → failed",
       "queued → skipped",
       "queued → cancelled",

@@ -1,27 +1,42 @@
 import { describe, expect, it } from "vitest";
-import { CallWindow, groupIdOf } from "../../../src/engine/window.ts";
+import { windowIdOf } from "../../../src/engine/group-id.ts";
+import { CallWindow, type WindowGroup } from "../../../src/engine/window.ts";
+import { WINDOW_GROUPS_KEPT } from "../../../src/limits.ts";
 
 /** A window of 50 ms whose groups are named by when they were opened. */
 function open(windowMs = 50): CallWindow {
-  return new CallWindow(windowMs, (nowMs) => groupIdOf(nowMs, 0));
+  return new CallWindow(windowMs, (nowMs) => windowIdOf(nowMs, 0));
+}
+
+/** A group of two calls that came at `atMs`. */
+function pair(window: CallWindow, atMs: number): WindowGroup {
+  window.flush();
+  window.join(atMs);
+  return window.join(atMs).group;
+}
+
+function endBoth(group: WindowGroup, atMs: number): void {
+  group.callEnded(true, atMs);
+  group.callEnded(false, atMs);
 }
 
 describe("a window of single calls", () => {
   it("makes no group of a lone call", () => {
-    const { group, announced } = open().join(1_000);
-    expect([group.id, group.members, announced]).toEqual([null, 1, false]);
+    const { group, place } = open().join(1_000);
+    expect([group.id, group.members, place]).toEqual([null, 1, "alone"]);
   });
 
-  it("announces a group with its second call, once, and names it after its opening for the first one too", () => {
+  it("makes a group with its second call, once, and names it after its opening for the first one too", () => {
     const window = open();
     const first = window.join(1_000);
     const second = window.join(1_010);
     const third = window.join(1_020);
-    expect([first.announced, second.announced, third.announced]).toEqual([false, true, false]);
-    expect(first.group.id).toBe("pg-0000000001000-000000");
+    expect([first.place, second.place, third.place]).toEqual(["alone", "second", "later"]);
+    expect(first.group.id).toMatch(/^pg-0000000001000-[0-9a-z]{6}$/);
     expect(second.group).toBe(first.group);
     expect(third.group).toBe(first.group);
     expect(first.group.members).toBe(3);
+    expect(window.current).toBe(first.group);
   });
 
   it("ends exactly its width after the first call", () => {
@@ -43,7 +58,7 @@ describe("a window of single calls", () => {
   it("of no width groups nothing", () => {
     const window = open(0);
     window.join(1_000);
-    expect(window.join(1_000)).toMatchObject({ announced: false, group: { id: null, members: 1 } });
+    expect(window.join(1_000)).toMatchObject({ place: "alone", group: { id: null, members: 1 } });
   });
 
   it("closes when it is flushed, and what it grouped stays grouped", () => {
@@ -51,21 +66,92 @@ describe("a window of single calls", () => {
     const first = window.join(1_000);
     window.join(1_001);
     window.flush();
+    expect(window.current).toBeNull();
     const next = window.join(1_002);
     expect(next.group).not.toBe(first.group);
     expect([first.group.members, next.group.id]).toEqual([2, null]);
   });
 });
 
-describe("a group's id", () => {
-  it.each([0, 0.5, 1 - Number.EPSILON])("has the time in 13 digits and six of base 36, for a draw of %d", (random) => {
-    for (const nowMs of [0, 1_763_712_000_000, 9_999_999_999_999]) {
-      expect(groupIdOf(nowMs, random)).toMatch(/^pg-\d{13}-[0-9a-z]{6}$/);
-    }
+describe("a group of single calls", () => {
+  it("counts what is in flight, at most and now, and adds up what its attempts took and cost", () => {
+    const group = pair(open(), 1_000);
+    group.attemptStarted();
+    group.attemptStarted();
+    group.attemptEnded(30, 5);
+    group.attemptStarted();
+    group.attemptEnded(12, 7);
+    expect(group).toMatchObject({ inFlight: 1, peakParallel: 2, sequentialMs: 42, costNanoUsd: 12 });
   });
 
-  it("uses the whole range of its suffix", () => {
-    expect(groupIdOf(1_763_712_000_000, 0)).toBe("pg-1763712000000-000000");
-    expect(groupIdOf(1_763_712_000_000, 1 - Number.EPSILON)).toBe("pg-1763712000000-zzzzzz");
+  it("is done once each of its calls has ended, well or not", () => {
+    const group = pair(open(), 1_000);
+    group.callEnded(true, 1_500);
+    expect(group.done).toBe(false);
+    group.callEnded(false, 1_700);
+    expect(group).toMatchObject({ done: true, completed: 1, failed: 1, endedAtMs: 1_700 });
+  });
+
+  it("is told to have ended when nobody can join it any more and all its calls have ended, and once", () => {
+    const window = open(50);
+    const group = pair(window, 1_000);
+    expect(window.nextEndMs).toBeNull();
+    endBoth(group, 1_020);
+    expect([window.nextEndMs, window.takeEnded(1_049)]).toEqual([1_050, []]);
+    expect([window.takeEnded(1_050), window.takeEnded(1_051), window.nextEndMs]).toEqual([[group], [], null]);
+  });
+
+  it("that outlives its window is told to have ended with its last call", () => {
+    const window = open(50);
+    const group = pair(window, 1_000);
+    group.callEnded(true, 1_020);
+    expect(window.takeEnded(9_000)).toEqual([]);
+    group.callEnded(true, 9_001);
+    expect(window.takeEnded(9_001)).toEqual([group]);
+  });
+
+  it("is not over while the window is open to one more call, which counts", () => {
+    const window = open(50);
+    const group = pair(window, 1_000);
+    endBoth(group, 1_010);
+    expect(window.join(1_049)).toMatchObject({ place: "later" });
+    expect([window.takeEnded(1_050), window.nextEndMs]).toEqual([[], null]);
+    group.callEnded(true, 1_060);
+    expect(window.takeEnded(1_060)).toEqual([group]);
+  });
+
+  it("is over at once when its window is flushed", () => {
+    const window = open(50);
+    const group = pair(window, 1_000);
+    endBoth(group, 1_010);
+    window.flush();
+    expect(window.takeEnded(1_010)).toEqual([group]);
+  });
+
+  it("of one is never told", () => {
+    const window = open(50);
+    window.join(1_000).group.callEnded(true, 1_001);
+    expect([window.nextEndMs, window.takeEnded(2_000)]).toEqual([null, []]);
+  });
+
+  it("is found by its id until its end has been told", () => {
+    const window = open(50);
+    const group = pair(window, 1_000);
+    const id = group.id ?? "";
+    expect(window.byId(id)).toBe(group);
+    endBoth(group, 1_010);
+    window.takeEnded(2_000);
+    expect([window.byId(id), window.byId("pg-0000000001000-zzzzzz")]).toEqual([null, null]);
+  });
+
+  it("is waited for as one of the newest that never ended, and as no more than that", () => {
+    const window = open(50);
+    const groups = Array.from({ length: WINDOW_GROUPS_KEPT }, (_, each) => pair(window, each * 100));
+    const isKept = ({ id }: WindowGroup): boolean => window.byId(id ?? "") !== null;
+    expect(groups.every(isKept)).toBe(true);
+    const newest = pair(window, WINDOW_GROUPS_KEPT * 100);
+    expect([groups.map(isKept).indexOf(true), isKept(newest)]).toEqual([1, true]);
+    for (const group of groups) endBoth(group, 90_000);
+    expect(window.takeEnded(90_000)).toHaveLength(WINDOW_GROUPS_KEPT - 1);
   });
 });

@@ -20,6 +20,7 @@ const NOTHING_ASKED: RunAsked = {
   errorStyle: null,
   windowMs: null,
   unpriced: null,
+  retentionMs: null,
   metadataJson: "{}",
 };
 
@@ -40,6 +41,7 @@ const PARENT: RunSettings = {
   errorStyle: "rlm",
   windowMs: 70,
   unpriced: "refuse",
+  retentionMs: 3_600_000,
   metadataJson: '{"of":"parent"}',
 };
 
@@ -156,8 +158,8 @@ describe("models without a price", () => {
 });
 
 describe("what a child may choose freely", () => {
-  it("is how its answers look, its default model and its name", () => {
-    const free = { name: "n", errorStyle: "null", windowMs: 0, defaultModel: "acme/large" } as const;
+  it("is how its answers look, its default model, its name and how long it is kept", () => {
+    const free = { name: "n", errorStyle: "null", windowMs: 0, defaultModel: "acme/large", retentionMs: 0 } as const;
     expect(childOf({ ...free, metadataJson: '{"a":1}' })).toMatchObject({ ...free, metadataJson: '{"a":1}' });
   });
 });
