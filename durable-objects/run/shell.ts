@@ -223,14 +223,20 @@ export class RunShell {
     core.conclude(nowMs, this.#flushing);
     this.#flushing = false;
     this.followers.tell(core.durableSeq, core.isFinal && !core.state.log.pending);
-    if (core.state.lags || (this.followers.waiting && core.state.log.pending))
-      this.#flushTimer.start(SETTLE_LAG_MS, nowMs);
+    if (this.#owesRows(core)) this.#flushTimer.start(SETTLE_LAG_MS, nowMs);
     this.#readyTimer.set(core.state.nextReadyMs(nowMs), nowMs);
     if (core.waiting > 0) this.#sweepTimer.start(SWEEP_MS, nowMs);
     this.#armAlarm(nowMs);
   }
 
+  /** Something is unwritten that must not wait for long. */
+  #owesRows({ state }: RunCore): boolean {
+    return state.lags || (this.followers.waiting && state.log.pending);
+  }
+
   #flush(): void {
+    // A later turn may have written it: the start of an attempt alone is worth no row.
+    if (this.#core === null || !this.#owesRows(this.#core)) return;
     this.#flushing = true;
     this.#commits.poke();
   }

@@ -13,6 +13,14 @@ RunStore.prototype.setAlarm = function (atMs) {
   setAlarm.call(this, atMs);
 };
 
+/** Transactions that run objects have made since this file began. */
+let transactions = 0;
+const transaction = RunStore.prototype.transaction;
+RunStore.prototype.transaction = function (write) {
+  transactions += 1;
+  transaction.call(this, write);
+};
+
 /** Rows that the alarm writes: it is set once for a burst, however many calls that has. */
 const ALARM_ROWS = 1;
 /** RPCs that a route makes around a batch, however many slots it has: settings, opening, end, results. */
@@ -26,22 +34,26 @@ describe("a call of a batch", () => {
   ])("writes at most 2.5 rows and asks 1.3 times, where $count answers come apart at width $width", async (batch) => {
     const { count, width } = batch;
     const run = await openRun({ max_parallel: width });
-    const rowsBefore = await run.object.rowsWritten();
-    const alarmsBefore = alarmsSet;
+    const before = await costsOf(run);
     const answer = await run.batch({ prompts: prompts(count), model: "up/delay/2/jitter/60" });
     expect(answer.status).toBe("completed");
 
-    const rows = (await run.object.rowsWritten()) - rowsBefore;
+    const { rows, logRows, alarms, turns } = since(before, await costsOf(run));
     expect(rows / count).toBeLessThanOrEqual(2.5);
     // Each answer is a row of its own, so less would be a loss.
     expect(rows).toBeGreaterThan(count);
-    expect(alarmsSet - alarmsBefore).toBeLessThanOrEqual(ALARM_ROWS);
+    expect(alarms).toBeLessThanOrEqual(ALARM_ROWS);
 
     // One settlement that is also a claim for each answer, and those of lanes that start, wait and end.
     const { settleAndClaim: claims = 0, ...others } = ownCalls(run);
     expect(claims / count).toBeLessThanOrEqual(1.3);
     expect(Object.keys(others).filter((method) => !ROUTE_CALLS.includes(method))).toEqual([]);
     expect(Object.values(others).reduce((sum, calls) => sum + calls, 0)).toBeLessThanOrEqual(5);
+
+    // What is told of it all travels with what it tells: no transaction of its own, and one row in each.
+    expect(logRows).toBeGreaterThan(0);
+    expect(logRows).toBeLessThanOrEqual(turns);
+    expect(logRows).toBeLessThanOrEqual(claims + 2);
   });
 });
 
@@ -49,20 +61,24 @@ describe("a query", () => {
   it("writes at most two rows and asks the run object twice, 50 times in a row", async () => {
     const run = await openRun();
     // The first call after the run's opening also finds out when the alarm must ring.
-    const before = await run.object.rowsWritten();
+    const before = await costsOf(run);
     for (const prompt of prompts(50)) await run.query({ prompt });
-    const rows = (await run.object.rowsWritten()) - before;
+    const { rows, logRows, turns } = since(before, await costsOf(run));
     expect(rows - ALARM_ROWS).toBeLessThanOrEqual(2 * 50);
     expect(ownCalls(run)).toEqual({ acquire: 50, settle: 50 });
+    expect(logRows).toBeGreaterThan(0);
+    expect(logRows).toBeLessThanOrEqual(Math.min(turns, 50));
   });
 
   it("writes at most two rows and asks the run object twice, 50 at once", async () => {
     const run = await openRun({ max_parallel: 50 });
-    const before = await run.object.rowsWritten();
+    const before = await costsOf(run);
     await Promise.all(prompts(50).map((prompt) => run.query({ prompt, model: "up/jitter/40" })));
-    const rows = (await run.object.rowsWritten()) - before;
+    const { rows, logRows, turns } = since(before, await costsOf(run));
     expect(rows - ALARM_ROWS).toBeLessThanOrEqual(2 * 50);
     expect(ownCalls(run)).toEqual({ acquire: 50, settle: 50 });
+    expect(logRows).toBeGreaterThan(0);
+    expect(logRows).toBeLessThanOrEqual(Math.min(turns, 50));
   });
 
   it("needs no alarm of its own: a burst of 50 after another sets none", async () => {
@@ -73,6 +89,23 @@ describe("a query", () => {
     expect(alarmsSet - alarmsBefore).toBe(0);
   });
 });
+
+/** What a run has cost so far: rows but for its log's, its log's rows, alarms set, transactions. */
+type Costs = { rows: number; logRows: number; alarms: number; turns: number };
+
+async function costsOf(run: TestRun): Promise<Costs> {
+  const { all, log } = await run.object.rowsWritten();
+  return { rows: all - log, logRows: log, alarms: alarmsSet, turns: transactions };
+}
+
+function since(before: Costs, now: Costs): Costs {
+  return {
+    rows: now.rows - before.rows,
+    logRows: now.logRows - before.logRows,
+    alarms: now.alarms - before.alarms,
+    turns: now.turns - before.turns,
+  };
+}
 
 /** What the run's object was asked for by calls: not its opening, nor what this test asked itself. */
 function ownCalls(run: TestRun): Record<string, number> {

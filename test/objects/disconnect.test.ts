@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { factsOf } from "../support/objects-direct.ts";
+import { askingFor, factsOf } from "../support/objects-direct.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { expectSettled, openRun, prompts, untilInFlight, upstreamStats } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
@@ -27,8 +27,8 @@ describe("a query whose client leaves", () => {
   it("leaves no call to the run's object behind: taking it back answers the one that waits", async () => {
     const run = await openRun({ max_parallel: 1 });
     const facts = factsOf("p", "up/x");
-    await run.object.acquire({ callId: "holds the permit", attempt: 1, facts, delayMs: 0, deadlineMs: null });
-    const waiting = run.object.acquire({ callId: "left", attempt: 1, facts, delayMs: 0, deadlineMs: null });
+    await run.object.acquire(askingFor("holds the permit", facts));
+    const waiting = run.object.acquire(askingFor("left", facts));
     await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(2);
     await run.object.withdraw("left");
     expect(await waiting).toEqual({ ok: "wait" });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { RunStore } from "../../durable-objects/run/store.ts";
 import type { RunObject } from "../../src/index.ts";
-import { LEASE_TTL_MS, SETTLE_LAG_MS } from "../../src/limits.ts";
+import { LEASE_TTL_MS, SETTLE_LAG_MS, STAGED_KEPT_MS } from "../../src/limits.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { acquireOne, crash, pagesOf, SUCCESS } from "../support/objects-direct.ts";
 import {
@@ -87,12 +87,16 @@ describe("a run object that restarts", () => {
     expect(await look()).toEqual(before);
   });
 
-  it("forgets the pages of a batch that was never opened: they are never run", async () => {
+  it("never runs the pages of a batch that was never opened, and has dropped them when their time is over", async () => {
     const run = await openRun();
     const { pages } = pagesOf(["staged"], "up/key/unsealed");
-    expect(await run.object.stagePages(pages, null)).toBe(1);
+    expect(await run.object.stagePages("never opened", pages)).toBeNull();
     await evictDurableObject(run.object);
     await runDurableObjectAlarm(run.object);
+    expect(await pagesOfRun(run)).toBe(1);
+    skipTime(STAGED_KEPT_MS);
+    await runDurableObjectAlarm(run.object);
+    expect(await pagesOfRun(run)).toBe(0);
     // Nothing is left to look after before the run's own end.
     expect(await alarmOf(run)).toBe(Date.parse((await run.document()).expires_at));
     const answer = await run.batch({ prompts: ["opened"], model: "up/key/unsealed" });
@@ -149,6 +153,12 @@ function failNextWrite(): void {
     RunStore.prototype.putShard = plain;
     throw new Error("the test lets a write fail");
   };
+}
+
+function pagesOfRun(run: TestRun): Promise<number> {
+  return runInDurableObject(run.object, (_: RunObject, state) =>
+    Number(state.storage.sql.exec("SELECT count(*) AS n FROM page").one()["n"]),
+  );
 }
 
 function alarmOf(run: TestRun): Promise<number | null> {

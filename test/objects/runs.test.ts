@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
 import { LONG_POLL_MS } from "../../src/limits.ts";
 import { skipTime } from "../support/objects-clock.ts";
-import { factsOf } from "../support/objects-direct.ts";
+import { askingFor, factsOf } from "../support/objects-direct.ts";
 import { listRuns, openRun, prompts, requestRuns, untilInFlight, upstreamStats } from "../support/objects-run.ts";
 
 /** Ids of the seven runs of this file, in the order of their opening. */
@@ -70,11 +70,11 @@ describe("a run whose time is over", () => {
     const run = await openRun({ expires_in_s: 60 });
     skipTime(61_000);
     const facts = factsOf("p", "up/x");
-    expect(await run.object.acquire({ callId: "c", attempt: 1, facts, delayMs: 0, deadlineMs: null })).toMatchObject({
+    expect(await run.object.acquire(askingFor("c", facts))).toMatchObject({
       ok: false,
       reason: { reason: "invalid_api_key" },
     });
-    expect(await run.object.stagePages([], null)).toMatchObject({ ok: false });
+    expect(await run.object.stagePages("key", [])).toMatchObject({ ok: false });
     expect((await run.object.document(null))?.status).toBe("expired");
   });
 

@@ -3,7 +3,7 @@
  * what they would have brought must be brought by the test (`runDurableObjectAlarm`), but for heartbeats, whose pace a
  * test sets.
  */
-import { HEARTBEAT_MS } from "../../src/limits.ts";
+import { CALL_BEAT_MS, HEARTBEAT_MS } from "../../src/limits.ts";
 
 const realNow = Date.now.bind(Date);
 const realTimers = { setInterval: globalThis.setInterval, setTimeout: globalThis.setTimeout };
@@ -18,7 +18,8 @@ export function skipTime(ms: number): void {
 
 /** Runs `work` while executors' heartbeats come every `everyMs`; null = never. Only timers started by then are meant. */
 export async function withHeartbeats<T>(everyMs: number | null, work: () => Promise<T>): Promise<T> {
-  const paced = (ms?: number): number | undefined => (ms === HEARTBEAT_MS ? (everyMs ?? NEVER_MS) : ms);
+  const isBeat = (ms?: number): boolean => ms === HEARTBEAT_MS || ms === CALL_BEAT_MS;
+  const paced = (ms?: number): number | undefined => (isBeat(ms) ? (everyMs ?? NEVER_MS) : ms);
   const replace = (name: keyof typeof realTimers, value: unknown): void => {
     Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
   };

@@ -1,6 +1,7 @@
 /** What tests do to objects directly, as Workers and the platform do: open, acquire, crash. */
 import { runInDurableObject } from "cloudflare:test";
 import type { CallFacts, Outcome } from "../../src/call.ts";
+import type { AcquireRequest, OpenGroupRequest } from "../../durable-objects/run/rpc.ts";
 import { PageBuilder, type Page } from "../../src/engine/page.ts";
 import type { LaneObject, RunObject } from "../../src/index.ts";
 import type { TestRun } from "./objects-run.ts";
@@ -14,11 +15,34 @@ export async function crash(stub: DurableObjectStub<RunObject> | DurableObjectSt
 /** Opens a batch as a Worker does that dies before it can start a lane or wait. Returns the lanes to start. */
 export async function openUnwatched(run: TestRun, asked: string[], model: string): Promise<number[]> {
   const { pages, models } = pagesOf(asked, model);
-  const rules = { concurrency: null, onError: "continue", deadlineMs: null, split: false, defaultsJson: "{}" } as const;
-  const request = { count: asked.length, models, ...rules };
-  const opened = await run.object.openGroup(request, pages, null);
+  const opened = await run.object.openGroup(openingOf(asked.length, models), pages);
   if (!opened.ok) throw new Error("the batch was refused");
   return opened.lanes;
+}
+
+/** What a Worker asks for that opens a plain batch; `openKey` is a fresh one. */
+export function openingOf(count: number, models: (string | null)[]): OpenGroupRequest {
+  return {
+    openKey: crypto.randomUUID(),
+    named: null,
+    count,
+    single: false,
+    onLost: "retry",
+    detach: true,
+    errorStyle: null,
+    namesCalls: false,
+    concurrency: null,
+    onError: "continue",
+    deadlineMs: null,
+    split: false,
+    models,
+    defaultsJson: "{}",
+  };
+}
+
+/** What a Worker asks for that has a single call to make, and tries it for the first time. */
+export function askingFor(callId: string, facts: CallFacts): AcquireRequest {
+  return { callId, attempt: 1, facts, delayMs: 0, deadlineMs: null, onLost: "retry", parallelGroupId: null };
 }
 
 /** The pages of a small batch, as its Worker cuts them. */
@@ -42,7 +66,7 @@ export const SUCCESS: Outcome = {
 /** Takes the permit of a query of up to 100 completion tokens, as a Worker does. Returns the attempt's id. */
 export async function acquireOne(run: TestRun): Promise<string> {
   const facts = { ...factsOf("p", "up/x"), maxTokens: 100 };
-  const acquired = await run.object.acquire({ callId: "call", attempt: 1, facts, delayMs: 0, deadlineMs: null });
+  const acquired = await run.object.acquire(askingFor("call", facts));
   if (acquired.ok !== true) throw new Error("the run gave no permit");
   return acquired.lease.attemptId;
 }

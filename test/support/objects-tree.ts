@@ -6,6 +6,7 @@ import type { CallFacts, Outcome } from "../../src/call.ts";
 import type { ChildRecord } from "../../durable-objects/run/children.ts";
 import { RunStore } from "../../durable-objects/run/store.ts";
 import { RunObject } from "../../src/index.ts";
+import { askingFor } from "./objects-direct.ts";
 import type { TestRun } from "./objects-run.ts";
 
 const refusal = z.object({
@@ -40,13 +41,7 @@ export async function begin(run: TestRun, maxTokens = 100): Promise<string> {
     priority: 2,
     timeoutMs: null,
   };
-  const acquired = await run.object.acquire({
-    callId: crypto.randomUUID(),
-    attempt: 1,
-    facts,
-    delayMs: 0,
-    deadlineMs: null,
-  });
+  const acquired = await run.object.acquire(askingFor(crypto.randomUUID(), facts));
   if (acquired.ok !== true) throw new Error(`no permit: ${JSON.stringify(acquired)}`);
   return acquired.lease.attemptId;
 }

@@ -4,7 +4,7 @@
  * the object that acts and not the one that asked.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import { env } from "cloudflare:workers";
+import { DurableObject, env } from "cloudflare:workers";
 import { LaneObject, RunObject } from "../../src/index.ts";
 
 type Acting = { kind: "run" | "lane"; name: string; method: string };
@@ -60,15 +60,17 @@ export function watchObjects(): void {
 }
 
 function watchClass(prototype: object, kind: Acting["kind"], called: (name: string, method: string) => void): void {
-  for (const method of Object.getOwnPropertyNames(prototype)) {
-    const plain: unknown = Object.getOwnPropertyDescriptor(prototype, method)?.value;
-    if (method === "constructor" || !isMethod(plain)) continue;
-    const watchedMethod = function (this: object, ...args: unknown[]): unknown {
-      const name = nameOf(this);
-      called(name, method);
-      return acting.run({ kind, name, method }, () => plain.apply(this, args));
-    };
-    Object.defineProperty(prototype, method, { value: watchedMethod, writable: true, configurable: true });
+  for (let level = prototype; level !== DurableObject.prototype; level = Object.getPrototypeOf(level)) {
+    for (const method of Object.getOwnPropertyNames(level)) {
+      const plain: unknown = Object.getOwnPropertyDescriptor(level, method)?.value;
+      if (method === "constructor" || !isMethod(plain)) continue;
+      const watchedMethod = function (this: object, ...args: unknown[]): unknown {
+        const name = nameOf(this);
+        called(name, method);
+        return acting.run({ kind, name, method }, () => plain.apply(this, args));
+      };
+      Object.defineProperty(level, method, { value: watchedMethod, writable: true, configurable: true });
+    }
   }
 }
 

@@ -9,7 +9,7 @@ import { addAmounts, DIMENSIONS, NO_LIMITS, type Amounts, type Limits } from "..
 import type { Outcome } from "../../src/call.ts";
 import { SETTLE_LAG_MS } from "../../src/limits.ts";
 import { ADMIN_KEY } from "./object-vars.ts";
-import { crash } from "./objects-direct.ts";
+import { askingFor, crash } from "./objects-direct.ts";
 import { amountsOf, costOf, expectAsModelled, modelName, Node, type Attempt } from "./tree-model.ts";
 import type { PlannedEnd, TreeOp, TreePlan } from "./tree-plan.ts";
 
@@ -31,6 +31,7 @@ const NOTHING_ASKED: RunAsked = {
   errorStyle: null,
   windowMs: null,
   unpriced: null,
+  retentionMs: null,
   metadataJson: "{}",
 };
 
@@ -62,6 +63,7 @@ export class TreeRun {
       errorStyle: "bracket",
       windowMs: 50,
       unpriced: "refuse",
+      retentionMs: 86_400_000,
       metadataJson: "{}",
     });
     assert(opened !== null);
@@ -185,9 +187,7 @@ export class TreeRun {
       priority: 2,
       timeoutMs: null,
     } as const;
-    const asking = node.caller.untilAnswered<AcquireReply>((run) =>
-      run.acquire({ callId, attempt: 1, facts, delayMs: 0, deadlineMs: null }),
-    );
+    const asking = node.caller.untilAnswered<AcquireReply>((run) => run.acquire(askingFor(callId, facts)));
     const settled = asking.then(
       () => true,
       () => true,
