@@ -2,7 +2,7 @@
  * The words every folder shares: what a call asks, what an executor is lent, what came back. Data only; everything here
  * crosses object boundaries, so it holds strings, numbers, booleans, null, arrays and plain objects of those.
  */
-import type { Reason } from "./errors.ts";
+import type { Dimension, Reason } from "./errors.ts";
 
 /** Urgency, 4 = critical … 0 = background. A waiting slot gains one level per 30 s. */
 export type Priority = 0 | 1 | 2 | 3 | 4;
@@ -20,6 +20,9 @@ export type CallBody = {
   params?: Record<string, unknown>;
 };
 
+/** A field of a request that can spend what no reservation covers. */
+export type Unbounded = { field: string; why: string; spends: readonly Dimension[] };
+
 /** What dispatch must know of a call without reading its body. */
 export type CallFacts = {
   /** UTF-8 bytes of everything the upstream will read (prompt or messages, system, params): bounds its prompt tokens. */
@@ -35,6 +38,12 @@ export type CallFacts = {
   priority: Priority;
   /** Limit of one attempt from its dispatch, in ms; null = the upstream's. */
   timeoutMs: number | null;
+  /** Completions that one attempt may make, each up to the cap; absent = one, 0 = none (embeddings). */
+  completions?: number;
+  /** Prompt tokens that the request gives by number: they come on top of what its bytes bound. */
+  promptTokenIds?: number;
+  /** What the request asks for that no reservation covers, and the limits that would not hold; absent = nothing. */
+  unbounded?: readonly Unbounded[];
   /** Calls with the same key are equal and share one answer while they are in flight together; absent = shared with none. */
   dedupeKey?: string;
 };

@@ -3,7 +3,7 @@
  * reservations in flight, or refuse. The order is the contract's ("The budget is hard", 1 to 4).
  */
 import type { Dimension, Reason } from "../errors.ts";
-import type { CallFacts } from "../call.ts";
+import type { CallFacts, Unbounded } from "../call.ts";
 import { COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MIN } from "../limits.ts";
 import { ANY_TOKENS, promptTokensMax, worstCase, type TokenBounds } from "./estimate.ts";
 import { DIMENSIONS, NO_LIMITS, type Amounts, type Ledger, type Limits } from "./ledger.ts";
@@ -32,21 +32,28 @@ export function admit(
   if (facts.mediaParts > 0 && bounds.mediaTokensMax === null && (usdBinds || ledger.limits.prompt_tokens !== null)) {
     return { kind: "refuse", reason: UNBOUNDED_MEDIA };
   }
-  const capNeeded = usdBinds || ledger.limits.completion_tokens !== null;
-  const asked = facts.maxTokens ?? COMPLETION_TOKENS_DEFAULT;
+  const uncovered = facts.unbounded?.find(({ spends }) =>
+    spends.some((dimension) => (dimension === "usd" ? usdBinds : ledger.limits[dimension] !== null)),
+  );
+  if (uncovered !== undefined) return { kind: "refuse", reason: unboundedField(uncovered) };
+  const completions = facts.completions ?? 1;
+  const capNeeded = (usdBinds || ledger.limits.completion_tokens !== null) && completions > 0;
+  const asked = completions === 0 ? 0 : (facts.maxTokens ?? COMPLETION_TOKENS_DEFAULT);
   const promptTokens = promptTokensMax(facts, bounds);
   const left = (dimension: Dimension): number | null =>
     smaller(ledger.remaining(dimension), share?.[dimension] ?? null);
-  const cap = Math.min(asked, affordableCompletion(promptTokens, price, left));
+  const affordable = affordableCompletion(promptTokens, price, left);
+  // Each of several completions may reach the cap.
+  const cap = Math.min(asked, completions > 1 ? Math.floor(affordable / completions) : affordable);
   const floor = Math.min(asked, COMPLETION_TOKENS_MIN);
 
   if (cap >= floor) {
-    const amounts = worstCase(promptTokens, cap, price);
+    const amounts = worstCase(promptTokens, cap * completions, price);
     if (DIMENSIONS.every((dimension) => amounts[dimension] <= (left(dimension) ?? Infinity))) {
       return { kind: "reserve", amounts, capTokens: capNeeded || facts.maxTokens !== null ? cap : null };
     }
   }
-  const least = worstCase(promptTokens, floor, price);
+  const least = worstCase(promptTokens, floor * completions, price);
   const overShare = DIMENSIONS.find((dimension) => least[dimension] > (share?.[dimension] ?? Infinity));
   const dimension = overShare ?? ledger.shortfall(least) ?? "usd";
   // Only open attempts give anything back soon; without one, waiting would never end.
@@ -62,6 +69,11 @@ const UNBOUNDED_MEDIA: Reason = {
     "messages hold an image, sound or file, whose tokens cannot be bounded: the upstream needs media_tokens_max in its " +
     "configuration, or the run no limit in USD and prompt tokens",
 };
+
+function unboundedField({ field, why }: Unbounded): Reason {
+  const message = `${field}: ${why} The run has a limit that it could break; leave it out, or use a run without that limit`;
+  return { reason: "invalid_request", message, param: field };
+}
 
 /** An equal share of what is left for each of `count` slots. */
 export function shareOf(ledger: Ledger, count: number): Limits {

@@ -17,13 +17,13 @@ export type TokenBounds = {
 /** The bounds that hold for any upstream. */
 export const ANY_TOKENS: TokenBounds = { tokensPerByte: PROMPT_TOKENS_PER_BYTE, mediaTokensMax: null };
 
-type Sized = Pick<CallFacts, "promptBytes" | "messageCount"> & { mediaParts?: number };
+type Sized = Pick<CallFacts, "promptBytes" | "messageCount" | "promptTokenIds"> & { mediaParts?: number };
 
 /** Upper bound of a call's prompt tokens, from its bytes: no text can fool it. Media without a bound count nothing here. */
 export function promptTokensMax(facts: Sized, bounds: TokenBounds = ANY_TOKENS): number {
   const media = (facts.mediaParts ?? 0) * (bounds.mediaTokensMax ?? 0);
   const text = Math.ceil(facts.promptBytes * bounds.tokensPerByte) + facts.messageCount * PROMPT_TOKENS_PER_MESSAGE;
-  return text + media + (bounds.fixedTokens ?? 0);
+  return text + media + (facts.promptTokenIds ?? 0) + (bounds.fixedTokens ?? 0);
 }
 
 /**
