@@ -34,6 +34,8 @@ export type UpstreamCounters = {
   peakInFlight: number;
   /** Requests whose client left before the answer. */
   abandoned: number;
+  /** When each of those left, as `performance.now()` of this process. */
+  abandonedAtMs: number[];
   sends: Map<string, number>;
   apiKeys: Set<string>;
 };
@@ -103,7 +105,9 @@ class Answerer {
     // The client may leave at any point, so leaving the flight hangs on the response's end, not on this function's.
     response.once("close", () => {
       counters.inFlight -= 1;
-      if (!response.writableFinished) counters.abandoned += 1;
+      if (response.writableFinished) return;
+      counters.abandoned += 1;
+      counters.abandonedAtMs.push(performance.now());
     });
     await this.#answer(call, response);
   }
@@ -160,7 +164,15 @@ class Answerer {
 }
 
 function freshCounters(): UpstreamCounters {
-  return { requests: 0, inFlight: 0, peakInFlight: 0, abandoned: 0, sends: new Map(), apiKeys: new Set() };
+  return {
+    requests: 0,
+    inFlight: 0,
+    peakInFlight: 0,
+    abandoned: 0,
+    abandonedAtMs: [],
+    sends: new Map(),
+    apiKeys: new Set(),
+  };
 }
 
 function reply(response: ServerResponse, status: number, text: string, headers: Record<string, string> = {}): void {

@@ -1,0 +1,181 @@
+/** A group's results, by page or as its slots end, and its report. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { endOf, framesOf, openGroup } from "./following.ts";
+import { errorOf, startWorld, type Answer, type RunAccess, type World } from "./world.ts";
+
+let world: World;
+let run: RunAccess;
+beforeAll(async () => {
+  world = await startWorld();
+  run = await world.openRun({ default_model: "up-1", max_parallel: 8 });
+});
+beforeEach(() => world.upstream.forget());
+afterAll(() => world.stop());
+
+const SLOW = "{{delay/3000}} slow";
+const MIXED = ["a", "{{status/400}} refused", "{{delay/200}} c | d", "e"];
+
+describe("GET /groups/:id/results", () => {
+  const prompts = Array.from({ length: 60 }, (_, index) => `{{delay/${index < 20 ? 0 : 300}}} ${index}`);
+
+  it("pages through a group in input order, while it runs and after", async () => {
+    const { at } = await openGroup(run, { prompts, concurrency: 8 });
+    await expect.poll(async () => ended(await run.ask(`${at}/results?limit=60`))).toBeGreaterThan(8);
+    const during = await pagesOf(run, at, 7);
+    expect(during.map(({ index }) => index)).toEqual(prompts.map((_, index) => index));
+    const open = during.filter(({ status }) => status === "running" || status === "queued");
+    expect(open.length).toBeGreaterThan(0);
+    for (const { result, error, usage } of open) expect([result, error, usage]).toEqual([null, null, null]);
+    const done = during.filter(({ status }) => status === "completed");
+    expect(done.map(({ result }) => result)).toEqual(done.map(({ index }) => prompts[index]));
+    await endOf(run, at);
+    const after = await pagesOf(run, at, 7);
+    expect(after.map(({ result }) => result)).toEqual(prompts);
+  });
+
+  it("has 100 slots in a page where none is asked for, and says which follows", async () => {
+    const { at } = await openGroup(run, { prompts: Array.from({ length: 101 }, (_, index) => `${index}`) });
+    await endOf(run, at);
+    const first = page.parse((await run.ask(`${at}/results`)).json);
+    expect([first.data.length, first.has_more, first.next_after]).toEqual([100, true, 99]);
+    const second = page.parse((await run.ask(`${at}/results?after=99`)).json);
+    expect([second.data.map(({ result }) => result), second.has_more, second.next_after]).toEqual([
+      ["100"],
+      false,
+      null,
+    ]);
+    const none = page.parse((await run.ask(`${at}/results?after=5000`)).json);
+    expect([none.data, none.has_more]).toEqual([[], false]);
+  });
+
+  it("has fewer slots in a page where they are large, and loses none", async () => {
+    const large = Array.from({ length: 8 }, (_, index) => `${index}${"x".repeat(60_000)}`);
+    const { at } = await openGroup(run, { prompts: large });
+    await endOf(run, at);
+    const first = page.parse((await run.ask(`${at}/results`)).json);
+    expect(first.has_more).toBe(true);
+    expect((await pagesOf(run, at, 100)).map(({ result }) => result)).toEqual(large);
+  });
+
+  it("carries the ids of the items and their errors", async () => {
+    const items = [{ id: "x", prompt: "a" }, { prompt: "{{status/400}}" }];
+    const { at } = await openGroup(run, { items });
+    await endOf(run, at);
+    expect(await pagesOf(run, at, 1)).toMatchObject([
+      { id: "x", result: "a", error: null },
+      { id: null, result: expect.stringMatching(/^\[error\]/), error: { code: "upstream_error", status: 400 } },
+    ]);
+  });
+
+  it.each(["after=-2", "after=x", "limit=0", "limit=1001", "limit=2.5", "page=1"])("refuses %s", async (query) => {
+    const { at } = await openGroup(run, { prompts: ["a"] });
+    const answer = await run.ask(`${at}/results?${query}`);
+    expect([answer.status, errorOf(answer).param]).toEqual([400, query.split("=")[0]]);
+  });
+
+  it.each(["application/x-ndjson", "text/event-stream"])(
+    "as %s tells each slot once, of a running group",
+    async (accept) => {
+      const { id, at } = await openGroup(run, { prompts: ["{{delay/600}} a", "b", "{{delay/300}} c"] });
+      // The second one has ended when the reader comes, the others have not.
+      await expect.poll(async () => ended(await run.ask(`${at}/results`))).toBe(1);
+      const events = await streamed(at, accept);
+      expect(events.map(({ type, index }) => [type, index])).toEqual([
+        ["group_started", undefined],
+        ["slot", 1],
+        ["slot", 2],
+        ["slot", 0],
+        ["group_completed", undefined],
+      ]);
+      expect(new Set(events.map(({ parallel_group_id }) => parallel_group_id))).toEqual(new Set([id]));
+    },
+  );
+
+  it.each(["application/x-ndjson", "text/event-stream"])(
+    "as %s tells of an ended group what was told live",
+    async (accept) => {
+      const live = await run.ask("/batch", { json: { prompts: MIXED }, headers: { accept } });
+      const id = /"parallel_group_id":"([^"]+)"/.exec(live.text)?.[1] ?? "";
+      expect((await run.ask(`/groups/${id}/results`, { headers: { accept } })).text).toBe(live.text);
+      expect((await run.ask(`/groups/${id}`, { headers: { accept } })).text).toBe(live.text);
+    },
+  );
+
+  async function streamed(at: string, accept: string): Promise<Event[]> {
+    const response = await world.gateway.fetch(`${at}/results`, { token: run.token, headers: { accept } });
+    const texts: string[] = [];
+    if (accept === "text/event-stream") for await (const { data } of framesOf(response)) texts.push(data);
+    else texts.push(...(await response.text()).trimEnd().split("\n"));
+    return texts.map((text) => event.parse(JSON.parse(text)));
+  }
+});
+
+describe("GET /groups/:id/report", () => {
+  it("is a table of agents, of failures with what to do, and of measures", async () => {
+    const items = [
+      { id: "reviewer", prompt: "fine | <b>&co</b>\nsecond line" },
+      { id: "tester", prompt: "{{status/400}}" },
+      { prompt: "{{status/503}}" },
+    ];
+    const { id, at } = await openGroup(run, { items });
+    await endOf(run, at);
+    const answer = await run.ask(`${at}/report`);
+    expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/markdown; charset=utf-8"]);
+    const rows = answer.text.split("\n");
+    expect(rows[0]).toBe(`# Group ${id}: partial`);
+    expect(rows).toContain("| Agent | Status | Output Location | Key Findings |");
+    expect(rows).toContain("| tester | FAILED | - | - |");
+    expect(rows.filter((row) => row.startsWith("| reviewer | COMPLETE |"))).toEqual([
+      `| reviewer | COMPLETE | /groups/${id}/results?after=-1&limit=1 | fine \\| &lt;b\\>&amp;co&lt;/b\\> second line |`,
+    ]);
+    expect(rows).toContain("| Agent | Error | Impact | Action |");
+    expect(rows.filter((row) => /^\| tester \| upstream\\?_error: .* \| Skip \|$/.test(row))).toHaveLength(1);
+    expect(
+      rows.filter((row) => /^\| 2 \| upstream\\?_error: .* after 3 attempt\(s\) \| Retry \|$/.test(row)),
+    ).toHaveLength(1);
+    for (const measure of ["Agents | 3", "Completed | 1", "Peak parallel", "Speed-up", "Success rate", "Cost | $0."]) {
+      expect(answer.text).toContain(`| ${measure}`);
+    }
+    const at0 = await run.ask(`${at}/results?after=-1&limit=1`);
+    expect(page.parse(at0.json).data[0]?.result).toBe(items[0]?.prompt);
+  });
+
+  it("of a running group tells what runs and what waits", async () => {
+    const { at } = await openGroup(run, { prompts: [SLOW, SLOW], concurrency: 1 });
+    await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
+    const { text } = await run.ask(`${at}/report`);
+    expect(text).toContain("| 0 | RUNNING | - | - |");
+    expect(text).toContain("| 1 | QUEUED | - | - |");
+    await run.ask(at, { method: "DELETE" });
+  });
+});
+
+const slot = z.looseObject({ index: z.int(), status: z.string(), result: z.unknown(), error: z.unknown() });
+type Slot = z.infer<typeof slot>;
+const page = z.strictObject({
+  object: z.literal("list"),
+  data: z.array(slot),
+  has_more: z.boolean(),
+  next_after: z.int().nullable(),
+});
+const event = z.looseObject({ type: z.string(), index: z.int().optional(), parallel_group_id: z.string() });
+type Event = z.infer<typeof event>;
+
+function ended(answer: Answer): number {
+  return page.parse(answer.json).data.filter(({ status }) => status === "completed").length;
+}
+
+/** All slots of a group, by following the cursor. */
+async function pagesOf(access: RunAccess, at: string, limit: number): Promise<Slot[]> {
+  const slots: Slot[] = [];
+  for (let after: number | null = -1; after !== null;) {
+    const answer: Answer = await access.ask(`${at}/results?limit=${limit}&after=${after}`);
+    const { data, has_more, next_after } = page.parse(answer.json);
+    expect(data.length).toBeLessThanOrEqual(limit);
+    expect(has_more).toBe(next_after !== null);
+    slots.push(...data);
+    after = next_after;
+  }
+  return slots;
+}
