@@ -1,4 +1,4 @@
-/** Names and parameters of the simulated models: `slow?ms=500`, `fail?status=429&rate=0.3`, `echo?ms=50`. */
+/** Names and parameters of the simulated models: `slow?ms=500`, `fail?status=429&rate=0.3`, `echo?chunk_ms=20`. */
 import { TIMEOUT_MS_MAX } from "../limits.ts";
 
 const MODELS = ["echo", "slow", "fail", "reverse", "random", "names", "json"] as const;
@@ -16,6 +16,17 @@ export type SimulatedModel = {
   maxMs: number;
   /** null = never fails. Else the share of prompts that fail, and for their first how many attempts. */
   failure: { status: number; rate: number; times: number; retryAfterMs: number | null } | null;
+  pace: Pace;
+};
+
+/** How a streamed answer comes; means nothing to one that is not streamed. */
+export type Pace = {
+  /** Pause between two pieces of text. */
+  chunkMs: number;
+  /** Most pieces that the text of a completion is cut into. */
+  chunks: number;
+  /** Pieces after which the stream ends without its terminal event; null = it runs to its end. */
+  breakAfter: number | null;
 };
 
 /** Parameters: default and bounds, both inclusive. */
@@ -33,6 +44,12 @@ const PARAMETERS = {
   times: { min: 0, max: 1_000, whole: true },
   /** Retry-After of a failure, ms. */
   retry_after_ms: { min: 0, max: TIMEOUT_MS_MAX, whole: true },
+  /** Pause between two pieces of a stream, ms. */
+  chunk_ms: { min: 0, max: TIMEOUT_MS_MAX, whole: true },
+  /** Most pieces of a stream. */
+  chunks: { min: 1, max: 1_000_000, whole: true },
+  /** Pieces after which a stream breaks off. */
+  break_after: { min: 0, max: 1_000_000, whole: true },
 } as const;
 
 type Parameter = keyof typeof PARAMETERS;
@@ -42,6 +59,8 @@ export type ParsedModel = { ok: true; model: SimulatedModel } | { ok: false; sta
 
 const DEFAULT_SLOW_MS = 500;
 const DEFAULT_RANDOM_MS = { min: 10, max: 200 };
+/** A stream of more than one event, and still readable on a terminal. */
+const DEFAULT_CHUNKS = 8;
 
 /** Parses the model id that a request names. An unknown name is 404, a wrong parameter 400. */
 export function parseSimulatedModel(id: string): ParsedModel {
@@ -65,7 +84,7 @@ export function parseSimulatedModel(id: string): ParsedModel {
     }
     given.set(parameter, value);
   }
-  return { ok: true, model: { name, ...latencyOf(name, given), failure: failureOf(name, given) } };
+  return { ok: true, model: { name, ...latencyOf(name, given), failure: failureOf(name, given), pace: paceOf(given) } };
 }
 
 function latencyOf(name: SimulatedModelName, given: ReadonlyMap<Parameter, number>): { minMs: number; maxMs: number } {
@@ -84,6 +103,14 @@ function failureOf(name: SimulatedModelName, given: ReadonlyMap<Parameter, numbe
     rate: given.get("rate") ?? 1,
     times: given.get("times") ?? Number.POSITIVE_INFINITY,
     retryAfterMs: given.get("retry_after_ms") ?? null,
+  };
+}
+
+function paceOf(given: ReadonlyMap<Parameter, number>): Pace {
+  return {
+    chunkMs: given.get("chunk_ms") ?? 0,
+    chunks: given.get("chunks") ?? DEFAULT_CHUNKS,
+    breakAfter: given.get("break_after") ?? null,
   };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { promptHash, simulatedFetch } from "../../../src/upstream/simulated.ts";
+import { simulatedFetch } from "../../../src/upstream/simulated.ts";
 
 type Asked = { messages?: unknown; attempt?: number; request?: Record<string, unknown> };
 
@@ -128,6 +128,9 @@ describe("simulated models", () => {
     ["fail?status=600", 400],
     ["fail?rate=1.1", 400],
     ["fail?rate=x", 400],
+    ["echo?chunk_ms=-1", 400],
+    ["echo?chunks=0", 400],
+    ["echo?break_after=x", 400],
   ])("refuses %s with %d", async (model, status) => {
     const refused = await ask(model, "a");
     expect(refused.status).toBe(status);
@@ -146,17 +149,5 @@ describe("simulated models", () => {
     over.abort(new Error("gone"));
     await expect(pending).rejects.toThrow("gone");
     expect(stopped).toBe(true);
-  });
-});
-
-describe("promptHash", () => {
-  it("keeps its values, on which the simulated failures of saved prompts depend", () => {
-    expect([promptHash(""), promptHash("a"), promptHash("prompt 1")]).toMatchInlineSnapshot(`
-      [
-        2872998923,
-        444641715,
-        3100753111,
-      ]
-    `);
   });
 });
