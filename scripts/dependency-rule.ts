@@ -20,7 +20,7 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["env", /^src\/env\.ts$/],
   ["context", /^src\/context\.ts$/],
   ["openapi", /^src\/((openapi|version)\.ts$|openapi\/)/],
-  ["app", /^src\/app\.ts$/],
+  ["app", /^src\/(app|cors)\.ts$/],
   ["index", /^src\/index\.ts$/],
   ["address", /^durable-objects\/(address|again|soon)\.ts$/],
   ["objects", /^durable-objects\/[^/]+\//],

@@ -3,13 +3,17 @@ import type { MiddlewareHandler } from "hono";
 import { Hono } from "hono";
 import { TrieRouter } from "hono/router/trie-router";
 import type { AppEnv } from "./context.ts";
+import { crossOrigin } from "./cors.ts";
 import type { Reason } from "./errors.ts";
 import { Refusal, toWire } from "./errors.ts";
 import { authenticate } from "./auth/middleware.ts";
 import { hearOut } from "./contract/body.ts";
 import { REFUSED_BODY_BYTES_MAX } from "./limits.ts";
+import { mountAnthropic } from "./routes/anthropic.ts";
 import { mountBatch } from "./routes/batch.ts";
 import { mountGroups } from "./routes/groups.ts";
+import { mountModels } from "./routes/models.ts";
+import { mountOpenAi } from "./routes/openai.ts";
 import { mountOps } from "./routes/ops.ts";
 import { mountQuery } from "./routes/query.ts";
 import { mountRunLog } from "./routes/run-log.ts";
@@ -34,6 +38,7 @@ const RUNTIME_DEPS: AppDeps = {
 export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   const app = new Hono<AppEnv>();
   app.use(requestId(deps.newRequestId));
+  app.use(crossOrigin());
   app.use(async function hearRefusedOut(c, next) {
     await next();
     if (c.res.status >= 400) await hearOut(c.req.raw, REFUSED_BODY_BYTES_MAX);
@@ -46,9 +51,12 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountBatch(app, protect);
   mountGroups(app, protect);
   mountRunLog(app, protect);
+  mountOpenAi(app, protect);
+  mountAnthropic(app, protect);
+  mountModels(app, protect);
 
   app.onError((error, c) => {
-    if (error instanceof Refusal) return failure(error.reason);
+    if (error instanceof Refusal) return failure(error.reason, c.req.path);
     const id = c.get("requestId");
     deps.log(`request ${id} failed: ${error.stack ?? error.message}`);
     return failure({ reason: "internal", message: `an internal error, logged under the request id ${id}` });
@@ -64,9 +72,11 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
 }
 
 /** The HTTP answer to a request that failed for an expected reason. */
-export function failure(reason: Reason): Response {
+export function failure(reason: Reason, path = ""): Response {
   const { status, error, headers } = toWire(reason);
-  return Response.json({ error }, { status, headers });
+  // Anthropic's clients look for the type of what they got.
+  const body = path.startsWith("/v1/messages") ? { type: "error", error } : { error };
+  return Response.json(body, { status, headers });
 }
 
 /** A client's own id is kept if it can stand in a log line and a header as it is. */

@@ -19,6 +19,7 @@ export interface Bindings {
   DEFAULT_BUDGET_USD?: unknown;
   MAX_BUDGET_USD?: unknown;
   ROOT_BUDGET_USD_PER_DAY?: unknown;
+  CORS_ORIGINS?: unknown;
 }
 
 /** The operator's rules for budgets of root runs, in nano-USD; null = none. */
@@ -42,6 +43,8 @@ export type Config = {
   /** In the order listed, which is the order in which plain model names are matched. */
   upstreams: readonly Upstream[];
   budgets: BudgetRules;
+  /** Origins whose pages may call the gateway from a browser; `*` alone means any; none where it is not set. */
+  corsOrigins: readonly string[];
 };
 
 /** A parsed configuration, or the first thing wrong with it. */
@@ -83,6 +86,10 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
     if (!usd.success) return misconfigured(name, `must be an amount of USD from 0 to ${BUDGET_USD_MAX}`);
     budgets[name] = usd.data === undefined ? null : limitNanoUsd(usd.data);
   }
+  const corsOrigins = originsIn(vars["CORS_ORIGINS"]);
+  if (corsOrigins === null) {
+    return misconfigured("CORS_ORIGINS", "must be * or origins such as https://app.example, separated by commas");
+  }
   const listed = upstreamsOf(vars["UPSTREAMS"]);
   if (!listed.ok) return misconfigured("UPSTREAMS", listed.message);
   const upstreams = parseUpstreams(listed.value, vars);
@@ -94,6 +101,7 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
       signingKey: texts.SIGNING_KEY,
       defaultModel: texts.DEFAULT_MODEL,
       upstreams: upstreams.upstreams,
+      corsOrigins,
       budgets: {
         defaultNanoUsd: budgets.DEFAULT_BUDGET_USD,
         maxNanoUsd: budgets.MAX_BUDGET_USD,
@@ -101,6 +109,16 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
       },
     },
   };
+}
+
+/** The origins that a text lists; null where one is none. A path or a trailing slash would never match a browser's. */
+function originsIn(value: unknown): string[] | null {
+  const text = optionalText.safeParse(value);
+  if (!text.success) return null;
+  const origins = (text.data ?? "").split(",").map((origin) => origin.trim());
+  const named = origins.filter((origin) => origin !== "");
+  const known = named.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin);
+  return known || (named.length === 1 && named[0] === "*") ? named : null;
 }
 
 const parsed = new WeakMap<object, ParsedConfig>();

@@ -124,6 +124,14 @@ export const ABANDONED_MS = 10_000;
 export const SWEEP_MS = 1_000;
 /** How often the Worker of a single call asks whether it is still wanted, ms: a cancelled call must end within 2 s. */
 export const CALL_BEAT_MS = 1_500;
+/** Longest that a pass-through call is queued, ms: OpenAI's Node client gives up after 300 s without headers, and asks again. */
+export const PASS_QUEUE_MS_MAX = 120_000;
+/** Wait advised to a pass-through call that was queued for too long, ms. */
+export const PASS_RETRY_AFTER_MS = 1_000;
+/** How long the list of an upstream's models is kept by an isolate, ms. */
+export const MODELS_KEPT_MS = 300_000;
+/** Largest list of models read from an upstream, bytes: the largest router lists some hundred models in 500 KB. */
+export const MODELS_BYTES_MAX = 8 * 1024 * 1024;
 /** Delay before a run object tries again to tell its parent or children of its end, ms. */
 export const TELL_AGAIN_MS = 5_000;
 /** White space is sent on a waiting JSON answer this often, ms: proxies cut silent connections after 30 s and up. */

@@ -24,7 +24,8 @@ import { PageCache } from "./pages.ts";
 import { rebuild, type Rebuilt } from "./rebuild.ts";
 import { Children } from "./children.ts";
 import { hasEnded, type RunSettings, type RunStatus } from "./settings.ts";
-import type { RunStore, StoredGroup } from "./store.ts";
+import type { RunStore } from "./store.ts";
+import type { StoredGroup } from "./stored.ts";
 import { WaitingCalls, WaitingLanes, WaitingReaders } from "./waiting.ts";
 
 /** A target for leases whose upstream the configuration no longer has: they can only settle, never start again. */

@@ -1,7 +1,8 @@
 /** The client's own names of a group's calls, which stand in its pages. */
 import { readNames } from "../../src/engine/page.ts";
 import { slotIdOf } from "../../src/engine/slot.ts";
-import type { RunStore, StoredGroup } from "./store.ts";
+import type { RunStore } from "./store.ts";
+import type { StoredGroup } from "./stored.ts";
 
 /** Looks up names, a page at a time; a group whose calls have none costs nothing. */
 export function namesOf(store: RunStore, { header, named }: StoredGroup): (index: number) => string | null {

@@ -148,9 +148,26 @@ export class RunObject extends ObservedRun {
     });
   }
 
-  /** Records what a single call's attempt ended as. */
-  settle(attemptId: string, outcome: Outcome): Promise<Rpc.SettleReply> {
-    return this.shell.submit((reply, nowMs) => reply(settleSingle(this.shell.opened, attemptId, outcome, nowMs)));
+  /** Records what a single call's attempt ended as, and where its answer is kept, if the upstream keeps it. */
+  settle(attemptId: string, outcome: Outcome, kept: Rpc.KeptAnswer | null = null): Promise<Rpc.SettleReply> {
+    return this.shell.submit((reply, nowMs) => {
+      const core = this.shell.opened;
+      if (kept !== null) core.writes.push(() => this.shell.store.putKept(kept));
+      reply(settleSingle(core, attemptId, outcome, nowMs));
+    });
+  }
+
+  /** The upstream that keeps an answer of this run's; null for no such answer. */
+  keptAt(answerId: string): string | null {
+    return this.shell.core === null ? null : this.shell.store.keptAt(answerId);
+  }
+
+  /** What decides on the models that this run may ask for, or why it may ask none. */
+  modelRules(): Rpc.ModelRulesReply {
+    const core = this.shell.active;
+    if ("reason" in core) return { ok: false, reason: core };
+    const { models, defaultModel, unpriced } = core.settings;
+    return { ok: true, rules: { models, defaultModel, unpriced } };
   }
 
   /** Keeps an executor's leases alive. Returns those that are not its own (any more): it should stop them. */

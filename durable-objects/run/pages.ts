@@ -3,7 +3,7 @@ import { readFacts } from "../../src/engine/page.ts";
 import { groupSeqOf, indexOf } from "../../src/engine/slot.ts";
 import type { SlotFacts } from "../../src/engine/state.ts";
 import { PAGE_CACHE_BYTES_MAX } from "../../src/limits.ts";
-import type { StoredPage } from "./store.ts";
+import type { StoredPage } from "./stored.ts";
 
 type CachedPage = { firstIndex: number; facts: SlotFacts[]; calls: string; lines: string[] | null };
 

@@ -5,7 +5,8 @@ import { RESULTS_REPLY_BYTES_MAX } from "../../src/limits.ts";
 import type { RunCore } from "./core.ts";
 import { namesOf } from "./names.ts";
 import type { EndedReply, GroupView, SlotView } from "./rpc.ts";
-import type { GroupResult, RunStore } from "./store.ts";
+import type { RunStore } from "./store.ts";
+import type { GroupResult } from "./stored.ts";
 
 /** A group's state with what it has used so far; null for no such group. */
 export function groupView(core: RunCore, store: RunStore, seq: number, nowMs: number): GroupView | null {

@@ -9,7 +9,8 @@ import { EngineState, type EngineDeps } from "../../src/engine/state.ts";
 import { PARALLEL_MAX } from "../../src/limits.ts";
 import { Openings } from "./openings.ts";
 import type { RunSettings } from "./settings.ts";
-import type { GroupResult, RunStore, StoredGroup } from "./store.ts";
+import type { RunStore } from "./store.ts";
+import type { GroupResult, StoredGroup } from "./stored.ts";
 
 export type Rebuilt = {
   state: EngineState;

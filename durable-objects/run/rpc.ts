@@ -5,6 +5,7 @@ import type { GroupMetrics, GroupStatus } from "../../src/engine/group.ts";
 import type { SlotRecord } from "../../src/engine/record.ts";
 import type { SlotState } from "../../src/engine/slot.ts";
 import type { Reason } from "../../src/errors.ts";
+import type { ModelRules } from "../../src/upstream/target.ts";
 import type { LogRow } from "./log-rows.ts";
 
 /** USD left in the run's budget when the reply was made, in nano-USD; null = no limit. */
@@ -36,6 +37,11 @@ export type AcquireReply =
   /** An equal call has ended, and its outcome is this one's. */
   | ({ ok: "shared"; outcome: Outcome; parallelGroupId: string | null } & Remaining)
   | (Refused & Remaining);
+
+/** An answer that its upstream keeps for later requests, by the upstream's name for it. */
+export type KeptAnswer = { id: string; upstream: string };
+
+export type ModelRulesReply = { ok: true; rules: ModelRules } | Refused;
 
 export type SettleReply = {
   /** False when the attempt was not in flight any more: its lease had expired. */

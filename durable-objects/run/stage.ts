@@ -11,7 +11,8 @@ import type { RunCore } from "./core.ts";
 import { missingLanes } from "./lanes.ts";
 import { countGroup } from "./rebuild.ts";
 import type { OpenGroupReply, OpenGroupRequest, Refused } from "./rpc.ts";
-import type { RunStore, StoredGroup } from "./store.ts";
+import type { RunStore } from "./store.ts";
+import type { StoredGroup } from "./stored.ts";
 
 /** Stores pages of a group that is not open yet, at once. Storing the same pages again changes nothing. */
 export function stagePages(

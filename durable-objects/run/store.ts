@@ -7,21 +7,21 @@
  *   slot, chunk  how slots ended: see slot-rows.ts
  *   log    what happened, as it was written: see log-rows.ts
  *   named  one row per Idempotency-Key: the group that it opened, and what its request said
+ *   kept   one row per answer that its upstream keeps for later requests: which upstream that is
  *   child  one row per child run: what it holds of this run's budget until it ends, and what it spent
  *   shard  one row per executor: its attempts in flight with their reservations, and the totals of those that ended
  *
  * There are no secondary indexes and no row per claim: what is next and what is orphaned is derived on start. A slot of
  * a page with neither slot row nor lease is queued, or has ended the way its group's row says.
  */
-import type { Drained, GroupHeader, GroupMetrics, GroupStatus } from "../../src/engine/group.ts";
 import type { StoredShard } from "../../src/engine/shard.ts";
-import { PLACES_PER_GROUP, rangeOf, slotIdOf, type SlotState } from "../../src/engine/slot.ts";
-import type { ErrorStyle } from "../../src/contract/fields.ts";
+import { PLACES_PER_GROUP, rangeOf, slotIdOf } from "../../src/engine/slot.ts";
 import type { ChildRecord } from "./children.ts";
 import { LogRows } from "./log-rows.ts";
 import { Rows } from "./rows.ts";
 import type { RunSettings, RunStatus } from "./settings.ts";
 import { SlotRows } from "./slot-rows.ts";
+import type { GroupResult, StoredGroup, StoredPage } from "./stored.ts";
 
 const MIGRATIONS: readonly string[] = [
   `CREATE TABLE grp (seq INTEGER PRIMARY KEY, header TEXT NOT NULL, result TEXT) STRICT;
@@ -35,38 +35,9 @@ const MIGRATIONS: readonly string[] = [
    CREATE TABLE child (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;`,
   `CREATE TABLE log (last INTEGER PRIMARY KEY, lines TEXT NOT NULL) STRICT;
    CREATE TABLE chunk (id INTEGER, part INTEGER, text TEXT NOT NULL, PRIMARY KEY (id, part)) STRICT, WITHOUT ROWID;
-   CREATE TABLE named (key TEXT PRIMARY KEY, hash TEXT NOT NULL, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;`,
+   CREATE TABLE named (key TEXT PRIMARY KEY, hash TEXT NOT NULL, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+   CREATE TABLE kept (id TEXT PRIMARY KEY, upstream TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
 ];
-
-/** A group as stored. `defaultsJson` holds the call settings that its slots share. */
-export type StoredGroup = {
-  header: GroupHeader;
-  defaultsJson: string;
-  /** False until its last page has been written: such a group never starts. */
-  sealed: boolean;
-  /** Names the request that opens it, so that the same request, sent again, finds it. */
-  openKey: string;
-  /** False if it ends when nobody follows it any more. */
-  detach: boolean;
-  /** How failed slots are rendered, as the request said or the run by then. */
-  errorStyle: ErrorStyle;
-  /** Whether its calls have names of the client's. */
-  named: boolean;
-};
-
-/** How a group ended, or was told to. */
-export type GroupResult = {
-  status: GroupStatus;
-  metrics: GroupMetrics;
-  endedAtMs: number | null;
-  drained: Drained | null;
-  /** Unlike its id only for a single call: the parallel group that it came in. */
-  parallelGroupId: string | null;
-  counts: Record<SlotState, number>;
-};
-
-/** A stored page: `calls` holds one JSON text per line, in the order of `facts`. */
-export type StoredPage = { firstIndex: number; facts: string; calls: string };
 
 export class RunStore {
   readonly slots: SlotRows;
@@ -170,6 +141,16 @@ export class RunStore {
 
   putNamed(key: string, { seq, hash }: { seq: number; hash: string }): void {
     this.#write("INSERT INTO named (key, hash, seq) VALUES (?, ?, ?)", key, hash, seq);
+  }
+
+  /** The upstream that keeps an answer. */
+  keptAt(id: string): string | null {
+    const query = "SELECT upstream FROM kept WHERE id = ?";
+    return this.#rows.sql.exec<{ upstream: string }>(query, id).toArray()[0]?.upstream ?? null;
+  }
+
+  putKept({ id, upstream }: { id: string; upstream: string }): void {
+    this.#write("INSERT OR REPLACE INTO kept (id, upstream) VALUES (?, ?)", id, upstream);
   }
 
   putChild(child: ChildRecord): void {

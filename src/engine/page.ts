@@ -13,8 +13,10 @@ export type Page = { firstIndex: number; facts: string; calls: string };
 /** The call settings that a group's slots share: stored once, laid under each body by its executor. */
 export type CallDefaults = Pick<CallBody, "system" | "temperature" | "params">;
 
-/** The last two stand only where the call has them: the client's name for it, and the key of its equals. */
-type FactsRow = [number, number, number, number | null, Priority, number | null, number, (string | null)?, string?];
+/** What few calls have: the client's name for it, and facts that are left out where they say nothing. */
+type FactsExtra = { id?: string } & Pick<CallFacts, "dedupeKey" | "completions" | "promptTokenIds" | "unbounded">;
+
+type FactsRow = [number, number, number, number | null, Priority, number | null, number, FactsExtra?];
 
 /** Cuts calls into pages. `models` collects the distinct models asked for; a slot names its own by place. */
 export class PageBuilder {
@@ -36,7 +38,7 @@ export class PageBuilder {
     const line = JSON.stringify(withoutDefaults(call.body, this.#defaults));
     const full = this.#lines.length === PAGE_SLOTS_MAX || this.#chars + line.length > PAGE_BYTES_MAX;
     const page = full ? this.flush() : null;
-    const { promptBytes, messageCount, maxTokens, priority, timeoutMs, model, mediaParts, dedupeKey } = call.facts;
+    const { promptBytes, messageCount, maxTokens, priority, timeoutMs, model, mediaParts, ...extra } = call.facts;
     const row: FactsRow = [
       promptBytes,
       messageCount,
@@ -46,9 +48,8 @@ export class PageBuilder {
       timeoutMs,
       mediaParts,
     ];
-    const id = call.id ?? null;
-    if (dedupeKey !== undefined) row.push(id, dedupeKey);
-    else if (id !== null) row.push(id);
+    const named = call.id == null ? extra : { ...extra, id: call.id };
+    if (Object.keys(named).length > 0) row.push(named);
     this.#facts.push(row);
     this.#lines.push(line);
     this.#chars += line.length;
@@ -80,19 +81,20 @@ export class PageBuilder {
 /** Reads a page's facts; `models` is the group's list. */
 export function readFacts(facts: string, models: readonly (string | null)[]): SlotFacts[] {
   const rows: FactsRow[] = JSON.parse(facts);
-  return rows.map(
-    ([promptBytes, messageCount, modelIndex, maxTokens, priority, timeoutMs, mediaParts, , dedupeKey]) => {
-      const model = models[modelIndex] ?? null;
-      const read = { promptBytes, messageCount, modelIndex, model, maxTokens, priority, timeoutMs, mediaParts };
-      return dedupeKey === undefined ? read : { ...read, dedupeKey };
-    },
-  );
+  return rows.map(([promptBytes, messageCount, modelIndex, maxTokens, priority, timeoutMs, mediaParts, extra]) => {
+    const model = models[modelIndex] ?? null;
+    const read = { promptBytes, messageCount, modelIndex, model, maxTokens, priority, timeoutMs, mediaParts };
+    if (extra === undefined) return read;
+    const { id, ...facts } = extra;
+    void id;
+    return { ...read, ...facts };
+  });
 }
 
 /** Reads the client's own names of a page's calls. */
 export function readNames(facts: string): (string | null)[] {
   const rows: FactsRow[] = JSON.parse(facts);
-  return rows.map((row) => row[7] ?? null);
+  return rows.map((row) => row[7]?.id ?? null);
 }
 
 /** A body without what the group's defaults say already: a long system prompt is stored once, not per slot. */

@@ -3,12 +3,12 @@
  * so. Waiting here is free, and a Worker request has its own six connections.
  */
 import type { RunCaller } from "../../durable-objects/again.ts";
-import type { AcquireReply, AcquireRequest, SettleReply } from "../../durable-objects/run/rpc.ts";
+import type { SettleReply } from "../../durable-objects/run/rpc.ts";
 import type { CallBody, CallFacts, Lease, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
-import { CALL_BEAT_MS } from "../limits.ts";
-import { attempt, type StartTimer } from "../upstream/attempt.ts";
+import { attempt } from "../upstream/attempt.ts";
 import type { Upstream } from "../upstream/config.ts";
+import { acquire, beatingTimer, watchClient, type Watch } from "./permit.ts";
 
 export type SingleCallDeps = {
   run: RunCaller;
@@ -48,12 +48,7 @@ export async function makeCall(
     parallelGroupId: null,
     remainingNanoUsd: null,
   };
-  // One listener for the call's whole life: what the client's leaving means depends on where the call stands.
-  const watch: Watch = { controller: new AbortController(), leave: null };
-  deps.signal.addEventListener("abort", () => {
-    watch.controller.abort();
-    watch.leave?.();
-  });
+  const watch = watchClient(deps.signal);
   for (let delayMs = 0; ;) {
     const number = end.attempts + 1;
     // A retry is queued for what its call has left.
@@ -61,7 +56,7 @@ export async function makeCall(
     const { facts, onLost } = call;
     const { parallelGroupId } = end;
     const request = { callId, attempt: number, facts, delayMs, deadlineMs: leftMs, onLost, parallelGroupId };
-    const granted = await acquire(request, deps, watch);
+    const granted = await acquire(deps.run, request, watch);
     if (granted === null) return end;
     end.remainingNanoUsd = granted.remainingNanoUsd;
     if (granted.ok === "shared") {
@@ -82,25 +77,6 @@ export async function makeCall(
 
 const CLIENT_GONE: Reason = { reason: "cancelled", message: "the client left before its call started" };
 
-/** What ends the call when its client leaves: `controller` stops the attempt, `leave` gives up the place in the queue. */
-type Watch = { controller: AbortController; leave: (() => void) | null };
-
-/** Waits for the permit; null when the client left meanwhile. */
-async function acquire(
-  request: AcquireRequest,
-  { run, signal }: SingleCallDeps,
-  watch: Watch,
-): Promise<Exclude<AcquireReply, { ok: "wait" }> | null> {
-  watch.leave = () => run.tell((stub) => stub.withdraw(request.callId));
-  while (!signal.aborted) {
-    const reply = await run.untilAnswered<AcquireReply>((stub) => stub.acquire(request));
-    if (reply.ok === "wait") continue;
-    watch.leave = null;
-    return reply;
-  }
-  return null;
-}
-
 async function execute(lease: Lease, body: CallBody, deps: SingleCallDeps, watch: Watch): Promise<Outcome> {
   const upstream = deps.upstreams.find(({ name }) => name === lease.upstream);
   if (upstream === undefined) {
@@ -112,35 +88,8 @@ async function execute(lease: Lease, body: CallBody, deps: SingleCallDeps, watch
   const controller = new AbortController();
   if (deps.signal.aborted) controller.abort();
   watch.controller = controller;
-  const timer = timerWithBeat(async () => {
-    try {
-      const lost = await deps.run.once<string[]>((stub) => stub.heartbeat([lease.attemptId]));
-      // The run was cancelled, or gave the attempt up: nobody wants its answer.
-      if (lost.length > 0) controller.abort();
-    } catch {
-      // A missed beat is harmless: a lease outlives many.
-    }
-  });
+  const timer = beatingTimer(deps.run, lease.attemptId, controller);
   return attempt({ upstream, lease, body }, { fetch, now: Date.now, timer, controller });
-}
-
-/** The attempt's one timer also keeps its lease alive: it goes off at every beat until the time is over. */
-function timerWithBeat(beat: () => Promise<void>): StartTimer {
-  return (ms, elapsed) => {
-    let leftMs = ms;
-    let handle: ReturnType<typeof setTimeout>;
-    const next = (): void => {
-      const stepMs = Math.min(leftMs, CALL_BEAT_MS);
-      leftMs -= stepMs;
-      handle = setTimeout(() => {
-        if (leftMs <= 0) return elapsed();
-        void beat();
-        next();
-      }, stepMs);
-    };
-    next();
-    return () => clearTimeout(handle);
-  };
 }
 
 function addAttempt(end: CallEnd, outcome: Outcome, settled: SettleReply): void {

@@ -39,3 +39,11 @@ export function shownMessage(text: string, upstream: Upstream): string {
   if (clean.length <= UPSTREAM_MESSAGE_CHARS_MAX) return clean;
   return `${clean.slice(0, UPSTREAM_MESSAGE_CHARS_MAX - 1).toWellFormed()}…`;
 }
+
+/** Keys by shapes that occur in no name of a field, a type or a code. */
+const KEYS = /\bbearer\s+[^\s"',;\\]+|\b(?:sk|pk|rk|gsk|xai|nvapi)-[\w*.-]{6,}|\bAIza[\w*-]{6,}/gi;
+
+/** An upstream's error body without credentials: whole, and JSON if it was, for clients read its fields. */
+export function redacted(text: string, upstream: Upstream): string {
+  return withoutOwnSecrets(text, upstream).replace(KEYS, REDACTED);
+}

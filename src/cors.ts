@@ -1,0 +1,44 @@
+/** Lets pages of configured origins call the gateway from a browser. Off where no origin is configured. */
+import type { MiddlewareHandler } from "hono";
+import { cors } from "hono/cors";
+import type { AppEnv } from "./context.ts";
+import { configOf } from "./env.ts";
+
+/** What a page may read of an answer beside its body: SDKs show these to their users. */
+const EXPOSED = [
+  "x-request-id",
+  "x-fanout-run",
+  "x-fanout-budget-remaining-usd",
+  "x-should-retry",
+  "retry-after",
+  "retry-after-ms",
+  "location",
+  "idempotent-replayed",
+  "openai-processing-ms",
+  "openai-version",
+  ...["requests", "tokens"].flatMap((kind) =>
+    ["limit", "remaining", "reset"].map((figure) => `x-ratelimit-${figure}-${kind}`),
+  ),
+];
+
+/** How long a browser may remember that it may ask, seconds: what Chromium allows at most. */
+const MAX_AGE_S = 7_200;
+
+/** No credentials mode: a page sends its run token in a header of its own, never a cookie. */
+export function crossOrigin(): MiddlewareHandler<AppEnv> {
+  const originOf = (origins: readonly string[], origin: string): string | null =>
+    origins.includes("*") ? "*" : origins.includes(origin) ? origin : null;
+  return async function crossOrigin(c, next) {
+    const parsed = configOf(c.env);
+    const origins = parsed.ok ? parsed.config.corsOrigins : [];
+    if (origins.length === 0 || c.req.header("origin") === undefined) return await next();
+    const handler = cors({
+      origin: (origin) => originOf(origins, origin),
+      // A browser asks for each header by name, and SDKs send many: those that it asks for are allowed.
+      allowMethods: ["GET", "HEAD", "POST", "PATCH", "DELETE"],
+      exposeHeaders: EXPOSED,
+      maxAge: MAX_AGE_S,
+    });
+    return await handler(c, next);
+  };
+}

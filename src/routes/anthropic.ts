@@ -1,0 +1,52 @@
+/** Anthropic's API under a run token. */
+import type { Context, Hono } from "hono";
+import { runOf } from "../../durable-objects/address.ts";
+import { requireRun } from "../auth/middleware.ts";
+import type { AppEnv } from "../context.ts";
+import { readJsonBytes } from "../contract/body.ts";
+import { Refusal } from "../errors.ts";
+import { BODY_BYTES_MAX } from "../limits.ts";
+import { answerHeaders, endpointUrl, passHeaders } from "../upstream/endpoints.ts";
+import { readRequest } from "../upstream/json-request.ts";
+import { rewriteRequest } from "../upstream/json-rewrite.ts";
+import { redacted } from "../upstream/redact.ts";
+import { targetOf } from "../upstream/target.ts";
+import { passThrough } from "./pass-through.ts";
+import type { Protection } from "./under-run.ts";
+
+export function mountAnthropic(app: Hono<AppEnv>, protect: Protection): void {
+  app.post("/v1/messages", ...protect, (c) => passThrough(c, "messages"));
+  app.post("/v1/messages/count_tokens", ...protect, countTokens);
+}
+
+/** Counts a prompt's tokens at the upstream, which bills nothing for it: so nothing is reserved. */
+async function countTokens(c: Context<AppEnv>): Promise<Response> {
+  const runId = requireRun(c);
+  const body = await readJsonBytes(c.req.raw, BODY_BYTES_MAX);
+  if (!body.ok) throw new Refusal(body.reason);
+  const read = readRequest("messages", body.value);
+  if (!read.ok) throw new Refusal(read.reason);
+  const rules = await runOf(c.env, runId).modelRules();
+  if (!rules.ok) throw new Refusal(rules.reason);
+  const { config } = c.var;
+  const resolved = targetOf(read.value.model, rules.rules, config);
+  if (!resolved.ok) throw new Refusal(resolved.reason);
+  const upstream = config.upstreams.find(({ name }) => name === resolved.target.upstream);
+  if (upstream === undefined) throw new Error(`upstream ${resolved.target.upstream} is not in its own configuration`);
+  const target = endpointUrl(upstream, "messages");
+  if (!target.ok) throw new Refusal(target.reason);
+  if (upstream.kind === "simulated") return c.json({ input_tokens: Math.ceil(body.value.length / 4) });
+  const sent = rewriteRequest(body.value, read.value, { model: resolved.target.model, cap: null, includeUsage: false });
+  const headers = passHeaders(upstream, (name) => c.req.header(name));
+  const init = { method: "POST", headers, body: sent, redirect: "manual", signal: c.req.raw.signal } as const;
+  const answer = await fetch(`${target.url}/count_tokens`, init).catch(() => null);
+  const status = answer?.status ?? null;
+  if (answer === null || status === null || status === 401 || status === 403 || (status >= 300 && status < 400)) {
+    await answer?.body?.cancel();
+    const message = `${upstream.name} could not be asked to count tokens${status === null ? "" : ` (status ${status})`}`;
+    const retryable = status === null;
+    throw new Refusal({ reason: "upstream_error", upstream: upstream.name, status, message, retryable });
+  }
+  const text = redacted(await answer.text(), upstream);
+  return new Response(text, { status, headers: answerHeaders(answer.headers) });
+}

@@ -1,0 +1,78 @@
+/** `GET /v1/models`: what the run may ask for, as `upstream/model`. */
+import type { Context, Hono } from "hono";
+import { runOf } from "../../durable-objects/address.ts";
+import { requireRun } from "../auth/middleware.ts";
+import type { AppEnv } from "../context.ts";
+import { Refusal } from "../errors.ts";
+import { MODELS_BYTES_MAX, MODELS_KEPT_MS } from "../limits.ts";
+import type { Upstream } from "../upstream/config.ts";
+import { modelsRequest, plainNames, readModels, type ListedModel } from "../upstream/models.ts";
+import { targetOf, type ModelRules } from "../upstream/target.ts";
+import type { Protection } from "./under-run.ts";
+
+export function mountModels(app: Hono<AppEnv>, protect: Protection): void {
+  app.get("/v1/models", ...protect, async (c) => {
+    const rules = await rulesOf(c);
+    const listed = await Promise.all(c.get("config").upstreams.map((upstream) => modelsOf(upstream)));
+    const data = listed.flat().filter(({ id }) => isAllowed(c, rules, id));
+    const ends = { first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
+    return c.json({ object: "list", data, has_more: false, ...ends });
+  });
+  // The ids hold slashes, which clients send encoded or not.
+  app.get("/v1/models/:id{.+}", ...protect, async (c) => {
+    const asked = c.req.param("id");
+    const rules = await rulesOf(c);
+    const resolved = targetOf(asked, rules, c.get("config"));
+    if (!resolved.ok && resolved.reason.reason !== "unpriced_model") throw new Refusal(resolved.reason);
+    const upstream = resolved.ok ? resolved.target.upstream : "";
+    return c.json(documentOf({ id: asked, created: 0 }, upstream));
+  });
+}
+
+async function rulesOf(c: Context<AppEnv>): Promise<ModelRules> {
+  const reply = await runOf(c.env, requireRun(c)).modelRules();
+  if (!reply.ok) throw new Refusal(reply.reason);
+  return reply.rules;
+}
+
+/** A model without a price is listed: whether it is refused is the run's to say when it is asked. */
+function isAllowed(c: Context<AppEnv>, rules: ModelRules, id: string): boolean {
+  return targetOf(id, { ...rules, unpriced: "free" }, c.get("config")).ok;
+}
+
+type ModelDocument = ReturnType<typeof documentOf>;
+
+function documentOf({ id, created }: ListedModel, owner: string) {
+  const shown = { display_name: id, created_at: new Date(created * 1_000).toISOString(), type: "model" };
+  return { id, object: "model" as const, created, owned_by: owner, ...shown };
+}
+
+const kept = new Map<string, { untilMs: number; models: ListedModel[] }>();
+
+/** An upstream's models: those that its configuration names, and those that it lists itself. */
+async function modelsOf(upstream: Upstream): Promise<ModelDocument[]> {
+  const { name } = upstream;
+  const named = new Map(plainNames(upstream).map((id) => [id, { id, created: 0 }]));
+  if (upstream.models.some((pattern) => pattern.includes("*"))) {
+    for (const model of await listedBy(upstream)) named.set(model.id, model);
+  }
+  return [...named.values()].map(({ id, created }) => documentOf({ id: `${name}/${id}`, created }, name));
+}
+
+/** What the upstream lists, as an isolate remembers it for some minutes; nothing while it cannot be asked. */
+async function listedBy(upstream: Upstream): Promise<ListedModel[]> {
+  const request = modelsRequest(upstream);
+  if (request === null) return [];
+  const known = kept.get(request.url);
+  if (known !== undefined && Date.now() < known.untilMs) return known.models;
+  const { headers } = request;
+  const answer = await fetch(request.url, { headers, redirect: "manual" }).catch(() => null);
+  if (answer === null || !answer.ok || Number(answer.headers.get("content-length") ?? 0) > MODELS_BYTES_MAX) {
+    await answer?.body?.cancel();
+    return known?.models ?? [];
+  }
+  const models = readModels(await answer.text(), upstream);
+  // As many entries as the configuration has upstreams.
+  kept.set(request.url, { untilMs: Date.now() + MODELS_KEPT_MS, models });
+  return models;
+}

@@ -1,0 +1,20 @@
+/** The answer to a pass-through call whose attempts are spent: the upstream's own error, in its own words. */
+import { Refusal, toWire } from "../errors.ts";
+import type { Upstream } from "../upstream/config.ts";
+import { answerHeaders } from "../upstream/endpoints.ts";
+import type { Passed } from "../upstream/pass-job.ts";
+import { redacted } from "../upstream/redact.ts";
+
+/** Throws where the failure is not the upstream's to tell: what it says of the gateway's key is not the client's. */
+export function relayedError(
+  { outcome, answer }: Extract<Passed, { kind: "failed" }>,
+  upstream: Upstream | null,
+): Response {
+  if (outcome.kind === "success") throw new Error("an attempt that succeeded has no error to relay");
+  const isOwn = answer !== null && answer.status >= 400 && answer.status !== 401 && answer.status !== 403;
+  if (!isOwn || upstream === null || answer.text === "") throw new Refusal(outcome.reason);
+  // Retry hints are those that the gateway gives for the same failure: an upstream's may be missing, or a date.
+  const { headers } = toWire(outcome.reason);
+  const body = redacted(answer.text, upstream);
+  return new Response(body, { status: answer.status, headers: { ...answerHeaders(answer.headers), ...headers } });
+}
