@@ -1,0 +1,117 @@
+/** A client with one batch: it posts it under a key and gets its answer, however often the gateway dies in between. */
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import { ask, type Answer } from "./ask.ts";
+import type { RunPlan } from "./plan.ts";
+import { MAX_TOKENS, promptOf } from "./provider.ts";
+import { sleep } from "./wait.ts";
+import type { KillWorld } from "./world.ts";
+
+const started = z.looseObject({ id: z.string(), status: z.string() });
+const ended = z.looseObject({
+  id: z.string(),
+  status: z.string(),
+  results: z.array(z.unknown()),
+  errors: z.array(z.looseObject({ code: z.string() }).nullable()),
+  items: z.array(z.looseObject({ index: z.int() })),
+});
+export type EndedGroup = z.infer<typeof ended>;
+
+/** `opening`: the POST is on its way; `open`: the gateway has answered, the group has not ended for all the client knows. */
+export type Phase = "before" | "opening" | "open" | "ended";
+
+/** Between two tries to reach a gateway that is down, ms. */
+const PAUSE_MS = 100;
+/** How long a look at the group waits at the gateway, ms. */
+const LOOK_MS = 5_000;
+/** Longest that a silent client waits for its slots to be answered by a gateway that is up, ms. */
+const SILENT_MS_MAX = 90_000;
+/** Unexpected answers after which a client gives up. */
+const FAULTS_MAX = 20;
+
+type Target = Pick<KillWorld, "url" | "provider" | "upForMs">;
+
+export class Client {
+  phase: Phase = "before";
+  /** Every id under which the group was seen. */
+  readonly ids = new Set<string>();
+  /** Answers that should not be. */
+  readonly faults: string[] = [];
+  readonly plan: RunPlan;
+  readonly token: string;
+  readonly #world: Target;
+  readonly #body: string;
+  readonly #key = randomUUID();
+  #over: AbortSignal | null = null;
+
+  constructor(plan: RunPlan, token: string, world: Target) {
+    this.plan = plan;
+    this.token = token;
+    this.#world = world;
+    const prompts = Array.from({ length: plan.slots }, (_, index) => promptOf(plan, index));
+    this.#body = JSON.stringify({ prompts, max_tokens: MAX_TOKENS, on_lost: plan.onLost });
+  }
+
+  /** Posts the batch and resolves when it has ended; rejects soon after `over` is aborted. */
+  async follow(over: AbortSignal): Promise<void> {
+    this.#over = over;
+    await sleep(this.plan.postsAfterMs);
+    if (this.plan.client === "attached") await this.post();
+    else {
+      const { id } = started.parse(JSON.parse((await this.#untilAnswered("/batch", 202, true)).text));
+      this.ids.add(id);
+      if (this.plan.client === "silent") await this.#allAnswered();
+      await this.#looks(id);
+    }
+    this.phase = "ended";
+  }
+
+  /** Posts the batch under its key and waits for the whole answer: the first time, or any time after. */
+  async post(): Promise<{ group: EndedGroup; replayed: boolean }> {
+    const answer = await this.#untilAnswered("/batch", 200, false);
+    const group = ended.parse(JSON.parse(answer.text));
+    this.ids.add(group.id);
+    return { group, replayed: answer.headers.get("idempotent-replayed") === "true" };
+  }
+
+  async #looks(id: string): Promise<void> {
+    for (;;) {
+      const { text } = await this.#untilAnswered(`/groups/${id}?wait_ms=${LOOK_MS}`, 200, false);
+      const seen = started.parse(JSON.parse(text));
+      this.ids.add(seen.id);
+      if (seen.status !== "running") return;
+    }
+  }
+
+  async #allAnswered(): Promise<void> {
+    const { provider, upForMs } = this.#world;
+    const { name, slots } = this.plan;
+    while (provider.answeredOf(name) < slots) {
+      if (upForMs() > SILENT_MS_MAX) {
+        const answered = provider.answeredOf(name);
+        this.faults.push(`nobody asked for ${SILENT_MS_MAX} ms, and only ${answered} of ${slots} slots were answered`);
+        return;
+      }
+      await this.#pause();
+    }
+  }
+
+  async #pause(): Promise<void> {
+    this.#over?.throwIfAborted();
+    await sleep(PAUSE_MS);
+  }
+
+  async #untilAnswered(path: string, status: number, isAsync: boolean): Promise<Answer> {
+    const headers: Record<string, string> = { "idempotency-key": this.#key };
+    if (isAsync) headers["prefer"] = "respond-async";
+    const question = path === "/batch" ? { body: this.#body, headers, heard: () => void (this.phase = "open") } : {};
+    for (;;) {
+      if (this.phase === "before") this.phase = "opening";
+      const answer = await ask(this.#world.url + path, this.token, question);
+      if (answer?.status === status) return answer;
+      if (answer !== null) this.faults.push(`${path} was answered ${answer.status}: ${answer.text.slice(0, 300)}`);
+      if (this.faults.length > FAULTS_MAX) throw new Error(this.faults.join("\n"));
+      await this.#pause();
+    }
+  }
+}

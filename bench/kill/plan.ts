@@ -1,0 +1,92 @@
+/** What happens in a volley: several runs in one gateway, each with one batch, and the kills that hit all of them. Drawn by seed. */
+import { draw } from "../budget/tariff.ts";
+
+/**
+ * What the client does once its batch is posted. `attached` waits for the answer and posts again, with the same key, when
+ * it is lost; `looks` was answered 202 and polls the group; `silent` was answered 202 and asks nothing until all is over,
+ * so that nothing but its alarm wakes the run.
+ */
+export type ClientKind = "attached" | "looks" | "silent";
+
+export type RunPlan = {
+  name: string;
+  slots: number;
+  maxParallel: number;
+  /** Bytes of each prompt: a batch of large ones arrives at the run object in several calls. */
+  promptBytes: number;
+  /** Longest that the upstream takes for an answer, ms; 0 = it answers at once. */
+  latencyMsMax: number;
+  client: ClientKind;
+  onLost: "retry" | "fail";
+  /** The budget as a share of what the batch costs: below 1, it ends before the batch does. */
+  budgetShare: number;
+  /** Between the volley's start and the posting of the batch, ms. */
+  postsAfterMs: number;
+};
+
+/** `when`: so many calls have reached the upstream, or so many ms after the gateway has come up. `downMs` follow. */
+export type KillPlan = { when: { calls: number } | { afterMs: number }; downMs: number };
+
+export type VolleyPlan = { runs: readonly RunPlan[]; kills: readonly KillPlan[] };
+
+const LATENCIES_MS = [0, 10, 40, 80];
+const WIDTHS = [16, 48, 64, 64, 64, 128];
+/** Largest budget that matters: reserved is several times what is spent. */
+const AMPLE = 20;
+
+/** Draws volley `number` of a storm. */
+export function planVolley(seed: string, number: number, { runs, slots }: { runs: number; slots: number }): VolleyPlan {
+  const drawn = (...words: (string | number)[]): number => draw(seed, number, ...words);
+  const opening = drawn("opening") < 0.25;
+  const planned = Array.from({ length: runs }, (_, at) => planRun(`v${number}r${at}`, { at, slots, opening, drawn }));
+  const moments = 1 + (drawn("second kill") < 0.35 ? 1 : 0) + (drawn("third kill") < 0.15 ? 1 : 0);
+  const kills = Array.from({ length: moments }, (_, kill) => ({
+    when: kill > 0 ? laterMoment(drawn(kill, "later"), drawn(kill, "moment")) : first(),
+    downMs: downMs(drawn(kill, "down"), drawn(kill, "down ms")),
+  }));
+  return { runs: planned, kills };
+
+  function first(): KillPlan["when"] {
+    const moment = drawn("moment");
+    return opening ? { afterMs: 1_000 * moment } : { calls: Math.floor(0.9 * runs * slots * moment) };
+  }
+}
+
+type Drawn = (...words: (string | number)[]) => number;
+
+function planRun(
+  name: string,
+  { at, slots, opening, drawn }: { at: number; slots: number; opening: boolean; drawn: Drawn },
+): RunPlan {
+  const kind = drawn(at, "kind");
+  const client = drawn(at, "client");
+  // Which of its slots are never answered only the gateway can tell, so somebody must ask it.
+  const asked = kind < 0.3;
+  return {
+    name,
+    slots,
+    maxParallel: pick(WIDTHS, drawn(at, "width")),
+    promptBytes: drawn(at, "large") < 0.4 ? 1_200 : 60,
+    latencyMsMax: pick(LATENCIES_MS, drawn(at, "latency")),
+    client: client < 0.35 ? "attached" : client < 0.65 || asked ? "looks" : "silent",
+    onLost: kind < 0.1 ? "fail" : "retry",
+    budgetShare: kind >= 0.1 && asked ? 0.3 + 0.6 * drawn(at, "share") : AMPLE,
+    postsAfterMs: (opening ? 500 : 2_000) * drawn(at, "posts"),
+  };
+}
+
+/** Just after the restart, while found leases are waited for, or when they have run out. */
+function laterMoment(which: number, moment: number): KillPlan["when"] {
+  if (which < 0.4) return { afterMs: 2_000 * moment };
+  return { afterMs: which < 0.7 ? 2_000 + 26_000 * moment : 30_000 + 4_000 * moment };
+}
+
+/** One restart in ten takes so long that every alarm is overdue by then. */
+function downMs(which: number, long: number): number {
+  if (which < 0.6) return 0;
+  return which < 0.9 ? 3_000 * long : 32_000;
+}
+
+function pick(from: readonly number[], at: number): number {
+  return from[Math.floor(at * from.length)] ?? 0;
+}

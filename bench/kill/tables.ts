@@ -1,0 +1,123 @@
+/** Rounds against the promises, as rows for people and as figures for a file. */
+import type { Round } from "./audit.ts";
+
+/** Longest from a restart until everything runs again, ms. */
+const RECOVERY_MS_MAX = 60_000;
+
+export type Summary = {
+  rounds: number;
+  kills: { opening: number; open: number };
+  hitTwiceOrMore: number;
+  slots: number;
+  completed: number;
+  refused: number;
+  lost: number;
+  calls: number;
+  callsMax: number;
+  unanswered: number;
+  forgotten: number;
+  forgottenMsMax: number;
+  estimated: number;
+  spentNanoUsd: number;
+  billedNanoUsd: number;
+  looks: number;
+  /** ms after the gateway was up: worst over rounds. `silent`: nobody asked. */
+  recovery: { silent: Recovery; asked: Recovery };
+  faults: { run: string; fault: string }[];
+};
+
+type Recovery = { rounds: number; firstMsMax: number; againMsMin: number; againMsMax: number };
+
+export function summaryOf(rounds: readonly Round[]): Summary {
+  const sum = (of: (round: Round) => number): number => rounds.reduce((total, round) => total + of(round), 0);
+  const phases = rounds.flatMap((round) => round.phases);
+  return {
+    rounds: rounds.length,
+    kills: {
+      opening: phases.filter((phase) => phase === "opening").length,
+      open: phases.filter((phase) => phase === "open").length,
+    },
+    hitTwiceOrMore: rounds.filter((round) => round.phases.length > 1).length,
+    slots: sum(({ slots }) => slots),
+    completed: sum(({ completed }) => completed),
+    refused: sum(({ refused }) => refused),
+    lost: sum(({ lost }) => lost),
+    calls: sum(({ calls }) => calls),
+    callsMax: sum(({ callsMax }) => callsMax),
+    unanswered: sum(({ resends }) => resends.unanswered),
+    forgotten: sum(({ resends }) => resends.forgotten),
+    forgottenMsMax: Math.max(0, ...rounds.map(({ resends }) => resends.forgottenMsMax)),
+    estimated: sum(({ estimated }) => estimated),
+    spentNanoUsd: sum(({ spentNanoUsd }) => spentNanoUsd),
+    billedNanoUsd: sum(({ billedNanoUsd }) => billedNanoUsd),
+    looks: sum(({ looks }) => looks),
+    recovery: {
+      silent: recoveryOf(rounds.filter((round) => wasSilent(round))),
+      asked: recoveryOf(rounds.filter((round) => !wasSilent(round))),
+    },
+    faults: rounds.flatMap(({ run, faults }) => faults.map((fault) => ({ run, fault }))),
+  };
+}
+
+/** A client that never heard of its group had to post again. */
+function wasSilent({ client, phases }: Round): boolean {
+  return client === "silent" && phases.at(-1) === "open";
+}
+
+function recoveryOf(rounds: readonly Round[]): Recovery {
+  const again = rounds.flatMap(({ resends }) => resends.againMs ?? []);
+  return {
+    rounds: rounds.length,
+    firstMsMax: Math.max(0, ...rounds.map(({ resends }) => resends.firstMs ?? 0)),
+    againMsMin: Math.min(...again.map(({ first }) => first)),
+    againMsMax: Math.max(0, ...again.map(({ last }) => last)),
+  };
+}
+
+/** One row per promise. */
+export function summaryTable(of: Summary): Record<string, string>[] {
+  const row = (promise: string, figure: string, holds = true): Record<string, string> => ({
+    promise,
+    figure: holds ? figure : `${figure} MISSED`,
+  });
+  const { silent, asked } = of.recovery;
+  const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
+  return [
+    row("rounds / hit more than once", `${of.rounds} / ${of.hitTwiceOrMore}`),
+    row("kills while the POST was on its way / while the batch ran", `${of.kills.opening} / ${of.kills.open}`),
+    row("slots: each ended once, in its place, with its answer", count(of.slots)),
+    row(
+      "completed / refused for money / lost with on_lost: fail",
+      [of.completed, of.refused, of.lost].map(count).join(" / "),
+    ),
+    row(
+      "upstream calls <= slots + in flight at the kills",
+      `${count(of.calls)} <= ${count(of.callsMax)}`,
+      of.calls <= of.callsMax,
+    ),
+    row("unanswered at the kills / answered, made again", `${count(of.unanswered)} / ${count(of.forgotten)}`),
+    row("oldest answer that a kill took back", `${of.forgottenMsMax.toFixed(0)} ms`),
+    row("attempts charged as estimates", count(of.estimated)),
+    row(
+      "spent = the log's charges >= billed, n$",
+      `${count(of.spentNanoUsd)} >= ${count(of.billedNanoUsd)}`,
+      of.billedNanoUsd <= of.spentNanoUsd,
+    ),
+    row("looks at the budget, none above its limit", count(of.looks)),
+    row(
+      `nobody asks (${silent.rounds}): first call / in flight again`,
+      `${seconds(silent.firstMsMax)} / ${seconds(silent.againMsMax)}`,
+      silent.againMsMax <= RECOVERY_MS_MAX,
+    ),
+    row(
+      `somebody asks (${asked.rounds}): first call / in flight again`,
+      `${seconds(asked.firstMsMax)} / ${seconds(asked.againMsMax)}`,
+      asked.againMsMax <= RECOVERY_MS_MAX,
+    ),
+    row("faults = 0", count(of.faults.length), of.faults.length === 0),
+  ];
+}
+
+function count(of: number): string {
+  return of.toLocaleString("en-US");
+}

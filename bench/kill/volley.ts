@@ -1,0 +1,94 @@
+/** A volley: batches in several runs of one gateway, hit by the same kills, each followed to its end and then audited. */
+import { audit, type Hit, type Round } from "./audit.ts";
+import { Client } from "./client.ts";
+import { Looks } from "./looks.ts";
+import type { KillPlan, RunPlan, VolleyPlan } from "./plan.ts";
+import { billNanoUsd } from "./provider.ts";
+import { sleep, until } from "./wait.ts";
+import { startKillWorld, type KillWorld } from "./world.ts";
+
+type Subject = { client: Client; runId: string; looks: Looks; hits: Hit[] };
+
+/** Longest that a volley may take, ms: three kills, each followed by a long restart and the leases' terms. */
+const VOLLEY_MS_MAX = 400_000;
+/** Between two looks, ms, at one run after the other. */
+const LOOK_EVERY_MS = 20;
+
+/** One round for each run that a kill hit while its batch was on its way. */
+export async function runVolley(plan: VolleyPlan): Promise<Round[]> {
+  await using world = await startKillWorld(plan.runs);
+  const subjects = await Promise.all(plan.runs.map((run) => subjectOf(world, run)));
+  const over = new AbortController();
+  const follow = async (): Promise<void> => {
+    await Promise.all(subjects.map(({ client }) => client.follow(over.signal)));
+    over.abort();
+  };
+  const works = [follow(), kill(world, plan.kills, subjects, over.signal), watch(subjects, over.signal)];
+  try {
+    await within(VOLLEY_MS_MAX, Promise.all(works), subjects);
+  } finally {
+    // A gateway that is being started must be there to be ended.
+    over.abort();
+    await Promise.allSettled(works);
+  }
+  const rounds: Round[] = [];
+  for (const subject of subjects) {
+    if (subject.hits.some(({ phase }) => phase !== "before")) rounds.push(await audit(world, subject));
+  }
+  return rounds;
+}
+
+async function subjectOf(world: KillWorld, plan: RunPlan): Promise<Subject> {
+  let worthNanoUsd = 0;
+  for (let index = 0; index < plan.slots; index += 1) worthNanoUsd += billNanoUsd(plan, index);
+  const usd = (worthNanoUsd * plan.budgetShare) / 1e9;
+  const run = await world.openRun({ budget: { usd }, max_parallel: plan.maxParallel });
+  const client = new Client(plan, run.token, world);
+  return { client, runId: run.id, looks: new Looks(world.url, client, run.id), hits: [] };
+}
+
+/** Kills the gateway at the planned moments, as long as batches are on their way. */
+async function kill(
+  world: KillWorld,
+  kills: readonly KillPlan[],
+  subjects: readonly Subject[],
+  over: AbortSignal,
+): Promise<void> {
+  for (const { when, downMs } of kills) {
+    const come = "calls" in when ? () => world.provider.requests >= when.calls : () => world.upForMs() >= when.afterMs;
+    await until(() => over.aborted || come(), VOLLEY_MS_MAX);
+    if (over.aborted) return;
+    const phases = subjects.map(({ client }) => client.phase);
+    const killed = await world.kill(downMs);
+    for (const [at, { hits }] of subjects.entries()) {
+      const phase = phases[at] ?? "before";
+      if (phase !== "ended" && phase !== "before") hits.push({ ...killed, phase });
+    }
+  }
+}
+
+/** Looks at one run after the other. A silent client's is left alone once it has posted: a look would wake it. */
+async function watch(subjects: readonly Subject[], over: AbortSignal): Promise<void> {
+  while (!over.aborted) {
+    for (const { client, looks } of subjects) {
+      if (over.aborted) return;
+      if (client.plan.client !== "silent" || client.phase === "before") await looks.take();
+      await sleep(LOOK_EVERY_MS);
+    }
+  }
+}
+
+async function within<T>(ms: number, work: Promise<T>, subjects: readonly Subject[]): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const open = subjects.filter(({ client }) => client.phase !== "ended").map(({ client }) => client.plan.name);
+      reject(new Error(`after ${ms} ms these batches have not ended: ${open.join(", ")}`));
+    }, ms);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
