@@ -1,0 +1,214 @@
+/** `Idempotency-Key`: whoever comes back with it gets what the first request led to, and nothing is asked or paid twice. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { ASYNC, endOf } from "./following.ts";
+import { documentOf, errorOf, groupOf, replyOf, startWorld, type Answer, type RunAccess, type World } from "./world.ts";
+
+let world: World;
+let run: RunAccess;
+beforeAll(async () => {
+  world = await startWorld();
+  run = await world.openRun({ default_model: "up-1", budget: { usd: 1 }, max_parallel: 8 });
+});
+beforeEach(() => world.upstream.forget());
+afterAll(() => world.stop());
+
+let keys = 0;
+const newKey = () => `key-${(keys += 1)}`;
+const replayed = ({ headers }: Answer) => headers.get("idempotent-replayed");
+const json = (body: unknown, key: string, more: Record<string, string> = {}) => ({
+  json: body,
+  headers: { "idempotency-key": key, ...more },
+});
+
+describe("the key of a /query", () => {
+  it("that has ended brings back its answer, at no cost", async () => {
+    const asked = json({ prompt: "once", max_tokens: 9 }, newKey());
+    const first = await run.ask("/query", asked);
+    expect([replyOf(first).text, replayed(first)]).toEqual(["once", null]);
+    const { budget, metrics } = await documentOf(run);
+    for (let time = 0; time < 3; time += 1) {
+      const again = await run.ask("/query", asked);
+      expect([again.status, again.text, replayed(again)]).toEqual([200, first.text, "true"]);
+    }
+    expect(world.upstream.counters.requests).toBe(1);
+    expect(await documentOf(run)).toMatchObject({ budget, metrics: { attempts: metrics.attempts } });
+  });
+
+  it("that still runs is attached to: twenty requests at once are one call", async () => {
+    const asked = json({ prompt: "{{delay/300}} together" }, newKey());
+    const answers = await Promise.all(Array.from({ length: 20 }, () => run.ask("/query", asked)));
+    expect(new Set(answers.map((answer) => answer.text)).size).toBe(1);
+    expect(answers.filter((answer) => replayed(answer) === null)).toHaveLength(1);
+    expect(world.upstream.counters.requests).toBe(1);
+  });
+
+  it("goes with plain text, both ways", async () => {
+    const headers = { "content-type": "text/plain", accept: "text/plain", "idempotency-key": newKey() };
+    const first = await run.ask("/query", { method: "POST", headers, body: "plain" });
+    const again = await run.ask("/query", { method: "POST", headers, body: "plain" });
+    expect([first.text, again.text, replayed(again)]).toEqual(["plain", "plain", "true"]);
+    expect(world.upstream.counters.requests).toBe(1);
+  });
+
+  it("that failed brings back its failure, and asks nobody again", async () => {
+    const asked = json({ prompt: "{{status/400}}" }, newKey());
+    const [first, again] = [await run.ask("/query", asked), await run.ask("/query", asked)];
+    expect([first.status, errorOf(first).code]).toEqual([502, "upstream_error"]);
+    expect([again.status, again.text]).toEqual([first.status, first.text]);
+    expect(world.upstream.counters.requests).toBe(1);
+  });
+
+  it("belongs to the parallel group that the call came in", async () => {
+    const own = await world.openRun({ default_model: "up-1", window_ms: 2_000 });
+    const ask = (prompt: string) => own.ask("/query", json({ prompt: `{{delay/200}} ${prompt}` }, newKey()));
+    const replies = (await Promise.all([ask("a"), ask("b")])).map(replyOf);
+    expect(replies[0]?.parallel_group_id).toMatch(/^pg-/);
+    expect(replies[1]?.parallel_group_id).toBe(replies[0]?.parallel_group_id);
+  });
+});
+
+describe("the key of a /batch", () => {
+  const prompts = ["a", "{{status/400}}", "{{delay/100}} c"];
+
+  it.each(["application/json", "application/x-ndjson", "text/event-stream"])(
+    "that has ended brings its group back as %s, to the letter, at no cost",
+    async (accept) => {
+      const asked = json({ prompts, error_style: "settled" }, newKey(), { accept });
+      const first = await run.ask("/batch", asked);
+      const { budget } = await documentOf(run);
+      const again = await run.ask("/batch", asked);
+      expect([again.status, again.text.trim()]).toEqual([200, first.text.trim()]);
+      expect([replayed(first), replayed(again)]).toEqual([null, "true"]);
+      expect(world.upstream.counters.requests).toBe(3);
+      expect((await documentOf(run)).budget).toEqual(budget);
+    },
+  );
+
+  it("that still runs is attached to, and all are told the same", async () => {
+    const slow = Array.from({ length: 30 }, (_, index) => `{{delay/60}} ${index}`);
+    const asked = json({ prompts: slow, concurrency: 4 }, newKey());
+    const first = run.ask("/batch", asked);
+    await expect.poll(() => world.upstream.counters.requests).toBeGreaterThan(8);
+    const later = Promise.all(Array.from({ length: 8 }, () => run.ask("/batch", asked)));
+    const groups = [await first, ...(await later)].map(groupOf);
+    for (const group of groups) expect([group.id, group.results]).toEqual([groups[0]?.id, slow]);
+    expect(world.upstream.counters.requests).toBe(30);
+    expect([...world.upstream.counters.sends.values()].every((sends) => sends === 1)).toBe(true);
+  });
+
+  it("may come back in another form than it was asked for", async () => {
+    const key = newKey();
+    const first = groupOf(await run.ask("/batch", json({ prompts }, key)));
+    const lines = await run.ask("/batch", json({ prompts }, key, { accept: "application/x-ndjson" }));
+    expect(lines.text).toContain(`"parallel_group_id":"${first.id}"`);
+    expect(lines.text.trimEnd().split("\n")).toHaveLength(5);
+    const left = await run.ask("/batch", json({ prompts }, key, ASYNC));
+    expect([left.status, left.headers.get("location"), replayed(left)]).toEqual([202, `/groups/${first.id}`, "true"]);
+    expect(world.upstream.counters.requests).toBe(3);
+  });
+
+  it("leads to the group that was left to itself", async () => {
+    const asked = json({ prompts: ["{{delay/200}} left"] }, newKey(), ASYNC);
+    const [first, again] = [await run.ask("/batch", asked), await run.ask("/batch", asked)];
+    expect([first.status, again.status]).toEqual([202, 202]);
+    const at = first.headers.get("location") ?? "";
+    expect(again.headers.get("location")).toBe(at);
+    expect(groupOf(await endOf(run, at)).results).toEqual(["{{delay/200}} left"]);
+    expect(world.upstream.counters.requests).toBe(1);
+  });
+
+  it("throws again what it threw", async () => {
+    const asked = json({ prompts, error_style: "throw" }, newKey());
+    const [first, again] = [await run.ask("/batch", asked), await run.ask("/batch", asked)];
+    expect([first.status, again.status, again.text]).toEqual([502, 502, first.text]);
+    expect(world.upstream.counters.requests).toBe(3);
+  });
+
+  it("of 2,000 slots brings all of them back", async () => {
+    const many = Array.from({ length: 2_000 }, (_, index) => `${index} ${"x".repeat(1_000)}`);
+    const asked = json({ prompts: many, model: "sim/echo", concurrency: 8 }, newKey());
+    const own = await world.openRun();
+    const first = groupOf(await own.ask("/batch", asked));
+    const { budget } = await documentOf(own);
+    const again = await own.ask("/batch", asked);
+    expect(groupOf(again).results).toEqual(many);
+    expect([groupOf(again).id, replayed(again)]).toEqual([first.id, "true"]);
+    expect((await documentOf(own)).budget).toEqual(budget);
+  });
+
+  it("is not taken by what is only quoted", async () => {
+    const key = newKey();
+    await run.ask("/batch?quote=1", json({ prompts }, key));
+    expect(replayed(await run.ask("/batch", json({ prompts }, key)))).toBeNull();
+  });
+});
+
+describe("a key", () => {
+  it("that asks for something else is refused, while the first runs and after, and changes nothing", async () => {
+    const key = newKey();
+    const first = run.ask("/query", json({ prompt: "{{delay/300}} first" }, key));
+    await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
+    const others: [string, unknown][] = [
+      ["/query", { prompt: "{{delay/300}} other" }],
+      ["/query", { prompt: "{{delay/300}} first", max_tokens: 5 }],
+      ["/batch", { prompts: ["{{delay/300}} first"] }],
+    ];
+    const refuse = async () => {
+      for (const [path, body] of others) {
+        const answer = await run.ask(path, json(body, key));
+        expect([answer.status, errorOf(answer).code]).toEqual([409, "idempotency_conflict"]);
+        expect(answer.headers.get("x-should-retry")).toBe("false");
+      }
+    };
+    await refuse();
+    replyOf(await first);
+    await refuse();
+    expect(replayed(await run.ask("/query", json({ prompt: "{{delay/300}} first" }, key)))).toBe("true");
+    expect(world.upstream.counters.requests).toBe(1);
+  });
+
+  it("is not taken by a request that is refused", async () => {
+    const key = newKey();
+    expect((await run.ask("/query", json({ prompt: 1 }, key))).status).toBe(400);
+    expect((await run.ask("/query", json({ prompt: "p", model: "absent-1" }, key))).status).toBe(404);
+    const answer = await run.ask("/query", json({ prompt: "p" }, key));
+    expect([answer.status, replayed(answer)]).toEqual([200, null]);
+  });
+
+  it("is each run's own, a child's too", async () => {
+    const key = newKey();
+    const asked = json({ prompt: "the same" }, key);
+    const child = await world.gateway.fetch("/runs", { json: {}, token: run.token });
+    const { token } = JSON.parse(await child.text());
+    const other = await world.openRun({ default_model: "up-1" });
+    const answers = [
+      await run.ask("/query", asked),
+      await other.ask("/query", asked),
+      await world.ask("/query", { ...asked, token: String(token) }),
+    ];
+    expect(answers.map(replayed)).toEqual([null, null, null]);
+    expect(world.upstream.counters.requests).toBe(3);
+  });
+
+  it("may have up to 255 visible characters", async () => {
+    for (const key of ["k", "!~", `${newKey()}${"k".repeat(240)}`.padEnd(255, "k")]) {
+      expect((await run.ask("/query", json({ prompt: `by ${key.length}` }, key))).status).toBe(200);
+    }
+  });
+
+  it.each([
+    ["is empty", ""],
+    ["has 256 characters", "k".repeat(256)],
+    ["holds a space", "a b"],
+    ["holds more than ASCII", "schlüssel"],
+  ])("that %s is refused, by name", async (_, key) => {
+    for (const [path, body] of [
+      ["/query", { prompt: "p" }],
+      ["/batch", { prompts: ["p"] }],
+    ] as const) {
+      const answer = await run.ask(path, json(body, key));
+      expect([answer.status, errorOf(answer).param]).toEqual([400, "idempotency-key"]);
+    }
+    expect(world.upstream.counters.requests).toBe(0);
+  });
+});
