@@ -1,0 +1,217 @@
+/** Cancelling what runs: the upstream's connections are closed, not just forgotten, and nothing stays reserved. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { ASYNC, endOf, openGroup } from "./following.ts";
+import { documentOf, errorOf, groupOf, startWorld, type RunAccess, type World } from "./world.ts";
+
+let world: World;
+beforeAll(async () => void (world = await startWorld()));
+beforeEach(() => world.upstream.forget());
+afterAll(() => world.stop());
+
+/** Longest that an upstream may see a cancelled call's connection, ms. */
+const CLOSE_MS_MAX = 2_000;
+
+const openOwn = (more: Record<string, unknown> = {}) =>
+  world.openRun({ default_model: "up-1", budget: { usd: 1 }, max_parallel: 8, ...more });
+
+const hanging = (count: number, name = "h") => Array.from({ length: count }, (_, at) => `{{fault/hang}} ${name}${at}`);
+
+async function inFlight(count: number): Promise<void> {
+  await expect.poll(() => world.upstream.counters.inFlight, { interval: 10 }).toBe(count);
+}
+
+/** Does what closes `count` connections at the upstream, each within the bound. */
+async function closing<T>(count: number, act: () => Promise<T>): Promise<T> {
+  const sinceMs = performance.now();
+  const done = await act();
+  await expect.poll(() => world.upstream.counters.abandoned, { timeout: 10_000, interval: 10 }).toBe(count);
+  expect(Math.max(...world.upstream.counters.abandonedAtMs) - sinceMs).toBeLessThan(CLOSE_MS_MAX);
+  expect(world.upstream.counters.inFlight).toBe(0);
+  return done;
+}
+
+async function expectNothingReserved(run: RunAccess): Promise<void> {
+  const { budget, stats } = await documentOf(run);
+  expect(Object.values(budget).map(({ reserved }) => reserved)).toEqual([0, 0, 0, 0]);
+  expect(stats.pending_queries).toBe(0);
+}
+
+const cancel = (run: RunAccess, path: string) => run.ask(path, { method: "DELETE" });
+
+describe("DELETE /groups/:id", () => {
+  it("closes what is in flight, never starts the rest, and keeps what had ended", async () => {
+    const run = await openOwn();
+    const { at } = await openGroup(run, { prompts: ["a", "b", ...hanging(30)], concurrency: 6 });
+    await inFlight(6);
+    const { budget: before } = await documentOf(run);
+    const answer = await closing(6, () => cancel(run, at));
+    expect([answer.status, answer.json]).toEqual([200, expect.objectContaining({ object: "group", count: 32 })]);
+    const group = groupOf(await endOf(run, at));
+    expect([group.status, group.results.slice(0, 2)]).toEqual(["cancelled", ["a", "b"]]);
+    const rest = group.items.slice(2);
+    expect(rest.map(({ status }) => status)).toEqual(Array.from({ length: 30 }, () => "cancelled"));
+    expect(group.errors.slice(2).every((error) => error?.code === "cancelled")).toBe(true);
+    expect(rest.filter(({ attempts }) => attempts === 1)).toHaveLength(6);
+    expect(rest.filter(({ attempts }) => attempts === 0)).toHaveLength(24);
+    // What a provider does with a call that is broken off, nobody knows: it stays charged at what was reserved.
+    expect(rest.filter((item) => item["estimated"] === true)).toHaveLength(6);
+    expect(world.upstream.counters.requests).toBe(8);
+    await expectNothingReserved(run);
+    const { budget } = await documentOf(run);
+    expect(budget.usd.spent).toBeCloseTo(before.usd.spent + before.usd.reserved, 9);
+    expect(budget.calls.spent).toBe(8);
+  });
+
+  it("frees the run's permits for what comes after", async () => {
+    const run = await openOwn({ max_parallel: 2 });
+    const { at } = await openGroup(run, { prompts: hanging(9) });
+    await inFlight(2);
+    const next = run.ask("/query", { json: { prompt: "next" } });
+    await closing(2, () => cancel(run, at));
+    expect((await next).status).toBe(200);
+  });
+
+  it("is told to those who wait for the group, in every form", async () => {
+    const run = await openOwn();
+    const key = (accept: string) => ({ accept, "idempotency-key": "waiting" });
+    const json = { prompts: hanging(3) };
+    const [whole, lines] = ["application/json", "application/x-ndjson"].map((accept) =>
+      run.ask("/batch", { json, headers: key(accept) }),
+    );
+    const left = await run.ask("/batch", { json, headers: { ...key("application/json"), ...ASYNC } });
+    await inFlight(3);
+    await closing(3, () => cancel(run, left.headers.get("location") ?? ""));
+    if (whole === undefined || lines === undefined) throw new Error("nothing was asked");
+    expect(groupOf(await whole).status).toBe("cancelled");
+    const told = (await lines).text.trimEnd().split("\n");
+    expect(told).toHaveLength(5);
+    expect(JSON.parse(told[4] ?? "")).toMatchObject({ type: "group_completed", status: "cancelled" });
+  });
+
+  it("fails a waiting request of style throw with 409", async () => {
+    const run = await openOwn();
+    const json = { prompts: hanging(2), error_style: "throw" };
+    const waiting = run.ask("/batch", { json, headers: { "idempotency-key": "thrown" } });
+    const { headers } = await run.ask("/batch", { json, headers: { "idempotency-key": "thrown", ...ASYNC } });
+    await inFlight(2);
+    await closing(2, () => cancel(run, headers.get("location") ?? ""));
+    const answer = await waiting;
+    expect([answer.status, errorOf(answer).code]).toEqual([409, "cancelled"]);
+  });
+
+  it("ends a call that waits for its next attempt", async () => {
+    const run = await openOwn();
+    const { at } = await openGroup(run, { prompts: ["{{status/429/retry-after/30}}"] });
+    await expect.poll(async () => (await documentOf(run)).metrics.attempts).toBe(1);
+    await cancel(run, at);
+    const started = performance.now();
+    expect(groupOf(await endOf(run, at)).status).toBe("cancelled");
+    expect(performance.now() - started).toBeLessThan(2_000);
+    await expectNothingReserved(run);
+  });
+
+  it("ends the call of a stored /query, whose client reads 409", async () => {
+    const run = await openOwn();
+    const json = { prompt: "{{fault/hang}}" };
+    const waiting = run.ask("/query", { json, headers: { "idempotency-key": "q" } });
+    const { headers } = await run.ask("/query", { json, headers: { "idempotency-key": "q", ...ASYNC } });
+    await inFlight(1);
+    await closing(1, () => cancel(run, headers.get("location") ?? ""));
+    const answer = await waiting;
+    expect([answer.status, errorOf(answer).code]).toEqual([409, "cancelled"]);
+  });
+
+  it("changes nothing of a group that has ended, however often", async () => {
+    const run = await openOwn();
+    const { at } = await openGroup(run, { prompts: ["a"] });
+    const before = await endOf(run, at);
+    for (let time = 0; time < 2; time += 1) {
+      const answer = await cancel(run, at);
+      expect([answer.status, answer.json]).toEqual([200, expect.objectContaining({ status: "completed" })]);
+    }
+    expect((await run.ask(at)).text).toBe(before.text);
+  });
+
+  it("leaves the other groups of the run alone", async () => {
+    const run = await openOwn();
+    const doomed = await openGroup(run, { prompts: hanging(2) });
+    const other = await openGroup(run, { prompts: ["{{delay/400}} other"] });
+    await inFlight(3);
+    await cancel(run, doomed.at);
+    expect(groupOf(await endOf(run, other.at)).results).toEqual(["{{delay/400}} other"]);
+    expect(world.upstream.counters.abandoned).toBe(2);
+  });
+});
+
+describe("DELETE /runs/:id", () => {
+  it("closes the calls of batches and queries in flight, and answers those who wait for them", async () => {
+    const run = await openOwn();
+    const { at } = await openGroup(run, { prompts: hanging(10), concurrency: 4 });
+    const queries = hanging(3, "q").map((prompt) => run.ask("/query", { json: { prompt } }));
+    await inFlight(7);
+    const answer = await closing(7, () => cancel(run, `/runs/${run.id}`));
+    expect(answer.json).toMatchObject({ status: "cancelled" });
+    for (const query of await Promise.all(queries)) {
+      expect([query.status, errorOf(query).code]).toEqual([409, "cancelled"]);
+    }
+    const group = groupOf(await endOf(run, at));
+    expect([group.status, new Set(group.items.map(({ status }) => status))]).toEqual([
+      "cancelled",
+      new Set(["cancelled"]),
+    ]);
+    await expectNothingReserved(run);
+    expect(world.upstream.counters.requests).toBe(7);
+    const late = await run.ask("/query", { json: { prompt: "late" } });
+    expect([late.status, errorOf(late).code]).toEqual([401, "invalid_api_key"]);
+  });
+
+  it("closes the calls of every run below it", async () => {
+    const run = await openOwn({ max_depth: 2 });
+    const child = await childOf(run);
+    const grandchild = await childOf(child);
+    await openGroup(run, { prompts: hanging(2, "a") });
+    await openGroup(child, { prompts: hanging(2, "b") });
+    const query = grandchild.ask("/query", { json: { prompt: "{{fault/hang}} c" } });
+    await inFlight(5);
+    await closing(5, () => cancel(run, `/runs/${run.id}`));
+    expect((await query).status).toBe(409);
+    for (const access of [grandchild, child, run]) {
+      expect(await documentOf(access)).toMatchObject({ status: "cancelled" });
+      await expect.poll(async () => (await documentOf(access)).budget.usd.reserved).toBe(0);
+    }
+    expect((await documentOf(run)).budget.calls).toMatchObject({ spent: 5, reserved: 0 });
+  });
+
+  it("of a child leaves its parent running", async () => {
+    const run = await openOwn();
+    const child = await childOf(run);
+    const { at } = await openGroup(run, { prompts: ["{{delay/500}} parent"] });
+    await openGroup(child, { prompts: hanging(2) });
+    await inFlight(3);
+    await cancel(run, `/runs/${child.id}`);
+    await expect.poll(() => world.upstream.counters.abandoned).toBe(2);
+    expect(groupOf(await endOf(run, at)).status).toBe("completed");
+    await expect.poll(async () => (await documentOf(run)).budget.calls).toMatchObject({ spent: 3, reserved: 0 });
+  });
+});
+
+describe("POST /runs/:id/close", () => {
+  it("lets what is in flight finish, and starts nothing more", async () => {
+    const run = await openOwn();
+    const prompts = ["{{delay/400}} a", "{{delay/400}} b", "never"];
+    const { at } = await openGroup(run, { prompts, concurrency: 2 });
+    await inFlight(2);
+    expect((await run.ask(`/runs/${run.id}/close`, { method: "POST" })).json).toMatchObject({ status: "closed" });
+    const group = groupOf(await endOf(run, at));
+    expect(group.items.map(({ status }) => status)).toEqual(["completed", "completed", "cancelled"]);
+    expect(world.upstream.counters).toMatchObject({ requests: 2, abandoned: 0 });
+    await expectNothingReserved(run);
+  });
+});
+
+async function childOf(run: RunAccess): Promise<RunAccess> {
+  const opened = z.looseObject({ id: z.string(), token: z.string() });
+  const { id, token } = opened.parse((await run.ask("/runs", { json: {} })).json);
+  return { id, token, ask: (path, request) => world.ask(path, { token, ...request }) };
+}
