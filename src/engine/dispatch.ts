@@ -29,10 +29,14 @@ export type Dispatched = {
 };
 
 /** The best slot in line with what its attempt needs, whoever will execute it. */
-type Candidate = { attemptId: string; attempt: number; facts: CallFacts; queuedAtMs: number; share: Limits | null } & (
-  | { slotId: number; call: null; target: Target | null }
-  | { slotId: null; call: SingleCall; target: Target }
-);
+type Candidate = {
+  attemptId: string;
+  attempt: number;
+  facts: CallFacts;
+  queuedAtMs: number;
+  share: Limits | null;
+  onLost: "retry" | "fail";
+} & ({ slotId: number; call: null; target: Target | null } | { slotId: null; call: SingleCall; target: Target });
 
 /** Hands out permits. `offers` holds how many attempts each waiting lane can take; it is counted down. */
 export function dispatch(state: EngineState, offers: Map<number, number>, nowMs: number): Dispatched {
@@ -88,7 +92,7 @@ function mayStart(state: EngineState, line: Line, offers: Map<number, number>, n
 function singleCandidate(state: EngineState, place: number): Candidate {
   const call = state.calls.get(place);
   if (call === undefined) throw new Error(`single call ${place} is queued but not known`);
-  const { attempt, facts, target, queuedAtMs } = call;
+  const { attempt, facts, target, queuedAtMs, onLost } = call;
   return {
     attemptId: `${call.callId}.${attempt}`,
     attempt,
@@ -96,6 +100,7 @@ function singleCandidate(state: EngineState, place: number): Candidate {
     target,
     queuedAtMs,
     share: null,
+    onLost,
     slotId: null,
     call,
   };
@@ -108,8 +113,8 @@ function slotCandidate(state: EngineState, slotId: number): Candidate {
   const target = state.deps.targetOf(group.header, facts.modelIndex);
   const attempt = (group.attempts[indexOf(slotId)] ?? 0) + 1;
   const queuedAtMs = group.header.openedAtMs;
-  const { share } = group.header;
-  return { attemptId: `${slotId}.${attempt}`, attempt, facts, target, queuedAtMs, share, slotId, call: null };
+  const { share, onLost } = group.header;
+  return { attemptId: `${slotId}.${attempt}`, attempt, facts, target, queuedAtMs, share, onLost, slotId, call: null };
 }
 
 function decide(state: EngineState, candidate: Candidate): ReturnType<typeof admit> {
@@ -138,14 +143,14 @@ function start(
   { offers, result }: { offers: Map<number, number>; result: Dispatched },
   nowMs: number,
 ): void {
-  const { attemptId, attempt, facts, target, slotId, call } = candidate;
+  const { attemptId, attempt, facts, target, slotId, call, onLost } = candidate;
   const { amounts, capTokens } = admitted;
   if (target === null || !state.ledger.reserve(attemptId, amounts)) throw new Error(`${attemptId} cannot be reserved`);
   const queuedMs = Math.max(0, nowMs - candidate.queuedAtMs);
   const expiresAtMs = nowMs + LEASE_TTL_MS;
   const dedupeKey = facts.dedupeKey ?? null;
   if (dedupeKey !== null) state.flights.lead(dedupeKey, leaderName(candidate));
-  const known = { startSeq: 0, dedupeKey };
+  const known = { startSeq: 0, dedupeKey, onLost };
   const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...known };
   const timeoutMs = Math.min(facts.timeoutMs ?? target.timeoutMs, target.timeoutMs);
   if (call !== null) {

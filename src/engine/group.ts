@@ -17,6 +17,8 @@ export type GroupHeader = {
   onLost: "retry" | "fail";
   /** Set for a single call that is stored as a group of one: its place among the single calls it came with. */
   single: WindowPlace | null;
+  /** Its slots start only when nothing else of the run could, however long they have waited. */
+  background?: true;
   openedAtMs: number;
   /** Slots that have not started within this time of the opening never do; null = they wait. */
   deadlineMs: number | null;

@@ -1,7 +1,8 @@
 /** What becomes of calls that waited for an equal one's answer, once it has ended. */
 import type { Outcome } from "../call.ts";
 import type { Follower } from "./flights.ts";
-import { afterFailure, requeue, tellSlotEnd } from "./open.ts";
+import { resultOf } from "./log.ts";
+import { afterFailure, requeue, tellCallResult, tellSlotEnd } from "./open.ts";
 import { freshRecord, type SlotRecord } from "./record.ts";
 import type { AttemptInFlight } from "./shard.ts";
 import { groupSeqOf, indexOf } from "./slot.ts";
@@ -28,6 +29,7 @@ function share(state: EngineState, { call, place }: Follower, outcome: Outcome, 
   if (call === null) return shareWithSlot(state, place, outcome, nowMs);
   state.calls.delete(place);
   call.window?.callEnded(outcome.kind === "success", nowMs);
+  tellCallResult(state, call, resultOf(outcome), nowMs);
   state.landed.push({ call, outcome });
 }
 

@@ -63,20 +63,46 @@ export type RunEvent =
 
 type Attempt = CallName & { attempt: number; upstream: string; model: string };
 
-/** How events name the call of a slot, or the single call of an attempt: its id is the attempt's without the number. */
-export function callName({ slotId, attemptId }: Pick<AttemptInFlight, "slotId" | "attemptId">): CallName {
-  if (slotId !== null) return { index: indexOf(slotId), callId: null };
-  return { index: null, callId: attemptId.slice(0, attemptId.lastIndexOf(".")) };
+/** How events name an attempt's call. A single call's id is the attempt's without the number. */
+export function callName(
+  { slotId, attemptId }: Pick<AttemptInFlight, "slotId" | "attemptId">,
+  group: Group | undefined,
+): CallName {
+  if (slotId === null) return { index: null, callId: attemptId.slice(0, attemptId.lastIndexOf(".")) };
+  return group === undefined ? { index: indexOf(slotId), callId: null } : slotName(group, slotId);
+}
+
+/** How events name a slot: a single call that is stored as a group is still a single call, and has the group's id. */
+export function slotName({ header }: Group, slotId: number): CallName {
+  return header.single === null ? { index: indexOf(slotId), callId: null } : { index: null, callId: header.id };
 }
 
 /** The event of an attempt's end. */
-export function attemptEnd(lease: AttemptInFlight, outcome: Outcome, charged: Amounts, estimated: boolean): RunEvent {
+export function attemptEnd(
+  name: Attempt,
+  { outcome, charged, estimated }: { outcome: Outcome; charged: Amounts; estimated: boolean },
+): RunEvent {
   const ended =
     outcome.kind === "success"
       ? { outcome: "success" as const, reason: null }
       : { outcome: outcome.class, reason: outcome.reason };
   const { latencyMs } = outcome;
-  return { event: "attempt_ended", ...attemptName(lease), ...ended, latencyMs, estimated, charged };
+  return { event: "attempt_ended", ...name, ...ended, latencyMs, estimated, charged };
+}
+
+/** What a single call's end is told to be. */
+export type CallResult = {
+  status: "completed" | "failed";
+  reason: Reason | null;
+  model: string | null;
+  finishReason: string | null;
+};
+
+/** How a single call ends with this outcome. */
+export function resultOf(outcome: Outcome): CallResult {
+  return outcome.kind === "success"
+    ? { status: "completed", reason: null, model: outcome.model, finishReason: outcome.finishReason }
+    : { status: "failed", reason: outcome.reason, model: null, finishReason: null };
 }
 
 /** The event of a group's end. */
@@ -104,9 +130,9 @@ export function windowEnd(group: WindowGroup): RunEvent {
 }
 
 /** How events name an attempt. */
-export function attemptName(lease: AttemptInFlight): Attempt {
+export function attemptName(lease: AttemptInFlight, group: Group | undefined): Attempt {
   const { upstream, model } = lease.target;
-  return { ...callName(lease), attempt: lease.attempt, upstream, model };
+  return { ...callName(lease, group), attempt: lease.attempt, upstream, model };
 }
 
 /** An event with its time and the parallel group it belongs to. */

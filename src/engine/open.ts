@@ -3,6 +3,7 @@ import type { Reason } from "../errors.ts";
 import type { Follower } from "./flights.ts";
 import { Group, type Drained, type GroupHeader } from "./group.ts";
 import type { LineKey } from "./queue.ts";
+import { slotName, type CallResult } from "./log.ts";
 import { freshRecord, type SlotRecord } from "./record.ts";
 import { groupSeqOf, indexOf, slotIdOf } from "./slot.ts";
 import type { EngineState, SingleCall, SlotFacts } from "./state.ts";
@@ -100,20 +101,24 @@ export function endCalls(state: EngineState, reason: Reason, nowMs: number): Sin
   return ended;
 }
 
-/** Tells that a single call ended without an attempt of its own. */
+/** Tells that a single call was turned away. */
 export function tellCallEnd(state: EngineState, call: SingleCall, reason: Reason, nowMs: number): void {
+  tellCallResult(state, call, { status: "failed", reason, model: null, finishReason: null }, nowMs);
+}
+
+/** Tells how a single call ended that did so without an attempt of its own, and so at no cost. */
+export function tellCallResult(state: EngineState, call: SingleCall, result: CallResult, nowMs: number): void {
   const { callId, attempt, window } = call;
-  const ended = { status: "failed", attempts: attempt - 1, reason, model: null, finishReason: null } as const;
-  const times = { startedAtMs: null, endedAtMs: nowMs };
+  const ended = { index: null, callId, ...result, attempts: attempt - 1, ...neverRan(nowMs) };
   const usage = { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 };
-  state.log.add({ event: "slot_completed", index: null, callId, ...ended, ...times, usage }, window?.id ?? null, nowMs);
+  state.log.add({ event: "slot_completed", ...ended, usage }, window?.id ?? null, nowMs);
 }
 
 /** Lets nothing more of a group start: what is queued ends at once, what runs ends by itself and is not retried. */
 export function drainGroup(state: EngineState, group: Group, drained: Drained, nowMs: number): void {
   if (group.drained !== null || group.done) return;
   group.drained = drained;
-  const { seq } = group.header;
+  const { seq, single } = group.header;
   const { reason } = drained;
   const following = state.flights.remove(({ call, line }) => call === null && line.groupSeq === seq);
   const queued = [...state.queue.remove((groupSeq) => groupSeq === seq), ...following.map(({ place }) => place)];
@@ -122,20 +127,30 @@ export function drainGroup(state: EngineState, group: Group, drained: Drained, n
     group.step(indexOf(slotId), drained.state, nowMs);
     // Only a slot that storage remembers as queued needs a row; the others follow from the group's.
     const record = state.tried.get(slotId);
-    if (record === undefined) fresh += 1;
-    else endTried(state, group, { ...record, state: drained.state, reason }, nowMs);
+    if (record !== undefined) endTried(state, group, { ...record, state: drained.state, reason }, nowMs);
+    else if (single === null) fresh += 1;
+    else tellSlotEnd(state, group, { ...freshRecord(slotId), state: drained.state, reason }, neverRan(nowMs));
   }
   const { parallelGroupId: id } = group;
   if (fresh > 0) state.log.add({ event: "slots_cancelled", count: fresh, status: drained.state, reason }, id, nowMs);
   state.writeGroup(group);
 }
 
-/** Ends a slot that waited to be tried again. If others waited for its answer, they go back to their lines. */
+/** Ends a slot that waited to be tried again. */
 function endTried(state: EngineState, group: Group, record: SlotRecord, nowMs: number): void {
-  const { dedupeKey } = state.deps.factsOf(record.id);
-  if (dedupeKey !== undefined) requeue(state, state.flights.end(dedupeKey, String(record.id)));
+  releaseFollowers(state, record.id);
   state.writeSlot(record);
-  tellSlotEnd(state, group, record, { startedAtMs: null, endedAtMs: nowMs });
+  tellSlotEnd(state, group, record, neverRan(nowMs));
+}
+
+function neverRan(nowMs: number): { startedAtMs: null; endedAtMs: number } {
+  return { startedAtMs: null, endedAtMs: nowMs };
+}
+
+/** Who waited for a slot's answer goes back to its line: the slot is given up before its next attempt. */
+function releaseFollowers(state: EngineState, slotId: number): void {
+  const { dedupeKey } = state.deps.factsOf(slotId);
+  if (dedupeKey !== undefined) requeue(state, state.flights.end(dedupeKey, String(slotId)));
 }
 
 /** Puts calls that waited for another's answer back into their lines. */
@@ -155,7 +170,7 @@ export function tellSlotEnd(
   const { promptTokens, completionTokens, costNanoUsd } = record;
   const ended = { status, attempts, reason, model, finishReason, ...times };
   const usage = { promptTokens, completionTokens, costNanoUsd };
-  const name = { index: indexOf(record.id), callId: null };
+  const name = slotName(group, record.id);
   state.log.add({ event: "slot_completed", ...name, ...ended, usage }, group.parallelGroupId, times.endedAtMs);
 }
 
@@ -164,11 +179,13 @@ export function refuseSlot(state: EngineState, slotId: number, reason: Reason, n
   const group = state.groups.get(groupSeqOf(slotId));
   if (group === undefined) return;
   group.step(indexOf(slotId), "failed", nowMs);
-  const record: SlotRecord = { ...(state.tried.get(slotId) ?? freshRecord(slotId)), state: "failed", reason };
+  const tried = state.tried.get(slotId);
+  if (tried !== undefined) releaseFollowers(state, slotId);
+  const record: SlotRecord = { ...(tried ?? freshRecord(slotId)), state: "failed", reason };
   state.writeSlot(record);
-  const name = { index: indexOf(slotId), callId: null };
+  const name = slotName(group, slotId);
   if (isBudgetReason(reason)) state.log.add({ event: "budget_refused", ...name, reason }, group.parallelGroupId, nowMs);
-  tellSlotEnd(state, group, record, { startedAtMs: null, endedAtMs: nowMs });
+  tellSlotEnd(state, group, record, neverRan(nowMs));
   afterFailure(state, group, nowMs);
 }
 
@@ -187,6 +204,9 @@ export function isBudgetReason({ reason }: Reason): boolean {
   return reason === "budget_exhausted" || reason === "in_flight_budget_exhausted";
 }
 
+/** Later than any other call is queued, ms (1,000 years). */
+const BACKGROUND_MS = 365_000 * 86_400_000;
+
 /** The line in which a slot of a group waits. */
 export function lineOf(state: EngineState, group: Group, facts: SlotFacts): LineKey {
   const target = state.deps.targetOf(group.header, facts.modelIndex);
@@ -195,6 +215,7 @@ export function lineOf(state: EngineState, group: Group, facts: SlotFacts): Line
     groupSeq: group.header.seq,
     upstream: target?.upstream ?? "",
     priority: facts.priority,
-    queuedAtMs: group.header.openedAtMs,
+    // What waits in the background gains nothing by waiting: it counts as queued in a time that never comes.
+    queuedAtMs: group.header.openedAtMs + (group.header.background === true ? BACKGROUND_MS : 0),
   };
 }

@@ -64,5 +64,6 @@ export function addAttempt(
     record.reason = null;
   } else {
     record.reason = outcome.reason;
+    record.text = outcome.body ?? null;
   }
 }

@@ -30,15 +30,15 @@ export function restoreLease(
 ): void {
   const { id: attemptId, slot: slotId, attempt, amounts, startedAtMs, queuedMs, startSeq } = stored;
   const expiresAtMs = nowMs + LEASE_TTL_MS;
-  const known = { startSeq, dedupeKey: null };
+  const group = state.groupOf({ slotId });
+  const known = { startSeq, dedupeKey: null, onLost: stored.onLost ?? group?.header.onLost ?? ("retry" as const) };
   const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs, queuedMs, expiresAtMs, ...known };
   shard.leases.set(attemptId, lease);
   state.ledger.restore(attemptId, amounts);
   state.addInFlight({ lease, shard, call: null }, nowMs);
-  const group = state.groupOf(lease);
   if (slotId !== null) group?.restore(indexOf(slotId), "running", attempt, nowMs);
   // Its start was in memory when the object stopped; numbers given out then are given out again.
-  if (startSeq > state.writtenSeq) lease.startSeq = state.tellStart(lease, group?.parallelGroupId ?? null, startedAtMs);
+  if (startSeq > state.writtenSeq) lease.startSeq = state.tellStart(lease, null, startedAtMs);
 }
 
 /** Takes over what storage remembers of a slot; one that was waiting for a retry waits again. Before its lease, if any. */

@@ -6,7 +6,7 @@ import type { Dimension, Reason } from "../errors.ts";
 import { LEASE_TTL_MS, RETRY_AFTER_MAX_MS } from "../limits.ts";
 import type { Group } from "./group.ts";
 import { land } from "./land.ts";
-import { attemptEnd, attemptName, callName, type RunEvent } from "./log.ts";
+import { attemptEnd, attemptName, callName, resultOf, type RunEvent } from "./log.ts";
 import { afterFailure, lineOf, tellSlotEnd } from "./open.ts";
 import { addAttempt, freshRecord } from "./record.ts";
 import { retryDelayMs } from "./retry.ts";
@@ -56,9 +56,10 @@ export function settle(state: EngineState, attemptId: string, outcome: Outcome, 
   home?.window?.attemptEnded(outcome.latencyMs, charge.usd);
   const parallelGroupId = call?.window?.id ?? group?.parallelGroupId ?? null;
   const tell = (event: RunEvent): number => state.log.add(event, parallelGroupId, nowMs);
-  tell(attemptEnd(lease, outcome, charge, estimated));
+  const name = attemptName(lease, group);
+  tell(attemptEnd(name, { outcome, charged: charge, estimated }));
   if (over.length > 0) {
-    tell({ event: "overrun", ...attemptName(lease), dimensions: over, reserved: lease.amounts, charged: charge });
+    tell({ event: "overrun", ...name, dimensions: over, reserved: lease.amounts, charged: charge });
   }
 
   if (outcome.kind === "failure" && outcome.class === "rate_limited") {
@@ -69,10 +70,10 @@ export function settle(state: EngineState, attemptId: string, outcome: Outcome, 
     if (hintMs <= RETRY_AFTER_MAX_MS) upstream.coolUntilMs = Math.max(upstream.coolUntilMs, nowMs + hintMs);
     tell({ event: "throttled", upstream: lease.target.upstream, retryAfterMs: hintMs });
   }
-  const retryInMs = retryIn(state, outcome, lease, { group, call });
+  const retryInMs = retryIn(state, outcome, lease, group);
   if (retryInMs === null) shard.totals[outcome.kind === "success" ? "completed" : "failed"] += 1;
   else if (outcome.kind === "failure") {
-    const next = { ...callName(lease), attempt: lease.attempt + 1, delayMs: retryInMs };
+    const next = { ...callName(lease, group), attempt: lease.attempt + 1, delayMs: retryInMs };
     tell({ event: "retry_scheduled", ...next, reason: outcome.reason });
   }
   const ended = { outcome, charge, estimated, retryInMs, lease };
@@ -94,12 +95,15 @@ function endSingle(call: SingleCall | null, tell: (event: RunEvent) => void, end
     completionTokens: charge.completion_tokens,
     costNanoUsd: charge.usd,
   };
-  const result =
-    outcome.kind === "success"
-      ? { status: "completed" as const, reason: null, model: outcome.model, finishReason: outcome.finishReason }
-      : { status: "failed" as const, reason: outcome.reason, model: null, finishReason: null };
   const times = { startedAtMs: lease.startedAtMs, endedAtMs: nowMs };
-  tell({ event: "slot_completed", ...callName(lease), ...result, attempts: lease.attempt, usage, ...times });
+  tell({
+    event: "slot_completed",
+    ...callName(lease, undefined),
+    ...resultOf(outcome),
+    attempts: lease.attempt,
+    usage,
+    ...times,
+  });
 }
 
 /** Extends the leases of an executor that is alive. Returns the ids that are not (or no longer) its own to run. */
@@ -191,12 +195,12 @@ function retryIn(
   state: EngineState,
   outcome: Outcome,
   lease: AttemptInFlight,
-  { group, call }: { group: Group | undefined; call: SingleCall | null },
+  group: Group | undefined,
 ): number | null {
   if (outcome.kind === "success" || (group !== undefined && group.drained !== null)) return null;
   // Nobody waits for what was stopped.
   if (outcome.reason.reason === "cancelled") return null;
-  if (outcome.class === "unknown" && (group?.header.onLost ?? call?.onLost) === "fail") return null;
+  if (outcome.class === "unknown" && lease.onLost === "fail") return null;
   const { attempt, target } = lease;
   return retryDelayMs(
     { class: outcome.class, attempt, attemptsMax: target.attemptsMax, retryAfterMs: outcome.retryAfterMs },

@@ -35,6 +35,8 @@ export type AttemptInFlight = {
   amounts: Amounts;
   startedAtMs: number;
   queuedMs: number;
+  /** Whether its call is tried again when nobody knows what became of it. */
+  onLost: "retry" | "fail";
   /** Ends without a heartbeat; memory only, a restart grants a fresh term. */
   expiresAtMs: number;
   /** Number of the event that tells of its start. */
@@ -61,6 +63,8 @@ export type StoredLease = {
   queuedMs: number;
   /** Number of the event that tells of its start, which may not have been written when this was. */
   startSeq: number;
+  /** Only of a single call that is not tried again when nobody knows what became of it: a slot's rule is its group's. */
+  onLost?: "fail";
 };
 
 /** A shard's row. */
@@ -79,6 +83,7 @@ export function storedShard(shard: Shard): StoredShard {
       startedAtMs: lease.startedAtMs,
       queuedMs: lease.queuedMs,
       startSeq: lease.startSeq,
+      ...(lease.slotId === null && lease.onLost === "fail" ? { onLost: "fail" } : {}),
     });
   }
   return { totals: shard.totals, leases };

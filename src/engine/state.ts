@@ -108,7 +108,7 @@ export class EngineState {
     const group = this.groupOf(lease);
     if (lease.slotId !== null) group?.step(indexOf(lease.slotId), "running", nowMs);
     (call ?? group)?.window?.attemptStarted();
-    lease.startSeq = this.tellStart(lease, call?.window?.id ?? group?.parallelGroupId ?? null, nowMs);
+    lease.startSeq = this.tellStart(lease, call?.window?.id ?? null, nowMs);
   }
 
   /** The group of an attempt's slot; undefined for a single call. */
@@ -116,10 +116,12 @@ export class EngineState {
     return slotId === null ? undefined : this.groups.get(groupSeqOf(slotId));
   }
 
-  /** Tells that an attempt has started; returns the event's number. */
-  tellStart(lease: AttemptInFlight, group: string | null, atMs: number): number {
+  /** Tells that an attempt has started; returns the event's number. `windowId`: a single call's group, if it is known. */
+  tellStart(lease: AttemptInFlight, windowId: string | null, atMs: number): number {
     const { amounts: reserved, queuedMs } = lease;
-    return this.log.add({ event: "attempt_started", ...attemptName(lease), reserved, queuedMs }, group, atMs);
+    const group = this.groupOf(lease);
+    const started = { event: "attempt_started", ...attemptName(lease, group), reserved, queuedMs } as const;
+    return this.log.add(started, windowId ?? group?.parallelGroupId ?? null, atMs);
   }
 
   /** Counts an attempt as in flight. */
