@@ -3,20 +3,23 @@ import assert from "node:assert/strict";
 import { DIMENSIONS, addAmounts, zeroAmounts } from "../../src/budget/ledger.ts";
 import type { Group } from "../../src/engine/group.ts";
 import { groupSeqOf, hasEnded, indexOf, SLOT_STATES, slotIdOf, type SlotState } from "../../src/engine/slot.ts";
-import type { EngineState } from "../../src/engine/state.ts";
 import type { Reason } from "../../src/errors.ts";
 import { sumTotals } from "../../src/engine/totals.ts";
+import { LogAudit } from "./engine-log.ts";
 import type { RunUnderTest } from "./engine-run.ts";
+import { followersIn, isLed, queuedIn } from "./engine-waiting.ts";
 
 export class Invariants {
   readonly #run: RunUnderTest;
   readonly #lying: boolean;
   /** How slots ended, by id: for good. */
   readonly #ended = new Map<number, SlotState>();
+  readonly log: LogAudit;
 
   constructor(run: RunUnderTest, { lying }: { lying: boolean }) {
     this.#run = run;
     this.#lying = lying;
+    this.log = new LogAudit(run);
   }
 
   check(): void {
@@ -24,6 +27,7 @@ export class Invariants {
     this.#width();
     this.#queue();
     for (const group of this.#run.state.groups.values()) this.#group(group);
+    this.log.check();
   }
 
   /** After everything has been let run: nothing is left over, and every slot of every group has one end. */
@@ -39,10 +43,14 @@ export class Invariants {
       assert.notEqual(result?.status, "running");
       for (let index = 0; index < count; index++) this.#checkRow(slotIdOf(seq, index));
     }
+    assert.equal(followersIn(state).length, 0, "nobody waits for another's answer");
+    this.#run.turn({ do: "flush" });
+    this.log.checkOver();
   }
 
   #money(): void {
-    const { state, lent, charged } = this.#run;
+    const { state, books } = this.#run;
+    const { lent, charged } = books;
     const { ledger } = state;
     const open = zeroAmounts();
     for (const { assignment } of lent.values()) addAmounts(open, assignment.lease.amounts);
@@ -61,8 +69,8 @@ export class Invariants {
   }
 
   #width(): void {
-    const { state, lent } = this.#run;
-    assert.deepEqual([...state.attempts.keys()].sort(), [...lent.keys()].sort(), "in flight is what was lent");
+    const { state, books } = this.#run;
+    assert.deepEqual([...state.attempts.keys()].sort(), [...books.lent.keys()].sort(), "in flight is what was lent");
     assert(state.attempts.size <= state.width, "the run's width is kept");
     const upstreams = new Map<string, number>();
     const slots = new Set<number>();
@@ -93,10 +101,19 @@ export class Invariants {
       if (groupSeq === 0) assert(state.calls.has(slotId), `${name} is queued but not known`);
       else assert.equal(state.groups.get(groupSeq)?.stateOf(indexOf(slotId)), "queued");
     }
+    const followers = followersIn(state);
+    for (const { line, place, call } of followers) {
+      const name = `${line.groupSeq}:${place}`;
+      assert(!waiting.has(name), `${name} waits twice`);
+      waiting.add(name);
+      assert(isLed(state, { place, call }), `${name} waits for an answer that nobody is to get`);
+      if (call === null) assert.equal(state.groups.get(line.groupSeq)?.stateOf(indexOf(place)), "queued");
+      else assert.equal(state.calls.get(place), call);
+    }
     let expected = calls.size;
     for (const group of state.groups.values()) expected += group.counts.queued;
-    assert.equal(queued.length, expected, "everything that waits is queued");
-    assert.equal(state.queue.readyCount + state.queue.delayedCount, expected);
+    assert.equal(waiting.size, expected, "everything that waits is queued, or follows an equal call");
+    assert.equal(state.queue.readyCount + state.queue.delayedCount, queued.length);
     assert.deepEqual([...state.calls.values()].map(({ callId }) => callId).sort(), [...calls.keys()].sort());
   }
 
@@ -122,13 +139,13 @@ export class Invariants {
 
   /** An ended slot's row says how, unless its group's row speaks for it; and what all its attempts cost. */
   #checkRow(slotId: number): void {
-    const { rows, slotCost } = this.#run;
+    const { rows, books } = this.#run;
     const row = rows.slot(slotId);
     const drained = rows.result(groupSeqOf(slotId))?.drained ?? null;
     const slotState = row !== null && hasEnded(row.state) ? row.state : drained?.state;
     assert(slotState !== undefined, `nothing says how slot ${slotId} ended`);
     assert.equal(this.#ended.get(slotId) ?? slotState, slotState, `rows and memory differ on slot ${slotId}`);
-    assert.equal(row?.costNanoUsd ?? 0, slotCost.get(slotId) ?? 0, `slot ${slotId} cost something else`);
+    assert.equal(row?.costNanoUsd ?? 0, books.slotCost.get(slotId) ?? 0, `slot ${slotId} cost something else`);
     if (slotState === "completed") assert.equal(row?.text, "ok");
     else if (row?.reason?.reason === "budget_exhausted") mustBeJust(row.reason);
     else
@@ -144,14 +161,4 @@ export function mustBeJust(reason: Reason): void {
   const nano = (amount: number): number => Math.round(amount * 1e9);
   const said = `${dimension}: ${limit} - ${spent} - ${reserved} would have covered ${needed}`;
   assert(nano(needed) > nano(limit) - nano(spent) - nano(reserved), said);
-}
-
-/** Everything in the queue, ready or delayed, as `[groupSeq, slotId]`. */
-export function queuedIn(state: EngineState): [number, number][] {
-  const queued: [number, number][] = [];
-  state.queue.remove((groupSeq, slotId) => {
-    queued.push([groupSeq, slotId]);
-    return false;
-  });
-  return queued;
 }

@@ -32,7 +32,16 @@ export const TARGETS: Readonly<Record<string, Target>> = {
 /** Models that calls name; the last is one that the configuration has lost. */
 export const MODELS = [...Object.keys(TARGETS), "gone/model"] as const;
 
-export type PlannedCall = { model: number; promptBytes: number; maxTokens: number | null; priority: Priority };
+/** `dedupe` numbers the key of a call's equals; null = it shares with none. */
+export type PlannedCall = {
+  model: number;
+  promptBytes: number;
+  maxTokens: number | null;
+  priority: Priority;
+  dedupe: number | null;
+};
+
+type OnLost = "retry" | "fail";
 
 export type PlannedOutcome =
   /** `promptShare` and `completionShare` of what was reserved; `costShare` null = the upstream names no cost. */
@@ -41,8 +50,10 @@ export type PlannedOutcome =
   | { kind: "failure"; class: FailureClass; retryAfterMs: number | null };
 
 export type Step =
-  | { do: "open"; calls: PlannedCall[]; concurrency: number; onError: "continue" | "abort" }
-  | { do: "call"; call: PlannedCall; delayMs: number }
+  | ({ do: "open" } & PlannedGroup)
+  /** A single call that is stored as a group of one. */
+  | { do: "single"; call: PlannedCall; onLost: OnLost }
+  | { do: "call"; call: PlannedCall; delayMs: number; onLost: OnLost }
   | { do: "withdraw"; pick: number }
   | { do: "lane"; lane: number; want: number }
   | { do: "settle"; pick: number; outcome: PlannedOutcome }
@@ -51,8 +62,19 @@ export type Step =
   | { do: "advance"; ms: number }
   | { do: "expire" }
   | { do: "drain"; pick: number; state: "cancelled" | "failed" }
+  | { do: "cancel"; pick: number }
+  /** Writes what may lag: somebody reads the log. */
+  | { do: "flush" }
   | { do: "pause"; paused: boolean }
   | { do: "crash"; inTurn: boolean };
+
+export type PlannedGroup = {
+  calls: PlannedCall[];
+  concurrency: number;
+  onError: "continue" | "abort";
+  onLost: OnLost;
+  deadlineMs: number | null;
+};
 
 export type Plan = { seed: number; width: number; limits: Limits; steps: Step[] };
 
@@ -81,7 +103,16 @@ function stepArbitrary(shareMax: number): fc.Arbitrary<Step> {
   const at = <T>(weight: number, arbitrary: fc.Arbitrary<T>) => ({ weight, arbitrary });
   return fc.oneof(
     at(3, fc.record({ do: fc.constant("open" as const), ...groupFields })),
-    at(3, fc.record({ do: fc.constant("call" as const), call: callArbitrary, delayMs: fc.constantFrom(0, 0, 0, 700) })),
+    at(1, fc.record({ do: fc.constant("single" as const), call: callArbitrary, onLost })),
+    at(
+      3,
+      fc.record({
+        do: fc.constant("call" as const),
+        call: callArbitrary,
+        delayMs: fc.constantFrom(0, 0, 0, 700),
+        onLost,
+      }),
+    ),
     at(1, fc.record({ do: fc.constant("withdraw" as const), pick })),
     at(
       12,
@@ -99,10 +130,14 @@ function stepArbitrary(shareMax: number): fc.Arbitrary<Step> {
     ),
     at(2, fc.record({ do: fc.constant("expire" as const) })),
     at(1, fc.record({ do: fc.constant("drain" as const), pick, state: fc.constantFrom("cancelled", "failed") })),
+    at(1, fc.record({ do: fc.constant("cancel" as const), pick })),
+    at(1, fc.record({ do: fc.constant("flush" as const) })),
     at(1, fc.record({ do: fc.constant("pause" as const), paused: fc.boolean() })),
     at(1, fc.record({ do: fc.constant("crash" as const), inTurn: fc.boolean() })),
   );
 }
+
+const onLost = fc.constantFrom<OnLost>("retry", "retry", "fail");
 
 const callArbitrary: fc.Arbitrary<PlannedCall> = fc.record({
   model: fc.oneof(
@@ -112,6 +147,7 @@ const callArbitrary: fc.Arbitrary<PlannedCall> = fc.record({
   promptBytes: fc.integer({ min: 1, max: 400 }),
   maxTokens: fc.constantFrom(null, 1, 15, 16, 17, 100, 1_000),
   priority: fc.constantFrom<Priority>(0, 1, 2, 2, 2, 3, 4),
+  dedupe: fc.constantFrom(null, null, null, 0, 0, 1, 2),
 });
 
 const groupFields = {
@@ -121,6 +157,8 @@ const groupFields = {
   ),
   concurrency: fc.integer({ min: 1, max: 8 }),
   onError: fc.constantFrom("continue" as const, "continue" as const, "abort" as const),
+  onLost,
+  deadlineMs: fc.constantFrom(null, null, null, 800),
 };
 
 function outcomeArbitrary(shareMax: number): fc.Arbitrary<PlannedOutcome> {
@@ -144,4 +182,9 @@ function outcomeArbitrary(shareMax: number): fc.Arbitrary<PlannedOutcome> {
     { weight: 1, arbitrary: noUsage },
     { weight: 5, arbitrary: failure },
   );
+}
+
+/** One of what there is; null of nothing. */
+export function picked<T>(from: readonly T[], pick: number): T | null {
+  return from[pick % Math.max(1, from.length)] ?? null;
 }

@@ -1,37 +1,55 @@
 /** A run's rows in memory, as JSON texts: what an engine under test may find again after a crash, and nothing else. */
+import assert from "node:assert/strict";
 import type { EngineState, EngineDeps } from "../../src/engine/state.ts";
+import type { LoggedEvent, LogWrite } from "../../src/engine/log.ts";
 import type { Page } from "../../src/engine/page.ts";
 import type { SlotRecord } from "../../src/engine/record.ts";
 import { storedShard, type StoredLease, type StoredShard, type Target } from "../../src/engine/shard.ts";
 import { groupSeqOf, indexOf } from "../../src/engine/slot.ts";
 import { rebuild } from "../../durable-objects/run/rebuild.ts";
 import type { RunSettings } from "../../durable-objects/run/settings.ts";
-import type { GroupResult, RunStore, StoredGroup } from "../../durable-objects/run/store.ts";
+import type { RunStore } from "../../durable-objects/run/store.ts";
+import type { GroupResult, StoredGroup } from "../../durable-objects/run/stored.ts";
 
 /** What a rebuild reads. */
-type ReadByRebuild = Pick<RunStore, "groups" | "slotStates" | "pageFacts" | "shards">;
+type ReadByRebuild = Pick<RunStore, "groups" | "pageFacts" | "shards"> & {
+  slots: Pick<RunStore["slots"], "states">;
+  log: Pick<RunStore["log"], "lastSeq">;
+};
 
 export class Rows implements ReadByRebuild {
   readonly #groups = new Map<number, { stored: string; pages: Page[] }>();
   readonly #results = new Map<number, string>();
   readonly #slots = new Map<number, string>();
   readonly #shards = new Map<number, string>();
+  readonly #log: { last: number; lines: string }[] = [];
+
+  readonly log = { lastSeq: (): number => this.#log.at(-1)?.last ?? 0 };
+  readonly slots = { states: (groupSeq: number): Generator<SlotRecord> => this.#states(groupSeq) };
 
   putGroup(stored: StoredGroup, pages: Page[]): void {
     this.#groups.set(stored.header.seq, { stored: JSON.stringify(stored), pages });
   }
 
-  /** Stores what a turn changed. Returns the numbers of the groups that ended in it. */
-  commit(state: EngineState, nowMs: number): number[] {
+  /** Stores what a turn changed; starts of attempts wait for other events unless it is to `flush`. */
+  commit(state: EngineState, nowMs: number, flush: boolean): void {
     const { shards, slots, groups } = state.takeWrites();
     for (const shard of shards) this.#shards.set(shard.id, JSON.stringify(storedShard(shard)));
     for (const slot of slots) this.#slots.set(slot.id, JSON.stringify(slot));
     for (const group of groups) {
-      const { status, endedAtMs, drained } = group;
-      const result: GroupResult = { status, metrics: group.metrics(nowMs), endedAtMs, drained };
+      const { status, endedAtMs, drained, parallelGroupId, counts } = group;
+      const result: GroupResult = {
+        status,
+        metrics: group.metrics(nowMs),
+        endedAtMs,
+        drained,
+        parallelGroupId,
+        counts,
+      };
       this.#results.set(group.header.seq, JSON.stringify(result));
     }
-    return groups.filter((group) => group.done).map((group) => group.header.seq);
+    const log = flush || state.log.urgent ? state.log.take() : null;
+    if (log !== null) this.#putLog(log);
   }
 
   /** The engine that a new instance would find. */
@@ -40,8 +58,16 @@ export class Rows implements ReadByRebuild {
     deps: EngineDeps & { targetOfLease: (lease: StoredLease) => Target },
     nowMs: number,
   ): EngineState {
-    // The class's private fields keep any other object from being one; these four methods are all that is used.
-    return rebuild(this as ReadByRebuild as RunStore, settings, deps, nowMs).state;
+    // The class's private fields keep any other object from being one; these five members are all that is used.
+    const read: unknown = this satisfies ReadByRebuild;
+    return rebuild(read as RunStore, settings, deps, nowMs).state;
+  }
+
+  /** The log's events from row `fromRow` on, row by row. */
+  *logRows(fromRow: number): Generator<{ last: number; events: LoggedEvent[] }> {
+    for (const { last, lines } of this.#log.slice(fromRow)) {
+      yield { last, events: lines.split("\n").map((line): LoggedEvent => JSON.parse(line)) };
+    }
   }
 
   slot(slotId: number): SlotRecord | null {
@@ -70,14 +96,6 @@ export class Rows implements ReadByRebuild {
     for (const [seq, { stored }] of this.#groups) yield { stored: JSON.parse(stored), result: this.result(seq) };
   }
 
-  *slotStates(groupSeq: number): Generator<SlotRecord> {
-    const ids = [...this.#slots.keys()].filter((id) => groupSeqOf(id) === groupSeq).sort((a, b) => a - b);
-    for (const id of ids) {
-      const record = this.slot(id);
-      if (record !== null) yield { ...record, text: null };
-    }
-  }
-
   *pageFacts(groupSeq: number): Generator<{ firstIndex: number; facts: string }> {
     yield* this.#groups.get(groupSeq)?.pages ?? [];
   }
@@ -86,5 +104,18 @@ export class Rows implements ReadByRebuild {
     for (const id of [...this.#shards.keys()].sort((a, b) => a - b)) {
       yield { id, shard: JSON.parse(this.#shards.get(id) ?? "") };
     }
+  }
+
+  *#states(groupSeq: number): Generator<SlotRecord> {
+    const ids = [...this.#slots.keys()].filter((id) => groupSeqOf(id) === groupSeq).sort((a, b) => a - b);
+    for (const id of ids) {
+      const record = this.slot(id);
+      if (record !== null) yield { ...record, text: null };
+    }
+  }
+
+  #putLog({ lastSeq, events }: LogWrite): void {
+    assert.equal(lastSeq - events.length, this.log.lastSeq(), "events are numbered without a gap or a repeat");
+    this.#log.push({ last: lastSeq, lines: events.map((event) => JSON.stringify(event)).join("\n") });
   }
 }

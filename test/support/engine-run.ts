@@ -3,27 +3,36 @@
  * account of its own of what was lent, charged and ended, which no crash of the engine touches.
  */
 import assert from "node:assert/strict";
-import { DIMENSIONS, Ledger, addAmounts, zeroAmounts } from "../../src/budget/ledger.ts";
+import { DIMENSIONS, Ledger } from "../../src/budget/ledger.ts";
 import type { Outcome } from "../../src/call.ts";
-import { dispatch, type Assignment } from "../../src/engine/dispatch.ts";
-import { drainGroup, enqueueCall, enqueueSlots, openGroup, withdrawCall } from "../../src/engine/open.ts";
-import { PageBuilder, readFacts, type Page } from "../../src/engine/page.ts";
+import { cancelGroup } from "../../src/engine/cancel.ts";
+import { expireQueued } from "../../src/engine/deadline.ts";
+import { dispatch } from "../../src/engine/dispatch.ts";
+import type { Group, GroupHeader } from "../../src/engine/group.ts";
+import { drainGroup, enqueueCall, withdrawCall } from "../../src/engine/open.ts";
 import { expireLeases, heartbeat, settle, type Settled } from "../../src/engine/settle.ts";
-import type { Target } from "../../src/engine/shard.ts";
-import { slotIdOf } from "../../src/engine/slot.ts";
-import { EngineState, type EngineDeps } from "../../src/engine/state.ts";
+import { groupSeqOf, indexOf, slotIdOf } from "../../src/engine/slot.ts";
+import { EngineState, type EngineDeps, type SingleCall } from "../../src/engine/state.ts";
 import type { Reason } from "../../src/errors.ts";
 import { LANE_SLOTS } from "../../src/limits.ts";
 import { PageCache } from "../../durable-objects/run/pages.ts";
 import type { RunSettings } from "../../durable-objects/run/settings.ts";
-import { makeHeader, seeded } from "./engine.ts";
-import { expectedCharge, outcomeOf, type Charged } from "./engine-charge.ts";
-import { MODELS, TARGETS, type Plan, type PlannedCall, type PlannedOutcome, type Step } from "./engine-plan.ts";
+import { seeded } from "./engine.ts";
+import { Books, failsIfLost, type Lent } from "./engine-books.ts";
+import { outcomeOf } from "./engine-charge.ts";
+import {
+  MODELS,
+  picked,
+  TARGETS,
+  type Plan,
+  type PlannedCall,
+  type PlannedGroup,
+  type PlannedOutcome,
+  type Step,
+} from "./engine-plan.ts";
+import { factsOf, settingsOf, startGroup, storeGroup, targetOfLease } from "./engine-opening.ts";
 import { Rows } from "./engine-rows.ts";
 import { snapshotOf } from "./engine-snapshot.ts";
-
-/** An attempt as its executor knows it. */
-export type Lent = { assignment: Assignment; callId: string | null };
 
 export class RunUnderTest {
   readonly rows = new Rows();
@@ -32,22 +41,18 @@ export class RunUnderTest {
   readonly #settings: RunSettings;
   state: EngineState;
   nowMs = 1_763_712_000_000;
-  /** Attempts in flight, whatever the engine remembers of them. */
-  readonly lent = new Map<string, Lent>();
+  readonly books: Books;
   /** Single calls that wait for a permit: their next attempt. */
-  readonly calls = new Map<string, { attempt: number; call: PlannedCall }>();
-  /** Sum of what the attempts that ended must have cost, and how many overran a limit's reservation. */
-  readonly charged = { spent: zeroAmounts(), attempts: 0, overruns: 0 };
-  /** What each slot's attempts cost together. */
-  readonly slotCost = new Map<number, number>();
+  readonly calls = new Map<string, { attempt: number }>();
   readonly #waiting = new Map<number, number>();
-  readonly #endedAttempts: string[] = [];
   #pages: PageCache;
   #nextGroup = 1;
   #nextCall = 1;
+  #waitingFor: Reason | null = null;
 
   constructor(plan: Plan) {
     this.plan = plan;
+    this.books = new Books(plan.limits);
     this.#pages = this.#newPages();
     this.#deps = {
       random: seeded(plan.seed),
@@ -66,16 +71,18 @@ export class RunUnderTest {
       return [];
     }
     this.#apply(step);
-    return this.#conclude();
+    return this.#conclude(step.do === "flush");
   }
 
   /** Ends an attempt as planned. */
   settle(attemptId: string, planned: PlannedOutcome): void {
-    const lent = this.lent.get(attemptId);
+    const lent = this.books.lent.get(attemptId);
     if (lent === undefined) return;
     const outcome = outcomeOf(lent.assignment, planned, this.nowMs);
     const settled = settle(this.state, attemptId, outcome, this.nowMs);
     if (settled === null) throw new Error(`${attemptId} is in flight but does not settle`);
+    if (outcome.kind === "failure" && outcome.class === "unknown" && failsIfLost(this.state, lent))
+      assert.equal(settled.retryInMs, null, `${attemptId} is tried again against its rule`);
     this.#account(attemptId, lent, outcome, settled);
   }
 
@@ -85,14 +92,14 @@ export class RunUnderTest {
     for (let round = 0; this.#unfinished; round++) {
       assert(round < 1_000, "the run stands still");
       for (let lane = 0; lane < 4; lane++) this.turn({ do: "lane", lane, want: LANE_SLOTS });
-      for (const attemptId of this.lent.keys()) this.settle(attemptId, answer);
+      for (const attemptId of this.books.lent.keys()) this.settle(attemptId, answer);
       // Longer than any delay, cool-down or term that the engine sets.
       this.turn({ do: "advance", ms: 95_000 });
     }
   }
 
   get #unfinished(): boolean {
-    return this.lent.size + this.calls.size > 0 || [...this.state.groups.values()].some((group) => !group.done);
+    return this.books.lent.size + this.calls.size > 0 || [...this.state.groups.values()].some((group) => !group.done);
   }
 
   #apply(step: Exclude<Step, { do: "crash" }>): void {
@@ -102,23 +109,25 @@ export class RunUnderTest {
         return this.#open(step);
       case "call":
         return this.#call(step);
+      case "single":
+        return this.#single(step);
       case "withdraw":
         return this.#withdraw(step.pick);
       case "lane":
         return this.#offer(step.lane, step.want);
       case "settle": {
-        const attemptId = picked([...this.lent.keys()], step.pick);
+        const attemptId = picked([...this.books.lent.keys()], step.pick);
         return attemptId === null ? undefined : this.settle(attemptId, step.outcome);
       }
       case "settle_again": {
-        const attemptId = picked(this.#endedAttempts, step.pick);
+        const attemptId = picked(this.books.ended, step.pick);
         const failed: Outcome = { kind: "failure", class: "unknown", reason: WHY, retryAfterMs: null, latencyMs: 1 };
         const again = attemptId === null ? null : settle(state, attemptId, failed, nowMs);
         if (again !== null) throw new Error(`${attemptId} settled twice`);
         return;
       }
       case "heartbeat": {
-        const ids = [...this.lent.keys()].filter((_, place) => place % step.every === 0);
+        const ids = [...this.books.lent.keys()].filter((_, place) => place % step.every === 0);
         const unknown = heartbeat(state, ids, nowMs);
         if (unknown.length > 0) throw new Error(`attempts ${unknown} are in flight but not known`);
         return;
@@ -130,51 +139,77 @@ export class RunUnderTest {
         return this.#expire();
       case "drain": {
         const group = picked([...state.groups.values()], step.pick);
-        return group === null ? undefined : drainGroup(state, group, { state: step.state, reason: WHY }, nowMs);
+        const drained = { state: step.state, reason: WHY, cause: "cancel" } as const;
+        return group === null ? undefined : drainGroup(state, group, drained, nowMs);
       }
+      case "cancel": {
+        const group = picked([...state.groups.values()], step.pick);
+        return group === null ? undefined : this.#cancel(group);
+      }
+      case "flush":
+        return;
       case "pause":
         state.paused = step.paused;
     }
   }
 
-  #open({ calls, concurrency, onError }: Extract<Step, { do: "open" }>): void {
-    const seq = this.#nextGroup++;
-    const builder = new PageBuilder({});
-    const pages: Page[] = [];
-    for (const call of calls) {
-      const page = builder.add({ body: { prompt: "p" }, facts: factsOf(call) });
-      if (page !== null) pages.push(page);
-    }
-    const last = builder.flush();
-    if (last !== null) pages.push(last);
-    const count = calls.length;
-    const header = makeHeader({ seq, count, concurrency, onError, openedAtMs: this.nowMs, models: builder.models });
-    this.rows.putGroup({ header, defaultsJson: "{}", sealed: true }, pages);
-    const group = openGroup(this.state, header);
-    for (const page of pages) {
-      this.#pages.keep(slotIdOf(seq, page.firstIndex), page, builder.models);
-      enqueueSlots(this.state, group, page.firstIndex, readFacts(page.facts, builder.models));
-    }
+  #open({ calls, concurrency, onError, onLost, deadlineMs }: PlannedGroup): void {
+    this.#start(calls, { concurrency, onError, onLost, deadlineMs, single: null });
   }
 
-  #call({ call, delayMs }: Extract<Step, { do: "call" }>): void {
+  #single({ call, onLost }: Extract<Step, { do: "single" }>): void {
+    const { place } = this.state.window.join(this.nowMs);
+    this.#start([call], { onLost, concurrency: 1, single: place });
+  }
+
+  #start(calls: readonly PlannedCall[], rules: Partial<GroupHeader>): void {
+    const { state, rows, nowMs } = this;
+    const seq = this.#nextGroup++;
+    const opened = storeGroup(rows, { seq, calls, rules }, nowMs);
+    startGroup(
+      state,
+      opened,
+      (page) => this.#pages.keep(slotIdOf(seq, page.firstIndex), page, opened.header.models),
+      nowMs,
+    );
+  }
+
+  #call({ call, delayMs, onLost }: Extract<Step, { do: "call" }>): void {
     const target = TARGETS[MODELS[call.model] ?? ""];
     if (target === undefined) return;
     const callId = `call-${this.#nextCall++}`;
-    this.calls.set(callId, { attempt: 1, call });
-    enqueueCall(
-      this.state,
-      { callId, attempt: 1, facts: factsOf(call), target, deadlineMs: null },
-      delayMs,
-      this.nowMs,
-    );
+    const asked = { callId, attempt: 1, facts: factsOf(call), target, onLost };
+    this.#enqueue({ ...asked, parallelGroupId: null }, delayMs);
+  }
+
+  #enqueue(
+    call: Pick<SingleCall, "callId" | "attempt" | "facts" | "target" | "onLost"> & { parallelGroupId: string | null },
+    delayMs: number,
+  ): void {
+    this.calls.set(call.callId, { attempt: call.attempt });
+    enqueueCall(this.state, { ...call, deadlineMs: null }, delayMs, this.nowMs);
+  }
+
+  /** Stops a group: what runs of it is given up, and its lanes must hear of exactly that. */
+  #cancel(group: Group): void {
+    const { seq } = group.header;
+    const givenUp = this.books.ofGroup(seq);
+    cancelGroup(this.state, group, WHY, this.nowMs);
+    assert(group.done, "a cancelled group is over");
+    assert.deepEqual([...this.state.aborted.values()].flat().sort(), givenUp.map(([id]) => id).sort());
+    for (const [id, lent] of givenUp) {
+      const { lane } = lent.assignment;
+      assert(this.state.aborted.get(lane ?? -1)?.includes(id), `the lane of ${id} is told`);
+      this.#account(id, lent, null, null);
+    }
+    this.state.aborted.clear();
   }
 
   #withdraw(pick: number): void {
     const callId = picked([...this.calls.keys()], pick);
     if (callId === null) return;
-    if (!withdrawCall(this.state, callId)) throw new Error(`${callId} waits but cannot be withdrawn`);
-    if (withdrawCall(this.state, callId)) throw new Error(`${callId} was withdrawn twice`);
+    if (!withdrawCall(this.state, callId, this.nowMs)) throw new Error(`${callId} waits but cannot be withdrawn`);
+    if (withdrawCall(this.state, callId, this.nowMs)) throw new Error(`${callId} was withdrawn twice`);
     this.calls.delete(callId);
   }
 
@@ -184,28 +219,40 @@ export class RunUnderTest {
   }
 
   #expire(): void {
-    const over = [...this.lent].filter(([id]) => (this.state.attempts.get(id)?.lease.expiresAtMs ?? 0) <= this.nowMs);
+    const over = [...this.books.lent].filter(
+      ([id]) => (this.state.attempts.get(id)?.lease.expiresAtMs ?? 0) <= this.nowMs,
+    );
     const count = expireLeases(this.state, this.nowMs);
     if (count !== over.length) throw new Error(`${count} leases expired, ${over.length} were over`);
-    for (const [id, lent] of over) this.#account(id, lent, null, null);
+    for (const [id, lent] of over) {
+      const { lease } = lent.assignment;
+      if (lease.slotId !== null && failsIfLost(this.state, lent)) {
+        const group = this.state.groupOf(lease);
+        assert.equal(group?.stateOf(indexOf(lease.slotId)), "failed", `${id} is tried again against its rule`);
+      }
+      this.#account(id, lent, null, null);
+    }
   }
 
-  #conclude(): Reason[] {
+  #conclude(flush: boolean): Reason[] {
     const { state, nowMs } = this;
-    const offers = new Map(this.#waiting);
-    const { assignments, refused } = dispatch(state, offers, nowMs);
+    state.tellWindowEnds(nowMs);
+    const late = expireQueued(state, this.#waitingFor, nowMs);
+    assert.deepEqual(late, [], "no single call has a deadline");
+    const { assignments, refused, waitingFor } = dispatch(state, new Map(this.#waiting), nowMs);
+    this.#waitingFor = waitingFor;
     if (assignments.length > 0) this.#mustFit();
-    this.rows.commit(state, nowMs);
+    this.rows.commit(state, nowMs, flush);
     for (const assignment of assignments) {
-      const { attemptId } = assignment.lease;
-      if (this.lent.has(attemptId)) throw new Error(`${attemptId} was lent twice`);
-      const callId = assignment.lane === null ? assignment.call.callId : null;
-      this.lent.set(attemptId, { assignment, callId });
-      if (callId === null) continue;
-      if (!this.calls.delete(callId)) throw new Error(`${callId} started but did not wait`);
+      const { callId } = this.books.lend(assignment);
+      if (callId !== null && !this.calls.delete(callId)) throw new Error(`${callId} started but did not wait`);
     }
     for (const assignment of assignments) if (assignment.lane !== null) this.#waiting.delete(assignment.lane);
-    for (const { call } of refused) this.calls.delete(call.callId);
+    for (const { callId } of [...refused, ...state.landed].map(({ call }) => call)) {
+      if (!this.calls.delete(callId)) throw new Error(`${callId} ended but did not wait`);
+      this.books.callsEnded.add(callId);
+    }
+    state.landed = [];
     return refused.map(({ reason }) => reason);
   }
 
@@ -221,28 +268,16 @@ export class RunUnderTest {
 
   /** Enters an attempt's end in the test's own books; `settled` null = its lease expired. */
   #account(attemptId: string, lent: Lent, outcome: Outcome | null, settled: Settled | null): void {
-    const expected: Charged = expectedCharge(lent.assignment, outcome, this.plan.limits);
-    addAmounts(this.charged.spent, expected.charge);
-    this.charged.attempts += 1;
-    if (expected.overrun) this.charged.overruns += 1;
-    this.lent.delete(attemptId);
-    this.#endedAttempts.push(attemptId);
-    const { lease } = lent.assignment;
-    if (lease.slotId !== null) {
-      this.slotCost.set(lease.slotId, (this.slotCost.get(lease.slotId) ?? 0) + expected.charge.usd);
+    this.books.enter(attemptId, lent, outcome);
+    if (settled === null || lent.assignment.lane !== null) return;
+    const { callId, facts, target, attempt, onLost } = lent.assignment.call;
+    if (settled.retryInMs === null) {
+      this.books.callsEnded.add(callId);
+      return;
     }
-    if (settled === null || lent.assignment.lane !== null || settled.retryInMs === null) return;
     // Its client is there and tries again, as the route does.
-    const { callId, facts, target, attempt } = lent.assignment.call;
-    const { promptBytes, maxTokens, priority } = facts;
-    const call = { model: MODELS.indexOf(facts.model ?? ""), promptBytes, maxTokens, priority };
-    this.calls.set(callId, { attempt: attempt + 1, call });
-    enqueueCall(
-      this.state,
-      { callId, attempt: attempt + 1, facts, target, deadlineMs: null },
-      settled.retryInMs,
-      this.nowMs,
-    );
+    const { parallelGroupId, retryInMs } = settled;
+    this.#enqueue({ callId, attempt: attempt + 1, facts, target, onLost, parallelGroupId }, retryInMs);
   }
 
   /** A new instance on the same rows: queued single calls and waiting lanes are gone; so is a turn not yet committed. */
@@ -251,12 +286,8 @@ export class RunUnderTest {
     if (inTurn) dispatch(this.state, new Map([[0, LANE_SLOTS]]), this.nowMs);
     this.#waiting.clear();
     this.calls.clear();
+    this.#waitingFor = null;
     this.#pages = this.#newPages();
-    const targetOfLease = ({ upstream, model }: { upstream: string; model: string }): Target => {
-      const target = TARGETS[`${upstream}/${model}`];
-      if (target === undefined) throw new Error(`no lease goes to ${upstream}/${model}`);
-      return target;
-    };
     this.state = this.rows.rebuild(this.#settings, { ...this.#deps, targetOfLease }, this.nowMs);
     assert.deepEqual(snapshotOf(this.state), before, "rows bring back what was there");
   }
@@ -270,26 +301,3 @@ export class RunUnderTest {
 }
 
 const WHY: Reason = { reason: "cancelled", message: "by the test" };
-
-function factsOf({ model, ...asked }: PlannedCall) {
-  return { ...asked, messageCount: 1, mediaParts: 0, model: MODELS[model] ?? null, timeoutMs: null };
-}
-
-function picked<T>(from: readonly T[], pick: number): T | null {
-  return from[pick % Math.max(1, from.length)] ?? null;
-}
-
-function settingsOf({ limits, width }: Plan): RunSettings {
-  const rules = { maxDepth: 3, defaultModel: null, errorStyle: "bracket", unpriced: "free" } as const;
-  const identity = {
-    id: "r",
-    name: null,
-    parentId: null,
-    ancestors: [],
-    holder: null,
-    depth: 0,
-    createdAtMs: 0,
-    expiresAtMs: Number.MAX_SAFE_INTEGER,
-  };
-  return { ...identity, ...rules, models: [], limits, maxParallel: width, windowMs: 50, metadataJson: "{}" };
-}

@@ -1,11 +1,11 @@
 /** What an engine's rows promise to bring back, as plain data: two engines with equal snapshots go on alike. */
 import { DIMENSIONS } from "../../src/budget/ledger.ts";
 import type { EngineState } from "../../src/engine/state.ts";
-import { queuedIn } from "./engine-invariants.ts";
+import { followersIn, queuedIn } from "./engine-waiting.ts";
 
 /**
  * Of a run that is to be rebuilt: unfinished groups, what is queued and what runs, the ledger and the totals. Left out is
- * what only memory holds by design: waiting clients and their grouping, terms of leases, orders and peaks.
+ * what only memory holds by design: waiting clients and their grouping, what equal calls share, terms of leases, orders and peaks.
  */
 export function snapshotOf(state: EngineState): unknown {
   const { spent, reserved } = state.ledger;
@@ -19,9 +19,14 @@ export function snapshotOf(state: EngineState): unknown {
       counts: { ...group.counts },
       inFlight: group.inFlight,
       sequentialMs: group.sequentialMs,
+      costNanoUsd: group.costNanoUsd,
       drained: group.drained,
     })),
-    queued: queuedIn(state)
+    // Who waits for an equal call's answer is queued again.
+    queued: [
+      ...queuedIn(state),
+      ...followersIn(state).map(({ line, place }): [number, number] => [line.groupSeq, place]),
+    ]
       .filter(([groupSeq]) => groupSeq !== 0)
       .sort(([, a], [, b]) => a - b),
     tried: [...state.tried].sort(([a], [b]) => a - b),
@@ -33,7 +38,7 @@ export function snapshotOf(state: EngineState): unknown {
       .map(({ id, totals, leases }) => ({
         id,
         totals: { ...totals, singleCalls: 0, groupedCalls: 0, windowGroups: 0 },
-        leases: [...leases.values()].map((lease) => ({ ...lease, expiresAtMs: 0 })),
+        leases: [...leases.values()].map((lease) => ({ ...lease, expiresAtMs: 0, startSeq: 0, dedupeKey: null })),
       })),
   };
 }

@@ -13,7 +13,7 @@ const TIMEOUT_MS = 60_000 + RUNS * 100;
 
 const HONEST: PlannedOutcome = { kind: "usage", promptShare: 1, completionShare: 1, cachedShare: 0, costShare: null };
 
-function live(plan: Plan, { lying }: { lying: boolean }): RunUnderTest {
+function live(plan: Plan, { lying }: { lying: boolean }): { overruns: number; shared: number } {
   const run = new RunUnderTest(plan);
   const invariants = new Invariants(run, { lying });
   for (const step of plan.steps) {
@@ -23,18 +23,22 @@ function live(plan: Plan, { lying }: { lying: boolean }): RunUnderTest {
   run.finish(HONEST);
   invariants.check();
   invariants.checkOver();
-  return run;
+  return { overruns: run.books.charged.overruns, shared: invariants.log.shared };
 }
 
 describe("whatever happens to a run", () => {
   it(
-    "its limits hold, every slot ends once and nothing is lost",
+    "its limits hold, every slot ends once, nothing is lost and its log says so",
     () => {
       const plans = planArbitrary({ stepsMax: 80, lying: false });
+      let shared = 0;
       fc.assert(
-        fc.property(plans, (plan) => void live(plan, { lying: false })),
+        fc.property(plans, (plan) => {
+          shared += live(plan, { lying: false }).shared;
+        }),
         { numRuns: RUNS },
       );
+      expect(shared).toBeGreaterThan(0);
     },
     TIMEOUT_MS,
   );
@@ -46,7 +50,7 @@ describe("whatever happens to a run", () => {
       let overruns = 0;
       fc.assert(
         fc.property(plans, (plan) => {
-          overruns += live(plan, { lying: true }).charged.overruns;
+          overruns += live(plan, { lying: true }).overruns;
         }),
         { numRuns: RUNS },
       );

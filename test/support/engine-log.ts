@@ -1,0 +1,151 @@
+/** What must hold of a run's log, read as a client reads it: from its rows, in order, over all restarts. */
+import assert from "node:assert/strict";
+import { addAmounts, zeroAmounts } from "../../src/budget/ledger.ts";
+import type { GroupHeader } from "../../src/engine/group.ts";
+import type { CallName, LoggedEvent } from "../../src/engine/log.ts";
+import { slotIdOf } from "../../src/engine/slot.ts";
+import type { RunUnderTest } from "./engine-run.ts";
+
+type Told<E extends LoggedEvent["event"]> = Extract<LoggedEvent, { event: E }>;
+
+export class LogAudit {
+  readonly #run: RunUnderTest;
+  #rows = 0;
+  #lastSeq = 0;
+  /** Calls that completed by the answer of an equal one. */
+  shared = 0;
+  readonly #charged = zeroAmounts();
+  /** Attempts by name: told to have started, of those told to have ended. */
+  readonly #started = new Set<string>();
+  readonly #ended = new Set<string>();
+  /** By the name of a call. */
+  readonly #calls = new Map<string, Told<"slot_completed">>();
+  /** Slots of a group that were told to have ended at once, by its id. */
+  readonly #dropped = new Map<string, number>();
+  readonly #groups = new Map<string, { count: number; end: Told<"group_completed"> | null }>();
+
+  constructor(run: RunUnderTest) {
+    this.#run = run;
+  }
+
+  /** Reads what has been written since the last time. */
+  check(): void {
+    const { state, rows, books } = this.#run;
+    for (const { last, events } of rows.logRows(this.#rows)) {
+      this.#rows += 1;
+      this.#lastSeq += events.length;
+      assert.equal(last, this.#lastSeq, "a row is named by its last event");
+      for (const event of events) this.#read(event);
+    }
+    assert.deepEqual(this.#charged, books.charged.spent, "what ended attempts were charged is what the run has spent");
+    const open = this.#started.size - this.#ended.size;
+    const untold = state.log.lastSeq - this.#lastSeq;
+    assert.equal(open + untold, state.attempts.size, "what started and has not ended is in flight");
+  }
+
+  /** After everything has ended and was written. */
+  checkOver(): void {
+    const { rows, books } = this.#run;
+    this.check();
+    assert.equal(this.#started.size, this.#ended.size, "every attempt ends");
+    for (const callId of books.callsEnded) assert(this.#calls.has(callId), `nothing tells how ${callId} ended`);
+    for (const { stored } of rows.groups()) {
+      if (stored.header.single === null) this.#groupOver(stored.header);
+      else this.#slotOver(stored.header, 0, stored.header.id);
+    }
+  }
+
+  #read(event: LoggedEvent): void {
+    switch (event.event) {
+      case "attempt_started":
+        return this.#once(this.#started, attemptKey(event));
+      case "attempt_ended": {
+        const key = attemptKey(event);
+        assert(this.#started.has(key), `${key} ends but never started`);
+        this.#once(this.#ended, key);
+        addAmounts(this.#charged, event.charged);
+        return;
+      }
+      case "slot_completed": {
+        const key = callKey(event);
+        assert(!this.#calls.has(key), `${key} ends twice`);
+        this.#calls.set(key, event);
+        if (event.status === "completed" && event.startedAtMs === null) this.#shared(event);
+        return;
+      }
+      case "slots_cancelled": {
+        const group = event.group ?? "";
+        this.#dropped.set(group, (this.#dropped.get(group) ?? 0) + event.count);
+        return;
+      }
+      case "group_started":
+        assert(event.group !== null && !this.#groups.has(event.group), `group ${event.group} starts twice`);
+        this.#groups.set(event.group, { count: event.count, end: null });
+        return;
+      case "group_completed": {
+        const group = this.#groups.get(event.group ?? "");
+        assert(group !== undefined, `group ${event.group} ends but never started`);
+        assert.equal(group.end, null, `group ${event.group} ends twice`);
+        group.end = event;
+        return;
+      }
+    }
+  }
+
+  /** It completed without an attempt in flight: by the answer of an equal call. */
+  #shared({ attempts, usage }: Told<"slot_completed">): void {
+    this.shared += 1;
+    if (attempts === 0) assert.equal(usage.costNanoUsd, 0, "a shared answer costs nothing");
+  }
+
+  #once(known: Set<string>, key: string): void {
+    assert(!known.has(key), `${key} is told twice`);
+    known.add(key);
+  }
+
+  /** Every slot has one end, told by itself or with others; the group's own end adds them up. */
+  #groupOver(header: GroupHeader): void {
+    const { id, seq, count } = header;
+    const told = this.#groups.get(id);
+    assert.equal(told?.count, count, `group ${seq} is told to have started`);
+    const ended = { completed: 0, failed: 0, cancelled: 0 };
+    let costNanoUsd = 0;
+    let alone = 0;
+    for (let index = 0; index < count; index++) {
+      const state = this.#slotOver(header, index, `${id}#${index}`);
+      if (this.#calls.has(`${id}#${index}`)) alone += 1;
+      ended[state] += 1;
+      costNanoUsd += this.#run.books.slotCost.get(slotIdOf(seq, index)) ?? 0;
+    }
+    assert.equal(alone + (this.#dropped.get(id) ?? 0), count, `each slot of group ${seq} is told to have ended once`);
+    const { completed, failed, cancelled, costNanoUsd: toldNanoUsd } = told?.end ?? {};
+    assert.deepEqual({ completed, failed, cancelled }, ended, `group ${seq} tells how its slots ended`);
+    assert.equal(toldNanoUsd, costNanoUsd, `group ${seq} tells what it cost`);
+  }
+
+  /** What is told of a slot is what its row says. Returns how it ended. */
+  #slotOver({ seq, single }: GroupHeader, index: number, key: string): "completed" | "failed" | "cancelled" {
+    const { rows } = this.#run;
+    const event = this.#calls.get(key);
+    const row = rows.slot(slotIdOf(seq, index));
+    if (event === undefined) {
+      const drained = rows.result(seq)?.drained?.state;
+      assert(single === null && row === null && drained !== undefined, `nothing tells how ${key} ended`);
+      return drained;
+    }
+    const { status, attempts, usage } = event;
+    if (row !== null) assert.deepEqual([status, attempts], [row.state, row.attempts], `${key} is told as it was`);
+    assert.equal(usage.costNanoUsd, row?.costNanoUsd ?? 0, `${key} is told with what it cost`);
+    return status;
+  }
+}
+
+/** A call's name: its place in its group, or its own id. */
+function callKey({ index, callId, group }: CallName & { group: string | null }): string {
+  assert((index === null) !== (callId === null), "a call has a place or an id");
+  return callId ?? `${group}#${index}`;
+}
+
+function attemptKey(event: CallName & { group: string | null; attempt: number }): string {
+  return `${callKey(event)}.${event.attempt}`;
+}

@@ -1,0 +1,84 @@
+/** How a planned run's work is stored and handed to its engine: settings, pages, facts. */
+import type { CallFacts } from "../../src/call.ts";
+import type { GroupHeader } from "../../src/engine/group.ts";
+import { groupIdOf } from "../../src/engine/group-id.ts";
+import { enqueueSlots, openGroup, tellOpened } from "../../src/engine/open.ts";
+import { PageBuilder, readFacts, type Page } from "../../src/engine/page.ts";
+import type { Target } from "../../src/engine/shard.ts";
+import type { EngineState } from "../../src/engine/state.ts";
+import type { RunSettings } from "../../durable-objects/run/settings.ts";
+import { makeHeader } from "./engine.ts";
+import { MODELS, TARGETS, type Plan, type PlannedCall } from "./engine-plan.ts";
+import type { Rows } from "./engine-rows.ts";
+
+export function settingsOf({ limits, width }: Plan): RunSettings {
+  const rules = { maxDepth: 3, defaultModel: null, errorStyle: "bracket", unpriced: "free" } as const;
+  const identity = {
+    id: "r",
+    name: null,
+    parentId: null,
+    ancestors: [],
+    holder: null,
+    depth: 0,
+    createdAtMs: 0,
+    expiresAtMs: Number.MAX_SAFE_INTEGER,
+    retentionMs: 0,
+  };
+  return { ...identity, ...rules, models: [], limits, maxParallel: width, windowMs: 50, metadataJson: "{}" };
+}
+
+/** A call's facts as its request would have them. */
+export function factsOf({ model, dedupe, ...asked }: PlannedCall): CallFacts {
+  const facts = { ...asked, messageCount: 1, mediaParts: 0, model: MODELS[model] ?? null, timeoutMs: null };
+  return dedupe === null ? facts : { ...facts, dedupeKey: `key ${dedupe}` };
+}
+
+/** Where the attempt of a stored lease goes: nothing but what the engine knew can have been leased. */
+export function targetOfLease({ upstream, model }: { upstream: string; model: string }): Target {
+  const target = TARGETS[`${upstream}/${model}`];
+  if (target === undefined) throw new Error(`no lease goes to ${upstream}/${model}`);
+  return target;
+}
+
+/** Stores a group as it is opened. */
+export function storeGroup(
+  rows: Rows,
+  { seq, calls, rules }: { seq: number; calls: readonly PlannedCall[]; rules: Partial<GroupHeader> },
+  nowMs: number,
+): { header: GroupHeader; pages: Page[] } {
+  const { pages, models } = pagesOf(calls);
+  const id = groupIdOf(nowMs, seq, 0);
+  const header = makeHeader({ seq, id, count: calls.length, openedAtMs: nowMs, models, ...rules });
+  const kept = { openKey: `open ${seq}`, detach: true, errorStyle: "bracket", named: false } as const;
+  rows.putGroup({ header, defaultsJson: "{}", sealed: true, ...kept }, pages);
+  return { header, pages };
+}
+
+/** Queues a group's slots, page by page. */
+export function startGroup(
+  state: EngineState,
+  { header, pages }: { header: GroupHeader; pages: readonly Page[] },
+  keepPage: (page: Page) => void,
+  nowMs: number,
+): void {
+  const group = openGroup(state, header);
+  if (header.single !== null) group.window = state.window.current;
+  tellOpened(state, group, nowMs);
+  for (const page of pages) {
+    keepPage(page);
+    enqueueSlots(state, group, page.firstIndex, readFacts(page.facts, header.models));
+  }
+}
+
+/** The pages of a group, and the models that they name by place. */
+function pagesOf(calls: readonly PlannedCall[]): { pages: Page[]; models: (string | null)[] } {
+  const builder = new PageBuilder({});
+  const pages: Page[] = [];
+  for (const call of calls) {
+    const page = builder.add({ body: { prompt: "p" }, facts: factsOf(call) });
+    if (page !== null) pages.push(page);
+  }
+  const last = builder.flush();
+  if (last !== null) pages.push(last);
+  return { pages, models: builder.models };
+}
