@@ -7,6 +7,9 @@ import type { Dimension, Reason } from "./errors.ts";
 /** Urgency, 4 = critical … 0 = background. A waiting slot gains one level per 30 s. */
 export type Priority = 0 | 1 | 2 | 3 | 4;
 
+/** A part of OpenAI's or Anthropic's API, by what its request bodies ask for. */
+export type Endpoint = "chat" | "completions" | "embeddings" | "responses" | "messages";
+
 /**
  * What is asked of a model, as stored and as lent to a lane: exactly one of `prompt` and `messages`.
  * `messages` and `params` stay opaque: they pass to the upstream unchanged.
@@ -16,6 +19,8 @@ export type CallBody = {
   messages?: readonly unknown[];
   system?: string;
   temperature?: number;
+  /** A whole request body of an endpoint, as its client wrote it: then there is nothing else, and the answer is whole, too. */
+  raw?: { endpoint: Endpoint; json: string };
   /** Further request fields, passed on unchanged; the names in `RESERVED_PARAMS` are refused at the edge. */
   params?: Record<string, unknown>;
 };
@@ -98,5 +103,7 @@ export type Outcome =
       reason: Reason;
       /** The upstream's Retry-After, in ms from now. */
       retryAfterMs: number | null;
+      /** Of a raw request: the upstream's error body, without credentials. */
+      body?: string;
       latencyMs: number;
     };

@@ -158,6 +158,8 @@ export const ATTEMPTS_MAX = 10;
 export const RESPONSE_BYTES_MAX = 1_900_000;
 /** Longest piece of an upstream's error text that is shown, characters. */
 export const UPSTREAM_MESSAGE_CHARS_MAX = 500;
+/** Longest error body of an upstream that is kept for a raw request, characters: errors are sentences, pages are cut. */
+export const UPSTREAM_ERROR_CHARS_MAX = 16_384;
 /** First retry delay's upper bound, ms; it doubles per attempt. Full jitter draws below it. */
 export const RETRY_BASE_MS = 800;
 /** Upper bound of any retry delay drawn, ms. */

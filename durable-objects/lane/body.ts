@@ -8,15 +8,19 @@ const stored = z.looseObject({
   system: z.string().optional(),
   temperature: z.number().optional(),
   params: z.record(z.string(), z.unknown()).optional(),
+  raw: z
+    .object({ endpoint: z.enum(["chat", "completions", "embeddings", "responses", "messages"]), json: z.string() })
+    .optional(),
 });
 
 /** Both texts were written by this gateway from parsed requests; a text that is not a body is a bug. */
 export function jobBody(callJson: string, defaultsJson: string): CallBody {
-  const { prompt, messages, system, temperature, params } = stored.parse({
+  const { prompt, messages, system, temperature, params, raw } = stored.parse({
     ...parseObject(defaultsJson),
     ...parseObject(callJson),
   });
   const body: CallBody = {};
+  if (raw !== undefined) body.raw = raw;
   if (prompt !== undefined) body.prompt = prompt;
   if (messages !== undefined) body.messages = messages;
   if (system !== undefined) body.system = system;

@@ -65,6 +65,8 @@ export type OpenGroupRequest = {
   count: number;
   /** A single call, stored as a group of one so that it outlives its client. */
   single: boolean;
+  /** Whether its slots start only when nothing else of the run could. */
+  background: boolean;
   onLost: "retry" | "fail";
   /** False: it is cancelled when nobody follows it any more. */
   detach: boolean;

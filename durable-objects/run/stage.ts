@@ -115,6 +115,7 @@ function storedGroup(core: RunCore, request: OpenGroupRequest, seq: number, nowM
     openedAtMs: nowMs,
     deadlineMs,
     models,
+    ...(request.background ? { background: true as const } : {}),
   };
   const errorStyle = request.errorStyle ?? core.settings.errorStyle;
   return { header, defaultsJson, sealed: true, openKey, detach, errorStyle, named: namesCalls };

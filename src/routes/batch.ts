@@ -49,7 +49,7 @@ async function batch(c: Context<AppEnv>): Promise<Response> {
 
 function openingOf(request: BatchRequest, named: { key: string; hash: string } | null) {
   const { calls, ids, defaults, dedupe, concurrency, onError, onLost, split, deadlineMs, detach, errorStyle } = request;
-  const rules = { named, count: calls.length, single: false, namesCalls: ids.length > 0 };
+  const rules = { named, count: calls.length, single: false, background: false, namesCalls: ids.length > 0 };
   const asked = { concurrency, onError, onLost, split, deadlineMs, detach, errorStyle };
   return { calls, defaults, dedupe, rules: { ...rules, ...asked } };
 }

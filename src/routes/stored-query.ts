@@ -20,7 +20,7 @@ type Stored = { runId: string; run: RunCaller; call: QueryRequest; named: { key:
 
 export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named }: Stored): Promise<Response> {
   const { body, facts, deadlineMs, onLost, dedupe } = call;
-  const rules = { named, count: 1, single: true, concurrency: 1, deadlineMs, onLost };
+  const rules = { named, count: 1, single: true, background: false, concurrency: 1, deadlineMs, onLost };
   const defaults = { onError: "continue", split: false, detach: true, errorStyle: null, namesCalls: false } as const;
   const calls = [{ body, facts, id: null }];
   const opened = await openGroup(c, runId, run, { calls, defaults: {}, dedupe, rules: { ...rules, ...defaults } });

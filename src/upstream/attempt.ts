@@ -8,8 +8,9 @@ import { type Answer, classify, failed, type Verdict } from "./classify.ts";
 import type { Upstream } from "./config.ts";
 import { connectionFailure } from "./connection-failure.ts";
 import { type BuiltRequest, buildAnthropicRequest } from "./anthropic-request.ts";
+import { buildRawRequest, classifyRaw } from "./raw.ts";
 import { buildRequest, type UpstreamRequest } from "./request.ts";
-import { simulatedFetch } from "./simulated.ts";
+import { simulatedAnswer } from "./simulated.ts";
 
 /** What is asked of whom under which lease; `lease.model` and `body` go out as they are. */
 export type AttemptJob = { upstream: Upstream; lease: Lease; body: CallBody };
@@ -106,22 +107,26 @@ async function exchange(job: AttemptJob, deps: AttemptDeps, signal: AbortSignal)
     // Left null: the classifier knows what a broken body means for each status.
     if (signal.aborted) return stoppedVerdict(job, "cancelled");
   }
-  return classify(upstream, lease.model, answer);
+  const { raw } = job.body;
+  return raw === undefined ? classify(upstream, lease.model, answer) : classifyRaw(upstream, lease, raw, answer);
 }
 
 function builtRequest({ upstream, lease, body }: AttemptJob): BuiltRequest {
+  if (body.raw !== undefined) return buildRawRequest(upstream, lease, body.raw);
   if (upstream.kind === "anthropic") return buildAnthropicRequest(upstream, lease, body);
   return { ok: true, request: buildRequest(upstream, lease, body) };
 }
 
 function send(
-  { upstream, lease }: AttemptJob,
+  { upstream, lease, body }: AttemptJob,
   request: UpstreamRequest,
   deps: AttemptDeps,
   signal: AbortSignal,
 ): Promise<Response> {
   if (upstream.kind === "simulated") {
-    return simulatedFetch(request.body, { now: deps.now, timer: deps.timer, signal, attempt: lease.attempt ?? 1 });
+    const endpoint = body.raw?.endpoint ?? "chat";
+    const simulated = { now: deps.now, timer: deps.timer, signal, attempt: lease.attempt ?? 1 };
+    return simulatedAnswer(endpoint, request.body, simulated);
   }
   // Called on its own: workerd's fetch refuses to be a method of another object.
   const { fetch } = deps;

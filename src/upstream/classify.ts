@@ -24,7 +24,7 @@ export type Answer = { status: number; headers: Headers; nowMs: number; body: Bo
 /** An outcome without its latency. */
 export type Verdict =
   | { kind: "success"; text: string; model: string; finishReason: string | null; usage: Usage | null }
-  | { kind: "failure"; class: FailureClass; reason: Reason; retryAfterMs: number | null };
+  | { kind: "failure"; class: FailureClass; reason: Reason; retryAfterMs: number | null; body?: string };
 
 /** Classifies an answer whose status line arrived; `model` stands in where the answer names none. */
 export function classify(upstream: Upstream, model: string, answer: Answer): Verdict {

@@ -2,7 +2,7 @@
  * What admission must know of a request that passes through byte for byte. Only that is read: what an upstream would
  * refuse at no cost is left to it, and fields that are unknown here pass.
  */
-import type { Unbounded } from "../call.ts";
+import type { Endpoint, Unbounded } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { MAX_TOKENS_MAX, NAME_CHARS_MAX } from "../limits.ts";
 import { readInstructions, readItems, readMessages, readPrompts, readSystem } from "./json-prompt.ts";
@@ -24,7 +24,7 @@ import { readRoutedModel, readUnbounded } from "./json-unbounded.ts";
 /** What reading a request ends as: its value, or why it is refused. */
 export type Parsed<T> = { ok: true; value: T } | { ok: false; reason: Reason };
 
-export type Endpoint = "chat" | "completions" | "embeddings" | "responses" | "messages";
+export type { Endpoint };
 
 export type CapField = "max_tokens" | "max_completion_tokens" | "max_output_tokens";
 
