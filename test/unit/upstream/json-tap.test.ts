@@ -1,0 +1,257 @@
+import { createHash } from "node:crypto";
+import { describe, expect, it, vi } from "vitest";
+import { USAGE_BYTES_MAX } from "../../../src/upstream/json-answer-fields.ts";
+import { readJsonAnswer } from "../../../src/upstream/json-answer.ts";
+import { KEY_BYTES_MAX } from "../../../src/upstream/json-tap-key.ts";
+import { MemberScanner } from "../../../src/upstream/json-tap-scan.ts";
+import { JsonTap, type JsonTapOptions } from "../../../src/upstream/json-tap.ts";
+import { answers, factsOf, jsonTapOptions, manyFloats, playJson } from "./json-answer-recorded.ts";
+import { bytesOf, textOf } from "./sse-recorded.ts";
+
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+const USAGE = '{"prompt_tokens":3,"completion_tokens":4}';
+const PRICED = '{"prompt_tokens":3,"completion_tokens":4,"cost":0.007}';
+
+/** Plays a body in one chunk, and reads what the client got as text. */
+function playText(text: string, options: Partial<JsonTapOptions> = {}) {
+  const { sent, outcome } = playJson([bytesOf(text)], options);
+  return { text: textOf([sent]), outcome };
+}
+
+describe("JsonTap", () => {
+  it.each(Object.entries(answers))("learns from an answer of %s what reading it whole tells", (_, recorded) => {
+    const { endpoint, text } = recorded;
+    expect(playText(text, { endpoint }).outcome).toEqual({ ...factsOf(recorded), complete: true });
+  });
+
+  it.each(Object.entries(answers))("adds the cost to the usage of %s and changes no other byte", (_, recorded) => {
+    const { text } = playText(recorded.text, { endpoint: recorded.endpoint });
+    const { promptTokens = 0, completionTokens = 0 } = recorded.usage ?? {};
+    const inserted = `,"cost":${(promptTokens + completionTokens) / 1_000}`;
+    expect(text.split(inserted)).toHaveLength(2);
+    expect(sha256(text.replace(inserted, ""))).toBe(sha256(recorded.text));
+    expect(JSON.parse(text).usage.cost).toBe((promptTokens + completionTokens) / 1_000);
+  });
+
+  it.each(Object.entries(answers))("passes %s byte for byte where no price is known", (_, { endpoint, text }) => {
+    expect(playText(text, { endpoint, costUsdOf: () => null }).text).toBe(text);
+  });
+
+  it.each(Object.entries(answers))("takes %s cut short at any byte for incomplete", (_, { endpoint, text }) => {
+    const bytes = bytesOf(text);
+    const closed = bytes.lastIndexOf(0x7d);
+    for (let end = 0; end <= bytes.length; end++) {
+      const { sent, outcome } = playJson([bytes.subarray(0, end)], { endpoint, costUsdOf: () => null });
+      expect(Buffer.compare(sent, bytes.subarray(0, end))).toBe(0);
+      expect(outcome.complete).toBe(end > closed);
+    }
+  });
+
+  it.each([
+    "{}",
+    ' \n\t\r{ "a" : 1 } \n\t\r',
+    '{"a":"}"}',
+    '{"a":[{}],"b":true,"c":-1.5e+7}',
+    '{"":"","usage":null}',
+    '{"a":"\\\\"}',
+  ])("takes %j for complete", (text) => {
+    expect(playText(text)).toMatchObject({ text, outcome: { complete: true, usage: null } });
+  });
+
+  it.each([
+    "",
+    " ",
+    "null",
+    "[]",
+    '"a"',
+    "7",
+    '{"a":1}}',
+    "{} x",
+    "{}{}",
+    '{"a" 1}',
+    '{"a":}',
+    '{"a":,"b":1}',
+    '{"a"::1}',
+    '{"a":]}',
+    '{"a":1,}',
+    '{,"a":1}',
+    '{"a":1 "b":2}',
+    "{a:1}",
+    '{"a":"\\"}',
+    "<html></html>",
+    "\uFEFF{}",
+    'data: {"usage":{}}\n\n',
+  ])("passes %j, which is no whole JSON object, as it came", (text) => {
+    expect(playText(text)).toMatchObject({ text, outcome: { complete: false, usage: null, hasError: false } });
+  });
+
+  it("reads nothing more once a text has proved to be no JSON", () => {
+    const text = `{"id":"a", oops, "usage":${USAGE}, "error":{}}`;
+    expect(playText(text)).toMatchObject({ text, outcome: { id: "a", usage: null, hasError: false, complete: false } });
+  });
+
+  it("holds back the usage alone, until it is whole", () => {
+    const tap = new JsonTap(jsonTapOptions({}));
+    const feed = (text: string) => textOf(tap.feed(bytesOf(text)));
+    expect(feed('{"choices":[{"message":{"content":"half of')).toBe('{"choices":[{"message":{"content":"half of');
+    expect(feed(' it"}}],"us')).toBe(' it"}}],"us');
+    expect(feed('age": {"prompt_tokens":3,')).toBe('age": ');
+    expect(feed('"completion_tokens":4')).toBe("");
+    expect(feed('},"model":')).toBe(`${PRICED},"model":`);
+    expect(feed('"m"}')).toBe('"m"}');
+    expect(tap.end()).toMatchObject({ bytes: [], outcome: { model: "m", complete: true } });
+  });
+
+  it("passes a chunk that needs no change as the very bytes it is", () => {
+    const chunk = bytesOf('{"choices":[1,2,3],"model":"m"');
+    expect(new JsonTap(jsonTapOptions({})).feed(chunk)).toEqual([chunk]);
+  });
+
+  it("lets go of a usage that never came to its end when the body ends", () => {
+    const { text, outcome } = playText('{"usage":{"prompt_tokens":3');
+    expect([text, outcome.usage, outcome.complete]).toEqual(['{"usage":{"prompt_tokens":3', null, false]);
+  });
+
+  it("keeps what it read where a body breaks off later", () => {
+    const { text, outcome } = playText(`{"usage":${USAGE},"choices":[{"finish_reason":"st`);
+    expect(text).toBe(`{"usage":${PRICED},"choices":[{"finish_reason":"st`);
+    expect(outcome).toMatchObject({ usage: { promptTokens: 3 }, finishReason: null, complete: false });
+  });
+
+  it("leaves an upstream's own cost, and fills one that is null", () => {
+    const own = '{"usage":{"prompt_tokens":3,"completion_tokens":4,"cost":5.0e-1}}';
+    expect(playText(own)).toMatchObject({ text: own, outcome: { usage: { costNanoUsd: 500_000_000 } } });
+    const unnamed = '{"usage":{"prompt_tokens":3,"cost" : null,"completion_tokens":4}}';
+    expect(playText(unnamed).text).toBe(unnamed.replace("null", "0.007"));
+  });
+
+  it.each([
+    "null",
+    "7",
+    '"usage"',
+    "[]",
+    "{}",
+    '{"prompt_tokens":-1,"completion_tokens":1}',
+    '{"prompt_tokens":1,"completion_tokens":tru}',
+    '{"prompt_tokens":1 "completion_tokens":1}',
+  ])("leaves a usage that is %s as it is", (usage) => {
+    const text = `{"usage":${usage},"id":"a"}`;
+    expect(playText(text)).toMatchObject({ text, outcome: { usage: null, id: "a", complete: true } });
+  });
+
+  it("writes a cost into each of several usages, and counts the last", () => {
+    const other = '{"prompt_tokens":1,"completion_tokens":1}';
+    const twice = playText(`{"usage":${other},"usage":${USAGE}}`);
+    expect(twice.text).toBe(`{"usage":${other.replace("}", ',"cost":0.002}')},"usage":${PRICED}}`);
+    expect(twice.outcome.usage?.promptTokens).toBe(3);
+    expect(playText(`{"usage":${USAGE},"usage":null}`).outcome.usage).toBeNull();
+  });
+
+  it("takes the last of other fields that stand more than once", () => {
+    const text =
+      '{"id":"a","choices":[{"finish_reason":"stop","error":{}}],"id":"b","choices":[{"finish_reason":"length"}]}';
+    const { outcome } = playText(text);
+    expect(outcome).toMatchObject({ id: "b", finishReason: "length", hasError: false });
+    expect(factsOf(outcome)).toEqual(factsOf(readJsonAnswer("chat", bytesOf(text))));
+    expect(playText('{"choices":[{"finish_reason":"stop"}],"choices":[]}').outcome.finishReason).toBeNull();
+  });
+
+  it("knows a key however it is escaped, and no other by its bytes", () => {
+    const all = String.raw`\u0075\u0073\u0061\u0067\u0065`;
+    expect(playText(`{"${all}":${USAGE}}`).text).toBe(`{"${all}":${PRICED}}`);
+    for (const key of ["usage ", "Usage", "\\\\usage", '\\"usage', "usage\\u0000", "\\x", "us\\", "choice.usage"]) {
+      expect(playText(`{"${key}":${USAGE}}`).text).toBe(`{"${key}":${USAGE}}`);
+    }
+  });
+
+  it("takes a key of any length in its stride, and reads one up to its bound", () => {
+    const key = "\\u0075".padEnd(KEY_BYTES_MAX + 5, "x");
+    const text = `{"${"k".repeat(100_000)}":1,"${key}":2,"usage":${USAGE}}`;
+    expect(playText(text)).toMatchObject({ text: text.replace(USAGE, PRICED), outcome: { complete: true } });
+    for (const length of [KEY_BYTES_MAX, KEY_BYTES_MAX + 1]) {
+      const names: string[] = [];
+      const name = "k".repeat(length);
+      const scanner = new MemberScanner(new Set([name]), {
+        begins: (begun) => names.push(begun),
+        ends: () => undefined,
+      });
+      for (const byte of bytesOf(`{"${name}":1,"${name}":2}`)) scanner.feed(new Uint8Array([byte]));
+      expect(names).toHaveLength(length === KEY_BYTES_MAX ? 2 : 0);
+    }
+  });
+
+  it("takes no top-level member for one of the first choice", () => {
+    const text = '{"choice.finish_reason":"stop","choice.error":{}}';
+    expect(playText(text).outcome).toMatchObject({ finishReason: null, hasError: false, complete: true });
+  });
+
+  it("reads a usage up to its largest size, and passes a larger one unread", () => {
+    const padded = (bytes: number) => `${USAGE.slice(0, -1)}${" ".repeat(bytes - USAGE.length)}}`;
+    const largest = `{"id":"a","usage":${padded(USAGE_BYTES_MAX)},"model":"m"}`;
+    expect(playText(largest).text).toBe(largest.replace(":4", ':4,"cost":0.007'));
+    const larger = `{"id":"a","usage":${padded(USAGE_BYTES_MAX + 1)},"model":"m"}`;
+    const outcome = { usage: null, id: "a", model: "m", complete: true };
+    expect(playText(larger)).toMatchObject({ text: larger, outcome });
+  });
+
+  it("goes on at once with a usage that proves too large", () => {
+    const tap = new JsonTap(jsonTapOptions({}));
+    const part = " ".repeat(USAGE_BYTES_MAX / 2);
+    expect(textOf(tap.feed(bytesOf(`{"usage":{`)))).toBe('{"usage":');
+    expect(textOf(tap.feed(bytesOf(part)))).toBe("");
+    expect(textOf(tap.feed(bytesOf(part)))).toBe(`{${part}${part}`);
+    expect(textOf(tap.feed(bytesOf(`"a":1`)))).toBe('"a":1');
+    expect(textOf(tap.feed(bytesOf("}}")))).toBe("}}");
+    expect(tap.end().outcome).toMatchObject({ usage: null, complete: true });
+  });
+
+  it("sees an error, also one too long to be kept", () => {
+    for (const error of ['{"message":"no"}', `"${"x".repeat(10_000)}"`, `{"message":"${"x".repeat(10_000)}"}`]) {
+      expect(playText(`{"error":${error},"id":"a"}`).outcome).toMatchObject({
+        hasError: true,
+        complete: true,
+        id: "a",
+      });
+    }
+    expect(playText('{"error":null}').outcome.hasError).toBe(false);
+    expect(playText('{"choices":[{"error":{"code":502}},{}]}').outcome).toMatchObject({
+      hasError: true,
+      complete: true,
+    });
+  });
+
+  it("takes nesting of any depth in its stride", () => {
+    const deep = `${"[".repeat(50_000)}${'{"usage":'.repeat(50_000)}1${"}".repeat(50_000)}${"]".repeat(50_000)}`;
+    const text = `{"a":${deep},"choices":[${deep}],"usage":${USAGE}}`;
+    expect(playText(text)).toMatchObject({ text: text.replace(USAGE, PRICED), outcome: { complete: true } });
+    const inUsage = `{"usage":{"prompt_tokens":3,"completion_tokens":4,"a":${"[".repeat(30_000)}${"]".repeat(30_000)}}}`;
+    expect(playText(inUsage)).toMatchObject({ text: inUsage, outcome: { complete: true } });
+    const open = `{"a":${"[".repeat(100_000)}`;
+    expect(playText(open)).toMatchObject({ text: open, outcome: { complete: false } });
+  });
+
+  it("passes huge strings, whatever they hold, and parses none of them", () => {
+    const pieces = ["x", '\\"', "\\\\", '\\",\\"usage\\":{', "🦊", "\\u0022"];
+    const parse = vi.spyOn(JSON, "parse");
+    for (const piece of pieces) {
+      const text = `{"choices":[{"message":{"content":"${piece.repeat(100_000)}"},"finish_reason":"stop"}],"usage":${USAGE}}`;
+      const played = playText(text);
+      expect(played.text === text.replace(USAGE, PRICED)).toBe(true);
+      expect(played.outcome).toMatchObject({ complete: true, finishReason: "stop" });
+    }
+    const longest = Math.max(...parse.mock.calls.map(([json]) => json.length));
+    parse.mockRestore();
+    expect(longest).toBeLessThan(100);
+  });
+
+  it("passes 10,000 floats", () => {
+    const { text, outcome } = playText(manyFloats, { endpoint: "embeddings" });
+    expect(text).toBe(manyFloats.replace(/}}$/, ',"cost":0.008}}'));
+    expect(outcome).toMatchObject({ model: "e", usage: { promptTokens: 8, completionTokens: 0 }, complete: true });
+  });
+
+  it("passes what is not UTF-8 as it came", () => {
+    const bytes = new Uint8Array([...bytesOf('{"a":"'), 0xff, 0xc3, ...bytesOf('","'), 0xfe, ...bytesOf('":1}')]);
+    expect(playJson([bytes])).toMatchObject({ sent: bytes, outcome: { complete: true } });
+  });
+});
