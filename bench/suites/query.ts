@@ -1,4 +1,4 @@
-/** Single calls on an instant upstream: our `/query` with its durable ledger, Portkey's gateway, and no gateway at all. */
+/** Single calls on an instant upstream: our `/query` and `/v1` with their durable ledger, Portkey's gateway, and no gateway. */
 import { load } from "../load.ts";
 import type { LoadPlan } from "../load.ts";
 import type { Server } from "../process.ts";
@@ -10,12 +10,12 @@ import type { Figures, Suite, SuiteOptions } from "../suite.ts";
 const CONCURRENCIES = [1, 16, 64];
 
 /** `query-baseline` is `query` of another checkout. */
-type Variant = "direct" | "portkey" | "query" | "query-baseline";
+type Variant = "direct" | "portkey" | "query" | "chat" | "query-baseline";
 
 type Target = Pick<LoadPlan, "url" | "headers" | "body">;
 
 export function querySuite({ quick, baseline }: SuiteOptions): Suite {
-  const variants: Variant[] = ["direct", "portkey", "query"];
+  const variants: Variant[] = ["direct", "portkey", "query", "chat"];
   if (baseline !== undefined) variants.push("query-baseline");
   return {
     name: "query",
@@ -32,14 +32,16 @@ export function querySuite({ quick, baseline }: SuiteOptions): Suite {
         const addedMs = (variant: Variant) => of(variant, c, "p50_ms") - of("direct", c, "p50_ms");
         const row: Record<string, string> = { concurrency: String(c) };
         for (const variant of variants) row[`${variant} rps`] = of(variant, c, "rps").toFixed(0);
-        row["query ÷ portkey"] = against(of("query", c, "rps") / of("portkey", c, "rps"), ">=", 1);
+        for (const variant of ["query", "chat"] as const)
+          row[`${variant} ÷ portkey`] = against(of(variant, c, "rps") / of("portkey", c, "rps"), ">=", 1);
         if (baseline !== undefined)
           row["query ÷ baseline"] = (of("query", c, "rps") / of("query-baseline", c, "rps")).toFixed(2);
         row["added p50 ms, portkey"] = addedMs("portkey").toFixed(2);
-        row["added p50 ms, query"] =
-          c === 1
-            ? against(addedMs("query"), "<=", Number(addedMs("portkey").toFixed(2)))
-            : addedMs("query").toFixed(2);
+        for (const variant of ["query", "chat"] as const) {
+          const most = Number(addedMs("portkey").toFixed(2));
+          row[`added p50 ms, ${variant}`] =
+            c === 1 ? against(addedMs(variant), "<=", most) : addedMs(variant).toFixed(2);
+        }
         row["p95 ms, portkey"] = of("portkey", c, "p95_ms").toFixed(1);
         row["p95 ms, query"] = of("query", c, "p95_ms").toFixed(1);
         return row;
@@ -68,11 +70,21 @@ async function startVariant(variant: Variant, upstream: Server, baseline: string
 
 async function targetOf(variant: Variant, upstream: Server, server: Server): Promise<Target> {
   if (variant === "query" || variant === "query-baseline") return queryTarget(server, await openRun(server));
+  if (variant === "chat") return chatTarget(server, await openRun(server));
   const headers = { authorization: "Bearer bench" };
   const portkey = { "x-portkey-provider": "openai", "x-portkey-custom-host": `${upstream.url}/v1` };
   return {
     url: `${server.url}/v1/chat/completions`,
     headers: variant === "portkey" ? { ...headers, ...portkey } : headers,
+    body: (index) => completionBody(promptOf(index)),
+  };
+}
+
+/** `POST /v1/chat/completions` under the run of `token`. */
+export function chatTarget(gateway: Server, token: string): Target {
+  return {
+    url: `${gateway.url}/v1/chat/completions`,
+    headers: { authorization: `Bearer ${token}` },
     body: (index) => completionBody(promptOf(index)),
   };
 }
