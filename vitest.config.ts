@@ -20,6 +20,8 @@ const supportTests = ["test/objects/emulator.test.ts", "test/objects/upstream-wo
 const upstreamWorker = {
   name: "upstream",
   compatibilityDate: COMPATIBILITY_DATE,
+  // It counts the connections that its callers close.
+  compatibilityFlags: COMPATIBILITY_FLAGS,
   modules: [{ type: "ESModule" as const, path: "upstream.mjs", contents: bundle("test/support/upstream-worker.ts") }],
   // Its counters live in memory: an eviction would forget them in the middle of a test.
   durableObjects: { UPSTREAM: { className: "UpstreamObject", useSQLite: true, unsafePreventEviction: true } },

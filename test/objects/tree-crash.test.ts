@@ -4,6 +4,8 @@ import { describe, expect, it } from "vitest";
 import type { RunObject } from "../../src/index.ts";
 import { SETTLE_LAG_MS } from "../../src/limits.ts";
 import { crash } from "../support/objects-direct.ts";
+import { expectAtRest } from "../support/objects-group.ts";
+import { logOf } from "../support/objects-log.ts";
 import { openRun, type TestRun } from "../support/objects-run.ts";
 import {
   abortFromWithin,
@@ -36,6 +38,9 @@ async function expectSettledOnce(root: TestRun, child: TestRun): Promise<void> {
   expect(budget?.calls).toEqual({ limit: 10, spent: 1, reserved: 0, remaining: 9 });
   expect((await childRows(root)).map(({ state, spent }) => [state, spent?.usd])).toEqual([["ended", SPENT]]);
   expect((await child.object.budget())?.usd.spent).toBe(SPENT / 1e9);
+  for (const run of [root, child]) await expectAtRest(run);
+  const told = (await logOf(root)).filter(({ event_type }) => event_type.startsWith("child_"));
+  expect(told.map(({ event_type }) => event_type)).toEqual(["child_opened", "child_closed"]);
 }
 
 describe("a child's report to its parent", () => {

@@ -3,7 +3,7 @@ import { runInDurableObject } from "cloudflare:test";
 import type { CallFacts, Outcome } from "../../src/call.ts";
 import type { AcquireRequest, OpenGroupRequest } from "../../durable-objects/run/rpc.ts";
 import { PageBuilder, type Page } from "../../src/engine/page.ts";
-import type { LaneObject, RunObject } from "../../src/index.ts";
+import { RunObject, type LaneObject } from "../../src/index.ts";
 import type { TestRun } from "./objects-run.ts";
 
 /** Ends one object where it stands: what it holds in memory and what it waits for are gone. */
@@ -13,9 +13,14 @@ export async function crash(stub: DurableObjectStub<RunObject> | DurableObjectSt
 }
 
 /** Opens a batch as a Worker does that dies before it can start a lane or wait. Returns the lanes to start. */
-export async function openUnwatched(run: TestRun, asked: string[], model: string): Promise<number[]> {
+export async function openUnwatched(
+  run: TestRun,
+  asked: string[],
+  model: string,
+  rules: Partial<OpenGroupRequest> = {},
+): Promise<number[]> {
   const { pages, models } = pagesOf(asked, model);
-  const opened = await run.object.openGroup(openingOf(asked.length, models), pages);
+  const opened = await run.object.openGroup({ ...openingOf(asked.length, models), ...rules }, pages);
   if (!opened.ok) throw new Error("the batch was refused");
   return opened.lanes;
 }
@@ -75,4 +80,26 @@ export async function acquireOne(run: TestRun): Promise<string> {
 export function factsOf(prompt: string, model: string): CallFacts {
   const rules = { maxTokens: null, priority: 2, timeoutMs: null } as const;
   return { promptBytes: prompt.length, messageCount: 1, mediaParts: 0, model, ...rules };
+}
+
+type Claim = RunObject["settleAndClaim"];
+
+/**
+ * Loses the next settlement that a lane tells a run: `loss` is called in its place, with the real one. Settlements after
+ * that go their way. What it returns says whether it was lost: a promise would cross from one object into another.
+ */
+export function loseNextSettlement(
+  loss: (real: () => ReturnType<Claim>, run: RunObject, lane: number) => Promise<void>,
+): () => boolean {
+  let isLost = false;
+  const plain = RunObject.prototype.settleAndClaim;
+  RunObject.prototype.settleAndClaim = async function (this: RunObject, ...args: Parameters<Claim>) {
+    const [lane, settlements] = args;
+    if (settlements.length === 0) return plain.apply(this, args);
+    RunObject.prototype.settleAndClaim = plain;
+    isLost = true;
+    await loss(() => plain.apply(this, args), this, lane);
+    throw new Error("the test loses a settlement");
+  };
+  return () => isLost;
 }

@@ -60,11 +60,20 @@ export class TestRun {
   }
 
   /** Sends a request with the run's token. */
-  post(path: string, body: unknown, init: { signal?: AbortSignal; accept?: string } = {}): Promise<Response> {
+  post(
+    path: string,
+    body: unknown,
+    init: { signal?: AbortSignal; accept?: string; headers?: Record<string, string> } = {},
+  ): Promise<Response> {
     const { signal, accept } = init;
     return exports.default.fetch(`http://fanout.test${path}`, {
       method: "POST",
-      headers: { ...this.#headers(), "content-type": "application/json", ...(accept === undefined ? {} : { accept }) },
+      headers: {
+        ...this.#headers(),
+        "content-type": "application/json",
+        ...(accept === undefined ? {} : { accept }),
+        ...init.headers,
+      },
       body: JSON.stringify(body),
       ...(signal === undefined ? {} : { signal }),
     });

@@ -23,9 +23,14 @@ import { completion, errorBody, faultBody, readChat, type Chat } from "./complet
 import { Meeting } from "./meeting.ts";
 import { drawOf, fails, steer, type Steering } from "./steering.ts";
 
-/** What one key saw. `sends` counts sends by prompt; `keys` holds the API keys that came, in order of first sight. */
+/**
+ * What one key saw. `sends` counts sends by prompt; `apiKeys` holds the API keys that came, in order of first sight;
+ * `closed` counts connections that their callers closed before the answer. Such a call stays in flight until it ends: a
+ * provider may work on.
+ */
 export type Stats = {
   requests: number;
+  closed: number;
   inFlight: number;
   peakInFlight: number;
   sends: Record<string, number>;
@@ -36,15 +41,32 @@ export type Stats = {
 type UpstreamEnv = { UPSTREAM: DurableObjectNamespace<UpstreamObject> };
 
 export default {
-  fetch(request: Request, env: UpstreamEnv): Promise<Response> {
-    return env.UPSTREAM.getByName(new URL(request.url).host).fetch(request);
+  fetch(request: Request, env: UpstreamEnv, ctx: ExecutionContext): Promise<Response> {
+    const upstream = env.UPSTREAM.getByName(new URL(request.url).host);
+    // An object does not hear of a closed connection, its Worker does.
+    const callId = crypto.randomUUID();
+    const forwarded = new Request(request, { headers: { ...Object.fromEntries(request.headers), [CALL_ID]: callId } });
+    request.signal.addEventListener("abort", () => ctx.waitUntil(upstream.closed(callId)));
+    return upstream.fetch(forwarded);
   },
 };
+
+/** Header that names a call between the Worker and its object. */
+const CALL_ID = "x-call-id";
 
 /** One per host, because only requests to one object may wait for each other. */
 export class UpstreamObject extends DurableObject<UpstreamEnv> {
   readonly #stats = new Map<string, Stats>();
   readonly #meetings = new Map<string, Meeting>();
+  /** Completions under way, by call id. */
+  readonly #open = new Map<string, Stats>();
+
+  /** The caller of a completion has closed its connection. */
+  closed(callId: string): void {
+    const stats = this.#open.get(callId);
+    if (stats !== undefined) stats.closed += 1;
+    this.#open.delete(callId);
+  }
 
   override async fetch(request: Request): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url);
@@ -65,9 +87,13 @@ export class UpstreamObject extends DurableObject<UpstreamEnv> {
     const apiKey = request.headers.get("authorization")?.replace(/^Bearer /, "");
     if (apiKey && !stats.apiKeys.includes(apiKey)) stats.apiKeys.push(apiKey);
     stats.lastBody = body;
+    const callId = request.headers.get(CALL_ID) ?? "";
+    this.#open.set(callId, stats);
     return this.#counted(stats, async () => {
       const refusal = await this.#wait(steering, chat.prompt);
-      return refusal ?? answer(chat, steering, fails(steering, chat.prompt, send));
+      const answered = refusal ?? (await answer(chat, steering, fails(steering, chat.prompt, send)));
+      this.#open.delete(callId);
+      return answered;
     });
   }
 
@@ -116,6 +142,7 @@ export class UpstreamObject extends DurableObject<UpstreamEnv> {
   #statsOf(key: string): Stats {
     return getOrMake(this.#stats, key, () => ({
       requests: 0,
+      closed: 0,
       inFlight: 0,
       peakInFlight: 0,
       sends: {},

@@ -1,0 +1,157 @@
+/** Cancelling ends what is queued and what runs: the upstream sees its connections closed, and nothing stays reserved. */
+import { runDurableObjectAlarm } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { LEASE_TTL_MS } from "../../src/limits.ts";
+import { skipTime, withHeartbeats } from "../support/objects-clock.ts";
+import { crash, openUnwatched } from "../support/objects-direct.ts";
+import { cancel, expectAtRest, lookAt, openAsync, untilClosed } from "../support/objects-group.ts";
+import { logOf, ofType } from "../support/objects-log.ts";
+import { openRun, prompts, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
+
+/** Longer than any test here takes: such a call ends only by being given up. */
+const SLOW = "delay/15000";
+
+describe("cancelling a group", () => {
+  it("closes its connections within two seconds, frees what it holds and lets the run's other work go on", async () => {
+    const run = await openRun({ max_parallel: 12, budget: { usd: 1 } });
+    const body = { prompts: prompts(20), model: `up/key/cancelled-group/${SLOW}`, concurrency: 8 };
+    const group = await openAsync(run, body);
+    const other = run.query({ prompt: "other", model: "up/key/other/delay/600" });
+    await untilInFlight("cancelled-group", 8);
+    const startedMs = Date.now();
+    expect(await cancel(run, group)).toMatchObject({ id: group, status: "cancelled" });
+    await untilClosed("cancelled-group", 8);
+    expect(Date.now() - startedMs).toBeLessThan(2_000);
+    expect((await other).text).toBe("other");
+    await expectAtRest(run);
+    expect((await upstreamStats("cancelled-group")).requests).toBe(8);
+    const lines = await logOf(run);
+    expect(ofType(lines, "slots_cancelled").map(({ count }) => count)).toEqual([12]);
+    expect(ofType(lines, "slot_completed").filter(({ status }) => status === "cancelled").length).toBe(8);
+  });
+
+  it("answers who waits for it with what has ended by then, and the rest as cancelled", async () => {
+    const run = await openRun({ max_parallel: 3 });
+    const items = ["quick", "quick too", "slow {{delay/15000}}", "never"].map((prompt) => ({ prompt }));
+    const waiting = run.batch({ items, model: "up/key/half", concurrency: 1 });
+    await expect.poll(async () => (await upstreamStats("half")).requests).toBe(3);
+    await expect.poll(async () => (await run.object.waitGroup(1, 0))?.counts.completed).toBe(2);
+    await run.object.cancelGroup(1);
+    const answer = await waiting;
+    expect(answer.status).toBe("cancelled");
+    expect(answer.items.map(({ status }) => status)).toEqual(["completed", "completed", "cancelled", "cancelled"]);
+    expect(answer.errors.map((error) => error?.code ?? null)).toEqual([null, null, "cancelled", "cancelled"]);
+    expect(answer.items.map(({ estimated }) => estimated)).toEqual([false, false, true, false]);
+    await expectAtRest(run);
+  });
+
+  it("that has ended changes nothing, and one that is cancelled twice is cancelled once", async () => {
+    const run = await openRun();
+    const { id } = await run.batch({ prompts: ["done"] });
+    expect(await cancel(run, id ?? "")).toMatchObject({ status: "completed" });
+    const slow = await openAsync(run, { prompts: prompts(2), model: `up/key/twice/${SLOW}` });
+    await untilInFlight("twice", 2);
+    await cancel(run, slow);
+    await cancel(run, slow);
+    await expectAtRest(run);
+    expect(ofType(await logOf(run), "slot_completed").length).toBe(3);
+  });
+
+  it("holds although the run is lost right after it: its lane hears of it by its heartbeat", async () => {
+    const run = await openRun({ max_parallel: 4 });
+    await withHeartbeats(50, async () => {
+      const group = await openAsync(run, { prompts: prompts(4), model: `up/key/unheard/${SLOW}` });
+      await untilInFlight("unheard", 4);
+      await run.object.cancelGroup(1);
+      await crash(run.object);
+      await untilClosed("unheard", 4);
+      expect(await lookAt(run, group)).toMatchObject({ status: "cancelled" });
+    });
+    await expectAtRest(run);
+  });
+});
+
+describe("cancelling a run", () => {
+  it("closes the connections of its batches and of its single calls within two seconds", async () => {
+    const run = await openRun({ max_parallel: 8, budget: { usd: 1 } });
+    const model = `up/key/cancelled-run/${SLOW}`;
+    const batch = run.batch({ prompts: prompts(5), model });
+    const queries = prompts(3, "alone").map((prompt) => run.ask({ prompt, model }));
+    await untilInFlight("cancelled-run", 8);
+    const startedMs = Date.now();
+    expect((await run.send("DELETE", `/runs/${run.id}`)).status).toBe(200);
+    await untilClosed("cancelled-run", 8);
+    expect(Date.now() - startedMs).toBeLessThan(2_000);
+    expect((await batch).status).toBe("cancelled");
+    for (const { status, error } of await Promise.all(queries)) {
+      expect({ status, code: error?.code }).toEqual({ status: 409, code: "cancelled" });
+    }
+    await expectAtRest(run);
+  });
+
+  it("reaches every run below it: their connections are closed, and what they held has come back", async () => {
+    const root = await openRun({ max_parallel: 8, max_depth: 3, budget: { usd: 1 } });
+    const child = await root.openChild({ budget: { usd: 0.5 } });
+    const grandchild = await child.openChild({ budget: { usd: 0.2 } });
+    const model = `up/key/cancelled-tree/${SLOW}`;
+    const batches = [root, child, grandchild].map((run) => run.batch({ prompts: prompts(2), model, concurrency: 2 }));
+    const query = grandchild.ask({ prompt: "alone", model });
+    await untilInFlight("cancelled-tree", 7);
+    const startedMs = Date.now();
+    expect((await root.send("DELETE", `/runs/${root.id}`)).status).toBe(200);
+    await untilClosed("cancelled-tree", 7);
+    expect(Date.now() - startedMs).toBeLessThan(2_000);
+    for (const batch of batches) expect((await batch).status).toBe("cancelled");
+    expect((await query).error?.code).toBe("cancelled");
+    for (const run of [root, child, grandchild]) await expectAtRest(run);
+    expect(ofType(await logOf(root), "child_closed").length).toBe(1);
+  });
+});
+
+describe("a group that was opened with detach: false", () => {
+  it("is cancelled at once when its client leaves", async () => {
+    const run = await openRun({ max_parallel: 4 });
+    const client = new AbortController();
+    const body = { prompts: prompts(9), model: `up/key/attached/${SLOW}`, detach: false };
+    const left = run.post("/batch", body, { signal: client.signal }).then((response) => response.text());
+    await untilInFlight("attached", 4);
+    client.abort();
+    await left.catch(() => null);
+    await untilClosed("attached", 4);
+    expect((await run.object.waitGroup(1, 0))?.status).toBe("cancelled");
+    await expectAtRest(run);
+  });
+
+  it("runs for as long as somebody follows it, and is cancelled a lease's term after nobody does", async () => {
+    const run = await openRun({ max_parallel: 2 });
+    await withHeartbeats(20, async () => {
+      await openFollowed(run);
+      for (let look = 0; look < 4; look++) {
+        await age(run, LEASE_TTL_MS - 5_000);
+        expect((await run.object.waitGroup(1, 0))?.status).toBe("running");
+      }
+      await age(run, LEASE_TTL_MS - 5_000);
+      expect((await upstreamStats("followed")).closed).toBe(0);
+      await age(run, 5_000);
+      await untilClosed("followed", 2);
+    });
+    expect((await run.object.waitGroup(1, 0))?.status).toBe("cancelled");
+    await expectAtRest(run);
+  });
+});
+
+/** Opens such a group as a Worker does that dies before it waits, and starts its lane. */
+async function openFollowed(run: TestRun): Promise<void> {
+  const lanes = await openUnwatched(run, prompts(2), `up/key/followed/${SLOW}`, { detach: false });
+  for (const lane of lanes) await env.LANE.getByName(`${run.id}/${lane}`).start(run.id, lane);
+  await untilInFlight("followed", 2);
+}
+
+/** Lets time pass, with room for heartbeats, and the run look at it. */
+async function age(run: TestRun, ms: number): Promise<void> {
+  await scheduler.wait(60);
+  skipTime(ms);
+  await scheduler.wait(60);
+  await runDurableObjectAlarm(run.object);
+}

@@ -1,0 +1,79 @@
+/** Groups that outlive their clients: opened and left, named by a key, looked at, and at rest. */
+import { runInDurableObject } from "cloudflare:test";
+import { expect } from "vitest";
+import { z } from "zod";
+import type { RunObject } from "../../src/index.ts";
+import { expectToldOnce, logOf } from "./objects-log.ts";
+import { upstreamStats, type TestRun } from "./objects-run.ts";
+
+const accepted = z.looseObject({ id: z.string(), status: z.string() });
+/** A group as `GET /groups/:id` and `DELETE` show it. */
+export type GroupShown = z.infer<typeof accepted>;
+
+/** Opens a batch without waiting for it. The group's id. */
+export async function openAsync(run: TestRun, body: unknown, key?: string): Promise<string> {
+  const named: Record<string, string> = key === undefined ? {} : { "idempotency-key": key };
+  const response = await run.post("/batch", body, { headers: { prefer: "respond-async", ...named } });
+  expect(response.status).toBe(202);
+  return accepted.parse(await response.json()).id;
+}
+
+/** Sends a request under an Idempotency-Key. Its status, whether the answer is a recorded one, and its JSON. */
+export async function keyed(
+  run: TestRun,
+  key: string,
+  path: string,
+  body: unknown,
+): Promise<{ status: number; replayed: boolean; json: unknown }> {
+  const response = await run.post(path, body, { headers: { "idempotency-key": key } });
+  const replayed = response.headers.get("idempotent-replayed") === "true";
+  return { status: response.status, replayed, json: await response.json() };
+}
+
+/** A group as it stands. */
+export async function lookAt(run: TestRun, id: string, waitMs = 0): Promise<GroupShown> {
+  const response = await run.send("GET", `/groups/${id}?wait_ms=${waitMs}`);
+  expect(response.status).toBe(200);
+  return accepted.parse(await response.json());
+}
+
+/** Cancels a group by its route. */
+export async function cancel(run: TestRun, id: string): Promise<GroupShown> {
+  const response = await run.send("DELETE", `/groups/${id}`);
+  expect(response.status).toBe(200);
+  return accepted.parse(await response.json());
+}
+
+/** Waits until the upstream has seen that many connections of a key closed. */
+export async function untilClosed(key: string, count: number): Promise<void> {
+  await expect.poll(async () => (await upstreamStats(key)).closed, { timeout: 5_000, interval: 10 }).toBe(count);
+}
+
+/** Nothing is held, no limit was passed, and the log tells of everything once. */
+export async function expectAtRest(run: TestRun): Promise<void> {
+  // The log is written to its end before the budget is read.
+  const lines = await logOf(run);
+  const budget = await run.object.budget();
+  if (budget === null) throw new Error("no such run");
+  for (const line of Object.values(budget)) {
+    expect(line.reserved).toBe(0);
+    if (line.limit !== null) expect(line.spent).toBeLessThanOrEqual(line.limit);
+  }
+  expectToldOnce(lines, budget.usd.spent);
+}
+
+/** How many rows each table of a run's object has; empty where there are no tables. */
+export function rowCounts(run: TestRun): Promise<Record<string, number>> {
+  return runInDurableObject(run.object, (_: RunObject, { storage: { sql } }) => {
+    const tables = sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table'").toArray();
+    const counted = tables
+      .filter(({ name }) => !name.startsWith("_cf_"))
+      .map(({ name }) => [name, Number(sql.exec(`SELECT count(*) AS n FROM "${name}"`).one()["n"])] as const);
+    return Object.fromEntries(counted);
+  });
+}
+
+/** When a run's alarm will ring, epoch ms; null = never. */
+export function alarmOf(run: TestRun): Promise<number | null> {
+  return runInDurableObject(run.object, (_: RunObject, state) => state.storage.getAlarm());
+}
