@@ -19,6 +19,8 @@ export type UpstreamCall = Chat & { path: string; arrival: number; send: number;
 export type UpstreamAnswer = {
   delayMs?: number;
   text?: string;
+  /** What the provider says that the call cost, USD. */
+  costUsd?: number;
   /** An error status; with `fault`, the status of the broken answer. */
   status?: number;
   retryAfterS?: number;
@@ -142,8 +144,9 @@ class Answerer {
     if (answer.status !== undefined && answer.status >= 400) {
       return reply(response, answer.status, JSON.stringify(errorBody(answer.status)), headers);
     }
-    const options = answer.text === undefined ? {} : { text: answer.text };
-    reply(response, 200, JSON.stringify(completion(call, options)), headers);
+    const whole = completion(call, answer.text === undefined ? {} : { text: answer.text });
+    const billed = answer.costUsd === undefined ? whole : { ...whole, usage: { ...whole.usage, cost: answer.costUsd } };
+    reply(response, 200, JSON.stringify(billed), headers);
   }
 
   #steered(call: UpstreamCall): UpstreamAnswer {
