@@ -32,6 +32,7 @@ export function openingOf(count: number, models: (string | null)[]): OpenGroupRe
     named: null,
     count,
     single: false,
+    background: false,
     onLost: "retry",
     detach: true,
     errorStyle: null,

@@ -1,0 +1,118 @@
+/** Equal calls in flight within a run are sent once, whichever door they came through. */
+import { describe, expect, it } from "vitest";
+import { cancel, expectAtRest, keyed, openAsync } from "../support/objects-group.ts";
+import { openRun, untilInFlight, upstreamStats } from "../support/objects-run.ts";
+
+describe("equal calls in flight with dedupe", () => {
+  it("of one batch are sent once, and each slot has the answer in its place", async () => {
+    const run = await openRun({ max_parallel: 8 });
+    const prompts = ["a", "b", "a", "a", "b", "c"];
+    const answer = await run.batch({ prompts, model: "up/key/one-batch/delay/50", dedupe: true });
+    expect(answer.results).toEqual(prompts);
+    expect((await upstreamStats("one-batch")).sends).toEqual({ a: 1, b: 1, c: 1 });
+    expect(answer.usage.total_tokens).toBe(sum(answer.items.map(({ usage }) => usage?.total_tokens ?? 0)));
+    expect((await run.budget()).calls.spent).toBe(3);
+    await expectAtRest(run);
+  });
+
+  it("of two batches, a query and a stored query are sent once", async () => {
+    const run = await openRun({ max_parallel: 8 });
+    const shared = { model: "up/key/all-doors/delay/300", dedupe: true };
+    const first = run.batch({ prompts: ["a"], ...shared });
+    await untilInFlight("all-doors", 1);
+    const [second, query, stored] = await Promise.all([
+      run.batch({ prompts: ["a", "a"], ...shared }),
+      run.query({ prompt: "a", ...shared }),
+      keyed(run, "key", "/query", { prompt: "a", ...shared }),
+    ]);
+    expect((await first).results).toEqual(["a"]);
+    expect(second.results).toEqual(["a", "a"]);
+    expect(query).toMatchObject({ text: "a", attempts: 0, usage: { cost: 0 } });
+    expect(stored).toMatchObject({ status: 200, json: { text: "a", attempts: 0 } });
+    expect((await upstreamStats("all-doors")).sends).toEqual({ a: 1 });
+    expect((await run.budget()).calls.spent).toBe(1);
+  });
+
+  it("led by a query are sent once too: its text is told where others wait for it", async () => {
+    const run = await openRun({ max_parallel: 8 });
+    const shared = { model: "up/key/led-by-query/delay/200", dedupe: true };
+    const query = run.query({ prompt: "a", ...shared });
+    await untilInFlight("led-by-query", 1);
+    const [batch, other] = await Promise.all([
+      run.batch({ prompts: ["a"], ...shared }),
+      run.query({ prompt: "a", ...shared }),
+    ]);
+    expect([(await query).text, batch.results[0], other.text]).toEqual(["a", "a", "a"]);
+    expect((await upstreamStats("led-by-query")).requests).toBe(1);
+    await expectAtRest(run);
+  });
+
+  it("take one permit: what waits for another's answer does not keep others from starting", async () => {
+    const run = await openRun({ max_parallel: 2 });
+    const prompts = ["a", "a", "a", "a", "b"];
+    const answer = await run.batch({ prompts, model: "up/key/permits/barrier/2", dedupe: true });
+    expect(answer.results).toEqual(prompts);
+  });
+
+  it("share a failure as they share an answer", async () => {
+    const run = await openRun();
+    const model = "up/key/shared-failure/delay/50/status/400";
+    const answer = await run.batch({ prompts: ["a", "a"], model, dedupe: true });
+    expect(answer.errors.map((error) => error?.code)).toEqual(["upstream_error", "upstream_error"]);
+    expect((await upstreamStats("shared-failure")).requests).toBe(1);
+  });
+
+  it.each([
+    { differ: "in the prompt", one: { prompt: "a" }, other: { prompt: "b" } },
+    { differ: "in the model", one: { model: "up/key/K" }, other: { model: "dear/key/K" } },
+    { differ: "in the completion cap", one: { max_tokens: 10 }, other: { max_tokens: 11 } },
+    { differ: "in the temperature", one: { temperature: 0 }, other: { temperature: 1 } },
+    { differ: "in a parameter", one: { params: { seed: 1 } }, other: { params: { seed: 2 } } },
+    { differ: "in the system prompt", one: { system: "s" }, other: { system: "t" } },
+    { differ: "in whether they may be shared", one: { dedupe: true }, other: { dedupe: false } },
+  ])("are two calls where they differ $differ", async ({ differ, one, other }) => {
+    const run = await openRun({ max_parallel: 8 });
+    const key = differ.replaceAll(" ", "-");
+    const asked = (own: Record<string, unknown>) => {
+      const model = typeof own["model"] === "string" ? own["model"].replace("K", key) : `up/key/${key}`;
+      return { prompt: "p", dedupe: true, ...own, model: `${model}/delay/200` };
+    };
+    const first = run.query(asked(one));
+    await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(1);
+    await run.query(asked(other));
+    await first;
+    expect((await run.budget()).calls.spent).toBe(2);
+  });
+
+  it("are shared while they are in flight, and not afterwards", async () => {
+    const run = await openRun();
+    const body = { prompt: "a", model: "up/key/afterwards", dedupe: true };
+    await run.query(body);
+    await run.query(body);
+    expect((await upstreamStats("afterwards")).requests).toBe(2);
+  });
+
+  it("are not shared between runs", async () => {
+    const body = { prompt: "a", model: "up/key/runs-apart/barrier/2", dedupe: true };
+    const answers = await Promise.all([(await openRun()).query(body), (await openRun()).query(body)]);
+    expect(answers.map(({ text }) => text)).toEqual(["a", "a"]);
+  });
+
+  it("go on where the group of the first is cancelled: another of them is sent", async () => {
+    const run = await openRun({ max_parallel: 4 });
+    const shared = { model: "up/key/leader-cancelled/delay/400", dedupe: true };
+    const leader = await openAsync(run, { prompts: ["a"], ...shared });
+    await untilInFlight("leader-cancelled", 1);
+    const others = Promise.all([run.batch({ prompts: ["a", "a"], ...shared }), run.query({ prompt: "a", ...shared })]);
+    await expect.poll(async () => (await run.document()).stats.total_queries).toBe(3);
+    await cancel(run, leader);
+    const [batch, query] = await others;
+    expect([...batch.results, query.text]).toEqual(["a", "a", "a"]);
+    expect((await upstreamStats("leader-cancelled")).requests).toBe(2);
+    await expectAtRest(run);
+  });
+});
+
+function sum(numbers: number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
