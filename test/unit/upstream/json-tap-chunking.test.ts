@@ -74,6 +74,19 @@ describe("a body of 10,000 floats", () => {
   });
 });
 
+describe("a body of long strings", () => {
+  it.each([String.raw`\"`, String.raw`\\`, String.raw`\\\"`, String.raw`\"x\\y`])(
+    "with %s far behind their beginning is the same cut in two anywhere",
+    (escapes) => {
+      const text = `${"x".repeat(600)}${escapes.repeat(10)}`;
+      const bytes = bytesOf(`{"a":"${text}","b":["${text}"],"usage":{"prompt_tokens":1,"completion_tokens":1}}`);
+      const whole = played([bytes], {});
+      expect(whole).toContain('"complete":true');
+      for (let cut = 1; cut < bytes.length; cut++) expect(played(cutAt(bytes, [cut]), {})).toBe(whole);
+    },
+  );
+});
+
 describe("any JSON", () => {
   const usage = '{ "prompt_tokens":1e0, "x":[{"usage":{}}],"completion_tokens":2 }';
   const priced = usage.replace(" }", ',"cost":0.003 }');

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it, vi } from "vitest";
-import { USAGE_BYTES_MAX } from "../../../src/upstream/json-answer-fields.ts";
+import { FIELD_BYTES_MAX, USAGE_BYTES_MAX } from "../../../src/upstream/json-answer-fields.ts";
 import { readJsonAnswer } from "../../../src/upstream/json-answer.ts";
 import { KEY_BYTES_MAX } from "../../../src/upstream/json-tap-key.ts";
 import { MemberScanner } from "../../../src/upstream/json-tap-scan.ts";
@@ -168,16 +168,15 @@ describe("JsonTap", () => {
     const key = "\\u0075".padEnd(KEY_BYTES_MAX + 5, "x");
     const text = `{"${"k".repeat(100_000)}":1,"${key}":2,"usage":${USAGE}}`;
     expect(playText(text)).toMatchObject({ text: text.replace(USAGE, PRICED), outcome: { complete: true } });
-    for (const length of [KEY_BYTES_MAX, KEY_BYTES_MAX + 1]) {
-      const names: string[] = [];
-      const name = "k".repeat(length);
-      const scanner = new MemberScanner(new Set([name]), {
-        begins: (begun) => names.push(begun),
-        ends: () => undefined,
-      });
-      for (const byte of bytesOf(`{"${name}":1,"${name}":2}`)) scanner.feed(new Uint8Array([byte]));
-      expect(names).toHaveLength(length === KEY_BYTES_MAX ? 2 : 0);
+    const longest = "k".repeat(KEY_BYTES_MAX);
+    const found: string[] = [];
+    const sink = { begins: (name: string) => found.push(name), ends: () => undefined };
+    const bytes = bytesOf(`{"${longest}k":1,"${longest}":2}`);
+    for (const size of [1, bytes.length]) {
+      const scanner = new MemberScanner(new Set([longest, `${longest}k`]), sink);
+      for (let at = 0; at < bytes.length; at += size) scanner.feed(bytes.subarray(at, at + size));
     }
+    expect(found).toEqual([longest, longest]);
   });
 
   it("takes no top-level member for one of the first choice", () => {
@@ -203,6 +202,11 @@ describe("JsonTap", () => {
     expect(textOf(tap.feed(bytesOf(`"a":1`)))).toBe('"a":1');
     expect(textOf(tap.feed(bytesOf("}}")))).toBe("}}");
     expect(tap.end().outcome).toMatchObject({ usage: null, complete: true });
+  });
+
+  it("takes a name beyond all measure for none, as reading the body whole does", () => {
+    const named = (bytes: number) => playText(`{"id":"${"a".repeat(bytes - 2)}"}`).outcome.id;
+    expect([named(FIELD_BYTES_MAX), named(FIELD_BYTES_MAX + 1)]).toEqual([expect.stringMatching(/^a+$/), null]);
   });
 
   it("sees an error, also one too long to be kept", () => {
