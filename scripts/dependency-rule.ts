@@ -12,10 +12,12 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["request", /^src\/upstream\/request\.ts$/],
   ["upstream", /^src\/upstream\//],
   ["contract", /^src\/contract\//],
+  ["batch", /^src\/batch\//],
   ["respond", /^src\/respond\//],
   ["auth", /^src\/auth\//],
   ["observe", /^src\/observe\//],
   ["dashboard", /^src\/dashboard\//],
+  ["files", /^src\/files\//],
   ["routes", /^src\/routes\//],
   ["env", /^src\/env\.ts$/],
   ["context", /^src\/context\.ts$/],
@@ -48,9 +50,11 @@ const RULES: Readonly<Record<string, Allowed>> = {
   upstream: { parts: ["request"], types: ["core"], packages: [PURE] },
   // Of the upstream module only the names that a client may not set itself.
   contract: { parts: ["request"], packages: [ZOD] },
+  batch: { parts: ["core", "upstream"], packages: [ZOD] },
   respond: { parts: ["core"], types: ["contract", "objects"], packages: [] },
   observe: { parts: ["core"], packages: [PURE] },
   dashboard: { parts: [], packages: [] },
+  files: { parts: [], packages: [PURE] },
   env: { parts: ["contract", "upstream", "request", "core"], packages: [ZOD, PLATFORM] },
   context: { parts: [], types: ["auth", "env", "address"], packages: [HONO] },
   auth: { parts: ["env", "context"], packages: [HONO, ZOD] },
@@ -59,6 +63,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
     // A route executes single calls, so it may use the upstream module; of the core it uses money and pages.
     parts: [
       "contract",
+      "batch",
       "respond",
       "auth",
       "observe",
@@ -79,7 +84,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   index: { parts: ["app", "objects", "env"], packages: [PLATFORM] },
   address: { parts: ["env"], types: ["objects"], packages: [PLATFORM] },
   objects: {
-    parts: ["core", "upstream", "request", "contract", "observe", "env", "address"],
+    parts: ["core", "upstream", "request", "contract", "batch", "observe", "env", "address"],
     packages: [PURE, PLATFORM],
   },
 };

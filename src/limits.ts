@@ -209,3 +209,65 @@ export const LIST_PAGE_MAX = 100;
 export const LIST_PAGE_DEFAULT = 20;
 /** Characters of a JSON answer's results that a Worker keeps to write them a second time; larger ones are read again. */
 export const ANSWER_KEPT_CHARS_MAX = 1024 * 1024;
+
+// ---- batches ----
+
+/** Requests in one batch file: OpenAI's limit, which its clients split their work by. */
+export const BATCH_LINES_MAX = 50_000;
+/** Largest input file of a batch, bytes: OpenAI's 200 MB, read so that both meanings of MB fit. */
+export const BATCH_FILE_BYTES_MAX = 200 * 1024 * 1024;
+/** Longest line of a batch file, bytes: its body becomes one stored call. */
+export const BATCH_LINE_BYTES_MAX = PROMPT_BYTES_MAX;
+/** Errors listed of a batch whose file is refused: enough to see the pattern; the object is polled every few seconds. */
+export const BATCH_ERRORS_MAX = 100;
+/** Embedding inputs of one batch in total: OpenAI's limit. */
+export const BATCH_EMBEDDING_INPUTS_MAX = 50_000;
+/** Models of one batch that are named: the list only tells what was asked for. */
+export const BATCH_MODELS_MAX = 32;
+/** Longest custom_id, characters: it stands in each answer's line, and 50,000 of them are compared. */
+export const CUSTOM_ID_CHARS_MAX = 512;
+/** Time from a batch's creation to its expiry, seconds: the only window that OpenAI offers. */
+export const BATCH_WINDOW_S = 86_400;
+/** `metadata` of a batch: pairs, and characters of a key and of a value; OpenAI's limits. */
+export const BATCH_METADATA_PAIRS_MAX = 16;
+export const BATCH_METADATA_KEY_CHARS_MAX = 64;
+export const BATCH_METADATA_VALUE_CHARS_MAX = 512;
+/** Batches in one page of their list, at most and where the request names no number; OpenAI's limits. */
+export const BATCHES_PAGE_MAX = 100;
+export const BATCHES_PAGE_DEFAULT = 20;
+/** Largest file, bytes: OpenAI's 512 MB. */
+export const FILE_BYTES_MAX = 512 * 1024 * 1024;
+/** Files in one page of their list, at most and by default; OpenAI's limit. */
+export const FILES_PAGE_MAX = 10_000;
+/** Shortest and longest life that a request may give a file, seconds (an hour, 30 days); OpenAI's limits. */
+export const FILE_EXPIRES_S_MIN = 3_600;
+export const FILE_EXPIRES_S_MAX = 2_592_000;
+/** Largest part of an upload, bytes: OpenAI's 64 MB, below what Cloudflare lets one request carry. */
+export const UPLOAD_PART_BYTES_MAX = 64 * 1024 * 1024;
+/** Parts of one upload: as many as one object in R2 may be made of. */
+export const UPLOAD_PARTS_MAX = 10_000;
+/** Largest upload, bytes: OpenAI's 8 GB. */
+export const UPLOAD_BYTES_MAX = 8 * 1024 * 1024 * 1024;
+/** Time in which an upload must be completed, seconds: OpenAI's hour. */
+export const UPLOAD_EXPIRES_S = 3_600;
+
+// ---- files ----
+
+/** One part of an object in R2, bytes: the least that R2 takes, for two of them are memory of every upload. */
+export const FILE_PART_BYTES = 5 * 1024 * 1024;
+/** Most parts of one object: R2's limit, and so 52 GB in one file. */
+export const FILE_PARTS_MAX = 10_000;
+/** Bytes asked of a request's body at a time: few reads of a large upload, and little memory for a small one. */
+export const SOURCE_READ_BYTES = 64 * 1024;
+/** Parts of one form: a file and its settings are five, and clients may add some of their own. */
+export const FORM_PARTS_MAX = 32;
+/** Longest value of a form field that is not a file, bytes: purposes and numbers are below a hundred. */
+export const FORM_FIELD_BYTES_MAX = 16 * 1024;
+/** Longest header of a form's part, bytes: Node allows as much for a whole request's. */
+export const FORM_HEADER_BYTES_MAX = 16 * 1024;
+/** Bytes before a form's first boundary, and behind its last one, that are read and ignored: clients send none. */
+export const FORM_REST_BYTES_MAX = 64 * 1024;
+/** Bytes of a file that are read at once while it is worked through: a read holds no connection longer than it takes. */
+export const FILE_PAGE_BYTES = 1024 * 1024;
+/** Longest first line of a file that is parsed to see what the file is, bytes; of a longer one only the first is seen. */
+export const FIRST_LINE_BYTES_MAX = 256 * 1024;

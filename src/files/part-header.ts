@@ -1,0 +1,54 @@
+/** What a form says of itself and of its parts: the boundary, and each part's name, file name and content type. */
+import type { Reason } from "../errors.ts";
+import { decodeExtended, parseHeaderValue } from "./header-value.ts";
+
+/** RFC 2046 allows no longer boundary, and none that ends in a space. */
+const BOUNDARY = /^[^\r\n]{0,69}[^\r\n ]$/;
+
+/** The boundary that a request's Content-Type names, or why there is none. */
+export function boundaryOf(contentType: string | null): { ok: true; boundary: string } | { ok: false; reason: Reason } {
+  const { value, parameters } = parseHeaderValue(contentType ?? "");
+  if (value !== "multipart/form-data") {
+    const reason: Reason = {
+      reason: "unsupported_media_type",
+      got: contentType ?? "",
+      expected: "multipart/form-data",
+    };
+    return { ok: false, reason };
+  }
+  const boundary = parameters.get("boundary");
+  if (boundary !== undefined && BOUNDARY.test(boundary)) return { ok: true, boundary };
+  const message =
+    boundary === undefined
+      ? "the content-type names no boundary; expected multipart/form-data; boundary=…"
+      : "the boundary in the content-type is not one: it has 1 to 70 characters and does not end in a space";
+  return { ok: false, reason: { reason: "invalid_request", message, param: null } };
+}
+
+/** A part's own header. Names are as sent; a file name is evidence of nothing, and often there is none. */
+export type PartHeader = { name: string; filename: string | null; contentType: string | null };
+
+/** Reads a part's header block, lines separated by CRLF; null where it names no form field. */
+export function parsePartHeader(block: string): PartHeader | null {
+  const headers = new Map<string, string>();
+  // A line that begins with white space goes on with the header before it.
+  for (const line of block.replace(/\r\n[ \t]+/g, " ").split("\r\n")) {
+    const colon = line.indexOf(":");
+    if (colon > 0) headers.set(line.slice(0, colon).trim().toLowerCase(), line.slice(colon + 1).trim());
+  }
+  const { value, parameters } = parseHeaderValue(headers.get("content-disposition") ?? "");
+  const name = parameters.get("name");
+  if (value !== "form-data" || name === undefined) return null;
+  const extended = parameters.get("filename*");
+  const filename = (extended === undefined ? null : decodeExtended(extended)) ?? parameters.get("filename");
+  return {
+    name: decodeQuote(name),
+    filename: filename === undefined ? null : decodeQuote(filename),
+    contentType: headers.get("content-type") ?? null,
+  };
+}
+
+/** Browsers and fetch send a quote as %22; the line breaks that they send alike are safer left as they are. */
+function decodeQuote(text: string): string {
+  return text.replaceAll("%22", '"');
+}
