@@ -46,7 +46,8 @@ function wholeAnswer(job: PassJob, response: Response, bytes: Uint8Array, { over
       return { kind: "failed", outcome: over(verdict), answer: { status, headers, text } };
   }
   const { usage, model, finishReason, id } = read;
-  const priced = usage === null ? bytes : withCost(bytes, job.costUsdOf(usage));
+  // A cost that the upstream names is its own: it stays as it was written.
+  const priced = usage === null || usage.costNanoUsd !== null ? bytes : withCost(bytes, job.costUsdOf(usage));
   const body = withoutKey(job.base64 ? floatsToBase64(priced) : priced, job);
   const outcome = over({ kind: "success", text: "", model: model ?? lease.model, finishReason, usage });
   return { kind: "answered", status, headers, body, ended: Promise.resolve({ outcome, id }) };

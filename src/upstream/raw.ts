@@ -46,7 +46,8 @@ export function classifyRaw(upstream: Upstream, lease: Lease, { endpoint }: Raw,
     const { ok, hasError, usage, model, finishReason } = readJsonAnswer(endpoint, bytes);
     if (ok && !hasError) {
       const price = priceOf(upstream, lease.model);
-      const priced = usage === null ? bytes : fillCost(bytes, usdOf(chargeOf(usage, price).usd));
+      const named = usage === null || usage.costNanoUsd !== null;
+      const priced = named ? bytes : fillCost(bytes, usdOf(chargeOf(usage, price).usd));
       const text = withoutOwnSecrets(decoder.decode(priced), upstream);
       return { kind: "success", text, model: model ?? lease.model, finishReason, usage };
     }
