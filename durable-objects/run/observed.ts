@@ -74,9 +74,13 @@ export class ObservedRun extends DurableObject<Objects> {
   }
 
   /** Closes the grouping window: the next single call opens another. False as above. */
-  flushWindow(caller: string | null): boolean {
+  async flushWindow(caller: string | null): Promise<boolean> {
     if (!mayManage(this.shell.core, caller)) return false;
-    this.shell.core?.state.window.flush();
+    // In a turn of its own: a group that waited for nothing but its window ends with it.
+    await this.shell.write((core) => {
+      core.state.window.flush();
+      return null;
+    });
     return true;
   }
 

@@ -254,8 +254,9 @@ export class RunShell {
   #armAlarm(nowMs: number): void {
     // Leases end later than any that the alarm was set for, so while it is near there is nothing to work out.
     const near = this.#alarmMs !== null && this.#alarmMs <= nowMs + LEASE_TTL_MS;
-    if (near && this.#core?.mustTell !== true && this.#core?.state.aborted.size === 0) return;
-    const atMs = this.#core?.nextAlarmMs(nowMs) ?? null;
+    const core = this.#core;
+    if (near && core?.mustTell === false && core.state.aborted.size === 0 && core.deleteAtMs === null) return;
+    const atMs = core?.nextAlarmMs(nowMs) ?? null;
     if (atMs !== null && (this.#alarmMs === null || atMs < this.#alarmMs)) this.#setAlarm(atMs);
   }
 

@@ -1,0 +1,173 @@
+/** What a run counts: its usage, its statistics, both shown from zero again; its window; and how long it is kept. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { logOf } from "./following.ts";
+import { documentOf, errorOf, groupOf, replyOf, startWorld, type RunAccess, type World } from "./world.ts";
+
+let world: World;
+beforeAll(async () => void (world = await startWorld()));
+afterAll(() => world.stop());
+
+const amounts = { input_tokens: z.int(), output_tokens: z.int(), cost: z.number() };
+const totals = z.strictObject({
+  object: z.literal("usage"),
+  llm_calls: z.int(),
+  ...amounts,
+  calls_by_model: z.record(z.string(), z.strictObject({ calls: z.int(), ...amounts })),
+});
+
+async function usageOf(run: RunAccess, query = ""): Promise<z.infer<typeof totals>> {
+  return totals.parse((await run.ask(`/runs/${run.id}/usage${query}`)).json);
+}
+
+const NOTHING = { object: "usage", llm_calls: 0, input_tokens: 0, output_tokens: 0, cost: 0, calls_by_model: {} };
+
+describe("GET /runs/:id/usage", () => {
+  it("adds up what was charged, in all and by model", async () => {
+    const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
+    expect(await usageOf(run)).toEqual(NOTHING);
+    await run.ask("/batch", { json: { prompts: ["abcdefgh", "abcd"], max_tokens: 100 } });
+    await run.ask("/query", { json: { prompt: "abcd", model: "up-2" } });
+    const { budget } = await documentOf(run);
+    const used = await usageOf(run);
+    expect(Object.keys(used.calls_by_model).toSorted()).toEqual(["up/up-1", "up/up-2"]);
+    expect(used.calls_by_model["up/up-1"]?.calls).toBe(2);
+    expect([used.llm_calls, used.cost]).toEqual([3, budget.usd.spent]);
+    expect([used.input_tokens, used.output_tokens]).toEqual([
+      budget.prompt_tokens.spent,
+      budget.completion_tokens.spent,
+    ]);
+    expect(await usageOf(run)).toEqual(used);
+  });
+
+  it("with reset=1 is shown once more and then counted from zero; the budget is not", async () => {
+    const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
+    await run.ask("/batch", { json: { prompts: ["a", "b", "c"] } });
+    const { budget } = await documentOf(run);
+    expect((await usageOf(run, "?reset=1")).llm_calls).toBe(3);
+    expect(await usageOf(run)).toEqual(NOTHING);
+    expect((await documentOf(run)).budget).toEqual(budget);
+    await run.ask("/query", { json: { prompt: "d" } });
+    expect(await usageOf(run, "?reset=0")).toMatchObject({ llm_calls: 1, calls_by_model: { "up/up-1": { calls: 1 } } });
+  });
+
+  it.each(["reset=2", "reset=yes", "clear=1"])("refuses ?%s", async (query) => {
+    const run = await world.openRun();
+    const answer = await run.ask(`/runs/${run.id}/usage?${query}`);
+    expect([answer.status, errorOf(answer).param]).toEqual([400, query.split("=")[0]]);
+  });
+});
+
+describe("POST /runs/:id/stats/reset", () => {
+  it("counts statistics and metrics from zero again, and leaves budget and usage as they are", async () => {
+    const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
+    groupOf(await run.ask("/batch", { json: { prompts: ["a", "{{status/503/first/1}}", "c"] } }));
+    replyOf(await run.ask("/query", { json: { prompt: "d" } }));
+    const before = await documentOf(run);
+    expect(before).toMatchObject({ stats: { total_queries: 4 }, metrics: { attempts: 5, retries: 1 } });
+    const answer = await run.ask(`/runs/${run.id}/stats/reset`, { method: "POST" });
+    expect(answer.json).toEqual(await documentOf(run));
+    expect(answer.json).toMatchObject({
+      stats: {
+        total_queries: 0,
+        parallel_batches: 0,
+        sequential_queries: 0,
+        total_parallel_queries: 0,
+        pending_queries: 0,
+      },
+      metrics: { attempts: 0, retries: 0, sequential_ms: 0, peak_parallel: 0, success_rate: null },
+      budget: before.budget,
+    });
+    expect((await usageOf(run)).llm_calls).toBe(4);
+    groupOf(await run.ask("/batch", { json: { prompts: ["e", "f"] } }));
+    expect(await documentOf(run)).toMatchObject({
+      stats: { total_queries: 2, parallel_batches: 1, total_parallel_queries: 2 },
+      metrics: { attempts: 2, retries: 0, success_rate: 1 },
+    });
+  });
+
+  it("keeps what is pending", async () => {
+    const run = await world.openRun({ default_model: "up-1" });
+    const pending = run.ask("/query", { json: { prompt: "{{delay/500}} pending" } });
+    await expect.poll(async () => (await documentOf(run)).stats.pending_queries).toBe(1);
+    const answer = await run.ask(`/runs/${run.id}/stats/reset`, { method: "POST" });
+    expect(answer.json).toMatchObject({ stats: { pending_queries: 1 } });
+    replyOf(await pending);
+    expect((await documentOf(run)).stats.pending_queries).toBe(0);
+  });
+});
+
+describe("POST /runs/:id/flush", () => {
+  const ask = async (run: RunAccess, prompt: string) => replyOf(await run.ask("/query", { json: { prompt } }));
+
+  it("closes the window: the calls before and after are not parallel", async () => {
+    const run = await world.openRun({ default_model: "up-1", window_ms: 10_000 });
+    await ask(run, "a");
+    const answer = await run.ask(`/runs/${run.id}/flush`, { method: "POST" });
+    expect([answer.status, answer.json]).toEqual([200, { object: "flush", flushed: true }]);
+    expect((await ask(run, "b")).parallel_group_id).toBeNull();
+    expect((await ask(run, "c")).parallel_group_id).toMatch(/^pg-/);
+    expect((await documentOf(run)).stats).toMatchObject({
+      total_queries: 3,
+      sequential_queries: 1,
+      parallel_batches: 1,
+    });
+  });
+
+  it("ends the group of the window once its calls have ended, without waiting for the window", async () => {
+    const run = await world.openRun({ default_model: "up-1", window_ms: 10_000 });
+    await ask(run, "a");
+    await ask(run, "b");
+    const completed = async () => (await logOf(run)).filter(({ event_type }) => event_type === "group_completed");
+    expect(await completed()).toEqual([]);
+    await run.ask(`/runs/${run.id}/flush`, { method: "POST" });
+    await expect.poll(completed, { timeout: 3_000 }).toMatchObject([{ count: 2, completed: 2, status: "completed" }]);
+  });
+});
+
+describe("retention_s", () => {
+  it("is how long a run is kept once it has ended: then nothing of it is found", async () => {
+    const run = await world.openRun({ default_model: "up-1", retention_s: 1 });
+    const group = groupOf(await run.ask("/batch", { json: { prompts: ["a"] } }));
+    await run.ask(`/runs/${run.id}/close`, { method: "POST" });
+    expect((await run.ask(`/groups/${group.id}`)).status).toBe(200);
+    expect(await listed()).toContain(run.id);
+    await expect.poll(async () => (await run.ask("/run")).status, { timeout: 10_000, interval: 100 }).toBe(404);
+    expect(await listed()).not.toContain(run.id);
+    for (const path of [`/groups/${group.id}`, `/runs/${run.id}/log`, `/runs/${run.id}/events`, `/runs/${run.id}`]) {
+      const answer = await run.ask(path);
+      expect([path, answer.status]).toEqual([path, 404]);
+    }
+    expect((await run.ask("/query", { json: { prompt: "late" } })).status).toBeGreaterThanOrEqual(401);
+    expect((await world.operate(`/runs/${run.id}`)).status).toBe(404);
+  });
+
+  it("does not begin before the run has ended", async () => {
+    const run = await world.openRun({ default_model: "up-1", retention_s: 0 });
+    await ask(run);
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    expect((await documentOf(run)).status).toBe("active");
+    await run.ask(`/runs/${run.id}/close`, { method: "POST" });
+    await expect.poll(async () => (await run.ask("/run")).status, { timeout: 10_000, interval: 100 }).toBe(404);
+  });
+
+  it("keeps a run where it is not over", async () => {
+    const run = await world.openRun({ default_model: "up-1" });
+    await ask(run);
+    await run.ask(`/runs/${run.id}`, { method: "DELETE" });
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    expect((await documentOf(run)).status).toBe("cancelled");
+  });
+
+  it.each([-1, 2_592_001, 1.5, "1"])("refuses %s", async (retention_s) => {
+    const answer = await world.operate("/runs", { json: { retention_s } });
+    expect([answer.status, errorOf(answer).param]).toEqual([400, "retention_s"]);
+  });
+
+  const ask = (run: RunAccess) => run.ask("/query", { json: { prompt: "p" } });
+
+  async function listed(): Promise<string[]> {
+    const list = z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) });
+    return list.parse((await world.operate("/runs?limit=100")).json).data.map(({ id }) => id);
+  }
+});
