@@ -49,6 +49,7 @@ console.log(
 );
 const table = tableOf(summaryTable(summary));
 console.log(`${table}\n`);
+for (const slow of summary.slowest) console.log(`slow: ${JSON.stringify(slow)}`);
 for (const { run, fault } of summary.faults.slice(0, 50)) console.log(`${run}: ${fault}`);
 const result = {
   at: new Date().toISOString(),

@@ -15,6 +15,7 @@ export type Round = {
   run: string;
   client: string;
   phases: Phase[];
+  budgetShare: number;
   slots: number;
   completed: number;
   refused: number;
@@ -56,7 +57,7 @@ export async function audit(world: KillWorld, { client, runId, looks, hits }: Su
   check(looks.above === 0, `${looks.above} looks saw more than the limit`);
   const billed = sends.reduce((sum, { length }, index) => sum + length * billNanoUsd(plan, index), 0);
   check(billed <= budget.spent, `${billed} n$ were billed, ${budget.spent} are spent`);
-  const { faults: sentAgain, ...resends } = resendsOf(sends, { plan, hits });
+  const { faults: sentAgain, ...resends } = resendsOf(sends, { plan, hits, attempts: log.attempts });
   const tries = new Map<number, number>();
   for (const { index } of log.attempts) tries.set(index, (tries.get(index) ?? 0) + 1);
   const unreserved = sends.filter(({ length }, index) => length > (tries.get(index) ?? 0)).length;
@@ -73,6 +74,7 @@ export async function audit(world: KillWorld, { client, runId, looks, hits }: Su
     run: plan.name,
     client: plan.client,
     phases: hits.map(({ phase }) => phase),
+    budgetShare: plan.budgetShare,
     slots: plan.slots,
     completed: plan.slots - failed.length,
     refused: failed.filter(({ code }) => code === "budget_exhausted").length,

@@ -2,9 +2,11 @@
 import { z } from "zod";
 
 const line = z.looseObject({ seq: z.int(), event_type: z.string(), parallel_group_id: z.string().nullable() });
+const at = { ts: z.iso.datetime() };
 const attempt = { index: z.int(), attempt: z.int() };
 const attemptStarted = z.looseObject({ ...attempt, reserved: z.looseObject({ usd: z.number() }) });
 const attemptEnded = z.looseObject({
+  ...at,
   ...attempt,
   outcome: z.string(),
   estimated: z.boolean(),
@@ -13,8 +15,14 @@ const attemptEnded = z.looseObject({
 const slotCompleted = z.looseObject({ index: z.int(), status: z.string() });
 const slotsCancelled = z.looseObject({ count: z.int() });
 
-/** An attempt that has ended. */
-export type LoggedAttempt = { index: number; outcome: string; estimated: boolean; chargedNanoUsd: number };
+/** An attempt that has ended, at epoch ms. */
+export type LoggedAttempt = {
+  index: number;
+  outcome: string;
+  estimated: boolean;
+  chargedNanoUsd: number;
+  endedAtMs: number;
+};
 
 export class LogAudit {
   readonly faults: string[] = [];
@@ -74,14 +82,14 @@ export class LogAudit {
     this.#reserved.set(key, nanoUsd(reserved.usd));
   }
 
-  #end({ index, attempt, outcome, estimated, charged }: z.infer<typeof attemptEnded>): void {
+  #end({ index, attempt, ts, outcome, estimated, charged }: z.infer<typeof attemptEnded>): void {
     const key = `attempt ${index}.${attempt}`;
     const reserved = this.#reserved.get(key) ?? null;
     if (reserved === null) this.faults.push(`${key} ended without having begun, or twice`);
     this.#reserved.set(key, null);
     const chargedNanoUsd = nanoUsd(charged.usd);
     if (estimated && chargedNanoUsd !== reserved) this.faults.push(`${key} is an estimate and not its reservation`);
-    this.attempts.push({ index, outcome, estimated, chargedNanoUsd });
+    this.attempts.push({ index, outcome, estimated, chargedNanoUsd, endedAtMs: Date.parse(ts) });
     this.spentNanoUsd += chargedNanoUsd;
     this.calls += charged.calls;
   }

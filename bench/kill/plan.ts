@@ -24,8 +24,14 @@ export type RunPlan = {
   postsAfterMs: number;
 };
 
-/** `when`: so many calls have reached the upstream, or so many ms after the gateway has come up. `downMs` follow. */
-export type KillPlan = { when: { calls: number } | { afterMs: number }; downMs: number };
+/**
+ * `when`: so many calls have reached the upstream, or so many ms after that many batches were posted, or after the gateway
+ * has come up again. The next gateway starts after `downMs`.
+ */
+export type KillPlan = {
+  when: { calls: number } | { posted: number; afterMs: number } | { afterMs: number };
+  downMs: number;
+};
 
 export type VolleyPlan = { runs: readonly RunPlan[]; kills: readonly KillPlan[] };
 
@@ -33,6 +39,8 @@ const LATENCIES_MS = [0, 10, 40, 80];
 const WIDTHS = [16, 48, 64, 64, 64, 128];
 /** Largest budget that matters: reserved is several times what is spent. */
 const AMPLE = 20;
+/** About how long a gateway that is busy takes to open a large batch, ms. */
+const POST_MS = 250;
 
 /** Draws volley `number` of a storm. */
 export function planVolley(seed: string, number: number, { runs, slots }: { runs: number; slots: number }): VolleyPlan {
@@ -48,7 +56,8 @@ export function planVolley(seed: string, number: number, { runs, slots }: { runs
 
   function first(): KillPlan["when"] {
     const moment = drawn("moment");
-    return opening ? { afterMs: 1_000 * moment } : { calls: Math.floor(0.9 * runs * slots * moment) };
+    if (opening) return { posted: 1 + Math.floor(runs * moment), afterMs: POST_MS * drawn("after posts") };
+    return { calls: Math.floor(0.9 * runs * slots * moment) };
   }
 }
 

@@ -1,7 +1,8 @@
 /** Calls that reached the upstream more than once: each must be a kill's doing. And how long a restart took to send again. */
+import type { Hit } from "./audit.ts";
+import type { LoggedAttempt } from "./log.ts";
 import type { RunPlan } from "./plan.ts";
 import type { Send } from "./provider.ts";
-import type { Hit } from "./audit.ts";
 
 /** Times are ms from the moment the gateway was up again, after the last kill that hit the run; null = nothing to tell. */
 export type Resends = {
@@ -11,39 +12,35 @@ export type Resends = {
   forgotten: number;
   /** The oldest of these answers at its kill, ms. */
   forgottenMsMax: number;
-  /** The first call after the restart. */
+  /** The first call of the run after the restart. */
   firstMs: number | null;
-  /** The first and the last of the calls that were in flight at the kill and are made again. */
-  againMs: { first: number; last: number } | null;
+  /** When the last of the attempts in flight at the kill was given up, so that its slot could run again. */
+  givenUpMs: number | null;
+  /** The last call that was in flight at the kill and is made again: it waits in line behind those that never were. */
+  againMs: number | null;
   faults: string[];
 };
 
 /** An answer is written within this, ms, on a machine as busy as this one: an older one may not be forgotten. */
 const SETTLED_WITHIN_MS = 2_000;
 
-export function resendsOf(
-  sends: readonly (readonly Send[])[],
-  { plan, hits }: { plan: RunPlan; hits: readonly Hit[] },
-): Resends {
-  const found: Resends = { unanswered: 0, forgotten: 0, forgottenMsMax: 0, firstMs: null, againMs: null, faults: [] };
-  const last = hits.at(-1);
+type Known = { plan: RunPlan; hits: readonly Hit[]; attempts: readonly LoggedAttempt[] };
+
+export function resendsOf(sends: readonly (readonly Send[])[], { plan, hits, attempts }: Known): Resends {
+  const found: Resends = {
+    unanswered: 0,
+    forgotten: 0,
+    forgottenMsMax: 0,
+    ...recoveryOf(sends, hits, attempts),
+    faults: [],
+  };
   const lost = new Map<Hit, number>();
   for (const [index, slot] of sends.entries()) {
     for (const [place, send] of slot.entries()) {
       const hit = hits.find(({ overMs }) => send.atMs <= overMs);
-      const wasUnanswered = hit !== undefined && (send.answeredMs === null || send.answeredMs > hit.atMs);
-      if (wasUnanswered) found.unanswered += 1;
+      if (hit !== undefined && (send.answeredMs === null || send.answeredMs > hit.atMs)) found.unanswered += 1;
       const next = slot[place + 1];
       if (next !== undefined) noteAgain(found, { index, send, next, hits, lost });
-    }
-    const first = last === undefined ? undefined : slot.find(({ atMs }) => atMs > last.overMs);
-    if (last !== undefined && first !== undefined) {
-      const afterMs = Math.max(0, first.atMs - last.upMs);
-      found.firstMs = Math.min(found.firstMs ?? Infinity, afterMs);
-      if (slot.indexOf(first) > 0) {
-        const { first: from, last: to } = found.againMs ?? { first: Infinity, last: 0 };
-        found.againMs = { first: Math.min(from, afterMs), last: Math.max(to, afterMs) };
-      }
     }
   }
   for (const [, count] of lost) {
@@ -51,6 +48,39 @@ export function resendsOf(
       found.faults.push(`a kill had ${count} calls made again, ${plan.maxParallel} may run`);
   }
   return found;
+}
+
+function recoveryOf(
+  sends: readonly (readonly Send[])[],
+  hits: readonly Hit[],
+  attempts: readonly LoggedAttempt[],
+): Pick<Resends, "firstMs" | "givenUpMs" | "againMs"> {
+  const hit = hits.at(-1);
+  if (hit === undefined) return { firstMs: null, givenUpMs: null, againMs: null };
+  const after = (slot: readonly Send[]): Send[] => slot.filter(({ atMs }) => atMs > hit.overMs);
+  const overAtMs = performance.timeOrigin + hit.overMs;
+  const givenUp = attempts.filter(({ outcome, endedAtMs }) => outcome === "unknown" && endedAtMs > overAtMs);
+  const since = (upMs: number, times: number[]): number[] => times.map((ms) => Math.max(0, ms - upMs));
+  const calls = sends.flatMap((slot) => after(slot).map(({ atMs }) => atMs));
+  const again = sends.flatMap((slot) => (after(slot).length < slot.length ? after(slot).map(({ atMs }) => atMs) : []));
+  return {
+    firstMs: leastOf(since(hit.upMs, calls)),
+    givenUpMs: mostOf(
+      since(
+        performance.timeOrigin + hit.upMs,
+        givenUp.map(({ endedAtMs }) => endedAtMs),
+      ),
+    ),
+    againMs: mostOf(since(hit.upMs, again)),
+  };
+}
+
+function leastOf(times: readonly number[]): number | null {
+  return times.length === 0 ? null : Math.min(...times);
+}
+
+function mostOf(times: readonly number[]): number | null {
+  return times.length === 0 ? null : Math.max(...times);
 }
 
 type Again = { index: number; send: Send; next: Send; hits: readonly Hit[]; lost: Map<Hit, number> };

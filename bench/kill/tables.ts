@@ -4,6 +4,9 @@ import type { Round } from "./audit.ts";
 /** Longest from a restart until everything runs again, ms. */
 const RECOVERY_MS_MAX = 60_000;
 
+/** Rounds that are named because they took longest. */
+const SLOWEST = 5;
+
 export type Summary = {
   rounds: number;
   kills: { opening: number; open: number };
@@ -23,10 +26,11 @@ export type Summary = {
   looks: number;
   /** ms after the gateway was up: worst over rounds. `silent`: nobody asked. */
   recovery: { silent: Recovery; asked: Recovery };
+  slowest: { run: string; client: string; phases: string[]; givenUpMs: number; budgetShare: number }[];
   faults: { run: string; fault: string }[];
 };
 
-type Recovery = { rounds: number; firstMsMax: number; againMsMin: number; againMsMax: number };
+type Recovery = { rounds: number; firstMsMax: number; givenUpMsMax: number; againMsMax: number };
 
 export function summaryOf(rounds: readonly Round[]): Summary {
   const sum = (of: (round: Round) => number): number => rounds.reduce((total, round) => total + of(round), 0);
@@ -55,6 +59,12 @@ export function summaryOf(rounds: readonly Round[]): Summary {
       silent: recoveryOf(rounds.filter((round) => wasSilent(round))),
       asked: recoveryOf(rounds.filter((round) => !wasSilent(round))),
     },
+    slowest: rounds
+      .map(({ run, client, phases, budgetShare, resends }) => {
+        return { run, client, phases, budgetShare, givenUpMs: Math.round(resends.givenUpMs ?? 0) };
+      })
+      .toSorted((a, b) => b.givenUpMs - a.givenUpMs)
+      .slice(0, SLOWEST),
     faults: rounds.flatMap(({ run, faults }) => faults.map((fault) => ({ run, fault }))),
   };
 }
@@ -65,23 +75,18 @@ function wasSilent({ client, phases }: Round): boolean {
 }
 
 function recoveryOf(rounds: readonly Round[]): Recovery {
-  const again = rounds.flatMap(({ resends }) => resends.againMs ?? []);
+  const most = (of: (round: Round) => number | null): number => Math.max(0, ...rounds.map((round) => of(round) ?? 0));
   return {
     rounds: rounds.length,
-    firstMsMax: Math.max(0, ...rounds.map(({ resends }) => resends.firstMs ?? 0)),
-    againMsMin: Math.min(...again.map(({ first }) => first)),
-    againMsMax: Math.max(0, ...again.map(({ last }) => last)),
+    firstMsMax: most(({ resends }) => resends.firstMs),
+    givenUpMsMax: most(({ resends }) => resends.givenUpMs),
+    againMsMax: most(({ resends }) => resends.againMs),
   };
 }
 
 /** One row per promise. */
 export function summaryTable(of: Summary): Record<string, string>[] {
-  const row = (promise: string, figure: string, holds = true): Record<string, string> => ({
-    promise,
-    figure: holds ? figure : `${figure} MISSED`,
-  });
   const { silent, asked } = of.recovery;
-  const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
   return [
     row("rounds / hit more than once", `${of.rounds} / ${of.hitTwiceOrMore}`),
     row("kills while the POST was on its way / while the batch ran", `${of.kills.opening} / ${of.kills.open}`),
@@ -104,18 +109,21 @@ export function summaryTable(of: Summary): Record<string, string>[] {
       of.billedNanoUsd <= of.spentNanoUsd,
     ),
     row("looks at the budget, none above its limit", count(of.looks)),
-    row(
-      `nobody asks (${silent.rounds}): first call / in flight again`,
-      `${seconds(silent.firstMsMax)} / ${seconds(silent.againMsMax)}`,
-      silent.againMsMax <= RECOVERY_MS_MAX,
-    ),
-    row(
-      `somebody asks (${asked.rounds}): first call / in flight again`,
-      `${seconds(asked.firstMsMax)} / ${seconds(asked.againMsMax)}`,
-      asked.againMsMax <= RECOVERY_MS_MAX,
-    ),
+    recovery("nobody asks", silent),
+    recovery("somebody asks", asked),
     row("faults = 0", count(of.faults.length), of.faults.length === 0),
   ];
+}
+
+function recovery(who: string, { rounds, firstMsMax, givenUpMsMax, againMsMax }: Recovery): Record<string, string> {
+  const figures = [firstMsMax, givenUpMsMax, againMsMax].map((ms) => `${(ms / 1_000).toFixed(1)} s`).join(" / ");
+  const holds = Math.max(firstMsMax, givenUpMsMax) <= RECOVERY_MS_MAX;
+  const promise = `${who} (${rounds} rounds): first call, in flight given up <= 60 s / made again`;
+  return row(promise, figures, holds);
+}
+
+function row(promise: string, figure: string, holds = true): Record<string, string> {
+  return { promise, figure: holds ? figure : `${figure} MISSED` };
 }
 
 function count(of: number): string {

@@ -55,8 +55,7 @@ async function kill(
   over: AbortSignal,
 ): Promise<void> {
   for (const { when, downMs } of kills) {
-    const come = "calls" in when ? () => world.provider.requests >= when.calls : () => world.upForMs() >= when.afterMs;
-    await until(() => over.aborted || come(), VOLLEY_MS_MAX);
+    await moment(world, when, subjects, over);
     if (over.aborted) return;
     const phases = subjects.map(({ client }) => client.phase);
     const killed = await world.kill(downMs);
@@ -65,6 +64,22 @@ async function kill(
       if (phase !== "ended" && phase !== "before") hits.push({ ...killed, phase });
     }
   }
+}
+
+/** Resolves at a planned moment, or when all is over. */
+async function moment(
+  world: KillWorld,
+  when: KillPlan["when"],
+  subjects: readonly Subject[],
+  over: AbortSignal,
+): Promise<void> {
+  const posted = (): number => subjects.filter(({ client }) => client.phase !== "before").length;
+  const come = (): boolean => {
+    if ("calls" in when) return world.provider.requests >= when.calls;
+    return "posted" in when ? posted() >= when.posted : world.upForMs() >= when.afterMs;
+  };
+  await until(() => over.aborted || come(), VOLLEY_MS_MAX);
+  if ("posted" in when) await sleep(when.afterMs);
 }
 
 /** Looks at one run after the other. A silent client's is left alone once it has posted: a look would wake it. */
