@@ -1,5 +1,5 @@
 /** What attempts must cost, worked out anew: the tests' own arithmetic, so that the engine's is not its own witness. */
-import { DIMENSIONS, zeroAmounts, type Amounts, type Limits } from "../../src/budget/ledger.ts";
+import { DIMENSIONS, zeroAmounts, type Amounts, type Ledger, type Limits } from "../../src/budget/ledger.ts";
 import type { Outcome } from "../../src/call.ts";
 import type { Assignment } from "../../src/engine/dispatch.ts";
 import { failure, success } from "./engine.ts";
@@ -46,4 +46,12 @@ export function expectedCharge({ lease }: Assignment, outcome: Outcome | null, l
   const charge = { usd, calls: 1, prompt_tokens: promptTokens, completion_tokens: completionTokens };
   const overrun = DIMENSIONS.some((dimension) => limits[dimension] !== null && charge[dimension] > reserved[dimension]);
   return { charge, overrun };
+}
+
+/** Whatever an upstream billed before: what has just started must have fitted. */
+export function mustFit({ spent, reserved, limits }: Ledger): void {
+  for (const dimension of DIMENSIONS) {
+    const limit = limits[dimension];
+    if (limit !== null && spent[dimension] + reserved[dimension] > limit) throw new Error(`${dimension} is overdrawn`);
+  }
 }

@@ -3,7 +3,7 @@
  * account of its own of what was lent, charged and ended, which no crash of the engine touches.
  */
 import assert from "node:assert/strict";
-import { DIMENSIONS, Ledger } from "../../src/budget/ledger.ts";
+import { Ledger } from "../../src/budget/ledger.ts";
 import type { Outcome } from "../../src/call.ts";
 import { cancelGroup } from "../../src/engine/cancel.ts";
 import { expireQueued } from "../../src/engine/deadline.ts";
@@ -11,7 +11,7 @@ import { dispatch } from "../../src/engine/dispatch.ts";
 import type { Group, GroupHeader } from "../../src/engine/group.ts";
 import { drainGroup, enqueueCall, withdrawCall } from "../../src/engine/open.ts";
 import { expireLeases, heartbeat, settle, type Settled } from "../../src/engine/settle.ts";
-import { groupSeqOf, indexOf, slotIdOf } from "../../src/engine/slot.ts";
+import { indexOf, slotIdOf } from "../../src/engine/slot.ts";
 import { EngineState, type EngineDeps, type SingleCall } from "../../src/engine/state.ts";
 import type { Reason } from "../../src/errors.ts";
 import { LANE_SLOTS } from "../../src/limits.ts";
@@ -19,7 +19,7 @@ import { PageCache } from "../../durable-objects/run/pages.ts";
 import type { RunSettings } from "../../durable-objects/run/settings.ts";
 import { seeded } from "./engine.ts";
 import { Books, failsIfLost, type Lent } from "./engine-books.ts";
-import { outcomeOf } from "./engine-charge.ts";
+import { mustFit, outcomeOf } from "./engine-charge.ts";
 import {
   MODELS,
   picked,
@@ -241,7 +241,7 @@ export class RunUnderTest {
     assert.deepEqual(late, [], "no single call has a deadline");
     const { assignments, refused, waitingFor } = dispatch(state, new Map(this.#waiting), nowMs);
     this.#waitingFor = waitingFor;
-    if (assignments.length > 0) this.#mustFit();
+    if (assignments.length > 0) mustFit(state.ledger);
     this.rows.commit(state, nowMs, flush);
     for (const assignment of assignments) {
       const { callId } = this.books.lend(assignment);
@@ -254,16 +254,6 @@ export class RunUnderTest {
     }
     state.landed = [];
     return refused.map(({ reason }) => reason);
-  }
-
-  /** Whatever an upstream billed before: what has just started must have fitted. */
-  #mustFit(): void {
-    const { spent, reserved, limits } = this.state.ledger;
-    for (const dimension of DIMENSIONS) {
-      const limit = limits[dimension];
-      if (limit !== null && spent[dimension] + reserved[dimension] > limit)
-        throw new Error(`${dimension} is overdrawn`);
-    }
   }
 
   /** Enters an attempt's end in the test's own books; `settled` null = its lease expired. */

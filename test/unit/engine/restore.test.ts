@@ -1,17 +1,20 @@
 /** What a new instance makes of stored rows. Random histories, snapshots compared, are in property.test.ts. */
 import { describe, expect, it } from "vitest";
+import { Ledger, NO_LIMITS } from "../../../src/budget/ledger.ts";
 import { enqueueSlots, openGroup } from "../../../src/engine/open.ts";
 import { freshRecord, type SlotRecord } from "../../../src/engine/record.ts";
 import { endDrained, requeueTried, restoreLease, restoreShard, restoreSlot } from "../../../src/engine/restore.ts";
 import { expireLeases, settle } from "../../../src/engine/settle.ts";
 import { storedShard, type StoredLease, type StoredShard } from "../../../src/engine/shard.ts";
 import { slotIdOf } from "../../../src/engine/slot.ts";
-import { sumTotals, zeroTotals } from "../../../src/engine/totals.ts";
+import { EngineState } from "../../../src/engine/state.ts";
+import { addModel, sumTotals, zeroTotals } from "../../../src/engine/totals.ts";
 import type { Reason } from "../../../src/errors.ts";
-import { LEASE_TTL_MS } from "../../../src/limits.ts";
-import { alike, makeFacts, makeHeader, makeTarget, success, TestEngine } from "../../support/engine.ts";
+import { LEASE_TTL_MS, MODELS_COUNTED_MAX } from "../../../src/limits.ts";
+import { alike, failure, makeFacts, makeHeader, makeTarget, success, TestEngine } from "../../support/engine.ts";
 
 const STOPPED: Reason = { reason: "cancelled", message: "by the test" };
+const ONCE = { calls: 1, promptTokens: 2, completionTokens: 3, costNanoUsd: 4 };
 const AMOUNTS = { usd: 300, calls: 1, prompt_tokens: 100, completion_tokens: 100 };
 const slot = (index: number): number => slotIdOf(1, index);
 const record = (index: number, fields: Partial<SlotRecord>): SlotRecord => ({ ...freshRecord(slot(index)), ...fields });
@@ -116,6 +119,67 @@ describe("leases that come back", () => {
   });
 });
 
+describe("the start of an attempt", () => {
+  /** An engine whose log ends with event 7, with one lease whose start was event `startSeq`. */
+  function restartedAt(startSeq: number, stored: Partial<StoredLease> = {}) {
+    const deps = new TestEngine().state.deps;
+    const state = new EngineState({ ledger: new Ledger(NO_LIMITS), width: 8, windowMs: 50, lastSeq: 7 }, deps);
+    const group = openGroup(state, makeHeader({ count: 1 }));
+    const shard = restoreShard(state, 0, { totals: zeroTotals(), leases: [] });
+    restoreLease(state, shard, { ...leased(0, 1), startSeq, ...stored }, makeTarget(), 9_000);
+    return { state, group, events: state.log.take()?.events ?? [] };
+  }
+
+  it("is told again if it had not been written, with its own time, and numbered anew", () => {
+    const { state, group, events } = restartedAt(8);
+    expect(events).toEqual([
+      {
+        atMs: 500,
+        group: group.header.id,
+        event: "attempt_started",
+        index: 0,
+        callId: null,
+        attempt: 1,
+        upstream: "acme",
+        model: "gpt-x",
+        reserved: AMOUNTS,
+        queuedMs: 7,
+      },
+    ]);
+    expect([state.log.lastSeq, state.attempts.get(leased(0, 1).id)?.lease.startSeq]).toEqual([8, 8]);
+  });
+
+  it("is not told again if it is in the log, and the log goes on after its last event", () => {
+    const { state, events } = restartedAt(7);
+    expect(events).toEqual([]);
+    expect(state.log.add({ event: "run_closed", status: "closed" }, null, 0)).toBe(8);
+  });
+
+  it("of a single call is told by the call's own id", () => {
+    const { events } = restartedAt(8, { id: "a.b.3", slot: null, attempt: 3 });
+    expect(events).toMatchObject([{ group: null, index: null, callId: "a.b", attempt: 3 }]);
+  });
+});
+
+describe("a rule for lost attempts", () => {
+  it("of a single call comes back with its lease, of a slot with its group", () => {
+    const engine = new TestEngine();
+    engine.call("fails", 0, { onLost: "fail" });
+    engine.call("retries", 0);
+    engine.startAll(0);
+    const [shard] = engine.state.takeWrites().shards;
+    if (shard === undefined) throw new Error("no shard was written");
+    const stored: StoredShard = JSON.parse(JSON.stringify(storedShard(shard)));
+    const { state } = new TestEngine();
+    const restored = restoreShard(state, shard.id, stored);
+    for (const lease of stored.leases) restoreLease(state, restored, lease, makeTarget(), 50);
+    openGroup(state, makeHeader({ onLost: "fail" }));
+    restoreLease(state, restored, leased(0, 1), makeTarget(), 50);
+    const retryOf = (attemptId: string) => settle(state, attemptId, failure("unknown"), 60)?.retryInMs;
+    expect([retryOf("fails.1"), retryOf("retries.1"), retryOf(`${slot(0)}.1`)]).toEqual([null, 0, null]);
+  });
+});
+
 describe("a group that had been stopped", () => {
   it("ends what it had queued, and is over when nothing of it runs", () => {
     const { state } = new TestEngine();
@@ -187,5 +251,13 @@ describe("totals", () => {
       peakParallel: 3,
       spent: { usd: 600, calls: 2, prompt_tokens: 200, completion_tokens: 200 },
     });
+  });
+
+  it("tell models apart up to a bound, and count the others together", () => {
+    const models = {};
+    const names = Array.from({ length: MODELS_COUNTED_MAX }, (_, each) => `acme/${each}`);
+    for (const name of [...names, "acme/late", "acme/later", "acme/0"]) addModel(models, name, ONCE);
+    expect(Object.keys(models)).toEqual([...names, "other/models"]);
+    expect(models).toMatchObject({ "acme/0": { calls: 2 }, "other/models": { calls: 2, costNanoUsd: 8 } });
   });
 });

@@ -316,3 +316,76 @@ describe("the time with something in flight", () => {
     expect([busyMs, peakParallel, attempts]).toEqual([130, 2, 3]);
   });
 });
+
+describe("a call that is to fail when nobody knows what became of it", () => {
+  const lostSlot = (onLost: "retry" | "fail", how: "reported" | "expired") => {
+    const engine = new TestEngine({ limits: { usd: 1_000_000 } });
+    const group = engine.open(alike(1), { onLost });
+    engine.startAll(1_000);
+    if (how === "reported") settle(engine.state, `${FIRST}.1`, failure("unknown"), 2_000);
+    else expireLeases(engine.state, 1_000 + LEASE_TTL_MS);
+    return { status: group.status, spentNanoUsd: engine.state.ledger.spent.usd };
+  };
+
+  it("is not sent again, whether its executor said so or is gone, and stays charged as one that is", () => {
+    for (const how of ["reported", "expired"] as const) {
+      expect(lostSlot("fail", how)).toEqual({ status: "failed", spentNanoUsd: 300 });
+      expect(lostSlot("retry", how)).toEqual({ status: "running", spentNanoUsd: 300 });
+    }
+  });
+
+  it("is tried again after failures of which it is known that nothing was billed", () => {
+    const engine = new TestEngine();
+    const group = engine.open(alike(2), { onLost: "fail" });
+    engine.startAll(0);
+    expect(settle(engine.state, `${FIRST}.1`, failure("transient"), 10)?.retryInMs).toBe(0);
+    expect(settle(engine.state, `${FIRST + 1}.1`, failure("rate_limited"), 10)?.retryInMs).toBe(0);
+    expect(group.counts.queued).toBe(2);
+  });
+
+  it("may be a single call: its Worker is told that there is nothing to try again", () => {
+    const engine = new TestEngine();
+    engine.call("fails", 0, { onLost: "fail" });
+    engine.call("retries", 0, { onLost: "retry" });
+    engine.startAll(0);
+    expect(settle(engine.state, "fails.1", failure("unknown"), 10)?.retryInMs).toBeNull();
+    expect(settle(engine.state, "retries.1", failure("unknown"), 10)?.retryInMs).toBe(0);
+  });
+});
+
+describe("an attempt that was stopped", () => {
+  const stopped = { ...failure("unknown"), reason: STOPPED } as const;
+
+  it("is not tried again: nobody waits for it", () => {
+    const { state, group } = started();
+    expect(settle(state, `${FIRST}.1`, stopped, 2_000)?.retryInMs).toBeNull();
+    expect(group.status).toBe("failed");
+  });
+
+  it("is cancelled with its group, and failed where its group goes on", () => {
+    const { state, group } = started(2);
+    settle(state, `${FIRST}.1`, stopped, 2_000);
+    drainGroup(state, group, { state: "cancelled", reason: STOPPED, cause: "cancel" }, 2_100);
+    settle(state, `${FIRST + 1}.1`, stopped, 2_200);
+    expect([group.stateOf(0), group.stateOf(1), group.status]).toEqual(["failed", "cancelled", "cancelled"]);
+  });
+
+  it("of a group that stopped at a failure has failed", () => {
+    const { state, group } = started(2);
+    drainGroup(state, group, { state: "cancelled", reason: STOPPED, cause: "abort" }, 2_100);
+    settle(state, `${FIRST + 1}.1`, stopped, 2_200);
+    expect(group.stateOf(1)).toBe("failed");
+  });
+});
+
+describe("what a model has used", () => {
+  it("is counted by upstream and model, for attempts that were charged", () => {
+    const { state } = started(3);
+    settle(state, `${FIRST}.1`, success({ promptTokens: 40, completionTokens: 7 }), 1_500);
+    settle(state, `${FIRST + 1}.1`, failure("rejected"), 1_500);
+    settle(state, `${FIRST + 2}.1`, success({ promptTokens: 2 }), 1_500);
+    expect(state.shards.get(0)?.totals.models).toEqual({
+      "acme/gpt-x": { calls: 2, promptTokens: 42, completionTokens: 7, costNanoUsd: 56 },
+    });
+  });
+});

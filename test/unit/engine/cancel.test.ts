@@ -1,0 +1,138 @@
+import { describe, expect, it } from "vitest";
+import { zeroAmounts } from "../../../src/budget/ledger.ts";
+import { cancelGroup, giveUp } from "../../../src/engine/cancel.ts";
+import { drainGroup } from "../../../src/engine/open.ts";
+import { settle } from "../../../src/engine/settle.ts";
+import { slotIdOf } from "../../../src/engine/slot.ts";
+import type { Reason } from "../../../src/errors.ts";
+import { alike, failure, makeTarget, success, TestEngine } from "../../support/engine.ts";
+
+const STOPPED: Reason = { reason: "cancelled", message: "by the test" };
+const attemptOf = (seq: number, index: number, attempt = 1): string => `${slotIdOf(seq, index)}.${attempt}`;
+
+describe("a group that is cancelled", () => {
+  it("is over at once: what is queued, what waits for a retry and what runs is cancelled, what has ended stays", () => {
+    const engine = new TestEngine({ width: 3, random: () => 0.5 });
+    const group = engine.open(alike(5));
+    engine.startAll(0);
+    settle(engine.state, attemptOf(1, 0), success(), 10);
+    settle(engine.state, attemptOf(1, 1), failure("transient"), 10);
+    cancelGroup(engine.state, group, STOPPED, 20);
+    expect(group.counts).toMatchObject({ completed: 1, cancelled: 4, queued: 0, running: 0, failed: 0 });
+    expect([group.status, group.endedAtMs, engine.state.attempts.size]).toEqual(["cancelled", 20, 0]);
+    expect(engine.startAll(60_000)).toEqual([]);
+  });
+
+  it("keeps its reservations charged where it gave up what ran, and holds none", () => {
+    const engine = new TestEngine({ limits: { usd: 10_000 }, width: 2 });
+    const group = engine.open(alike(3));
+    engine.startAll(0);
+    engine.state.takeWrites();
+    cancelGroup(engine.state, group, STOPPED, 20);
+    const reserved = { usd: 300, calls: 1, prompt_tokens: 100, completion_tokens: 100 };
+    expect(engine.state.ledger.reserved).toEqual(zeroAmounts());
+    expect([engine.state.ledger.spent.usd, engine.state.ledger.spent.calls]).toEqual([
+      2 * reserved.usd,
+      2 * reserved.calls,
+    ]);
+    const { slots, groups } = engine.state.takeWrites();
+    expect(slots).toMatchObject([
+      { state: "cancelled", attempts: 1, costNanoUsd: 300, estimated: true, latencyMs: 20, reason: STOPPED },
+      { state: "cancelled", attempts: 1, costNanoUsd: 300, estimated: true, latencyMs: 20, reason: STOPPED },
+    ]);
+    expect(groups).toEqual([group]);
+  });
+
+  it("has its lanes told which attempts to stop, each lane its own, and no other group's", () => {
+    const engine = new TestEngine();
+    const group = engine.open(alike(3));
+    engine.open(alike(1));
+    engine.turn([2, 2], 0);
+    cancelGroup(engine.state, group, STOPPED, 20);
+    expect([...engine.state.aborted]).toEqual([
+      [0, [attemptOf(1, 0), attemptOf(1, 1)]],
+      [1, [attemptOf(1, 2)]],
+    ]);
+    expect([...engine.state.attempts.keys()]).toEqual([attemptOf(2, 0)]);
+  });
+
+  it("lets what its lanes answer later change nothing", () => {
+    const engine = new TestEngine({ limits: { usd: 10_000 } });
+    const group = engine.open(alike(1));
+    engine.startAll(0);
+    cancelGroup(engine.state, group, STOPPED, 20);
+    expect(settle(engine.state, attemptOf(1, 0), success({ promptTokens: 1 }), 30)).toBeNull();
+    expect([group.status, engine.state.ledger.spent.usd]).toEqual(["cancelled", 300]);
+  });
+
+  it("leaves single calls alone, and their permits free for the next", () => {
+    const engine = new TestEngine({ width: 2 });
+    const group = engine.open(alike(2));
+    engine.call("own", 0);
+    engine.turn([1], 0);
+    cancelGroup(engine.state, group, STOPPED, 20);
+    expect([...engine.state.attempts.keys()]).toEqual(["own.1"]);
+    engine.call("next", 20);
+    expect(engine.startAll(20)).toEqual(["next"]);
+  });
+
+  it("stays as it ended if it had ended", () => {
+    const engine = new TestEngine();
+    const group = engine.open(alike(1));
+    engine.startAll(0);
+    settle(engine.state, attemptOf(1, 0), success(), 10);
+    engine.state.takeWrites();
+    cancelGroup(engine.state, group, STOPPED, 20);
+    expect([group.status, group.drained, group.endedAtMs]).toEqual(["completed", null, 10]);
+    expect(engine.state.takeWrites()).toEqual({ shards: [], slots: [], groups: [] });
+  });
+
+  it("that had stopped by itself keeps its reason, and what still ran is given up", () => {
+    const engine = new TestEngine({ width: 1 });
+    const group = engine.open(alike(2));
+    engine.startAll(0);
+    const deadline = { reason: "deadline_exceeded", deadlineMs: 5 } as const;
+    drainGroup(engine.state, group, { state: "failed", reason: deadline, cause: "deadline" }, 5);
+    cancelGroup(engine.state, group, STOPPED, 20);
+    expect([group.drained?.reason, group.counts.failed, group.endedAtMs]).toEqual([deadline, 2, 20]);
+    expect(engine.state.aborted.get(0)).toEqual([attemptOf(1, 0)]);
+  });
+});
+
+describe("what is given up", () => {
+  it("is what matches: single calls have no lane to be told, their Workers ask", () => {
+    const engine = new TestEngine({ limits: { usd: 10_000 } });
+    engine.open(alike(1));
+    engine.call("a", 0);
+    engine.startAll(0);
+    giveUp(engine.state, () => true, STOPPED, 50);
+    expect([engine.state.attempts.size, engine.state.ledger.reserved.usd]).toEqual([0, 0]);
+    expect([...engine.state.aborted]).toEqual([[0, [attemptOf(1, 0)]]]);
+  });
+
+  it("is tried no more, whatever its rule for lost attempts", () => {
+    const engine = new TestEngine();
+    const group = engine.open(alike(1), { onLost: "retry" });
+    engine.startAll(0);
+    giveUp(engine.state, () => true, STOPPED, 50);
+    expect([group.status, engine.state.queue.delayedCount]).toEqual(["failed", 0]);
+  });
+
+  it("took no less than no time, if clocks differ", () => {
+    const engine = new TestEngine();
+    engine.open(alike(1));
+    engine.startAll(100);
+    engine.state.takeWrites();
+    giveUp(engine.state, () => true, STOPPED, 90);
+    expect(engine.state.takeWrites().slots).toMatchObject([{ latencyMs: 0 }]);
+  });
+
+  it("frees its upstream for what waits there", () => {
+    const engine = new TestEngine({ targets: [makeTarget({ maxInFlight: 1 })] });
+    const group = engine.open(alike(1));
+    engine.open(alike(1));
+    engine.startAll(0);
+    cancelGroup(engine.state, group, STOPPED, 20);
+    expect(engine.startAll(20)).toEqual(["2:0"]);
+  });
+});

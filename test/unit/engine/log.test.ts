@@ -1,0 +1,360 @@
+import { describe, expect, it } from "vitest";
+import { NO_LIMITS } from "../../../src/budget/ledger.ts";
+import { drainGroup, openGroup, tellOpened } from "../../../src/engine/open.ts";
+import { RunLog, type LoggedEvent } from "../../../src/engine/log.ts";
+import { settle } from "../../../src/engine/settle.ts";
+import { slotIdOf } from "../../../src/engine/slot.ts";
+import type { Reason } from "../../../src/errors.ts";
+import { alike, failure, makeHeader, success, TestEngine } from "../../support/engine.ts";
+
+const FIRST = slotIdOf(1, 0);
+const RESERVED = { usd: 300, calls: 1, prompt_tokens: 100, completion_tokens: 100 };
+const NOTHING = { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0 };
+const STOPPED: Reason = { reason: "cancelled", message: "by the test" };
+const CLOSED = { event: "run_closed", status: "closed" } as const;
+const STARTED = {
+  event: "attempt_started",
+  index: 0,
+  callId: null,
+  attempt: 1,
+  upstream: "acme",
+  model: "gpt-x",
+  reserved: RESERVED,
+  queuedMs: 0,
+} as const;
+
+/** What an engine has to tell since the last time. */
+function told({ state }: TestEngine): LoggedEvent[] {
+  return state.log.take()?.events ?? [];
+}
+
+function names(events: readonly LoggedEvent[]): string[] {
+  return events.map(({ event }) => event);
+}
+
+/** Amounts are bounded, so that attempts reserve what a reader can check. */
+function engineOf(options: ConstructorParameters<typeof TestEngine>[0] = {}): TestEngine {
+  return new TestEngine({ limits: { usd: 1_000_000 }, ...options });
+}
+
+describe("a run's log", () => {
+  it("numbers events from the one after the last in storage, without gaps", () => {
+    const log = new RunLog(41);
+    expect(log.lastSeq).toBe(41);
+    expect([log.add(CLOSED, null, 5), log.add(CLOSED, "pg-1", 6)]).toEqual([42, 43]);
+    expect(log.take()).toEqual({
+      lastSeq: 43,
+      events: [
+        { atMs: 5, group: null, ...CLOSED },
+        { atMs: 6, group: "pg-1", ...CLOSED },
+      ],
+    });
+    expect(log.add(CLOSED, null, 7)).toBe(44);
+  });
+
+  it("gives out each event once, and nothing where there is none", () => {
+    const log = new RunLog(0);
+    expect([log.take(), log.pending, log.urgent]).toEqual([null, false, false]);
+    log.add(CLOSED, null, 5);
+    expect([log.pending, log.urgent]).toEqual([true, true]);
+    log.take();
+    expect([log.take(), log.pending, log.urgent]).toEqual([null, false, false]);
+  });
+
+  it("waits with the start of an attempt, whose lease says the same, and with nothing else", () => {
+    const log = new RunLog(0);
+    log.add(STARTED, null, 5);
+    expect([log.pending, log.urgent]).toEqual([true, false]);
+    log.add(CLOSED, null, 6);
+    log.add(STARTED, null, 7);
+    expect(log.urgent).toBe(true);
+    expect(names(log.take()?.events ?? [])).toEqual(["attempt_started", "run_closed", "attempt_started"]);
+    log.add(STARTED, null, 8);
+    expect(log.urgent).toBe(false);
+  });
+});
+
+describe("a group in the log", () => {
+  it("starts, has each attempt's start and end and each slot's end, and ends: in this order", () => {
+    const engine = engineOf({ width: 2 });
+    const group = engine.open(alike(2), { openedAtMs: 900 });
+    tellOpened(engine.state, group, 900);
+    engine.startAll(1_000);
+    settle(engine.state, `${FIRST + 1}.1`, success({ promptTokens: 40, completionTokens: 7 }, 200), 1_200);
+    settle(engine.state, `${FIRST}.1`, failure("rejected", null, 300), 1_300);
+    const { id } = group.header;
+    const attempt = (index: number) => ({ index, callId: null, attempt: 1, upstream: "acme", model: "gpt-x" });
+    const { reason } = group.drained ?? failureReason();
+    expect(told(engine)).toEqual([
+      { atMs: 900, group: id, event: "group_started", count: 2, effectiveParallel: 2 },
+      { atMs: 1_000, group: id, event: "attempt_started", ...attempt(0), reserved: RESERVED, queuedMs: 100 },
+      { atMs: 1_000, group: id, event: "attempt_started", ...attempt(1), reserved: RESERVED, queuedMs: 100 },
+      {
+        atMs: 1_200,
+        group: id,
+        event: "attempt_ended",
+        ...attempt(1),
+        outcome: "success",
+        reason: null,
+        latencyMs: 200,
+        estimated: false,
+        charged: { usd: 54, calls: 1, prompt_tokens: 40, completion_tokens: 7 },
+      },
+      {
+        atMs: 1_200,
+        group: id,
+        event: "slot_completed",
+        index: 1,
+        callId: null,
+        status: "completed",
+        attempts: 1,
+        reason: null,
+        model: "gpt-x-2026",
+        finishReason: "stop",
+        usage: { promptTokens: 40, completionTokens: 7, costNanoUsd: 54 },
+        startedAtMs: 1_000,
+        endedAtMs: 1_200,
+      },
+      {
+        atMs: 1_300,
+        group: id,
+        event: "attempt_ended",
+        ...attempt(0),
+        outcome: "rejected",
+        reason,
+        latencyMs: 300,
+        estimated: false,
+        charged: NOTHING,
+      },
+      {
+        atMs: 1_300,
+        group: id,
+        event: "slot_completed",
+        index: 0,
+        callId: null,
+        status: "failed",
+        attempts: 1,
+        reason,
+        model: null,
+        finishReason: null,
+        usage: { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 },
+        startedAtMs: 1_000,
+        endedAtMs: 1_300,
+      },
+      {
+        atMs: 1_300,
+        group: id,
+        event: "group_completed",
+        count: 2,
+        status: "partial",
+        metrics: { wall_ms: 400, sequential_ms: 500, speedup: 1.25, peak_parallel: 2, success_rate: 0.5 },
+        costNanoUsd: 54,
+        completed: 1,
+        failed: 1,
+        cancelled: 0,
+      },
+    ]);
+  });
+
+  it("runs no wider than it is, than it asks and than its run: the least of these is told", () => {
+    const widthTold = (width: number, concurrency: number): unknown => {
+      const engine = engineOf({ width });
+      tellOpened(engine.state, engine.open(alike(5), { concurrency }), 0);
+      return told(engine).map((event) => (event.event === "group_started" ? event.effectiveParallel : event));
+    };
+    expect([widthTold(9, 9), widthTold(9, 3), widthTold(2, 3)]).toEqual([[5], [3], [2]]);
+  });
+
+  it("tells a retry with its delay and reason, and throttling with the upstream's hint", () => {
+    const engine = engineOf({ random: () => 0.5 });
+    engine.open(alike(1));
+    engine.startAll(0);
+    engine.state.log.take();
+    settle(engine.state, `${FIRST}.1`, failure("rate_limited", 2_000), 10);
+    const events = told(engine);
+    expect(names(events)).toEqual(["attempt_ended", "throttled", "retry_scheduled"]);
+    expect(events[1]).toMatchObject({ upstream: "acme", retryAfterMs: 2_000 });
+    expect(events[2]).toMatchObject({ index: 0, callId: null, attempt: 2, delayMs: 2_400, ...failureReason() });
+  });
+
+  it("tells what the budget refuses, and that the slot has failed of it", () => {
+    const engine = engineOf({ limits: { usd: 0 } });
+    engine.open(alike(1));
+    engine.startAll(0);
+    const events = told(engine);
+    expect(names(events)).toEqual(["budget_refused", "slot_completed", "group_completed"]);
+    expect(events[0]).toMatchObject({ index: 0, callId: null, reason: { reason: "budget_exhausted" } });
+    expect(events[1]).toMatchObject({ status: "failed", attempts: 0, startedAtMs: null });
+  });
+
+  it("tells a model that is gone as a failed slot: the budget refused nothing", () => {
+    const engine = engineOf({ targets: [null] });
+    engine.open(alike(1));
+    engine.startAll(0);
+    expect(names(told(engine))).toEqual(["slot_completed", "group_completed"]);
+  });
+
+  it("tells an overrun in the dimensions that have a limit, with what was set aside and what was billed", () => {
+    const engine = engineOf();
+    engine.open(alike(1));
+    engine.startAll(0);
+    engine.state.log.take();
+    settle(engine.state, `${FIRST}.1`, success({ promptTokens: 100, completionTokens: 101 }), 10);
+    expect(told(engine)[1]).toMatchObject({
+      event: "overrun",
+      index: 0,
+      dimensions: ["usd"],
+      reserved: { usd: 300 },
+      charged: { usd: 302 },
+    });
+  });
+
+  it("tells slots that were stopped before they ever ran at once, and those that had run one by one", () => {
+    const engine = engineOf({ width: 2 });
+    const group = engine.open(alike(4));
+    engine.startAll(0);
+    settle(engine.state, `${FIRST}.1`, failure("transient"), 10);
+    engine.state.log.take();
+    drainGroup(engine.state, group, { state: "cancelled", reason: STOPPED, cause: "cancel" }, 20);
+    const events = told(engine);
+    expect(names(events).toSorted()).toEqual(["slot_completed", "slots_cancelled"]);
+    expect(events).toContainEqual({
+      atMs: 20,
+      group: group.header.id,
+      event: "slots_cancelled",
+      count: 2,
+      status: "cancelled",
+      reason: STOPPED,
+    });
+    expect(events).toContainEqual(
+      expect.objectContaining({ event: "slot_completed", index: 0, status: "cancelled", attempts: 1, reason: STOPPED }),
+    );
+  });
+});
+
+describe("single calls in the log", () => {
+  it("are named by their own id, and by the group they came in once there is one", () => {
+    const engine = engineOf();
+    engine.call("a.b", 0);
+    engine.startAll(0);
+    engine.call("c", 10);
+    engine.startAll(10);
+    settle(engine.state, "a.b.1", success(), 90);
+    settle(engine.state, "c.1", success(), 100);
+    engine.state.tellWindowEnds(100);
+    const events = told(engine);
+    expect(events.map(({ event, group }) => [event, group !== null])).toEqual([
+      ["attempt_started", false],
+      ["group_started", true],
+      ["attempt_started", true],
+      ["attempt_ended", true],
+      ["slot_completed", true],
+      ["attempt_ended", true],
+      ["slot_completed", true],
+      ["group_completed", true],
+    ]);
+    expect(events[0]).toMatchObject({ index: null, callId: "a.b", attempt: 1 });
+    expect(events[1]).toMatchObject({ count: 2, effectiveParallel: 2 });
+    expect(events[4]).toMatchObject({ index: null, callId: "a.b", status: "completed", startedAtMs: 0, endedAtMs: 90 });
+    expect(events[7]).toMatchObject({ count: 2, status: "completed", completed: 2, failed: 0, cancelled: 0 });
+    expect(new Set(events.slice(1).map(({ group }) => group)).size).toBe(1);
+  });
+
+  it("that fail and are tried again end once, under one name", () => {
+    const engine = engineOf();
+    engine.call("a", 0);
+    engine.startAll(0);
+    const first = settle(engine.state, "a.1", failure("transient"), 10);
+    engine.call("a", 10, { attempt: 2, parallelGroupId: first?.parallelGroupId ?? null });
+    engine.startAll(10);
+    settle(engine.state, "a.2", success({ promptTokens: 3 }), 20);
+    const ends = told(engine).filter(({ event }) => event === "slot_completed");
+    expect(ends).toMatchObject([{ callId: "a", attempts: 2, usage: { promptTokens: 3, costNanoUsd: 3 } }]);
+  });
+
+  it("that are turned away are told to have failed without an attempt", () => {
+    const engine = engineOf({ limits: { usd: 0 } });
+    engine.call("poor", 0);
+    engine.startAll(5);
+    const events = told(engine);
+    expect(names(events)).toEqual(["budget_refused", "slot_completed"]);
+    expect(events[1]).toMatchObject({ index: null, callId: "poor", status: "failed", attempts: 0, startedAtMs: null });
+  });
+
+  it("of which some fail end as a group that is partial, of which all do as one that failed", () => {
+    const statusOf = (...ends: boolean[]): unknown => {
+      const engine = engineOf();
+      ends.forEach((_, place) => engine.call(String(place), 0));
+      engine.startAll(0);
+      ends.forEach((ok, place) => settle(engine.state, `${place}.1`, ok ? success() : failure("rejected"), 60));
+      engine.state.tellWindowEnds(60);
+      return told(engine).flatMap((event) => (event.event === "group_completed" ? [event.status] : []));
+    };
+    expect([statusOf(true, true), statusOf(true, false), statusOf(false, false), statusOf(true)]).toEqual([
+      ["completed"],
+      ["partial"],
+      ["failed"],
+      [],
+    ]);
+  });
+});
+
+describe("a single call that is stored as a group", () => {
+  /** One that came as the second of two; the first is `other`. */
+  function stored() {
+    const engine = engineOf();
+    engine.call("other", 0);
+    const { group: window, place } = engine.state.window.join(10);
+    const header = makeHeader({ seq: 1, id: "pg-0000000000010-000001", single: place, openedAtMs: 10 });
+    const group = openGroup(engine.state, header);
+    group.window = window;
+    tellOpened(engine.state, group, 10);
+    engine.state.queue.push({ groupSeq: 1, upstream: "acme", priority: 2, queuedAtMs: 10 }, FIRST);
+    return { engine, group, window };
+  }
+
+  it("announces the group it came in, and no group of its own", () => {
+    const { engine, window } = stored();
+    expect(told(engine)).toMatchObject([{ event: "group_started", group: window.id, count: 2 }]);
+  });
+
+  it("is named by its own id in that group, like the calls beside it", () => {
+    const { engine, group, window } = stored();
+    engine.startAll(10);
+    settle(engine.state, `${FIRST}.1`, success(), 90);
+    settle(engine.state, "other.1", success(), 90);
+    engine.state.tellWindowEnds(90);
+    const events = told(engine).filter(({ event }) => event !== "group_started");
+    expect(new Set(events.map((event) => event.group))).toEqual(new Set([window.id]));
+    const own = events.filter((event) => "callId" in event && event.callId === group.header.id);
+    expect(names(own)).toEqual(["attempt_started", "attempt_ended", "slot_completed"]);
+    expect(own.every((event) => "index" in event && event.index === null)).toBe(true);
+    expect(events.at(-1)).toMatchObject({ event: "group_completed", count: 2, completed: 2 });
+  });
+
+  it("that is stopped before it ran is told by its own name", () => {
+    const { engine, group, window } = stored();
+    engine.state.log.take();
+    drainGroup(engine.state, group, { state: "cancelled", reason: STOPPED, cause: "cancel" }, 20);
+    expect(told(engine)).toMatchObject([
+      { event: "slot_completed", group: window.id, callId: group.header.id, status: "cancelled", attempts: 0 },
+    ]);
+    expect(window.failed).toBe(1);
+  });
+});
+
+describe("a run's opening", () => {
+  it("is an event like any other: with its limits as they stand in the ledger", () => {
+    const log = new RunLog(0);
+    const opened = { event: "run_opened", name: "n", limits: { ...NO_LIMITS, usd: 5 }, maxParallel: 8 } as const;
+    expect(log.add(opened, null, 1)).toBe(1);
+    expect(log.take()?.events).toEqual([{ atMs: 1, group: null, ...opened }]);
+  });
+});
+
+/** The reason that `failure` fails with. */
+function failureReason(): { reason: Reason } {
+  const failed = failure("transient");
+  if (failed.kind !== "failure") throw new Error("a failure is none");
+  return { reason: failed.reason };
+}
