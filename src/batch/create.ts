@@ -1,0 +1,69 @@
+/** The body of `POST /v1/batches`, refused in OpenAI's words. Whether the file exists is found out by the batch itself. */
+import { z } from "zod";
+import {
+  BATCH_METADATA_KEY_CHARS_MAX,
+  BATCH_METADATA_PAIRS_MAX,
+  BATCH_METADATA_VALUE_CHARS_MAX,
+  NAME_CHARS_MAX,
+} from "../limits.ts";
+import { BATCH_URLS, type BatchUrl } from "./endpoints.ts";
+import { expiresAfter } from "./expires-after.ts";
+import { charsOf, lengths, refused, schemaFault, shorten, tooLong, type Checked, type Fault } from "./refusal.ts";
+
+/** A request for a batch. */
+export type BatchRequest = {
+  inputFileId: string;
+  url: BatchUrl;
+  metadata: Record<string, string> | null;
+  /** Life of the files that the batch makes, from their own creation, seconds; null = they do not expire. */
+  outputExpiresAfterS: number | null;
+  /** Our own field: whether a file that names several models is refused. */
+  strict: boolean;
+};
+
+const body = z.strictObject({
+  input_file_id: z.string().max(NAME_CHARS_MAX),
+  endpoint: z.enum(BATCH_URLS),
+  completion_window: z.enum(["24h"]),
+  metadata: z.record(z.string(), z.string()).nullish(),
+  output_expires_after: expiresAfter.nullish(),
+  strict: z.boolean().nullish(),
+});
+
+/** A parsed JSON body as a request for a batch, or the first reason to refuse it. */
+export function parseBatchCreate(value: unknown): Checked<BatchRequest> {
+  const read = body.safeParse(value);
+  if (!read.success) return refused(schemaFault(read.error, value));
+  const { input_file_id, endpoint, metadata, output_expires_after, strict } = read.data;
+  const fault = metadata == null ? null : metadataFault(metadata);
+  if (fault !== null) return refused(fault);
+  return {
+    ok: true,
+    value: {
+      inputFileId: input_file_id,
+      url: endpoint,
+      metadata: metadata ?? null,
+      outputExpiresAfterS: output_expires_after?.seconds ?? null,
+      strict: strict ?? false,
+    },
+  };
+}
+
+/** Lengths are counted in characters, not in the units of JavaScript's strings: OpenAI takes 512 emoji. */
+function metadataFault(metadata: Readonly<Record<string, string>>): Fault | null {
+  const pairs = Object.entries(metadata);
+  if (pairs.length > BATCH_METADATA_PAIRS_MAX) {
+    const message = `Invalid 'metadata': too many properties. Expected an object with at most ${BATCH_METADATA_PAIRS_MAX} properties, but got an object with ${pairs.length} properties instead.`;
+    return { message, param: "metadata", code: "object_above_max_properties" };
+  }
+  for (const [key, value] of pairs) {
+    if (charsOf(key) > BATCH_METADATA_KEY_CHARS_MAX) {
+      const message = `Invalid property name in 'metadata': '${shorten(key)}' is too long. ${lengths(key, BATCH_METADATA_KEY_CHARS_MAX)}`;
+      return { message, param: `metadata.${key}`, code: "property_name_above_max_length" };
+    }
+    if (charsOf(value) > BATCH_METADATA_VALUE_CHARS_MAX) {
+      return tooLong(`metadata.${key}`, value, BATCH_METADATA_VALUE_CHARS_MAX);
+    }
+  }
+  return null;
+}

@@ -1,0 +1,18 @@
+/** When files end: as requests say it, and where they say nothing. */
+import { z } from "zod";
+import { FILE_EXPIRES_S_MAX, FILE_EXPIRES_S_MIN } from "../limits.ts";
+
+/** `expires_after` of a file and `output_expires_after` of a batch. */
+export const expiresAfter = z.object({
+  anchor: z.enum(["created_at"]),
+  seconds: z.int().min(FILE_EXPIRES_S_MIN).max(FILE_EXPIRES_S_MAX),
+});
+
+/** Life of an input file of a batch that names none, seconds: OpenAI's 30 days. */
+const BATCH_INPUT_EXPIRES_S = FILE_EXPIRES_S_MAX;
+
+/** When a file expires, unix seconds; null = never. `afterS` = what the request asked for, null = nothing. */
+export function expiryOf(file: { purpose: string; createdAtS: number }, afterS: number | null): number | null {
+  const lifeS = afterS ?? (file.purpose === "batch" ? BATCH_INPUT_EXPIRES_S : null);
+  return lifeS === null ? null : file.createdAtS + lifeS;
+}

@@ -1,0 +1,187 @@
+/**
+ * Uploads: a file in parts that may arrive in any order and at once; completing it names their order. An upload that
+ * was completed or cancelled answers the same request the same way again, because clients send it again when the first
+ * answer is lost.
+ */
+import { z } from "zod";
+import {
+  NAME_CHARS_MAX,
+  UPLOAD_BYTES_MAX,
+  UPLOAD_EXPIRES_S,
+  UPLOAD_PART_BYTES_MAX,
+  UPLOAD_PARTS_MAX,
+} from "../limits.ts";
+import { expiresAfter } from "./expires-after.ts";
+import { FILE_PURPOSES, fileName, sizeRefusal, type FileDocument, type UploadPurpose } from "./files.ts";
+import { refusal, refused, schemaFault, type ApiRefusal, type Checked } from "./refusal.ts";
+
+/** What an upload will be, as its creation says. */
+export type UploadRequest = {
+  filename: string;
+  purpose: UploadPurpose;
+  bytes: number;
+  mimeType: string;
+  /** Life of the file, from the upload's completion, seconds; null = the default of its purpose. */
+  expiresAfterS: number | null;
+};
+
+/** What is remembered of an upload, but for its parts. Expiry is no status here: it is seen by the time. */
+export type Upload = {
+  id: string;
+  request: UploadRequest;
+  createdAtS: number;
+  status: "pending" | "completed" | "cancelled";
+  /** The file that it became. */
+  fileId: string | null;
+};
+
+const createBody = z.strictObject({
+  filename: z.string(),
+  purpose: z.enum(FILE_PURPOSES),
+  bytes: z.int().min(1).max(UPLOAD_BYTES_MAX),
+  mime_type: z.string().max(NAME_CHARS_MAX),
+  expires_after: expiresAfter.nullish(),
+});
+
+/** A parsed JSON body as a request for an upload. */
+export function parseUploadCreate(value: unknown): Checked<UploadRequest> {
+  const read = createBody.safeParse(value);
+  if (!read.success) return refused(schemaFault(read.error, value));
+  const { filename, purpose, bytes, mime_type, expires_after } = read.data;
+  const tooLarge = purpose === "batch" ? sizeRefusal(bytes, purpose) : null;
+  if (tooLarge !== null) return { ok: false, refusal: tooLarge };
+  return {
+    ok: true,
+    value: {
+      filename: fileName(filename),
+      purpose,
+      bytes,
+      mimeType: mime_type,
+      expiresAfterS: expires_after?.seconds ?? null,
+    },
+  };
+}
+
+/** A new upload. */
+export function newUpload(id: string, request: UploadRequest, nowS: number): Upload {
+  return { id, request, createdAtS: nowS, status: "pending", fileId: null };
+}
+
+export type UploadStatus = Upload["status"] | "expired";
+
+/** An upload's status at a time. */
+export function uploadStatus({ status, createdAtS }: Upload, nowS: number): UploadStatus {
+  return status === "pending" && nowS >= createdAtS + UPLOAD_EXPIRES_S ? "expired" : status;
+}
+
+/** Shows an upload; `file` = what it became, null before and if it was deleted since. */
+export function uploadDocument(upload: Upload, { file, nowS }: { file: FileDocument | null; nowS: number }) {
+  const { id, request, createdAtS } = upload;
+  return {
+    id,
+    object: "upload" as const,
+    bytes: request.bytes,
+    created_at: createdAtS,
+    expires_at: createdAtS + UPLOAD_EXPIRES_S,
+    filename: request.filename,
+    purpose: request.purpose,
+    status: uploadStatus(upload, nowS),
+    file,
+  };
+}
+
+/** Shows a part. */
+export function partDocument(part: { id: string; uploadId: string; createdAtS: number }) {
+  return { id: part.id, object: "upload.part" as const, created_at: part.createdAtS, upload_id: part.uploadId };
+}
+
+/** An upload that does not exist, or is another run's. */
+export function noUpload(id: string): ApiRefusal {
+  return refusal({ message: `No such Upload object: ${id}`, param: "id", code: null }, 404);
+}
+
+/** Why an upload takes no part of that size, beside those it has; null = it does. */
+export function partRefusal(
+  upload: Upload,
+  { bytes, parts, nowS }: { bytes: number; parts: number; nowS: number },
+): ApiRefusal | null {
+  const status = uploadStatus(upload, nowS);
+  if (status !== "pending") return wrongStatus(`Cannot add a part to an upload with status '${status}'.`);
+  if (bytes > UPLOAD_PART_BYTES_MAX) {
+    return badRequest(`Invalid 'data': a part has at most ${UPLOAD_PART_BYTES_MAX} bytes.`, "data");
+  }
+  return parts >= UPLOAD_PARTS_MAX ? badRequest(`An upload has at most ${UPLOAD_PARTS_MAX} parts.`, null) : null;
+}
+
+/** What completing asks for; `md5` in lower case, null = not to be checked. */
+export type UploadCompletion = { partIds: readonly string[]; md5: string | null };
+
+const completeBody = z.strictObject({
+  part_ids: z.array(z.string()),
+  md5: z.string().nullish(),
+});
+
+/** A parsed JSON body as the completion of an upload. */
+export function parseUploadComplete(value: unknown): Checked<UploadCompletion> {
+  const read = completeBody.safeParse(value);
+  if (!read.success) return refused(schemaFault(read.error, value));
+  return { ok: true, value: { partIds: read.data.part_ids, md5: read.data.md5?.toLowerCase() ?? null } };
+}
+
+/**
+ * Checks that the parts named, in that order, make the file; null = the upload was completed before, and its file stands.
+ * `partBytes`: the size of each part that has arrived, by its id.
+ */
+export function assembly(
+  upload: Upload,
+  { partIds }: UploadCompletion,
+  { partBytes, nowS }: { partBytes: ReadonlyMap<string, number>; nowS: number },
+): Checked<readonly string[] | null> {
+  const status = uploadStatus(upload, nowS);
+  if (status === "completed") return { ok: true, value: null };
+  if (status !== "pending") {
+    return { ok: false, refusal: wrongStatus(`Cannot complete an upload with status '${status}'.`) };
+  }
+  if (new Set(partIds).size < partIds.length) {
+    return { ok: false, refusal: badRequest("Invalid 'part_ids': a part is named more than once.", "part_ids") };
+  }
+  let bytes = 0;
+  for (const id of partIds) {
+    const size = partBytes.get(id);
+    if (size === undefined) {
+      return { ok: false, refusal: badRequest(`Invalid 'part_ids': this upload has no part '${id}'.`, "part_ids") };
+    }
+    bytes += size;
+  }
+  if (bytes !== upload.request.bytes) {
+    const message = `The parts have ${bytes} bytes in total; this upload was created with ${upload.request.bytes}.`;
+    return { ok: false, refusal: badRequest(message, "part_ids") };
+  }
+  return { ok: true, value: partIds };
+}
+
+/** Whether the file has the digest that was asked for; both as hex. */
+export function md5Refusal({ md5 }: UploadCompletion, actual: string): ApiRefusal | null {
+  if (md5 === null || md5 === actual.toLowerCase()) return null;
+  return badRequest(`Invalid 'md5': the parts have the checksum ${actual.toLowerCase()}.`, "md5");
+}
+
+/** The upload, completed. */
+export function completeUpload(upload: Upload, fileId: string): Upload {
+  return { ...upload, status: "completed", fileId };
+}
+
+/** The upload, cancelled, or why it cannot be. */
+export function cancelUpload(upload: Upload, nowS: number): Checked<Upload> {
+  const status = uploadStatus(upload, nowS);
+  if (status === "pending" || status === "cancelled") return { ok: true, value: { ...upload, status: "cancelled" } };
+  return { ok: false, refusal: wrongStatus(`Cannot cancel an upload with status '${status}'.`) };
+}
+
+function badRequest(message: string, param: string | null): ApiRefusal {
+  return refusal({ message, param, code: null });
+}
+
+function wrongStatus(message: string): ApiRefusal {
+  return badRequest(message, null);
+}
