@@ -22,20 +22,14 @@ export function eventLines(row: { last: number; lines: string }, run: RunName): 
 
 function eventLine(event: LoggedEvent, seq: number, run: RunName): EventLine {
   const own = event.event === "client" ? clientFacts(event.json) : { event_type: event.event, ...factsOf(event) };
-  const line = {
-    seq,
-    ts: new Date(event.atMs).toISOString(),
-    run_id: run.id,
-    parent_run_id: run.parentId,
-    parallel_group_id: event.group,
-    depth: run.depth,
-    step: null,
-    ...own,
-  };
+  const place = { seq, ts: new Date(event.atMs).toISOString(), run_id: run.id, parent_run_id: run.parentId };
+  const { depth } = run;
+  // Named first so that every line begins with them, and last so that no client's event can say them.
+  const line = { ...place, parallel_group_id: event.group, depth, step: null, ...own, ...place, depth };
   return { seq, type: line.event_type, json: JSON.stringify(line) };
 }
 
-/** A client's event was parsed when it came in; it names nothing that the gateway says of its own events. */
+/** A client's event was parsed when it came in; its name is none of the gateway's own events. */
 function clientFacts(json: string): { event_type: string } {
   const facts: { event_type: string } = JSON.parse(json);
   return facts;
