@@ -23,9 +23,9 @@ export function eventLines(row: { last: number; lines: string }, run: RunName): 
 function eventLine(event: LoggedEvent, seq: number, run: RunName): EventLine {
   const own = event.event === "client" ? clientFacts(event.json) : { event_type: event.event, ...factsOf(event) };
   const place = { seq, ts: new Date(event.atMs).toISOString(), run_id: run.id, parent_run_id: run.parentId };
-  const { depth } = run;
+  const level = { depth: run.depth };
   // Named first so that every line begins with them, and last so that no client's event can say them.
-  const line = { ...place, parallel_group_id: event.group, depth, step: null, ...own, ...place, depth };
+  const line = { ...place, parallel_group_id: event.group, ...level, step: null, ...own, ...place, ...level };
   return { seq, type: line.event_type, json: JSON.stringify(line) };
 }
 
