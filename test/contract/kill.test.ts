@@ -1,0 +1,55 @@
+/**
+ * A gateway that is killed (SIGKILL) in the middle of two batches and started again on its disk: a small round of
+ * `npm run bench:kill`, which also says what is held against what. Nearly all of its time is the term of the leases that
+ * the restart finds.
+ */
+import { beforeAll, describe, expect, it } from "vitest";
+import type { Round } from "../../bench/kill/audit.ts";
+import type { RunPlan } from "../../bench/kill/plan.ts";
+import { runVolley } from "../../bench/kill/volley.ts";
+
+const SLOTS = 200;
+const WIDTH = 16;
+const batch = {
+  slots: SLOTS,
+  maxParallel: WIDTH,
+  latencyMsMax: 20,
+  onLost: "retry",
+  budgetShare: 20,
+  postsAfterMs: 0,
+} as const;
+const runs: RunPlan[] = [
+  { ...batch, name: "attached", promptBytes: 1_200, client: "attached" },
+  { ...batch, name: "looks", promptBytes: 60, client: "looks" },
+];
+
+describe("batches whose gateway is killed and comes back", () => {
+  let rounds: Round[];
+  beforeAll(async () => {
+    // So many calls are too few for either batch to have ended.
+    rounds = await runVolley({ runs, kills: [{ when: { calls: SLOTS - 50 }, downMs: 0 }] });
+  }, 120_000);
+
+  it("end every slot once, keep budget and log whole, and give the same results to who posts them again", () => {
+    expect(rounds.map(({ run, completed, faults }) => ({ run, completed, faults }))).toEqual([
+      { run: "attached", completed: SLOTS, faults: [] },
+      { run: "looks", completed: SLOTS, faults: [] },
+    ]);
+  });
+
+  it("lose what was in flight, charge it as estimated, and reach the upstream for nothing else twice", () => {
+    for (const { phases, estimated, calls } of rounds) {
+      expect(phases).toHaveLength(1);
+      expect(calls).toBeLessThanOrEqual(SLOTS + estimated);
+      expect(estimated).toBeLessThanOrEqual(WIDTH);
+    }
+    expect(rounds.some(({ estimated }) => estimated > 0)).toBe(true);
+  });
+
+  it("run again within a minute of the restart", () => {
+    for (const { resends } of rounds) {
+      expect(resends.firstMs).toBeLessThan(60_000);
+      expect(resends.againMs ?? 0).toBeLessThan(60_000);
+    }
+  });
+});
