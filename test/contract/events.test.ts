@@ -1,0 +1,264 @@
+/** A run's events as they happen: each once, in order, to every follower, however often it has to come back. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { endOf, eventsOf, framesOf, lineOf, logOf, numbered, openGroup, type LogLine } from "./following.ts";
+import { startWorld, type RunAccess, type World } from "./world.ts";
+
+let world: World;
+beforeAll(async () => void (world = await startWorld()));
+beforeEach(() => world.upstream.forget());
+afterAll(() => world.stop());
+
+type Following = { after?: number; lastEventId?: string; signal?: AbortSignal };
+
+/** Asks for the events of a run. */
+function follow(run: RunAccess, { after, lastEventId, signal }: Following = {}): Promise<Response> {
+  const headers = lastEventId === undefined ? {} : { "last-event-id": lastEventId };
+  const path = `/runs/${run.id}/events${after === undefined ? "" : `?after=${after}`}`;
+  return world.gateway.fetch(path, { token: run.token, headers, ...(signal === undefined ? {} : { signal }) });
+}
+
+/** Every event that a stream has until the gateway ends it. */
+async function allOf(response: Response): Promise<LogLine[]> {
+  const events: LogLine[] = [];
+  for await (const event of eventsOf(response)) events.push(event);
+  return events;
+}
+
+const close = (run: RunAccess) => run.ask(`/runs/${run.id}/close`, { method: "POST" });
+
+describe("GET /runs/:id/events", () => {
+  it("tells a run from its beginning, as its log does, and ends with it", async () => {
+    const run = await world.openRun({ default_model: "up-1" });
+    const following = follow(run).then(allOf);
+    await run.ask("/batch", { json: { prompts: ["a", "{{status/503/first/1}} b"] } });
+    await run.ask("/query", { json: { prompt: "c" } });
+    await run.ask(`/runs/${run.id}/log`, { json: { event_type: "final_result", output: "d\n\ne" } });
+    await close(run);
+    const events = await following;
+    expect(events.at(-1)?.event_type).toBe("run_closed");
+    expect(events).toEqual(await logOf(run));
+    expect(events.map(({ seq }) => seq)).toEqual(numbered(events.length));
+  });
+
+  it("says at once that it listens, before anything happens", async () => {
+    const run = await world.openRun();
+    const response = await follow(run, { after: 1 });
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    for await (const frame of framesOf(response)) {
+      expect(frame).toEqual({ id: null, type: null, data: "", comment: "keep-alive" });
+      break;
+    }
+  });
+
+  it("tells each event when it happens, not when all is over", async () => {
+    const run = await world.openRun({ default_model: "up-1", max_parallel: 1 });
+    const arrived = new Map<string, number>();
+    const following = follow(run).then(async (response) => {
+      for await (const { event_type, seq } of eventsOf(response))
+        arrived.set(`${event_type} ${seq}`, performance.now());
+    });
+    await run.ask("/batch", { json: { prompts: ["{{delay/400}} a", "{{delay/400}} b"] } });
+    await close(run);
+    await following;
+    const at = (type: string) => [...arrived].filter(([name]) => name.startsWith(type)).map(([, ms]) => ms);
+    const [first = 0, second = 0] = at("slot_completed");
+    expect(second - first).toBeGreaterThan(300);
+    expect(first - (at("group_started")[0] ?? 0)).toBeGreaterThan(300);
+    const [start = 0] = at("attempt_started");
+    expect(first - start).toBeGreaterThan(250);
+  });
+
+  it("resumes after Last-Event-ID or ?after, of which the header wins", async () => {
+    const run = await world.openRun({ default_model: "up-1" });
+    await run.ask("/batch", { json: { prompts: ["a", "b", "c"] } });
+    await close(run);
+    const all = await logOf(run);
+    expect(await allOf(await follow(run))).toEqual(all);
+    expect(await allOf(await follow(run, { lastEventId: "3" }))).toEqual(all.slice(3));
+    expect(await allOf(await follow(run, { after: 5 }))).toEqual(all.slice(5));
+    expect(await allOf(await follow(run, { after: 2, lastEventId: "7" }))).toEqual(all.slice(7));
+    expect(await allOf(await follow(run, { after: 2, lastEventId: "" }))).toEqual(all.slice(2));
+    expect(await allOf(await follow(run, { after: all.length }))).toEqual([]);
+  });
+
+  it.each(["x", "-1", "1.5", "9".repeat(20)])("refuses %s as Last-Event-ID", async (lastEventId) => {
+    const run = await world.openRun();
+    const answer = await run.ask(`/runs/${run.id}/events`, { headers: { "last-event-id": lastEventId } });
+    expect([answer.status, answer.json]).toMatchObject([400, { error: { param: "last-event-id" } }]);
+  });
+
+  it.each([
+    ["cancelled", "DELETE", ""],
+    ["closed", "POST", "/close"],
+  ])("ends when the run is %s and the last of its calls has been told", async (status, method, path) => {
+    const run = await world.openRun({ default_model: "up-1" });
+    const { id } = await openGroup(run, { prompts: ["{{delay/700}} a", "{{delay/700}} b"] });
+    const following = follow(run).then(allOf);
+    await expect.poll(() => world.upstream.counters.inFlight).toBe(2);
+    await run.ask(`/runs/${run.id}${path}`, { method });
+    const events = await following;
+    expect(events.filter(({ event_type }) => event_type === "run_closed")).toMatchObject([{ status }]);
+    const ended = events.filter(({ event_type }) => event_type === "slot_completed");
+    expect(ended.map((event) => event["status"])).toEqual(
+      status === "closed" ? ["completed", "completed"] : ["cancelled", "cancelled"],
+    );
+    expect(events.findLast(({ event_type }) => event_type === "group_completed")?.parallel_group_id).toBe(id);
+  });
+
+  it("ends when the run's time is over", async () => {
+    const run = await world.openRun({ expires_in_s: 1 });
+    const events = await allOf(await follow(run));
+    expect(events.at(-1)).toMatchObject({ event_type: "run_closed", status: "expired" });
+  });
+
+  it("tells twenty followers the same", async () => {
+    const run = await world.openRun({ default_model: "sim/echo?ms=5" });
+    const following = Array.from({ length: 20 }, () => follow(run).then(allOf));
+    await run.ask("/batch", { json: { prompts: Array.from({ length: 100 }, (_, index) => `${index}`) } });
+    await close(run);
+    const log = await logOf(run);
+    for (const events of await Promise.all(following)) expect(events).toEqual(log);
+  });
+
+  it("tells a reader that is slow everything in the end, and holds up nobody else", async () => {
+    const run = await world.openRun({ default_model: "sim/echo" });
+    const response = await follow(run);
+    const reader = eventsOf(response);
+    const first = await reader.next();
+    expect(first.value).toMatchObject({ seq: 1 });
+    // More than any buffer on the way holds, while the reader takes nothing.
+    const output = "x".repeat(100_000);
+    for (let step = 0; step < 20; step += 1) {
+      const events = Array.from({ length: 20 }, () => ({ event_type: "mine", step, output }));
+      expect((await run.ask(`/runs/${run.id}/log`, { json: events })).status).toBe(201);
+    }
+    const group = await run.ask("/batch", { json: { prompts: ["a"] } });
+    expect(group.status).toBe(200);
+    await close(run);
+    let last = 1;
+    for await (const { seq } of reader) expect(seq).toBe((last += 1));
+    const log = await logOf(run, "?after=401");
+    expect(last).toBe(log.at(-1)?.seq);
+  });
+});
+
+const seed = Number(process.env["FANOUT_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+
+describe("a follower that is cut off 50 times", () => {
+  it(`has every one of 5,000 events once and in order (FANOUT_SEED=${seed})`, async () => {
+    const random = draws(seed);
+    const run = await world.openRun({ default_model: "sim/random?min=20&max=120", max_parallel: 32 });
+    const batches = (async () => {
+      for (let batch = 0; batch < 5; batch += 1) {
+        const prompts = Array.from({ length: 340 }, (_, index) => `${batch} ${index}`);
+        expect((await run.ask("/batch", { json: { prompts } })).status).toBe(200);
+      }
+      await close(run);
+    })();
+    const told: LogLine[] = [];
+    let cuts = 0;
+    const cutAt = new Set<number>();
+    let wholeStreams = 0;
+    while (wholeStreams === 0) {
+      const cut = new AbortController();
+      if (cuts < 50) setTimeout(() => cut.abort(), random() * 120);
+      try {
+        const response = await follow(run, { lastEventId: String(told.length), signal: cut.signal });
+        for await (const event of eventsOf(response)) told.push(event);
+        wholeStreams += 1;
+      } catch (error) {
+        if (!cut.signal.aborted) throw error;
+        cuts += 1;
+        cutAt.add(told.length);
+      }
+    }
+    await batches;
+    expect(cuts).toBe(50);
+    // Some cuts come before anything was told; most must come at a place of their own.
+    expect(cutAt.size).toBeGreaterThan(25);
+    expect(told.length).toBeGreaterThan(5_000);
+    expect(told.map(({ seq }) => seq)).toEqual(numbered(told.length));
+    expect(told).toEqual(await logOf(run));
+  });
+});
+
+/** Draws in [0, 1) that a seed decides. */
+function draws(from: number): () => number {
+  let state = from >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+describe("a WebSocket", () => {
+  const socketTo = (run: RunAccess, query = "") =>
+    new WebSocket(`${world.gateway.url.replace("http", "ws")}/runs/${run.id}/events${query}`, {
+      headers: { authorization: `Bearer ${run.token}` },
+    });
+
+  /** Everything that a socket is sent until the gateway closes it. */
+  function heard(socket: WebSocket): Promise<{ lines: LogLine[]; code: number }> {
+    const lines: LogLine[] = [];
+    return new Promise((resolve, reject) => {
+      socket.addEventListener("message", ({ data }) => void lines.push(lineOf(String(data))));
+      socket.addEventListener("close", ({ code }) => resolve({ lines, code }));
+      socket.addEventListener("error", () => reject(new Error("the socket failed")));
+    });
+  }
+
+  it("is sent the same lines as messages, live, and closed when the run has ended", async () => {
+    const run = await world.openRun({ default_model: "up-1" });
+    const hearing = heard(socketTo(run));
+    await run.ask("/batch", { json: { prompts: ["{{delay/100}} a", "b"] } });
+    await close(run);
+    const { lines, code } = await hearing;
+    expect([lines, code]).toEqual([await logOf(run), 1000]);
+  });
+
+  it("resumes with ?after", async () => {
+    const run = await world.openRun({ default_model: "up-1" });
+    await run.ask("/batch", { json: { prompts: ["a", "b"] } });
+    await close(run);
+    const { lines } = await heard(socketTo(run, "?after=4"));
+    expect(lines).toEqual((await logOf(run)).slice(4));
+  });
+
+  it("that was sent as much as it may hold is closed with word of how to resume", async () => {
+    const run = await world.openRun();
+    const output = "x".repeat(120_000);
+    for (let step = 0; step < 8; step += 1) {
+      const events = Array.from({ length: 20 }, () => ({ event_type: "mine", step, output }));
+      await run.ask(`/runs/${run.id}/log`, { json: events });
+    }
+    await close(run);
+    const all = await logOf(run);
+    const told: LogLine[] = [];
+    const codes: number[] = [];
+    while (codes.at(-1) !== 1000) {
+      const { lines, code } = await heard(socketTo(run, `?after=${told.length}`));
+      told.push(...lines);
+      codes.push(code);
+    }
+    expect(codes).toContain(1012);
+    expect(told).toEqual(all);
+  });
+
+  it("needs a credential, and a run that may be seen", async () => {
+    const run = await world.openRun();
+    const other = await world.openRun();
+    await expect(heard(socketTo({ ...run, token: "" }))).rejects.toThrow();
+    await expect(heard(socketTo({ ...run, token: other.token }))).rejects.toThrow();
+  });
+
+  it("that its client closes leaves the run as it is", async () => {
+    const run = await world.openRun({ default_model: "up-1" });
+    const socket = socketTo(run);
+    await new Promise((resolve) => socket.addEventListener("message", resolve, { once: true }));
+    socket.close();
+    const { at } = await openGroup(run, { prompts: ["a"] });
+    expect((await endOf(run, at)).json).toMatchObject({ status: "completed" });
+  });
+});
