@@ -8,24 +8,26 @@ import { ITEMS_PER_BATCH_MAX } from "../../src/limits.ts";
 function subject() {
   const logged: string[] = [];
   const app = createApp({ now: () => 0, newRequestId: () => "made-here", log: (message) => logged.push(message) });
-  return { app, logged };
+  /** As the runtime asks: with the Worker's variables, of which there are none. */
+  const request = (path: string, init: RequestInit = {}) => app.request(path, init, {});
+  return { app, request, logged };
 }
 
 describe("every answer", () => {
   it("carries a request id, the client's own if it is harmless", async () => {
-    const { app } = subject();
+    const { request } = subject();
     const id = async (sent: string) =>
-      (await app.request("/health", { headers: { "x-request-id": sent } })).headers.get("x-request-id");
-    expect((await app.request("/health")).headers.get("x-request-id")).toBe("made-here");
+      (await request("/health", { headers: { "x-request-id": sent } })).headers.get("x-request-id");
+    expect((await request("/health")).headers.get("x-request-id")).toBe("made-here");
     expect(await id("Abc_1-z")).toBe("Abc_1-z");
     expect(await id("a".repeat(64))).toBe("a".repeat(64));
     for (const sent of ["a".repeat(65), "a b", "a\u00e9", "<x>"]) expect(await id(sent)).toBe("made-here");
   });
 
   it("carries it when it is passed on from an upstream that has its own", async () => {
-    const { app } = subject();
+    const { app, request } = subject();
     app.get("/raw", () => new Response("x", { headers: { "x-request-id": "theirs", "x-other": "kept" } }));
-    const answer = await app.request("/raw");
+    const answer = await request("/raw");
     expect(answer.headers.get("x-request-id")).toBe("made-here");
     expect(answer.headers.get("x-other")).toBe("kept");
   });
@@ -33,7 +35,7 @@ describe("every answer", () => {
 
 describe("a failed request", () => {
   it("is 404 in the common form where there is no such path", async () => {
-    const answer = await subject().app.request("/nowhere");
+    const answer = await subject().request("/nowhere");
     expect(answer.status).toBe(404);
     expect(answer.headers.get("content-type")).toContain("application/json");
     expect(answer.headers.get("x-request-id")).toBe("made-here");
@@ -43,41 +45,41 @@ describe("a failed request", () => {
   });
 
   it("is 405 with the methods of the path where only the method is wrong", async () => {
-    const { app } = subject();
+    const { app, request } = subject();
     app.post("/things/:id", (c) => c.text("ok"));
     app.delete("/things/:id", (c) => c.text("ok"));
-    const put = await app.request("/things/7", { method: "PUT" });
+    const put = await request("/things/7", { method: "PUT" });
     expect(put.status).toBe(405);
     expect(put.headers.get("allow")).toBe("POST, DELETE");
     expect(await put.json()).toMatchObject({ error: { code: "method_not_allowed" } });
-    expect((await app.request("/health", { method: "POST" })).headers.get("allow")).toBe("GET, HEAD");
-    expect((await app.request("/stubs/python", { method: "DELETE" })).status).toBe(405);
-    expect((await app.request("/things", { method: "POST" })).status).toBe(404);
+    expect((await request("/health", { method: "POST" })).headers.get("allow")).toBe("GET, HEAD");
+    expect((await request("/stubs/python", { method: "DELETE" })).status).toBe(405);
+    expect((await request("/things", { method: "POST" })).status).toBe(404);
   });
 
   it("answers HEAD like GET, without a body", async () => {
-    const { app } = subject();
-    const head = await app.request("/health", { method: "HEAD" });
+    const { request } = subject();
+    const head = await request("/health", { method: "HEAD" });
     expect([head.status, await head.text()]).toEqual([200, ""]);
-    expect((await app.request("/nowhere", { method: "HEAD" })).status).toBe(404);
+    expect((await request("/nowhere", { method: "HEAD" })).status).toBe(404);
   });
 
   it("answers as its reason says when a handler refuses", async () => {
-    const { app, logged } = subject();
+    const { app, request, logged } = subject();
     app.get("/full", () => {
       throw new Refusal({ reason: "overloaded", message: "too many calls wait", retryAfterMs: 1_500 });
     });
-    const answer = await app.request("/full");
+    const answer = await request("/full");
     expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "2"]);
     expect(logged).toEqual([]);
   });
 
   it("is 500 without a detail when the gateway breaks; the log has it under the request id", async () => {
-    const { app, logged } = subject();
+    const { app, request, logged } = subject();
     app.get("/broken", () => {
       throw new TypeError("the secret detail");
     });
-    const answer = await app.request("/broken");
+    const answer = await request("/broken");
     const text = await answer.text();
     expect(answer.status).toBe(500);
     expect(text).not.toContain("secret detail");
@@ -89,7 +91,7 @@ describe("a failed request", () => {
 
 describe("discovery, without a credential or a configuration", () => {
   const json = async (path: string) => {
-    const answer = await subject().app.request(path);
+    const answer = await subject().request(path);
     expect(answer.status).toBe(200);
     return (await answer.json()) as Record<string, unknown>;
   };
@@ -99,7 +101,7 @@ describe("discovery, without a credential or a configuration", () => {
     const packageJson = JSON.parse(readFileSync("package.json", "utf8"));
     expect(about).toMatchObject({ name: "fanout", version: packageJson.version });
     for (const path of Object.values(about["links"] as Record<string, string>)) {
-      expect((await subject().app.request(path)).status).toBe(200);
+      expect((await subject().request(path)).status).toBe(200);
     }
   });
 
@@ -118,17 +120,17 @@ describe("discovery, without a credential or a configuration", () => {
     expect(await json("/stubs")).toMatchObject({
       data: [{ lang: "python", path: "/stubs/python", file: "fanout.py" }],
     });
-    const stub = await subject().app.request("/stubs/python");
+    const stub = await subject().request("/stubs/python");
     expect(stub.headers.get("content-type")).toContain("text/x-python");
     expect(await stub.text()).toBe(readFileSync("stubs/python/fanout.py", "utf8"));
-    const other = await subject().app.request("/stubs/cobol");
+    const other = await subject().request("/stubs/cobol");
     expect(other.status).toBe(404);
     expect(await other.text()).toContain("there are: python");
   });
 });
 
 describe("the OpenAPI document", () => {
-  const read = async () => JSON.parse(await (await subject().app.request("/openapi.json")).text());
+  const read = async () => JSON.parse(await (await subject().request("/openapi.json")).text());
 
   it("is 3.1 and describes every route there is", async () => {
     const document = await read();
@@ -136,7 +138,7 @@ describe("the OpenAPI document", () => {
     const routes = subject().app.routes.filter(({ method }) => method !== "ALL");
     expect(routes.length).toBeGreaterThan(5);
     for (const { method, path } of routes) {
-      const documented = path.replace(/:(\w+)/g, "{$1}");
+      const documented = path.replace(/:(\w+)(?:\{[^}]*\})?/g, "{$1}");
       expect(Object.keys(document.paths[documented] ?? {}), documented).toContain(method.toLowerCase());
     }
   });
