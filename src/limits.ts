@@ -114,6 +114,11 @@ export const ATTEMPTS_PER_LINGER_MS = 16;
 export const LINGER_MS_MAX = 12;
 /** Life of a lease without a heartbeat, ms: twice the heartbeat and some, so one lost beat loses nothing; recovery < 60 s. */
 export const LEASE_TTL_MS = 30_000;
+/**
+ * Life of a lease that a restarted run object finds, ms: it outlives two heartbeats, and with the life of a lease, by which
+ * its alarm is set, and the delay of a retry it stays below the minute within which everything runs again.
+ */
+export const FOUND_LEASE_TTL_MS = 25_000;
 /** Time between two heartbeats of an executor, ms. */
 export const HEARTBEAT_MS = 10_000;
 /** Longest a lane's or a reader's call waits in the run object, ms: below every idle cut-off on the way. */

@@ -5,7 +5,14 @@
 import { expireLeases } from "../../src/engine/settle.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
-import { LEASE_TTL_MS, LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS, TELL_AGAIN_MS } from "../../src/limits.ts";
+import {
+  FOUND_LEASE_TTL_MS,
+  LEASE_TTL_MS,
+  LONG_POLL_MS,
+  SETTLE_LAG_MS,
+  SWEEP_MS,
+  TELL_AGAIN_MS,
+} from "../../src/limits.ts";
 import { zeroAmounts, type Amounts } from "../../src/budget/ledger.ts";
 import { directoryOf, laneOf, type Objects } from "../address.ts";
 import { CommitQueue } from "./commit.ts";
@@ -45,7 +52,7 @@ export class RunShell {
     this.store = new RunStore(ctx.storage);
     this.followers = new Followers(ctx);
     this.#rebuild();
-    this.#foundUntilMs = Date.now() + LEASE_TTL_MS;
+    this.#foundUntilMs = Date.now() + FOUND_LEASE_TTL_MS;
     // Slots that are queued need not wait for the alarm that was set before the restart.
     if (this.#core?.hasGroupWork === true) this.wake();
     this.#commits = new CommitQueue({

@@ -1,5 +1,5 @@
 /** How a run's state is rebuilt from its rows. The order is groups, then their slots and leases, then the queue. */
-import { LEASE_TTL_MS } from "../limits.ts";
+import { FOUND_LEASE_TTL_MS } from "../limits.ts";
 import type { Group } from "./group.ts";
 import { lineOf } from "./open.ts";
 import type { SlotRecord } from "./record.ts";
@@ -29,7 +29,7 @@ export function restoreLease(
   nowMs: number,
 ): void {
   const { id: attemptId, slot: slotId, attempt, amounts, startedAtMs, queuedMs, startSeq } = stored;
-  const expiresAtMs = nowMs + LEASE_TTL_MS;
+  const expiresAtMs = nowMs + FOUND_LEASE_TTL_MS;
   const group = state.groupOf({ slotId });
   const known = { startSeq, dedupeKey: null, onLost: stored.onLost ?? group?.header.onLost ?? ("retry" as const) };
   const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs, queuedMs, expiresAtMs, ...known };

@@ -10,7 +10,7 @@ import { slotIdOf } from "../../../src/engine/slot.ts";
 import { EngineState } from "../../../src/engine/state.ts";
 import { addModel, sumTotals, zeroTotals } from "../../../src/engine/totals.ts";
 import type { Reason } from "../../../src/errors.ts";
-import { LEASE_TTL_MS, MODELS_COUNTED_MAX } from "../../../src/limits.ts";
+import { FOUND_LEASE_TTL_MS, MODELS_COUNTED_MAX } from "../../../src/limits.ts";
 import { alike, failure, makeFacts, makeHeader, makeTarget, success, TestEngine } from "../../support/engine.ts";
 
 const STOPPED: Reason = { reason: "cancelled", message: "by the test" };
@@ -89,8 +89,8 @@ describe("leases that come back", () => {
 
   it("get a fresh term, after which they are over", () => {
     const { state, group } = restarted({ count: 1, leases: [leased(0, 1)] }, 100_000);
-    expect(expireLeases(state, 100_000 + LEASE_TTL_MS - 1)).toBe(0);
-    expect(expireLeases(state, 100_000 + LEASE_TTL_MS)).toBe(1);
+    expect(expireLeases(state, 100_000 + FOUND_LEASE_TTL_MS - 1)).toBe(0);
+    expect(expireLeases(state, 100_000 + FOUND_LEASE_TTL_MS)).toBe(1);
     expect(state.ledger.spent).toEqual(AMOUNTS);
     expect(group.stateOf(0)).toBe("queued");
   });
