@@ -7,6 +7,7 @@ declare namespace Cloudflare {
   interface Env {
     /** Histories per property test, as text. */
     TREE_RUNS: string;
+    FILES: R2Bucket;
     RUN: DurableObjectNamespace<import("../../src/index.ts").RunObject>;
     LANE: DurableObjectNamespace<import("../../src/index.ts").LaneObject>;
     DIRECTORY: DurableObjectNamespace<import("../../src/index.ts").DirectoryObject>;
