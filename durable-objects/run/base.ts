@@ -3,6 +3,7 @@
  * they are never set back themselves.
  */
 import { z } from "zod";
+import { storedShard } from "../../src/engine/shard.ts";
 import { sumTotals, zeroTotals, type Totals } from "../../src/engine/totals.ts";
 import type { RunCore } from "./core.ts";
 import type { GroupCounts } from "./rebuild.ts";
@@ -27,12 +28,17 @@ export class Base {
     return this.#counted[name];
   }
 
-  /** Counts from now on. Returns the row to write. */
+  /** Counts from now on. Returns the rows to write. */
   reset(name: "stats" | "usage", core: RunCore): () => void {
     const counted = { totals: totalsOf(core), groups: { ...core.groupCounts } };
     this.#counted[name] = counted;
-    if (name === "stats") for (const { totals } of core.state.shards.values()) totals.peakParallel = 0;
-    return () => this.#store.putBase(name, JSON.stringify(counted));
+    const shards = name === "stats" ? [...core.state.shards.values()] : [];
+    for (const { totals } of shards) totals.peakParallel = 0;
+    return () => {
+      this.#store.putBase(name, JSON.stringify(counted));
+      // A peak cannot be told from a base: it begins anew, in the rows too.
+      for (const shard of shards) this.#store.putShard(shard.id, storedShard(shard));
+    };
   }
 }
 

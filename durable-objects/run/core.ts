@@ -65,6 +65,8 @@ export class RunCore {
   #ended: number[] = [];
   readonly attached = new Attached();
   readonly base: Base;
+  /** What clients have added to the log. */
+  clientLogBytes: number;
   /** When the run ended, epoch ms; null while it has not. */
   endedAtMs: number | null;
   /** The budget refusal that the best slot in line waits not to get, as of the last turn. */
@@ -81,6 +83,7 @@ export class RunCore {
     this.settings = settings;
     this.status = store.status() ?? "active";
     this.reported = store.reported();
+    this.clientLogBytes = store.clientLogBytes();
     this.endedAtMs = store.endedAtMs();
     this.base = new Base(store);
     this.#pages = new PageCache(

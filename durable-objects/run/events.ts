@@ -21,13 +21,15 @@ export function appendEvents(
   events: readonly ClientEvent[],
   nowMs: number,
 ): { ok: true; seq: number } | Refused {
-  const bytes = store.clientLogBytes() + events.reduce((sum, { json }) => sum + json.length, 0);
+  const bytes = core.clientLogBytes + events.reduce((sum, { json }) => sum + json.length, 0);
   if (bytes > CLIENT_LOG_BYTES_MAX) {
     const what = "what clients have added to this run's log";
     const reason: Reason = { reason: "payload_too_large", what, bytesMax: CLIENT_LOG_BYTES_MAX, param: null };
     return { ok: false, reason };
   }
   for (const { json, parallelGroupId } of events) core.state.log.add({ event: "client", json }, parallelGroupId, nowMs);
+  // In memory at once: others of the same turn count on from here.
+  core.clientLogBytes = bytes;
   core.writes.push(() => store.putClientLogBytes(bytes));
   return { ok: true, seq: core.state.log.lastSeq };
 }

@@ -8,6 +8,9 @@ import { crash, openUnwatched } from "../support/objects-direct.ts";
 import { cancel, expectAtRest, lookAt, openAsync, untilClosed } from "../support/objects-group.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
 import { openRun, prompts, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
+import { watched, watchObjects } from "../support/objects-watch.ts";
+
+watchObjects();
 
 /** Longer than any test here takes: such a call ends only by being given up. */
 const SLOW = "delay/15000";
@@ -29,6 +32,8 @@ describe("cancelling a group", () => {
     const lines = await logOf(run);
     expect(ofType(lines, "slots_cancelled").map(({ count }) => count)).toEqual([12]);
     expect(ofType(lines, "slot_completed").filter(({ status }) => status === "cancelled").length).toBe(8);
+    // The run speaks to lanes from its alarm alone: a chain of calls must not come back to where it began.
+    expect([...watched(run.id).laneStubsTakenBy].toSorted()).toEqual(["run.alarm", "worker"]);
   });
 
   it("answers who waits for it with what has ended by then, and the rest as cancelled", async () => {

@@ -21,6 +21,8 @@ export type Seen = {
   lanePeaks: Record<string, number>;
   /** Which of the run object's methods took the stub of a lane; "worker" stands for a Worker request. */
   laneStubsTakenBy: Set<string>;
+  /** Timers of the run's object that are set, by its methods and what they have started. */
+  timers: Set<unknown>;
   /** Other objects that a lane took a stub of, beside its own run. */
   strangersCalledByLanes: string[];
 };
@@ -40,6 +42,7 @@ export function watched(runId: string): Seen {
     runFetches: 0,
     lanePeaks: {},
     laneStubsTakenBy: new Set(),
+    timers: new Set(),
     strangersCalledByLanes: [],
   };
   seenByRun.set(runId, seen);
@@ -57,6 +60,7 @@ export function watchObjects(): void {
   });
   watchFetch();
   watchStubs();
+  watchTimers();
 }
 
 function watchClass(prototype: object, kind: Acting["kind"], called: (name: string, method: string) => void): void {
@@ -92,6 +96,43 @@ function watchFetch(): void {
       inFlight.set(name, (inFlight.get(name) ?? 0) - 1);
     }
   };
+}
+
+/** A timeout is set until it has gone off or is cleared, an interval until it is cleared. */
+function watchTimers(): void {
+  const { setTimeout: setOnce, setInterval: setAgain, clearTimeout: clearOnce, clearInterval: clearAgain } = globalThis;
+  const timersOf = (): Set<unknown> | null => {
+    const actor = acting.getStore();
+    return actor?.kind === "run" ? watched(actor.name).timers : null;
+  };
+  const replace = (name: string, value: unknown): void => {
+    Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
+  };
+  replace("setTimeout", (callback: () => void, ms?: number): unknown => {
+    const timers = timersOf();
+    const handle: unknown = setOnce(() => {
+      timers?.delete(handle);
+      callback();
+    }, ms);
+    timers?.add(handle);
+    return handle;
+  });
+  replace("setInterval", (callback: () => void, ms?: number): unknown => {
+    const handle: unknown = setAgain(callback, ms);
+    timersOf()?.add(handle);
+    return handle;
+  });
+  const forget = (handle: unknown): void => {
+    for (const { timers } of seenByRun.values()) timers.delete(handle);
+  };
+  replace("clearTimeout", (handle?: ReturnType<typeof setTimeout>): void => {
+    forget(handle);
+    if (handle !== undefined) clearOnce(handle);
+  });
+  replace("clearInterval", (handle?: ReturnType<typeof setInterval>): void => {
+    forget(handle);
+    if (handle !== undefined) clearAgain(handle);
+  });
 }
 
 /** The native namespaces share one prototype, so one wrapper sees every stub that is taken. */

@@ -1,0 +1,201 @@
+/** Those who follow a run's events get each once and in order, and cost the run nothing while nothing happens. */
+import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { FOLLOWERS_MAX } from "../../src/limits.ts";
+import { ADMIN_KEY } from "../support/object-vars.ts";
+import { crash } from "../support/objects-direct.ts";
+import { StreamFollower } from "../support/objects-events.ts";
+import { alarmOf, openAsync } from "../support/objects-group.ts";
+import { expectGapless, linesOf, logOf, ofType, type LogLine } from "../support/objects-log.ts";
+import { openRun, prompts, untilInFlight, type TestRun } from "../support/objects-run.ts";
+import { watched, watchObjects } from "../support/objects-watch.ts";
+
+watchObjects();
+
+describe("a follower", () => {
+  it("gets every event once and in order while groups run, and its stream ends when the run has", async () => {
+    const run = await openRun({ max_parallel: 8 });
+    const follower = await StreamFollower.connect(run);
+    const model = "up/jitter/40/status/503/first/1/percent/20";
+    await Promise.all([
+      run.batch({ prompts: prompts(30), model }),
+      run.batch({ prompts: prompts(20, "other"), model }),
+      ...prompts(10, "alone").map((prompt) => run.query({ prompt, model })),
+    ]);
+    await run.send("POST", `/runs/${run.id}/close`);
+    await follower.untilEnded();
+    expectGapless(follower.lines);
+    expect(ofType(follower.lines, "slot_completed").length).toBe(60);
+    expect(follower.lines.at(-1)?.event_type).toBe("run_closed");
+    expect(follower.lines).toEqual(await logOf(run));
+  });
+
+  it("hears at once of what happens after a silence", async () => {
+    const run = await openRun();
+    const follower = await StreamFollower.connect(run);
+    await follower.until("run_opened");
+    await run.query({ prompt: "one" });
+    await follower.until("slot_completed");
+    await scheduler.wait(200);
+    await run.query({ prompt: "two" });
+    await follower.until("slot_completed", 2);
+    expectGapless(follower.lines);
+    await follower.disconnect();
+  });
+
+  it("that resumes after an event gets what follows it, and nothing before", async () => {
+    const run = await openRun({ max_parallel: 4 });
+    const first = await StreamFollower.connect(run);
+    const batch = run.batch({ prompts: prompts(20), model: "up/delay/40" });
+    await first.until("slot_completed", 5);
+    await first.disconnect();
+    const second = await StreamFollower.connect(run, first.last);
+    await batch;
+    await second.until("group_completed");
+    expectGapless([...first.lines, ...second.lines]);
+    await second.disconnect();
+  });
+
+  it.each(["hibernates", "loses its sockets", "crashes"])(
+    "goes on without gap or repeat where the run %s",
+    async (how) => {
+      const run = await openRun({ max_parallel: 6 });
+      const follower = await StreamFollower.connect(run);
+      await follower.until("run_opened");
+      // It has everything and waits.
+      await scheduler.wait(50);
+      if (how === "crashes") await crash(run.object);
+      else await evictDurableObject(run.object, { webSockets: how === "hibernates" ? "hibernate" : "close" });
+      const connections = watched(run.id).calls["fetch"] ?? 0;
+      expect(connections).toBe(1);
+      await run.batch({ prompts: prompts(6) });
+      await follower.until("group_completed");
+      // A socket that hibernates with its object still rings when the object is back.
+      if (how === "hibernates") expect(watched(run.id).calls["fetch"]).toBe(connections);
+      else await expect.poll(() => watched(run.id).calls["fetch"], { timeout: 3_000 }).toBe(connections + 1);
+      await run.query({ prompt: "one more" });
+      await follower.until("slot_completed", 7);
+      expectGapless(follower.lines);
+      await follower.disconnect();
+    },
+  );
+
+  it("goes on without gap or repeat where the run dies again and again in the middle of a group", async () => {
+    const run = await openRun({ max_parallel: 6 });
+    const follower = await StreamFollower.connect(run);
+    await openAsync(run, { prompts: prompts(36), model: "up/key/followed-deaths/delay/60" });
+    for (let round = 0; round < 3; round++) {
+      await untilInFlight("followed-deaths", 6);
+      if (round === 1) await run.object.budget().then(() => evictDurableObject(run.object));
+      else await crash(run.object);
+    }
+    await follower.until("group_completed");
+    expectGapless(follower.lines);
+    expect(ofType(follower.lines, "slot_completed").length).toBe(36);
+    expect(follower.lines).toEqual(await logOf(run));
+    await follower.disconnect();
+  });
+
+  it("over a WebSocket gets the same lines as messages, and a normal close at the end", async () => {
+    const run = await openRun();
+    const socket = await openSocket(run, 0);
+    const batch = await run.batch({ prompts: prompts(4) });
+    expect(batch.status).toBe("completed");
+    await run.send("POST", `/runs/${run.id}/close`);
+    await expect.poll(() => socket.closed).toBe(1000);
+    expect(socket.lines).toEqual(await logOf(run));
+    const resumed = await openSocket(run, 5);
+    await expect.poll(() => resumed.closed).toBe(1000);
+    expectGapless(resumed.lines, 5);
+  });
+
+  it("of a run that ended long ago gets the whole history and the end", async () => {
+    const run = await openRun();
+    await run.batch({ prompts: prompts(3) });
+    await run.send("POST", `/runs/${run.id}/close`);
+    await evictDurableObject(run.object);
+    const follower = await StreamFollower.connect(run);
+    await follower.untilEnded();
+    expect(follower.lines).toEqual(await logOf(run));
+    expectGapless(follower.lines);
+  });
+});
+
+describe("a run that nobody asks for anything", () => {
+  it("has no timer, though it is followed, and no alarm before its own end", async () => {
+    const run = await openRun();
+    const follower = await StreamFollower.connect(run);
+    await run.batch({ prompts: prompts(6) });
+    await follower.until("group_completed");
+    await run.query({ prompt: "one" });
+    await follower.until("slot_completed", 7);
+    await expectStill(run);
+    // The alarm that was set for the leases finds nothing to do, and is set to the run's end.
+    await runDurableObjectAlarm(run.object);
+    expect(await alarmOf(run)).toBe(Date.parse((await run.document()).expires_at));
+    await follower.disconnect();
+  });
+
+  it("and that has ended waits for nothing but the end of its retention", async () => {
+    const run = await openRun({ retention_s: 3_600 });
+    await run.batch({ prompts: prompts(6) });
+    await run.query({ prompt: "one" });
+    const beforeMs = Date.now();
+    await run.send("POST", `/runs/${run.id}/close`);
+    const afterMs = Date.now();
+    await expectStill(run);
+    await runDurableObjectAlarm(run.object);
+    const alarm = (await alarmOf(run)) ?? 0;
+    expect(alarm).toBeGreaterThanOrEqual(beforeMs + 3_600_000);
+    expect(alarm).toBeLessThanOrEqual(afterMs + 3_600_000);
+    const { all } = await run.object.rowsWritten();
+    await scheduler.wait(300);
+    expect((await run.object.rowsWritten()).all).toBe(all);
+  });
+});
+
+describe("more followers than a run takes", () => {
+  it("are refused a socket, get their events all the same, and a place as soon as one is free", async () => {
+    const run = await openRun();
+    const sockets = await Promise.all(Array.from({ length: FOLLOWERS_MAX }, () => ring(run)));
+    expect(sockets.every((socket) => socket !== null)).toBe(true);
+    expect(await ring(run)).toBeNull();
+    const late = await StreamFollower.connect(run);
+    await run.query({ prompt: "one" });
+    await late.until("slot_completed");
+    expectGapless(late.lines);
+    sockets[0]?.close(1000);
+    await expect.poll(async () => (await ring(run)) !== null).toBe(true);
+    await late.disconnect();
+  });
+});
+
+/** Waits until no timer of the run's object is set. */
+async function expectStill(run: TestRun): Promise<void> {
+  await expect.poll(() => watched(run.id).timers.size, { timeout: 5_000 }).toBe(0);
+}
+
+/** A follower's socket to the run's object itself; null where it is refused. */
+async function ring(run: TestRun): Promise<WebSocket | null> {
+  const stub = env.RUN.getByName(run.id);
+  const { webSocket } = await stub.fetch("https://run/follow", { headers: { upgrade: "websocket" } });
+  webSocket?.accept();
+  return webSocket;
+}
+
+/** A client's socket that follows a run after an event. */
+async function openSocket(run: TestRun, after: number): Promise<{ lines: LogLine[]; closed: number | null }> {
+  const response = await exports.default.fetch(`http://fanout.test/runs/${run.id}/events?after=${after}`, {
+    headers: { authorization: `Bearer ${ADMIN_KEY}`, upgrade: "websocket" },
+  });
+  expect(response.status).toBe(101);
+  const seen: { lines: LogLine[]; closed: number | null } = { lines: [], closed: null };
+  const socket = response.webSocket;
+  socket?.accept();
+  socket?.addEventListener("message", ({ data }) => seen.lines.push(...linesOf(String(data))));
+  socket?.addEventListener("close", ({ code }) => {
+    seen.closed = code;
+  });
+  return seen;
+}
