@@ -42,7 +42,9 @@ function claimOf(core: RunCore, assignments: Assignment[], ask: boolean): ClaimR
   return { jobs, defaults, ask, lingerMs: lingerMs(core.state) };
 }
 
-function leaseOf({ lease, capTokens, timeoutMs }: Assignment): Lease {
-  const { upstream, model } = lease.target;
-  return { attemptId: lease.attemptId, attempt: lease.attempt, upstream, model, capTokens, timeoutMs };
+/** What an executor is told of its attempt. */
+export function leaseOf({ lease, timeoutMs }: Pick<Assignment, "lease" | "timeoutMs">): Lease {
+  const { attemptId, attempt, capTokens, target } = lease;
+  const { upstream, model } = target;
+  return { attemptId, attempt, upstream, model, capTokens, timeoutMs };
 }

@@ -1,17 +1,23 @@
 /** Single calls in the run object: asking for a permit, giving up the place, reporting the outcome. */
 import type { Outcome } from "../../src/call.ts";
 import { enqueueCall, withdrawCall } from "../../src/engine/open.ts";
-import { settle } from "../../src/engine/settle.ts";
+import { timeoutOf } from "../../src/engine/dispatch.ts";
+import { heartbeat, settle } from "../../src/engine/settle.ts";
+import type { Target } from "../../src/engine/shard.ts";
 import type { Reason } from "../../src/errors.ts";
 import { DIRECT_CALLS_MAX } from "../../src/limits.ts";
+import { leaseOf } from "./answer.ts";
 import type { RunCore } from "./core.ts";
 import type { AcquireReply, AcquireRequest, SettleReply } from "./rpc.ts";
+
+/** What single calls need of the run. */
+type SingleCalls = Pick<RunCore, "state" | "singles" | "resolve" | "remainingNanoUsd">;
 
 const OVERLOADED: Reason = { reason: "overloaded", message: "too many calls wait in this run", retryAfterMs: 1_000 };
 
 /** Queues a call for its permit, or takes up the place it has. `reply` is called when it is decided. */
 export function acquire(
-  core: RunCore,
+  core: SingleCalls,
   request: AcquireRequest,
   reply: (acquired: AcquireReply) => void,
   nowMs: number,
@@ -21,21 +27,22 @@ export function acquire(
   if (core.singles.wait(callId, reply, nowMs)) return;
   const target = core.resolve(facts.model);
   if ("reason" in target) return reply({ ok: false, reason: target, remainingNanoUsd });
+  const given = unheard(core, request, target, nowMs);
+  if (given !== null) return reply({ ok: true, lease: given.lease, queuedMs: given.queuedMs, remainingNanoUsd });
   if (core.singles.size >= DIRECT_CALLS_MAX) return reply({ ok: false, reason: OVERLOADED, remainingNanoUsd });
-  returnUnheard(core, `${callId}.${attempt}`, nowMs);
   core.singles.add(callId, reply, nowMs);
   const call = { callId, attempt, facts, target, deadlineMs, onLost, parallelGroupId };
   enqueueCall(core.state, call, delayMs, nowMs);
 }
 
 /** Gives up a call's place. Its Worker must not be left waiting: it asks no more once its client has gone. */
-export function withdraw(core: RunCore, callId: string, nowMs: number): void {
+export function withdraw(core: SingleCalls, callId: string, nowMs: number): void {
   core.singles.answer(callId, { ok: "wait" });
   withdrawCall(core.state, callId, nowMs);
 }
 
 /** Records what an attempt ended as. An attempt that is not in flight any more changes nothing. */
-export function settleSingle(core: RunCore, attemptId: string, outcome: Outcome, nowMs: number): SettleReply {
+export function settleSingle(core: SingleCalls, attemptId: string, outcome: Outcome, nowMs: number): SettleReply {
   const settled = settle(core.state, attemptId, outcome, nowMs);
   return {
     known: settled !== null,
@@ -49,13 +56,10 @@ export function settleSingle(core: RunCore, attemptId: string, outcome: Outcome,
   };
 }
 
-/** An attempt that this call was given before, in a reply that never arrived: it was not sent, so it costs nothing. */
-function returnUnheard(core: RunCore, attemptId: string, nowMs: number): void {
-  const reason: Reason = { reason: "cancelled", message: "the permit did not reach its executor" };
-  settle(
-    core.state,
-    attemptId,
-    { kind: "failure", class: "rejected", reason, retryAfterMs: null, latencyMs: 0 },
-    nowMs,
-  );
+/** The permit that this call was given before, in a reply that never arrived; null when it has none. */
+function unheard(core: SingleCalls, { callId, attempt, facts }: AcquireRequest, target: Target, nowMs: number) {
+  const lease = core.state.attempts.get(`${callId}.${attempt}`)?.lease;
+  if (lease === undefined) return null;
+  heartbeat(core.state, [lease.attemptId], nowMs);
+  return { lease: leaseOf({ lease, timeoutMs: timeoutOf(facts, target) }), queuedMs: lease.queuedMs };
 }

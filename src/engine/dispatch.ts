@@ -14,7 +14,7 @@ import { groupSeqOf, indexOf } from "./slot.ts";
 import type { EngineState, SingleCall } from "./state.ts";
 
 /** An attempt to make, and who makes it. */
-export type Assignment = { lease: AttemptInFlight; capTokens: number | null; timeoutMs: number } & (
+export type Assignment = { lease: AttemptInFlight; timeoutMs: number } & (
   | { lane: number; slotId: number }
   | { lane: null; call: SingleCall }
 );
@@ -150,17 +150,22 @@ function start(
   const expiresAtMs = nowMs + LEASE_TTL_MS;
   const dedupeKey = facts.dedupeKey ?? null;
   if (dedupeKey !== null) state.flights.lead(dedupeKey, leaderName(candidate));
-  const known = { startSeq: 0, dedupeKey, onLost };
+  const known = { startSeq: 0, dedupeKey, capTokens, onLost };
   const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...known };
-  const timeoutMs = Math.min(facts.timeoutMs ?? target.timeoutMs, target.timeoutMs);
+  const timeoutMs = timeoutOf(facts, target);
   if (call !== null) {
     state.begin(lease, null, call, nowMs);
-    result.assignments.push({ lane: null, call, lease, capTokens, timeoutMs });
+    result.assignments.push({ lane: null, call, lease, timeoutMs });
     return;
   }
   const lane = takeOffer(offers);
   state.begin(lease, lane, null, nowMs);
-  result.assignments.push({ lane, slotId, lease, capTokens, timeoutMs });
+  result.assignments.push({ lane, slotId, lease, timeoutMs });
+}
+
+/** How long one attempt of a call may take, ms: what its client allows, and no longer than its upstream does. */
+export function timeoutOf(facts: Pick<CallFacts, "timeoutMs">, target: Pick<Target, "timeoutMs">): number {
+  return Math.min(facts.timeoutMs ?? target.timeoutMs, target.timeoutMs);
 }
 
 /** The first waiting lane's number; a lane is filled before the next, so that few lanes do the work of a narrow group. */

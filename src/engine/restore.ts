@@ -3,7 +3,7 @@ import { FOUND_LEASE_TTL_MS } from "../limits.ts";
 import type { Group } from "./group.ts";
 import { lineOf } from "./open.ts";
 import type { SlotRecord } from "./record.ts";
-import type { Shard, StoredLease, StoredShard, Target } from "./shard.ts";
+import type { AttemptInFlight, Shard, StoredLease, StoredShard, Target } from "./shard.ts";
 import { groupSeqOf, indexOf, slotIdOf } from "./slot.ts";
 import type { EngineState } from "./state.ts";
 import { zeroTotals } from "./totals.ts";
@@ -31,7 +31,8 @@ export function restoreLease(
   const { id: attemptId, slot: slotId, attempt, amounts, startedAtMs, queuedMs, startSeq } = stored;
   const expiresAtMs = nowMs + FOUND_LEASE_TTL_MS;
   const group = state.groupOf({ slotId });
-  const known = { startSeq, dedupeKey: null, onLost: stored.onLost ?? group?.header.onLost ?? ("retry" as const) };
+  const onLost: AttemptInFlight["onLost"] = stored.onLost ?? group?.header.onLost ?? "retry";
+  const known = { startSeq, dedupeKey: null, capTokens: stored.capTokens ?? null, onLost };
   const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs, queuedMs, expiresAtMs, ...known };
   shard.leases.set(attemptId, lease);
   state.ledger.restore(attemptId, amounts);

@@ -35,6 +35,8 @@ export type AttemptInFlight = {
   amounts: Amounts;
   startedAtMs: number;
   queuedMs: number;
+  /** Completion cap to send upstream, in tokens; null = none. */
+  capTokens: number | null;
   /** Whether its call is tried again when nobody knows what became of it. */
   onLost: "retry" | "fail";
   /** Ends without a heartbeat; memory only, a restart grants a fresh term. */
@@ -63,6 +65,8 @@ export type StoredLease = {
   queuedMs: number;
   /** Number of the event that tells of its start, which may not have been written when this was. */
   startSeq: number;
+  /** Only of a single call with a cap: whoever asks again for its permit gets the same. A lane is never asked twice. */
+  capTokens?: number;
   /** Only of a single call that is not tried again when nobody knows what became of it: a slot's rule is its group's. */
   onLost?: "fail";
 };
@@ -83,8 +87,13 @@ export function storedShard(shard: Shard): StoredShard {
       startedAtMs: lease.startedAtMs,
       queuedMs: lease.queuedMs,
       startSeq: lease.startSeq,
-      ...(lease.slotId === null && lease.onLost === "fail" ? { onLost: "fail" } : {}),
+      ...(lease.slotId === null ? ownRules(lease) : {}),
     });
   }
   return { totals: shard.totals, leases };
+}
+
+/** What only a single call's own lease remembers of it. */
+function ownRules({ capTokens, onLost }: AttemptInFlight): Pick<StoredLease, "capTokens" | "onLost"> {
+  return { ...(capTokens === null ? {} : { capTokens }), ...(onLost === "fail" ? { onLost } : {}) };
 }

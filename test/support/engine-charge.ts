@@ -12,7 +12,8 @@ const UNCAPPED_TOKENS = 6_000;
 
 /** The outcome that a plan means for this attempt: shares of what it may use become figures. */
 export function outcomeOf(assignment: Assignment, planned: PlannedOutcome, nowMs: number): Outcome {
-  const { lease, capTokens } = assignment;
+  const { lease } = assignment;
+  const { capTokens } = lease;
   const latencyMs = nowMs - lease.startedAtMs;
   if (planned.kind === "failure") return failure(planned.class, planned.retryAfterMs, latencyMs);
   if (planned.kind === "no_usage") return success(null, latencyMs);

@@ -1,5 +1,6 @@
 /** What an engine's rows promise to bring back, as plain data: two engines with equal snapshots go on alike. */
 import { DIMENSIONS } from "../../src/budget/ledger.ts";
+import type { AttemptInFlight } from "../../src/engine/shard.ts";
 import type { EngineState } from "../../src/engine/state.ts";
 import { followersIn, queuedIn } from "./engine-waiting.ts";
 
@@ -38,7 +39,13 @@ export function snapshotOf(state: EngineState): unknown {
       .map(({ id, totals, leases }) => ({
         id,
         totals: { ...totals, singleCalls: 0, groupedCalls: 0, windowGroups: 0 },
-        leases: [...leases.values()].map((lease) => ({ ...lease, expiresAtMs: 0, startSeq: 0, dedupeKey: null })),
+        leases: [...leases.values()].map((lease) => remembered(lease)),
       })),
   };
+}
+
+/** What a lease's row holds: of a slot's no cap, for a lane is told it once. */
+function remembered(lease: AttemptInFlight): object {
+  const capTokens = lease.slotId === null ? lease.capTokens : null;
+  return { ...lease, capTokens, expiresAtMs: 0, startSeq: 0, dedupeKey: null };
 }

@@ -132,9 +132,9 @@ describe("an attempt that starts", () => {
     const [started] = engine.turn([1], 1_250).assignments;
     expect(started).toMatchObject({
       lane: 0,
-      capTokens: 40,
       timeoutMs: 5_000,
       lease: {
+        capTokens: 40,
         attemptId: "65536.1",
         attempt: 1,
         queuedMs: 250,
