@@ -1,0 +1,213 @@
+/**
+ * A gateway that is killed in the middle of its work and started again on the same disk, with the same configuration and
+ * with another, as a deploy brings it. One kill meets several runs, each with its own kind of work; the tests look at
+ * what came of it. The waits are those of leases: what was at the upstream when the gateway died is asked for again when
+ * its lease is over.
+ */
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { endOf, eventsOf, logOf, numbered, openGroup } from "./following.ts";
+import { providerAt, startRestarting, type Restarting } from "./restarting.ts";
+import { documentOf, errorOf, groupOf, replyOf, type RunAccess } from "./world.ts";
+
+/** Longest until everything runs again, ms: a lease and some. */
+const RECOVERY_MS_MAX = 60_000;
+const WIDTH = 6;
+const settings = { default_model: "up-1", budget: { usd: 5 }, max_parallel: WIDTH };
+
+const slow = (name: string, count: number) => Array.from({ length: count }, (_, at) => `{{delay/120}} ${name} ${at}`);
+const LEFT = slow("left", 120);
+const KEYED = slow("keyed", 120);
+const LOST = slow("lost", 60);
+const DONE = ["done a", "{{status/400}} done b"];
+const keyed = (body: object, key: string) => ({ json: body, headers: { "idempotency-key": key } });
+
+type Played = {
+  place: Restarting;
+  runs: Record<"left" | "keyed" | "lost" | "done" | "query" | "stored", RunAccess>;
+  at: { left: string; lost: string };
+  /** What was answered, and charged, before the kill. */
+  before: { done: string; spent: number; requests: number };
+  /** Time from the restart to the first call, and to the last of the group that nobody asked for, ms. */
+  againMs: number;
+  recoveredMs: number;
+};
+
+async function play(vars: (place: Restarting) => Record<string, unknown>): Promise<Played> {
+  const place = await startRestarting();
+  const open = () => place.openRun(settings);
+  const [left, keyedRun, lost, done, query, stored] = await Promise.all([
+    open(),
+    open(),
+    open(),
+    open(),
+    open(),
+    open(),
+  ]);
+  const runs = { left, keyed: keyedRun, lost, done, query, stored };
+  const doneText = (await done.ask("/batch", keyed({ prompts: DONE }, "done"))).text;
+  const { budget } = await documentOf(done);
+  const at = {
+    left: (await openGroup(left, { prompts: LEFT })).at,
+    lost: (await openGroup(lost, { prompts: LOST, on_lost: "fail" })).at,
+  };
+  // Those who wait when the gateway dies read nothing.
+  const waiting = [
+    keyedRun.ask("/batch", keyed({ prompts: KEYED }, "batch")),
+    query.ask("/query", { json: { prompt: "{{fault/hang/first/1}} query" } }),
+    stored.ask("/query", keyed({ prompt: "{{fault/hang/first/1}} stored" }, "query")),
+  ].map((answer) => expect(answer).rejects.toThrow());
+  const { counters } = place.upstream;
+  const asked = () => counters.requests;
+  await vi.waitUntil(() => asked() > 80, { interval: 10, timeout: 20_000 });
+  await place.restart(vars(place));
+  await Promise.all(waiting);
+  const before = { done: doneText, spent: budget.usd.spent, requests: asked() };
+  const restartedMs = performance.now();
+  await vi.waitUntil(() => asked() > before.requests, { interval: 20, timeout: RECOVERY_MS_MAX });
+  const againMs = performance.now() - restartedMs;
+  const allSent = () => LEFT.every((prompt) => counters.sends.has(prompt));
+  await vi.waitUntil(allSent, { interval: 100, timeout: RECOVERY_MS_MAX });
+  // The first that speaks to the new gateway, and only now.
+  groupOf(await endOf(left, at.left));
+  return { place, runs, at, before, againMs, recoveredMs: performance.now() - restartedMs };
+}
+
+const same = () => ({});
+/** Twice as dear, another default, another provider beside it, another grant. */
+const deployed = ({ upstream }: Restarting) => ({
+  UPSTREAMS: { other: { kind: "simulated" }, up: { ...providerAt(upstream, 2), max_in_flight: 64 } },
+  DEFAULT_MODEL: "other/echo",
+});
+
+/** What a follower is told that comes back to the next gateway, and what the log says. */
+async function playFollower(): Promise<{ told: number[]; logged: number[] }> {
+  const place = await startRestarting();
+  const run = await place.openRun(settings);
+  const { at } = await openGroup(run, { prompts: slow("followed", 60) });
+  const told: number[] = [];
+  const follow = async () => {
+    const headers = { "last-event-id": String(told.length) };
+    const response = await place.gateway().fetch(`/runs/${run.id}/events`, { token: run.token, headers });
+    for await (const { seq } of eventsOf(response)) told.push(seq);
+  };
+  const cut = expect(follow()).rejects.toThrow();
+  await vi.waitUntil(() => told.length > 40, { interval: 10, timeout: 10_000 });
+  await place.restart();
+  await cut;
+  const rest = follow();
+  await endOf(run, at);
+  await run.ask(`/runs/${run.id}/close`, { method: "POST" });
+  await rest;
+  const logged = (await logOf(run)).map(({ seq }) => seq);
+  await place.stop();
+  return { told, logged };
+}
+
+const played = new Map<string, Played>();
+let followed: { told: number[]; logged: number[] };
+beforeAll(async () => {
+  const [restarted, redeployed, follower] = await Promise.all([play(same), play(deployed), playFollower()]);
+  played.set("the same configuration", restarted).set("another configuration", redeployed);
+  followed = follower;
+}, 180_000);
+afterAll(() => Promise.all([...played.values()].map(({ place }) => place.stop())));
+
+describe.each(["the same configuration", "another configuration"])("a gateway killed and restarted with %s", (name) => {
+  const now = (): Played => {
+    const one = played.get(name);
+    if (one === undefined) throw new Error(`nothing was played with ${name}`);
+    return one;
+  };
+  /** How often the upstream was sent each of some prompts. */
+  const sends = (prompts: readonly string[]) =>
+    prompts.map((prompt) => now().place.upstream.counters.sends.get(prompt) ?? 0);
+  const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0);
+
+  it("goes on by itself with the group that nobody waits for, within a minute", async () => {
+    const { runs, at, recoveredMs, againMs } = now();
+    expect(groupOf(await endOf(runs.left, at.left))).toMatchObject({ status: "completed", results: LEFT });
+    console.info(`${name}: first call after ${Math.round(againMs)} ms, all after ${Math.round(recoveredMs)} ms`);
+    expect(againMs).toBeLessThan(RECOVERY_MS_MAX);
+  });
+
+  it("asks again only for what was at the upstream when it died, and charges that twice", async () => {
+    const { runs } = now();
+    const counts = sends(LEFT);
+    expect(Math.max(...counts)).toBeLessThanOrEqual(2);
+    expect(sum(counts)).toBeLessThanOrEqual(LEFT.length + WIDTH);
+    const { budget } = await documentOf(runs.left);
+    expect(budget.calls.spent).toBeGreaterThanOrEqual(sum(counts));
+    expect(budget.calls.spent).toBeLessThanOrEqual(LEFT.length + WIDTH);
+    expect([budget.calls.reserved, budget.usd.reserved, budget.completion_tokens.reserved]).toEqual([0, 0, 0]);
+  });
+
+  it("tells the end of every slot once, in a log without gaps, across the kill", async () => {
+    const { runs } = now();
+    const lines = await logOf(runs.left);
+    expect(lines.map(({ seq }) => seq)).toEqual(numbered(lines.length));
+    const ended = lines
+      .filter(({ event_type }) => event_type === "slot_completed")
+      .map((line) => Number(line["index"]));
+    expect(ended.toSorted((a, b) => a - b)).toEqual(numbered(LEFT.length, 0));
+    const { budget } = await documentOf(runs.left);
+    const charged = lines
+      .filter(({ event_type }) => event_type === "attempt_ended")
+      .map((line) => usdOf(line["charged"]));
+    expect(Math.round(charged.reduce((total, usd) => total + usd, 0) * 1e9)).toBe(Math.round(budget.usd.spent * 1e9));
+  });
+
+  it("gives the same results to whoever comes back with the key of a batch it was in the middle of", async () => {
+    const { runs } = now();
+    const answer = await runs.keyed.ask("/batch", keyed({ prompts: KEYED }, "batch"));
+    expect(groupOf(answer)).toMatchObject({ status: "completed", results: KEYED });
+    expect(answer.headers.get("idempotent-replayed")).toBe("true");
+    expect(sum(sends(KEYED))).toBeLessThanOrEqual(KEYED.length + WIDTH);
+  });
+
+  it("answers what had ended as it was answered then, at the price it had then", async () => {
+    const { runs, before } = now();
+    const again = await runs.done.ask("/batch", keyed({ prompts: DONE }, "done"));
+    expect(again.text.trim()).toBe(before.done.trim());
+    expect((await documentOf(runs.done)).budget.usd.spent).toBe(before.spent);
+    expect(sends(DONE)).toEqual([1, 1]);
+    const other = await runs.done.ask("/batch", keyed({ prompts: ["another"] }, "done"));
+    expect([other.status, errorOf(other).code]).toEqual([409, "idempotency_conflict"]);
+  });
+
+  it("fails what was at the upstream where lost calls are not to be asked again, and runs the rest", async () => {
+    const { runs, at } = now();
+    const group = groupOf(await endOf(runs.lost, at.lost));
+    const failed = group.items.filter(({ status }) => status !== "completed");
+    expect(group.status).toBe("partial");
+    expect(failed.length).toBeGreaterThan(0);
+    expect(failed.length).toBeLessThanOrEqual(WIDTH);
+    for (const item of failed) expect(item).toMatchObject({ status: "failed", attempts: 1, estimated: true });
+    expect(Math.max(...sends(LOST))).toBe(1);
+  });
+
+  it("ends the call of a stored /query for whoever comes back with its key", async () => {
+    const { runs } = now();
+    const reply = replyOf(await runs.stored.ask("/query", keyed({ prompt: "{{fault/hang/first/1}} stored" }, "query")));
+    expect([reply.text, reply.attempts]).toEqual(["{{fault/hang/first/1}} stored", 2]);
+  });
+
+  it("keeps no reservation for a call whose client and Worker are gone", async () => {
+    const { runs } = now();
+    const reserved = async () => (await documentOf(runs.query)).budget.usd.reserved;
+    await expect.poll(reserved, { timeout: RECOVERY_MS_MAX, interval: 500 }).toBe(0);
+    const { budget, stats } = await documentOf(runs.query);
+    expect([budget.calls.spent, stats.pending_queries]).toEqual([1, 0]);
+    expect(replyOf(await runs.query.ask("/query", { json: { prompt: "next" } })).text).toBe("next");
+  });
+});
+
+describe("a follower of events", () => {
+  it("resumes at the next gateway without gap or repeat", () => {
+    expect(followed.told).toEqual(numbered(followed.told.length));
+    expect(followed.told).toEqual(followed.logged);
+  });
+});
+
+function usdOf(charged: unknown): number {
+  return typeof charged === "object" && charged !== null && "usd" in charged ? Number(charged.usd) : Number.NaN;
+}
