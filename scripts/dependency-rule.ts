@@ -84,7 +84,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   index: { parts: ["app", "objects", "env"], packages: [PLATFORM] },
   address: { parts: ["env"], types: ["objects"], packages: [PLATFORM] },
   objects: {
-    parts: ["core", "upstream", "request", "contract", "batch", "observe", "env", "address"],
+    parts: ["core", "upstream", "request", "contract", "batch", "files", "observe", "env", "address"],
     packages: [PURE, PLATFORM],
   },
 };

@@ -11,6 +11,7 @@ import { hearOut } from "./contract/body.ts";
 import { REFUSED_BODY_BYTES_MAX } from "./limits.ts";
 import { mountAnthropic } from "./routes/anthropic.ts";
 import { mountBatch } from "./routes/batch.ts";
+import { mountBatches } from "./routes/batches.ts";
 import { mountGroups } from "./routes/groups.ts";
 import { mountModels } from "./routes/models.ts";
 import { mountOpenAi } from "./routes/openai.ts";
@@ -54,6 +55,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountOpenAi(app, protect);
   mountAnthropic(app, protect);
   mountModels(app, protect);
+  mountBatches(app, protect);
 
   app.onError((error, c) => {
     if (error instanceof Refusal) return failure(error.reason, c.req.path);

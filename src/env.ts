@@ -20,6 +20,8 @@ export interface Bindings {
   MAX_BUDGET_USD?: unknown;
   ROOT_BUDGET_USD_PER_DAY?: unknown;
   CORS_ORIGINS?: unknown;
+  WEBHOOK_URL?: unknown;
+  WEBHOOK_SECRET?: unknown;
 }
 
 /** The operator's rules for budgets of root runs, in nano-USD; null = none. */
@@ -45,6 +47,8 @@ export type Config = {
   budgets: BudgetRules;
   /** Origins whose pages may call the gateway from a browser; `*` alone means any; none where it is not set. */
   corsOrigins: readonly string[];
+  /** Who is told of every batch's end, and the secret that signs it; null = nobody. */
+  webhook: { url: string; secret: string } | null;
 };
 
 /** A parsed configuration, or the first thing wrong with it. */
@@ -53,6 +57,7 @@ export type ParsedConfig = { ok: true; config: Config } | { ok: false; reason: R
 /** Text where an empty value counts as not set, as in an emptied line of `.dev.vars`. */
 const optionalText = z.preprocess((value) => (value === "" ? undefined : value), z.string().nullish());
 
+const TEXT_VARS = ["ADMIN_KEY", "SIGNING_KEY", "DEFAULT_MODEL", "WEBHOOK_URL", "WEBHOOK_SECRET"] as const;
 const BUDGET_VARS = ["DEFAULT_BUDGET_USD", "MAX_BUDGET_USD", "ROOT_BUDGET_USD_PER_DAY"] as const;
 /** USD as a number, or as text where it comes from an env file. Blanks are no number: they would count as zero. */
 const optionalUsd = z.preprocess(
@@ -66,12 +71,14 @@ function numberIn(text: string): number {
 
 /** Parses the environment's vars and secrets. A failure is `misconfigured` and names the variable and the field. */
 export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
-  const texts: Record<"ADMIN_KEY" | "SIGNING_KEY" | "DEFAULT_MODEL", string | null> = {
+  const texts: Record<(typeof TEXT_VARS)[number], string | null> = {
     ADMIN_KEY: null,
     SIGNING_KEY: null,
     DEFAULT_MODEL: null,
+    WEBHOOK_URL: null,
+    WEBHOOK_SECRET: null,
   };
-  for (const name of ["ADMIN_KEY", "SIGNING_KEY", "DEFAULT_MODEL"] as const) {
+  for (const name of TEXT_VARS) {
     const text = optionalText.safeParse(vars[name]);
     if (!text.success) return misconfigured(name, "must be text");
     texts[name] = text.data ?? null;
@@ -90,6 +97,12 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   if (corsOrigins === null) {
     return misconfigured("CORS_ORIGINS", "must be * or origins such as https://app.example, separated by commas");
   }
+  const { WEBHOOK_URL: url, WEBHOOK_SECRET: secret } = texts;
+  if (url !== null && !/^https?:$/.test(URL.parse(url)?.protocol ?? "")) {
+    return misconfigured("WEBHOOK_URL", "must be an http:// or https:// address");
+  }
+  if (url !== null && secret === null)
+    return misconfigured("WEBHOOK_SECRET", "is missing: it signs what WEBHOOK_URL is sent");
   const listed = upstreamsOf(vars["UPSTREAMS"]);
   if (!listed.ok) return misconfigured("UPSTREAMS", listed.message);
   const upstreams = parseUpstreams(listed.value, vars);
@@ -102,6 +115,7 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
       defaultModel: texts.DEFAULT_MODEL,
       upstreams: upstreams.upstreams,
       corsOrigins,
+      webhook: url === null || secret === null ? null : { url, secret },
       budgets: {
         defaultNanoUsd: budgets.DEFAULT_BUDGET_USD,
         maxNanoUsd: budgets.MAX_BUDGET_USD,

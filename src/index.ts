@@ -1,9 +1,11 @@
 /** The Worker: its HTTP application and the classes of its objects. */
 import { createApp } from "./app.ts";
 
+export { BatchObject } from "../durable-objects/batch/object.ts";
 export { DirectoryObject } from "../durable-objects/directory/object.ts";
 export { LaneObject } from "../durable-objects/lane/object.ts";
 export { RunObject } from "../durable-objects/run/object.ts";
+export { ShelfObject } from "../durable-objects/shelf/object.ts";
 
 const app = createApp();
 

@@ -256,6 +256,32 @@ export const UPLOAD_BYTES_MAX = 8 * 1024 * 1024 * 1024;
 /** Time in which an upload must be completed, seconds: OpenAI's hour. */
 export const UPLOAD_EXPIRES_S = 3_600;
 
+/** Largest body of `POST /v1/batches`: sixteen pairs of metadata and two ids, several times over. */
+export const BATCH_BODY_BYTES_MAX = 65_536;
+/** Expired files that are dropped at once: R2 deletes a thousand keys in one call. */
+export const FILES_DROPPED_AT_ONCE = 1_000;
+/** Lines of a batch that are one group of its run: a failed read repeats few, and a run's width is covered by four. */
+export const BATCH_CHUNK_LINES = 256;
+/** Bytes after which such a group is full, whatever its lines: it is in memory while it is sent. */
+export const BATCH_CHUNK_BYTES = 4 * 1024 * 1024;
+/** Groups of a batch that are open at once: together they keep the widest run (512) at work while one is collected. */
+export const BATCH_CHUNKS_OPEN = 4;
+/** Bytes of a file in one row of a batch, below the 2 MB of a row. */
+export const BATCH_TAIL_BYTES = 1024 * 1024;
+/** Longest that a batch's object works in one alarm before it sets the next, ms: an alarm may take 15 minutes. */
+export const BATCH_ALARM_MS = 60_000;
+/** How long a batch waits for a group to end before it looks at the others, ms. */
+export const BATCH_WAIT_MS = 1_000;
+/** Delay before a batch goes on after something failed that may pass, ms. */
+export const BATCH_AGAIN_MS = 5_000;
+/** Attempts of a line that its upstream turns away as too many: a batch has a day, and 20 misses in a row are an outage. */
+export const BATCH_ATTEMPTS_MAX = 20;
+/** Deliveries of a webhook that are tried, and the delay before the second, ms; it doubles. */
+export const WEBHOOK_TRIES_MAX = 6;
+export const WEBHOOK_AGAIN_MS = 5_000;
+/** Longest that a webhook's receiver may take, ms. */
+export const WEBHOOK_TIMEOUT_MS = 10_000;
+
 // ---- files ----
 
 /** One part of an object in R2, bytes: the least that R2 takes, for two of them are memory of every upload. */

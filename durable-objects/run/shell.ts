@@ -14,7 +14,7 @@ import {
   TELL_AGAIN_MS,
 } from "../../src/limits.ts";
 import { zeroAmounts, type Amounts } from "../../src/budget/ledger.ts";
-import { directoryOf, laneOf, type Objects } from "../address.ts";
+import { directoryOf, laneOf, shelfOf, type Objects } from "../address.ts";
 import { CommitQueue } from "./commit.ts";
 import { RunCore } from "./core.ts";
 import { endRun } from "./end.ts";
@@ -219,6 +219,7 @@ export class RunShell {
   /** The run has been kept for as long as it asked: nothing of it stays. */
   async #delete(core: RunCore): Promise<void> {
     this.followers.close();
+    await shelfOf(this.#env, core.settings.id).destroy(core.settings.id);
     if (core.settings.parentId === null) await directoryOf(this.#env).forget(core.settings.id);
     this.#core = null;
     await this.store.destroy();

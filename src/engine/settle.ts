@@ -3,7 +3,7 @@ import { chargeOf } from "../budget/estimate.ts";
 import { addAmounts, zeroAmounts, type Amounts } from "../budget/ledger.ts";
 import type { Outcome } from "../call.ts";
 import type { Dimension, Reason } from "../errors.ts";
-import { LEASE_TTL_MS, RETRY_AFTER_MAX_MS } from "../limits.ts";
+import { BATCH_ATTEMPTS_MAX, LEASE_TTL_MS, RETRY_AFTER_MAX_MS } from "../limits.ts";
 import type { Group } from "./group.ts";
 import { land } from "./land.ts";
 import { attemptEnd, attemptName, callName, resultOf, type RunEvent } from "./log.ts";
@@ -202,8 +202,11 @@ function retryIn(
   if (outcome.reason.reason === "cancelled") return null;
   if (outcome.class === "unknown" && lease.onLost === "fail") return null;
   const { attempt, target } = lease;
+  // What runs in the background has time: being turned away does not use its attempts up.
+  const patient = group?.header.background === true && outcome.class === "rate_limited";
+  const attemptsMax = patient ? Math.max(target.attemptsMax, BATCH_ATTEMPTS_MAX) : target.attemptsMax;
   return retryDelayMs(
-    { class: outcome.class, attempt, attemptsMax: target.attemptsMax, retryAfterMs: outcome.retryAfterMs },
+    { class: outcome.class, attempt, attemptsMax, retryAfterMs: outcome.retryAfterMs },
     state.deps.random(),
   );
 }

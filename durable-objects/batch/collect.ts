@@ -1,0 +1,57 @@
+/** Collecting a group that has ended: each of its slots becomes a line of one of the batch's files. */
+import { batchEndpoint } from "../../src/batch/endpoints.ts";
+import { batchRequestId, writeLine, type LineOutcome, type WrittenLine } from "../../src/batch/output.ts";
+import { addUsage, type LineUsage } from "../../src/batch/usage.ts";
+import type { Reason } from "../../src/errors.ts";
+import { readJsonAnswer } from "../../src/upstream/json-answer.ts";
+import type { SlotView } from "../run/rpc.ts";
+import type { BatchFile, Chunk, Job } from "./store.ts";
+
+const encoder = new TextEncoder();
+
+/** Lines by the file that they belong to. */
+export type Lines = Record<BatchFile, string[]>;
+
+export function noLines(): Lines {
+  return { output: [], error: [] };
+}
+
+/** Adds the lines of slots, and what they count and used, to the job. */
+export function collectSlots(job: Job, chunk: Chunk, slots: readonly SlotView[], lines: Lines): void {
+  for (const slot of slots) {
+    const index = chunk.firstIndex + slot.index;
+    addLine(job, { index, customId: slot.id ?? "" }, outcomeOf(job, index, slot), lines);
+    if (slot.state === "completed") job.batch = { ...job.batch, usage: addUsage(job.batch.usage, usageOf(job, slot)) };
+  }
+}
+
+/** Adds one line, and what it counts, to the job. */
+export function addLine(
+  job: Job,
+  { index, customId }: { index: number; customId: string },
+  outcome: LineOutcome,
+  lines: Lines,
+): void {
+  const written: WrittenLine = writeLine({ id: batchRequestId(job.batch.id, index), customId }, outcome);
+  lines[written.file].push(written.text);
+  if (written.counts === null) return;
+  const counts = { ...job.batch.counts };
+  counts[written.counts] += 1;
+  job.batch = { ...job.batch, counts };
+}
+
+const NO_REASON: Reason = { reason: "internal", message: "the line ended without a reason" };
+
+function outcomeOf(job: Job, index: number, slot: SlotView): LineOutcome {
+  const requestId = `req_${batchRequestId(job.batch.id, index)}`;
+  if (slot.state === "completed") return { kind: "completed", statusCode: 200, requestId, body: slot.text ?? "{}" };
+  return { kind: "failed", reason: slot.reason ?? NO_REASON, requestId, upstreamBody: slot.text };
+}
+
+/** What the line's own answer says it used; the run's figures where it says nothing. */
+function usageOf(job: Job, slot: SlotView): LineUsage {
+  const { endpoint } = batchEndpoint(job.batch.request.url);
+  const { usage } = readJsonAnswer(endpoint, encoder.encode(slot.text ?? ""));
+  const { promptTokens, completionTokens } = slot;
+  return usage ?? { promptTokens, completionTokens, cachedTokens: 0, reasoningTokens: 0 };
+}

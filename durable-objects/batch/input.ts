@@ -1,0 +1,25 @@
+/** A batch's input in R2, read line by line from any of its lines on: nothing of it is held but the page at hand. */
+import { LineSplitter, type Line } from "../../src/batch/lines.ts";
+import { pageSource } from "../../src/files/r2-read.ts";
+import { BATCH_LINE_BYTES_MAX } from "../../src/limits.ts";
+import { fileKey } from "../address.ts";
+import type { Job } from "./store.ts";
+
+/** Lines from the one that begins at `from` on. Throws where the file has gone. */
+export async function* linesFrom(
+  bucket: R2Bucket,
+  { runId, batch, inputBytes }: Job,
+  from: { start: number; number: number },
+): AsyncGenerator<Line> {
+  const key = fileKey(runId, batch.request.inputFileId);
+  const source = pageSource(bucket, { key, sizeBytes: inputBytes, offset: from.start });
+  const splitter = new LineSplitter(BATCH_LINE_BYTES_MAX, from);
+  for (;;) {
+    const read = await source.read();
+    if (read.kind === "fault") throw new Error(`the input of ${batch.id} has gone`);
+    if (read.kind === "end") break;
+    yield* splitter.push(read.bytes);
+  }
+  const last = splitter.finish();
+  if (last !== null) yield last;
+}

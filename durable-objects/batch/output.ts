@@ -1,0 +1,79 @@
+/**
+ * What a batch writes: lines become bytes of its two files. They are rows first, in the transaction that says which lines
+ * they hold, and parts in R2 once there are enough of them.
+ */
+import { AppendedObject } from "../../src/files/r2-append.ts";
+import { fileKey } from "../address.ts";
+import { BATCH_FILES, type BatchFile, type BatchStore, type Job } from "./store.ts";
+
+const encoder = new TextEncoder();
+
+export class BatchOutput {
+  readonly #store: BatchStore;
+  readonly #bucket: R2Bucket;
+  /** Writers of this instance: each has had all that rows remember appended. */
+  #writers = new Map<BatchFile, AppendedObject>();
+
+  constructor(store: BatchStore, bucket: R2Bucket) {
+    this.#store = store;
+    this.#bucket = bucket;
+  }
+
+  /**
+   * Writes lines, and with them whatever `alsoWrite` writes: both happen or neither does. Then sends what makes up parts.
+   */
+  async write(job: Job, lines: Record<BatchFile, string[]>, alsoWrite: () => void): Promise<void> {
+    const added = new Map<BatchFile, Uint8Array>();
+    for (const file of BATCH_FILES) {
+      const bytes = encoder.encode(lines[file].join(""));
+      if (bytes.length > 0) added.set(file, bytes);
+    }
+    // The writers first: a new one reads the rows, which must not hold these bytes yet.
+    for (const file of added.keys()) await this.#writer(job, file);
+    this.#store.transaction(() => {
+      for (const [file, bytes] of added) {
+        this.#store.putTail(file, job.files[file].bytes, bytes);
+        job.files[file].bytes += bytes.length;
+      }
+      alsoWrite();
+      this.#store.putJob(job);
+    });
+    for (const [file, bytes] of added) await this.#append(job, file, bytes);
+  }
+
+  /** Makes the files; a file without lines is none. Returns the sizes. Safe to repeat. */
+  async complete(job: Job): Promise<Record<BatchFile, number>> {
+    const sizes: Record<BatchFile, number> = { output: 0, error: 0 };
+    for (const file of BATCH_FILES) {
+      if (job.files[file].bytes === 0) continue;
+      const writer = await this.#writer(job, file);
+      sizes[file] = await writer.complete();
+    }
+    return sizes;
+  }
+
+  async #append(job: Job, file: BatchFile, bytes: Uint8Array): Promise<void> {
+    const writer = await this.#writer(job, file);
+    const state = await writer.append(bytes);
+    if (state === null) return;
+    job.files[file].state = state;
+    this.#store.transaction(() => {
+      this.#store.dropTail(file, state.bytes);
+      this.#store.putJob(job);
+    });
+  }
+
+  /** The writer of a file; a new one is told what rows remember, which R2 may have in part. */
+  async #writer(job: Job, file: BatchFile): Promise<AppendedObject> {
+    const known = this.#writers.get(file);
+    if (known !== undefined) return known;
+    const { id, state, bytes } = job.files[file];
+    const tail = [...this.#store.tail(file)];
+    const key = fileKey(job.runId, id);
+    const fromByte = Math.min(state.bytes, tail[0]?.start ?? bytes);
+    const writer = new AppendedObject(this.#bucket, { key, contentType: "application/jsonl", state, fromByte });
+    this.#writers.set(file, writer);
+    for (const piece of tail) await writer.append(piece.bytes);
+    return writer;
+  }
+}

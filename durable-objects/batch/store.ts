@@ -1,0 +1,109 @@
+/**
+ * The rows of a batch, in its object's SQLite:
+ *
+ *   meta   the job: the batch itself, how far its input was fed and its lines were written
+ *   chunk  one row per group of lines that is open in the run
+ *   tail   what was written to a file and is not in R2 yet: its parts are large, and memory is lost
+ */
+import type { Batch } from "../../src/batch/lifecycle.ts";
+import { BATCH_TAIL_BYTES } from "../../src/limits.ts";
+import type { AppendState } from "../../src/files/r2-append.ts";
+
+/** The two files that a batch writes. */
+export type BatchFile = "output" | "error";
+export const BATCH_FILES: readonly BatchFile[] = ["output", "error"];
+
+/** All that is remembered of a batch's work. Plain JSON. */
+export type Job = {
+  batch: Batch;
+  runId: string;
+  /** Hash of the request that created it: the same id may not ask for something else. */
+  requestHash: string;
+  /** Size of the input, bytes; 0 before it is known. */
+  inputBytes: number;
+  /** The next line to be fed: where it begins, its number in the file, and how many requests came before it. */
+  feed: { start: number; number: number; index: number; chunkNo: number; done: boolean };
+  files: Record<BatchFile, { id: string; state: AppendState; bytes: number }>;
+  /** The telling of its end to the operator's webhook; null before that. */
+  webhook: { id: string; tries: number; atMs: number; done: boolean } | null;
+};
+
+/** Lines that are open in the run as one group. `seq` null = the run refused the group. */
+export type Chunk = { no: number; seq: number; firstIndex: number; count: number; nextIndex: number };
+
+export class BatchStore {
+  readonly #storage: DurableObjectStorage;
+  readonly #sql: SqlStorage;
+  #created: boolean;
+
+  constructor(storage: DurableObjectStorage) {
+    this.#storage = storage;
+    this.#sql = storage.sql;
+    this.#created = this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'meta'").toArray().length > 0;
+  }
+
+  /** Makes the tables, if there are none. */
+  create(): void {
+    if (this.#created) return;
+    this.#storage.transactionSync(() => {
+      this.#sql.exec(`
+        CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE chunk (no INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+        CREATE TABLE tail (file TEXT, start INTEGER, bytes BLOB NOT NULL, PRIMARY KEY (file, start)) STRICT, WITHOUT ROWID`);
+    });
+    this.#created = true;
+  }
+
+  async destroy(): Promise<void> {
+    this.#created = false;
+    await this.#storage.deleteAll();
+  }
+
+  transaction(write: () => void): void {
+    this.#storage.transactionSync(write);
+  }
+
+  job(): Job | null {
+    if (!this.#created) return null;
+    const row = this.#sql.exec<{ value: string }>("SELECT value FROM meta WHERE key = 'job'").toArray()[0];
+    return row === undefined ? null : (JSON.parse(row.value) as Job);
+  }
+
+  putJob(job: Job): void {
+    this.#sql.exec("INSERT OR REPLACE INTO meta (key, value) VALUES ('job', ?)", JSON.stringify(job));
+  }
+
+  chunks(): Chunk[] {
+    const rows = this.#sql.exec<{ body: string }>("SELECT body FROM chunk ORDER BY no").toArray();
+    return rows.map(({ body }) => JSON.parse(body) as Chunk);
+  }
+
+  putChunk(chunk: Chunk): void {
+    this.#sql.exec("INSERT OR REPLACE INTO chunk (no, body) VALUES (?, ?)", chunk.no, JSON.stringify(chunk));
+  }
+
+  dropChunk(no: number): void {
+    this.#sql.exec("DELETE FROM chunk WHERE no = ?", no);
+  }
+
+  /** Remembers bytes of a file that begin at `start`, in pieces that fit a row. */
+  putTail(file: BatchFile, start: number, bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length; at += BATCH_TAIL_BYTES) {
+      const piece = bytes.slice(at, at + BATCH_TAIL_BYTES);
+      this.#sql.exec("INSERT INTO tail (file, start, bytes) VALUES (?, ?, ?)", file, start + at, piece.buffer);
+    }
+  }
+
+  /** What is remembered of a file, in order. */
+  *tail(file: BatchFile): Generator<{ start: number; bytes: Uint8Array }> {
+    const query = "SELECT start, bytes FROM tail WHERE file = ? ORDER BY start";
+    for (const row of this.#sql.exec<{ start: number; bytes: ArrayBuffer }>(query, file)) {
+      yield { start: row.start, bytes: new Uint8Array(row.bytes) };
+    }
+  }
+
+  /** Forgets what of a file lies wholly before `end`: R2 has it. */
+  dropTail(file: BatchFile, end: number): void {
+    this.#sql.exec("DELETE FROM tail WHERE file = ? AND start + length(bytes) <= ?", file, end);
+  }
+}

@@ -1,0 +1,42 @@
+/** Tells the operator's webhook how a batch ended, until it is heard or the tries are spent. */
+import { isFinal } from "../../src/batch/lifecycle.ts";
+import { webhookBody, webhookHeaders, webhookKey, type ToldStatus } from "../../src/batch/webhook.ts";
+import type { ParsedConfig } from "../../src/env.ts";
+import { WEBHOOK_AGAIN_MS, WEBHOOK_TIMEOUT_MS, WEBHOOK_TRIES_MAX } from "../../src/limits.ts";
+import type { Job } from "./store.ts";
+
+type Delivery = NonNullable<Job["webhook"]>;
+
+/** Makes the delivery that is due, if one is. Returns how the telling stands then: the same object if nothing changed. */
+export async function tellEnd(parsed: ParsedConfig, job: Job, nowMs: number): Promise<Delivery> {
+  const fresh = { id: `evt_${crypto.randomUUID().replaceAll("-", "")}`, tries: 0, atMs: nowMs, done: false };
+  const delivery: Delivery = job.webhook ?? fresh;
+  const { batch } = job;
+  if (delivery.done) return delivery;
+  const webhook = parsed.ok ? parsed.config.webhook : null;
+  const key = webhook === null ? null : webhookKey(webhook.secret);
+  if (webhook === null || key === null || !isFinal(batch)) return { ...delivery, done: true };
+  const { id } = delivery;
+  const body = webhookBody({ id, batchId: batch.id, status: toldStatus(job), createdAtS: Math.floor(nowMs / 1_000) });
+  const headers = await webhookHeaders({ id, sentAtS: Math.floor(nowMs / 1_000), body }, key);
+  const tries = delivery.tries + 1;
+  const heard = await send(webhook.url, headers, body);
+  const again = WEBHOOK_AGAIN_MS * 2 ** delivery.tries;
+  return { id, tries, atMs: nowMs + again, done: heard || tries >= WEBHOOK_TRIES_MAX };
+}
+
+async function send(url: string, headers: Record<string, string>, body: string): Promise<boolean> {
+  try {
+    const signal = AbortSignal.timeout(WEBHOOK_TIMEOUT_MS);
+    const answer = await fetch(url, { method: "POST", headers, body, redirect: "manual", signal });
+    await answer.body?.cancel();
+    return answer.ok;
+  } catch {
+    return false;
+  }
+}
+
+function toldStatus({ batch: { status } }: Job): ToldStatus {
+  if (status === "completed" || status === "failed" || status === "expired" || status === "cancelled") return status;
+  throw new Error(`a batch that is ${status} has not ended`);
+}
