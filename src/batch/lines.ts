@@ -62,11 +62,13 @@ export class LineSplitter {
     const number = this.#number;
     const start = this.#start;
     const end = start + this.#heldBytes + tail.length;
-    const bytes = this.#heldBytes === 0 ? tail : this.#join(tail);
+    // Decided by the length alone, so that it does not depend on where chunks end.
+    const isLong = end - start > this.#lineBytesMax + EXTRA_BYTES;
+    const bytes = this.#heldBytes === 0 || isLong ? tail : this.#join(tail);
     this.#number += 1;
     this.#start = end;
     this.#heldBytes = 0;
-    if (bytes === null) return { number, start, end, bytes };
+    if (isLong) return { number, start, end, bytes: null };
     const first = start === 0 && hasMark(bytes) ? 3 : 0;
     const last = bytes.length > first && bytes.at(-1) === CR ? bytes.length - 1 : bytes.length;
     const content = bytes.subarray(first, last);
@@ -75,10 +77,10 @@ export class LineSplitter {
     return { number, start: start + first, end: start + last, bytes: fits ? content : null };
   }
 
-  #join(tail: Uint8Array): Uint8Array | null {
+  #join(tail: Uint8Array): Uint8Array {
     this.#hold(tail);
     // The next line overwrites what is held now.
-    return this.#heldBytes > this.#held.length ? null : this.#held.slice(0, this.#heldBytes);
+    return this.#held.slice(0, this.#heldBytes);
   }
 
   #hold(bytes: Uint8Array): void {

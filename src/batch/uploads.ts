@@ -106,7 +106,7 @@ export function partRefusal(
   { bytes, parts, nowS }: { bytes: number; parts: number; nowS: number },
 ): ApiRefusal | null {
   const status = uploadStatus(upload, nowS);
-  if (status !== "pending") return wrongStatus(`Cannot add a part to an upload with status '${status}'.`);
+  if (status !== "pending") return badRequest(`Cannot add a part to an upload with status '${status}'.`, null);
   if (bytes > UPLOAD_PART_BYTES_MAX) {
     return badRequest(`Invalid 'data': a part has at most ${UPLOAD_PART_BYTES_MAX} bytes.`, "data");
   }
@@ -140,7 +140,7 @@ export function assembly(
   const status = uploadStatus(upload, nowS);
   if (status === "completed") return { ok: true, value: null };
   if (status !== "pending") {
-    return { ok: false, refusal: wrongStatus(`Cannot complete an upload with status '${status}'.`) };
+    return { ok: false, refusal: badRequest(`Cannot complete an upload with status '${status}'.`, null) };
   }
   if (new Set(partIds).size < partIds.length) {
     return { ok: false, refusal: badRequest("Invalid 'part_ids': a part is named more than once.", "part_ids") };
@@ -175,13 +175,9 @@ export function completeUpload(upload: Upload, fileId: string): Upload {
 export function cancelUpload(upload: Upload, nowS: number): Checked<Upload> {
   const status = uploadStatus(upload, nowS);
   if (status === "pending" || status === "cancelled") return { ok: true, value: { ...upload, status: "cancelled" } };
-  return { ok: false, refusal: wrongStatus(`Cannot cancel an upload with status '${status}'.`) };
+  return { ok: false, refusal: badRequest(`Cannot cancel an upload with status '${status}'.`, null) };
 }
 
 function badRequest(message: string, param: string | null): ApiRefusal {
   return refusal({ message, param, code: null });
-}
-
-function wrongStatus(message: string): ApiRefusal {
-  return badRequest(message, null);
 }
