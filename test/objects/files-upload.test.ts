@@ -3,6 +3,9 @@ import { createHash } from "node:crypto";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { allChecks, firstLineCheck, utf8Check } from "../../src/files/byte-check.ts";
+import { FormReader } from "../../src/files/multipart.ts";
+import { boundaryOf } from "../../src/files/part-header.ts";
+import { pageSource } from "../../src/files/r2-read.ts";
 import { stageFile } from "../../src/files/r2-upload.ts";
 import type { StagedFile, StageOptions } from "../../src/files/r2-upload.ts";
 import type { ByteSource } from "../../src/files/source.ts";
@@ -10,7 +13,7 @@ import { FILE_PART_BYTES } from "../../src/limits.ts";
 import type { Reason } from "../../src/errors.ts";
 import { bytesOf, sourceOf } from "../support/forms.ts";
 import { areEqual, contentOf, patternBytes, watchBucket } from "../support/watched-bucket.ts";
-import { streamSource } from "../../src/files/source.ts";
+import { chainSources, streamSource } from "../../src/files/source.ts";
 
 let keys = 0;
 const newKey = () => `upload-${(keys += 1)}`;
@@ -132,6 +135,57 @@ describe("an upload", () => {
     };
     await expect(upload()).rejects.toThrow(`part ${lost} was lost`);
     await expectNothingLeft(key, watched.uploads);
+  });
+});
+
+describe("a form's file", () => {
+  /** What a route does with a form: the purpose, which decides, stands behind the file. */
+  async function upload(key: string, purpose: string, content: Uint8Array<ArrayBuffer>) {
+    const form = new FormData();
+    form.append("file", new File([content], "a.jsonl"));
+    form.append("purpose", purpose);
+    const request = new Request("http://gateway.test/", { method: "POST", body: form });
+    const boundary = boundaryOf(request.headers.get("content-type"));
+    if (!boundary.ok || request.body === null) throw new Error("the request has a form");
+    const body = streamSource(request.body, "gone");
+    const reader = new FormReader(body, { boundary: boundary.boundary, files: ["file"] });
+    const part = await reader.next();
+    if (part.kind !== "file") throw new Error("the form begins with its file");
+    const file = await staged(env.FILES, part.body, { key, bytesMax: 1e9 });
+    const isWanted = (await reader.next()).kind === "field" && purpose === "batch";
+    await (isWanted ? file.commit() : file.discard());
+    expect(await reader.next()).toEqual({ kind: "end" });
+  }
+
+  it("is stored or not by what stands behind it", async () => {
+    const bytes = patternBytes(FILE_PART_BYTES + 3);
+    const wanted = newKey();
+    await upload(wanted, "batch", bytes);
+    expect(areEqual(await contentOf(env.FILES, wanted), bytes)).toBe(true);
+    const unwanted = newKey();
+    await upload(unwanted, "nonsense", bytes);
+    expect(await env.FILES.head(unwanted)).toBeNull();
+  });
+});
+
+describe("parts of an upload", () => {
+  it("that are objects of any sizes become one object, with the MD5 of the whole", async () => {
+    const bytes = patternBytes(7_000_003);
+    const cuts = [0, 1, 6_000_000, 6_000_000, bytes.length];
+    const pieces = cuts.slice(1).map((end, index) => bytes.subarray(cuts[index], end));
+    const keys = pieces.map(() => newKey());
+    await Promise.all(pieces.map((piece, index) => env.FILES.put(keys[index] ?? "", piece)));
+    const source = chainSources(
+      pieces.map((piece, index) => {
+        const page = { key: keys[index] ?? "", sizeBytes: piece.length, offset: 0 };
+        return () => pageSource(env.FILES, page);
+      }),
+    );
+    const key = newKey();
+    const file = await staged(env.FILES, source, { key, bytesMax: bytes.length, withMd5: true });
+    await file.commit();
+    expect(file).toMatchObject({ bytes: bytes.length, md5: createHash("md5").update(bytes).digest("hex") });
+    expect(areEqual(await contentOf(env.FILES, key), bytes)).toBe(true);
   });
 });
 
