@@ -7,7 +7,7 @@ export type WatchedBucket = {
   uploads: R2MultipartUpload[];
   /** Most parts that were on their way at once. */
   partsPeak: number;
-  /** Bytes of the largest buffers that parts came from, one number for each. */
+  /** The buffers that parts came from. */
   buffers: Set<ArrayBufferLike>;
   /** Part numbers that fail, once each. */
   failing: Set<number>;
