@@ -50,7 +50,8 @@ export function enqueueCall(
   delayMs: number,
   nowMs: number,
 ): void {
-  const { group: window, place } = call.attempt === 1 ? state.window.join(nowMs) : rejoined(state, parallelGroupId);
+  const { group: window, place } =
+    call.attempt === 1 ? state.window.join(nowMs) : rejoined(state, call.callId, parallelGroupId);
   if (place === "second") tellGroup(state, window?.id ?? null, 2, 2, nowMs);
   const queuePlace = state.nextPlace();
   state.calls.set(queuePlace, { ...call, queuedAtMs: nowMs, window, place });
@@ -62,9 +63,13 @@ export function enqueueCall(
   else state.queue.push(key, queuePlace);
 }
 
-/** A retry belongs where its first attempt did, as far as that had been told by then. */
-function rejoined(state: EngineState, id: string | null): { group: WindowGroup | null; place: SingleCall["place"] } {
-  return { group: id === null ? null : state.window.byId(id), place: "alone" };
+/** A retry belongs where its first attempt did. */
+function rejoined(
+  { window }: EngineState,
+  callId: string,
+  id: string | null,
+): { group: WindowGroup | null; place: SingleCall["place"] } {
+  return { group: window.rejoin(callId, id), place: "alone" };
 }
 
 /** Takes a queued single call back, for it ends without an attempt. False when it is not queued (any more). */

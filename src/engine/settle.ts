@@ -79,6 +79,7 @@ export function settle(state: EngineState, attemptId: string, outcome: Outcome, 
   const ended = { outcome, charge, estimated, retryInMs, lease };
   if (group !== undefined && lease.slotId !== null) advanceSlot(state, group, lease.slotId, ended, nowMs);
   else if (retryInMs === null) endSingle(call, tell, ended, nowMs);
+  else if (call?.window != null) state.window.keepPlace(call.callId, call.window);
   // A single call's retry is its Worker's to make: those who wait for its answer do not wait for that.
   if (lease.dedupeKey !== null && (retryInMs === null || lease.slotId === null)) {
     land(state, { key: lease.dedupeKey, lease, outcome, final: retryInMs === null }, nowMs);

@@ -53,6 +53,8 @@ export class CallWindow {
   #current: WindowGroup | null = null;
   /** Announced groups whose end has not been told, oldest first. */
   #announced = new Map<string, WindowGroup>();
+  /** Calls between two attempts, in the order of their first one's end. */
+  #between = new Map<string, WindowGroup>();
   readonly #windowMs: number;
   readonly #newGroupId: (nowMs: number) => string;
 
@@ -86,6 +88,21 @@ export class CallWindow {
   /** The announced group of this id, while it has not ended. */
   byId(id: string): WindowGroup | null {
     return this.#announced.get(id) ?? null;
+  }
+
+  /** A call's attempt has ended and another may follow: it stays with those it came with. */
+  keepPlace(callId: string, group: WindowGroup): void {
+    this.#between.set(callId, group);
+    // A client that has vanished does not come for its place.
+    const oldest = this.#between.size > WINDOW_GROUPS_KEPT ? this.#between.keys().next().value : undefined;
+    if (oldest !== undefined) this.#between.delete(oldest);
+  }
+
+  /** The group that a call belongs to whose earlier attempt has ended; `id` names it as that attempt was told. */
+  rejoin(callId: string, id: string | null): WindowGroup | null {
+    const kept = this.#between.get(callId) ?? null;
+    this.#between.delete(callId);
+    return kept ?? (id === null ? null : this.byId(id));
   }
 
   /** Closes the window: the next call opens a new one. */

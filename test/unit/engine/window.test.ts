@@ -155,3 +155,24 @@ describe("a group of single calls", () => {
     expect(window.takeEnded(90_000)).toHaveLength(WINDOW_GROUPS_KEPT - 1);
   });
 });
+
+describe("a call between two attempts", () => {
+  it("stays with those it came with, though its group was announced only after its first attempt", () => {
+    const window = new CallWindow(50, (nowMs) => `pg-${nowMs}`);
+    const { group } = window.join(0);
+    window.keepPlace("a", group);
+    window.join(10);
+    expect(window.rejoin("a", null)).toBe(group);
+    expect(group.id).toBe("pg-0");
+    expect(window.rejoin("a", null)).toBeNull();
+    expect(window.rejoin("a", "pg-0")).toBe(group);
+  });
+
+  it("loses its place when too many others wait for theirs", () => {
+    const window = new CallWindow(50, (nowMs) => `pg-${nowMs}`);
+    const { group } = window.join(0);
+    for (let call = 0; call <= WINDOW_GROUPS_KEPT; call++) window.keepPlace(`c${call}`, group);
+    expect(window.rejoin("c0", null)).toBeNull();
+    expect(window.rejoin("c1", null)).toBe(group);
+  });
+});
