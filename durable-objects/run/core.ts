@@ -7,7 +7,7 @@ import { expireQueued } from "../../src/engine/deadline.ts";
 import { cancelGroup } from "../../src/engine/cancel.ts";
 import { dispatch } from "../../src/engine/dispatch.ts";
 import { storedShard, type Target } from "../../src/engine/shard.ts";
-import { withdrawCall } from "../../src/engine/open.ts";
+import { endCall } from "../../src/engine/open.ts";
 import type { Page } from "../../src/engine/page.ts";
 import { slotIdOf } from "../../src/engine/slot.ts";
 import type { EngineState } from "../../src/engine/state.ts";
@@ -26,6 +26,7 @@ import { Children } from "./children.ts";
 import { hasEnded, type RunSettings, type RunStatus } from "./settings.ts";
 import type { RunStore } from "./store.ts";
 import type { StoredGroup } from "./stored.ts";
+import { CLIENT_GONE } from "./single.ts";
 import { WaitingCalls, WaitingLanes, WaitingReaders } from "./waiting.ts";
 
 /** A target for leases whose upstream the configuration no longer has: they can only settle, never start again. */
@@ -148,7 +149,7 @@ export class RunCore {
   sweep(nowMs: number): void {
     this.lanes.sweep(nowMs);
     this.readers.sweep(nowMs);
-    for (const callId of this.singles.sweep(nowMs)) withdrawCall(this.state, callId, nowMs);
+    for (const callId of this.singles.sweep(nowMs)) endCall(this.state, callId, CLIENT_GONE, nowMs);
   }
 
   /** A group as it was opened; undefined for no such group. */

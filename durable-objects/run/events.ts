@@ -1,4 +1,5 @@
 /** The run's log: reading it, and what clients add to it. */
+import { utf8Bytes } from "../../src/contract/text.ts";
 import type { Reason } from "../../src/errors.ts";
 import { CLIENT_LOG_BYTES_MAX, LOG_REPLY_CHARS_MAX } from "../../src/limits.ts";
 import type { RunCore } from "./core.ts";
@@ -21,7 +22,7 @@ export function appendEvents(
   events: readonly ClientEvent[],
   nowMs: number,
 ): { ok: true; seq: number } | Refused {
-  const bytes = core.clientLogBytes + events.reduce((sum, { json }) => sum + json.length, 0);
+  const bytes = core.clientLogBytes + events.reduce((sum, { json }) => sum + utf8Bytes(json), 0);
   if (bytes > CLIENT_LOG_BYTES_MAX) {
     const what = "what clients have added to this run's log";
     const reason: Reason = { reason: "payload_too_large", what, bytesMax: CLIENT_LOG_BYTES_MAX, param: null };

@@ -1,6 +1,6 @@
 /** Single calls in the run object: asking for a permit, giving up the place, reporting the outcome. */
 import type { Outcome } from "../../src/call.ts";
-import { enqueueCall, withdrawCall } from "../../src/engine/open.ts";
+import { endCall, enqueueCall } from "../../src/engine/open.ts";
 import { timeoutOf } from "../../src/engine/dispatch.ts";
 import { heartbeat, settle } from "../../src/engine/settle.ts";
 import type { Target } from "../../src/engine/shard.ts";
@@ -35,10 +35,13 @@ export function acquire(
   enqueueCall(core.state, call, delayMs, nowMs);
 }
 
+/** How a call ends whose client has gone while it was queued. */
+export const CLIENT_GONE: Reason = { reason: "cancelled", message: "the client left before its call started" };
+
 /** Gives up a call's place. Its Worker must not be left waiting: it asks no more once its client has gone. */
 export function withdraw(core: SingleCalls, callId: string, nowMs: number): void {
   core.singles.answer(callId, { ok: "wait" });
-  withdrawCall(core.state, callId, nowMs);
+  endCall(core.state, callId, CLIENT_GONE, nowMs);
 }
 
 /** Records what an attempt ended as. An attempt that is not in flight any more changes nothing. */

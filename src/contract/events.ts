@@ -3,6 +3,7 @@ import { z } from "@hono/zod-openapi";
 import { CLIENT_EVENT_BYTES_MAX, CLIENT_EVENTS_PER_POST_MAX, JSON_DEPTH_MAX } from "../limits.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid, zodReason } from "./errors.ts";
+import { queryInt } from "./fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
 
 /** Names of the gateway's own events: a client that could write them could forge its bill. */
@@ -79,7 +80,7 @@ export function parseClientEvents(value: unknown): Parsed<{ event: ClientEvent; 
 
 /** The number after which a reader wants to go on: the header that browsers send when they reconnect, or the query's. */
 export function parseAfter(query: Record<string, string>, lastEventId: string | undefined): Parsed<number> {
-  const read = z.strictObject({ after: z.coerce.number().int().min(0).optional() }).safeParse(query);
+  const read = z.strictObject({ after: queryInt.pipe(z.int().min(0)).optional() }).safeParse(query);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   if (lastEventId === undefined || lastEventId === "") return { ok: true, value: read.data.after ?? 0 };
   if (/^\d{1,15}$/.test(lastEventId)) return { ok: true, value: Number(lastEventId) };

@@ -12,6 +12,12 @@ export const label = z
 
 const ERROR_STYLES = ["bracket", "rlm", "dspy", "verifiers", "null", "settled", "throw"] as const;
 
+/** A whole number as a query writes it; an empty text is none, though JavaScript reads it as 0. */
+export const queryInt = z
+  .string()
+  .regex(/^-?\d{1,15}$/, "expected a whole number")
+  .transform(Number);
+
 /** How a failed slot is rendered in `results`. */
 export type ErrorStyle = (typeof ERROR_STYLES)[number];
 

@@ -4,6 +4,7 @@ import { GROUP_WAIT_MS_MAX, IDEMPOTENCY_KEY_CHARS_MAX, RESULTS_PAGE_DEFAULT, RES
 import { batchReply, slotCounts, slotDocument } from "./batch.ts";
 import type { Parsed } from "./errors.ts";
 import { errorBody, invalid, zodReason } from "./errors.ts";
+import { queryInt } from "./fields.ts";
 
 /** A group that has not ended. */
 export const runningGroup = batchReply
@@ -27,7 +28,7 @@ export const resultsPage = z
   })
   .openapi("Results");
 
-const groupQuery = z.strictObject({ wait_ms: z.coerce.number().int().min(0).max(GROUP_WAIT_MS_MAX).optional() });
+const groupQuery = z.strictObject({ wait_ms: queryInt.pipe(z.int().min(0).max(GROUP_WAIT_MS_MAX)).optional() });
 
 /** How long a look at a group waits for its end, ms. */
 export function parseGroupQuery(query: Record<string, string>): Parsed<{ waitMs: number }> {
@@ -38,8 +39,8 @@ export function parseGroupQuery(query: Record<string, string>): Parsed<{ waitMs:
 }
 
 const resultsQuery = z.strictObject({
-  after: z.coerce.number().int().min(-1).optional(),
-  limit: z.coerce.number().int().min(1).max(RESULTS_PAGE_MAX).optional(),
+  after: queryInt.pipe(z.int().min(-1)).optional(),
+  limit: queryInt.pipe(z.int().min(1).max(RESULTS_PAGE_MAX)).optional(),
 });
 
 /** Which page of results is wanted: `after` names the last index that the client has; -1 = none. */

@@ -81,7 +81,7 @@ function cell(text: string): string {
   const line = text.replace(/[\p{Cc}\p{Cf}\u2028\u2029\s]+/gu, " ").trim();
   const cut = [...line.slice(0, 2 * FINDING_CHARS)].slice(0, FINDING_CHARS).join("");
   const shown = cut.length < line.length ? `${cut}…` : cut;
-  return shown.replace(/[\\`*_{}[\]()#+!|~<>&]/g, (mark) =>
+  return shown.replace(/[\\`*_{}[\]()#+!|~<>&:@]|(?<=www)\./gi, (mark) =>
     mark === "<" ? "&lt;" : mark === "&" ? "&amp;" : `\\${mark}`,
   );
 }
