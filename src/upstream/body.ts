@@ -35,7 +35,7 @@ async function readCounted(reader: ReadableStreamDefaultReader<Uint8Array>): Pro
   let bytes = 0;
   for (;;) {
     const { done, value } = await reader.read();
-    if (done) return decoded(joined(chunks, bytes));
+    if (done) return decoded(joined(chunks));
     bytes += value.byteLength;
     if (bytes > RESPONSE_BYTES_MAX) {
       await reader.cancel().catch(() => {});
@@ -52,10 +52,11 @@ function announcedBytes(headers: Headers): number | null {
   return encoding === null || encoding === "identity" ? Number(length) : null;
 }
 
-function joined(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
+/** The chunks as one; of a single chunk it is that one itself. */
+export function joined(chunks: readonly Uint8Array[]): Uint8Array {
   const only = chunks[0];
   if (chunks.length === 1 && only !== undefined) return only;
-  const whole = new Uint8Array(bytes);
+  const whole = new Uint8Array(chunks.reduce((sum, { byteLength }) => sum + byteLength, 0));
   let at = 0;
   for (const chunk of chunks) {
     whole.set(chunk, at);

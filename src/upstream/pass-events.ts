@@ -1,13 +1,21 @@
 /** An event stream on its way through: what it came to decides what its attempt is charged. */
-import { failed, type Verdict } from "./classify.ts";
-import { stoppedVerdict, type PassEnd, type Passing, type PassJob } from "./pass-job.ts";
+import type { Verdict } from "./classify.ts";
+import {
+  errorVerdict,
+  stoppedVerdict,
+  truncatedVerdict,
+  type PassEnd,
+  type Passing,
+  type PassJob,
+} from "./pass-job.ts";
 import { pump } from "./pass-pump.ts";
+import { redacting } from "./pass-redact.ts";
 import { shownMessage, withoutOwnSecrets } from "./redact.ts";
 import type { StreamFamily } from "./sse-error.ts";
 import { StreamTap, type StreamOutcome } from "./sse-tap.ts";
 
-/** A response's name for itself stands in its first event. */
-const RESPONSE_ID = /"id"\s*:\s*"(resp_[\w-]{1,200})"/;
+/** A response's name for itself stands in its first event. Only OpenAI's own is known to begin with `resp_`. */
+const RESPONSE_ID = /"response"\s*:\s*\{[^{}]*?"id"\s*:\s*"([\w.:-]{1,200})"|"id"\s*:\s*"(resp_[\w-]{1,200})"/;
 /** Bytes of a stream in which that is looked for. */
 const HEAD_BYTES = 4_096;
 
@@ -31,7 +39,10 @@ export function passEvents(
       return tap.end(how, verdict?.kind === "failure" ? verdict.reason : undefined);
     },
   };
-  const { body, ended } = pump(source, watched, { closes: true, deps });
+  const { body, ended } = pump({ head: [], reader: source.getReader() }, redacting(watched, upstream), {
+    closes: true,
+    deps,
+  });
   return {
     body,
     ended: ended.then(({ outcome, by }) => ({
@@ -43,26 +54,15 @@ export function passEvents(
 
 function brokenVerdict(job: PassJob, by: "broken" | "client" | "source", stopped: Passing["stopped"]): Verdict {
   if (by === "client") return stoppedVerdict(job, { by: "cancelled" });
-  return stopped.by === null ? truncated(job) : stoppedVerdict(job, stopped);
+  return stopped.by === null ? truncatedVerdict(job) : stoppedVerdict(job, stopped);
 }
 
 function verdictOf(job: PassJob, { complete, usage, model, finishReason, error }: StreamOutcome): Verdict {
   if (complete) return { kind: "success", text: "", model: model ?? job.lease.model, finishReason, usage };
-  if (error === null) return truncated(job);
+  if (error === null) return truncatedVerdict(job);
   const { upstream } = job;
   const message = `${upstream.name} reported an error in its stream: ${shownMessage(error.message, upstream)}`;
-  return failed("unknown", {
-    reason: "upstream_error",
-    upstream: upstream.name,
-    status: null,
-    message,
-    retryable: true,
-  });
-}
-
-function truncated({ upstream }: PassJob): Verdict {
-  const message = `${upstream.name} broke off its answer`;
-  return failed("unknown", { reason: "upstream_truncated", upstream: upstream.name, message });
+  return errorVerdict(job, message);
 }
 
 /** Looks for a response's id in the first bytes of its stream. */
@@ -74,6 +74,7 @@ class IdFinder {
     if (this.found !== null || this.#head.length >= HEAD_BYTES) return;
     // The id is ASCII: what a cut character becomes does not matter.
     this.#head += new TextDecoder().decode(chunk.subarray(0, HEAD_BYTES - this.#head.length));
-    this.found = RESPONSE_ID.exec(this.#head)?.[1] ?? null;
+    const found = RESPONSE_ID.exec(this.#head);
+    this.found = found?.[1] ?? found?.[2] ?? null;
   }
 }

@@ -57,3 +57,15 @@ export function stoppedVerdict({ upstream, lease }: PassJob, { by }: Stopped): V
   }
   return failed("unknown", { reason: "cancelled", message: "the call was cancelled while the upstream worked on it" });
 }
+
+/** An answer that ended before it was whole: it has been worked on, and may have been billed. */
+export function truncatedVerdict({ upstream }: PassJob): Verdict {
+  const message = `${upstream.name} broke off its answer`;
+  return failed("unknown", { reason: "upstream_truncated", upstream: upstream.name, message });
+}
+
+/** An answer that reports an error after it began to pass. */
+export function errorVerdict({ upstream }: PassJob, message: string): Verdict {
+  const { name } = upstream;
+  return failed("unknown", { reason: "upstream_error", upstream: name, status: null, message, retryable: true });
+}

@@ -8,7 +8,7 @@ import { classify, type Answer, type Verdict } from "./classify.ts";
 import { connectionFailure } from "./connection-failure.ts";
 import { passEvents } from "./pass-events.ts";
 import { stoppedVerdict, type PassDeps, type Passed, type Passing, type PassJob, type Stopped } from "./pass-job.ts";
-import { passJson, wholeJson } from "./pass-json.ts";
+import { passJson } from "./pass-json.ts";
 
 /** Makes the attempt. Never rejects. */
 export async function pass(job: PassJob, deps: PassDeps): Promise<Passed> {
@@ -43,7 +43,7 @@ async function answered(job: PassJob, response: Response, passing: Passing): Pro
     const { body, ended } = passEvents(job, response.body, job.endpoint, passing);
     return { kind: "answered", status: response.status, headers: response.headers, body, ended };
   }
-  return (await wholeJson(job, response, passing)) ?? passJson(job, response, passing);
+  return await passJson(job, response, passing);
 }
 
 async function refusedAnswer(

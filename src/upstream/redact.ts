@@ -2,7 +2,8 @@
 import { UPSTREAM_MESSAGE_CHARS_MAX } from "../limits.ts";
 import type { Upstream } from "./config.ts";
 
-const REDACTED = "[redacted]";
+/** Stands where a credential stood. */
+export const REDACTED = "[redacted]";
 
 /** Shorter header values are words such as `true` or a version; blanking them would only mangle the text. */
 const SECRET_CHARS_MIN = 8;
@@ -17,16 +18,21 @@ const SCANNED_CHARS_MAX = 16_384;
 const CREDENTIALS =
   /\bbearer\s+[^\s"',;]+|\b(?:sk|pk|rk|gsk|xai|fw|nvapi|hf|r8|pplx|api|key)[-_][\w*.-]{6,}|\bAIza[\w*-]{6,}/gi;
 
-/** Text with this upstream's own key and configured header values blanked; the same string when none occurs. */
-export function withoutOwnSecrets(text: string, upstream: Upstream): string {
-  let clean = text;
-  const { apiKey, headers } = upstream;
-  if (apiKey !== null && apiKey !== "" && clean.includes(apiKey)) clean = clean.replaceAll(apiKey, REDACTED);
+/** This upstream's own key and the configured header values that are long enough to be secrets. */
+export function ownSecrets({ apiKey, headers }: Upstream): string[] {
+  const secrets = apiKey === null || apiKey === "" ? [] : [apiKey];
   for (const name in headers) {
     const value = headers[name];
     if (value === undefined || value.length < SECRET_CHARS_MIN || PUBLIC_HEADERS.has(name)) continue;
-    if (clean.includes(value)) clean = clean.replaceAll(value, REDACTED);
+    secrets.push(value);
   }
+  return secrets;
+}
+
+/** Text with this upstream's own secrets blanked; the same string when none occurs. */
+export function withoutOwnSecrets(text: string, upstream: Upstream): string {
+  let clean = text;
+  for (const secret of ownSecrets(upstream)) if (clean.includes(secret)) clean = clean.replaceAll(secret, REDACTED);
   return clean;
 }
 

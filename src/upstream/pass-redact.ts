@@ -1,0 +1,83 @@
+/** Keeps an upstream's own secrets out of answers that pass through in pieces, wherever the pieces' borders fall. */
+import { joined } from "./body.ts";
+import type { Upstream } from "./config.ts";
+import type { Tap } from "./pass-pump.ts";
+import { ownSecrets, REDACTED } from "./redact.ts";
+
+const encoder = new TextEncoder();
+const BLANK = encoder.encode(REDACTED);
+
+/** The tap, but what it lets pass has this upstream's key and configured header values blanked. */
+export function redacting<End>(tap: Tap<End>, upstream: Upstream): Tap<End> {
+  const filters = ownSecrets(upstream).map((secret) => new SecretFilter(encoder.encode(secret)));
+  if (filters.length === 0) return tap;
+  return {
+    feed: (chunk) => filters.reduce((pieces, filter) => filter.feed(pieces), tap.feed(chunk)),
+    end: (how) => {
+      const { bytes, outcome } = tap.end(how);
+      return { bytes: filters.reduce((pieces, filter) => [...filter.feed(pieces), ...filter.end()], bytes), outcome };
+    },
+  };
+}
+
+/** The same bytes unless one of the upstream's own secrets is in them. */
+export function redactedBytes(bytes: Uint8Array, upstream: Upstream): Uint8Array {
+  const whole = { feed: (chunk: Uint8Array) => [chunk], end: () => ({ bytes: [], outcome: null }) };
+  const tap = redacting(whole, upstream);
+  const pieces = [...tap.feed(bytes), ...tap.end("clean").bytes];
+  return joined(pieces);
+}
+
+/**
+ * Blanks one secret. What may be its beginning at the end of a piece waits for the next; it equals the secret's own first
+ * bytes, so only their number is kept. No event of a stream ends so: a secret has no line end.
+ */
+class SecretFilter {
+  readonly #secret: Uint8Array;
+  #held = 0;
+
+  constructor(secret: Uint8Array) {
+    this.#secret = secret;
+  }
+
+  feed(pieces: readonly Uint8Array[]): Uint8Array[] {
+    const out: Uint8Array[] = [];
+    for (const piece of pieces) this.#filter(this.#held === 0 ? piece : joined([...this.end(), piece]), out);
+    return out;
+  }
+
+  end(): Uint8Array[] {
+    const held = this.#secret.subarray(0, this.#held);
+    this.#held = 0;
+    return held.length === 0 ? [] : [held];
+  }
+
+  #filter(bytes: Uint8Array, out: Uint8Array[]): void {
+    const [first = -1] = this.#secret;
+    let from = 0;
+    for (let at = bytes.indexOf(first); at !== -1; at = bytes.indexOf(first, at)) {
+      const length = this.#matching(bytes, at);
+      const whole = length === this.#secret.length;
+      if (!whole && at + length < bytes.length) {
+        at += 1;
+        continue;
+      }
+      if (at > from) out.push(bytes.subarray(from, at));
+      if (!whole) {
+        this.#held = length;
+        return;
+      }
+      out.push(BLANK);
+      from = at += length;
+    }
+    if (from === 0) out.push(bytes);
+    else if (from < bytes.length) out.push(bytes.subarray(from));
+  }
+
+  /** How many bytes from a place on are those of the secret. */
+  #matching(bytes: Uint8Array, at: number): number {
+    let length = 1;
+    while (length < this.#secret.length && bytes[at + length] === this.#secret[length]) length += 1;
+    return length;
+  }
+}
