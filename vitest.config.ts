@@ -78,6 +78,26 @@ export default defineConfig({
           hookTimeout: 60_000,
         },
       },
+      {
+        test: {
+          name: "clients",
+          include: ["test/clients/**/*.test.ts"],
+          testTimeout: 15_000,
+          hookTimeout: 60_000,
+          env: { OPENAI_MAJOR: "7" },
+        },
+      },
+      {
+        // The same tests of OpenAI's client with its former version, which differs in errors, timeouts and embeddings.
+        resolve: { alias: { openai: "openai-6" } },
+        test: {
+          name: "clients-openai-6",
+          include: ["test/clients/openai*.test.ts"],
+          testTimeout: 15_000,
+          hookTimeout: 60_000,
+          env: { OPENAI_MAJOR: "6" },
+        },
+      },
     ],
   },
 });

@@ -1,0 +1,208 @@
+/**
+ * OpenAI's own client for Node, unmodified: only `baseURL` and `apiKey` are set. The file runs with two versions of it
+ * (projects `clients` and `clients-openai-6`).
+ */
+import OpenAI, { PermissionDeniedError } from "openai";
+import { VERSION } from "openai/version";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { EMBEDDING, tokensIn } from "../support/provider-exchange.ts";
+import { RAW_TEXT } from "../support/provider-raw.ts";
+import { all, startClients, thrownBy, type ClientRun, type Clients } from "./world.ts";
+
+let clients: Clients;
+let run: ClientRun;
+let openai: OpenAI;
+beforeAll(async () => void (clients = await startClients()));
+beforeEach(async () => {
+  clients.provider.forget();
+  run = await clients.openRun({ budget: { usd: 1 } });
+  openai = new OpenAI({ baseURL: clients.baseUrl, apiKey: run.token });
+});
+afterAll(() => clients.stop());
+
+const ask = (content: string) => [{ role: "user" as const, content }];
+/** `cost` stands beside what the client's types name. */
+const costOf = (usage: object | null | undefined): unknown => (usage == null || !("cost" in usage) ? null : usage.cost);
+
+it("is the version that this project is about", () => {
+  expect(VERSION.split(".")[0]).toBe(process.env["OPENAI_MAJOR"]);
+});
+
+describe("chat.completions", () => {
+  it("answers, with usage and its cost, which is what the run is charged and the provider bills", async () => {
+    const completion = await openai.chat.completions.create({ model: "up/echo", messages: ask("hello there") });
+    expect(completion.choices[0]).toMatchObject({ message: { content: "hello there" }, finish_reason: "stop" });
+    expect(completion.model).toBe("echo");
+    const cost = costOf(completion.usage);
+    expect(cost).toBe(clients.provider.billedNanoUsd() / 1e9);
+    expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
+  });
+
+  it("reaches the provider with its own body but for the model and the cap, and without the run token", async () => {
+    const seed = 9_007_199_254_740_991;
+    const body = { model: "up/vendor/model", messages: ask("hi"), temperature: 0.5, seed, max_tokens: 40, user: "ü" };
+    await openai.chat.completions.create(body);
+    const [asked] = clients.provider.exchanges;
+    expect(asked?.body.toString()).toBe(JSON.stringify({ ...body, model: "vendor/model" }));
+    expect(JSON.stringify(asked?.headers)).not.toContain(run.token);
+    expect(Object.keys(asked?.headers ?? {}).filter((name) => name.startsWith("x-stainless"))).toEqual([]);
+  });
+
+  it("streams, without the usage that nobody asked for, and charges what the provider bills", async () => {
+    const stream = await openai.chat.completions.create({
+      model: "up/echo",
+      messages: ask("a long story"),
+      stream: true,
+    });
+    const chunks = await all(stream);
+    expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("")).toBe("a long story");
+    expect(chunks.every(({ choices, usage }) => choices.length === 1 && usage == null)).toBe(true);
+    expect(clients.provider.exchanges).toMatchObject([{ json: { stream_options: { include_usage: true } } }]);
+    expect(clients.provider.billedNanoUsd()).toBeGreaterThan(0);
+    expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
+  });
+
+  it("streams the usage with its cost to one who asks for it", async () => {
+    const options = { stream: true, stream_options: { include_usage: true } } as const;
+    const stream = await openai.chat.completions.create({ model: "up/echo", messages: ask("story"), ...options });
+    const last = (await all(stream)).at(-1);
+    expect(last).toMatchObject({ choices: [], usage: { completion_tokens: tokensIn("story") } });
+    expect(costOf(last?.usage)).toBe(clients.provider.billedNanoUsd() / 1e9);
+  });
+
+  it("streams characters that arrive in pieces whole", async () => {
+    const stream = await openai.chat.completions.create({ model: "up/raw-split", messages: ask("x"), stream: true });
+    const chunks = await all(stream);
+    expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("")).toBe(RAW_TEXT);
+    expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
+  });
+
+  it("names its request, and what is left of the budget", async () => {
+    const asked = openai.chat.completions.create({ model: "up/echo", messages: ask("hi") });
+    const { data, request_id, response } = await asked.withResponse();
+    expect(request_id).toMatch(/^[A-Za-z0-9_-]{8,64}$/);
+    expect(data).toHaveProperty("_request_id", request_id);
+    expect(response.headers.get("x-fanout-run")).toBe(run.id);
+    expect(Number(response.headers.get("x-fanout-budget-remaining-usd"))).toBeLessThan(1);
+  });
+
+  it("passes the provider's own limits on", async () => {
+    const asked = openai.chat.completions.create({ model: "up/raw-limits", messages: ask("hi") });
+    const { headers } = await asked.asResponse();
+    expect(headers.get("x-ratelimit-remaining-tokens")).toBe("149984");
+    expect(headers.get("x-ratelimit-reset-tokens")).toBe("6m0s");
+  });
+
+  it("answers with the run's default model where it is asked by that name only", async () => {
+    const other = await clients.openRun({ default_model: "up/echo" });
+    const client = new OpenAI({ baseURL: clients.baseUrl, apiKey: other.token });
+    // The plain name is matched against the upstreams' patterns.
+    expect((await client.chat.completions.create({ model: "echo", messages: ask("hi") })).model).toBe("echo");
+  });
+});
+
+describe("tools and structured outputs", () => {
+  const parameters = { type: "object", properties: { city: { type: "string" } } };
+  const tools = [{ type: "function" as const, function: { name: "weather", parameters } }];
+
+  it("calls a tool, streamed and not, and takes its answer", async () => {
+    const completion = await openai.chat.completions.create({ model: "up/echo", messages: ask("weather?"), tools });
+    const call = completion.choices[0]?.message.tool_calls?.[0];
+    expect(call).toMatchObject({ type: "function", function: { name: "weather", arguments: '{"city":"Zürich"}' } });
+    const stream = openai.chat.completions.stream({ model: "up/echo", messages: ask("weather?"), tools });
+    const streamed = (await stream.finalChatCompletion()).choices[0]?.message.tool_calls?.[0];
+    expect(streamed).toMatchObject({ function: { name: "weather", arguments: '{"city":"Zürich"}' } });
+    const calls = { role: "assistant" as const, content: null, tool_calls: call === undefined ? [] : [call] };
+    const result = { role: "tool" as const, tool_call_id: call?.id ?? "", content: "sun" };
+    const messages = [...ask("weather?"), calls, result];
+    const answer = await openai.chat.completions.create({ model: "up/echo", messages, tools });
+    expect(answer.choices[0]?.message.content).toBe("sun");
+    expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
+  });
+
+  it("parses what a schema asked for", async () => {
+    const schema = { type: "object", properties: { answer: { type: "number" } } };
+    const response_format = { type: "json_schema" as const, json_schema: { name: "a", strict: true, schema } };
+    const parsed = await openai.chat.completions.parse({ model: "up/echo", messages: ask("?"), response_format });
+    expect(parsed.choices[0]?.message.parsed).toEqual({ answer: 42 });
+    expect(clients.provider.exchanges).toMatchObject([{ json: { response_format } }]);
+  });
+});
+
+describe("completions", () => {
+  it("answers with a cost, streamed and not", async () => {
+    const whole = await openai.completions.create({ model: "up/echo", prompt: "once upon", max_tokens: 20 });
+    expect(whole.choices[0]?.text).toBe("once upon");
+    expect(costOf(whole.usage)).toBe(clients.provider.billedNanoUsd() / 1e9);
+    const stream = await openai.completions.create({
+      model: "up/echo",
+      prompt: "a time",
+      max_tokens: 20,
+      stream: true,
+    });
+    const chunks = await all(stream);
+    expect(chunks.map(({ choices }) => choices[0]?.text).join("")).toBe("a time");
+    expect(chunks.every(({ choices }) => choices.length === 1)).toBe(true);
+    expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
+  });
+});
+
+describe("embeddings", () => {
+  it.each(["up/floats", "up/base64", "up/vendor/floats"])("are vectors whatever %s answers with", async (model) => {
+    const { data, usage } = await openai.embeddings.create({ model, input: ["some text", "more of it"] });
+    expect(data.map(({ embedding }) => [...embedding])).toEqual([EMBEDDING, EMBEDDING]);
+    expect(costOf(usage)).toBe(clients.provider.billedNanoUsd() / 1e9);
+    expect(clients.provider.exchanges).toMatchObject([{ json: { encoding_format: "base64" } }]);
+    expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
+  });
+
+  it("stay numbers for one who asks for numbers", async () => {
+    const asked = openai.embeddings.create({ model: "up/floats", input: "x", encoding_format: "float" });
+    expect((await asked).data[0]?.embedding).toEqual(EMBEDDING);
+  });
+});
+
+describe("models", () => {
+  it("are listed as upstream/model, and found by that name, slashes and all", async () => {
+    const ids = (await all(openai.models.list())).map(({ id }) => id);
+    expect(ids).toEqual(expect.arrayContaining(["up/vendor/model", "up/echo"]));
+    const model = await openai.models.retrieve("up/vendor/model");
+    expect(model).toMatchObject({ id: "up/vendor/model", object: "model", owned_by: "up" });
+  });
+
+  it("are those that the run may use", async () => {
+    const narrow = await clients.openRun({ models: ["up/vendor/*"] });
+    const client = new OpenAI({ baseURL: clients.baseUrl, apiKey: narrow.token });
+    expect((await all(client.models.list())).map(({ id }) => id)).toEqual(["up/vendor/model"]);
+    expect(await thrownBy(client.models.retrieve("up/echo"))).toBeInstanceOf(PermissionDeniedError);
+    expect(await thrownBy(client.models.retrieve("nobody-2"))).toBeInstanceOf(PermissionDeniedError);
+  });
+});
+
+describe("a client that aborts", () => {
+  it("in the middle of a stream is gone at the provider within a second, and nothing stays reserved", async () => {
+    const messages = ask("word ".repeat(100));
+    const stream = await openai.chat.completions.create({ model: "up/slow", messages, stream: true });
+    for await (const { choices } of stream) if ((choices[0]?.delta.content ?? "") !== "") break;
+    const leftMs = performance.now();
+    const seenLeaving = () => clients.provider.exchanges[0]?.leftAtMs ?? null;
+    await expect.poll(seenLeaving, { timeout: 3_000 }).not.toBeNull();
+    expect((seenLeaving() ?? 0) - leftMs).toBeLessThan(1_000);
+    expect(await run.spentNanoUsd()).toBeGreaterThanOrEqual(clients.provider.billedNanoUsd());
+    expect(await run.attempts(1)).toMatchObject([{ outcome: "unknown", estimated: true }]);
+  });
+
+  // Plain workerd hears of a client that closes its connection in order only when it next writes to it.
+  it("while the provider is silent is settled when the upstream's time is over", async () => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const asked = openai.chat.completions.create({ model: "impatient/raw-stalled", messages: ask("x") }, { signal });
+    await expect.poll(() => clients.provider.exchanges.length).toBe(1);
+    controller.abort();
+    // The headers have come, and of an abort after them version 6 tells in the platform's own words.
+    expect(String(await thrownBy(asked))).toMatch(/abort/i);
+    await expect.poll(() => clients.provider.exchanges[0]?.leftAtMs ?? null, { timeout: 2_000 }).not.toBeNull();
+    expect(await run.attempts(1)).toMatchObject([{ estimated: true }]);
+    expect(await run.spentNanoUsd()).toBeGreaterThan(0);
+  });
+});
