@@ -143,5 +143,5 @@ function move(
 ): Batch {
   if (from.status === to) return from;
   if (!NEXT[from.status].includes(to)) throw new Error(`a batch that is ${from.status} cannot become ${to}`);
-  return { ...changed, status: to, times: { ...from.times, [to]: from.times[to] ?? nowS } };
+  return { ...changed, status: to, times: { ...from.times, [to]: nowS } };
 }

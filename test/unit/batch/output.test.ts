@@ -167,7 +167,7 @@ describe("ids of lines", () => {
 });
 
 /** What Python's `str.splitlines()` ends a line at. */
-const PYTHON_LINE = new RegExp("\r\n|[\n\r\v\f\u001c\u001d\u001e\u0085\u2028\u2029]");
+const LINE_ENDS = ["\n", "\r", "\v", "\f", "\u001c", "\u001d", "\u001e", "\u0085", "\u2028", "\u2029"];
 
 /** Texts in which the characters that matter are common. */
 const texts = fc.string({
@@ -193,7 +193,7 @@ describe("whatever is written", () => {
     fc.assert(
       fc.property(texts, outcomes, (customId, outcome) => {
         const { text } = writeLine({ id: "i", customId }, outcome);
-        expect(text.slice(0, -1).split(PYTHON_LINE)).toHaveLength(1);
+        expect(LINE_ENDS.filter((end) => text.slice(0, -1).includes(end))).toEqual([]);
         const value: unknown = JSON.parse(text);
         expect(value).toMatchObject({ custom_id: customId });
         if (outcome.kind === "completed") {
