@@ -9,22 +9,19 @@ import { logOf, ofType } from "../support/objects-log.ts";
 import { openRun, prompts, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
 
 describe("a lane that is lost", () => {
-  it("has its slots tried again where on_lost is retry, and where it is not named", async () => {
-    for (const rule of [{ on_lost: "retry" }, {}]) {
-      const key = `lost-${Object.keys(rule).length}`;
-      const run = await openRun({ max_parallel: 2, budget: { usd: 1 } });
-      const batch = run.batch({ prompts: prompts(3), model: `up/key/${key}/delay/200`, max_tokens: 50, ...rule });
-      await loseLane(run, key, 2);
-      const answer = await batch;
-      expect(answer.status).toBe("completed");
-      expect(answer.items.map(({ attempts, estimated }) => [attempts, estimated])).toEqual([
-        [2, true],
-        [2, true],
-        [1, false],
-      ]);
-      expect(ofType(await logOf(run), "retry_scheduled").length).toBe(2);
-      await expectAtRest(run);
-    }
+  it("has its slots tried again where on_lost is not named", async () => {
+    const run = await openRun({ max_parallel: 2, budget: { usd: 1 } });
+    const batch = run.batch({ prompts: prompts(3), model: "up/key/lost-retry/delay/200", max_tokens: 50 });
+    await loseLane(run, "lost-retry", 2);
+    const answer = await batch;
+    expect(answer.status).toBe("completed");
+    expect(answer.items.map(({ attempts, estimated }) => [attempts, estimated])).toEqual([
+      [2, true],
+      [2, true],
+      [1, false],
+    ]);
+    expect(ofType(await logOf(run), "retry_scheduled").length).toBe(2);
+    await expectAtRest(run);
   });
 
   it("has its slots failed where on_lost is fail, charged as reserved, and the others run", async () => {

@@ -61,6 +61,22 @@ describe("the upstream of the tests", () => {
     await expect(answer.text()).rejects.toThrow();
   });
 
+  it("counts the connections that are closed before their answer, and no other", async () => {
+    const closed = async (): Promise<number> => {
+      const response = await fetch(`${HOST}/stats?key=closed`);
+      return (await response.json<Stats>()).closed;
+    };
+    await ask("key/closed/delay/20/", {});
+    expect(await closed()).toBe(0);
+    const caller = new AbortController();
+    const left = post("key/closed/delay/3000/", {}, caller.signal).catch(() => null);
+    await scheduler.wait(100);
+    expect(await closed()).toBe(0);
+    caller.abort();
+    expect(await left).toBeNull();
+    await expect.poll(closed).toBe(1);
+  });
+
   it("leaves the usage out on fault/no-usage", async () => {
     expect((await ask("fault/no-usage/", {})).body).not.toHaveProperty("usage");
   });
@@ -68,11 +84,16 @@ describe("the upstream of the tests", () => {
 
 type Asked = { prompt?: string; model?: string; max_tokens?: number };
 
-function post(words: string, { prompt = "hello", model = "test-small", max_tokens }: Asked): Promise<Response> {
+function post(
+  words: string,
+  { prompt = "hello", model = "test-small", max_tokens }: Asked,
+  signal: AbortSignal | null = null,
+): Promise<Response> {
   return fetch(`${HOST}/${words}v1/chat/completions`, {
     method: "POST",
     headers: { authorization: "Bearer the-key", "content-type": "application/json" },
     body: JSON.stringify({ model, max_tokens, messages: [{ role: "user", content: prompt }] }),
+    signal,
   });
 }
 
