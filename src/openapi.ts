@@ -8,6 +8,7 @@ import { discovery } from "./openapi/discovery.ts";
 import { groups } from "./openapi/groups.ts";
 import { log, logLine } from "./openapi/log.ts";
 import { runs } from "./openapi/runs.ts";
+import { v1 } from "./openapi/v1.ts";
 import { VERSION } from "./version.ts";
 
 let text: string | null = null;
@@ -30,7 +31,7 @@ function generate(): unknown {
   registry.registerComponent("securitySchemes", "apiKey", { type: "apiKey", in: "header", name: "x-api-key" });
   // No answer is one line of a log, so no route refers to it.
   registry.register("LogLine", logLine);
-  for (const route of [...discovery, ...runs, ...log, ...calls, ...groups]) registry.registerPath(route);
+  for (const route of [...discovery, ...runs, ...log, ...calls, ...groups, ...v1]) registry.registerPath(route);
   return documented.getOpenAPI31Document({
     openapi: "3.1.0",
     info: {

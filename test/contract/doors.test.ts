@@ -209,7 +209,7 @@ describe("a door that is not there", () => {
     ["POST", "/nowhere"],
     ["GET", "/query/"],
     ["GET", "/runs/"],
-    ["POST", "/v1/chat/completions"],
+    ["POST", "/v1/nowhere"],
     ["GET", "/stubs/cobol"],
   ])("%s %s is not found", async (method, path) => {
     const answer = await run.ask(path, { method });

@@ -51,9 +51,10 @@ async function type(blocks: string[], env: Record<string, string> = {}): Promise
 /** The blocks of README.md, in its order; one more or one fewer must be looked at here. */
 async function readme() {
   const blocks = await blocksOf("README.md");
-  expect(blocks).toHaveLength(7);
-  const [commands = "", realDemo = "", start = "", open = "", batch = "", python = "", provider = ""] = blocks;
-  return { commands, realDemo, start, open, batch, python, provider };
+  expect(blocks).toHaveLength(9);
+  const [commands = "", realDemo = "", start = "", open = "", batch = "", python = "", ...more] = blocks;
+  const [left = "", client = "", provider = ""] = more;
+  return { commands, realDemo, start, open, batch, python, left, client, provider };
 }
 
 describe("README.md", () => {
@@ -80,6 +81,20 @@ describe("README.md", () => {
   it.runIf(hasPython)("asks the same from Python, with the stub that the gateway serves", async () => {
     const { open, python } = await readme();
     expect(await type([open, python])).toBe("['one', 'two', 'three']\n");
+  });
+
+  it("leaves a batch to itself and comes back for it", async () => {
+    const { open, left } = await readme();
+    const answer: unknown = JSON.parse(await type([open, left]));
+    expect(answer).toMatchObject({ object: "group", status: "completed", results: ["one", "two", "three"] });
+  });
+
+  it("streams an answer as OpenAI's clients ask for it", async () => {
+    const { open, client } = await readme();
+    const events = (await type([open, client])).trimEnd().split("\n\n");
+    expect(events.length).toBeGreaterThan(2);
+    for (const event of events) expect(event).toMatch(/^data: /);
+    expect(events.at(-1)).toBe("data: [DONE]");
   });
 
   it("configures a real provider in a way that the gateway accepts", async () => {
