@@ -131,6 +131,8 @@ export const SWEEP_MS = 1_000;
 export const CALL_BEAT_MS = 1_500;
 /** Longest that a pass-through call is queued, ms: OpenAI's Node client gives up after 300 s without headers, and asks again. */
 export const PASS_QUEUE_MS_MAX = 120_000;
+/** Longest that the settlement of an answered call waits for another call to travel with, ms: a busy run has one by then. */
+export const PASS_SETTLE_LAG_MS = 20;
 /** Wait advised to a pass-through call that was queued for too long, ms. */
 export const PASS_RETRY_AFTER_MS = 1_000;
 /** How long the list of an upstream's models is kept by an isolate, ms. */

@@ -131,9 +131,10 @@ export class RunObject extends ObservedRun {
 
   // ---- single calls ----
 
-  /** Asks for the permit of a single call; waits for it up to 20 s, then says `wait`. */
-  acquire(request: Rpc.AcquireRequest): Promise<Rpc.AcquireReply> {
+  /** Asks for the permit of a single call; waits for it up to 20 s, then says `wait`. Settles first what comes with it. */
+  acquire(request: Rpc.AcquireRequest, settlements: Rpc.SingleSettlement[] = []): Promise<Rpc.AcquireReply> {
     return this.shell.submit((reply, nowMs) => {
+      for (const settlement of settlements) this.#settle(settlement, nowMs);
       const core = this.shell.active;
       if (!("reason" in core)) return acquire(core, request, reply, nowMs);
       reply({ ok: false, reason: core, remainingNanoUsd: this.shell.core?.remainingNanoUsd ?? null });
@@ -150,11 +151,21 @@ export class RunObject extends ObservedRun {
 
   /** Records what a single call's attempt ended as, and where its answer is kept, if the upstream keeps it. */
   settle(attemptId: string, outcome: Outcome, kept: Rpc.KeptAnswer | null = null): Promise<Rpc.SettleReply> {
+    return this.shell.submit((reply, nowMs) => reply(this.#settle({ attemptId, outcome, kept }, nowMs)));
+  }
+
+  /** The same for several whose Workers do not wait for what it told. */
+  settleMany(settlements: Rpc.SingleSettlement[]): Promise<void> {
     return this.shell.submit((reply, nowMs) => {
-      const core = this.shell.opened;
-      if (kept !== null) core.writes.push(() => this.shell.store.putKept(kept));
-      reply(settleSingle(core, attemptId, outcome, nowMs));
+      for (const settlement of settlements) this.#settle(settlement, nowMs);
+      reply();
     });
+  }
+
+  #settle({ attemptId, outcome, kept }: Rpc.SingleSettlement, nowMs: number): Rpc.SettleReply {
+    const core = this.shell.opened;
+    if (kept !== null) core.writes.push(() => this.shell.store.putKept(kept));
+    return settleSingle(core, attemptId, outcome, nowMs);
   }
 
   /** The upstream that keeps an answer of this run's; null for no such answer. */

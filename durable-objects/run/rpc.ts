@@ -41,6 +41,9 @@ export type AcquireReply =
 /** An answer that its upstream keeps for later requests, by the upstream's name for it. */
 export type KeptAnswer = { id: string; upstream: string };
 
+/** What a single call's attempt ended as, and where its answer is kept, if its upstream keeps it. */
+export type SingleSettlement = { attemptId: string; outcome: Outcome; kept: KeptAnswer | null };
+
 export type ModelRulesReply = { ok: true; rules: ModelRules } | Refused;
 
 export type SettleReply = {

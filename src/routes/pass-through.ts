@@ -4,7 +4,7 @@
  */
 import type { Context } from "hono";
 import { RunCaller } from "../../durable-objects/again.ts";
-import type { AcquireReply, KeptAnswer, SettleReply } from "../../durable-objects/run/rpc.ts";
+import type { AcquireReply, KeptAnswer, SettleReply, SingleSettlement } from "../../durable-objects/run/rpc.ts";
 import { requireRun } from "../auth/middleware.ts";
 import { chargeOf } from "../budget/estimate.ts";
 import { usdOf } from "../budget/money.ts";
@@ -23,7 +23,8 @@ import type { PassEnd, Passed } from "../upstream/pass-job.ts";
 import { priceOf } from "../upstream/registry.ts";
 import { simulatedAnswer } from "../upstream/simulated.ts";
 import { relayedError } from "./pass-error.ts";
-import { acquire, beatingTimer, watchClient, type Watch } from "./permit.ts";
+import { acquire, beatingTimer, watchClient, type Settlements, type Watch } from "./permit.ts";
+import { returnSettlements, settleSoon, takeSettlements } from "./settlements.ts";
 
 type Call = { runId: string; run: RunCaller; callId: string; bytes: Uint8Array; facts: RequestFacts; watch: Watch };
 type Granted = Extract<AcquireReply, { ok: true }>;
@@ -52,13 +53,14 @@ async function answer(c: Context<AppEnv>, call: Call): Promise<Response> {
   for (let attempt = 1, delayMs = 0; ; attempt++) {
     const deadlineMs = Math.max(1, PASS_QUEUE_MS_MAX - (Date.now() - acceptedAtMs));
     const asked = { callId, attempt, facts: callFacts, delayMs, deadlineMs, onLost: "retry" as const, parallelGroupId };
-    const granted = await acquire(run, asked, watch);
+    const granted = await acquire(run, asked, watch, settlementsOf(call.runId));
     if (granted === null) return new Response(null, { status: 499 });
     c.set("remainingNanoUsd", granted.remainingNanoUsd);
     if (granted.ok !== true) throw new Refusal(queueReason(granted.ok === false ? granted.reason : SHARED));
     const { passed, upstream } = await send(c, call, granted);
     if (passed.kind === "answered") return relay(c, call, granted, passed);
-    const settled = await settle(call, granted.lease, { outcome: passed.outcome, id: null });
+    const { attemptId } = granted.lease;
+    const settled = await run.untilAnswered<SettleReply>((stub) => stub.settle(attemptId, passed.outcome));
     parallelGroupId ??= settled.parallelGroupId;
     c.set("remainingNanoUsd", settled.remainingNanoUsd);
     if (settled.retryInMs === null || watch.signal.aborted) return relayedError(passed, upstream);
@@ -153,7 +155,7 @@ function relay(
   { lease }: Granted,
   { status, headers, body, ended }: Extract<Passed, { kind: "answered" }>,
 ): Response {
-  c.executionCtx.waitUntil(ended.then((end) => settle(call, lease, end)));
+  c.executionCtx.waitUntil(ended.then((end) => settleSoon(call.run, call.runId, settlementOf(call, lease, end))));
   return new Response(body, { status, headers: answerHeaders(headers) });
 }
 
@@ -166,7 +168,11 @@ function isKept(bytes: Uint8Array, { endpoint, object }: RequestFacts): boolean 
 /** `true` begins with it. */
 const LETTER_T = 0x74;
 
-function settle({ run, facts, bytes }: Call, lease: Lease, { outcome, id }: PassEnd): Promise<SettleReply> {
+function settlementsOf(runId: string): Settlements {
+  return { take: () => takeSettlements(runId), putBack: (settlements) => returnSettlements(runId, settlements) };
+}
+
+function settlementOf({ facts, bytes }: Call, lease: Lease, { outcome, id }: PassEnd): SingleSettlement {
   const kept: KeptAnswer | null = id !== null && isKept(bytes, facts) ? { id, upstream: lease.upstream } : null;
-  return run.untilAnswered<SettleReply>((stub) => stub.settle(lease.attemptId, outcome, kept));
+  return { attemptId: lease.attemptId, outcome, kept };
 }

@@ -1,6 +1,6 @@
 /** How the Worker of a single call gets its permit, keeps its lease, and hears of its client's leaving. */
 import type { RunCaller } from "../../durable-objects/again.ts";
-import type { AcquireReply, AcquireRequest } from "../../durable-objects/run/rpc.ts";
+import type { AcquireReply, AcquireRequest, SingleSettlement } from "../../durable-objects/run/rpc.ts";
 import { CALL_BEAT_MS } from "../limits.ts";
 import type { StartTimer } from "../upstream/attempt.ts";
 
@@ -20,15 +20,28 @@ export function watchClient(signal: AbortSignal): Watch {
   return watch;
 }
 
+/** Settlements of other calls that travel with this one. */
+export type Settlements = { take: () => SingleSettlement[]; putBack: (settlements: SingleSettlement[]) => void };
+
+const NONE: Settlements = { take: () => [], putBack: () => undefined };
+
 /** Waits for the permit; null when the client left meanwhile. */
 export async function acquire(
   run: RunCaller,
   request: AcquireRequest,
   watch: Watch,
+  settlements: Settlements = NONE,
 ): Promise<Exclude<AcquireReply, { ok: "wait" }> | null> {
   watch.leave = () => run.tell((stub) => stub.withdraw(request.callId));
   while (!watch.signal.aborted) {
-    const reply = await run.untilAnswered<AcquireReply>((stub) => stub.acquire(request));
+    const taken = settlements.take();
+    let reply: AcquireReply;
+    try {
+      reply = await run.untilAnswered<AcquireReply>((stub) => stub.acquire(request, taken));
+    } catch (error) {
+      settlements.putBack(taken);
+      throw error;
+    }
     if (reply.ok === "wait") continue;
     watch.leave = null;
     return reply;
