@@ -24,8 +24,8 @@ export type Phase = "before" | "opening" | "open" | "ended";
 const PAUSE_MS = 100;
 /** How long a look at the group waits at the gateway, ms. */
 const LOOK_MS = 5_000;
-/** Longest that a silent client waits for its slots to be answered by a gateway that is up, ms. */
-const SILENT_MS_MAX = 90_000;
+/** Longest that a silent client waits for another of its slots to be answered by a gateway that is up, ms. */
+const SILENT_MS_MAX = 75_000;
 /** Unexpected answers after which a client gives up. */
 const FAULTS_MAX = 20;
 
@@ -83,13 +83,21 @@ export class Client {
     }
   }
 
+  /** Waits for the upstream to have answered every slot, as long as there is progress. */
   async #allAnswered(): Promise<void> {
     const { provider, upForMs } = this.#world;
     const { name, slots } = this.plan;
-    while (provider.answeredOf(name) < slots) {
-      if (upForMs() > SILENT_MS_MAX) {
-        const answered = provider.answeredOf(name);
-        this.faults.push(`nobody asked for ${SILENT_MS_MAX} ms, and only ${answered} of ${slots} slots were answered`);
+    let seen = 0;
+    let atMs = performance.now();
+    while (seen < slots) {
+      const answered = provider.answeredOf(name);
+      if (answered > seen) atMs = performance.now();
+      seen = answered;
+      const quietMs = Math.min(upForMs(), performance.now() - atMs);
+      if (quietMs > SILENT_MS_MAX) {
+        this.faults.push(
+          `nobody asked, and nothing came for ${SILENT_MS_MAX} ms with ${seen} of ${slots} slots answered`,
+        );
         return;
       }
       await this.#pause();

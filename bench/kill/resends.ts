@@ -18,6 +18,8 @@ export type Resends = {
   givenUpMs: number | null;
   /** The last call that was in flight at the kill and is made again: it waits in line behind those that never were. */
   againMs: number | null;
+  /** Longest time without a call from the giving up until the last: what a run that has recovered may not have. */
+  pauseMs: number | null;
   faults: string[];
 };
 
@@ -54,25 +56,31 @@ function recoveryOf(
   sends: readonly (readonly Send[])[],
   hits: readonly Hit[],
   attempts: readonly LoggedAttempt[],
-): Pick<Resends, "firstMs" | "givenUpMs" | "againMs"> {
+): Pick<Resends, "firstMs" | "givenUpMs" | "againMs" | "pauseMs"> {
   const hit = hits.at(-1);
-  if (hit === undefined) return { firstMs: null, givenUpMs: null, againMs: null };
+  if (hit === undefined) return { firstMs: null, givenUpMs: null, againMs: null, pauseMs: null };
   const after = (slot: readonly Send[]): Send[] => slot.filter(({ atMs }) => atMs > hit.overMs);
   const overAtMs = performance.timeOrigin + hit.overMs;
   const givenUp = attempts.filter(({ outcome, endedAtMs }) => outcome === "unknown" && endedAtMs > overAtMs);
-  const since = (upMs: number, times: number[]): number[] => times.map((ms) => Math.max(0, ms - upMs));
-  const calls = sends.flatMap((slot) => after(slot).map(({ atMs }) => atMs));
+  const since = (upMs: number, times: readonly number[]): number[] => times.map((ms) => Math.max(0, ms - upMs));
+  const calls = since(
+    hit.upMs,
+    sends.flatMap((slot) => after(slot).map(({ atMs }) => atMs)),
+  );
   const again = sends.flatMap((slot) => (after(slot).length < slot.length ? after(slot).map(({ atMs }) => atMs) : []));
-  return {
-    firstMs: leastOf(since(hit.upMs, calls)),
-    givenUpMs: mostOf(
-      since(
-        performance.timeOrigin + hit.upMs,
-        givenUp.map(({ endedAtMs }) => endedAtMs),
-      ),
+  const givenUpMs = mostOf(
+    since(
+      performance.timeOrigin + hit.upMs,
+      givenUp.map(({ endedAtMs }) => endedAtMs),
     ),
-    againMs: mostOf(since(hit.upMs, again)),
-  };
+  );
+  const later = givenUpMs === null ? [] : [givenUpMs, ...calls.filter((ms) => ms > givenUpMs)];
+  return { firstMs: leastOf(calls), givenUpMs, againMs: mostOf(since(hit.upMs, again)), pauseMs: pauseOf(later) };
+}
+
+function pauseOf(times: readonly number[]): number | null {
+  const sorted = times.toSorted((a, b) => a - b);
+  return mostOf(sorted.slice(1).map((ms, at) => ms - (sorted[at] ?? ms)));
 }
 
 function leastOf(times: readonly number[]): number | null {
