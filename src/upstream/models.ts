@@ -4,8 +4,19 @@ import { MODELS_BYTES_MAX, NAME_CHARS_MAX } from "../limits.ts";
 import type { Upstream } from "./config.ts";
 import { matchesPattern } from "./pattern.ts";
 
-const list = z.object({
-  data: z.array(z.object({ id: z.string().min(1).max(NAME_CHARS_MAX), created: z.number().optional() })),
+/** The last second of the year 9999, the end of what timestamps can show. */
+const CREATED_MAX = 253_402_300_799;
+
+const list = z.object({ data: z.array(z.unknown()) });
+
+/** A model that a run could ask for; a time that is none is unknown. */
+const model = z.object({
+  id: z
+    .string()
+    .min(1)
+    .max(NAME_CHARS_MAX)
+    .refine((id) => id.isWellFormed() && !/\p{Cc}/u.test(id)),
+  created: z.number().min(0).max(CREATED_MAX).catch(0),
 });
 
 /** A model as listed; `created` in unix seconds, 0 where the upstream does not say. */
@@ -29,7 +40,7 @@ export function modelsRequest({
   return { url, headers: { accept: "application/json", ...headers, ...key } };
 }
 
-/** The models of an upstream's answer that its patterns allow; none of what is not such a list. */
+/** The models of an upstream's answer that its patterns allow, without those that are none; none of what is no list. */
 export function readModels(text: string, { models }: Upstream): ListedModel[] {
   if (text.length > MODELS_BYTES_MAX) return [];
   let json: unknown;
@@ -40,8 +51,9 @@ export function readModels(text: string, { models }: Upstream): ListedModel[] {
   }
   const read = list.safeParse(json);
   if (!read.success) return [];
-  const allowed = read.data.data.filter(({ id }) => models.some((pattern) => matchesPattern(pattern, id)));
-  return allowed.map(({ id, created }) => ({ id, created: Math.max(0, Math.floor(created ?? 0)) }));
+  const listed = read.data.data.flatMap((entry) => model.safeParse(entry).data ?? []);
+  const allowed = listed.filter(({ id }) => models.some((pattern) => matchesPattern(pattern, id)));
+  return allowed.map(({ id, created }) => ({ id, created: Math.floor(created) }));
 }
 
 /** The names that a configuration writes out; patterns stand for models that only the upstream can list. */
