@@ -9,9 +9,11 @@ import { Refusal, toWire } from "./errors.ts";
 import { authenticate } from "./auth/middleware.ts";
 import { hearOut } from "./contract/body.ts";
 import { REFUSED_BODY_BYTES_MAX } from "./limits.ts";
+import { anthropicError, isAnthropicPath } from "./routes/anthropic-error.ts";
 import { mountAnthropic } from "./routes/anthropic.ts";
 import { mountBatch } from "./routes/batch.ts";
 import { mountBatches } from "./routes/batches.ts";
+import { mountFiles } from "./routes/files.ts";
 import { mountGroups } from "./routes/groups.ts";
 import { mountModels } from "./routes/models.ts";
 import { mountOpenAi } from "./routes/openai.ts";
@@ -19,6 +21,7 @@ import { mountOps } from "./routes/ops.ts";
 import { mountQuery } from "./routes/query.ts";
 import { mountRunLog } from "./routes/run-log.ts";
 import { mountRuns } from "./routes/runs.ts";
+import { mountUploads } from "./routes/uploads.ts";
 import { underRun, type Protection } from "./routes/under-run.ts";
 
 /** Effects of the application. `log` takes what an operator must see and a client must not. */
@@ -55,6 +58,8 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountOpenAi(app, protect);
   mountAnthropic(app, protect);
   mountModels(app, protect);
+  mountFiles(app, protect);
+  mountUploads(app, protect);
   mountBatches(app, protect);
 
   app.onError((error, c) => {
@@ -76,9 +81,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
 /** The HTTP answer to a request that failed for an expected reason. */
 export function failure(reason: Reason, path = ""): Response {
   const { status, error, headers } = toWire(reason);
-  // Anthropic's clients look for the type of what they got.
-  const body = path.startsWith("/v1/messages") ? { type: "error", error } : { error };
-  return Response.json(body, { status, headers });
+  return Response.json(isAnthropicPath(path) ? anthropicError(status, error) : { error }, { status, headers });
 }
 
 /** A client's own id is kept if it can stand in a log line and a header as it is. */
@@ -94,6 +97,8 @@ function requestId(newRequestId: () => string): MiddlewareHandler<AppEnv> {
     await next();
     // Answers that were not made by the context lack it, and one passed on from an upstream may carry the upstream's.
     if (c.res.headers.get("x-request-id") !== id) c.header("x-request-id", id);
+    // The name by which Anthropic's clients know it.
+    if (isAnthropicPath(c.req.path)) c.header("request-id", id);
   };
 }
 

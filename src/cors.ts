@@ -7,6 +7,7 @@ import { configOf } from "./env.ts";
 /** What a page may read of an answer beside its body: SDKs show these to their users. */
 const EXPOSED = [
   "x-request-id",
+  "request-id",
   "x-fanout-run",
   "x-fanout-budget-remaining-usd",
   "x-should-retry",

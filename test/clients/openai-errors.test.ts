@@ -264,6 +264,7 @@ describe("a cap", () => {
     const completion = await client.chat.completions.create(request);
     expect(clients.provider.exchanges[0]?.json).toEqual({ ...request, model: "echo", max_completion_tokens: 33 });
     expect(completion.usage?.completion_tokens).toBe(33);
+    await poor.spentNanoUsd();
     const { completion_tokens } = await poor.budget();
     expect(completion_tokens).toEqual({ limit: 33, spent: 33, reserved: 0 });
   });
