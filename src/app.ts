@@ -13,6 +13,7 @@ import { anthropicError, isAnthropicPath } from "./routes/anthropic-error.ts";
 import { mountAnthropic } from "./routes/anthropic.ts";
 import { mountBatch } from "./routes/batch.ts";
 import { mountBatches } from "./routes/batches.ts";
+import { mountFiles } from "./routes/files.ts";
 import { mountGroups } from "./routes/groups.ts";
 import { mountModels } from "./routes/models.ts";
 import { mountOpenAi } from "./routes/openai.ts";
@@ -20,6 +21,7 @@ import { mountOps } from "./routes/ops.ts";
 import { mountQuery } from "./routes/query.ts";
 import { mountRunLog } from "./routes/run-log.ts";
 import { mountRuns } from "./routes/runs.ts";
+import { mountUploads } from "./routes/uploads.ts";
 import { underRun, type Protection } from "./routes/under-run.ts";
 
 /** Effects of the application. `log` takes what an operator must see and a client must not. */
@@ -56,6 +58,8 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountOpenAi(app, protect);
   mountAnthropic(app, protect);
   mountModels(app, protect);
+  mountFiles(app, protect);
+  mountUploads(app, protect);
   mountBatches(app, protect);
 
   app.onError((error, c) => {

@@ -10,7 +10,7 @@ import type { Checked } from "../../src/batch/refusal.ts";
 import { configOf } from "../../src/env.ts";
 import { BATCH_AGAIN_MS, BATCH_ALARM_MS } from "../../src/limits.ts";
 import { NOTHING_APPENDED } from "../../src/files/r2-append.ts";
-import type { Objects } from "../address.ts";
+import { shelfOf, type Objects } from "../address.ts";
 import { BatchStore, type Job } from "./store.ts";
 import { tellEnd } from "./webhook.ts";
 import { BatchWork } from "./work.ts";
@@ -77,7 +77,7 @@ export class BatchObject extends DurableObject<Objects> {
     const untilMs = Date.now() + BATCH_ALARM_MS;
     try {
       for (let job = this.#job; job !== null && Date.now() < untilMs; job = this.#job) {
-        if ((await this.#workOf(job)?.step(job)) === "again") continue;
+        if ((await this.#workOf(job).step(job)) === "again") continue;
         await this.#end(job);
         return;
       }
@@ -91,15 +91,16 @@ export class BatchObject extends DurableObject<Objects> {
     }
   }
 
-  #workOf(job: Job): BatchWork | null {
+  #workOf(job: Job): BatchWork {
     const { FILES: bucket } = this.env;
-    if (bucket === undefined) return null;
+    if (bucket === undefined) throw new Error("the R2 bucket is not bound as FILES any more");
     this.#work ??= new BatchWork(this.#store, this.env, { bucket, runId: job.runId });
     return this.#work;
   }
 
   /** The batch is over: whoever is to be told is told, now or at the next alarm. */
   async #end(job: Job): Promise<void> {
+    if (job.webhook === null) await shelfOf(this.env, job.runId).batchEnded(job.batch.id);
     const delivery = await tellEnd(configOf(this.env), job, Date.now());
     if (delivery === job.webhook) return;
     job.webhook = delivery;

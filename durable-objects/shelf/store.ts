@@ -1,13 +1,26 @@
-/** The rows of a run's shelf. */
+/**
+ * The rows of a run's shelf:
+ *
+ *   file    one row per file, in the order in which they were made; one that was deleted has expired at 0
+ *   upload  one row per upload; when its parts are to be dropped, null = they were
+ *   part    one row per part of an upload
+ *   batch   one row per batch, in the order in which they were made; until when it may read its input
+ */
 import type { FileRecord } from "../../src/batch/files.ts";
 import type { FilesQuery, PageQuery } from "../../src/batch/pages.ts";
 import type { Upload } from "../../src/batch/uploads.ts";
-import { FILES_DROPPED_AT_ONCE } from "../../src/limits.ts";
+import { FILES_DROPPED_AT_ONCE, UPLOAD_EXPIRES_S } from "../../src/limits.ts";
 
 /** A part of an upload; its bytes lie in R2 under its id. */
 export type StoredPart = { id: string; uploadId: string; bytes: number; createdAtS: number };
 
 type Body = { body: string };
+
+/** Until when an upload's parts stay, from its creation, seconds: one that is completed at its last moment reads them. */
+const PARTS_KEPT_S = 2 * UPLOAD_EXPIRES_S;
+
+/** When a file's content is dropped: it has expired, and no batch may read it. */
+const FILE_DUE = "max(expires_s, coalesce((SELECT max(until_s) FROM batch WHERE input = file.id), 0))";
 
 export class ShelfStore {
   readonly #storage: DurableObjectStorage;
@@ -30,10 +43,19 @@ export class ShelfStore {
     await this.#storage.deleteAll();
   }
 
+  transaction(write: () => void): void {
+    this.#storage.transactionSync(write);
+  }
+
+  /** Adds a file, unless it is there. */
   putFile(file: FileRecord): void {
     const { id, expiresAtS, purpose } = file;
     const query = "INSERT OR IGNORE INTO file (id, expires_s, purpose, body) VALUES (?, ?, ?, ?)";
     this.#write(query, id, expiresAtS, purpose, JSON.stringify(file));
+  }
+
+  replaceFile(file: FileRecord): void {
+    this.#write("UPDATE file SET expires_s = ?, body = ? WHERE id = ?", file.expiresAtS, JSON.stringify(file), file.id);
   }
 
   file(id: string): FileRecord | null {
@@ -54,21 +76,34 @@ export class ShelfStore {
     return this.#all<FileRecord>(query, start, purpose, nowS, limit + 1);
   }
 
-  /** Ids of files that have expired, a number of them that is dropped at once. */
-  expired(nowS: number): string[] {
-    if (!this.#created) return [];
-    const query = "SELECT id FROM file WHERE expires_s <= ? LIMIT ?";
-    const rows = this.#sql.exec<{ id: string }>(query, nowS, FILES_DROPPED_AT_ONCE).toArray();
-    return rows.map(({ id }) => id);
+  /** Ids of files whose content is to be dropped, a number of them that is dropped at once. */
+  dueFiles(nowS: number): string[] {
+    return this.#ids(
+      `SELECT id FROM file WHERE expires_s <= ?1 AND ${FILE_DUE} <= ?1 LIMIT ?2`,
+      nowS,
+      FILES_DROPPED_AT_ONCE,
+    );
   }
 
-  nextExpiryS(): number | null {
+  /** Ids of uploads whose parts are to be dropped. */
+  dueUploads(nowS: number): string[] {
+    return this.#ids("SELECT id FROM upload WHERE parts_until_s <= ?", nowS);
+  }
+
+  /** When something is to be dropped next, or null. Looks at few rows: those that are due, and the next of the others. */
+  nextDueS(nowS: number): number | null {
     if (!this.#created) return null;
-    return this.#sql.exec<{ next: number | null }>("SELECT min(expires_s) AS next FROM file").one().next;
+    const query = `SELECT min(due) AS next FROM (
+      SELECT min(expires_s) AS due FROM file WHERE expires_s > ?1
+      UNION ALL SELECT min(${FILE_DUE}) FROM file WHERE expires_s <= ?1
+      UNION ALL SELECT min(parts_until_s) FROM upload)`;
+    return this.#sql.exec<{ next: number | null }>(query, nowS).one().next;
   }
 
-  putUpload(upload: Upload): void {
-    this.#write("INSERT OR REPLACE INTO upload (id, body) VALUES (?, ?)", upload.id, JSON.stringify(upload));
+  /** Writes an upload: a new one, or how it stands now, and when its parts are to be dropped. */
+  putUpload(upload: Upload, { dropPartsS } = { dropPartsS: upload.createdAtS + PARTS_KEPT_S }): void {
+    const query = "INSERT OR REPLACE INTO upload (id, parts_until_s, body) VALUES (?, ?, ?)";
+    this.#write(query, upload.id, dropPartsS, JSON.stringify(upload));
   }
 
   upload(id: string): Upload | null {
@@ -83,29 +118,38 @@ export class ShelfStore {
     return this.#all<StoredPart>("SELECT body FROM part WHERE upload_id = ? ORDER BY made", uploadId);
   }
 
-  dropParts(uploadId: string): void {
-    this.#write("DELETE FROM part WHERE upload_id = ?", uploadId);
+  partCount(uploadId: string): number {
+    if (!this.#created) return 0;
+    const query = "SELECT count(*) AS parts FROM part WHERE upload_id = ?";
+    return this.#sql.exec<{ parts: number }>(query, uploadId).one().parts;
   }
 
-  putBatch(id: string): void {
-    this.#write("INSERT OR IGNORE INTO batch (id) VALUES (?)", id);
+  dropParts(uploadId: string): void {
+    this.#storage.transactionSync(() => {
+      this.#write("DELETE FROM part WHERE upload_id = ?", uploadId);
+      this.#write("UPDATE upload SET parts_until_s = NULL WHERE id = ?", uploadId);
+    });
+  }
+
+  /** Adds a batch, unless it is there. */
+  putBatch(id: string, { inputFileId, neededUntilS }: { inputFileId: string; neededUntilS: number }): void {
+    const query = "INSERT OR IGNORE INTO batch (id, input, until_s) VALUES (?, ?, ?)";
+    this.#write(query, id, inputFileId, neededUntilS);
+  }
+
+  endBatch(id: string): void {
+    this.#write("UPDATE batch SET until_s = 0 WHERE id = ?", id);
   }
 
   batches({ limit, after }: PageQuery): string[] | null {
     const place = this.#placeOf("batch", after);
     if (place === null) return null;
-    if (!this.#created) return [];
-    const query = "SELECT id FROM batch WHERE made < ? ORDER BY made DESC LIMIT ?";
-    const rows = this.#sql.exec<{ id: string }>(query, after === null ? Number.MAX_SAFE_INTEGER : place, limit + 1);
-    return rows.toArray().map(({ id }) => id);
+    const start = after === null ? Number.MAX_SAFE_INTEGER : place;
+    return this.#ids("SELECT id FROM batch WHERE made < ? ORDER BY made DESC LIMIT ?", start, limit + 1);
   }
 
   batchIds(): string[] {
-    if (!this.#created) return [];
-    return this.#sql
-      .exec<{ id: string }>("SELECT id FROM batch")
-      .toArray()
-      .map(({ id }) => id);
+    return this.#ids("SELECT id FROM batch");
   }
 
   /** Where an item stands in its table's order; 0 without a cursor, null for a cursor that names no item. */
@@ -128,6 +172,12 @@ export class ShelfStore {
       .map(({ body }) => JSON.parse(body) as T);
   }
 
+  #ids(query: string, ...bindings: number[]): string[] {
+    if (!this.#created) return [];
+    const rows = this.#sql.exec<{ id: string }>(query, ...bindings).toArray();
+    return rows.map(({ id }) => id);
+  }
+
   #write(query: string, ...bindings: (string | number | null)[]): void {
     if (!this.#created) this.#create();
     this.#sql.exec(query, ...bindings);
@@ -138,10 +188,14 @@ export class ShelfStore {
       this.#sql.exec(`
         CREATE TABLE file (made INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, expires_s INTEGER,
           purpose TEXT NOT NULL, body TEXT NOT NULL) STRICT;
-        CREATE TABLE upload (id TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE INDEX file_expires ON file (expires_s);
+        CREATE TABLE upload (id TEXT PRIMARY KEY, parts_until_s INTEGER, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE INDEX upload_parts_until ON upload (parts_until_s);
         CREATE TABLE part (made INTEGER PRIMARY KEY AUTOINCREMENT, upload_id TEXT NOT NULL, body TEXT NOT NULL) STRICT;
         CREATE INDEX part_of ON part (upload_id);
-        CREATE TABLE batch (made INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE) STRICT`);
+        CREATE TABLE batch (made INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, input TEXT NOT NULL,
+          until_s INTEGER NOT NULL) STRICT;
+        CREATE INDEX batch_input ON batch (input)`);
     });
     this.#created = true;
   }

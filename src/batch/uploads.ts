@@ -139,9 +139,7 @@ export function assembly(
 ): Checked<readonly string[] | null> {
   const status = uploadStatus(upload, nowS);
   if (status === "completed") return { ok: true, value: null };
-  if (status !== "pending") {
-    return { ok: false, refusal: badRequest(`Cannot complete an upload with status '${status}'.`, null) };
-  }
+  if (status !== "pending") return { ok: false, refusal: uploadRefusal(upload, nowS) };
   if (new Set(partIds).size < partIds.length) {
     return { ok: false, refusal: badRequest("Invalid 'part_ids': a part is named more than once.", "part_ids") };
   }
@@ -158,6 +156,11 @@ export function assembly(
     return { ok: false, refusal: badRequest(message, "part_ids") };
   }
   return { ok: true, value: partIds };
+}
+
+/** Why an upload that is not pending any more is not completed. */
+export function uploadRefusal(upload: Upload, nowS: number): ApiRefusal {
+  return badRequest(`Cannot complete an upload with status '${uploadStatus(upload, nowS)}'.`, null);
 }
 
 /** Whether the file has the digest that was asked for; both as hex. */

@@ -81,14 +81,16 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
 
 const DEFAULT_VARS = { DEFAULT_MODEL: "sim/echo", UPSTREAMS: { sim: { kind: "simulated" } } };
 
-async function openRun(url: string, adminKey: string, body: Record<string, unknown>): Promise<OpenedRun> {
+/** `POST /runs` as the operator; throws unless it is answered 201. */
+export async function openRun(url: string, adminKey: string, body: Record<string, unknown>): Promise<OpenedRun> {
   const answer = await send(`${url}/runs`, { method: "POST", token: adminKey, json: body });
   const text = await answer.text();
   if (answer.status !== 201) throw new Error(`POST /runs answered ${answer.status}: ${text}`);
   return openedRun.parse(JSON.parse(text));
 }
 
-function send(url: string, { json, token, ...init }: GatewayRequest = {}): Promise<Response> {
+/** Sends a request as `GatewayRequest` describes it. */
+export function send(url: string, { json, token, ...init }: GatewayRequest = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
   if (json === undefined) return fetch(url, { ...init, headers });
@@ -98,8 +100,8 @@ function send(url: string, { json, token, ...init }: GatewayRequest = {}): Promi
 
 const bundles = new Map<string, Promise<string>>();
 
-/** Bundled once per process: all gateways of a process are of the same source. */
-function bundled(entryPoint: string): Promise<string> {
+/** The Worker at `entryPoint` as one module. Bundled once per process: all gateways of a process are of the same source. */
+export function bundled(entryPoint: string): Promise<string> {
   const known = bundles.get(entryPoint);
   if (known) return known;
   const bundle = build({

@@ -1,0 +1,54 @@
+/**
+ * A process that serves the gateway with R2: Miniflare is a library, and a test that kills it needs it in a process of
+ * its own. It says its address on stdout, and ends with whoever holds its stdin.
+ */
+import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+
+const plan = z.strictObject({
+  /** Where `gateway.mjs` lies. */
+  scratchDir: z.string(),
+  dataDir: z.string(),
+  vars: z.record(z.string(), z.json()),
+  port: z.int(),
+  compatibilityDate: z.string(),
+  compatibilityFlags: z.array(z.string()),
+  objects: z.array(z.strictObject({ binding: z.string(), className: z.string() })),
+  bucketBinding: z.string(),
+  bucketName: z.string(),
+});
+export type GatewayPlan = z.infer<typeof plan>;
+
+const [planFile = ""] = process.argv.slice(2);
+const read = plan.parse(JSON.parse(await readFile(planFile, "utf8")));
+const miniflare = new Miniflare(
+  convertV4MiniflareOptions({
+    host: "127.0.0.1",
+    port: read.port,
+    resourcePersistencePath: read.dataDir,
+    telemetry: { enabled: false },
+    log: new Log(LogLevel.ERROR),
+    logRequests: false,
+    name: "gateway",
+    modules: [{ type: "ESModule", path: join(read.scratchDir, "gateway.mjs") }],
+    modulesRoot: read.scratchDir,
+    compatibilityDate: read.compatibilityDate,
+    compatibilityFlags: read.compatibilityFlags,
+    bindings: read.vars,
+    durableObjects: Object.fromEntries(
+      read.objects.map(({ binding, className }) => [binding, { className, useSQLite: true }]),
+    ),
+    r2Buckets: { [read.bucketBinding]: read.bucketName },
+  }),
+);
+const url = await miniflare.ready;
+process.stdout.write(`${url.origin}\n`);
+process.stdin.resume();
+process.stdin.once("end", () => {
+  miniflare.dispose().then(
+    () => process.exit(0),
+    () => process.exit(1),
+  );
+});
