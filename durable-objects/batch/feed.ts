@@ -15,7 +15,8 @@ import type { Chunk, Job } from "./store.ts";
 type Taken = { builder: PageBuilder; pages: Page[]; customIds: string[]; feed: Job["feed"] };
 
 export type Fed =
-  | { kind: "opened"; chunk: Chunk; feed: Job["feed"] }
+  /** `lanes`, by number, are to be started. */
+  | { kind: "opened"; chunk: Chunk; feed: Job["feed"]; lanes: readonly number[] }
   /** The run takes no such lines: they end with `reason`. */
   | { kind: "refused"; reason: Reason; customIds: string[]; feed: Job["feed"] }
   | { kind: "nothing"; feed: Job["feed"] };
@@ -56,7 +57,8 @@ export async function feedChunk(
   const opened = await run.untilAnswered<OpenGroupReply>((stub) => stub.openGroup(request, last.pages));
   if (!opened.ok) return { kind: "refused", reason: opened.reason, customIds, feed };
   const { chunkNo: no, index: firstIndex } = job.feed;
-  return { kind: "opened", chunk: { no, seq: opened.seq, firstIndex, count: customIds.length, nextIndex: 0 }, feed };
+  const chunk = { no, seq: opened.seq, firstIndex, count: customIds.length, nextIndex: 0 };
+  return { kind: "opened", chunk, feed, lanes: opened.lanes };
 }
 
 async function takeLines(bucket: R2Bucket, job: Job, rules: LineRules): Promise<Taken> {

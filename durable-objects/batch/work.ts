@@ -2,7 +2,7 @@
  * The work of a batch, one step at a time. Each step ends with rows that say how far it came, so that a restart at any
  * moment goes on from there: a group that is opened again is found, lines that are written again are skipped.
  */
-import { BatchCheck } from "../../src/batch/check.ts";
+import { BatchCheck, type BatchVerdict } from "../../src/batch/check.ts";
 import {
   cancelBatch,
   endBatch,
@@ -20,7 +20,7 @@ import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import { BATCH_CHUNKS_OPEN, BATCH_TAIL_BYTES, BATCH_WAIT_MS } from "../../src/limits.ts";
 import { targetOf } from "../../src/upstream/target.ts";
-import { runOf, shelfOf, type Objects } from "../address.ts";
+import { laneOf, runOf, shelfOf, type Objects } from "../address.ts";
 import { RunCaller } from "../again.ts";
 import type { GroupView, SlotView } from "../run/rpc.ts";
 import { addLine, collectSlots, noLines } from "./collect.ts";
@@ -80,39 +80,35 @@ export class BatchWork {
     await this.#run.untilAnswered<GroupView | null>((stub) => stub.cancelGroup(seq));
   }
 
-  /** Reads the whole input before anything is sent. */
+  /** Judges the whole input before anything is sent. */
   async #validate(job: Job): Promise<Stepped> {
-    const { runId } = job;
-    const { request } = job.batch;
-    const file = await shelfOf(this.#objects, runId).file(request.inputFileId);
-    if (file === null) return this.#fail(job, [{ ...noSuchFile(request.inputFileId), line: null }]);
-    if (file.purpose !== "batch") {
-      return this.#fail(job, [{ ...wrongPurpose(request.inputFileId, file.purpose), line: null }]);
-    }
-    const rules = await this.#rules(job);
-    job.inputBytes = file.bytes;
-    const check = new BatchCheck({ ...rules, fileBytes: file.bytes, strict: request.strict });
-    for await (const line of linesFrom(this.#bucket, job, { start: 0, number: 1 })) {
-      check.add(line);
-      if (check.isOver || this.#stopped(job) === "cancelled") break;
-    }
-    const verdict = check.finish();
+    const verdict = await this.#verdict(job);
     if (this.#stopped(job) === "cancelled") {
       // Nothing was promised of any line yet.
       job.feed.done = true;
       this.#store.putJob(job);
       return "again";
     }
-    if (!verdict.ok) return this.#fail(job, verdict.errors);
-    job.batch = startBatch(job.batch, verdict, this.#nowS);
+    job.batch = verdict.ok
+      ? startBatch(job.batch, verdict, this.#nowS)
+      : failBatch(job.batch, verdict.errors, this.#nowS);
     this.#store.putJob(job);
     return "again";
   }
 
-  #fail(job: Job, errors: Parameters<typeof failBatch>[1]): Stepped {
-    job.batch = failBatch(job.batch, errors, this.#nowS);
-    this.#store.putJob(job);
-    return "over";
+  /** Reads the input to its end, or to where the verdict is known or nobody waits for it. */
+  async #verdict(job: Job): Promise<BatchVerdict> {
+    const { inputFileId: id, strict } = job.batch.request;
+    const file = await shelfOf(this.#objects, job.runId).file(id);
+    if (file === null) return { ok: false, errors: [{ ...noSuchFile(id), line: null }] };
+    if (file.purpose !== "batch") return { ok: false, errors: [{ ...wrongPurpose(id, file.purpose), line: null }] };
+    job.inputBytes = file.bytes;
+    const check = new BatchCheck({ ...(await this.#rules(job)), fileBytes: file.bytes, strict });
+    for await (const line of linesFrom(this.#bucket, job, { start: 0, number: 1 })) {
+      check.add(line);
+      if (check.isOver || this.#stopped(job) === "cancelled") break;
+    }
+    return check.finish();
   }
 
   /** What lines must agree with: the run's own rules, as they are now. */
@@ -146,7 +142,13 @@ export class BatchWork {
     await this.#output.write(job, lines, () => {
       if (fed.kind === "opened") this.#store.putChunk(fed.chunk);
     });
+    if (fed.kind === "opened") await this.#startLanes(job.runId, fed.lanes);
     return "again";
+  }
+
+  /** A lane that does not start is started again by the run's alarm. */
+  async #startLanes(runId: string, lanes: readonly number[]): Promise<void> {
+    await Promise.allSettled(lanes.map((lane) => laneOf(this.#objects, runId, lane).start(runId, lane)));
   }
 
   /** The run is over, and its batch with it. */
