@@ -32,8 +32,17 @@ type Played = {
   recoveredMs: number;
 };
 
-async function play(vars: (place: Restarting) => Record<string, unknown>): Promise<Played> {
+/** All that were started, so that they are stopped even if what is played on them fails. */
+const places: Restarting[] = [];
+
+async function started(): Promise<Restarting> {
   const place = await startRestarting();
+  places.push(place);
+  return place;
+}
+
+async function play(vars: (place: Restarting) => Record<string, unknown>): Promise<Played> {
+  const place = await started();
   const open = () => place.openRun(settings);
   const [left, keyedRun, lost, done, query, stored] = await Promise.all([
     open(),
@@ -81,7 +90,7 @@ const deployed = ({ upstream }: Restarting) => ({
 
 /** What a follower is told that comes back to the next gateway, and what the log says. */
 async function playFollower(): Promise<{ told: number[]; logged: number[] }> {
-  const place = await startRestarting();
+  const place = await started();
   const run = await place.openRun(settings);
   const { at } = await openGroup(run, { prompts: slow("followed", 60) });
   const told: number[] = [];
@@ -99,7 +108,6 @@ async function playFollower(): Promise<{ told: number[]; logged: number[] }> {
   await run.ask(`/runs/${run.id}/close`, { method: "POST" });
   await rest;
   const logged = (await logOf(run)).map(({ seq }) => seq);
-  await place.stop();
   return { told, logged };
 }
 
@@ -110,7 +118,7 @@ beforeAll(async () => {
   played.set("the same configuration", restarted).set("another configuration", redeployed);
   followed = follower;
 }, 180_000);
-afterAll(() => Promise.all([...played.values()].map(({ place }) => place.stop())));
+afterAll(() => Promise.all(places.map((place) => place.stop())));
 
 describe.each(["the same configuration", "another configuration"])("a gateway killed and restarted with %s", (name) => {
   const now = (): Played => {
