@@ -1,6 +1,7 @@
 /** A request's Idempotency-Key, with the hash of what it asks: the same key may not ask for something else. */
 import type { Context } from "hono";
 import type { AppEnv } from "../context.ts";
+import { mediaType } from "../contract/body.ts";
 import { parseIdempotencyKey } from "../contract/groups.ts";
 import { Refusal } from "../errors.ts";
 import { sha256Hex } from "./dedupe.ts";
@@ -10,5 +11,7 @@ export async function namedOf(c: Context<AppEnv>, body: Uint8Array): Promise<{ k
   const key = parseIdempotencyKey(c.req.header("idempotency-key"));
   if (!key.ok) throw new Refusal(key.reason);
   if (key.value === null) return null;
-  return { key: key.value, hash: `${c.req.path} ${await sha256Hex(body)}` };
+  // The same bytes as text are a prompt, as JSON they are a request.
+  const kind = mediaType(c.req.raw) === "text/plain" ? "text" : "json";
+  return { key: key.value, hash: `${c.req.path} ${kind} ${await sha256Hex(body)}` };
 }
