@@ -52,7 +52,11 @@ export class BatchObject extends DurableObject<Objects> {
 
   /** The batch as it stands; null for no such batch. */
   document(): BatchDocument | null {
-    return this.#job === null ? null : batchDocument(this.#job.batch);
+    if (this.#job === null) return null;
+    const { batch } = this.#job;
+    // What ends while the batch is being stopped may turn out not to count.
+    const counts = batch.status === "in_progress" ? this.#work?.progress.over(batch.counts) : undefined;
+    return batchDocument({ ...batch, counts: counts ?? batch.counts });
   }
 
   /** Asks the batch to stop; null for no such batch. */

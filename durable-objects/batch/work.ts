@@ -27,6 +27,7 @@ import { addLine, collectSlots, noLines } from "./collect.ts";
 import { feedChunk } from "./feed.ts";
 import { linesFrom } from "./input.ts";
 import { BatchOutput } from "./output.ts";
+import { Progress } from "./progress.ts";
 import { BATCH_FILES, type BatchStore, type Chunk, type Job } from "./store.ts";
 
 /** What a step came to: there is more to do at once, or the batch is over. */
@@ -38,6 +39,7 @@ export class BatchWork {
   readonly #bucket: R2Bucket;
   readonly #run: RunCaller;
   readonly #output: BatchOutput;
+  readonly progress = new Progress();
   readonly #now: () => number;
 
   constructor(store: BatchStore, objects: Objects, { bucket, runId }: { bucket: R2Bucket; runId: string }) {
@@ -170,8 +172,10 @@ export class BatchWork {
     return "again";
   }
 
-  async #hasEnded({ seq }: Chunk, waitMs: number): Promise<boolean> {
+  async #hasEnded(chunk: Chunk, waitMs: number): Promise<boolean> {
+    const { seq } = chunk;
     const group = await this.#run.untilAnswered<GroupView | null>((stub) => stub.waitGroup(seq, waitMs));
+    if (group !== null) this.progress.told(chunk, group);
     return group === null || group.status !== "running";
   }
 
@@ -186,6 +190,7 @@ export class BatchWork {
       chunk.nextIndex += slots.length;
       // workerd keeps what a call returned until its next full collection: emptied, that is little.
       slots.length = 0;
+      this.progress.written(chunk);
       await this.#output.write(job, lines, () => {
         if (chunk.nextIndex < chunk.count) this.#store.putChunk(chunk);
         else this.#store.dropChunk(chunk.no);
