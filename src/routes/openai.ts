@@ -27,7 +27,7 @@ const QUERY = ["after", "include", "include[]", "include_obfuscation", "limit", 
 async function askKeeper(c: Context<AppEnv>, method: "GET" | "DELETE" | "POST", rest: string): Promise<Response> {
   const runId = requireRun(c);
   const id = c.req.param("id") ?? "";
-  const keeper = await runOf(c.env, runId).keptAt(id);
+  const keeper = await keeperOf(c, runId, id);
   const upstream = c.get("config").upstreams.find(({ name }) => name === keeper);
   if (upstream === undefined)
     throw new Refusal({ reason: "not_found", what: `response ${id.slice(0, NAME_CHARS_MAX)}` });
@@ -48,4 +48,24 @@ async function askKeeper(c: Context<AppEnv>, method: "GET" | "DELETE" | "POST", 
     throw new Refusal({ reason: "upstream_error", upstream: upstream.name, status, message, retryable: false });
   }
   return new Response(answer.body, { status, headers: answerHeaders(answer.headers) });
+}
+
+/** Pauses between looks for a response that may be about to be noted, ms: noting one takes a few, on a busy machine more. */
+const LOOK_AGAIN_MS = [10, 25, 50, 100, 200, 400];
+
+/**
+ * The upstream that keeps a response; null where none does. A call is settled a moment after its last byte, and its client
+ * may ask for what it made at once: so the answer is no only when nothing is in flight.
+ */
+async function keeperOf(c: Context<AppEnv>, runId: string, id: string): Promise<string | null> {
+  const run = runOf(c.env, runId);
+  let keeper = await run.keptAt(id);
+  for (const pauseMs of LOOK_AGAIN_MS) {
+    if (keeper !== null) return keeper;
+    const inFlight = (await run.budget())?.calls.reserved ?? 0;
+    if (inFlight > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    keeper = await run.keptAt(id);
+    if (inFlight === 0) return keeper;
+  }
+  return keeper;
 }

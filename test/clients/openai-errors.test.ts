@@ -116,6 +116,15 @@ describe("an error of the provider's", () => {
     expect([sends, clients.provider.exchanges.length]).toEqual([2, 2]);
   });
 
+  it("that is a page, or nothing at all, is an error", async () => {
+    const page = await thrownBy(chat(clientOf(run, 0), "once/raw-html"));
+    expect(page).toBeInstanceOf(InternalServerError);
+    expect(told(page)).toMatchObject({ status: 502, message: expect.stringContaining("Bad Gateway") });
+    const nothing = await thrownBy(chat(clientOf(run, 0), "once/raw-mute"));
+    expect(told(nothing)).toMatchObject({ status: 502, code: "upstream_error" });
+    expect(await run.spentNanoUsd()).toBe(0);
+  });
+
   it("inside a 200 is an error all the same, and costs nothing", async () => {
     const error = await thrownBy(chat(clientOf(run, 0), "up/raw-error-200"));
     expect(error).toBeInstanceOf(APIError);

@@ -62,6 +62,13 @@ describe("a response that is kept", () => {
     });
   }
 
+  it("is there as soon as its client has it", async () => {
+    for (let index = 0; index < 10; index += 1) {
+      const id = await made(openai, { stream: index % 2 === 0 });
+      expect(await openai.responses.retrieve(id)).toMatchObject({ id });
+    }
+  });
+
   it("by another run is not found, and neither is one that nobody made", async () => {
     const id = await made(openai, { stream: false });
     await run.attempts(1);

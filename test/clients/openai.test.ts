@@ -101,6 +101,74 @@ describe("chat.completions", () => {
   });
 });
 
+describe("an answer of an unusual form", () => {
+  const create = (model: string, more: object = {}) =>
+    openai.chat.completions.create({ model, messages: ask("x"), ...more, stream: false });
+
+  it("that comes packed is unpacked, streamed and not", async () => {
+    expect((await create("up/raw-gzip")).choices[0]?.message.content).toBe("fixed");
+    const chunks = await all(
+      await openai.chat.completions.create({ model: "up/raw-gzip", messages: ask("x"), stream: true }),
+    );
+    expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("")).toBe(RAW_TEXT);
+    expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
+  });
+
+  it("that is not the stream it was asked for passes as it is, and is charged", async () => {
+    const asked = openai.chat.completions.create({ model: "up/raw-unstreamed", messages: ask("x"), stream: true });
+    expect(await (await asked.asResponse()).json()).toMatchObject({ choices: [{ message: { content: "fixed" } }] });
+    expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
+  });
+
+  it("with a usage that was declined keeps it from the client, and is charged", async () => {
+    const options = { stream: true, stream_options: { include_usage: false } } as const;
+    const chunks = await all(
+      await openai.chat.completions.create({ model: "up/echo", messages: ask("x"), ...options }),
+    );
+    expect(chunks.every(({ choices, usage }) => choices.length === 1 && usage == null)).toBe(true);
+    expect(clients.provider.exchanges).toMatchObject([{ json: { stream_options: { include_usage: true } } }]);
+    expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
+  });
+
+  it("to a question of megabytes comes as any other", async () => {
+    const free = await clients.openRun();
+    const client = new OpenAI({ baseURL: clients.baseUrl, apiKey: free.token });
+    const url = `data:image/png;base64,${"A".repeat(4_000_000)}`;
+    const content = [
+      { type: "text" as const, text: "what is it?" },
+      { type: "image_url" as const, image_url: { url } },
+    ];
+    const messages = [{ role: "user" as const, content }];
+    const answer = await client.chat.completions.create({ model: "up/echo", messages });
+    expect(answer.choices[0]?.message.content).toBe("what is it?");
+    expect(clients.provider.exchanges[0]?.body.toString()).toBe(JSON.stringify({ model: "echo", messages }));
+  });
+});
+
+describe("a run", () => {
+  it("that is cancelled ends the streams in it, and their connections to the provider", async () => {
+    const messages = ask("word ".repeat(200));
+    const stream = await openai.chat.completions.create({ model: "up/slow", messages, stream: true });
+    const reading = thrownBy(all(stream));
+    await run.fetch(`/runs/${run.id}`, { method: "DELETE" });
+    const cancelledMs = performance.now();
+    expect(await reading).toMatchObject({ code: "cancelled" });
+    await expect.poll(() => clients.provider.exchanges[0]?.leftAtMs ?? null).not.toBeNull();
+    expect((clients.provider.exchanges[0]?.leftAtMs ?? 0) - cancelledMs).toBeLessThan(2_500);
+  });
+
+  it("that may make one call at once makes the next when the stream before it is over", async () => {
+    const narrow = await clients.openRun({ max_parallel: 1 });
+    const client = new OpenAI({ baseURL: clients.baseUrl, apiKey: narrow.token });
+    const stream = await client.chat.completions.create({ model: "up/slow", messages: ask("a b c d e"), stream: true });
+    const next = client.chat.completions.create({ model: "up/echo", messages: ask("next") });
+    const reading = all(stream).then(() => clients.provider.exchanges.length);
+    expect((await next).choices[0]?.message.content).toBe("next");
+    // The second was not sent before the first had been read to its end.
+    expect(await reading).toBe(1);
+  });
+});
+
 describe("tools and structured outputs", () => {
   const parameters = { type: "object", properties: { city: { type: "string" } } };
   const tools = [{ type: "function" as const, function: { name: "weather", parameters } }];

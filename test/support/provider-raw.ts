@@ -3,6 +3,7 @@
  * which an answer goes wrong. A model called `raw-…` asks for one of the latter.
  */
 import type { ServerResponse } from "node:http";
+import { gzipSync } from "node:zlib";
 import { z } from "zod";
 import { EMBEDDING, tokensIn, type Exchange, type Tokens } from "./provider-exchange.ts";
 
@@ -137,6 +138,23 @@ function chatFault(fault: string, { stream }: Asked, response: ServerResponse, b
     case "chunked":
       bill(RAW_TOKENS);
       return drip(begin(response, "application/json"), Buffer.from(RAW_JSON), 9);
+    case "gzip": {
+      bill(RAW_TOKENS);
+      const packed = gzipSync(stream ? wholeStream() : RAW_JSON);
+      const type = stream ? "text/event-stream" : "application/json";
+      response.writeHead(200, { "content-type": type, "content-encoding": "gzip", "content-length": packed.length });
+      response.end(packed);
+      return true;
+    }
+    case "html":
+      response.writeHead(502, { "content-type": "text/html" }).end("<html><h1>Bad Gateway</h1></html>");
+      return true;
+    case "mute":
+      response.writeHead(500).end();
+      return true;
+    case "unstreamed":
+      bill(RAW_TOKENS);
+      return whole(response, RAW_JSON);
     case "half":
       response.writeHead(200, { "content-type": "application/json", "content-length": 1_000 });
       response.write(RAW_JSON.slice(0, 100), () => setTimeout(() => response.socket?.resetAndDestroy(), 20));
