@@ -234,9 +234,13 @@ function headersOf(reason: Reason, { status, retryable }: { status: number; retr
   if (status === 401) headers["www-authenticate"] = "Bearer";
   if (status === 429 || status === 503) {
     const stated = "retryAfterMs" in reason ? reason.retryAfterMs : MISSING_SECRET_RETRY_MS;
-    const retryAfterMs = Math.max(0, Math.ceil(stated ?? RETRY_MAX_MS));
-    headers["retry-after"] = String(Math.ceil(retryAfterMs / 1000));
-    headers["retry-after-ms"] = String(retryAfterMs);
+    Object.assign(headers, retryHeaders(stated));
   }
   return headers;
+}
+
+/** When to come again, in the two forms that clients read; where nobody has said, the longest delay of our own. */
+export function retryHeaders(statedMs: number | null): Record<string, string> {
+  const retryAfterMs = Math.max(0, Math.ceil(statedMs ?? RETRY_MAX_MS));
+  return { "retry-after": String(Math.ceil(retryAfterMs / 1000)), "retry-after-ms": String(retryAfterMs) };
 }

@@ -1,5 +1,5 @@
 /** The answer to a pass-through call whose attempts are spent: the upstream's own error, in its own words. */
-import { Refusal, toWire } from "../errors.ts";
+import { Refusal, retryHeaders, toWire } from "../errors.ts";
 import type { Upstream } from "../upstream/config.ts";
 import { answerHeaders } from "../upstream/endpoints.ts";
 import type { Passed } from "../upstream/pass-job.ts";
@@ -14,7 +14,9 @@ export function relayedError(
   const isOwn = answer !== null && answer.status >= 400 && answer.status !== 401 && answer.status !== 403;
   if (!isOwn || upstream === null || answer.text === "") throw new Refusal(outcome.reason);
   // Retry hints are those that the gateway gives for the same failure: an upstream's may be missing, or a date.
-  const { headers } = toWire(outcome.reason);
+  const isBusy = answer.status === 429 || answer.status === 503;
+  const hint = isBusy ? retryHeaders(outcome.retryAfterMs) : {};
+  const headers = { ...toWire(outcome.reason).headers, ...hint };
   const body = redacted(answer.text, upstream);
   return new Response(body, { status: answer.status, headers: { ...answerHeaders(answer.headers), ...headers } });
 }

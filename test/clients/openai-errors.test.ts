@@ -96,6 +96,8 @@ describe("an error of the provider's", () => {
     const error = await thrownBy(chat(clientOf(run, 0), "up/busy"));
     expect(error).toBeInstanceOf(InternalServerError);
     expect(told(error)).toMatchObject({ status: 503, code: "busy", message: expect.stringContaining("busy") });
+    if (!(error instanceof InternalServerError)) return;
+    expect([error.headers.get("retry-after"), error.headers.get("retry-after-ms")]).toEqual(["10", "10000"]);
     expect([sends, clients.provider.exchanges.length]).toEqual([1, 3]);
     expect(await run.spentNanoUsd()).toBe(0);
   });
