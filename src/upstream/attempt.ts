@@ -146,6 +146,6 @@ function stoppedVerdict({ upstream, lease }: AttemptJob, stop: Stop): Verdict {
   return failed("unknown", { reason: "cancelled", message: "the call was cancelled while the upstream worked on it" });
 }
 
-function notSent(): Verdict {
+export function notSent(): Verdict {
   return failed("rejected", { reason: "cancelled", message: "the call was cancelled before it was sent" });
 }

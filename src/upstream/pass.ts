@@ -3,6 +3,7 @@
  * they come. A failure before the first byte of an answer is told whole, so that it may be tried again.
  */
 import type { Outcome } from "../call.ts";
+import { notSent } from "./attempt.ts";
 import { discard, readBody } from "./body.ts";
 import { classify, type Answer, type Verdict } from "./classify.ts";
 import { connectionFailure } from "./connection-failure.ts";
@@ -12,9 +13,10 @@ import { passJson } from "./pass-json.ts";
 
 /** Makes the attempt. Never rejects. */
 export async function pass(job: PassJob, deps: PassDeps): Promise<Passed> {
+  const { signal } = deps.controller;
+  if (signal.aborted) return { kind: "failed", outcome: { ...notSent(), latencyMs: 0 }, answer: null };
   const startedMs = deps.now();
   const stopped: Stopped = { by: null };
-  const { signal } = deps.controller;
   signal.addEventListener("abort", () => (stopped.by ??= "cancelled"));
   const stopTimer = deps.timer(job.lease.timeoutMs, () => {
     stopped.by ??= "timeout";

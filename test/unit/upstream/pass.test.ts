@@ -137,6 +137,16 @@ describe("an attempt without an answer", () => {
     expect(attempt.controller.signal.aborted).toBe(true);
   });
 
+  it("whose client left before it was sent is not sent, and costs nothing", async () => {
+    const attempt = silent();
+    attempt.controller.abort();
+    expect(failedOf(await attempt.run())).toMatchObject({
+      outcome: { class: "rejected", reason: { reason: "cancelled" } },
+      answer: null,
+    });
+    expect([attempt.asked, attempt.timer]).toEqual([[], null]);
+  });
+
   it("before its client left may have been billed", async () => {
     const attempt = silent();
     const passed = attempt.run();
