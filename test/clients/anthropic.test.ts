@@ -100,6 +100,12 @@ describe("messages", () => {
   });
 });
 
+it("models are listed and found in the form that this client reads", async () => {
+  const models = await all(anthropic.models.list());
+  expect(models).toContainEqual(expect.objectContaining({ type: "model", id: "up/vendor/model" }));
+  expect(await anthropic.models.retrieve("claude/claude-x")).toMatchObject({ type: "model", id: "claude/claude-x" });
+});
+
 describe("an error", () => {
   const told = (error: unknown) => {
     if (!(error instanceof APIError)) return expect.fail(`not an APIError: ${String(error)}`);

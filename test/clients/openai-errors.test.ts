@@ -92,6 +92,16 @@ describe("an error of the provider's", () => {
     expect(await run.attempts(2)).toMatchObject([{ estimated: false }, { estimated: false, outcome: "success" }]);
   });
 
+  it("before the first byte of a stream is tried again, or thrown as if nothing were streamed", async () => {
+    const chunks = await chatStream(openai, "up/busy-once");
+    expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("")).toBe("a b c");
+    expect([sends, clients.provider.exchanges.length]).toEqual([1, 2]);
+    const error = await thrownBy(chatStream(openai, "up/picky"));
+    expect(error).toBeInstanceOf(BadRequestError);
+    expect(told(error)).toMatchObject({ status: 400, code: "too_hot", param: "temperature" });
+    expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
+  });
+
   it("that lasts ends the gateway's attempts, and then the client's, as 503", async () => {
     const error = await thrownBy(chat(clientOf(run, 0), "up/busy"));
     expect(error).toBeInstanceOf(InternalServerError);
@@ -222,6 +232,16 @@ describe("a refusal of the gateway's", () => {
       message: expect.stringContaining("up/echo"),
     });
     expect((await chat(narrow, "up/vendor/model")).model).toBe("vendor/model");
+  });
+
+  it("of what it does not have is not found, and not tried again", async () => {
+    const error = await thrownBy(openai.images.generate({ prompt: "a cat" }));
+    expect(error).toBeInstanceOf(NotFoundError);
+    expect(told(error)).toMatchObject({
+      code: "not_found",
+      message: expect.stringContaining("/v1/images/generations"),
+    });
+    expect(sends).toBe(1);
   });
 
   it("of a body that it cannot read names the field", async () => {

@@ -82,6 +82,7 @@ describe("chat.completions", () => {
     const { data, request_id, response } = await asked.withResponse();
     expect(request_id).toMatch(/^[A-Za-z0-9_-]{8,64}$/);
     expect(data).toHaveProperty("_request_id", request_id);
+    expect(response.headers.get("x-upstream-request-id")).toMatch(/^req-/);
     expect(response.headers.get("x-fanout-run")).toBe(run.id);
     expect(Number(response.headers.get("x-fanout-budget-remaining-usd"))).toBeLessThan(1);
   });
@@ -221,6 +222,17 @@ describe("embeddings", () => {
     expect(data.map(({ embedding }) => [...embedding])).toEqual([EMBEDDING, EMBEDDING]);
     expect(costOf(usage)).toBe(clients.provider.billedNanoUsd() / 1e9);
     expect(clients.provider.exchanges).toMatchObject([{ json: { encoding_format: "base64" } }]);
+    expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
+  });
+
+  it("are made of tokens given by number", async () => {
+    const input = [
+      [9_906, 1_917],
+      [3_923, 374, 420],
+    ];
+    const { data } = await openai.embeddings.create({ model: "up/floats", input });
+    expect(data.map(({ index }) => index)).toEqual([0, 1]);
+    expect(clients.provider.exchanges).toMatchObject([{ json: { input } }]);
     expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
   });
 
