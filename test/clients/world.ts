@@ -39,7 +39,7 @@ export type Clients = {
 
 /**
  * Starts a gateway with upstreams of one provider: `up` (whose prices are configured), `router` (which names its costs),
- * `claude` (Anthropic's protocol), `once` (`up` without retries), `impatient` (with a short time limit) and `locked` (with a
+ * `claude` (Anthropic's protocol), `once` (`up` without retries), `impatient` (with a short time limit), `sim` (the embedded upstream) and `locked` (with a
  * key that the provider does not know).
  */
 export async function startClients(vars: Record<string, unknown> = {}): Promise<Clients> {
@@ -53,6 +53,7 @@ export async function startClients(vars: Record<string, unknown> = {}): Promise<
     once: { ...up, models: [], max_attempts: 1 },
     impatient: { ...up, models: [], timeout_ms: 400, max_attempts: 1 },
     locked: { ...up, models: [], api_key: WRONG_KEY },
+    sim: { kind: "simulated" },
   };
   // Anthropic's models by their plain names before the upstream that takes every name.
   const { up: any, ...others } = UPSTREAMS;
