@@ -4,6 +4,7 @@ import OpenAI, {
   APIError,
   AuthenticationError,
   BadRequestError,
+  ConflictError,
   InternalServerError,
   NotFoundError,
   PermissionDeniedError,
@@ -135,6 +136,29 @@ describe("an error of the provider's", () => {
     const nothing = await thrownBy(chat(clientOf(run, 0), "once/raw-mute"));
     expect(told(nothing)).toMatchObject({ status: 502, code: "upstream_error" });
     expect(await run.spentNanoUsd()).toBe(0);
+  });
+
+  it("an answer that does not come in time is a timeout, charged as an estimate", async () => {
+    const error = await thrownBy(chat(clientOf(run, 0), "impatient/raw-hang"));
+    expect(error).toBeInstanceOf(InternalServerError);
+    expect(told(error)).toMatchObject({
+      status: 504,
+      code: "upstream_timeout",
+      message: expect.stringContaining("400 ms"),
+    });
+    await expect.poll(() => clients.provider.exchanges[0]?.leftAtMs ?? null).not.toBeNull();
+    expect(await run.attempts(1)).toMatchObject([{ outcome: "unknown", estimated: true }]);
+  });
+
+  it("a call whose run is cancelled ends as a conflict, which this client would try again if it were let", async () => {
+    const asked = thrownBy(chat(openai, "up/raw-hang"));
+    await expect.poll(() => clients.provider.exchanges.length).toBe(1);
+    await run.fetch(`/runs/${run.id}`, { method: "DELETE" });
+    const error = await asked;
+    expect(error).toBeInstanceOf(ConflictError);
+    expect(told(error)).toMatchObject({ status: 409, code: "cancelled" });
+    expect([sends, clients.provider.exchanges.length]).toEqual([1, 1]);
+    await expect.poll(() => clients.provider.exchanges[0]?.leftAtMs ?? null).not.toBeNull();
   });
 
   it("inside a 200 is an error all the same, and costs nothing", async () => {

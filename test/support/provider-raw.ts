@@ -149,6 +149,8 @@ function chatFault(fault: string, { stream }: Asked, response: ServerResponse, b
     case "html":
       response.writeHead(502, { "content-type": "text/html" }).end("<html><h1>Bad Gateway</h1></html>");
       return true;
+    case "hang":
+      return true;
     case "mute":
       response.writeHead(500).end();
       return true;
