@@ -26,6 +26,8 @@ const PAUSE_MS = 100;
 const LOOK_MS = 5_000;
 /** Longest that a silent client waits for another of its slots to be answered by a gateway that is up, ms. */
 const SILENT_MS_MAX = 75_000;
+/** Longest that questions about a batch that has ended may take, ms. */
+const AFTERWARDS_MS_MAX = 60_000;
 /** Unexpected answers after which a client gives up. */
 const FAULTS_MAX = 20;
 
@@ -42,7 +44,8 @@ export class Client {
   readonly #world: Target;
   readonly #body: string;
   readonly #key = randomUUID();
-  #over: AbortSignal | null = null;
+  /** Nobody wants an answer any more. */
+  #over = new AbortController().signal;
 
   constructor(plan: RunPlan, token: string, world: Target) {
     this.plan = plan;
@@ -64,6 +67,8 @@ export class Client {
       await this.#looks(id);
     }
     this.phase = "ended";
+    // What is asked from now on is answered at once.
+    this.#over = AbortSignal.timeout(AFTERWARDS_MS_MAX);
   }
 
   /** Posts the batch under its key and waits for the whole answer: the first time, or any time after. */
@@ -105,14 +110,16 @@ export class Client {
   }
 
   async #pause(): Promise<void> {
-    this.#over?.throwIfAborted();
+    this.#over.throwIfAborted();
     await sleep(PAUSE_MS);
   }
 
   async #untilAnswered(path: string, status: number, isAsync: boolean): Promise<Answer> {
     const headers: Record<string, string> = { "idempotency-key": this.#key };
     if (isAsync) headers["prefer"] = "respond-async";
-    const question = path === "/batch" ? { body: this.#body, headers, heard: () => void (this.phase = "open") } : {};
+    const heard = (): void => void (this.phase === "opening" && (this.phase = "open"));
+    const signal = this.#over;
+    const question = path === "/batch" ? { body: this.#body, headers, heard, signal } : { signal };
     for (;;) {
       if (this.phase === "before") this.phase = "opening";
       const answer = await ask(this.#world.url + path, this.token, question);

@@ -9,13 +9,14 @@ import { startKillWorld, type KillWorld } from "./world.ts";
 
 type Subject = { client: Client; runId: string; looks: Looks; hits: Hit[] };
 
-/** Longest that a volley may take, ms: three kills, each followed by a long restart and the leases' terms. */
-const VOLLEY_MS_MAX = 400_000;
 /** Between two looks, ms, at one run after the other. */
 const LOOK_EVERY_MS = 20;
 
-/** One round for each run that a kill hit while its batch was on its way. */
-export async function runVolley(plan: VolleyPlan): Promise<Round[]> {
+/**
+ * One round for each run that a kill hit while its batch was on its way. Rejects when a batch has not ended after `msMax`:
+ * the default is enough for three kills, each followed by a long restart and the leases' terms, on a busy machine.
+ */
+export async function runVolley(plan: VolleyPlan, msMax = 400_000): Promise<Round[]> {
   await using world = await startKillWorld(plan.runs);
   const subjects = await Promise.all(plan.runs.map((run) => subjectOf(world, run)));
   const over = new AbortController();
@@ -25,7 +26,7 @@ export async function runVolley(plan: VolleyPlan): Promise<Round[]> {
   };
   const works = [follow(), kill(world, plan.kills, subjects, over.signal), watch(subjects, over.signal)];
   try {
-    await within(VOLLEY_MS_MAX, Promise.all(works), subjects);
+    await within(msMax, Promise.all(works), subjects);
   } finally {
     // A gateway that is being started must be there to be ended.
     over.abort();
@@ -78,7 +79,7 @@ async function moment(
     if ("calls" in when) return world.provider.requests >= when.calls;
     return "posted" in when ? posted() >= when.posted : world.upForMs() >= when.afterMs;
   };
-  await until(() => over.aborted || come(), VOLLEY_MS_MAX);
+  await until(() => over.aborted || come());
   if ("posted" in when) await sleep(when.afterMs);
 }
 

@@ -32,14 +32,19 @@ const ATTEMPTS_MAX = 10;
 
 export async function startKillWorld(plans: readonly RunPlan[]): Promise<KillWorld> {
   const provider = new Provider(plans);
-  const upstream = await provider.start();
+  await using parts = new AsyncDisposableStack();
   const dataDir = await mkdtemp(join(tmpdir(), "fanout-bench-kill-"));
+  parts.defer(() => rm(dataDir, { recursive: true, force: true }));
+  const upstream = await provider.start();
+  parts.defer(() => upstream.stop());
   const up = { kind: "openai", base_url: upstream.baseUrl, prices: { "*": PRICES }, max_attempts: ATTEMPTS_MAX };
   const vars = { ADMIN_KEY: randomUUID(), UPSTREAMS: { up }, DEFAULT_MODEL: "up/bench-small" };
   const port = await freePort();
   const start = () => startGateway({ vars, dataDir, port });
   let gateway = await start();
+  parts.defer(() => gateway.kill());
   let upMs = performance.now();
+  const whole = parts.move();
   return {
     url: gateway.url,
     provider,
@@ -56,10 +61,6 @@ export async function startKillWorld(plans: readonly RunPlan[]): Promise<KillWor
       upMs = performance.now();
       return { atMs, overMs, upMs };
     },
-    [Symbol.asyncDispose]: async () => {
-      await gateway.kill();
-      await upstream.stop();
-      await rm(dataDir, { recursive: true, force: true });
-    },
+    [Symbol.asyncDispose]: () => whole.disposeAsync(),
   };
 }

@@ -27,8 +27,8 @@ describe("batches whose gateway is killed and comes back", () => {
   let rounds: Round[];
   beforeAll(async () => {
     // So many calls are too few for either batch to have ended.
-    rounds = await runVolley({ runs, kills: [{ when: { calls: SLOTS - 50 }, downMs: 0 }] });
-  }, 120_000);
+    rounds = await runVolley({ runs, kills: [{ when: { calls: SLOTS - 50 }, downMs: 0 }] }, 90_000);
+  }, 110_000);
 
   it("end every slot once, keep budget and log whole, and give the same results to who posts them again", () => {
     expect(rounds.map(({ run, completed, faults }) => ({ run, completed, faults }))).toEqual([
