@@ -1,0 +1,146 @@
+/** Comma-separated values as RFC 4180 and spreadsheets write them: quotes, doubled quotes, line breaks within quotes. */
+import { Failure } from "./failure.mjs";
+
+/** Longest field, UTF-16 units: a quote that is never closed would else swallow the whole file into memory. */
+const FIELD_CHARS_MAX = 16 * 1024 * 1024;
+
+/** `line` is where the record begins, from 1. @typedef {{ line: number, fields: string[] }} CsvRecord */
+
+/** Takes text in pieces, cut anywhere. Blank lines are no records. */
+export class CsvParser {
+  /** @type {"start" | "plain" | "quoted" | "quote"} What the last character was part of; "quote" may close the field. */
+  #state = "start";
+  #field = "";
+  /** @type {string[]} */
+  #fields = [];
+  #line = 1;
+  #recordLine = 1;
+  #quoteLine = 1;
+  #afterCr = false;
+  #charsMax;
+
+  /** @param {number} [charsMax] */
+  constructor(charsMax = FIELD_CHARS_MAX) {
+    this.#charsMax = charsMax;
+  }
+
+  /**
+   * The records that this piece ends.
+   * @param {string} text
+   * @returns {CsvRecord[]}
+   * @throws {Failure} where the text is no CSV.
+   */
+  push(text) {
+    /** @type {CsvRecord[]} */
+    const records = [];
+    let at = 0;
+    while (at < text.length) {
+      const from = at;
+      at = this.#state === "quoted" ? endOf(text, at, QUOTE) : endOf(text, at, SPECIAL);
+      if (at > from) this.#take(text.slice(from, at));
+      if (at < text.length) this.#special(text.charAt(at), records);
+      at += 1;
+    }
+    return records;
+  }
+
+  /**
+   * The last record, where the file does not end with a line break.
+   * @returns {CsvRecord[]}
+   */
+  finish() {
+    if (this.#state === "quoted") {
+      throw new Failure(`The quote that opens in line ${this.#quoteLine} is never closed.`);
+    }
+    /** @type {CsvRecord[]} */
+    const records = [];
+    this.#endRecord(records);
+    return records;
+  }
+
+  /** @param {string} span Without anything that ends it. */
+  #take(span) {
+    if (this.#state === "quote") {
+      throw new Failure(`Line ${this.#line} has text behind a closing quote; a quote within quotes is written twice.`);
+    }
+    if (this.#state === "start") this.#state = "plain";
+    this.#afterCr = false;
+    this.#field += span;
+    if (this.#state === "quoted") this.#line += countBreaks(span);
+    if (this.#field.length > this.#charsMax) {
+      throw new Failure(
+        `A field in line ${this.#recordLine} has more than ${this.#charsMax} characters. Is a quote open?`,
+      );
+    }
+  }
+
+  /**
+   * @param {string} char
+   * @param {CsvRecord[]} records
+   */
+  #special(char, records) {
+    const afterCr = this.#afterCr;
+    this.#afterCr = false;
+    if (char === '"') return this.#quote();
+    if (char === ",") return this.#endField();
+    // The second half of a CRLF, whose first half ended the record.
+    if (char === "\n" && afterCr) return;
+    this.#afterCr = char === "\r";
+    this.#line += 1;
+    this.#endRecord(records);
+  }
+
+  #quote() {
+    if (this.#state === "start") {
+      this.#state = "quoted";
+      this.#quoteLine = this.#line;
+    } else if (this.#state === "quoted") {
+      this.#state = "quote";
+    } else {
+      this.#state = this.#state === "quote" ? "quoted" : "plain";
+      this.#field += '"';
+    }
+  }
+
+  #endField() {
+    this.#fields.push(this.#field);
+    this.#field = "";
+    this.#state = "start";
+  }
+
+  /** @param {CsvRecord[]} records */
+  #endRecord(records) {
+    const isBlank = this.#fields.length === 0 && this.#state === "start";
+    this.#endField();
+    if (!isBlank) records.push({ line: this.#recordLine, fields: this.#fields });
+    this.#fields = [];
+    this.#recordLine = this.#line;
+  }
+}
+
+const QUOTE = /"/g;
+const SPECIAL = /[",\r\n]/g;
+
+/**
+ * Where the pattern is found next, or the text's end.
+ * @param {string} text
+ * @param {number} from
+ * @param {RegExp} pattern
+ */
+function endOf(text, from, pattern) {
+  pattern.lastIndex = from;
+  return pattern.exec(text)?.index ?? text.length;
+}
+
+/** Counts CRLF once, but for one that is cut in two: that file has carriage returns of its own. @param {string} text */
+function countBreaks(text) {
+  return text.match(/\r\n|\r|\n/g)?.length ?? 0;
+}
+
+/**
+ * A record as text, with its line break.
+ * @param {readonly string[]} fields
+ */
+export function csvLine(fields) {
+  return `${fields.map((field) => (/[",\r\n]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field)).join(",")}\r\n`;
+}

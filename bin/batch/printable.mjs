@@ -1,0 +1,30 @@
+/**
+ * Text from elsewhere on a person's terminal. What models and servers say is written by strangers: a control character
+ * in it could move the cursor, rewrite the screen or forge a line of this program's own.
+ */
+import { stripVTControlCharacters } from "node:util";
+
+/** Longest text that is shown, UTF-16 units: an answer may be megabytes, and a terminal line is not. */
+const TEXT_CHARS_MAX = 500;
+
+/** Controls, format characters (bidi overrides among them), lone surrogates, private and unassigned code points. */
+const UNPRINTABLE = /\p{C}/gu;
+const SPACE = /[\s\u{85}\u{2028}\u{2029}]+/gu;
+
+/**
+ * The text as one line of at most 500 characters, without escape sequences and other unprintable characters.
+ * @param {string} text
+ */
+export function printable(text) {
+  const start = stripVTControlCharacters(text.slice(0, TEXT_CHARS_MAX));
+  return start.replace(SPACE, " ").replace(UNPRINTABLE, "").trim();
+}
+
+/**
+ * A file's name as a shell takes it.
+ * @param {string} name
+ */
+export function shellWord(name) {
+  const shown = printable(name);
+  return /^[\w./@%+:,-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", "'\\''")}'`;
+}

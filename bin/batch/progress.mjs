@@ -1,0 +1,94 @@
+/** How far a batch is, as one line of text. Pure: times and widths are arguments. */
+
+/**
+ * `unit` "bytes" while the file is uploaded. `perSecond` and `costUsd` null = not known.
+ * @typedef {{
+ *   phase: string, unit: "lines" | "bytes", done: number, total: number, failed: number,
+ *   perSecond: number | null, costUsd: number | null,
+ * }} Progress
+ */
+
+const BAR_COLUMNS_MAX = 30;
+const BAR_COLUMNS_MIN = 8;
+/** Time that the rate looks back over, ms: long enough to be steady, short enough to notice a throttle. */
+const WINDOW_MS = 30_000;
+
+/** Lines per second over the last half minute. */
+export class Rate {
+  /** @type {{ atMs: number, done: number }[]} */
+  #samples = [];
+
+  /**
+   * @param {number} atMs
+   * @param {number} done
+   * @returns {number | null} null while there is nothing to compare with.
+   */
+  add(atMs, done) {
+    this.#samples.push({ atMs, done });
+    while (this.#samples.length > 2 && (this.#samples[1]?.atMs ?? atMs) <= atMs - WINDOW_MS) this.#samples.shift();
+    const first = this.#samples[0] ?? { atMs, done };
+    const elapsedMs = atMs - first.atMs;
+    return elapsedMs <= 0 ? null : (Math.max(0, done - first.done) * 1000) / elapsedMs;
+  }
+}
+
+/**
+ * The line, no wider than `columns`: a wide one has a bar, a narrow one loses its end.
+ * @param {Progress} progress
+ * @param {number} columns
+ */
+export function progressLine(progress, columns) {
+  const facts = factsOf(progress).join(" · ");
+  const room = columns - facts.length - 4;
+  const bar =
+    progress.total > 0 && room >= BAR_COLUMNS_MIN ? `${barOf(progress, Math.min(room, BAR_COLUMNS_MAX))} ` : "";
+  return `${bar}${facts}`.slice(0, Math.max(0, columns - 1));
+}
+
+/** @param {Progress} progress */
+function factsOf({ phase, unit, done, total, failed, perSecond, costUsd }) {
+  if (total === 0) return [phase];
+  if (unit === "bytes") return [phase, `${megabytes(done)} of ${megabytes(total)} MB`];
+  const facts = [phase, `${countText(done)}/${countText(total)}`];
+  if (failed > 0) facts.push(`${countText(failed)} failed`);
+  if (perSecond !== null) facts.push(`${perSecond >= 100 ? perSecond.toFixed(0) : perSecond.toFixed(1)}/s`);
+  if (costUsd !== null) facts.push(usdText(costUsd));
+  if (perSecond !== null && perSecond > 0 && done < total) {
+    facts.push(`${durationText((1000 * (total - done)) / perSecond)} left`);
+  }
+  return facts;
+}
+
+/**
+ * @param {Progress} progress
+ * @param {number} columns
+ */
+function barOf({ done, total }, columns) {
+  const full = Math.floor((columns * Math.min(done, total)) / total);
+  return `${"█".repeat(full)}${"░".repeat(columns - full)}`;
+}
+
+/** @param {number} bytes */
+function megabytes(bytes) {
+  return (bytes / 1024 / 1024).toFixed(1);
+}
+
+/** "1,930". @param {number} count */
+export function countText(count) {
+  return count.toLocaleString("en-US");
+}
+
+/** "$0.50"; four decimals below a dime, nine where even these would show nothing. @param {number} usd */
+export function usdText(usd) {
+  if (usd >= 0.1 || usd <= 0) return `$${Math.max(0, usd).toFixed(2)}`;
+  return `$${usd.toFixed(usd >= 0.0001 ? 4 : 9)}`;
+}
+
+/** "42s", "1m05s", "2h03m". @param {number} durationMs */
+export function durationText(durationMs) {
+  const seconds = Math.round(Math.max(0, durationMs) / 1000);
+  const two = (/** @type {number} */ value) => String(value).padStart(2, "0");
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m${two(seconds % 60)}s`;
+  return `${Math.floor(seconds / 3600)}h${two(Math.floor((seconds % 3600) / 60))}m`;
+}

@@ -1,0 +1,204 @@
+/** One batch from its input to its answers, and again from wherever the last start of the command left it. */
+import { randomUUID } from "node:crypto";
+import { createReadStream, realpathSync, statSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { idOf } from "./api.mjs";
+import { convert } from "./convert.mjs";
+import { deliver } from "./deliver.mjs";
+import { Failure } from "./failure.mjs";
+import { follow } from "./follow.mjs";
+import { memberOf, textOf } from "./json.mjs";
+import { printable, shellWord } from "./printable.mjs";
+import { Problem } from "./problem.mjs";
+import { countText } from "./progress.mjs";
+import { forgetState, idempotencyKey, readState, resumable, writeState } from "./state.mjs";
+import { uploadFile } from "./upload.mjs";
+
+/** @typedef {import("./setting.mjs").Setting} Setting */
+/** @typedef {import("./state.mjs").State} State */
+/** @typedef {import("./convert.mjs").Converted} Converted */
+
+/**
+ * `sleep` rejects when `signal` aborts. `batchIs` hears the id as soon as there is a batch.
+ * @typedef {{
+ *   api: import("./api.mjs").Api, display: import("./display.mjs").Display, stdin: () => AsyncIterable<Buffer>,
+ *   sleep: (delayMs: number) => Promise<void>, now: () => number, signal: AbortSignal, batchIs: (id: string) => void,
+ * }} RunDeps
+ */
+
+/**
+ * @param {Setting & { input: NonNullable<Setting["input"]> }} setting
+ * @param {RunDeps} deps
+ * @returns {Promise<number>} The exit status.
+ */
+export async function runBatch(setting, deps) {
+  const { input, output, endpoint, defaults, fresh, server } = setting;
+  const { api, display } = deps;
+  checkPaths(input.path, output);
+  const folder = await mkdtemp(join(tmpdir(), "fanout-batch-"));
+  try {
+    const chunks = input.path === "-" ? deps.stdin() : createReadStream(input.path, { signal: deps.signal });
+    const path = join(folder, "input.jsonl");
+    const converted = await convert(chunks, { kind: input.kind, path, endpoint, defaults });
+    if (converted.ignored.length > 0) display.note(`Ignored: ${printable(converted.ignored.join(", "))}.`);
+    const found = fresh ? await forgotten(output, display) : await readState(output);
+    const state = resumable(found, { apiUrl: server.apiUrl, hash: converted.hash }, output);
+    const { batchId, spentUsd } = await begun(state, { converted, setting, deps });
+    deps.batchIs(batchId);
+    const { status, document } = await followed({ id: batchId, spentUsd }, deps);
+    display.clear();
+    if (status === "failed") return await refusedInput(document, { converted, output, display });
+    const { ids } = converted;
+    const delivery = await deliver(api, document, { ...setting, ids, folder, signal: deps.signal });
+    const last = await readState(output);
+    if (last?.batchId === batchId) await writeState(output, { ...last, settled: true });
+    return report(delivery, { status, output, display });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * @param {string} input
+ * @param {string} output
+ */
+function checkPaths(input, output) {
+  if (input === "-") return;
+  let isFolder;
+  try {
+    isFolder = statSync(input).isDirectory();
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    throw new Failure(code === "ENOENT" ? `There is no file ${shellWord(input)}.` : `Cannot read ${shellWord(input)}.`);
+  }
+  if (isFolder) throw new Failure(`${shellWord(input)} is a folder.`);
+  if (realOf(input) === realOf(output)) throw new Failure("The input and the output are the same file.");
+}
+
+/** @param {string} path */
+function realOf(path) {
+  try {
+    return realpathSync(path);
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * @param {string} output
+ * @param {import("./display.mjs").Display} display
+ */
+async function forgotten(output, display) {
+  const state = await readState(output).catch((error) => {
+    if (error instanceof Failure) return null;
+    throw error;
+  });
+  if (state?.batchId != null && !state.settled) {
+    display.note(`Batch ${printable(state.batchId)} is left to itself; it may still run and cost.`);
+  }
+  return null;
+}
+
+/**
+ * Sees to it that there is a batch.
+ * @param {State | null} found
+ * @param {{ converted: Converted, setting: Setting, deps: RunDeps }} about
+ */
+async function begun(found, { converted, setting, deps }) {
+  const { api, display } = deps;
+  const { output, server } = setting;
+  if (found?.batchId != null) {
+    display.note(`Going on with batch ${printable(found.batchId)}.`);
+    return { batchId: found.batchId, spentUsd: found.spentUsd };
+  }
+  const { hash, endpoint } = converted;
+  /** @type {State} */
+  let state = found ?? {
+    ...{ apiUrl: server.apiUrl, hash, endpoint, attempt: randomUUID() },
+    ...{ inputFileId: null, batchId: null, settled: false, spentUsd: null },
+  };
+  // Before anything is sent: where the output cannot be written, nothing is to be paid.
+  await writeState(output, state);
+  if (state.inputFileId === null) {
+    const inputFileId = await upload(converted, deps);
+    state = { ...state, inputFileId, spentUsd: await api.spentUsd() };
+    await writeState(output, state);
+  }
+  const batchId = await createBatch(api, state);
+  await writeState(output, { ...state, batchId });
+  display.note(`Batch ${printable(batchId)}: ${countText(converted.ids.length)} lines.`);
+  return { batchId, spentUsd: state.spentUsd };
+}
+
+/**
+ * @param {Converted} converted
+ * @param {RunDeps} deps
+ */
+async function upload(converted, { api, display }) {
+  const total = converted.bytes;
+  const facts = { phase: "uploading", unit: /** @type {const} */ ("bytes"), total, failed: 0 };
+  const sent = (/** @type {number} */ done) => display.progress({ ...facts, done, perSecond: null, costUsd: null });
+  return uploadFile(api, converted, { sent });
+}
+
+/**
+ * Creates the batch, or finds the one that this state has created.
+ * @param {import("./api.mjs").Api} api
+ * @param {State} state
+ */
+export async function createBatch(api, state) {
+  const { inputFileId: input_file_id, endpoint } = state;
+  const request = { input_file_id, endpoint, completion_window: "24h" };
+  return idOf(await api.postJson("/batches", request, { "idempotency-key": idempotencyKey(state) }));
+}
+
+/**
+ * @param {{ id: string, spentUsd: number | null }} batch
+ * @param {RunDeps} deps
+ */
+async function followed(batch, { api, display, now, sleep }) {
+  const progress = (/** @type {import("./progress.mjs").Progress} */ shown) => display.progress(shown);
+  try {
+    return await follow(api, batch, { now, sleep, progress });
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status !== 404) throw error;
+    throw new Failure(`${error.message}\nIs the token another run's? --fresh begins a new batch.`);
+  }
+}
+
+/**
+ * The input was refused before anything ran: its errors, at the lines where they stand in the input.
+ * @param {import("./api.mjs").Document} document
+ * @param {{ converted: Converted, output: string, display: import("./display.mjs").Display }} about
+ */
+async function refusedInput(document, { converted, output, display }) {
+  const data = memberOf(memberOf(document, "errors"), "data");
+  for (const error of Array.isArray(data) ? data : []) {
+    const line = memberOf(error, "line");
+    const own = typeof line === "number" ? converted.lines[line - 1] : undefined;
+    const where = own === undefined ? "" : `Line ${own}: `;
+    display.error(`${where}${printable(textOf(error, "message") ?? textOf(error, "code") ?? "no reason given")}`);
+  }
+  display.error("The server refused the input; nothing was asked and nothing is to be paid.");
+  // The next start is a new batch: the input may be better then, or the server.
+  await forgetState(output);
+  return 3;
+}
+
+/**
+ * @param {import("./deliver.mjs").Delivery} delivery
+ * @param {{ status: string, output: string, display: import("./display.mjs").Display }} about
+ */
+function report({ completed, failed, strangers, shown }, { status, output, display }) {
+  const name = shellWord(output);
+  if (strangers > 0) display.note(`${countText(strangers)} answers belong to no line; they were left out.`);
+  for (const failure of shown) display.note(`  ${printable(failure)}`);
+  if (failed > shown.length) display.note(`  and ${countText(failed - shown.length)} more`);
+  const ended = status === "completed" ? "" : `The batch ${status === "expired" ? "has expired" : "was cancelled"}. `;
+  const counts = `${countText(completed)} lines completed${failed > 0 ? `, ${countText(failed)} failed` : ""}`;
+  display.note(`${ended}${counts}: ${name}`);
+  if (status !== "completed") return 4;
+  return failed > 0 ? 2 : 0;
+}
