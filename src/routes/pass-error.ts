@@ -12,11 +12,15 @@ export function relayedError(
 ): Response {
   if (outcome.kind === "success") throw new Error("an attempt that succeeded has no error to relay");
   const isOwn = answer !== null && answer.status >= 400 && answer.status !== 401 && answer.status !== 403;
-  if (!isOwn || upstream === null || answer.text === "") throw new Refusal(outcome.reason);
+  if (!isOwn || upstream === null) throw new Refusal(outcome.reason);
+  const wire = toWire(outcome.reason);
   // Retry hints are those that the gateway gives for the same failure: an upstream's may be missing, or a date.
   const isBusy = answer.status === 429 || answer.status === 503;
   const hint = isBusy ? retryHeaders(outcome.retryAfterMs) : {};
-  const headers = { ...toWire(outcome.reason).headers, ...hint };
-  const body = redacted(answer.text, upstream);
-  return new Response(body, { status: answer.status, headers: { ...answerHeaders(answer.headers), ...headers } });
+  const init = { status: answer.status, headers: { ...answerHeaders(answer.headers), ...wire.headers, ...hint } };
+  if (answer.text !== "") return new Response(redacted(answer.text, upstream), init);
+  // The status is all that the upstream said: clients find the words for it where they look for them.
+  const headers = { ...init.headers, "content-type": "application/json" };
+  const { error } = wire;
+  return Response.json(upstream.kind === "anthropic" ? { type: "error", error } : { error }, { ...init, headers });
 }
