@@ -150,6 +150,20 @@ describe("an error", () => {
     expect(clients.provider.exchanges).toEqual([]);
   });
 
+  it("of a run that has ended is about its key, whatever is asked", async () => {
+    await run.fetch(`/runs/${run.id}/close`, { method: "POST" });
+    const { model, messages } = request("claude-x");
+    for (const asked of [
+      () => anthropic.messages.create(request("claude-x")),
+      () => anthropic.messages.countTokens({ model, messages }),
+    ]) {
+      const error = await thrownBy(asked());
+      expect(error).toBeInstanceOf(AuthenticationError);
+      expect(told(error)).toMatchObject({ status: 401, type: "authentication_error" });
+    }
+    expect(clients.provider.exchanges).toEqual([]);
+  });
+
   it("about a hosted tool or a dearer cache names the field, under a budget only", async () => {
     const tools = [{ type: "web_search_20250305" as const, name: "web_search" as const }];
     const error = await thrownBy(anthropic.messages.create({ ...request("claude-x"), tools }));
@@ -183,6 +197,30 @@ it("a client that leaves a stream is gone at the provider within a second", asyn
   await expect.poll(seenLeaving, { timeout: 3_000 }).not.toBeNull();
   expect((seenLeaving() ?? 0) - leftMs).toBeLessThan(1_000);
   expect(await run.attempts(1)).toMatchObject([{ estimated: true }]);
+});
+
+it("a coding agent that sends its token as a bearer has its long prompts, tools and thoughts passed through", async () => {
+  const agent = new Anthropic({ baseURL: clients.gateway.url, apiKey: null, authToken: run.token });
+  const cache_control = { type: "ephemeral" as const };
+  const body = {
+    ...{ model: "claude-x", max_tokens: 32_000, metadata: { user_id: "user_1_session_2" } },
+    system: [{ type: "text" as const, text: "You are an agent.", cache_control }],
+    messages: [{ role: "user" as const, content: [{ type: "text" as const, text: "list the files", cache_control }] }],
+    thinking: { type: "enabled" as const, budget_tokens: 1_024 },
+  };
+  const headers = { "anthropic-beta": "claude-code-20250219,interleaved-thinking-2025-05-14" };
+  const events = await all(
+    await agent.messages.create({ ...body, stream: true }, { headers, query: { beta: "true" } }),
+  );
+  expect(events.at(-1)?.type).toBe("message_stop");
+  const [asked] = clients.provider.exchanges;
+  expect(asked?.body.toString()).toBe(JSON.stringify({ ...body, stream: true }));
+  expect([asked?.path, asked?.headers["anthropic-beta"]]).toEqual([
+    "/v1/messages?beta=true",
+    headers["anthropic-beta"],
+  ]);
+  expect(asked?.headers).not.toHaveProperty("authorization");
+  expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
 });
 
 it("a program that posts with x-api-key and reads content[0].text needs another base URL and nothing else", async () => {

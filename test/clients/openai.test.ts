@@ -94,11 +94,12 @@ describe("chat.completions", () => {
     expect(headers.get("x-ratelimit-reset-tokens")).toBe("6m0s");
   });
 
-  it("answers with the run's default model where it is asked by that name only", async () => {
-    const other = await clients.openRun({ default_model: "up/echo" });
+  it("answers to a plain name by the upstreams' patterns, and with the run's default where none is named", async () => {
+    const other = await clients.openRun({ default_model: "up/vendor/model" });
     const client = new OpenAI({ baseURL: clients.baseUrl, apiKey: other.token });
-    // The plain name is matched against the upstreams' patterns.
     expect((await client.chat.completions.create({ model: "echo", messages: ask("hi") })).model).toBe("echo");
+    const answer = await client.post("/chat/completions", { body: { messages: ask("hi") } });
+    expect(answer).toMatchObject({ model: "vendor/model" });
   });
 });
 
