@@ -1,0 +1,59 @@
+/**
+ * `npm run bench:batch-api` = `node bench/batch-api.ts [--quick] [size] [faults] [restarts] [fairness]`: batches of the
+ * OpenAI surface at their largest, before an upstream that turns calls away, on a gateway that is killed, and beside calls
+ * of people. Prints what each promise came to and writes the rows to bench/results. Exit status 1 when a promise of
+ * exactness is not kept. README.md says what it means.
+ */
+import { parseArgs } from "node:util";
+import { measureFairness } from "./batch-api/fairness.ts";
+import { measureFaults } from "./batch-api/faults.ts";
+import { measureRestarts } from "./batch-api/restarts.ts";
+import { shownRow, type Row } from "./batch-api/row.ts";
+import { measureSize } from "./batch-api/size.ts";
+import { machine, writeResult } from "./results.ts";
+import { tableOf } from "./table.ts";
+
+const { values, positionals } = parseArgs({
+  options: { quick: { type: "boolean", default: false } },
+  allowPositionals: true,
+});
+const { quick } = values;
+const report = (text: string) => console.error(text);
+
+const LINE_BYTES = 2_000;
+const parts: Record<string, () => Promise<Row[]>> = {
+  size: () =>
+    measureSize(
+      quick
+        ? { lines: 3_000, lineBytes: LINE_BYTES, smaller: [{ lines: 500, repeats: 2 }] }
+        : {
+            lines: 50_000,
+            lineBytes: LINE_BYTES,
+            smaller: [
+              { lines: 1_000, repeats: 5 },
+              { lines: 10_000, repeats: 1 },
+            ],
+          },
+      report,
+    ),
+  faults: () => measureFaults(quick ? 300 : 5_000, report),
+  restarts: () =>
+    measureRestarts(
+      quick ? { lines: 600, kills: 2, maxParallel: 512 } : { lines: 5_000, kills: 10, maxParallel: 512 },
+      report,
+    ),
+  fairness: () => measureFairness(quick ? { lines: 1_500, queries: 10 } : { lines: 10_000, queries: 100 }, report),
+};
+const unknown = positionals.filter((name) => parts[name] === undefined);
+if (unknown.length > 0) {
+  console.error(`no part ${unknown.join(", ")}; there are ${Object.keys(parts).join(", ")}`);
+  process.exit(2);
+}
+
+const rows: Row[] = [];
+for (const [name, measure] of Object.entries(parts))
+  if (positionals.length === 0 || positionals.includes(name)) rows.push(...(await measure()));
+console.log(`\n${tableOf(rows.map(shownRow))}\n`);
+const result = { at: new Date().toISOString(), machine: machine(), quick, rows };
+console.log(`figures: ${writeResult("batch-api.json", JSON.stringify(result, null, 2))}`);
+process.exit(rows.some(({ exact, met }) => exact && met === false) ? 1 : 0);

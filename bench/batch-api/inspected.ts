@@ -1,0 +1,98 @@
+/** A gateway with R2 whose inspector listens: Miniflare in this process, so that nothing stands between it and the bench. */
+import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { rssBytesOf, type Server } from "../process.ts";
+import { gatewayBundle } from "../servers.ts";
+import type { Workerd } from "../workerd.ts";
+import { openBatchRun, varsFor, type BatchRun } from "./world.ts";
+
+const WRANGLER_TOML = fileURLToPath(new URL("../../wrangler.toml", import.meta.url));
+/** What Miniflare calls the isolate of the Worker named `gateway`, in which its objects live too. */
+const ISOLATE = "core:user:gateway";
+
+export type InspectedGateway = Workerd & { openRun: (maxParallel: number) => Promise<BatchRun> };
+
+/** Starts it with `provider` as its one upstream. Disposing ends it and deletes its state. */
+export async function startInspected(provider: Server): Promise<InspectedGateway> {
+  const scratchDir = await mkdtemp(join(tmpdir(), "fanout-bench-inspected-"));
+  await writeFile(join(scratchDir, "gateway.mjs"), (await gatewayBundle()).code);
+  const vars = varsFor(provider);
+  const miniflare = new Miniflare(
+    convertV4MiniflareOptions({
+      host: "127.0.0.1",
+      inspectorPort: 0,
+      resourcePersistencePath: join(scratchDir, "data"),
+      telemetry: { enabled: false },
+      log: new Log(LogLevel.ERROR),
+      logRequests: false,
+      name: "gateway",
+      modules: [{ type: "ESModule", path: join(scratchDir, "gateway.mjs") }],
+      modulesRoot: scratchDir,
+      bindings: vars,
+      ...(await workerOptions()),
+    }),
+  );
+  const stop = async () => {
+    await miniflare.dispose();
+    await rm(scratchDir, { recursive: true, force: true });
+  };
+  try {
+    const { origin: url } = await miniflare.ready;
+    const inspectorUrl = (await miniflare.getInspectorURL()).origin.replace("ws:", "http:");
+    await requireFirst(inspectorUrl);
+    const pid = await workerdPid();
+    return {
+      url,
+      inspectorUrl,
+      rssBytes: () => rssBytesOf(pid),
+      output: () => "",
+      openRun: (maxParallel) => openBatchRun(url, vars.ADMIN_KEY, maxParallel),
+      [Symbol.asyncDispose]: stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** What wrangler.toml says: it stays the one place that names compatibility, objects and the bucket. */
+async function workerOptions() {
+  const toml = await readFile(WRANGLER_TOML, "utf8");
+  const found = (pattern: RegExp): string => pattern.exec(toml)?.[1] ?? "";
+  const objects = [...toml.matchAll(/\{ name = "(\w+)", class_name = "(\w+)" \}/g)];
+  const flags = found(/^compatibility_flags = \[(.*)\]$/m).matchAll(/"([^"]+)"/g);
+  return {
+    compatibilityDate: found(/^compatibility_date = "([^"]+)"/m),
+    compatibilityFlags: [...flags].map(([, flag = ""]) => flag),
+    durableObjects: Object.fromEntries(
+      objects.map(([, binding = "", className = ""]) => [binding, { className, useSQLite: true }]),
+    ),
+    r2Buckets: { [found(/^\[\[r2_buckets\]\]\nbinding = "(\w+)"/m)]: found(/^bucket_name = "([^"]+)"/m) },
+  };
+}
+
+const targets = z.array(z.object({ id: z.string() }));
+
+/** The bench's inspector looks at the first isolate on the list: Miniflare's simulators have isolates of their own. */
+async function requireFirst(inspectorUrl: string): Promise<void> {
+  const listed = targets.parse(await (await fetch(`${inspectorUrl}/json`)).json());
+  if (listed[0]?.id !== ISOLATE) throw new Error(`the inspector lists ${listed.map(({ id }) => id).join(", ")}`);
+}
+
+/** The workerd that Miniflare has started; undefined where the system has no /proc. */
+async function workerdPid(): Promise<number | undefined> {
+  try {
+    for (const task of await readdir("/proc/self/task")) {
+      const children = await readFile(`/proc/self/task/${task}/children`, "utf8");
+      for (const pid of children.split(" ").filter((text) => text !== ""))
+        if ((await readFile(`/proc/${pid}/comm`, "utf8")).startsWith("workerd")) return Number(pid);
+    }
+  } catch {
+    // No /proc, or one of the children has just ended.
+  }
+  return undefined;
+}
