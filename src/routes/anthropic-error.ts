@@ -10,6 +10,7 @@ const TYPES: ReadonlyMap<number, string> = new Map([
   [429, "rate_limit_error"],
   [503, "overloaded_error"],
   [504, "timeout_error"],
+  [529, "overloaded_error"],
 ]);
 
 /** The body of an error on Anthropic's routes: the gateway's own error, with the type that this API gives the status. */

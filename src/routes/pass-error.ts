@@ -4,6 +4,7 @@ import type { Upstream } from "../upstream/config.ts";
 import { answerHeaders } from "../upstream/endpoints.ts";
 import type { Passed } from "../upstream/pass-job.ts";
 import { redacted } from "../upstream/redact.ts";
+import { anthropicError } from "./anthropic-error.ts";
 
 /** Throws where the failure is not the upstream's to tell: what it says of the gateway's key is not the client's. */
 export function relayedError(
@@ -22,5 +23,8 @@ export function relayedError(
   // The status is all that the upstream said: clients find the words for it where they look for them.
   const headers = { ...init.headers, "content-type": "application/json" };
   const { error } = wire;
-  return Response.json(upstream.kind === "anthropic" ? { type: "error", error } : { error }, { ...init, headers });
+  return Response.json(upstream.kind === "anthropic" ? anthropicError(answer.status, error) : { error }, {
+    ...init,
+    headers,
+  });
 }

@@ -121,6 +121,8 @@ describe("an error", () => {
       type: "overloaded_error",
       message: expect.stringContaining("Overloaded"),
     });
+    const mute = await thrownBy(clientOf(run, 0).messages.create(request("claude/raw-mute")));
+    expect(told(mute)).toMatchObject({ status: 529, type: "overloaded_error" });
     expect(await run.spentNanoUsd()).toBe(0);
   });
 

@@ -129,12 +129,12 @@ describe("an error of the provider's", () => {
     expect([sends, clients.provider.exchanges.length]).toEqual([2, 2]);
   });
 
-  it("that is a page, or nothing at all, is an error", async () => {
+  it("that is a page, or nothing at all, is an error of its status", async () => {
     const page = await thrownBy(chat(clientOf(run, 0), "once/raw-html"));
     expect(page).toBeInstanceOf(InternalServerError);
     expect(told(page)).toMatchObject({ status: 502, message: expect.stringContaining("Bad Gateway") });
     const nothing = await thrownBy(chat(clientOf(run, 0), "once/raw-mute"));
-    expect(told(nothing)).toMatchObject({ status: 502, code: "upstream_error" });
+    expect(told(nothing)).toMatchObject({ status: 500, code: "upstream_error" });
     expect(await run.spentNanoUsd()).toBe(0);
   });
 

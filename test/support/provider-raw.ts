@@ -182,6 +182,10 @@ const ERROR = { message: "the model fell over", type: "server_error", param: nul
 function messageFault(fault: string, response: ServerResponse): boolean {
   const error = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
   if (fault === "overloaded") return json(response, 529, error);
+  if (fault === "mute") {
+    response.writeHead(529).end();
+    return true;
+  }
   const message = { id: "msg_1", type: "message", role: "assistant", model: "claude", content: [], stop_reason: null };
   const usage = { input_tokens: 9, output_tokens: 1 };
   const half =
