@@ -4,7 +4,8 @@ import { runOf } from "../../durable-objects/address.ts";
 import { requireRun } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
 import { Refusal } from "../errors.ts";
-import { MODELS_BYTES_MAX, MODELS_KEPT_MS } from "../limits.ts";
+import { MODELS_BYTES_MAX, MODELS_KEPT_MS, MODELS_TIMEOUT_MS } from "../limits.ts";
+import { discard, readBody } from "../upstream/body.ts";
 import type { Upstream } from "../upstream/config.ts";
 import { modelsRequest, plainNames, readModels, type ListedModel } from "../upstream/models.ts";
 import { targetOf, type ModelRules } from "../upstream/target.ts";
@@ -63,16 +64,28 @@ async function modelsOf(upstream: Upstream): Promise<ModelDocument[]> {
 async function listedBy(upstream: Upstream): Promise<ListedModel[]> {
   const request = modelsRequest(upstream);
   if (request === null) return [];
-  const known = kept.get(request.url);
+  // Upstreams may share a place and differ in what they allow.
+  const place = `${upstream.name} ${request.url}`;
+  const known = kept.get(place);
   if (known !== undefined && Date.now() < known.untilMs) return known.models;
-  const { headers } = request;
-  const answer = await fetch(request.url, { headers, redirect: "manual" }).catch(() => null);
-  if (answer === null || !answer.ok || Number(answer.headers.get("content-length") ?? 0) > MODELS_BYTES_MAX) {
-    await answer?.body?.cancel();
-    return known?.models ?? [];
-  }
-  const models = readModels(await answer.text(), upstream);
+  const text = await listOf(request);
+  if (text === null) return known?.models ?? [];
+  const models = readModels(text, upstream);
   // As many entries as the configuration has upstreams.
-  kept.set(request.url, { untilMs: Date.now() + MODELS_KEPT_MS, models });
+  kept.set(place, { untilMs: Date.now() + MODELS_KEPT_MS, models });
   return models;
+}
+
+async function listOf({ url, headers }: { url: string; headers: Record<string, string> }): Promise<string | null> {
+  try {
+    const answer = await fetch(url, { headers, redirect: "manual", signal: AbortSignal.timeout(MODELS_TIMEOUT_MS) });
+    if (!answer.ok) {
+      await discard(answer);
+      return null;
+    }
+    const body = await readBody(answer, MODELS_BYTES_MAX);
+    return body.ok ? body.text : null;
+  } catch {
+    return null;
+  }
 }

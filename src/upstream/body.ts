@@ -1,4 +1,4 @@
-/** Reads an upstream's answer, at most `RESPONSE_BYTES_MAX` of it, and leaves no body unread. */
+/** Reads an upstream's answer, at most a given number of its bytes, and leaves no body unread. */
 import { RESPONSE_BYTES_MAX } from "../limits.ts";
 
 /** The answer's text, or why there is none: longer than the limit, or not UTF-8. */
@@ -11,14 +11,14 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
  * is aborted. An announced length below the limit lets the runtime read it whole, which is several times faster than
  * chunk by chunk; a compressed body announces the wrong length, so it is always counted as it unfolds.
  */
-export async function readBody(response: Response): Promise<BodyText> {
+export async function readBody(response: Response, bytesMax = RESPONSE_BYTES_MAX): Promise<BodyText> {
   const length = announcedBytes(response.headers);
-  if (length !== null && length > RESPONSE_BYTES_MAX) {
+  if (length !== null && length > bytesMax) {
     await discard(response);
     return { ok: false, why: "too_large" };
   }
   if (length !== null) return decoded(new Uint8Array(await response.arrayBuffer()));
-  return response.body === null ? { ok: true, text: "" } : await readCounted(response.body.getReader());
+  return response.body === null ? { ok: true, text: "" } : await readCounted(response.body.getReader(), bytesMax);
 }
 
 /** Ends a body that nobody will read, so that its connection is freed. Never rejects. */
@@ -30,14 +30,14 @@ export async function discard(response: Response): Promise<void> {
   }
 }
 
-async function readCounted(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<BodyText> {
+async function readCounted(reader: ReadableStreamDefaultReader<Uint8Array>, bytesMax: number): Promise<BodyText> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return decoded(joined(chunks));
     bytes += value.byteLength;
-    if (bytes > RESPONSE_BYTES_MAX) {
+    if (bytes > bytesMax) {
       await reader.cancel().catch(() => {});
       return { ok: false, why: "too_large" };
     }

@@ -1,0 +1,153 @@
+/** What goes along with the bytes of /v1: headers both ways, lists of models, and what is refused before anything is sent. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { startByteUpstream, type ByteUpstream } from "../support/byte-upstream.ts";
+import { startGateway, type Gateway } from "../support/gateway.ts";
+import { CHAT, upstreamSide } from "./v1-shapes.ts";
+import { budgetOf, post, PROVIDER_KEY } from "./v1-world.ts";
+
+let gateway: Gateway;
+let upstream: ByteUpstream;
+let token: string;
+let runId: string;
+beforeAll(async () => {
+  upstream = await startByteUpstream();
+  const at = (path: string, models: string[]) => ({
+    kind: "openai",
+    base_url: `${upstream.origin}${path}`,
+    api_key: "secret:PROVIDER_KEY",
+    models,
+    prices: { "*": { input: 1, output: 2 } },
+  });
+  const UPSTREAMS = {
+    up: at("/v1", ["up-*", "named"]),
+    same: at("/v1", ["other-*"]),
+    hung: at("/hung", ["hung-*", "hung"]),
+    broken: at("/broken", ["*"]),
+    claude: { ...at("", ["claude-*"]), kind: "anthropic" },
+  };
+  gateway = await startGateway({ vars: { UPSTREAMS, PROVIDER_KEY } });
+  ({ token, id: runId } = await gateway.openRun({ budget: { usd: 1 } }));
+});
+beforeEach(() => upstream.forget());
+afterAll(async () => {
+  await gateway.stop();
+  await upstream.stop();
+});
+
+const ASK = '{"model":"up/up-1","messages":[],"max_tokens":5}';
+
+describe("headers", () => {
+  it("of the client that are the gateway's or the connection's stay here, and the run token first of all", async () => {
+    upstream.serve((_, reply) => reply.whole(upstreamSide(CHAT)));
+    const headers = {
+      cookie: "session=1",
+      "openai-beta": "x=1",
+      "openai-organization": "org-client",
+      "x-api-key": token,
+      "x-fanout-run": runId,
+      "x-forwarded-for": "10.0.0.1",
+      "x-request-id": "mine",
+      "x-stainless-retry-count": "1",
+      "user-agent": "OpenAI/JS 7.55.0",
+    };
+    await post(gateway, "/v1/chat/completions", token, ASK, { headers }).body;
+    const sent = upstream.calls[0]?.headers ?? {};
+    expect(sent).toMatchObject({
+      authorization: `Bearer ${PROVIDER_KEY}`,
+      "content-type": "application/json",
+      "openai-beta": "x=1",
+      "user-agent": "fanout",
+    });
+    expect(JSON.stringify(sent)).not.toContain(token);
+    const own = [
+      "cookie",
+      "openai-organization",
+      "x-api-key",
+      "x-fanout-run",
+      "x-forwarded-for",
+      "x-request-id",
+      "x-stainless-retry-count",
+    ];
+    expect(own.filter((name) => name in sent)).toEqual([]);
+  });
+
+  it.each([
+    ["a whole answer", ASK],
+    ["a stream", ASK.replace("}", ',"stream":true}')],
+  ])("of %s are the upstream's that clients read and the gateway's own", async (_, request) => {
+    const headers = {
+      "x-request-id": "req_up",
+      "x-ratelimit-remaining-tokens": "9",
+      "set-cookie": "a=b",
+      server: "acme",
+    };
+    upstream.serve(async (_call, reply) => {
+      if (!request.includes("stream")) return reply.whole(upstreamSide(CHAT), { headers });
+      reply.begin({ headers: { ...headers, "content-type": "text/event-stream" } });
+      await reply.write("data: [DONE]\n\n");
+      reply.end();
+    });
+    const asked = post(gateway, "/v1/chat/completions", token, request, { headers: { "x-request-id": "mine" } });
+    const got = (await asked.response).headers;
+    await asked.body;
+    expect(got).toMatchObject({
+      "x-request-id": "mine",
+      "x-upstream-request-id": "req_up",
+      "x-ratelimit-remaining-tokens": "9",
+      "x-fanout-run": expect.stringMatching(/^run_/),
+      "x-fanout-budget-remaining-usd": expect.stringMatching(/^0\.\d+$/),
+    });
+    expect([got["set-cookie"], got["server"]]).toEqual([undefined, undefined]);
+  });
+});
+
+describe("a request that is refused", () => {
+  it.each([
+    ["/v1/chat/completions", "", 400],
+    ["/v1/chat/completions", "{", 400],
+    ["/v1/chat/completions", "[]", 400],
+    ["/v1/chat/completions", '{"model":"up/up-1"}', 400],
+    ["/v1/chat/completions", '{"model":"up/up-1","messages":[],"max_tokens":-1}', 400],
+    ["/v1/chat/completions", '{"model":"claude/claude-1","messages":[]}', 400],
+    ["/v1/messages", '{"model":"up/up-1","max_tokens":5,"messages":[]}', 400],
+    ["/v1/chat/completions", '{"model":"nowhere","model":"up/up-1","messages":[]}', 400],
+    ["/v1/embeddings", '{"model":"up/up-1"}', 400],
+  ])("by %s, %s, sends, reserves and charges nothing", async (path, request, status) => {
+    const fresh = await gateway.openRun({ budget: { usd: 1 } });
+    const before = await budgetOf(gateway, fresh.token);
+    const asked = post(gateway, path, fresh.token, request);
+    expect((await asked.response).statusCode).toBe(status);
+    const { error } = z.object({ error: z.looseObject({}) }).parse(JSON.parse((await asked.body).bytes.toString()));
+    expect(error).toMatchObject({ code: "invalid_request", type: "invalid_request_error" });
+    expect(upstream.calls).toEqual([]);
+    expect(await budgetOf(gateway, fresh.token)).toEqual(before);
+  });
+});
+
+describe("GET /v1/models", () => {
+  const list = z.object({ data: z.array(z.looseObject({ id: z.string(), object: z.literal("model") })) });
+
+  it("lists what each upstream lists and allows, whatever the others do", { timeout: 20_000 }, async () => {
+    upstream.serve(({ path }, reply) => {
+      if (path.startsWith("/hung")) return reply.begin();
+      if (path.startsWith("/broken")) return reply.reset();
+      const ids = ["up-1", "up-2", "other-1", "claude-1", "unknown"];
+      const hostile = [null, { id: 1 }, { id: "up-late", created: 1e300 }, { id: "up-\n" }];
+      reply.whole(JSON.stringify({ data: [...ids.map((id) => ({ id, created: 7 })), ...hostile] }));
+    });
+    const answer = await gateway.fetch("/v1/models", { token });
+    expect(answer.status).toBe(200);
+    const { data } = list.parse(await answer.json());
+    expect(data.map(({ id }) => id)).toEqual([
+      "up/named",
+      "up/up-1",
+      "up/up-2",
+      "up/up-late",
+      "same/other-1",
+      "hung/hung",
+      "claude/claude-1",
+    ]);
+    for (const { headers } of upstream.calls) expect(JSON.stringify(headers)).not.toContain(token);
+  });
+});
