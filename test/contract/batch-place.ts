@@ -1,4 +1,8 @@
 /** What the tests of files and batches share: a gateway with R2, a provider that counts, and OpenAI's own client. */
+import { randomUUID } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import OpenAI, { toFile } from "openai";
 import type { Batch, BatchCreateParams } from "openai/resources/batches";
 import { expect, vi } from "vitest";
@@ -39,7 +43,10 @@ export async function startBatchPlace(
     prices: PRICES,
   };
   const UPSTREAMS = { sim: { kind: "simulated", prices: PRICES }, up };
-  let gateway = await startR2Gateway({ ...options, vars: { UPSTREAMS, PROVIDER_KEY, ...options.vars } });
+  const dataDir = await mkdtemp(join(tmpdir(), "fanout-disk-"));
+  const vars = { ADMIN_KEY: randomUUID(), UPSTREAMS, PROVIDER_KEY, ...options.vars };
+  const start = () => startR2Gateway({ ...options, dataDir, vars });
+  let gateway = await start();
   const ask = async (path: string, request?: GatewayRequest) => answerOf(await gateway.fetch(path, request));
   return {
     gateway: () => gateway,
@@ -56,16 +63,13 @@ export async function startBatchPlace(
     },
     operate: (path, request) => ask(path, { token: gateway.adminKey, ...request }),
     restart: async () => {
-      const { dataDir, adminKey } = gateway;
       await gateway.kill();
-      gateway = await startR2Gateway({
-        dataDir,
-        vars: { UPSTREAMS, PROVIDER_KEY, ...options.vars, ADMIN_KEY: adminKey },
-      });
+      gateway = await start();
     },
     stop: async () => {
       await gateway.stop();
       await upstream.stop();
+      await rm(dataDir, { recursive: true, force: true });
     },
   };
 }
