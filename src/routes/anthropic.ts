@@ -6,6 +6,7 @@ import type { AppEnv } from "../context.ts";
 import { readJsonBytes } from "../contract/body.ts";
 import { Refusal } from "../errors.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
+import { discard, readBody } from "../upstream/body.ts";
 import { answerHeaders, endpointUrl, passHeaders } from "../upstream/endpoints.ts";
 import { readRequest } from "../upstream/json-request.ts";
 import { rewriteRequest } from "../upstream/json-rewrite.ts";
@@ -41,12 +42,16 @@ async function countTokens(c: Context<AppEnv>): Promise<Response> {
   const init = { method: "POST", headers, body: sent, redirect: "manual", signal: c.req.raw.signal } as const;
   const answer = await fetch(`${target.url}/count_tokens`, init).catch(() => null);
   const status = answer?.status ?? null;
-  if (answer === null || status === null || status === 401 || status === 403 || (status >= 300 && status < 400)) {
-    await answer?.body?.cancel();
+  const isOwn = status !== null && status !== 401 && status !== 403 && !(status >= 300 && status < 400);
+  const words = answer !== null && isOwn ? await readBody(answer).catch(() => null) : null;
+  if (answer === null || words?.ok !== true) {
+    if (answer !== null) await discard(answer);
     const message = `${upstream.name} could not be asked to count tokens${status === null ? "" : ` (status ${status})`}`;
-    const retryable = status === null;
+    const retryable = status === null || isOwn;
     throw new Refusal({ reason: "upstream_error", upstream: upstream.name, status, message, retryable });
   }
-  const text = redacted(await answer.text(), upstream);
-  return new Response(text, { status, headers: answerHeaders(answer.headers) });
+  return new Response(redacted(words.text, upstream), {
+    status: answer.status,
+    headers: answerHeaders(answer.headers),
+  });
 }

@@ -7,6 +7,7 @@ import { Refusal } from "../errors.ts";
 import { NAME_CHARS_MAX } from "../limits.ts";
 import { answerHeaders, passHeaders } from "../upstream/endpoints.ts";
 import { passThrough } from "./pass-through.ts";
+import { redactedStream } from "../upstream/pass-redact.ts";
 import type { Protection } from "./under-run.ts";
 
 export function mountOpenAi(app: Hono<AppEnv>, protect: Protection): void {
@@ -47,7 +48,8 @@ async function askKeeper(c: Context<AppEnv>, method: "GET" | "DELETE" | "POST", 
     const message = `${upstream.name} refused the gateway's request for a response that it keeps (status ${status})`;
     throw new Refusal({ reason: "upstream_error", upstream: upstream.name, status, message, retryable: false });
   }
-  return new Response(answer.body, { status, headers: answerHeaders(answer.headers) });
+  const body = answer.body === null ? null : redactedStream(answer.body, upstream);
+  return new Response(body, { status, headers: answerHeaders(answer.headers) });
 }
 
 /** Pauses between looks for a response that may be about to be noted, ms: noting one takes a few, on a busy machine more. */

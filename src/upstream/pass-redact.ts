@@ -20,10 +20,27 @@ export function redacting<End>(tap: Tap<End>, upstream: Upstream): Tap<End> {
   };
 }
 
+/** A body as it comes, without the upstream's own secrets. */
+export function redactedStream(body: ReadableStream<Uint8Array>, upstream: Upstream): ReadableStream<Uint8Array> {
+  const tap = redacting(WHOLE, upstream);
+  if (tap === WHOLE) return body;
+  const transformer: Transformer<Uint8Array, Uint8Array> = {
+    transform: (chunk, controller) => {
+      for (const piece of tap.feed(chunk)) controller.enqueue(piece);
+    },
+    flush: (controller) => {
+      for (const piece of tap.end("clean").bytes) controller.enqueue(piece);
+    },
+  };
+  return body.pipeThrough(new TransformStream(transformer));
+}
+
+/** Lets everything pass. */
+const WHOLE: Tap<null> = { feed: (chunk) => [chunk], end: () => ({ bytes: [], outcome: null }) };
+
 /** The same bytes unless one of the upstream's own secrets is in them. */
 export function redactedBytes(bytes: Uint8Array, upstream: Upstream): Uint8Array {
-  const whole = { feed: (chunk: Uint8Array) => [chunk], end: () => ({ bytes: [], outcome: null }) };
-  const tap = redacting(whole, upstream);
+  const tap = redacting(WHOLE, upstream);
   const pieces = [...tap.feed(bytes), ...tap.end("clean").bytes];
   return joined(pieces);
 }

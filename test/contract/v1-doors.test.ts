@@ -125,6 +125,50 @@ describe("a request that is refused", () => {
   });
 });
 
+describe("a response that its upstream keeps", () => {
+  it.each(["as one", "in chunks"])("comes %s as it is, without the upstream's key", async (how) => {
+    const kept = `{ "id":"resp_kept","status":"completed","n":1.0e+2,"metadata":{"key":"${PROVIDER_KEY}"}}`;
+    upstream.serve(async ({ method }, reply) => {
+      if (method === "POST" || how === "as one") return reply.whole(method === "POST" ? '{"id":"resp_kept"}' : kept);
+      reply.begin();
+      for (const byte of kept) await reply.write(byte);
+      reply.end();
+    });
+    await post(gateway, "/v1/responses", token, '{"model":"up/up-1","input":"a","max_output_tokens":16}').body;
+    const answer = await gateway.fetch("/v1/responses/resp_kept", { token });
+    expect([answer.status, await answer.text()]).toEqual([200, kept.replace(PROVIDER_KEY, "[redacted]")]);
+    expect(upstream.calls.at(-1)).toMatchObject({ method: "GET", path: "/v1/responses/resp_kept" });
+  });
+});
+
+describe("POST /v1/messages/count_tokens", () => {
+  const asked = () =>
+    post(gateway, "/v1/messages/count_tokens", token, '{ "messages":[],"model":"claude/claude-1","x":1.0 }');
+
+  it("asks the upstream with the same bytes, costs nothing, and brings back the same bytes", async () => {
+    upstream.serve((_, reply) => reply.whole('{ "input_tokens":1.4e1}'));
+    const before = await budgetOf(gateway, token);
+    expect((await asked().body).bytes.toString()).toBe('{ "input_tokens":1.4e1}');
+    expect(upstream.calls).toMatchObject([{ method: "POST", path: "/v1/messages/count_tokens" }]);
+    expect(upstream.calls[0]?.body.toString()).toBe('{ "messages":[],"model":"claude-1","x":1.0 }');
+    expect((await budgetOf(gateway, token)).calls.spent).toBe(before.calls.spent + before.calls.reserved);
+  });
+
+  it("is 502 where the answer breaks off or speaks of the gateway's key, and the upstream's own error else", async () => {
+    upstream.serve(async (_, reply) => {
+      reply.begin({ headers: { "content-length": "100" } });
+      await reply.write('{"input');
+      reply.reset();
+    });
+    expect((await asked().response).statusCode).toBe(502);
+    upstream.serve((_, reply) => reply.whole(`{"error":{"message":"${PROVIDER_KEY}"}}`, { status: 401 }));
+    expect((await asked().response).statusCode).toBe(502);
+    upstream.serve((_, reply) => reply.whole('{"type":"error"}', { status: 413 }));
+    const { response, body } = asked();
+    expect([(await response).statusCode, (await body).bytes.toString()]).toEqual([413, '{"type":"error"}']);
+  });
+});
+
 describe("GET /v1/models", () => {
   const list = z.object({ data: z.array(z.looseObject({ id: z.string(), object: z.literal("model") })) });
 
