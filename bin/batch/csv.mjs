@@ -64,9 +64,12 @@ export class CsvParser {
       throw new Failure(`Line ${this.#line} has text behind a closing quote; a quote within quotes is written twice.`);
     }
     if (this.#state === "start") this.#state = "plain";
-    this.#afterCr = false;
     this.#field += span;
-    if (this.#state === "quoted") this.#line += countBreaks(span);
+    if (this.#state === "quoted") {
+      // A CRLF that the pieces cut in two is one break.
+      this.#line += countBreaks(span) - (this.#afterCr && span.startsWith("\n") ? 1 : 0);
+    }
+    this.#afterCr = this.#state === "quoted" && span.endsWith("\r");
     if (this.#field.length > this.#charsMax) {
       throw new Failure(
         `A field in line ${this.#recordLine} has more than ${this.#charsMax} characters. Is a quote open?`,
@@ -132,7 +135,7 @@ function endOf(text, from, pattern) {
   return pattern.exec(text)?.index ?? text.length;
 }
 
-/** Counts CRLF once, but for one that is cut in two: that file has carriage returns of its own. @param {string} text */
+/** @param {string} text */
 function countBreaks(text) {
   return text.match(/\r\n|\r|\n/g)?.length ?? 0;
 }

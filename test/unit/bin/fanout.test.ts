@@ -1,0 +1,383 @@
+import type { ChildProcess } from "node:child_process";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Folder } from "./command.ts";
+import { answered, echo, type FakePlan, FakeServer, refusedLine, send } from "./fake-server.ts";
+
+let folder: Folder;
+let server: FakeServer | null = null;
+beforeEach(async () => {
+  folder = await Folder.create();
+});
+afterEach(async () => {
+  await server?.stop();
+  server = null;
+  await folder.remove();
+});
+
+const ARGS = ["batch", "in.txt", "-o", "out.jsonl"];
+
+async function serve(plan: FakePlan = {}): Promise<FakeServer> {
+  server = await FakeServer.start(plan);
+  return server;
+}
+
+/** Runs the command at the server of this test. */
+function run(args: readonly string[] = ARGS, options: Parameters<Folder["fanout"]>[1] = {}) {
+  const env = { FANOUT_URL: server?.url ?? "http://127.0.0.1:1", FANOUT_TOKEN: "token", ...options.env };
+  return folder.fanout(args, { ...options, env });
+}
+
+const text = (custom_id: string, content: string) => ({ custom_id, text: content, finish_reason: "stop" });
+
+describe("fanout batch", () => {
+  it("writes the answers in the input's order, tells how far it is, and ends with status 0", async () => {
+    const { batches } = await serve({ looks: () => 1, spentUsd: () => 0 });
+    await folder.write("in.txt", "one\ntwo\nthree\n");
+    const { status, stdout, stderr } = await run();
+    expect([status, stdout]).toEqual([0, ""]);
+    expect(await folder.lines("out.jsonl")).toEqual([
+      text("row-1", "one"),
+      text("row-2", "two"),
+      text("row-3", "three"),
+    ]);
+    expect(stderr.split("\n")).toEqual([
+      expect.stringMatching(/uploading · 0\.0 of 0\.0 MB$/),
+      "Batch batch_1: 3 lines.",
+      "running",
+      expect.stringMatching(/completed · 3\/3 · [\d.]+\/s · \$0\.00$/),
+      "3 lines completed: out.jsonl",
+      "",
+    ]);
+    expect([...batches.values()].map(({ body }) => body)).toEqual([
+      { input_file_id: "file-1", endpoint: "/v1/chat/completions", completion_window: "24h" },
+    ]);
+  });
+
+  it("leaves nothing behind but the output and what remembers the batch", async () => {
+    await serve();
+    await folder.write("in.txt", "one\n");
+    await run();
+    expect((await readdir(folder.path)).toSorted()).toEqual(["in.txt", "out.jsonl", "out.jsonl.fanout"]);
+    expect(await folder.read("out.jsonl.fanout")).not.toContain("token");
+  });
+
+  it("writes failed and missing lines in their places, and ends with status 2", async () => {
+    const { url } = await serve({
+      answer: (line, place) => {
+        if (place === 1) return refusedLine(line.custom_id, "bad \u001b[31mprompt");
+        return place === 2 ? null : echo(line);
+      },
+    });
+    await folder.write("in.txt", "one\ntwo\nthree\nfour\n");
+    const { status, stderr } = await run();
+    expect(status).toBe(2);
+    expect(await folder.lines("out.jsonl")).toEqual([
+      text("row-1", "one"),
+      { custom_id: "row-2", error: { code: "bad_request", message: "bad \u001b[31mprompt", status: 400 } },
+      { custom_id: "row-3", error: { code: "missing", message: "The batch has no answer to this line." } },
+      text("row-4", "four"),
+    ]);
+    expect(stderr).toContain("\n  row-2: bad_request: bad prompt\n");
+    expect(stderr).toContain("\n2 lines completed, 2 failed: out.jsonl\n");
+    expect(stderr).not.toContain("\u001b");
+    expect(url).not.toBe("");
+  });
+
+  it("keeps the output's bytes with --raw", async () => {
+    await serve();
+    await folder.write(
+      "in.jsonl",
+      '{"custom_id":"b","method":"POST","url":"/v1/chat/completions","body":{"messages":[{"content":"x"}]}}\n"y"\n',
+    );
+    expect((await run(["batch", "in.jsonl", "-o", "out.jsonl", "--raw"])).status).toBe(0);
+    expect(await folder.lines("out.jsonl")).toEqual(
+      [answered("b", "x"), answered("row-2", "y")].map((one) => one?.line),
+    );
+  });
+
+  it("writes .csv and text by the output's name", async () => {
+    await serve({ answer: ({ custom_id }) => answered(custom_id, `a "b",\n${custom_id}`) });
+    await folder.write("in.csv", 'id,prompt\nx,"1,\n2"\ny,3\n');
+    await run(["batch", "in.csv", "-o", "out.csv"]);
+    expect(await folder.read("out.csv")).toBe('custom_id,text,error\r\nx,"a ""b"",\nx",\r\ny,"a ""b"",\ny",\r\n');
+    await run(["batch", "in.csv", "-o", "out.txt"]);
+    expect(await folder.read("out.txt")).toBe('a "b",\\nx\na "b",\\ny\n');
+  });
+
+  it("reads standard input", async () => {
+    await serve();
+    const { status } = await run(["batch", "-", "--from", "text", "-o", "out.jsonl", "--model", "m"], {
+      stdin: "a\nb",
+    });
+    expect(status).toBe(0);
+    expect(server?.input.map(({ body }) => body)).toEqual([
+      { model: "m", messages: [{ role: "user", content: "a" }] },
+      { model: "m", messages: [{ role: "user", content: "b" }] },
+    ]);
+  });
+
+  it("says nothing with --quiet, failed lines or not", async () => {
+    await serve({ answer: ({ custom_id }) => refusedLine(custom_id, "no") });
+    await folder.write("in.txt", "one\n");
+    expect(await run([...ARGS, "--quiet"])).toEqual({ status: 2, stdout: "", stderr: "" });
+  });
+
+  it("prints the errors of a refused input at the input's own lines, and ends with status 3", async () => {
+    const errors = [
+      { code: "model_not_found", message: "No model \u001b]0;x\u0007here.", param: "body.model", line: 2 },
+      { code: "empty_file", message: "Of the file.", param: null, line: null },
+    ];
+    await serve({ ends: { status: "failed", errors } });
+    await folder.write("in.txt", "one\n\n\ntwo\n");
+    const { status, stderr } = await run([...ARGS, "-q"]);
+    expect(status).toBe(3);
+    expect(stderr.split("\n").slice(0, 2)).toEqual(["Line 4: No model here.", "Of the file."]);
+    expect(await readdir(folder.path)).toEqual(["in.txt"]);
+  });
+
+  it("writes what is done of a batch that has expired, and ends with status 4", async () => {
+    await serve({ ends: { status: "expired" }, answer: (line, place) => (place === 0 ? echo(line) : null) });
+    await folder.write("in.txt", "one\ntwo\n");
+    const { status, stderr } = await run();
+    expect(status).toBe(4);
+    expect(stderr).toContain("The batch has expired. 1 lines completed, 1 failed: out.jsonl\n");
+    expect(await folder.lines("out.jsonl")).toMatchObject([{ text: "one" }, { error: { code: "missing" } }]);
+  });
+});
+
+describe("fanout batch, when something is wrong", () => {
+  it.each([
+    [[], 1, /^fanout: many prompts/],
+    [["--help"], 0, /^fanout: many prompts/],
+    [["batch", "--help"], 0, /Exit status: 0 all lines completed/],
+  ])("helps with %j", async (args, status, stdout) => {
+    expect(await folder.fanout(args)).toEqual({ status, stdout: expect.stringMatching(stdout), stderr: "" });
+  });
+
+  it("fits its help on one screen", async () => {
+    const { stdout } = await folder.fanout(["--help"]);
+    const lines = stdout.trimEnd().split("\n");
+    expect(lines.length).toBeLessThanOrEqual(36);
+    expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(100);
+  });
+
+  it.each([
+    [["frobnicate"], {}, /^There is no command frobnicate\./],
+    [ARGS, { FANOUT_TOKEN: "" }, /^There is no token\. Set FANOUT_TOKEN/],
+    [["batch", "none.txt", "-o", "o"], {}, /^There is no file none\.txt\.$/m],
+    [["batch", ".", "-o", "o", "--from", "text"], {}, /^\. is a folder\.$/m],
+    [["batch", "in.txt", "-o", "in.txt"], {}, /^The input and the output are the same file\.$/m],
+    [["batch", "empty.txt", "-o", "o"], {}, /^The input is empty/],
+    [["batch", "bad.jsonl", "-o", "o"], {}, /^Line 2 is not JSON: \{"prompt$/m],
+    [["batch", "in.txt", "-o", "no/such/out"], {}, /ENOENT/],
+    [
+      ARGS,
+      { FANOUT_URL: "http://127.0.0.1:1" },
+      /^Nothing listens at http:\/\/127\.0\.0\.1:1\. Start the gateway with npm start/,
+    ],
+  ])("ends with status 1 for %j with %j and says what to do", async (args, env, message) => {
+    await folder.write("in.txt", "one\n");
+    await folder.write("empty.txt", "\n");
+    await folder.write("bad.jsonl", '"a"\n{"prompt');
+    const { status, stdout, stderr } = await run(args, { env });
+    expect([status, stdout]).toEqual([1, ""]);
+    expect(stderr).toMatch(message);
+  });
+
+  it.each([
+    [
+      401,
+      { error: { message: "no such token \u001b[31m" } },
+      /does not accept the token from FANOUT_TOKEN \(no such token\)\.\n$/,
+    ],
+    [402, { error: { message: "spent" } }, /^The run's budget does not pay for this \(spent\)\.\n$/],
+    [404, {}, /^POST \/v1\/files answered 404 \(\{\}\)\.\n$/],
+    [500, { error: { message: "no FILES", retryable: false } }, /^POST \/v1\/files answered 500 \(no FILES\)\.\n$/],
+    [302, {}, /redirects to http:\/\/elsewhere\. Name that server with --url\.\n$/],
+  ])("ends with status 1 when the server answers %i, after one attempt", async (code, body, message) => {
+    const meddle: FakePlan["meddle"] = ({ method }, reply) => {
+      if (method !== "POST") return false;
+      send(reply, code, body, { location: "http://elsewhere" });
+      return true;
+    };
+    const { seen } = await serve({ meddle });
+    await folder.write("in.txt", "one\n");
+    const { status, stderr } = await run([...ARGS, "-q"]);
+    expect(status).toBe(1);
+    expect(stderr).toMatch(message);
+    expect(seen).toHaveLength(1);
+  });
+
+  it("asks again where the server says that it may pass", async () => {
+    let failures = 0;
+    const meddle: FakePlan["meddle"] = (_, reply) => {
+      failures += 1;
+      if (failures % 2 === 0) return false;
+      send(reply, failures % 4 === 1 ? 503 : 429, { error: { message: "busy" } }, { "retry-after-ms": "1" });
+      return true;
+    };
+    await serve({ meddle });
+    await folder.write("in.txt", "one\n");
+    const { status, stderr } = await run();
+    expect(status).toBe(0);
+    expect(stderr).toContain("! POST /v1/files answered 503 (busy). Trying again in ");
+    expect(server?.files.size).toBe(2);
+  });
+
+  it("looks on where the connection breaks off, also in the middle of the answers", async () => {
+    let broken = 0;
+    const meddle: FakePlan["meddle"] = ({ method, path }, reply) => {
+      if (method !== "GET" || path === "/budget" || broken === 2) return false;
+      if (broken === 0 && path.startsWith("/v1/batches")) {
+        broken = 1;
+        reply.destroy();
+        return true;
+      }
+      if (!path.endsWith("/content")) return false;
+      broken = 2;
+      reply.writeHead(200, { "content-length": "100000" });
+      reply.write('{"custom_id":"row-1","resp', () => reply.destroy());
+      return true;
+    };
+    await serve({ meddle });
+    await folder.write("in.txt", "one\n");
+    const { status, stderr } = await run();
+    expect([status, broken]).toEqual([0, 2]);
+    expect(stderr).toMatch(/! Cannot reach http:\/\/127\.0\.0\.1:\d+: ECONNRESET\. Trying again in /);
+    expect(await folder.lines("out.jsonl")).toEqual([text("row-1", "one")]);
+  });
+
+  it("sends nothing where the output cannot be written", async () => {
+    await serve();
+    await folder.write("in.txt", "one\n");
+    await folder.write("file", "");
+    const { status, stderr } = await run(["batch", "in.txt", "-o", join("file", "out.jsonl")]);
+    expect([status, stderr]).toEqual([1, expect.stringContaining("ENOTDIR")]);
+    expect(server?.seen).toEqual([]);
+  });
+});
+
+describe("fanout batch, started again", () => {
+  it("goes on with the same batch and pays for nothing again", async () => {
+    const { batches, seen } = await serve();
+    await folder.write("in.txt", "one\ntwo\n");
+    await run();
+    const before = seen.length;
+    const { status, stderr } = await run(["batch", "in.txt", "-o", "out.jsonl", "--raw"]);
+    expect(status).toBe(0);
+    expect(stderr).toContain("Going on with batch batch_1.\n");
+    expect(batches.size).toBe(1);
+    expect(seen.slice(before).map(({ method }) => method)).not.toContain("POST");
+  });
+
+  it("leaves the batch running on Ctrl-C, says how to come back, and comes back to it", async () => {
+    let looks = 1_000_000;
+    const { batches } = await serve({ looks: () => looks });
+    await folder.write("in.txt", "one\n");
+    const first = await run(ARGS, {
+      onSaid: (said, child) => void (said.includes("\nrunning") && child.kill("SIGINT")),
+    });
+    expect(first.status).toBe(130);
+    expect(first.stderr).toContain("batch batch_1 goes on. The same command comes back to it. To cancel it:\n");
+    expect(first.stderr).toContain("npx fanout batch --cancel -o out.jsonl\n");
+    const batch = batches.get("batch_1");
+    if (batch !== undefined) batch.looks = 0;
+    looks = 0;
+    expect((await run()).status).toBe(0);
+    expect([batches.size, server?.count("POST", /files/)]).toEqual([1, 1]);
+  });
+
+  it("finds the batch whose creation it did not hear of", async () => {
+    let child: ChildProcess | null = null;
+    const silent = () => child?.kill("SIGKILL") === true;
+    const { batches } = await serve({ silent });
+    await folder.write("in.txt", "one\n");
+    const killed = run(ARGS, { onSaid: (_, started) => void (child = started) });
+    expect((await killed).status).toBe(null);
+    child = null;
+    expect((await run()).status).toBe(0);
+    const keys = server?.seen.filter(({ path, method }) => path === "/v1/batches" && method === "POST");
+    expect(keys).toHaveLength(2);
+    expect(keys?.[0]?.headers["idempotency-key"]).toMatch(/^fanout-batch-[0-9a-f]{64}$/);
+    expect(keys?.[1]?.headers["idempotency-key"]).toBe(keys?.[0]?.headers["idempotency-key"]);
+    expect(keys?.[1]?.body).toEqual(keys?.[0]?.body);
+    expect([batches.size, server?.count("POST", /files/)]).toEqual([1, 1]);
+  });
+
+  it("begins a new batch with --fresh, under another key", async () => {
+    const { batches } = await serve();
+    await folder.write("in.txt", "one\n");
+    await run();
+    expect((await run([...ARGS, "--fresh"])).status).toBe(0);
+    expect(batches.size).toBe(2);
+  });
+
+  it("begins a new batch for another input once the answers of the last one are there", async () => {
+    const { batches } = await serve();
+    await folder.write("in.txt", "one\n");
+    await run();
+    await folder.write("in.txt", "two\n");
+    expect((await run()).status).toBe(0);
+    expect(batches.size).toBe(2);
+    expect(await folder.lines("out.jsonl")).toEqual([text("row-1", "two")]);
+  });
+
+  it("refuses to forget a batch that runs, but for --fresh", async () => {
+    const { batches } = await serve({ looks: () => 1_000_000 });
+    await folder.write("in.txt", "one\n");
+    const interrupt = {
+      onSaid: (said: string, child: { kill(signal: "SIGINT"): boolean }) =>
+        void (said.includes("\nrunning") && child.kill("SIGINT")),
+    };
+    await run(ARGS, interrupt);
+    await folder.write("in.txt", "two\n");
+    const other = await run();
+    expect(other.status).toBe(1);
+    expect(other.stderr).toMatch(/^out\.jsonl waits for a batch with another input or other options\./);
+    expect(batches.size).toBe(1);
+    const fresh = await run([...ARGS, "--fresh"], interrupt);
+    expect(fresh.status).toBe(130);
+    expect(fresh.stderr).toContain("Batch batch_1 is left to itself; it may still run and cost.\n");
+    expect(batches.size).toBe(2);
+  });
+
+  it("cancels with --cancel, and then writes what is done with status 4", async () => {
+    await serve({ looks: () => 1_000_000 });
+    await folder.write("in.txt", "one\n");
+    await run(ARGS, { onSaid: (said, child) => void (said.includes("\nrunning") && child.kill("SIGINT")) });
+    const cancelled = await run(["batch", "--cancel", "-o", "out.jsonl"]);
+    expect(cancelled.status).toBe(0);
+    expect(cancelled.stderr).toContain("Batch batch_1 is cancelling.\n");
+    expect((await run()).status).toBe(4);
+    const again = await run(["batch", "--cancel", "-o", "out.jsonl"]);
+    expect([again.status, again.stderr]).toEqual([1, expect.stringMatching(/^Batch batch_1 has ended already/)]);
+  });
+
+  it("cancels nothing where nothing was begun, and nothing at another server", async () => {
+    await serve();
+    const none = await run(["batch", "--cancel", "-o", "out.jsonl"]);
+    expect([none.status, none.stderr]).toEqual([1, expect.stringMatching(/^There is no out\.jsonl\.fanout/)]);
+    await folder.write("in.txt", "one\n");
+    await run();
+    const before = server?.seen.length;
+    const env = { FANOUT_URL: `${server?.url}/elsewhere` };
+    const other = await run(["batch", "--cancel", "-o", "out.jsonl"], { env });
+    expect([other.status, other.stderr]).toEqual([1, expect.stringMatching(/^The batch is at http/)]);
+    expect(server?.seen.length).toBe(before);
+  });
+
+  it("says so where the batch is not this token's, or the state is none", async () => {
+    const { batches } = await serve();
+    await folder.write("in.txt", "one\n");
+    await run();
+    batches.clear();
+    const unknown = await run();
+    expect([unknown.status, unknown.stderr]).toEqual([1, expect.stringContaining("Is the token another run's?")]);
+    await folder.write("out.jsonl.fanout", "{");
+    const broken = await run();
+    expect([broken.status, broken.stderr]).toEqual([1, expect.stringContaining("--fresh begins anew")]);
+    expect((await run([...ARGS, "--fresh"])).status).toBe(0);
+  });
+});
