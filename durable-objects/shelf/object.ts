@@ -21,6 +21,9 @@ import { ShelfStore, type StoredPart } from "./store.ts";
 /** How long a batch may need its input, should its end never be told here, seconds: its window and an hour to end in. */
 const INPUT_NEEDED_S = BATCH_WINDOW_S + 3_600;
 
+/** How long the parts of a completed upload stay, seconds: another completion may be reading them. */
+const PARTS_READ_S = 600;
+
 export class ShelfObject extends DurableObject<Objects> {
   readonly #store: ShelfStore;
 
@@ -78,8 +81,8 @@ export class ShelfObject extends DurableObject<Objects> {
   }
 
   /**
-   * The upload has become a file whose content is in place: the file exists from now on, and the parts do not. Where
-   * another completion was faster, its file stands and this one's content is dropped.
+   * The upload has become a file whose content is in place: the file exists from now on, and the parts go. Where another
+   * completion was faster, its file stands and this one's content is dropped.
    */
   async completeUpload(id: string, file: FileRecord): Promise<Checked<Upload>> {
     const upload = this.#store.upload(id);
@@ -87,7 +90,8 @@ export class ShelfObject extends DurableObject<Objects> {
     this.#store.transaction(() => {
       // What is not to be seen goes the way of all that has expired.
       this.#store.putFile(isPending ? file : { ...file, expiresAtS: 0 });
-      if (upload !== null && isPending) this.#store.putUpload(completeUpload(upload, file.id), { dropPartsS: 0 });
+      if (upload !== null && isPending)
+        this.#store.putUpload(completeUpload(upload, file.id), { dropPartsS: nowS() + PARTS_READ_S });
     });
     await this.#sweep();
     const now = this.#store.upload(id);
@@ -159,7 +163,8 @@ export class ShelfObject extends DurableObject<Objects> {
 
   async #armAlarm(): Promise<void> {
     const dueS = this.#store.nextDueS(nowS());
-    if (dueS !== null) await this.ctx.storage.setAlarm(dueS * 1_000);
+    // What is due already may be another's to drop, who is at it now: the alarm sees to it that it is dropped.
+    if (dueS !== null) await this.ctx.storage.setAlarm(Math.max(dueS * 1_000, Date.now()));
   }
 }
 

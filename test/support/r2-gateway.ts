@@ -128,6 +128,8 @@ function tailOf(child: ChildProcess): () => string {
   const take = (piece: string) => {
     text = (text + piece).slice(-OUTPUT_CHARS_MAX);
   };
+  // Miniflare sends on to stdout what the Worker writes to its console.
+  child.stdout?.setEncoding("utf8").on("data", take);
   child.stderr?.setEncoding("utf8").on("data", take);
   return () => text;
 }
