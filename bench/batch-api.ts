@@ -39,7 +39,7 @@ const parts: Record<string, () => Promise<Row[]>> = {
   faults: () => measureFaults(quick ? 300 : 5_000, report),
   restarts: () =>
     measureRestarts(
-      quick ? { lines: 600, kills: 2, maxParallel: 512 } : { lines: 5_000, kills: 10, maxParallel: 512 },
+      quick ? { lines: 600, kills: 2, maxParallel: 64 } : { lines: 5_000, kills: 10, maxParallel: 64 },
       report,
     ),
   fairness: () => measureFairness(quick ? { lines: 1_500, queries: 10 } : { lines: 10_000, queries: 100 }, report),

@@ -4,12 +4,15 @@
  *
  *   node bench/upstream.ts [--latency-ms=200] [--reply-bytes=1000]
  *
+ * A request that says `"stream":true` is answered with the events of stream.ts, each written by itself as soon as the
+ * socket takes it.
  * Prints its port. `GET /stats` answers `{ requests, peak }`, and `?reset=1` zeroes both.
  */
 import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
 import { parseArgs } from "node:util";
 import { MODEL } from "./prompts.ts";
+import { streamEvents } from "./stream.ts";
 
 const { values } = parseArgs({
   options: { "latency-ms": { type: "string", default: "0" }, "reply-bytes": { type: "string", default: "0" } },
@@ -33,10 +36,23 @@ let requests = 0;
 let inFlight = 0;
 let peak = 0;
 
-function answer(response: ServerResponse): void {
+const events = streamEvents().map((text) => Buffer.from(text));
+
+function answer(response: ServerResponse, stream: boolean): void {
   inFlight -= 1;
+  if (stream) {
+    response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
+    writeEvents(response, 0);
+    return;
+  }
   response.writeHead(200, headers);
   response.end(reply);
+}
+
+/** Writes the events from `place` on, each once the socket has taken the one before: none shares a packet by design. */
+function writeEvents(response: ServerResponse, place: number): void {
+  if (place === events.length) response.end();
+  else response.write(events[place], () => writeEvents(response, place + 1));
 }
 
 const server = createServer((request, response) => {
@@ -49,10 +65,12 @@ const server = createServer((request, response) => {
   requests += 1;
   inFlight += 1;
   if (inFlight > peak) peak = inFlight;
-  request.resume();
+  // These bodies are small enough to arrive in one piece.
+  let stream = false;
+  request.on("data", (piece: Buffer) => (stream ||= piece.includes('"stream":true')));
   request.on("end", () => {
-    if (latencyMs > 0) setTimeout(answer, latencyMs, response);
-    else answer(response);
+    if (latencyMs > 0) setTimeout(answer, latencyMs, response, stream);
+    else answer(response, stream);
   });
 });
 // Connections that idle between two rounds stay open: a reset one would be measured as the gateway's failure.
