@@ -170,13 +170,16 @@ describe("an output file", () => {
 
 describe("the input of a batch", () => {
   it("may be deleted while the batch reads it", async () => {
-    const lines = Array.from({ length: 600 }, (_, at) => chatLine(`c${at}`, `{{delay/40}} ${at}`, "up-1"));
-    const created = await createBatch(run, lines);
-    await expect.poll(() => run.openai.batches.retrieve(created.id).then(({ status }) => status)).toBe("in_progress");
-    await run.openai.files.delete(created.input_file_id);
-    await expect(run.openai.files.retrieve(created.input_file_id)).rejects.toMatchObject({ status: 404 });
-    const batch = await endOf(run, created);
-    expect(batch).toMatchObject({ status: "completed", request_counts: { total: 600, completed: 600 } });
+    const lines = Array.from({ length: 1_500 }, (_, at) => chatLine(`c${at}`, `{{delay/5}} ${at}`, "up-1"));
+    const { openai, ...own } = await place.openRun({ max_parallel: 32 });
+    const created = await createBatch({ openai, ...own }, lines);
+    const status = () => openai.batches.retrieve(created.id).then((batch) => batch.status);
+    await expect.poll(status, { interval: 20 }).toBe("in_progress");
+    await openai.files.delete(created.input_file_id);
+    await expect(openai.files.retrieve(created.input_file_id)).rejects.toMatchObject({ status: 404 });
+    // Only so many lines are open at once: of the last ones nothing had been read yet.
+    const batch = await endOf({ openai, ...own }, created);
+    expect(batch).toMatchObject({ status: "completed", request_counts: { total: 1_500, completed: 1_500 } });
   });
 
   it("may end its lines with CRLF, begin with a byte order mark, and hold blank lines", async () => {
@@ -189,7 +192,7 @@ describe("the input of a batch", () => {
 describe("a batch that runs", () => {
   it("shows how many of its lines have ended, before any of them is in a file", async () => {
     const own = await place.openRun({ max_parallel: 8 });
-    const lines = Array.from({ length: 200 }, (_, at) => chatLine(`c${at}`, `{{delay/100}} ${at}`, "up-1"));
+    const lines = Array.from({ length: 100 }, (_, at) => chatLine(`c${at}`, `{{delay/100}} ${at}`, "up-1"));
     const { id } = await createBatch(own, lines);
     const completed: number[] = [];
     for (let status = "validating"; status !== "completed";) {
@@ -198,8 +201,8 @@ describe("a batch that runs", () => {
       completed.push(batch.request_counts?.completed ?? -1);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
-    expect(completed.at(-1)).toBe(200);
+    expect(completed.at(-1)).toBe(100);
     expect(completed).toEqual(completed.toSorted((a, b) => a - b));
-    expect(new Set(completed).size).toBeGreaterThan(3);
+    expect(completed.some((count) => count > 0 && count < 100)).toBe(true);
   });
 });
