@@ -39,6 +39,16 @@ export class LaneObject extends DurableObject<Objects> {
     this.ctx.waitUntil(ended);
   }
 
+  /**
+   * Tells the attempts that this lane has, made or not told yet, and has it ask for more. Jobs that an earlier instance of
+   * the run than `epoch` lends, in a reply that is still on its way, are not made: this one counts them as lost.
+   */
+  recall(runId: string, lane: number, epoch: number): string[] {
+    const held = this.#work?.recall(epoch) ?? [];
+    this.start(runId, lane);
+    return held;
+  }
+
   /** Stops attempts that were given up: their connections are closed. */
   abort(attemptIds: string[]): void {
     this.#work?.abort(attemptIds);
@@ -86,6 +96,8 @@ export class LaneObject extends DurableObject<Objects> {
     const settlements = work.takeEnded();
     try {
       const claim: ClaimReply = await run.settleAndClaim(lane, settlements, LANE_SLOTS, waits);
+      work.delivered(settlements);
+      if (claim.jobs.length > 0 && work.isReplaced(claim.epoch)) return { ask: true };
       if (claim.jobs.length > 0) work.lingerMs = claim.lingerMs;
       // Taken out of the reply: workerd keeps what a call returned until its next full collection.
       for (const job of claim.jobs.splice(0)) {

@@ -9,6 +9,10 @@ const QUICK_MS = 100;
 export class Worklist {
   #running = new Map<string, AbortController>();
   #ended: Settlement[] = [];
+  /** Settlements that a call is telling: whether it arrives is not known yet. */
+  #telling = new Set<Settlement>();
+  /** The run's instance that asked last what is here; 0 = none has. */
+  #epoch = 0;
   #waiting: (() => void)[] = [];
   #deadlines = new Deadlines();
   #nudged = false;
@@ -44,6 +48,18 @@ export class Worklist {
     return this.#running.size;
   }
 
+  /** Everything that is here, made or not told for certain, for the run's instance `epoch`. */
+  recall(epoch: number): string[] {
+    this.#epoch = epoch;
+    const untold = [...this.#ended, ...this.#telling].map(({ attemptId }) => attemptId);
+    return [...this.#running.keys(), ...untold];
+  }
+
+  /** Whether jobs that an instance of the run lends came too late: another has asked what is here meanwhile. */
+  isReplaced(epoch: number): boolean {
+    return epoch < this.#epoch;
+  }
+
   attemptIds(): string[] {
     return [...this.#running.keys()];
   }
@@ -63,12 +79,19 @@ export class Worklist {
   takeEnded(): Settlement[] {
     const ended = this.#ended;
     this.#ended = [];
+    for (const settlement of ended) this.#telling.add(settlement);
     this.#nudged = false;
     return ended;
   }
 
+  /** Settlements have arrived. */
+  delivered(settlements: readonly Settlement[]): void {
+    for (const settlement of settlements) this.#telling.delete(settlement);
+  }
+
   /** Returns settlements whose delivery is in doubt. */
   putBack(settlements: Settlement[]): void {
+    this.delivered(settlements);
     if (settlements.length === 0) return;
     this.#ended.unshift(...settlements);
     this.#wake();

@@ -39,7 +39,7 @@ function claimOf(core: RunCore, assignments: Assignment[], ask: boolean): ClaimR
     defaults[groupSeq] ??= core.open.get(groupSeq)?.defaultsJson ?? "{}";
     jobs.push({ groupSeq, lease: leaseOf(assignment), callJson: core.callOf(assignment.slotId) });
   }
-  return { jobs, defaults, ask, lingerMs: lingerMs(core.state) };
+  return { jobs, epoch: core.epoch, defaults, ask, lingerMs: lingerMs(core.state) };
 }
 
 /** What an executor is told of its attempt. */

@@ -52,6 +52,8 @@ export class RunCore {
   /** Idempotency-Keys that this turn writes. */
   readonly newNamed = new Map<string, { seq: number; hash: string }>();
   readonly lanes = new WaitingLanes();
+  /** Number of this instance of the run object among those that found groups open: later ones have higher numbers. */
+  readonly epoch: number;
   readonly readers = new WaitingReaders();
   readonly singles = new WaitingCalls();
   /** Rows that operations of this turn add to the transaction. */
@@ -112,6 +114,7 @@ export class RunCore {
     this.open = rebuilt.open;
     this.groupCounts = rebuilt.groupCounts;
     this.openings = rebuilt.openings;
+    this.epoch = this.open.size > 0 ? store.nextEpoch() : store.epoch();
     for (const seq of this.open.keys()) this.followed(seq, now.ms);
     this.nextSeq = rebuilt.nextSeq;
     this.durableSeq = this.state.writtenSeq;

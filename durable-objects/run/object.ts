@@ -256,14 +256,14 @@ export class RunObject extends ObservedRun {
     waitMs: number,
   ): Promise<Rpc.EndedReply | null> {
     this.shell.core?.followed(seq, Date.now());
-    const from = cursor !== null && cursor.epoch === this.shell.epoch ? cursor.position : 0;
+    const from = cursor !== null && cursor.epoch === this.shell.core?.epoch ? cursor.position : 0;
     await this.shell.until(() => {
       const group = this.shell.core?.state.groups.get(seq);
       return group === undefined || group.done || group.ended.length > from;
     }, waitMs);
     return this.shell.core === null
       ? null
-      : endedSlots(this.shell.core, this.shell.store, { seq, from, epoch: this.shell.epoch });
+      : endedSlots(this.shell.core, this.shell.store, { seq, from, epoch: this.shell.core.epoch });
   }
 
   /** A page of a group's slots in input order, from an index on; of one that runs, as far as each slot has come. */

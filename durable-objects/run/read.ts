@@ -53,7 +53,7 @@ export function resultsFrom(core: RunCore, store: RunStore, seq: number, fromInd
 export function endedSlots(
   core: RunCore,
   store: RunStore,
-  { seq, from, epoch }: { seq: number; from: number; epoch: string },
+  { seq, from, epoch }: { seq: number; from: number; epoch: number },
 ): EndedReply | null {
   const group = core.state.groups.get(seq);
   const stored = group === undefined ? undefined : core.groupStored(seq);
@@ -71,13 +71,16 @@ export function endedSlots(
   return { slots, cursor: { epoch, position }, done: group.done && position === group.ended.length };
 }
 
+/** The epoch of cursors that count places: no instance has it. */
+const STORED = -1;
+
 /** The same for a group that only rows remember: by place. Its cursor counts places, under a name of its own. */
 function storedSlots(core: RunCore, store: RunStore, seq: number, from: number): EndedReply | null {
   const found = store.group(seq);
   if (found === null) return null;
   const slots = resultsFrom(core, store, seq, from);
   const position = from + slots.length;
-  return { slots, cursor: { epoch: "", position }, done: position >= found.stored.header.count };
+  return { slots, cursor: { epoch: STORED, position }, done: position >= found.stored.header.count };
 }
 
 /** Every slot from an index on; one without a row of its own ended as its group did. */

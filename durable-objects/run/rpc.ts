@@ -137,7 +137,7 @@ export type LogPage = {
 };
 
 /** Slots that ended after a reader's cursor. A cursor of another `epoch` starts over: the reader skips what it has. */
-export type EndedReply = { slots: SlotView[]; cursor: { epoch: string; position: number }; done: boolean };
+export type EndedReply = { slots: SlotView[]; cursor: { epoch: number; position: number }; done: boolean };
 
 // ---- lanes ----
 
@@ -153,6 +153,8 @@ export type Settlement = { attemptId: string; outcome: Outcome };
 
 export type ClaimReply = {
   jobs: Job[];
+  /** The run object's instance that lends them: a lane does not take jobs of one that has been replaced. */
+  epoch: number;
   /** Shared settings of the groups that `jobs` belong to, as JSON text by group. */
   defaults: Record<number, string>;
   /** Whether a lane with room should ask again, and wait: slots are queued that may become free to start. */

@@ -2,7 +2,7 @@
  * The run object's insides: the run in memory, the queue of turns, the timers and the alarm. object.ts is its RPC surface.
  * What must happen even if this instance is gone is the alarm's; the timers only serve callers that wait here.
  */
-import { expireLeases } from "../../src/engine/settle.ts";
+import { expireLeases, loseAttempts } from "../../src/engine/settle.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import {
@@ -21,6 +21,7 @@ import { endRun } from "./end.ts";
 import { Followers } from "./followers.ts";
 import { missingLanes } from "./lanes.ts";
 import { hasEnded, type RunSettings } from "./settings.ts";
+import { foundAttempts, lostAttempts, stopAborted } from "./recall.ts";
 import { RunStore } from "./store.ts";
 import { Timer } from "./timers.ts";
 import { cancelAbandoned, report, tellChildren } from "./tree.ts";
@@ -29,8 +30,6 @@ const UNFOLLOWED = "nobody follows the group any more, and it was opened with de
 
 export class RunShell {
   readonly store: RunStore;
-  /** Names this instance, so that a reader's cursor into memory is not mistaken for one into another's. */
-  readonly epoch = crypto.randomUUID();
   readonly #env: Objects;
   readonly #commits: CommitQueue;
   /** Settlements of single calls travel with the next commit; without one they are written after a moment. */
@@ -43,6 +42,8 @@ export class RunShell {
   readonly followers: Followers;
   /** Leases that end up to here were found by this instance, not made by it. */
   readonly #foundUntilMs: number;
+  /** Lanes have been asked for what this instance found in flight. */
+  #recalled = false;
   #core: RunCore | null = null;
   #alarmMs: number | null = null;
   #flushing = false;
@@ -139,7 +140,8 @@ export class RunShell {
       reply();
     });
     const { id } = core.settings;
-    await this.#stopAborted(core);
+    await stopAborted(this.#env, core);
+    await this.#recall(core);
     const lanes = core.hasGroupWork ? missingLanes(core) : [];
     await Promise.all(lanes.map((lane) => laneOf(this.#env, id, lane).start(id, lane)));
     try {
@@ -208,12 +210,16 @@ export class RunShell {
     });
   }
 
-  /** Has lanes close the connections of attempts that were given up. One that cannot be reached learns it by its beat. */
-  async #stopAborted(core: RunCore): Promise<void> {
-    const aborted = [...core.state.aborted];
-    core.state.aborted.clear();
-    const { id } = core.settings;
-    await Promise.allSettled(aborted.map(([lane, attemptIds]) => laneOf(this.#env, id, lane).abort(attemptIds)));
+  /** Gives up at once what a restart found in flight and no lane makes any more. */
+  async #recall(core: RunCore): Promise<void> {
+    const found = foundAttempts(core.state, this.#foundUntilMs);
+    if (this.#recalled || found.size === 0) return;
+    this.#recalled = true;
+    const lost = await lostAttempts(this.#env, core, found);
+    await this.submit<void>((reply, nowMs) => {
+      loseAttempts(core.state, lost, nowMs);
+      reply();
+    });
   }
 
   /** The run has been kept for as long as it asked: nothing of it stays. */

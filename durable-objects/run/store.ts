@@ -106,6 +106,18 @@ export class RunStore {
     this.#putMeta("ended", String(atMs));
   }
 
+  /** How many instances of the object have found groups open. */
+  epoch(): number {
+    return Number(this.#meta("epoch") ?? 0);
+  }
+
+  /** Counts one more. */
+  nextEpoch(): number {
+    const epoch = this.epoch() + 1;
+    this.#putMeta("epoch", String(epoch));
+    return epoch;
+  }
+
   /** Whether the run's holder has been told what it spent. */
   reported(): boolean {
     return this.#meta("reported") !== null;

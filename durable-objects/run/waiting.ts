@@ -5,7 +5,7 @@ import type { AcquireReply, ClaimReply } from "./rpc.ts";
 type Claim = { want: number; waits: boolean; reply: (claim: ClaimReply) => void };
 type WaitingLane = Claim & { sinceMs: number };
 
-const NO_WORK: ClaimReply = { jobs: [], defaults: {}, ask: true, lingerMs: 0 };
+const NO_WORK: ClaimReply = { jobs: [], epoch: 0, defaults: {}, ask: true, lingerMs: 0 };
 const NOTHING_QUEUED: ClaimReply = { ...NO_WORK, ask: false };
 
 /** Lanes waiting for work, in the order in which they came. A lane waits once: its newer call answers its older one. */

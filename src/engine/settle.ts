@@ -121,12 +121,22 @@ export function heartbeat(state: EngineState, attemptIds: readonly string[], now
 /** Ends the leases whose time is over: what became of them is unknown. Returns how many. */
 export function expireLeases(state: EngineState, nowMs: number): number {
   const over = [...state.attempts.values()].filter(({ lease }) => lease.expiresAtMs <= nowMs);
-  for (const { lease } of over) {
-    const latencyMs = Math.max(0, nowMs - lease.startedAtMs);
-    const lost: Outcome = { kind: "failure", class: "unknown", reason: LOST, retryAfterMs: null, latencyMs };
-    settle(state, lease.attemptId, lost, nowMs);
-  }
+  for (const inFlight of over) lose(state, inFlight, nowMs);
   return over.length;
+}
+
+/** Ends attempts that nobody makes any more. Those that are not in flight are left as they are. */
+export function loseAttempts(state: EngineState, attemptIds: readonly string[], nowMs: number): void {
+  for (const attemptId of attemptIds) {
+    const inFlight = state.attempts.get(attemptId);
+    if (inFlight !== undefined) lose(state, inFlight, nowMs);
+  }
+}
+
+function lose(state: EngineState, { lease }: InFlight, nowMs: number): void {
+  const latencyMs = Math.max(0, nowMs - lease.startedAtMs);
+  const lost: Outcome = { kind: "failure", class: "unknown", reason: LOST, retryAfterMs: null, latencyMs };
+  settle(state, lease.attemptId, lost, nowMs);
 }
 
 /** What an attempt is charged, by the contract's rule 5 of a hard budget. */

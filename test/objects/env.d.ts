@@ -2,7 +2,7 @@
 declare namespace Cloudflare {
   interface GlobalProps {
     mainModule: typeof import("../../src/index.ts");
-    durableNamespaces: "RunObject" | "LaneObject" | "DirectoryObject";
+    durableNamespaces: "RunObject" | "LaneObject" | "DirectoryObject" | "BatchObject" | "ShelfObject";
   }
   interface Env {
     /** Histories per property test, as text. */
@@ -11,5 +11,7 @@ declare namespace Cloudflare {
     RUN: DurableObjectNamespace<import("../../src/index.ts").RunObject>;
     LANE: DurableObjectNamespace<import("../../src/index.ts").LaneObject>;
     DIRECTORY: DurableObjectNamespace<import("../../src/index.ts").DirectoryObject>;
+    BATCH: DurableObjectNamespace<import("../../src/index.ts").BatchObject>;
+    SHELF: DurableObjectNamespace<import("../../src/index.ts").ShelfObject>;
   }
 }
