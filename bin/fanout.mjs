@@ -103,7 +103,7 @@ function stoppedText(batchId, output) {
   if (batchId === null) return "Stopped. The same command goes on from here.";
   return (
     `Stopped looking; batch ${printable(batchId)} goes on. The same command comes back to it. To cancel it:\n` +
-    `  npx fanout batch --cancel -o ${shellWord(output)}`
+    `  fanout batch --cancel -o ${shellWord(output)}`
   );
 }
 

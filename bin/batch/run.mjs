@@ -128,7 +128,9 @@ async function begun(found, { converted, setting, deps }) {
   }
   const batchId = await createBatch(api, state);
   await writeState(output, { ...state, batchId });
-  display.note(`Batch ${printable(batchId)}: ${countText(converted.ids.length)} lines.`);
+  display.note(
+    `Batch ${printable(batchId)}: ${countText(converted.ids.length)} ${converted.ids.length === 1 ? "line" : "lines"}.`,
+  );
   return { batchId, spentUsd: state.spentUsd };
 }
 
@@ -197,7 +199,7 @@ function report({ completed, failed, strangers, shown }, { status, output, displ
   for (const failure of shown) display.note(`  ${printable(failure)}`);
   if (failed > shown.length) display.note(`  and ${countText(failed - shown.length)} more`);
   const ended = status === "completed" ? "" : `The batch ${status === "expired" ? "has expired" : "was cancelled"}. `;
-  const counts = `${countText(completed)} lines completed${failed > 0 ? `, ${countText(failed)} failed` : ""}`;
+  const counts = `${countText(completed)} ${completed === 1 ? "line" : "lines"} completed${failed > 0 ? `, ${countText(failed)} failed` : ""}`;
   display.note(`${ended}${counts}: ${name}`);
   if (status !== "completed") return 4;
   return failed > 0 ? 2 : 0;

@@ -119,6 +119,6 @@ export function resumable(found, { apiUrl, hash }, output) {
   const at = found.apiUrl === apiUrl ? "" : ` at ${printable(found.apiUrl)}`;
   throw new Failure(
     `${name} waits for a batch${at} with another input or other options. Start that one again, cancel it with\n` +
-      `  npx fanout batch --cancel -o ${name}\nname another output with -o, or leave it to itself with --fresh.`,
+      `  fanout batch --cancel -o ${name}\nname another output with -o, or leave it to itself with --fresh.`,
   );
 }

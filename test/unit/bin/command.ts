@@ -15,6 +15,14 @@ type Options = {
   onSaid?: (stderr: string, child: ChildProcess) => void;
 };
 
+/** Presses Ctrl-C, once, when this has been said. */
+export function interruptAt(text: string): Required<Options>["onSaid"] {
+  let pressed = false;
+  return (said, child) => {
+    if (!pressed && said.includes(text)) pressed = child.kill("SIGINT");
+  };
+}
+
 export class Folder {
   readonly path: string;
 

@@ -1,9 +1,12 @@
 import type { ChildProcess } from "node:child_process";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Folder } from "./command.ts";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Folder, interruptAt } from "./command.ts";
 import { answered, echo, type FakePlan, FakeServer, refusedLine, send } from "./fake-server.ts";
+
+// Each start of the command is a process, and the machine may be busy with others.
+vi.setConfig({ testTimeout: 30_000 });
 
 let folder: Folder;
 let server: FakeServer | null = null;
@@ -142,7 +145,7 @@ describe("fanout batch", () => {
     await folder.write("in.txt", "one\ntwo\n");
     const { status, stderr } = await run();
     expect(status).toBe(4);
-    expect(stderr).toContain("The batch has expired. 1 lines completed, 1 failed: out.jsonl\n");
+    expect(stderr).toContain("The batch has expired. 1 line completed, 1 failed: out.jsonl\n");
     expect(await folder.lines("out.jsonl")).toMatchObject([{ text: "one" }, { error: { code: "missing" } }]);
   });
 });
@@ -276,12 +279,10 @@ describe("fanout batch, started again", () => {
     let looks = 1_000_000;
     const { batches } = await serve({ looks: () => looks });
     await folder.write("in.txt", "one\n");
-    const first = await run(ARGS, {
-      onSaid: (said, child) => void (said.includes("\nrunning") && child.kill("SIGINT")),
-    });
+    const first = await run(ARGS, { onSaid: interruptAt("\nrunning") });
     expect(first.status).toBe(130);
     expect(first.stderr).toContain("batch batch_1 goes on. The same command comes back to it. To cancel it:\n");
-    expect(first.stderr).toContain("npx fanout batch --cancel -o out.jsonl\n");
+    expect(first.stderr).toContain("fanout batch --cancel -o out.jsonl\n");
     const batch = batches.get("batch_1");
     if (batch !== undefined) batch.looks = 0;
     looks = 0;
@@ -327,17 +328,13 @@ describe("fanout batch, started again", () => {
   it("refuses to forget a batch that runs, but for --fresh", async () => {
     const { batches } = await serve({ looks: () => 1_000_000 });
     await folder.write("in.txt", "one\n");
-    const interrupt = {
-      onSaid: (said: string, child: { kill(signal: "SIGINT"): boolean }) =>
-        void (said.includes("\nrunning") && child.kill("SIGINT")),
-    };
-    await run(ARGS, interrupt);
+    await run(ARGS, { onSaid: interruptAt("\nrunning") });
     await folder.write("in.txt", "two\n");
     const other = await run();
     expect(other.status).toBe(1);
     expect(other.stderr).toMatch(/^out\.jsonl waits for a batch with another input or other options\./);
     expect(batches.size).toBe(1);
-    const fresh = await run([...ARGS, "--fresh"], interrupt);
+    const fresh = await run([...ARGS, "--fresh"], { onSaid: interruptAt("\nrunning") });
     expect(fresh.status).toBe(130);
     expect(fresh.stderr).toContain("Batch batch_1 is left to itself; it may still run and cost.\n");
     expect(batches.size).toBe(2);
@@ -346,7 +343,7 @@ describe("fanout batch, started again", () => {
   it("cancels with --cancel, and then writes what is done with status 4", async () => {
     await serve({ looks: () => 1_000_000 });
     await folder.write("in.txt", "one\n");
-    await run(ARGS, { onSaid: (said, child) => void (said.includes("\nrunning") && child.kill("SIGINT")) });
+    await run(ARGS, { onSaid: interruptAt("\nrunning") });
     const cancelled = await run(["batch", "--cancel", "-o", "out.jsonl"]);
     expect(cancelled.status).toBe(0);
     expect(cancelled.stderr).toContain("Batch batch_1 is cancelling.\n");
