@@ -67,7 +67,7 @@ export async function measureRestarts(plan: RestartsPlan, report: (text: string)
       requests <= most,
     ),
     plain(
-      "restarts: calls made again, and unanswered at the kills by the upstream's count",
+      "restarts: calls made again; unanswered at the kills, by the upstream",
       `${repeated}, ${inFlight.reduce((sum, at) => sum + at, 0)}`,
     ),
     plain("restarts: answers that met nobody any more", String(abandoned)),
