@@ -64,6 +64,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
     parts: [
       "contract",
       "batch",
+      "files",
       "respond",
       "auth",
       "observe",

@@ -31,8 +31,9 @@ export class BatchObject extends DurableObject<Objects> {
   }
 
   /** Creates the batch. The same request again finds it; null for another request under the same id. */
-  create({ id, runId, request, requestHash }: BatchOpening): BatchDocument | null {
-    if (this.#job !== null) return this.#job.requestHash === requestHash ? batchDocument(this.#job.batch) : null;
+  create({ id, runId, request, requestHash }: BatchOpening): { document: BatchDocument; replayed: boolean } | null {
+    const known = this.document();
+    if (known !== null) return this.#job?.requestHash === requestHash ? { document: known, replayed: true } : null;
     const file = () => ({ id: `file-${crypto.randomUUID().replaceAll("-", "")}`, state: NOTHING_APPENDED, bytes: 0 });
     const job: Job = {
       batch: newBatch(id, request, Math.floor(Date.now() / 1_000)),
@@ -47,7 +48,7 @@ export class BatchObject extends DurableObject<Objects> {
     this.#store.putJob(job);
     this.#job = job;
     void this.ctx.storage.setAlarm(Date.now());
-    return batchDocument(job.batch);
+    return { document: batchDocument(job.batch), replayed: false };
   }
 
   /** The batch as it stands; null for no such batch. */

@@ -41,9 +41,10 @@ async function create(c: Context<AppEnv>): Promise<Response> {
   // On the list first: a batch that is not on it would run unseen.
   await shelfOf(c.env, runId).addBatch(id, parsed.value.inputFileId);
   const requestHash = named?.hash ?? "";
-  const document = await batchOf(c.env, runId, id).create({ id, runId, request: parsed.value, requestHash });
-  if (document === null) throw new Refusal({ reason: "idempotency_conflict" });
-  return c.json(document);
+  const created = await batchOf(c.env, runId, id).create({ id, runId, request: parsed.value, requestHash });
+  if (created === null) throw new Refusal({ reason: "idempotency_conflict" });
+  if (created.replayed) c.header("idempotent-replayed", "true");
+  return c.json(created.document);
 }
 
 async function idOfKey(runId: string, key: string): Promise<string> {

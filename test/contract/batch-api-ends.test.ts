@@ -182,6 +182,8 @@ describe("an Idempotency-Key", () => {
     );
     expect(new Set(ids).size).toBe(1);
     expect((await run.openai.batches.list()).data.map(({ id }) => id)).toEqual(ids.slice(0, 1));
+    const replayed = answers.filter(({ headers }) => headers.get("idempotent-replayed") === "true");
+    expect(replayed).toHaveLength(answers.length - 1);
     const other = await post({ ...json, metadata: { other: "yes" } });
     expect([other.status, errorOf(other).code]).toEqual([409, "idempotency_conflict"]);
     const foreign = await place.openRun();

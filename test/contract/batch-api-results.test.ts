@@ -13,7 +13,7 @@ import {
   type BatchPlace,
   type BatchRun,
 } from "./batch-place.ts";
-import { documentOf, PROVIDER_KEY } from "./world.ts";
+import { documentOf, PROVIDER_KEY, replyOf } from "./world.ts";
 
 let place: BatchPlace;
 let run: BatchRun;
@@ -204,5 +204,20 @@ describe("a batch that runs", () => {
     expect(completed.at(-1)).toBe(100);
     expect(completed).toEqual(completed.toSorted((a, b) => a - b));
     expect(completed.some((count) => count > 0 && count < 100)).toBe(true);
+  });
+
+  it("lets a call of the same run ahead of its own lines", async () => {
+    const own = await place.openRun({ max_parallel: 4 });
+    const lines = Array.from({ length: 300 }, (_, at) => chatLine(`c${at}`, `{{delay/200}} ${at}`, "up-1"));
+    const { id } = await createBatch(own, lines);
+    const completed = async () => (await own.openai.batches.retrieve(id)).request_counts?.completed ?? 0;
+    await expect.poll(completed, { timeout: 10_000 }).toBeGreaterThan(0);
+    for (const prompt of ["first", "second", "third"]) {
+      const { queued_ms, text } = replyOf(await own.ask("/query", { json: { prompt, model: "up-1" } }));
+      expect(text).toBe(prompt);
+      // As long as the longest of the lines that were under way, and some for two busy cores.
+      expect(queued_ms).toBeLessThan(400);
+    }
+    await own.openai.batches.cancel(id);
   });
 });

@@ -7,7 +7,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { bundled, openRun, send, type Gateway, type GatewayOptions } from "./gateway.ts";
 import type { GatewayPlan } from "./r2-gateway-child.ts";
@@ -77,8 +77,13 @@ function planOf(
 type Served = Pick<Gateway, "url" | "pid" | "output" | "stop" | "kill">;
 
 async function serve(planFile: string): Promise<Served> {
-  // A group of its own: a signal to it reaches workerd too, which Miniflare has started.
-  const child = spawn(process.execPath, [CHILD, planFile], { stdio: ["pipe", "pipe", "pipe"], detached: true });
+  const child = spawn(process.execPath, [CHILD, planFile], {
+    stdio: ["pipe", "pipe", "pipe"],
+    // A group of its own: a signal to it reaches workerd too, which Miniflare has started.
+    detached: true,
+    // What Miniflare leaves behind when it is killed goes with the rest.
+    env: { ...process.env, TMPDIR: dirname(planFile) },
+  });
   const exited = once(child, "exit");
   const { pid } = child;
   if (pid === undefined) throw new Error("the gateway's process could not be started");
