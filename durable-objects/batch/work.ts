@@ -18,7 +18,7 @@ import { expiryOf } from "../../src/batch/expires-after.ts";
 import { noSuchFile, wrongPurpose } from "../../src/batch/line-error.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
-import { BATCH_CHUNKS_OPEN, BATCH_TAIL_BYTES, BATCH_WAIT_MS } from "../../src/limits.ts";
+import { BATCH_TAIL_BYTES, BATCH_WAIT_MS } from "../../src/limits.ts";
 import { targetOf } from "../../src/upstream/target.ts";
 import { laneOf, runOf, shelfOf, type Objects } from "../address.ts";
 import { RunCaller } from "../again.ts";
@@ -29,6 +29,7 @@ import { linesFrom } from "./input.ts";
 import { BatchOutput } from "./output.ts";
 import { Progress } from "./progress.ts";
 import { BATCH_FILES, type BatchStore, type Chunk, type Job } from "./store.ts";
+import { Watch } from "./watch.ts";
 
 /** What a step came to: there is more to do at once, or the batch is over. */
 export type Stepped = "again" | "over";
@@ -40,6 +41,9 @@ export class BatchWork {
   readonly #run: RunCaller;
   readonly #output: BatchOutput;
   readonly progress = new Progress();
+  readonly #watch: Watch;
+  /** Groups that the run was asked to cancel, by number. */
+  readonly #cancelled = new Set<number>();
   readonly #now: () => number;
 
   constructor(store: BatchStore, objects: Objects, { bucket, runId }: { bucket: R2Bucket; runId: string }) {
@@ -48,6 +52,7 @@ export class BatchWork {
     this.#bucket = bucket;
     this.#run = new RunCaller(objects, runId);
     this.#output = new BatchOutput(store, bucket);
+    this.#watch = new Watch(this.#run, this.progress);
     this.#now = Date.now;
   }
 
@@ -58,8 +63,8 @@ export class BatchWork {
     const chunks = this.#store.chunks();
     const stopped = this.#stopped(job);
     if (job.batch.status === "finalizing") return await this.#finish(job, "completed");
-    if (stopped === "cancelled") for (const { seq } of chunks) await this.#cancel(seq);
-    if (stopped === null && !job.feed.done && chunks.length < BATCH_CHUNKS_OPEN) return await this.#feed(job);
+    if (stopped === "cancelled") for (const chunk of chunks) await this.#cancel(chunk);
+    if (stopped === null && !job.feed.done && this.#watch.hasRoom(chunks)) return await this.#feed(job);
     if (chunks.length > 0) return await this.#collect(job, chunks);
     if (stopped !== null && !job.feed.done) return await this.#skipLines(job, stopped);
     if (stopped !== null) return await this.#finish(job, stopped);
@@ -78,7 +83,9 @@ export class BatchWork {
     return isPastWindow(batch, this.#nowS) ? "expired" : null;
   }
 
-  async #cancel(seq: number): Promise<void> {
+  async #cancel({ seq }: Chunk): Promise<void> {
+    if (this.#cancelled.has(seq)) return;
+    this.#cancelled.add(seq);
     await this.#run.untilAnswered<GroupView | null>((stub) => stub.cancelGroup(seq));
   }
 
@@ -161,22 +168,10 @@ export class BatchWork {
     return "again";
   }
 
-  /** Writes the lines of a group that has ended, if one has; else waits a moment for the oldest. */
+  /** Writes the lines of a group that has ended; where none has, waits until more is known of one. */
   async #collect(job: Job, chunks: readonly Chunk[]): Promise<Stepped> {
-    for (const [place, chunk] of chunks.entries()) {
-      const waitMs = place === 0 && chunks.length === 1 ? BATCH_WAIT_MS : 0;
-      if (await this.#hasEnded(chunk, waitMs)) return await this.#write(job, chunk);
-    }
-    const oldest = chunks[0];
-    if (oldest !== undefined && (await this.#hasEnded(oldest, BATCH_WAIT_MS))) return await this.#write(job, oldest);
-    return "again";
-  }
-
-  async #hasEnded(chunk: Chunk, waitMs: number): Promise<boolean> {
-    const { seq } = chunk;
-    const group = await this.#run.untilAnswered<GroupView | null>((stub) => stub.waitGroup(seq, waitMs));
-    if (group !== null) this.progress.told(chunk, group);
-    return group === null || group.status !== "running";
+    const ended = await this.#watch.next(chunks);
+    return ended === null ? "again" : await this.#write(job, ended);
   }
 
   async #write(job: Job, chunk: Chunk): Promise<Stepped> {
@@ -196,6 +191,7 @@ export class BatchWork {
         else this.#store.dropChunk(chunk.no);
       });
     }
+    this.#watch.forget(chunk);
     return "again";
   }
 

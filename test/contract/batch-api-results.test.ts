@@ -17,8 +17,10 @@ import { documentOf, PROVIDER_KEY, replyOf } from "./world.ts";
 
 let place: BatchPlace;
 let run: BatchRun;
+/** Prompts that begin with "long" are answered when this is resolved. */
+let holding: Promise<void> = Promise.resolve();
 beforeAll(async () => {
-  place = await startBatchPlace();
+  place = await startBatchPlace(({ prompt }) => (prompt.startsWith("long") ? { after: holding } : {}));
   run = await place.openRun();
 });
 afterAll(() => place.stop());
@@ -219,5 +221,23 @@ describe("a batch that runs", () => {
       expect(queued_ms).toBeLessThan(400);
     }
     await own.openai.batches.cancel(id);
+  });
+
+  it("does not wait for a line that takes long before it goes on with the others", async () => {
+    const own = await place.openRun({ max_parallel: 64 });
+    let goOn = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    holding = held;
+    // One of every 250 lines takes long: more groups have such a line than are open while none has.
+    const lines = Array.from({ length: 1_500 }, (_, at) =>
+      chatLine(`c${at}`, at % 250 === 0 ? `long ${at}` : `hi ${at}`, "up-1"),
+    );
+    const created = await createBatch(own, lines);
+    const completed = async () => (await own.openai.batches.retrieve(created.id)).request_counts?.completed ?? 0;
+    await expect.poll(completed, { timeout: 15_000 }).toBe(1_494);
+    goOn();
+    expect((await endOf(own, created)).request_counts).toEqual({ total: 1_500, completed: 1_500, failed: 0 });
   });
 });
