@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 import { measureFairness } from "./batch-api/fairness.ts";
 import { measureFaults } from "./batch-api/faults.ts";
 import { measureRestarts } from "./batch-api/restarts.ts";
-import { shownRow, type Row } from "./batch-api/row.ts";
+import { shownRow, type Part } from "./batch-api/row.ts";
 import { measureSize } from "./batch-api/size.ts";
 import { machine, writeResult } from "./results.ts";
 import { tableOf } from "./table.ts";
@@ -21,7 +21,7 @@ const { quick } = values;
 const report = (text: string) => console.error(text);
 
 const LINE_BYTES = 2_000;
-const parts: Record<string, () => Promise<Row[]>> = {
+const parts: Record<string, () => Promise<Part>> = {
   size: () =>
     measureSize(
       quick
@@ -50,10 +50,15 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 
-const rows: Row[] = [];
-for (const [name, measure] of Object.entries(parts))
-  if (positionals.length === 0 || positionals.includes(name)) rows.push(...(await measure()));
-console.log(`\n${tableOf(rows.map(shownRow))}\n`);
-const result = { at: new Date().toISOString(), machine: machine(), quick, rows };
+const found: Part = { rows: [], faults: [] };
+for (const [name, measure] of Object.entries(parts)) {
+  if (positionals.length > 0 && !positionals.includes(name)) continue;
+  const { rows, faults } = await measure();
+  found.rows.push(...rows);
+  found.faults.push(...faults.map((fault) => `${name}: ${fault}`));
+}
+console.log(`\n${tableOf(found.rows.map(shownRow))}\n`);
+for (const fault of found.faults) console.log(fault);
+const result = { at: new Date().toISOString(), machine: machine(), quick, ...found };
 console.log(`figures: ${writeResult("batch-api.json", JSON.stringify(result, null, 2))}`);
-process.exit(rows.some(({ exact, met }) => exact && met === false) ? 1 : 0);
+process.exit(found.rows.some(({ exact, met }) => exact && met === false) ? 1 : 0);

@@ -49,10 +49,10 @@ function answer(response: ServerResponse, stream: boolean): void {
   response.end(reply);
 }
 
-/** Writes the events from `place` on, each once the socket has taken the one before: none shares a packet by design. */
+/** Writes the events from `place` on, each once the socket has taken the one before; streams take turns, event by event. */
 function writeEvents(response: ServerResponse, place: number): void {
   if (place === events.length) response.end();
-  else response.write(events[place], () => writeEvents(response, place + 1));
+  else response.write(events[place], () => setImmediate(writeEvents, response, place + 1));
 }
 
 const server = createServer((request, response) => {

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { audit } from "./audit.ts";
 import { create, endOf, upload, writeInput } from "./batch.ts";
-import { exact, plain, type Row } from "./row.ts";
+import { exact, plain, type Part } from "./row.ts";
 import { startWorld, statsOf, type World } from "./world.ts";
 
 export type RestartsPlan = { lines: number; kills: number; maxParallel: number };
@@ -31,7 +31,7 @@ async function killAt(world: World, lines: number): Promise<number> {
 }
 
 /** Kills at equal shares of the lines, then lets the batch end. */
-export async function measureRestarts(plan: RestartsPlan, report: (text: string) => void): Promise<Row[]> {
+export async function measureRestarts(plan: RestartsPlan, report: (text: string) => void): Promise<Part> {
   const { lines, kills, maxParallel } = plan;
   await using world = await startWorld({ latencyMs: LATENCY_MS });
   await using input = await writeInput(lines, LINE_BYTES);
@@ -55,11 +55,10 @@ export async function measureRestarts(plan: RestartsPlan, report: (text: string)
   const { requests, repeated, abandoned } = await statsOf(world.provider);
   report(`restarts: ${lines} lines, ${requests} calls, ${(wallMs / 1_000).toFixed(1)} s`);
   const most = lines + kills * maxParallel;
-  return [
+  const rows = [
     exact(`restarts: lines in the output file after ${kills} kills`, String(output), `= ${lines}`, output === lines),
     exact("restarts: lines in the error file", String(error), "= 0", error === 0),
     exact("restarts: faults in the files", String(faults.length), "= 0", faults.length === 0),
-    ...faults.slice(0, 5).map((fault) => plain("restarts: fault", fault)),
     exact(
       "restarts: upstream calls",
       String(requests),
@@ -73,4 +72,5 @@ export async function measureRestarts(plan: RestartsPlan, report: (text: string)
     plain("restarts: answers that met nobody any more", String(abandoned)),
     plain("restarts: from create to completed", `${(wallMs / 1_000).toFixed(1)} s`),
   ];
+  return { rows, faults };
 }

@@ -3,6 +3,9 @@
 /** `exact`: a promise of exactness, which fails the bench; the others are figures of this machine. */
 export type Row = { what: string; figure: string; target: string; met: boolean | null; exact: boolean };
 
+/** What one part of the bench found. `faults` are told below the table: each is a sentence. */
+export type Part = { rows: Row[]; faults: string[] };
+
 /** A promise of exactness. */
 export function exact(what: string, figure: string, target: string, met: boolean): Row {
   return { what, figure, target, met, exact: true };

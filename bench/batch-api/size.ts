@@ -4,7 +4,7 @@ import { median } from "../stats.ts";
 import { audit } from "./audit.ts";
 import { timed, upload, writeInput } from "./batch.ts";
 import { startInspected, type InspectedGateway } from "./inspected.ts";
-import { atMost, exact, plain, type Row } from "./row.ts";
+import { atMost, exact, plain, type Part } from "./row.ts";
 import { startProvider, statsOf } from "./world.ts";
 
 export type SizePlan = { lines: number; lineBytes: number; smaller: readonly { lines: number; repeats: number }[] };
@@ -32,7 +32,7 @@ async function measure(gateway: InspectedGateway, lines: number, lineBytes: numb
 }
 
 /** Smaller batches first, then the large one, in one gateway; the heap is sampled all the while, reading included. */
-export async function measureSize(plan: SizePlan, report: (text: string) => void): Promise<Row[]> {
+export async function measureSize(plan: SizePlan, report: (text: string) => void): Promise<Part> {
   await using provider = await startProvider({});
   await using gateway = await startInspected(provider);
   using heap = await watchHeap(gateway);
@@ -65,14 +65,13 @@ export async function measureSize(plan: SizePlan, report: (text: string) => void
   const { requests } = await statsOf(provider);
   const mb = (of: number) => `${(of / 1e6).toFixed(1)} MB`;
   const lineMs = wallMs / lines;
-  return [
+  const rows = [
     exact(
       `size: faults in the files of ${lines} lines and of the smaller batches`,
       String(faults.length),
       "= 0",
       faults.length === 0,
     ),
-    ...faults.slice(0, 5).map((fault) => plain("size: fault", fault)),
     exact("size: upstream calls", String(requests), `= ${asked}, the lines`, requests === asked),
     plain("size: input", mb(bytes)),
     plain("size: upload by OpenAI's client", `${(uploadMs / 1_000).toFixed(1)} s`),
@@ -90,4 +89,5 @@ export async function measureSize(plan: SizePlan, report: (text: string) => void
       ),
     ),
   ];
+  return { rows, faults };
 }
