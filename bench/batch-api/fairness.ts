@@ -51,6 +51,10 @@ export async function measureFairness(plan: FairnessPlan, report: (text: string)
   const rows = [
     atMost(`fairness: added wait of a /query beside a batch of ${lines}, median`, added(0.5), LATENCY_MS, " ms"),
     atMost("fairness: the same, p95", added(0.95), LATENCY_MS, " ms"),
+    plain(
+      "fairness: queries that waited longer than that",
+      `${busy.filter((ms) => ms > percentile(idle, 0.5) + LATENCY_MS).length} of ${queries}`,
+    ),
     plain("fairness: latency in an idle run, median and p95", `${both(idle)}`),
     plain("fairness: latency beside the batch, median, p95, most", `${both(busy)}, ${Math.max(...busy).toFixed(0)} ms`),
     exact(
