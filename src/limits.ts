@@ -280,6 +280,8 @@ export const BATCH_WAIT_MS = 1_000;
 export const BATCH_AGAIN_MS = 5_000;
 /** Attempts of a line that its upstream turns away as too many: a batch has a day, and 20 misses in a row are an outage. */
 export const BATCH_ATTEMPTS_MAX = 20;
+/** Attempts of a line that fails otherwise, at least: a few more than a caller who waits is given. */
+export const BATCH_FAILED_ATTEMPTS_MAX = 6;
 /** Deliveries of a webhook that are tried, and the delay before the second, ms; it doubles. */
 export const WEBHOOK_TRIES_MAX = 6;
 export const WEBHOOK_AGAIN_MS = 5_000;

@@ -5,6 +5,7 @@
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { calls } from "./openapi/calls.ts";
 import { discovery } from "./openapi/discovery.ts";
+import { files } from "./openapi/files.ts";
 import { groups } from "./openapi/groups.ts";
 import { log, logLine } from "./openapi/log.ts";
 import { runs } from "./openapi/runs.ts";
@@ -31,7 +32,7 @@ function generate(): unknown {
   registry.registerComponent("securitySchemes", "apiKey", { type: "apiKey", in: "header", name: "x-api-key" });
   // No answer is one line of a log, so no route refers to it.
   registry.register("LogLine", logLine);
-  for (const route of [...discovery, ...runs, ...log, ...calls, ...groups, ...v1]) registry.registerPath(route);
+  for (const route of [...discovery, ...runs, ...log, ...calls, ...groups, ...v1, ...files]) registry.registerPath(route);
   return documented.getOpenAPI31Document({
     openapi: "3.1.0",
     info: {

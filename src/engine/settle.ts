@@ -3,7 +3,7 @@ import { chargeOf } from "../budget/estimate.ts";
 import { addAmounts, zeroAmounts, type Amounts } from "../budget/ledger.ts";
 import type { Outcome } from "../call.ts";
 import type { Dimension, Reason } from "../errors.ts";
-import { BATCH_ATTEMPTS_MAX, LEASE_TTL_MS, RETRY_AFTER_MAX_MS } from "../limits.ts";
+import { BATCH_ATTEMPTS_MAX, BATCH_FAILED_ATTEMPTS_MAX, LEASE_TTL_MS, RETRY_AFTER_MAX_MS } from "../limits.ts";
 import type { Group } from "./group.ts";
 import { land } from "./land.ts";
 import { attemptEnd, attemptName, callName, resultOf, type RunEvent } from "./log.ts";
@@ -151,6 +151,15 @@ function chargeFor(outcome: Outcome, lease: AttemptInFlight): { charge: Amounts;
   return unknown ? { charge: { ...lease.amounts }, estimated: true } : { charge: zeroAmounts(), estimated: false };
 }
 
+/**
+ * Attempts of a call that runs in the background. It has time: being turned away, or lost with its executor, says nothing
+ * of the call itself, and what else went wrong is given a few more tries than those had used up.
+ */
+function patience(outcome: Extract<Outcome, { kind: "failure" }>, attemptsMax: number): number {
+  const blameless = outcome.class === "rate_limited" || outcome.reason === LOST;
+  return Math.max(attemptsMax, blameless ? BATCH_ATTEMPTS_MAX : BATCH_FAILED_ATTEMPTS_MAX);
+}
+
 function endAttempt(
   state: EngineState,
   inFlight: InFlight,
@@ -213,9 +222,7 @@ function retryIn(
   if (outcome.reason.reason === "cancelled") return null;
   if (outcome.class === "unknown" && lease.onLost === "fail") return null;
   const { attempt, target } = lease;
-  // What runs in the background has time: being turned away does not use its attempts up.
-  const patient = group?.header.background === true && outcome.class === "rate_limited";
-  const attemptsMax = patient ? Math.max(target.attemptsMax, BATCH_ATTEMPTS_MAX) : target.attemptsMax;
+  const attemptsMax = group?.header.background === true ? patience(outcome, target.attemptsMax) : target.attemptsMax;
   return retryDelayMs(
     { class: outcome.class, attempt, attemptsMax, retryAfterMs: outcome.retryAfterMs },
     state.deps.random(),

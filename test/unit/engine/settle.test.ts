@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import { zeroAmounts } from "../../../src/budget/ledger.ts";
 import type { Outcome } from "../../../src/call.ts";
 import { drainGroup } from "../../../src/engine/open.ts";
-import { expireLeases, heartbeat, LOST, settle } from "../../../src/engine/settle.ts";
+import { expireLeases, heartbeat, loseAttempts, LOST, settle } from "../../../src/engine/settle.ts";
 import { slotIdOf } from "../../../src/engine/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
-import { LEASE_TTL_MS, RETRY_AFTER_MAX_MS } from "../../../src/limits.ts";
+import { BATCH_ATTEMPTS_MAX, BATCH_FAILED_ATTEMPTS_MAX, LEASE_TTL_MS, RETRY_AFTER_MAX_MS } from "../../../src/limits.ts";
 import { alike, failure, makeTarget, success, TestEngine } from "../../support/engine.ts";
 
 /** What one attempt of `started()` reserves. */
@@ -387,5 +387,39 @@ describe("what a model has used", () => {
     expect(state.shards.get(0)?.totals.models).toEqual({
       "acme/gpt-x": { calls: 2, promptTokens: 42, completionTokens: 7, costNanoUsd: 56 },
     });
+  });
+});
+
+describe("a slot in the background", () => {
+  const attemptsOf = (outcome: (engine: TestEngine, attempt: number) => void): number => {
+    const engine = new TestEngine();
+    const group = engine.open(alike(1), { background: true });
+    let attempts = 0;
+    for (let nowMs = 0; !group.done && attempts < 100; nowMs += 60_000) {
+      const [assignment] = engine.turn([1], nowMs).assignments;
+      if (assignment === undefined) continue;
+      attempts += 1;
+      outcome(engine, nowMs);
+    }
+    return attempts;
+  };
+
+  it("is tried many times while it is turned away", () => {
+    const attempts = attemptsOf((engine, nowMs) => {
+      for (const id of engine.state.attempts.keys()) settle(engine.state, id, failure("rate_limited"), nowMs);
+    });
+    expect(attempts).toBe(BATCH_ATTEMPTS_MAX);
+  });
+
+  it("is tried many times while its executors are lost", () => {
+    const attempts = attemptsOf((engine, nowMs) => loseAttempts(engine.state, [...engine.state.attempts.keys()], nowMs));
+    expect(attempts).toBe(BATCH_ATTEMPTS_MAX);
+  });
+
+  it("is given a few tries more than others where its upstream fails", () => {
+    const attempts = attemptsOf((engine, nowMs) => {
+      for (const id of engine.state.attempts.keys()) settle(engine.state, id, failure("transient"), nowMs);
+    });
+    expect(attempts).toBe(BATCH_FAILED_ATTEMPTS_MAX);
   });
 });

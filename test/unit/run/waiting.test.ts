@@ -36,7 +36,7 @@ describe("waiting lanes", () => {
   it("are answered once, and wait no more", () => {
     const { lanes, told, wait } = makeLanes();
     wait(0, 6);
-    const claim = { jobs: [], defaults: {}, ask: true, lingerMs: 0 };
+    const claim = { jobs: [], epoch: 1, defaults: {}, ask: true, lingerMs: 0 };
     lanes.answer(0, claim);
     lanes.answer(0, claim);
     expect([told, lanes.size]).toEqual([["0: ask"], 0]);
