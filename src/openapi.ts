@@ -32,7 +32,8 @@ function generate(): unknown {
   registry.registerComponent("securitySchemes", "apiKey", { type: "apiKey", in: "header", name: "x-api-key" });
   // No answer is one line of a log, so no route refers to it.
   registry.register("LogLine", logLine);
-  for (const route of [...discovery, ...runs, ...log, ...calls, ...groups, ...v1, ...files]) registry.registerPath(route);
+  for (const route of [...discovery, ...runs, ...log, ...calls, ...groups, ...v1, ...files])
+    registry.registerPath(route);
   return documented.getOpenAPI31Document({
     openapi: "3.1.0",
     info: {

@@ -5,7 +5,12 @@ import { drainGroup } from "../../../src/engine/open.ts";
 import { expireLeases, heartbeat, loseAttempts, LOST, settle } from "../../../src/engine/settle.ts";
 import { slotIdOf } from "../../../src/engine/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
-import { BATCH_ATTEMPTS_MAX, BATCH_FAILED_ATTEMPTS_MAX, LEASE_TTL_MS, RETRY_AFTER_MAX_MS } from "../../../src/limits.ts";
+import {
+  BATCH_ATTEMPTS_MAX,
+  BATCH_FAILED_ATTEMPTS_MAX,
+  LEASE_TTL_MS,
+  RETRY_AFTER_MAX_MS,
+} from "../../../src/limits.ts";
 import { alike, failure, makeTarget, success, TestEngine } from "../../support/engine.ts";
 
 /** What one attempt of `started()` reserves. */
@@ -412,7 +417,9 @@ describe("a slot in the background", () => {
   });
 
   it("is tried many times while its executors are lost", () => {
-    const attempts = attemptsOf((engine, nowMs) => loseAttempts(engine.state, [...engine.state.attempts.keys()], nowMs));
+    const attempts = attemptsOf((engine, nowMs) =>
+      loseAttempts(engine.state, [...engine.state.attempts.keys()], nowMs),
+    );
     expect(attempts).toBe(BATCH_ATTEMPTS_MAX);
   });
 
