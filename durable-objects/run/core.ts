@@ -4,7 +4,7 @@
  */
 import { ANY_TOKENS } from "../../src/budget/estimate.ts";
 import { expireQueued } from "../../src/engine/deadline.ts";
-import { cancelGroup } from "../../src/engine/cancel.ts";
+import { cancelGroup, cancelSlot } from "../../src/engine/cancel.ts";
 import { dispatch } from "../../src/engine/dispatch.ts";
 import { storedShard, type Target } from "../../src/engine/shard.ts";
 import { endCall } from "../../src/engine/open.ts";
@@ -173,6 +173,15 @@ export class RunCore {
   /** Somebody follows a group. */
   followed(seq: number, nowMs: number): void {
     if (this.open.get(seq)?.detach === false) this.attached.seen(seq, nowMs);
+  }
+
+  /** Stops one slot of a group; false for no such slot. One that has ended stays as it is. */
+  cancelSlot(seq: number, index: number, message: string, nowMs: number): boolean {
+    const group = this.state.groups.get(seq);
+    if (group === undefined || group.done) return (this.groupStored(seq)?.header.count ?? 0) > index;
+    if (index >= group.header.count) return false;
+    cancelSlot(this.state, group, index, { reason: "cancelled", message }, nowMs);
+    return true;
   }
 
   /** Stops a group and gives up what runs of it. One that has ended stays as it is. */

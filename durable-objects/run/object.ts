@@ -217,6 +217,15 @@ export class RunObject extends ObservedRun {
     return this.shell.core === null ? null : groupView(this.shell.core, this.shell.store, seq, Date.now());
   }
 
+  /** Cancels one slot of a group. The group's state then; null for no such group or slot. */
+  async cancelSlot(seq: number, index: number): Promise<Rpc.GroupView | null> {
+    const known = await this.shell.submit<boolean>((reply, nowMs) =>
+      reply(this.shell.core?.cancelSlot(seq, index, "the slot was cancelled", nowMs) === true),
+    );
+    const { core } = this.shell;
+    return core === null || !known ? null : groupView(core, this.shell.store, seq, Date.now());
+  }
+
   /** What the slots of a group would cost, in order; `models` is the list that the pages' facts refer to. */
   quote(models: (string | null)[], pages: Page[]): Quote[] | Rpc.Refused {
     const core = this.shell.active;

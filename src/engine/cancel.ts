@@ -1,10 +1,10 @@
 /** Giving up what runs: its cost is unknown, so it stays charged, and its executor must hear of it. */
 import type { Reason } from "../errors.ts";
 import type { Group } from "./group.ts";
-import { drainGroup } from "./open.ts";
+import { drainGroup, withdrawSlot } from "./open.ts";
 import { settle } from "./settle.ts";
 import { DIRECT_SHARD_FIRST } from "./shard.ts";
-import { groupSeqOf } from "./slot.ts";
+import { groupSeqOf, slotIdOf } from "./slot.ts";
 import type { EngineState, InFlight } from "./state.ts";
 
 /** Stops a group: nothing more of it starts, and what runs is given up. */
@@ -12,6 +12,16 @@ export function cancelGroup(state: EngineState, group: Group, reason: Reason, no
   drainGroup(state, group, { state: "cancelled", reason, cause: "cancel" }, nowMs);
   const { seq } = group.header;
   giveUp(state, ({ lease }) => lease.slotId !== null && groupSeqOf(lease.slotId) === seq, reason, nowMs);
+}
+
+/** Stops one slot of a group: it never starts, or its attempt is given up. One that has ended stays as it is. */
+export function cancelSlot(state: EngineState, group: Group, index: number, reason: Reason, nowMs: number): void {
+  const slotId = slotIdOf(group.header.seq, index);
+  if (group.stateOf(index) === "queued") withdrawSlot(state, group, slotId, reason, nowMs);
+  else if (group.stateOf(index) === "running") {
+    group.stopped.add(index);
+    giveUp(state, ({ lease }) => lease.slotId === slotId, reason, nowMs);
+  }
 }
 
 /** Gives up the attempts that `matches`. Lanes are told by who drives the engine; the Worker of a single call asks. */

@@ -63,6 +63,8 @@ export class Group {
   /** Whether its end has been told. */
   endTold = false;
   endedAtMs: number | null = null;
+  /** Slots that were cancelled one by one while they ran. */
+  readonly stopped = new Set<number>();
   /** Set when nothing more may start: queued slots without a row of their own ended with this. */
   drained: Drained | null = null;
 

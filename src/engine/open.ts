@@ -141,6 +141,15 @@ export function drainGroup(state: EngineState, group: Group, drained: Drained, n
   state.writeGroup(group);
 }
 
+/** Takes one queued slot out and ends it as cancelled; the others of its group go on. */
+export function withdrawSlot(state: EngineState, group: Group, slotId: number, reason: Reason, nowMs: number): void {
+  state.queue.remove((groupSeq, queued) => groupSeq === group.header.seq && queued === slotId);
+  state.flights.remove(({ call, place }) => call === null && place === slotId);
+  group.step(indexOf(slotId), "cancelled", nowMs);
+  endTried(state, group, { ...(state.tried.get(slotId) ?? freshRecord(slotId)), state: "cancelled", reason }, nowMs);
+  if (group.done) state.writeGroup(group);
+}
+
 /** Ends a slot that waited to be tried again. */
 function endTried(state: EngineState, group: Group, record: SlotRecord, nowMs: number): void {
   releaseFollowers(state, record.id);

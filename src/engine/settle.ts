@@ -198,7 +198,7 @@ function advanceSlot(state: EngineState, group: Group, slotId: number, ended: En
     state.writeSlot(record);
     return;
   }
-  record.state = outcome.kind === "success" ? "completed" : failureState(outcome.reason, group);
+  record.state = outcome.kind === "success" ? "completed" : failureState(outcome.reason, group, indexOf(slotId));
   group.step(indexOf(slotId), record.state, nowMs);
   state.writeSlot(record);
   tellSlotEnd(state, group, record, { startedAtMs: lease.startedAtMs, endedAtMs: nowMs });
@@ -206,9 +206,9 @@ function advanceSlot(state: EngineState, group: Group, slotId: number, ended: En
   if (group.done) state.writeGroup(group);
 }
 
-/** What was stopped with its group was cancelled; whatever else went wrong, it failed. */
-function failureState(reason: Reason, { drained }: Group): "cancelled" | "failed" {
-  return reason.reason === "cancelled" && drained?.cause === "cancel" ? "cancelled" : "failed";
+/** What was stopped by itself or with its group was cancelled; whatever else went wrong, it failed. */
+function failureState({ reason }: Reason, { drained, stopped }: Group, index: number): "cancelled" | "failed" {
+  return reason === "cancelled" && (drained?.cause === "cancel" || stopped.has(index)) ? "cancelled" : "failed";
 }
 
 function retryIn(

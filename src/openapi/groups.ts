@@ -8,6 +8,14 @@ import { asText, guarded, idParameter, json, whole } from "./parts.ts";
 /** Where a group stands after it was cancelled, or had ended before. */
 const stoppedGroup = runningGroup.extend({ ended_at: z.iso.datetime().nullable() }).openapi("StoppedGroup");
 
+const indexParameter = {
+  name: "index",
+  in: "path" as const,
+  required: true,
+  description: "The slot's place in the group, from 0",
+  schema: { type: "integer" as const, minimum: 0 },
+};
+
 export const groups: RouteConfig[] = [
   guarded({
     method: "get",
@@ -62,5 +70,12 @@ export const groups: RouteConfig[] = [
     summary: "Cancels a group: what waits never starts, connections to upstreams are closed",
     parameters: [idParameter],
     responses: { 200: json(stoppedGroup, "Where it stands") },
+  }),
+  guarded({
+    method: "delete",
+    path: "/groups/{id}/slots/{index}",
+    summary: "Cancels one call of a group: it never starts, or its connection is closed; the others go on",
+    parameters: [idParameter, indexParameter],
+    responses: { 200: json(stoppedGroup, "Where the group stands") },
   }),
 ];

@@ -31,6 +31,19 @@ export function mountGroups(app: Hono<AppEnv>, protect: Protection): void {
     if (view === null) throw notFound(group.id);
     return c.json(runningJson(view));
   });
+  app.delete("/groups/:id/slots/:index", ...protect, async (c) => {
+    const { group, seq } = await find(c, 0);
+    const index = slotIndexIn(c.req.param("index"));
+    const run = new RunCaller(c.env, group.runId);
+    const view =
+      index === null ? null : await run.untilAnswered<GroupView | null>((stub) => stub.cancelSlot(seq, index));
+    if (view === null) throw new Refusal({ reason: "not_found", what: `slot of group ${group.id}` });
+    return c.json(runningJson(view));
+  });
+}
+
+function slotIndexIn(text: string): number | null {
+  return /^\d{1,5}$/.test(text) ? Number(text) : null;
 }
 
 /** The group as it stands; once it has ended, with everything that the request which opened it would have been answered. */

@@ -63,6 +63,19 @@ describe("DELETE /groups/:id", () => {
     expect(budget.calls.spent).toBe(8);
   });
 
+  it("can be asked for one slot alone: its connection is closed, and the others go on", async () => {
+    const run = await openOwn();
+    const { at } = await openGroup(run, { prompts: ["a", ...hanging(1), "c"] });
+    await inFlight(1);
+    expect((await cancel(run, `${at}/slots/3`)).status).toBe(404);
+    expect((await cancel(run, `${at}/slots/x`)).status).toBe(404);
+    const answer = await closing(1, () => cancel(run, `${at}/slots/1`));
+    expect([answer.status, answer.json]).toEqual([200, expect.objectContaining({ status: "partial", count: 3 })]);
+    const group = groupOf(await endOf(run, at));
+    expect(group.items.map(({ status }) => status)).toEqual(["completed", "cancelled", "completed"]);
+    await expectNothingReserved(run);
+  });
+
   it("frees the run's permits for what comes after", async () => {
     const run = await openOwn({ max_parallel: 2 });
     const { at } = await openGroup(run, { prompts: hanging(9) });

@@ -38,6 +38,7 @@ const PROTECTED: [string, string][] = [
   ["GET", "/groups/any/results"],
   ["GET", "/groups/any/report"],
   ["DELETE", "/groups/any"],
+  ["DELETE", "/groups/any/slots/0"],
   ["GET", "/runs/any/log"],
   ["POST", "/runs/any/log"],
   ["GET", "/runs/any/events"],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { zeroAmounts } from "../../../src/budget/ledger.ts";
-import { cancelGroup, giveUp } from "../../../src/engine/cancel.ts";
+import { cancelGroup, cancelSlot, giveUp } from "../../../src/engine/cancel.ts";
 import { drainGroup } from "../../../src/engine/open.ts";
 import { settle } from "../../../src/engine/settle.ts";
 import { slotIdOf } from "../../../src/engine/slot.ts";
@@ -134,5 +134,43 @@ describe("what is given up", () => {
     engine.startAll(0);
     cancelGroup(engine.state, group, STOPPED, 20);
     expect(engine.startAll(20)).toEqual(["2:0"]);
+  });
+});
+
+describe("a slot that is cancelled", () => {
+  it("never starts if it is queued, and the others of its group go on", () => {
+    const engine = new TestEngine({ width: 1 });
+    const group = engine.open(alike(3));
+    engine.startAll(0);
+    cancelSlot(engine.state, group, 1, STOPPED, 10);
+    expect(group.counts).toMatchObject({ queued: 1, running: 1, cancelled: 1 });
+    expect(engine.state.takeWrites().slots).toMatchObject([
+      { id: slotIdOf(1, 1), state: "cancelled", reason: STOPPED },
+    ]);
+    settle(engine.state, attemptOf(1, 0), success(), 20);
+    engine.startAll(20);
+    settle(engine.state, attemptOf(1, 2), success(), 30);
+    expect([group.status, group.counts.completed, group.endedAtMs]).toEqual(["partial", 2, 30]);
+  });
+
+  it("is given up if it runs: charged, not made again, and its lane is told", () => {
+    const engine = new TestEngine({ limits: { usd: 10_000 } });
+    const group = engine.open(alike(2));
+    engine.turn([2], 0);
+    cancelSlot(engine.state, group, 0, STOPPED, 10);
+    expect(group.counts).toMatchObject({ running: 1, cancelled: 1 });
+    expect(engine.state.ledger.spent.usd).toBe(300);
+    expect([...engine.state.aborted]).toEqual([[0, [attemptOf(1, 0)]]]);
+    expect(engine.startAll(60_000)).toEqual([]);
+  });
+
+  it("ends its group if it was the last, and stays as it is if it has ended", () => {
+    const engine = new TestEngine({ width: 1 });
+    const group = engine.open(alike(2));
+    engine.startAll(0);
+    settle(engine.state, attemptOf(1, 0), success(), 10);
+    cancelSlot(engine.state, group, 0, STOPPED, 20);
+    cancelSlot(engine.state, group, 1, STOPPED, 20);
+    expect([group.counts.completed, group.counts.cancelled, group.endedAtMs]).toEqual([1, 1, 20]);
   });
 });
