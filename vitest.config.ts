@@ -1,5 +1,6 @@
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { buildSync } from "esbuild";
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import type { Plugin } from "vitest/config";
 import { objectVars } from "./test/support/object-vars.ts";
@@ -29,6 +30,8 @@ const upstreamWorker = {
 
 export default defineConfig({
   test: {
+    // Tests of timers, leases and restarts mostly wait: one file more than there are cores costs none of them anything.
+    maxWorkers: Math.max(2, availableParallelism() + 1),
     reporters: reportFile ? ["default", ["json", { outputFile: reportFile }]] : ["default"],
     projects: [
       {
