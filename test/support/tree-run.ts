@@ -99,7 +99,10 @@ export class TreeRun {
     // Evictions come between operations, for they wait for what is under way; crashes come in the midst of it.
     for (const op of ops)
       if (op.do === "crash" && op.how === "evict") await this.#crash(picked(nodes, op.pick), "evict");
-    const overdrawn = new Set(nodes.filter((node) => DIMENSIONS.some((dimension) => node.remaining(dimension) < 0)));
+    // A limit that is raised, or a reservation that ends, in the same step may make room before the call asks.
+    const makesRoom = ops.some((op) => op.do === "patch" || op.do === "settle" || op.do === "end");
+    const isOver = (node: Node): boolean => DIMENSIONS.some((dimension) => node.remaining(dimension) < 0);
+    const overdrawn = new Set(makesRoom ? [] : nodes.filter(isOver));
     const ending: (() => void)[] = [];
     await Promise.all([...ops.map((op) => this.#play(op, nodes, { ending, overdrawn, crashes })), this.#watch(nodes)]);
     if (crashes && ends.length === 0) await this.#tellAgain(nodes);
