@@ -306,5 +306,3 @@ export const FORM_HEADER_BYTES_MAX = 16 * 1024;
 export const FORM_REST_BYTES_MAX = 64 * 1024;
 /** Bytes of a file that are read at once while it is worked through: a read holds no connection longer than it takes. */
 export const FILE_PAGE_BYTES = 1024 * 1024;
-/** Longest first line of a file that is parsed to see what the file is, bytes; of a longer one only the first is seen. */
-export const FIRST_LINE_BYTES_MAX = 256 * 1024;

@@ -5,7 +5,6 @@
  */
 import type { Reason } from "../errors.ts";
 import { FILE_PART_BYTES } from "../limits.ts";
-import type { ByteCheck } from "./byte-check.ts";
 import { Md5 } from "./md5.ts";
 import { PartBuffer } from "./part-buffer.ts";
 import type { ByteSource } from "./source.ts";
@@ -17,10 +16,6 @@ export type StageOptions = {
   /** What the refusal of a larger file is about; default `file`. */
   param?: string;
   contentType?: string;
-  /** Sees every byte on the way. */
-  check?: ByteCheck;
-  /** true (default): an objection ends the upload. false: it is only noted, for whom it may turn out to matter to. */
-  isCheckBinding?: boolean;
   withMd5?: boolean;
 };
 
@@ -30,8 +25,6 @@ export type StagedFile = {
   bytes: number;
   /** Hexadecimal; null unless asked for. */
   md5: string | null;
-  /** What the check had against it; null = nothing. */
-  objection: Reason | null;
   /** Makes the object. An exception means that R2 failed, and nothing is left. */
   commit(): Promise<void>;
   /** Leaves nothing behind. */
@@ -45,10 +38,8 @@ export async function stageFile(
   options: StageOptions,
 ): Promise<StagedFile | { ok: false; reason: Reason }> {
   const parts = new Parts(bucket, options);
-  const { check, isCheckBinding = true } = options;
   const md5 = options.withMd5 ? new Md5() : null;
   let bytes = 0;
-  let objection: Reason | null = null;
   const refuse = async (reason: Reason) => {
     await parts.discard();
     return { ok: false as const, reason };
@@ -57,13 +48,9 @@ export async function stageFile(
     for (;;) {
       const read = await source.read();
       if (read.kind === "fault") return await refuse(read.reason);
-      if (read.kind === "bytes") {
-        bytes += read.bytes.length;
-        if (bytes > options.bytesMax) return await refuse(tooLarge(options));
-      }
-      objection ??= (read.kind === "bytes" ? check?.see(read.bytes) : check?.end()) ?? null;
-      if (objection !== null && isCheckBinding) return await refuse(objection);
       if (read.kind === "end") break;
+      bytes += read.bytes.length;
+      if (bytes > options.bytesMax) return await refuse(tooLarge(options));
       await md5?.add(read.bytes);
       await parts.add(read.bytes);
     }
@@ -72,7 +59,7 @@ export async function stageFile(
     throw error;
   }
   const hex = md5 === null ? null : await md5.hex();
-  return { ok: true, bytes, md5: hex, objection, commit: () => parts.commit(), discard: () => parts.discard() };
+  return { ok: true, bytes, md5: hex, commit: () => parts.commit(), discard: () => parts.discard() };
 }
 
 function tooLarge({ bytesMax, param = "file" }: StageOptions): Reason {

@@ -2,7 +2,6 @@
 import { createHash } from "node:crypto";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { allChecks, firstLineCheck, utf8Check } from "../../src/files/byte-check.ts";
 import { FormReader } from "../../src/files/multipart.ts";
 import { boundaryOf } from "../../src/files/part-header.ts";
 import { pageSource } from "../../src/files/r2-read.ts";
@@ -11,13 +10,13 @@ import type { StagedFile, StageOptions } from "../../src/files/r2-upload.ts";
 import type { ByteSource } from "../../src/files/source.ts";
 import { FILE_PART_BYTES } from "../../src/limits.ts";
 import type { Reason } from "../../src/errors.ts";
-import { bytesOf, sourceOf } from "../support/forms.ts";
+import { sourceOf } from "../support/forms.ts";
 import { areEqual, contentOf, patternBytes, watchBucket } from "../support/watched-bucket.ts";
 import { chainSources, streamSource } from "../../src/files/source.ts";
 
 let keys = 0;
 const newKey = () => `upload-${(keys += 1)}`;
-const objection: Reason = { reason: "invalid_request", message: "not like this", param: null };
+const fault: Reason = { reason: "invalid_request", message: "not like this", param: null };
 
 async function staged(bucket: R2Bucket, source: ByteSource, options: StageOptions): Promise<StagedFile> {
   const file = await stageFile(bucket, source, options);
@@ -40,7 +39,7 @@ describe("an upload", () => {
     const bytes = patternBytes(12_000_000);
     const options = { key, bytesMax: bytes.length, contentType: "application/jsonl", withMd5: true };
     const file = await staged(watched.bucket, sourceOf(bytes, [65_536, 1, 99_999]), options);
-    expect(file).toMatchObject({ bytes: bytes.length, objection: null });
+    expect(file).toMatchObject({ bytes: bytes.length });
     expect(file.md5).toBe(createHash("md5").update(bytes).digest("hex"));
     expect(await env.FILES.head(key)).toBeNull();
     await file.commit();
@@ -109,10 +108,10 @@ describe("an upload", () => {
     const broken: ByteSource = {
       async read() {
         const read = await whole.read();
-        return read.kind === "end" ? { kind: "fault", reason: objection } : read;
+        return read.kind === "end" ? { kind: "fault", reason: fault } : read;
       },
     };
-    expect(await stageFile(watched.bucket, broken, { key, bytesMax: 1e9 })).toEqual({ ok: false, reason: objection });
+    expect(await stageFile(watched.bucket, broken, { key, bytesMax: 1e9 })).toEqual({ ok: false, reason: fault });
     await expectNothingLeft(key, watched.uploads);
   });
 
@@ -186,42 +185,5 @@ describe("parts of an upload", () => {
     await file.commit();
     expect(file).toMatchObject({ bytes: bytes.length, md5: createHash("md5").update(bytes).digest("hex") });
     expect(areEqual(await contentOf(env.FILES, key), bytes)).toBe(true);
-  });
-});
-
-describe("a check on the way", () => {
-  const jsonl = () => allChecks([firstLineCheck(objection), utf8Check(objection)]);
-  const check = (text: string | Uint8Array, isCheckBinding = true) =>
-    stageFile(env.FILES, sourceOf(bytesOf(text), [3]), {
-      key: "checked",
-      bytesMax: 1e9,
-      check: jsonl(),
-      isCheckBinding,
-    });
-
-  it("ends the upload at its first objection, and nothing is left", async () => {
-    const watched = watchBucket(env.FILES);
-    const key = newKey();
-    let pieces = 0;
-    const source: ByteSource = {
-      async read() {
-        pieces += 1;
-        return { kind: "bytes", bytes: pieces < 60 ? new Uint8Array(100_000).fill(32) : bytesOf("no json\n") };
-      },
-    };
-    const options = { key, bytesMax: 1e9, check: jsonl() };
-    expect(await stageFile(watched.bucket, source, options)).toEqual({ ok: false, reason: objection });
-    expect(pieces).toBe(60);
-    await expectNothingLeft(key, watched.uploads);
-  });
-
-  it("only notes its objection where it may not matter", async () => {
-    expect(await check("hello", false)).toMatchObject({ ok: true, bytes: 5, objection });
-    expect(await check('{"a":1}', false)).toMatchObject({ ok: true, objection: null });
-  });
-
-  it("hears of the end", async () => {
-    expect(await check("")).toEqual({ ok: false, reason: objection });
-    expect(await check("", false)).toMatchObject({ ok: true, bytes: 0, objection });
   });
 });
