@@ -2,7 +2,7 @@
 import { Failure } from "./failure.mjs";
 
 /** Longest line, bytes: far above what any server takes as one request, and little memory. */
-export const LINE_BYTES_MAX = 32 * 1024 * 1024;
+const LINE_BYTES_MAX = 32 * 1024 * 1024;
 
 const LF = 0x0a;
 const CR = 0x0d;

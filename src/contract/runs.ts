@@ -155,7 +155,7 @@ export type RunDocument = z.infer<typeof runDocument>;
 const subtreeLine = z.object({ spent: z.number(), in_flight: z.number() });
 
 /** What a run and everything open below it have spent and have in flight; `complete`: no run was left out. */
-export const subtreeDocument = z
+const subtreeDocument = z
   .object({
     runs: z.int(),
     complete: z.boolean(),

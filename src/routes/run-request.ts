@@ -16,7 +16,7 @@ import {
 } from "../limits.ts";
 
 /** The wire's budget in the gateway's units; null = left out. */
-export function limitsOf(budget: NonNullable<RunRequest["budget"]>): Limits {
+function limitsOf(budget: NonNullable<RunRequest["budget"]>): Limits {
   const limits: Limits = { ...NO_LIMITS };
   for (const dimension of DIMENSIONS) {
     const asked = budget[dimension];

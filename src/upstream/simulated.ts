@@ -32,11 +32,6 @@ const PROTOCOLS = { chat, completions, embeddings, responses, messages };
 /** What is asked for, by the part of OpenAI's or Anthropic's API that takes such a request body. */
 export type SimulatedEndpoint = keyof typeof PROTOCOLS;
 
-/** Answers the body of a chat completion request. */
-export function simulatedFetch(requestBody: string, deps: SimulatedDeps): Promise<Response> {
-  return simulatedAnswer("chat", requestBody, deps);
-}
-
 /**
  * Answers a request body like the endpoint's own server, as a stream if it asks for one. Rejects with the signal's
  * reason on abort; a stream that has begun ends with it.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { simulatedFetch } from "../../../src/upstream/simulated.ts";
+import { simulatedAnswer } from "../../../src/upstream/simulated.ts";
 
 type Asked = { messages?: unknown; attempt?: number; request?: Record<string, unknown> };
 
@@ -7,7 +7,7 @@ type Asked = { messages?: unknown; attempt?: number; request?: Record<string, un
 async function ask(model: string, prompt: string, { messages, attempt = 1, request = {} }: Asked = {}) {
   const sleptMs: number[] = [];
   const body = JSON.stringify({ model, messages: messages ?? [{ role: "user", content: prompt }], ...request });
-  const response = await simulatedFetch(body, {
+  const response = await simulatedAnswer("chat", body, {
     now: () => 1_000_000,
     timer: (ms, elapsed) => {
       sleptMs.push(ms);
@@ -140,7 +140,7 @@ describe("simulated models", () => {
   it("ends, and stops its timer, when it is aborted", async () => {
     let stopped = false;
     const over = new AbortController();
-    const pending = simulatedFetch(JSON.stringify({ model: "slow", messages: [] }), {
+    const pending = simulatedAnswer("chat", JSON.stringify({ model: "slow", messages: [] }), {
       now: Date.now,
       timer: () => () => void (stopped = true),
       signal: over.signal,
