@@ -141,7 +141,7 @@ export const MODELS_KEPT_MS = 300_000;
 export const MODELS_BYTES_MAX = 8 * 1024 * 1024;
 /** Longest that an upstream is waited for when it is asked for its models, ms: one that hangs must not hide the others'. */
 export const MODELS_TIMEOUT_MS = 5_000;
-/** Delay before a run object tries again to tell its parent or children of its end, ms. */
+/** Delay before a run object tries again to tell its parent of its end or its limits, or its children of its end, ms. */
 export const TELL_AGAIN_MS = 5_000;
 /** White space is sent on a waiting JSON answer this often, ms: proxies cut silent connections after 30 s and up. */
 export const KEEP_ALIVE_MS = 10_000;

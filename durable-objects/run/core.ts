@@ -12,7 +12,7 @@ import type { Page } from "../../src/engine/page.ts";
 import { slotIdOf } from "../../src/engine/slot.ts";
 import type { EngineState } from "../../src/engine/state.ts";
 import type { Reason } from "../../src/errors.ts";
-import { GROUPS_ENDED_KEPT, LEASE_TTL_MS } from "../../src/limits.ts";
+import { GROUPS_ENDED_KEPT, LEASE_TTL_MS, TELL_AGAIN_MS } from "../../src/limits.ts";
 import { targetOf } from "../../src/upstream/target.ts";
 import type { Config } from "../../src/env.ts";
 import { answer } from "./answer.ts";
@@ -77,6 +77,10 @@ export class RunCore {
 
   /** Whether the holder of this run's budget has been told what it spent. */
   reported: boolean;
+  /** A patch may have left more set aside for this run than its limits come to. */
+  holdInDoubt: boolean;
+  /** A patch is between what it asks of the holder and what it changes here. */
+  patching = false;
   /** The status that the children were told this run ended with; null = none yet. */
   toldChildren: RunStatus | null = null;
 
@@ -86,6 +90,7 @@ export class RunCore {
     this.settings = settings;
     this.status = store.status() ?? "active";
     this.reported = store.reported();
+    this.holdInDoubt = store.holdInDoubt();
     this.clientLogBytes = store.clientLogBytes();
     this.endedAtMs = store.endedAtMs();
     this.base = new Base(store);
@@ -225,6 +230,7 @@ export class RunCore {
     const childDueMs = this.children.nextDueMs();
     if (childDueMs !== null) times.push(childDueMs);
     if (this.mustTell || this.state.aborted.size > 0) times.push(nowMs);
+    if (this.holdInDoubt) times.push(nowMs + TELL_AGAIN_MS);
     const stagedDueMs = this.openings.nextDueMs;
     if (stagedDueMs !== null) times.push(stagedDueMs);
     if (this.deleteAtMs !== null) times.push(this.deleteAtMs);

@@ -33,19 +33,52 @@ export async function patchRun(
 ): Promise<Reason | null> {
   const before = holdOf(core.state.ledger.limits);
   const wanted = holdOf({ ...core.state.ledger.limits, ...patch.limits });
-  const resize = (hold: Amounts): Promise<Reason | null> => resizeHold(core, objects, hold, patch.rootNanoUsdPerDay);
-  const most = { ...wanted };
-  for (const dimension of DIMENSIONS) most[dimension] = Math.max(before[dimension], wanted[dimension]);
-  if (DIMENSIONS.some((dimension) => most[dimension] > before[dimension])) {
-    const refused = await resize(most);
-    if (refused !== null) return refused;
+  const moves = DIMENSIONS.some((dimension) => wanted[dimension] !== before[dimension]);
+  if (core.settings.holder === null || !(moves || core.holdInDoubt)) return apply(shell, core, patch);
+  // From here on a crash may leave more set aside than the limits come to: the row has the next instance tell the holder.
+  await shell.write(() => {
+    core.holdInDoubt = true;
+    return () => shell.store.putHoldInDoubt(true);
+  });
+  core.patching = true;
+  let reason: Reason | null;
+  try {
+    reason = (await raiseHold(core, objects, wanted, patch.rootNanoUsdPerDay)) ?? (await apply(shell, core, patch));
+  } finally {
+    core.patching = false;
   }
+  await settleHold(shell, core, objects);
+  return reason;
+}
+
+/** Has the holder set aside what the limits come to, where a patch has left that in doubt. It is never more than before. */
+export async function settleHold(shell: RunShell, core: RunCore, objects: Objects): Promise<void> {
+  if (!core.holdInDoubt || core.patching) return;
+  // A run that has ended meanwhile is held no more: then this changes nothing.
+  await resizeHold(core, objects, holdOf(core.state.ledger.limits), Number.MAX_SAFE_INTEGER);
+  await shell.write(() => {
+    core.holdInDoubt = false;
+    return () => shell.store.putHoldInDoubt(false);
+  });
+}
+
+/** Has the holder set aside what `wanted` has more than the limits of now; or why it does not. */
+async function raiseHold(
+  core: RunCore,
+  objects: Objects,
+  wanted: Amounts,
+  rootNanoUsdPerDay: number | null,
+): Promise<Reason | null> {
+  const most = holdOf(core.state.ledger.limits);
+  const rises = DIMENSIONS.some((dimension) => wanted[dimension] > most[dimension]);
+  for (const dimension of DIMENSIONS) most[dimension] = Math.max(most[dimension], wanted[dimension]);
+  return rises ? resizeHold(core, objects, most, rootNanoUsdPerDay) : null;
+}
+
+async function apply(shell: RunShell, core: RunCore, patch: RunPatch): Promise<Reason | null> {
   const reason = await shell.submit<Reason | null>((reply) => reply(applyPatch(core, shell.store, patch)));
   // A wider run needs lanes that nobody has started. The alarm does, for its calls start a fresh chain.
   if (reason === null && core.hasGroupWork && missingLanes(core).length > 0) shell.wake();
-  const after = holdOf(core.state.ledger.limits);
-  // A run that has ended meanwhile is held no more: then this changes nothing.
-  if (DIMENSIONS.some((dimension) => after[dimension] < most[dimension])) await resize(after);
   return reason;
 }
 

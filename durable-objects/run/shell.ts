@@ -20,6 +20,7 @@ import { RunCore } from "./core.ts";
 import { endRun } from "./end.ts";
 import { Followers } from "./followers.ts";
 import { missingLanes } from "./lanes.ts";
+import { settleHold } from "./patch.ts";
 import { hasEnded, type RunSettings } from "./settings.ts";
 import { foundAttempts, lostAttempts, stopAborted } from "./recall.ts";
 import { RunStore } from "./store.ts";
@@ -149,11 +150,12 @@ export class RunShell {
       await cancelAbandoned(core, this.#env, neverOpened, Date.now());
       await tellChildren(core, this.#env, neverOpened);
       await this.report();
+      await settleHold(this, core, this.#env);
       if (Date.now() >= (core.deleteAtMs ?? Infinity)) return await this.#delete(core);
       this.#armAlarm(Date.now());
       await this.#outliveFoundLeases(core);
     } catch (error) {
-      console.error("a run could not tell its relatives of its end; it will try again", error);
+      console.error("a run could not tell its relatives; it will try again", error);
       this.#setAlarm(Date.now() + TELL_AGAIN_MS);
     }
   }
@@ -288,13 +290,7 @@ export class RunShell {
     const settings = this.store.settings();
     if (settings === null) return;
     const parsed = configOf(this.#env);
-    const upstreams = parsed.ok ? parsed.config.upstreams : [];
-    const defaultModel = parsed.ok ? parsed.config.defaultModel : null;
-    this.#core = new RunCore(
-      this.store,
-      settings,
-      { upstreams, defaultModel },
-      { ms: Date.now(), random: Math.random },
-    );
+    const config = parsed.ok ? parsed.config : { upstreams: [], defaultModel: null };
+    this.#core = new RunCore(this.store, settings, config, { ms: Date.now(), random: Math.random });
   }
 }

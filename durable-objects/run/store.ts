@@ -127,6 +127,15 @@ export class RunStore {
     this.#putMeta("reported", "1");
   }
 
+  /** Whether a patch may have left more set aside for the run than its limits come to. */
+  holdInDoubt(): boolean {
+    return this.#meta("hold_in_doubt") === "1";
+  }
+
+  putHoldInDoubt(inDoubt: boolean): void {
+    this.#putMeta("hold_in_doubt", inDoubt ? "1" : "0");
+  }
+
   /** Bytes that the client has added to the log. */
   clientLogBytes(): number {
     return Number(this.#meta("client_log") ?? 0);

@@ -13,6 +13,7 @@ import {
   childRows,
   holdsNothing,
   interceptNextReport,
+  interceptNextResize,
   priceOf,
   ringUntil,
   spend,
@@ -129,5 +130,59 @@ describe("a parent that is lost while it tells its children of its end", () => {
     await ringUntil([root, ...children], () => holdsNothing(root));
     for (const child of children) expect((await child.object.document(null))?.status).toBe("cancelled");
     expect((await root.object.budget())?.usd.spent).toBe((3 * priceOf(100, 10)) / 1e9);
+  });
+});
+
+describe("what a parent sets aside for a child", () => {
+  const change = (usd: number) => ({
+    limits: { usd: usd * 1e9 },
+    maxParallel: null,
+    paused: null,
+    rootNanoUsdPerDay: null,
+  });
+  const reservedUsd = async (run: TestRun): Promise<number | undefined> => (await run.object.budget())?.usd.reserved;
+
+  describe.each(["before", "after"])(
+    "whose limit was being changed, and which was lost %s its parent heard",
+    (when) => {
+      async function lost(usd: number): Promise<{ root: TestRun; child: TestRun }> {
+        const { root, child } = await family();
+        interceptNextResize(async (real) => {
+          if (when === "after") await real();
+          await crash(child.object);
+          throw new Error("the test loses the change");
+        });
+        expect(await child.object.patch(change(usd)).catch(() => "lost")).toBe("lost");
+        return { root, child };
+      }
+
+      it("is the lower limit, though nobody asks again", async () => {
+        const { root, child } = await lost(0.25);
+        expect((await child.object.budget())?.usd.limit).toBe(0.25);
+        await ringUntil([child], async () => (await reservedUsd(root)) === 0.25);
+      });
+
+      it("is what it was, where the limit was to rise and nobody asks again", async () => {
+        const { root, child } = await lost(0.75);
+        expect((await child.object.budget())?.usd.limit).toBe(0.5);
+        await ringUntil([child], async () => (await reservedUsd(root)) === 0.5);
+        expect((await childRows(root)).map(({ hold }) => hold.usd)).toEqual([500_000_000]);
+      });
+
+      it.each([0.25, 0.75])("is %d, where the same is asked again", async (usd) => {
+        const { root, child } = await lost(usd);
+        expect(await child.object.patch(change(usd))).toMatchObject({ ok: true });
+        expect((await child.object.budget())?.usd.limit).toBe(usd);
+        expect(await reservedUsd(root)).toBe(usd);
+      });
+    },
+  );
+
+  it("follows a lower limit by the child's alarm, where the parent could not be reached", async () => {
+    const { root, child } = await family();
+    interceptNextResize(() => Promise.reject(new Error("the test loses the change")));
+    await child.object.patch(change(0.25)).catch(() => null);
+    expect(await reservedUsd(root)).toBe(0.5);
+    await ringUntil([child], async () => (await reservedUsd(root)) === 0.25);
   });
 });

@@ -79,18 +79,25 @@ export function childRows(run: TestRun): Promise<ChildRecord[]> {
   return runInDurableObject(run.object, (_: RunObject, state) => [...new RunStore(state.storage).children()]);
 }
 
-type ChildEnded = RunObject["childEnded"];
-
 /**
- * Puts `around` in the place of the next report of a child to its parent, whoever makes it; it may call the real one.
- * Reports after that go their way.
+ * Puts `around` in the place of the next report of a child's end to its parent, whoever makes it; it may call the real
+ * one. Reports after that go their way.
  */
-export function interceptNextReport(
-  around: (real: () => ReturnType<ChildEnded>, parent: RunObject) => Promise<void>,
-): void {
+export function interceptNextReport(around: (real: () => Promise<void>, parent: RunObject) => Promise<void>): void {
   const plain = RunObject.prototype.childEnded;
-  RunObject.prototype.childEnded = function (this: RunObject, ...args: Parameters<ChildEnded>) {
+  RunObject.prototype.childEnded = function (this: RunObject, ...args: Parameters<RunObject["childEnded"]>) {
     RunObject.prototype.childEnded = plain;
+    return around(() => plain.apply(this, args), this);
+  };
+}
+
+/** The same for the next change of what a parent sets aside for a child. */
+export function interceptNextResize(
+  around: (real: () => ReturnType<RunObject["resizeChild"]>, parent: RunObject) => Promise<never>,
+): void {
+  const plain = RunObject.prototype.resizeChild;
+  RunObject.prototype.resizeChild = function (this: RunObject, ...args: Parameters<RunObject["resizeChild"]>) {
+    RunObject.prototype.resizeChild = plain;
     return around(() => plain.apply(this, args), this);
   };
 }
