@@ -82,6 +82,10 @@ export default defineConfig({
         },
       },
       {
+        // Some languages take seconds to start.
+        test: { name: "stubs", include: ["test/stubs/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000 },
+      },
+      {
         test: {
           name: "clients",
           include: ["test/clients/**/*.test.ts"],

@@ -24,6 +24,11 @@ export const logLine = z
 
 const after = whole("after", "The last event that the reader has; what follows it is told", { minimum: 0 });
 
+const added = {
+  request: jsonBody(z.union([clientEvent, z.array(clientEvent).max(CLIENT_EVENTS_PER_POST_MAX)])),
+  responses: { 201: json(appendedReply, "They are stored") },
+};
+
 export const log: RouteConfig[] = [
   guarded({
     method: "get",
@@ -37,8 +42,13 @@ export const log: RouteConfig[] = [
     path: "/runs/{id}/log",
     summary: "Adds the client's own events to a run's log",
     parameters: [idParameter],
-    request: jsonBody(z.union([clientEvent, z.array(clientEvent).max(CLIENT_EVENTS_PER_POST_MAX)])),
-    responses: { 201: json(appendedReply, "They are stored") },
+    ...added,
+  }),
+  guarded({
+    method: "post",
+    path: "/log",
+    summary: "Adds the client's own events to the log of the caller's own run",
+    ...added,
   }),
   guarded({
     method: "get",

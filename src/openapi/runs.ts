@@ -15,6 +15,8 @@ import { flag, guarded, idParameter, json, jsonBody } from "./parts.ts";
 
 const flushed = z.object({ object: z.literal("flush"), flushed: z.literal(true) }).openapi("Flushed");
 
+const reset = flag("reset", "1 = shown this once more, then counted from zero");
+
 export const runs: RouteConfig[] = [
   guarded({
     method: "post",
@@ -75,7 +77,14 @@ export const runs: RouteConfig[] = [
     method: "get",
     path: "/runs/{id}/usage",
     summary: "Calls, tokens and cost of a run since its usage was last reset, in all and by model",
-    parameters: [idParameter, flag("reset", "1 = shown this once more, then counted from zero")],
+    parameters: [idParameter, reset],
+    responses: { 200: json(usageTotals, "The totals") },
+  }),
+  guarded({
+    method: "get",
+    path: "/usage",
+    summary: "The same of the caller's own run",
+    parameters: [reset],
     responses: { 200: json(usageTotals, "The totals") },
   }),
   guarded({

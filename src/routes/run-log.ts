@@ -1,6 +1,7 @@
 /** A run's log: read it, follow it, add to it. And its counters: what it has used, shown from zero again. */
 import type { Context, Hono } from "hono";
 import { runOf } from "../../durable-objects/address.ts";
+import { requireRun } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
 import { parseBody } from "../contract/body.ts";
 import { parseAfter, parseClientEvents, parseReset } from "../contract/events.ts";
@@ -17,16 +18,11 @@ export function mountRunLog(app: Hono<AppEnv>, protect: Protection): void {
     const { reader, after } = await readerOf(c);
     return stream(c, lines(reader, after), NDJSON);
   });
-  app.post("/runs/:id/log", ...protect, append);
+  app.post("/runs/:id/log", ...protect, (c) => append(c, c.req.param("id")));
+  app.post("/log", ...protect, (c) => append(c, requireRun(c)));
   app.get("/runs/:id/events", ...protect, follow);
-  app.get("/runs/:id/usage", ...protect, async (c) => {
-    const reset = parseReset(c.req.query());
-    if (!reset.ok) throw new Refusal(reset.reason);
-    const id = c.req.param("id");
-    const usage = await runOf(c.env, id).usage(callerOf(c), reset.value);
-    if (usage === null) throw notFound(id);
-    return c.json(usage);
-  });
+  app.get("/runs/:id/usage", ...protect, (c) => usage(c, c.req.param("id")));
+  app.get("/usage", ...protect, (c) => usage(c, requireRun(c)));
   app.post("/runs/:id/stats/reset", ...protect, async (c) => {
     const id = c.req.param("id");
     const document = await runOf(c.env, id).resetStats(callerOf(c));
@@ -40,8 +36,15 @@ export function mountRunLog(app: Hono<AppEnv>, protect: Protection): void {
   });
 }
 
-async function append(c: Context<AppEnv>): Promise<Response> {
-  const id = c.req.param("id") ?? "";
+async function usage(c: Context<AppEnv>, id: string): Promise<Response> {
+  const reset = parseReset(c.req.query());
+  if (!reset.ok) throw new Refusal(reset.reason);
+  const used = await runOf(c.env, id).usage(callerOf(c), reset.value);
+  if (used === null) throw notFound(id);
+  return c.json(used);
+}
+
+async function append(c: Context<AppEnv>, id: string): Promise<Response> {
   const body = await parseBody(c.req.raw, BODY_BYTES_MAX);
   if (!body.ok) throw new Refusal(body.reason);
   const parsed = parseClientEvents(body.value);

@@ -51,6 +51,14 @@ describe("GET /runs/:id/usage", () => {
     expect(await usageOf(run, "?reset=0")).toMatchObject({ llm_calls: 1, calls_by_model: { "up/up-1": { calls: 1 } } });
   });
 
+  it("is at /usage for the caller's own run", async () => {
+    const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
+    await run.ask("/batch", { json: { prompts: ["a", "b"] } });
+    expect(totals.parse((await run.ask("/usage")).json)).toEqual(await usageOf(run));
+    expect(totals.parse((await run.ask("/usage?reset=1")).json).llm_calls).toBe(2);
+    expect(await usageOf(run)).toEqual(NOTHING);
+  });
+
   it.each(["reset=2", "reset=yes", "clear=1"])("refuses ?%s", async (query) => {
     const run = await world.openRun();
     const answer = await run.ask(`/runs/${run.id}/usage?${query}`);

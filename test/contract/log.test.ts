@@ -237,6 +237,13 @@ describe("POST /runs/:id/log", () => {
     for (const event_type of EVENT_TYPES) expect((await append({ event_type })).status).toBe(400);
   });
 
+  it("is at /log for the caller's own run", async () => {
+    const run = await world.openRun();
+    const answer = await run.ask("/log", { json: { event_type: "final_result", output: "42" } });
+    expect([answer.status, answer.json]).toEqual([201, { object: "log", appended: 1, seq: expect.any(Number) }]);
+    expect((await run.ask(`/runs/${run.id}/log`)).text).toContain('"output":"42"');
+  });
+
   it("takes 1,000 at once, and each up to its bound", async () => {
     const before = (await logOf(run)).length;
     const many = Array.from({ length: 1_000 }, (_, step) => ({ event_type: "mine", step }));

@@ -1,0 +1,105 @@
+/** A language in which there is a stub: how its driver (README.md) is built and started, and how to tell what it wrote. */
+import { spawn, spawnSync } from "node:child_process";
+import { readdir } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+
+export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+/** A program with its arguments. */
+export type Command = readonly [string, ...string[]];
+
+export type Language = {
+  /** As in `/stubs/:lang`. */
+  name: string;
+  /** Prints a version where the runtime is on this machine. All must: a compiler and what runs its output, say. */
+  needs: readonly Command[];
+  /** Builds the driver into a folder of its own, once. Runs in the repository's root. */
+  build?: (folder: string) => readonly Command[];
+  /** Starts the driver; the test adds its arguments. Runs in the folder. */
+  run: (folder: string) => Command;
+  /** Further variables for building and running. */
+  env?: (folder: string) => Record<string, string>;
+  /** Whether the stub has `llm_stream`. */
+  streams: boolean;
+};
+
+/** What a driver wrote: an answer's text, a slot of a stream, or a failure. */
+export type Record_ =
+  | { kind: "text"; text: string }
+  | { kind: "failure"; code: string; status: number | null; retryable: boolean };
+
+/** All languages that have a file in `languages/`, which exports its `Language` under the name `language`. */
+export async function languages(): Promise<Language[]> {
+  const files = (await readdir(fileURLToPath(new URL("languages", import.meta.url)))).toSorted();
+  const modules = await Promise.all(
+    files.map((file) => import(`./languages/${file}`) as Promise<{ language: Language }>),
+  );
+  return modules.map(({ language }) => language);
+}
+
+/** The first of the language's needs that this machine lacks, or null. */
+export function missingOf({ needs }: Language): string | null {
+  const lacking = needs.find(([command, ...args]) => spawnSync(command, args, { env: bare() }).status !== 0);
+  return lacking?.join(" ") ?? null;
+}
+
+/** Builds a language's driver. Throws with the compiler's words. */
+export function buildDriver(language: Language, folder: string): void {
+  for (const [command, ...args] of language.build?.(folder) ?? []) {
+    const env = { ...bare(), ...language.env?.(folder) };
+    const { status, stdout, stderr } = spawnSync(command, args, { cwd: ROOT, env, encoding: "utf8" });
+    if (status !== 0) throw new Error(`${command} ended with ${status}:\n${stdout}${stderr}`);
+  }
+}
+
+export type Driven = {
+  pid: number;
+  /** Records as they come, whole ones only. */
+  records: () => Record_[];
+  /** Every record, once the driver has ended well. */
+  ended: Promise<Record_[]>;
+};
+
+/** Starts a driver. Nothing of this process's environment reaches it but what it takes to run. */
+export function drive(
+  language: Language,
+  { folder, args, env }: { folder: string; args: readonly string[]; env: Record<string, string> },
+): Driven {
+  const [command, ...first] = language.run(folder);
+  const child = spawn(command, [...first, ...args], {
+    cwd: folder,
+    env: { ...bare(), ...language.env?.(folder), ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const written: Buffer[] = [];
+  let complaint = "";
+  child.stdout.on("data", (chunk: Buffer) => written.push(chunk));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (complaint += text));
+  const records = (): Record_[] => recordsOf(Buffer.concat(written).toString("utf8"));
+  const ended = new Promise<Record_[]>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code) => {
+      const rest = Buffer.concat(written).toString("utf8").split("\u001e").at(-1);
+      if (code === 0 && rest === "") resolve(records());
+      else reject(new Error(`${command} ended with ${code}; after its last record: ${rest}; it says: ${complaint}`));
+    });
+  });
+  ended.catch(() => undefined);
+  return { pid: child.pid ?? 0, records, ended };
+}
+
+function recordsOf(text: string): Record_[] {
+  const whole = text.split("\u001e").slice(0, -1);
+  return whole.map((record) => {
+    if (!record.startsWith("\u0015")) return { kind: "text", text: record };
+    const [code = "", status = "", retryable = ""] = record.slice(1).split("\u001f");
+    return { kind: "failure", code, status: status === "" ? null : Number(status), retryable: retryable === "true" };
+  });
+}
+
+/** Variables that programs and compilers need, and none that a stub reads. */
+function bare(): Record<string, string> {
+  const kept = ["PATH", "HOME", "RUSTUP_HOME", "CARGO_HOME", "GOPATH", "FANOUT_RUNTIMES"];
+  const own = kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]));
+  return { LANG: "C.UTF-8", ...Object.fromEntries(own) };
+}
