@@ -3,6 +3,7 @@ import { buildSync } from "esbuild";
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import type { Plugin } from "vitest/config";
+import { IS_STUB } from "./test/support/stub-text.ts";
 import { objectVars } from "./test/support/object-vars.ts";
 
 const COMPATIBILITY_DATE = "2026-11-01";
@@ -36,7 +37,7 @@ export default defineConfig({
     projects: [
       {
         plugins: [textModules()],
-        test: { name: "unit", include: ["test/unit/**/*.test.ts", "stubs/**/*.test.ts"] },
+        test: { name: "unit", include: ["test/unit/**/*.test.ts"] },
       },
       {
         plugins: [
@@ -109,13 +110,13 @@ export default defineConfig({
   },
 });
 
-/** `import text from "./x.py"` is the file's text, as wrangler's rules make it in the deployed Worker. */
+/** The import of a stub is the file's text, as wrangler's rules make it in the deployed Worker. */
 function textModules(): Plugin {
   return {
     name: "text-modules",
     enforce: "pre",
     transform(code, id) {
-      return id.endsWith(".py") ? { code: `export default ${JSON.stringify(code)};`, map: null } : undefined;
+      return IS_STUB.test(id) ? { code: `export default ${JSON.stringify(code)};`, map: null } : undefined;
     },
   };
 }

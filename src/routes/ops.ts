@@ -1,6 +1,5 @@
 /** Discovery: what this is and what a client needs to talk to it. No route here asks for a credential. */
 import type { Hono } from "hono";
-import pythonStub from "../../stubs/python/fanout.py";
 import { CATALOG_DATE } from "../budget/prices.ts";
 import type { AppEnv } from "../context.ts";
 import type { About, Health, Limits, StubList } from "../contract/ops.ts";
@@ -8,9 +7,7 @@ import { limits } from "../contract/ops.ts";
 import { Refusal } from "../errors.ts";
 import { openApiText } from "../openapi.ts";
 import { VERSION } from "../version.ts";
-
-/** Stubs by language: one file each, to be copied into a sandbox. */
-const STUBS = new Map([["python", { file: "fanout.py", type: "text/x-python; charset=utf-8", text: pythonStub }]]);
+import { STUB_FILES } from "./stub-files.mjs";
 
 const about: About = {
   name: "fanout",
@@ -25,7 +22,7 @@ const shownLimits: Limits = { ...limits, prices_date: CATALOG_DATE };
 
 const stubs: StubList = {
   object: "list",
-  data: [...STUBS].map(([lang, { file }]) => ({ lang, path: `/stubs/${lang}`, file })),
+  data: STUB_FILES.map(({ lang, file }) => ({ lang, path: `/stubs/${lang}`, file })),
 };
 
 export function mountOps(app: Hono<AppEnv>): void {
@@ -36,12 +33,10 @@ export function mountOps(app: Hono<AppEnv>): void {
   app.get("/stubs", (c) => c.json(stubs));
   app.get("/stubs/:lang", (c) => {
     const lang = c.req.param("lang");
-    const stub = STUBS.get(lang);
+    const stub = STUB_FILES.find((known) => known.lang === lang);
     if (stub === undefined) {
-      throw new Refusal({
-        reason: "not_found",
-        what: `a stub for "${lang}" (there are: ${[...STUBS.keys()].join(", ")})`,
-      });
+      const known = STUB_FILES.map((each) => each.lang).join(", ");
+      throw new Refusal({ reason: "not_found", what: `a stub for "${lang}" (there are: ${known})` });
     }
     const disposition = `inline; filename="${stub.file}"`;
     return c.body(stub.text, 200, { "content-type": stub.type, "content-disposition": disposition });

@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { capnpConfig } from "./capnp-config.ts";
+import { stubText } from "./stub-text.ts";
 import { serveWorkerd } from "./workerd.ts";
 
 export type GatewayOptions = {
@@ -113,7 +114,7 @@ export function bundled(entryPoint: string): Promise<string> {
     target: "es2024",
     conditions: ["workerd", "worker", "browser"],
     external: ["cloudflare:*", "node:*"],
-    loader: { ".py": "text" },
+    plugins: [stubText],
     logLevel: "silent",
   }).then((built) => built.outputFiles[0]?.text ?? "");
   bundles.set(entryPoint, bundle);

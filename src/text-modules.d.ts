@@ -1,5 +1,0 @@
-/** Files that are bundled as their text: see `rules` in wrangler.toml. */
-declare module "*.py" {
-  const text: string;
-  export default text;
-}
