@@ -5,6 +5,9 @@ import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
+/** Where `npm install` in test/stubs/runtimes puts Deno, Bun and Pyodide. */
+export const RUNTIMES = process.env["FANOUT_RUNTIMES"] ?? fileURLToPath(new URL("runtimes", import.meta.url));
+
 /** A program with its arguments. */
 export type Command = readonly [string, ...string[]];
 
@@ -99,7 +102,7 @@ function recordsOf(text: string): Record_[] {
 
 /** Variables that programs and compilers need, and none that a stub reads. */
 function bare(): Record<string, string> {
-  const kept = ["PATH", "HOME", "RUSTUP_HOME", "CARGO_HOME", "GOPATH", "FANOUT_RUNTIMES"];
+  const kept = ["PATH", "HOME", "RUSTUP_HOME", "CARGO_HOME", "GOPATH"];
   const own = kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]));
-  return { LANG: "C.UTF-8", ...Object.fromEntries(own) };
+  return { LANG: "C.UTF-8", FANOUT_RUNTIMES: RUNTIMES, ...Object.fromEntries(own) };
 }
