@@ -13,6 +13,9 @@ import { anthropicError, isAnthropicPath } from "./routes/anthropic-error.ts";
 import { mountAnthropic } from "./routes/anthropic.ts";
 import { mountBatch } from "./routes/batch.ts";
 import { mountBatches } from "./routes/batches.ts";
+import { dialectError } from "./routes/dialect-error.ts";
+import { isDialectPath, withoutToken } from "./routes/dialect-path.ts";
+import { mountDialects } from "./routes/dialects.ts";
 import { mountFiles } from "./routes/files.ts";
 import { mountGroups } from "./routes/groups.ts";
 import { mountModels } from "./routes/models.ts";
@@ -53,6 +56,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountRuns(app, protect);
   mountQuery(app, protect);
   mountBatch(app, protect);
+  mountDialects(app, protect);
   mountGroups(app, protect);
   mountRunLog(app, protect);
   mountOpenAi(app, protect);
@@ -66,21 +70,24 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
     if (error instanceof Refusal) return failure(error.reason, c.req.path);
     const id = c.get("requestId");
     deps.log(`request ${id} failed: ${error.stack ?? error.message}`);
-    return failure({ reason: "internal", message: `an internal error, logged under the request id ${id}` });
+    const message = `an internal error, logged under the request id ${id}`;
+    return failure({ reason: "internal", message }, c.req.path);
   });
   const methodsOf = methodsByPath(app);
   app.notFound((c) => {
     const { method, path } = c.req;
+    const told = isDialectPath(path) ? path : "";
     const allowed = methodsOf(path).join(", ");
-    if (allowed === "") return failure({ reason: "not_found", what: `${method} ${path}` });
-    return failure({ reason: "method_not_allowed", method, allowed });
+    if (allowed === "") return failure({ reason: "not_found", what: `${method} ${withoutToken(path)}` }, told);
+    return failure({ reason: "method_not_allowed", method, allowed }, told);
   });
   return app;
 }
 
-/** The HTTP answer to a request that failed for an expected reason. */
+/** The HTTP answer to a request that failed for an expected reason, in the form that the clients of its path read. */
 export function failure(reason: Reason, path = ""): Response {
   const { status, error, headers } = toWire(reason);
+  if (isDialectPath(path)) return Response.json(dialectError(error), { status, headers });
   return Response.json(isAnthropicPath(path) ? anthropicError(status, error) : { error }, { status, headers });
 }
 

@@ -2,8 +2,9 @@
  * The OpenAPI 3.1 document, generated from the schemas that the routes parse with. Made when it is first asked for and
  * kept as text: no other request pays for it.
  */
-import { OpenAPIHono } from "@hono/zod-openapi";
+import { OpenAPIHono, type RouteConfig } from "@hono/zod-openapi";
 import { calls } from "./openapi/calls.ts";
+import { dialects } from "./openapi/dialects.ts";
 import { discovery } from "./openapi/discovery.ts";
 import { files } from "./openapi/files.ts";
 import { groups } from "./openapi/groups.ts";
@@ -11,6 +12,17 @@ import { log, logLine } from "./openapi/log.ts";
 import { runs } from "./openapi/runs.ts";
 import { v1 } from "./openapi/v1.ts";
 import { VERSION } from "./version.ts";
+
+/** Routes by door: the names under which a reader finds them. */
+const DOORS: readonly (readonly [door: string, routes: readonly RouteConfig[]])[] = [
+  ["Discovery", discovery],
+  ["Runs", runs],
+  ["Log", log],
+  ["Calls", calls],
+  ["Groups", groups],
+  ["OpenAI and Anthropic", v1],
+  ["Files", files],
+];
 
 let text: string | null = null;
 
@@ -29,10 +41,15 @@ function generate(): unknown {
     scheme: "bearer",
     description: "A run token, or the operator's ADMIN_KEY",
   });
+  registry.registerComponent("securitySchemes", "basic", {
+    type: "http",
+    scheme: "basic",
+    description: "The same as user or password, for programs whose only setting is a URL",
+  });
   registry.registerComponent("securitySchemes", "apiKey", { type: "apiKey", in: "header", name: "x-api-key" });
   // No answer is one line of a log, so no route refers to it.
   registry.register("LogLine", logLine);
-  for (const route of [...discovery, ...runs, ...log, ...calls, ...groups, ...v1, ...files])
+  for (const route of [...discovery, ...runs, ...log, ...calls, ...dialects, ...groups, ...v1, ...files])
     registry.registerPath(route);
   return documented.getOpenAPI31Document({
     openapi: "3.1.0",

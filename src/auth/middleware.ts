@@ -5,6 +5,7 @@ import type { Config } from "../env.ts";
 import { configOf } from "../env.ts";
 import { Refusal } from "../errors.ts";
 import { NAME_CHARS_MAX } from "../limits.ts";
+import { credentialOf } from "./credential.ts";
 import type { Keys } from "./keys.ts";
 import { isAdminKey, makeKeys } from "./keys.ts";
 import { TOKEN_PREFIX, verifyRunToken } from "./token.ts";
@@ -21,7 +22,7 @@ export function authenticate({ now }: { now: () => number }): MiddlewareHandler<
     const keys = await keysOf(config);
     c.set("config", config);
     c.set("keys", keys);
-    c.set("principal", await principalOf(credentialOf(c), keys, now()));
+    c.set("principal", await principalOf(requireCredential(c), keys, now()));
     await next();
   };
 }
@@ -57,11 +58,9 @@ async function keysOf(config: Config): Promise<Keys> {
   return keys;
 }
 
-/** OpenAI's clients send a bearer token, Anthropic's send `x-api-key`; the first wins if there are both. */
-function credentialOf(c: Context<AppEnv>): string {
-  const bearer = /^Bearer +(.+?) *$/i.exec(c.req.header("authorization") ?? "")?.[1];
-  const credential = bearer ?? c.req.header("x-api-key")?.trim() ?? "";
-  if (credential !== "") return credential;
+function requireCredential(c: Context<AppEnv>): string {
+  const credential = credentialOf({ path: c.req.path, header: (name) => c.req.header(name) });
+  if (credential !== null) return credential;
   const message = "no credential; expected `Authorization: Bearer <run token or ADMIN_KEY>` or `x-api-key`";
   throw new Refusal({ reason: "invalid_api_key", message });
 }

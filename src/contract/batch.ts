@@ -149,8 +149,14 @@ export function parseQuote(quote: string | undefined): Parsed<boolean> {
   return quote === "1" ? { ok: true, value: true } : invalid("quote", "expected 1, or 0 for a batch that is run");
 }
 
+/** Reads `prompts[index]`. */
+export type PromptReader = (prompt: unknown, index: number, settings: CallSettings) => Parsed<BatchCall>;
+
 /** A parsed JSON body as calls in input order, or the first reason to refuse all of it. */
-export function parseBatch(value: unknown): Parsed<BatchRequest & { calls: BatchCall[] }> {
+export function parseBatch(
+  value: unknown,
+  promptOf: PromptReader = promptCall,
+): Parsed<BatchRequest & { calls: BatchCall[] }> {
   const excess = excessOf(value);
   if (excess !== null) return excess;
   const envelope = parseEnvelope(value);
@@ -158,7 +164,7 @@ export function parseBatch(value: unknown): Parsed<BatchRequest & { calls: Batch
   const { prompts, items, settings, shared } = envelope.value;
   const calls =
     items === undefined
-      ? eachCall(prompts, (prompt, index) => promptCall(prompt, index, settings))
+      ? eachCall(prompts, (prompt, index) => promptOf(prompt, index, settings))
       : eachCall(items, (input, index) => itemCall(input, index, settings));
   if (!calls.ok) return calls;
   return { ok: true, value: { ...shared, calls: calls.value, ids: namesOf(calls.value.map(({ id }) => id)) } };

@@ -4,7 +4,7 @@
  */
 import { ITEMS_PER_BATCH_MAX, LARGE_BODY_BYTES_MIN, LARGE_BODY_PIECE_BYTES } from "../limits.ts";
 import { batchItem, itemCall, namesOf, parseBatch, parseEnvelope, promptCall } from "./batch.ts";
-import type { BatchCall, BatchRequest } from "./batch.ts";
+import type { BatchCall, BatchRequest, PromptReader } from "./batch.ts";
 import { jsonOf } from "./body.ts";
 import type { CallSettings } from "./call.ts";
 import type { Parsed } from "./errors.ts";
@@ -14,34 +14,41 @@ import type { CutList } from "./json-elements.ts";
 /** A byte order mark is no JSON but at the start of a body, which no piece is. */
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
+/** How the body of a batch is read: what it says as `/batch` would say it, and what a prompt may be. */
+export type BatchReading = { nativeOf: (value: unknown) => Parsed<unknown>; promptOf: PromptReader };
+
+const NATIVE: BatchReading = { nativeOf: (value) => ({ ok: true, value }), promptOf: promptCall };
+
 /** A batch of any size, or the first reason to refuse it. The bytes must not change while its calls are read. */
-export function readBatch(bytes: Uint8Array): Parsed<BatchRequest> {
-  const large = bytes.length < LARGE_BODY_BYTES_MIN ? null : readPieces(bytes, LARGE_BODY_PIECE_BYTES);
+export function readBatch(bytes: Uint8Array, reading = NATIVE): Parsed<BatchRequest> {
+  const large = bytes.length < LARGE_BODY_BYTES_MIN ? null : readPieces(bytes, LARGE_BODY_PIECE_BYTES, reading);
   if (large !== null) return { ok: true, value: large };
   const body = jsonOf(bytes);
-  return body.ok ? parseBatch(body.value) : body;
+  const native = body.ok ? reading.nativeOf(body.value) : body;
+  return native.ok ? parseBatch(native.value, reading.promptOf) : native;
 }
 
 /**
  * The batch, read in pieces; null where that is not possible or where it must be refused: then `parseBatch` says why.
  * So there is one wording of every refusal, and this needs to be right about what it accepts only.
  */
-export function readPieces(bytes: Uint8Array, pieceBytesMin: number): BatchRequest | null {
+export function readPieces(bytes: Uint8Array, pieceBytesMin: number, reading = NATIVE): BatchRequest | null {
   const cut = cutList(bytes, { fields: ["prompts", "items"], elementsMax: ITEMS_PER_BATCH_MAX, pieceBytesMin });
   if (cut === null) return null;
   const json = jsonOf(cut.envelope);
-  const envelope = json.ok ? parseEnvelope(json.value) : json;
+  const native = json.ok ? reading.nativeOf(json.value) : json;
+  const envelope = native.ok ? parseEnvelope(native.value) : native;
   if (!envelope.ok) return null;
   const { settings, shared } = envelope.value;
   const ids: (string | null)[] = [];
-  for (const call of readCalls(cut, settings)) {
+  for (const call of readCalls(cut, settings, reading.promptOf)) {
     if (call === null) return null;
     ids.push(call.id);
   }
   const calls = {
     length: ids.length,
     *[Symbol.iterator]() {
-      for (const call of readCalls(cut, settings)) {
+      for (const call of readCalls(cut, settings, reading.promptOf)) {
         if (call === null) throw new Error("the bytes of a batch changed while it was read");
         yield call;
       }
@@ -51,13 +58,21 @@ export function readPieces(bytes: Uint8Array, pieceBytesMin: number): BatchReque
 }
 
 /** Parses every element anew and keeps none; null = this one, or its whole piece, must be refused. */
-function* readCalls({ field, pieces }: CutList, settings: CallSettings): Generator<BatchCall | null> {
+function* readCalls(
+  { field, pieces }: CutList,
+  settings: CallSettings,
+  promptOf: PromptReader,
+): Generator<BatchCall | null> {
   let index = 0;
   for (const piece of pieces) {
     const elements = parsePiece(piece);
     if (elements === null || (elements.length === 0 && pieces.length > 1)) return yield null;
     for (const element of elements) {
-      yield field === "prompts" ? readPrompt(element, index, settings) : readItem(element, index, settings);
+      if (field === "items") yield readItem(element, index, settings);
+      else {
+        const call = promptOf(element, index, settings);
+        yield call.ok ? call.value : null;
+      }
       index += 1;
     }
   }
@@ -67,11 +82,6 @@ function readItem(element: unknown, index: number, settings: CallSettings): Batc
   const item = batchItem.safeParse(element);
   const call = item.success ? itemCall(item.data, index, settings) : null;
   return call !== null && call.ok ? call.value : null;
-}
-
-function readPrompt(element: unknown, index: number, settings: CallSettings): BatchCall | null {
-  const call = promptCall(element, index, settings);
-  return call.ok ? call.value : null;
 }
 
 function parsePiece(piece: Uint8Array): unknown[] | null {

@@ -1,6 +1,6 @@
 /** `POST /query`: one call. */
 import { z } from "@hono/zod-openapi";
-import type { ParsedCall } from "./call.ts";
+import type { ParsedCall, Place } from "./call.ts";
 import { parseCall, parseSettings, SETTINGS_DEFAULT } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid, zodReason } from "./errors.ts";
@@ -39,7 +39,7 @@ export const queryReply = z
   .openapi("QueryReply");
 export type QueryReply = z.infer<typeof queryReply>;
 
-const place = (field: string): string => field;
+const asNamed: Place = (field) => field;
 
 /** A call with what bears on it as a whole. */
 export type QueryRequest = ParsedCall & {
@@ -49,8 +49,8 @@ export type QueryRequest = ParsedCall & {
   dedupe: boolean;
 };
 
-/** A parsed JSON body as a call, or the first reason to refuse it. */
-export function parseQuery(value: unknown): Parsed<QueryRequest> {
+/** A parsed JSON body as a call, or the first reason to refuse it. `place` tells what its sender calls a field. */
+export function parseQuery(value: unknown, place = asNamed): Parsed<QueryRequest> {
   const read = queryBody.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const settings = parseSettings(read.data, SETTINGS_DEFAULT, place);
@@ -64,7 +64,7 @@ export function parseQuery(value: unknown): Parsed<QueryRequest> {
 export function parsePromptText(text: string): Parsed<QueryRequest> {
   if (text === "") return invalid(null, "empty body; expected the prompt as text");
   const rules = { deadlineMs: null, onLost: "retry", dedupe: false } as const;
-  return withRules(parseCall({ prompt: text }, SETTINGS_DEFAULT, place), rules);
+  return withRules(parseCall({ prompt: text }, SETTINGS_DEFAULT, asNamed), rules);
 }
 
 function withRules(call: Parsed<ParsedCall>, rules: Omit<QueryRequest, keyof ParsedCall>): Parsed<QueryRequest> {

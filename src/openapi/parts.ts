@@ -34,7 +34,7 @@ export const open = (path: string, summary: string, schema: z.ZodType): RouteCon
 /** A route that needs one. */
 export const guarded = (route: Omit<RouteConfig, "security">): RouteConfig => ({
   ...route,
-  security: [{ bearer: [] }, { apiKey: [] }],
+  security: [{ bearer: [] }, { basic: [] }, { apiKey: [] }],
   responses: { ...route.responses, default: refusal },
 });
 

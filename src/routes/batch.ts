@@ -16,7 +16,7 @@ import { emptyEvent } from "../respond/batch-lines.ts";
 import { answerAccepted, answerGroup, framingOf, type GroupAnswer } from "./group-answer.ts";
 import { openGroup, type Opened } from "./group-opening.ts";
 import { GroupReader } from "./group-reader.ts";
-import { namedOf } from "./idempotency.ts";
+import { namedOf, type Named } from "./idempotency.ts";
 import { quoteBatch } from "./quote.ts";
 import type { Protection } from "./under-run.ts";
 
@@ -35,19 +35,34 @@ async function batch(c: Context<AppEnv>): Promise<Response> {
   if (!parsed.ok) throw new Refusal(parsed.reason);
   const request = parsed.value;
   if (isQuote.value) return quoteBatch(c, runId, request);
-  if (request.calls.length === 0) return answerEmpty(c, runId, request);
+  return answerBatch(c, runId, { request, named });
+}
 
-  const run = new RunCaller(c.env, runId);
-  const opened = await openGroup(c, runId, run, openingOf(request, named));
-  const reader = new GroupReader(run, opened.seq);
-  const group = groupAnswer(runId, opened, reader);
-  if (prefersAsync(c.req.header("prefer"))) return answerAccepted(c, group, await reader.look());
-  // Its client's leaving is all that ends it, so it is listened for as long as anybody answers.
-  if (!request.detach) endWithClient(c, run, opened.seq);
+/** A batch as it is to be opened; `named` where it has an Idempotency-Key. */
+export type AskedBatch = { request: BatchRequest; named: Named | null };
+
+/** Opens a batch under a run and answers with it as the client asks: whole, as events, or by telling where it is. */
+export async function answerBatch(c: Context<AppEnv>, runId: string, asked: AskedBatch): Promise<Response> {
+  if (asked.request.calls.length === 0) return answerEmpty(c, runId, asked.request);
+  const group = await openBatch(c, runId, asked);
+  if (prefersAsync(c.req.header("prefer"))) return answerAccepted(c, group, await group.reader.look());
   return answerGroup(c, group);
 }
 
-function openingOf(request: BatchRequest, named: { key: string; hash: string } | null) {
+/** Opens a batch that has calls, or finds the group that its key has opened. */
+export async function openBatch(
+  c: Context<AppEnv>,
+  runId: string,
+  { request, named }: AskedBatch,
+): Promise<GroupAnswer> {
+  const run = new RunCaller(c.env, runId);
+  const opened = await openGroup(c, runId, run, openingOf(request, named));
+  // Its client's leaving is all that ends it, so it is listened for as long as anybody answers.
+  if (!request.detach && !prefersAsync(c.req.header("prefer"))) endWithClient(c, run, opened.seq);
+  return groupAnswer(runId, opened, new GroupReader(run, opened.seq));
+}
+
+function openingOf(request: BatchRequest, named: Named | null) {
   const { calls, ids, defaults, dedupe, concurrency, onError, onLost, split, deadlineMs, detach, errorStyle } = request;
   const rules = { named, count: calls.length, single: false, background: false, namesCalls: ids.length > 0 };
   const asked = { concurrency, onError, onLost, split, deadlineMs, detach, errorStyle };
@@ -71,12 +86,18 @@ function endWithClient(c: Context<AppEnv>, run: RunCaller, seq: number): void {
 
 /** No calls: no group, no cost, and nothing that starts; a stream tells its end only. */
 async function answerEmpty(c: Context<AppEnv>, runId: string, { concurrency }: BatchRequest): Promise<Response> {
-  const settings = await runOf(c.env, runId).answerSettings();
-  if (!settings.ok) throw new Refusal(settings.reason);
-  const effectiveParallel = Math.min(concurrency ?? settings.width, settings.width);
+  const width = await widthOf(c, runId);
+  const effectiveParallel = Math.min(concurrency ?? width, width);
   const framing = framingOf(c.req.header("accept"));
   if (framing === null) return c.json(emptyBatch(effectiveParallel, new Date().toISOString()));
   const event = emptyEvent(effectiveParallel);
   const headers = { "content-type": framing.contentType, "cache-control": "no-store" };
   return c.body(framing.frame(event.type, 1, JSON.stringify(event)), 200, headers);
+}
+
+/** How wide a run is now. Throws a Refusal where it takes no calls. */
+export async function widthOf(c: Context<AppEnv>, runId: string): Promise<number> {
+  const settings = await runOf(c.env, runId).answerSettings();
+  if (!settings.ok) throw new Refusal(settings.reason);
+  return settings.width;
 }

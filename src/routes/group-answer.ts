@@ -51,7 +51,7 @@ export function framingOf(accept: string | undefined): Framing | null {
 }
 
 /** White space may stand between any two pieces of a JSON text. */
-const JSON_PIECES = { contentType: "application/json", keepAlive: " " };
+export const JSON_PIECES = { contentType: "application/json", keepAlive: " " };
 
 /** Streams what takes its time under the headers of an answer made under a run. */
 export function streamPieces(

@@ -5,13 +5,17 @@ import { mediaType } from "../contract/body.ts";
 import { parseIdempotencyKey } from "../contract/groups.ts";
 import { Refusal } from "../errors.ts";
 import { sha256Hex } from "./dedupe.ts";
+import { withoutToken } from "./dialect-path.ts";
+
+/** A key, and the hash of what it asks for. */
+export type Named = { key: string; hash: string };
 
 /** @param body The request's body as it came. Null when the request has no key. */
-export async function namedOf(c: Context<AppEnv>, body: Uint8Array): Promise<{ key: string; hash: string } | null> {
+export async function namedOf(c: Context<AppEnv>, body: Uint8Array): Promise<Named | null> {
   const key = parseIdempotencyKey(c.req.header("idempotency-key"));
   if (!key.ok) throw new Refusal(key.reason);
   if (key.value === null) return null;
   // The same bytes as text are a prompt, as JSON they are a request.
   const kind = mediaType(c.req.raw) === "text/plain" ? "text" : "json";
-  return { key: key.value, hash: `${c.req.path} ${kind} ${await sha256Hex(body)}` };
+  return { key: key.value, hash: `${withoutToken(c.req.path)} ${kind} ${await sha256Hex(body)}` };
 }

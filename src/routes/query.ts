@@ -24,7 +24,14 @@ async function query(c: Context<AppEnv>): Promise<Response> {
   const runId = requireRun(c);
   const read = await readCall(c.req.raw);
   if (!read.ok) throw new Refusal(read.reason);
-  const { call, bytes } = read.value;
+  return await answerQuery(c, runId, read.value);
+}
+
+/** A call with the bytes of the request that asks for it, by which an Idempotency-Key knows it again. */
+export type AskedCall = { call: QueryRequest; bytes: Uint8Array };
+
+/** Makes a call under a run and answers with it. Throws a Refusal where the call fails. */
+export async function answerQuery(c: Context<AppEnv>, runId: string, { call, bytes }: AskedCall): Promise<Response> {
   const run = new RunCaller(c.env, runId);
   const named = await namedOf(c, bytes);
   if (named !== null || prefersAsync(c.req.header("prefer"))) return await storedQuery(c, { runId, run, call, named });
@@ -50,7 +57,7 @@ async function query(c: Context<AppEnv>): Promise<Response> {
 }
 
 /** The call that a request makes, with the bytes that it came as. */
-async function readCall(request: Request): Promise<Parsed<{ call: QueryRequest; bytes: Uint8Array }>> {
+async function readCall(request: Request): Promise<Parsed<AskedCall>> {
   const isText = mediaType(request) === "text/plain";
   const bytes = isText ? await readBytes(request, BODY_BYTES_MAX) : await readJsonBytes(request, BODY_BYTES_MAX);
   if (!bytes.ok) return bytes;
