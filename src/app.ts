@@ -24,6 +24,7 @@ import { mountOps } from "./routes/ops.ts";
 import { mountQuery } from "./routes/query.ts";
 import { mountRunLog } from "./routes/run-log.ts";
 import { mountRuns } from "./routes/runs.ts";
+import { mountToolCall } from "./routes/tool-call.ts";
 import { mountUploads } from "./routes/uploads.ts";
 import { underRun, type Protection } from "./routes/under-run.ts";
 
@@ -57,6 +58,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountQuery(app, protect);
   mountBatch(app, protect);
   mountDialects(app, protect);
+  mountToolCall(app, protect);
   mountGroups(app, protect);
   mountRunLog(app, protect);
   mountOpenAi(app, protect);

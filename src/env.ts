@@ -7,6 +7,7 @@ import { jsonFault } from "./contract/json-fault.ts";
 import { limitNanoUsd } from "./budget/money.ts";
 import type { Reason } from "./errors.ts";
 import { BUDGET_USD_MAX } from "./limits.ts";
+import { parseToolHosts, type ToolHost } from "./tools/hosts.ts";
 import type { Upstream } from "./upstream/config.ts";
 import { parseUpstreams } from "./upstream/parse.ts";
 
@@ -20,6 +21,7 @@ export interface Bindings {
   MAX_BUDGET_USD?: unknown;
   ROOT_BUDGET_USD_PER_DAY?: unknown;
   CORS_ORIGINS?: unknown;
+  TOOL_HOSTS?: unknown;
   WEBHOOK_URL?: unknown;
   WEBHOOK_SECRET?: unknown;
 }
@@ -47,6 +49,8 @@ export type Config = {
   budgets: BudgetRules;
   /** Origins whose pages may call the gateway from a browser; `*` alone means any; none where it is not set. */
   corsOrigins: readonly string[];
+  /** Hosts that tools may have, which may then be private; none = any public host. */
+  toolHosts: readonly ToolHost[];
   /** Who is told of every batch's end, and the secret that signs it; null = nobody. */
   webhook: { url: string; secret: string } | null;
 };
@@ -57,7 +61,7 @@ export type ParsedConfig = { ok: true; config: Config } | { ok: false; reason: R
 /** Text where an empty value counts as not set, as in an emptied line of `.dev.vars`. */
 const optionalText = z.preprocess((value) => (value === "" ? undefined : value), z.string().nullish());
 
-const TEXT_VARS = ["ADMIN_KEY", "SIGNING_KEY", "DEFAULT_MODEL", "WEBHOOK_URL", "WEBHOOK_SECRET"] as const;
+const TEXT_VARS = ["ADMIN_KEY", "SIGNING_KEY", "DEFAULT_MODEL", "WEBHOOK_URL", "WEBHOOK_SECRET", "TOOL_HOSTS"] as const;
 const BUDGET_VARS = ["DEFAULT_BUDGET_USD", "MAX_BUDGET_USD", "ROOT_BUDGET_USD_PER_DAY"] as const;
 /** USD as a number, or as text where it comes from an env file. Blanks are no number: they would count as zero. */
 const optionalUsd = z.preprocess(
@@ -77,6 +81,7 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
     DEFAULT_MODEL: null,
     WEBHOOK_URL: null,
     WEBHOOK_SECRET: null,
+    TOOL_HOSTS: null,
   };
   for (const name of TEXT_VARS) {
     const text = optionalText.safeParse(vars[name]);
@@ -97,12 +102,12 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   if (corsOrigins === null) {
     return misconfigured("CORS_ORIGINS", "must be * or origins such as https://app.example, separated by commas");
   }
-  const { WEBHOOK_URL: url, WEBHOOK_SECRET: secret } = texts;
-  if (url !== null && !/^https?:$/.test(URL.parse(url)?.protocol ?? "")) {
-    return misconfigured("WEBHOOK_URL", "must be an http:// or https:// address");
+  const toolHosts = parseToolHosts(texts.TOOL_HOSTS ?? "");
+  if (toolHosts === null) {
+    return misconfigured("TOOL_HOSTS", "must be hosts such as tools.example.com:8080, separated by commas");
   }
-  if (url !== null && secret === null)
-    return misconfigured("WEBHOOK_SECRET", "is missing: it signs what WEBHOOK_URL is sent");
+  const webhook = webhookOf(texts.WEBHOOK_URL, texts.WEBHOOK_SECRET);
+  if ("reason" in webhook) return { ok: false, reason: webhook };
   const listed = upstreamsOf(vars["UPSTREAMS"]);
   if (!listed.ok) return misconfigured("UPSTREAMS", listed.message);
   const upstreams = parseUpstreams(listed.value, vars);
@@ -115,7 +120,8 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
       defaultModel: texts.DEFAULT_MODEL,
       upstreams: upstreams.upstreams,
       corsOrigins,
-      webhook: url === null || secret === null ? null : { url, secret },
+      toolHosts,
+      webhook: webhook.told,
       budgets: {
         defaultNanoUsd: budgets.DEFAULT_BUDGET_USD,
         maxNanoUsd: budgets.MAX_BUDGET_USD,
@@ -123,6 +129,17 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
       },
     },
   };
+}
+
+/** Who is told of batches, or what is wrong with how the variables name them. */
+function webhookOf(url: string | null, secret: string | null): { told: Config["webhook"] } | Reason {
+  if (url === null) return { told: null };
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? "")) {
+    return wrong("WEBHOOK_URL", "must be an http:// or https:// address");
+  }
+  return secret === null
+    ? wrong("WEBHOOK_SECRET", "is missing: it signs what WEBHOOK_URL is sent")
+    : { told: { url, secret } };
 }
 
 /** The origins that a text lists; null where one is none. A path or a trailing slash would never match a browser's. */
@@ -157,5 +174,9 @@ function upstreamsOf(value: unknown): { ok: true; value: unknown } | { ok: false
 }
 
 function misconfigured(variable: string, message: string): ParsedConfig {
-  return { ok: false, reason: { reason: "misconfigured", variable, message } };
+  return { ok: false, reason: wrong(variable, message) };
+}
+
+function wrong(variable: string, message: string): Reason {
+  return { reason: "misconfigured", variable, message };
 }

@@ -27,7 +27,7 @@ export type Reason =
   | ({ reason: "in_flight_budget_exhausted" } & BudgetFacts)
   | { reason: "model_not_allowed"; model: string }
   | { reason: "depth_exceeded"; maxDepth: number }
-  | { reason: "forbidden"; message: string }
+  | { reason: "forbidden"; message: string; param?: string }
   | { reason: "not_found"; what: string }
   | { reason: "model_not_found"; model: string }
   | { reason: "method_not_allowed"; method: string; allowed: string }

@@ -219,6 +219,29 @@ export const LIST_PAGE_DEFAULT = 20;
 /** Characters of a JSON answer's results that a Worker keeps to write them a second time; larger ones are read again. */
 export const ANSWER_KEPT_CHARS_MAX = 1024 * 1024;
 
+// ---- tools ----
+
+/** Tools of one run: they stand in its settings and its document; agents in the field are given a dozen. */
+export const TOOLS_PER_RUN_MAX = 32;
+/** Longest address of a tool, characters: what common servers take in a request line. */
+export const TOOL_URL_CHARS_MAX = 2_048;
+/** Longest description of a tool, characters: it is repeated in each run document. */
+export const TOOL_DESCRIPTION_CHARS_MAX = 1_024;
+/** Time limit of one tool call where its registration names none, ms: what stubs in the field wait for a tool. */
+export const TOOL_TIMEOUT_MS_DEFAULT = 60_000;
+/** Longest time limit of a tool call, ms: below the silence that the stubs bear. */
+export const TOOL_TIMEOUT_MS_MAX = 600_000;
+/** Largest tool call, bytes of JSON, as it comes in and as it goes out: arguments of a function, not files. */
+export const TOOL_CALL_BYTES_MAX = 1024 * 1024;
+/** Largest answer read from a tool, bytes: a long document; it is in memory several times while it is passed on. */
+export const TOOL_REPLY_BYTES_MAX = 2 * 1024 * 1024;
+/** Longest that a tool call waits for a permit, ms: it is a function that somebody waits for, within a client's 60 s. */
+export const TOOL_QUEUE_MS_MAX = 5_000;
+/** Tool calls of one run that may wait for a permit at once: each holds a waiting Worker. */
+export const TOOL_CALLS_WAITING_MAX = 1_000;
+/** Tool calls given up that a run object remembers: their Workers hear of it with their next beat. */
+export const TOOL_CALLS_OVER_KEPT = 1_024;
+
 // ---- batches ----
 
 /** Requests in one batch file: OpenAI's limit, which its clients split their work by. */

@@ -10,6 +10,7 @@ import { files } from "./openapi/files.ts";
 import { groups } from "./openapi/groups.ts";
 import { log, logLine } from "./openapi/log.ts";
 import { runs } from "./openapi/runs.ts";
+import { tools } from "./openapi/tools.ts";
 import { v1 } from "./openapi/v1.ts";
 import { VERSION } from "./version.ts";
 
@@ -19,6 +20,8 @@ const DOORS: readonly (readonly [door: string, routes: readonly RouteConfig[]])[
   ["Runs", runs],
   ["Log", log],
   ["Calls", calls],
+  ["Dialects", dialects],
+  ["Tools", tools],
   ["Groups", groups],
   ["OpenAI and Anthropic", v1],
   ["Files", files],
@@ -49,8 +52,7 @@ function generate(): unknown {
   registry.registerComponent("securitySchemes", "apiKey", { type: "apiKey", in: "header", name: "x-api-key" });
   // No answer is one line of a log, so no route refers to it.
   registry.register("LogLine", logLine);
-  for (const route of [...discovery, ...runs, ...log, ...calls, ...dialects, ...groups, ...v1, ...files])
-    registry.registerPath(route);
+  for (const [door, routes] of DOORS) for (const route of routes) registry.registerPath({ ...route, tags: [door] });
   return documented.getOpenAPI31Document({
     openapi: "3.1.0",
     info: {

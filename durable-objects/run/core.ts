@@ -2,7 +2,6 @@
  * The run in memory: its engine, who waits for it, and the turn that joins them. A turn applies what callers brought,
  * dispatches, writes all of it in one transaction, and only then lets replies go. The object is the shell around it.
  */
-import { ANY_TOKENS } from "../../src/budget/estimate.ts";
 import { expireQueued } from "../../src/engine/deadline.ts";
 import { cancelGroup, cancelSlot } from "../../src/engine/cancel.ts";
 import { dispatch } from "../../src/engine/dispatch.ts";
@@ -12,6 +11,7 @@ import type { Page } from "../../src/engine/page.ts";
 import { slotIdOf } from "../../src/engine/slot.ts";
 import type { EngineState } from "../../src/engine/state.ts";
 import type { Reason } from "../../src/errors.ts";
+import { ToolPermits } from "../../src/tools/permits.ts";
 import { GROUPS_ENDED_KEPT, LEASE_TTL_MS, TELL_AGAIN_MS } from "../../src/limits.ts";
 import { targetOf } from "../../src/upstream/target.ts";
 import type { Config } from "../../src/env.ts";
@@ -21,22 +21,14 @@ import { Base } from "./base.ts";
 import { lanesMayStartMore } from "./lanes.ts";
 import type { Openings } from "./openings.ts";
 import { PageCache } from "./pages.ts";
-import { rebuild, type Rebuilt } from "./rebuild.ts";
+import { GONE, rebuild, type Rebuilt } from "./rebuild.ts";
 import { Children } from "./children.ts";
 import { hasEnded, type RunSettings, type RunStatus } from "./settings.ts";
 import type { RunStore } from "./store.ts";
 import type { StoredGroup } from "./stored.ts";
 import { CLIENT_GONE } from "./single.ts";
+import { turnTools } from "./tool-calls.ts";
 import { WaitingCalls, WaitingLanes, WaitingReaders } from "./waiting.ts";
-
-/** A target for leases whose upstream the configuration no longer has: they can only settle, never start again. */
-const GONE: Omit<Target, "upstream" | "model"> = {
-  price: null,
-  bounds: ANY_TOKENS,
-  maxInFlight: 0,
-  timeoutMs: 0,
-  attemptsMax: 0,
-};
 
 /** What of the gateway's configuration a run needs. */
 type ModelConfig = Pick<Config, "upstreams" | "defaultModel">;
@@ -56,6 +48,7 @@ export class RunCore {
   readonly epoch: number;
   readonly readers = new WaitingReaders();
   readonly singles = new WaitingCalls();
+  readonly tools = new ToolPermits();
   /** Rows that operations of this turn add to the transaction. */
   readonly writes: (() => void)[] = [];
   nextSeq: number;
@@ -148,9 +141,9 @@ export class RunCore {
     return nowMs >= this.settings.expiresAtMs && !hasEnded(this.status) ? "expired" : this.status;
   }
 
-  /** Callers that wait here. */
+  /** Callers that wait here, and tool calls whose Workers must keep beating. */
   get waiting(): number {
-    return this.lanes.size + this.readers.size + this.singles.size;
+    return this.lanes.size + this.readers.size + this.singles.size + this.tools.waiting + this.tools.inFlight;
   }
 
   /** Answers callers that have waited long enough, and forgets calls whose Worker has stopped asking. */
@@ -208,6 +201,7 @@ export class RunCore {
     const dispatched = dispatch(this.state, this.lanes.offers(), nowMs);
     this.#waitingFor = dispatched.waitingFor;
     dispatched.refused.push(...late);
+    turnTools(this, nowMs);
     const mustWrite = flush || this.state.mustWrite || this.writes.length > 0;
     const written = mustWrite ? this.#commit(nowMs, flush) : [];
     answer(this, dispatched);
@@ -234,7 +228,10 @@ export class RunCore {
     const stagedDueMs = this.openings.nextDueMs;
     if (stagedDueMs !== null) times.push(stagedDueMs);
     if (this.deleteAtMs !== null) times.push(this.deleteAtMs);
-    return times.length === 0 ? null : Math.min(...times);
+    // While it has not ended, nothing but the next tool call waits for a permit that nobody gives back.
+    if (hasEnded(this.status)) times.push(this.tools.nextEndMs() ?? Infinity);
+    const next = Math.min(...times);
+    return next === Infinity ? null : next;
   }
 
   /** True when the children do not know yet how this run ended, or its holder does not know what it spent. */
@@ -250,11 +247,10 @@ export class RunCore {
     return known ? (this.endedAtMs ?? 0) + this.settings.retentionMs : null;
   }
 
-  /** True once nothing of the run can spend any more. */
+  /** True once nothing of the run can spend any more, or add to its log. */
   get isFinal(): boolean {
-    return (
-      hasEnded(this.status) && this.state.attempts.size === 0 && !this.hasGroupWork && this.children.open.length === 0
-    );
+    const inFlight = this.state.attempts.size + this.tools.inFlight + this.children.open.length;
+    return hasEnded(this.status) && inFlight === 0 && !this.hasGroupWork;
   }
 
   /** Writes what the turn changed. Returns the groups that ended in it. */

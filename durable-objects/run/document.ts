@@ -72,6 +72,9 @@ export function runDocumentOf(core: RunCore, nowMs: number): StoredDocument {
       attempts: since("attempts"),
       retries: since("retries"),
     },
+    tools: settings.tools.map(({ name, description, idempotent, timeoutMs: timeout_ms, url }) => {
+      return { name, description, idempotent, timeout_ms, url };
+    }),
     metadataJson: settings.metadataJson,
   };
 }

@@ -5,6 +5,7 @@ import type { Reason } from "../../src/errors.ts";
 import type { RunCore } from "./core.ts";
 import { hasEnded, type EndStatus } from "./settings.ts";
 import type { RunStore } from "./store.ts";
+import { abortTools } from "./tool-calls.ts";
 
 /** What calls that still wait when their run's time is over get, as those that come later do. */
 const EXPIRED: Reason = { reason: "invalid_api_key", message: "the run has expired; open another" };
@@ -26,7 +27,9 @@ export function endRun(core: RunCore, store: RunStore, status: EndStatus, nowMs:
   core.state.log.add({ event: "run_closed", status }, null, nowMs);
   const reason: Reason = status === "expired" ? EXPIRED : { reason: "cancelled", message: `the run was ${status}` };
   endQueued(core, reason, nowMs);
-  if (status === "cancelled") giveUp(core.state, () => true, reason, nowMs);
+  if (status !== "cancelled") return;
+  giveUp(core.state, () => true, reason, nowMs);
+  abortTools(core, reason, nowMs);
 }
 
 /** Ends what is queued. What runs ends by itself. */
@@ -38,4 +41,5 @@ function endQueued(core: RunCore, reason: Reason, nowMs: number): void {
   }
   for (const { callId } of endCalls(state, reason, nowMs))
     singles.answer(callId, { ok: false, reason, remainingNanoUsd });
+  core.tools.refuseWaiting();
 }

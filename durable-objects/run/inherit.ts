@@ -63,6 +63,8 @@ export function inherit(
       windowMs: asked.windowMs ?? settings.windowMs,
       unpriced: asked.unpriced ?? settings.unpriced,
       retentionMs: asked.retentionMs ?? settings.retentionMs,
+      // Only the operator registers tools, and does so where the root run is opened.
+      tools: settings.tools,
       metadataJson: asked.metadataJson,
     },
   };

@@ -16,16 +16,17 @@ import { runOf } from "../address.ts";
 import { budgetDocumentOf, figuresOf, runDocumentOf, type Figures, type StoredDocument } from "./document.ts";
 import type { RunAsked } from "./inherit.ts";
 import { endRun } from "./end.ts";
-import { mayManage, ObservedRun } from "./observed.ts";
+import { mayManage } from "./observed.ts";
 import { patchRun, resizeChild, type RunPatch } from "./patch.ts";
 import { endedSlots, groupView, resultsFrom } from "./read.ts";
 import type * as Rpc from "./rpc.ts";
 import type { EndStatus, RunSettings } from "./settings.ts";
 import { acquire, settleSingle, withdraw } from "./single.ts";
 import { openGroup, quoteGroup, stagePages } from "./stage.ts";
+import { ToolCallingRun } from "./tool-calling.ts";
 import { addChild } from "./tree.ts";
 
-export class RunObject extends ObservedRun {
+export class RunObject extends ToolCallingRun {
   /** The last patch to end: they take turns. */
   #patched: Promise<unknown> = Promise.resolve();
 

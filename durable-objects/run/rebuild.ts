@@ -1,4 +1,5 @@
 /** A run's engine, from its rows. Costs a pass over the groups and shards, and over the slots of unfinished groups. */
+import { ANY_TOKENS } from "../../src/budget/estimate.ts";
 import { Ledger } from "../../src/budget/ledger.ts";
 import type { GroupHeader } from "../../src/engine/group.ts";
 import { enqueueSlots, openGroup } from "../../src/engine/open.ts";
@@ -11,6 +12,15 @@ import { Openings } from "./openings.ts";
 import type { RunSettings } from "./settings.ts";
 import type { RunStore } from "./store.ts";
 import type { GroupResult, StoredGroup } from "./stored.ts";
+
+/** A target for leases whose upstream the configuration no longer has: they can only settle, never start again. */
+export const GONE: Omit<Target, "upstream" | "model"> = {
+  price: null,
+  bounds: ANY_TOKENS,
+  maxInFlight: 0,
+  timeoutMs: 0,
+  attemptsMax: 0,
+};
 
 export type Rebuilt = {
   state: EngineState;

@@ -6,6 +6,7 @@ import type { SlotRecord } from "../../src/engine/record.ts";
 import type { SlotState } from "../../src/engine/slot.ts";
 import type { Reason } from "../../src/errors.ts";
 import type { ModelRules } from "../../src/upstream/target.ts";
+import type { Tool } from "../../src/tools/tool.ts";
 import type { LogRow } from "./log-rows.ts";
 
 /** USD left in the run's budget when the reply was made, in nano-USD; null = no limit. */
@@ -122,6 +123,11 @@ export type GroupView = {
 
 /** A slot as its answer needs it; `id` is the client's own name for it. */
 export type SlotView = Omit<SlotRecord, "id" | "notBeforeMs"> & { index: number; id: string | null };
+
+// ---- tools ----
+
+/** The permit of a tool call, with what is called; or why it has none. */
+export type AcquireToolReply = ({ ok: true; tool: Tool } & Remaining) | (Refused & Remaining);
 
 // ---- the log ----
 

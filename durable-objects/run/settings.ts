@@ -1,6 +1,7 @@
 /** What a run is opened with, as its object stores it and as routes see it. */
 import type { Limits } from "../../src/budget/ledger.ts";
 import type { ErrorStyle } from "../../src/contract/fields.ts";
+import type { Tool } from "../../src/tools/tool.ts";
 
 export type RunStatus = "active" | "paused" | EndStatus;
 export type EndStatus = "closed" | "cancelled" | "expired";
@@ -34,6 +35,8 @@ export type RunSettings = {
   unpriced: "refuse" | "free";
   /** How long results and log are kept once the run has ended. */
   retentionMs: number;
+  /** Tools that its code may call: those of the root run it belongs to. */
+  tools: Tool[];
   /** The client's own object, as JSON text: it is stored and given back, never read. */
   metadataJson: string;
 };

@@ -263,6 +263,7 @@ export class RunShell {
     const nowMs = Date.now();
     core.sweep(nowMs);
     if ((core.state.nextLeaseEndMs() ?? Infinity) <= nowMs) void this.alarm();
+    if (core.tools.isDue(nowMs)) this.#commits.poke();
     if (core.waiting > 0) this.#sweepTimer.start(SWEEP_MS, nowMs);
   }
 

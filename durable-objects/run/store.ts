@@ -80,7 +80,8 @@ export class RunStore {
 
   settings(): RunSettings | null {
     const value = this.#meta("run");
-    return value === null ? null : (JSON.parse(value) as RunSettings);
+    // Runs that were opened before there were tools have none.
+    return value === null ? null : { tools: [], ...(JSON.parse(value) as Omit<RunSettings, "tools">) };
   }
 
   putSettings(settings: RunSettings): void {

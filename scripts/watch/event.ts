@@ -96,6 +96,13 @@ const known = z.discriminatedUnion("event_type", [
     reserved: money,
     charged: money,
   }),
+  z.object({
+    ...envelope,
+    event_type: z.literal("tool_called"),
+    tool: text,
+    code: optionalText,
+    latency_ms: z.number(),
+  }),
   z.object({ ...envelope, event_type: z.literal("child_opened"), child_run_id: text, reserved: money }),
   z.object({ ...envelope, event_type: z.literal("child_closed"), child_run_id: text, spent: money }),
   z.object({ ...envelope, event_type: z.literal("run_closed"), status: text }),

@@ -44,6 +44,10 @@ function linesOf(view: View, event: WatchEvent, style: HistoryStyle): string[] {
       const billed = `${usdText(event.charged.usd)} for ${usdText(event.reserved.usd)} reserved`;
       return [`! overrun: ${nameOf(event)} ${event.upstream}/${event.model} charged ${billed}`];
     }
+    case "tool_called": {
+      const ended = event.code === null ? "✓" : `✗ ${event.code}`;
+      return [`⚙ tool ${event.tool} ${ended} (${durationText(event.latency_ms)})`];
+    }
     case "child_opened":
       return [`+ child ${event.child_run_id} opened with ${usdText(event.reserved.usd)}`];
     case "child_closed":

@@ -46,6 +46,7 @@ export function fold(view: View, event: WatchEvent): void {
     case "throttled":
     case "budget_refused":
     case "overrun":
+    case "tool_called":
     case "child_opened":
     case "client":
     case "unreadable":

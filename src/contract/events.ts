@@ -22,6 +22,7 @@ const OWN = new Set([
   "slots_cancelled",
   "budget_refused",
   "overrun",
+  "tool_called",
 ]);
 
 const usage = z.record(z.string(), z.unknown());

@@ -26,6 +26,11 @@ import {
   RETENTION_S_MAX,
   TIMEOUT_MS_DEFAULT,
   TIMEOUT_MS_MAX,
+  TOOL_CALL_BYTES_MAX,
+  TOOL_REPLY_BYTES_MAX,
+  TOOL_TIMEOUT_MS_DEFAULT,
+  TOOL_TIMEOUT_MS_MAX,
+  TOOLS_PER_RUN_MAX,
   WINDOW_MS_MAX,
 } from "../limits.ts";
 
@@ -82,6 +87,11 @@ export const limitsDocument = z
     client_event_bytes_max: z.int(),
     client_events_per_post_max: z.int(),
     client_log_bytes_max: z.int(),
+    tools_per_run_max: z.int(),
+    tool_call_bytes_max: z.int(),
+    tool_reply_bytes_max: z.int(),
+    tool_timeout_ms_max: z.int(),
+    tool_timeout_ms_default: z.int(),
     prices_date: z.iso.date(),
   })
   .openapi("Limits");
@@ -116,4 +126,9 @@ export const limits: Omit<Limits, "prices_date"> = {
   client_event_bytes_max: CLIENT_EVENT_BYTES_MAX,
   client_events_per_post_max: CLIENT_EVENTS_PER_POST_MAX,
   client_log_bytes_max: CLIENT_LOG_BYTES_MAX,
+  tools_per_run_max: TOOLS_PER_RUN_MAX,
+  tool_call_bytes_max: TOOL_CALL_BYTES_MAX,
+  tool_reply_bytes_max: TOOL_REPLY_BYTES_MAX,
+  tool_timeout_ms_max: TOOL_TIMEOUT_MS_MAX,
+  tool_timeout_ms_default: TOOL_TIMEOUT_MS_DEFAULT,
 };

@@ -22,6 +22,7 @@ import type { Parsed } from "./errors.ts";
 import { zodReason } from "./errors.ts";
 import { errorStyle, label } from "./fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
+import { shownTool, toolList } from "./tools.ts";
 
 const count = z.int().min(0).max(BUDGET_COUNT_MAX);
 
@@ -89,6 +90,7 @@ export const runBody = z
       .openapi({
         description: `How long results and log are kept once the run has ended; default ${RETENTION_S_DEFAULT}`,
       }),
+    tools: toolList.optional(),
     metadata: metadata.optional(),
   })
   .openapi("RunRequest");
@@ -147,6 +149,7 @@ export const runDocument = z
       attempts: z.int(),
       retries: z.int(),
     }),
+    tools: z.array(shownTool),
     metadata: z.record(z.string(), z.unknown()),
   })
   .openapi("Run");

@@ -58,8 +58,21 @@ export type RunEvent =
   | { event: "slots_cancelled"; count: number; status: "cancelled" | "failed"; reason: Reason }
   | ({ event: "budget_refused"; reason: Reason } & CallName)
   | ({ event: "overrun"; dimensions: Dimension[]; reserved: Amounts; charged: Amounts } & Attempt)
+  | ({ event: "tool_called" } & ToolReport)
   /** The client's own event, as the JSON object it sent. */
   | { event: "client"; json: string };
+
+/** What a tool call came to; `reason` null = it gave a result. */
+export type ToolReport = {
+  tool: string;
+  reason: Reason | null;
+  /** The tool's own HTTP status; null where none arrived. */
+  status: number | null;
+  latencyMs: number;
+  /** Size of the answer that was read; 0 where none was kept. */
+  bytes: number;
+  attempts: number;
+};
 
 type Attempt = CallName & { attempt: number; upstream: string; model: string };
 

@@ -70,6 +70,10 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
       const { code, dimension, limit, spent, reserved, needed } = toWire(event.reason).error;
       return { ...call(event), code, dimension, limit, spent, reserved, needed };
     }
+    case "tool_called": {
+      const { tool, status, latencyMs: latency_ms, bytes, attempts } = event;
+      return { tool, ok: event.reason === null, status, code: codeOf(event.reason), latency_ms, bytes, attempts };
+    }
     case "overrun": {
       const { dimensions, reserved, charged } = event;
       return { ...attempt(event), dimensions, reserved: shown(reserved), charged: shown(charged) };

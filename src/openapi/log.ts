@@ -17,7 +17,8 @@ export const logLine = z
     event_type: z.string().openapi({
       description:
         "run_opened, group_started, attempt_started, attempt_ended, retry_scheduled, throttled, slot_completed, " +
-        "slots_cancelled, group_completed, budget_refused, overrun, child_opened, child_closed, run_closed, or a client's own",
+        "slots_cancelled, group_completed, budget_refused, overrun, tool_called, child_opened, child_closed, " +
+        "run_closed, or a client's own",
     }),
   })
   .openapi("LogLine");

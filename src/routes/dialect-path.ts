@@ -1,6 +1,6 @@
 /** Paths that other systems' clients call, and how they are named where the id in them may be a run token. */
 
-const NAMES = "(?:llm_query(?:_batch|_batched)?|rlm_query(?:_batched)?)";
+const NAMES = "(?:llm_query(?:_batch|_batched)?|rlm_query(?:_batched)?|tool_call)";
 const DIALECT = new RegExp(`^/(?:${NAMES}$|rollout/)`);
 
 /** Whether an answer on this path speaks a dialect, in which an error is `{"error": "message"}`. */

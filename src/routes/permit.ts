@@ -49,15 +49,23 @@ export async function acquire(
   return null;
 }
 
-/**
- * The attempt's one timer, which also keeps its lease alive: it goes off at every beat until the time is over. A beat that
- * finds the lease gone aborts the attempt: its run was cancelled, or gave it up.
- */
+/** The timer of an attempt, which also keeps its lease alive. */
 export function beatingTimer(run: RunCaller, attemptId: string, controller: AbortController): StartTimer {
+  const isHeld = async (): Promise<boolean> => {
+    const lost = await run.once<string[]>((stub) => stub.heartbeat([attemptId]));
+    return lost.length === 0;
+  };
+  return timerWithBeats(isHeld, controller);
+}
+
+/**
+ * One timer for all: it goes off at every beat until the time is over. A beat that finds what it keeps alive gone aborts
+ * the work: its run was cancelled, or gave it up.
+ */
+export function timerWithBeats(isHeld: () => Promise<boolean>, controller: AbortController): StartTimer {
   const beat = async (): Promise<void> => {
     try {
-      const lost = await run.once<string[]>((stub) => stub.heartbeat([attemptId]));
-      if (lost.length > 0) controller.abort();
+      if (!(await isHeld())) controller.abort();
     } catch {
       // A missed beat is harmless: a lease outlives many.
     }

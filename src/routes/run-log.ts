@@ -27,7 +27,7 @@ export function mountRunLog(app: Hono<AppEnv>, protect: Protection): void {
     const id = c.req.param("id");
     const document = await runOf(c.env, id).resetStats(callerOf(c));
     if (document === null) throw notFound(id);
-    return c.json(shown(document));
+    return c.json(shown(c, document));
   });
   app.post("/runs/:id/flush", ...protect, async (c) => {
     const id = c.req.param("id");

@@ -43,8 +43,13 @@ export function askedOf(request: RunRequest): RunAsked {
   };
 }
 
-/** A root run's settings: what the request leaves out is the gateway's default. */
-export function rootSettings(asked: RunAsked, id: string, rules: BudgetRules, nowMs: number): RunSettings {
+/** A root run's settings, but for its tools: what the request leaves out is the gateway's default. */
+export function rootSettings(
+  asked: RunAsked,
+  id: string,
+  rules: BudgetRules,
+  nowMs: number,
+): Omit<RunSettings, "tools"> {
   return {
     id,
     name: asked.name,

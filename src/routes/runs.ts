@@ -14,6 +14,7 @@ import { Refusal } from "../errors.ts";
 import { BODY_BYTES_MAX, LIST_PAGE_DEFAULT } from "../limits.ts";
 import { patchOf } from "./run-patch.ts";
 import { askedOf, rootSettings } from "./run-request.ts";
+import { refuseTools, shownTools, toolsOf } from "./run-tools.ts";
 import { subtreeOf } from "./subtree.ts";
 import type { Protection } from "./under-run.ts";
 
@@ -21,7 +22,7 @@ export function mountRuns(app: Hono<AppEnv>, protect: Protection): void {
   app.post("/runs", ...protect, openRun);
   app.get("/runs", ...protect, listRuns);
   app.get("/runs/:id", ...protect, async (c) => {
-    const document = shown(await documentOf(c, c.req.param("id")));
+    const document = shown(c, await documentOf(c, c.req.param("id")));
     if (c.req.query("subtree") !== "1") return c.json(document);
     return c.json({ ...document, subtree: await subtreeOf(c.env, document.id) });
   });
@@ -36,11 +37,11 @@ export function mountRuns(app: Hono<AppEnv>, protect: Protection): void {
     const patched = await runOf(c.env, current.id).patch(change);
     if (patched === null) throw notFound(current.id);
     if (!patched.ok) throw new Refusal(patched.reason);
-    return c.json(shown(patched.document));
+    return c.json(shown(c, patched.document));
   });
   app.post("/runs/:id/close", ...protect, (c) => endRun(c, c.req.param("id"), "closed"));
   app.delete("/runs/:id", ...protect, (c) => endRun(c, c.req.param("id"), "cancelled"));
-  app.get("/run", ...protect, async (c) => c.json(shown(await documentOf(c, requireRun(c)))));
+  app.get("/run", ...protect, async (c) => c.json(shown(c, await documentOf(c, requireRun(c)))));
   app.get("/budget", ...protect, async (c) => {
     const runId = requireRun(c);
     const budget = await runOf(c.env, runId).budget();
@@ -62,13 +63,14 @@ async function openRun(c: Context<AppEnv>): Promise<Response> {
     parentId === null ? await openRoot(c, parsed.value, id) : await openChild(c, parentId, parsed.value, id);
   const expiresAtMs = Date.parse(document.expires_at);
   const token = await signRunToken(c.get("keys").signing, { runId: id, depth: document.depth, expiresAtMs });
-  return c.json({ ...shown(document), token }, 201);
+  return c.json({ ...shown(c, document), token }, 201);
 }
 
 async function openRoot(c: Context<AppEnv>, request: RunRequest, id: string): Promise<StoredDocument> {
-  const { budgets } = c.get("config");
+  const { budgets, toolHosts } = c.get("config");
   const nowMs = Date.now();
-  const settings = rootSettings(askedOf(request), id, budgets, nowMs);
+  const tools = toolsOf(request, toolHosts);
+  const settings = { ...rootSettings(askedOf(request), id, budgets, nowMs), tools };
   const hold = dayHold(settings, budgets.rootNanoUsdPerDay, nowMs);
   // The day's budget first: a run that the directory does not know must not exist.
   const added = await directoryOf(c.env).add(id, hold);
@@ -95,6 +97,7 @@ async function openChild(
   request: RunRequest,
   id: string,
 ): Promise<StoredDocument> {
+  refuseTools(request, c.get("principal"));
   const opened = await runOf(c.env, parentId).openChild(askedOf(request), id);
   if (!opened.ok) throw new Refusal(opened.reason);
   return opened.document;
@@ -103,7 +106,7 @@ async function openChild(
 async function endRun(c: Context<AppEnv>, runId: string, status: EndStatus): Promise<Response> {
   const document = await runOf(c.env, runId).endAndWait(status, callerOf(c));
   if (document === null) throw notFound(runId);
-  return c.json(shown(document));
+  return c.json(shown(c, document));
 }
 
 async function listRuns(c: Context<AppEnv>): Promise<Response> {
@@ -118,7 +121,7 @@ async function listRuns(c: Context<AppEnv>): Promise<Response> {
     throw new Refusal({ reason: "invalid_request", message, param: "cursor" });
   }
   const documents = await Promise.all(page.ids.map((id) => runOf(c.env, id).document(null)));
-  const data = documents.flatMap((document) => (document === null ? [] : [shown(document)]));
+  const data = documents.flatMap((document) => (document === null ? [] : [shown(c, document)]));
   const last = page.ids.at(-1) ?? null;
   return c.json({ object: "list", data, has_more: page.hasMore, next_cursor: page.hasMore ? last : null });
 }
@@ -136,13 +139,13 @@ export function callerOf(c: Context<AppEnv>): string | null {
   return principal.kind === "run" ? principal.runId : null;
 }
 
-/** The client's metadata travels as text; it is an object again on the wire. */
-export function shown({
-  metadataJson,
-  ...document
-}: StoredDocument): Omit<StoredDocument, "metadataJson"> & { metadata: unknown } {
+/** A run's document as whoever asks may see it. The client's metadata travels as text; it is an object again here. */
+export function shown(
+  c: Context<AppEnv>,
+  { metadataJson, ...document }: StoredDocument,
+): Omit<StoredDocument, "metadataJson"> & { metadata: unknown } {
   const metadata: unknown = JSON.parse(metadataJson);
-  return { ...document, metadata };
+  return { ...document, tools: shownTools(document.tools, c.get("principal")), metadata };
 }
 
 export function notFound(runId: string): Refusal {

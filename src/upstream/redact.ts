@@ -18,8 +18,11 @@ const SCANNED_CHARS_MAX = 16_384;
 const CREDENTIALS =
   /\bbearer\s+[^\s"',;]+|\b(?:sk|pk|rk|gsk|xai|fw|nvapi|hf|r8|pplx|api|key)[-_][\w*.-]{6,}|\bAIza[\w*-]{6,}/gi;
 
+/** What of an upstream must not show. */
+type Secrets = Pick<Upstream, "apiKey" | "headers">;
+
 /** This upstream's own key and the configured header values that are long enough to be secrets. */
-export function ownSecrets({ apiKey, headers }: Upstream): string[] {
+export function ownSecrets({ apiKey, headers }: Secrets): string[] {
   const secrets = apiKey === null || apiKey === "" ? [] : [apiKey];
   for (const name in headers) {
     const value = headers[name];
@@ -30,14 +33,14 @@ export function ownSecrets({ apiKey, headers }: Upstream): string[] {
 }
 
 /** Text with this upstream's own secrets blanked; the same string when none occurs. */
-export function withoutOwnSecrets(text: string, upstream: Upstream): string {
+export function withoutOwnSecrets(text: string, upstream: Secrets): string {
   let clean = text;
   for (const secret of ownSecrets(upstream)) if (clean.includes(secret)) clean = clean.replaceAll(secret, REDACTED);
   return clean;
 }
 
 /** An upstream's words fit to be shown: no credential of any known shape, one line of white space, bounded length. */
-export function shownMessage(text: string, upstream: Upstream): string {
+export function shownMessage(text: string, upstream: Secrets): string {
   const clean = withoutOwnSecrets(text.slice(0, SCANNED_CHARS_MAX), upstream)
     .replace(CREDENTIALS, REDACTED)
     .replace(/\s+/g, " ")

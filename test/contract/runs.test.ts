@@ -42,6 +42,7 @@ describe("POST /runs", () => {
         attempts: 0,
         retries: 0,
       },
+      tools: [],
       metadata: {},
       token: expect.stringMatching(/^fo-run-/),
     });

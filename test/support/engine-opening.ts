@@ -24,7 +24,7 @@ export function settingsOf({ limits, width }: Plan): RunSettings {
     expiresAtMs: Number.MAX_SAFE_INTEGER,
     retentionMs: 0,
   };
-  return { ...identity, ...rules, models: [], limits, maxParallel: width, windowMs: 50, metadataJson: "{}" };
+  return { ...identity, ...rules, models: [], limits, maxParallel: width, windowMs: 50, tools: [], metadataJson: "{}" };
 }
 
 /** A call's facts as its request would have them. */

@@ -64,6 +64,7 @@ export class TreeRun {
       windowMs: 50,
       unpriced: "refuse",
       retentionMs: 86_400_000,
+      tools: [],
       metadataJson: "{}",
     });
     assert(opened !== null);

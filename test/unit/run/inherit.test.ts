@@ -42,6 +42,7 @@ const PARENT: RunSettings = {
   windowMs: 70,
   unpriced: "refuse",
   retentionMs: 3_600_000,
+  tools: [{ name: "search", url: "https://t.example.com/", description: null, idempotent: true, timeoutMs: 5 }],
   metadataJson: '{"of":"parent"}',
 };
 

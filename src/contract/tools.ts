@@ -1,0 +1,95 @@
+/** Tools of a run as `POST /runs` registers and its document shows them, and `POST /tool_call`. */
+import { z } from "@hono/zod-openapi";
+import {
+  JSON_DEPTH_MAX,
+  TOOL_DESCRIPTION_CHARS_MAX,
+  TOOL_TIMEOUT_MS_DEFAULT,
+  TOOL_TIMEOUT_MS_MAX,
+  TOOL_URL_CHARS_MAX,
+  TOOLS_PER_RUN_MAX,
+} from "../limits.ts";
+import type { Parsed } from "./errors.ts";
+import { invalid, zodReason } from "./errors.ts";
+import { nestsDeeperThan, textFault } from "./text.ts";
+
+/** What names a tool: also what models and their APIs take for the name of a function. */
+const toolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "expected 1 to 64 letters, digits, _ and -");
+
+const registration = z.strictObject({
+  name: toolName,
+  url: z
+    .string()
+    .min(1)
+    .max(TOOL_URL_CHARS_MAX)
+    .openapi({ description: "Where the gateway posts a call: http or https, a public host or one of `TOOL_HOSTS`" }),
+  description: z
+    .string()
+    .max(TOOL_DESCRIPTION_CHARS_MAX)
+    .refine((text) => textFault(text) === null, "expected well-formed text without NUL")
+    .optional(),
+  idempotent: z.boolean().optional().openapi({
+    description: "Whether a call may be made once more when its connection is lost; default false",
+  }),
+  timeout_ms: z
+    .int()
+    .min(1)
+    .max(TOOL_TIMEOUT_MS_MAX)
+    .optional()
+    .openapi({ description: `Time limit of a call; default ${TOOL_TIMEOUT_MS_DEFAULT}` }),
+});
+export type ToolRegistration = z.infer<typeof registration>;
+
+/** The field `tools` of `POST /runs`. */
+export const toolList = z
+  .array(registration)
+  .max(TOOLS_PER_RUN_MAX)
+  .superRefine((tools, context) => {
+    const names = new Set<string>();
+    for (const [index, { name }] of tools.entries()) {
+      const message = "is the name of another tool of this run; expected names that differ";
+      if (names.has(name)) context.addIssue({ code: "custom", path: [index, "name"], message });
+      names.add(name);
+    }
+  })
+  .openapi({ description: "What the run's code may call by `/tool_call`; only the operator registers tools" });
+
+/** A tool as a run's document shows it. */
+export const shownTool = z
+  .object({
+    name: z.string(),
+    description: z.string().nullable(),
+    idempotent: z.boolean(),
+    timeout_ms: z.int(),
+    url: z.string().optional().openapi({ description: "For the operator only: a sandbox need not know it" }),
+  })
+  .openapi("Tool");
+
+/** `POST /tool_call`. Servers that had this door before ignored what they did not know, and so does this one. */
+export const toolCallBody = z
+  .looseObject({
+    tool_name: toolName,
+    input: z.unknown().optional().openapi({ description: "Any JSON value; `{}` where it is left out" }),
+  })
+  .openapi("ToolCall");
+
+export const toolCallReply = z
+  .object({ result: z.unknown().openapi({ description: "Any JSON value: what the tool answered" }) })
+  .openapi("ToolResult");
+
+/** A call of a tool as it was asked for. */
+export type ToolCall = { name: string; input: unknown };
+
+/** A parsed JSON body as a tool call. */
+export function parseToolCall(value: unknown): Parsed<ToolCall> {
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  const name = isObject && "tool_name" in value ? value.tool_name : undefined;
+  if (isObject && (name === undefined || name === null || name === "")) {
+    return { ok: false, reason: { reason: "invalid_request", message: "missing tool_name", param: "tool_name" } };
+  }
+  const read = toolCallBody.safeParse(value);
+  if (!read.success) return { ok: false, reason: zodReason(read.error) };
+  const { tool_name, input = {} } = read.data;
+  return nestsDeeperThan(input, JSON_DEPTH_MAX)
+    ? invalid("input", `expected at most ${JSON_DEPTH_MAX} levels of nesting`)
+    : { ok: true, value: { name: tool_name, input } };
+}
