@@ -4,7 +4,24 @@ import { aboutDocument, healthDocument, limitsDocument, stubList } from "../cont
 import { asText, idParameter, open, refusal } from "./parts.ts";
 
 export const discovery: RouteConfig[] = [
-  open("/", "What this is, with links", aboutDocument),
+  {
+    method: "get",
+    path: "/",
+    summary: "What this is, with links",
+    responses: {
+      200: {
+        description: "What this is, with links; a page where `Accept` asks for text/html",
+        content: { "application/json": { schema: aboutDocument }, ...asText("", "text/html").content },
+      },
+      default: refusal,
+    },
+  },
+  {
+    method: "get",
+    path: "/docs",
+    summary: "This document as a page",
+    responses: { 200: asText("The page", "text/html"), default: refusal },
+  },
   open("/health", "Whether the gateway answers", healthDocument),
   open("/limits", "Every bound that a client can meet", limitsDocument),
   {

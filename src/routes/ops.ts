@@ -7,13 +7,14 @@ import { limits } from "../contract/ops.ts";
 import { Refusal } from "../errors.ts";
 import { openApiText } from "../openapi.ts";
 import { VERSION } from "../version.ts";
+import { mountDocs, sendAbout } from "./docs.ts";
 import { STUB_FILES } from "./stub-files.mjs";
 
 const about: About = {
   name: "fanout",
   version: VERSION,
   description: "Ordered LLM fan-out under a hard budget, for code that runs in a sandbox.",
-  links: { health: "/health", limits: "/limits", openapi: "/openapi.json", stubs: "/stubs" },
+  links: { docs: "/docs", health: "/health", limits: "/limits", openapi: "/openapi.json", stubs: "/stubs" },
 };
 
 const health: Health = { status: "ok", version: VERSION };
@@ -26,7 +27,8 @@ const stubs: StubList = {
 };
 
 export function mountOps(app: Hono<AppEnv>): void {
-  app.get("/", (c) => c.json(about));
+  app.get("/", (c) => sendAbout(c, about));
+  mountDocs(app);
   app.get("/health", (c) => c.json(health));
   app.get("/limits", (c) => c.json(shownLimits));
   app.get("/openapi.json", (c) => c.body(openApiText(), 200, { "content-type": "application/json" }));

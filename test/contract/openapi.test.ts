@@ -12,6 +12,7 @@ const response = z.strictObject({
   content: content.optional(),
 });
 const operation = z.strictObject({
+  tags: z.tuple([z.string().min(1)]),
   summary: z.string().min(1),
   description: z.string().optional(),
   parameters: z

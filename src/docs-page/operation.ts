@@ -1,0 +1,80 @@
+/** One route as HTML: what it does, what it takes, what it answers. */
+import { html } from "hono/html";
+import type { Answer, Operation, Parameter, Route, Schema } from "./reference.ts";
+import { fieldTable, typeLine } from "./schema.ts";
+import { prose, type Html } from "./text.ts";
+
+type Content = Operation["responses"][string]["content"];
+
+export function routeSection({ id, method, path, operation }: Route): Html {
+  const { summary = "", description, parameters = [], requestBody, responses } = operation;
+  const isOpen = operation.security === undefined;
+  // What is refused or fails has one form on all routes, which the page's head tells.
+  const answers = Object.entries(responses).filter(([status]) => status !== "default");
+  return html`<section class="route" id="${id}">
+    <h3>
+      <a href="#${id}"><span class="method ${method.toLowerCase()}">${method}</span> <code>${path}</code></a>
+    </h3>
+    <p>${prose(summary)}${isOpen ? html` <span class="open">no credential</span>` : ""}</p>
+    ${description === undefined ? "" : html`<p>${prose(description)}</p>`}
+    ${
+      parameters.length === 0
+        ? ""
+        : html`<h4>Parameters</h4>
+            <table class="fields">
+              ${parameters.map(parameterRow)}
+            </table>`
+    }
+    ${requestBody === undefined ? "" : bodyPart(requestBody)}
+    <h4>Answers</h4>
+    <table class="fields">
+      ${answers.map(answerRow)}
+    </table>
+  </section>`;
+}
+
+function parameterRow({ name, in: place, required = false, description, schema }: Parameter): Html {
+  return html`<tr>
+    <th scope="row">
+      <code>${name}</code>${required ? html`<span class="required" title="required">*</span>` : ""}
+      <span class="place">${place}</span>
+    </th>
+    <td>
+      ${schema === undefined ? "" : typeLine(schema)}${description === undefined ? "" : html`<p>${prose(description)}</p>`}
+    </td>
+  </tr>`;
+}
+
+function bodyPart({ required = false, description, content }: NonNullable<Operation["requestBody"]>): Html {
+  return html`<h4>Body${required ? "" : ", optional"}</h4>
+    ${description === undefined ? "" : html`<p>${prose(description)}</p>`}${contentList(content)}`;
+}
+
+function answerRow([status, { description, headers = {}, content }]: [string, Answer]): Html {
+  const told = Object.entries(headers).map(
+    ([name, header]) => html`<p><code>${name}</code>: ${prose(header.description ?? "")}</p>`,
+  );
+  return html`<tr>
+    <th scope="row"><code>${status}</code></th>
+    <td>
+      <p>${prose(description)}</p>
+      ${contentList(content)}${told}
+    </td>
+  </tr>`;
+}
+
+/** What a body may be, by its type; types that say the same are told together. */
+function contentList(content: Content): Html {
+  const byForm = new Map<string, { types: string[]; schema: Schema }>();
+  for (const [type, { schema = {} }] of Object.entries(content ?? {})) {
+    const form = JSON.stringify(schema);
+    const known = byForm.get(form);
+    if (known === undefined) byForm.set(form, { types: [type], schema });
+    else known.types.push(type);
+  }
+  return html`${[...byForm.values()].map(
+    ({ types, schema }) =>
+      html`<p class="content">${types.join(", ")}: ${typeLine(schema)}</p>
+        ${fieldTable(schema)}`,
+  )}`;
+}

@@ -1,0 +1,120 @@
+/** The OpenAPI document as far as its page shows it, read from the text that `/openapi.json` serves. */
+import { z } from "zod";
+
+/** A JSON schema. What the page does not know of, it does not show. */
+export type Schema = {
+  $ref?: string | undefined;
+  type?: string | string[] | undefined;
+  description?: string | undefined;
+  enum?: (string | number | boolean | null)[] | undefined;
+  format?: string | undefined;
+  pattern?: string | undefined;
+  minimum?: number | undefined;
+  exclusiveMinimum?: number | undefined;
+  maximum?: number | undefined;
+  minLength?: number | undefined;
+  maxLength?: number | undefined;
+  minItems?: number | undefined;
+  maxItems?: number | undefined;
+  required?: string[] | undefined;
+  properties?: Record<string, Schema> | undefined;
+  additionalProperties?: boolean | Schema | undefined;
+  items?: Schema | undefined;
+  anyOf?: Schema[] | undefined;
+  oneOf?: Schema[] | undefined;
+  allOf?: Schema[] | undefined;
+};
+
+const number = z.number().optional();
+const text = z.string().optional();
+
+const schema: z.ZodType<Schema> = z.lazy(() =>
+  z.object({
+    $ref: text,
+    type: z.union([z.string(), z.array(z.string())]).optional(),
+    description: text,
+    enum: z.array(z.union([z.string(), z.number(), z.boolean(), z.null()])).optional(),
+    format: text,
+    pattern: text,
+    minimum: number,
+    exclusiveMinimum: number,
+    maximum: number,
+    minLength: number,
+    maxLength: number,
+    minItems: number,
+    maxItems: number,
+    required: z.array(z.string()).optional(),
+    properties: z.record(z.string(), schema).optional(),
+    additionalProperties: z.union([z.boolean(), schema]).optional(),
+    items: schema.optional(),
+    anyOf: z.array(schema).optional(),
+    oneOf: z.array(schema).optional(),
+    allOf: z.array(schema).optional(),
+  }),
+);
+
+const content = z.record(z.string(), z.object({ schema: schema.optional() })).optional();
+
+const parameter = z.object({
+  name: z.string(),
+  in: z.string(),
+  required: z.boolean().optional(),
+  description: text,
+  schema: schema.optional(),
+});
+export type Parameter = z.infer<typeof parameter>;
+
+const answer = z.object({
+  description: z.string(),
+  headers: z.record(z.string(), z.object({ description: text })).optional(),
+  content,
+});
+export type Answer = z.infer<typeof answer>;
+
+const operation = z.object({
+  tags: z.array(z.string()).optional(),
+  summary: text,
+  description: text,
+  parameters: z.array(parameter).optional(),
+  requestBody: z.object({ required: z.boolean().optional(), description: text, content }).optional(),
+  responses: z.record(z.string(), answer),
+  security: z.array(z.unknown()).optional(),
+});
+export type Operation = z.infer<typeof operation>;
+
+const reference = z.object({
+  info: z.object({ title: z.string(), version: z.string(), description: text }),
+  paths: z.record(z.string(), z.record(z.string(), operation)),
+  components: z.object({ schemas: z.record(z.string(), schema) }),
+});
+export type Reference = z.infer<typeof reference>;
+
+/** Reads the document's text. Throws where it is none: the gateway made it itself. */
+export function parseReference(openApiText: string): Reference {
+  return reference.parse(JSON.parse(openApiText));
+}
+
+/** A route with its place: `id` names it in the page. */
+export type Route = { id: string; method: string; path: string; operation: Operation };
+
+/** Routes by the door that their first tag names, in the order of the document. */
+export function doorsOf({ paths }: Reference): Map<string, Route[]> {
+  const doors = new Map<string, Route[]>();
+  for (const [path, methods] of Object.entries(paths)) {
+    for (const [method, operation] of Object.entries(methods)) {
+      const door = operation.tags?.[0] ?? "Other";
+      const routes = doors.get(door) ?? [];
+      doors.set(door, routes);
+      routes.push({ id: anchorOf(`${method} ${path}`), method: method.toUpperCase(), path, operation });
+    }
+  }
+  return doors;
+}
+
+/** A text as an id of the page: small letters, digits and hyphens. */
+export function anchorOf(name: string): string {
+  return name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-|-$/g, "");
+}
