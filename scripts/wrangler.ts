@@ -7,6 +7,7 @@ import { createRequire } from "node:module";
 import { constants } from "node:os";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
+import { forwardWithoutTokens } from "./redact-tokens.ts";
 
 /** The checkout: where wrangler.toml and .dev.vars are. */
 export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -52,8 +53,8 @@ export function startWrangler(args: readonly string[], env: Record<string, strin
     if (shown) target.write(piece);
     else text += piece;
   };
-  child.stdout.setEncoding("utf8").on("data", forward(process.stdout));
-  child.stderr.setEncoding("utf8").on("data", forward(process.stderr));
+  forwardWithoutTokens(child.stdout, forward(process.stdout));
+  forwardWithoutTokens(child.stderr, forward(process.stderr));
 
   const signalGroup = (signal: NodeJS.Signals) => {
     if (child.pid === undefined) return;

@@ -27,12 +27,12 @@ export const dialectToolReply = z
 export type DialectToolCall = { name: string; args: readonly unknown[]; kwargs: Record<string, unknown> };
 
 /** A parsed JSON body as the call of a tool. */
-export function parseToolCall(value: unknown): Parsed<DialectToolCall> {
+export function parseDialectToolCall(value: unknown): Parsed<DialectToolCall> {
   const read = z.record(z.string(), z.unknown()).safeParse(value);
   if (!read.success) return invalid(null, "expected an object");
   const { tool_name: name, args = [], kwargs = {} } = read.data;
-  if (typeof name !== "string" || name === "")
-    return refused("tool_name", "Tool name not provided: tool_name is a text");
+  if (name == null || name === "") return refused("tool_name", "Tool name not provided");
+  if (typeof name !== "string") return invalid("tool_name", "expected a text");
   if (!Array.isArray(args)) return refused("args", "args must be a JSON array");
   const named = z.record(z.string(), z.unknown()).safeParse(kwargs);
   if (!named.success) return refused("kwargs", "kwargs must be a JSON object");

@@ -4,7 +4,7 @@ import type { AppEnv } from "../context.ts";
 import { jsonOf } from "../contract/body.ts";
 import {
   parseLlmBatch,
-  parseToolCall,
+  parseDialectToolCall,
   toolInput,
   type DialectToolCall,
   type LlmBatch,
@@ -23,7 +23,7 @@ export async function callRolloutTool(c: Context<AppEnv>): Promise<Response> {
   const runId = await dialectRun(c);
   const bytes = await dialectBytes(c);
   const body = jsonOf(bytes);
-  const parsed = body.ok ? parseToolCall(body.value) : body;
+  const parsed = body.ok ? parseDialectToolCall(body.value) : body;
   if (!parsed.ok) throw new Refusal(parsed.reason);
   const call = parsed.value;
   if (call.name !== "llm_batch") return tellFailedCall("status", () => answerTool(c, runId, call));
