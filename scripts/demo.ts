@@ -9,8 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type DemoSetting, demoSetting, envFileText } from "./demo-provider.ts";
 import { launch } from "./launch.ts";
+import { openRun } from "./open-run.ts";
 import { tryPort } from "./port.ts";
-import { messageOf } from "./readiness.ts";
 import { ROOT, type Wrangler } from "./wrangler.ts";
 
 const HOST = "127.0.0.1";
@@ -65,7 +65,8 @@ async function demonstrate(setting: DemoSetting, folder: string): Promise<number
   if (!readiness.ready) return fail(readiness.message);
   console.log(`Gateway ready at ${url} after ${((performance.now() - started) / 1000).toFixed(1)} s`);
 
-  const run = await openRun(url, adminKey);
+  const budget = { usd: BUDGET_USD };
+  const run = await openRun({ url, adminKey, run: { name: "demo", budget, max_parallel: WIDTH } });
   console.log(`Run ${run.id}: budget $${BUDGET_USD}, ${WIDTH} calls at once\n`);
   const model = setting.model === null ? {} : { FANOUT_MODEL: setting.model };
   const status = await runExample({ FANOUT_URL: url, FANOUT_TOKEN: run.token, ...model });
@@ -73,21 +74,6 @@ async function demonstrate(setting: DemoSetting, folder: string): Promise<number
   // The program has said what went wrong; the gateway's log helps only if the gateway has, too.
   if (status !== 0 && !interrupted && /error/i.test(log)) console.error(`\nThe gateway's log:\n${log}`);
   return interrupted ? 130 : status;
-}
-
-async function openRun(url: string, adminKey: string): Promise<{ id: string; token: string }> {
-  const reply = await fetch(`${url}/runs`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${adminKey}`, "content-type": "application/json" },
-    body: JSON.stringify({ name: "demo", budget: { usd: BUDGET_USD }, max_parallel: WIDTH }),
-  });
-  const text = await reply.text();
-  if (!reply.ok) throw new Error(`POST /runs answered ${reply.status}: ${messageOf(text) ?? text.slice(0, 500)}`);
-  const run: unknown = JSON.parse(text);
-  if (typeof run === "object" && run !== null && "id" in run && "token" in run) {
-    if (typeof run.id === "string" && typeof run.token === "string") return { id: run.id, token: run.token };
-  }
-  throw new Error("POST /runs answered without an id or a token.");
 }
 
 /** Runs the example by python3, or by Node where there is none; resolves with its exit status. */

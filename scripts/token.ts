@@ -1,0 +1,32 @@
+/** `eval "$(npm run -s token)"`: opens a small run and sets FANOUT_URL and FANOUT_TOKEN to it. */
+import { existsSync, readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { openRun } from "./open-run.ts";
+import { exportLine, tokenSetting } from "./token-setting.ts";
+import { ROOT } from "./wrangler.ts";
+
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  const setting = tokenSetting(process.argv.slice(2), { env: process.env, read });
+  if (typeof setting === "string") return fail(setting);
+  try {
+    const { token } = await openRun(setting);
+    console.log(exportLine({ FANOUT_URL: setting.url, FANOUT_TOKEN: token }));
+    return 0;
+  } catch (error) {
+    return fail(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** As `npm start` finds its files: from the checkout. */
+function read(file: string): string | null {
+  const path = resolve(ROOT, file);
+  return existsSync(path) ? readFileSync(path, "utf8") : null;
+}
+
+/** On standard error, so that `eval` runs nothing. */
+function fail(message: string): number {
+  console.error(message);
+  return 1;
+}
