@@ -20,11 +20,13 @@ export class ToolCallingRun extends ObservedRun {
     return this.shell.core !== null && beatTool(this.shell.core, call, Date.now());
   }
 
-  /** Takes the permit back, and tells the log what the call came to; null = it was never made. */
-  endTool(callId: string, report: ToolReport | null): Promise<void> {
-    return this.shell.submit((reply, nowMs) => {
+  /** Takes the permit back, and tells the log what the call came to, durably; null = it was never made. */
+  async endTool(callId: string, report: ToolReport | null): Promise<void> {
+    await this.shell.submit<void>((reply, nowMs) => {
       if (this.shell.core !== null) endTool(this.shell.core, callId, report, nowMs);
       reply();
     });
+    // No other row remembers what a tool was made to do.
+    await this.shell.flushLog();
   }
 }

@@ -3,6 +3,9 @@
 /** A host as the URL parser writes it, without a last dot; `port` null = any. */
 export type ToolHost = { host: string; port: number | null };
 
+/** What the URL parser leaves of a name or an IPv4 address; it lets through signs that look like patterns or lists. */
+const PLAIN = /^(?:\[.*\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)$/;
+
 const ENTRY = /^(\[[0-9a-fA-F:.]+\]|[^\s/:?#@[\]\\]+)(?::(\d{1,5}))?$/;
 
 /** The hosts that a text lists, separated by commas; null where one is none, or a text that is not empty lists none. */
@@ -14,6 +17,7 @@ export function parseToolHosts(text: string): ToolHost[] | null {
     const url = URL.parse(`http://${name}/`);
     const port = digits === undefined ? null : Number(digits);
     if (name === "" || url === null || port === 0 || (port ?? 0) > 65_535) return null;
+    if (!PLAIN.test(hostOf(url))) return null;
     hosts.push({ host: hostOf(url), port });
   }
   // Taken for not set, a list of nothing would allow any public host.

@@ -104,7 +104,8 @@ const common = {
 /** Every event of the gateway's own. */
 export const EVENT_TYPES = Object.keys(FACTS);
 
-function lineSchema<T extends keyof typeof FACTS>(type: T) {
+/** The form of one kind of event. */
+export function lineSchema<T extends keyof typeof FACTS>(type: T) {
   return z.strictObject({ ...common, event_type: z.literal(type), ...FACTS[type] });
 }
 

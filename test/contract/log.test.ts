@@ -3,15 +3,23 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { endOf, logOf, numbered, openGroup } from "./following.ts";
 import { EVENT_TYPES, ownLine, type OwnLine } from "./log-lines.ts";
+import { startToolServer, type ToolServer } from "../support/tool-server.ts";
+import type { UpstreamCall } from "../support/upstream.ts";
 import { documentOf, errorOf, groupOf, startWorld, type RunAccess, type World } from "./world.ts";
 
 let world: World;
+let tools: ToolServer;
 beforeAll(async () => {
+  tools = await startToolServer();
   // A provider that bills a dollar for what may cost far less.
-  world = await startWorld(({ prompt }) => (prompt.includes("dear") ? { costUsd: 1 } : {}));
+  const bill = ({ prompt }: UpstreamCall) => (prompt.includes("dear") ? { costUsd: 1 } : {});
+  world = await startWorld(bill, { TOOL_HOSTS: tools.host });
 });
 beforeEach(() => world.upstream.forget());
-afterAll(() => world.stop());
+afterAll(async () => {
+  await world.stop();
+  await tools.stop();
+});
 
 /** The log, each line in its promised form. */
 async function ownLog(run: RunAccess): Promise<OwnLine[]> {
@@ -32,7 +40,9 @@ const round = (usd: number) => Math.round(usd * 1e9) / 1e9;
 
 describe("GET /runs/:id/log", () => {
   it("tells a run's whole life in lines of the promised form, of which every kind is met", async () => {
-    const run = await world.openRun({ name: "told", default_model: "up-1", budget: { usd: 3, calls: 16 } });
+    const registered = [{ name: "echo", url: `http://${tools.host}/echo` }];
+    const asked = { name: "told", default_model: "up-1", budget: { usd: 3, calls: 16 }, tools: registered };
+    const run = await world.openRun(asked);
     const { id: childId } = z.looseObject({ id: z.string() }).parse((await run.ask("/runs", { json: childBody })).json);
     await run.ask(`/runs/${childId}/close`, { method: "POST" });
     const prompts = [
@@ -44,6 +54,7 @@ describe("GET /runs/:id/log", () => {
     ];
     const group = groupOf(await run.ask("/batch", { json: { prompts } }));
     await run.ask("/query", { json: { prompt: "dear", max_tokens: 16 } });
+    await run.ask("/tool_call", { json: { tool_name: "echo" } });
     const { at } = await openGroup(run, { prompts: ["{{fault/hang}} 1", "{{fault/hang}} 2", "3"], concurrency: 2 });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(2);
     await run.ask(at, { method: "DELETE" });

@@ -98,6 +98,7 @@ describe("the name of a client's event", () => {
     "slots_cancelled",
     "budget_refused",
     "overrun",
+    "tool_called",
   ])("may not be the gateway's own %s: nobody forges a bill", (name) => {
     expect(refusal(parseClientEvents({ event_type: name }))).toMatchObject({
       param: "event_type",

@@ -215,6 +215,40 @@ const CASES: [RunEvent, object][] = [
     },
   ],
   [
+    { event: "tool_called", tool: "search", reason: null, status: 200, latencyMs: 12, bytes: 34, attempts: 1 },
+    {
+      event_type: "tool_called",
+      tool: "search",
+      ok: true,
+      status: 200,
+      code: null,
+      latency_ms: 12,
+      bytes: 34,
+      attempts: 1,
+    },
+  ],
+  [
+    {
+      event: "tool_called",
+      tool: "search",
+      reason: { reason: "upstream_timeout", upstream: "tool search", timeoutMs: 5 },
+      status: null,
+      latencyMs: 5,
+      bytes: 0,
+      attempts: 2,
+    },
+    {
+      event_type: "tool_called",
+      tool: "search",
+      ok: false,
+      status: null,
+      code: "upstream_timeout",
+      latency_ms: 5,
+      bytes: 0,
+      attempts: 2,
+    },
+  ],
+  [
     { event: "overrun", ...ATTEMPT, dimensions: ["usd"], reserved: zeroAmounts(), charged: AMOUNTS },
     {
       event_type: "overrun",

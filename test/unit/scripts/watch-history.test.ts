@@ -130,6 +130,12 @@ describe("historyOf other events", () => {
       { ...call, upstream: "sim", model: "echo", dimensions: ["usd"], reserved: { usd: 0.01 }, charged: { usd: 0.02 } },
       `! overrun: ${GROUP} #3 sim/echo charged $0.02 for $0.01 reserved`,
     ],
+    ["tool_called", { tool: "search", ok: true, code: null, latency_ms: 1_234 }, "⚙ tool search ✓ (1.23s)"],
+    [
+      "tool_called",
+      { tool: "search", ok: false, code: "upstream_timeout", latency_ms: 60_000 },
+      "⚙ tool search ✗ upstream_timeout (1m00s)",
+    ],
     [
       "slots_cancelled",
       { group: GROUP, count: 12, status: "failed", code: "budget_exhausted", message: "USD budget exceeded" },
