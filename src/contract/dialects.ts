@@ -77,8 +77,13 @@ function knownFields(
 ): Parsed<{ fields: Record<string, unknown>; saysDepth: boolean }> {
   const read = envelope.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
-  const fields = Object.entries(read.data).filter(([name, field]) => names.has(name) && field !== null);
+  const fields = Object.entries(read.data).filter(([name, field]) => names.has(name) && !isLeftOut(name, field));
   return { ok: true, value: { fields: Object.fromEntries(fields), saysDepth: read.data.depth != null } };
+}
+
+/** Null says nothing, and an empty model is what `model or default` makes of it. */
+function isLeftOut(name: string, field: unknown): boolean {
+  return field === null || (name === "model" && field === "");
 }
 
 function missing(param: string, what: string): Parsed<never> {

@@ -4,6 +4,7 @@ import { batchReply } from "../contract/batch.ts";
 import { dialectToolCall, dialectToolReply } from "../contract/dialect-tools.ts";
 import { dialectBatch, dialectErrorBody, dialectQuery } from "../contract/dialects.ts";
 import { queryReply } from "../contract/query.ts";
+import { toolCallBody, toolCallReply } from "../contract/tools.ts";
 import { guarded, json, jsonBody } from "./parts.ts";
 
 const rollout = {
@@ -56,6 +57,14 @@ export const dialects: RouteConfig[] = [
   ...bothWays("llm_query_batch", list("An ordered list of calls; a failed one is `[error] m`")),
   ...bothWays("llm_query_batched", list("An ordered list of calls of alexzhang13/rlm; a failed one is `Error: m`")),
   ...bothWays("rlm_query_batched", list("The same under its recursive name")),
+  spoken({
+    method: "post",
+    path: "/rollout/{id}/tool_call",
+    summary: "`/tool_call`, for clients whose only setting is a URL",
+    parameters: [rollout],
+    request: jsonBody(toolCallBody),
+    responses: { 200: json(toolCallReply, "The tool's result") },
+  }),
   spoken({
     method: "post",
     path: "/rollout/{id}/v1/rlm/tools",

@@ -16,6 +16,7 @@ import { dialectBytes, dialectRun } from "./dialect-request.ts";
 import { callRolloutTool } from "./dialect-tools.ts";
 import { namedOf } from "./idempotency.ts";
 import { answerQuery } from "./query.ts";
+import { answerToolCall } from "./tool-call.ts";
 import type { Protection } from "./under-run.ts";
 
 export function mountDialects(app: Hono<AppEnv>, protect: Protection): void {
@@ -28,6 +29,7 @@ export function mountDialects(app: Hono<AppEnv>, protect: Protection): void {
     app.post(`${under}/llm_query_batched`, ...protect, (c) => batch(c, "ok", "rlm"));
     app.post(`${under}/rlm_query_batched`, ...protect, (c) => batch(c, "ok", "rlm"));
   }
+  app.post("/rollout/:id/tool_call", ...protect, async (c) => answerToolCall(c, await dialectRun(c)));
   app.post("/rollout/:id/v1/rlm/tools", ...protect, callRolloutTool);
 }
 

@@ -20,18 +20,20 @@ import { timerWithBeats } from "./permit.ts";
 import type { Protection } from "./under-run.ts";
 
 export function mountToolCall(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/tool_call", ...protect, (c) =>
-    tellFailedCall("status", async () => {
-      const runId = requireRun(c);
-      const body = await parseBody(c.req.raw, TOOL_CALL_BYTES_MAX);
-      if (!body.ok) throw new Refusal(body.reason);
-      const call = parseToolCall(body.value);
-      if (!call.ok) throw new Refusal(call.reason);
-      const ended = await callTool(c, runId, call.value.name, call.value.input);
-      if (!ended.ok) throw new Refusal(ended.reason);
-      return Response.json({ result: ended.result });
-    }),
-  );
+  app.post("/tool_call", ...protect, (c) => answerToolCall(c, requireRun(c)));
+}
+
+/** Answers a request for a run's tool, failures with the statuses that its clients know. */
+export function answerToolCall(c: Context<AppEnv>, runId: string): Promise<Response> {
+  return tellFailedCall("status", async () => {
+    const body = await parseBody(c.req.raw, TOOL_CALL_BYTES_MAX);
+    if (!body.ok) throw new Refusal(body.reason);
+    const call = parseToolCall(body.value);
+    if (!call.ok) throw new Refusal(call.reason);
+    const ended = await callTool(c, runId, call.value.name, call.value.input);
+    if (!ended.ok) throw new Refusal(ended.reason);
+    return Response.json({ result: ended.result });
+  });
 }
 
 /** What a tool call ended as: the tool's own result (any JSON value), or why there is none. */
