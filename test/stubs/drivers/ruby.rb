@@ -1,0 +1,26 @@
+# Drives stubs/ruby/fanout.rb for the conformance test.
+require_relative "../../../stubs/ruby/fanout"
+include Fanout
+
+def write(record)
+  $stdout.binmode.write("#{record}\x1e".b)
+  $stdout.flush
+end
+
+command, *args = ARGV.map { |arg| arg.dup.force_encoding("UTF-8") }
+begin
+  case command
+  when "query" then write(llm_query(*args))
+  when "batch" then llm_query_batch(args).each { |result| write(result) }
+  when "batch-model" then llm_query_batch(args.drop(1), args[0]).each { |result| write(result) }
+  when "stream" then llm_stream(args) { |slot| write("#{slot["index"]}\x1f#{slot["result"]}") }
+  when "budget" then write(llm_budget["usd"]["remaining"])
+  when "usage" then write(llm_usage["llm_calls"])
+  when "final" then FINAL(args[0]) && write("ok")
+  when "log" then llm_log(args[0], args[1] => args[2]) && write("ok")
+  when "tool" then write(tool_call(args[0], args[1] => args[2]))
+  else abort "no command #{command}"
+  end
+rescue FanoutError => e
+  write("\x15#{e.code}\x1f#{e.status}\x1f#{e.retryable}")
+end
