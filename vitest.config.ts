@@ -87,6 +87,13 @@ export default defineConfig({
         test: { name: "stubs", include: ["test/stubs/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000 },
       },
       {
+        // A page is one test, and types all of its blocks.
+        test: { name: "docs", include: ["test/docs/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000 },
+      },
+      {
+        test: { name: "examples", include: ["test/examples/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000 },
+      },
+      {
         test: {
           name: "clients",
           include: ["test/clients/**/*.test.ts"],

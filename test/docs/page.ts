@@ -1,0 +1,100 @@
+/** Runs a page: a folder that looks like the reader's, a gateway, a run, and every block in order. */
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { send, type Gateway } from "../support/gateway.ts";
+import { blocksOf, stepsOf, type Step } from "./blocks.ts";
+import { acceptConfiguration } from "./configuration.ts";
+import { difference } from "./expected.ts";
+import { runInShell } from "./shell.ts";
+
+export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const STAND_INS = fileURLToPath(new URL("stand-ins", import.meta.url));
+
+/** The address that pages name; in a test the gateway has another. */
+const DEFAULT_URL = "http://127.0.0.1:8787";
+
+/** What of the checkout a reader's commands touch. */
+const CHECKOUT = ["bin", "examples", "package.json", "scripts", "src", "stubs", "wrangler.toml"];
+/** Packages that programs of pages import: these are the real ones. */
+const PACKAGES = ["openai", "@anthropic-ai/sdk"];
+/** Packages that lead to somebody else's service: these are stand-ins, which tell what they were checked against. */
+const STAND_IN_PACKAGES = ["@cloudflare/sandbox", "@e2b/code-interpreter", "modal", "@daytona/sdk"];
+
+/** Runs all that a page tells its reader to type. Throws where a block fails or prints something else than it says. */
+export async function runPage(path: string, gateway: Gateway): Promise<void> {
+  const steps = stepsOf(blocksOf(await readFile(join(ROOT, path), "utf8")));
+  const folder = await mkdtemp(join(tmpdir(), "fanout-page-"));
+  try {
+    await furnish(folder, gateway);
+    const { token } = await gateway.openRun({ name: path, budget: { usd: 1, calls: 1_000 } });
+    const here = (text: string) => inPlaceOf(text, { url: gateway.url, token });
+    for (const step of steps) {
+      if (step.kind === "file") await writeFile(join(folder, step.name), here(step.block.code));
+      if (step.kind === "request") await sendRequest(step, gateway, token);
+      if (step.kind === "configuration") await acceptConfiguration(step);
+    }
+    const runs = steps.filter((step) => step.kind === "run");
+    const printed = await runInShell(
+      runs.map(({ block }) => ({ ...block, code: here(block.code) })),
+      { folder, env: environment(folder, gateway, token) },
+    );
+    for (const [index, { output, block }] of runs.entries()) {
+      if (output === null) continue;
+      const out = (printed[index]?.out ?? "").replaceAll(gateway.url, DEFAULT_URL);
+      const wrong = difference(output.form, output.code, out);
+      if (wrong !== null) throw new Error(`line ${output.line}, what line ${block.line} prints: ${wrong}`);
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** A block as its reader would type it: here is the gateway, and what is secret is written out. */
+function inPlaceOf(text: string, { url, token }: { url: string; token: string }): string {
+  return text
+    .replaceAll(DEFAULT_URL, url)
+    .replaceAll("FANOUT_TOKEN=…", `FANOUT_TOKEN=${token}`)
+    .replaceAll("sk-…", "sk-a-key");
+}
+
+async function furnish(folder: string, gateway: Gateway): Promise<void> {
+  // What `npm start` writes on a first start.
+  await writeFile(join(folder, ".dev.vars"), `ADMIN_KEY=${gateway.adminKey}\n`);
+  // A terminal shows curl's progress; here it would look like a complaint.
+  await writeFile(join(folder, ".curlrc"), "silent\nshow-error\n");
+  for (const name of CHECKOUT) await symlink(join(ROOT, name), join(folder, name));
+  const link = async (from: string, name: string) => {
+    const place = join(folder, "node_modules", name);
+    await mkdir(dirname(place), { recursive: true });
+    await symlink(join(from, name), place);
+  };
+  for (const name of PACKAGES) await link(join(ROOT, "node_modules"), name);
+  for (const name of STAND_IN_PACKAGES) await link(join(STAND_INS, "node"), name);
+}
+
+function environment(folder: string, gateway: Gateway, token: string): Record<string, string> {
+  return {
+    PATH: [join(STAND_INS, "bin"), join(ROOT, "node_modules", ".bin"), process.env["PATH"] ?? ""].join(":"),
+    HOME: process.env["HOME"] ?? "/",
+    CURL_HOME: folder,
+    LANG: "C.UTF-8",
+    PYTHONPATH: join(STAND_INS, "python"),
+    PYTHONDONTWRITEBYTECODE: "1",
+    CHECKOUT: ROOT,
+    FANOUT_URL: gateway.url,
+    FANOUT_TOKEN: token,
+    ADMIN_KEY: gateway.adminKey,
+  };
+}
+
+/** Sends a body that a page shows. Runs are opened and changed by the operator, all else is the run's. */
+async function sendRequest(step: Step & { kind: "request" }, gateway: Gateway, token: string): Promise<void> {
+  const { method, path, block } = step;
+  const credential = /^\/runs\b/.test(path) ? gateway.adminKey : token;
+  const headers = { "content-type": "application/json" };
+  const answer = await send(gateway.url + path, { method, headers, body: block.code, token: credential });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`line ${block.line}: ${method} ${path} answers ${answer.status}: ${text}`);
+}

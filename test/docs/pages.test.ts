@@ -1,0 +1,75 @@
+/** Every fenced code block of the documentation, run at a real gateway. README.md tells how pages are read. */
+import { glob, readFile } from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
+import { parseEnv } from "node:util";
+import { afterAll, describe, expect, it } from "vitest";
+import { startGateway, type Gateway } from "../support/gateway.ts";
+import { startR2Gateway } from "../support/r2-gateway.ts";
+import { blocksOf, stepsOf, type Step } from "./blocks.ts";
+import { ROOT, runPage } from "./page.ts";
+
+const PAGES = ["README.md", "docs/*.md", "stubs/**/README.md", "examples/**/README.md"];
+const pages: string[] = [];
+for await (const page of glob(PAGES, { cwd: ROOT })) pages.push(page);
+pages.sort();
+
+const gateways = new Map<string, Promise<Gateway>>();
+afterAll(async () => {
+  for (const gateway of gateways.values()) await (await gateway).stop();
+});
+
+/** The gateway of most pages; for those that use files one with R2, for those that name hosts of tools one with these. */
+function gatewayFor(text: string, steps: readonly Step[]): Promise<Gateway> {
+  const usesFiles = /\/v1\/(files|uploads|batches)|\bfiles\.create|\bbatches\.create|fanout batch/.test(text);
+  const settings = steps.filter((step) => step.kind === "configuration" && step.form === "env");
+  const toolHosts =
+    settings.map(({ block }) => parseEnv(block.code)["TOOL_HOSTS"] ?? "").find((hosts) => hosts !== "") ?? "";
+  const key = `${usesFiles} ${toolHosts}`;
+  const vars = toolHosts === "" ? {} : { TOOL_HOSTS: toolHosts };
+  const gateway = gateways.get(key) ?? (usesFiles ? startR2Gateway({ vars }) : startGateway({ vars }));
+  gateways.set(key, gateway);
+  return gateway;
+}
+
+describe.each(pages)("%s", (page) => {
+  it("does what it says, block by block", async () => {
+    const text = await readFile(join(ROOT, page), "utf8");
+    const steps = stepsOf(blocksOf(text));
+    if (steps.length > 0) await runPage(page, await gatewayFor(text, steps));
+    // What is run throws where it fails; here is counted that nothing was left aside.
+    const outputs = steps.filter((step) => step.kind === "run" && step.output !== null);
+    expect(steps.length + outputs.length).toBe(blocksOf(text).length);
+  });
+
+  it("links only to what is there", async () => {
+    const text = (await readFile(join(ROOT, page), "utf8")).replace(/^```.*?^```$/gms, "");
+    const broken: string[] = [];
+    for (const [, target = ""] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^https?:/.test(target)) continue;
+      const [path = "", anchor] = target.split("#");
+      const file = path === "" ? page : relative(ROOT, join(ROOT, dirname(page), path));
+      const linked = await readFile(join(ROOT, file), "utf8").catch(() => null);
+      if (linked === null || (anchor !== undefined && !anchorsOf(linked).has(anchor))) broken.push(target);
+    }
+    expect(broken).toEqual([]);
+  });
+});
+
+it("finds the pages that there are", () => {
+  expect(pages).toContain("README.md");
+  expect(pages).toContain("docs/batch.md");
+  expect(pages).toContain("stubs/python/README.md");
+});
+
+/** The anchors of a page's headings, as GitHub names them. */
+function anchorsOf(markdown: string): Set<string> {
+  const headings = [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => heading);
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N} _-]/gu, "")
+        .replaceAll(" ", "-"),
+    ),
+  );
+}
