@@ -50,10 +50,11 @@ export class Children {
     return this.#open.size >= CHILDREN_OPEN_MAX;
   }
 
-  /** Sets a child's budget aside. Returns the row to write, or null when it does not fit. */
-  add(id: string, hold: Amounts, nowMs: number): (() => void) | null {
+  /** Sets a child's budget aside. Returns its number and the row to write, or null when it does not fit. */
+  add(id: string, hold: Amounts, nowMs: number): { seq: number; write: () => void } | null {
     if (!this.#ledger.hold(id, hold)) return null;
-    return this.#put({ seq: this.#nextSeq++, id, state: "opening", hold, spent: null, openedAtMs: nowMs });
+    const seq = this.#nextSeq++;
+    return { seq, write: this.#put({ seq, id, state: "opening", hold, spent: null, openedAtMs: nowMs }) };
   }
 
   /** The child's object exists. */
@@ -70,6 +71,11 @@ export class Children {
     const row = this.#put({ ...child, state: "ended", spent });
     this.#open.delete(id);
     return row;
+  }
+
+  /** Whether the child's object is not known to exist yet. */
+  isOpening(id: string): boolean {
+    return this.#open.get(id)?.state === "opening";
   }
 
   /** What is set aside for a child that has not ended; null for any other. */

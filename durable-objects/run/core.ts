@@ -26,6 +26,7 @@ import { Children } from "./children.ts";
 import { hasEnded, type RunSettings, type RunStatus } from "./settings.ts";
 import type { RunStore } from "./store.ts";
 import type { StoredGroup } from "./stored.ts";
+import type { Named } from "./rpc.ts";
 import { CLIENT_GONE } from "./single.ts";
 import { turnTools } from "./tool-calls.ts";
 import { WaitingCalls, WaitingLanes, WaitingReaders } from "./waiting.ts";
@@ -42,7 +43,7 @@ export class RunCore {
   readonly groupCounts: Rebuilt["groupCounts"];
   readonly openings: Openings;
   /** Idempotency-Keys that this turn writes. */
-  readonly newNamed = new Map<string, { seq: number; hash: string }>();
+  readonly #newNamed = new Map<string, { seq: number; hash: string }>();
   readonly lanes = new WaitingLanes();
   /** Number of this instance of the run object among those that found groups open: later ones have higher numbers. */
   readonly epoch: number;
@@ -160,7 +161,13 @@ export class RunCore {
 
   /** The group that an Idempotency-Key has opened, in this turn or before. */
   named(key: string): { seq: number; hash: string } | null {
-    return this.newNamed.get(key) ?? this.#store.named(key);
+    return this.#newNamed.get(key) ?? this.#store.named(key);
+  }
+
+  /** Gives what this turn opens, by its number, to the key that asked for it. */
+  name({ key, hash }: Named, seq: number): void {
+    this.#newNamed.set(key, { seq, hash });
+    this.writes.push(() => this.#store.putNamed(key, { seq, hash }));
   }
 
   /** The body of a slot's call, as JSON text. */
@@ -275,7 +282,7 @@ export class RunCore {
     if (shards.length === 1 && others === 0) write();
     else this.#store.transaction(write);
     this.writes.length = 0;
-    this.newNamed.clear();
+    this.#newNamed.clear();
     if (log !== null) this.durableSeq = log.lastSeq;
     return groups.filter((group) => group.done).map((group) => group.header.seq);
   }

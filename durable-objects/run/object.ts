@@ -24,7 +24,7 @@ import type { EndStatus, RunSettings } from "./settings.ts";
 import { acquire, settleSingle, withdraw } from "./single.ts";
 import { openGroup, quoteGroup, stagePages } from "./stage.ts";
 import { ToolCallingRun } from "./tool-calling.ts";
-import { addChild } from "./tree.ts";
+import { addChild, namedChild, notOpened } from "./tree.ts";
 
 export class RunObject extends ToolCallingRun {
   /** The last patch to end: they take turns. */
@@ -101,17 +101,29 @@ export class RunObject extends ToolCallingRun {
 
   // ---- its children ----
 
-  /** Opens a child run: its whole budget is set aside here before its object exists. */
-  async openChild(asked: RunAsked, id: string): Promise<{ ok: true; document: StoredDocument } | Rpc.Refused> {
+  /**
+   * Opens a child run: its whole budget is set aside here before its object exists. Under a key that has opened one, that
+   * child is told, as it is now.
+   */
+  async openChild(asked: RunAsked, id: string, named: Rpc.Named | null = null): Promise<Rpc.OpenChildReply> {
     const added = await this.shell.submit<ReturnType<typeof addChild>>((reply, nowMs) => {
       const core = this.shell.active;
-      reply("reason" in core ? { ok: false, reason: core } : addChild(core, asked, id, nowMs));
+      if ("reason" in core) return reply({ ok: false, reason: core });
+      const before = named === null ? null : namedChild(core, this.shell.store, named);
+      reply(before ?? addChild(core, asked, { id, named }, nowMs));
     });
     if (!added.ok) return added;
-    const document = await runOf(this.env, id).open(added.settings);
-    if (document === null) return { ok: false, reason: { reason: "cancelled", message: "the run ended meanwhile" } };
-    await this.shell.write((core) => core.children.confirm(id));
-    return { ok: true, document };
+    const replayed = added.settings === null;
+    const child = runOf(this.env, added.id);
+    let document = added.settings === null ? await child.document(null) : await child.open(added.settings);
+    if (document === null && replayed) {
+      // The key's first request may still be on its way.
+      await this.shell.until(() => !this.shell.opened.children.isOpening(added.id), LONG_POLL_MS);
+      document = await child.document(null);
+    }
+    if (document === null) return { ok: false, reason: notOpened(this.shell.opened, added.id) };
+    await this.shell.write((core) => core.children.confirm(added.id));
+    return { ok: true, document, replayed };
   }
 
   /** A child has ended and spent this much of what it held. Counts once. */

@@ -7,12 +7,21 @@ import type { SlotState } from "../../src/engine/slot.ts";
 import type { Reason } from "../../src/errors.ts";
 import type { ModelRules } from "../../src/upstream/target.ts";
 import type { Tool } from "../../src/tools/tool.ts";
+import type { StoredDocument } from "./document.ts";
 import type { LogRow } from "./log-rows.ts";
 
 /** USD left in the run's budget when the reply was made, in nano-USD; null = no limit. */
 export type Remaining = { remainingNanoUsd: number | null };
 
 export type Refused = { ok: false; reason: Reason };
+
+/** A client's Idempotency-Key, and the hash of what it asks for under it: its path and its body. */
+export type Named = { key: string; hash: string };
+
+// ---- child runs ----
+
+/** `replayed`: the key has opened this child before. */
+export type OpenChildReply = { ok: true; document: StoredDocument; replayed: boolean } | Refused;
 
 // ---- single calls ----
 
@@ -64,8 +73,7 @@ export type SettleReply = {
 export type OpenGroupRequest = {
   /** Names this request: opening a group again under the same name finds the first. */
   openKey: string;
-  /** The client's Idempotency-Key and the hash of its request; null = none. */
-  named: { key: string; hash: string } | null;
+  named: Named | null;
   count: number;
   /** A single call, stored as a group of one so that it outlives its client. */
   single: boolean;

@@ -65,11 +65,10 @@ export function openGroup(
   const seq = staged ?? core.nextSeq++;
   const stored = storedGroup(core, request, seq, nowMs);
   core.openings.add({ openKey: request.openKey, seq, stagedAtMs: null });
-  if (named !== null) core.newNamed.set(named.key, { seq, hash: named.hash });
+  if (named !== null) core.name(named, seq);
   core.writes.push(() => {
     store.putGroup(stored);
     for (const page of pages) store.putPage(seq, page);
-    if (named !== null) store.putNamed(named.key, { seq, hash: named.hash });
   });
   start(core, store, { stored, pages, staged: staged !== null }, nowMs);
   return replyOf(core, stored, false);

@@ -6,7 +6,7 @@
  *   page   a group's calls, up to 32 to a row: facts for dispatch and bodies for executors; written once
  *   slot, chunk  how slots ended: see slot-rows.ts
  *   log    what happened, as it was written: see log-rows.ts
- *   named  one row per Idempotency-Key: the group that it opened, and what its request said
+ *   named  one row per Idempotency-Key: the group or child that it opened, and what its request said
  *   kept   one row per answer that its upstream keeps for later requests: which upstream that is
  *   child  one row per child run: what it holds of this run's budget until it ends, and what it spent
  *   shard  one row per executor: its attempts in flight with their reservations, and the totals of those that ended
@@ -155,7 +155,7 @@ export class RunStore {
     this.#putMeta(`base_${name}`, json);
   }
 
-  /** The group that an Idempotency-Key has opened. */
+  /** The number of the group, or of the child, that an Idempotency-Key has opened. */
   named(key: string): { seq: number; hash: string } | null {
     const query = "SELECT seq, hash FROM named WHERE key = ?";
     return this.#rows.sql.exec<{ seq: number; hash: string }>(query, key).toArray()[0] ?? null;
@@ -183,6 +183,12 @@ export class RunStore {
   *children(): Generator<ChildRecord> {
     const rows = this.#rows.sql.exec<{ body: string }>("SELECT body FROM child ORDER BY seq");
     for (const row of rows) yield JSON.parse(row.body) as ChildRecord;
+  }
+
+  /** The child of that number. */
+  childId(seq: number): string | null {
+    const row = this.#rows.sql.exec<{ body: string }>("SELECT body FROM child WHERE seq = ?", seq).toArray()[0];
+    return row === undefined ? null : (JSON.parse(row.body) as ChildRecord).id;
   }
 
   putGroup(group: StoredGroup): void {

@@ -3,30 +3,53 @@
  * children how it ended and its holder what it spent, each until it is heard; both may be told twice. The alarm does the
  * telling, for its calls start a fresh chain: chains of calls between objects are cut at a depth.
  */
+import type { Reason } from "../../src/errors.ts";
 import { directoryOf, runOf, type Objects } from "../address.ts";
 import type { RunCore } from "./core.ts";
 import { inherit, type RunAsked } from "./inherit.ts";
-import type { Refused } from "./rpc.ts";
+import type { Named, Refused } from "./rpc.ts";
 import { hasEnded, type RunSettings } from "./settings.ts";
+import type { RunStore } from "./store.ts";
+
+/** A child whose budget is set aside; `settings` null = its key has opened it before. */
+type Added = { ok: true; id: string; settings: RunSettings | null } | Refused;
 
 /** Sets a child's budget aside and says what its object is to be opened with. */
 export function addChild(
   core: RunCore,
   asked: RunAsked,
-  id: string,
+  { id, named }: { id: string; named: Named | null },
   nowMs: number,
-): { ok: true; settings: RunSettings } | Refused {
+): Added {
   if (core.children.full) {
     const message = "too many child runs are open in this run; close one first";
     return { ok: false, reason: { reason: "overloaded", message, retryAfterMs: 1_000 } };
   }
   const inherited = inherit({ settings: core.settings, ledger: core.state.ledger }, asked, { id, nowMs });
   if (!inherited.ok) return inherited;
-  const write = core.children.add(id, inherited.hold, nowMs);
-  if (write === null) throw new Error(`the hold of ${id} was carved but does not fit`);
-  core.writes.push(write);
+  const added = core.children.add(id, inherited.hold, nowMs);
+  if (added === null) throw new Error(`the hold of ${id} was carved but does not fit`);
+  core.writes.push(added.write);
+  if (named !== null) core.name(named, added.seq);
   core.state.log.add({ event: "child_opened", childRunId: id, reserved: inherited.hold }, null, nowMs);
-  return { ok: true, settings: inherited.settings };
+  return { ok: true, id, settings: inherited.settings };
+}
+
+/** The child that a key has opened; a refusal where the key asked for something else; null where it is new. */
+export function namedChild(core: RunCore, store: RunStore, { key, hash }: Named): Added | null {
+  const before = core.named(key);
+  if (before === null) return null;
+  // What a key asked for is part of its hash, its path too: the number is a child's.
+  const id = before.hash === hash ? store.childId(before.seq) : null;
+  return id === null ? { ok: false, reason: { reason: "idempotency_conflict" } } : { ok: true, id, settings: null };
+}
+
+/** Why there is no child where its budget was set aside. */
+export function notOpened(core: RunCore, childId: string): Reason {
+  // Its first request is still on its way, or was lost there: then the alarm gives the child up.
+  if (core.children.isOpening(childId))
+    return { reason: "overloaded", message: "the child run is still being opened", retryAfterMs: 1_000 };
+  return { reason: "cancelled", message: "the child run was ended before it was opened; its budget has flowed back" };
 }
 
 /** Tells open children that this run has ended, and how. One that never came to be is ended here. */

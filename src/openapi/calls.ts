@@ -3,15 +3,10 @@ import { z, type RouteConfig } from "@hono/zod-openapi";
 import { batchBody, batchReply, quoteReply } from "../contract/batch.ts";
 import { runningGroup } from "../contract/groups.ts";
 import { queryBody, queryReply } from "../contract/query.ts";
-import { IDEMPOTENCY_KEY_CHARS_MAX } from "../limits.ts";
-import { answerHeaders, asText, flag, guarded, header, json, jsonBody } from "./parts.ts";
+import { answerHeaders, asText, flag, guarded, header, idempotencyKey, json, jsonBody } from "./parts.ts";
 
 const durable = [
-  header(
-    "idempotency-key",
-    "The same key with the same body is answered with what the first request led to, finished or still running, at no cost; with another body it is refused with 409",
-    { maxLength: IDEMPOTENCY_KEY_CHARS_MAX },
-  ),
+  idempotencyKey,
   header("prefer", "`respond-async`: 202 at once; the work goes on and is found at `Location`"),
 ];
 

@@ -1,6 +1,7 @@
 /** What the descriptions of routes are made of. */
 import type { RouteConfig, z } from "@hono/zod-openapi";
 import { errorBody } from "../contract/errors.ts";
+import { IDEMPOTENCY_KEY_CHARS_MAX } from "../limits.ts";
 
 const text = { type: "string" } as const;
 
@@ -57,6 +58,13 @@ export const header = (name: string, description: string, bounds: { maxLength?: 
   const schema = { type: "string" as const, ...bounds };
   return { name, in: "header" as const, required: false, description, schema };
 };
+
+/** The header by which a request may be made again. */
+export const idempotencyKey = header(
+  "idempotency-key",
+  "The same key with the same body is answered with what the first request led to, finished or still running, at no cost; with another body it is refused with 409",
+  { maxLength: IDEMPOTENCY_KEY_CHARS_MAX },
+);
 
 /** Headers of an answer: name and what it says. */
 export const answerHeaders = (told: Record<string, string>) =>

@@ -11,7 +11,7 @@ import {
   runLookDocument,
   usageTotals,
 } from "../contract/runs.ts";
-import { flag, guarded, idParameter, json, jsonBody } from "./parts.ts";
+import { flag, guarded, idempotencyKey, idParameter, json, jsonBody } from "./parts.ts";
 
 const flushed = z.object({ object: z.literal("flush"), flushed: z.literal(true) }).openapi("Flushed");
 
@@ -22,6 +22,10 @@ export const runs: RouteConfig[] = [
     method: "post",
     path: "/runs",
     summary: "Opens a run: a budget, a width and a token; asked with a run token, a child run inside that run",
+    description:
+      "A child run may be opened under an Idempotency-Key: the same request again is answered with that child, as it is " +
+      "then, and a token. A root run takes none.",
+    parameters: [idempotencyKey],
     request: { body: { content: { "application/json": { schema: runBody } } } },
     responses: { 201: json(openedRunDocument, "The run and its token, which is shown only here") },
   }),

@@ -2,7 +2,7 @@
 import type { Context, Hono } from "hono";
 import { runOf } from "../../durable-objects/address.ts";
 import { RunCaller } from "../../durable-objects/again.ts";
-import type { GroupView } from "../../durable-objects/run/rpc.ts";
+import type { GroupView, Named } from "../../durable-objects/run/rpc.ts";
 import { requireRun } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
 import { parseQuote, type BatchRequest } from "../contract/batch.ts";
@@ -16,7 +16,7 @@ import { emptyEvent } from "../respond/batch-lines.ts";
 import { answerAccepted, answerGroup, framingOf, type GroupAnswer } from "./group-answer.ts";
 import { openGroup, type Opened } from "./group-opening.ts";
 import { GroupReader } from "./group-reader.ts";
-import { namedOf, type Named } from "./idempotency.ts";
+import { namedOf } from "./idempotency.ts";
 import { quoteBatch } from "./quote.ts";
 import type { Protection } from "./under-run.ts";
 

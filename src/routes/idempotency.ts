@@ -1,14 +1,12 @@
 /** A request's Idempotency-Key, with the hash of what it asks: the same key may not ask for something else. */
 import type { Context } from "hono";
+import type { Named } from "../../durable-objects/run/rpc.ts";
 import type { AppEnv } from "../context.ts";
 import { mediaType } from "../contract/body.ts";
 import { parseIdempotencyKey } from "../contract/groups.ts";
 import { Refusal } from "../errors.ts";
 import { sha256Hex } from "./dedupe.ts";
 import { withoutToken } from "./dialect-path.ts";
-
-/** A key, and the hash of what it asks for. */
-export type Named = { key: string; hash: string };
 
 /** @param body The request's body as it came. Null when the request has no key. */
 export async function namedOf(c: Context<AppEnv>, body: Uint8Array): Promise<Named | null> {

@@ -3,15 +3,17 @@ import type { Context, Hono } from "hono";
 import { directoryOf, runOf } from "../../durable-objects/address.ts";
 import type { DayHold } from "../../durable-objects/directory/object.ts";
 import type { StoredDocument } from "../../durable-objects/run/document.ts";
+import type { Named } from "../../durable-objects/run/rpc.ts";
 import type { EndStatus, RunSettings } from "../../durable-objects/run/settings.ts";
 import { requireOperator, requireRun } from "../auth/middleware.ts";
 import { signRunToken } from "../auth/token.ts";
 import { usdOf } from "../budget/money.ts";
 import type { AppEnv } from "../context.ts";
-import { parseBody } from "../contract/body.ts";
+import { jsonOf, parseBody, readJsonBytes } from "../contract/body.ts";
 import { parsePatch, parseRun, parseRunListQuery, type RunRequest } from "../contract/runs.ts";
 import { Refusal } from "../errors.ts";
 import { BODY_BYTES_MAX, LIST_PAGE_DEFAULT } from "../limits.ts";
+import { namedOf } from "./idempotency.ts";
 import { patchOf } from "./run-patch.ts";
 import { askedOf, rootSettings } from "./run-request.ts";
 import { refuseTools, shownTools, toolsOf } from "./run-tools.ts";
@@ -53,20 +55,32 @@ export function mountRuns(app: Hono<AppEnv>, protect: Protection): void {
 /** Opens a root run for the operator, or a child run inside the run whose token asks. */
 async function openRun(c: Context<AppEnv>): Promise<Response> {
   const principal = c.get("principal");
-  const body = await parseBody(c.req.raw, BODY_BYTES_MAX);
+  const bytes = await readJsonBytes(c.req.raw, BODY_BYTES_MAX);
+  if (!bytes.ok) throw new Refusal(bytes.reason);
+  const body = jsonOf(bytes.value);
   if (!body.ok) throw new Refusal(body.reason);
   const parsed = parseRun(body.value);
   if (!parsed.ok) throw new Refusal(parsed.reason);
-  const id = `run_${crypto.randomUUID().replaceAll("-", "")}`;
   const parentId = principal.kind === "run" || c.req.header("x-fanout-run") !== undefined ? requireRun(c) : null;
+  const named = await namedOf(c, bytes.value);
   const document =
-    parentId === null ? await openRoot(c, parsed.value, id) : await openChild(c, parentId, parsed.value, id);
+    parentId === null ? await openRoot(c, parsed.value, named) : await openChild(c, parentId, parsed.value, named);
+  const { id: runId, depth } = document;
   const expiresAtMs = Date.parse(document.expires_at);
-  const token = await signRunToken(c.get("keys").signing, { runId: id, depth: document.depth, expiresAtMs });
+  const token = await signRunToken(c.get("keys").signing, { runId, depth, expiresAtMs });
   return c.json({ ...shown(c, document), token }, 201);
 }
 
-async function openRoot(c: Context<AppEnv>, request: RunRequest, id: string): Promise<StoredDocument> {
+function newRunId(): string {
+  return `run_${crypto.randomUUID().replaceAll("-", "")}`;
+}
+
+async function openRoot(c: Context<AppEnv>, request: RunRequest, named: Named | null): Promise<StoredDocument> {
+  if (named !== null) {
+    const message = "idempotency-key: only child runs are opened under one; a root run sets no budget aside";
+    throw new Refusal({ reason: "invalid_request", message, param: "idempotency-key" });
+  }
+  const id = newRunId();
   const { budgets, toolHosts } = c.get("config");
   const nowMs = Date.now();
   const tools = toolsOf(request, toolHosts);
@@ -95,11 +109,12 @@ async function openChild(
   c: Context<AppEnv>,
   parentId: string,
   request: RunRequest,
-  id: string,
+  named: Named | null,
 ): Promise<StoredDocument> {
   refuseTools(request, c.get("principal"));
-  const opened = await runOf(c.env, parentId).openChild(askedOf(request), id);
+  const opened = await runOf(c.env, parentId).openChild(askedOf(request), newRunId(), named);
   if (!opened.ok) throw new Refusal(opened.reason);
+  if (opened.replayed) c.header("idempotent-replayed", "true");
   return opened.document;
 }
 

@@ -1,5 +1,6 @@
 /** `Idempotency-Key`: whoever comes back with it gets what the first request led to, and nothing is asked or paid twice. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
 import { ASYNC, endOf } from "./following.ts";
 import { documentOf, errorOf, groupOf, replyOf, startWorld, type Answer, type RunAccess, type World } from "./world.ts";
 
@@ -210,5 +211,73 @@ describe("a key", () => {
       expect([answer.status, errorOf(answer).param]).toEqual([400, "idempotency-key"]);
     }
     expect(world.upstream.counters.requests).toBe(0);
+  });
+});
+
+describe("the key of a child run", () => {
+  const opened = z.looseObject({ id: z.string(), token: z.string(), status: z.string(), budget: z.unknown() });
+  const openAgain = async (parent: RunAccess, request: ReturnType<typeof json>) => {
+    const answer = await parent.ask("/runs", request);
+    expect([answer.status, answer.text]).toEqual([201, expect.any(String)]);
+    return { ...opened.parse(answer.json), replayed: replayed(answer) };
+  };
+  const reservedCalls = async (parent: RunAccess) => (await documentOf(parent)).budget.calls.reserved;
+
+  it("brings the child back, with a token that works, and sets its budget aside once", async () => {
+    const parent = await world.openRun({ default_model: "up-1", budget: { calls: 10 } });
+    const asked = json({ budget: { calls: 4 }, name: "sub" }, newKey());
+    const first = await openAgain(parent, asked);
+    const again = await openAgain(parent, asked);
+    expect([first.replayed, again.replayed, again.id]).toEqual([null, "true", first.id]);
+    expect(await reservedCalls(parent)).toBe(4);
+    const { token } = again;
+    expect(replyOf(await world.ask("/query", { token, json: { prompt: "p" } })).text).toBe("p");
+    expect((await openAgain(parent, asked)).budget).toMatchObject({ calls: { spent: 1, remaining: 3 } });
+  });
+
+  it("asked for twenty times at once opens one", async () => {
+    const parent = await world.openRun({ budget: { calls: 100 } });
+    const asked = json({ budget: { calls: 5 } }, newKey());
+    const all = await Promise.all(Array.from({ length: 20 }, () => openAgain(parent, asked)));
+    expect(new Set(all.map(({ id }) => id)).size).toBe(1);
+    expect(all.filter((one) => one.replayed === null)).toHaveLength(1);
+    expect(await reservedCalls(parent)).toBe(5);
+  });
+
+  it("tells a child that has ended as it is, and opens no other", async () => {
+    const parent = await world.openRun({ budget: { calls: 10 } });
+    const asked = json({ budget: { calls: 4 } }, newKey());
+    const { id } = await openAgain(parent, asked);
+    await parent.ask(`/runs/${id}/close`, { method: "POST" });
+    expect(await openAgain(parent, asked)).toMatchObject({ id, status: "closed", replayed: "true" });
+    expect(await reservedCalls(parent)).toBe(0);
+  });
+
+  it("refuses another child, and what is no child; each run has keys of its own", async () => {
+    const parent = await world.openRun({ default_model: "up-1", budget: { calls: 10 } });
+    const other = await world.openRun({ budget: { calls: 10 } });
+    const [key, spent] = [newKey(), newKey()];
+    const { id } = await openAgain(parent, json({ budget: { calls: 1 } }, key));
+    const wrong = await parent.ask("/runs", json({ budget: { calls: 2 } }, key));
+    expect([wrong.status, errorOf(wrong).code]).toEqual([409, "idempotency_conflict"]);
+    await parent.ask("/query", json({ prompt: "p" }, spent));
+    const taken = await parent.ask("/runs", json({ budget: { calls: 1 } }, spent));
+    expect([taken.status, errorOf(taken).code]).toEqual([409, "idempotency_conflict"]);
+    expect((await openAgain(other, json({ budget: { calls: 1 } }, key))).id).not.toBe(id);
+  });
+
+  it("is refused for a root run, which is not opened then", async () => {
+    const listed = async () => (await world.operate("/runs?limit=1")).text;
+    const before = await listed();
+    const answer = await world.operate("/runs", json({}, newKey()));
+    expect([answer.status, errorOf(answer).param]).toEqual([400, "idempotency-key"]);
+    expect(await listed()).toBe(before);
+  });
+
+  it("is free again where the child was refused", async () => {
+    const parent = await world.openRun({ budget: { calls: 3 } });
+    const key = newKey();
+    expect((await parent.ask("/runs", json({ budget: { calls: 4 } }, key))).status).toBe(402);
+    expect((await openAgain(parent, json({ budget: { calls: 3 } }, key))).replayed).toBe(null);
   });
 });

@@ -269,14 +269,35 @@ describe("a child whose opening nobody confirmed", () => {
       RunObject.prototype.open = plain;
       throw new Error("the test lets an opening fail");
     };
-    expect((await root.post("/runs", { budget: { usd: 0.5 } })).status).toBe(500);
+    const named = { headers: { "idempotency-key": "sub-agent" } };
+    expect((await root.post("/runs", { budget: { usd: 0.5 } }, named)).status).toBe(500);
     const [row] = await childRows(root);
     expect(row?.state).toBe("opening");
     expect((await root.budget()).usd.reserved).toBe(0.5);
     skipTime(LEASE_TTL_MS);
     await ringUntil([root], () => holdsNothing(root));
+    const again = await refusalOf(await root.post("/runs", { budget: { usd: 0.5 } }, named));
+    expect(again).toMatchObject({ status: 409, code: "cancelled" });
     expect((await root.budget()).usd).toEqual({ limit: 1, spent: 0, reserved: 0, remaining: 1 });
     expect((await asOperator("GET", `/runs/${row?.id}`)).status).toBe(404);
+  });
+
+  it("is brought back by the key under which it was asked for, though its parent was lost in between", async () => {
+    const root = await openRun({ budget: { usd: 1 } });
+    const plain = RunObject.prototype.open;
+    RunObject.prototype.open = function (this: RunObject, ...args: Parameters<typeof plain>) {
+      RunObject.prototype.open = plain;
+      plain.apply(this, args);
+      throw new Error("the test loses the reply of the opened child");
+    };
+    const named = { headers: { "idempotency-key": "sub-agent" } };
+    expect((await root.post("/runs", { budget: { usd: 0.5 } }, named)).status).toBe(500);
+    await evictDurableObject(root.object);
+    const answer = await root.post("/runs", { budget: { usd: 0.5 } }, named);
+    const [row] = await childRows(root);
+    expect([answer.status, await answer.json()]).toEqual([201, expect.objectContaining({ id: row?.id })]);
+    expect(row?.state).toBe("open");
+    expect((await root.budget()).usd.reserved).toBe(0.5);
   });
 
   it("gives it back even if its object exists, and its parent was lost in between", async () => {
