@@ -215,6 +215,31 @@ describe("budgets in the configuration", () => {
   });
 });
 
+describe("hosts of tools in the configuration", () => {
+  const hostsOf = (TOOL_HOSTS: unknown) => {
+    const parsed = parseConfig({ ...openai(), TOOL_HOSTS });
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.reason));
+    return parsed.config.toolHosts;
+  };
+
+  it("are listed with commas, with a port or without", () => {
+    const [name, address] = [
+      { host: "tools.example.com", port: null },
+      { host: "127.0.0.1", port: 9_000 },
+    ];
+    expect(hostsOf("Tools.example.com, 127.0.0.1:9000")).toEqual([name, address]);
+  });
+
+  it("are none where the variable is not set, or an emptied line", () => {
+    expect([hostsOf(undefined), hostsOf("")]).toEqual([[], []]);
+  });
+
+  it.each([",", "https://tools.example.com", "*.example.com", 9_000, ["a.example.com"]])(
+    "are refused by the variable's name as %j, which would otherwise list nothing",
+    (TOOL_HOSTS) => expect(refusalOf({ ...openai(), TOOL_HOSTS })).toMatchObject({ variable: "TOOL_HOSTS" }),
+  );
+});
+
 describe("configOf", () => {
   it("parses one vars object once", () => {
     const vars = openai();
