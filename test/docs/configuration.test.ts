@@ -1,0 +1,55 @@
+/** That docs/configuration.md names every variable and field that the gateway reads, and no other. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { commonFields, remoteFields } from "../../src/upstream/parse-fields.ts";
+import { parseUpstreams } from "../../src/upstream/parse.ts";
+import { ROOT } from "./page.ts";
+import { codesIn, rowsOf } from "./tables.ts";
+
+const PAGE = "docs/configuration.md";
+const source = (file: string) => readFile(join(ROOT, file), "utf8");
+
+describe("docs/configuration.md", () => {
+  it("names every variable that the gateway reads", async () => {
+    const bindings = /interface Bindings \{(.*?)\n\}/s.exec(await source("src/env.ts"))?.[1] ?? "";
+    const read = [...bindings.matchAll(/^ {2}(\w+)\?/gm)].map(([, name]) => name);
+    expect(read).toContain("ADMIN_KEY");
+    const rows = (await rowsOf(PAGE, "variable")).filter((row) => row.length === 3 && !row[1]?.startsWith("`n"));
+    expect(rows.flatMap(([name]) => codesIn(name)).toSorted()).toEqual(read.toSorted());
+  });
+
+  it("names every field of an upstream, and the defaults that hold", async () => {
+    const rows = await rowsOf(PAGE, "field");
+    const parser = await source("src/upstream/parse.ts");
+    const schemas = [...parser.matchAll(/Schema = z\.strictObject\(\{(.*?)\n?\}\);/gs)].map(
+      ([, fields = ""]) => fields,
+    );
+    expect(schemas).toHaveLength(3);
+    const own = schemas.flatMap((fields) => [...fields.matchAll(/(?:^|,)\s*(\w+): /gm)].map(([, name = ""]) => name));
+    const known = new Set([...own, ...Object.keys(commonFields), ...Object.keys(remoteFields)]);
+    expect(rows.flatMap(([name]) => codesIn(name)).toSorted()).toEqual([...known].toSorted());
+    const defaults = Object.fromEntries(rows.map(([name, , value]) => [codesIn(name).join(), value]));
+    const parsed = parseUpstreams({ a: { kind: "anthropic" } }, {});
+    const upstream = parsed.ok ? parsed.upstreams[0] : undefined;
+    expect(Number(defaults["max_in_flight"])).toBe(upstream?.maxInFlight);
+    expect(Number(defaults["timeout_ms"])).toBe(upstream?.timeoutMs);
+    expect(Number(defaults["max_attempts"])).toBe(upstream?.maxAttempts);
+    expect(Number(defaults["prompt_tokens_per_byte"])).toBe(upstream?.bounds.tokensPerByte);
+    expect(defaults["prompt_tokens_per_call"]).toMatch(new RegExp(`^${upstream?.bounds.fixedTokens} for`));
+    expect(defaults["base_url"]).toContain(upstream?.baseUrl);
+  });
+
+  it("names every variable that the scripts read", async () => {
+    const rows = (await rowsOf(PAGE, "variable")).filter(([, of]) => of?.includes("`np"));
+    const named = new Set(rows.flatMap(([name]) => codesIn(name)));
+    const files = ["start", "demo", "demo-provider", "token-setting", "watch/setting"].map(
+      (name) => `scripts/${name}.ts`,
+    );
+    const read = new Set<string>();
+    for (const file of files) {
+      for (const [, name = ""] of (await source(file)).matchAll(/\benv\["(\w+)"\]/g)) read.add(name);
+    }
+    expect([...named].toSorted()).toEqual([...read].toSorted());
+  });
+});
