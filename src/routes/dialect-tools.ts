@@ -1,6 +1,7 @@
 /** `POST /rollout/:id/v1/rlm/tools`: `llm_batch` as a group of the run, and the run's own tools. */
 import type { Context } from "hono";
 import type { AppEnv } from "../context.ts";
+import type { Named } from "../../durable-objects/run/rpc.ts";
 import { jsonOf } from "../contract/body.ts";
 import {
   parseLlmBatch,
@@ -16,7 +17,7 @@ import { openBatch, widthOf } from "./batch.ts";
 import { tellFailedCall } from "./dialect-error.ts";
 import { dialectBytes, dialectRun } from "./dialect-request.ts";
 import { JSON_PIECES, streamPieces } from "./group-answer.ts";
-import { namedOf, type Named } from "./idempotency.ts";
+import { namedOf } from "./idempotency.ts";
 import { callTool } from "./tool-call.ts";
 
 export async function callRolloutTool(c: Context<AppEnv>): Promise<Response> {
