@@ -7,22 +7,26 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { startWorld, type RunAccess, type World } from "../contract/world.ts";
 import { startFaultyProxy, type Fate, type FaultyProxy } from "../support/faulty-proxy.ts";
+import { startToolServer, type ToolServer } from "../support/tool-server.ts";
 import { buildDriver, drive, languages, missingOf, type Driven, type Record_ } from "./language.ts";
 
 let world: World;
 let run: RunAccess;
+let tools: ToolServer;
 /** Lets the prompts that wait be answered. */
 let release = (): void => undefined;
 
 beforeAll(async () => {
   let released = Promise.resolve();
-  world = await startWorld(({ prompt }) => (prompt.includes("wait for it") ? { after: released } : {}));
+  tools = await startToolServer();
+  const waits = ({ prompt }: { prompt: string }) => (prompt.includes("wait for it") ? { after: released } : {});
+  world = await startWorld(waits, { TOOL_HOSTS: tools.host });
   hold = () => {
     released = new Promise((resolve) => (release = resolve));
   };
 });
 let hold = (): void => undefined;
-afterAll(() => world.stop());
+afterAll(() => Promise.all([world.stop(), tools.stop()]));
 beforeEach(async () => {
   world.upstream.forget();
   run = await world.openRun({ default_model: "up-1", budget: { usd: 1 }, max_parallel: 32 });
@@ -227,6 +231,28 @@ describe.each(found.map((language) => ({ name: language.name, language })))("the
       expect.objectContaining({ event_type: "final_result", output: "the 漢字 answer", run_id: run.id }),
     );
     expect(events).toContainEqual(expect.objectContaining({ event_type: "execution_result", output: "42" }));
+  });
+
+  it("calls a tool of its run, and tells what it refuses; a lost call is not made again", async () => {
+    const tooled = await world.openRun({
+      tools: [
+        { name: "words", url: `http://${tools.host}/text` },
+        { name: "broken", url: `http://${tools.host}/500` },
+      ],
+    });
+    const proxy = await proxyTo(["pass", "pass", "pass", "deafen"]);
+    const call = (name: string) =>
+      ask(["tool", name, "field", 'a "value"'], { FANOUT_URL: proxy.url, FANOUT_TOKEN: tooled.token });
+    tools.forget();
+    expect(await call("words")).toEqual([text('{"result":1}')]);
+    expect(tools.requests.map(({ body }) => JSON.parse(body) as unknown)).toEqual([
+      { tool_name: "words", input: { field: 'a "value"' } },
+    ]);
+    const failed = { kind: "failure", code: "tool_error", retryable: false };
+    expect(await call("broken")).toEqual([{ ...failed, status: 500 }]);
+    expect(await call("unknown")).toEqual([{ ...failed, status: 404 }]);
+    expect(await call("words")).toEqual([{ kind: "failure", code: "unreachable", status: null, retryable: true }]);
+    expect([proxy.requests.length, tools.requests.length]).toEqual([4, 3]);
   });
 
   describe.runIf(language.streams)("as a stream", () => {
