@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { firstMinuteOf, wrongWith } from "../../../scripts/first-minute-readme.ts";
 
@@ -29,7 +29,7 @@ describe("firstMinuteOf", () => {
   });
 
   it("finds README.md's own", () => {
-    const own = firstMinuteOf(readFileSync(fileURLToPath(new URL("../../../README.md", import.meta.url)), "utf8"));
+    const own = firstMinuteOf(readFileSync(join(import.meta.dirname, "../../../README.md"), "utf8"));
     expect(own).toEqual({
       paste: expect.stringContaining("/batch"),
       expected: expect.arrayContaining(["one", "three"]),
