@@ -64,7 +64,7 @@ function stepOf(block: Block): Step {
     return { kind: "request", block, method: request[1] ?? "", path: request[2] ?? "" };
   }
   if (language === "json" && info === "UPSTREAMS") return { kind: "configuration", block, form: "upstreams" };
-  if (info === ".dev.vars") return { kind: "configuration", block, form: "env" };
+  if (info === ".dev.vars" || info === ".deploy.vars") return { kind: "configuration", block, form: "env" };
   if (language === "toml" && info === "wrangler.toml") return { kind: "configuration", block, form: "toml" };
   if (/^(Dockerfile|[\w-]+\.[\w.]+)$/.test(info)) return { kind: "file", block, name: info };
   if (RUN.has(language) && info === "") return { kind: "run", block, output: null };

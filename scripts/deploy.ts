@@ -1,0 +1,101 @@
+/**
+ * `npm run deploy`: the gateway on Cloudflare. Secrets come from `.deploy.vars`, which git ignores; an ADMIN_KEY is written
+ * there if it has none. `-- --dry-run` checks and builds all of it without an account.
+ */
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseEnv } from "node:util";
+import { unstable_readConfig } from "wrangler";
+import { z } from "zod";
+import { deploy, type DeployDeps, type Ran } from "./deploy/steps.ts";
+import { ensureAdminKey } from "./dev-vars.ts";
+import { untilReady } from "./readiness.ts";
+import { ROOT } from "./wrangler.ts";
+
+const wranglerToml = z.looseObject({
+  vars: z.record(z.string(), z.unknown()),
+  r2_buckets: z.array(z.looseObject({ bucket_name: z.string().optional() })),
+});
+
+const SECRETS_FILE = join(ROOT, ".deploy.vars");
+const flags = process.argv.slice(2);
+const dryRun = flags.includes("--dry-run");
+
+async function main(): Promise<number> {
+  const unknown = flags.find((flag) => flag !== "--dry-run");
+  if (unknown !== undefined) return fail(`npm run deploy knows --dry-run only, not ${unknown}.`);
+  const { vars, r2_buckets } = wranglerToml.parse(unstable_readConfig({ config: join(ROOT, "wrangler.toml") }));
+  const buckets = r2_buckets.flatMap(({ bucket_name }) => bucket_name ?? []);
+  const problem = await deploy({ config: { vars, buckets }, secrets: secretsOf(), dryRun }, deps);
+  return problem === null ? 0 : fail(problem);
+}
+
+/** What the file says; a dry run writes none, and has a key for the occasion. */
+function secretsOf(): Record<string, string> {
+  const freshKey = randomBytes(24).toString("base64url");
+  if (!dryRun && ensureAdminKey(SECRETS_FILE, freshKey)) {
+    console.log("Wrote a fresh ADMIN_KEY to .deploy.vars, which git ignores.");
+  }
+  const secrets = existsSync(SECRETS_FILE) ? parseEnv(readFileSync(SECRETS_FILE, "utf8")) : {};
+  const set = Object.entries(secrets).filter((entry): entry is [string, string] => Boolean(entry[1]));
+  return dryRun ? { ADMIN_KEY: freshKey, ...Object.fromEntries(set) } : Object.fromEntries(set);
+}
+
+const deps: DeployDeps = {
+  wrangler,
+  async withFile(text, use) {
+    const folder = await mkdtemp(join(tmpdir(), "fanout-deploy-"));
+    try {
+      const file = join(folder, "secrets.json");
+      await writeFile(file, text, { mode: 0o600 });
+      return await use(file);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  },
+  async trouble(url, adminKey) {
+    // A new address takes a while until it is known everywhere.
+    const waiting = { exited: new Promise<never>(() => undefined), output: () => `${url} does not answer` };
+    const readiness = await untilReady(waiting, url, adminKey);
+    return readiness.ready ? null : readiness.message;
+  },
+  print: (line) => console.log(line),
+};
+
+function wrangler(args: readonly string[], show = false): Promise<Ran> {
+  const program = createRequire(import.meta.url).resolve("wrangler");
+  const env = {
+    ...process.env,
+    WRANGLER_SEND_METRICS: "false",
+    WRANGLER_SEND_ERROR_REPORTS: "false",
+    WRANGLER_HIDE_BANNER: "true",
+  };
+  const child = spawn(process.execPath, ["--no-warnings", program, ...args], {
+    cwd: ROOT,
+    env,
+    stdio: ["inherit", "pipe", "pipe"],
+  });
+  let output = "";
+  const take = (target: NodeJS.WriteStream) => (piece: string) => {
+    output += piece;
+    if (show) target.write(piece);
+  };
+  child.stdout.setEncoding("utf8").on("data", take(process.stdout));
+  child.stderr.setEncoding("utf8").on("data", take(process.stderr));
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code) => resolve({ status: code ?? 1, output }));
+  });
+}
+
+function fail(message: string): number {
+  console.error(message);
+  return 1;
+}
+
+process.exitCode = await main();
