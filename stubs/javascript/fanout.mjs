@@ -8,9 +8,8 @@
  *
  * FANOUT_URL names the gateway (default http://127.0.0.1:8787), FANOUT_TOKEN carries the run token, FANOUT_TIMEOUT_S is
  * the longest silence borne (default 660); GATEWAY_URL and GATEWAY_TOKEN stand in. Where there are no variables, as in
- * a page, call configure({ url, token, timeoutS }). Options are the gateway's request fields, and two that are not sent:
- * `signal` aborts the call; `idempotencyKey` lets a program that was restarted find the answers that it has paid for.
- * Types are at /stubs/typescript: keep them beside this file as fanout.d.mts.
+ * a page, call configure({ url, token }). Options are the gateway's request fields, and two that are not sent: `signal`
+ * aborts the call; `idempotencyKey` lets a restarted program find the answers it has paid for. Types: /stubs/typescript.
  */
 const DEFAULTS = { url: "http://127.0.0.1:8787", timeoutS: 660 }; // Above the gateway's limit: its error shall arrive.
 const PAUSES_MS = [250, 500, 1_000, 2_000]; // Before each further try where a connection was lost.
@@ -137,7 +136,8 @@ function answerOf(text, { ok, status, headers }) {
   const answer = attempt(() => JSON.parse(text));
   if (ok && answer instanceof Object && (!answer.error || answer.type === "slot")) return answer;
   const error = isText(answer?.error) ? { message: answer.error, code: "tool_error" } : Object(answer?.error);
-  const { message = `no answer: ${text.slice(0, 200)}`, code = "bad_answer", retryable = status === 503 } = error;
+  const { message = `no answer: ${text.slice(0, 200)}`, code = "bad_answer" } = error;
+  const { retryable = status === 408 || status === 503 } = error; // A tool's error does not say it.
   const retryAfterMs = Number(headers.get("retry-after-ms")) || null;
   throw new FanoutError(message, code, { status: ok ? null : status, retryable, retryAfterMs });
 }
