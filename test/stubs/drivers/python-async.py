@@ -1,0 +1,45 @@
+"""Drives stubs/python-async/fanout_async.py for the conformance test."""
+import asyncio
+import sys
+
+import fanout_async as fanout
+
+
+def write(record):
+    sys.stdout.buffer.write(record.encode("utf-8") + b"\x1e")
+    sys.stdout.buffer.flush()
+
+
+async def main(command, *args):
+    if command == "query":
+        write(await fanout.llm_query(*args))
+    elif command == "batch":
+        for result in await fanout.llm_query_batch(list(args)):
+            write(result)
+    elif command == "batch-model":
+        for result in await fanout.llm_query_batch(list(args[1:]), args[0]):
+            write(result)
+    elif command == "stream":
+        async for event in fanout.llm_stream(list(args)):
+            if event["type"] == "slot":
+                write("{}\x1f{}".format(event["index"], event["result"]))
+    elif command == "budget":
+        write(str((await fanout.llm_budget())["usd"]["remaining"]))
+    elif command == "usage":
+        write(str((await fanout.llm_usage())["llm_calls"]))
+    elif command == "final":
+        await fanout.FINAL(args[0])
+        write("ok")
+    elif command == "log":
+        await fanout.llm_log(args[0], **{args[1]: args[2]})
+        write("ok")
+    elif command == "tool":
+        write(await fanout.tool_call(args[0], **{args[1]: args[2]}))
+    else:
+        raise SystemExit("no command " + command)
+
+
+try:
+    asyncio.run(main(*sys.argv[1:]))
+except fanout.FanoutError as e:
+    write("\x15{}\x1f{}\x1f{}".format(e.code, "" if e.status is None else e.status, str(e.retryable).lower()))
