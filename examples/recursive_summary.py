@@ -7,8 +7,8 @@ not trusted: it gets the text, FANOUT_URL and the child's token, and nothing els
 deep as the gateway lets it; there it asks for all of its text itself. A child is closed when its process has ended,
 however it ended, and what it did not spend flows back.
 
-FANOUT_MODEL chooses the model; without it the run's default one answers. The file "-" is standard input, and then the
-summary alone is printed: what a sub-agent does.
+FANOUT_MODEL chooses the model, else the run's default one answers. The file "-" is standard input, and then the summary
+alone is printed: what a sub-agent does.
 """
 import contextlib
 import http.client
@@ -69,7 +69,7 @@ def gateway(method, path, body=None):
         connection.request(method, base.path.rstrip("/") + path, body and json.dumps(body), headers)
         reply = connection.getresponse()
         text = reply.read().decode("utf-8")
-    if reply.status < 400:
+    if reply.status < 300:
         return text
     error = json.loads(text)["error"]
     raise FanoutError(error["message"], error["code"], reply.status, error["retryable"])
@@ -78,8 +78,8 @@ def gateway(method, path, body=None):
 def open_child(name, budget, portion, chars):
     """A run inside this one with a portion of its budget; None where the depth or the budget allows no other."""
     left = {dimension: line["remaining"] for dimension, line in budget.items() if line["remaining"] is not None}
-    limits = {dimension: max(0, amount) * portion * SHARE for dimension, amount in left.items()}
-    limits = {dimension: amount if dimension == "usd" else int(amount) for dimension, amount in limits.items()}
+    shares = {dimension: max(0, amount) * portion * SHARE for dimension, amount in left.items()}
+    limits = {dimension: share if dimension == "usd" else int(share) for dimension, share in shares.items()}
     run = {"name": name, "budget": limits, "expires_in_s": SUB_AGENT_S, "metadata": {"chars": chars}}
     if MODEL:
         run["default_model"] = MODEL
@@ -125,13 +125,10 @@ def summarise(text):
         for number, part in enumerate(parts_of(text, max(CHUNK_CHARS, len(text) // PARTS)), 1):
             name, portion = "{}.{}".format(own_name, number), len(part) / len(text)
             child = open_child(name, budget, portion, len(part)) if len(part) > DELEGATE_CHARS else None
-            if child:
-                jobs.append((part, pool.submit(sub_agent, child, part)))
-            else:
-                jobs += [(piece, None) for piece in chunks_of(part)]
+            jobs += [(part, pool.submit(sub_agent, child, part))] if child else [(chunk, None) for chunk in chunks_of(part)]
         own = [piece for piece, answer in jobs if answer is None]
         llm_log("text_divided", data={"chars": len(text), "calls": len(own), "sub_agents": len(jobs) - len(own)})
-        answers = iter(ask_all(own))
+        answers = iter(ask_all(own))  # Meanwhile the sub-agents do their part.
         summaries = [answer.result() if answer else next(answers) for _, answer in jobs]
     missing = [index for index, summary in enumerate(summaries) if not summary]
     if missing:
@@ -162,11 +159,12 @@ def show_tree(run_id, indent=""):
     """A line for the run and each below it, from what the gateway recorded: what it spent itself, and with those."""
     run = json.loads(gateway("GET", "/runs/" + run_id))
     log = [json.loads(line) for line in gateway("GET", "/runs/" + run_id + "/log").split("\n") if line]
-    spent = {dimension: run["budget"][dimension]["spent"] for dimension in ("usd", "calls")}
     below = [event["spent"] for event in log if event["event_type"] == "child_closed"]
-    own = {dimension: spent[dimension] - sum(child[dimension] for child in below) for dimension in spent}
-    print("  {:<24}{:>9}{:>7}{:>11.6f}{:>7}{:>11.6f}  {}".format(indent + (run["name"] or "run"), run["metadata"].get(
-        "chars", ""), own["calls"], own["usd"], spent["calls"], spent["usd"], run["status"]))
+    calls, usd = (run["budget"][dimension]["spent"] for dimension in ("calls", "usd"))
+    own_calls, own_usd = calls - sum(child["calls"] for child in below), usd - sum(child["usd"] for child in below)
+    name, chars = indent + (run["name"] or "run"), run["metadata"].get("chars", "")
+    print("  {:<24}{:>9}{:>7}{:>11.6f}{:>7}{:>11.6f}  {}".format(
+        name, chars, own_calls, own_usd, calls, usd, run["status"]))
     for event in filter(lambda event: event["event_type"] == "child_opened", log):
         show_tree(event["child_run_id"], indent + "  ")
 
