@@ -47,7 +47,10 @@ export function stepsOf(blocks: readonly Block[]): Step[] {
   }
   for (const [index, step] of steps.entries()) {
     if (step.kind !== "file") continue;
-    const users = steps.slice(index + 1).filter(({ block }) => block.code.includes(step.name));
+    // Programs import by the name without its ending; compose finds its file by itself.
+    const names =
+      step.name === "compose.yaml" ? ["docker compose"] : [step.name, `from ${step.name.split(".")[0]} import`];
+    const users = steps.slice(index + 1).filter(({ block }) => names.some((name) => block.code.includes(name)));
     if (users.length === 0) throw new Error(`line ${step.block.line}: no later block uses ${step.name}`);
   }
   return steps;

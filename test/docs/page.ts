@@ -1,8 +1,11 @@
 /** Runs a page: a folder that looks like the reader's, a gateway, a run, and every block in order. */
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { RUNTIMES } from "../stubs/language.ts";
 import { send, type Gateway } from "../support/gateway.ts";
 import { blocksOf, stepsOf, type Step } from "./blocks.ts";
 import { acceptConfiguration } from "./configuration.ts";
@@ -20,7 +23,7 @@ const CHECKOUT = ["bin", "examples", "package.json", "scripts", "src", "stubs", 
 /** Packages that programs of pages import: these are the real ones. */
 const PACKAGES = ["openai", "@anthropic-ai/sdk"];
 /** Packages that lead to somebody else's service: these are stand-ins, which tell what they were checked against. */
-const STAND_IN_PACKAGES = ["@cloudflare/sandbox", "@e2b/code-interpreter", "modal", "@daytona/sdk"];
+const STAND_IN_PACKAGES = ["@cloudflare/sandbox"];
 
 /** Runs all that a page tells its reader to type. Throws where a block fails or prints something else than it says. */
 export async function runPage(path: string, gateway: Gateway): Promise<void> {
@@ -71,12 +74,37 @@ async function furnish(folder: string, gateway: Gateway): Promise<void> {
     await symlink(join(from, name), place);
   };
   for (const name of PACKAGES) await link(join(ROOT, "node_modules"), name);
+  await link(join(RUNTIMES, "node_modules"), "pyodide");
   for (const name of STAND_IN_PACKAGES) await link(join(STAND_INS, "node"), name);
+}
+
+function binOf(folder: string): string {
+  return folder === STAND_INS ? join(folder, "bin") : join(folder, "node_modules", ".bin");
+}
+
+/** Where commands of pages are found. */
+const COMMANDS = [STAND_INS, ROOT, RUNTIMES]
+  .map(binOf)
+  .concat(process.env["PATH"] ?? "")
+  .join(":");
+
+/** Tools that pages use and a machine may lack. */
+const TOOLS = ["curl", "jq", "python3", "deno"];
+
+/** The tools that a page's text names and this machine lacks. */
+export function missingTools(text: string): string[] {
+  const env = { ...process.env, PATH: COMMANDS };
+  const lacking = TOOLS.filter((tool) => text.includes(tool) && spawnSync(tool, ["--version"], { env }).status !== 0);
+  const lacksPyodide = text.includes("loadPyodide") && !existsSync(join(RUNTIMES, "node_modules/pyodide"));
+  return lacksPyodide ? [...lacking, "pyodide"] : lacking;
 }
 
 function environment(folder: string, gateway: Gateway, token: string): Record<string, string> {
   return {
-    PATH: [join(STAND_INS, "bin"), join(ROOT, "node_modules", ".bin"), process.env["PATH"] ?? ""].join(":"),
+    PATH: [STAND_INS, ROOT, RUNTIMES]
+      .map(binOf)
+      .concat(process.env["PATH"] ?? "")
+      .join(":"),
     HOME: process.env["HOME"] ?? "/",
     CURL_HOME: folder,
     LANG: "C.UTF-8",
