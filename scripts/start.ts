@@ -4,21 +4,23 @@
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { join, relative, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { ensureAdminKey, valueIn } from "./dev-vars.ts";
 import { flagValues, unlessGiven } from "./flags.ts";
 import { launch } from "./launch.ts";
 import { tryPort } from "./port.ts";
+import { shellWord } from "./token-setting.ts";
 import { ROOT, type Wrangler } from "./wrangler.ts";
 
 const DEV_VARS = join(ROOT, ".dev.vars");
+const PORT_DEFAULT = "8787";
 const passed = process.argv.slice(2);
 
 process.exitCode = await main();
 
 async function main(): Promise<number> {
   const host = flagValues(passed, "ip").at(-1) ?? "127.0.0.1";
-  const portText = flagValues(passed, "port").at(-1) ?? (process.env["PORT"] || "8787");
+  const portText = flagValues(passed, "port").at(-1) ?? (process.env["PORT"] || PORT_DEFAULT);
   const port = Number(portText);
   if (!/^\d+$/.test(portText) || port < 1 || port > 65_535) {
     return fail(`PORT must be a number from 1 to 65535, not ${JSON.stringify(portText)}.`);
@@ -55,7 +57,12 @@ async function main(): Promise<number> {
     await wrangler.stop();
     return fail(readiness.message);
   }
-  console.log(nextSteps(url, relative(process.cwd(), keyFile)));
+  const isDefault = url === `http://127.0.0.1:${PORT_DEFAULT}`;
+  const flags = [
+    ...(isDefault ? [] : ["--url", url]),
+    ...(keyFile === DEV_VARS ? [] : ["--env-file", shellWord(keyFile)]),
+  ];
+  console.log(nextSteps(url, flags));
   wrangler.show();
   return wrangler.exited;
 }
@@ -74,15 +81,16 @@ function portMessage(port: number, host: string, code: string): string {
   return `Cannot listen on ${host}:${port}: ${code}.`;
 }
 
-function nextSteps(url: string, keyFile: string): string {
-  const key = `$(sed -n 's/^ADMIN_KEY=//p' ${keyFile} | tr -d \\"\\')`;
+/** @param flags What `npm run token` must be told to find this gateway. */
+function nextSteps(url: string, flags: readonly string[]): string {
+  const told = flags.length === 0 ? "" : ` -- ${flags.join(" ")}`;
   const json = `-H 'content-type: application/json'`;
   return `
-fanout is ready at ${url}
+fanout is ready at ${url}. In another terminal, in this folder:
 
-Open a run:   TOKEN=$(curl -s ${url}/runs -H "authorization: Bearer ${key}" ${json} -d '{"budget":{"usd":0.10}}' | sed -n 's/.*"token" *: *"\\([^"]*\\)".*/\\1/p')
-Ask a batch:  curl -s ${url}/batch -H "authorization: Bearer $TOKEN" ${json} -d '{"prompts":["one","two","three"]}'
-Python stub:  curl -s ${url}/stubs/python -o fanout.py   (then FANOUT_URL=${url} FANOUT_TOKEN=$TOKEN python3 …)
+Open a run:   eval "$(npm run -s token${told})"   # of ten cents; sets FANOUT_URL and FANOUT_TOKEN
+Ask a batch:  curl -s $FANOUT_URL/batch -H "authorization: Bearer $FANOUT_TOKEN" ${json} -d '{"prompts":["one","two","three"]}'
+Python stub:  curl -s $FANOUT_URL/stubs/python -o fanout.py
 `;
 }
 
