@@ -4,7 +4,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
-export class ContainerProxy {}
+export class ContainerProxy {
+  fetch() {
+    throw new Error("no container runs here");
+  }
+}
 
 /** A sandbox: a folder, in which real processes run with the variables given and no others. */
 export class Sandbox {
