@@ -1,4 +1,25 @@
 // Not TypeScript: the bundler makes each of these files its text, while the compiler would read some of them as modules.
+import go from "../../stubs/go/fanout.go";
+import javascript from "../../stubs/javascript/fanout.mjs";
+import perl from "../../stubs/perl/Fanout.pm";
+import php from "../../stubs/php/fanout.php";
+import pythonAsync from "../../stubs/python-async/fanout_async.py";
 import python from "../../stubs/python/fanout.py";
+import ruby from "../../stubs/ruby/fanout.rb";
+import typescript from "../../stubs/typescript/fanout.d.mts";
 
-export const STUB_FILES = [{ lang: "python", file: "fanout.py", type: "text/x-python; charset=utf-8", text: python }];
+const typed = (type) => `${type}; charset=utf-8`;
+const PLAIN = typed("text/plain");
+const PYTHON = typed("text/x-python");
+const JAVASCRIPT = typed("text/javascript");
+
+export const STUB_FILES = [
+  { lang: "python", file: "fanout.py", type: PYTHON, text: python },
+  { lang: "python-async", file: "fanout_async.py", type: PYTHON, text: pythonAsync },
+  { lang: "javascript", file: "fanout.mjs", type: JAVASCRIPT, text: javascript },
+  { lang: "typescript", file: "fanout.d.mts", type: PLAIN, text: typescript },
+  { lang: "go", file: "fanout.go", type: PLAIN, text: go },
+  { lang: "ruby", file: "fanout.rb", type: PLAIN, text: ruby },
+  { lang: "php", file: "fanout.php", type: PLAIN, text: php },
+  { lang: "perl", file: "Fanout.pm", type: PLAIN, text: perl },
+];

@@ -9,7 +9,7 @@
  * FANOUT_URL names the gateway (default http://127.0.0.1:8787), FANOUT_TOKEN carries the run token, FANOUT_TIMEOUT_S is
  * the longest silence borne (default 660); GATEWAY_URL and GATEWAY_TOKEN stand in. Where there are no variables, as in
  * a page, call configure({ url, token }). Options are the gateway's request fields, and two that are not sent: `signal`
- * aborts the call; `idempotencyKey` lets a restarted program find the answers it has paid for. Types: /stubs/typescript.
+ * aborts the call; `idempotencyKey` lets a restarted program find the answers it paid for. Types: /stubs/typescript.
  */
 const DEFAULTS = { url: "http://127.0.0.1:8787", timeoutS: 660 }; // Above the gateway's limit: its error shall arrive.
 const PAUSES_MS = [250, 500, 1_000, 2_000]; // Before each further try where a connection was lost.

@@ -1,0 +1,30 @@
+/** The files in `stubs/` and what the gateway serves of them. */
+import { readdirSync, readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { createApp } from "../../../src/app.ts";
+import { STUB_FILES } from "../../../src/routes/stub-files.mjs";
+
+const STUBS = new URL("../../../stubs", import.meta.url).pathname;
+const LINES_MAX = 150;
+
+const files = readdirSync(STUBS, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name: lang }) => ({ lang, inside: readdirSync(`${STUBS}/${lang}`).filter((file) => file !== "README.md") }));
+
+it("serves the one file of each folder, under the folder's name, byte for byte", async () => {
+  expect(STUB_FILES.map(({ lang, file }) => [lang, [file]]).toSorted()).toEqual(
+    files.map(({ lang, inside }) => [lang, inside]).toSorted(),
+  );
+  for (const { lang, file } of STUB_FILES) {
+    const answer = await createApp().request(`/stubs/${lang}`);
+    expect(await answer.text()).toBe(readFileSync(`${STUBS}/${lang}/${file}`, "utf8"));
+    expect(answer.headers.get("content-disposition")).toBe(`inline; filename="${file}"`);
+    expect(answer.headers.get("content-type")).toMatch(/^text\/[a-z-]+; charset=utf-8$/);
+  }
+});
+
+it.each(STUB_FILES)("has a stub for $lang that can be read at a sitting and on a screen", ({ text }) => {
+  const lines = text.trimEnd().split("\n");
+  expect(lines.length).toBeLessThanOrEqual(LINES_MAX);
+  expect(lines.filter((line) => line.length > 120)).toEqual([]);
+});
