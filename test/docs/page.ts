@@ -10,7 +10,7 @@ import { send, type Gateway } from "../support/gateway.ts";
 import { blocksOf, stepsOf, type Step } from "./blocks.ts";
 import { acceptConfiguration } from "./configuration.ts";
 import { difference } from "./expected.ts";
-import { runInShell } from "./shell.ts";
+import { runInShell, type Printed } from "./shell.ts";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const STAND_INS = fileURLToPath(new URL("stand-ins", import.meta.url));
@@ -25,8 +25,11 @@ const PACKAGES = ["openai", "@anthropic-ai/sdk"];
 /** Packages that lead to somebody else's service: these are stand-ins, which tell what they were checked against. */
 const STAND_IN_PACKAGES = ["@cloudflare/sandbox"];
 
-/** Runs all that a page tells its reader to type. Throws where a block fails or prints something else than it says. */
-export async function runPage(path: string, gateway: Gateway): Promise<void> {
+/**
+ * Runs all that a page tells its reader to type. Throws where a block fails or prints something else than it says.
+ * Returns what each block has printed that was typed.
+ */
+export async function runPage(path: string, gateway: Gateway): Promise<Printed[]> {
   const steps = stepsOf(blocksOf(await readFile(join(ROOT, path), "utf8")));
   const folder = await mkdtemp(join(tmpdir(), "fanout-page-"));
   try {
@@ -49,6 +52,7 @@ export async function runPage(path: string, gateway: Gateway): Promise<void> {
       const wrong = difference(output.form, output.code, out);
       if (wrong !== null) throw new Error(`line ${output.line}, what line ${block.line} prints: ${wrong}`);
     }
+    return printed;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
