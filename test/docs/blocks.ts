@@ -1,5 +1,7 @@
 /** The fenced code blocks of a page, and what each is there for. */
 
+import { LANGUAGES } from "./languages.ts";
+
 /** A block as it stands in a page: `info` is what follows the language in the fence. */
 export type Block = { line: number; language: string; info: string; code: string };
 
@@ -32,9 +34,6 @@ export function blocksOf(markdown: string): Block[] {
   if (hidden !== null) throw new Error(`a fence that no test would find: ${rest.slice(hidden.index).split("\n")[0]}`);
   return blocks;
 }
-
-/** Languages whose blocks are run. */
-export const RUN = new Set(["sh", "bash", "python", "js", "javascript", "ts", "typescript"]);
 
 /** The steps of a page, in its order. Throws for a block of which nobody would know whether it works. */
 export function stepsOf(blocks: readonly Block[]): Step[] {
@@ -70,7 +69,7 @@ function stepOf(block: Block): Step {
   if (info === ".dev.vars" || info === ".deploy.vars") return { kind: "configuration", block, form: "env" };
   if (language === "toml" && info === "wrangler.toml") return { kind: "configuration", block, form: "toml" };
   if (/^(Dockerfile|[\w-]+\.[\w.]+)$/.test(info)) return { kind: "file", block, name: info };
-  if (RUN.has(language) && info === "") return { kind: "run", block, output: null };
+  if (LANGUAGES.has(language) && info === "") return { kind: "run", block, output: null };
   throw new Error(`line ${line}: nobody runs a block of "${language} ${info}"`);
 }
 

@@ -10,6 +10,7 @@ import { send, type Gateway } from "../support/gateway.ts";
 import { blocksOf, stepsOf, type Step } from "./blocks.ts";
 import { acceptConfiguration } from "./configuration.ts";
 import { difference } from "./expected.ts";
+import { LANGUAGES, TYPED_TOOLS } from "./languages.ts";
 import { runInShell, type Printed } from "./shell.ts";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -92,14 +93,13 @@ const COMMANDS = [STAND_INS, ROOT, RUNTIMES]
   .concat(process.env["PATH"] ?? "")
   .join(":");
 
-/** Tools that pages use and a machine may lack. */
-const TOOLS = ["curl", "jq", "python3", "deno"];
-
-/** The tools that a page's text names and this machine lacks. */
-export function missingTools(text: string): string[] {
+/** The tools that a page takes and this machine lacks. */
+export function missingTools(markdown: string): string[] {
   const env = { ...process.env, PATH: COMMANDS };
-  const lacking = TOOLS.filter((tool) => text.includes(tool) && spawnSync(tool, ["--version"], { env }).status !== 0);
-  const lacksPyodide = text.includes("loadPyodide") && !existsSync(join(RUNTIMES, "node_modules/pyodide"));
+  const inBlocks = blocksOf(markdown).flatMap(({ language }) => LANGUAGES.get(language)?.tool ?? []);
+  const tools = new Set([...TYPED_TOOLS.filter((tool) => markdown.includes(tool)), ...inBlocks]);
+  const lacking = [...tools].filter((tool) => spawnSync("which", [tool], { env }).status !== 0);
+  const lacksPyodide = markdown.includes("loadPyodide") && !existsSync(join(RUNTIMES, "node_modules/pyodide"));
   return lacksPyodide ? [...lacking, "pyodide"] : lacking;
 }
 

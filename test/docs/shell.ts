@@ -3,22 +3,13 @@ import { spawn } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Block } from "./blocks.ts";
+import { LANGUAGES } from "./languages.ts";
 
 /** What a block is followed by: what was printed, or why it failed. */
 export type Printed = { block: Block; out: string; err: string };
 
 /** Longest that a page's shell may take, ms. */
 const SHELL_MS_MAX = 55_000;
-
-/** How a program in a language is started from the shell; undefined for what is typed into it. */
-const PROGRAMS: Record<string, { extension: string; command: string } | undefined> = {
-  bash: { extension: "bash", command: "bash -eu" },
-  python: { extension: "py", command: "python3" },
-  js: { extension: "mjs", command: "node" },
-  javascript: { extension: "mjs", command: "node" },
-  ts: { extension: "mts", command: "node" },
-  typescript: { extension: "mts", command: "node" },
-};
 
 /**
  * Runs blocks in order in one `sh`, whose variables last from one to the next; a block in another language is a program
@@ -33,8 +24,8 @@ export async function runInShell(
   await mkdir(notes, { recursive: true });
   const typed = await Promise.all(
     blocks.map(async ({ language, code }, index) => {
-      const program = PROGRAMS[language];
-      if (program === undefined) return code;
+      const program = LANGUAGES.get(language);
+      if (program == null) return code;
       const file = join(folder, `block-${index}.${program.extension}`);
       await writeFile(file, code);
       return `${program.command} '${file}'`;
