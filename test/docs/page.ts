@@ -98,7 +98,7 @@ export function missingTools(markdown: string): string[] {
   const env = { ...process.env, PATH: COMMANDS };
   const inBlocks = blocksOf(markdown).flatMap(({ language }) => LANGUAGES.get(language)?.tool ?? []);
   const tools = new Set([...TYPED_TOOLS.filter((tool) => markdown.includes(tool)), ...inBlocks]);
-  const lacking = [...tools].filter((tool) => spawnSync("which", [tool], { env }).status !== 0);
+  const lacking = [...tools].filter((tool) => spawnSync("sh", ["-c", `command -v ${tool}`], { env }).status !== 0);
   const lacksPyodide = markdown.includes("loadPyodide") && !existsSync(join(RUNTIMES, "node_modules/pyodide"));
   return lacksPyodide ? [...lacking, "pyodide"] : lacking;
 }
