@@ -1,7 +1,7 @@
 /** Runs a page: a folder that looks like the reader's, a gateway, a run, and every block in order. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -31,10 +31,11 @@ const STAND_IN_PACKAGES = ["@cloudflare/sandbox"];
  * Returns what each block has printed that was typed.
  */
 export async function runPage(path: string, gateway: Gateway): Promise<Printed[]> {
-  const steps = stepsOf(blocksOf(await readFile(join(ROOT, path), "utf8")));
+  const markdown = await readFile(join(ROOT, path), "utf8");
+  const steps = stepsOf(blocksOf(markdown));
   const folder = await mkdtemp(join(tmpdir(), "fanout-page-"));
   try {
-    await furnish(folder, gateway);
+    await furnish(folder, gateway, markdown);
     const { token } = await gateway.openRun({ name: path, budget: { usd: 1, calls: 1_000 } });
     const here = (text: string) => inPlaceOf(text, { url: gateway.url, token });
     for (const step of steps) {
@@ -67,7 +68,7 @@ function inPlaceOf(text: string, { url, token }: { url: string; token: string })
     .replaceAll("sk-…", "sk-a-key");
 }
 
-async function furnish(folder: string, gateway: Gateway): Promise<void> {
+async function furnish(folder: string, gateway: Gateway, markdown: string): Promise<void> {
   // What `npm start` writes on a first start.
   await writeFile(join(folder, ".dev.vars"), `ADMIN_KEY=${gateway.adminKey}\n`);
   // A terminal shows curl's progress; here it would look like a complaint.
@@ -79,7 +80,9 @@ async function furnish(folder: string, gateway: Gateway): Promise<void> {
     await symlink(join(from, name), place);
   };
   for (const name of PACKAGES) await link(join(ROOT, "node_modules"), name);
-  await link(join(RUNTIMES, "node_modules"), "pyodide");
+  // A copy: Deno looks where a file really lies, and is shown this folder only.
+  const pyodide = join("node_modules", "pyodide");
+  if (markdown.includes("loadPyodide")) await cp(join(RUNTIMES, pyodide), join(folder, pyodide), { recursive: true });
   for (const name of STAND_IN_PACKAGES) await link(join(STAND_INS, "node"), name);
 }
 
