@@ -8,7 +8,7 @@ GATEWAY_TOKEN stand in for them. FANOUT_TIMEOUT_S (660) is the longest silence t
 sent as the request field of that name; `idempotency_key` names the request, so that a restarted program finds its
 answers. A lost connection is asked again under the same key. A cancelled task closes its own. Proxies are not used.
 """
-import asyncio, collections.abc, contextlib, functools, json, os, re, weakref
+import asyncio, collections.abc, contextlib, functools, json, os, re, socket, weakref
 
 class FanoutError(Exception):
     """`code`: one of the gateway's, or no_token, bad_url, unreachable, timeout, bad_answer, tool_error."""
@@ -76,7 +76,6 @@ async def llm_log(event_type, **fields):  # code, output, hasError, reasoning, u
     await _ask("/log", {"event_type": event_type, **fields}, "appended")
 async def FINAL(x):  # Leaves the program's result, any JSON value, in the run's log.
     await llm_log("final_result", output=x if isinstance(x, str) else json.dumps(x), data=x)
-    return x
 
 async def _ask(path, body=None, field=None):
     async with LazyQuery.turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(256)):
@@ -106,7 +105,8 @@ async def _exchange(path, body=None, last=None):  # Yields the answer, or the ev
     for wait_s in (0.25, 0.5, 1, 2, None) if path in ("/query", "/batch") else (None,):
         try:
             reader, writer = await patient(asyncio.open_connection(host, port[1:], ssl=tls or None))
-            with contextlib.closing(writer):
+            with contextlib.closing(writer):  # By a reset: it is what a gateway without Cloudflare before it notices.
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
                 writer.write("\r\n".join(head).encode("ascii"))
                 async for status, text in _texts(reader, last, patient):
                     answer = _parse(text, status)

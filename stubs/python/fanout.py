@@ -74,15 +74,14 @@ def llm_log(event_type, **fields):
     _ask("/log", "appended", dict(fields, event_type=event_type))
 
 def FINAL(x):
-    """Leaves the program's result, any JSON value, in the run's log (event `final_result`), and returns it."""
+    """Leaves the program's result, any JSON value, in the run's log, as its event `final_result`."""
     llm_log("final_result", output=x if isinstance(x, str) else json.dumps(x), data=x)
-    return x
 def FINAL_VAR(name):
     """FINAL with the value of the caller's variable of that name."""
-    return FINAL({**sys._getframe(1).f_globals, **sys._getframe(1).f_locals}[name.strip("'\" ")])
+    FINAL({**sys._getframe(1).f_globals, **sys._getframe(1).f_locals}[name.strip("'\" ")])
 def SUBMIT(**fields):
     """FINAL with a dict of the arguments."""
-    return FINAL(fields)
+    FINAL(fields)
 
 def _item(prompt):
     return prompt if isinstance(prompt, dict) else {"messages" if isinstance(prompt, list) else "prompt": prompt}

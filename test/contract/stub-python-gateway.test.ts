@@ -69,18 +69,6 @@ except FanoutError as e:
     ]);
   });
 
-  it("has 100 gathered calls answered", async () => {
-    const results = await runPython(
-      `
-import asyncio
-async def main():
-    return await asyncio.gather(*(allm_query(str(i), "sim/echo?ms=20") for i in range(100)))
-report(asyncio.run(main()))`,
-      env,
-    );
-    expect(results).toEqual(Array.from({ length: 100 }, (_, index) => String(index)));
-  });
-
   it("sees a fast slot end before a slow one, and the group last", async () => {
     const events = await runPython(
       `

@@ -64,11 +64,10 @@ describe.runIf(hasPython)("the Python stub", () => {
 
   it("makes no request for an empty list", async () => {
     const { printed, seen } = await python(
-      `import asyncio
-report([llm_query_batch([]), asyncio.run(allm_query_batch([])), list(llm_stream([])), llm_query_batch(iter(()))])`,
+      `report([llm_query_batch([]), list(llm_stream([])), llm_query_batch(iter(()))])`,
       echo,
     );
-    expect(printed).toEqual([[], [], [], []]);
+    expect(printed).toEqual([[], [], []]);
     expect(seen).toEqual([]);
   });
 
@@ -101,9 +100,12 @@ except TypeError as e:
     expect(printed).toBe("echo naïve 漢字 🦉 \ud800 \0 \u2028");
   });
 
-  it("offers the batch under its other names", async () => {
-    const { printed } = await python(`report([llm_query_batched(["a"]), llm_batch(["b"])])`, echo);
-    expect(printed).toEqual([["echo a"], ["echo b"]]);
+  it("offers its calls under their other names", async () => {
+    const { printed } = await python(
+      `report([llm_query_batched(["a"], "m"), llm_batch(["b"]), rlm_query("c", "m"), rlm_query_batched(["d"], "m")])`,
+      echo,
+    );
+    expect(printed).toEqual([["echo a"], ["echo b"], "echo c", ["echo d"]]);
   });
 
   it("reads an answer that begins with keep-alive white space", async () => {
@@ -137,17 +139,40 @@ except TypeError as e:
     expect(printed).toEqual(["worker died", "internal", null, true, null]);
   });
 
-  it("raises on an answer that is cut off, no JSON, or of the wrong length", async () => {
+  it("raises on an answer that is no JSON or of the wrong length, and does not ask again", async () => {
     const bodies = [`{"results":["a"`, `<html>`, `{"results":[]}`];
-    const { printed } = await python(
-      `${WAYS_TO_FAIL}\nreport([failure(lambda: llm_query_batch(["p"]))[1] for _ in range(4)])`,
+    const { printed, seen } = await python(
+      `${WAYS_TO_FAIL}\nreport([failure(lambda: llm_query_batch(["p"]))[1] for _ in range(3)])`,
+      (_, reply) => reply.end(bodies.shift()),
+    );
+    expect(printed).toEqual(["bad_answer", "bad_answer", "bad_answer"]);
+    expect(seen).toHaveLength(3);
+  });
+
+  it("asks again where a refusal is cut in the middle", async () => {
+    const error = { message: "spent", code: "budget_exhausted", retryable: false };
+    let cut = false;
+    const { printed, seen } = await python(
+      `${WAYS_TO_FAIL}\nreport(failure(lambda: llm_query("p"))[1:3])`,
       (_, reply) => {
-        const body = bodies.shift();
-        if (body !== undefined) reply.end(body);
-        else reply.writeHead(200, { "content-length": "99" }).write(`{"res`, () => reply.destroy());
+        if (cut) return sendJson(reply, 402, { error });
+        cut = true;
+        return reply.writeHead(402, { "content-length": "99" }).write(`{"err`, () => reply.destroy());
       },
     );
-    expect(printed).toEqual(["bad_answer", "bad_answer", "bad_answer", "unreachable"]);
+    expect(printed).toEqual(["budget_exhausted", 402]);
+    expect(seen).toHaveLength(2);
+  });
+
+  it("names its requests as it is told, so that a restarted program finds its answers", async () => {
+    const { seen } = await python(
+      `llm_query("p", idempotency_key="q-1"); llm_query_batch(["p"], idempotency_key="b-1"); report(0)`,
+      echo,
+    );
+    expect(seen.map(({ headers, body }) => [headers["idempotency-key"], body])).toEqual([
+      ["q-1", { prompt: "p" }],
+      ["b-1", { prompts: ["p"] }],
+    ]);
   });
 
   it("names what is wrong when nothing listens, the token is missing or the address is none", async () => {
@@ -186,31 +211,6 @@ except TypeError as e:
     expect(await runPython(`report(llm_query("p"))`, env)).toBe("echo p");
   });
 
-  it("has 100 gathered calls in flight at once, each with its own answer", async () => {
-    const waiting: (() => void)[] = [];
-    const { printed } = await python(
-      `
-import asyncio
-async def main():
-    return await asyncio.gather(*(allm_query(str(i)) for i in range(100)))
-report(asyncio.run(main()))`,
-      (request, reply) => {
-        waiting.push(() => echo(request, reply));
-        // Nobody is answered before all wait: a narrower client would never end.
-        if (waiting.length === 100) for (const go of waiting) go();
-      },
-    );
-    expect(printed).toEqual(Array.from({ length: 100 }, (_, index) => `echo ${index}`));
-  });
-
-  it("raises from the async twins", async () => {
-    const { printed } = await python(
-      `import asyncio\n${WAYS_TO_FAIL}\nreport(failure(lambda: asyncio.run(allm_query_batch(["p"])))[1:3])`,
-      (_, reply) => sendJson(reply, 402, { error: { message: "spent", code: "budget_exhausted", retryable: false } }),
-    );
-    expect(printed).toEqual(["budget_exhausted", 402]);
-  });
-
   it("yields each slot of a stream while later ones still run", async () => {
     const { printed, seen } = await python(
       `
@@ -229,12 +229,35 @@ report(seen)`,
     expect(seen[0]).toMatchObject({ path: "/batch", headers: { accept: "application/x-ndjson" } });
   });
 
-  it("raises when a stream ends before its last line", async () => {
-    const { printed } = await python(
-      `${WAYS_TO_FAIL}\nreport(failure(lambda: list(llm_stream(["a"])))[1])`,
-      (_, reply) => reply.end(`{"type":"slot","index":0,"result":"A"}\n`),
+  it("asks for a stream again that ends before its last line, and yields each event once", async () => {
+    const lines = [
+      `{"type":"group_started"}\n`,
+      `{"type":"slot","index":1,"result":"B"}\n`,
+      `{"type":"slot","index":0,"result":"A"}\n`,
+      `{"type":"group_completed"}\n`,
+    ];
+    const bodies = [lines.slice(0, 2).join(""), lines.join("").slice(0, -9), lines.join("")];
+    const { printed, seen } = await python(
+      `report([[e["type"], e.get("result")] for e in llm_stream(["a", "b"])])`,
+      (_, reply) => reply.end(bodies.shift()),
     );
-    expect(printed).toBe("bad_answer");
+    expect(printed).toEqual([
+      ["group_started", null],
+      ["slot", "B"],
+      ["slot", "A"],
+      ["group_completed", null],
+    ]);
+    expect(new Set(seen.map(({ headers }) => headers["idempotency-key"])).size).toBe(1);
+    expect(seen).toHaveLength(3);
+  });
+
+  it("raises what a stream tells of its failure", async () => {
+    const error = { message: "worker died", code: "internal", retryable: true };
+    const { printed } = await python(
+      `${WAYS_TO_FAIL}\nreport(failure(lambda: list(llm_stream(["a"])))[:4])`,
+      (_, reply) => reply.end(`${JSON.stringify({ type: "error", error })}\n`),
+    );
+    expect(printed).toEqual(["worker died", "internal", null, true]);
   });
 
   it("reads the document of its run", async () => {
@@ -243,6 +266,65 @@ report(seen)`,
     );
     expect(printed).toEqual({ usd: { limit: 1 } });
     expect(seen).toMatchObject([{ method: "GET", path: "/run" }]);
+  });
+
+  it("reads what is left and what was used", async () => {
+    const { printed, seen } = await python(`report([llm_budget(), llm_usage(), llm_usage(reset=True)])`, (_, reply) =>
+      sendJson(reply, 200, { usd: { remaining: 1 }, llm_calls: 2 }),
+    );
+    expect(printed).toEqual([1, 2, 3].map(() => ({ usd: { remaining: 1 }, llm_calls: 2 })));
+    expect(seen.map(({ method, path }) => `${method} ${path}`)).toEqual([
+      "GET /budget",
+      "GET /usage",
+      "GET /usage?reset=1",
+    ]);
+  });
+
+  it("logs a result of any JSON type, from a variable of the caller too", async () => {
+    const { seen } = await python(
+      `
+outer = [1, "ü"]
+def inside():
+    name = "local"
+    FINAL("text"), FINAL_VAR("name"), FINAL_VAR('"outer"'), SUBMIT(answer=42, event_type="x")
+report(inside())`,
+      (_, reply) => sendJson(reply, 201, { appended: 1 }),
+    );
+    expect(seen.map(({ path, body }) => ({ path, body }))).toEqual(
+      [
+        ["text", "text"],
+        ["local", "local"],
+        [`[1, "\\u00fc"]`, [1, "ü"]],
+        [`{"answer": 42, "event_type": "x"}`, { answer: 42, event_type: "x" }],
+      ].map(([output, data]) => ({ path: "/log", body: { event_type: "final_result", output, data } })),
+    );
+  });
+
+  it("calls a tool, and raises what it says when it fails", async () => {
+    const { printed, seen } = await python(
+      `${WAYS_TO_FAIL}
+report([tool_call("search", q="x", n=1), failure(lambda: tool_call("none")), failure(lambda: tool_call("slow"))])`,
+      ({ body }, reply) => {
+        if (JSON.stringify(body).includes("none")) return sendJson(reply, 404, { error: "no such tool" });
+        if (JSON.stringify(body).includes("slow")) return sendJson(reply, 408, { error: "too slow" });
+        return sendJson(reply, 200, { result: ["hit"] });
+      },
+    );
+    expect(printed).toEqual([
+      ["hit"],
+      ["no such tool", "tool_error", 404, false, null],
+      ["too slow", "tool_error", 408, true, null],
+    ]);
+    expect(seen[0]?.body).toEqual({ tool_name: "search", input: { q: "x", n: 1 } });
+    expect(seen.map(({ headers }) => headers["idempotency-key"])).toEqual([undefined, undefined, undefined]);
+  });
+
+  it.each(["tool_call('t')", "llm_log('noted')"])("does not repeat %s, which may have been heard", async (call) => {
+    const { printed, seen } = await python(`${WAYS_TO_FAIL}\nreport(failure(lambda: ${call})[1])`, (_, reply) =>
+      reply.destroy(),
+    );
+    expect(printed).toBe("unreachable");
+    expect(seen).toHaveLength(1);
   });
 });
 

@@ -1,0 +1,57 @@
+/** Drives stubs/pyodide/fanout_pyodide.py for the conformance test, in the Pyodide that FANOUT_RUNTIMES holds. */
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const COMMANDS = `
+import sys
+import fanout_pyodide as fanout
+
+async def main(write, command, *args):
+    if command == "query":
+        write(await fanout.llm_query(*args))
+    elif command == "batch":
+        for result in await fanout.llm_query_batch(list(args)):
+            write(result)
+    elif command == "batch-model":
+        for result in await fanout.llm_query_batch(list(args[1:]), args[0]):
+            write(result)
+    elif command == "stream":
+        async for event in fanout.llm_stream(list(args)):
+            if event["type"] == "slot":
+                write("{}\\x1f{}".format(event["index"], event["result"]))
+    elif command == "budget":
+        write(str((await fanout.llm_budget())["usd"]["remaining"]))
+    elif command == "usage":
+        write(str((await fanout.llm_usage())["llm_calls"]))
+    elif command == "final":
+        await fanout.FINAL(args[0])
+        write("ok")
+    elif command == "log":
+        await fanout.llm_log(args[0], **{args[1]: args[2]})
+        write("ok")
+    elif command == "tool":
+        write(await fanout.tool_call(args[0], **{args[1]: args[2]}))
+    else:
+        raise SystemExit("no command " + command)
+
+async def drive(write, *args):
+    try:
+        await main(write, *args)
+    except fanout.FanoutError as e:
+        write("\\x15{}\\x1f{}\\x1f{}".format(e.code, "" if e.status is None else e.status, str(e.retryable).lower()))
+drive
+`;
+
+const [stub = "", ...args] = process.argv.slice(2);
+const runtimes = createRequire(join(process.env.FANOUT_RUNTIMES ?? "", "node_modules", "resolve-from.js"));
+const { loadPyodide } = await import(pathToFileURL(runtimes.resolve("pyodide/pyodide.mjs")).href);
+const variables = Object.entries(process.env).filter(([name]) => /^(FANOUT|GATEWAY)_/.test(name));
+const pyodide = await loadPyodide({ env: { HOME: "/home/pyodide", ...Object.fromEntries(variables) } });
+pyodide.FS.writeFile("/home/pyodide/fanout_pyodide.py", await readFile(stub));
+pyodide.runPython("import sys; sys.path.insert(0, '/home/pyodide')");
+const drive = pyodide.runPython(COMMANDS);
+await drive((record) => void process.stdout.write(`${record}\u001e`), ...args);
+// What is written to a pipe is sent before this, but connections that fetch keeps alive would hold the process.
+process.stdout.write("", () => process.exit(0));
