@@ -1,8 +1,10 @@
 // Not TypeScript: the bundler makes each of these files its text, while the compiler would read some of them as modules.
 import go from "../../stubs/go/fanout.go";
 import javascript from "../../stubs/javascript/fanout.mjs";
+import lua from "../../stubs/lua/fanout.lua";
 import perl from "../../stubs/perl/Fanout.pm";
 import php from "../../stubs/php/fanout.php";
+import pyodide from "../../stubs/pyodide/fanout_pyodide.py";
 import pythonAsync from "../../stubs/python-async/fanout_async.py";
 import python from "../../stubs/python/fanout.py";
 import ruby from "../../stubs/ruby/fanout.rb";
@@ -16,10 +18,12 @@ const JAVASCRIPT = typed("text/javascript");
 export const STUB_FILES = [
   { lang: "python", file: "fanout.py", type: PYTHON, text: python },
   { lang: "python-async", file: "fanout_async.py", type: PYTHON, text: pythonAsync },
+  { lang: "pyodide", file: "fanout_pyodide.py", type: PYTHON, text: pyodide },
   { lang: "javascript", file: "fanout.mjs", type: JAVASCRIPT, text: javascript },
   { lang: "typescript", file: "fanout.d.mts", type: PLAIN, text: typescript },
   { lang: "go", file: "fanout.go", type: PLAIN, text: go },
   { lang: "ruby", file: "fanout.rb", type: PLAIN, text: ruby },
   { lang: "php", file: "fanout.php", type: PLAIN, text: php },
   { lang: "perl", file: "Fanout.pm", type: PLAIN, text: perl },
+  { lang: "lua", file: "fanout.lua", type: PLAIN, text: lua },
 ];

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import { createApp } from "../../src/app.ts";
 import { CATALOG_DATE } from "../../src/budget/prices.ts";
 import { Refusal } from "../../src/errors.ts";
@@ -116,16 +117,12 @@ describe("discovery, without a credential or a configuration", () => {
     expect(Object.keys(limits)).toEqual(expect.arrayContaining(["body_bytes_max", "prompt_bytes_max"]));
   });
 
-  it("serves the stub as it stands in the repository", async () => {
-    expect(await json("/stubs")).toMatchObject({
-      data: [{ lang: "python", path: "/stubs/python", file: "fanout.py" }],
-    });
-    const stub = await subject().request("/stubs/python");
-    expect(stub.headers.get("content-type")).toContain("text/x-python");
-    expect(await stub.text()).toBe(readFileSync("stubs/python/fanout.py", "utf8"));
+  it("lists the stubs, and says which there are to who asks for another", async () => {
+    const { data } = z.object({ data: z.array(z.unknown()) }).parse(await json("/stubs"));
+    expect(data).toContainEqual({ lang: "python", path: "/stubs/python", file: "fanout.py" });
     const other = await subject().request("/stubs/cobol");
     expect(other.status).toBe(404);
-    expect(await other.text()).toContain("there are: python");
+    expect(await other.text()).toMatch(/there are: python, /);
   });
 });
 
