@@ -1,0 +1,227 @@
+/** What the Bash stub has beyond the script for all stubs: its command lines, its exit status, and what scripts do to it. */
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from "vitest";
+import { startWorld, type RunAccess, type World } from "../contract/world.ts";
+import { startFaultyProxy, type FaultyProxy } from "../support/faulty-proxy.ts";
+import { ROOT } from "./language.ts";
+
+const STUB = join(ROOT, "stubs/bash/fanout.sh");
+
+let world: World;
+let run: RunAccess;
+let proxy: FaultyProxy;
+let folder = "";
+
+beforeAll(async () => {
+  world = await startWorld();
+  folder = await mkdtemp(join(tmpdir(), "fanout-bash-"));
+});
+afterAll(async () => {
+  await world.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+beforeEach(async () => {
+  world.upstream.forget();
+  run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
+  proxy = await startFaultyProxy(world.gateway.url);
+  onTestFinished(() => proxy.stop());
+});
+
+type Ended = { status: number; stdout: string; stderr: string };
+type Given = { input?: string; env?: Record<string, string> };
+
+function start(command: string, args: readonly string[], { input = "", env = {} }: Given = {}): Promise<Ended> {
+  const own = {
+    PATH: process.env["PATH"],
+    HOME: folder,
+    FANOUT_URL: proxy.url,
+    FANOUT_TOKEN: run.token,
+    STUB,
+    LANG: "C.UTF-8",
+    ...env,
+  };
+  return new Promise((resolve) => {
+    const child = execFile(command, args, { env: own, cwd: folder, maxBuffer: 2 ** 26 }, (error, stdout, stderr) => {
+      resolve({ status: error === null ? 0 : Number(error.code), stdout, stderr });
+    });
+    child.stdin?.end(input);
+  });
+}
+
+/** Runs a script that has the stub's functions, in the strictest mode. */
+const script = (text: string, given?: Given): Promise<Ended> =>
+  start("bash", ["-c", `set -euo pipefail\nsource "$STUB"\n${text}`], given);
+/** Runs the stub as a program. */
+const program = (args: readonly string[], given?: Given): Promise<Ended> => start("bash", [STUB, ...args], given);
+
+const bodies = (): unknown[] => proxy.requests.map(({ body }) => JSON.parse(body) as unknown);
+const asked = () => (bodies()[0] as { prompts?: string[] } | undefined)?.prompts;
+
+it.each<[string, string[], string, string[]]>([
+  ["a JSON array", ["--json"], '["a", "b c"]', ["a", "b c"]],
+  ["a JSON array as an argument", ["--json", '["a", "b"]'], "", ["a", "b"]],
+  ["prompts in an object", ["--json"], '{"prompts": ["a"]}', ["a"]],
+  ["a call's arguments", ["--json"], '{"args": ["a", "b"]}', ["a", "b"]],
+  ["a call's keywords", ["--json"], '{"kwargs": {"prompts": ["a", "b"]}}', ["a", "b"]],
+  ["one JSON text", ["--json"], '"a"', ["a"]],
+  ["a prompt a line", ["--lines"], "one  *\r\n\n$HOME\\n\n", ["one  *", "", "$HOME\\n"]],
+  ["lines without an end", ["--lines"], "one\ntwo", ["one", "two"]],
+  ["arguments", ["one", "-x", "[two"], "", ["one", "-x", "[two"]],
+  ["one argument that is JSON", ['["a", "b"]'], "", ["a", "b"]],
+  ["one argument that only begins like it", ["[a] and 1e3"], "", ["[a] and 1e3"]],
+  ["a number, which is a text", ["1e3"], "", ["1e3"]],
+  ["JSON without an option", [], '["a", "b"]', ["a", "b"]],
+  ["a text without an option", [], "a text\nof two lines\n", ["a text\nof two lines"]],
+])("llm_batch takes %s as verifiers' does", async (_, args, input, prompts) => {
+  const { status, stdout } = await program(["llm_batch", ...args], { input });
+  expect([status, asked()]).toEqual([0, prompts]);
+  expect(JSON.parse(stdout)).toEqual(prompts);
+  expect(stdout.endsWith("]\n")).toBe(true);
+});
+
+it.each([
+  [["--json"], "[]"],
+  [["--lines"], ""],
+  [[], ""],
+])("llm_batch %j of nothing asks nothing", async (args, input) => {
+  const { status, stdout } = await program(["llm_batch", ...args], { input });
+  expect([status, stdout, proxy.requests]).toEqual([0, "[]\n", []]);
+});
+
+it("llm_batch takes a width and a model, calls of their own kind, and options that the gateway knows", async () => {
+  const input = JSON.stringify(["a", { prompt: "b", max_tokens: 5 }, [{ role: "user", content: "c" }]]);
+  const env = { FANOUT_OPTIONS: '{"system":"s","idempotency_key":"chapter-1"}' };
+  const { stdout } = await program(["llm_batch", "--concurrency", "2", "--json", "--model", "up/up-2"], { input, env });
+  expect(JSON.parse(stdout)).toHaveLength(3);
+  const items = [{ prompt: "a" }, { prompt: "b", max_tokens: 5 }, { messages: [{ role: "user", content: "c" }] }];
+  expect(bodies()).toEqual([{ items, system: "s", model: "up/up-2", concurrency: 2 }]);
+  expect(proxy.requests[0]?.headers["idempotency-key"]).toBe("chapter-1");
+});
+
+it("runs under the names of its functions, through links", async () => {
+  await Promise.all(["llm_query", "llm_batch"].map((name) => symlink(STUB, join(folder, name))));
+  const env = { PATH: `${folder}:${process.env["PATH"]}` };
+  expect(await start("llm_query", ["a link"], { env })).toMatchObject({ status: 0, stdout: "a link\n" });
+  expect(await start("llm_batch", ["--lines"], { env, input: "a\nb\n" })).toMatchObject({ stdout: '["a","b"]\n' });
+});
+
+it("reads a prompt that is not given from standard input", async () => {
+  expect(await program(["llm_query"], { input: "from a pipe\n" })).toMatchObject({ stdout: "from a pipe\n" });
+});
+
+it("ends an answer's line, and loses none of its own", async () => {
+  expect(await program(["llm_query", "two lines\n\n"])).toMatchObject({ stdout: "two lines\n\n\n" });
+});
+
+it("carries prompts and answers of any length and any character, whatever the caller has set", async () => {
+  await writeFile(join(folder, "file"), "");
+  const long = `x${"漢字🦉".repeat(9_000)}`;
+  const prompts = [long, "* ? [a-z]", "a  b\tc", "$(id) `id` ${IFS}", 'header = "x: y"\n-K', "\u0001\u007f"];
+  const strange = `IFS=x; shopt -s nullglob failglob extglob; set -f; trap 'echo trapped' ERR; set -E`;
+  const given = { input: JSON.stringify(prompts), env: { FANOUT_OPTIONS: '{"max_tokens":30000}' } };
+  const { status, stdout } = await script(`${strange}\nllm_batch --json`, given);
+  const answers = JSON.parse(stdout) as string[];
+  expect([status, answers.slice(1), asked()?.slice(1)]).toEqual([0, prompts.slice(1), prompts.slice(1)]);
+  // Compared here, not by the test's tools, which would print them.
+  expect([answers[0] === long, asked()?.[0] === long]).toEqual([true, true]);
+  expect(await script(`${strange}\nllm_query "$(printf '%0500000d' 0)" >out`)).toMatchObject({ status: 0 });
+  expect((bodies()[1] as { prompt: string }).prompt).toHaveLength(500_000);
+});
+
+it("leaves what the caller has set as it is", async () => {
+  const show = `shopt -po; shopt -p; trap; printf '%q' "$IFS"; echo "$LC_ALL"; compgen -v | grep -v -e FANOUT_ -e BASH -e FUNC -e PIPE -e _ | sort`;
+  const text = `LC_ALL=C.UTF-8; IFS=:; trap 'echo bye' EXIT\nlook() { ${show}; }\nbefore='' after=''; before=$(look)
+    llm_query p >out; llm_batch --lines <<<'a' >out; llm_stream p >out; after=$(look)
+    [[ $before == "$after" ]] && echo same`;
+  expect(await script(text)).toMatchObject({ status: 0, stdout: "same\nbye\n" });
+});
+
+it.each([
+  ["budget_exhausted", 4, "false", "402"],
+  ["upstream_error", 1, "false", "502"],
+  ["unreachable", 75, "true", ""],
+  ["timeout", 75, "true", ""],
+  ["no_token", 3, "false", ""],
+  ["bad_url", 3, "false", ""],
+  ["wrong_use", 2, "false", ""],
+  ["no_program", 3, "false", ""],
+])(
+  "tells %s by its exit status %i, in variables, and in one line of standard error",
+  async (code, status, retryable, http) => {
+    const poor = await world.openRun({ default_model: "up-1", budget: { usd: 1e-9 } });
+    const prompt = code === "upstream_error" ? "{{status/400}}" : code === "timeout" ? "{{delay/3000}}" : "p";
+    const env: Record<string, Record<string, string>> = {
+      budget_exhausted: { FANOUT_TOKEN: poor.token },
+      unreachable: { FANOUT_URL: "http://127.0.0.1:1/" },
+      timeout: { FANOUT_TIMEOUT_S: "0.5" },
+      no_token: { FANOUT_TOKEN: "" },
+      bad_url: { FANOUT_URL: "ftp://127.0.0.1" },
+      wrong_use: { FANOUT_OPTIONS: "{" },
+    };
+    const path = code === "no_program" ? "PATH=/nowhere\n" : "";
+    const text = `${path}llm_query "$P" || echo "$? $FANOUT_ERROR_CODE $FANOUT_ERROR_RETRYABLE $FANOUT_ERROR_STATUS"`;
+    const ended = await script(text, { env: { P: prompt, ...env[code] } });
+    expect(ended).toMatchObject({ status: 0, stdout: `${status} ${code} ${retryable} ${http}\n` });
+    expect(ended.stderr).toMatch(new RegExp(`^fanout: ${code}: [^\\n]+`));
+    const stream = await script(`llm_stream "$P"`, { env: { P: prompt, ...env[code] } });
+    if (["unreachable", "timeout", "no_token", "bad_url", "wrong_use"].includes(code))
+      expect(stream.status).toBe(status);
+  },
+);
+
+it("ends a careful script where a call fails, unless the script asks", async () => {
+  const env = { FANOUT_TOKEN: "forged" };
+  expect(await script("answer=$(llm_query p); echo on", { env })).toMatchObject({ status: 1, stdout: "" });
+  expect(await script("llm_query_batch p; echo on", { env })).toMatchObject({ status: 1, stdout: "" });
+  expect(await script("if ! llm_query p 2>/dev/null; then echo on; fi", { env })).toMatchObject({ stdout: "on\n" });
+  expect(await script("llm_stream p", { env })).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining("invalid_api_key"),
+  });
+});
+
+it.each(['a\nheader = "x: y"', 'a"b', "a\\", "a b", "té"])(
+  "sends no token that could say more than a token: %j",
+  async (token) => {
+    expect(await program(["llm_query", "p"], { env: { FANOUT_TOKEN: token } })).toMatchObject({ status: 3 });
+    expect(proxy.requests).toEqual([]);
+  },
+);
+
+it("sends no key that could end its header", async () => {
+  const env = { FANOUT_OPTIONS: JSON.stringify({ idempotency_key: "k\r\nx: y" }) };
+  expect(await program(["llm_query", "p"], { env })).toMatchObject({ status: 2 });
+  expect(proxy.requests).toEqual([]);
+});
+
+it("shows its token to nobody who traces the script", async () => {
+  const { stderr, stdout } = await script("set -x\nllm_query p\nllm_stream p\nllm_usage");
+  expect(stdout).toContain("llm_calls");
+  expect(stderr).toContain("llm_query p");
+  expect(stderr).not.toContain(run.token);
+});
+
+it("streams into a reader that leaves early", async () => {
+  const { stdout } = await script(`set +o pipefail; llm_stream a b c | head -n 1 | jq -r .type`);
+  expect(stdout).toBe("slot\n");
+});
+
+it("counts from zero again where it is told to, and logs fields of any type", async () => {
+  const text = `llm_query p >/dev/null; llm_usage --reset | jq .llm_calls; llm_usage | jq .llm_calls
+    llm_log execution_result '{"output":"42","hasError":false,"data":[1]}'; FINAL '{"a":1}'`;
+  expect(await script(text)).toMatchObject({ status: 0, stdout: "1\n0\n" });
+  const log = (await run.ask(`/runs/${run.id}/log`)).text.trimEnd().split("\n");
+  const events = log.map((line) => JSON.parse(line) as unknown);
+  const result = { event_type: "execution_result", output: "42", hasError: false, data: [1] };
+  expect(events).toContainEqual(expect.objectContaining(result));
+  const final = { event_type: "final_result", output: '{"a":1}', data: '{"a":1}' };
+  expect(events).toContainEqual(expect.objectContaining(final));
+});
+
+it("says how it is used where it is run without a name that it knows", async () => {
+  expect(await program([])).toMatchObject({ status: 2, stderr: expect.stringContaining("llm_batch [--json") });
+  expect(await program(["_fanout_send"])).toMatchObject({ status: 2 });
+});
