@@ -1,5 +1,5 @@
 /**
- * Asks a fanout gateway from JavaScript: Node 18 or newer, Deno, Bun, browsers, Workers. One file, no imports: copy it.
+ * Asks a fanout gateway from JavaScript: Node 18.17 or newer, Deno, Bun, browsers, Workers. One file, no imports.
  *
  *     import { llmQuery, llmQueryBatch, llmStream } from "./fanout.mjs";
  *     const answer = await llmQuery("What is 2 + 2?", { model: "openai/gpt-4o-mini", max_tokens: 50 });
@@ -121,9 +121,9 @@ async function* exchange(path, { body, key, signal, streams }) {
     hangUp.abort();
   }
 }
-/** The texts of an answer: all of it, or what stands before each separator as soon as that is there. */
+/** The texts of an answer: all of it, or its lines as they end. It has no body where a page is not shown a redirect. */
 async function* textsOf(body, separator, heard) {
-  const [reader, decoder] = [body.getReader(), new TextDecoder()];
+  const [reader, decoder] = [(body ?? new Blob().stream()).getReader(), new TextDecoder()];
   for (let text = "", piece = {}; !piece.done;) {
     piece = await heard(reader.read());
     const texts = (text + decoder.decode(piece.value, { stream: !piece.done })).split(separator);
@@ -139,7 +139,7 @@ function answerOf(text, { ok, status, headers }) {
   const { message = `no answer: ${text.slice(0, 200)}`, code = "bad_answer" } = error;
   const { retryable = status === 408 || status === 503 } = error; // A tool's error does not say it.
   const retryAfterMs = Number(headers.get("retry-after-ms")) || null;
-  throw new FanoutError(message, code, { status: ok ? null : status, retryable, retryAfterMs });
+  throw new FanoutError(message, code, { status: (!ok && status) || null, retryable, retryAfterMs });
 }
 const variable = (name) => attempt(() => globalThis.process?.env?.[name] || globalThis.Deno?.env.get(name));
 /** What `make` returns; undefined where it throws, as Deno does for a variable that it does not let be read. */

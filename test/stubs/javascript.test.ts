@@ -150,6 +150,16 @@ it("tells a failure that came after the headers, and a tool's error, which is on
   await expect(stub.toolCall("search", { q: "x" })).rejects.toMatchObject(late);
 });
 
+it("follows no redirect that a browser hides, and does not ask again", async () => {
+  await gateway(() => undefined);
+  // What a page gets to see of it: status 0, no body.
+  const fetched = vi.spyOn(globalThis, "fetch").mockResolvedValue(Response.error());
+  onTestFinished(() => fetched.mockRestore());
+  await expect(stub.llmQuery("p")).rejects.toMatchObject({ code: "bad_answer", status: null, retryable: false });
+  await expect(stub.llmStream(["p"]).next()).rejects.toMatchObject({ code: "bad_answer", status: null });
+  expect(fetched.mock.calls.map(([, init]) => init?.redirect)).toEqual(["manual", "manual"]);
+});
+
 it("asks once what might do something twice", async () => {
   const seen = await gateway((response) => response.destroy());
   const lost = { code: "unreachable", retryable: true };
