@@ -104,7 +104,7 @@ async function* exchange(path, { body, key, signal, streams }) {
       try {
         const response = await heard(fetch(base + path, init));
         for await (const text of textsOf(response.body, streams && response.ok ? "\n" : undefined, heard)) {
-          if (streams && text.trim() === "") continue; // It keeps the connection alive.
+          if (streams && response.ok && text.trim() === "") continue; // It keeps the connection alive.
           const answer = answerOf(text, response);
           yield answer;
           if (!streams || answer.type === "group_completed") return;
