@@ -12,6 +12,7 @@ export const language: Language = {
       `require("module").createRequire(process.env.FANOUT_RUNTIMES + "/node_modules/")("pyodide/package.json")`,
     ],
   ],
-  run: () => ["node", DRIVER, join(ROOT, "stubs/pyodide/fanout_pyodide.py")],
+  build: (folder) => [["node", DRIVER, folder]],
+  run: (folder) => ["node", DRIVER, folder, join(ROOT, "stubs/pyodide/fanout_pyodide.py")],
   streams: true,
 };

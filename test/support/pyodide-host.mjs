@@ -1,0 +1,56 @@
+/**
+ * Runs a Python program, given on standard input, in the Pyodide that FANOUT_RUNTIMES holds, with the stub at hand, and
+ * prints what its `main` returns as JSON. `node pyodide-host.mjs STUB [worker | page]`: as a browser's worker it has an
+ * XMLHttpRequest that blocks; as a page a document as well.
+ */
+import { spawnSync } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { text } from "node:stream/consumers";
+import { pathToFileURL } from "node:url";
+
+const [stub = "", place] = process.argv.slice(2);
+const installed = createRequire(`${process.env.FANOUT_RUNTIMES ?? ""}/node_modules/`);
+const { loadPyodide } = await import(pathToFileURL(installed.resolve("pyodide/pyodide.mjs")).href);
+const variables = Object.entries(process.env).filter(([name]) => /^(FANOUT|GATEWAY)_/.test(name));
+const pyodide = await loadPyodide({ env: { HOME: "/home/pyodide", ...Object.fromEntries(variables) } });
+
+/** What a worker's blocking request does, by another process that may wait while this one is blocked. */
+class XMLHttpRequest {
+  static #PROCESS = `
+const { method, url, headers, body } = JSON.parse(require("fs").readFileSync(0, "utf8"));
+fetch(url, { method, headers, body }).then(
+  async (reply) => process.stdout.write(JSON.stringify({ status: reply.status, url: reply.url, text: await reply.text() })),
+).catch(() => process.exit(3));`;
+  #asked = { method: "", url: "", headers: {}, body: undefined };
+  timeout = 0;
+  status = 0;
+  responseURL = "";
+  responseText = "";
+
+  open(method, url, isAsync) {
+    if (isAsync) throw new Error("it was to block");
+    Object.assign(this.#asked, { method, url });
+  }
+
+  setRequestHeader(name, value) {
+    this.#asked.headers[name] = value;
+  }
+
+  send(body) {
+    const input = JSON.stringify({ ...this.#asked, body });
+    const done = spawnSync(process.execPath, ["-e", XMLHttpRequest.#PROCESS], { input, timeout: this.timeout });
+    if (done.error?.code === "ETIMEDOUT") throw new DOMException("too slow", "TimeoutError");
+    if (done.status !== 0) throw new DOMException("no connection", "NetworkError");
+    const { status, url, text: answer } = JSON.parse(String(done.stdout));
+    Object.assign(this, { status, responseURL: url, responseText: answer });
+  }
+}
+
+if (place !== undefined) globalThis.XMLHttpRequest = XMLHttpRequest;
+if (place === "page") globalThis.document = {};
+pyodide.FS.writeFile("/home/pyodide/fanout_pyodide.py", await readFile(stub));
+pyodide.runPython("import sys; sys.path.insert(0, '/home/pyodide')");
+const program = `import asyncio, json\nfrom fanout_pyodide import *\n${await text(process.stdin)}`;
+const printed = await pyodide.runPythonAsync(`${program}\njson.dumps(await main())`);
+process.stdout.write(printed, () => process.exit(0));
