@@ -92,7 +92,7 @@ async function* exchange(path, { body, key, signal, streams }) {
   const timeoutS = settings.timeoutS || Number(variable("FANOUT_TIMEOUT_S")) || DEFAULTS.timeoutS;
   const timeoutMs = Math.min(1_000 * timeoutS, 2 ** 31 - 1); // A longer timer would fire at once.
   const silence = new FanoutError(`silence of ${timeoutMs} ms`, "timeout", { retryable: true });
-  let timer; // Runs on over lost tries: Node's own fetch gives up after five minutes of silence.
+  let timer; // Runs on where fetch gives up a silence by itself: Node's and Bun's do, after five minutes.
   const heard = async (promise) => {
     timer ??= setTimeout(() => hangUp.abort(silence), timeoutMs);
     const value = await promise;
@@ -112,6 +112,7 @@ async function* exchange(path, { body, key, signal, streams }) {
         throw new Error("the stream ended before its last line");
       } catch (cause) {
         if (stop.aborted || cause instanceof FanoutError) throw stop.reason ?? cause;
+        if (!/timeout/i.test(cause.cause?.code ?? cause.name)) timer = void clearTimeout(timer);
         if (!pauseMs) throw new FanoutError(`no answer from ${base}`, "unreachable", { retryable: true, cause });
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
@@ -136,8 +137,7 @@ function answerOf(text, { ok, status, headers }) {
   const answer = attempt(() => JSON.parse(text));
   if (ok && answer instanceof Object && (!answer.error || answer.type === "slot")) return answer;
   const error = isText(answer?.error) ? { message: answer.error, code: "tool_error" } : Object(answer?.error);
-  const { message = `no answer: ${text.slice(0, 200)}`, code = "bad_answer" } = error;
-  const { retryable = status === 408 || status === 503 } = error; // A tool's error does not say it.
+  const { message = `answered ${text.slice(0, 200)}`, code = "bad_answer", retryable = /408|503/.test(status) } = error;
   const retryAfterMs = Number(headers.get("retry-after-ms")) || null;
   throw new FanoutError(message, code, { status: (!ok && status) || null, retryable, retryAfterMs });
 }

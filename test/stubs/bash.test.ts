@@ -1,6 +1,8 @@
 /** What the Bash stub has beyond the script for all stubs: its command lines, its exit status, and what scripts do to it. */
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from "vitest";
@@ -129,6 +131,26 @@ it("carries prompts and answers of any length and any character, whatever the ca
   expect([answers[0] === long, asked()?.[0] === long]).toEqual([true, true]);
   expect(await script(`${strange}\nllm_query "$(printf '%0500000d' 0)" >out`)).toMatchObject({ status: 0 });
   expect((bodies()[1] as { prompt: string }).prompt).toHaveLength(500_000);
+});
+
+it("asks again where an answer ends too soon, whatever the caller has set", async () => {
+  const slots = [0, 1].map((index) => `${JSON.stringify({ type: "slot", index, result: `${index}` })}\n`);
+  const completed = '{"type":"group_completed"}\n';
+  const keys: unknown[] = [];
+  const server = createServer((request, response) => {
+    keys.push(request.headers["idempotency-key"]);
+    const isFirst = keys.length % 2 === 1;
+    if (request.url === "/batch") return response.end(isFirst ? slots[0] : slots.join("") + completed);
+    if (!isFirst) return response.end('{"text":"whole"}');
+    response.writeHead(200, { "content-length": "100" }).write('{"text":"wh', () => request.socket.end());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const env = { FANOUT_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  const strange = `IFS=0; trap 'echo trapped' ERR; set -E`;
+  expect(await script(`${strange}; llm_query p`, { env })).toMatchObject({ status: 0, stdout: "whole\n" });
+  expect(await script(`${strange}; llm_stream a b`, { env })).toMatchObject({ status: 0, stdout: slots.join("") });
+  expect([keys.length, new Set(keys.slice(0, 2)).size, new Set(keys.slice(2)).size]).toEqual([4, 1, 1]);
 });
 
 it("leaves what the caller has set as it is", async () => {

@@ -113,10 +113,21 @@ it("does not take a slow reader for a silent gateway, nor white space for silenc
   await expect(stream.next()).resolves.toMatchObject({ done: true, value: { type: "group_completed" } });
 });
 
-it("bears one silence in all where tries are lost to it", async () => {
-  const seen = await gateway((response) => void setTimeout(() => response.destroy(), 200));
+it("bears one silence in all where the runtime's own fetch gives it up, and a new one where a connection is lost", async () => {
+  await gateway(() => undefined);
+  const own = Object.assign(new TypeError("fetch failed"), { cause: { code: "UND_ERR_HEADERS_TIMEOUT" } });
+  const lost = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNRESET" } });
+  let failure = own;
+  const fetched = vi.spyOn(globalThis, "fetch").mockImplementation(async (_url, init) => {
+    await sleep(200);
+    throw init?.signal?.aborted ? init.signal.reason : failure;
+  });
+  onTestFinished(() => fetched.mockRestore());
   await expect(stub.llmQuery("p")).rejects.toMatchObject({ code: "timeout", status: null, retryable: true });
-  expect(seen.asked).toHaveLength(1);
+  expect(fetched).toHaveBeenCalledTimes(2);
+  failure = lost;
+  await expect(stub.llmQuery("p")).rejects.toMatchObject({ code: "unreachable", cause: lost });
+  expect(fetched).toHaveBeenCalledTimes(7);
 });
 
 it("gives each slot whole, however the stream is cut into pieces", async () => {
@@ -134,6 +145,19 @@ it("gives each slot whole, however the stream is cut into pieces", async () => {
   const results = [];
   for await (const { result } of stub.llmStream(["a", "b"])) results.push(result);
   expect(results).toEqual(["🦉 é", "1"]);
+});
+
+it("asks again for a stream that broke off or ended too soon, and gives each slot once", async () => {
+  const answers: Answer[] = [
+    (response) => void (response.write(slot(0)), setTimeout(() => response.destroy(), 50)),
+    (response) => response.end(`${slot(0)}${slot(1)}{"type":"slo`),
+    (response) => response.end(slot(0) + slot(1) + slot(2) + completed),
+  ];
+  const seen = await gateway((response, asked) => answers.shift()?.(response, asked));
+  const given = [];
+  for await (const { index } of stub.llmStream(["a", "b", "c"])) given.push(index);
+  expect(given).toEqual([0, 1, 2]);
+  expect([seen.asked.length, new Set(seen.asked.map(({ key }) => key)).size]).toEqual([3, 1]);
 });
 
 it("tells a failure that came after the headers, and a tool's error, which is only a text", async () => {
