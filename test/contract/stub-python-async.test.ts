@@ -188,6 +188,27 @@ return seen`,
     expect(seen[0]).toMatchObject({ path: "/batch", headers: { accept: "application/x-ndjson" } });
   });
 
+  it("asks for a stream again that ends before its last line, and yields each event once", async () => {
+    const lines = [
+      `{"type":"group_started"}\n`,
+      `{"type":"slot","index":1,"result":"B"}\n`,
+      `{"type":"slot","index":0,"result":"A"}\n`,
+      `{"type":"group_completed"}\n`,
+    ];
+    const bodies = [lines.slice(0, 2).join(""), lines.slice(0, 3).join(""), lines.join("")];
+    const { printed, seen } = await python(
+      `return [[e["type"], e.get("result")] async for e in llm_stream(["a", "b"], idempotency_key="s-1")]`,
+      (_, reply) => reply.end(bodies.shift()),
+    );
+    expect(printed).toEqual([
+      ["group_started", null],
+      ["slot", "B"],
+      ["slot", "A"],
+      ["group_completed", null],
+    ]);
+    expect(seen.map(({ headers }) => headers["idempotency-key"])).toEqual(["s-1", "s-1", "s-1"]);
+  });
+
   it("reads an answer however it is framed, after keep-alive white space too", async () => {
     const framings = [{ "content-length": "22" }, {}, { connection: "close", "transfer-encoding": "identity" }];
     const { printed } = await python(`return [await llm_query("p") for _ in range(3)]`, async (_, reply) => {
