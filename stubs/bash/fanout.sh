@@ -55,7 +55,7 @@ _fanout_failed() {
 }
 # Begins each subshell. Nothing in it meets the caller's options; a failure is its output, and status 1.
 _fanout_alone() { # COMMAND ARGUMENT...
-  { set +efux +o pipefail && trap - ERR DEBUG RETURN; } 2>/dev/null # Traced, the token would be shown.
+  { set +efux +o pipefail; } 2>/dev/null # Traced, the token would be shown.
   local IFS=$' \t\n' LC_ALL=C key count body address='^https?://[^/?#@[:space:]]+(/[^?#[:space:]]*)?$'
   local url=${FANOUT_URL:-${GATEWAY_URL:-http://127.0.0.1:8787}} token=${FANOUT_TOKEN:-${GATEWAY_TOKEN:-}}
   while [[ $url == */ ]]; do url=${url%/}; done
