@@ -1,4 +1,6 @@
 // Not TypeScript: the bundler makes each of these files its text, while the compiler would read some of them as modules.
+import bash from "../../stubs/bash/fanout.sh";
+import csharp from "../../stubs/csharp/Fanout.cs";
 import go from "../../stubs/go/fanout.go";
 import javascript from "../../stubs/javascript/fanout.mjs";
 import lua from "../../stubs/lua/fanout.lua";
@@ -7,6 +9,7 @@ import php from "../../stubs/php/fanout.php";
 import pyodide from "../../stubs/pyodide/fanout_pyodide.py";
 import pythonAsync from "../../stubs/python-async/fanout_async.py";
 import python from "../../stubs/python/fanout.py";
+import r from "../../stubs/r/fanout.R";
 import ruby from "../../stubs/ruby/fanout.rb";
 import typescript from "../../stubs/typescript/fanout.d.mts";
 
@@ -21,9 +24,12 @@ export const STUB_FILES = [
   { lang: "pyodide", file: "fanout_pyodide.py", type: PYTHON, text: pyodide },
   { lang: "javascript", file: "fanout.mjs", type: JAVASCRIPT, text: javascript },
   { lang: "typescript", file: "fanout.d.mts", type: PLAIN, text: typescript },
+  { lang: "bash", file: "fanout.sh", type: typed("text/x-shellscript"), text: bash },
   { lang: "go", file: "fanout.go", type: PLAIN, text: go },
   { lang: "ruby", file: "fanout.rb", type: PLAIN, text: ruby },
   { lang: "php", file: "fanout.php", type: PLAIN, text: php },
   { lang: "perl", file: "Fanout.pm", type: PLAIN, text: perl },
   { lang: "lua", file: "fanout.lua", type: PLAIN, text: lua },
+  { lang: "r", file: "fanout.R", type: PLAIN, text: r },
+  { lang: "csharp", file: "Fanout.cs", type: PLAIN, text: csharp },
 ];

@@ -140,6 +140,7 @@ describe.each(found.map((language) => ({ name: language.name, language })))("the
     ["cut in the middle of a query's answer", ["cut"], ["query", "once"]],
     ["reset before a batch's answer", ["deafen"], ["batch", "once", "too"]],
     ["cut in the middle of a batch's answer", ["cut", "cut"], ["batch", "once", "too"]],
+    ["closed in the middle of a batch's answer", ["end"], ["batch", "once", "too"]],
   ])("asks again with the same key where the connection is %s, and nothing is made twice", async (_, fates, args) => {
     const proxy = await proxyTo(fates);
     const env = { FANOUT_URL: proxy.url };
@@ -267,7 +268,7 @@ describe.each(found.map((language) => ({ name: language.name, language })))("the
 
     it("gives each slot once, also where the connection is cut, and asks nothing for an empty list", async () => {
       const prompts = Array.from({ length: 30 }, (_, index) => `slot ${index}`);
-      const proxy = await proxyTo(["cut", "cut"]);
+      const proxy = await proxyTo(["end", "cut"]);
       const slots = texts(await ask(["stream", ...prompts], { FANOUT_URL: proxy.url }));
       const expected = prompts.map((prompt, index) => `${index}\u001f${prompt}`);
       expect(slots.toSorted()).toEqual(expected.toSorted());

@@ -5,10 +5,10 @@ import { buffer } from "node:stream/consumers";
 
 /**
  * What to do with a request: let it `pass`, `drop` the connection before the gateway hears of it, `deafen` it (the
- * gateway answers, and the connection is reset before the first byte of that), `cut` it in the middle of the answer, answer with
- * `garbage`, or send it `elsewhere`.
+ * gateway answers, and the connection is reset before the first byte of that), reset (`cut`) or close (`end`) it in the middle
+ * of the answer, answer with `garbage`, or send it `elsewhere`.
  */
-export type Fate = "pass" | "drop" | "deafen" | "cut" | "garbage" | "elsewhere";
+export type Fate = "pass" | "drop" | "deafen" | "cut" | "end" | "garbage" | "elsewhere";
 
 export type ProxiedRequest = { method: string; path: string; headers: IncomingMessage["headers"]; body: string };
 
@@ -48,7 +48,9 @@ export async function startFaultyProxy(
     const whole = await buffer(answer);
     if (fate === "deafen") return void request.socket.resetAndDestroy();
     response.writeHead(answer.statusCode ?? 502, { ...answer.headers, "content-length": whole.length });
-    response.write(whole.subarray(0, whole.length / 2), () => request.socket.resetAndDestroy());
+    // What a reset overtakes is lost to the client; what is merely closed has all arrived.
+    const breakOff = (): unknown => (fate === "end" ? request.socket.end() : request.socket.resetAndDestroy());
+    response.write(whole.subarray(0, whole.length / 2), breakOff);
   }
   if (options.delayMs !== undefined) await new Promise((resolve) => setTimeout(resolve, options.delayMs));
   await new Promise<void>((resolve) => server.listen(options.port ?? 0, "127.0.0.1", resolve));
