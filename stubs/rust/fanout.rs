@@ -64,7 +64,7 @@ fn ask(path: &str, field: &str, options: Fields, own: Fields, mut take: Option<&
     let (url, bearer) = (base.trim_end_matches('/').to_string() + path, format!("authorization: Bearer {token}"));
     let mut config = format!("{CURL}url = {url:?}\nheader = {bearer:?}\nheader = {key:?}\n");
     if ["//127.", "//localhost", "//[::1]"].iter().any(|near| base.contains(near)) { config += "noproxy = \"*\"\n"; }
-    let (lost, file) = (|e: io::Error| fail("unreachable", &format!("curl: {e}")), Temporary(env::temp_dir().join(fresh)));
+    let (lost, file) = (|e: io::Error| fail("unreachable", &e.to_string()), Temporary(env::temp_dir().join(fresh)));
     if !own.is_empty() {
         let fields = options.iter().filter(|field| field.0 != "idempotency_key").chain(own);
         let all = fields.map(|(name, value)| format!("{name:?}:{}", value.0)).collect::<Vec<_>>().join(",");

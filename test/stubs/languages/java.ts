@@ -1,0 +1,20 @@
+import { join } from "node:path";
+import { ROOT, type Language } from "../language.ts";
+
+export const language: Language = {
+  name: "java",
+  needs: [
+    ["javac", "-version"],
+    ["java", "-version"],
+  ],
+  build: (folder) => [
+    // A public class must stand in a file of its name.
+    ["cp", join(ROOT, "test/stubs/drivers/java.java"), join(folder, "Driver.java")],
+    [
+      ...["javac", "--release", "11", "-encoding", "UTF-8", "-Xlint:all", "-Werror", "-d", folder],
+      ...[join(ROOT, "stubs/java/Fanout.java"), join(folder, "Driver.java")],
+    ] as ["javac", ...string[]],
+  ],
+  run: (folder) => ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-cp", folder, "Driver"],
+  streams: true,
+};
