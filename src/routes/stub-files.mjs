@@ -2,7 +2,9 @@
 import bash from "../../stubs/bash/fanout.sh";
 import csharp from "../../stubs/csharp/Fanout.cs";
 import go from "../../stubs/go/fanout.go";
+import java from "../../stubs/java/Fanout.java";
 import javascript from "../../stubs/javascript/fanout.mjs";
+import julia from "../../stubs/julia/Fanout.jl";
 import lua from "../../stubs/lua/fanout.lua";
 import perl from "../../stubs/perl/Fanout.pm";
 import php from "../../stubs/php/fanout.php";
@@ -11,6 +13,7 @@ import pythonAsync from "../../stubs/python-async/fanout_async.py";
 import python from "../../stubs/python/fanout.py";
 import r from "../../stubs/r/fanout.R";
 import ruby from "../../stubs/ruby/fanout.rb";
+import rust from "../../stubs/rust/fanout.rs";
 import typescript from "../../stubs/typescript/fanout.d.mts";
 
 const typed = (type) => `${type}; charset=utf-8`;
@@ -31,5 +34,8 @@ export const STUB_FILES = [
   { lang: "perl", file: "Fanout.pm", type: PLAIN, text: perl },
   { lang: "lua", file: "fanout.lua", type: PLAIN, text: lua },
   { lang: "r", file: "fanout.R", type: PLAIN, text: r },
+  { lang: "julia", file: "Fanout.jl", type: PLAIN, text: julia },
+  { lang: "java", file: "Fanout.java", type: PLAIN, text: java },
+  { lang: "rust", file: "fanout.rs", type: PLAIN, text: rust },
   { lang: "csharp", file: "Fanout.cs", type: PLAIN, text: csharp },
 ];
