@@ -16,7 +16,7 @@ it("serves the one file of each folder, under the folder's name, byte for byte",
     files.map(({ lang, inside }) => [lang, inside]).toSorted(),
   );
   for (const { lang, file } of STUB_FILES) {
-    const answer = await createApp().request(`/stubs/${lang}`);
+    const answer = await createApp().request(`/stubs/${lang}`, {}, {});
     expect(await answer.text()).toBe(readFileSync(`${STUBS}/${lang}/${file}`, "utf8"));
     expect(answer.headers.get("content-disposition")).toBe(`inline; filename="${file}"`);
     expect(answer.headers.get("content-type")).toMatch(/^text\/[a-z-]+; charset=utf-8$/);
