@@ -47,7 +47,7 @@ public final class Fanout {
     }
     /** Tells of usd, calls, prompt_tokens and completion_tokens: limit, spent, reserved and remaining. */
     public static String budget() { return ask("/budget", "usd", null, Map.of()); }
-    /** Tells llm_calls, input_tokens, output_tokens, cost (USD) and calls_by_model; with now they count anew. */
+    /** Tells llm_calls, input_tokens, output_tokens, cost (USD) and calls_by_model; usage(true) counts anew. */
     public static String usage(boolean now) { return ask("/usage" + (now ? "?reset=1" : ""), "cost", null, Map.of()); }
     /** Leaves the run's result in its log: a string, number or boolean, or maps and lists of them. */
     public static void finalResult(Object result) {
