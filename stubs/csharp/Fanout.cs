@@ -139,12 +139,12 @@ public static class Fanout {
         try { return JsonDocument.Parse(text[0] == '{' ? text : "{}").RootElement; }
         catch (JsonException) { return JsonDocument.Parse("{}").RootElement; }
     }
-    static FanoutException Failure(JsonElement error, int? status) {
+    static FanoutException Failure(JsonElement e, int? status) {
         bool later = status == 408 || status == 503;
-        if (error.ValueKind == JsonValueKind.String) return new FanoutException("tool_error", $"{error}", status, later);
-        if (error.ValueKind != JsonValueKind.Object) return new FanoutException("bad_answer", $"answer {status}", status);
-        if (int.TryParse(Field(error, "status"), out int own)) status = own;
-        later = Field(error, "retryable") == "True";
-        return new FanoutException(Field(error, "code") ?? "unknown", Field(error, "message"), status, later);
+        if (e.ValueKind == JsonValueKind.String) return new FanoutException("tool_error", $"{e}", status, later);
+        if (e.ValueKind != JsonValueKind.Object) return new FanoutException("bad_answer", $"answer {status}", status);
+        if (int.TryParse(Field(e, "status"), out int own)) status = own;
+        later = Field(e, "retryable") == "True";
+        return new FanoutException(Field(e, "code") ?? "unknown", Field(e, "message"), status, later);
     }
 }
