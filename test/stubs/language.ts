@@ -1,6 +1,6 @@
 /** A language in which there is a stub: how its driver (README.md) is built and started, and how to tell what it wrote. */
 import { spawn, spawnSync } from "node:child_process";
-import { readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -10,6 +10,9 @@ export const RUNTIMES = process.env["FANOUT_RUNTIMES"] ?? fileURLToPath(new URL(
 
 /** A program with its arguments. */
 export type Command = readonly [string, ...string[]];
+
+/** Succeeds where Pyodide is installed. */
+export const PYODIDE: Command = ["test", "-e", join(RUNTIMES, "node_modules/pyodide/package.json")];
 
 export type Language = {
   /** As in `/stubs/:lang`. */
@@ -31,17 +34,8 @@ export type Record_ =
   | { kind: "text"; text: string }
   | { kind: "failure"; code: string; status: number | null; retryable: boolean };
 
-/** All languages that have a file in `languages/`, which exports its `Language` under the name `language`. */
-export async function languages(): Promise<Language[]> {
-  const files = (await readdir(fileURLToPath(new URL("languages", import.meta.url)))).toSorted();
-  const modules = await Promise.all(
-    files.map((file) => import(`./languages/${file}`) as Promise<{ language: Language }>),
-  );
-  return modules.map(({ language }) => language);
-}
-
 /** The first of the language's needs that this machine lacks, or null. */
-export function missingOf({ needs }: Language): string | null {
+export function missingOf({ needs }: Pick<Language, "needs">): string | null {
   const lacking = needs.find(([command, ...args]) => spawnSync(command, args, { env: bare() }).status !== 0);
   return lacking?.join(" ") ?? null;
 }

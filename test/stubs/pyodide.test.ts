@@ -5,10 +5,9 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { sendJson, startScriptedGateway, type ScriptedGateway, type Seen } from "../support/scripted-gateway.ts";
-import { missingOf, ROOT } from "./language.ts";
-import { language } from "./languages/pyodide.ts";
+import { missingOf, PYODIDE, ROOT, RUNTIMES } from "./language.ts";
 
-const missing = missingOf(language);
+const missing = missingOf({ needs: [PYODIDE] });
 
 type Place = "worker" | "page" | "elsewhere";
 
@@ -28,8 +27,8 @@ async function pyodide(
   gateway = started;
   const host = join(ROOT, "test/support/pyodide-host.mjs");
   const args = [host, join(ROOT, "stubs/pyodide/fanout_pyodide.py"), ...(place === "elsewhere" ? [] : [place])];
-  const { PATH = "", FANOUT_RUNTIMES = "" } = process.env;
-  const variables = { PATH, FANOUT_RUNTIMES, FANOUT_URL: started.url, FANOUT_TOKEN: "run-token", ...env };
+  const { PATH = "" } = process.env;
+  const variables = { PATH, FANOUT_RUNTIMES: RUNTIMES, FANOUT_URL: started.url, FANOUT_TOKEN: "run-token", ...env };
   const child = spawn(process.execPath, args, { env: variables, stdio: "pipe" });
   child.stdin.end(`async def main():\n${main.trim().replaceAll(/^/gm, "    ")}`);
   const ended = new Promise<number | null>((resolve) => void child.once("close", resolve));

@@ -47,7 +47,10 @@ export async function startFaultyProxy(
     }
     const whole = await buffer(answer);
     if (fate === "deafen") return void request.socket.resetAndDestroy();
-    response.writeHead(answer.statusCode ?? 502, { ...answer.headers, "content-length": whole.length });
+    const { "transfer-encoding": _, "content-length": __, ...headers } = answer.headers;
+    // Either way an answer may be framed: what is closed early lacks its last chunk, what is reset some of its length.
+    const length = fate === "end" ? {} : { "content-length": whole.length };
+    response.writeHead(answer.statusCode ?? 502, { ...headers, ...length });
     // What a reset overtakes is lost to the client; what is merely closed has all arrived.
     const breakOff = (): unknown => (fate === "end" ? request.socket.end() : request.socket.resetAndDestroy());
     response.write(whole.subarray(0, whole.length / 2), breakOff);

@@ -28,3 +28,12 @@ it.each(STUB_FILES)("has a stub for $lang that can be read at a sitting and on a
   expect(lines.length).toBeLessThanOrEqual(LINES_MAX);
   expect(lines.filter((line) => line.length > 120)).toEqual([]);
 });
+
+it("tests each stub in its language, but for those that stubs/README.md says were run by hand", () => {
+  const readme = readFileSync(`${STUBS}/README.md`, "utf8");
+  const tested = readdirSync(`${STUBS}/../test/stubs/languages`).map((file) => file.replace(".test.ts", ""));
+  const untested = STUB_FILES.map(({ lang }) => lang).filter((lang) => !tested.includes(lang));
+  // The types have a test of their own: they are no program.
+  expect(untested.toSorted()).toEqual(["csharp", "julia", "typescript"]);
+  for (const lang of ["csharp", "julia"]) expect(readme).toMatch(new RegExp(`\\| \`${lang}\` .*by hand`));
+});

@@ -1,7 +1,8 @@
 import { join } from "node:path";
-import { ROOT, type Language } from "../language.ts";
+import { conformance } from "../conformance.ts";
+import { ROOT } from "../language.ts";
 
-export const language: Language = {
+conformance({
   name: "lua",
   needs: [
     ["lua5.4", "-v"],
@@ -10,4 +11,4 @@ export const language: Language = {
   run: () => ["lua5.4", join(ROOT, "test/stubs/drivers/lua.lua")],
   env: () => ({ LUA_PATH: join(ROOT, "stubs/lua/?.lua") }),
   streams: true,
-};
+});

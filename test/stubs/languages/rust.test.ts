@@ -1,7 +1,8 @@
 import { join } from "node:path";
-import { ROOT, type Language } from "../language.ts";
+import { conformance } from "../conformance.ts";
+import { ROOT } from "../language.ts";
 
-export const language: Language = {
+conformance({
   name: "rust",
   needs: [
     ["rustc", "--version"],
@@ -14,4 +15,4 @@ export const language: Language = {
   ],
   run: (folder) => [join(folder, "driver")],
   streams: true,
-};
+});

@@ -1,9 +1,10 @@
 import { join } from "node:path";
-import { ROOT, type Language } from "../language.ts";
+import { conformance } from "../conformance.ts";
+import { ROOT } from "../language.ts";
 
-export const language: Language = {
+conformance({
   name: "javascript",
   needs: [[process.execPath, "--version"]],
   run: () => [process.execPath, join(ROOT, "test/stubs/drivers/javascript.mjs")],
   streams: true,
-};
+});

@@ -1,12 +1,13 @@
 import { join } from "node:path";
-import { ROOT, type Language } from "../language.ts";
+import { conformance } from "../conformance.ts";
+import { ROOT } from "../language.ts";
 
 /** `go 1.19` keeps the stub to the language of that version. */
 const LAY_OUT = `
   cd "$1" && mkdir -p fanout && printf 'module driver\\n\\ngo 1.19\\n' > go.mod &&
   cp "$2/stubs/go/fanout.go" fanout/ && cp "$2/test/stubs/drivers/go.go" main.go`;
 
-export const language: Language = {
+conformance({
   name: "go",
   needs: [["go", "version"]],
   build: (folder) => [
@@ -16,4 +17,4 @@ export const language: Language = {
   run: (folder) => [join(folder, "driver")],
   env: () => ({ GOPROXY: "off", GOFLAGS: "-mod=mod", GOTOOLCHAIN: "local", GO111MODULE: "on", CGO_ENABLED: "0" }),
   streams: true,
-};
+});

@@ -1,10 +1,11 @@
 import { join } from "node:path";
-import { ROOT, type Language } from "../language.ts";
+import { conformance } from "../conformance.ts";
+import { ROOT } from "../language.ts";
 
-export const language: Language = {
+conformance({
   name: "python-async",
   needs: [["python3", "--version"]],
   run: () => ["python3", join(ROOT, "test/stubs/drivers/python-async.py")],
   env: () => ({ PYTHONPATH: join(ROOT, "stubs/python-async"), PYTHONDONTWRITEBYTECODE: "1" }),
   streams: true,
-};
+});

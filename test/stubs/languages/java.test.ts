@@ -1,7 +1,8 @@
 import { join } from "node:path";
-import { ROOT, type Language } from "../language.ts";
+import { conformance } from "../conformance.ts";
+import { ROOT } from "../language.ts";
 
-export const language: Language = {
+conformance({
   name: "java",
   needs: [
     ["javac", "-version"],
@@ -17,4 +18,4 @@ export const language: Language = {
   ],
   run: (folder) => ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-cp", folder, "Driver"],
   streams: true,
-};
+});

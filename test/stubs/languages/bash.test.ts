@@ -1,7 +1,8 @@
 import { join } from "node:path";
-import { ROOT, type Language } from "../language.ts";
+import { conformance } from "../conformance.ts";
+import { ROOT } from "../language.ts";
 
-export const language: Language = {
+conformance({
   name: "bash",
   needs: [
     ["bash", "-c", "(( BASH_VERSINFO >= 4 ))"],
@@ -10,4 +11,4 @@ export const language: Language = {
   ],
   run: () => ["bash", join(ROOT, "test/stubs/drivers/bash.sh")],
   streams: true,
-};
+});

@@ -1,7 +1,8 @@
 import { join } from "node:path";
-import { ROOT, type Language } from "../language.ts";
+import { conformance } from "../conformance.ts";
+import { ROOT } from "../language.ts";
 
-export const language: Language = {
+conformance({
   name: "r",
   needs: [
     ["Rscript", "--version"],
@@ -10,4 +11,4 @@ export const language: Language = {
   run: () => ["Rscript", "--vanilla", join(ROOT, "test/stubs/drivers/r.R")],
   env: () => ({ FANOUT_STUB: join(ROOT, "stubs/r/fanout.R") }),
   streams: true,
-};
+});

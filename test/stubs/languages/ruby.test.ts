@@ -1,9 +1,10 @@
 import { join } from "node:path";
-import { ROOT, type Language } from "../language.ts";
+import { conformance } from "../conformance.ts";
+import { ROOT } from "../language.ts";
 
-export const language: Language = {
+conformance({
   name: "ruby",
   needs: [["ruby", "--version"]],
   run: () => ["ruby", join(ROOT, "test/stubs/drivers/ruby.rb")],
   streams: true,
-};
+});

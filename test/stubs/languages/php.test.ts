@@ -1,9 +1,10 @@
 import { join } from "node:path";
-import { ROOT, type Language } from "../language.ts";
+import { conformance } from "../conformance.ts";
+import { ROOT } from "../language.ts";
 
-export const language: Language = {
+conformance({
   name: "php",
   needs: [["php", "--version"]],
   run: () => ["php", join(ROOT, "test/stubs/drivers/php.php")],
   streams: true,
-};
+});

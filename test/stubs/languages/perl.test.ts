@@ -1,9 +1,10 @@
 import { join } from "node:path";
-import { ROOT, type Language } from "../language.ts";
+import { conformance } from "../conformance.ts";
+import { ROOT } from "../language.ts";
 
-export const language: Language = {
+conformance({
   name: "perl",
   needs: [["perl", "-MHTTP::Tiny", "-MJSON::PP", "-e1"]],
   run: () => ["perl", "-w", `-I${join(ROOT, "stubs/perl")}`, join(ROOT, "test/stubs/drivers/perl.pl")],
   streams: true,
-};
+});

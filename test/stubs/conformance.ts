@@ -1,0 +1,21 @@
+/** What every stub does, whatever its language: the rules and the drivers are in README.md beside this file. */
+import { describe } from "vitest";
+import type { Language } from "./language.ts";
+import { answers } from "./rules/answers.ts";
+import { connections } from "./rules/connections.ts";
+import { failures } from "./rules/failures.ts";
+import { ownRun } from "./rules/own-run.ts";
+import { stream } from "./rules/stream.ts";
+import { prepare } from "./script.ts";
+
+/** Runs the script on the stub of a language. */
+export function conformance(language: Language): void {
+  describe(`the stub for ${language.name}`, () => {
+    const script = prepare(language);
+    answers(script);
+    failures(script);
+    connections(script);
+    ownRun(script);
+    describe.runIf(language.streams)("as a stream", () => stream(script));
+  });
+}
