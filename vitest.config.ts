@@ -57,6 +57,8 @@ export default defineConfig({
           exclude: [...supportTests],
           setupFiles: ["test/setup/objects.ts"],
           testTimeout: 20_000,
+          // What is waited for takes its time where other files run beside it.
+          expect: { poll: { timeout: 10_000 } },
         },
       },
       {
