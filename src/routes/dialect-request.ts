@@ -23,8 +23,8 @@ async function runOfToken(c: Context<AppEnv>, text: string): Promise<string | nu
 }
 
 /** The body, whatever its content type says: the servers that these clients were written for did not look at it. */
-export async function dialectBytes(c: Context<AppEnv>): Promise<Uint8Array> {
-  const bytes = await readBytes(c.req.raw, BODY_BYTES_MAX);
+export async function dialectBytes(c: Context<AppEnv>, bytesMax = BODY_BYTES_MAX): Promise<Uint8Array> {
+  const bytes = await readBytes(c.req.raw, bytesMax);
   if (!bytes.ok) throw new Refusal(bytes.reason);
   return bytes.value;
 }

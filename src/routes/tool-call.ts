@@ -7,7 +7,7 @@ import { RunCaller } from "../../durable-objects/again.ts";
 import type { AcquireToolReply } from "../../durable-objects/run/rpc.ts";
 import { requireRun } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
-import { parseBody } from "../contract/body.ts";
+import { jsonOf } from "../contract/body.ts";
 import { utf8Bytes } from "../contract/text.ts";
 import { parseToolCall, type ToolCall } from "../contract/tools.ts";
 import { Refusal, type Reason } from "../errors.ts";
@@ -16,6 +16,7 @@ import { makeToolCall, type ToolCallEnd } from "../tools/call.ts";
 import type { Tool } from "../tools/tool.ts";
 import { checkToolUrl } from "../tools/url.ts";
 import { tellFailedCall } from "./dialect-error.ts";
+import { dialectBytes } from "./dialect-request.ts";
 import { timerWithBeats } from "./permit.ts";
 import type { Protection } from "./under-run.ts";
 
@@ -26,7 +27,7 @@ export function mountToolCall(app: Hono<AppEnv>, protect: Protection): void {
 /** Answers a request for a run's tool, failures with the statuses that its clients know. */
 export function answerToolCall(c: Context<AppEnv>, runId: string): Promise<Response> {
   return tellFailedCall("status", async () => {
-    const body = await parseBody(c.req.raw, TOOL_CALL_BYTES_MAX);
+    const body = jsonOf(await dialectBytes(c, TOOL_CALL_BYTES_MAX));
     if (!body.ok) throw new Refusal(body.reason);
     const call = parseToolCall(body.value);
     if (!call.ok) throw new Refusal(call.reason);
