@@ -73,6 +73,12 @@ export class Children {
     return row;
   }
 
+  /** The child of that number, also one that this turn has added and not written yet. */
+  idOf(seq: number): string | null {
+    for (const child of this.#open.values()) if (child.seq === seq) return child.id;
+    return this.#store.childId(seq);
+  }
+
   /** Whether the child's object is not known to exist yet. */
   isOpening(id: string): boolean {
     return this.#open.get(id)?.state === "opening";

@@ -109,7 +109,7 @@ export class RunObject extends ToolCallingRun {
     const added = await this.shell.submit<ReturnType<typeof addChild>>((reply, nowMs) => {
       const core = this.shell.active;
       if ("reason" in core) return reply({ ok: false, reason: core });
-      const before = named === null ? null : namedChild(core, this.shell.store, named);
+      const before = named === null ? null : namedChild(core, named);
       reply(before ?? addChild(core, asked, { id, named }, nowMs));
     });
     if (!added.ok) return added;

@@ -9,7 +9,6 @@ import type { RunCore } from "./core.ts";
 import { inherit, type RunAsked } from "./inherit.ts";
 import type { Named, Refused } from "./rpc.ts";
 import { hasEnded, type RunSettings } from "./settings.ts";
-import type { RunStore } from "./store.ts";
 
 /** A child whose budget is set aside; `settings` null = its key has opened it before. */
 type Added = { ok: true; id: string; settings: RunSettings | null } | Refused;
@@ -36,11 +35,11 @@ export function addChild(
 }
 
 /** The child that a key has opened; a refusal where the key asked for something else; null where it is new. */
-export function namedChild(core: RunCore, store: RunStore, { key, hash }: Named): Added | null {
+export function namedChild(core: RunCore, { key, hash }: Named): Added | null {
   const before = core.named(key);
   if (before === null) return null;
   // What a key asked for is part of its hash, its path too: the number is a child's.
-  const id = before.hash === hash ? store.childId(before.seq) : null;
+  const id = before.hash === hash ? core.children.idOf(before.seq) : null;
   return id === null ? { ok: false, reason: { reason: "idempotency_conflict" } } : { ok: true, id, settings: null };
 }
 

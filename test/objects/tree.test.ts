@@ -13,6 +13,7 @@ import {
   untilInFlight,
   upstreamStats,
 } from "../support/objects-run.ts";
+import { NOTHING_ASKED } from "../support/tree-run.ts";
 import { begin, childRows, holdsNothing, priceOf, refusalOf, ringUntil, spend, used } from "../support/objects-tree.ts";
 
 describe("a child run", () => {
@@ -42,23 +43,8 @@ describe("a child run", () => {
   it("may be opened by the operator in a run that is named", async () => {
     const root = await openRun({ budget: { calls: 10 } });
     const { object } = root;
-    await object.openChild(
-      {
-        name: null,
-        limits: { usd: null, calls: 3, prompt_tokens: null, completion_tokens: null },
-        maxParallel: null,
-        maxDepth: null,
-        expiresInMs: null,
-        models: null,
-        defaultModel: null,
-        errorStyle: null,
-        windowMs: null,
-        unpriced: null,
-        retentionMs: null,
-        metadataJson: "{}",
-      },
-      "run_named",
-    );
+    const limits = { usd: null, calls: 3, prompt_tokens: null, completion_tokens: null };
+    await object.openChild({ ...NOTHING_ASKED, limits }, "run_named");
     expect((await root.budget()).calls.reserved).toBe(3);
     expect((await asOperator("GET", "/runs/run_named")).status).toBe(200);
   });
@@ -280,6 +266,17 @@ describe("a child whose opening nobody confirmed", () => {
     expect(again).toMatchObject({ status: 409, code: "cancelled" });
     expect((await root.budget()).usd).toEqual({ limit: 1, spent: 0, reserved: 0, remaining: 1 });
     expect((await asOperator("GET", `/runs/${row?.id}`)).status).toBe(404);
+  });
+
+  it("is one child where its key is asked for several times in one turn", async () => {
+    const root = await openRun({ budget: { usd: 1 } });
+    // A run with calls in flight gathers what arrives into turns.
+    for (let call = 0; call < 3; call += 1) await begin(root);
+    const named = { key: "sub-agent", hash: "of what it asks" };
+    const opening = Array.from({ length: 6 }, (_, at) => root.object.openChild(NOTHING_ASKED, `run_${at}`, named));
+    const opened = (await Promise.all(opening)).map((reply) => (reply.ok ? reply.document.id : reply.reason));
+    expect(new Set(opened)).toEqual(new Set((await childRows(root)).map(({ id }) => id)));
+    expect(await childRows(root)).toHaveLength(1);
   });
 
   it("is brought back by the key under which it was asked for, though its parent was lost in between", async () => {

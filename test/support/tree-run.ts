@@ -20,7 +20,8 @@ const NODES_MAX = 14;
 const usage = z.object({ prompt_tokens: z.number(), completion_tokens: z.number(), cost: z.number() });
 const batchAnswer = z.object({ usage, items: z.array(z.looseObject({ attempts: z.number() })) });
 
-const NOTHING_ASKED: RunAsked = {
+/** A request for a child run that leaves everything out. */
+export const NOTHING_ASKED: RunAsked = {
   name: null,
   limits: NO_LIMITS,
   maxParallel: null,
