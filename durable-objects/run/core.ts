@@ -29,6 +29,7 @@ import type { StoredGroup } from "./stored.ts";
 import type { Named } from "./rpc.ts";
 import { CLIENT_GONE } from "./single.ts";
 import { turnTools } from "./tool-calls.ts";
+import { Turns } from "./turns.ts";
 import { WaitingCalls, WaitingLanes, WaitingReaders } from "./waiting.ts";
 
 /** What of the gateway's configuration a run needs. */
@@ -73,8 +74,8 @@ export class RunCore {
   reported: boolean;
   /** A patch may have left more set aside for this run than its limits come to. */
   holdInDoubt: boolean;
-  /** A patch is between what it asks of the holder and what it changes here. */
-  patching = false;
+  /** Patches, and what their crashes leave to do: what the holder sets aside follows from the limits before and after. */
+  readonly patches = new Turns();
   /** The status that the children were told this run ended with; null = none yet. */
   toldChildren: RunStatus | null = null;
 

@@ -27,9 +27,6 @@ import { ToolCallingRun } from "./tool-calling.ts";
 import { addChild, namedChild, notOpened } from "./tree.ts";
 
 export class RunObject extends ToolCallingRun {
-  /** The last patch to end: they take turns. */
-  #patched: Promise<unknown> = Promise.resolve();
-
   // ---- the run itself ----
 
   /** Opens the run. Opening it again changes nothing and tells what is there; null when it was ended before it began. */
@@ -62,16 +59,12 @@ export class RunObject extends ToolCallingRun {
   }
 
   /** Changes limits, width or pause, and with the limits what is held for the run. Null when there is no such run. */
-  patch(patch: RunPatch): Promise<{ ok: true; document: StoredDocument } | Rpc.Refused | null> {
-    const patched = this.#patched.then(async () => {
-      const core = this.shell.core;
-      if (core === null) return null;
-      const reason = await patchRun(this.shell, core, this.env, patch);
-      if (reason !== null) return { ok: false as const, reason };
-      return { ok: true as const, document: runDocumentOf(core, Date.now()) };
-    });
-    this.#patched = patched.catch(() => undefined);
-    return patched;
+  async patch(patch: RunPatch): Promise<{ ok: true; document: StoredDocument } | Rpc.Refused | null> {
+    const { core } = this.shell;
+    if (core === null) return null;
+    const reason = await core.patches.take(() => patchRun(this.shell, core, this.env, patch));
+    if (reason !== null) return { ok: false as const, reason };
+    return { ok: true as const, document: runDocumentOf(core, Date.now()) };
   }
 
   /**

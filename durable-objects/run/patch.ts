@@ -24,7 +24,7 @@ export type RunPatch = {
   rootNanoUsdPerDay: number | null;
 };
 
-/** Applies a patch. One at a time: what the holder sets aside follows from the limits before and after. */
+/** Applies a patch, in its turn. */
 export async function patchRun(
   shell: RunShell,
   core: RunCore,
@@ -40,20 +40,17 @@ export async function patchRun(
     core.holdInDoubt = true;
     return () => shell.store.putHoldInDoubt(true);
   });
-  core.patching = true;
-  let reason: Reason | null;
-  try {
-    reason = (await raiseHold(core, objects, wanted, patch.rootNanoUsdPerDay)) ?? (await apply(shell, core, patch));
-  } finally {
-    core.patching = false;
-  }
+  const reason = (await raiseHold(core, objects, wanted, patch.rootNanoUsdPerDay)) ?? (await apply(shell, core, patch));
   await settleHold(shell, core, objects);
   return reason;
 }
 
-/** Has the holder set aside what the limits come to, where a patch has left that in doubt. It is never more than before. */
+/**
+ * Has the holder set aside what the limits come to, where a patch has left that in doubt: never more than before. In a turn
+ * of its own, for a patch beside it would raise what this then lowers.
+ */
 export async function settleHold(shell: RunShell, core: RunCore, objects: Objects): Promise<void> {
-  if (!core.holdInDoubt || core.patching) return;
+  if (!core.holdInDoubt) return;
   // A run that has ended meanwhile is held no more: then this changes nothing.
   await resizeHold(core, objects, holdOf(core.state.ledger.limits), Number.MAX_SAFE_INTEGER);
   await shell.write(() => {

@@ -150,7 +150,7 @@ export class RunShell {
       await cancelAbandoned(core, this.#env, neverOpened, Date.now());
       await tellChildren(core, this.#env, neverOpened);
       await this.report();
-      await settleHold(this, core, this.#env);
+      if (core.holdInDoubt) await core.patches.take(() => settleHold(this, core, this.#env));
       if (Date.now() >= (core.deleteAtMs ?? Infinity)) return await this.#delete(core);
       this.#armAlarm(Date.now());
       await this.#outliveFoundLeases(core);

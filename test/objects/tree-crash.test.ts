@@ -15,6 +15,7 @@ import {
   interceptNextReport,
   interceptNextResize,
   priceOf,
+  ring,
   ringUntil,
   spend,
   used,
@@ -184,5 +185,25 @@ describe("what a parent sets aside for a child", () => {
     await child.object.patch(change(0.25)).catch(() => null);
     expect(await reservedUsd(root)).toBe(0.5);
     await ringUntil([child], async () => (await reservedUsd(root)) === 0.25);
+  });
+
+  it("is no less than a limit that rises while the alarm makes up for an earlier change", async () => {
+    const { root, child } = await family();
+    interceptNextResize(() => Promise.reject(new Error("the test loses the change")));
+    await child.object.patch(change(0.25)).catch(() => null);
+    const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    interceptNextResize(async (real) => {
+      held.resolve();
+      await release.promise;
+      return real();
+    });
+    await ring(child.object);
+    await held.promise;
+    const raised = child.object.patch(change(0.4)).catch(() => null);
+    await scheduler.wait(50);
+    release.resolve();
+    expect(await raised).toMatchObject({ ok: true });
+    await ringUntil([child], async () => (await reservedUsd(root)) === 0.4);
+    expect((await child.object.budget())?.usd.limit).toBe(0.4);
   });
 });

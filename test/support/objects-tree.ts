@@ -93,7 +93,7 @@ export function interceptNextReport(around: (real: () => Promise<void>, parent: 
 
 /** The same for the next change of what a parent sets aside for a child. */
 export function interceptNextResize(
-  around: (real: () => ReturnType<RunObject["resizeChild"]>, parent: RunObject) => Promise<never>,
+  around: (real: () => ReturnType<RunObject["resizeChild"]>, parent: RunObject) => ReturnType<RunObject["resizeChild"]>,
 ): void {
   const plain = RunObject.prototype.resizeChild;
   RunObject.prototype.resizeChild = function (this: RunObject, ...args: Parameters<RunObject["resizeChild"]>) {
