@@ -3,7 +3,8 @@ import { buildSync } from "esbuild";
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import type { Plugin } from "vitest/config";
-import { IS_STUB } from "./test/support/stub-text.ts";
+import { IS_STUB } from "./scripts/local/stub-text.ts";
+import { isIntended } from "./test/support/intended-errors.ts";
 import { objectVars } from "./test/support/object-vars.ts";
 
 const COMPATIBILITY_DATE = "2026-11-01";
@@ -29,15 +30,31 @@ const upstreamWorker = {
   durableObjects: { UPSTREAM: { className: "UpstreamObject", useSQLite: true, unsafePreventEviction: true } },
 };
 
+/**
+ * Projects that see the gateway, and programs around it, from outside. Their times are for a busy machine: no test waits
+ * for one to be over. Files of a process share its modules and the bundle of the gateway; each has gateways of its own.
+ */
+const outside = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 30_000 } }, isolate: false };
+
 export default defineConfig({
   test: {
     // Tests of timers, leases and restarts mostly wait: one file more than there are cores costs none of them anything.
     maxWorkers: Math.max(2, availableParallelism() + 1),
+    // The output tells of no error that a test makes on purpose.
+    onConsoleLog: (log) => !isIntended(log),
     reporters: reportFile ? ["default", ["json", { outputFile: reportFile }]] : ["default"],
     projects: [
       {
         plugins: [textModules()],
-        test: { name: "unit", include: ["test/unit/**/*.test.ts"] },
+        // Property tests take a few seconds of processor time, which is many more of the clock on a machine that is shared.
+        // Files of a thread share modules: the gateway's keep nothing between calls, and loading them took half of the time.
+        test: {
+          name: "unit",
+          include: ["test/unit/**/*.test.ts"],
+          testTimeout: 30_000,
+          pool: "threads",
+          isolate: false,
+        },
       },
       {
         plugins: [
@@ -55,10 +72,13 @@ export default defineConfig({
           name: "objects",
           include: ["test/objects/**/*.test.ts"],
           exclude: [...supportTests],
+          globalSetup: ["test/setup/quiet-runtime.ts"],
           setupFiles: ["test/setup/objects.ts"],
-          testTimeout: 20_000,
-          // What is waited for takes its time where other files run beside it.
-          expect: { poll: { timeout: 10_000 } },
+          // A runtime loads the gateway once, which takes as long as the tests of a file.
+          isolate: false,
+          testTimeout: 60_000,
+          // Long enough for a busy machine, and shorter than a found lease's term: what only its end would bring fails.
+          expect: { poll: { timeout: 20_000 } },
         },
       },
       {
@@ -74,44 +94,37 @@ export default defineConfig({
             },
           }),
         ],
-        test: { name: "emulator", include: [...supportTests], setupFiles: ["test/setup/emulator.ts"] },
+        test: {
+          name: "emulator",
+          include: [...supportTests],
+          globalSetup: ["test/setup/quiet-runtime.ts"],
+          setupFiles: ["test/setup/emulator.ts"],
+        },
       },
       {
-        test: {
-          name: "contract",
-          include: ["test/contract/**/*.test.ts"],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-        },
+        test: { ...outside, name: "contract", include: ["test/contract/**/*.test.ts"] },
       },
       {
         // Some languages take seconds to start.
-        test: { name: "stubs", include: ["test/stubs/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000 },
+        test: { ...outside, name: "stubs", include: ["test/stubs/**/*.test.ts"] },
       },
       {
         // A page is one test, and types all of its blocks.
-        test: { name: "docs", include: ["test/docs/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000 },
+        test: { ...outside, name: "docs", include: ["test/docs/**/*.test.ts"] },
       },
       {
-        test: { name: "examples", include: ["test/examples/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000 },
+        test: { ...outside, name: "examples", include: ["test/examples/**/*.test.ts"] },
       },
       {
-        test: {
-          name: "clients",
-          include: ["test/clients/**/*.test.ts"],
-          testTimeout: 15_000,
-          hookTimeout: 60_000,
-          env: { OPENAI_MAJOR: "7" },
-        },
+        test: { ...outside, name: "clients", include: ["test/clients/**/*.test.ts"], env: { OPENAI_MAJOR: "7" } },
       },
       {
         // The same tests of OpenAI's client with its former version, which differs in errors, timeouts and embeddings.
         resolve: { alias: { openai: "openai-6" } },
         test: {
+          ...outside,
           name: "clients-openai-6",
           include: ["test/clients/openai*.test.ts"],
-          testTimeout: 15_000,
-          hookTimeout: 60_000,
           env: { OPENAI_MAJOR: "6" },
         },
       },

@@ -1,8 +1,8 @@
 /**
  * `npm run bench:batch-api` = `node bench/batch-api.ts [--quick] [size] [faults] [restarts] [fairness]`: batches of the
  * OpenAI surface at their largest, before an upstream that turns calls away, on a gateway that is killed, and beside calls
- * of people. Prints what each promise came to and writes the rows to bench/results. Exit status 1 when a promise of
- * exactness is not kept. README.md says what it means.
+ * of people. Prints each result and writes the rows to bench/results. Exit status 1 if a result is not exact.
+ * README.md explains the figures.
  */
 import { parseArgs } from "node:util";
 import { measureFairness } from "./batch-api/fairness.ts";

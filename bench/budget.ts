@@ -1,7 +1,7 @@
 /**
  * `npm run bench:budget` = `node bench/budget.ts [--rounds=n] [--quick]`: is the budget hard, and what does that cost?
- * Fires storms at a gateway, holds the upstream's own bill against limit and ledger, prints what each promise came to and
- * writes the raw figures to bench/results. Exit status 1 when a promise is not kept. README.md says what it means.
+ * Sends storms to a gateway, compares the upstream's own bill with limit and ledger, prints the result of each guarantee and
+ * writes the raw figures to bench/results. Exit status 1 if a guarantee does not hold. README.md explains the figures.
  */
 import { parseArgs } from "node:util";
 import { crash } from "./budget/crash.ts";
@@ -39,7 +39,9 @@ const [crashed] = values.quick
   : await Promise.all([crash(), ...SCENARIOS.filter(({ killsAt }) => killsAt.length > 0).map(run)]);
 print(`\n1,000 calls at once over one budget: 600 /query, 10 /batch of 40\n\n${tableOf(stormTable(storms))}\n`);
 if (crashed !== null) {
-  print(`60 calls in flight when the gateway dies and nobody asks again\n\n${tableOf(crashTable(crashed))}\n`);
+  print(
+    `60 calls in flight when the gateway is killed, and no request afterwards\n\n${tableOf(crashTable(crashed))}\n`,
+  );
 }
 const rounds = values.quick ? 1 : Number(values.rounds);
 const safety = await measureSafety(rounds, (line) => console.error(line));

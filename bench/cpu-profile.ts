@@ -1,7 +1,7 @@
 /** A V8 CPU profile folded into functions and source files. Pure: takes the profile and the bundle's map as data. */
 import { SourceMap } from "node:module";
 import { z } from "zod";
-import type { Bundle } from "./workerd.ts";
+import type { Bundle } from "../scripts/local/bundle.ts";
 
 const callFrame = z.object({
   functionName: z.string(),

@@ -1,20 +1,20 @@
 /** Measures one fan-out of one variant in fresh processes: warm-up, then repeats, whose median is the round's figure. */
-import { askBare, askBatch, askDirect } from "./asks.ts";
-import type { FanOut } from "./asks.ts";
-import { openRun, startBare, startGateway, startUpstream, takeUpstreamStats } from "./servers.ts";
-import type { Server } from "./process.ts";
+import { sendBare, sendBatch, sendDirect } from "./load/fan-outs.ts";
+import type { FanOut } from "./load/fan-outs.ts";
+import { openRun, startBare, startGateway, startUpstream, takeUpstreamStats } from "./servers/servers.ts";
+import type { Server } from "./servers/process.ts";
 import { median } from "./stats.ts";
 import type { Figures } from "./suite.ts";
 
 /**
- * `batch` asks every time in the run that it warmed up with, as a program does that asks batch after batch;
+ * `batch` uses the run of the warm-up each time, like a program that sends one batch after another;
  * `batch-new-run` opens a new run, so new objects, for each. `batch-baseline` is `batch` of another checkout.
  */
 export type FanOutVariant = "direct" | "bare" | "batch" | "batch-new-run" | "batch-baseline";
 
 export type FanOutPlan = {
   variant: FanOutVariant;
-  asked: FanOut;
+  fanOut: FanOut;
   latencyMs: number;
   warmUps: number;
   repeats: number;
@@ -31,10 +31,10 @@ export async function measureFanOut(plan: FanOutPlan): Promise<Figures> {
   const wallsMs: number[] = [];
   for (let turn = 0; turn < plan.repeats; turn++) wallsMs.push(await ask());
   const { requests, peak } = await takeUpstreamStats(upstream);
-  if (requests !== plan.asked.n * plan.repeats)
-    throw new Error(`${plan.variant}: ${plan.asked.n * plan.repeats} calls reached the upstream as ${requests}`);
+  if (requests !== plan.fanOut.n * plan.repeats)
+    throw new Error(`${plan.variant}: ${plan.fanOut.n * plan.repeats} calls reached the upstream as ${requests}`);
   const wallMs = median(wallsMs);
-  return { wall_ms: wallMs, calls_per_s: (plan.asked.n / wallMs) * 1_000, peak, rss_mb: server.rssBytes() / 1e6 };
+  return { wall_ms: wallMs, calls_per_s: (plan.fanOut.n / wallMs) * 1_000, peak, rss_mb: server.rssBytes() / 1e6 };
 }
 
 async function startVariant({ variant, baseline }: FanOutPlan, upstream: Server): Promise<Server> {
@@ -44,10 +44,10 @@ async function startVariant({ variant, baseline }: FanOutPlan, upstream: Server)
 }
 
 async function askerOf(plan: FanOutPlan, upstream: Server, server: Server): Promise<() => Promise<number>> {
-  const { variant, asked } = plan;
-  if (variant === "direct") return () => askDirect(upstream, asked);
-  if (variant === "bare") return () => askBare(server, asked);
-  if (variant === "batch-new-run") return async () => await askBatch(server, await openRun(server), asked);
+  const { variant, fanOut } = plan;
+  if (variant === "direct") return () => sendDirect(upstream, fanOut);
+  if (variant === "bare") return () => sendBare(server, fanOut);
+  if (variant === "batch-new-run") return async () => await sendBatch(server, await openRun(server), fanOut);
   const token = await openRun(server);
-  return () => askBatch(server, token, asked);
+  return () => sendBatch(server, token, fanOut);
 }

@@ -1,8 +1,8 @@
 /**
  * `npm run bench:kill` = `node bench/kill.ts [--rounds=n] [--seed=text] [--slots=n]`: is nothing lost when the gateway is
  * killed? Volleys of batches, one SIGKILL for all batches of a volley, until so many batches have been hit. Prints what
- * each promise came to and writes the figures to bench/results. Exit status 1 when a promise is not kept. README.md says
- * what it means.
+ * the result of each guarantee and writes the figures to bench/results. Exit status 1 if a guarantee does not hold. README.md
+ * explains the figures.
  */
 import { parseArgs } from "node:util";
 import type { Round } from "./kill/audit.ts";

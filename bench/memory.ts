@@ -1,14 +1,14 @@
 /**
  * `node bench/memory.ts [--live] [--width=48]`: what a batch of 10,000 slots with 2 KB prompts and 1 KB results holds in
  * memory while it runs and after, and whether a slot of it costs more time than a slot of a batch of 1,000.
- * `--live` collects garbage before every sample, so that the peak is what is really held; its times mean nothing.
+ * `--live` collects garbage before every sample, so that the peak is live memory; its times are meaningless.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { askBatch } from "./asks.ts";
-import { watchHeap } from "./heap.ts";
+import { sendBatch } from "./load/fan-outs.ts";
+import { watchHeap } from "./servers/heap.ts";
 import { machine, writeResult } from "./results.ts";
-import { openRun, startGateway, startUpstream } from "./servers.ts";
+import { openRun, startGateway, startUpstream } from "./servers/servers.ts";
 import { median } from "./stats.ts";
 import { against } from "./suite.ts";
 import { tableOf } from "./table.ts";
@@ -31,7 +31,7 @@ using heap = await watchHeap(gateway);
 
 // Every batch opens its own run, so that each finds the same empty objects.
 const batchMs = async (n: number) =>
-  await askBatch(gateway, await openRun(gateway), { n, width, promptBytes: PROMPT_BYTES });
+  await sendBatch(gateway, await openRun(gateway), { n, width, promptBytes: PROMPT_BYTES });
 
 for (let turn = 0; turn < 3; turn++) await batchMs(SLOTS_SMALL);
 const smallWallsMs: number[] = [];
@@ -52,15 +52,15 @@ const slotUs = (wallMs / SLOTS) * 1_000;
 const smallSlotUs = (median(smallWallsMs) / SLOTS_SMALL) * 1_000;
 const mb = (bytes: number) => (bytes / 1e6).toFixed(1);
 const table = [
-  { what: "heap held before, MB", figure: mb(beforeBytes) },
+  { what: "live heap before, MB", figure: mb(beforeBytes) },
   {
-    what: values.live ? "heap peak of what is held, MB" : "heap peak, garbage included, MB",
+    what: values.live ? "peak of the live heap, MB" : "heap peak, garbage included, MB",
     figure: against(peak.heapBytes / 1e6, "<=", 64),
   },
   { what: "array buffers at most, MB", figure: mb(peak.backingBytes) },
   { what: "resident memory at most, MB", figure: mb(peak.rssBytes) },
-  { what: "heap held at the end, MB", figure: mb(endedBytes) },
-  { what: `heap held ${IDLE_MS / 1_000} s later, MB`, figure: against(afterBytes / 1e6, "<=", 10) },
+  { what: "live heap at the end, MB", figure: mb(endedBytes) },
+  { what: `live heap ${IDLE_MS / 1_000} s later, MB`, figure: against(afterBytes / 1e6, "<=", 10) },
   { what: `time per slot at ${SLOTS_SMALL}, µs`, figure: smallSlotUs.toFixed(0) },
   { what: `time per slot at ${SLOTS}, µs`, figure: slotUs.toFixed(0) },
   { what: "ratio of the two", figure: values.live ? "not measured" : against(slotUs / smallSlotUs, "<=", 1.3) },

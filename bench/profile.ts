@@ -6,15 +6,15 @@
  * `.cpuprofile` in bench/results for the browser's developer tools.
  */
 import { parseArgs } from "node:util";
-import { askBatch } from "./asks.ts";
+import { sendBatch } from "./load/fan-outs.ts";
 import { cpuProfile, foldProfile } from "./cpu-profile.ts";
 import type { Cost } from "./cpu-profile.ts";
-import { connectInspector } from "./inspector.ts";
-import { load } from "./load.ts";
+import { connectInspector } from "./servers/inspector.ts";
+import { load } from "./load/load.ts";
 import { queryTarget } from "./suites/query.ts";
-import type { Server } from "./process.ts";
+import type { Server } from "./servers/process.ts";
 import { writeResult } from "./results.ts";
-import { gatewayBundle, openRun, startGateway, startUpstream } from "./servers.ts";
+import { gatewayBundle, openRun, startGateway, startUpstream } from "./servers/servers.ts";
 import { tableOf } from "./table.ts";
 import { z } from "zod";
 
@@ -46,7 +46,7 @@ async function callsDuring(gateway: Server, token: string, ms: number): Promise<
   const endMs = performance.now() + ms;
   let calls = 0;
   for (; performance.now() < endMs; calls += 1_000)
-    await askBatch(gateway, values["new-runs"] ? await openRun(gateway) : token, { n: 1_000, width: at });
+    await sendBatch(gateway, values["new-runs"] ? await openRun(gateway) : token, { n: 1_000, width: at });
   return calls;
 }
 

@@ -1,7 +1,7 @@
 /**
  * `npm run bench` = `node bench/run.ts [--quick] [--rounds=n] [--variants=a,b] [--baseline=path] [batch] [slow]
  * [query] [stream]`: measures the suites named, or all, prints a table of medians for each and writes every raw round to bench/results.
- * README.md says what the figures mean.
+ * README.md explains the figures.
  */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";

@@ -33,7 +33,7 @@ export type Suite = {
 export type Round = { round: number; variant: string; at: number; figures: Figures };
 
 /**
- * Measures every cell once per round. Variants of one width stand next to each other, and every second round runs
+ * Measures every cell once per round. Variants of one width run one after the other, and every second round runs
  * backwards, so that a machine that gets slower or faster does so for all of them.
  */
 export async function runRounds(suite: Suite, rounds: number, report: (line: string) => void): Promise<Round[]> {

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-/** `fanout batch prompts.jsonl -o out.jsonl`. Plain JavaScript without dependencies, for any Node from 20 on. */
+/** `fanout batch prompts.jsonl -o out.jsonl`. Plain JavaScript without dependencies, for Node 20 and newer. */
 import { readFileSync } from "node:fs";
 import { addAbortSignal } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
-import { Api } from "./batch/api.mjs";
+import { Api } from "./batch/server/api.mjs";
 import { cancelBatch } from "./batch/cancel.mjs";
 import { Display } from "./batch/display.mjs";
 import { Failure } from "./batch/failure.mjs";
@@ -21,13 +21,13 @@ const stop = new AbortController();
 let stoppedWith = null;
 for (const [signal, exitCode] of Object.entries(EXIT_OF_SIGNAL)) {
   process.on(signal, () => {
-    // The second time it is meant to end whatever it is doing.
+    // A second signal ends the command at once.
     if (stoppedWith !== null) process.exit(exitCode);
     stoppedWith = exitCode;
     stop.abort();
   });
 }
-// Whoever reads the progress may stop reading; the batch goes on.
+// The reader of the progress may close the pipe; the batch continues.
 terminal.on("error", () => {});
 process.stdout.on("error", () => {});
 
@@ -40,8 +40,7 @@ async function main(args) {
     process.stdout.write(USAGE);
     return command === undefined ? 1 : 0;
   }
-  if (command !== "batch")
-    return fail(`There is no command ${printable(command)}.\nfanout --help tells what there is.`);
+  if (command !== "batch") return fail(`Unknown command: ${printable(command)}. For help, run: fanout --help`);
   try {
     const setting = settingOf(rest, { env: process.env, readFile: (path) => readFileSync(path, "utf8") });
     if (setting === "help") {
@@ -51,7 +50,7 @@ async function main(args) {
     return await batch(setting);
   } catch (error) {
     if (error instanceof Failure) return fail(error.message);
-    // What the system refuses (a full disk, a folder without permission) is told in its own words.
+    // An error of the operating system, such as a full disk or a missing permission: its message is clear enough.
     if (error instanceof Error && "syscall" in error) return fail(printable(error.message));
     throw error;
   }
@@ -70,7 +69,7 @@ async function batch(setting) {
   /** @type {string | null} */
   let batchId = null;
   const trouble = (/** @type {string} */ message, /** @type {number} */ delayMs) =>
-    display.note(`! ${message} Trying again in ${durationText(delayMs)}.`);
+    display.note(`! ${message} Retrying in ${durationText(delayMs)}.`);
   const api = new Api(setting.server, { sleep, random: Math.random, trouble, signal });
   try {
     const { input } = setting;
@@ -100,9 +99,9 @@ async function batch(setting) {
  * @param {string} output
  */
 function stoppedText(batchId, output) {
-  if (batchId === null) return "Stopped. The same command goes on from here.";
+  if (batchId === null) return "Stopped. Run the same command again to continue.";
   return (
-    `Stopped looking; batch ${printable(batchId)} goes on. The same command comes back to it. To cancel it:\n` +
+    `Stopped. Batch ${printable(batchId)} is still running; run the same command again to continue. To cancel it:\n` +
     `  fanout batch --cancel -o ${shellWord(output)}`
   );
 }

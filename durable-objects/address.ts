@@ -1,24 +1,26 @@
-/** The only file that turns an id into a stub: which object holds what, and where lanes live. */
+/** The only file that turns an id into a stub: which object owns what, and how its name is made. */
 import { TOKEN_CACHE_MAX } from "../src/limits.ts";
-import type { BatchObject } from "./batch/object.ts";
-import type { DirectoryObject } from "./directory/object.ts";
-import type { LaneObject } from "./lane/object.ts";
-import type { RunObject } from "./run/object.ts";
-import type { ShelfObject } from "./shelf/object.ts";
+import type { BatchApi } from "../src/run-api/batch-api.ts";
+import type { DirectoryApi } from "../src/run-api/directory-api.ts";
+import type { FileApi } from "../src/run-api/file-api.ts";
+import type { LaneApi } from "../src/run-api/lane-api.ts";
+import type { RunApi } from "../src/run-api/run-api.ts";
+import type { UpstreamApi } from "../src/run-api/upstream-api.ts";
 
 /** The object namespaces, as bound in wrangler.toml. */
 export type Objects = {
-  RUN: DurableObjectNamespace<RunObject>;
-  LANE: DurableObjectNamespace<LaneObject>;
-  DIRECTORY: DurableObjectNamespace<DirectoryObject>;
-  BATCH: DurableObjectNamespace<BatchObject>;
-  SHELF: DurableObjectNamespace<ShelfObject>;
+  RUN: DurableObjectNamespace<RunApi>;
+  LANE: DurableObjectNamespace<LaneApi>;
+  DIRECTORY: DurableObjectNamespace<DirectoryApi>;
+  BATCH: DurableObjectNamespace<BatchApi>;
+  SHELF: DurableObjectNamespace<FileApi>;
+  UPSTREAM: DurableObjectNamespace<UpstreamApi>;
   /** Contents of files. Absent where the gateway runs without R2: then it takes no files. */
   FILES?: R2Bucket;
 };
 
 /** A fresh stub of a run. After an error a stub is broken: take a new one. */
-export function runOf(objects: Objects, runId: string): DurableObjectStub<RunObject> {
+export function runOf(objects: Objects, runId: string): DurableObjectStub<RunApi> {
   return objects.RUN.get(runIdOf(objects.RUN, runId));
 }
 
@@ -34,27 +36,32 @@ function runIdOf(namespace: Objects["RUN"], runId: string): DurableObjectId {
   return id;
 }
 
-/** Lanes belong to their run: what one run's calls do cannot slow another's. */
-export function laneOf(objects: Objects, runId: string, lane: number): DurableObjectStub<LaneObject> {
+/** A lane of a run. Each run has lanes of its own: its calls cannot slow another run's. */
+export function laneOf(objects: Objects, runId: string, lane: number): DurableObjectStub<LaneApi> {
   return objects.LANE.getByName(`${runId}/${lane}`);
 }
 
-/** A batch of a run: another run's id leads to an object that knows nothing. */
-export function batchOf(objects: Objects, runId: string, batchId: string): DurableObjectStub<BatchObject> {
+/** A batch of a run. Under another run's id the name leads to an empty object: a run cannot reach another run's batch. */
+export function batchOf(objects: Objects, runId: string, batchId: string): DurableObjectStub<BatchApi> {
   return objects.BATCH.getByName(`${runId}/${batchId}`);
 }
 
-/** What a run has in store: its files, its uploads, the list of its batches. */
-export function shelfOf(objects: Objects, runId: string): DurableObjectStub<ShelfObject> {
+/** A run's files, its uploads and the list of its batches. */
+export function runFilesOf(objects: Objects, runId: string): DurableObjectStub<FileApi> {
   return objects.SHELF.getByName(runId);
 }
 
-/** Where a file's content lies in R2. */
+/** The key of a file's content in R2. */
 export function fileKey(runId: string, fileId: string): string {
   return `${runId}/${fileId}`;
 }
 
+/** What all runs have learned of an upstream, by its name in the configuration. */
+export function upstreamOf(objects: Objects, upstream: string): DurableObjectStub<UpstreamApi> {
+  return objects.UPSTREAM.getByName(upstream);
+}
+
 /** The one list of runs. */
-export function directoryOf(objects: Objects): DurableObjectStub<DirectoryObject> {
+export function directoryOf(objects: Objects): DurableObjectStub<DirectoryApi> {
   return objects.DIRECTORY.getByName("runs");
 }

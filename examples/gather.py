@@ -1,12 +1,11 @@
-"""Ask one question at a time, as many at once as you like: asyncio.gather over single calls.
+"""Send many single calls at once with asyncio.gather.
 
     FANOUT_URL=… FANOUT_TOKEN=… python3 examples/gather.py
 
-Nothing here says "batch": the gateway sees that calls arrive together and treats them as one parallel group. One of them
-is made to fail, and the others do not notice. Then the same questions go as one request, by batch_llm_query.
+The program does not use a batch: the gateway groups calls that arrive together. One call fails on purpose; the others are
+not affected. Then the program sends the same questions in one request with batch_llm_query.
 
-FANOUT_MODEL chooses the model; without it the gateway's simulated one answers, which takes 300 ms and repeats the
-question.
+FANOUT_MODEL selects the model. The default is the gateway's simulated model, which takes 300 ms and returns the question.
 """
 import asyncio
 import contextlib
@@ -28,7 +27,7 @@ UNLUCKY = "lead"
 
 
 def gateway(method, path):
-    """A request that the stub has no function for, with the run's token. Returns the text of the answer."""
+    """Sends a request for which the stub has no function, with the run's token. Returns the body as text."""
     base = urlsplit(os.environ.get("FANOUT_URL") or "http://127.0.0.1:8787")
     connect = http.client.HTTPSConnection if base.scheme == "https" else http.client.HTTPConnection
     headers = {"authorization": "Bearer " + os.environ["FANOUT_TOKEN"]}
@@ -43,13 +42,13 @@ def gateway(method, path):
 
 
 class GroupLog:
-    """What the gateway recorded about the run's parallel groups since it was last asked."""
+    """Shows the groups that the run's log has recorded since the last call."""
 
     def __init__(self):
         self.path, self.seen = "/runs/{}".format(json.loads(gateway("GET", "/run"))["id"]), 0
 
     def show(self):
-        gateway("POST", self.path + "/flush")  # Calls may still join the group until its window closes: close it now.
+        gateway("POST", self.path + "/flush")  # Calls can join the group until its window closes, so close it now.
         lines = gateway("GET", "{}/log?after={}".format(self.path, self.seen)).split("\n")
         events = [json.loads(line) for line in lines if line]
         self.seen = events[-1]["seq"] if events else self.seen
@@ -62,7 +61,7 @@ class GroupLog:
 
 
 def question(metal):
-    """A call that has not been made yet: it starts when it is awaited."""
+    """A call that starts when it is awaited."""
     model = FAILING_MODEL if metal == UNLUCKY else MODEL
     return llm_query("In one sentence: what is {} used for?".format(metal), model=model, max_tokens=80)
 

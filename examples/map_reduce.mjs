@@ -1,5 +1,5 @@
 /**
- * The program of map_reduce.py for a machine without python3. Node 20 or newer, no packages.
+ * The same program as map_reduce.py, for machines without python3. Needs Node 20 or newer and no packages.
  *
  *     FANOUT_URL=… FANOUT_TOKEN=… node examples/map_reduce.mjs [text file]
  */
@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 
 const URL_BASE = (process.env.FANOUT_URL || "http://127.0.0.1:8787").replace(/\/+$/, "");
 const TOKEN = process.env.FANOUT_TOKEN;
-// 200 ms per answer, so that the simulated fan-out can be watched.
+// 200 ms per answer, so that the progress of the simulated calls is visible.
 const MODEL = process.env.FANOUT_MODEL || "sim/names?ms=200";
 const WORDS = ["red", "orange", "yellow", "green", "blue", "indigo", "violet", "purple", "white", "black"];
 const CHUNKS = 100;
@@ -27,7 +27,7 @@ const reducePrompt = (counts) =>
 
 ${counts.join("\n")}`;
 
-/** The text in about `count` pieces of similar size, cut at paragraph borders only. */
+/** Splits the text into about `count` pieces of similar size, only between paragraphs. */
 function chunksOf(text, count) {
   const pieces = [];
   let piece = "";
@@ -124,7 +124,7 @@ async function main() {
   const text = await readFile(path, "utf8");
   const pieces = chunksOf(text, CHUNKS);
   const size = text.length.toLocaleString("en");
-  console.log(`${basename(path)}: ${size} characters in ${pieces.length} chunks, asked of ${MODEL}`);
+  console.log(`${basename(path)}: ${size} characters in ${pieces.length} chunks, model ${MODEL}`);
   const answers = await fanOut(pieces.map(mapPrompt));
   const counts = answers.filter(Boolean).map((answer) => answer.trim());
   const missing = pieces.length - counts.length;

@@ -1,9 +1,9 @@
-"""Map-reduce over a book: about 100 sub-calls at once count colour words, one more call adds the counts up.
+"""Map-reduce over a book: about 100 parallel calls count colour words, and one more call adds up the counts.
 
     FANOUT_URL=… FANOUT_TOKEN=… python3 examples/map_reduce.py [text file]
 
-FANOUT_MODEL chooses the model; without it the gateway's simulated one answers, which needs no key. `npm run demo` opens
-a gateway and a run, and starts this program in it.
+FANOUT_MODEL selects the model. The default is the gateway's simulated model, which needs no key. `npm run demo` starts a
+gateway, opens a run, and runs this program.
 """
 import os
 import re
@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "stubs", "python"))
 from fanout import FanoutError, llm_query, llm_run, llm_stream  # noqa: E402
 
-# 200 ms per answer, so that the simulated fan-out can be watched.
+# 200 ms per answer, so that the progress of the simulated calls is visible.
 MODEL = os.environ.get("FANOUT_MODEL") or "sim/names?ms=200"
 WORDS = ["red", "orange", "yellow", "green", "blue", "indigo", "violet", "purple", "white", "black"]
 CHUNKS = 100
@@ -31,7 +31,7 @@ REDUCE = """Below are counts of words, from many parts of one book. Add them up,
 
 
 def chunks_of(text, count):
-    """The text in about `count` pieces of similar size, cut at paragraph borders only."""
+    """Splits the text into about `count` pieces of similar size, only between paragraphs."""
     size, pieces, piece = len(text) / count, [], ""
     for paragraph in re.split(r"\n\s*\n", text):
         if piece and len(piece) + len(paragraph) / 2 > size:
@@ -42,7 +42,7 @@ def chunks_of(text, count):
 
 
 def show_progress(done, failed, total):
-    """A bar redrawn in place on a terminal, a line for each tenth elsewhere."""
+    """Redraws a bar on a terminal; elsewhere prints a line for each tenth."""
     note = ", {} failed".format(failed) if failed else ""
     if sys.stdout.isatty():
         filled = BAR * done // total
@@ -54,7 +54,7 @@ def show_progress(done, failed, total):
 
 
 def fan_out(prompts):
-    """The answers by index (None where a slot failed), shown while they arrive."""
+    """Returns the answers by index (None for a failed slot), and shows the progress."""
     answers, done, failed, group, started = [None] * len(prompts), 0, 0, None, time.monotonic()
     for event in llm_stream(prompts, MODEL, concurrency=WIDTH, max_tokens=400, temperature=0):
         if group is None:
@@ -83,7 +83,7 @@ def main():
     with open(path, encoding="utf-8") as file:
         text = file.read()
     pieces = chunks_of(text, CHUNKS)
-    print("{}: {:,} characters in {} chunks, asked of {}".format(os.path.basename(path), len(text), len(pieces), MODEL))
+    print("{}: {:,} characters in {} chunks, model {}".format(os.path.basename(path), len(text), len(pieces), MODEL))
     answers = fan_out([MAP.format(words=", ".join(WORDS), text=piece) for piece in pieces])
     counts = [answer.strip() for answer in answers if answer]
     if len(counts) < len(pieces):
@@ -98,7 +98,7 @@ def main():
     for word in sorted(WORDS, key=lambda word: -sums.get(word, 0)):
         print("  {:<8}{:>6}".format(word, sums.get(word, 0)))
     spent = llm_run()["budget"]["usd"]
-    # Two decimals at least: 0.25, 0.002.
+    # At least two decimals: 0.25, 0.002.
     limit = "" if spent["limit"] is None else " of $" + re.sub("0{1,4}$", "", "{:.6f}".format(spent["limit"]))
     print("\nSpent ${:.6f}{} in all, for {} calls".format(spent["spent"], limit, len(pieces) + 1))
     return 0 if len(counts) == len(pieces) and sums else 1

@@ -1,10 +1,10 @@
 /**
- * A plain program with OpenAI's own package. Nothing in it knows of fanout: two variables send it through the gateway,
- * where the run token is its API key and the run's budget its limit.
+ * A program with OpenAI's unmodified package. It contains nothing about fanout: two variables make it use the gateway, with the run
+ * token as its API key.
  *
  *     OPENAI_BASE_URL=$FANOUT_URL/v1 OPENAI_API_KEY=$FANOUT_TOKEN node examples/openai_sdk.mjs
  *
- * OPENAI_MODEL chooses the model; without it the gateway's simulated one answers.
+ * OPENAI_MODEL selects the model. The default is the gateway's simulated model.
  */
 import OpenAI, { APIError } from "openai";
 
@@ -16,7 +16,7 @@ let cost = 0;
 
 const ask = (content) => ({ model: MODEL, max_completion_tokens: 60, messages: [{ role: "user", content }] });
 
-/** The gateway fills `usage.cost` in, in USD, whatever the provider says. */
+/** The gateway fills `usage.cost` in, in USD, even if the provider does not. */
 function count(usage) {
   cost += usage?.cost ?? 0;
 }
@@ -44,7 +44,7 @@ async function stream(content) {
   return pieces;
 }
 
-/** Null once the run's money has come to its end: a program that asks much must be ready for that. */
+/** Null if the run's budget is spent, for which a program with many calls must be prepared. */
 async function completeOrStop(content) {
   try {
     return await complete(content);
@@ -66,7 +66,7 @@ async function main() {
   const answered = answers.filter((answer) => answer !== null);
   console.log(`${QUESTIONS} at once:    ${answered.length} answered in ${seconds}s, the last: ${answered.at(-1)}`);
   const refused = QUESTIONS - answered.length;
-  if (refused > 0) console.log(`402:           ${refused} not asked, for the run's budget is spent`);
+  if (refused > 0) console.log(`402:           ${refused} not sent: the run's budget is spent`);
   console.log(`Spent:         $${cost.toFixed(6)}`);
 }
 

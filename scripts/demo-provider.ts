@@ -1,6 +1,6 @@
 /**
- * What the demo asks: the simulated model, or a real one when FANOUT_MODEL=openai/<model> and OPENAI_API_KEY are set.
- * Both are needed, so that a key that happens to stand in the environment spends nothing.
+ * The model of the demo: the simulated one, or a real one if FANOUT_MODEL=openai/<model> and OPENAI_API_KEY are set.
+ * Both are required, so that a key that is set for other programs is not spent.
  */
 import { catalogPrice, providerAt } from "../src/budget/prices.ts";
 
@@ -10,7 +10,7 @@ export type DemoSetting = { vars: Record<string, string>; model: string | null }
 /** USD per million tokens: input and output. */
 type Price = { input: number; output: number };
 
-/** Reads the setting from the environment; a string says what is wrong with it. */
+/** Reads the setting from the environment; returns a string with what is wrong with it. */
 export function demoSetting(env: Record<string, string | undefined>): DemoSetting | string {
   const model = env["FANOUT_MODEL"] || null;
   if (model === null || model.startsWith("sim/")) return { vars: {}, model };
@@ -21,7 +21,7 @@ export function demoSetting(env: Record<string, string | undefined>): DemoSettin
   const baseUrl = env["OPENAI_BASE_URL"] || "https://api.openai.com/v1";
   const price = priceFrom(env["FANOUT_PRICE"]);
   if (price === undefined && catalogPrice(providerAt(baseUrl), name) === null) {
-    return `The gateway knows no price of ${name} at ${baseUrl}, so it could not hold a budget. Set FANOUT_PRICE=<input>,<output>, in USD per million tokens.`;
+    return `The gateway has no price for ${name} at ${baseUrl}, so it could not enforce a budget. Set FANOUT_PRICE=<input>,<output>, in USD per million tokens.`;
   }
   const openai = {
     kind: "openai",
@@ -36,11 +36,4 @@ export function demoSetting(env: Record<string, string | undefined>): DemoSettin
 function priceFrom(text: string | undefined): Price | undefined {
   const [, input, output] = /^(\d+(?:\.\d+)?),(\d+(?:\.\d+)?)$/.exec(text ?? "") ?? [];
   return input === undefined || output === undefined ? undefined : { input: Number(input), output: Number(output) };
-}
-
-/** The text of an env file. Wrangler's reader expands `$`, so each one is escaped. */
-export function envFileText(vars: Record<string, string>): string {
-  return Object.entries(vars)
-    .map(([name, value]) => `${name}='${value.replaceAll("$", "\\$")}'\n`)
-    .join("");
 }

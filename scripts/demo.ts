@@ -1,24 +1,26 @@
 /**
- * `npm run demo`: a gateway and a run of its own, the example program in it, and nothing left behind.
- * Ends with status 0 only if everything succeeded.
+ * `npm run demo`: starts a gateway, opens a run, runs the example program in it, and removes all of it.
+ * The exit status is 0 only if everything succeeded.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type DemoSetting, demoSetting, envFileText } from "./demo-provider.ts";
-import { launch } from "./launch.ts";
+import { type DemoSetting, demoSetting } from "./demo-provider.ts";
+import { startLocalGateway, type LocalGateway } from "./local/gateway.ts";
+import { localPlan } from "./local/plan.ts";
 import { openRun } from "./open-run.ts";
-import { tryPort } from "./port.ts";
-import { ROOT, type Wrangler } from "./wrangler.ts";
+import { refusal } from "./readiness.ts";
+import { withoutTokens } from "./redact-tokens.ts";
+import { ROOT } from "./root.ts";
 
 const HOST = "127.0.0.1";
 const BUDGET_USD = Number(process.env["FANOUT_BUDGET_USD"] || "0.25");
 const WIDTH = 32;
 
 let program: ChildProcess | null = null;
-let gateway: Wrangler | null = null;
+let gateway: LocalGateway | null = null;
 let interrupted = false;
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(signal, () => {
@@ -47,22 +49,17 @@ async function main(): Promise<number> {
 
 async function demonstrate(setting: DemoSetting, folder: string): Promise<number> {
   const started = performance.now();
-  const free = await tryPort(0, HOST);
-  if ("refused" in free) return fail(`Cannot listen on ${HOST}: ${free.refused}.`);
-  const url = `http://${HOST}:${free.port}`;
   const adminKey = randomBytes(24).toString("base64url");
-  const envFile = join(folder, "env");
-  writeFileSync(envFile, envFileText({ ADMIN_KEY: adminKey, ...setting.vars }), { mode: 0o600 });
-  const { wrangler, readiness } = await launch({
-    // An env file takes the place of .dev.vars, so that the demo neither reads nor needs the person's own.
-    args: ["--ip", HOST, "--port", String(free.port), "--persist-to", join(folder, "state"), "--env-file", envFile],
-    env: { WRANGLER_REGISTRY_PATH: join(folder, "registry"), WRANGLER_LOG_PATH: join(folder, "logs") },
-    url,
-    adminKey,
-    onStart: (started) => void (gateway = started),
-  });
+  // No env file: the demo must not use the user's own settings.
+  const plan = localPlan([]);
+  const vars = { ...plan.vars, ...setting.vars, ADMIN_KEY: adminKey };
+  const printed: string[] = [];
+  const log = (line: string): void => void printed.push(withoutTokens(line));
+  gateway = await startLocalGateway({ ...plan, vars }, { host: HOST, port: 0, dataDir: join(folder, "state"), log });
   if (interrupted) return 130;
-  if (!readiness.ready) return fail(readiness.message);
+  const { url } = gateway;
+  const problem = await refusal(url, adminKey);
+  if (problem !== null) return fail(`The gateway is not usable: ${problem}`);
   console.log(`Gateway ready at ${url} after ${((performance.now() - started) / 1000).toFixed(1)} s`);
 
   const budget = { usd: BUDGET_USD };
@@ -70,19 +67,19 @@ async function demonstrate(setting: DemoSetting, folder: string): Promise<number
   console.log(`Run ${run.id}: budget $${BUDGET_USD}, ${WIDTH} calls at once\n`);
   const model = setting.model === null ? {} : { FANOUT_MODEL: setting.model };
   const status = await runExample({ FANOUT_URL: url, FANOUT_TOKEN: run.token, ...model });
-  const log = wrangler.output().trim();
-  // The program has said what went wrong; the gateway's log helps only if the gateway has, too.
-  if (status !== 0 && !interrupted && /error/i.test(log)) console.error(`\nThe gateway's log:\n${log}`);
+  if (status !== 0 && !interrupted && printed.length > 0) {
+    console.error(`\nThe gateway's log:\n${printed.join("\n")}`);
+  }
   return interrupted ? 130 : status;
 }
 
-/** Runs the example by python3, or by Node where there is none; resolves with its exit status. */
+/** Runs the example with python3, or with Node if python3 is missing; resolves with its exit status. */
 function runExample(env: Record<string, string>): Promise<number> {
   const python = spawnSync("python3", ["-c", "import sys; sys.exit(sys.version_info < (3, 8))"]).status === 0;
   const [command, file] = python ? ["python3", "map_reduce.py"] : [process.execPath, "map_reduce.mjs"];
   const example = spawn(command, [join(ROOT, "examples", file)], {
     stdio: "inherit",
-    // Python guesses an encoding from the locale, and may write its compiled files beside the stub.
+    // Python chooses the encoding by the locale, and may write compiled files next to the stub.
     env: { ...process.env, PYTHONIOENCODING: "utf-8", PYTHONDONTWRITEBYTECODE: "1", ...env },
   });
   program = example;

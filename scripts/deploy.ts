@@ -1,6 +1,6 @@
 /**
- * `npm run deploy`: the gateway on Cloudflare. Secrets come from `.deploy.vars`, which git ignores; an ADMIN_KEY is written
- * there if it has none. `-- --dry-run` checks and builds all of it without an account.
+ * `npm run deploy`: deploys the gateway to Cloudflare. Secrets are read from `.deploy.vars`, which git ignores; if the file has no
+ * ADMIN_KEY, a new one is written to it. `-- --dry-run` checks and builds everything without an account.
  */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -15,7 +15,7 @@ import { z } from "zod";
 import { deploy, type DeployDeps, type Ran } from "./deploy/steps.ts";
 import { ensureAdminKey } from "./dev-vars.ts";
 import { untilReady } from "./readiness.ts";
-import { ROOT } from "./wrangler.ts";
+import { ROOT } from "./root.ts";
 
 const wranglerToml = z.looseObject({
   vars: z.record(z.string(), z.unknown()),
@@ -28,18 +28,18 @@ const dryRun = flags.includes("--dry-run");
 
 async function main(): Promise<number> {
   const unknown = flags.find((flag) => flag !== "--dry-run");
-  if (unknown !== undefined) return fail(`npm run deploy knows --dry-run only, not ${unknown}.`);
+  if (unknown !== undefined) return fail(`Unknown option: ${unknown}. npm run deploy accepts only --dry-run.`);
   const { vars, r2_buckets } = wranglerToml.parse(unstable_readConfig({ config: join(ROOT, "wrangler.toml") }));
   const buckets = r2_buckets.flatMap(({ bucket_name }) => bucket_name ?? []);
   const problem = await deploy({ config: { vars, buckets }, secrets: secretsOf(), dryRun }, deps);
   return problem === null ? 0 : fail(problem);
 }
 
-/** What the file says; a dry run writes none, and has a key for the occasion. */
+/** The variables of the file. A dry run writes no file and uses a temporary key. */
 function secretsOf(): Record<string, string> {
   const freshKey = randomBytes(24).toString("base64url");
   if (!dryRun && ensureAdminKey(SECRETS_FILE, freshKey)) {
-    console.log("Wrote a fresh ADMIN_KEY to .deploy.vars, which git ignores.");
+    console.log("Wrote a new ADMIN_KEY to .deploy.vars, which git ignores.");
   }
   const secrets = existsSync(SECRETS_FILE) ? parseEnv(readFileSync(SECRETS_FILE, "utf8")) : {};
   const set = Object.entries(secrets).filter((entry): entry is [string, string] => Boolean(entry[1]));
@@ -59,9 +59,7 @@ const deps: DeployDeps = {
     }
   },
   async trouble(url, adminKey) {
-    // A new address takes a while until it is known everywhere.
-    const waiting = { exited: new Promise<never>(() => undefined), output: () => `${url} does not answer` };
-    const readiness = await untilReady(waiting, url, adminKey);
+    const readiness = await untilReady(url, adminKey);
     return readiness.ready ? null : readiness.message;
   },
   print: (line) => console.log(line),

@@ -1,15 +1,15 @@
-/** The operator's key of a local gateway, kept where `wrangler dev` looks for secrets. */
+/** The operator's key of a local gateway, stored where `wrangler dev` reads secrets. */
 import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 
-/** The value that an env file's text gives a name; undefined where it gives none or an empty one. */
+/** The value of a name in the text of an env file; undefined if it is missing or empty. */
 export function valueIn(text: string, name: string): string | undefined {
   return parseEnv(text)[name] || undefined;
 }
 
 /**
- * The text of an env file that surely names an ADMIN_KEY: the text itself if it does, else with `freshKey` as its last
- * line. An empty `ADMIN_KEY=` is dropped; every other line stays as it is.
+ * The text of an env file with an ADMIN_KEY: unchanged if it has one, otherwise with `freshKey` as its last line. An empty
+ * `ADMIN_KEY=` is removed; all other lines are unchanged.
  */
 export function withAdminKey(text: string, freshKey: string): string {
   if (valueIn(text, "ADMIN_KEY") !== undefined) return text;
@@ -19,8 +19,8 @@ export function withAdminKey(text: string, freshKey: string): string {
 }
 
 /**
- * Sees to it that the file names an ADMIN_KEY; returns true if one had to be written. The file is then readable by its
- * owner only, and it is replaced whole, so that a crash leaves the old one.
+ * Adds an ADMIN_KEY to the file if it has none; returns true if it wrote one. The file is then readable by its owner only. It
+ * is replaced atomically, so that a crash leaves the old one.
  */
 export function ensureAdminKey(path: string, freshKey: string): boolean {
   const before = existsSync(path) ? readFileSync(path, "utf8") : "";

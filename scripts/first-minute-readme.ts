@@ -1,34 +1,34 @@
-/** What README.md tells a reader to do in the first minute, and which answer it promises. */
+/** The first steps in README.md, and the answer that it shows. */
 
-/** Texts of the answers asked for, in order; null where the reader is told that a call fails. */
+/** `expected`: texts of the answers in order; null for a call that README.md says fails. */
 export type FirstMinute = { paste: string; expected: (string | null)[] };
 
 const HEADING = "## The first minute";
 
 /**
- * The paste: the blocks after the one with `npm start`, up to the one that asks a batch. Returns what is missing as a
- * sentence.
+ * The paste: the blocks after the one with `npm start`, up to the one that sends a batch. Returns a sentence if something is
+ * missing.
  */
 export function firstMinuteOf(readme: string): FirstMinute | string {
   const sectionAt = readme.indexOf(`${HEADING}\n`);
   if (sectionAt === -1) return `README.md has no section "${HEADING}".`;
   const [section = ""] = readme.slice(sectionAt + HEADING.length).split(/^##+ /m);
-  if (!blocksOf(readme).some((block) => /\bnpm ci\b/.test(block))) return "README.md does not say `npm ci`.";
+  if (!blocksOf(readme).some((block) => /\bnpm ci\b/.test(block))) return "README.md does not contain `npm ci`.";
   const blocks = blocksOf(section);
   const startAt = blocks.findIndex((block) => /^npm start\b/m.test(block));
-  if (startAt === -1) return `"${HEADING}" does not say \`npm start\`.`;
+  if (startAt === -1) return `"${HEADING}" does not contain \`npm start\`.`;
   const askAt = blocks.findIndex((block, index) => index > startAt && block.includes("/batch"));
-  if (askAt === -1) return `"${HEADING}" does not ask a batch after \`npm start\`.`;
+  if (askAt === -1) return `"${HEADING}" does not send a batch after \`npm start\`.`;
   const paste = blocks.slice(startAt + 1, askAt + 1).join("");
   const expected = expectedOf(paste);
-  return expected === null ? `The batch of "${HEADING}" has no body that can be read.` : { paste, expected };
+  return expected === null ? `The batch of "${HEADING}" has no body that can be parsed.` : { paste, expected };
 }
 
 function blocksOf(text: string): string[] {
   return [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, code = ""]) => code);
 }
 
-/** The simulated model repeats each prompt, but for what is asked of `sim/fail`. */
+/** The simulated model returns each prompt; `sim/fail` fails. */
 function expectedOf(paste: string): (string | null)[] | null {
   for (const [, body = ""] of paste.matchAll(/-d '(\{[^']*\})'/g)) {
     const items = itemsOf(JSON.parse(body));
@@ -53,7 +53,7 @@ function textOf(item: unknown, field: "model" | "prompt"): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** What is wrong with the text that the paste printed, as a sentence; null if it is the answer that was promised. */
+/** What is wrong with the output of the paste, as a sentence; null if it is the expected answer. */
 export function wrongWith(printed: string, expected: FirstMinute["expected"]): string | null {
   const results = resultsIn(printed);
   const isRight =

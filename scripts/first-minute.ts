@@ -1,8 +1,8 @@
 /**
- * `npm run first-minute`: from a fresh clone to the first answer as README.md says, timed. Prints a table in Markdown,
- * leaves nothing behind, and ends with status 0 only if the answer is the one that README.md promises.
+ * `npm run first-minute`: follows README.md from a fresh clone to the first answer and times each step. Prints a Markdown table,
+ * removes the clone, and has the exit status 0 only if the answer is the one in README.md.
  *
- * `--cold` gives npm an empty cache, as on a machine that never installed anything.
+ * `--cold` gives npm an empty cache, as on a new machine.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -11,13 +11,13 @@ import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { firstMinuteOf, wrongWith } from "./first-minute-readme.ts";
 import { tryPort } from "./port.ts";
-import { ROOT } from "./wrangler.ts";
+import { ROOT } from "./root.ts";
 
 const HOST = "127.0.0.1";
 const DEFAULT_URL = `http://${HOST}:8787`;
-/** Longest that any step may take: an install over a slow network. */
+/** Time limit of each step, enough for an install over a slow network. */
 const STEP_MS = 10 * 60_000;
-/** Time that a gateway gets to end by itself, ms: it gives its own runtime five seconds. */
+/** Time that a gateway has to stop, ms: it gives its own runtime five seconds. */
 const STOP_MS = 10_000;
 
 type Step = { name: string; seconds: number };
@@ -64,25 +64,25 @@ async function firstMinute(folder: string, cold: boolean): Promise<{ steps: Step
   };
 
   await timed("`git clone`, from this disk", () => run(["git", "clone", "--quiet", ROOT, clone], folder, env));
-  const told = firstMinuteOf(readFileSync(join(clone, "README.md"), "utf8"));
-  if (typeof told === "string") throw new Error(told);
+  const readme = firstMinuteOf(readFileSync(join(clone, "README.md"), "utf8"));
+  if (typeof readme === "string") throw new Error(readme);
   await timed("`npm ci`", () => run(["npm", "ci"], clone, env));
   await timed("`npm start`, until it is ready", () =>
     untilSaid(start(["npm", "start"], clone, env), "fanout is ready"),
   );
-  const paste = told.paste.replaceAll(DEFAULT_URL, `http://${HOST}:${free.port}`);
+  const paste = readme.paste.replaceAll(DEFAULT_URL, `http://${HOST}:${free.port}`);
   let printed = "";
   await timed("the paste, until the answer", async () => (printed = await run(["sh", "-c", paste], clone, env)));
-  const wrong = wrongWith(printed, told.expected);
+  const wrong = wrongWith(printed, readme.expected);
   if (wrong !== null) throw new Error(wrong);
 
   await Promise.all([...running].map(stop));
   const after = await tryPort(free.port, HOST);
-  if ("refused" in after) throw new Error(`Something still listens on port ${free.port}: ${after.refused}.`);
+  if ("refused" in after) throw new Error(`A process still listens on port ${free.port}: ${after.refused}.`);
   return { steps, node: (await run(["node", "--version"], folder, env)).trim() };
 }
 
-/** The environment of somebody who has just come: nothing of fanout's, and none of this checkout's programs. */
+/** The environment of a new user: no variables of fanout, and no programs of this checkout on the path. */
 function strangersEnv(folder: string, port: number, cold: boolean): NodeJS.ProcessEnv {
   const foreign = /^(FANOUT_|OPENAI_|ANTHROPIC_|GATEWAY_|ADMIN_KEY$|NODE_OPTIONS$|npm_package_|npm_lifecycle_)/;
   const kept = Object.entries(process.env).filter(([name]) => !foreign.test(name));
@@ -91,14 +91,14 @@ function strangersEnv(folder: string, port: number, cold: boolean): NodeJS.Proce
     ...Object.fromEntries(kept),
     PATH: path.join(delimiter),
     PORT: String(port),
-    // Wrangler's own notes, which would stay behind.
+    // Wrangler's own files, which would not be removed.
     WRANGLER_REGISTRY_PATH: join(folder, "registry"),
     WRANGLER_LOG_PATH: join(folder, "logs"),
     ...(cold ? { npm_config_cache: join(folder, "npm-cache") } : {}),
   };
 }
 
-/** Starts a command as a process group of its own, so that all of it can be ended. */
+/** Starts a command in its own process group, so that all of its processes can be ended. */
 function start([command, ...args]: readonly [string, ...string[]], cwd: string, env: NodeJS.ProcessEnv) {
   const child = spawn(command, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"], detached: true });
   running.add(child);
@@ -107,7 +107,7 @@ function start([command, ...args]: readonly [string, ...string[]], cwd: string, 
   return child;
 }
 
-/** Runs a command to its end; what it printed, or an error with its words. */
+/** Runs a command to its end; returns its output, or throws an error with its output. */
 async function run(command: readonly [string, ...string[]], cwd: string, env: NodeJS.ProcessEnv): Promise<string> {
   const child = start(command, cwd, env);
   const late = setTimeout(() => signalGroup(child, "SIGKILL"), STEP_MS);
@@ -119,13 +119,13 @@ async function run(command: readonly [string, ...string[]], cwd: string, env: No
 }
 
 async function untilSaid(child: ReturnType<typeof start>, words: string): Promise<void> {
-  let said = "";
+  let output = "";
   await new Promise<void>((resolve, reject) => {
-    const fail = (why: string) => reject(new Error(`npm start ${why}:\n${said}`));
+    const fail = (why: string) => reject(new Error(`npm start ${why}:\n${output}`));
     const late = setTimeout(() => fail("was not ready in time"), STEP_MS);
     const read = (piece: string) => {
-      said += piece;
-      if (!said.includes(words)) return;
+      output += piece;
+      if (!output.includes(words)) return;
       clearTimeout(late);
       resolve();
     };
@@ -151,7 +151,7 @@ function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch {
-    // The group has ended already.
+    // The group has already ended.
   }
 }
 

@@ -1,9 +1,9 @@
-/** Opens a run as the operator, for the commands that need one. */
+/** Opens a run as the operator. */
 import { messageOf } from "./readiness.ts";
 
 type Opening = { url: string; adminKey: string; run: object };
 
-/** `POST /runs` with the body `run`. Throws a sentence for the person when the gateway refuses or does not answer. */
+/** `POST /runs` with the body `run`. Throws an error with a message for the user if the gateway refuses or does not respond. */
 export async function openRun({ url, adminKey, run }: Opening): Promise<{ id: string; token: string }> {
   const reply = await fetch(`${url}/runs`, {
     method: "POST",
@@ -11,16 +11,16 @@ export async function openRun({ url, adminKey, run }: Opening): Promise<{ id: st
     body: JSON.stringify(run),
   }).catch((error: unknown) => {
     const cause = error instanceof Error ? (error.cause ?? error) : error;
-    throw new Error(`No gateway answers at ${url}: ${cause instanceof Error ? cause.message : String(cause)}`);
+    throw new Error(`No gateway responds at ${url}: ${cause instanceof Error ? cause.message : String(cause)}`);
   });
   const text = await reply.text();
-  if (!reply.ok) throw new Error(`POST /runs answered ${reply.status}: ${messageOf(text) ?? text.slice(0, 500)}`);
+  if (!reply.ok) throw new Error(`POST /runs returned ${reply.status}: ${messageOf(text) ?? text.slice(0, 500)}`);
   const opened = parsed(text);
   if (typeof opened === "object" && opened !== null && "id" in opened && "token" in opened) {
     if (typeof opened.id === "string" && typeof opened.token === "string")
       return { id: opened.id, token: opened.token };
   }
-  throw new Error(`${url}/runs answered without an id or a token; is it a fanout gateway's?`);
+  throw new Error(`The reply of ${url}/runs has no id or no token. It may not be a fanout gateway.`);
 }
 
 function parsed(text: string): unknown {

@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 
-/** Takes a port for a moment: the port it got (0 asks for any free one), or the system's error code. */
+/** Listens on a port for a moment; returns the port (0 requests a free one) or the system's error code. */
 export function tryPort(port: number, host: string): Promise<{ port: number } | { refused: string }> {
   return new Promise((resolve) => {
     const server = createServer();

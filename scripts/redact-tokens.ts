@@ -1,12 +1,12 @@
-/** Run tokens in output that is shown and kept: a request's line names its path, and a path may hold one. */
+/** Removes run tokens from output that is shown or stored: a request's path can contain one. */
 import type { Readable } from "node:stream";
 
-/** The text with every run token cut to what tells that it was one. */
+/** The text with each run token replaced by its prefix. */
 export function withoutTokens(text: string): string {
   return text.replace(/fo-run-[\w.-]+/g, "fo-run-…");
 }
 
-/** Hands a stream's text on without tokens. A word that may go on in the next piece waits for it. */
+/** Removes tokens from streamed text. A word at the end of a piece is kept back, because it may continue in the next piece. */
 export function forwardWithoutTokens(stream: Readable, forward: (text: string) => void): void {
   let held = "";
   stream.setEncoding("utf8").on("data", (piece: string) => {

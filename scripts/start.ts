@@ -1,26 +1,42 @@
 /**
- * `npm start`: the gateway on http://127.0.0.1:8787, without a key or an account.
- * PORT and FANOUT_DATA (folder of the runs' state, default .data) are honoured; flags go on to `wrangler dev`.
+ * `npm start`: starts the gateway on http://127.0.0.1:8787, without a provider key or an account.
+ * The variables PORT and FANOUT_DATA (folder of the runs' state, default .data) apply; `--help` lists the flags.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
 import { ensureAdminKey, valueIn } from "./dev-vars.ts";
-import { flagValues, unlessGiven } from "./flags.ts";
-import { launch } from "./launch.ts";
+import { startLocalGateway, type LocalGateway } from "./local/gateway.ts";
+import { localPlan } from "./local/plan.ts";
+import { StopSignal } from "./local/stop-signal.ts";
 import { tryPort } from "./port.ts";
+import { refusal, warnings } from "./readiness.ts";
+import { withoutTokens } from "./redact-tokens.ts";
+import { ROOT } from "./root.ts";
 import { shellWord } from "./token-setting.ts";
-import { ROOT, type Wrangler } from "./wrangler.ts";
 
 const DEV_VARS = join(ROOT, ".dev.vars");
 const PORT_DEFAULT = "8787";
-const passed = process.argv.slice(2);
+
+const HELP = `npm start [-- flags]
+  --port N          port; default PORT, or ${PORT_DEFAULT}
+  --ip HOST         address to listen on; default 127.0.0.1
+  --persist-to DIR  folder of the runs' state; default FANOUT_DATA, or .data
+  --env-file FILE   variables that override those in .dev.vars; can be repeated
+To follow edits of the source, use: npx wrangler dev --persist-to .data`;
 
 process.exitCode = await main();
 
 async function main(): Promise<number> {
-  const host = flagValues(passed, "ip").at(-1) ?? "127.0.0.1";
-  const portText = flagValues(passed, "port").at(-1) ?? (process.env["PORT"] || PORT_DEFAULT);
+  const flags = flagsOf(process.argv.slice(2));
+  if (typeof flags === "string") return fail(flags);
+  if (flags.help) {
+    console.log(HELP);
+    return 0;
+  }
+  const host = flags.ip ?? "127.0.0.1";
+  const portText = flags.port ?? (process.env["PORT"] || PORT_DEFAULT);
   const port = Number(portText);
   if (!/^\d+$/.test(portText) || port < 1 || port > 65_535) {
     return fail(`PORT must be a number from 1 to 65535, not ${JSON.stringify(portText)}.`);
@@ -28,43 +44,69 @@ async function main(): Promise<number> {
   const taken = await tryPort(port, host);
   if ("refused" in taken) return fail(portMessage(port, host, taken.refused));
 
-  const given = flagValues(passed, "env-file").map((file) => resolve(ROOT, file));
-  const absent = given.find((file) => !existsSync(file));
-  if (absent !== undefined) return fail(`There is no env file ${absent}.`);
+  const given = (flags["env-file"] ?? []).map((file) => resolve(ROOT, file));
+  const missing = given.find((file) => !existsSync(file));
+  if (missing !== undefined) return fail(`The env file ${missing} does not exist.`);
   if (!given.some(hasAdminKey) && ensureAdminKey(DEV_VARS, randomBytes(24).toString("base64url"))) {
-    console.log("Wrote a fresh ADMIN_KEY to .dev.vars, which git ignores.");
+    console.log("Wrote a new ADMIN_KEY to .dev.vars, which git ignores.");
   }
-  // The last file that names a key wins.
+  // If several files have a key, the last one counts.
   const keyFile = given.findLast(hasAdminKey) ?? DEV_VARS;
   const adminKey = adminKeyIn(keyFile) ?? "";
+  const dataDir = resolve(ROOT, flags["persist-to"] ?? (process.env["FANOUT_DATA"] || ".data"));
+  const envFiles = [...(existsSync(DEV_VARS) ? [DEV_VARS] : []), ...given];
+  return await serve({ host, port, dataDir, envFiles, keyFile, adminKey });
+}
 
-  const data = resolve(ROOT, process.env["FANOUT_DATA"] || ".data");
-  const args = [
-    ...unlessGiven(passed, "ip", host),
-    ...unlessGiven(passed, "port", portText),
-    ...unlessGiven(passed, "persist-to", data),
-    // Given an env file, wrangler no longer reads .dev.vars by itself. Later files win.
-    ...(given.length > 0 && existsSync(DEV_VARS) ? ["--env-file", DEV_VARS] : []),
-    ...passed,
-  ];
-  const url = `http://${host === "0.0.0.0" ? "127.0.0.1" : host}:${port}`;
-  let running: Wrangler | null = null;
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void running?.stop(signal));
-  const onStart = (started: Wrangler) => void (running = started);
-  const { wrangler, readiness } = await launch({ args, url, adminKey, onStart });
-  if (wrangler.stopping()) return wrangler.exited;
-  if (!readiness.ready) {
-    await wrangler.stop();
-    return fail(readiness.message);
+type Serving = {
+  host: string;
+  port: number;
+  dataDir: string;
+  envFiles: readonly string[];
+  /** The env file with the operator's key. */
+  keyFile: string;
+  adminKey: string;
+};
+
+/** Serves until a signal arrives; resolves with the exit status, 128 + the signal's number. */
+async function serve({ host, port, dataDir, envFiles, keyFile, adminKey }: Serving): Promise<number> {
+  const stopSignal = new StopSignal();
+  const log = (line: string): void => console.error(withoutTokens(line));
+  let gateway: LocalGateway;
+  try {
+    gateway = await startLocalGateway(localPlan(envFiles), { host, port, dataDir, log });
+  } catch (error) {
+    return fail(`The gateway did not start:\n${error instanceof Error ? error.message : String(error)}`);
   }
-  const isDefault = url === `http://127.0.0.1:${PORT_DEFAULT}`;
-  const flags = [
-    ...(isDefault ? [] : ["--url", url]),
+  const problem = await refusal(gateway.url, adminKey);
+  if (problem !== null) {
+    await gateway.stop();
+    return fail(`The gateway is not usable: ${problem}`);
+  }
+  for (const warning of await warnings(gateway.url)) console.error(`Warning: ${warning}.`);
+  const isDefault = gateway.url === `http://127.0.0.1:${PORT_DEFAULT}`;
+  const tokenFlags = [
+    ...(isDefault ? [] : ["--url", gateway.url]),
     ...(keyFile === DEV_VARS ? [] : ["--env-file", shellWord(keyFile)]),
   ];
-  console.log(nextSteps(url, flags));
-  wrangler.show();
-  return wrangler.exited;
+  console.log(nextSteps(gateway.url, tokenFlags));
+  return await stopSignal.stopped(gateway);
+}
+
+function flagsOf(args: string[]) {
+  const text = { type: "string" } as const;
+  const options = {
+    help: { type: "boolean", short: "h" },
+    ip: text,
+    port: text,
+    "persist-to": text,
+    "env-file": { ...text, multiple: true },
+  } as const;
+  try {
+    return parseArgs({ args, options }).values;
+  } catch (error) {
+    return `${error instanceof Error ? error.message : String(error)}\n${HELP}`;
+  }
 }
 
 function hasAdminKey(file: string): boolean {
@@ -77,19 +119,19 @@ function adminKeyIn(file: string): string | undefined {
 
 function portMessage(port: number, host: string, code: string): string {
   if (code === "EADDRINUSE")
-    return `Port ${port} is in use. Stop what listens there, or take another: PORT=8788 npm start`;
+    return `Port ${port} is in use. Stop the program that listens on it, or use another port: PORT=8788 npm start`;
   return `Cannot listen on ${host}:${port}: ${code}.`;
 }
 
-/** @param flags What `npm run token` must be told to find this gateway. */
-function nextSteps(url: string, flags: readonly string[]): string {
-  const told = flags.length === 0 ? "" : ` -- ${flags.join(" ")}`;
+/** @param tokenFlags Flags that `npm run token` needs for this gateway. */
+function nextSteps(url: string, tokenFlags: readonly string[]): string {
+  const flags = tokenFlags.length === 0 ? "" : ` -- ${tokenFlags.join(" ")}`;
   const json = `-H 'content-type: application/json'`;
   return `
 fanout is ready at ${url}. In another terminal, in this folder:
 
-Open a run:   eval "$(npm run -s token${told})"   # of ten cents; sets FANOUT_URL and FANOUT_TOKEN
-Ask a batch:  curl -s $FANOUT_URL/batch -H "authorization: Bearer $FANOUT_TOKEN" ${json} -d '{"prompts":["one","two","three"]}'
+Open a run:   eval "$(npm run -s token${flags})"   # budget $0.10; sets FANOUT_URL and FANOUT_TOKEN
+Send a batch: curl -s $FANOUT_URL/batch -H "authorization: Bearer $FANOUT_TOKEN" ${json} -d '{"prompts":["one","two","three"]}'
 Python stub:  curl -s $FANOUT_URL/stubs/python -o fanout.py
 `;
 }

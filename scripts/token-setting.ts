@@ -1,4 +1,4 @@
-/** Which run to open, at which gateway, with whose key: the command line and the environment of `npm run token`. */
+/** The settings of `npm run token`, from its arguments and the environment: the run, the gateway and the key. */
 import { parseArgs } from "node:util";
 import { valueIn } from "./dev-vars.ts";
 
@@ -6,22 +6,22 @@ const PORT_DEFAULT = "8787";
 
 export const USAGE = `Usage: eval "$(npm run -s token -- [--usd 0.10] [--calls N] [--parallel N] [--depth N] [--model NAME] [--name NAME])"
 
-Opens a run and prints the line that sets FANOUT_URL and FANOUT_TOKEN to it.
+Opens a run and prints the shell command that sets FANOUT_URL and FANOUT_TOKEN.
 
-  --usd        what it may spend; 0.10 where no limit is named
-  --calls      how many calls it may make
-  --parallel   how many of them at once; else the gateway's default
-  --depth      how deep its child runs may nest; else the gateway's default
-  --model      its default model; else the gateway's
-  --name       what it is called
-  --url        the gateway; else FANOUT_URL, else this machine's at PORT, else at ${PORT_DEFAULT}
-  --env-file   where ADMIN_KEY is, if not in the environment or in .dev.vars`;
+  --usd        budget in USD; default 0.10 if no limit is given
+  --calls      budget in calls
+  --parallel   most calls in flight at once; default: the gateway's
+  --depth      levels of child runs; default: the gateway's
+  --model      default model of the run; default: the gateway's
+  --name       name of the run
+  --url        gateway; default: FANOUT_URL, or this machine at PORT or ${PORT_DEFAULT}
+  --env-file   file with ADMIN_KEY; default: the environment, then .dev.vars`;
 
 export type TokenSetting = { url: string; adminKey: string; run: Record<string, unknown> };
 
 type Surroundings = { env: Record<string, string | undefined>; read: (file: string) => string | null };
 
-/** @param read Text of a file; null where there is none. Returns what is wrong as a sentence. */
+/** Returns a sentence if something is wrong. @param read Returns the text of a file; null if it is missing. */
 export function tokenSetting(args: readonly string[], { env, read }: Surroundings): TokenSetting | string {
   const values = parse(args);
   if (typeof values === "string") return `${values}\n\n${USAGE}`;
@@ -36,10 +36,11 @@ export function tokenSetting(args: readonly string[], { env, read }: Surrounding
   }
   const file = values["env-file"];
   const fileText = read(file ?? ".dev.vars");
-  if (file !== undefined && fileText === null) return `There is no env file ${file}.`;
+  if (file !== undefined && fileText === null) return `The env file ${file} does not exist.`;
   const given = file === undefined ? env["ADMIN_KEY"]?.trim() : undefined;
   const adminKey = given || valueIn(fileText ?? "", "ADMIN_KEY");
-  if (adminKey === undefined) return "There is no ADMIN_KEY. `npm start` writes one to .dev.vars, or set it here.";
+  if (adminKey === undefined)
+    return "ADMIN_KEY is missing. `npm start` writes one to .dev.vars; otherwise set it in the environment.";
   const run = {
     budget: {
       ...(usd === undefined && calls !== undefined ? {} : { usd: Number(usd ?? "0.10") }),
@@ -52,7 +53,7 @@ export function tokenSetting(args: readonly string[], { env, read }: Surrounding
   return { url, adminKey, run };
 }
 
-/** What a POSIX shell sets its variables by. */
+/** The command with which a POSIX shell sets these variables. */
 export function exportLine(values: Record<string, string>): string {
   const set = Object.entries(values).map(([name, value]) => `${name}=${shellWord(value)}`);
   return `export ${set.join(" ")}`;
@@ -80,7 +81,7 @@ function gatewayUrl(text: string): string | null {
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** The fields that are there, as numbers. */
+/** The fields that are set, as numbers. */
 function numeric(texts: Record<string, string | undefined>): Record<string, number> {
   return Object.fromEntries(
     Object.entries(texts).flatMap(([name, text]) => (text === undefined ? [] : [[name, Number(text)]])),

@@ -1,9 +1,9 @@
-/** `eval "$(npm run -s token)"`: opens a small run and sets FANOUT_URL and FANOUT_TOKEN to it. */
+/** `eval "$(npm run -s token)"`: opens a small run and sets FANOUT_URL and FANOUT_TOKEN. */
 import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { openRun } from "./open-run.ts";
 import { exportLine, tokenSetting } from "./token-setting.ts";
-import { ROOT } from "./wrangler.ts";
+import { ROOT } from "./root.ts";
 
 process.exitCode = await main();
 
@@ -19,13 +19,13 @@ async function main(): Promise<number> {
   }
 }
 
-/** As `npm start` finds its files: from the checkout. */
+/** Paths are relative to the checkout, as for `npm start`. */
 function read(file: string): string | null {
   const path = resolve(ROOT, file);
   return existsSync(path) ? readFileSync(path, "utf8") : null;
 }
 
-/** On standard error, so that `eval` runs nothing. */
+/** Prints to standard error, so that `eval` executes nothing. */
 function fail(message: string): number {
   console.error(message);
   return 1;

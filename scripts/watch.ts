@@ -1,4 +1,4 @@
-/** `npm run watch -- RUN_ID`: follows a run on the terminal. Ends with status 0 when the run has ended. */
+/** `npm run watch -- RUN_ID`: shows the events of a run on the terminal. The exit status is 0 when the run has ended. */
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,18 +9,18 @@ import { ownRun, type Source } from "./watch/gateway.ts";
 import { readLog } from "./watch/log.ts";
 import { type Setting, settingOf } from "./watch/setting.ts";
 import { printable } from "./watch/text.ts";
-import { ROOT } from "./wrangler.ts";
+import { ROOT } from "./root.ts";
 
-/** Time between two frames, ms: ten a second look alive and cost nothing. */
+/** Time between two frames, ms: ten per second look smooth and cost little. */
 const FRAME_MS = 100;
-/** Lines that may wait for the next frame: a long history is written while it is read. */
+/** Lines that may be buffered for the next frame: a long history is written while it is read. */
 const BACKLOG_MAX = 1_000;
 const DEV_VARS = join(ROOT, ".dev.vars");
 
 const terminal = process.stdout;
 const stop = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop.abort());
-// Whoever read the output, `head` for one, has read enough.
+// The reader of the output, such as `head`, has closed the pipe.
 terminal.on("error", () => process.exit(0));
 
 process.exitCode = await main();
@@ -45,7 +45,7 @@ async function show(source: Source, { once: justOnce, plain }: Setting): Promise
     now: Date.now,
     size: () => ({ columns: terminal.columns || 80, rows: terminal.rows || 24 }),
   });
-  // A terminal that was stopped with Ctrl-S would otherwise get all the frames that it missed.
+  // A terminal that was stopped with Ctrl-S would otherwise receive all frames that it missed.
   const ticker = setInterval(() => void (terminal.writableNeedDrain || terminal.write(display.frame())), FRAME_MS);
   const listener: Listener = {
     connected: () => display.connected(),
@@ -74,7 +74,7 @@ function messageOf(ending: Ending): string | null {
 }
 
 async function sleep(delayMs: number, signal: AbortSignal): Promise<void> {
-  // Woken early it rejects, and waking early is what the signal is for.
+  // The sleep rejects when the signal aborts it; that is intended.
   await delay(delayMs, undefined, { signal }).catch(() => {});
 }
 

@@ -4,28 +4,29 @@ import { Hono } from "hono";
 import { TrieRouter } from "hono/router/trie-router";
 import type { AppEnv } from "./context.ts";
 import { crossOrigin } from "./cors.ts";
-import type { Reason } from "./errors.ts";
+import type { Reason, Spent } from "./errors.ts";
 import { Refusal, toWire } from "./errors.ts";
 import { authenticate } from "./auth/middleware.ts";
-import { hearOut } from "./contract/body.ts";
+import { drain } from "./contract/body.ts";
 import { REFUSED_BODY_BYTES_MAX } from "./limits.ts";
-import { anthropicError, isAnthropicPath } from "./routes/anthropic-error.ts";
-import { mountAnthropic } from "./routes/anthropic.ts";
-import { mountBatch } from "./routes/batch.ts";
-import { mountBatches } from "./routes/batches.ts";
-import { dialectError } from "./routes/dialect-error.ts";
-import { isDialectPath, withoutToken } from "./routes/dialect-path.ts";
-import { mountDialects } from "./routes/dialects.ts";
-import { mountFiles } from "./routes/files.ts";
-import { mountGroups } from "./routes/groups.ts";
-import { mountModels } from "./routes/models.ts";
-import { mountOpenAi } from "./routes/openai.ts";
-import { mountOps } from "./routes/ops.ts";
-import { mountQuery } from "./routes/query.ts";
-import { mountRunLog } from "./routes/run-log.ts";
-import { mountRuns } from "./routes/runs.ts";
-import { mountToolCall } from "./routes/tool-call.ts";
-import { mountUploads } from "./routes/uploads.ts";
+import { anthropicError, isAnthropicPath } from "./routes/anthropic/error.ts";
+import { mountAnthropic } from "./routes/anthropic/anthropic.ts";
+import { boundBody } from "./routes/body-bound.ts";
+import { mountBatch } from "./routes/native/batch.ts";
+import { mountBatches } from "./routes/openai/batches.ts";
+import { dialectError } from "./routes/dialects/error.ts";
+import { isDialectPath, withoutToken } from "./routes/dialects/path.ts";
+import { mountDialects } from "./routes/dialects/dialects.ts";
+import { mountFiles } from "./routes/openai/files.ts";
+import { mountGroups } from "./routes/native/groups.ts";
+import { mountModels } from "./routes/openai/models.ts";
+import { mountOpenAi } from "./routes/openai/openai.ts";
+import { mountOps } from "./routes/discovery/ops.ts";
+import { mountQuery } from "./routes/native/query.ts";
+import { mountRunLog } from "./routes/native/run-log.ts";
+import { mountRuns } from "./routes/native/runs.ts";
+import { mountToolCall } from "./routes/native/tool-call.ts";
+import { mountUploads } from "./routes/openai/uploads.ts";
 import { underRun, type Protection } from "./routes/under-run.ts";
 
 /** Effects of the application. `log` takes what an operator must see and a client must not. */
@@ -49,11 +50,11 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   app.use(crossOrigin());
   app.use(async function hearRefusedOut(c, next) {
     await next();
-    if (c.res.status >= 400) await hearOut(c.req.raw, REFUSED_BODY_BYTES_MAX);
+    if (c.res.status >= 400) await drain(c.req.raw, REFUSED_BODY_BYTES_MAX);
   });
 
   mountOps(app);
-  const protect: Protection = [authenticate(deps), underRun()];
+  const protect: Protection = [authenticate(deps), boundBody(), underRun()];
   mountRuns(app, protect);
   mountQuery(app, protect);
   mountBatch(app, protect);
@@ -69,7 +70,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountBatches(app, protect);
 
   app.onError((error, c) => {
-    if (error instanceof Refusal) return failure(error.reason, c.req.path);
+    if (error instanceof Refusal) return failure(error.reason, c.req.path, error.spent);
     const id = c.get("requestId");
     deps.log(`request ${id} failed: ${error.stack ?? error.message}`);
     const message = `an internal error, logged under the request id ${id}`;
@@ -78,22 +79,22 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   const methodsOf = methodsByPath(app);
   app.notFound((c) => {
     const { method, path } = c.req;
-    const told = isDialectPath(path) ? path : "";
+    const shownPath = isDialectPath(path) ? path : "";
     const allowed = methodsOf(path).join(", ");
-    if (allowed === "") return failure({ reason: "not_found", what: `${method} ${withoutToken(path)}` }, told);
-    return failure({ reason: "method_not_allowed", method, allowed }, told);
+    if (allowed === "") return failure({ reason: "not_found", what: `${method} ${withoutToken(path)}` }, shownPath);
+    return failure({ reason: "method_not_allowed", method, allowed }, shownPath);
   });
   return app;
 }
 
 /** The HTTP answer to a request that failed for an expected reason, in the form that the clients of its path read. */
-export function failure(reason: Reason, path = ""): Response {
-  const { status, error, headers } = toWire(reason);
+export function failure(reason: Reason, path = "", spent: Spent | null = null): Response {
+  const { status, error, headers } = toWire(reason, spent);
   if (isDialectPath(path)) return Response.json(dialectError(error), { status, headers });
   return Response.json(isAnthropicPath(path) ? anthropicError(status, error) : { error }, { status, headers });
 }
 
-/** A client's own id is kept if it can stand in a log line and a header as it is. */
+/** A client's own request id is used if it is valid in a log line and a header. */
 const REQUEST_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Names the request, in its context and on its answer, whatever the answer is. */
@@ -104,7 +105,7 @@ function requestId(newRequestId: () => string): MiddlewareHandler<AppEnv> {
     c.set("requestId", id);
     c.header("x-request-id", id);
     await next();
-    // Answers that were not made by the context lack it, and one passed on from an upstream may carry the upstream's.
+    // Answers that the context did not create lack it, and a relayed one may carry the upstream's.
     if (c.res.headers.get("x-request-id") !== id) c.header("x-request-id", id);
     // The name by which Anthropic's clients know it.
     if (isAnthropicPath(c.req.path)) c.header("request-id", id);

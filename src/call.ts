@@ -1,62 +1,127 @@
 /**
- * The words every folder shares: what a call asks, what an executor is lent, what came back. Data only; everything here
- * crosses object boundaries, so it holds strings, numbers, booleans, null, arrays and plain objects of those.
+ * The types that every folder shares: a call's request, the lease of an executor, the outcome of an attempt. Data only:
+ * everything here crosses object boundaries, so it consists of strings, numbers, booleans, null, arrays and plain
+ * objects.
  */
 import type { Dimension, Reason } from "./errors.ts";
 
 /** Urgency, 4 = critical … 0 = background. A waiting slot gains one level per 30 s. */
 export type Priority = 0 | 1 | 2 | 3 | 4;
 
-/** A part of OpenAI's or Anthropic's API, by what its request bodies ask for. */
+/** An endpoint of OpenAI's or Anthropic's API, by its format of requests. */
 export type Endpoint = "chat" | "completions" | "embeddings" | "responses" | "messages";
 
-/**
- * What is asked of a model, as stored and as lent to a lane: exactly one of `prompt` and `messages`.
- * `messages` and `params` stay opaque: they pass to the upstream unchanged.
- */
-export type CallBody = {
-  prompt?: string;
-  messages?: readonly unknown[];
+/** Options of a call that are written into its upstream request. A group stores those that its calls share once. */
+export type BodyOptions = {
   system?: string;
   temperature?: number;
-  /** A whole request body of an endpoint, as its client wrote it: then there is nothing else, and the answer is whole, too. */
-  raw?: { endpoint: Endpoint; json: string };
-  /** Further request fields, passed on unchanged; the names in `RESERVED_PARAMS` are refused at the edge. */
+  /** Further request fields, sent unchanged; the names in `OWN_PARAMS` are refused at the edge. */
   params?: Record<string, unknown>;
 };
 
-/** A field of a request that can spend what no reservation covers. */
-export type Unbounded = { field: string; why: string; spends: readonly Dimension[] };
+/**
+ * The content of a call, as it is stored and given to a lane: exactly one of `prompt`, `messages` and `raw`. `messages`
+ * and `params` are opaque: they are sent to the upstream unchanged.
+ */
+export type CallBody = BodyOptions & {
+  prompt?: string;
+  messages?: readonly unknown[];
+  /**
+   * A whole request body of an endpoint, as its client wrote it. Then no other field is set, and the answer is whole,
+   * too.
+   */
+  raw?: { endpoint: Endpoint; json: string };
+};
 
-/** What dispatch must know of a call without reading its body. */
-export type CallFacts = {
-  /** UTF-8 bytes of everything the upstream will read (prompt or messages, system, params): bounds its prompt tokens. */
-  promptBytes: number;
-  /** Number of messages sent, for the per-message token overhead. */
-  messageCount: number;
-  /** Images, sounds and files among the messages' parts: their bytes, which say nothing of tokens, are not counted above. */
-  mediaParts: number;
+/** Options of a call that dispatch reads. */
+export type DispatchOptions = {
   /** Model as the client named it; null = the default. */
   model: string | null;
-  /** The completion cap that the client asked for, in tokens; null = none asked. */
+  /** The completion cap that the client requests, in tokens; null = it requests none. */
   maxTokens: number | null;
   priority: Priority;
   /** Limit of one attempt from its dispatch, in ms; null = the upstream's. */
   timeoutMs: number | null;
-  /** Completions that one attempt may make, each up to the cap; absent = one, 0 = none (embeddings). */
+  /**
+   * The reservation for the completion if the request names no cap: a learned cap, which the run's answers have shown
+   * to suffice, or the default cap. Absent = `learned` in a group, `worst` for a single call.
+   */
+  reserve?: "learned" | "worst";
+};
+
+/** Rules of a call as a whole, for one call or for every call of a group. */
+export type CallRules = {
+  /** Time within which the call must have started, ms from its acceptance; null = it waits without a limit. */
+  deadlineMs: number | null;
+  /** What follows an attempt whose outcome is unknown: another under a new reservation, or the failure of the call. */
+  onLost: "retry" | "fail";
+};
+
+/** A field of a request that can spend more than any reservation covers. */
+export type UnreservableField = {
+  /** Its path in the request, as its client wrote it. */
+  field: string;
+  why: string;
+  spends: readonly Dimension[];
+  /** The name in an upstream's `allow_params` that allows it; absent = it is never allowed. */
+  allowedBy?: string;
+};
+
+/** The admission facts of a call: all that dispatch needs without reading its body. */
+export type CallFacts = DispatchOptions & {
+  /**
+   * Bounds the prompt tokens: UTF-8 bytes of everything that the upstream reads (prompt or messages, system, params),
+   * and those that a tokenizer's normalisation can add.
+   */
+  promptBytes: number;
+  /**
+   * Upper bound of the tokens of those bytes, from a look at them (src/tokens/text-bound.ts); absent = one per byte. It
+   * is valid for tokenizers like those that it was derived from, so it is used only after answers have shown that.
+   */
+  textTokensMax?: number;
+  /** Number of messages sent, for the per-message token overhead. */
+  messageCount: number;
+  /** Images among the messages' parts. Their bytes do not count in `promptBytes`: they do not bound their tokens. */
+  mediaParts: number;
+  /**
+   * Files, sounds and films among the messages' parts: bounded apart from images, since they may be of any length;
+   * absent = none.
+   */
+  fileParts?: number;
+  /** True if the request sends tools, for which the upstream's template adds further tokens; absent = no. */
+  tools?: boolean;
+  /** The endpoint of the request, which decides its template; absent = chat. */
+  endpoint?: Endpoint;
+  /** The most expensive cache lifetime that the request marks: it prices cache writes; absent = it marks none. */
+  cacheTtl?: "5m" | "1h";
+  /** The service tier in the request, by the upstream's name for it; absent = the upstream's default. */
+  serviceTier?: string;
+  /** Completions of one attempt, each up to the cap; absent = one, 0 = none (embeddings). */
   completions?: number;
-  /** Prompt tokens that the request gives by number: they come on top of what its bytes bound. */
+  /** Prompt tokens that the request sends as token ids, beside those that `promptBytes` bounds. */
   promptTokenIds?: number;
-  /** What the request asks for that no reservation covers, and the limits that would not hold; absent = nothing. */
-  unbounded?: readonly Unbounded[];
-  /** Calls with the same key are equal and share one answer while they are in flight together; absent = shared with none. */
+  /** Fields of the request that no reservation covers; absent = none. The name is that of stored rows. */
+  unbounded?: readonly UnreservableField[];
+  /**
+   * In-flight key: calls with the same key are equal and share one outcome while in flight together; absent = not
+   * shared.
+   */
   dedupeKey?: string;
 };
 
-/** What an executor needs, beside the body, to make one attempt. */
+/**
+ * The origin of a completion cap. `client`: named by the request. `default`: the gateway's, for a request without one.
+ * `learned`: the run's answers have shown that it suffices. `budget`: the budget does not pay for more.
+ */
+export type CapKind = "client" | "default" | "learned" | "budget";
+
+/** The facts of a request that decide at which rates its tokens are billed. */
+export type PriceFacts = Pick<CallFacts, "cacheTtl" | "serviceTier">;
+
+/** All that an executor needs, beside the body, to make one attempt. */
 export type Lease = {
   attemptId: string;
-  /** Which attempt of its call this is, from 1 (also when absent). Only the simulated upstream reads it. */
+  /** Number of the attempt within its call, from 1; absent = 1. Only the simulated upstream reads it. */
   attempt?: number;
   /** Name of the upstream in the configuration. */
   upstream: string;
@@ -64,7 +129,11 @@ export type Lease = {
   model: string;
   /** Completion cap sent upstream, in tokens; null when neither client nor budget sets one. */
   capTokens: number | null;
+  /** Absent = `client` or `default`. */
+  capKind?: CapKind;
   timeoutMs: number;
+  /** Set if the request marks cache writes or names a service tier, which decides the rates of its usage. */
+  priced?: PriceFacts;
 };
 
 /** Tokens and cost of one attempt as the upstream reported them. `costNanoUsd` is null when it names no cost. */
@@ -72,28 +141,37 @@ export type Usage = {
   promptTokens: number;
   completionTokens: number;
   cachedTokens: number;
-  /** Prompt tokens written to the provider's cache; absent where none are named. */
+  /** Prompt tokens written to the provider's cache; absent if the answer names none. */
   cacheWriteTokens?: number;
+  /** The part of `cacheWriteTokens` with a lifetime of an hour; absent if the answer does not split them. */
+  cacheWrite1hTokens?: number;
   reasoningTokens: number;
+  /** The service tier that served the request, by the upstream's name for it; absent if the answer names none. */
+  serviceTier?: string;
   costNanoUsd: number | null;
 };
 
 /**
- * How a failed attempt is treated. `rejected`: final, not billed. `transient` and `rate_limited`: not billed, tried again.
- * `unknown`: it may have been billed (timeout or reset after dispatch, truncated or unreadable answer), so its
- * reservation stays charged.
+ * How a failed attempt is treated. `rejected`: final, not billed. `transient` and `rate_limited`: not billed, retried.
+ * `unknown`: it may have been billed (timeout or reset after dispatch, truncated or unreadable answer, content filter),
+ * so its reservation stays charged; it is retried if its reason is retryable and the call's `on_lost` allows it.
  */
 export type FailureClass = "rejected" | "transient" | "rate_limited" | "unknown";
 
-/** What an attempt ended as. Never an exception. `latencyMs` counts from dispatch. */
+/** Tokens that were seen of a stream before it was stopped or broke off; `promptTokens` null = not reported by then. */
+export type Seen = { promptTokens: number | null; completionTokens: number };
+
+/** The outcome of an attempt; an executor never throws instead. `latencyMs` counts from dispatch. */
 export type Outcome =
   | {
       kind: "success";
       text: string;
-      /** Model named in the answer. */
+      /** The model that the answer names. */
       model: string;
       finishReason: string | null;
-      /** null when the answer names none: then the reservation stays charged as an estimate. */
+      /** Set if the answer ended at a cap that the budget had lowered; the engine sets it, executors do not. */
+      cappedBy?: "budget";
+      /** null if the answer has none: then the reservation stays charged as an estimate. */
       usage: Usage | null;
       latencyMs: number;
     }
@@ -101,9 +179,20 @@ export type Outcome =
       kind: "failure";
       class: FailureClass;
       reason: Reason;
+      /** True if the upstream answered: then the attempt counts as a call, even if it is free. */
+      answered: boolean;
       /** The upstream's Retry-After, in ms from now. */
       retryAfterMs: number | null;
-      /** Of a raw request: the upstream's error body, without credentials. */
+      /** For a raw request: the upstream's error body, without credentials. */
       body?: string;
+      /**
+       * Tokens that were seen, if the upstream stops generating when the connection closes: then only they are charged.
+       */
+      seen?: Seen;
       latencyMs: number;
     };
+
+type WithoutLatency<T> = T extends unknown ? Omit<T, "latencyMs"> : never;
+
+/** What an attempt counts as: an outcome before its latency is known. */
+export type Classification = WithoutLatency<Outcome>;

@@ -1,10 +1,12 @@
 /** What handlers find in their context. */
-import type { Keys } from "./auth/keys.ts";
 import type { Objects } from "../durable-objects/address.ts";
 import type { Bindings, Config } from "./env.ts";
 
-/** Who asks. The operator may do everything; a run acts for itself and its descendants. */
+/** Who sent the request. The operator may do everything; a run acts for itself and its descendants. */
 export type Principal = { kind: "operator" } | { kind: "run"; runId: string; depth: number };
+
+/** Key material, made once per configuration. `adminDigest` is the SHA-256 of the operator's key. */
+export type Keys = { adminDigest: Uint8Array; signing: CryptoKey };
 
 /** `requestId` is set on every request; the rest once `authenticate` has let it pass. */
 export type AppEnv = {
@@ -14,7 +16,7 @@ export type AppEnv = {
     config: Config;
     keys: Keys;
     principal: Principal;
-    /** What the run object said last of the run's budget, for the answer's header: nano-USD, null = no limit. */
+    /** USD left in the run's budget by the run object's last reply, for the answer's header: nano-USD, null = no limit. */
     remainingNanoUsd: number | null;
   };
 };

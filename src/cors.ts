@@ -10,6 +10,9 @@ const EXPOSED = [
   "request-id",
   "x-fanout-run",
   "x-fanout-budget-remaining-usd",
+  "x-fanout-capped-by",
+  "x-fanout-attempts",
+  "x-fanout-charged-usd",
   "x-should-retry",
   "retry-after",
   "retry-after-ms",
@@ -22,7 +25,7 @@ const EXPOSED = [
   ),
 ];
 
-/** How long a browser may remember that it may ask, seconds: what Chromium allows at most. */
+/** How long a browser may cache a preflight answer, seconds: the most that Chromium allows. */
 const MAX_AGE_S = 7_200;
 
 /** No credentials mode: a page sends its run token in a header of its own, never a cookie. */
@@ -35,7 +38,7 @@ export function crossOrigin(): MiddlewareHandler<AppEnv> {
     if (origins.length === 0 || c.req.header("origin") === undefined) return await next();
     const handler = cors({
       origin: (origin) => originOf(origins, origin),
-      // A browser asks for each header by name, and SDKs send many: those that it asks for are allowed.
+      // A browser names each header, and SDKs send many: every header that it names is allowed.
       allowMethods: ["GET", "HEAD", "POST", "PATCH", "DELETE"],
       exposeHeaders: EXPOSED,
       maxAge: MAX_AGE_S,

@@ -1,36 +1,40 @@
 /**
  * What the environment gives the gateway: vars and secrets, parsed into one Config. Messages name variables and fields
- * and never quote a value, for any of them may hold a secret.
+ * and never quote a value, because any of them may contain a secret.
  */
 import { z } from "zod";
-import { jsonFault } from "./contract/json-fault.ts";
+import { describeFault, jsonFault } from "./json/validate.ts";
 import { limitNanoUsd } from "./budget/money.ts";
 import type { Reason } from "./errors.ts";
-import { BUDGET_USD_MAX } from "./limits.ts";
+import { BUDGET_USD_MAX, WAITING_FETCHES_DEFAULT, WAITING_FETCHES_MAX } from "./limits.ts";
 import { parseToolHosts, type ToolHost } from "./tools/hosts.ts";
-import type { Upstream } from "./upstream/config.ts";
-import { parseUpstreams } from "./upstream/parse.ts";
+import type { Upstream } from "./upstream/config/types.ts";
+import { parseUpstreams } from "./upstream/config/parse.ts";
+
+/** The names of the vars and secrets that the gateway reads; secrets that these refer to have names of the operator's. */
+export const VARIABLES = [
+  "ADMIN_KEY",
+  "SIGNING_KEY",
+  "DEFAULT_MODEL",
+  "UPSTREAMS",
+  "DEFAULT_BUDGET_USD",
+  "MAX_BUDGET_USD",
+  "ROOT_BUDGET_USD_PER_DAY",
+  "CORS_ORIGINS",
+  "TOOL_HOSTS",
+  "WEBHOOK_URL",
+  "WEBHOOK_SECRET",
+  "WAITING_FETCHES_MAX",
+] as const;
 
 /** The vars and secrets read from the environment, unparsed. */
-export interface Bindings {
-  ADMIN_KEY?: unknown;
-  SIGNING_KEY?: unknown;
-  DEFAULT_MODEL?: unknown;
-  UPSTREAMS?: unknown;
-  DEFAULT_BUDGET_USD?: unknown;
-  MAX_BUDGET_USD?: unknown;
-  ROOT_BUDGET_USD_PER_DAY?: unknown;
-  CORS_ORIGINS?: unknown;
-  TOOL_HOSTS?: unknown;
-  WEBHOOK_URL?: unknown;
-  WEBHOOK_SECRET?: unknown;
-}
+export type Bindings = Partial<Record<(typeof VARIABLES)[number], unknown>>;
 
 /** The operator's rules for budgets of root runs, in nano-USD; null = none. */
 export type BudgetRules = {
-  /** Limit of a run that asks for none. */
+  /** Limit of a run whose request names none. */
   defaultNanoUsd: number | null;
-  /** Largest limit a run may ask for. */
+  /** Largest limit that a request may name. */
   maxNanoUsd: number | null;
   /** What all runs opened on one UTC day may spend together. */
   rootNanoUsdPerDay: number | null;
@@ -47,11 +51,13 @@ export type Config = {
   /** In the order listed, which is the order in which plain model names are matched. */
   upstreams: readonly Upstream[];
   budgets: BudgetRules;
-  /** Origins whose pages may call the gateway from a browser; `*` alone means any; none where it is not set. */
+  /** Origins whose pages may call the gateway from a browser; `*` alone means any; none if it is not set. */
   corsOrigins: readonly string[];
   /** Hosts that tools may have, which may then be private; none = any public host. */
   toolHosts: readonly ToolHost[];
-  /** Who is told of every batch's end, and the secret that signs it; null = nobody. */
+  /** Fetches of one object or request that may wait for response headers at once. */
+  waitingFetchesMax: number;
+  /** The URL that is notified of every batch's end, and the secret that signs the notification; null = none. */
   webhook: { url: string; secret: string } | null;
 };
 
@@ -73,6 +79,12 @@ function numberIn(text: string): number {
   return text.trim() === "" ? Number.NaN : Number(text);
 }
 
+/** A count, or its digits where it comes from an env file. */
+const waitingFetches = z.preprocess(
+  (value) => (value === "" || value == null ? undefined : typeof value === "string" ? numberIn(value) : value),
+  z.number().int().min(1).max(WAITING_FETCHES_MAX).default(WAITING_FETCHES_DEFAULT),
+);
+
 /** Parses the environment's vars and secrets. A failure is `misconfigured` and names the variable and the field. */
 export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   const texts: Record<(typeof TEXT_VARS)[number], string | null> = {
@@ -88,16 +100,8 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
     if (!text.success) return misconfigured(name, "must be text");
     texts[name] = text.data ?? null;
   }
-  const budgets: Record<(typeof BUDGET_VARS)[number], number | null> = {
-    DEFAULT_BUDGET_USD: null,
-    MAX_BUDGET_USD: null,
-    ROOT_BUDGET_USD_PER_DAY: null,
-  };
-  for (const name of BUDGET_VARS) {
-    const usd = optionalUsd.safeParse(vars[name]);
-    if (!usd.success) return misconfigured(name, `must be an amount of USD from 0 to ${BUDGET_USD_MAX}`);
-    budgets[name] = usd.data === undefined ? null : limitNanoUsd(usd.data);
-  }
+  const budgets = budgetsIn(vars);
+  if ("reason" in budgets) return { ok: false, reason: budgets };
   const corsOrigins = originsIn(vars["CORS_ORIGINS"]);
   if (corsOrigins === null) {
     return misconfigured("CORS_ORIGINS", "must be * or origins such as https://app.example, separated by commas");
@@ -108,6 +112,10 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   }
   const webhook = webhookOf(texts.WEBHOOK_URL, texts.WEBHOOK_SECRET);
   if ("reason" in webhook) return { ok: false, reason: webhook };
+  const waiting = waitingFetches.safeParse(vars["WAITING_FETCHES_MAX"]);
+  if (!waiting.success) {
+    return misconfigured("WAITING_FETCHES_MAX", `must be a whole number from 1 to ${WAITING_FETCHES_MAX}`);
+  }
   const listed = upstreamsOf(vars["UPSTREAMS"]);
   if (!listed.ok) return misconfigured("UPSTREAMS", listed.message);
   const upstreams = parseUpstreams(listed.value, vars);
@@ -121,28 +129,44 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
       upstreams: upstreams.upstreams,
       corsOrigins,
       toolHosts,
-      webhook: webhook.told,
-      budgets: {
-        defaultNanoUsd: budgets.DEFAULT_BUDGET_USD,
-        maxNanoUsd: budgets.MAX_BUDGET_USD,
-        rootNanoUsdPerDay: budgets.ROOT_BUDGET_USD_PER_DAY,
-      },
+      waitingFetchesMax: waiting.data,
+      webhook: webhook.target,
+      budgets,
     },
   };
 }
 
-/** Who is told of batches, or what is wrong with how the variables name them. */
-function webhookOf(url: string | null, secret: string | null): { told: Config["webhook"] } | Reason {
-  if (url === null) return { told: null };
+/** The operator's rules for budgets, or what is wrong with one of their variables. */
+function budgetsIn(vars: Record<string, unknown>): BudgetRules | Reason {
+  const amounts: Record<(typeof BUDGET_VARS)[number], number | null> = {
+    DEFAULT_BUDGET_USD: null,
+    MAX_BUDGET_USD: null,
+    ROOT_BUDGET_USD_PER_DAY: null,
+  };
+  for (const name of BUDGET_VARS) {
+    const usd = optionalUsd.safeParse(vars[name]);
+    if (!usd.success) return wrong(name, `must be an amount of USD from 0 to ${BUDGET_USD_MAX}`);
+    amounts[name] = usd.data === undefined ? null : limitNanoUsd(usd.data);
+  }
+  return {
+    defaultNanoUsd: amounts.DEFAULT_BUDGET_USD,
+    maxNanoUsd: amounts.MAX_BUDGET_USD,
+    rootNanoUsdPerDay: amounts.ROOT_BUDGET_USD_PER_DAY,
+  };
+}
+
+/** The webhook for batches, or what is wrong with its variables. */
+function webhookOf(url: string | null, secret: string | null): { target: Config["webhook"] } | Reason {
+  if (url === null) return { target: null };
   if (!/^https?:$/.test(URL.parse(url)?.protocol ?? "")) {
     return wrong("WEBHOOK_URL", "must be an http:// or https:// address");
   }
   return secret === null
     ? wrong("WEBHOOK_SECRET", "is missing: it signs what WEBHOOK_URL is sent")
-    : { told: { url, secret } };
+    : { target: { url, secret } };
 }
 
-/** The origins that a text lists; null where one is none. A path or a trailing slash would never match a browser's. */
+/** The origins that a text lists; null if one is invalid. A path or a trailing slash would never match a browser's. */
 function originsIn(value: unknown): string[] | null {
   const text = optionalText.safeParse(value);
   if (!text.success) return null;
@@ -169,7 +193,9 @@ function upstreamsOf(value: unknown): { ok: true; value: unknown } | { ok: false
   try {
     return { ok: true, value: JSON.parse(value) };
   } catch {
-    return { ok: false, message: jsonFault(value) };
+    const bytes = new TextEncoder().encode(value);
+    const fault = jsonFault(bytes);
+    return { ok: false, message: fault === null ? "is not JSON" : describeFault(bytes, fault) };
   }
 }
 

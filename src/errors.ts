@@ -2,7 +2,7 @@
  * Every way a request or a slot can fail, as data with its facts, and the one map from reason to wire.
  * Reasons cross object boundaries and are stored, so their facts are plain JSON values.
  */
-import { RETRY_MAX_MS } from "./limits.ts";
+import { ERROR_MESSAGE_CHARS_MAX, NAME_CHARS_MAX, RETRY_MAX_MS } from "./limits.ts";
 
 /** A dimension of a budget. */
 export type Dimension = "usd" | "calls" | "prompt_tokens" | "completion_tokens";
@@ -14,22 +14,30 @@ type BudgetFacts = {
   spent: number;
   reserved: number;
   remaining: number;
-  /** What the call, or the child run, would have had to reserve. */
+  /** The reservation that the call, or the child run, needs. */
   needed: number;
-  /** The field that asked for it, where one did. */
+  /** The field of the request that needs it, if one does. */
   param?: string;
+  /** The gateway's variable that sets the limit, if it is not the run's own. */
+  variable?: string;
 };
+
+/** The provider's own code for its error, such as `context_length_exceeded`, without credentials; absent = it gave none. */
+type UpstreamCode = { upstreamCode?: string };
+
+/** A batch whose least cost is above what its budget can have left; USD as decimal numbers for `usd`. */
+type FloorFacts = { dimension: Dimension; limit: number; spent: number; held: number; needed: number };
 
 export type Reason =
   | { reason: "invalid_request"; message: string; param: string | null }
   | { reason: "invalid_api_key"; message: string }
   | ({ reason: "budget_exhausted" } & BudgetFacts)
   | ({ reason: "in_flight_budget_exhausted" } & BudgetFacts)
-  | { reason: "model_not_allowed"; model: string }
+  | { reason: "model_not_allowed"; model: string; usableModels?: string }
   | { reason: "depth_exceeded"; maxDepth: number }
   | { reason: "forbidden"; message: string; param?: string }
-  | { reason: "not_found"; what: string }
-  | { reason: "model_not_found"; model: string }
+  | { reason: "not_found"; what: string; hint?: string }
+  | { reason: "model_not_found"; model: string; usableModels?: string }
   | { reason: "method_not_allowed"; method: string; allowed: string }
   | { reason: "payload_too_large"; what: string; bytesMax: number; param: string | null }
   | { reason: "unsupported_media_type"; got: string; expected: string }
@@ -37,11 +45,17 @@ export type Reason =
   | { reason: "cancelled"; message: string }
   | { reason: "budget_below_committed"; dimension: Dimension; limit: number; committed: number }
   | { reason: "stale_version"; version: number }
-  | { reason: "infeasible"; message: string }
+  | ({ reason: "infeasible"; message: string } & Partial<FloorFacts>)
   | { reason: "unpriced_model"; model: string }
   | { reason: "invalid_graph"; message: string }
-  | { reason: "upstream_rate_limited"; upstream: string; message: string; retryAfterMs: number | null }
-  | { reason: "upstream_error"; upstream: string; status: number | null; message: string; retryable: boolean }
+  | ({ reason: "upstream_rate_limited"; upstream: string; message: string; retryAfterMs: number | null } & UpstreamCode)
+  | ({
+      reason: "upstream_error";
+      upstream: string;
+      status: number | null;
+      message: string;
+      retryable: boolean;
+    } & UpstreamCode)
   | { reason: "upstream_truncated"; upstream: string; message: string }
   | { reason: "schema_violation"; message: string }
   | { reason: "overloaded"; message: string; retryAfterMs: number }
@@ -74,119 +88,159 @@ export type WireError = {
 /** A reason as an HTTP answer: status, body and headers (`retry-after`…, `x-should-retry`, `allow`). */
 export type WireFailure = { status: number; error: WireError; headers: Record<string, string> };
 
+/** What a call that failed used up: the attempts that the gateway made of it, and what they were charged in USD. */
+export type Spent = { attempts: number; chargedUsd: number };
+
 /** Thrown to leave a handler with an expected failure; `onError` of the app is the one place that catches it. */
 export class Refusal extends Error {
   readonly reason: Reason;
+  /** Null if no attempt was made. */
+  readonly spent: Spent | null;
 
-  constructor(reason: Reason) {
+  constructor(reason: Reason, spent: Spent | null = null) {
     super(reason.reason);
     this.name = "Refusal";
     this.reason = reason;
+    this.spent = spent;
   }
 }
 
-/** Whether the same request may succeed if it is simply sent again later. */
+/** Whether the same request may succeed if it is sent again unchanged. */
 export function isRetryable(reason: Reason): boolean {
-  switch (reason.reason) {
-    case "upstream_error":
-      return reason.retryable;
-    case "in_flight_budget_exhausted":
-    case "upstream_rate_limited":
-    case "upstream_truncated":
-    case "upstream_timeout":
-    case "overloaded":
-    case "deadline_exceeded":
-    case "internal":
-      return true;
-    default:
-      return false;
-  }
+  return reason.reason === "upstream_error" ? reason.retryable : WIRE[reason.reason].retryable;
+}
+
+/** A text that a client sent, as an error quotes it: whole, or its beginning. */
+export function quoted(text: string, charsMax: number = NAME_CHARS_MAX): string {
+  return text.length <= charsMax ? text : `${text.slice(0, charsMax - 1).toWellFormed()}…`;
+}
+
+/**
+ * A message about one field of a request, or about its body (null): `model: expected a text`, `the body is not JSON`.
+ * @param problem A predicate that begins with a verb, or what was expected.
+ */
+export function fieldMessage(field: string | null, problem: string): string {
+  const subject = field ?? "the body";
+  return PREDICATE.test(problem) ? `${subject} ${problem}` : `${subject}: ${problem}`;
+}
+
+/** How problems begin that complete a sentence about their field. */
+const PREDICATE = /^(?:is|has|contains|opens|appears|cannot) /;
+
+/**
+ * Whether a client should send the same request again. Not after the gateway has made its attempts: a client with attempts
+ * of its own would multiply the two, and the cost. `spent` null = no attempt was made.
+ */
+function shouldResend(reason: Reason, spent: Spent | null): boolean {
+  return isRetryable(reason) && spent === null;
 }
 
 /** The one map from a reason to its HTTP answer; for a slot of a group, only its `error` is used. */
-export function toWire(reason: Reason): WireFailure {
-  const { status, type, message } = describe(reason);
-  const retryable = isRetryable(reason);
+export function toWire(reason: Reason, spent: Spent | null = null): WireFailure {
+  const { status, type } = WIRE[reason.reason];
   const error: WireError = {
-    message,
+    message: quoted(messageOf(reason), ERROR_MESSAGE_CHARS_MAX),
     type,
     code: reason.reason === "missing_secret" ? "misconfigured" : reason.reason,
-    param: "param" in reason ? (reason.param ?? null) : null,
-    retryable,
+    param: "param" in reason && reason.param !== undefined && reason.param !== null ? quoted(reason.param) : null,
+    retryable: isRetryable(reason),
   };
+  if (spent !== null) Object.assign(error, { attempts: spent.attempts, charged_usd: spent.chargedUsd });
   // The reason's remaining facts follow under their wire names; the fields every error has are set above, once.
   for (const [name, fact] of Object.entries(reason)) {
-    if (name !== "reason" && !(name in error)) error[snakeCase(name)] = fact;
+    if (name === "reason" || name in error) continue;
+    error[snakeCase(name)] = typeof fact === "string" ? quoted(fact) : fact;
   }
-  return { status, error, headers: headersOf(reason, { status, retryable }) };
+  return { status, error, headers: headersOf(reason, status, spent) };
 }
 
 /** Programs in the field match on this text. */
 const DEPTH_MESSAGE = "MAXIMUM DEPTH REACHED. You must solve this task on your own without calling llm_query.";
 
-type Description = { status: number; type: ErrorType; message: string };
+type WireForm = { status: number; type: ErrorType; retryable: boolean };
 
-const answer = (status: number, type: ErrorType, message: string): Description => ({ status, type, message });
+const final = (status: number, type: ErrorType): WireForm => ({ status, type, retryable: false });
+const retryable = (status: number, type: ErrorType): WireForm => ({ status, type, retryable: true });
 
-/** Exhaustive on purpose: a new reason does not compile until it has a status here. */
-function describe(r: Reason): Description {
+/** The status and type of every reason, and whether it is retryable. The compiler refuses a reason without a row. */
+const WIRE: { readonly [Name in Reason["reason"]]: WireForm } = {
+  invalid_request: final(400, "invalid_request_error"),
+  invalid_api_key: final(401, "authentication_error"),
+  budget_exhausted: final(402, "insufficient_quota"),
+  in_flight_budget_exhausted: retryable(402, "rate_limit_error"),
+  model_not_allowed: final(403, "permission_error"),
+  depth_exceeded: final(403, "permission_error"),
+  forbidden: final(403, "permission_error"),
+  not_found: final(404, "invalid_request_error"),
+  model_not_found: final(404, "invalid_request_error"),
+  method_not_allowed: final(405, "invalid_request_error"),
+  payload_too_large: final(413, "invalid_request_error"),
+  unsupported_media_type: final(415, "invalid_request_error"),
+  idempotency_conflict: final(409, "invalid_request_error"),
+  cancelled: final(409, "invalid_request_error"),
+  budget_below_committed: final(409, "invalid_request_error"),
+  stale_version: final(409, "invalid_request_error"),
+  infeasible: final(422, "invalid_request_error"),
+  unpriced_model: final(422, "invalid_request_error"),
+  invalid_graph: final(422, "invalid_request_error"),
+  upstream_rate_limited: retryable(429, "rate_limit_error"),
+  // Each has its own `retryable`, which is the upstream's.
+  upstream_error: retryable(502, "upstream_error"),
+  upstream_truncated: retryable(502, "upstream_error"),
+  schema_violation: final(502, "upstream_error"),
+  overloaded: retryable(503, "server_error"),
+  upstream_timeout: retryable(504, "upstream_error"),
+  deadline_exceeded: retryable(504, "server_error"),
+  misconfigured: final(500, "server_error"),
+  missing_secret: final(503, "server_error"),
+  internal: retryable(500, "server_error"),
+};
+
+/** The message of a reason. A reason without a `message` among its facts does not compile until it has a case here. */
+function messageOf(r: Reason): string {
   switch (r.reason) {
-    case "invalid_request":
-      return answer(400, "invalid_request_error", r.message);
-    case "invalid_api_key":
-      return answer(401, "authentication_error", r.message);
     case "budget_exhausted":
-      return answer(402, "insufficient_quota", exhaustedMessage(r));
+      return exhaustedMessage(r);
     case "in_flight_budget_exhausted":
-      return answer(402, "rate_limit_error", inFlightMessage(r));
+      return inFlightMessage(r);
     case "model_not_allowed":
-      return answer(403, "permission_error", `model "${r.model}" is not among the models this run may use`);
+      return `the run may not use the model "${r.model}"${usable(r)}`;
     case "depth_exceeded":
-      return answer(403, "permission_error", DEPTH_MESSAGE);
-    case "forbidden":
-      return answer(403, "permission_error", r.message);
+      return DEPTH_MESSAGE;
     case "not_found":
-      return answer(404, "invalid_request_error", `${r.what} not found`);
+      return `${quoted(r.what)} not found${r.hint === undefined ? "" : `; ${r.hint}`}`;
     case "model_not_found":
-      return answer(404, "invalid_request_error", `no configured upstream serves the model "${r.model}"`);
+      return `no configured upstream serves the model "${r.model}"${usable(r)}`;
     case "method_not_allowed":
-      return answer(405, "invalid_request_error", `${r.method} is not allowed here; allowed: ${r.allowed}`);
+      return `${r.method} is not allowed here; allowed: ${r.allowed}`;
     case "payload_too_large":
-      return answer(413, "invalid_request_error", `${r.what} is too large: at most ${r.bytesMax} bytes are accepted`);
+      return `${r.what} is too large: at most ${r.bytesMax} bytes are accepted`;
     case "unsupported_media_type":
-      return answer(415, "invalid_request_error", `content type "${r.got}" is not supported; expected ${r.expected}`);
+      return mediaTypeMessage(r);
     case "idempotency_conflict":
-      return answer(409, "invalid_request_error", "this Idempotency-Key was used before with another request body");
+      return "this Idempotency-Key was used before with another request body";
     case "budget_below_committed":
-      return answer(409, "invalid_request_error", belowCommittedMessage(r));
+      return belowCommittedMessage(r);
     case "stale_version":
-      return answer(409, "invalid_request_error", `the graph has moved on: its version is now ${r.version}`);
-    case "cancelled":
-      return answer(409, "invalid_request_error", r.message);
+      return `the version of the graph is now ${r.version}`;
     case "unpriced_model":
-      return answer(422, "invalid_request_error", `model "${r.model}" has no price, so its cost cannot be bounded`);
-    case "infeasible":
-    case "invalid_graph":
-      return answer(422, "invalid_request_error", r.message);
-    case "upstream_rate_limited":
-      return answer(429, "rate_limit_error", r.message);
-    case "upstream_error":
-    case "upstream_truncated":
-    case "schema_violation":
-      return answer(502, "upstream_error", r.message);
-    case "overloaded":
-      return answer(503, "server_error", r.message);
+      return `model "${r.model}" has no price, so its cost cannot be bounded`;
     case "missing_secret":
-      return answer(503, "server_error", `the secret ${r.variable} is not set; set it to use this gateway`);
+      return `the secret ${r.variable} is not set; set it to use this gateway`;
     case "upstream_timeout":
-      return answer(504, "upstream_error", `upstream "${r.upstream}" did not answer within ${r.timeoutMs} ms`);
+      return `upstream "${r.upstream}" did not answer within ${r.timeoutMs} ms`;
     case "deadline_exceeded":
-      return answer(504, "server_error", `the deadline of ${r.deadlineMs} ms passed before the call ended`);
+      return `the deadline of ${r.deadlineMs} ms passed before the call ended`;
     case "misconfigured":
-      return answer(500, "server_error", `${r.variable}: ${r.message}`);
-    case "internal":
-      return answer(500, "server_error", r.message);
+      return `${r.variable}: ${r.message}`;
+    default:
+      return r.message;
   }
+}
+
+/** Which models the run may use instead. Reasons stored by earlier versions do not name any. */
+function usable({ usableModels = "" }: { usableModels?: string }): string {
+  return usableModels === "" ? "" : `; the run may use ${usableModels}`;
 }
 
 /** Programs in the field match on how these begin: the name, "exceeded", what is spent, what the limit is. */
@@ -197,9 +251,12 @@ const BUDGET_NAMES: Record<Dimension, string> = {
   completion_tokens: "Completion token budget",
 };
 
-function exhaustedMessage({ dimension, limit, spent, reserved, needed }: BudgetFacts): string {
+function exhaustedMessage({ dimension, limit, spent, reserved, needed, variable }: BudgetFacts): string {
   const show = dimension === "usd" ? dollars : String;
   const head = `${BUDGET_NAMES[dimension]} exceeded: ${show(spent)} spent, limit is ${show(limit)}`;
+  if (variable !== undefined) {
+    return `${head}; ${show(reserved)} is reserved by this gateway's runs of the day and this needs ${show(needed)}: the limit is ${variable}`;
+  }
   return `${head}; ${show(reserved)} is reserved and this call needs ${show(needed)}`;
 }
 
@@ -214,22 +271,35 @@ function belowCommittedMessage(r: { dimension: Dimension; limit: number; committ
   return `budget.${r.dimension}: ${show(r.limit)} is below the ${show(r.committed)} already spent or reserved`;
 }
 
+function mediaTypeMessage(r: { got: string; expected: string }): string {
+  return `content type "${quoted(r.got)}" is not supported; expected ${r.expected}`;
+}
+
 /** Cents at least and nano-USD at most, never an exponent: "$0.50", "$0.000000125". */
 function dollars(usd: number): string {
   const [whole = "0", decimals = ""] = usd.toFixed(9).split(".");
   return `$${whole}.${decimals.replace(/0+$/, "").padEnd(2, "0")}`;
 }
 
+/** USD as a header carries it: a decimal number without an exponent, which shells cannot calculate with. */
+export function usdText(usd: number): string {
+  return usd.toFixed(9).replace(/\.?0+$/, "");
+}
+
 function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** Wait advised where a secret is missing, ms: an operator needs about this long to set one. */
+/** Retry delay while a secret is missing, ms: an operator needs about this long to set one. */
 const MISSING_SECRET_RETRY_MS = 60_000;
 
-function headersOf(reason: Reason, { status, retryable }: { status: number; retryable: boolean }) {
+function headersOf(reason: Reason, status: number, spent: Spent | null) {
   const headers: Record<string, string> = {};
-  if (!retryable) headers["x-should-retry"] = "false";
+  if (!shouldResend(reason, spent)) headers["x-should-retry"] = "false";
+  if (spent !== null) {
+    headers["x-fanout-attempts"] = String(spent.attempts);
+    headers["x-fanout-charged-usd"] = usdText(spent.chargedUsd);
+  }
   if (reason.reason === "method_not_allowed") headers["allow"] = reason.allowed;
   if (status === 401) headers["www-authenticate"] = "Bearer";
   if (status === 429 || status === 503) {
@@ -239,7 +309,7 @@ function headersOf(reason: Reason, { status, retryable }: { status: number; retr
   return headers;
 }
 
-/** When to come again, in the two forms that clients read; where nobody has said, the longest delay of our own. */
+/** When to retry, in the two forms that clients read; if the delay is unknown, the longest retry delay of the gateway. */
 export function retryHeaders(statedMs: number | null): Record<string, string> {
   const retryAfterMs = Math.max(0, Math.ceil(statedMs ?? RETRY_MAX_MS));
   return { "retry-after": String(Math.ceil(retryAfterMs / 1000)), "retry-after-ms": String(retryAfterMs) };

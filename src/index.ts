@@ -5,7 +5,8 @@ export { BatchObject } from "../durable-objects/batch/object.ts";
 export { DirectoryObject } from "../durable-objects/directory/object.ts";
 export { LaneObject } from "../durable-objects/lane/object.ts";
 export { RunObject } from "../durable-objects/run/object.ts";
-export { ShelfObject } from "../durable-objects/shelf/object.ts";
+export { ShelfObject } from "../durable-objects/run-files/object.ts";
+export { UpstreamObject } from "../durable-objects/upstream/object.ts";
 
 const app = createApp();
 

@@ -1,26 +1,55 @@
-/** Every bound of the gateway: what it protects and why this number. Shown at `GET /limits` where a client can meet it. */
+/**
+ * Every bound of the gateway: what it protects, and why this number. `GET /limits` shows those that a client can meet.
+ */
 
 // ---- what a client may send ----
 
-/** Most slots of one `/batch`: a group's queue and counters are memory of one object; ten thousand cost it under 1 MB. */
+/**
+ * Most slots of one `/batch`: a group's queue and counters are memory of one object; ten thousand cost it under 1 MB.
+ */
 export const ITEMS_PER_BATCH_MAX = 10_000;
 /** Largest request body, read whole by the Worker: an isolate has 128 MB for all that it does at once. */
 export const BODY_BYTES_MAX = 32 * 1024 * 1024;
-/** Smallest body of a batch that is read piece by piece: a smaller one costs less read whole, and little memory. */
+/** Largest body that is one call: `PROMPT_BYTES_MAX` of text with each character as an escape, six bytes for one. */
+export const CALL_BODY_BYTES_MAX = 10 * 1024 * 1024;
+/** Largest body of `POST /runs`: the largest metadata and all model patterns, with room for a dozen tools. */
+export const RUN_BODY_BYTES_MAX = 64 * 1024;
+/** Largest body of `PATCH /runs/:id`: four limits, a width and a switch, several times over. */
+export const PATCH_BODY_BYTES_MAX = 4 * 1024;
+/** Largest body that adds to a log: sixty of the largest events; as UTF-16 it still fits one call to an object. */
+export const LOG_BODY_BYTES_MAX = 8 * 1024 * 1024;
+/** Largest body of a request that needs none: clients send `{}`, or nothing. */
+export const EMPTY_BODY_BYTES_MAX = 4 * 1024;
+/**
+ * Longest credential that is checked, characters: run tokens have fewer than 2,048; most servers accept 8 KB a header.
+ */
+export const CREDENTIAL_CHARS_MAX = 8_192;
+/**
+ * Longest error message, characters: text that a client sent, such as the name of a field, is quoted in part at most.
+ */
+export const ERROR_MESSAGE_CHARS_MAX = 2_000;
+/**
+ * Smallest body of a batch that is read piece by piece: a smaller one costs less when read whole, and little memory.
+ */
 export const LARGE_BODY_BYTES_MIN = 1024 * 1024;
-/** Bytes of calls that are parsed at once of a large body: dozens of short prompts, and still short-lived garbage. */
+/** Bytes of a large body's calls that are parsed at once: dozens of short prompts, and still short-lived garbage. */
 export const LARGE_BODY_PIECE_BYTES = 32 * 1024;
-/** Bytes of a refused body that are read and forgotten, so that its sender reads the answer: thrice what is accepted. */
+/**
+ * Bytes of a refused body that are drained, so that its sender reads the answer: three times the largest body accepted.
+ */
 export const REFUSED_BODY_BYTES_MAX = 3 * BODY_BYTES_MAX;
 /** Largest single call (prompt or messages with its parameters, as JSON): it must fit one 2 MB row with its page. */
 export const PROMPT_BYTES_MAX = 1_500_000;
-/** Largest completion cap a call may ask for: above any model's, small enough that tokens × price stays exact. */
+/** Largest completion cap that a call may request: above any model's, small enough that tokens × price stays exact. */
 export const MAX_TOKENS_MAX = 10_000_000;
 /** Longest time one attempt may take, ms: the longest generations providers allow, and a bound on a lease's life. */
 export const TIMEOUT_MS_MAX = 3_600_000;
-/** Longest deadline of a queued call, ms (a day): longer than any run is likely to be waited for. */
+/** Longest deadline of a queued call, ms (a day): longer than a client is likely to wait for any run. */
 export const DEADLINE_MS_MAX = 86_400_000;
-/** Longest model name, name of a run, id of an item: they stand in rows, logs and headers. */
+/** Models that the refusal of another one names, and characters of each: enough to see a typing error, and a slot stores it. */
+export const USABLE_MODELS_MAX = 8;
+export const USABLE_MODEL_CHARS_MAX = 64;
+/** Longest model name, run name and item id, characters: they are stored in rows and logs, and sent in headers. */
 export const NAME_CHARS_MAX = 256;
 /** Largest `metadata` of a run, as JSON: it is stored once and repeated in each run document. */
 export const METADATA_BYTES_MAX = 16_384;
@@ -28,122 +57,278 @@ export const METADATA_BYTES_MAX = 16_384;
 export const IDEMPOTENCY_KEY_CHARS_MAX = 255;
 /** Longest that `GET /groups/:id` waits, ms: below the idle cut-off of common proxies. */
 export const GROUP_WAIT_MS_MAX = 60_000;
-/** Slots in one page of results, at most and where none is named; a page is also bounded by its bytes. */
+/** Slots in one page of results: at most, and if the request names no number. A page is also bounded by its bytes. */
 export const RESULTS_PAGE_MAX = 1_000;
 export const RESULTS_PAGE_DEFAULT = 100;
 /** Largest event that a client may add to its run's log, bytes of JSON: code and its output, not files. */
 export const CLIENT_EVENT_BYTES_MAX = 131_072;
 /** Events in one `POST /runs/:id/log`. */
 export const CLIENT_EVENTS_PER_POST_MAX = 1_000;
-/** All that a client may add to one run's log, bytes: a thirtieth of what an object may store. */
+/** Total that clients may add to one run's log, bytes: a thirtieth of what an object may store. */
 export const CLIENT_LOG_BYTES_MAX = 256 * 1024 * 1024;
 /** Largest request field `params`, entries: each is copied into the upstream request. */
 export const PARAMS_ENTRIES_MAX = 64;
-/** Deepest nesting inside `messages`, `params`, `metadata`: far above tools' JSON schemas, far below the stack's end. */
+/**
+ * Unreservable fields that are listed of one request: far more than an honest request has. No `allow_params` allows
+ * a request with more. They are stored with the call.
+ */
+export const UNRESERVABLE_LISTED_MAX = 16;
+/**
+ * Occurrences of such fields that are checked in one request: each costs a few microseconds, and a body can have
+ * millions.
+ */
+export const UNRESERVABLE_NOTED_MAX = 10_000;
+/** Longest name in `allow_params`, characters: it is the path of a field in a request. */
+export const UNRESERVABLE_NAME_CHARS_MAX = 128;
+/** Names in `allow_params` of one upstream: each is compared with each field that no reservation covers. */
+export const ALLOW_PARAMS_MAX = 64;
+/** Levels of nested content that are read (a document in a tool's result is two): a deeper request is refused. */
+export const CONTENT_LEVELS_MAX = 4;
+/** Choices or candidates of one prompt, at most: far above what upstreams allow, small enough to multiply. */
+export const CHOICES_MAX = 1_000;
+/**
+ * Deepest nesting inside `messages`, `params`, `metadata`: far above tools' JSON schemas, far below the stack's end.
+ */
 export const JSON_DEPTH_MAX = 64;
+/**
+ * Deepest nesting of a whole body, checked before it is parsed: that of its fields, inside items of a list in an
+ * object.
+ */
+export const JSON_BODY_DEPTH_MAX = JSON_DEPTH_MAX + 8;
 
 // ---- runs ----
 
-/** Widest a run may be: 86 lanes of six; wider than that the run object's settles become the bottleneck. */
+/**
+ * Most calls in flight of one run: 86 lanes of six. Above that, the settlements in the run object become the
+ * bottleneck.
+ */
 export const PARALLEL_MAX = 512;
-/** Width of a run that asks for none: above the 4 to 6 that sequential-minded agents use, below providers' first limits. */
+/**
+ * Calls in flight of a run whose request names no number: above the 4 to 6 of cautious agents, below providers' first
+ * limits.
+ */
 export const PARALLEL_DEFAULT = 8;
-/** Deepest tree of runs: each level carves a budget from the one above; agents in the field stop at 3. */
+/** Deepest tree of runs: each level reserves a budget in the level above; agents in the field stop at 3. */
 export const DEPTH_MAX = 16;
-/** Depth of a run's tree where the request names none. */
+/** Depth of a run's tree if the request names none. */
 export const DEPTH_DEFAULT = 3;
-/** Child runs of one run that may be open at once: each holds a budget and must be told when its parent ends. */
+/** Open child runs of one run: each has a reservation in its parent and must be notified when the parent ends. */
 export const CHILDREN_OPEN_MAX = 1_000;
-/** Runs that one look at a subtree visits: each is a call to its object. */
+/** Runs that one request for a subtree visits: each is a call to its object. */
 export const SUBTREE_RUNS_MAX = 1_000;
-/** Longest life of a run, seconds (30 days): a token leaked from a sandbox must end. */
+/** Longest life of a run, seconds (30 days): a token that leaked from a sandbox must expire. */
 export const EXPIRES_S_MAX = 30 * 86_400;
-/** Life of a run that asks for none, seconds. */
+/** Life of a run whose request names none, seconds. */
 export const EXPIRES_S_DEFAULT = 86_400;
 /** Model patterns a run may list: each is tried for each call. */
 export const MODEL_PATTERNS_MAX = 64;
-/** Widest grouping window of `/query`, ms: later calls are not parallel to the first in any useful sense. */
+/** Longest coalescing window of `/query`, ms: later calls are not parallel to the first in any useful sense. */
 export const WINDOW_MS_MAX = 10_000;
-/** Grouping window where the run names none, ms: what parallel sub-agent runners use in the field. */
+/** Coalescing window of a run whose request names none, ms: parallel sub-agent runners in the field use the same. */
 export const WINDOW_MS_DEFAULT = 50;
-/** Models that one executor's totals tell apart: they are part of a row that is rewritten with every settlement. */
+/** Models that one executor's totals count apart: they are part of a row that is rewritten with every settlement. */
 export const MODELS_COUNTED_MAX = 32;
-/** Groups of single calls whose end is waited for, so that it can be told: each is a few numbers. */
+/**
+ * Groups of single calls that are remembered until they end, so that their end can be emitted: each is a few numbers.
+ */
 export const WINDOW_GROUPS_KEPT = 256;
-/** Time that results and log of a run are kept after it has ended, seconds, where the request names none. */
+/** Retention of a run's results and log after its end if the request names none, seconds. */
 export const RETENTION_S_DEFAULT = 86_400;
-/** Longest retention, seconds (30 days): what nobody deletes must end. */
+/** Longest retention, seconds (30 days): a run that no client deletes must not be stored for ever. */
 export const RETENTION_S_MAX = 30 * 86_400;
 /** Largest USD budget: a million dollars is 10¹⁵ nano-USD, well inside exact integers. */
 export const BUDGET_USD_MAX = 1_000_000;
-/** Largest limit of calls or tokens: exact integers with room to add. */
+/** Largest limit of calls or tokens: sums of such limits are still exact integers. */
 export const BUDGET_COUNT_MAX = 1_000_000_000_000;
 
 // ---- money ----
 
-/** Tokens of prompt reserved per UTF-8 byte sent: no tokenizer in use makes more than one token of one byte. */
+/**
+ * Prompt tokens reserved per UTF-8 byte of text after a tokenizer's normalisation: no tokenizer in use makes more than
+ * one token of one byte.
+ */
 export const PROMPT_TOKENS_PER_BYTE = 1;
+/**
+ * Smallest prompt, in UTF-8 bytes, whose text gets a look for a tighter bound. Below it, the look saves a fraction of a
+ * cent beside the completion's reservation, and its 20 ns a byte would be a tenth of the CPU time of a short call in a
+ * batch.
+ */
+export const TEXT_LOOK_BYTES_MIN = 4_096;
+/**
+ * Fewest tokens by the look at a text for its answer to judge the tokenizer: the 20 to 350 tokens of a chat template
+ * count as text there, and would be most of a shorter prompt.
+ */
+export const TEXT_SAMPLE_TOKENS_MIN = 1_000;
+/**
+ * Fewest tokens billed per token of that look for an answer to count: English has 0.65 to 0.8. A lower ratio comes from
+ * an upstream that does not count tokens, or a text such as a thousand equal signs, which shows nothing about words.
+ */
+export const TEXT_RATIO_MIN = 0.4;
+/**
+ * Models of one upstream whose tokenizers a run judges by its own answers: other prompts are reserved by their bytes.
+ */
+export const TEXT_MODELS_MAX = 256;
+/**
+ * Most tokens by the look per byte of a prompt that can judge it: English has 0.36; a prompt above has hardly any
+ * words.
+ */
+export const TEXT_SAMPLE_DENSITY_MAX = 0.5;
+/** Factor by which bills must stay below the look for it to be believed: other texts may have more tokens per byte. */
+export const TEXT_SCALE_MARGIN = 1.1;
 /** Tokens added per message for role and separators: OpenAI's chat formats spend 3 or 4, others up to 8. */
 export const PROMPT_TOKENS_PER_MESSAGE = 8;
 /**
- * Tokens added per call to an Anthropic upstream: it puts a text of its own before tools and output formats, documented
- * with 159 to about 900 tokens by model, which no byte that is sent accounts for.
+ * Tokens added per call to an Anthropic upstream: it puts its own text, documented as 159 to about 900 tokens by model,
+ * before tools and output formats. The bytes of the request do not bound that text.
  */
 export const PROMPT_TOKENS_FIXED_ANTHROPIC = 1_024;
-/** Most tokens that a configuration may add to every call: far above any provider's own text; more is a typo. */
+/**
+ * Tokens added per call to an upstream of kind `openai` until its bills show more: chat templates of open models add 20
+ * to 70 (Qwen 2.5: 21, Llama 3: about 35, gpt-oss: 60 to 70), so this leaves room for a default system prompt.
+ */
+export const PROMPT_TOKENS_FIXED_OPENAI = 128;
+/** The same for a request with tools: documented templates put 159 to about 900 tokens of their own before tools. */
+export const PROMPT_TOKENS_FIXED_TOOLS = 1_024;
+/**
+ * Most tokens reserved for a template that is unseen, or was seen with long prompts only, while the budget pays for it:
+ * four times the longest that a provider documents.
+ */
+export const PROMPT_TOKENS_UNSEEN = 4_096;
+/** Templates remembered per upstream: clients choose model names, and all rows of an upstream are read at once. */
+export const TEMPLATES_PER_UPSTREAM_MAX = 256;
+/**
+ * Age up to which an upstream's templates that were read count as new, ms: a run per second must not be a read per run.
+ */
+export const TEMPLATES_FRESH_MS = 10_000;
+/** Most tokens that a configuration may add to every call: far above the text of any provider; more is a typo. */
 export const PROMPT_TOKENS_FIXED_MAX = 100_000;
-/** Completion cap reserved, and sent, where the client names none and a limit needs one. */
+/** Completion cap that is reserved, and sent, if the client names none and a limit needs one. */
 export const COMPLETION_TOKENS_DEFAULT = 4_096;
-/** Smallest completion cap a call is clamped to, in tokens: less is no answer, and some providers refuse less. */
+/**
+ * Answers to calls without a cap that a model must have given before a cap is learned from them: with fewer, the
+ * longest so far does not predict the next.
+ */
+export const LEARNED_ANSWERS_MIN = 20;
+/**
+ * Answers per attempt in flight that must have arrived before learned caps are used: short answers arrive first, so
+ * while a third of the requests are unanswered, the answers so far are not typical.
+ */
+export const LEARNED_ANSWERS_PER_FLIGHT = 2;
+/**
+ * Smallest learned completion cap, tokens: below it, a lower reservation makes few runs wider, and lengths vary most.
+ */
+export const LEARNED_CAP_TOKENS_MIN = 1_024;
+/** Factor of a learned cap over the lowest cap that past answers allow: the next answers may be longer. */
+export const LEARNED_CAP_MARGIN = 1.25;
+/**
+ * Largest share of all completion tokens that a cap may waste on answers that it cuts and that are requested again:
+ * half of the 2 % of its spending that a run may lose that way.
+ */
+export const LEARNED_WASTE_SHARE = 0.01;
+/**
+ * Share of the rest of a budget that calls may reserve at the default cap before learned caps are used: other calls
+ * still fit beside them, and a run with a loose budget wastes nothing on answers that are cut.
+ */
+export const LEARNED_ROOM_SHARE = 0.25;
+/**
+ * Width in tokens of a class of completion lengths: 64 counts a model, and a cap that is one class too high costs 1.6
+ * %.
+ */
+export const LEARNED_CLASS_TOKENS = 64;
+/** Models of one run whose completions are counted: calls to others reserve the default cap. A run has a handful. */
+export const LEARNED_MODELS_MAX = 256;
+/** Smallest completion cap that a budget imposes, tokens: fewer are no answer, and some providers refuse fewer. */
 export const COMPLETION_TOKENS_MIN = 16;
 
-/** Bytes of prompt per token in a quote's likely cost: English text in today's tokenizers comes to 4. Never in a bound. */
+/**
+ * Bytes of prompt per token in a quote's likely cost: English text has 4 in today's tokenizers. Not used in a bound.
+ */
 export const LIKELY_BYTES_PER_TOKEN = 4;
 /** Completion tokens in a quote's likely cost: the median of 226 recorded sub-calls of a recursive agent. */
 export const LIKELY_COMPLETION_TOKENS = 312;
-/** Tokens that a configuration may let one image, sound or file count as: the largest contexts hold a few million. */
+/** Most tokens that a configuration may count for one image, sound or file: the largest contexts are a few million. */
 export const MEDIA_TOKENS_MAX = 10_000_000;
 
 // ---- executors ----
 
-/** Attempts one lane has in flight: an object's seventh fetch waiting for headers queues silently on Cloudflare. */
+/** Attempts in flight of one lane: on Cloudflare, an object's seventh fetch that waits for headers queues silently. */
 export const LANE_SLOTS = 6;
-/** Attempts in flight per ms that lanes linger before they settle: so a settle carries four slots or so at any width. */
-export const ATTEMPTS_PER_LINGER_MS = 16;
-/** Longest linger, ms: it makes a settle cost half at width 192 and above, and is lost beside any LLM call. */
-export const LINGER_MS_MAX = 12;
-/** Life of a lease without a heartbeat, ms: twice the heartbeat and some, so one lost beat loses nothing; recovery < 60 s. */
+/** Fetches of one object that may wait for headers if the configuration names none: Cloudflare queues a seventh. */
+export const WAITING_FETCHES_DEFAULT = 6;
+/** Most waiting fetches that a configuration may name: on plain workerd nothing limits them, and no run is wider. */
+export const WAITING_FETCHES_MAX = 512;
+/**
+ * Attempts in flight per ms of batching delay before a lane settles: a settlement then carries about four slots at any
+ * width.
+ */
+export const ATTEMPTS_PER_BATCHING_MS = 16;
+/**
+ * Longest batching delay, ms: it halves the cost of settlements at width 192 and above, and is short beside any LLM
+ * call.
+ */
+export const BATCHING_DELAY_MS_MAX = 12;
+/**
+ * Life of a lease without a heartbeat, ms: more than two intervals, so that one may be lost, and recovery stays < 60 s.
+ */
 export const LEASE_TTL_MS = 30_000;
 /**
- * Life of a lease that a restarted run object finds, ms: it outlives two heartbeats, and with the life of a lease, by which
- * its alarm is set, and the delay of a retry it stays below the minute within which everything runs again.
+ * Life of a lease that a restarted run object finds in its rows, ms: longer than two heartbeats. Together with the life
+ * of a lease, by which the alarm is set, and the delay of a retry it is below the minute within which everything runs
+ * again.
  */
 export const FOUND_LEASE_TTL_MS = 25_000;
 /** Time between two heartbeats of an executor, ms. */
 export const HEARTBEAT_MS = 10_000;
-/** Longest a lane's or a reader's call waits in the run object, ms: below every idle cut-off on the way. */
+/** Longest that a call of a lane or a reader waits in the run object, ms: below every idle cut-off on the way. */
 export const LONG_POLL_MS = 20_000;
-/** A waiting call that was told to ask again and has not done so for this long, ms, has lost its Worker. */
+/** Time after which a queued call counts as left by its Worker, which has not repeated its request, ms. */
 export const ABANDONED_MS = 10_000;
-/** How often an object looks for callers that have waited long enough, ms, while there are any. */
+/**
+ * Time for which a lane keeps answers that it cannot deliver, ms: longer than a deploy or a platform fault of one
+ * object.
+ */
+export const LANE_KEEP_MS = 600_000;
+/** Failed calls in a row after which a lane without answers to deliver ends: the run's alarm starts it when needed. */
+export const LANE_EMPTY_FAILURES_MAX = 6;
+/** Upper bound of a lane's first delay before it retries a call to its run, ms; it doubles with each failure. */
+export const LANE_RECONNECT_FIRST_MS = 100;
+/**
+ * Largest upper bound of such a delay, ms: below FOUND_LEASE_TTL_MS, so that a restarted run gets a heartbeat in time.
+ */
+export const LANE_RECONNECT_MAX_MS = 15_000;
+/** Interval at which an object with waiting callers replies to those that have waited long enough, ms. */
 export const SWEEP_MS = 1_000;
-/** How often the Worker of a single call asks whether it is still wanted, ms: a cancelled call must end within 2 s. */
-export const CALL_BEAT_MS = 1_500;
-/** Longest that a pass-through call is queued, ms: OpenAI's Node client gives up after 300 s without headers, and asks again. */
-export const PASS_QUEUE_MS_MAX = 120_000;
-/** Longest that the settlement of an answered call waits for another call to travel with, ms: a busy run has one by then. */
-export const PASS_SETTLE_LAG_MS = 20;
-/** Wait advised to a pass-through call that was queued for too long, ms. */
-export const PASS_RETRY_AFTER_MS = 1_000;
-/** How long the list of an upstream's models is kept by an isolate, ms. */
+/**
+ * Heartbeat interval of a single call's Worker, ms: its reply reports a cancellation, which must end the call within
+ * two seconds.
+ */
+export const CALL_HEARTBEAT_MS = 1_500;
+/**
+ * Upper bounds of the delays before a call to a run object is retried, ms; each delay is drawn below its bound. A
+ * restart takes well under a second; a deploy ends within the last two delays. All of them last 4.6 s on average.
+ */
+export const OBJECT_RETRY_LIMITS_MS: readonly number[] = [50, 200, 1_000, 4_000, 4_000];
+/** Wait advised to a client whose run object is overloaded, ms: its queue is a few seconds long by then. */
+export const OBJECT_OVERLOADED_RETRY_MS = 2_000;
+/**
+ * Longest that a relayed call is queued, ms: OpenAI's Node client gives up after 300 s without headers, and retries.
+ */
+export const RELAY_QUEUE_MS_MAX = 120_000;
+/** Longest that a settlement waits to be sent with others while one is being sent, ms: sending takes about 2. */
+export const RELAY_SETTLE_LAG_MS = 20;
+/** Wait advised to a relayed call that was queued for too long, ms. */
+export const RELAY_RETRY_AFTER_MS = 1_000;
+/** Time for which an isolate caches the list of an upstream's models, ms. */
 export const MODELS_KEPT_MS = 300_000;
 /** Largest list of models read from an upstream, bytes: the largest router lists some hundred models in 500 KB. */
 export const MODELS_BYTES_MAX = 8 * 1024 * 1024;
-/** Longest that an upstream is waited for when it is asked for its models, ms: one that hangs must not hide the others'. */
+/**
+ * Time limit of a request for an upstream's models, ms: an upstream that hangs must not hide the models of the others.
+ */
 export const MODELS_TIMEOUT_MS = 5_000;
-/** Delay before a run object tries again to tell its parent of its end or its limits, or its children of its end, ms. */
-export const TELL_AGAIN_MS = 5_000;
-/** White space is sent on a waiting JSON answer this often, ms: proxies cut silent connections after 30 s and up. */
+/** Delay before a run object retries to notify its parent of its end or its limits, or its children of its end, ms. */
+export const NOTIFY_RETRY_MS = 5_000;
+/** Interval of white space in a JSON answer that is not ready, ms: proxies cut silent connections after 30 s and up. */
 export const KEEP_ALIVE_MS = 10_000;
 
 /** Longest that a single call's settlement stays unwritten, ms: it saves a commit per call while calls keep coming. */
@@ -151,95 +336,132 @@ export const SETTLE_LAG_MS = 50;
 
 // ---- upstreams ----
 
-/** Attempts in flight at one upstream by one run, where the configuration names none. */
+/** Attempts in flight at one upstream by one run, if the configuration names no number. */
 export const UPSTREAM_IN_FLIGHT_DEFAULT = 512;
 /** Most attempts in flight that a configuration may allow one upstream: above any provider's, small enough to count. */
 export const UPSTREAM_IN_FLIGHT_MAX = 10_000;
-/** Dearest price a configuration may name, USD per million tokens: models in use stay below 1,000; more is a typo. */
+/**
+ * Highest price that a configuration may name, USD per million tokens: models in use cost below 1,000; more is a typo.
+ */
 export const PRICE_USD_PER_MILLION_MAX = 10_000;
-/** Time limit of one attempt where neither client nor configuration names one, ms: both OpenAI SDKs wait this long. */
+/** Time limit of one attempt if neither client nor configuration names one, ms: both OpenAI SDKs wait this long. */
 export const TIMEOUT_MS_DEFAULT = 600_000;
-/** Attempts of one call where the configuration names none: first try and two retries, as both OpenAI SDKs do. */
+/** Attempts of one call if the configuration names no number: the first and two retries, as in both OpenAI SDKs. */
 export const ATTEMPTS_DEFAULT = 3;
-/** Most attempts a configuration may ask for: each one may cost money. */
+/** Most attempts of one call that a configuration may name: each can cost money. */
 export const ATTEMPTS_MAX = 10;
-/** Largest upstream answer read, bytes: an answer becomes one row, and a row holds 2 MB. */
+/** Largest upstream answer that is read, bytes: an answer becomes one row, and a row has at most 2 MB. */
 export const RESPONSE_BYTES_MAX = 1_900_000;
-/** Longest piece of an upstream's error text that is shown, characters. */
+/**
+ * Largest stream that is aggregated to an answer, bytes: its events take up to twenty times the bytes of the answer.
+ */
+export const STREAM_BYTES_MAX = 24 * 1024 * 1024;
+/**
+ * Bytes that the runtime collects of such a stream per read: a long answer is a few reads, and 512 attempts of one
+ * isolate take 8 MB of buffers.
+ */
+export const STREAM_READ_BYTES = 16 * 1024;
+/** Mean latency of a model from which its calls are requested as streams, ms: common proxies give up at 30 s and up. */
+export const STREAM_FROM_MS = 10_000;
+/** Models whose latencies an isolate remembers: each is four fields. */
+export const STREAM_MODELS_KEPT = 256;
+/**
+ * Completion tokens added to those seen of a stream that was stopped, because a provider generates some before it
+ * notices: half a second at the 1,000 tokens a second of the fastest hardware.
+ */
+export const SEEN_MARGIN_TOKENS = 512;
+/** Longest part of an upstream's error text that is shown, characters. */
 export const UPSTREAM_MESSAGE_CHARS_MAX = 500;
-/** Longest error body of an upstream that is kept for a raw request, characters: errors are sentences, pages are cut. */
+/**
+ * Longest error body of an upstream that is stored for a raw request, characters: errors are sentences, pages are cut.
+ */
 export const UPSTREAM_ERROR_CHARS_MAX = 16_384;
-/** First retry delay's upper bound, ms; it doubles per attempt. Full jitter draws below it. */
+/** Upper bound of the first retry's delay, ms; it doubles per attempt. Full jitter: the delay is drawn below it. */
 export const RETRY_BASE_MS = 800;
 /** Upper bound of any retry delay drawn, ms. */
 export const RETRY_MAX_MS = 10_000;
-/** Longest Retry-After that is obeyed, ms; a longer one ends the call as rate limited. */
+/** Longest Retry-After that is obeyed, ms; a call that gets a longer one fails as rate-limited. */
 export const RETRY_AFTER_MAX_MS = 90_000;
 
 // ---- storage ----
 
-/** Calls in one stored page: 32 to a row divide the price of writing them by 32. */
-export const PAGE_SLOTS_MAX = 32;
-/** Bytes of one stored page, below the 2 MB row limit. A page holds at least one call. */
-export const PAGE_BYTES_MAX = 262_144;
-/** Pages kept in a run object's memory, bytes: enough for the pages being dispatched, small beside 128 MB. */
+/** Calls in one stored call page: 32 in a row divide the price of writing them by 32. */
+export const CALL_PAGE_SLOTS_MAX = 32;
+/** Bytes of one stored call page, below the 2 MB limit of a row. A page has at least one call. */
+export const CALL_PAGE_BYTES_MAX = 262_144;
+/** Call pages cached in a run object's memory, bytes: enough for the pages being dispatched, small beside 128 MB. */
 export const PAGE_CACHE_BYTES_MAX = 4 * 1024 * 1024;
-/** Bytes of results in one reply of the run object: what is made of it stays below what V8 treats as large (128 KB). */
+/** Bytes of results in one reply of the run object: strings made of it stay below the size that V8 treats as large. */
 export const RESULTS_REPLY_BYTES_MAX = 128 * 1024;
-/** Characters of one row of the log, at most 1.5 MB of the 2 MB that a row holds: a larger write is several rows. */
+/** Characters of one row of the log: at most 1.5 MB of the 2 MB of a row. A larger write is several rows. */
 export const LOG_ROW_CHARS_MAX = 512 * 1024;
 /** Characters of log rows in one reply of the run object. */
 export const LOG_REPLY_CHARS_MAX = 256 * 1024;
-/** Characters that one event socket is sent before it is closed to be resumed: the runtime tells nobody what is unsent. */
+/** Characters sent on one event socket before it is closed to be resumed: the runtime has no API for unsent bytes. */
 export const EVENT_SOCKET_CHARS_MAX = 8 * 1024 * 1024;
 /** Followers of one run's events at once: each is a socket of the run object. */
 export const FOLLOWERS_MAX = 256;
-/** Characters of an answer in one row, at most 1.5 MB; what is longer goes on in rows of its own. */
+/** Characters of an answer in one row, at most 1.5 MB; the rest of a longer answer is in further rows. */
 export const TEXT_CHUNK_CHARS = 512 * 1024;
-/** Time after which pages of a group that was never opened are dropped, ms: an upload lasts minutes at most. */
+/**
+ * Bytes that one run may store (calls, answers, log) before it accepts no more: half of Cloudflare's limit for an
+ * object, because the answers of calls that are queued by then still arrive.
+ */
+export const RUN_STORED_BYTES_MAX = 5 * 1024 * 1024 * 1024;
+/**
+ * Time after which the pages of a staged upload that was never opened are dropped, ms: an upload lasts minutes at most.
+ */
 export const STAGED_KEPT_MS = 600_000;
-/** Opened groups that an object can recognise when they are opened again, because the first reply was lost. */
+/** Opened groups that an object recognises when a client whose first reply was lost opens them again. */
 export const OPENINGS_KEPT = 256;
-/** Groups of a run that may be open at once: each holds counters and a queue in memory. */
+/** Open groups of one run: each has counters and a queue in memory. */
 export const GROUPS_OPEN_MAX = 256;
-/** Ended groups that a run object keeps in memory, so that readers who follow them see the order in which slots ended. */
+/** Open groups of one batch: a run has room for 256 groups, of this and other batches and of clients. */
+export const BATCH_GROUPS_OPEN_MAX = 32;
+/** Model names whose targets a run object caches: the names come from clients, and a run uses a few of them. */
+export const RUN_TARGETS_CACHED_MAX = 1_000;
+/** Retry-After of what a run has no room for at the moment, ms: its calls, groups and children end within seconds. */
+export const RUN_FULL_RETRY_AFTER_MS = 1_000;
+/** Ended groups in a run object's memory, so that their streaming readers see the order in which slots ended. */
 export const GROUPS_ENDED_KEPT = 8;
-/** Characters of call bodies in one group: what 10,000 slots of a full-size request come to, with room for escapes. */
+/** Characters of call bodies in one group: those of 10,000 slots of a full-size request, with room for escapes. */
 export const GROUP_CHARS_MAX = 64 * 1024 * 1024;
-/** Characters of pages in one RPC to the run object: they are in memory several times over while they are on their way. */
+/** Characters of call pages in one RPC to the run object: during the call they are in memory several times. */
 export const PAGES_CALL_CHARS_MAX = 1024 * 1024;
-/** `/query` calls that may wait or run in one run at once: each holds a waiting Worker. */
+/** `/query` calls that are queued or in flight in one run: each has a waiting Worker. */
 export const DIRECT_CALLS_MAX = 10_000;
 /** Verified run tokens that an isolate remembers: signature checks cost more than the rest of a small request. */
 export const TOKEN_CACHE_MAX = 1_000;
 /** Runs in one page of `GET /runs`: each is a call to its object. */
 export const LIST_PAGE_MAX = 100;
-/** Runs in a page where the request names no number. */
+/** Runs in such a page if the request names no number. */
 export const LIST_PAGE_DEFAULT = 20;
-/** Characters of a JSON answer's results that a Worker keeps to write them a second time; larger ones are read again. */
+/** Characters of results that a Worker keeps to write them twice into a JSON answer; larger results are read twice. */
 export const ANSWER_KEPT_CHARS_MAX = 1024 * 1024;
 
 // ---- tools ----
 
-/** Tools of one run: they stand in its settings and its document; agents in the field are given a dozen. */
+/** Tools of one run: they are part of its settings and its document; agents in the field have a dozen. */
 export const TOOLS_PER_RUN_MAX = 32;
-/** Longest address of a tool, characters: what common servers take in a request line. */
+/** Longest URL of a tool, characters: common servers accept as much in a request line. */
 export const TOOL_URL_CHARS_MAX = 2_048;
 /** Longest description of a tool, characters: it is repeated in each run document. */
 export const TOOL_DESCRIPTION_CHARS_MAX = 1_024;
-/** Time limit of one tool call where its registration names none, ms: what stubs in the field wait for a tool. */
+/** Time limit of one tool call if its registration names none, ms: stubs in the field wait as long for a tool. */
 export const TOOL_TIMEOUT_MS_DEFAULT = 60_000;
-/** Longest time limit of a tool call, ms: below the silence that the stubs bear. */
+/** Longest time limit of a tool call, ms: below the read timeout of the stubs. */
 export const TOOL_TIMEOUT_MS_MAX = 600_000;
-/** Largest tool call, bytes of JSON, as it comes in and as it goes out: arguments of a function, not files. */
+/** Largest tool call, bytes of JSON, received and sent: arguments of a function, not files. */
 export const TOOL_CALL_BYTES_MAX = 1024 * 1024;
-/** Largest answer read from a tool, bytes: a long document; it is in memory several times while it is passed on. */
+/**
+ * Largest answer that is read from a tool, bytes: a long document; it is in memory several times while it is relayed.
+ */
 export const TOOL_REPLY_BYTES_MAX = 2 * 1024 * 1024;
-/** Longest that a tool call waits for a permit, ms: it is a function that somebody waits for, within a client's 60 s. */
+/** Longest that a tool call waits for a permit, ms: short beside the 60 s after which clients give up. */
 export const TOOL_QUEUE_MS_MAX = 5_000;
-/** Tool calls of one run that may wait for a permit at once: each holds a waiting Worker. */
+/** Tool calls of one run that wait for a permit: each has a waiting Worker. */
 export const TOOL_CALLS_WAITING_MAX = 1_000;
-/** Tool calls given up that a run object remembers: their Workers hear of it with their next beat. */
+/** Cancelled tool calls that a run object remembers, so that the next heartbeat of their Workers learns of it. */
 export const TOOL_CALLS_OVER_KEPT = 1_024;
 
 // ---- batches ----
@@ -250,34 +472,41 @@ export const BATCH_LINES_MAX = 50_000;
 export const BATCH_FILE_BYTES_MAX = 200 * 1024 * 1024;
 /** Longest line of a batch file, bytes: its body becomes one stored call. */
 export const BATCH_LINE_BYTES_MAX = PROMPT_BYTES_MAX;
-/** Errors listed of a batch whose file is refused: enough to see the pattern; the object is polled every few seconds. */
+/** Errors listed of a refused batch file: enough to see the pattern; clients poll the batch every few seconds. */
 export const BATCH_ERRORS_MAX = 100;
 /** Embedding inputs of one batch in total: OpenAI's limit. */
 export const BATCH_EMBEDDING_INPUTS_MAX = 50_000;
-/** Models of one batch that are named: the list only tells what was asked for. */
+/** Models of one batch that its document names: the list is for information only. */
 export const BATCH_MODELS_MAX = 32;
-/** Longest custom_id, characters: it stands in each answer's line, and 50,000 of them are compared. */
+/** Longest custom_id, characters: each answer's line has one, and 50,000 of them are compared. */
 export const CUSTOM_ID_CHARS_MAX = 512;
+/**
+ * All custom_ids of one batch file together, characters: they are in memory while the file is checked, in one or two bytes
+ * each, so this is at most 32 MB of an isolate's 128. 50,000 ids of 300 characters fit; UUIDs are a tenth of it.
+ */
+export const CUSTOM_IDS_CHARS_MAX = 16 * 1024 * 1024;
 /** Time from a batch's creation to its expiry, seconds: the only window that OpenAI offers. */
 export const BATCH_WINDOW_S = 86_400;
 /** `metadata` of a batch: pairs, and characters of a key and of a value; OpenAI's limits. */
 export const BATCH_METADATA_PAIRS_MAX = 16;
 export const BATCH_METADATA_KEY_CHARS_MAX = 64;
 export const BATCH_METADATA_VALUE_CHARS_MAX = 512;
-/** Batches in one page of their list, at most and where the request names no number; OpenAI's limits. */
+/** Batches in one page of their list: at most, and if the request names no number; OpenAI's limits. */
 export const BATCHES_PAGE_MAX = 100;
 export const BATCHES_PAGE_DEFAULT = 20;
 /** Largest file, bytes: OpenAI's 512 MB. */
 export const FILE_BYTES_MAX = 512 * 1024 * 1024;
 /** Files in one page of their list, at most and by default; OpenAI's limit. */
 export const FILES_PAGE_MAX = 10_000;
-/** Shortest and longest life that a request may give a file, seconds (an hour, 30 days); OpenAI's limits. */
+/** Shortest and longest life of a file that a request may name, seconds (an hour, 30 days); OpenAI's limits. */
 export const FILE_EXPIRES_S_MIN = 3_600;
 export const FILE_EXPIRES_S_MAX = 2_592_000;
-/** Largest part of an upload, bytes: OpenAI's 64 MB, below what Cloudflare lets one request carry. */
+/** Largest part of an upload, bytes: OpenAI's 64 MB, below Cloudflare's limit of one request. */
 export const UPLOAD_PART_BYTES_MAX = 64 * 1024 * 1024;
-/** Parts of one upload: as many as one object in R2 may be made of. */
+/** Parts of one upload: R2's limit for one object. */
 export const UPLOAD_PARTS_MAX = 10_000;
+/** Largest body that completes an upload: the ids of all its parts, 40 bytes each, and some room. */
+export const UPLOAD_COMPLETE_BYTES_MAX = 512 * 1024;
 /** Largest upload, bytes: OpenAI's 8 GB. */
 export const UPLOAD_BYTES_MAX = 8 * 1024 * 1024 * 1024;
 /** Time in which an upload must be completed, seconds: OpenAI's hour. */
@@ -285,47 +514,50 @@ export const UPLOAD_EXPIRES_S = 3_600;
 
 /** Largest body of `POST /v1/batches`: sixteen pairs of metadata and two ids, several times over. */
 export const BATCH_BODY_BYTES_MAX = 65_536;
-/** Expired files that are dropped at once: R2 deletes a thousand keys in one call. */
+/** Expired files that are deleted at once: R2 deletes a thousand keys in one call. */
 export const FILES_DROPPED_AT_ONCE = 1_000;
-/** Lines of a batch that are one group of its run: a failed read repeats few, and a run's width is covered by four. */
+/** Lines of a batch in one group of its run: a failed read repeats few, and four groups fill the widest run. */
 export const BATCH_CHUNK_LINES = 256;
-/** Bytes after which such a group is full, whatever its lines: it is in memory while it is sent. */
+/** Bytes after which such a group is full, however few its lines: it is in memory while it is sent. */
 export const BATCH_CHUNK_BYTES = 4 * 1024 * 1024;
-/** Groups of a batch that are open at once: together they keep the widest run (512) at work while one is collected. */
+/** Open groups of one batch: together they fill the widest run (512) while the results of one are collected. */
 export const BATCH_CHUNKS_OPEN = 4;
 /** Bytes of a file in one row of a batch, below the 2 MB of a row. */
 export const BATCH_TAIL_BYTES = 1024 * 1024;
-/** Longest that a batch's object works in one alarm before it sets the next, ms: an alarm may take 15 minutes. */
+/** Longest that a batch object works in one alarm before it sets the next, ms: an alarm may take 15 minutes. */
 export const BATCH_ALARM_MS = 60_000;
-/** How long a batch waits for a group to end before it looks at the others, ms. */
+/** Longest that a batch waits for one group to end before it checks the others, ms. */
 export const BATCH_WAIT_MS = 1_000;
-/** Delay before a batch goes on after something failed that may pass, ms. */
-export const BATCH_AGAIN_MS = 5_000;
-/** Attempts of a line that its upstream turns away as too many: a batch has a day, and 20 misses in a row are an outage. */
+/** Delay before a batch continues after a transient failure, ms. */
+export const BATCH_RETRY_MS = 5_000;
+/** Attempt limit of a rate-limited batch line: a batch has a day, and 20 rate limits in a row are an outage. */
 export const BATCH_ATTEMPTS_MAX = 20;
-/** Attempts of a line that fails otherwise, at least: a few more than a caller who waits is given. */
+/** Attempt limit of a batch line that fails otherwise, at least: a few more than a waiting client gets. */
 export const BATCH_FAILED_ATTEMPTS_MAX = 6;
-/** Deliveries of a webhook that are tried, and the delay before the second, ms; it doubles. */
+/** Attempts to deliver a webhook, and the delay before the second, ms; it doubles. */
 export const WEBHOOK_TRIES_MAX = 6;
-export const WEBHOOK_AGAIN_MS = 5_000;
-/** Longest that a webhook's receiver may take, ms. */
+export const WEBHOOK_RETRY_MS = 5_000;
+/** Time limit of one delivery of a webhook, ms. */
 export const WEBHOOK_TIMEOUT_MS = 10_000;
 
 // ---- files ----
 
-/** One part of an object in R2, bytes: the least that R2 takes, for two of them are memory of every upload. */
+/** One part of an object in R2, bytes: the smallest that R2 accepts, because every upload has two of them in memory. */
 export const FILE_PART_BYTES = 5 * 1024 * 1024;
 /** Most parts of one object: R2's limit, and so 52 GB in one file. */
 export const FILE_PARTS_MAX = 10_000;
-/** Bytes asked of a request's body at a time: few reads of a large upload, and little memory for a small one. */
+/** Bytes that are read from a request's body at a time: few reads of a large upload, little memory for a small one. */
 export const SOURCE_READ_BYTES = 64 * 1024;
-/** Parts of one form: a file and its settings are five, and clients may add some of their own. */
+/** Parts of one form: a file and its settings are five, and clients may add further fields. */
 export const FORM_PARTS_MAX = 32;
 /** Longest value of a form field that is not a file, bytes: purposes and numbers are below a hundred. */
 export const FORM_FIELD_BYTES_MAX = 16 * 1024;
-/** Longest header of a form's part, bytes: Node allows as much for a whole request's. */
+/** Longest header of a form's part, bytes: Node allows as much for the headers of a whole request. */
 export const FORM_HEADER_BYTES_MAX = 16 * 1024;
-/** Bytes before a form's first boundary, and behind its last one, that are read and ignored: clients send none. */
+/** Bytes before a form's first boundary, and after its last, that are ignored: clients send none. */
 export const FORM_REST_BYTES_MAX = 64 * 1024;
-/** Bytes of a file that are read at once while it is worked through: a read holds no connection longer than it takes. */
+/** Bytes of a stored file that are read at once while it is processed: no connection stays open between reads. */
 export const FILE_PAGE_BYTES = 1024 * 1024;
+/** Largest body of a form, bytes: its file, and 2 MB for its few fields and headers. */
+export const FILE_FORM_BYTES_MAX = FILE_BYTES_MAX + 2 * 1024 * 1024;
+export const PART_FORM_BYTES_MAX = UPLOAD_PART_BYTES_MAX + 2 * 1024 * 1024;

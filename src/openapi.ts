@@ -1,6 +1,6 @@
 /**
- * The OpenAPI 3.1 document, generated from the schemas that the routes parse with. Made when it is first asked for and
- * kept as text: no other request pays for it.
+ * The OpenAPI 3.1 document, generated from the schemas that the routes parse with. It is generated at the first request
+ * for it and kept as text, so that other requests do not pay for it.
  */
 import { OpenAPIHono, type RouteConfig } from "@hono/zod-openapi";
 import { calls } from "./openapi/calls.ts";
@@ -14,17 +14,17 @@ import { tools } from "./openapi/tools.ts";
 import { v1 } from "./openapi/v1.ts";
 import { VERSION } from "./version.ts";
 
-/** Routes by door: the names under which a reader finds them. */
-const DOORS: readonly (readonly [door: string, routes: readonly RouteConfig[]])[] = [
-  ["Discovery", discovery],
+/** Routes by OpenAPI tag, in the order of the reference page: what a newcomer uses first comes first. */
+const TAGS: readonly (readonly [tag: string, routes: readonly RouteConfig[]])[] = [
+  ["Calls", calls],
+  ["Groups", groups],
   ["Runs", runs],
   ["Log", log],
-  ["Calls", calls],
-  ["Dialects", dialects],
-  ["Tools", tools],
-  ["Groups", groups],
   ["OpenAI and Anthropic", v1],
   ["Files", files],
+  ["Tools", tools],
+  ["Dialects", dialects],
+  ["Discovery", discovery],
 ];
 
 let text: string | null = null;
@@ -36,7 +36,7 @@ export function openApiText(): string {
 }
 
 function generate(): unknown {
-  // Only its registry and generator serve here; the routes themselves are plain Hono, which is faster per request.
+  // Only the registry and the generator are used; the routes themselves are plain Hono, which is faster per request.
   const documented = new OpenAPIHono();
   const registry = documented.openAPIRegistry;
   registry.registerComponent("securitySchemes", "bearer", {
@@ -47,12 +47,12 @@ function generate(): unknown {
   registry.registerComponent("securitySchemes", "basic", {
     type: "http",
     scheme: "basic",
-    description: "The same as user or password, for programs whose only setting is a URL",
+    description: "The same credential as user or password, for programs that can only be given a URL",
   });
   registry.registerComponent("securitySchemes", "apiKey", { type: "apiKey", in: "header", name: "x-api-key" });
-  // No answer is one line of a log, so no route refers to it.
+  // Routes return the log as text, so none of them refers to this schema.
   registry.register("LogLine", logLine);
-  for (const [door, routes] of DOORS) for (const route of routes) registry.registerPath({ ...route, tags: [door] });
+  for (const [tag, routes] of TAGS) for (const route of routes) registry.registerPath({ ...route, tags: [tag] });
   return documented.getOpenAPI31Document({
     openapi: "3.1.0",
     info: {

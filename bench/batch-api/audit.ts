@@ -1,4 +1,4 @@
-/** What a batch left, held against what it was given: every line once, with its own answer, and the sums right. */
+/** Compares a batch's output with its input: every line once, with its own answer, and correct totals. */
 import type { Batch } from "openai/resources/batches";
 import { z } from "zod";
 import { customIdOf, textOf, tokensOf } from "./tokens.ts";
@@ -21,10 +21,10 @@ const resultLine = z.object({
 
 type Sums = { input: number; output: number; cached: number; reasoning: number };
 
-/** `faults` tells each way in which a promise was not kept; a batch as it should be has none. */
+/** `faults` lists every violation; a correct batch has none. */
 export type Audit = { output: number; error: number; faults: string[] };
 
-/** Faults that are told of one batch. */
+/** Most faults that are reported for one batch. */
 const FAULTS_MAX = 10;
 
 /** Reads both files of an ended batch of `lines` lines. */
@@ -75,8 +75,8 @@ class Read {
     const index = this.#count(custom_id);
     if (response?.status_code !== 200 || error !== null) this.fault(`${custom_id} is no result: ${text.slice(0, 200)}`);
     const { choices, usage } = answer.parse(response?.body);
-    const said = choices[0]?.message.content ?? "";
-    if (said !== textOf(index)) this.fault(`${custom_id} has another's answer: ${said.slice(0, 80)}`);
+    const actual = choices[0]?.message.content ?? "";
+    if (actual !== textOf(index)) this.fault(`${custom_id} has another's answer: ${actual.slice(0, 80)}`);
     this.#sums.input += usage.prompt_tokens;
     this.#sums.output += usage.completion_tokens;
     this.#sums.cached += usage.prompt_tokens_details.cached_tokens;
@@ -89,25 +89,25 @@ class Read {
     this.fault(`${custom_id} failed: ${text.slice(0, 300)}`);
   }
 
-  /** Compares what the files add up to with what the batch says, and with what the provider billed. */
+  /** Compares the totals of the files with the batch document and with the provider's bill. */
   end(batch: Batch, { output, error }: { output: number; error: number }): void {
     const missing = this.#times.filter((times) => times === 0).length;
     const twice = this.#times.filter((times) => times > 1).length;
     if (missing + twice > 0) this.fault(`${missing} lines have no result, ${twice} have several`);
     if (output + error !== this.#lines) this.fault(`${output} + ${error} results for ${this.#lines} lines`);
     const counted = { total: this.#lines, completed: output, failed: error };
-    const told = batch.request_counts;
-    if (told?.total !== counted.total || told.completed !== output || told.failed !== error)
-      this.fault(`the batch counts ${JSON.stringify(told)}, its files ${JSON.stringify(counted)}`);
+    const counts = batch.request_counts;
+    if (counts?.total !== counted.total || counts.completed !== output || counts.failed !== error)
+      this.fault(`the batch counts ${JSON.stringify(counts)}, its files ${JSON.stringify(counted)}`);
     const { usage } = batch;
-    const said: Sums = {
+    const actual: Sums = {
       input: usage?.input_tokens ?? -1,
       output: usage?.output_tokens ?? -1,
       cached: usage?.input_tokens_details.cached_tokens ?? -1,
       reasoning: usage?.output_tokens_details.reasoning_tokens ?? -1,
     };
     for (const [whose, sums] of [
-      ["batch", said],
+      ["batch", actual],
       ["provider", billed(this.#lines)],
     ] as const)
       if (JSON.stringify(sums) !== JSON.stringify(this.#sums))

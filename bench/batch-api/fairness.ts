@@ -1,7 +1,7 @@
 /** Fairness: how much longer a call waits because a batch of the same run has all its permits. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { draw } from "../budget/tariff.ts";
-import { promptOf } from "../prompts.ts";
+import { promptOf } from "../load/prompts.ts";
 import { percentile } from "../stats.ts";
 import { send } from "../../test/support/gateway.ts";
 import { audit } from "./audit.ts";

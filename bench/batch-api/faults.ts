@@ -8,7 +8,7 @@ const TURN_AWAY = 0.3;
 const WIDTH = 64;
 const LATENCY_MS = 20;
 const LINE_BYTES = 400;
-/** An upstream that turns calls away is asked less: a batch may take its time. */
+/** An upstream that rejects calls gets fewer of them: a batch may take its time. */
 const BATCH_MS_MAX = 600_000;
 
 export async function measureFaults(lines: number, report: (text: string) => void): Promise<Part> {

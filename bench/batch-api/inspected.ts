@@ -1,13 +1,13 @@
-/** A gateway with R2 whose inspector listens: Miniflare in this process, so that nothing stands between it and the bench. */
+/** A gateway with R2 whose inspector listens: Miniflare in this process, so that nothing is between it and the bench. */
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { rssBytesOf, type Server } from "../process.ts";
-import { gatewayBundle } from "../servers.ts";
-import type { Workerd } from "../workerd.ts";
+import { rssBytesOf, type Server } from "../servers/process.ts";
+import { gatewayBundle } from "../servers/servers.ts";
+import type { Workerd } from "../servers/workerd.ts";
 import { openBatchRun, varsFor, type BatchRun } from "./world.ts";
 
 const WRANGLER_TOML = fileURLToPath(new URL("../../wrangler.toml", import.meta.url));
@@ -59,7 +59,7 @@ export async function startInspected(provider: Server): Promise<InspectedGateway
   }
 }
 
-/** What wrangler.toml says: it stays the one place that names compatibility, objects and the bucket. */
+/** Compatibility, objects and the bucket, read from wrangler.toml, their only home. */
 async function workerOptions() {
   const toml = await readFile(WRANGLER_TOML, "utf8");
   const found = (pattern: RegExp): string => pattern.exec(toml)?.[1] ?? "";

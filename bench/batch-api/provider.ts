@@ -1,6 +1,6 @@
 /**
- * The upstream of batches: a chat completions endpoint that knows every line by its number, bills it as tokens.ts says
- * and counts what it saw. A process of its own.
+ * The upstream of batches: a chat completions endpoint that identifies every line by its number, bills it by tokens.ts, and counts
+ * calls. It is a separate process.
  *
  *   node bench/batch-api/provider.ts [--latency-ms=200] [--turn-away=0.3]
  *
@@ -11,7 +11,7 @@ import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
 import { parseArgs } from "node:util";
 import { draw } from "../budget/tariff.ts";
-import { MODEL } from "../prompts.ts";
+import { MODEL } from "../load/prompts.ts";
 import { indexIn, textOf, tokensOf } from "./tokens.ts";
 
 const { values } = parseArgs({

@@ -66,10 +66,10 @@ export async function measureRestarts(plan: RestartsPlan, report: (text: string)
       requests <= most,
     ),
     plain(
-      "restarts: calls made again; unanswered at the kills, by the upstream",
+      "restarts: repeated calls; unanswered at the kills, by the upstream",
       `${repeated}, ${inFlight.reduce((sum, at) => sum + at, 0)}`,
     ),
-    plain("restarts: answers that met nobody any more", String(abandoned)),
+    plain("restarts: answers to closed connections", String(abandoned)),
     plain("restarts: from create to completed", `${(wallMs / 1_000).toFixed(1)} s`),
   ];
   return { rows, faults };

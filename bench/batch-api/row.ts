@@ -3,7 +3,7 @@
 /** `exact`: a promise of exactness, which fails the bench; the others are figures of this machine. */
 export type Row = { what: string; figure: string; target: string; met: boolean | null; exact: boolean };
 
-/** What one part of the bench found. `faults` are told below the table: each is a sentence. */
+/** The result of one part of the bench. `faults` are sentences that are printed below the table. */
 export type Part = { rows: Row[]; faults: string[] };
 
 /** A promise of exactness. */

@@ -1,5 +1,5 @@
 /** Size: the largest batch that OpenAI's limits allow, its memory, and its time per line against smaller ones. */
-import { watchHeap } from "../heap.ts";
+import { watchHeap } from "../servers/heap.ts";
 import { median } from "../stats.ts";
 import { audit } from "./audit.ts";
 import { timed, upload, writeInput } from "./batch.ts";
@@ -39,10 +39,10 @@ export async function measureSize(plan: SizePlan, report: (text: string) => void
   const { lines, lineBytes } = plan;
   const wallsMs = new Map<number, number[]>();
   const faults: string[] = [];
-  let asked = 0;
+  let sentLines = 0;
   const one = async (count: number): Promise<Measured> => {
     const measured = await measure(gateway, count, lineBytes);
-    asked += count;
+    sentLines += count;
     faults.push(...measured.faults);
     report(`size: ${count} lines in ${measured.wallMs.toFixed(0)} ms, uploaded in ${measured.uploadMs.toFixed(0)} ms`);
     return measured;
@@ -72,13 +72,13 @@ export async function measureSize(plan: SizePlan, report: (text: string) => void
       "= 0",
       faults.length === 0,
     ),
-    exact("size: upstream calls", String(requests), `= ${asked}, the lines`, requests === asked),
+    exact("size: upstream calls", String(requests), `= ${sentLines}, the lines`, requests === sentLines),
     plain("size: input", mb(bytes)),
     plain("size: upload by OpenAI's client", `${(uploadMs / 1_000).toFixed(1)} s`),
     plain("size: from create to completed", `${(wallMs / 1_000).toFixed(1)} s`),
     atMost("size: heap peak of the isolate, garbage included", peak.heapBytes / 1e6, HEAP_MB_MAX, " MB"),
     plain("size: array buffers at most", mb(peak.backingBytes)),
-    plain("size: heap held before and after", `${mb(beforeBytes)}, ${mb(endedBytes)}`),
+    plain("size: live heap before and after", `${mb(beforeBytes)}, ${mb(endedBytes)}`),
     plain("size: resident memory at most, with Miniflare's R2", mb(peak.rssBytes)),
     plain(`size: time per line at ${lines}`, `${lineMs.toFixed(3)} ms`),
     ...[...wallsMs].map(([count, walls]) =>

@@ -1,5 +1,5 @@
-/** What stands in line `index` of a batch, and what the provider answers and bills for it: both sides know it by its number. */
-import { MODEL } from "../prompts.ts";
+/** The content of line `index` of a batch, and the provider's answer and bill for it. Both sides compute it from the number. */
+import { MODEL } from "../load/prompts.ts";
 
 /** Tokens of one answer. */
 export type Tokens = { prompt: number; completion: number; cached: number; reasoning: number };

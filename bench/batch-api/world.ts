@@ -8,9 +8,9 @@ import OpenAI from "openai";
 import { z } from "zod";
 import { openRun, type OpenedRun } from "../../test/support/gateway.ts";
 import { startR2Gateway } from "../../test/support/r2-gateway.ts";
-import { freePort, startNode } from "../process.ts";
-import type { Server } from "../process.ts";
-import { MODEL } from "../prompts.ts";
+import { freePort, startNode } from "../servers/process.ts";
+import type { Server } from "../servers/process.ts";
+import { MODEL } from "../load/prompts.ts";
 
 export type ProviderOptions = { latencyMs?: number; turnAway?: number };
 

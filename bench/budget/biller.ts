@@ -1,11 +1,11 @@
 /**
- * A chat completions endpoint that bills: it keeps its own account of what each call has cost, to be held against the
+ * A chat completions endpoint that bills: it keeps its own account of what each call has cost, to be compared with the
  * gateway's. It is slow at random and, with `--faults`, fails in every way that providers do. An answer that was made
  * is billed whether or not it arrives; an error is not.
  *
  *   node bench/budget/biller.ts [--faults] [--latency-ms=60000]
  *
- * Prints its port. `GET /bill` tells the account.
+ * Prints its port. `GET /bill` returns the account.
  */
 import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";

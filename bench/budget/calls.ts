@@ -1,4 +1,4 @@
-/** The calls of the storm: a thousand of mixed sizes, and what they would cost if nobody stopped them. */
+/** The calls of the storm: a thousand of mixed sizes, and what they would cost without a limit. */
 import { billNanoUsd, draw, usageOf } from "./tariff.ts";
 
 /** One call that a client wants answered. Its prompt begins with the name under which the upstream bills it. */

@@ -2,7 +2,7 @@
 import { look } from "./watch.ts";
 import { startStormWorld } from "./world.ts";
 
-/** What was reserved before the crash and at the first look after it, nano-USD, and how long nobody looked. */
+/** What was reserved before the crash and at the first read after it, nano-USD, and the time in between. */
 export type Crash = { reservedBefore: number; reservedAfter: number; spentAfter: number; silentMs: number };
 
 /**
@@ -17,7 +17,7 @@ export async function crash(): Promise<Crash> {
   await using world = await startStormWorld({ latencyMs: 600_000, attemptsMax: 1 });
   const run = await world.openRun({ budget: { usd: 1 }, max_parallel: CALLS });
   const prompts = Array.from({ length: CALLS / 2 }, (_, index) => `c${index}.1 hangs`);
-  const asked = Promise.allSettled([
+  const calls = Promise.allSettled([
     ask(world.url, run.token, "/batch", { prompts }),
     ...prompts.map((prompt) => ask(world.url, run.token, "/query", { prompt: `q${prompt}` })),
   ]);
@@ -27,7 +27,7 @@ export async function crash(): Promise<Crash> {
   }
   const before = await look(world.url, run.token);
   await world.restart();
-  await asked;
+  await calls;
   await sleep(SILENT_MS);
   const after = await look(world.url, run.token);
   return {

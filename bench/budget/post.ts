@@ -16,7 +16,7 @@ export function post(url: string, token: string, body: unknown, leavesAfterMs: n
       "content-type": "application/json",
       "content-length": Buffer.byteLength(text),
     };
-    const asked = request(url, { method: "POST", headers, agent }, (response) => {
+    const sent = request(url, { method: "POST", headers, agent }, (response) => {
       const chunks: Buffer[] = [];
       response.on("data", (chunk: Buffer) => chunks.push(chunk));
       response.once("end", () =>
@@ -24,16 +24,16 @@ export function post(url: string, token: string, body: unknown, leavesAfterMs: n
       );
       response.once("error", () => resolve("lost"));
     });
-    asked.once("error", () => resolve("lost"));
+    sent.once("error", () => resolve("lost"));
     if (leavesAfterMs !== null) {
       const timer = setTimeout(() => {
         resolve("left");
         // A connection that is only closed on one side still wants its answer.
-        asked.socket?.resetAndDestroy();
-        asked.destroy();
+        sent.socket?.resetAndDestroy();
+        sent.destroy();
       }, leavesAfterMs);
-      asked.once("close", () => clearTimeout(timer));
+      sent.once("close", () => clearTimeout(timer));
     }
-    asked.end(text);
+    sent.end(text);
   });
 }

@@ -1,6 +1,6 @@
 /** What the ledger costs in time: the same batch on an instant upstream, in a run with limits and in one without. */
-import { askBatch } from "../asks.ts";
-import { openRun, startGateway, startUpstream } from "../servers.ts";
+import { sendBatch } from "../load/fan-outs.ts";
+import { openRun, startGateway, startUpstream } from "../servers/servers.ts";
 import { median } from "../stats.ts";
 import { against } from "../suite.ts";
 
@@ -44,7 +44,7 @@ async function measurePairs(width: number): Promise<Pair[]> {
   await using upstream = await startUpstream();
   await using gateway = await startGateway(upstream);
   const [limited, unlimited] = [await openRun(gateway), await openRun(gateway, {})];
-  const ask = (token: string): Promise<number> => askBatch(gateway, token, { n: SLOTS, width });
+  const ask = (token: string): Promise<number> => sendBatch(gateway, token, { n: SLOTS, width });
   const pairs: Pair[] = [];
   for (let turn = -WARM_UPS; turn < PAIRS; turn += 1) {
     // Who goes first has the machine as the other left it.

@@ -1,4 +1,4 @@
-/** One storm over one budget: a thousand calls worth ten times what may be spent, watched, and then held to the bill. */
+/** One storm in one run: a thousand calls worth ten times its budget, polled meanwhile, and then compared with the bill. */
 import { planStorm } from "./calls.ts";
 import { fire, type Charged, type StormResult } from "./storm.ts";
 import { Watch } from "./watch.ts";
@@ -20,7 +20,7 @@ export type Storm = {
   worth: number;
   spent: number;
   bill: number;
-  /** Calls of which both sides know the outcome, and what each side says they cost. */
+  /** Calls whose outcome both sides know, and their cost according to each side. */
   known: { calls: number; billed: number; charged: number; unequal: number };
   /** All else: what the upstream billed, and what the gateway set down for it. */
   rest: { billed: number; charged: number };

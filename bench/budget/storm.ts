@@ -4,7 +4,7 @@ import { nameOf, promptOf, type StormCall, type StormPlan } from "./calls.ts";
 import { post, type Answer } from "./post.ts";
 import { draw } from "./tariff.ts";
 
-/** What the gateway said a name was charged, nano-USD. `estimated`: by its own account not what the upstream said. */
+/** The gateway's charge for a name, nano-USD. `estimated`: not the upstream's figure. */
 export type Charged = { nanoUsd: number; estimated: boolean };
 
 export type StormResult = {
@@ -43,7 +43,7 @@ const PAUSE_MS = 500;
 /** Sendings of a call that failed for a reason which may pass. */
 const RETRIES_MAX = 2;
 
-/** Fires the plan at once; resolves when every client has what it will get. */
+/** Sends the whole plan at once; resolves when every client has its reply or has failed. */
 export async function fire(plan: StormPlan, target: Target): Promise<StormResult> {
   const result: StormResult = {
     charged: new Map(),
@@ -55,7 +55,7 @@ export async function fire(plan: StormPlan, target: Target): Promise<StormResult
     spentAtRefusalMin: Infinity,
   };
   await Promise.all([
-    ...plan.batches.map((calls) => askBatch(calls, target, result)),
+    ...plan.batches.map((calls) => sendBatch(calls, target, result)),
     ...plan.single.map((call) => askSingle(call, target, result)),
   ]);
   return result;
@@ -86,7 +86,7 @@ async function askSingle(call: StormCall, target: Target, result: StormResult): 
   result.failed += 1;
 }
 
-async function askBatch(calls: readonly StormCall[], target: Target, result: StormResult): Promise<void> {
+async function sendBatch(calls: readonly StormCall[], target: Target, result: StormResult): Promise<void> {
   for (let sending = 1; sending <= SENDINGS_MAX; sending += 1) {
     const names = calls.map((call) => nameOf(call, sending));
     const items = calls.map((call, index) => bodyOf(call, names[index] ?? ""));

@@ -5,7 +5,7 @@ import type { Storm } from "./scenario.ts";
 /** Least share of the limit that is spent before a call is refused. */
 const USE_MIN = 0.95;
 
-/** One row per promise, one column per storm; a promise that is not kept says so. */
+/** One row per guarantee, one column per storm; a violation is marked. */
 export function stormTable(storms: readonly Storm[]): Record<string, string>[] {
   const row = (what: string, of: (storm: Storm) => string): Record<string, string> => ({
     promise: what,
@@ -50,7 +50,7 @@ export function crashTable({ reservedBefore, reservedAfter, spentAfter, silentMs
   return [
     {
       "reserved at the crash, n$": count(reservedBefore),
-      "nobody looks for, s": (silentMs / 1_000).toFixed(0),
+      "no request for, s": (silentMs / 1_000).toFixed(0),
       "reserved then = 0": kept(count(reservedAfter), reservedAfter === 0),
       "charged as estimates = reserved": kept(count(spentAfter), whole),
     },

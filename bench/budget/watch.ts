@@ -1,4 +1,4 @@
-/** Looks at a run's budget from outside, as often as it can be asked politely, and remembers the worst it saw. */
+/** Polls a run's budget and keeps the worst values. */
 import { z } from "zod";
 
 const line = z.object({

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { startGateway, type OpenedRun } from "../../test/support/gateway.ts";
-import { freePort, startNode } from "../process.ts";
+import { freePort, startNode } from "../servers/process.ts";
 import { PRICES } from "./tariff.ts";
 
 /** `nanoUsd` is what the upstream bills in all; `accounts` by name of the call. */

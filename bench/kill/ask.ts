@@ -1,4 +1,4 @@
-/** One request to a gateway that may die under it. */
+/** One request to a gateway that may be killed during it. */
 
 export type Answer = { status: number; headers: Headers; text: string };
 
@@ -9,20 +9,20 @@ export type Question = {
   /** Gives up when aborted; by default after a minute. */
   signal?: AbortSignal;
   /** Called when the status has arrived. */
-  heard?: () => void;
+  onReply?: () => void;
 };
 
-/** Longest wait for an answer that is made at once, ms. */
+/** Longest wait for a reply that needs no upstream, ms. */
 const ANSWER_MS_MAX = 60_000;
 
-/** Null when the gateway was not there, or not until the answer's end, or the question was given up. */
+/** Null if the gateway was down, was killed before the end of its reply, or the request was aborted. */
 export async function ask(url: string, token: string, question: Question = {}): Promise<Answer | null> {
-  const { body, heard, signal = AbortSignal.timeout(ANSWER_MS_MAX) } = question;
+  const { body, onReply, signal = AbortSignal.timeout(ANSWER_MS_MAX) } = question;
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json", ...question.headers };
   try {
     const posted = body === undefined ? {} : { method: "POST", body };
     const response = await fetch(url, { headers, signal, ...posted });
-    heard?.();
+    onReply?.();
     return { status: response.status, headers: response.headers, text: await response.text() };
   } catch {
     return null;

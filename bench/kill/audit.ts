@@ -1,15 +1,13 @@
-/** One round when it is over: what the client got, what the log tells, what the ledger says and what the upstream saw. */
+/** Checks one round at its end: the client's replies, the log, the ledger and the upstream's calls. */
 import { look } from "../budget/watch.ts";
 import { ask } from "./ask.ts";
-import type { Client, EndedGroup, Phase } from "./client.ts";
+import type { Client, EndedGroup } from "./client.ts";
+import type { Hit, Phase } from "./hit.ts";
 import { LogAudit } from "./log.ts";
 import type { Looks } from "./looks.ts";
 import { billNanoUsd, textOf } from "./provider.ts";
 import { resendsOf, type Resends } from "./resends.ts";
-import type { Kill, KillWorld } from "./world.ts";
-
-/** A kill as it hit one run. */
-export type Hit = Kill & { phase: Phase };
+import type { KillWorld } from "./world.ts";
 
 export type Round = {
   run: string;
@@ -66,8 +64,8 @@ export async function audit(world: KillWorld, { client, runId, looks, hits }: Su
   check(calls <= callsMax, `${calls} calls, at most ${callsMax} are allowed`);
   const again = await logLines(world, client, runId);
   check(
-    looks.told.every((line, place) => line === again[place]),
-    "a line of the log is not what was told before",
+    looks.lines.every((line, place) => line === again[place]),
+    "a line of the log differs from what was read before",
   );
   const failed = group.errors.filter((error) => error !== null);
   return {
@@ -110,7 +108,7 @@ function endFaults({ plan }: Client, { results, errors, items }: EndedGroup, log
   return faults;
 }
 
-/** What was answered is charged what it cost; all else was lost, and stays charged as reserved. */
+/** An answered attempt is charged its cost; any other was lost and stays charged at its reservation. */
 function chargeFaults({ plan }: Client, { attempts }: LogAudit): string[] {
   const faults: string[] = [];
   for (const { index, outcome, estimated, chargedNanoUsd } of attempts) {

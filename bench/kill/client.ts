@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { ask, type Answer } from "./ask.ts";
+import type { Phase } from "./hit.ts";
 import type { RunPlan } from "./plan.ts";
 import { MAX_TOKENS, promptOf } from "./provider.ts";
 import { sleep } from "./wait.ts";
@@ -16,9 +17,6 @@ const ended = z.looseObject({
   items: z.array(z.looseObject({ index: z.int() })),
 });
 export type EndedGroup = z.infer<typeof ended>;
-
-/** `opening`: the POST is on its way; `open`: the gateway has answered, the group has not ended for all the client knows. */
-export type Phase = "before" | "opening" | "open" | "ended";
 
 /** Between two tries to reach a gateway that is down, ms. */
 const PAUSE_MS = 100;
@@ -67,7 +65,7 @@ export class Client {
       await this.#looks(id);
     }
     this.phase = "ended";
-    // What is asked from now on is answered at once.
+    // From now on every request is answered at once.
     this.#over = AbortSignal.timeout(AFTERWARDS_MS_MAX);
   }
 
@@ -101,7 +99,7 @@ export class Client {
       const quietMs = Math.min(upForMs(), performance.now() - atMs);
       if (quietMs > SILENT_MS_MAX) {
         this.faults.push(
-          `nobody asked, and nothing came for ${SILENT_MS_MAX} ms with ${seen} of ${slots} slots answered`,
+          `without requests, nothing happened for ${SILENT_MS_MAX} ms with ${seen} of ${slots} slots answered`,
         );
         return;
       }
@@ -117,9 +115,9 @@ export class Client {
   async #untilAnswered(path: string, status: number, isAsync: boolean): Promise<Answer> {
     const headers: Record<string, string> = { "idempotency-key": this.#key };
     if (isAsync) headers["prefer"] = "respond-async";
-    const heard = (): void => void (this.phase === "opening" && (this.phase = "open"));
+    const onReply = (): void => void (this.phase === "opening" && (this.phase = "open"));
     const signal = this.#over;
-    const question = path === "/batch" ? { body: this.#body, headers, heard, signal } : { signal };
+    const question = path === "/batch" ? { body: this.#body, headers, onReply, signal } : { signal };
     for (;;) {
       if (this.phase === "before") this.phase = "opening";
       const answer = await ask(this.#world.url + path, this.token, question);

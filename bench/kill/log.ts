@@ -1,4 +1,4 @@
-/** A run's log, held against what it promises: every event once, every attempt begun and ended once, every slot ended once. */
+/** Checks a run's log: every event once, one start and one end per attempt, one end per slot. */
 import { z } from "zod";
 
 const line = z.looseObject({ seq: z.int(), event_type: z.string(), parallel_group_id: z.string().nullable() });
@@ -46,7 +46,7 @@ export class LogAudit {
       if (this.#groupsCompleted > 0) this.faults.push(`${event.event_type} after the group's end`);
       this.#read(event);
     }
-    if (this.#groupsCompleted !== 1) this.faults.push(`the group's end is told ${this.#groupsCompleted} times`);
+    if (this.#groupsCompleted !== 1) this.faults.push(`the log has ${this.#groupsCompleted} ends of the group`);
     for (const [key, reserved] of this.#reserved)
       if (reserved !== null) this.faults.push(`${key} began and never ended`);
   }

@@ -1,17 +1,17 @@
-/** Looks at a run from outside while it runs: its budget, and the log as far as it is told. */
+/** Polls a run: its budget, and its log so far. */
 import { look } from "../budget/watch.ts";
 import { ask } from "./ask.ts";
 import type { Client } from "./client.ts";
 
-/** Looks at the budget for one at the log: reading the log makes the gateway write what it could gather. */
+/** Budget reads per log read: reading the log makes the gateway write events that it could otherwise collect. */
 const LOOKS_PER_READING = 10;
 
 export class Looks {
   count = 0;
   /** Looks at which more than the limit was spent and reserved. */
   above = 0;
-  /** The log's lines as they were first told. */
-  readonly told: string[] = [];
+  /** The log's lines as they were first read. */
+  readonly lines: string[] = [];
   readonly #url: string;
   readonly #client: Client;
   readonly #runId: string;
@@ -22,7 +22,7 @@ export class Looks {
     this.#runId = runId;
   }
 
-  /** One look. A gateway that is down is seen by nobody. */
+  /** Reads once; does nothing while the gateway is down. */
   async take(): Promise<void> {
     const seen = await look(this.#url, this.#client.token).catch(() => null);
     if (seen === null) return;
@@ -32,8 +32,8 @@ export class Looks {
   }
 
   async #read(): Promise<void> {
-    const path = `/runs/${this.#runId}/log?after=${this.told.length}`;
+    const path = `/runs/${this.#runId}/log?after=${this.lines.length}`;
     const answer = await ask(this.#url + path, this.#client.token);
-    if (answer?.status === 200) this.told.push(...answer.text.split("\n").filter((line) => line !== ""));
+    if (answer?.status === 200) this.lines.push(...answer.text.split("\n").filter((line) => line !== ""));
   }
 }

@@ -69,17 +69,17 @@ function planRun(
 ): RunPlan {
   const kind = drawn(at, "kind");
   const client = drawn(at, "client");
-  // Which of its slots are never answered only the gateway can tell, so somebody must ask it.
-  const asked = kind < 0.3;
+  // Only the gateway knows which slots are never answered, so a client must poll it.
+  const isPolled = kind < 0.3;
   return {
     name,
     slots,
     maxParallel: pick(WIDTHS, drawn(at, "width")),
     promptBytes: drawn(at, "large") < 0.4 ? 1_200 : 60,
     latencyMsMax: pick(LATENCIES_MS, drawn(at, "latency")),
-    client: client < 0.35 ? "attached" : client < 0.65 || asked ? "looks" : "silent",
+    client: client < 0.35 ? "attached" : client < 0.65 || isPolled ? "looks" : "silent",
     onLost: kind < 0.1 ? "fail" : "retry",
-    budgetShare: kind >= 0.1 && asked ? 0.3 + 0.6 * drawn(at, "share") : AMPLE,
+    budgetShare: kind >= 0.1 && isPolled ? 0.3 + 0.6 * drawn(at, "share") : AMPLE,
     postsAfterMs: (opening ? 500 : 2_000) * drawn(at, "posts"),
   };
 }

@@ -1,4 +1,4 @@
-/** The upstream of a volley. It knows every call by name, when it came, when it was answered, and what it costs. */
+/** The upstream of a volley. For each call it records the name, the times of arrival and answer, and the cost. */
 import { draw } from "../budget/tariff.ts";
 import {
   startUpstream,

@@ -1,14 +1,14 @@
 /** Calls that reached the upstream more than once: each must be a kill's doing. And how long a restart took to send again. */
-import type { Hit } from "./audit.ts";
+import type { Hit } from "./hit.ts";
 import type { LoggedAttempt } from "./log.ts";
 import type { RunPlan } from "./plan.ts";
 import type { Send } from "./provider.ts";
 
-/** Times are ms from the moment the gateway was up again, after the last kill that hit the run; null = nothing to tell. */
+/** Times are ms from the moment at which the gateway was up after the last kill that hit the run; null if there is none. */
 export type Resends = {
   /** Calls without an answer at the kills. */
   unanswered: number;
-  /** Calls that were answered just before a kill and made again: their settlement was not written yet. */
+  /** Calls that were answered just before a kill and repeated: their settlement was not written yet. */
   forgotten: number;
   /** The oldest of these answers at its kill, ms. */
   forgottenMsMax: number;
@@ -16,7 +16,7 @@ export type Resends = {
   firstMs: number | null;
   /** When the last of the attempts in flight at the kill was given up, so that its slot could run again. */
   givenUpMs: number | null;
-  /** The last call that was in flight at the kill and is made again: it waits in line behind those that never were. */
+  /** The last retry of a call that was in flight at the kill: it is queued behind slots that have never run. */
   againMs: number | null;
   /** Longest time without a call from the giving up until the last: what a run that has recovered may not have. */
   pauseMs: number | null;
@@ -47,7 +47,7 @@ export function resendsOf(sends: readonly (readonly Send[])[], { plan, hits, att
   }
   for (const [, count] of lost) {
     if (count > plan.maxParallel)
-      found.faults.push(`a kill had ${count} calls made again, ${plan.maxParallel} may run`);
+      found.faults.push(`after a kill ${count} calls were repeated; at most ${plan.maxParallel} were in flight`);
   }
   return found;
 }
@@ -105,5 +105,5 @@ function noteAgain(found: Resends, { index, send, next, hits, lost }: Again): vo
   const ageMs = hit.atMs - send.answeredMs;
   found.forgottenMsMax = Math.max(found.forgottenMsMax, ageMs);
   if (ageMs > SETTLED_WITHIN_MS)
-    found.faults.push(`slot ${index} was answered ${ageMs} ms before the kill and made again`);
+    found.faults.push(`slot ${index} was answered ${ageMs} ms before the kill and repeated`);
 }

@@ -24,8 +24,8 @@ export type Summary = {
   spentNanoUsd: number;
   billedNanoUsd: number;
   looks: number;
-  /** ms after the gateway was up: worst over rounds. `silent`: nobody asked. */
-  recovery: { silent: Recovery; asked: Recovery };
+  /** ms after the gateway was up: worst over rounds. `silent`: without requests. */
+  recovery: { silent: Recovery; polled: Recovery };
   slowest: { run: string; client: string; phases: string[]; budgetShare: number; resends: Round["resends"] }[];
   faults: { run: string; fault: string }[];
 };
@@ -57,7 +57,7 @@ export function summaryOf(rounds: readonly Round[]): Summary {
     looks: sum(({ looks }) => looks),
     recovery: {
       silent: recoveryOf(rounds.filter((round) => wasSilent(round))),
-      asked: recoveryOf(rounds.filter((round) => !wasSilent(round))),
+      polled: recoveryOf(rounds.filter((round) => !wasSilent(round))),
     },
     slowest: rounds
       .toSorted((a, b) => (b.resends.againMs ?? 0) - (a.resends.againMs ?? 0))
@@ -67,7 +67,7 @@ export function summaryOf(rounds: readonly Round[]): Summary {
   };
 }
 
-/** A client that never heard of its group had to post again. */
+/** A client that did not get its group's id had to post again. */
 function wasSilent({ client, phases }: Round): boolean {
   return client === "silent" && phases.at(-1) === "open";
 }
@@ -85,7 +85,7 @@ function recoveryOf(rounds: readonly Round[]): Recovery {
 
 /** One row per promise. */
 export function summaryTable(of: Summary): Record<string, string>[] {
-  const { silent, asked } = of.recovery;
+  const { silent, polled } = of.recovery;
   return [
     row("rounds / hit more than once", `${of.rounds} / ${of.hitTwiceOrMore}`),
     row("kills while the POST was on its way / while the batch ran", `${of.kills.opening} / ${of.kills.open}`),
@@ -99,7 +99,7 @@ export function summaryTable(of: Summary): Record<string, string>[] {
       `${count(of.calls)} <= ${count(of.callsMax)}`,
       of.calls <= of.callsMax,
     ),
-    row("unanswered at the kills / answered, made again", `${count(of.unanswered)} / ${count(of.forgotten)}`),
+    row("unanswered at the kills / answered, repeated", `${count(of.unanswered)} / ${count(of.forgotten)}`),
     row("oldest answer that a kill took back", `${of.forgottenMsMax.toFixed(0)} ms`),
     row("attempts charged as estimates", count(of.estimated)),
     row(
@@ -108,8 +108,8 @@ export function summaryTable(of: Summary): Record<string, string>[] {
       of.billedNanoUsd <= of.spentNanoUsd,
     ),
     row("looks at the budget, none above its limit", count(of.looks)),
-    ...recovery("nobody asks", silent),
-    ...recovery("somebody asks", asked),
+    ...recovery("without requests", silent),
+    ...recovery("with requests", polled),
     row("faults = 0", count(of.faults.length), of.faults.length === 0),
   ];
 }
@@ -124,7 +124,7 @@ function recovery(who: string, of: Recovery): Record<string, string>[] {
       [firstMsMax, givenUpMsMax].map(seconds).join(" / "),
       holds,
     ),
-    row(`${who}: made again / longest pause from then on`, [againMsMax, pauseMsMax].map(seconds).join(" / ")),
+    row(`${who}: retried / longest pause from then on`, [againMsMax, pauseMsMax].map(seconds).join(" / ")),
   ];
 }
 

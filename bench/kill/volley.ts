@@ -1,5 +1,6 @@
 /** A volley: batches in several runs of one gateway, hit by the same kills, each followed to its end and then audited. */
-import { audit, type Hit, type Round } from "./audit.ts";
+import { audit, type Round } from "./audit.ts";
+import type { Hit } from "./hit.ts";
 import { Client } from "./client.ts";
 import { Looks } from "./looks.ts";
 import type { KillPlan, RunPlan, VolleyPlan } from "./plan.ts";

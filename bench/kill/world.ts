@@ -4,16 +4,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startGateway, type OpenedRun } from "../../test/support/gateway.ts";
-import { freePort } from "../process.ts";
+import { freePort } from "../servers/process.ts";
+import type { Kill } from "./hit.ts";
 import type { RunPlan } from "./plan.ts";
 import { PRICES, Provider } from "./provider.ts";
 import { sleep } from "./wait.ts";
-
-/**
- * Times of a kill, `performance.now()`: the signal; when nothing of the dead process can be on its way any more; when the
- * next one listens.
- */
-export type Kill = { atMs: number; overMs: number; upMs: number };
 
 export type KillWorld = AsyncDisposable & {
   url: string;

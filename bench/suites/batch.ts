@@ -21,7 +21,7 @@ export function batchSuite({ quick, baseline }: SuiteOptions): Suite {
       variants.map((variant) => ({
         variant,
         at: width,
-        measure: () => measureFanOut({ variant, asked: { n: SLOTS, width }, latencyMs: 0, baseline, ...effort }),
+        measure: () => measureFanOut({ variant, fanOut: { n: SLOTS, width }, latencyMs: 0, baseline, ...effort }),
       })),
     ),
     table: (of) =>

@@ -1,9 +1,9 @@
 /** Single calls on an instant upstream: our `/query` and `/v1` with their durable ledger, Portkey's gateway, and no gateway. */
-import { load } from "../load.ts";
-import type { LoadPlan } from "../load.ts";
-import type { Server } from "../process.ts";
-import { completionBody, MODEL, promptOf } from "../prompts.ts";
-import { openRun, startGateway, startPortkey, startUpstream } from "../servers.ts";
+import { load } from "../load/load.ts";
+import type { LoadPlan } from "../load/load.ts";
+import type { Server } from "../servers/process.ts";
+import { completionBody, MODEL, promptOf } from "../load/prompts.ts";
+import { openRun, startGateway, startPortkey, startUpstream } from "../servers/servers.ts";
 import { against } from "../suite.ts";
 import type { Figures, Suite, SuiteOptions } from "../suite.ts";
 

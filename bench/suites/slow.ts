@@ -22,9 +22,9 @@ export function slowSuite({ quick, baseline }: SuiteOptions): Suite {
         variant,
         at: width,
         measure: () => {
-          const asked = { n: SLOTS, width };
+          const fanOut = { n: SLOTS, width };
           const repeats = quick || width === 64 ? 1 : 3;
-          return measureFanOut({ variant, asked, latencyMs: LATENCY_MS, warmUps: 1, repeats, baseline });
+          return measureFanOut({ variant, fanOut, latencyMs: LATENCY_MS, warmUps: 1, repeats, baseline });
         },
       })),
     ),

@@ -1,11 +1,11 @@
 /** Streams through `POST /v1/chat/completions`, as fast as sockets take them: no gateway, Portkey's, and ours. */
 import { fileURLToPath } from "node:url";
-import type { LoadPlan } from "../load.ts";
-import { freePort, startNode } from "../process.ts";
-import type { Server } from "../process.ts";
-import { promptOf } from "../prompts.ts";
-import { openRun, startGateway, startUpstream } from "../servers.ts";
-import { loadStreams, streamBody } from "../stream.ts";
+import type { LoadPlan } from "../load/load.ts";
+import { freePort, startNode } from "../servers/process.ts";
+import type { Server } from "../servers/process.ts";
+import { promptOf } from "../load/prompts.ts";
+import { openRun, startGateway, startUpstream } from "../servers/servers.ts";
+import { loadStreams, streamBody } from "../load/stream.ts";
 import { against } from "../suite.ts";
 import type { Figures, Suite, SuiteOptions } from "../suite.ts";
 
@@ -65,7 +65,7 @@ async function startVariant(variant: Variant, upstream: Server, baseline: string
   return await startGateway(upstream, { root: variant === "chat-baseline" ? baseline : undefined });
 }
 
-/** As servers.ts starts it, with what lets it stream: portkey-fetch.ts says why. */
+/** Started as in servers.ts, with the module that lets it stream (see portkey-fetch.ts). */
 async function startStreamingPortkey(): Promise<Server> {
   const port = await freePort();
   const shim = new URL("portkey-fetch.ts", import.meta.url).href;

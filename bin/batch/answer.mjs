@@ -1,14 +1,14 @@
-/** What one line of a batch's output says, for a person: its text, or why there is none. */
-import { csvLine } from "./csv.mjs";
+/** Reads one line of a batch's output: the text of the answer, or its error. */
+import { csvLine } from "./input/csv.mjs";
 import { isObject, jsonLine, memberOf, parseJson, textOf } from "./json.mjs";
 
 /** @typedef {{ code: string | null, message: string, status?: number }} AnswerError */
 /** @typedef {{ error: AnswerError } | { error: null, fields: Record<string, unknown> }} Answer */
 
-const MISSING = { code: "missing", message: "The batch has no answer to this line." };
+const MISSING = { code: "missing", message: "The batch has no answer for this line." };
 
 /**
- * @param {Buffer | null} line Null = there is none.
+ * @param {Buffer | null} line Null if the batch has no line for it.
  * @returns {Answer}
  */
 export function readAnswer(line) {
@@ -19,7 +19,7 @@ export function readAnswer(line) {
   const response = memberOf(value, "response");
   const status = memberOf(response, "status_code");
   const body = memberOf(response, "body");
-  // An upstream may answer 200 and then tell of an error.
+  // An upstream may return 200 with an error in the body.
   const fault = memberOf(body, "error");
   if (typeof status === "number" && (status < 200 || status > 299))
     return { error: { ...errorOf(fault ?? body), status } };
@@ -37,7 +37,7 @@ function errorOf(error) {
 }
 
 /**
- * The answer of each endpoint by its shape; the whole body where that is unknown.
+ * The fields of an answer, by the shape of its endpoint; the whole body if the shape is unknown.
  * @param {Record<string, unknown>} body
  * @returns {Record<string, unknown>}
  */
@@ -86,7 +86,7 @@ function plainText(answer) {
 }
 
 /**
- * A line of a .jsonl, with its line break; so are the other two.
+ * A line of a .jsonl file, with its line break. The functions for .csv and .txt below also add the line break.
  * @param {string} id
  * @param {Answer} answer
  */
@@ -106,7 +106,7 @@ export function asCsvLine(id, answer) {
 }
 
 /**
- * One line for each answer, so that line k answers prompt k: line breaks within are written as escapes.
+ * One line per answer, so that line k answers prompt k: line breaks within an answer are escaped.
  * @param {Answer} answer
  */
 export function asTextLine(answer) {
@@ -128,7 +128,7 @@ export function errorText({ code, message, status }) {
 }
 
 /**
- * A line of the batch's own for what it has no line for.
+ * The raw output line for an input line that has no answer.
  * @param {string} id
  */
 export function missingLine(id) {

@@ -1,14 +1,14 @@
 /**
- * The answers of a batch in the order of its input. They lie on the disk as they were downloaded; in memory is only
- * where each one is.
+ * The answers of a batch in the order of its input. They stay on disk as they were downloaded; memory holds only the position of
+ * each.
  */
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { Failure } from "./failure.mjs";
 import { parseJson, textOf } from "./json.mjs";
-import { linesOf } from "./lines.mjs";
+import { linesOf } from "./input/lines.mjs";
 
-/** Longest line of an answer, bytes: below what one string of Node can hold. */
+/** Longest line of an answer, bytes: below the longest string of Node. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
 
 export class Answers {
@@ -16,11 +16,11 @@ export class Answers {
   #places;
   /** @type {import("node:fs/promises").FileHandle[]} */
   #files = [];
-  /** Of each place: its file counted from 1 (0 = no answer), and where in it. */
+  /** For each input line: its file, counted from 1 (0 = no answer), and the position in that file. */
   #file;
   #start;
   #bytes;
-  /** Answers to nothing that was asked, or given twice. */
+  /** Number of answers with an unknown id, or with an id that was already answered. */
   strangers = 0;
 
   /** @param {readonly string[]} ids In the input's order, each once. */
@@ -32,14 +32,14 @@ export class Answers {
   }
 
   /**
-   * Takes in a file of answers. Of two answers to one line the first counts.
+   * Adds a file of answers. If a line has two answers, the first counts.
    * @param {string} path
    */
   async add(path) {
     this.#files.push(await open(path));
     for await (const { number, start, bytes } of linesOf(createReadStream(path), ANSWER_BYTES_MAX)) {
       const id = textOf(parseJson(bytes.toString("utf8")), "custom_id");
-      if (id === null) throw new Failure(`The server's answers hold a line that is none: line ${number}.`);
+      if (id === null) throw new Failure(`Line ${number} of the server's answers has no custom_id.`);
       const place = this.#places.get(id);
       if (place === undefined || this.#file[place] !== 0) {
         this.strangers += 1;
@@ -52,7 +52,7 @@ export class Answers {
   }
 
   /**
-   * The line that answers the place, as it came; null where there is none.
+   * The unchanged answer to an input line; null if there is none.
    * @param {number} place
    */
   async line(place) {

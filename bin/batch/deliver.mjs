@@ -1,22 +1,20 @@
-/** Fetches the answers of a batch that has ended, and writes them in the input's order. */
+/** Downloads the answers of a batch that has ended and writes them in the order of the input. */
 import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { asCsvLine, asJsonLine, asTextLine, CSV_HEADER, errorText, missingLine, readAnswer } from "./answer.mjs";
 import { Answers } from "./answers.mjs";
+import { Causes } from "./causes.mjs";
 import { textOf } from "./json.mjs";
 import { FileSink } from "./sink.mjs";
 
-/** Failures that are shown on the terminal. */
-const SHOWN_MAX = 3;
-
 /** @typedef {import("./setting.mjs").Setting["format"]} Format */
-/** `shown`: the first failures, unescaped. @typedef {{ completed: number, failed: number, strangers: number, shown: string[] }} Delivery */
+/** `strangers`: answers to no line of the input. @typedef {{ completed: number, failed: number, strangers: number, causes: Causes }} Delivery */
 
 /**
- * @param {Pick<import("./api.mjs").Api, "content">} api
- * @param {import("./api.mjs").Document} document The batch.
+ * @param {Pick<import("./server/api.mjs").Api, "content">} api
+ * @param {import("./server/api.mjs").Document} document The batch.
  * @param {{ ids: readonly string[], output: string, format: Format, folder: string, signal: AbortSignal }} options
- *   `folder`: where downloads may lie.
+ *   `folder`: for downloads.
  * @returns {Promise<Delivery>}
  */
 export async function deliver(api, document, { ids, output, format, folder, signal }) {
@@ -24,7 +22,7 @@ export async function deliver(api, document, { ids, output, format, folder, sign
   try {
     for (const name of ["output_file_id", "error_file_id"]) {
       const id = textOf(document, name);
-      // Some servers say "" where there is no such file.
+      // Some servers return "" if there is no such file.
       if (id === null || id === "") continue;
       const path = join(folder, `${name}.jsonl`);
       await api.content(id, (chunks) => store(chunks, path));
@@ -59,7 +57,7 @@ async function write(answers, { ids, output, format, signal }) {
   const draft = `${output}.${process.pid}.tmp`;
   const sink = await FileSink.create(draft);
   /** @type {Delivery} */
-  const delivery = { completed: 0, failed: 0, strangers: answers.strangers, shown: [] };
+  const delivery = { completed: 0, failed: 0, strangers: answers.strangers, causes: new Causes() };
   try {
     if (format === "csv") await sink.write(Buffer.from(CSV_HEADER));
     for (const [place, id] of ids.entries()) {
@@ -67,9 +65,9 @@ async function write(answers, { ids, output, format, signal }) {
       const line = await answers.line(place);
       const answer = readAnswer(line);
       if (answer.error === null) delivery.completed += 1;
-      else delivery.failed += 1;
-      if (answer.error !== null && delivery.shown.length < SHOWN_MAX) {
-        delivery.shown.push(`${id}: ${errorText(answer.error)}`);
+      else {
+        delivery.failed += 1;
+        delivery.causes.add(id, errorText(answer.error));
       }
       await sink.write(written(format, { id, line, answer }));
     }

@@ -1,21 +1,21 @@
-/** What the person sees, on standard error: notes that stay, and a line of progress that a terminal redraws. */
+/** Output for the user, on standard error: notes that stay, and a progress line that a terminal redraws. */
 import { progressLine } from "./progress.mjs";
 
 const CLEAR_LINE = "\r\u001b[K";
-/** Columns of a line that goes to a file or a pipe. */
+/** Width of a line that goes to a file or a pipe. */
 const PLAIN_COLUMNS = 100;
 
 /**
- * `live`: the line of progress is redrawn in place; else there is a new one for each tenth. `columns` is asked anew for
- * each line, for a person may resize the terminal.
+ * `live`: the progress line is redrawn in place; otherwise a new line is printed for each tenth. `columns` is called for each
+ * line, because the user may resize the terminal.
  * @typedef {{ write: (text: string) => void, columns: () => number, live: boolean, quiet: boolean }} DisplayOptions
  */
 
 export class Display {
   #options;
   #drawn = false;
-  /** Of the last plain line: its phase, and the tenths that were done. */
-  #said = "";
+  /** Phase and completed tenths of the last plain line. */
+  #printed = "";
 
   /** @param {DisplayOptions} options */
   constructor(options) {
@@ -23,7 +23,7 @@ export class Display {
   }
 
   /**
-   * A line that stays; nothing where it is quiet.
+   * Prints a line that stays, unless quiet.
    * @param {string} text
    */
   note(text) {
@@ -31,7 +31,7 @@ export class Display {
   }
 
   /**
-   * A line that stays, quiet or not.
+   * Prints a line that stays, even if quiet.
    * @param {string} text
    */
   error(text) {
@@ -50,12 +50,12 @@ export class Display {
     }
     const tenths = progress.total === 0 ? 0 : Math.floor((10 * progress.done) / progress.total);
     const key = `${progress.phase} ${progress.total > 0} ${tenths}`;
-    if (key === this.#said) return;
-    this.#said = key;
+    if (key === this.#printed) return;
+    this.#printed = key;
     write(`${progressLine(progress, PLAIN_COLUMNS)}\n`);
   }
 
-  /** Takes the line of progress away. */
+  /** Clears the progress line. */
   clear() {
     if (this.#drawn) this.#options.write(CLEAR_LINE);
     this.#drawn = false;

@@ -1,13 +1,13 @@
 /**
- * A way for the command to end that is no bug: its message is for the person. Thrown, because it crosses every layer up
- * to the one place that prints it.
+ * An expected failure of the command, with a message for the user. It is thrown because it crosses every layer up to the one
+ * place that prints it.
  */
 export class Failure extends Error {
   /** @readonly */
   exitCode;
 
   /**
-   * @param {string} message Without control characters: what comes from elsewhere went through `printable`.
+   * @param {string} message Without control characters: text of others must go through `printable` first.
    * @param {number} [exitCode] Default 1.
    */
   constructor(message, exitCode = 1) {

@@ -1,7 +1,7 @@
-/** Reads JSON that others wrote: nothing is taken for granted. */
+/** Reads untrusted JSON. */
 
 /**
- * The value; undefined where the text is no JSON, which has no undefined of its own.
+ * The value; undefined if the text is not JSON.
  * @param {string} text
  * @returns {unknown}
  */
@@ -22,7 +22,7 @@ export function isObject(value) {
 }
 
 /**
- * A member of what may be an object; undefined where it is none or has none of its own.
+ * A member of a value; undefined if the value is not an object or has no such member of its own.
  * @param {unknown} value
  * @param {string} name
  * @returns {unknown}
@@ -32,7 +32,7 @@ export function memberOf(value, name) {
 }
 
 /**
- * A member that is text; null where it is not.
+ * A member that is a string; otherwise null.
  * @param {unknown} value
  * @param {string} name
  */
@@ -42,7 +42,7 @@ export function textOf(value, name) {
 }
 
 /**
- * JSON on one line for every reader: Python's `splitlines()` ends one at U+0085, U+2028 and U+2029, too.
+ * JSON without any character that ends a line: Python's `splitlines()` also splits at U+0085, U+2028 and U+2029.
  * @param {unknown} value
  */
 export function jsonLine(value) {

@@ -1,10 +1,10 @@
 /**
- * Text from elsewhere on a person's terminal. What models and servers say is written by strangers: a control character
- * in it could move the cursor, rewrite the screen or forge a line of this program's own.
+ * Cleans untrusted text for the terminal. A control character in the text of a model or server could move the cursor, rewrite the
+ * screen or forge a line of this program.
  */
 import { stripVTControlCharacters } from "node:util";
 
-/** Longest text that is shown, UTF-16 units: an answer may be megabytes, and a terminal line is not. */
+/** Longest text that is shown, UTF-16 units. */
 const TEXT_CHARS_MAX = 500;
 
 /** Controls, format characters (bidi overrides among them), lone surrogates, private and unassigned code points. */
@@ -21,7 +21,7 @@ export function printable(text) {
 }
 
 /**
- * A file's name as a shell takes it.
+ * A file name, quoted for a shell if necessary.
  * @param {string} name
  */
 export function shellWord(name) {

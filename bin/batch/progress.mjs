@@ -1,7 +1,7 @@
-/** How far a batch is, as one line of text. Pure: times and widths are arguments. */
+/** The progress of a batch as one line of text. Pure: times and widths are arguments. */
 
 /**
- * `unit` "bytes" while the file is uploaded. `perSecond` and `costUsd` null = not known.
+ * `unit` is "bytes" while the file is uploaded. `perSecond` and `costUsd` are null if unknown.
  * @typedef {{
  *   phase: string, unit: "lines" | "bytes", done: number, total: number, failed: number,
  *   perSecond: number | null, costUsd: number | null,
@@ -10,7 +10,7 @@
 
 const BAR_COLUMNS_MAX = 30;
 const BAR_COLUMNS_MIN = 8;
-/** Time that the rate looks back over, ms: long enough to be steady, short enough to notice a throttle. */
+/** Time over which the rate is averaged, ms: long enough to be steady, short enough to show throttling. */
 const WINDOW_MS = 30_000;
 
 /** Lines per second over the last half minute. */
@@ -21,7 +21,7 @@ export class Rate {
   /**
    * @param {number} atMs
    * @param {number} done
-   * @returns {number | null} null while there is nothing to compare with.
+   * @returns {number | null} null until there are two samples.
    */
   add(atMs, done) {
     this.#samples.push({ atMs, done });
@@ -33,7 +33,7 @@ export class Rate {
 }
 
 /**
- * The line, no wider than `columns`: a wide one has a bar, a narrow one loses its end.
+ * The line, at most `columns` wide: a wide line has a bar, a narrow one is cut at its end.
  * @param {Progress} progress
  * @param {number} columns
  */
@@ -78,7 +78,7 @@ export function countText(count) {
   return count.toLocaleString("en-US");
 }
 
-/** "$0.50"; four decimals below a dime, nine where even these would show nothing. @param {number} usd */
+/** "$0.50"; four decimals below $0.10, nine below $0.0001. @param {number} usd */
 export function usdText(usd) {
   if (usd >= 0.1 || usd <= 0) return `$${Math.max(0, usd).toFixed(2)}`;
   return `$${usd.toFixed(usd >= 0.0001 ? 4 : 9)}`;

@@ -1,29 +1,30 @@
-/** One batch from its input to its answers, and again from wherever the last start of the command left it. */
+/** Runs one batch from its input to its answers, or continues it from where the last run of the command stopped. */
 import { randomUUID } from "node:crypto";
 import { createReadStream, realpathSync, statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { idOf } from "./api.mjs";
-import { convert } from "./convert.mjs";
+import { Causes } from "./causes.mjs";
+import { idOf } from "./server/api.mjs";
+import { convert } from "./input/convert.mjs";
 import { deliver } from "./deliver.mjs";
 import { Failure } from "./failure.mjs";
-import { follow } from "./follow.mjs";
+import { follow } from "./server/follow.mjs";
 import { memberOf, textOf } from "./json.mjs";
 import { printable, shellWord } from "./printable.mjs";
-import { Problem } from "./problem.mjs";
+import { Problem } from "./server/problem.mjs";
 import { countText } from "./progress.mjs";
 import { forgetState, idempotencyKey, readState, resumable, writeState } from "./state.mjs";
-import { uploadFile } from "./upload.mjs";
+import { uploadFile } from "./server/upload.mjs";
 
 /** @typedef {import("./setting.mjs").Setting} Setting */
 /** @typedef {import("./state.mjs").State} State */
-/** @typedef {import("./convert.mjs").Converted} Converted */
+/** @typedef {import("./input/convert.mjs").Converted} Converted */
 
 /**
- * `sleep` rejects when `signal` aborts. `batchIs` hears the id as soon as there is a batch.
+ * `sleep` rejects when `signal` aborts. `batchIs` gets the id as soon as the batch exists.
  * @typedef {{
- *   api: import("./api.mjs").Api, display: import("./display.mjs").Display, stdin: () => AsyncIterable<Buffer>,
+ *   api: import("./server/api.mjs").Api, display: import("./display.mjs").Display, stdin: () => AsyncIterable<Buffer>,
  *   sleep: (delayMs: number) => Promise<void>, now: () => number, signal: AbortSignal, batchIs: (id: string) => void,
  * }} RunDeps
  */
@@ -71,7 +72,7 @@ function checkPaths(input, output) {
     isFolder = statSync(input).isDirectory();
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    throw new Failure(code === "ENOENT" ? `There is no file ${shellWord(input)}.` : `Cannot read ${shellWord(input)}.`);
+    throw new Failure(code === "ENOENT" ? `No such file: ${shellWord(input)}.` : `Cannot read ${shellWord(input)}.`);
   }
   if (isFolder) throw new Failure(`${shellWord(input)} is a folder.`);
   if (realOf(input) === realOf(output)) throw new Failure("The input and the output are the same file.");
@@ -96,13 +97,13 @@ async function forgotten(output, display) {
     throw error;
   });
   if (state?.batchId != null && !state.settled) {
-    display.note(`Batch ${printable(state.batchId)} is left to itself; it may still run and cost.`);
+    display.note(`Batch ${printable(state.batchId)} is abandoned. It may still be running and spending.`);
   }
   return null;
 }
 
 /**
- * Sees to it that there is a batch.
+ * Creates the batch, unless it exists already.
  * @param {State | null} found
  * @param {{ converted: Converted, setting: Setting, deps: RunDeps }} about
  */
@@ -110,7 +111,7 @@ async function begun(found, { converted, setting, deps }) {
   const { api, display } = deps;
   const { output, server } = setting;
   if (found?.batchId != null) {
-    display.note(`Going on with batch ${printable(found.batchId)}.`);
+    display.note(`Continuing batch ${printable(found.batchId)}.`);
     return { batchId: found.batchId, spentUsd: found.spentUsd };
   }
   const { hash, endpoint } = converted;
@@ -119,7 +120,7 @@ async function begun(found, { converted, setting, deps }) {
     ...{ apiUrl: server.apiUrl, hash, endpoint, attempt: randomUUID() },
     ...{ inputFileId: null, batchId: null, settled: false, spentUsd: null },
   };
-  // Before anything is sent: where the output cannot be written, nothing is to be paid.
+  // Written before anything is sent: if the output cannot be written, nothing must be paid.
   await writeState(output, state);
   if (state.inputFileId === null) {
     const inputFileId = await upload(converted, deps);
@@ -146,8 +147,8 @@ async function upload(converted, { api, display }) {
 }
 
 /**
- * Creates the batch, or finds the one that this state has created.
- * @param {import("./api.mjs").Api} api
+ * Creates the batch, or finds the one that was created with this state's key.
+ * @param {import("./server/api.mjs").Api} api
  * @param {State} state
  */
 export async function createBatch(api, state) {
@@ -166,25 +167,29 @@ async function followed(batch, { api, display, now, sleep }) {
     return await follow(api, batch, { now, sleep, progress });
   } catch (error) {
     if (!(error instanceof Problem) || error.status !== 404) throw error;
-    throw new Failure(`${error.message}\nIs the token another run's? --fresh begins a new batch.`);
+    throw new Failure(`${error.message}\nThe token may belong to another run. To start a new batch, use --fresh.`);
   }
 }
 
 /**
- * The input was refused before anything ran: its errors, at the lines where they stand in the input.
- * @param {import("./api.mjs").Document} document
+ * Reports why the input was refused, by the line numbers of the input. No line was run.
+ * @param {import("./server/api.mjs").Document} document
  * @param {{ converted: Converted, output: string, display: import("./display.mjs").Display }} about
  */
 async function refusedInput(document, { converted, output, display }) {
   const data = memberOf(memberOf(document, "errors"), "data");
+  const causes = new Causes();
   for (const error of Array.isArray(data) ? data : []) {
     const line = memberOf(error, "line");
     const own = typeof line === "number" ? converted.lines[line - 1] : undefined;
-    const where = own === undefined ? "" : `Line ${own}: `;
-    display.error(`${where}${printable(textOf(error, "message") ?? textOf(error, "code") ?? "no reason given")}`);
+    causes.add(
+      own === undefined ? "" : String(own),
+      textOf(error, "message") ?? textOf(error, "code") ?? "no reason given",
+    );
   }
-  display.error("The server refused the input; nothing was asked and nothing is to be paid.");
-  // The next start is a new batch: the input may be better then, or the server.
+  for (const cause of causes.report((line) => (line === "" ? "" : `Line ${line}`))) display.error(cause);
+  display.error("The server refused the input. No call was made and nothing was charged.");
+  // The next run of the command starts a new batch: the input or the server may be fixed by then.
   await forgetState(output);
   return 3;
 }
@@ -193,11 +198,10 @@ async function refusedInput(document, { converted, output, display }) {
  * @param {import("./deliver.mjs").Delivery} delivery
  * @param {{ status: string, output: string, display: import("./display.mjs").Display }} about
  */
-function report({ completed, failed, strangers, shown }, { status, output, display }) {
+function report({ completed, failed, strangers, causes }, { status, output, display }) {
   const name = shellWord(output);
-  if (strangers > 0) display.note(`${countText(strangers)} answers belong to no line; they were left out.`);
-  for (const failure of shown) display.note(`  ${printable(failure)}`);
-  if (failed > shown.length) display.note(`  and ${countText(failed - shown.length)} more`);
+  if (strangers > 0) display.note(`Ignored ${countText(strangers)} answers that belong to no line.`);
+  for (const cause of causes.report((id) => id)) display.note(`  ${cause}`);
   const ended = status === "completed" ? "" : `The batch ${status === "expired" ? "has expired" : "was cancelled"}. `;
   const counts = `${countText(completed)} ${completed === 1 ? "line" : "lines"} completed${failed > 0 ? `, ${countText(failed)} failed` : ""}`;
   display.note(`${ended}${counts}: ${name}`);

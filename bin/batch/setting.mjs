@@ -1,16 +1,16 @@
-/** What to do, from the command line and the environment. */
+/** The settings of the command, from its arguments and the environment. */
 import { parseArgs } from "node:util";
-import { credentialOf } from "./credential.mjs";
+import { credentialOf } from "./server/credential.mjs";
 import { Failure } from "./failure.mjs";
-import { ENDPOINTS } from "./request-line.mjs";
+import { ENDPOINTS } from "./input/request-line.mjs";
 
-/** @typedef {import("./rows.mjs").Kind} Kind */
+/** @typedef {import("./input/rows.mjs").Kind} Kind */
 
 /**
- * `input` null = the batch is to be cancelled; "-" = standard input. `endpoint` null = as the input says.
+ * `input` null: cancel the batch; "-": standard input. `endpoint` null: as in the input.
  * @typedef {{
  *   input: { path: string, kind: Kind } | null, output: string, format: Kind | "raw", endpoint: string | null,
- *   defaults: import("./request-line.mjs").Defaults, server: import("./credential.mjs").Server,
+ *   defaults: import("./input/request-line.mjs").Defaults, server: import("./server/credential.mjs").Server,
  *   fresh: boolean, quiet: boolean,
  * }} Setting
  */
@@ -36,22 +36,22 @@ const OPTIONS = /** @type {const} */ ({
 const KINDS = /** @type {const} */ (["jsonl", "text", "csv"]);
 
 /**
- * @param {readonly string[]} args What follows `batch`.
+ * @param {readonly string[]} args The arguments after `batch`.
  * @param {{ env: Record<string, string | undefined>, readFile: (path: string) => string }} deps
  * @returns {Setting | "help"}
- * @throws {Failure} that says what is wrong.
+ * @throws {Failure} with what is wrong.
  */
 export function settingOf(args, deps) {
   const { values, positionals } = parse(args);
   if (values.help) return "help";
   const { output, cancel, fresh, quiet } = values;
-  if (output === undefined || output === "") throw wrong("Where do the answers go? Name the file with -o.");
-  if (output === "-") throw wrong("The output must be a file: beside it the batch is remembered.");
-  if (values.raw && values.format !== undefined) throw wrong("--raw and --format cannot both be.");
-  if (positionals.length > 1) throw wrong("There is more than one input. A prompt goes into a file.");
+  if (output === undefined || output === "") throw wrong("The output file is missing. Name it with -o.");
+  if (output === "-") throw wrong("The output must be a file, because the batch's id is stored next to it.");
+  if (values.raw && values.format !== undefined) throw wrong("Use either --raw or --format, not both.");
+  if (positionals.length > 1) throw wrong("Expected one input file. Prompts go into a file, not into the command.");
   const [path] = positionals;
-  if (cancel && (path !== undefined || fresh)) throw wrong("--cancel takes -o only, no input and no --fresh.");
-  if (!cancel && path === undefined) throw wrong("What is to be asked? Name the input.");
+  if (cancel && (path !== undefined || fresh)) throw wrong("--cancel accepts only -o, no input and no --fresh.");
+  if (!cancel && path === undefined) throw wrong("The input file is missing.");
   return {
     input: path === undefined ? null : { path, kind: inputKind(path, values.from) },
     output,
@@ -81,8 +81,9 @@ function parse(args) {
 function inputKind(path, from) {
   const kind = oneOf("from", from, KINDS) ?? kindByName(path);
   if (kind !== null) return kind;
-  if (path === "-") throw wrong("What is on standard input? Say --from jsonl, --from text or --from csv.");
-  throw wrong("The input's name does not tell its kind. Say --from jsonl, --from text or --from csv.");
+  if (path === "-")
+    throw wrong("The format of standard input is not known. Add --from jsonl, --from text or --from csv.");
+  throw wrong("The format of the input is not known from its name. Add --from jsonl, --from text or --from csv.");
 }
 
 /**
@@ -106,7 +107,7 @@ function kindByName(path) {
 
 /**
  * @param {ReturnType<typeof parse>["values"]} values
- * @returns {import("./request-line.mjs").Defaults}
+ * @returns {import("./input/request-line.mjs").Defaults}
  */
 function defaultsOf(values) {
   const cap = values["max-tokens"];
@@ -138,5 +139,5 @@ function oneOf(name, value, known) {
 
 /** @param {string} sentence */
 function wrong(sentence) {
-  return new Failure(`${sentence}\nfanout batch --help tells all of it.`);
+  return new Failure(`${sentence}\nFor help, run: fanout batch --help`);
 }

@@ -1,14 +1,14 @@
-/** Writes a file through a small buffer, so that neither many small writes nor a large text cost much. */
+/** Writes a file through a small buffer, so that many small writes are cheap and a large text is not copied often. */
 import { open } from "node:fs/promises";
 
-/** Bytes that are gathered before they are written. */
+/** Bytes that are buffered before they are written. */
 const BUFFER_BYTES = 256 * 1024;
 
 export class FileSink {
   #handle;
   /** @type {Buffer[]} */
   #pieces = [];
-  #held = 0;
+  #bufferedBytes = 0;
   /** Bytes taken so far. */
   bytes = 0;
 
@@ -18,7 +18,7 @@ export class FileSink {
   }
 
   /**
-   * A file that is new, or emptied.
+   * Creates the file, or empties it.
    * @param {string} path
    */
   static async create(path) {
@@ -28,12 +28,12 @@ export class FileSink {
   /** @param {Buffer} piece Must not change before `close`. */
   async write(piece) {
     this.#pieces.push(piece);
-    this.#held += piece.length;
+    this.#bufferedBytes += piece.length;
     this.bytes += piece.length;
-    if (this.#held >= BUFFER_BYTES) await this.#flush();
+    if (this.#bufferedBytes >= BUFFER_BYTES) await this.#flush();
   }
 
-  /** The file is on the disk when this resolves. */
+  /** Resolves when the file is on disk. */
   async close() {
     try {
       await this.#flush();
@@ -43,7 +43,7 @@ export class FileSink {
     }
   }
 
-  /** Gives up: what was not written is lost. */
+  /** Closes the file without writing the buffer. */
   async abandon() {
     await this.#handle.close();
   }
@@ -51,7 +51,7 @@ export class FileSink {
   async #flush() {
     const piece = Buffer.concat(this.#pieces);
     this.#pieces = [];
-    this.#held = 0;
+    this.#bufferedBytes = 0;
     await this.#handle.writeFile(piece);
   }
 }

@@ -1,6 +1,7 @@
 /**
- * What is remembered of a batch beside its output, so that the same command goes on with it. Each step is on the disk
- * before the next one begins: `attempt` makes the create call's key, so a create whose answer was lost finds its batch.
+ * The state of a batch, stored next to its output, so that the same command can continue it. Each step is on disk before the
+ * next one begins. The idempotency key of the create request is made from `attempt`, so repeating a request whose reply was
+ * lost finds the same batch.
  */
 import { createHash } from "node:crypto";
 import { open, readFile, rename, rm } from "node:fs/promises";
@@ -9,8 +10,8 @@ import { isObject, parseJson } from "./json.mjs";
 import { printable, shellWord } from "./printable.mjs";
 
 /**
- * `hash` stands for the input and the options that it is asked with. `settled`: the batch has ended and its answers were
- * written. `spentUsd`: of the run when the batch began; null = not known.
+ * `hash`: of the input and its options. `settled`: the batch has ended and its answers were written. `spentUsd`: what the run had
+ * spent when the batch began; null if unknown.
  * @typedef {{
  *   apiUrl: string, hash: string, endpoint: string, attempt: string, inputFileId: string | null,
  *   batchId: string | null, settled: boolean, spentUsd: number | null,
@@ -24,7 +25,7 @@ export function statePath(output) {
 
 /**
  * @param {string} output
- * @returns {Promise<State | null>} null where there is none.
+ * @returns {Promise<State | null>} null if there is none.
  */
 export async function readState(output) {
   const path = statePath(output);
@@ -36,7 +37,8 @@ export async function readState(output) {
     throw new Failure(`Cannot read ${printable(path)}: ${printable(String(error))}`);
   }
   const state = stateOf(parseJson(text));
-  if (state === null) throw new Failure(`${shellWord(path)} does not hold what it should. --fresh begins anew.`);
+  if (state === null)
+    throw new Failure(`${shellWord(path)} is not a valid state file. To start a new batch, use --fresh.`);
   return state;
 }
 
@@ -63,7 +65,7 @@ function stateOf(value) {
 }
 
 /**
- * Replaces the file whole: a crash leaves the old one.
+ * Replaces the file atomically: a crash leaves the old one.
  * @param {string} output
  * @param {State} state
  */
@@ -97,7 +99,7 @@ export async function forgetState(output) {
 }
 
 /**
- * The key of the create call: the same for the same content in the same attempt, so that it is made once.
+ * The idempotency key of the create request: the same for the same content and attempt, so that one batch is created.
  * @param {Pick<State, "hash" | "attempt">} state
  */
 export function idempotencyKey({ hash, attempt }) {
@@ -105,11 +107,11 @@ export function idempotencyKey({ hash, attempt }) {
 }
 
 /**
- * The state to go on from; null = begin a new batch.
+ * The state to continue from; null: start a new batch.
  * @param {State | null} found
  * @param {Pick<State, "apiUrl" | "hash">} wanted
  * @param {string} output
- * @throws {Failure} rather than forget a batch that may be running.
+ * @throws {Failure} instead of abandoning a batch that may be running.
  */
 export function resumable(found, { apiUrl, hash }, output) {
   if (found === null) return null;
@@ -118,7 +120,7 @@ export function resumable(found, { apiUrl, hash }, output) {
   const name = shellWord(output);
   const at = found.apiUrl === apiUrl ? "" : ` at ${printable(found.apiUrl)}`;
   throw new Failure(
-    `${name} waits for a batch${at} with another input or other options. Start that one again, cancel it with\n` +
-      `  fanout batch --cancel -o ${name}\nname another output with -o, or leave it to itself with --fresh.`,
+    `${name} belongs to a batch${at} with another input or other options. Run that command again, cancel the batch with\n` +
+      `  fanout batch --cancel -o ${name}\nuse another output with -o, or abandon the batch with --fresh.`,
   );
 }

@@ -1,29 +1,29 @@
-/** What `--help` says: all of it on one screen. */
+/** The help text. It fits on one screen. */
 
-export const USAGE = `fanout: many prompts as one batch, in order and under a run's budget
+export const USAGE = `fanout: send many prompts as one batch, under a run's budget, with results in order
 
 Usage: fanout batch INPUT -o OUTPUT [options]
        fanout batch --cancel -o OUTPUT
 
 INPUT  .jsonl  requests (custom_id, method, url, body), or objects with a prompt or messages
                (and id, model, system, max_tokens, temperature, params), or strings
-       .txt    a prompt on each line
-       .csv    a column "prompt" (and id, model, system), named in the first line
+       .txt    one prompt per line
+       .csv    a header with a column "prompt" (and id, model, system)
        -       standard input, with --from jsonl, --from text or --from csv
 
--o, --output FILE      the answers, in the input's order; a failed line has its error in its place
---format jsonl|csv|text   how they are written; else FILE's name tells (.csv, .txt)
---raw                  the batch's own output lines instead
---model, --system, --max-tokens, --temperature   for prompts that do not say it themselves
+-o, --output FILE      one answer per input line, in order; a failed line has its error
+--format jsonl|csv|text   format of the output; default: by the name of FILE (.csv, .txt)
+--raw                  write the batch's output lines unchanged
+--model, --system, --max-tokens, --temperature   defaults for prompts without their own
 --endpoint PATH        /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/responses
---url URL              the gateway; else FANOUT_URL, OPENAI_BASE_URL, http://127.0.0.1:8787
---token-file FILE      holds the run's token; else FANOUT_TOKEN (OPENAI_BASE_URL: OPENAI_API_KEY)
---fresh                begins a new batch, whatever was begun before
---cancel               stops the batch; what is done is kept, and written by the next start
---quiet, -q            no progress
+--url URL              gateway; default: FANOUT_URL, OPENAI_BASE_URL, http://127.0.0.1:8787
+--token-file FILE      file with the run's token; default: FANOUT_TOKEN (or OPENAI_API_KEY)
+--fresh                start a new batch, even if one is running for this output
+--cancel               cancel the batch; the next run of the command writes its answers
+--quiet, -q            print no progress
 
-The same command again goes on with the same batch and pays nothing twice: FILE.fanout remembers it.
-Ctrl-C leaves the batch running.
+Ctrl-C leaves the batch running. Running the same command again continues it and pays for nothing
+twice: FILE.fanout stores the batch's id.
 
 Exit status: 0 all lines completed, 1 the command failed, 2 some lines failed,
              3 the input was refused, 4 cancelled or expired, 130 Ctrl-C

@@ -3,20 +3,20 @@ import { batchEndpoint } from "../../src/batch/endpoints.ts";
 import { batchRequestId, writeLine, type LineOutcome, type WrittenLine } from "../../src/batch/output.ts";
 import { addUsage, type LineUsage } from "../../src/batch/usage.ts";
 import type { Reason } from "../../src/errors.ts";
-import { readJsonAnswer } from "../../src/upstream/json-answer.ts";
-import type { SlotView } from "../run/rpc.ts";
+import { readJsonAnswer } from "../../src/protocol/response/read.ts";
+import type { SlotView } from "../../src/run-api/groups.ts";
 import type { BatchFile, Chunk, Job } from "./store.ts";
 
 const encoder = new TextEncoder();
 
-/** Lines by the file that they belong to. */
+/** Lines by the file that they are written to. */
 export type Lines = Record<BatchFile, string[]>;
 
 export function noLines(): Lines {
   return { output: [], error: [] };
 }
 
-/** Adds the lines of slots, and what they count and used, to the job. */
+/** Adds the lines of slots, and their counts and usage, to the job. */
 export function collectSlots(job: Job, chunk: Chunk, slots: readonly SlotView[], lines: Lines): void {
   for (const slot of slots) {
     const index = chunk.firstIndex + slot.index;
@@ -25,7 +25,7 @@ export function collectSlots(job: Job, chunk: Chunk, slots: readonly SlotView[],
   }
 }
 
-/** Adds one line, and what it counts, to the job. */
+/** Adds one line, and its count, to the job. */
 export function addLine(
   job: Job,
   { index, customId }: { index: number; customId: string },
@@ -48,7 +48,7 @@ function outcomeOf(job: Job, index: number, slot: SlotView): LineOutcome {
   return { kind: "failed", reason: slot.reason ?? NO_REASON, requestId, upstreamBody: slot.text };
 }
 
-/** What the line's own answer says it used; the run's figures where it says nothing. */
+/** The usage that the line's own answer names; the run's figures if it names none. */
 function usageOf(job: Job, slot: SlotView): LineUsage {
   const { endpoint } = batchEndpoint(job.batch.request.url);
   const { usage } = readJsonAnswer(endpoint, encoder.encode(slot.text ?? ""));

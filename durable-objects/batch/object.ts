@@ -1,26 +1,24 @@
 /**
- * One batch: an object that validates its input, feeds its run, writes its files and tells its end. It works in its
- * alarm, which survives restarts; between two steps everything that matters is in its rows.
+ * One batch: an object that validates its input, feeds its run, writes its files and notifies the operator's webhook of
+ * its end. It works in its alarm, which survives restarts; between two steps everything that matters is in its rows. Its
+ * methods are described in src/run-api/batch-api.ts.
  */
 import { DurableObject } from "cloudflare:workers";
-import type { BatchRequest } from "../../src/batch/create.ts";
 import { batchDocument, type BatchDocument } from "../../src/batch/document.ts";
 import { cancelBatch, newBatch } from "../../src/batch/lifecycle.ts";
 import type { Checked } from "../../src/batch/refusal.ts";
 import { configOf } from "../../src/env.ts";
-import { BATCH_AGAIN_MS, BATCH_ALARM_MS } from "../../src/limits.ts";
 import { NOTHING_APPENDED } from "../../src/files/r2-append.ts";
-import { shelfOf, type Objects } from "../address.ts";
+import { BATCH_RETRY_MS, BATCH_ALARM_MS } from "../../src/limits.ts";
+import type { BatchApi, BatchOpening } from "../../src/run-api/batch-api.ts";
+import { runFilesOf, type Objects } from "../address.ts";
 import { BatchStore, type Job } from "./store.ts";
-import { tellEnd } from "./webhook.ts";
+import { notifyEnd } from "./webhook.ts";
 import { BatchWork } from "./work.ts";
 
-/** What a batch is created with. */
-export type BatchOpening = { id: string; runId: string; request: BatchRequest; requestHash: string };
-
-export class BatchObject extends DurableObject<Objects> {
+export class BatchObject extends DurableObject<Objects> implements BatchApi {
   readonly #store: BatchStore;
-  /** One object for all who work on the batch: what a cancel changes, the step at work sees. */
+  /** One object shared by all methods and steps: a running step sees what a cancel changes. */
   #job: Job | null;
   #work: BatchWork | null = null;
 
@@ -30,7 +28,6 @@ export class BatchObject extends DurableObject<Objects> {
     this.#job = this.#store.job();
   }
 
-  /** Creates the batch. The same request again finds it; null for another request under the same id. */
   create({ id, runId, request, requestHash }: BatchOpening): { document: BatchDocument; replayed: boolean } | null {
     const known = this.document();
     if (known !== null) return this.#job?.requestHash === requestHash ? { document: known, replayed: true } : null;
@@ -51,16 +48,14 @@ export class BatchObject extends DurableObject<Objects> {
     return { document: batchDocument(job.batch), replayed: false };
   }
 
-  /** The batch as it stands; null for no such batch. */
   document(): BatchDocument | null {
     if (this.#job === null) return null;
     const { batch } = this.#job;
-    // What ends while the batch is being stopped may turn out not to count.
-    const counts = batch.status === "in_progress" ? this.#work?.progress.over(batch.counts) : undefined;
+    // While a batch is being stopped, a line that has ended may still be discarded.
+    const counts = batch.status === "in_progress" ? this.#work?.progress.countsWith(batch.counts) : undefined;
     return batchDocument({ ...batch, counts: counts ?? batch.counts });
   }
 
-  /** Asks the batch to stop; null for no such batch. */
   cancel(): Checked<BatchDocument> | null {
     const job = this.#job;
     if (job === null) return null;
@@ -72,7 +67,6 @@ export class BatchObject extends DurableObject<Objects> {
     return { ok: true, value: batchDocument(job.batch) };
   }
 
-  /** Leaves nothing of the batch: its run is deleted. */
   async destroy(): Promise<void> {
     this.#job = null;
     await this.#store.destroy();
@@ -82,31 +76,32 @@ export class BatchObject extends DurableObject<Objects> {
     const untilMs = Date.now() + BATCH_ALARM_MS;
     try {
       for (let job = this.#job; job !== null && Date.now() < untilMs; job = this.#job) {
-        if ((await this.#workOf(job).step(job)) === "again") continue;
+        if ((await this.#workOf(job).step(job)) === "more") continue;
         await this.#end(job);
         return;
       }
       if (this.#job !== null) await this.ctx.storage.setAlarm(Date.now());
     } catch (error) {
-      console.error(`batch ${this.#job?.batch.id ?? ""} met an error and goes on in a while`, error);
-      // What the step had in memory may be half of it: the rows are right.
+      console.error(`batch ${this.#job?.batch.id ?? ""} failed in a step; it will retry`, error);
+      // The step may have left half of its changes in memory: the rows are consistent.
       this.#job = this.#store.job();
       this.#work = null;
-      if (this.#job !== null) await this.ctx.storage.setAlarm(Date.now() + BATCH_AGAIN_MS);
+      if (this.#job !== null) await this.ctx.storage.setAlarm(Date.now() + BATCH_RETRY_MS);
     }
   }
 
   #workOf(job: Job): BatchWork {
     const { FILES: bucket } = this.env;
-    if (bucket === undefined) throw new Error("the R2 bucket is not bound as FILES any more");
+    if (bucket === undefined)
+      throw new Error("the R2 bucket is not bound as FILES any more; bind it for the batch to continue");
     this.#work ??= new BatchWork(this.#store, this.env, { bucket, runId: job.runId });
     return this.#work;
   }
 
-  /** The batch is over: whoever is to be told is told, now or at the next alarm. */
+  /** The batch has ended: notifies the run's file object and the operator's webhook, now or at the next alarm. */
   async #end(job: Job): Promise<void> {
-    if (job.webhook === null) await shelfOf(this.env, job.runId).batchEnded(job.batch.id);
-    const delivery = await tellEnd(configOf(this.env), job, Date.now());
+    if (job.webhook === null) await runFilesOf(this.env, job.runId).batchEnded(job.batch.id);
+    const delivery = await notifyEnd(configOf(this.env), job, Date.now());
     if (delivery === job.webhook) return;
     job.webhook = delivery;
     this.#store.putJob(job);

@@ -1,6 +1,6 @@
 /**
- * What a batch writes: lines become bytes of its two files. They are rows first, in the transaction that says which lines
- * they hold, and parts in R2 once there are enough of them.
+ * The two files of a batch. Lines are rows first, in the transaction that records which lines they are, and become parts
+ * in R2 once there are enough of them.
  */
 import { AppendedObject } from "../../src/files/r2-append.ts";
 import { fileKey } from "../address.ts";
@@ -11,7 +11,7 @@ const encoder = new TextEncoder();
 export class BatchOutput {
   readonly #store: BatchStore;
   readonly #bucket: R2Bucket;
-  /** Writers of this instance: each has had all that rows remember appended. */
+  /** Writers of this instance: the rows of each file are appended to its writer already. */
   #writers = new Map<BatchFile, AppendedObject>();
 
   constructor(store: BatchStore, bucket: R2Bucket) {
@@ -20,7 +20,7 @@ export class BatchOutput {
   }
 
   /**
-   * Writes lines, and with them whatever `alsoWrite` writes: both happen or neither does. Then sends what makes up parts.
+   * Writes lines in one transaction with what `alsoWrite` writes. Then uploads what makes up full parts.
    */
   async write(job: Job, lines: Record<BatchFile, string[]>, alsoWrite: () => void): Promise<void> {
     const added = new Map<BatchFile, Uint8Array>();
@@ -41,7 +41,7 @@ export class BatchOutput {
     for (const [file, bytes] of added) await this.#append(job, file, bytes);
   }
 
-  /** Makes the files; a file without lines is none. Returns the sizes. Safe to repeat. */
+  /** Completes the files and returns their sizes; a file without lines is not created. Safe to repeat. */
   async complete(job: Job): Promise<Record<BatchFile, number>> {
     const sizes: Record<BatchFile, number> = { output: 0, error: 0 };
     for (const file of BATCH_FILES) {
@@ -63,7 +63,7 @@ export class BatchOutput {
     });
   }
 
-  /** The writer of a file; a new one is told what rows remember, which R2 may have in part. */
+  /** The writer of a file; the rows of the file are appended to a new one, though R2 may have some of them. */
   async #writer(job: Job, file: BatchFile): Promise<AppendedObject> {
     const known = this.#writers.get(file);
     if (known !== undefined) return known;

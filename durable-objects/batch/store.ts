@@ -3,32 +3,32 @@
  *
  *   meta   the job: the batch itself, how far its input was fed and its lines were written
  *   chunk  one row per group of lines that is open in the run
- *   tail   what was written to a file and is not in R2 yet: its parts are large, and memory is lost
+ *   tail   what was written to a file and is not in R2 yet: R2's parts are large, and memory does not survive
  */
 import type { Batch } from "../../src/batch/lifecycle.ts";
-import { BATCH_TAIL_BYTES } from "../../src/limits.ts";
 import type { AppendState } from "../../src/files/r2-append.ts";
+import { BATCH_TAIL_BYTES } from "../../src/limits.ts";
 
 /** The two files that a batch writes. */
 export type BatchFile = "output" | "error";
 export const BATCH_FILES: readonly BatchFile[] = ["output", "error"];
 
-/** All that is remembered of a batch's work. Plain JSON. */
+/** The state of a batch's work. Plain JSON. */
 export type Job = {
   batch: Batch;
   runId: string;
-  /** Hash of the request that created it: the same id may not ask for something else. */
+  /** Hash of the request that created it: another request under the same id is refused. */
   requestHash: string;
   /** Size of the input, bytes; 0 before it is known. */
   inputBytes: number;
-  /** The next line to be fed: where it begins, its number in the file, and how many requests came before it. */
+  /** The next line to feed: its first byte, its number in the file, and the number of requests before it. */
   feed: { start: number; number: number; index: number; chunkNo: number; done: boolean };
   files: Record<BatchFile, { id: string; state: AppendState; bytes: number }>;
-  /** The telling of its end to the operator's webhook; null before that. */
+  /** The notification of its end to the operator's webhook; null until the batch has ended. */
   webhook: { id: string; tries: number; atMs: number; done: boolean } | null;
 };
 
-/** Lines that are open in the run as one group. `seq` null = the run refused the group. */
+/** Lines that are open in the run as one group, `seq`; those before `nextIndex` are written. */
 export type Chunk = { no: number; seq: number; firstIndex: number; count: number; nextIndex: number };
 
 export class BatchStore {
@@ -42,7 +42,7 @@ export class BatchStore {
     this.#created = this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'meta'").toArray().length > 0;
   }
 
-  /** Makes the tables, if there are none. */
+  /** Makes the tables, unless they exist. */
   create(): void {
     if (this.#created) return;
     this.#storage.transactionSync(() => {
@@ -86,7 +86,7 @@ export class BatchStore {
     this.#sql.exec("DELETE FROM chunk WHERE no = ?", no);
   }
 
-  /** Remembers bytes of a file that begin at `start`, in pieces that fit a row. */
+  /** Stores bytes of a file that begin at `start`, in pieces that fit a row. */
   putTail(file: BatchFile, start: number, bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length; at += BATCH_TAIL_BYTES) {
       const piece = bytes.slice(at, at + BATCH_TAIL_BYTES);
@@ -94,7 +94,7 @@ export class BatchStore {
     }
   }
 
-  /** What is remembered of a file, in order. */
+  /** The stored bytes of a file, in order. */
   *tail(file: BatchFile): Generator<{ start: number; bytes: Uint8Array }> {
     const query = "SELECT start, bytes FROM tail WHERE file = ? ORDER BY start";
     for (const row of this.#sql.exec<{ start: number; bytes: ArrayBuffer }>(query, file)) {
@@ -102,7 +102,7 @@ export class BatchStore {
     }
   }
 
-  /** Forgets what of a file lies wholly before `end`: R2 has it. */
+  /** Deletes the pieces of a file that end at or before `end`: R2 has them. */
   dropTail(file: BatchFile, end: number): void {
     this.#sql.exec("DELETE FROM tail WHERE file = ? AND start + length(bytes) <= ?", file, end);
   }

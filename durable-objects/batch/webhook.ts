@@ -1,14 +1,14 @@
-/** Tells the operator's webhook how a batch ended, until it is heard or the tries are spent. */
+/** Notifies the operator's webhook of how a batch ended, until the webhook accepts it or the attempts are spent. */
 import { isFinal } from "../../src/batch/lifecycle.ts";
 import { webhookBody, webhookHeaders, webhookKey, type ToldStatus } from "../../src/batch/webhook.ts";
 import type { ParsedConfig } from "../../src/env.ts";
-import { WEBHOOK_AGAIN_MS, WEBHOOK_TIMEOUT_MS, WEBHOOK_TRIES_MAX } from "../../src/limits.ts";
+import { WEBHOOK_RETRY_MS, WEBHOOK_TIMEOUT_MS, WEBHOOK_TRIES_MAX } from "../../src/limits.ts";
 import type { Job } from "./store.ts";
 
 type Delivery = NonNullable<Job["webhook"]>;
 
-/** Makes the delivery that is due, if one is. Returns how the telling stands then: the same object if nothing changed. */
-export async function tellEnd(parsed: ParsedConfig, job: Job, nowMs: number): Promise<Delivery> {
+/** Makes the delivery that is due, if one is. Returns the delivery afterwards: the same object if nothing changed. */
+export async function notifyEnd(parsed: ParsedConfig, job: Job, nowMs: number): Promise<Delivery> {
   const fresh = { id: `evt_${crypto.randomUUID().replaceAll("-", "")}`, tries: 0, atMs: nowMs, done: false };
   const delivery: Delivery = job.webhook ?? fresh;
   const { batch } = job;
@@ -17,12 +17,12 @@ export async function tellEnd(parsed: ParsedConfig, job: Job, nowMs: number): Pr
   const key = webhook === null ? null : webhookKey(webhook.secret);
   if (webhook === null || key === null || !isFinal(batch)) return { ...delivery, done: true };
   const { id } = delivery;
-  const body = webhookBody({ id, batchId: batch.id, status: toldStatus(job), createdAtS: Math.floor(nowMs / 1_000) });
+  const body = webhookBody({ id, batchId: batch.id, status: finalStatus(job), createdAtS: Math.floor(nowMs / 1_000) });
   const headers = await webhookHeaders({ id, sentAtS: Math.floor(nowMs / 1_000), body }, key);
   const tries = delivery.tries + 1;
-  const heard = await send(webhook.url, headers, body);
-  const again = WEBHOOK_AGAIN_MS * 2 ** delivery.tries;
-  return { id, tries, atMs: nowMs + again, done: heard || tries >= WEBHOOK_TRIES_MAX };
+  const isAccepted = await send(webhook.url, headers, body);
+  const retryInMs = WEBHOOK_RETRY_MS * 2 ** delivery.tries;
+  return { id, tries, atMs: nowMs + retryInMs, done: isAccepted || tries >= WEBHOOK_TRIES_MAX };
 }
 
 async function send(url: string, headers: Record<string, string>, body: string): Promise<boolean> {
@@ -36,7 +36,7 @@ async function send(url: string, headers: Record<string, string>, body: string):
   }
 }
 
-function toldStatus({ batch: { status } }: Job): ToldStatus {
+function finalStatus({ batch: { status } }: Job): ToldStatus {
   if (status === "completed" || status === "failed" || status === "expired" || status === "cancelled") return status;
   throw new Error(`a batch that is ${status} has not ended`);
 }

@@ -1,8 +1,9 @@
 /**
- * The work of a batch, one step at a time. Each step ends with rows that say how far it came, so that a restart at any
- * moment goes on from there: a group that is opened again is found, lines that are written again are skipped.
+ * The work of a batch, one step at a time. Each step ends with rows that record its progress, so that a restart at any
+ * moment continues there: a repeated opening finds the group, and lines that are written already are skipped.
  */
 import { BatchCheck, type BatchVerdict } from "../../src/batch/check.ts";
+import { expiryOf } from "../../src/batch/expires-after.ts";
 import {
   cancelBatch,
   endBatch,
@@ -12,17 +13,17 @@ import {
   isPastWindow,
   startBatch,
 } from "../../src/batch/lifecycle.ts";
+import { noSuchFile, wrongPurpose } from "../../src/batch/line-error.ts";
 import type { NotRun } from "../../src/batch/output.ts";
 import { readLine, type LineRules } from "../../src/batch/validate.ts";
-import { expiryOf } from "../../src/batch/expires-after.ts";
-import { noSuchFile, wrongPurpose } from "../../src/batch/line-error.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import { BATCH_TAIL_BYTES, BATCH_WAIT_MS } from "../../src/limits.ts";
+import type { GroupView, SlotView } from "../../src/run-api/groups.ts";
+import type { ModelRulesReply } from "../../src/run-api/runs.ts";
+import { RunCaller } from "../../src/run-client/caller.ts";
 import { targetOf } from "../../src/upstream/target.ts";
-import { laneOf, runOf, shelfOf, type Objects } from "../address.ts";
-import { RunCaller } from "../again.ts";
-import type { GroupView, SlotView } from "../run/rpc.ts";
+import { laneOf, runFilesOf, type Objects } from "../address.ts";
 import { addLine, collectSlots, noLines } from "./collect.ts";
 import { feedChunk } from "./feed.ts";
 import { linesFrom } from "./input.ts";
@@ -31,8 +32,8 @@ import { Progress } from "./progress.ts";
 import { BATCH_FILES, type BatchStore, type Chunk, type Job } from "./store.ts";
 import { Watch } from "./watch.ts";
 
-/** What a step came to: there is more to do at once, or the batch is over. */
-export type Stepped = "again" | "over";
+/** The result of a step: there is more to do at once, or the batch has ended. */
+export type Stepped = "more" | "ended";
 
 export class BatchWork {
   readonly #store: BatchStore;
@@ -42,7 +43,7 @@ export class BatchWork {
   readonly #output: BatchOutput;
   readonly progress = new Progress();
   readonly #watch: Watch;
-  /** Groups that the run was asked to cancel, by number. */
+  /** Groups that were cancelled in the run, by number. */
   readonly #cancelled = new Set<number>();
   readonly #now: () => number;
 
@@ -56,9 +57,9 @@ export class BatchWork {
     this.#now = Date.now;
   }
 
-  /** Does what comes next. */
+  /** Does the next step. */
   async step(job: Job): Promise<Stepped> {
-    if (isFinal(job.batch)) return "over";
+    if (isFinal(job.batch)) return "ended";
     if (job.batch.status === "validating") return await this.#validate(job);
     const chunks = this.#store.chunks();
     const stopped = this.#stopped(job);
@@ -70,7 +71,7 @@ export class BatchWork {
     if (stopped !== null) return await this.#finish(job, stopped);
     job.batch = finalizeBatch(job.batch, this.#nowS);
     this.#store.putJob(job);
-    return "again";
+    return "more";
   }
 
   get #nowS(): number {
@@ -86,29 +87,29 @@ export class BatchWork {
   async #cancel({ seq }: Chunk): Promise<void> {
     if (this.#cancelled.has(seq)) return;
     this.#cancelled.add(seq);
-    await this.#run.untilAnswered<GroupView | null>((stub) => stub.cancelGroup(seq));
+    await this.#run.callWithRetry<GroupView | null>((stub) => stub.cancelGroup(seq));
   }
 
-  /** Judges the whole input before anything is sent. */
+  /** Checks the whole input before anything of it starts. */
   async #validate(job: Job): Promise<Stepped> {
     const verdict = await this.#verdict(job);
     if (this.#stopped(job) === "cancelled") {
-      // Nothing was promised of any line yet.
+      // No line was accepted yet, so none is written to the files.
       job.feed.done = true;
       this.#store.putJob(job);
-      return "again";
+      return "more";
     }
     job.batch = verdict.ok
       ? startBatch(job.batch, verdict, this.#nowS)
       : failBatch(job.batch, verdict.errors, this.#nowS);
     this.#store.putJob(job);
-    return "again";
+    return "more";
   }
 
-  /** Reads the input to its end, or to where the verdict is known or nobody waits for it. */
+  /** Reads the input to its end, or until it is known to be invalid, or the batch is cancelled. */
   async #verdict(job: Job): Promise<BatchVerdict> {
     const { inputFileId: id, strict } = job.batch.request;
-    const file = await shelfOf(this.#objects, job.runId).file(id);
+    const file = await runFilesOf(this.#objects, job.runId).file(id);
     if (file === null) return { ok: false, errors: [{ ...noSuchFile(id), line: null }] };
     if (file.purpose !== "batch") return { ok: false, errors: [{ ...wrongPurpose(id, file.purpose), line: null }] };
     job.inputBytes = file.bytes;
@@ -120,10 +121,10 @@ export class BatchWork {
     return check.finish();
   }
 
-  /** What lines must agree with: the run's own rules, as they are now. */
-  async #rules({ batch, runId }: Job): Promise<LineRules> {
+  /** The rules for lines: the run's present ones. */
+  async #rules({ batch }: Job): Promise<LineRules> {
     const parsed = configOf(this.#objects);
-    const rules = await runOf(this.#objects, runId).modelRules();
+    const rules = await this.#run.callWithRetry<ModelRulesReply>((run) => run.modelRules());
     const config = parsed.ok ? parsed.config : null;
     const defaultModel = (rules.ok ? rules.rules.defaultModel : null) ?? config?.defaultModel ?? null;
     const serves = (model: string): boolean => !rules.ok || config === null || targetOf(model, rules.rules, config).ok;
@@ -131,12 +132,12 @@ export class BatchWork {
   }
 
   async #feed(job: Job): Promise<Stepped> {
-    // Every line was valid when the batch began; what has changed since is the run's to refuse.
+    // Every line was valid when the batch began; if the rules have changed since, the run refuses the line.
     const rules = { ...(await this.#rules(job)), serves: () => true };
     const fed = await feedChunk(this.#bucket, this.#run, job, { rules, nowMs: this.#now() });
     if (fed.kind === "refused" && fed.reason.reason === "overloaded") {
       await scheduler.wait(Math.min(fed.reason.retryAfterMs, BATCH_WAIT_MS));
-      return "again";
+      return "more";
     }
     if (fed.kind === "refused" && isOver(fed.reason)) return this.#cancelWithRun(job);
     const lines = noLines();
@@ -152,38 +153,38 @@ export class BatchWork {
       if (fed.kind === "opened") this.#store.putChunk(fed.chunk);
     });
     if (fed.kind === "opened") await this.#startLanes(job.runId, fed.lanes);
-    return "again";
+    return "more";
   }
 
-  /** A lane that does not start is started again by the run's alarm. */
+  /** If a lane does not start, the run's alarm starts it. */
   async #startLanes(runId: string, lanes: readonly number[]): Promise<void> {
     await Promise.allSettled(lanes.map((lane) => laneOf(this.#objects, runId, lane).start(runId, lane)));
   }
 
-  /** The run is over, and its batch with it. */
+  /** The run has ended, and its batch with it. */
   #cancelWithRun(job: Job): Stepped {
     const cancelled = cancelBatch(job.batch, this.#nowS);
     if (cancelled.ok) job.batch = cancelled.value;
     this.#store.putJob(job);
-    return "again";
+    return "more";
   }
 
-  /** Writes the lines of a group that has ended; where none has, waits until more is known of one. */
+  /** Writes the lines of a group that has ended; if none has, waits for news of one. */
   async #collect(job: Job, chunks: readonly Chunk[]): Promise<Stepped> {
     const ended = await this.#watch.next(chunks);
-    return ended === null ? "again" : await this.#write(job, ended);
+    return ended === null ? "more" : await this.#write(job, ended);
   }
 
   async #write(job: Job, chunk: Chunk): Promise<Stepped> {
     const { seq } = chunk;
     while (chunk.nextIndex < chunk.count) {
       const from = chunk.nextIndex;
-      const slots = await this.#run.untilAnswered<SlotView[]>((stub) => stub.results(seq, from));
-      if (slots.length === 0) throw new Error(`group ${seq} of ${job.batch.id} has gone`);
+      const slots = await this.#run.callWithRetry<SlotView[]>((stub) => stub.results(seq, from));
+      if (slots.length === 0) throw new Error(`group ${seq} of ${job.batch.id} does not exist in its run`);
       const lines = noLines();
       collectSlots(job, chunk, slots, lines);
       chunk.nextIndex += slots.length;
-      // workerd keeps what a call returned until its next full collection: emptied, that is little.
+      // Emptied, because workerd keeps what a call returned until its next full collection.
       slots.length = 0;
       this.progress.written(chunk);
       await this.#output.write(job, lines, () => {
@@ -192,10 +193,10 @@ export class BatchWork {
       });
     }
     this.#watch.forget(chunk);
-    return "again";
+    return "more";
   }
 
-  /** Writes lines that will never run, a part of them. */
+  /** Writes lines that will never run, up to a bound of bytes. */
   async #skipLines(job: Job, why: NotRun): Promise<Stepped> {
     const rules = { ...(await this.#rules(job)), serves: () => true };
     const lines = noLines();
@@ -216,10 +217,10 @@ export class BatchWork {
     }
     job.feed = feed;
     await this.#output.write(job, lines, () => undefined);
-    return "again";
+    return "more";
   }
 
-  /** Makes the files and ends the batch. */
+  /** Completes the files and ends the batch. */
   async #finish(job: Job, to: "completed" | NotRun): Promise<Stepped> {
     const sizes = await this.#output.complete(job);
     const { runId, batch } = job;
@@ -231,19 +232,19 @@ export class BatchWork {
       const { id } = job.files[file];
       const filename = `${batch.id}_${file}.jsonl`;
       const record = { id, bytes: sizes[file], createdAtS, expiresAtS, filename, purpose: "batch_output" as const };
-      await shelfOf(this.#objects, runId).addFile(record);
+      await runFilesOf(this.#objects, runId).addFile(record);
       ids[file] = id;
     }
     const { counts, usage, status } = job.batch;
     const result = { counts, usage, outputFileId: ids["output"] ?? null, errorFileId: ids["error"] ?? null };
-    // A cancel that came while the files were made is answered, though there was nothing left to stop.
+    // A cancel that arrived while the files were completed decides on the status, though nothing was left to stop.
     job.batch = endBatch(job.batch, status === "cancelling" ? "cancelled" : to, { result, nowS: this.#nowS });
     this.#store.putJob(job);
-    return "over";
+    return "ended";
   }
 }
 
-/** Whether a refusal means that the run takes nothing any more. */
+/** Whether a refusal means that the run takes no more calls. */
 function isOver({ reason }: Reason): boolean {
   return reason === "invalid_api_key" || reason === "not_found" || reason === "cancelled";
 }

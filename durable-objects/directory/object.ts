@@ -1,18 +1,17 @@
 /**
- * The list of root runs, newest first, and the root budget of each day. What a run has spent or done is the run object's;
- * this one knows that it exists and, under a root budget, what it holds of the day it was opened on.
+ * The list of root runs, newest first, and the root budget of each day. A run's figures are in its own object; this one
+ * stores that the run exists and, under a root budget, what is reserved for it on the day it was opened. Its methods are
+ * described in src/run-api/directory-api.ts.
  *
- *   run  one row per root run, written when it is opened; `held_nano_usd` until it ends, then what it spent
- *   day  one row per UTC day with a root budget: what its runs hold and have spent
+ *   run  one row per root run, written when it is opened; `held_nano_usd`: reserved until the run ends, then what it spent
+ *   day  one row per UTC day with a root budget: what its runs have reserved and spent
  */
 import { DurableObject } from "cloudflare:workers";
-
-/** A run's claim on the root budget of a day. */
-export type DayHold = { day: string; nanoUsd: number; limitNanoUsd: number };
+import type { DayReservation, DayReply, DirectoryApi } from "../../src/run-api/directory-api.ts";
 
 type RunRow = { opened: number; id: string; day: string | null; held_nano_usd: number; ended: number };
 
-export class DirectoryObject extends DurableObject<object> {
+export class DirectoryObject extends DurableObject<object> implements DirectoryApi {
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
 
@@ -26,25 +25,23 @@ export class DirectoryObject extends DurableObject<object> {
       CREATE TABLE IF NOT EXISTS day (day TEXT PRIMARY KEY, committed_nano_usd INTEGER NOT NULL) STRICT, WITHOUT ROWID`);
   }
 
-  /** Adds a run that is about to be opened. With `hold`, false and nothing added when the day's budget cannot cover it. */
-  add(runId: string, hold: DayHold | null): { ok: true } | { ok: false; committedNanoUsd: number } {
+  add(runId: string, reservation: DayReservation | null): DayReply {
     return this.#storage.transactionSync(() => {
-      if (hold !== null) {
-        const committedNanoUsd = this.#committed(hold.day);
-        if (committedNanoUsd + hold.nanoUsd > hold.limitNanoUsd) return { ok: false, committedNanoUsd };
-        this.#commit(hold.day, hold.nanoUsd);
+      if (reservation !== null) {
+        const committedNanoUsd = this.#committed(reservation.day);
+        if (committedNanoUsd + reservation.nanoUsd > reservation.limitNanoUsd) return { ok: false, committedNanoUsd };
+        this.#commit(reservation.day, reservation.nanoUsd);
       }
       this.#sql.exec(
         "INSERT INTO run (id, day, held_nano_usd) VALUES (?, ?, ?)",
         runId,
-        hold?.day ?? null,
-        hold?.nanoUsd ?? 0,
+        reservation?.day ?? null,
+        reservation?.nanoUsd ?? 0,
       );
       return { ok: true };
     });
   }
 
-  /** A run has ended and spent this much of what it held. Counts once. */
   childEnded(runId: string, spentNanoUsd: number): void {
     this.#storage.transactionSync(() => {
       const run = this.#run(runId);
@@ -54,27 +51,25 @@ export class DirectoryObject extends DurableObject<object> {
     });
   }
 
-  /** A run has deleted itself. Its day's figures stay. */
   forget(runId: string): void {
     this.#sql.exec("DELETE FROM run WHERE id = ?", runId);
   }
 
-  /** A run's limit changes. False, with nothing changed, when the day's budget cannot cover it. */
-  resizeChild(runId: string, nanoUsd: number, limitNanoUsd: number): boolean {
+  resizeChild(runId: string, nanoUsd: number, limitNanoUsd: number): DayReply {
     return this.#storage.transactionSync(() => {
       const run = this.#run(runId);
-      if (run === null || run.ended === 1) return false;
-      // Opened before there was a root budget: no day holds anything for it.
-      if (run.day === null) return true;
+      if (run === null || run.ended === 1) return { ok: false, committedNanoUsd: 0 };
+      // Opened before there was a root budget: no day has reserved anything for it.
+      if (run.day === null) return { ok: true };
       const more = nanoUsd - run.held_nano_usd;
-      if (more > 0 && this.#committed(run.day) + more > limitNanoUsd) return false;
+      const committedNanoUsd = this.#committed(run.day);
+      if (more > 0 && committedNanoUsd + more > limitNanoUsd) return { ok: false, committedNanoUsd };
       this.#commit(run.day, more);
       this.#sql.exec("UPDATE run SET held_nano_usd = ? WHERE id = ?", nanoUsd, runId);
-      return true;
+      return { ok: true };
     });
   }
 
-  /** A page of run ids, newest first, older than the run that `after` names (null = from the newest); null if none is so called. */
   page(after: string | null, limit: number): { ids: string[]; hasMore: boolean } | null {
     const cursor = after === null ? null : this.#run(after);
     if (after !== null && cursor === null) return null;

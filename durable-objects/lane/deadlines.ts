@@ -1,18 +1,18 @@
 /**
  * Timers of attempts. Almost every attempt ends long before its limit, and a runtime timer per attempt costs as much as
- * a fifth of its fetch: so long limits share one that looks twice a second, and short ones have their own.
+ * a fifth of its fetch: so long limits share one timer that fires twice a second, and short ones have their own.
  */
-import type { StartTimer } from "../../src/upstream/attempt.ts";
+import type { StartTimer } from "../../src/upstream/exchange.ts";
 
-/** Limits from here on are long, ms: half a second late is a tenth of them at most. */
+/** Limits from here on are long, ms: half a second of delay is at most a tenth of them. */
 const LONG_MS = 5_000;
-const LOOK_MS = 500;
+const CHECK_MS = 500;
 
 type Deadline = { atMs: number; elapsed: () => void };
 
 export class Deadlines {
   #long = new Set<Deadline>();
-  #looking: ReturnType<typeof setInterval> | null = null;
+  #checking: ReturnType<typeof setInterval> | null = null;
 
   /** Starts a timer; call what it returns to stop it. */
   readonly start: StartTimer = (ms, elapsed) => {
@@ -22,18 +22,18 @@ export class Deadlines {
     }
     const deadline = { atMs: Date.now() + ms, elapsed };
     this.#long.add(deadline);
-    this.#looking ??= setInterval(() => this.#look(), LOOK_MS);
+    this.#checking ??= setInterval(() => this.#check(), CHECK_MS);
     return () => this.#long.delete(deadline);
   };
 
-  /** Lets the shared timer go; deadlines that are still set are forgotten. */
+  /** Stops the shared timer; deadlines that are still set never fire. */
   close(): void {
-    if (this.#looking !== null) clearInterval(this.#looking);
-    this.#looking = null;
+    if (this.#checking !== null) clearInterval(this.#checking);
+    this.#checking = null;
     this.#long.clear();
   }
 
-  #look(): void {
+  #check(): void {
     const nowMs = Date.now();
     for (const deadline of this.#long) {
       if (deadline.atMs > nowMs) continue;

@@ -1,61 +1,65 @@
-/** What a lane has in flight, and what has ended but is not settled yet. */
-import type { StartTimer } from "../../src/upstream/attempt.ts";
+/** The attempts of a lane: those in flight, and those that have ended but are not settled yet. */
+import type { Settlement } from "../../src/run-api/groups.ts";
+import type { StartTimer } from "../../src/upstream/exchange.ts";
 import { Deadlines } from "./deadlines.ts";
-import type { Settlement } from "../run/rpc.ts";
 
-/** Attempts below this, ms, are no LLM's: their run is limited by the gateway, any other by its upstream. */
-const QUICK_MS = 100;
+/** An attempt shorter than this, ms, is no LLM's: the gateway limits the speed of such a run, the upstream that of others. */
+const SHORT_ATTEMPT_MS = 100;
 
 export class Worklist {
   #running = new Map<string, AbortController>();
   #ended: Settlement[] = [];
-  /** Settlements that a call is telling: whether it arrives is not known yet. */
-  #telling = new Set<Settlement>();
-  /** The run's instance that asked last what is here; 0 = none has. */
+  /** Settlements that a call is delivering: whether it arrives is not known yet. */
+  #delivering = new Set<Settlement>();
+  /** The newest instance of the run that has reconciled its leases with this lane; 0 = none has. */
   #epoch = 0;
   #waiting: (() => void)[] = [];
   #deadlines = new Deadlines();
   #nudged = false;
-  #lingering = false;
-  /** The last attempt took so little that settling is what limits the run: then it pays to settle more at once. */
-  #quick = false;
-
-  /** How long to wait for further answers before the first is told, ms. Zero is a millisecond on workerd. */
-  lingerMs = 0;
+  #awaitingNudge: (() => void)[] = [];
+  #isBatching = false;
+  #batchingDelayMs = 0;
+  /** The last attempt was so short that settling is what limits the run: then it pays to settle more at once. */
+  #isShort = false;
 
   /** Starts a timer for an attempt. */
   get timer(): StartTimer {
     return this.#deadlines.start;
   }
 
-  /** Lets go of what outlives attempts. */
+  /** Sets how long to wait for further answers before the first is settled, ms. Zero is a millisecond on workerd. */
+  setBatchingDelay(delayMs: number): void {
+    this.#batchingDelayMs = delayMs;
+  }
+
+  /** Stops the timers that outlive attempts. */
   close(): void {
     this.#deadlines.close();
   }
 
-  /** Nothing runs, nothing is left to settle, and nobody has asked for another look. */
+  /** Whether nothing runs, nothing is left to settle, and no further claim was requested. */
   get idle(): boolean {
     return this.#running.size === 0 && this.#ended.length === 0 && !this.#nudged;
   }
 
-  /** Something is left to settle. */
+  /** Whether something is left to settle. */
   get hasEnded(): boolean {
     return this.#ended.length > 0;
   }
 
-  /** Attempts in flight. */
+  /** Number of attempts in flight. */
   get running(): number {
     return this.#running.size;
   }
 
-  /** Everything that is here, made or not told for certain, for the run's instance `epoch`. */
-  recall(epoch: number): string[] {
+  /** Every attempt that is in flight or whose settlement may not have arrived. Jobs of instances before `epoch` are late. */
+  reconcile(epoch: number): string[] {
     this.#epoch = epoch;
-    const untold = [...this.#ended, ...this.#telling].map(({ attemptId }) => attemptId);
-    return [...this.#running.keys(), ...untold];
+    const unsettled = [...this.#ended, ...this.#delivering].map(({ attemptId }) => attemptId);
+    return [...this.#running.keys(), ...unsettled];
   }
 
-  /** Whether jobs that an instance of the run lends came too late: another has asked what is here meanwhile. */
+  /** Whether jobs of that instance of the run are late: a newer instance has reconciled its leases meanwhile. */
   isReplaced(epoch: number): boolean {
     return epoch < this.#epoch;
   }
@@ -69,27 +73,27 @@ export class Worklist {
     this.#running.set(attemptId, abort);
     void ended.then((settlement) => {
       this.#running.delete(attemptId);
-      this.#quick = settlement.outcome.latencyMs < QUICK_MS;
+      this.#isShort = settlement.outcome.latencyMs < SHORT_ATTEMPT_MS;
       this.#ended.push(settlement);
       this.#wakeLater();
     });
   }
 
-  /** Takes what has ended, to be settled. */
+  /** Takes what has ended, to settle it. */
   takeEnded(): Settlement[] {
     const ended = this.#ended;
     this.#ended = [];
-    for (const settlement of ended) this.#telling.add(settlement);
+    for (const settlement of ended) this.#delivering.add(settlement);
     this.#nudged = false;
     return ended;
   }
 
   /** Settlements have arrived. */
   delivered(settlements: readonly Settlement[]): void {
-    for (const settlement of settlements) this.#telling.delete(settlement);
+    for (const settlement of settlements) this.#delivering.delete(settlement);
   }
 
-  /** Returns settlements whose delivery is in doubt. */
+  /** Returns settlements that may not have arrived. */
   putBack(settlements: Settlement[]): void {
     this.delivered(settlements);
     if (settlements.length === 0) return;
@@ -97,13 +101,21 @@ export class Worklist {
     this.#wake();
   }
 
-  /** Asks for another look at the run's queue. */
+  /** Requests another claim. */
   nudge(): void {
     this.#nudged = true;
+    const awaiting = this.#awaitingNudge;
+    this.#awaitingNudge = [];
+    for (const resolve of awaiting) resolve();
     this.#wake();
   }
 
-  /** Resolves when something has ended that is not taken yet, or another look was asked for. */
+  /** Resolves at the next nudge. */
+  nudged(): Promise<void> {
+    return new Promise((resolve) => this.#awaitingNudge.push(resolve));
+  }
+
+  /** Resolves when an attempt has ended that is not taken yet, or another claim was requested. */
   changed(): Promise<"changed"> {
     return new Promise((resolve) => {
       this.#waiting.push(() => resolve("changed"));
@@ -111,24 +123,24 @@ export class Worklist {
     });
   }
 
-  /** Stops attempts: their outcome tells that nobody wants it. */
+  /** Aborts attempts: each ends with the outcome of an aborted attempt. */
   abort(attemptIds: readonly string[]): void {
     for (const attemptId of attemptIds) this.#running.get(attemptId)?.abort();
   }
 
-  /** Lingering lets answers that arrive together travel together: a call costs more than the wait. */
+  /** Waits the batching delay, so that answers that arrive together are settled together: a call costs more than the wait. */
   #wakeLater(): void {
     if (this.#ended.length === 0 || this.#waiting.length === 0) return;
-    // When nothing runs any more there is nothing to wait for.
+    // When nothing runs any more, there is nothing to wait for.
     if (this.#running.size === 0) return this.#wake();
-    if (this.#lingering) return;
-    this.#lingering = true;
+    if (this.#isBatching) return;
+    this.#isBatching = true;
     setTimeout(
       () => {
-        this.#lingering = false;
+        this.#isBatching = false;
         this.#wake();
       },
-      this.#quick ? this.lingerMs : 0,
+      this.#isShort ? this.#batchingDelayMs : 0,
     );
   }
 

@@ -1,15 +1,15 @@
-/** The run document and the budget document, from the engine's state. */
+/** The run document and the budget document, from the run's state. */
 import { DIMENSIONS, type Ledger } from "../../src/budget/ledger.ts";
-import type { Dimension } from "../../src/errors.ts";
 import { usdOf } from "../../src/budget/money.ts";
-import type { BudgetDocument, RunDocument } from "../../src/contract/runs.ts";
+import type { BudgetDocument } from "../../src/contract/runs.ts";
 import { round } from "../../src/engine/group.ts";
-import { totalsOf } from "./base.ts";
-import type { RunCore } from "./core.ts";
+import type { Figures, StoredDocument } from "../../src/run-api/runs.ts";
+import type { RunState } from "./state.ts";
+import type { Children } from "./tree/children.ts";
 
 /** Four numbers per dimension. `remaining` is never shown below zero, even after an upstream overcharged. */
 export function budgetDocumentOf(ledger: Ledger): BudgetDocument {
-  const line = (dimension: (typeof DIMENSIONS)[number]) => {
+  const amountsOf = (dimension: (typeof DIMENSIONS)[number]) => {
     const shown = (amount: number): number => (dimension === "usd" ? usdOf(amount) : amount);
     const limit = ledger.limits[dimension];
     const remaining = ledger.remaining(dimension);
@@ -21,47 +21,46 @@ export function budgetDocumentOf(ledger: Ledger): BudgetDocument {
     };
   };
   return {
-    usd: line("usd"),
-    calls: line("calls"),
-    prompt_tokens: line("prompt_tokens"),
-    completion_tokens: line("completion_tokens"),
+    usd: amountsOf("usd"),
+    calls: amountsOf("calls"),
+    prompt_tokens: amountsOf("prompt_tokens"),
+    completion_tokens: amountsOf("completion_tokens"),
   };
 }
 
-/** The run document with its metadata still as the text it is stored as. */
-export type StoredDocument = Omit<RunDocument, "metadata"> & { metadataJson: string };
+/** What of a run its document shows. */
+type Documented = Pick<RunState, "settings" | "statusAt" | "engine" | "counters">;
 
 /** The run as clients see it. */
-export function runDocumentOf(core: RunCore, nowMs: number): StoredDocument {
-  const { settings, state, groupCounts: counts } = core;
-  const totals = totalsOf(core);
-  const base = core.base.of("stats");
+export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
+  const { settings, engine } = run;
+  const { totals, groups, statsBaseline: base } = run.counters;
   const since = (name: "busyMs" | "sequentialMs" | "completed" | "failed" | "attempts" | "retries"): number =>
     totals[name] - base.totals[name];
-  const totalQueries = totals.singleCalls + counts.slots - base.totals.singleCalls - base.groups.slots;
+  const totalQueries = totals.singleCalls + groups.slots - base.totals.singleCalls - base.groups.slots;
   const parallelQueries =
-    totals.groupedCalls + counts.parallelSlots - base.totals.groupedCalls - base.groups.parallelSlots;
+    totals.groupedCalls + groups.parallelSlots - base.totals.groupedCalls - base.groups.parallelSlots;
   const parallelGroups =
-    totals.windowGroups + counts.parallelGroups - base.totals.windowGroups - base.groups.parallelGroups;
+    totals.windowGroups + groups.parallelGroups - base.totals.windowGroups - base.groups.parallelGroups;
   const ended = since("completed") + since("failed");
   return {
     id: settings.id,
     object: "run",
     name: settings.name,
-    status: core.statusAt(nowMs),
+    status: run.statusAt(nowMs),
     parent_id: settings.parentId,
     depth: settings.depth,
     created_at: new Date(settings.createdAtMs).toISOString(),
     expires_at: new Date(settings.expiresAtMs).toISOString(),
-    budget: budgetDocumentOf(state.ledger),
+    budget: budgetDocumentOf(engine.ledger),
     max_parallel: settings.maxParallel,
-    effective_parallel: state.width,
+    effective_parallel: engine.width,
     stats: {
       total_queries: totalQueries,
       parallel_batches: parallelGroups,
       sequential_queries: totalQueries - parallelQueries,
       total_parallel_queries: parallelQueries,
-      pending_queries: state.queue.readyCount + state.queue.delayedCount + state.attempts.size,
+      pending_queries: engine.queue.readyCount + engine.queue.delayedCount + engine.attempts.size,
     },
     metrics: {
       wall_ms: since("busyMs"),
@@ -79,12 +78,10 @@ export function runDocumentOf(core: RunCore, nowMs: number): StoredDocument {
   };
 }
 
-/** A run's own part of its subtree's figures. */
-export type Figures = { openChildren: string[]; spent: Record<Dimension, number>; inFlight: Record<Dimension, number> };
-
-export function figuresOf({ children, state: { ledger } }: RunCore): Figures {
+/** What the run itself has spent and has in flight: reservations of open children are not in flight. */
+export function figuresOf(children: Pick<Children, "open">, ledger: Ledger): Figures {
   const spent = { ...ledger.spent, usd: usdOf(ledger.spent.usd) };
   const inFlight = { ...ledger.reserved };
-  for (const dimension of DIMENSIONS) inFlight[dimension] -= ledger.held[dimension];
+  for (const dimension of DIMENSIONS) inFlight[dimension] -= ledger.reservedByChildren[dimension];
   return { openChildren: children.open, spent, inFlight: { ...inFlight, usd: usdOf(inFlight.usd) } };
 }

@@ -1,292 +1,406 @@
 /**
- * A run: one object that owns its money, permits and order. This file is its RPC surface; the turns and timers behind it
- * are in shell.ts and core.ts, the decisions in src/engine and src/budget, the rows in store.ts. It never fetches an
- * upstream. Every method is safe to repeat: attempts settle once, by id.
+ * A run: one object that owns its money, permits and order. This file is its RPC surface, whose methods are described in
+ * src/run-api/run-api.ts; the life of the object is in lifecycle.ts, the decisions are in src/engine and src/budget, the
+ * rows in store/. It never fetches an upstream.
  */
+import { DurableObject } from "cloudflare:workers";
 import type { Amounts } from "../../src/budget/ledger.ts";
 import type { Quote } from "../../src/budget/quote.ts";
 import type { Outcome } from "../../src/call.ts";
-import type { ErrorStyle } from "../../src/contract/fields.ts";
-import type { BudgetDocument } from "../../src/contract/runs.ts";
-import type { Page } from "../../src/engine/page.ts";
+import type { BudgetDocument, UsageDocument } from "../../src/contract/runs.ts";
+import type { CallPage } from "../../src/engine/call-page.ts";
+import type { ToolReport } from "../../src/engine/log.ts";
 import { heartbeat, settle } from "../../src/engine/settle.ts";
 import type { Reason } from "../../src/errors.ts";
 import { LANE_SLOTS, LONG_POLL_MS } from "../../src/limits.ts";
-import { runOf } from "../address.ts";
-import { budgetDocumentOf, figuresOf, runDocumentOf, type Figures, type StoredDocument } from "./document.ts";
-import type { RunAsked } from "./inherit.ts";
+import type {
+  AcquireReply,
+  AcquireRequest,
+  AcquireToolReply,
+  StoredAnswer,
+  SettleReply,
+  SingleSettlement,
+} from "../../src/run-api/calls.ts";
+import type {
+  ClaimReply,
+  EndedReply,
+  GroupView,
+  OpenGroupReply,
+  OpenGroupRequest,
+  Settlement,
+  SlotView,
+} from "../../src/run-api/groups.ts";
+import type { AppendReply, ClientEvent, LogPage } from "../../src/run-api/log.ts";
+import type { RunApi } from "../../src/run-api/run-api.ts";
+import type {
+  AnswerSettingsReply,
+  EndStatus,
+  Figures,
+  ModelRulesReply,
+  OpenChildReply,
+  PatchReply,
+  RunInput,
+  RunPatch,
+  RunSettings,
+  StoredDocument,
+} from "../../src/run-api/runs.ts";
+import type { IdempotencyKey, Refused } from "../../src/run-api/types.ts";
+import { RunCaller } from "../../src/run-client/caller.ts";
+import type { ToolCallName } from "../../src/tools/permits.ts";
+import type { Objects } from "../address.ts";
+import { acquire, settleSingle, withdraw } from "./calls.ts";
+import { budgetDocumentOf, figuresOf, runDocumentOf } from "./document.ts";
 import { endRun } from "./end.ts";
-import { mayManage } from "./observed.ts";
-import { patchRun, resizeChild, type RunPatch } from "./patch.ts";
-import { endedSlots, groupView, resultsFrom } from "./read.ts";
-import type * as Rpc from "./rpc.ts";
-import type { EndStatus, RunSettings } from "./settings.ts";
-import { acquire, settleSingle, withdraw } from "./single.ts";
-import { openGroup, quoteGroup, stagePages } from "./stage.ts";
-import { ToolCallingRun } from "./tool-calling.ts";
-import { addChild, namedChild, notOpened } from "./tree.ts";
+import { cancelGroup, cancelSlot } from "./groups/cancel.ts";
+import { dropStaged, openGroup, stagePages } from "./groups/open.ts";
+import { quoteGroup } from "./groups/quote.ts";
+import { endedSlots, groupView, resultsFrom } from "./groups/read.ts";
+import { RunLifecycle } from "./lifecycle.ts";
+import { appendEvents } from "./log/append.ts";
+import { logPage } from "./log/read.ts";
+import type { RunState } from "./state.ts";
+import { acquireTool, endTool, renewToolPermit } from "./tool-calls.ts";
+import { addChild, childUnderKey, notOpenedReason } from "./tree/open-child.ts";
 
-export class RunObject extends ToolCallingRun {
+export class RunObject extends DurableObject<Objects> implements RunApi {
+  readonly #life: RunLifecycle;
+
+  constructor(ctx: DurableObjectState, env: Objects) {
+    super(ctx, env);
+    this.#life = new RunLifecycle(ctx, env);
+  }
+
+  override alarm(): Promise<void> {
+    return this.#life.alarm.fire();
+  }
+
   // ---- the run itself ----
 
-  /** Opens the run. Opening it again changes nothing and tells what is there; null when it was ended before it began. */
   open(settings: RunSettings): StoredDocument | null {
-    return this.shell.open(settings) ? runDocumentOf(this.shell.opened, Date.now()) : null;
+    return this.#life.open(settings) ? runDocumentOf(this.#life.opened, Date.now()) : null;
   }
 
-  /** The run's document; null when there is no such run, or `caller` (a run id; null = the operator) may not see it. */
   document(caller: string | null): StoredDocument | null {
-    const core = this.shell.core;
-    if (!mayManage(core, caller)) return null;
-    return runDocumentOf(core, Date.now());
+    const { run } = this.#life;
+    return mayManage(run, caller) ? runDocumentOf(run, Date.now()) : null;
   }
 
-  /** What the run itself has spent and has in flight, USD as decimals, and its open children; null for no such run. */
   figures(): Figures | null {
-    return this.shell.core === null ? null : figuresOf(this.shell.core);
+    const { run } = this.#life;
+    return run === null ? null : figuresOf(run.children, run.engine.ledger);
   }
 
-  /** What is left of the run's budget, in four numbers per dimension. */
   budget(): BudgetDocument | null {
-    return this.shell.core === null ? null : budgetDocumentOf(this.shell.core.state.ledger);
+    const { run } = this.#life;
+    return run === null ? null : budgetDocumentOf(run.engine.ledger);
   }
 
-  /** What a route must know of the run before it can answer a batch, or why the run takes none. */
-  answerSettings(): { ok: true; errorStyle: ErrorStyle; width: number } | Rpc.Refused {
-    const core = this.shell.active;
-    if ("reason" in core) return { ok: false, reason: core };
-    return { ok: true, errorStyle: core.settings.errorStyle, width: core.state.width };
+  answerSettings(): AnswerSettingsReply {
+    const run = this.#life.active;
+    if ("reason" in run) return { ok: false, reason: run };
+    return { ok: true, errorStyle: run.settings.errorStyle, width: run.engine.width };
   }
 
-  /** Changes limits, width or pause, and with the limits what is held for the run. Null when there is no such run. */
-  async patch(patch: RunPatch): Promise<{ ok: true; document: StoredDocument } | Rpc.Refused | null> {
-    const { core } = this.shell;
-    if (core === null) return null;
-    const reason = await core.patches.take(() => patchRun(this.shell, core, this.env, patch));
-    if (reason !== null) return { ok: false as const, reason };
-    return { ok: true as const, document: runDocumentOf(core, Date.now()) };
+  modelRules(): ModelRulesReply {
+    const run = this.#life.active;
+    if ("reason" in run) return { ok: false, reason: run };
+    const { models, defaultModel, unpriced } = run.settings;
+    return { ok: true, rules: { models, defaultModel, unpriced } };
   }
 
-  /**
-   * Ends the run, waits up to 20 s until nothing of it can spend any more, and has its holder told what it spent. Null
-   * when there is no such run or `caller` may not end it.
-   */
+  async patch(patch: RunPatch): Promise<PatchReply | null> {
+    const { run } = this.#life;
+    if (run === null) return null;
+    const reason = await this.#life.patches.apply(run, patch);
+    if (reason !== null) return { ok: false, reason };
+    return { ok: true, document: runDocumentOf(run, Date.now()) };
+  }
+
   async endAndWait(status: EndStatus, caller: string | null): Promise<StoredDocument | null> {
-    const core = this.shell.core;
-    if (!mayManage(core, caller)) return null;
+    const { run } = this.#life;
+    if (!mayManage(run, caller)) return null;
     await this.end(status);
-    await this.shell.until(() => core.isFinal, LONG_POLL_MS);
-    await this.shell.report().catch(() => undefined);
-    return runDocumentOf(core, Date.now());
+    await this.#life.until(() => run.isFinal, LONG_POLL_MS);
+    // If the report fails, the alarm repeats it.
+    await this.#life.report().catch(() => undefined);
+    return runDocumentOf(run, Date.now());
   }
 
-  /** Ends the run. False when it was never opened; then it never will be. */
   end(status: EndStatus): Promise<boolean> {
-    return this.shell.submit((reply, nowMs) => {
-      if (this.shell.core === null) {
-        this.shell.store.create();
-        this.shell.store.putStatus(status);
-      }
-      if (this.shell.core !== null) endRun(this.shell.core, this.shell.store, status, nowMs);
-      reply(this.shell.core !== null);
+    return this.#life.submit((reply, nowMs) => {
+      const { run, store } = this.#life;
+      if (run === null) {
+        store.create();
+        store.meta.set("status", status);
+      } else endRun(run, status, nowMs);
+      reply(run !== null);
     });
   }
 
   // ---- its children ----
 
-  /**
-   * Opens a child run: its whole budget is set aside here before its object exists. Under a key that has opened one, that
-   * child is told, as it is now.
-   */
-  async openChild(asked: RunAsked, id: string, named: Rpc.Named | null = null): Promise<Rpc.OpenChildReply> {
-    const added = await this.shell.submit<ReturnType<typeof addChild>>((reply, nowMs) => {
-      const core = this.shell.active;
-      if ("reason" in core) return reply({ ok: false, reason: core });
-      const before = named === null ? null : namedChild(core, named);
-      reply(before ?? addChild(core, asked, { id, named }, nowMs));
+  async openChild(input: RunInput, id: string, idempotencyKey: IdempotencyKey | null = null): Promise<OpenChildReply> {
+    const added = await this.#life.submit<ReturnType<typeof addChild>>((reply, nowMs) => {
+      const run = this.#life.active;
+      if ("reason" in run) return reply({ ok: false, reason: run });
+      const before = idempotencyKey === null ? null : childUnderKey(run, idempotencyKey);
+      reply(before ?? addChild(run, input, { id, idempotencyKey }, nowMs));
     });
     if (!added.ok) return added;
-    const replayed = added.settings === null;
-    const child = runOf(this.env, added.id);
-    let document = added.settings === null ? await child.document(null) : await child.open(added.settings);
+    const { settings } = added;
+    const replayed = settings === null;
+    const child = new RunCaller(this.env, added.id);
+    const read = (): Promise<StoredDocument | null> =>
+      child.callWithRetry<StoredDocument | null>((run) => run.document(null));
+    let document = replayed
+      ? await read()
+      : await child.callWithRetry<StoredDocument | null>((run) => run.open(settings));
     if (document === null && replayed) {
-      // The key's first request may still be on its way.
-      await this.shell.until(() => !this.shell.opened.children.isOpening(added.id), LONG_POLL_MS);
-      document = await child.document(null);
+      // The key's first request may still be under way.
+      await this.#life.until(() => !this.#life.opened.children.isOpening(added.id), LONG_POLL_MS);
+      document = await read();
     }
-    if (document === null) return { ok: false, reason: notOpened(this.shell.opened, added.id) };
-    await this.shell.write((core) => core.children.confirm(added.id));
+    if (document === null) {
+      return { ok: false, reason: notOpenedReason(this.#life.opened.children.isOpening(added.id)) };
+    }
+    await this.#life.change((run) => {
+      const row = run.children.confirm(added.id);
+      if (row !== null) run.addWrite(row);
+    });
     return { ok: true, document, replayed };
   }
 
-  /** A child has ended and spent this much of what it held. Counts once. */
-  async childEnded(id: string, spent: Amounts): Promise<void> {
-    await this.shell.childEnded(id, spent);
+  childEnded(id: string, spent: Amounts): Promise<void> {
+    return this.#life.childEnded(id, spent);
   }
 
-  /** A child's limits change: what it holds changes first when they rise, last when they fall. Null, or why it may not. */
-  resizeChild(id: string, hold: Amounts): Promise<Reason | null> {
-    return this.shell.submit((reply) => {
-      const core = this.shell.opened;
-      const resized = resizeChild(core, id, hold);
+  resizeChild(id: string, reservation: Amounts): Promise<Reason | null> {
+    return this.#life.submit((reply) => {
+      const run = this.#life.opened;
+      const resized = run.children.resize(id, reservation);
       if (typeof resized !== "function") return reply(resized);
-      core.writes.push(resized);
+      run.addWrite(resized);
       reply(null);
     });
   }
 
   // ---- single calls ----
 
-  /** Asks for the permit of a single call; waits for it up to 20 s, then says `wait`. Settles first what comes with it. */
-  acquire(request: Rpc.AcquireRequest, settlements: Rpc.SingleSettlement[] = []): Promise<Rpc.AcquireReply> {
-    return this.shell.submit((reply, nowMs) => {
+  acquire(request: AcquireRequest, settlements: SingleSettlement[] = []): Promise<AcquireReply> {
+    return this.#life.submit((reply, nowMs) => {
       for (const settlement of settlements) this.#settle(settlement, nowMs);
-      const core = this.shell.active;
-      if (!("reason" in core)) return acquire(core, request, reply, nowMs);
-      reply({ ok: false, reason: core, remainingNanoUsd: this.shell.core?.remainingNanoUsd ?? null });
+      const run = this.#life.active;
+      if (!("reason" in run)) return acquire(run, request, reply, nowMs);
+      reply({ ok: false, reason: run, remainingNanoUsd: this.#life.run?.remainingNanoUsd ?? null });
     });
   }
 
-  /** Takes back a single call whose client has gone before it had its permit. */
   withdraw(callId: string): Promise<void> {
-    return this.shell.submit((reply, nowMs) => {
-      if (this.shell.core !== null) withdraw(this.shell.core, callId, nowMs);
+    return this.#life.submit((reply, nowMs) => {
+      if (this.#life.run !== null) withdraw(this.#life.run, callId, nowMs);
       reply();
     });
   }
 
-  /** Records what a single call's attempt ended as, and where its answer is kept, if the upstream keeps it. */
-  settle(attemptId: string, outcome: Outcome, kept: Rpc.KeptAnswer | null = null): Promise<Rpc.SettleReply> {
-    return this.shell.submit((reply, nowMs) => reply(this.#settle({ attemptId, outcome, kept }, nowMs)));
+  settle(attemptId: string, outcome: Outcome, stored: StoredAnswer | null = null): Promise<SettleReply> {
+    return this.#life.submit((reply, nowMs) => reply(this.#settle({ attemptId, outcome, stored }, nowMs)));
   }
 
-  /** The same for several whose Workers do not wait for what it told. */
-  settleMany(settlements: Rpc.SingleSettlement[]): Promise<void> {
-    return this.shell.submit((reply, nowMs) => {
+  settleMany(settlements: SingleSettlement[]): Promise<void> {
+    return this.#life.submit((reply, nowMs) => {
       for (const settlement of settlements) this.#settle(settlement, nowMs);
       reply();
     });
   }
 
-  #settle({ attemptId, outcome, kept }: Rpc.SingleSettlement, nowMs: number): Rpc.SettleReply {
-    const core = this.shell.opened;
-    if (kept !== null) core.writes.push(() => this.shell.store.putKept(kept));
-    return settleSingle(core, attemptId, outcome, nowMs);
+  #settle({ attemptId, outcome, stored }: SingleSettlement, nowMs: number): SettleReply {
+    const run = this.#life.opened;
+    if (stored !== null) run.addWrite(() => this.#life.store.putStoredAnswer(stored));
+    return settleSingle(run, attemptId, outcome, nowMs);
   }
 
-  /** The upstream that keeps an answer of this run's; null for no such answer. */
-  keptAt(answerId: string): string | null {
-    return this.shell.core === null ? null : this.shell.store.keptAt(answerId);
+  storedAnswerAt(answerId: string): string | null {
+    return this.#life.run === null ? null : this.#life.store.storedAnswerAt(answerId);
   }
 
-  /** What decides on the models that this run may ask for, or why it may ask none. */
-  modelRules(): Rpc.ModelRulesReply {
-    const core = this.shell.active;
-    if ("reason" in core) return { ok: false, reason: core };
-    const { models, defaultModel, unpriced } = core.settings;
-    return { ok: true, rules: { models, defaultModel, unpriced } };
-  }
-
-  /** Keeps an executor's leases alive. Returns those that are not its own (any more): it should stop them. */
   heartbeat(attemptIds: string[]): string[] {
-    return this.shell.core === null ? attemptIds : heartbeat(this.shell.core.state, attemptIds, Date.now());
+    return this.#life.run === null ? attemptIds : heartbeat(this.#life.run.engine, attemptIds, Date.now());
   }
 
   // ---- groups and lanes ----
 
-  /** Stores pages of a group that the request named `openKey` will open. Null, or why it may not. */
-  stagePages(openKey: string, pages: Page[]): Rpc.Refused | null {
-    const core = this.shell.active;
-    if ("reason" in core) return { ok: false, reason: core };
-    stagePages(core, this.shell.store, { openKey, pages }, Date.now());
-    return null;
+  stagePages(openKey: string, pages: CallPage[]): Refused | null {
+    const run = this.#life.active;
+    if ("reason" in run) {
+      this.dropStaged(openKey);
+      return { ok: false, reason: run };
+    }
+    const refused = stagePages(run, this.#life.store, { openKey, pages }, Date.now());
+    // The client may never come back: the alarm drops what is not opened in time, even if this instance is gone by then.
+    this.#life.alarm.arm(Date.now());
+    return refused === null ? null : { ok: false, reason: refused };
   }
 
-  /**
-   * Opens a group with its (last) pages; its slots start as soon as permits and lanes allow. The same request, or one
-   * with the same Idempotency-Key, finds the group that the first has opened.
-   */
-  openGroup(request: Rpc.OpenGroupRequest, pages: Page[]): Promise<Rpc.OpenGroupReply> {
-    return this.shell.submit((reply, nowMs) => {
-      const core = this.shell.active;
-      if ("reason" in core) return reply({ ok: false, reason: core });
-      reply(openGroup(core, this.shell.store, { request, pages }, nowMs));
+  dropStaged(openKey: string): void {
+    if (this.#life.run !== null) dropStaged(this.#life.run, this.#life.store, openKey);
+  }
+
+  openGroup(request: OpenGroupRequest, pages: CallPage[]): Promise<OpenGroupReply> {
+    return this.#life.submit((reply, nowMs) => {
+      const run = this.#life.active;
+      if ("reason" in run) {
+        this.dropStaged(request.openKey);
+        return reply({ ok: false, reason: run });
+      }
+      reply(openGroup(run, this.#life.store, { request, pages }, nowMs));
     });
   }
 
-  /** Cancels a group: what is queued never starts, what runs is given up. Its state then; null for no such group. */
-  async cancelGroup(seq: number): Promise<Rpc.GroupView | null> {
-    await this.shell.submit<void>((reply, nowMs) => {
-      this.shell.core?.cancel(seq, "the group was cancelled", nowMs);
+  async cancelGroup(seq: number): Promise<GroupView | null> {
+    await this.#life.submit<void>((reply, nowMs) => {
+      if (this.#life.run !== null) cancelGroup(this.#life.run, seq, "the group was cancelled", nowMs);
       reply();
     });
-    return this.shell.core === null ? null : groupView(this.shell.core, this.shell.store, seq, Date.now());
+    return this.#groupView(seq);
   }
 
-  /** Cancels one slot of a group. The group's state then; null for no such group or slot. */
-  async cancelSlot(seq: number, index: number): Promise<Rpc.GroupView | null> {
-    const known = await this.shell.submit<boolean>((reply, nowMs) =>
-      reply(this.shell.core?.cancelSlot(seq, index, "the slot was cancelled", nowMs) === true),
+  async cancelSlot(seq: number, index: number): Promise<GroupView | null> {
+    const exists = await this.#life.submit<boolean>((reply, nowMs) =>
+      reply(this.#life.run !== null && cancelSlot(this.#life.run, { seq, index }, nowMs)),
     );
-    const { core } = this.shell;
-    return core === null || !known ? null : groupView(core, this.shell.store, seq, Date.now());
+    return exists ? this.#groupView(seq) : null;
   }
 
-  /** What the slots of a group would cost, in order; `models` is the list that the pages' facts refer to. */
-  quote(models: (string | null)[], pages: Page[]): Quote[] | Rpc.Refused {
-    const core = this.shell.active;
-    return "reason" in core ? { ok: false, reason: core } : quoteGroup(core, models, pages);
+  quote(models: (string | null)[], pages: CallPage[]): Quote[] | Refused {
+    const run = this.#life.active;
+    return "reason" in run ? { ok: false, reason: run } : quoteGroup(run, models, pages, Date.now());
   }
 
-  /**
-   * A lane's one call: settles what ended and takes attempts until it has `capacity` of them. With `waits`, a call that
-   * gets none waits for some up to 20 s.
-   */
-  settleAndClaim(
-    lane: number,
-    settlements: Rpc.Settlement[],
-    capacity: number,
-    waits: boolean,
-  ): Promise<Rpc.ClaimReply> {
-    return this.shell.submit((reply, nowMs) => {
-      const core = this.shell.opened;
-      for (const { attemptId, outcome } of settlements) settle(core.state, attemptId, outcome, nowMs);
-      // What the lane is lent is counted here: an older call's reply may still be on its way to it.
-      const held = core.state.shards.get(lane)?.leases.size ?? 0;
-      core.lanes.wait(lane, { want: Math.min(capacity, LANE_SLOTS) - held, waits, reply }, nowMs);
+  settleAndClaim(lane: number, settlements: Settlement[], capacity: number, waits: boolean): Promise<ClaimReply> {
+    return this.#life.submit((reply, nowMs) => {
+      const { engine, waitingLanes } = this.#life.opened;
+      for (const { attemptId, outcome } of settlements) settle(engine, attemptId, outcome, nowMs);
+      // The lane's leases are counted here: the reply to an older call may still be on its way to it.
+      const leases = engine.shards.get(lane)?.leases.size ?? 0;
+      waitingLanes.wait(lane, { capacity: Math.min(capacity, LANE_SLOTS) - leases, waits, reply }, nowMs);
     });
   }
 
-  /** A group's state, at once or when it has ended or `waitMs` (≤ 20 s) are over; null for no such group. */
-  async waitGroup(seq: number, waitMs: number): Promise<Rpc.GroupView | null> {
-    this.shell.core?.followed(seq, Date.now());
-    await this.shell.until(() => this.shell.core?.open.has(seq) !== true, waitMs);
-    return this.shell.core === null ? null : groupView(this.shell.core, this.shell.store, seq, Date.now());
+  async waitGroup(seq: number, waitMs: number): Promise<GroupView | null> {
+    this.#life.run?.groupFollowed(seq, Date.now());
+    await this.#life.until(() => this.#life.run?.openGroups.has(seq) !== true, waitMs);
+    return this.#groupView(seq);
   }
 
-  /** Slots that have ended since `cursor`, in the order in which they did; waits up to `waitMs` for the first. */
-  async endedSlots(
-    seq: number,
-    cursor: Rpc.EndedReply["cursor"] | null,
-    waitMs: number,
-  ): Promise<Rpc.EndedReply | null> {
-    this.shell.core?.followed(seq, Date.now());
-    const from = cursor !== null && cursor.epoch === this.shell.core?.epoch ? cursor.position : 0;
-    await this.shell.until(() => {
-      const group = this.shell.core?.state.groups.get(seq);
+  async endedSlots(seq: number, cursor: EndedReply["cursor"] | null, waitMs: number): Promise<EndedReply | null> {
+    this.#life.run?.groupFollowed(seq, Date.now());
+    const from = cursor !== null && cursor.epoch === this.#life.run?.epoch ? cursor.position : 0;
+    await this.#life.until(() => {
+      const group = this.#life.run?.engine.groups.get(seq);
       return group === undefined || group.done || group.ended.length > from;
     }, waitMs);
-    return this.shell.core === null
-      ? null
-      : endedSlots(this.shell.core, this.shell.store, { seq, from, epoch: this.shell.core.epoch });
+    const { run, store } = this.#life;
+    return run === null ? null : endedSlots(run, store, { seq, from, epoch: run.epoch });
   }
 
-  /** A page of a group's slots in input order, from an index on; of one that runs, as far as each slot has come. */
-  results(seq: number, fromIndex: number): Rpc.SlotView[] {
-    return this.shell.core === null ? [] : resultsFrom(this.shell.core, this.shell.store, seq, fromIndex);
+  results(seq: number, fromIndex: number): SlotView[] {
+    const { run, store } = this.#life;
+    return run === null ? [] : resultsFrom(run, store, seq, fromIndex);
   }
 
-  override alarm(): Promise<void> {
-    return this.shell.alarm();
+  #groupView(seq: number): GroupView | null {
+    const { run, store } = this.#life;
+    return run === null ? null : groupView(run, store, seq, Date.now());
   }
+
+  // ---- tools ----
+
+  acquireTool(call: ToolCallName): Promise<AcquireToolReply> {
+    return this.#life.submit((reply, nowMs) => {
+      const run = this.#life.active;
+      if (!("reason" in run)) return acquireTool(run, call, reply, nowMs);
+      reply({ ok: false, reason: run, remainingNanoUsd: this.#life.run?.remainingNanoUsd ?? null });
+    });
+  }
+
+  heartbeatTool(call: ToolCallName): boolean {
+    return this.#life.run !== null && renewToolPermit(this.#life.run, call, Date.now());
+  }
+
+  async endTool(callId: string, report: ToolReport | null): Promise<void> {
+    await this.#life.submit<void>((reply, nowMs) => {
+      if (this.#life.run !== null) endTool(this.#life.run, callId, report, nowMs);
+      reply();
+    });
+    // The log is the only record of the call, so it is made durable before the reply.
+    await this.#life.flushLog();
+  }
+
+  // ---- the log ----
+
+  async logPage(after: number, caller: string | null): Promise<LogPage | null> {
+    if (!mayManage(this.#life.run, caller)) return null;
+    await this.#life.flushLog();
+    const { run, store } = this.#life;
+    return run === null ? null : logPage(run, store.log, after);
+  }
+
+  async appendLog(events: ClientEvent[], caller: string | null): Promise<AppendReply | null> {
+    if (!mayManage(this.#life.run, caller)) return null;
+    return this.#life.submit((reply, nowMs) => {
+      reply(appendEvents(this.#life.opened, this.#life.store.storedBytes, events, nowMs));
+    });
+  }
+
+  override fetch(): Response {
+    const socket = this.#life.run === null ? null : this.#life.followers.accept();
+    return socket === null
+      ? new Response(null, { status: 503 })
+      : new Response(null, { status: 101, webSocket: socket });
+  }
+
+  override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
+    this.#life.follow(socket, Number(message));
+  }
+
+  override webSocketClose(socket: WebSocket): void {
+    this.#life.followers.forget(socket);
+  }
+
+  override webSocketError(socket: WebSocket): void {
+    this.#life.followers.forget(socket);
+  }
+
+  // ---- counters ----
+
+  async usage(caller: string | null, reset: boolean): Promise<UsageDocument | null> {
+    if (!mayManage(this.#life.run, caller)) return null;
+    const used = this.#life.run.counters.usage();
+    if (reset) await this.#life.change((run) => run.resetUsage());
+    return used;
+  }
+
+  async resetStats(caller: string | null): Promise<StoredDocument | null> {
+    if (!mayManage(this.#life.run, caller)) return null;
+    await this.#life.change((run) => run.resetStats());
+    return runDocumentOf(this.#life.opened, Date.now());
+  }
+
+  async flushWindow(caller: string | null): Promise<boolean> {
+    if (!mayManage(this.#life.run, caller)) return false;
+    // In a turn of its own: a group that waited for nothing but its window ends with it.
+    await this.#life.change((run) => run.engine.window.flush());
+    return true;
+  }
+
+  rowsWritten(): { all: number; log: number } {
+    return { all: this.#life.store.rowsWritten, log: this.#life.store.log.written };
+  }
+}
+
+/** A run may be read, closed and cancelled by itself and by its ancestors; `caller` null = the operator. */
+function mayManage(run: RunState | null, caller: string | null): run is RunState {
+  if (run === null) return false;
+  const { id, ancestors } = run.settings;
+  return caller === null || caller === id || ancestors.includes(caller);
 }

@@ -1,6 +1,6 @@
-/** The timers of a run object's instance. What must happen even if the instance is gone is the alarm's, not theirs. */
+/** Timers of one instance of a run object. What must happen even if the instance is gone is a job of the alarm. */
 
-/** One callback that is due at one time; setting it again moves it. */
+/** One callback that is due at one time; setting another time moves it. */
 export class Timer {
   readonly #callback: () => void;
   #atMs: number | null = null;
@@ -10,7 +10,7 @@ export class Timer {
     this.#callback = callback;
   }
 
-  /** Sets the time (null = none). A timer set to the time it has already is left alone. */
+  /** Sets the time; null stops the timer. Setting the same time changes nothing. */
   set(atMs: number | null, nowMs: number): void {
     if (atMs === this.#atMs) return;
     if (this.#handle !== null) clearTimeout(this.#handle);
@@ -25,7 +25,7 @@ export class Timer {
     );
   }
 
-  /** Sets the time unless one is set. */
+  /** Sets the time, unless the timer is set. */
   start(inMs: number, nowMs: number): void {
     if (this.#atMs === null) this.set(nowMs + inMs, nowMs);
   }

@@ -1,9 +1,9 @@
-/** One call in words, and its bar. */
+/** One call as text, with its bar. */
 import type { ActiveCall, EndedCall } from "./view.ts";
 import { durationText, plural, usdText } from "./units.ts";
 
 const BAR_CELLS = 10;
-/** Most of a running call's bar: only an answer fills it. */
+/** Largest share of a running call's bar: only an answer fills it. */
 const RUNNING_SHARE_MAX = 0.9;
 
 /** A bar that is filled to `share` of 1. */
@@ -15,8 +15,8 @@ export function bar(share: number): string {
 export const QUEUED_TEXT = `${bar(0)} queued`;
 
 /**
- * A call that has not ended. How far it has come is not known; its bar shows the time it took so far as a share of what
- * answered attempts of this run took on the average, `typicalMs`.
+ * A call that has not ended. Its progress is unknown; the bar shows its time so far as a share of `typicalMs`, the average time of
+ * answered attempts of this run.
  */
 export function activeText(call: ActiveCall, nowMs: number, typicalMs: number): string {
   // The gateway's clock may be ahead of this machine's.
@@ -31,7 +31,7 @@ export function activeText(call: ActiveCall, nowMs: number, typicalMs: number): 
   return parts.join(" · ");
 }
 
-/** A call that has ended: `✓` with what it took, or `✗` with the error's code and message. */
+/** A call that has ended: `✓` with its duration, or `✗` with the error's code and message. */
 export function endedText(call: EndedCall): string {
   const { llm_call_start: startMs, llm_call_end: endMs } = call.timestamps;
   const tookMs = startMs === null || endMs === null ? null : endMs - startMs;
@@ -47,5 +47,5 @@ export function endedText(call: EndedCall): string {
 }
 
 function waitText({ dueMs }: ActiveCall, nowMs: number): string {
-  return dueMs > nowMs ? `again in ${durationText(dueMs - nowMs, 1)}` : "waiting";
+  return dueMs > nowMs ? `retry in ${durationText(dueMs - nowMs, 1)}` : "waiting";
 }

@@ -1,4 +1,4 @@
-/** Turns events into what to write on the output: a redrawn screen, or plain lines with how things stand at the end. */
+/** Turns events into output: a redrawn screen, or plain lines with the final state. */
 import type { WatchEvent } from "./event.ts";
 import { historyOf, type HistoryStyle } from "./history.ts";
 import { fold } from "./model.ts";
@@ -8,7 +8,7 @@ import { cut } from "./text.ts";
 import { durationText } from "./units.ts";
 import { newView } from "./view.ts";
 
-/** Rows that a line which scrolls by may take: a group's result is wider than a narrow terminal, and worth reading. */
+/** Rows that a history line may take: the result of a group can be wider than a narrow terminal. */
 const HISTORY_ROWS_MAX = 2;
 
 export type DisplayOptions = {
@@ -26,7 +26,7 @@ export class Display {
   readonly #view = newView();
   readonly #screen = new Screen();
   #history: string[] = [];
-  /** Nothing is drawn before: a run that does not exist must not look like one that is empty. */
+  /** Until then nothing is drawn: a run that does not exist must not look like an empty one. */
   #found = false;
   #connected = false;
   #lostAtMs: number | null = null;
@@ -35,7 +35,7 @@ export class Display {
     this.#options = options;
   }
 
-  /** Lines that wait to be written. */
+  /** Lines that are not written yet. */
   get backlog(): number {
     return this.#history.length;
   }
@@ -48,23 +48,23 @@ export class Display {
     }
   }
 
-  /** Says so once in a row of failures. */
+  /** Reports only the first of several failures in a row. */
   lost(why: string, delayMs: number): void {
     this.#connected = false;
     if (this.#lostAtMs !== null) return;
     this.#lostAtMs = this.#options.now();
-    this.#history.push(`! ${why} Trying again in ${durationText(delayMs, 1)}.`);
+    this.#history.push(`! ${why} Retrying in ${durationText(delayMs, 1)}.`);
   }
 
   connected(): void {
     this.#found = true;
     this.#connected = true;
     if (this.#lostAtMs === null) return;
-    this.#history.push(`! Connected again after ${durationText(this.#options.now() - this.#lostAtMs, 1)}.`);
+    this.#history.push(`! Reconnected after ${durationText(this.#options.now() - this.#lostAtMs, 1)}.`);
     this.#lostAtMs = null;
   }
 
-  /** What to write now. */
+  /** The next output. */
   frame(): string {
     if (!this.#found) return "";
     const { columns } = this.#options.size();
@@ -78,7 +78,7 @@ export class Display {
     );
   }
 
-  /** What to write last of all. */
+  /** The last output. */
   close(): string {
     const rest = this.frame();
     if (this.#options.redraws) return `${rest}${this.#screen.close()}`;

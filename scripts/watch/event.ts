@@ -1,6 +1,6 @@
 /**
- * A line of a run's log, read as what the follower shows of it. Every text passes `printable` here, so nothing behind
- * this file can reach the terminal with an escape sequence in it.
+ * Parses a line of a run's log into the parts that `npm run watch` shows. Every text passes through `printable` here, so that no
+ * escape sequence can reach the terminal.
  */
 import { z } from "zod";
 import { printable } from "./text.ts";
@@ -121,7 +121,7 @@ const clients = z.object({
 type Known = z.infer<typeof known>;
 type Envelope = { seq: number; ts: number; parallel_group_id: string | null };
 
-/** An event that a client wrote into the run's log, by its name; `excerpt` is the beginning of what it says. */
+/** A client's own event, by its name; `excerpt` is the beginning of its text. */
 type ClientEvent = Envelope & {
   event_type: "client";
   name: string;
@@ -130,7 +130,7 @@ type ClientEvent = Envelope & {
   excerpt: string;
 };
 
-/** An event of a known name without the facts that belong to it: another version's, most likely. */
+/** An event of a known type without the expected fields, probably from another version. */
 type UnreadableEvent = Envelope & { event_type: "unreadable"; name: string; fault: string };
 
 /** `ts` and other times are epoch ms; money is in USD. */
@@ -140,7 +140,7 @@ export type EventOf<Type extends WatchEvent["event_type"]> = Extract<WatchEvent,
 
 const KNOWN_TYPES: ReadonlySet<string> = new Set(known.options.map((option) => option.shape.event_type.value));
 
-/** Reads one line; null for a text that is no line of a run's log. */
+/** Parses one line; null if the text is not a line of a run's log. */
 export function parseEvent(text: string): WatchEvent | null {
   const json = parseJson(text);
   const base = line.safeParse(json);

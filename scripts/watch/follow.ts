@@ -1,13 +1,14 @@
 /**
- * Hands out a run's events in order, each once, over as many connections as it takes: a new one asks for what comes
- * after the last event that was handed out.
+ * Delivers a run's events in order, each once, over as many connections as necessary: a new connection resumes after the last
+ * delivered event.
  */
+import { createParser } from "eventsource-parser";
 import type { WatchEvent } from "./event.ts";
 import { ask, type Fetch, noLog, type Problem, readBody, type Source } from "./gateway.ts";
+import { LINE_CHARS_MAX } from "./lines.ts";
 import { EventSequence } from "./sequence.ts";
-import { SseParser } from "./sse.ts";
 
-/** Delay before the first new connection after a loss, ms: it doubles up to the longest, until an event arrives. */
+/** Delay before the first reconnection, ms: it doubles up to the maximum until an event arrives. */
 const RECONNECT_MS_MIN = 200;
 const RECONNECT_MS_MAX = 5_000;
 /** Silence after which a connection counts as lost, ms: several times the gateway's interval between its comments. */
@@ -21,18 +22,18 @@ export type FollowDeps = {
   silenceMs?: number;
 };
 
-/** What the follower tells while it runs. */
+/** Callbacks of the follower. */
 export type Listener = {
-  /** New events; more are read when this has settled. */
+  /** New events; the follower reads more when this has settled. */
   events(events: WatchEvent[]): void | Promise<void>;
   connected(): void;
-  /** The connection is lost, or a new one failed; the next try comes after `delayMs`. */
+  /** The connection is lost, or a reconnection failed; the next attempt follows after `delayMs`. */
   lost(why: string, delayMs: number): void;
 };
 
 export type Ending = { ended: "run" | "stopped" } | { ended: "problem"; message: string };
 
-/** Follows the run until it has ended, the signal aborts, or something will not get better by trying again. */
+/** Follows the run until it has ended, the signal aborts, or a problem occurs that is not transient. */
 export async function follow(
   source: Source,
   deps: FollowDeps,
@@ -56,7 +57,8 @@ export async function follow(
     const problem = await readStream(source, deps, { listener: watched, signal, sequence });
     if (signal.aborted) return { ended: "stopped" };
     if (problem === null && sequence.runClosed) return { ended: "run" };
-    if (problem !== null && (!problem.passing || !everConnected)) return { ended: "problem", message: problem.message };
+    if (problem !== null && (!problem.isTransient || !everConnected))
+      return { ended: "problem", message: problem.message };
     listener.lost(problem?.message ?? "The stream ended before the run did.", delayMs);
     await deps.sleep(delayMs, signal);
     if (signal.aborted) return { ended: "stopped" };
@@ -66,15 +68,15 @@ export async function follow(
 
 type Reading = { listener: Listener; signal: AbortSignal; sequence: EventSequence };
 
-/** Reads one connection to its end; null when it ended by itself. */
+/** Reads one connection to its end; null if the server ended it. */
 async function readStream(
   source: Source,
   { fetch, silenceMs = SILENCE_MS }: FollowDeps,
   { listener, signal, sequence }: Reading,
 ): Promise<Problem | null> {
-  // A machine that slept, or a router that forgot the connection, leaves one that never says another word.
+  // After a sleep of the machine, or if a router dropped the connection, no more data arrives and no error is reported.
   const silence = new AbortController();
-  const watchdog = setTimeout(() => silence.abort(new Error(`not a word for ${silenceMs / 1000} s`)), silenceMs);
+  const watchdog = setTimeout(() => silence.abort(new Error(`no data for ${silenceMs / 1000} s`)), silenceMs);
   try {
     const request = {
       path: `/runs/${encodeURIComponent(source.runId)}/events`,
@@ -85,18 +87,44 @@ async function readStream(
     const answer = await ask(source.gateway, request, fetch);
     if (!answer.ok) return answer.problem;
     listener.connected();
-    const parser = new SseParser();
+    const dataOf = eventReader();
     for await (const read of readBody(answer.response)) {
       watchdog.refresh();
-      if ("cause" in read) return { message: `Lost ${source.gateway.url}: ${read.cause}.`, passing: true };
-      const fresh = sequence.fresh(parser.push(read.chunk));
-      if (fresh === null) return { message: noLog(source), passing: false };
+      if ("cause" in read) return { message: `Lost ${source.gateway.url}: ${read.cause}.`, isTransient: true };
+      const data = dataOf(read.chunk);
+      const fresh = data === null ? null : sequence.fresh(data);
+      if (fresh === null) return { message: noLog(source), isTransient: false };
       if (fresh.length > 0) await listener.events(fresh);
     }
     return null;
   } finally {
     clearTimeout(watchdog);
   }
+}
+
+/**
+ * Reads one stream of server-sent events. Each chunk returns the `data` of the events that it completes: the event's
+ * number and type are in that JSON, too. Returns null once an event exceeds `charsMax`, and from then on.
+ */
+export function eventReader(charsMax: number = LINE_CHARS_MAX): (chunk: Uint8Array) => string[] | null {
+  const decoder = new TextDecoder();
+  let data: string[] = [];
+  let isTooLong = false;
+  const parser = createParser({
+    maxBufferSize: charsMax,
+    onEvent: (event) => data.push(event.data),
+    // Unknown fields are reported here, too; the standard says to ignore them.
+    onError: (error) => {
+      isTooLong ||= error.type === "max-buffer-size-exceeded";
+    },
+  });
+  return (chunk) => {
+    if (isTooLong) return null;
+    parser.feed(decoder.decode(chunk, { stream: true }));
+    const complete = data;
+    data = [];
+    return isTooLong ? null : complete;
+  };
 }
 
 function resumeHeaders(lastSeq: number): Record<string, string> {

@@ -1,8 +1,8 @@
-/** Asks the gateway, and says in words what to do where it does not answer as hoped. */
+/** Sends requests to the gateway, and turns failures into messages that say what to do. */
 import { z } from "zod";
 import { printable } from "./text.ts";
 
-/** Bytes of an error's body that are read. */
+/** Bytes that are read of an error's body. */
 const ERROR_BYTES_MAX = 64 * 1024;
 
 export type Credential = { value: string; from: "FANOUT_TOKEN" | "ADMIN_KEY" | "ADMIN_KEY in .dev.vars" };
@@ -14,14 +14,14 @@ export type Source = { gateway: Gateway; runId: string };
 
 export type Fetch = (url: string, init: { headers: Record<string, string>; signal: AbortSignal }) => Promise<Response>;
 
-/** Why there is no answer, for the person; `passing` when the same request may succeed a little later. */
-export type Problem = { message: string; passing: boolean };
+/** Why a request failed, as a message for the user. `isTransient`: the same request may succeed later. */
+export type Problem = { message: string; isTransient: boolean };
 
 export type Answer = { ok: true; response: Response } | { ok: false; problem: Problem };
 
 type Request = { path: string; type: string; headers?: Record<string, string>; signal: AbortSignal };
 
-/** A GET. Any other answer than 200 with a body of the media type `type` is a problem. */
+/** Sends a GET. Any response other than 200 with the media type `type` is a problem. */
 export async function ask(gateway: Gateway, request: Request, fetch: Fetch): Promise<Answer> {
   const { path, type, headers, signal } = request;
   const authorization = `Bearer ${gateway.credential.value}`;
@@ -30,19 +30,19 @@ export async function ask(gateway: Gateway, request: Request, fetch: Fetch): Pro
     const sent = { accept: type, authorization, ...headers };
     response = await fetch(`${gateway.url}${path}`, { headers: sent, signal });
   } catch (error) {
-    return { ok: false, problem: { message: unreachable(gateway.url, error), passing: true } };
+    return { ok: false, problem: { message: unreachable(gateway.url, error), isTransient: true } };
   }
   const got = response.headers.get("content-type") ?? "nothing";
   if (response.status === 200 && got.startsWith(type)) return { ok: true, response };
   if (response.status === 200) {
     await response.body?.cancel();
-    const message = `${gateway.url}${path} is not a fanout gateway's: expected ${type}, got ${printable(got)}.`;
-    return { ok: false, problem: { message, passing: false } };
+    const message = `${gateway.url}${path} is not a fanout gateway: expected ${type}, got ${printable(got)}.`;
+    return { ok: false, problem: { message, isTransient: false } };
   }
   return { ok: false, problem: await refused(gateway, path, response) };
 }
 
-/** The id of the run whose token the credential is. */
+/** The id of the run that the token belongs to. */
 export async function ownRun(
   gateway: Gateway,
   fetch: Fetch,
@@ -52,10 +52,10 @@ export async function ownRun(
   if (!answer.ok) return answer;
   const run = z.object({ id: z.string() }).safeParse(parseJson(await answer.response.text()));
   if (run.success) return { ok: true, id: run.data.id };
-  return { ok: false, problem: { message: `${gateway.url}/run answered without the run's id.`, passing: false } };
+  return { ok: false, problem: { message: `The reply of ${gateway.url}/run has no run id.`, isTransient: false } };
 }
 
-/** A body's chunks; last of all the cause, if the connection is lost before its end. */
+/** A body's chunks; if the connection is lost, then the cause as the last element. */
 export async function* readBody(response: Response): AsyncGenerator<{ chunk: Uint8Array } | { cause: string }> {
   if (response.body === null) return;
   const reader = response.body.getReader();
@@ -67,17 +67,17 @@ export async function* readBody(response: Response): AsyncGenerator<{ chunk: Uin
       yield { chunk: read.value };
     }
   } finally {
-    // Whoever stops reading early lets go of the connection; one that is lost refuses even that.
+    // A reader that stops early releases the connection. Cancelling a lost connection fails; that is expected.
     await reader.cancel().catch(() => {});
   }
 }
 
-/** The problem of a log that is none. */
+/** The message for a response that is not a log. */
 export function noLog({ gateway, runId }: Source): string {
-  return `${gateway.url} sent something that is no line of the log of run ${printable(runId)}.`;
+  return `${gateway.url} sent a line that does not belong to the log of run ${printable(runId)}.`;
 }
 
-/** The connection's error as a code (`ECONNRESET`), or in the runtime's words. */
+/** The code of a connection error (`ECONNRESET`), or its message. */
 function causeOf(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   if (typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string") {
@@ -100,16 +100,16 @@ async function refused({ url, credential }: Gateway, path: string, response: Res
     const message =
       `The gateway does not accept the credential from ${credential.from}${because}. ` +
       "Set FANOUT_TOKEN to the run's token, or ADMIN_KEY to the operator's key.";
-    return { message, passing: false };
+    return { message, isTransient: false };
   }
   if (status === 404) {
-    const whose = credential.from === "FANOUT_TOKEN" ? " that FANOUT_TOKEN may see" : "";
-    return { message: `There is no such run${whose} at ${url}${because}.`, passing: false };
+    const whose = credential.from === "FANOUT_TOKEN" ? " that FANOUT_TOKEN may read" : "";
+    return { message: `No such run${whose} at ${url}${because}.`, isTransient: false };
   }
-  return { message: `GET ${path} answered ${status}${because}.`, passing: status === 429 || status >= 500 };
+  return { message: `GET ${path} returned ${status}${because}.`, isTransient: status === 429 || status >= 500 };
 }
 
-/** `error.message` of an error's body, else the beginning of the body itself. */
+/** `error.message` of an error's body; otherwise the beginning of the body. */
 function errorMessage(body: string): string {
   const parsed = z.object({ error: z.object({ message: z.string() }) }).safeParse(parseJson(body));
   return printable(parsed.success ? parsed.data.error.message : body);
@@ -119,7 +119,7 @@ async function beginningOf(response: Response): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   for await (const read of readBody(response)) {
-    // Of an explanation that is cut off, what has arrived must do.
+    // If the body is cut off, the received part is used.
     if ("chunk" in read) text += decoder.decode(read.chunk, { stream: true });
     if (text.length >= ERROR_BYTES_MAX) break;
   }

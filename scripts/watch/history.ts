@@ -1,18 +1,18 @@
-/** What stays on the terminal: the lines that an event adds to the history above the live part, or to plain output. */
+/** The lines that stay on the terminal: what an event adds to the history above the live part, or to plain output. */
 import { bar, endedText } from "./call-line.ts";
 import type { EventOf, WatchEvent } from "./event.ts";
 import { FAILURES_KEPT } from "./model.ts";
 import { countText, durationText, plural, usdText } from "./units.ts";
 import { callKey, type GroupView, total, type View } from "./view.ts";
 
-/** Largest group whose calls are all listed when it has ended; of a larger one only the first failures are. */
+/** Largest group whose calls are all listed when it ends; for a larger one only the first failures are listed. */
 const LISTED_MAX = 32;
 
 export type HistoryStyle = "live" | "plain";
 
 /**
- * Lines of an event that is about to be folded into the view. On a live terminal the calls of a group are told when it
- * ends, for until then they are on the screen; plain output tells each call as it ends.
+ * The lines of an event, before the view is updated with it. On a live terminal the calls of a group are listed when it ends,
+ * because until then they are on the screen; plain output lists each call as it ends.
  */
 export function historyOf(view: View, event: WatchEvent, style: HistoryStyle): string[] {
   const missing = event.seq - view.lastSeq - 1;
@@ -37,7 +37,7 @@ function linesOf(view: View, event: WatchEvent, style: HistoryStyle): string[] {
       return [`↻ ${nameOf(event)} attempt ${event.attempt} in ${delay}, after ${event.code}`];
     }
     case "throttled":
-      return [`! ${event.upstream} asks to wait ${durationText(event.retry_after_ms)}`];
+      return [`! ${event.upstream} requested a delay of ${durationText(event.retry_after_ms)}`];
     case "budget_refused":
       return [refusedLine(event)];
     case "overrun": {
@@ -57,7 +57,7 @@ function linesOf(view: View, event: WatchEvent, style: HistoryStyle): string[] {
     case "client":
       return [clientLine(event)];
     case "unreadable":
-      return [`? ${event.name} (number ${countText(event.seq)}) is not as expected: ${event.fault}`];
+      return [`? ${event.name} (number ${countText(event.seq)}) has an unexpected format: ${event.fault}`];
     case "run_opened":
     case "attempt_started":
     case "attempt_ended":
@@ -94,7 +94,7 @@ function callsOf(view: View, event: EventOf<"group_completed">): string[] {
   return lines;
 }
 
-/** A call of a group, as it stands on the screen after its end. */
+/** The line of a call of a group after its end. */
 export function endedLine(call: EventOf<"slot_completed">, group: GroupView): string {
   return `  ${labelOf(callKey(call), group)} ${bar(1)} ${endedText(call)}`;
 }

@@ -1,19 +1,19 @@
-/** Longest line that is kept whole, UTF-16 units: above the largest request, and so above any client's own event. */
+/** Longest line that is not cut, UTF-16 units: above the largest request, and so above any client event. */
 export const LINE_CHARS_MAX = 64 * 1024 * 1024;
 
-/** Cuts a byte stream into lines that end with LF, CR or CRLF, wherever the chunks' borders fall. */
+/** Splits a byte stream into lines that end with LF, CR or CRLF, wherever chunks are cut. */
 export class LineSplitter {
   readonly #decoder = new TextDecoder();
   readonly #charsMax: number;
   #begun = "";
   #afterCr = false;
 
-  /** @param charsMax What a line has beyond this is dropped: what is left of JSON then fails to parse. */
+  /** @param charsMax The rest of a longer line is dropped; cut JSON then fails to parse. */
   constructor(charsMax: number = LINE_CHARS_MAX) {
     this.#charsMax = charsMax;
   }
 
-  /** The lines that this chunk ends, without their ends. */
+  /** The lines that end in this chunk, without their line ends. */
   push(chunk: Uint8Array): string[] {
     let text = this.#decoder.decode(chunk, { stream: true });
     if (text === "") return [];
@@ -25,7 +25,7 @@ export class LineSplitter {
     return lines;
   }
 
-  /** The line that the stream's end has cut off; "" if there is none. */
+  /** The last line, which has no line end; "" if there is none. */
   rest(): string {
     return this.#begun;
   }

@@ -1,4 +1,4 @@
-/** A run's history up to now, read once. */
+/** Reads a run's log so far, once. */
 import type { WatchEvent } from "./event.ts";
 import { ask, type Fetch, noLog, readBody, type Source } from "./gateway.ts";
 import { LineSplitter } from "./lines.ts";
@@ -6,7 +6,7 @@ import { EventSequence } from "./sequence.ts";
 
 type Reading = { fetch: Fetch; signal: AbortSignal; onEvents(events: WatchEvent[]): void | Promise<void> };
 
-/** Hands out the history; what went wrong, or null. */
+/** Delivers the events so far. Returns what went wrong, or null. */
 export async function readLog(source: Source, { fetch, signal, onEvents }: Reading): Promise<string | null> {
   const path = `/runs/${encodeURIComponent(source.runId)}/log`;
   const answer = await ask(source.gateway, { path, type: "application/x-ndjson", signal }, fetch);

@@ -1,20 +1,20 @@
 /**
- * Folds a run's events into what the follower knows of it. Memory is bounded however long the run: a group is forgotten
- * when it has ended, a call of a large group when newer ones have ended after it.
+ * Updates the view of a run with its events. Memory is bounded for any length of run: a group is removed when it has ended, and a
+ * call of a large group when newer ones have ended.
  */
 import type { EventOf, WatchEvent } from "./event.ts";
 import { type ActiveCall, callKey, type GroupView, total, type View } from "./view.ts";
 
-/** Groups followed at once: as many as a run may have open. */
+/** Groups in the view: as many as a run may have open. */
 const GROUPS_MAX = 256;
-/** Calls followed at once in one group, and outside any: the gateway's own bounds. */
+/** Calls in the view per group, and outside of groups: the gateway's own bounds. */
 const CALLS_ACTIVE_MAX = 10_000;
-/** Ended calls that a group keeps: more than any terminal has rows for. */
+/** Ended calls in the view per group: more than any terminal has rows. */
 const CALLS_ENDED_KEPT = 256;
-/** Failed calls that a group keeps to name them at its end. */
+/** Failed calls that are listed at the end of a group. */
 export const FAILURES_KEPT = 10;
 
-/** Changes the view as the event says. Events come in order, each once. */
+/** Updates the view with an event. Events must arrive in order, each once. */
 export function fold(view: View, event: WatchEvent): void {
   view.lastSeq = event.seq;
   switch (event.event_type) {
@@ -64,7 +64,7 @@ function startGroup(view: View, { parallel_group_id: id, count }: EventOf<"group
 function startAttempt(view: View, event: EventOf<"attempt_started">): void {
   const group = groupOf(view, event);
   const key = callKey(event);
-  // The first of several single calls runs before anybody knows that it will be one of a group.
+  // The first of several single calls starts before it is known that it will be part of a group.
   if (group !== null) view.single.delete(key);
   const calls = group?.active ?? view.single;
   const { model, attempt, ts } = event;
@@ -125,12 +125,12 @@ function activeCall(view: View, event: CallEvent): ActiveCall | null {
   return groupOf(view, event)?.active.get(key) ?? view.single.get(key) ?? null;
 }
 
-/** A group of single calls is announced with two members, and others may join it. */
+/** A group of single calls is announced with two calls; others may join it. */
 function growToKnown(group: GroupView): void {
   group.count = Math.max(group.count, total(group.tally) + group.active.size);
 }
 
-/** Forgets the oldest entries above the bound. */
+/** Removes the oldest entries above the bound. */
 function keepNewest(entries: Map<string, unknown>, max: number): void {
   for (const key of entries.keys()) {
     if (entries.size <= max) return;

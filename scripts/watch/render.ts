@@ -1,6 +1,6 @@
 /**
- * The live part of the screen: each open group with its calls, and a line for the run. It never has more lines than the
- * terminal has rows, nor a line longer than it has columns: else redrawing in place would leave pieces behind.
+ * The live part of the screen: each open group with its calls, and a line for the run. It never has more lines than the terminal
+ * has rows, nor a line longer than its columns: otherwise redrawing would leave remains on the screen.
  */
 import { activeText, bar, QUEUED_TEXT } from "./call-line.ts";
 import { endedLine, labelOf } from "./history.ts";
@@ -8,7 +8,7 @@ import { cut } from "./text.ts";
 import { countText, usdText } from "./units.ts";
 import { type ActiveCall, type GroupView, inFlight, queuedIn, type Tally, total, type View } from "./view.ts";
 
-/** Time that an attempt is taken to need before one has been answered, ms. */
+/** Assumed duration of an attempt until one has been answered, ms. */
 const TYPICAL_MS_DEFAULT = 5_000;
 /** Rows for calls that just ended, as a share of the rows of a group that does not fit. */
 const ENDED_ROWS_SHARE = 0.25;
@@ -18,7 +18,7 @@ export type Frame = {
   columns: number;
   rows: number;
   nowMs: number;
-  /** Whether events arrive at present. */
+  /** Whether the connection is up. */
   connected: boolean;
 };
 
@@ -58,7 +58,7 @@ function groupLines(view: View, frame: Frame, rowsMax: number): string[] {
   return [...blocks.flat(), ...rest];
 }
 
-/** Each group's rows: what it wants, or where that is too much an equal part of what the others leave. */
+/** Each group's rows: as many as it needs, or an equal share of the rows that remain. */
 export function shareRows(wanted: readonly number[], rows: number): number[] {
   const shares = wanted.map(() => 0);
   let rowsLeft = rows;
@@ -85,7 +85,7 @@ function groupLine(group: GroupView): string {
   return [`${group.id} ${done}`, ...running, ...queued, ...talliesOf(group.tally)].join(" · ");
 }
 
-/** "40 ok", "2 failed": nothing for what there is none of. */
+/** "40 ok", "2 failed"; counts of zero are omitted. */
 function talliesOf({ ok, failed, cancelled }: Tally): string[] {
   const counts: [number, string][] = [
     [ok, "ok"],
@@ -131,17 +131,17 @@ function allLines(group: GroupView, active: (key: string, call: ActiveCall) => s
       ...[...group.active].map(([key, call]) => active(key, call)),
     ];
   }
-  const untold = queuedIn(group) > 0 ? QUEUED_TEXT : `${bar(0)} ended without a call`;
+  const unknown = queuedIn(group) > 0 ? QUEUED_TEXT : `${bar(0)} ended without a call`;
   return Array.from({ length: group.count }, (_, index) => {
     const key = `#${index}`;
     const running = group.active.get(key);
     if (running !== undefined) return active(key, running);
     const ended = group.ended.get(key);
-    return ended === undefined ? `  ${labelOf(key, group)} ${untold}` : endedLine(ended, group);
+    return ended === undefined ? `  ${labelOf(key, group)} ${unknown}` : endedLine(ended, group);
   });
 }
 
-/** Calls that came one by one have names of their own and no place in a list. */
+/** Single calls have names of their own and no index. */
 function ofSingleCalls(group: GroupView): boolean {
   const key = group.active.keys().next().value ?? group.ended.keys().next().value;
   return key !== undefined && !key.startsWith("#");

@@ -1,18 +1,18 @@
-/** A terminal whose last lines are redrawn in place, and whose other lines scroll by as usual. */
+/** A terminal whose last lines are redrawn in place, while other lines scroll up as usual. */
 import { widthOf } from "./text.ts";
 
 const HIDE_CURSOR = "\u001b[?25l";
 const SHOW_CURSOR = "\u001b[?25h";
 const CLEAR_BELOW = "\u001b[J";
 
-/** The lines drawn last, at the bottom of the terminal. Texts come without escape codes; the codes are made here. */
+/** The lines drawn last, at the bottom of the terminal. Texts must not contain escape codes; this class adds its own. */
 export class Screen {
   #live: string[] = [];
   #begun = false;
 
   /**
-   * What to write so that `history` stands above and `live` below; "" where nothing changes.
-   * @param columns The terminal's width now: a narrower one has wrapped the lines drawn before.
+   * The output that puts `history` above and `live` below; "" if nothing changes.
+   * @param columns The terminal's current width: a narrower terminal has wrapped the lines drawn before.
    */
   draw(history: readonly string[], live: readonly string[], columns: number): string {
     if (this.#begun && history.length === 0 && sameLines(live, this.#live)) return "";
@@ -21,11 +21,11 @@ export class Screen {
     this.#begun = true;
     this.#live = [...live];
     const lines = [...history, ...live].map((line) => `${line}\n`).join("");
-    // Cleared first: a code behind a line that fills its row would take that line's last character.
+    // Clear first: a code after a line that fills its row would erase that line's last character.
     return `${start}${up > 0 ? `\u001b[${up}A` : ""}\r${CLEAR_BELOW}${lines}`;
   }
 
-  /** What to write when nothing will be drawn any more; the live lines stay. */
+  /** The output at the end; the live lines stay on the terminal. */
   close(): string {
     return this.#begun ? SHOW_CURSOR : "";
   }

@@ -1,13 +1,13 @@
 import { parseEvent, type WatchEvent } from "./event.ts";
 
-/** Where a reader of a run's events stands. */
+/** The position of a reader in a run's events. */
 export class EventSequence {
-  /** Number of the last event that was handed out; 0 = none. */
+  /** Number of the last delivered event; 0 if none. */
   lastSeq = 0;
-  /** The run has ended: calls in flight may still end, no other starts. */
+  /** Whether the run has ended: calls in flight may still end, no others start. */
   runClosed = false;
 
-  /** The events among these lines that were not handed out before; null if a line is no event. */
+  /** The events in these lines that were not delivered before; null if a line is not an event. */
   fresh(lines: readonly string[]): WatchEvent[] | null {
     const fresh: WatchEvent[] = [];
     for (const line of lines) {

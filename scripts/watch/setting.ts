@@ -1,4 +1,4 @@
-/** What to follow, from the command line and the environment. */
+/** The settings of `npm run watch`, from its arguments and the environment. */
 import { parseArgs } from "node:util";
 import { valueIn } from "../dev-vars.ts";
 import type { Credential, Gateway } from "./gateway.ts";
@@ -7,35 +7,35 @@ const URL_DEFAULT = "http://127.0.0.1:8787";
 
 export const USAGE = `Usage: npm run watch -- RUN_ID [--url ${URL_DEFAULT}] [--once] [--plain]
 
-  RUN_ID   the run to follow; may be left out where FANOUT_TOKEN holds a run's token
-  --url    the gateway; else FANOUT_URL, else ${URL_DEFAULT}
-  --once   shows how things stand, and ends
-  --plain  one line per event, nothing redrawn; so it is, too, where the output is no terminal
+  RUN_ID   id of the run; optional if FANOUT_TOKEN is set
+  --url    gateway; default: FANOUT_URL, or ${URL_DEFAULT}
+  --once   print the current state and exit
+  --plain  print one line per event and redraw nothing; the default if the output is not a terminal
 
-The credential is FANOUT_TOKEN, else ADMIN_KEY, else the ADMIN_KEY in .dev.vars.`;
+The credential is FANOUT_TOKEN, or ADMIN_KEY, or the ADMIN_KEY in .dev.vars.`;
 
-/** `runId` is null where the credential's own run is meant. */
+/** `runId` null: the run of the token. */
 export type Setting = { gateway: Gateway; runId: string | null; once: boolean; plain: boolean };
 
 type Surroundings = { env: Record<string, string | undefined>; devVars: string | null };
 
-/** @param devVars Text of .dev.vars; null where there is none. Returns what is wrong as a sentence. */
+/** Returns a sentence if something is wrong. @param devVars Text of .dev.vars; null if it is missing. */
 export function settingOf(args: readonly string[], { env, devVars }: Surroundings): Setting | string {
   const parsed = parse(args);
   if (typeof parsed === "string") return `${parsed}\n\n${USAGE}`;
   const { values, positionals } = parsed;
-  if (positionals.length > 1) return `Only one run can be followed.\n\n${USAGE}`;
+  if (positionals.length > 1) return `Expected one run id.\n\n${USAGE}`;
   const url = gatewayUrl(values.url ?? (env["FANOUT_URL"] || URL_DEFAULT));
   if (url === null) return "The gateway's URL must begin with http:// or https:// (--url or FANOUT_URL).";
   const credential = credentialOf(env, devVars);
   if (credential === null) {
-    return "There is no credential. Set FANOUT_TOKEN to the run's token, or ADMIN_KEY to the operator's key.";
+    return "The credential is missing. Set FANOUT_TOKEN to the run's token, or ADMIN_KEY to the operator's key.";
   }
   if (!/^[\x21-\x7e]+$/.test(credential.value)) {
-    return `The credential from ${credential.from} holds a character that no key or token has.`;
+    return `The credential from ${credential.from} contains a character that no key or token has.`;
   }
   const runId = positionals[0] || null;
-  if (runId === null && credential.from !== "FANOUT_TOKEN") return `Which run? Name its id.\n\n${USAGE}`;
+  if (runId === null && credential.from !== "FANOUT_TOKEN") return `The run id is missing.\n\n${USAGE}`;
   return { gateway: { url, credential }, runId, once: values.once, plain: values.plain };
 }
 

@@ -1,17 +1,17 @@
 /**
- * Text from the wire on a person's terminal. Model names, messages and the clients' own events are written by strangers:
- * a control character in them could move the cursor, rewrite the screen or name a file to the terminal.
+ * Cleans untrusted text for the terminal. A control character in a model name, a message or a client event could move the cursor,
+ * rewrite the screen or make the terminal open a file.
  */
 import { stripVTControlCharacters } from "node:util";
 
-/** Longest text taken from the wire, UTF-16 units: no terminal line shows more, and a client's output may be megabytes. */
+/** Longest text that is shown, UTF-16 units: a client's output may have megabytes. */
 const TEXT_CHARS_MAX = 500;
 
 /** Controls, format characters (bidi overrides among them), lone surrogates, private and unassigned code points. */
 const UNPRINTABLE = /[\p{C}\u{fe00}-\u{fe0f}\u{e0100}-\u{e01ef}]/gu;
 const SPACE = /[\s\u{2028}\u{2029}]+/gu;
 const MARK = /\p{M}/u;
-/** What terminals draw two columns wide. Too wide a guess only cuts a line early. */
+/** Characters that terminals draw two columns wide. A wrong guess only cuts a line early. */
 const WIDE =
   /\p{Emoji_Presentation}|[\u{1100}-\u{115f}\u{2e80}-\u{a4cf}\u{a960}-\u{a97f}\u{ac00}-\u{d7a3}\u{f900}-\u{faff}\u{fe30}-\u{fe6f}\u{ff00}-\u{ff60}\u{ffe0}-\u{ffe6}\u{16fe0}-\u{18dff}\u{1f000}-\u{1faff}\u{20000}-\u{3fffd}]/u;
 
@@ -21,7 +21,7 @@ export function printable(text: string): string {
   return oneLine.replace(UNPRINTABLE, "").trim();
 }
 
-/** Columns that a terminal takes to draw the text. */
+/** The width of the text on a terminal, columns. */
 export function widthOf(text: string): number {
   let width = 0;
   for (const character of text) width += columnsOf(character);

@@ -1,4 +1,4 @@
-/** Money, times and counts as a person reads them. */
+/** Money, times and counts as text. */
 
 /** Cents at least, three significant digits of less, nano-USD at most, never an exponent: "$0.50", "$0.0012". */
 export function usdText(usd: number): string {

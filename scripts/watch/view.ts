@@ -1,4 +1,4 @@
-/** What the follower knows of a run. */
+/** The state of a run that `npm run watch` shows. */
 import type { EventOf } from "./event.ts";
 
 /** A call that has started and not ended. `sinceMs` is when its attempt started, or for `waiting` when it ended. */
@@ -11,7 +11,7 @@ export type ActiveCall = {
 };
 export type EndedCall = EventOf<"slot_completed">;
 
-/** How many calls ended, and how. */
+/** Numbers of ended calls, by result. */
 export type Tally = { ok: number; failed: number; cancelled: number };
 
 export type GroupView = {
@@ -31,12 +31,12 @@ export type View = {
   /** "open" until the run is closed, cancelled or expired. */
   status: string;
   limitUsd: number | null;
-  /** What the attempts and the ended child runs came to, USD. */
+  /** Total cost of attempts and ended child runs, USD. */
   spentUsd: number;
   tally: Tally;
   attempts: { ended: number; latencyMs: number };
   groups: Map<string, GroupView>;
-  /** Calls outside the groups that are followed, by `callKey`. */
+  /** Calls outside of the groups in the view, by `callKey`. */
   single: Map<string, ActiveCall>;
 };
 
@@ -54,7 +54,7 @@ export function newView(): View {
   };
 }
 
-/** Names a call: by its place in its group, or as the single call that it is. */
+/** The name of a call: its index in its group, or its id if it is a single call. */
 export function callKey({ index, call_id }: { index: number | null; call_id: string | null }): string {
   return call_id ?? `#${index ?? "?"}`;
 }
@@ -68,7 +68,7 @@ export function total({ ok, failed, cancelled }: Tally): number {
   return ok + failed + cancelled;
 }
 
-/** Attempts that are being made. */
+/** Attempts in flight. */
 export function inFlight(view: View): number {
   return [view.single, ...[...view.groups.values()].map((group) => group.active)]
     .flatMap((calls) => [...calls.values()])

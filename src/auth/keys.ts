@@ -1,7 +1,5 @@
 /** Key material made from the configured secrets: what an operator's key is compared with, what signs run tokens. */
-
-/** Made once per configuration. `adminDigest` is the SHA-256 of the operator's key. */
-export type Keys = { adminDigest: Uint8Array; signing: CryptoKey };
+import type { Keys } from "../context.ts";
 
 /** Separates this use of ADMIN_KEY from any other; changing it ends every run token signed without a SIGNING_KEY. */
 const DERIVATION_LABEL = "fanout run token signing key, version 1";
@@ -18,8 +16,8 @@ export async function makeKeys(adminKey: string, signingKey: string | null): Pro
 }
 
 /**
- * Whether a text is the operator's key. Digests are compared, byte by byte to the end, so the time taken tells neither
- * how long the key is nor how much of a guess is right.
+ * Whether a text is the operator's key. Digests are compared, byte by byte to the end, so the time taken reveals neither
+ * the length of the key nor how much of a guess is right.
  */
 export async function isAdminKey(candidate: string, { adminDigest }: Keys): Promise<boolean> {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", encoder.encode(candidate)));

@@ -1,12 +1,11 @@
-/** Lets a request pass that carries the operator's key or a run token, and tells handlers whose it is. */
+/** Authenticates requests by the operator's key or a run token, and sets the principal for handlers. */
 import type { Context, MiddlewareHandler } from "hono";
-import type { AppEnv, Principal } from "../context.ts";
+import type { AppEnv, Keys, Principal } from "../context.ts";
 import type { Config } from "../env.ts";
 import { configOf } from "../env.ts";
 import { Refusal } from "../errors.ts";
 import { NAME_CHARS_MAX } from "../limits.ts";
 import { credentialOf } from "./credential.ts";
-import type { Keys } from "./keys.ts";
 import { isAdminKey, makeKeys } from "./keys.ts";
 import { TOKEN_PREFIX, verifyRunToken } from "./token.ts";
 
@@ -30,7 +29,7 @@ export function authenticate({ now }: { now: () => number }): MiddlewareHandler<
 /** Refuses run tokens on a route that is the operator's. */
 export function requireOperator(c: Context<AppEnv>): void {
   if (c.get("principal").kind === "operator") return;
-  throw new Refusal({ reason: "forbidden", message: "a run token may not do this; expected the operator's ADMIN_KEY" });
+  throw new Refusal({ reason: "forbidden", message: "a run token may not do this; use the operator's ADMIN_KEY" });
 }
 
 /** The run that a request acts for: the token's own, or the one that the operator names in `x-fanout-run`. */
@@ -39,10 +38,13 @@ export function requireRun(c: Context<AppEnv>): string {
   const named = c.req.header(RUN_HEADER);
   if (principal.kind === "run") {
     if (named === undefined || named === principal.runId) return principal.runId;
-    throw new Refusal({ reason: "forbidden", message: `${RUN_HEADER} names another run than the run token` });
+    throw new Refusal({
+      reason: "forbidden",
+      message: `${RUN_HEADER} names a run that the run token does not belong to`,
+    });
   }
   if (named !== undefined && named !== "" && named.length <= NAME_CHARS_MAX) return named;
-  const message = `${RUN_HEADER}: the operator must name a run in this header; expected the id of a run`;
+  const message = `${RUN_HEADER}: a request with the operator's key must name its run in this header; expected a run id`;
   throw new Refusal({ reason: "invalid_request", message, param: RUN_HEADER });
 }
 
@@ -61,7 +63,8 @@ async function keysOf(config: Config): Promise<Keys> {
 function requireCredential(c: Context<AppEnv>): string {
   const credential = credentialOf({ path: c.req.path, header: (name) => c.req.header(name) });
   if (credential !== null) return credential;
-  const message = "no credential; expected `Authorization: Bearer <run token or ADMIN_KEY>` or `x-api-key`";
+  const message =
+    "the request has no credential; expected `Authorization: Bearer <run token or ADMIN_KEY>` or `x-api-key`";
   throw new Refusal({ reason: "invalid_api_key", message });
 }
 

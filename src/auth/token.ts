@@ -21,7 +21,7 @@ export async function signRunToken(key: CryptoKey, { runId, depth, expiresAtMs }
   return TOKEN_PREFIX + (await sign(claims, key, "HS256"));
 }
 
-/** What a token that was checked says, or why it opens nothing. */
+/** The claims of a valid token, or why it is refused. */
 export type Verified = { ok: true; claims: RunClaims } | { ok: false; reason: Reason };
 
 /** Signatures known to be good, per key and oldest first. Only tokens that verified enter, so strangers cannot fill it. */
@@ -30,7 +30,7 @@ const known = new WeakMap<CryptoKey, Map<string, RunClaims>>();
 /** Checks signature and expiry; a signature is checked once per isolate, the expiry each time. */
 export async function verifyRunToken(key: CryptoKey, token: string, nowMs: number): Promise<Verified> {
   const claims = known.get(key)?.get(token) ?? (await checkSignature(key, token));
-  if (claims === null) return refused("the run token is not one that this gateway signed");
+  if (claims === null) return refused("this gateway did not sign the run token");
   if (claims.expiresAtMs <= nowMs) {
     return refused(`the run token expired at ${new Date(claims.expiresAtMs).toISOString()}`);
   }

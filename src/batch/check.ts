@@ -1,6 +1,6 @@
 /**
- * Judges a batch's file as a whole while its lines pass, before anything is sent: what each line says, and what they may
- * not do together. A restart begins again with the first line.
+ * Checks a batch's file line by line before anything is sent: each line, and the rules for all of them together. A
+ * restart begins with the first line.
  */
 import {
   BATCH_EMBEDDING_INPUTS_MAX,
@@ -8,12 +8,13 @@ import {
   BATCH_FILE_BYTES_MAX,
   BATCH_LINES_MAX,
   BATCH_MODELS_MAX,
+  CUSTOM_IDS_CHARS_MAX,
 } from "../limits.ts";
-import { IdSet } from "./id-set.ts";
 import {
   DUPLICATE_ID,
   EMPTY_FILE,
   FILE_TOO_LARGE,
+  IDS_TOO_LONG,
   otherModel,
   TOO_MANY_INPUTS,
   TOO_MANY_LINES,
@@ -30,14 +31,15 @@ export type BatchRules = LineRules & {
   strict: boolean;
 };
 
-/** `model` = the one that all lines name, null if they differ; `models` = those named, as far as they are listed. */
+/** `model` = the model of all lines, null if they differ; `models` = the first `BATCH_MODELS_MAX` of them. */
 export type BatchVerdict =
   | { ok: true; total: number; model: string | null; models: readonly string[] }
   | { ok: false; errors: readonly LineError[] };
 
 export class BatchCheck {
   readonly #rules: BatchRules;
-  readonly #ids = new IdSet();
+  readonly #ids = new Set<string>();
+  #idChars = 0;
   readonly #models = new Set<string>();
   readonly #errors: LineError[] = [];
   #firstModel: string | null = null;
@@ -51,7 +53,7 @@ export class BatchCheck {
     if (rules.fileBytes > BATCH_FILE_BYTES_MAX) this.#stop(FILE_TOO_LARGE);
   }
 
-  /** Whether the verdict is known already: the rest of the file need not be read. */
+  /** Whether the verdict is final: the rest of the file need not be read. */
   get isOver(): boolean {
     return this.#isOver;
   }
@@ -69,7 +71,10 @@ export class BatchCheck {
     const read = readLine(bytes, this.#rules);
     if (!read.ok) return this.#refuse(read.fault, number);
     const line = read.value;
-    if (!this.#ids.add(line.customId)) return this.#refuse(DUPLICATE_ID, number);
+    if (this.#ids.has(line.customId)) return this.#refuse(DUPLICATE_ID, number);
+    this.#ids.add(line.customId);
+    this.#idChars += line.customId.length;
+    if (this.#idChars > CUSTOM_IDS_CHARS_MAX) return this.#stop(IDS_TOO_LONG);
     const first = (this.#firstModel ??= line.model);
     if (line.model !== first) {
       this.#isMixed = true;

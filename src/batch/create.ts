@@ -1,4 +1,4 @@
-/** The body of `POST /v1/batches`, refused in OpenAI's words. Whether the file exists is found out by the batch itself. */
+/** The body of `POST /v1/batches`, refused with OpenAI's messages. The batch itself finds out whether its file exists. */
 import { z } from "zod";
 import {
   BATCH_METADATA_KEY_CHARS_MAX,
@@ -15,9 +15,9 @@ export type BatchRequest = {
   inputFileId: string;
   url: BatchUrl;
   metadata: Record<string, string> | null;
-  /** Life of the files that the batch makes, from their own creation, seconds; null = they do not expire. */
+  /** Life of the files that the batch writes, from their creation, seconds; null = they do not expire. */
   outputExpiresAfterS: number | null;
-  /** Our own field: whether a file that names several models is refused. */
+  /** A field of fanout only: whether a file with several models is refused. */
   strict: boolean;
 };
 

@@ -1,4 +1,4 @@
-/** The batch object as the API shows it: every key always there, null where it has no value. */
+/** The batch object of the API: every key is always present, null if it has no value. */
 import type { BatchUrl } from "./endpoints.ts";
 import type { Batch, BatchCounts, BatchStatus } from "./lifecycle.ts";
 import type { LineError } from "./line-error.ts";
@@ -30,7 +30,7 @@ export type BatchDocument = {
   metadata: Record<string, string> | null;
 };
 
-/** Shows a batch. */
+/** The document of a batch. */
 export function batchDocument(batch: Batch): BatchDocument {
   const { times, request, errors } = batch;
   return {
@@ -59,7 +59,7 @@ export function batchDocument(batch: Batch): BatchDocument {
   };
 }
 
-/** A batch that does not exist, or is another run's. */
+/** The batch does not exist, or belongs to another run. */
 export function noBatch(id: string): ApiRefusal {
   return refusal({ message: `No batch found with id '${id}'.`, param: null, code: null }, 404);
 }

@@ -1,14 +1,14 @@
-/** The endpoints that a batch may ask: `url` of its lines and `endpoint` of the batch. */
-import type { Endpoint } from "../upstream/json-request.ts";
+/** The endpoints of batches: the `url` of their lines and the `endpoint` of the batch. */
+import type { Endpoint } from "../call.ts";
 
-/** In the order in which OpenAI's messages list them. */
+/** In the order of OpenAI's messages. */
 export const BATCH_URLS = ["/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses"] as const;
 
 export type BatchUrl = (typeof BATCH_URLS)[number];
 
 type BatchEndpoint = {
   endpoint: Exclude<Endpoint, "messages">;
-  /** As OpenAI's messages name it. */
+  /** The name in OpenAI's messages. */
   title: string;
 };
 
@@ -19,7 +19,7 @@ const ENDPOINTS: Readonly<Record<BatchUrl, BatchEndpoint>> = {
   "/v1/responses": { endpoint: "responses", title: "Responses" },
 };
 
-/** What is asked at a URL. */
+/** The endpoint of a URL. */
 export function batchEndpoint(url: BatchUrl): BatchEndpoint {
   return ENDPOINTS[url];
 }

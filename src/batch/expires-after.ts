@@ -1,4 +1,4 @@
-/** When files end: as requests say it, and where they say nothing. */
+/** The life of files: as requested, and by default. */
 import { z } from "zod";
 import { FILE_EXPIRES_S_MAX, FILE_EXPIRES_S_MIN } from "../limits.ts";
 
@@ -8,10 +8,10 @@ export const expiresAfter = z.object({
   seconds: z.int().min(FILE_EXPIRES_S_MIN).max(FILE_EXPIRES_S_MAX),
 });
 
-/** Life of an input file of a batch that names none, seconds: OpenAI's 30 days. */
+/** Default life of the input file of a batch, seconds: OpenAI's 30 days. */
 const BATCH_INPUT_EXPIRES_S = FILE_EXPIRES_S_MAX;
 
-/** When a file expires, unix seconds; null = never. `afterS` = what the request asked for, null = nothing. */
+/** When a file expires, unix seconds; null = never. `afterS` = the life that was requested, null = the default. */
 export function expiryOf(file: { purpose: string; createdAtS: number }, afterS: number | null): number | null {
   const lifeS = afterS ?? (file.purpose === "batch" ? BATCH_INPUT_EXPIRES_S : null);
   return lifeS === null ? null : file.createdAtS + lifeS;

@@ -1,4 +1,4 @@
-/** Files: what may be uploaded, how a file is shown, and the names that clients give it. */
+/** Files: the fields of an upload, the document of a file, and its name. */
 import {
   FILE_BYTES_MAX,
   BATCH_FILE_BYTES_MAX,
@@ -25,7 +25,7 @@ export type UploadPurpose = (typeof FILE_PURPOSES)[number];
 /** Purposes of files: those, and the purpose of what a batch writes. */
 export type FilePurpose = UploadPurpose | "batch_output";
 
-/** What is remembered of a file. Times are unix seconds; `expiresAtS` null = it does not expire. */
+/** The record of a file. Times are unix seconds; `expiresAtS` null = it does not expire. */
 export type FileRecord = {
   id: string;
   bytes: number;
@@ -43,12 +43,12 @@ export type FileDocument = {
   expires_at: number | null;
   filename: string;
   purpose: FilePurpose;
-  /** A file can be used as soon as it is there; clients wait for this word. */
+  /** A file can be used as soon as it exists; clients wait for this status. */
   status: "processed";
   status_details: null;
 };
 
-/** Shows a file. */
+/** The document of a file. */
 export function fileDocument(file: FileRecord): FileDocument {
   return {
     id: file.id,
@@ -68,25 +68,25 @@ export function deletedDocument(id: string): { id: string; object: "file"; delet
   return { id, object: "file", deleted: true };
 }
 
-/** Whether a file is gone by its own expiry. */
+/** Whether a file has expired. */
 export function isExpired({ expiresAtS }: Pick<FileRecord, "expiresAtS">, nowS: number): boolean {
   return expiresAtS !== null && nowS >= expiresAtS;
 }
 
-/** A file that does not exist, has expired, or is another run's. */
+/** The file does not exist, has expired, or belongs to another run. */
 export function noFile(id: string): ApiRefusal {
   return refusal({ message: `No such File object: ${id}`, param: "id", code: null }, 404);
 }
 
-/** What the form of an upload says beside the file; `expiresAfterS` null = nothing. */
+/** The fields of an upload's form besides the file; `expiresAfterS` null = the default life. */
 export type FileForm = { purpose: UploadPurpose; expiresAfterS: number | null };
 
-/** Reads the text fields of an upload, which may come before or behind the file. */
+/** Reads the text fields of an upload, which may come before or after the file. */
 export function parseFileForm(fields: ReadonlyMap<string, string>): Checked<FileForm> {
-  const asked = fields.get("purpose");
-  if (asked === undefined) return refused(missing("purpose"));
-  const purpose = FILE_PURPOSES.find((known) => known === asked);
-  if (purpose === undefined) return refused(unsupported("purpose", asked, FILE_PURPOSES));
+  const requested = fields.get("purpose");
+  if (requested === undefined) return refused(missing("purpose"));
+  const purpose = FILE_PURPOSES.find((known) => known === requested);
+  if (purpose === undefined) return refused(unsupported("purpose", requested, FILE_PURPOSES));
   const expiry = parseExpiry(fields.get("expires_after[anchor]"), fields.get("expires_after[seconds]"));
   return expiry.ok ? { ok: true, value: { purpose, expiresAfterS: expiry.value } } : expiry;
 }
@@ -104,18 +104,18 @@ function parseExpiry(anchor: string | undefined, seconds: string | undefined): C
   return { ok: true, value: afterS };
 }
 
-/** Whether a file of that size may have that purpose; null = it may. */
+/** Why a file of that size cannot have that purpose; null if it can. */
 export function sizeRefusal(bytes: number, purpose: UploadPurpose): ApiRefusal | null {
   const bytesMax = purpose === "batch" ? BATCH_FILE_BYTES_MAX : FILE_BYTES_MAX;
   return bytes > bytesMax ? refusal({ message: "File is too large.", param: null, code: null }) : null;
 }
 
-/** The name under which OpenAI's clients send a file that has none. */
+/** The name that OpenAI's clients send for a file without a name. */
 const UNNAMED = "upload";
 
 /**
- * The name of a file as the form gives it, for lists and downloads. It says nothing of the content: clients that upload
- * bytes send `upload` or `unknown_file`, or nothing.
+ * The name of a file as in its form, for lists and downloads. It proves nothing about the content: clients that upload
+ * bytes send `upload` or `unknown_file`, or no name.
  */
 export function fileName(given: string | undefined): string {
   const name = (given ?? "")

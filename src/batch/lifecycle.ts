@@ -1,6 +1,6 @@
 /**
- * The life of a batch as data and pure transitions. A transition that was made already changes nothing, so that each may
- * be tried again after a restart; each timestamp is set once. Times are unix seconds.
+ * The life of a batch as data and pure transitions. A repeated transition changes nothing, so that each can be retried
+ * after a restart; each timestamp is set once. Times are unix seconds.
  *
  *     validating ─► in_progress ─► finalizing ─► completed
  *         │ └► failed    │  └─────────┴─────► expired
@@ -22,7 +22,7 @@ export type BatchStatus =
   | "cancelling"
   | "cancelled";
 
-/** How a batch that was valid can end. */
+/** The ends of a valid batch. */
 export type BatchEnd = "completed" | "expired" | "cancelled";
 
 const NEXT: Readonly<Record<BatchStatus, readonly BatchStatus[]>> = {
@@ -36,13 +36,13 @@ const NEXT: Readonly<Record<BatchStatus, readonly BatchStatus[]>> = {
   cancelled: [],
 };
 
-/** When each status was reached; null = not yet, or never. */
+/** The time at which each status was reached; null = not yet, or never. */
 export type BatchTimes = Readonly<Record<Exclude<BatchStatus, "validating">, number | null>>;
 
-/** `failed` counts lines that were tried; one that a cancel or the window's end kept from running is neither. */
+/** `failed` counts lines that ran; a line that was cancelled, or whose window ended first, counts as neither. */
 export type BatchCounts = { total: number; completed: number; failed: number };
 
-/** All that is remembered of a batch. Plain JSON. */
+/** The record of a batch: plain JSON. */
 export type Batch = {
   id: string;
   request: BatchRequest;
@@ -50,11 +50,11 @@ export type Batch = {
   createdAtS: number;
   expiresAtS: number;
   times: BatchTimes;
-  /** The one model of all lines; null before it is known and where they differ. */
+  /** The model of all lines; null before it is known, and if lines differ. */
   model: string | null;
   errors: readonly LineError[];
   counts: BatchCounts;
-  /** null = none of its lines has been charged. */
+  /** Null = no line was charged. */
   usage: BatchUsage | null;
   outputFileId: string | null;
   errorFileId: string | null;
@@ -70,7 +70,7 @@ const NEVER: BatchTimes = {
   cancelled: null,
 };
 
-/** A batch as it is created: about to be validated. */
+/** A new batch, which is validated next. */
 export function newBatch(id: string, request: BatchRequest, nowS: number): Batch {
   return {
     id,
@@ -88,7 +88,7 @@ export function newBatch(id: string, request: BatchRequest, nowS: number): Batch
   };
 }
 
-/** Whether nothing will change any more. */
+/** Whether the status is final. */
 export function isFinal({ status }: Pick<Batch, "status">): boolean {
   return NEXT[status].length === 0;
 }
@@ -109,21 +109,21 @@ export function finalizeBatch(batch: Batch, nowS: number): Batch {
   return move(batch, { from: batch, to: "finalizing", nowS });
 }
 
-/** What a batch leaves behind; a file without lines is none. */
+/** The files that a batch leaves; a file without lines is not written. */
 export type BatchResult = Pick<Batch, "counts" | "usage" | "outputFileId" | "errorFileId">;
 
-/** The batch is over. Status and files change together: clients that see the one look for the other. */
+/** The batch has ended. Status and files change together: clients that see the status read the files. */
 export function endBatch(batch: Batch, to: BatchEnd, { result, nowS }: { result: BatchResult; nowS: number }): Batch {
   return move({ ...batch, ...result }, { from: batch, to, nowS });
 }
 
-/** Whether the window has passed for a batch that it can still end. */
+/** Whether the window of a batch that has not ended has passed. */
 export function isPastWindow(batch: Batch, nowS: number): boolean {
   return NEXT[batch.status].includes("expired") && nowS >= batch.expiresAtS;
 }
 
 /**
- * Asks a batch to stop. One that is stopping, or has stopped, is answered as it is; one that ended otherwise is refused
+ * Cancels a batch. A batch that is being cancelled, or was, is returned as it is; a batch that ended otherwise is refused
  * with a 409.
  */
 export function cancelBatch(batch: Batch, nowS: number): Checked<Batch> {
@@ -136,7 +136,7 @@ export function cancelBatch(batch: Batch, nowS: number): Checked<Batch> {
   return { ok: true, value: move(batch, { from: batch, to: "cancelling", nowS }) };
 }
 
-/** `from` unchanged if it is there already, else `changed` with its new status; a way that does not exist is a bug. */
+/** `from` if it has that status already, else `changed` with the new status; throws for a transition that does not exist. */
 function move(
   changed: Batch,
   { from, to, nowS }: { from: Batch; to: Exclude<BatchStatus, "validating">; nowS: number },

@@ -1,8 +1,14 @@
-/** The errors by which a batch's file is refused, in the codes and words that OpenAI's API reports them with. */
-import { BATCH_FILE_BYTES_MAX, BATCH_LINE_BYTES_MAX, BATCH_LINES_MAX, BATCH_EMBEDDING_INPUTS_MAX } from "../limits.ts";
-import { JSON_MEMBERS_MAX } from "../upstream/json-scan.ts";
+/** The errors for which a batch's file is refused, with the codes and words of OpenAI's API. */
+import {
+  BATCH_EMBEDDING_INPUTS_MAX,
+  BATCH_FILE_BYTES_MAX,
+  BATCH_LINE_BYTES_MAX,
+  BATCH_LINES_MAX,
+  CUSTOM_IDS_CHARS_MAX,
+} from "../limits.ts";
+import { JSON_MEMBERS_MAX } from "../json/scan.ts";
 
-/** An entry of a batch's `errors.data`; `line` counts from 1, null = the whole file. */
+/** An entry of a batch's `errors.data`; `line` counts from 1, null = the file as a whole. */
 export type LineError = { code: string; message: string; param: string | null; line: number | null };
 
 /** An entry without its line. */
@@ -10,7 +16,7 @@ export type LineFault = Omit<LineError, "line">;
 
 const fault = (code: string, param: string | null, message: string): LineFault => ({ code, message, param });
 
-/** Of a line. */
+/** Faults of a line. */
 export const NOT_JSON = fault("invalid_json_line", null, "This line is not parseable as valid JSON.");
 export const NOT_AN_OBJECT = fault(
   "invalid_json_line",
@@ -38,7 +44,7 @@ export function missingField(name: string): LineFault {
   return fault("missing_required_parameter", name, `Missing required parameter: '${name}'.`);
 }
 
-/** A field of the body without which there is nothing to ask: "Messages parameter is required." */
+/** A required field of the body is missing: "Messages parameter is required." */
 export function missingInBody(name: string): LineFault {
   const title = name.charAt(0).toUpperCase() + name.slice(1);
   return fault("invalid_request", `body.${name}`, `${title} parameter is required.`);
@@ -58,7 +64,7 @@ export function otherModel(model: string, first: string): LineFault {
   return fault("model_mismatch", "body.model", message);
 }
 
-/** Of a file. */
+/** Faults of a file. */
 export const EMPTY_FILE = fault(
   "empty_file",
   null,
@@ -74,6 +80,11 @@ export const TOO_MANY_INPUTS = fault(
   "body.input",
   `The input file has too many embedding inputs: at most ${BATCH_EMBEDDING_INPUTS_MAX} are accepted in total.`,
 );
+export const IDS_TOO_LONG = fault(
+  "invalid_request",
+  "custom_id",
+  `The custom_ids of the input file are too long: at most ${CUSTOM_IDS_CHARS_MAX} characters are accepted in total.`,
+);
 export const FILE_TOO_LARGE = fault(
   "invalid_request",
   "file_id",
@@ -86,7 +97,7 @@ export function noSuchFile(fileId: string): LineFault {
   return fault("invalid_request", "file_id", message);
 }
 
-/** The input file was uploaded for something else. */
+/** The input file was uploaded for another purpose. */
 export function wrongPurpose(fileId: string, purpose: string): LineFault {
   const message = `File ${fileId} has the purpose '${purpose}'; the input of a batch needs the purpose 'batch'.`;
   return fault("invalid_request", "file_id", message);

@@ -1,37 +1,37 @@
 /**
  * Splits a byte stream into lines as JSON Lines means them: `\n` ends a line, one `\r` before it is dropped, and no
- * other byte or character does either (U+2028 stands inside strings). Blank lines hold nothing but are counted, so that
- * numbers are those an editor shows.
+ * other byte or character does (U+2028 occurs inside strings). Blank lines are skipped but counted, so that numbers are
+ * those that an editor shows.
  */
+import { ByteBuffer } from "../bytes/byte-buffer.ts";
 
 /** A line that is not blank. */
 export type Line = {
   /** From 1. */
   number: number;
-  /** Where its content lies in the file: reading can resume at `start`, and `start` to `end` is its range. */
+  /** The range of its content in the file, to which a ranged read can return. */
   start: number;
   end: number;
-  /** Its content; null where it is longer than allowed. May lie in the chunk that was pushed: copy what is kept. */
+  /** Its content; null if it is too long. May be a view of the chunk that was pushed: copy what you keep. */
   bytes: Uint8Array | null;
 };
 
 const LF = 0x0a;
 const CR = 0x0d;
-/** A byte order mark and a carriage return, which are not content but must be held to be seen. */
+/** Bytes of a byte order mark and a carriage return, which are not content but are kept until the line ends. */
 const EXTRA_BYTES = 4;
-const HELD_BYTES_MIN = 1_024;
 
-/** Holds at most one line; what is longer than `lineBytesMax` is counted and forgotten. */
+/** Keeps at most one line; the bytes of a line longer than `lineBytesMax` are counted and dropped. */
 export class LineSplitter {
   readonly #lineBytesMax: number;
   #number: number;
-  /** Where the line that is being read begins in the file. */
+  /** The index in the file at which the current line begins. */
   #start: number;
-  /** Content of that line from earlier chunks, and how much there was of it, the forgotten included. */
-  #held = new Uint8Array(0);
-  #heldBytes = 0;
+  /** The current line's bytes from earlier chunks, and their number, dropped ones included. */
+  readonly #kept = new ByteBuffer();
+  #keptBytes = 0;
 
-  /** `from` = a line of an earlier reading, to go on with it: push bytes of the file from `from.start` on. */
+  /** `from` = a line of an earlier read, to resume there: push the bytes of the file from `from.start` on. */
   constructor(lineBytesMax: number, from: { number: number; start: number } = { number: 1, start: 0 }) {
     this.#lineBytesMax = lineBytesMax;
     this.#number = from.number;
@@ -48,27 +48,30 @@ export class LineSplitter {
       this.#start += 1;
       from = lf + 1;
     }
-    this.#hold(chunk.subarray(from));
+    this.#keep(chunk.subarray(from));
     return lines;
   }
 
-  /** The last line, where the file does not end with `\n`. Call it once, after the last chunk. */
+  /** The last line, if the file does not end in `\n`. Call it once, after the last chunk. */
   finish(): Line | null {
     return this.#end(new Uint8Array(0));
   }
 
-  /** Ends the line at hand with its last bytes, and begins the next behind it. */
+  /** Ends the current line with its last bytes, and begins the next one. */
   #end(tail: Uint8Array): Line | null {
     const number = this.#number;
     const start = this.#start;
-    const end = start + this.#heldBytes + tail.length;
-    // Decided by the length alone, so that it does not depend on where chunks end.
+    const end = start + this.#keptBytes + tail.length;
+    // Decided by the length alone, so that the borders of chunks make no difference.
     const isLong = end - start > this.#lineBytesMax + EXTRA_BYTES;
-    const bytes = this.#heldBytes === 0 || isLong ? tail : this.#join(tail);
+    const bytes = this.#keptBytes === 0 || isLong ? tail : this.#join(tail);
     this.#number += 1;
     this.#start = end;
-    this.#heldBytes = 0;
-    if (isLong) return { number, start, end, bytes: null };
+    this.#keptBytes = 0;
+    if (isLong) {
+      this.#kept.clear();
+      return { number, start, end, bytes: null };
+    }
     const first = start === 0 && hasMark(bytes) ? 3 : 0;
     const last = bytes.length > first && bytes.at(-1) === CR ? bytes.length - 1 : bytes.length;
     const content = bytes.subarray(first, last);
@@ -78,24 +81,13 @@ export class LineSplitter {
   }
 
   #join(tail: Uint8Array): Uint8Array {
-    this.#hold(tail);
-    // The next line overwrites what is held now.
-    return this.#held.slice(0, this.#heldBytes);
+    this.#keep(tail);
+    return this.#kept.take();
   }
 
-  #hold(bytes: Uint8Array): void {
-    const size = this.#heldBytes + bytes.length;
-    if (size <= this.#lineBytesMax + EXTRA_BYTES) {
-      if (size > this.#held.length) {
-        const grown = new Uint8Array(
-          Math.min(this.#lineBytesMax + EXTRA_BYTES, Math.max(size, this.#held.length * 2, HELD_BYTES_MIN)),
-        );
-        grown.set(this.#held.subarray(0, this.#heldBytes));
-        this.#held = grown;
-      }
-      this.#held.set(bytes, this.#heldBytes);
-    }
-    this.#heldBytes = size;
+  #keep(bytes: Uint8Array): void {
+    this.#keptBytes += bytes.length;
+    if (this.#keptBytes <= this.#lineBytesMax + EXTRA_BYTES) this.#kept.append(bytes);
   }
 }
 

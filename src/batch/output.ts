@@ -1,31 +1,31 @@
 /**
  * The lines of a batch's output and error files. A line is one line for every reader: Python's `splitlines()` ends one
- * at U+2028, U+2029 and U+0085 too, which JSON allows in strings as they are, so these are written as escapes.
+ * at U+2028, U+2029 and U+0085 too, which JSON allows in strings, so these are written as escapes.
  */
 import { toWire, type ErrorType, type Reason } from "../errors.ts";
-import { member, scanObject } from "../upstream/json-scan.ts";
+import { member, scanObject } from "../json/scan.ts";
 import type { BatchCounts } from "./lifecycle.ts";
 
 /** How a line of the input ended. */
 export type LineOutcome =
   /** The upstream answered without an error. `body` is the JSON text of its answer, which must be JSON. */
   | { kind: "completed"; statusCode: number; requestId: string; body: string }
-  /** `upstreamBody` is what the upstream said of it, without credentials, perhaps cut short; null = nothing. */
+  /** `upstreamBody` is the upstream's answer without credentials, perhaps cut short; null = there is none. */
   | { kind: "failed"; reason: Reason; requestId: string; upstreamBody: string | null }
-  /** It never ran, or was cut off. */
+  /** It never ran, or was stopped. */
   | { kind: "not_run"; why: NotRun };
 
-/** What keeps a line of a valid batch from running. */
+/** Why a line of a valid batch did not run. */
 export type NotRun = "cancelled" | "expired";
 
-/** A line to be written, the `\n` at its end included, and where it goes; which counter it adds to, null = none. */
+/** A line to write, with the `\n` at its end, its file, and the counter that it adds to, null = none. */
 export type WrittenLine = {
   file: "output" | "error";
   text: string;
   counts: Exclude<keyof BatchCounts, "total"> | null;
 };
 
-/** The id of a line, the same each time it is written: `index` counts the requests of the batch from 0. */
+/** The id of a line, the same each time it is written; `index` counts the requests of the batch from 0. */
 export function batchRequestId(batchId: string, index: number): string {
   return `batch_req_${batchId.replace(/^batch_/, "")}_${index}`;
 }
@@ -46,7 +46,7 @@ export function writeLine(line: LineNames, outcome: LineOutcome): WrittenLine {
   }
 }
 
-/** What a line is called. */
+/** The names of a line. */
 export type LineNames = { id: string; customId: string };
 
 const NOT_RUN: Readonly<Record<NotRun, { code: string; message: string }>> = {
@@ -64,7 +64,7 @@ function notRun(line: LineNames, why: NotRun): WrittenLine {
   return { file: "error", text: lineText(line, "null", JSON.stringify(NOT_RUN[why])), counts: null };
 }
 
-/** A slot that was cancelled with its group, or whose deadline passed, which is the batch's window. */
+/** Why a slot was cancelled: with its group, or by its deadline, which is the batch's window. */
 function whyNotRun({ reason }: Reason): NotRun | null {
   if (reason === "cancelled") return "cancelled";
   return reason === "deadline_exceeded" ? "expired" : null;
@@ -78,11 +78,11 @@ function failed(line: LineNames, outcome: Extract<LineOutcome, { kind: "failed" 
     const shown = reason.reason === "upstream_timeout" ? "request_timeout" : code;
     return { file: "error", text: lineText(line, "null", JSON.stringify({ code: shown, message })), counts: "failed" };
   }
-  // What an upstream says of the gateway's key, or with a status that is no error's, is not the client's to read.
+  // An upstream's words about the gateway's key, or with a status that is not an error, are not for the client.
   const isOwn = status >= 400 && status !== 401 && status !== 403;
-  const told = isOwn && upstreamBody !== null && isErrorBody(upstreamBody) ? upstreamBody : null;
+  const clientBody = isOwn && upstreamBody !== null && isErrorBody(upstreamBody) ? upstreamBody : null;
   const statusCode = isOwn ? status : 502;
-  const body = told ?? JSON.stringify({ error: { message, type: errorType(statusCode), param: null, code } });
+  const body = clientBody ?? JSON.stringify({ error: { message, type: errorType(statusCode), param: null, code } });
   return {
     file: "error",
     text: lineText(line, responseText(statusCode, requestId, body), "null"),
@@ -90,7 +90,7 @@ function failed(line: LineNames, outcome: Extract<LineOutcome, { kind: "failed" 
   };
 }
 
-/** The status that an upstream answered with; null where it did not get to answer. */
+/** The status of the upstream's answer; null if it did not answer. */
 function upstreamStatus(reason: Reason): number | null {
   if (reason.reason === "upstream_rate_limited") return 429;
   return reason.reason === "upstream_error" ? reason.status : null;
@@ -98,7 +98,7 @@ function upstreamStatus(reason: Reason): number | null {
 
 const encoder = new TextEncoder();
 
-/** Whether a text is JSON in the form that clients expect of an error: an object with an `error` object. */
+/** Whether a text is JSON in the form of an error: an object with an `error` object. */
 function isErrorBody(text: string): boolean {
   const scan = scanObject(encoder.encode(text));
   return scan.ok && member(scan.object, "error")?.kind === "object";
@@ -120,7 +120,7 @@ function lineText({ id, customId }: LineNames, response: string, error: string):
 
 const SEPARATORS = /[\n\r\u0085\u2028\u2029]/;
 
-/** Line feeds stand between the tokens of checked JSON only, the other separators within its strings only. */
+/** In valid JSON, line feeds occur only between tokens, and the other separators only within strings. */
 function oneLine(json: string): string {
   if (!SEPARATORS.test(json)) return json;
   return json

@@ -1,13 +1,13 @@
 /**
- * Lists of files and batches in pages. The cursor is the id of the last item seen: `after` that item comes the next
- * page. A store asks for one row more than `limit`, by which `listPage` knows whether there are more.
+ * Lists of files and batches in pages. The cursor `after` is the id of the last item of the page before. A store reads one
+ * row more than `limit`, so that `listPage` knows whether there are more.
  */
 import { BATCHES_PAGE_DEFAULT, BATCHES_PAGE_MAX, FILES_PAGE_MAX, NAME_CHARS_MAX } from "../limits.ts";
 import { outOfRange, refused, tooLong, unsupported, wrongType, type Checked, type Fault } from "./refusal.ts";
 
 export type PageQuery = { limit: number; after: string | null };
 
-/** `purpose` null = all; files of equal age follow in the order in which they were made, or its reverse. */
+/** `purpose` null = all. Files of the same second are in the order of their creation, or its reverse. */
 export type FilesQuery = PageQuery & { order: "asc" | "desc"; purpose: string | null };
 
 export type ListPage<T> = {
@@ -18,7 +18,7 @@ export type ListPage<T> = {
   has_more: boolean;
 };
 
-/** One page; `rows` are those behind the cursor in the list's order, `limit` + 1 of them if there are as many. */
+/** One page; `rows` are those after the cursor in the list's order, `limit` + 1 of them if there are that many. */
 export function listPage<T extends { id: string }>(rows: readonly T[], limit: number): ListPage<T> {
   const data = rows.slice(0, limit);
   return {
@@ -37,7 +37,7 @@ export function parseBatchesQuery(query: Query): Checked<PageQuery> {
   return parsePage(query, BATCHES_PAGE_DEFAULT, BATCHES_PAGE_MAX);
 }
 
-/** The query of `GET /v1/files`. A purpose that no file has leads to an empty list. */
+/** The query of `GET /v1/files`. A purpose that no file has gives an empty list. */
 export function parseFilesQuery(query: Query): Checked<FilesQuery> {
   const page = parsePage(query, FILES_PAGE_MAX, FILES_PAGE_MAX);
   if (!page.ok) return page;
@@ -46,7 +46,7 @@ export function parseFilesQuery(query: Query): Checked<FilesQuery> {
   return { ok: true, value: { ...page.value, order, purpose } };
 }
 
-/** The cursor names an item that is not in the list, or no longer. */
+/** The cursor names an item that is not in the list, or not any more. */
 export function noSuchCursor(after: string): Fault {
   return {
     message: `Invalid 'after': no item with id '${after}' in this list.`,
@@ -56,9 +56,9 @@ export function noSuchCursor(after: string): Fault {
 }
 
 function parsePage({ limit, after }: Query, limitDefault: number, limitMax: number): Checked<PageQuery> {
-  const asked = limit === undefined ? limitDefault : /^-?[0-9]{1,9}$/.test(limit) ? Number(limit) : null;
-  if (asked === null) return refused(wrongType("limit", "an integer", limit));
-  if (asked < 1 || asked > limitMax) return refused(outOfRange("limit", asked, { min: 1, max: limitMax }));
+  const requested = limit === undefined ? limitDefault : /^-?[0-9]{1,9}$/.test(limit) ? Number(limit) : null;
+  if (requested === null) return refused(wrongType("limit", "an integer", limit));
+  if (requested < 1 || requested > limitMax) return refused(outOfRange("limit", requested, { min: 1, max: limitMax }));
   if (after !== undefined && after.length > NAME_CHARS_MAX) return refused(tooLong("after", after, NAME_CHARS_MAX));
-  return { ok: true, value: { limit: asked, after: after === undefined || after === "" ? null : after } };
+  return { ok: true, value: { limit: requested, after: after === undefined || after === "" ? null : after } };
 }

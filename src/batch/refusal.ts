@@ -1,10 +1,12 @@
 /**
  * Refusals of the file and batch routes in the words and codes of the OpenAI API, which its clients match on; the
- * reasons of `errors.ts` have other codes. Everything here is deterministic: asking again does not help.
+ * reasons of `errors.ts` have other codes. All of them are deterministic: a retry does not help.
  */
 import type { z } from "zod";
+import { quoted } from "../errors.ts";
+import { ERROR_MESSAGE_CHARS_MAX } from "../limits.ts";
 
-/** A request refused: the HTTP status and the `error` object of the answer. Send `x-should-retry: false` with it. */
+/** A refused request: the HTTP status and the `error` object of the answer. Send `x-should-retry: false` with it. */
 export type ApiRefusal = {
   status: 400 | 404 | 409;
   error: {
@@ -16,18 +18,20 @@ export type ApiRefusal = {
   };
 };
 
-/** What checking a piece of a request ends as. */
+/** The result of checking a part of a request. */
 export type Checked<T> = { ok: true; value: T } | { ok: false; refusal: ApiRefusal };
 
-/** What was wrong, as OpenAI's `message`, `param` and `code`. */
+/** A fault, as OpenAI's `message`, `param` and `code`. */
 export type Fault = { message: string; param: string | null; code: string | null };
 
-/** The refusal that a fault leads to. */
-export function refusal({ message, param, code }: Fault, status: ApiRefusal["status"] = 400): ApiRefusal {
-  return { status, error: { message, type: "invalid_request_error", param, code, retryable: false } };
+/** The refusal for a fault. */
+export function refusal(fault: Fault, status: ApiRefusal["status"] = 400): ApiRefusal {
+  const message = quoted(fault.message, ERROR_MESSAGE_CHARS_MAX);
+  const param = fault.param === null ? null : quoted(fault.param);
+  return { status, error: { message, type: "invalid_request_error", param, code: fault.code, retryable: false } };
 }
 
-/** A check that failed. */
+/** A failed check. */
 export function refused(fault: Fault, status: ApiRefusal["status"] = 400): { ok: false; refusal: ApiRefusal } {
   return { ok: false, refusal: refusal(fault, status) };
 }
@@ -42,7 +46,7 @@ export function wrongType(param: string, expected: string, got: unknown): Fault 
   return { message, param, code: "invalid_type" };
 }
 
-/** A value that is none of the supported ones; where there is one only, the message names the field too. */
+/** An unsupported value; if only one is supported, the message names the field too. */
 export function unsupported(param: string, got: string, supported: readonly string[]): Fault {
   const quoted = supported.map((value) => `'${value}'`);
   const last = quoted.pop() ?? "";
@@ -82,12 +86,12 @@ export function charsOf(text: string): number {
 /** Longest value that is quoted back, characters. */
 const QUOTED_CHARS_MAX = 64;
 
-/** A client's text as a message quotes it. */
+/** A client's text, cut for a message. */
 export function shorten(text: string): string {
   return charsOf(text) > QUOTED_CHARS_MAX ? `${[...text].slice(0, QUOTED_CHARS_MAX).join("")}...` : text;
 }
 
-/** A value's type as OpenAI's messages name it. */
+/** The name of a value's type in OpenAI's messages. */
 function nameOf(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";
@@ -102,7 +106,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
   int: "an integer",
 };
 
-/** The first thing that a schema found wrong with a body, in OpenAI's words. */
+/** The first fault that a schema found in a body, in OpenAI's words. */
 export function schemaFault(error: z.ZodError, body: unknown): Fault {
   const issue = error.issues[0];
   if (issue === undefined) return { message: "The request is invalid.", param: null, code: null };
@@ -111,7 +115,7 @@ export function schemaFault(error: z.ZodError, body: unknown): Fault {
   switch (issue.code) {
     case "unrecognized_keys": {
       const field = [...issue.path, issue.keys[0] ?? ""].map(String).join(".");
-      return { message: `Unknown parameter: '${shorten(field)}'.`, param: field, code: "unknown_parameter" };
+      return { message: `Unknown parameter: '${shorten(field)}'.`, param: shorten(field), code: "unknown_parameter" };
     }
     case "invalid_type":
       if (param === "") return { message: "Expected a JSON object as the body.", param: null, code: null };

@@ -1,7 +1,6 @@
 /**
- * Uploads: a file in parts that may arrive in any order and at once; completing it names their order. An upload that
- * was completed or cancelled answers the same request the same way again, because clients send it again when the first
- * answer is lost.
+ * Uploads: a file in parts that may arrive in any order and concurrently; completing the upload names their order. A
+ * repeated request to complete or cancel gets the same answer, because clients repeat it if the first answer is lost.
  */
 import { z } from "zod";
 import {
@@ -15,7 +14,7 @@ import { expiresAfter } from "./expires-after.ts";
 import { FILE_PURPOSES, fileName, sizeRefusal, type FileDocument, type UploadPurpose } from "./files.ts";
 import { refusal, refused, schemaFault, type ApiRefusal, type Checked } from "./refusal.ts";
 
-/** What an upload will be, as its creation says. */
+/** The file that an upload will be, as requested at its creation. */
 export type UploadRequest = {
   filename: string;
   purpose: UploadPurpose;
@@ -25,13 +24,13 @@ export type UploadRequest = {
   expiresAfterS: number | null;
 };
 
-/** What is remembered of an upload, but for its parts. Expiry is no status here: it is seen by the time. */
+/** The record of an upload, without its parts. Expiry is not stored as a status: it follows from the time. */
 export type Upload = {
   id: string;
   request: UploadRequest;
   createdAtS: number;
   status: "pending" | "completed" | "cancelled";
-  /** The file that it became. */
+  /** The file that it was completed to. */
   fileId: string | null;
 };
 
@@ -69,12 +68,12 @@ export function newUpload(id: string, request: UploadRequest, nowS: number): Upl
 
 export type UploadStatus = Upload["status"] | "expired";
 
-/** An upload's status at a time. */
+/** The status of an upload at a time. */
 export function uploadStatus({ status, createdAtS }: Upload, nowS: number): UploadStatus {
   return status === "pending" && nowS >= createdAtS + UPLOAD_EXPIRES_S ? "expired" : status;
 }
 
-/** Shows an upload; `file` = what it became, null before and if it was deleted since. */
+/** The document of an upload; `file` = null before it is completed, and after its file was deleted. */
 export function uploadDocument(upload: Upload, { file, nowS }: { file: FileDocument | null; nowS: number }) {
   const { id, request, createdAtS } = upload;
   return {
@@ -90,17 +89,17 @@ export function uploadDocument(upload: Upload, { file, nowS }: { file: FileDocum
   };
 }
 
-/** Shows a part. */
+/** The document of a part. */
 export function partDocument(part: { id: string; uploadId: string; createdAtS: number }) {
   return { id: part.id, object: "upload.part" as const, created_at: part.createdAtS, upload_id: part.uploadId };
 }
 
-/** An upload that does not exist, or is another run's. */
+/** The upload does not exist, or belongs to another run. */
 export function noUpload(id: string): ApiRefusal {
   return refusal({ message: `No such Upload object: ${id}`, param: "id", code: null }, 404);
 }
 
-/** Why an upload takes no part of that size, beside those it has; null = it does. */
+/** Why an upload cannot take another part of that size; null if it can. */
 export function partRefusal(
   upload: Upload,
   { bytes, parts, nowS }: { bytes: number; parts: number; nowS: number },
@@ -113,7 +112,7 @@ export function partRefusal(
   return parts >= UPLOAD_PARTS_MAX ? badRequest(`An upload has at most ${UPLOAD_PARTS_MAX} parts.`, null) : null;
 }
 
-/** What completing asks for; `md5` in lower case, null = not to be checked. */
+/** A request to complete; `md5` in lower case, null = not checked. */
 export type UploadCompletion = { partIds: readonly string[]; md5: string | null };
 
 const completeBody = z.strictObject({
@@ -129,8 +128,8 @@ export function parseUploadComplete(value: unknown): Checked<UploadCompletion> {
 }
 
 /**
- * Checks that the parts named, in that order, make the file; null = the upload was completed before, and its file stands.
- * `partBytes`: the size of each part that has arrived, by its id.
+ * Checks that the named parts, in that order, make the file; null = the upload was completed before, and its file is
+ * stored. `partBytes`: the size of each part that has arrived, by its id.
  */
 export function assembly(
   upload: Upload,
@@ -158,12 +157,12 @@ export function assembly(
   return { ok: true, value: partIds };
 }
 
-/** Why an upload that is not pending any more is not completed. */
+/** Why an upload that is no longer pending is not completed. */
 export function uploadRefusal(upload: Upload, nowS: number): ApiRefusal {
   return badRequest(`Cannot complete an upload with status '${uploadStatus(upload, nowS)}'.`, null);
 }
 
-/** Whether the file has the digest that was asked for; both as hex. */
+/** Whether the file has the expected digest; both as hex. */
 export function md5Refusal({ md5 }: UploadCompletion, actual: string): ApiRefusal | null {
   if (md5 === null || md5 === actual.toLowerCase()) return null;
   return badRequest(`Invalid 'md5': the parts have the checksum ${actual.toLowerCase()}.`, "md5");

@@ -1,4 +1,4 @@
-/** What a batch has used, in the names of the Responses API whatever its endpoint is, as OpenAI reports it. */
+/** The usage of a batch, under the names of the Responses API for every endpoint, as OpenAI reports it. */
 import type { Usage } from "../call.ts";
 
 export type BatchUsage = {

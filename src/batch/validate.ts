@@ -1,11 +1,11 @@
 /**
- * One line of a batch's file: where its body lies, which is sent as it stands, and what admission must know of it; or
- * the first thing that is wrong with it. Lines are judged in the order of OpenAI's API: its envelope, its URL, its body.
+ * Reads one line of a batch's file: the range of its body, which is sent unchanged, and the facts for admission; or its
+ * first fault. As in OpenAI's API the envelope is checked first, then the URL, then the body.
  */
 import { CUSTOM_ID_CHARS_MAX } from "../limits.ts";
-import { keyAt } from "../upstream/json-key.ts";
-import { readRequest, type Endpoint, type RequestFacts } from "../upstream/json-request.ts";
-import { member, readObject, scanObject, type JsonMember, type JsonObject } from "../upstream/json-scan.ts";
+import { keyAt } from "../json/key.ts";
+import { readRequest, type Endpoint, type RequestFacts } from "../protocol/request/read.ts";
+import { member, readObject, scanObject, type JsonMember, type JsonObject } from "../json/scan.ts";
 import { batchEndpoint, type BatchUrl } from "./endpoints.ts";
 import {
   LINE_TOO_LONG,
@@ -25,20 +25,20 @@ import { charsOf, tooLong, unsupported, wrongType } from "./refusal.ts";
 export type BatchLine = {
   customId: string;
   endpoint: Endpoint;
-  /** Where the body lies in the line's bytes. */
+  /** The range of the body in the line's bytes. */
   bodyStart: number;
   bodyEnd: number;
   /** The model as named, or the default. */
   model: string;
-  /** Its `object` has places within the body, not within the line. */
+  /** The indexes in its `object` are within the body, not within the line. */
   facts: RequestFacts;
 };
 
-/** What a line must agree with. */
+/** The rules that a line must comply with. */
 export type LineRules = {
   /** The batch's endpoint. */
   url: BatchUrl;
-  /** Taken where a body names no model; null = then it is refused. */
+  /** The model of a body that names none; null = such a body is refused. */
   defaultModel: string | null;
   /** Whether an upstream of this gateway serves the model at this endpoint, and the run may use it. */
   serves: (model: string) => boolean;
@@ -46,7 +46,7 @@ export type LineRules = {
 
 export type LineReading = { ok: true; value: BatchLine } | { ok: false; fault: LineFault };
 
-/** Reads a line; `bytes` null = it was longer than is held. Says nothing of other lines: see `BatchCheck`. */
+/** Reads a line; `bytes` null = it was too long to be kept. The rules for all lines together are in `BatchCheck`. */
 export function readLine(bytes: Uint8Array | null, rules: LineRules): LineReading {
   if (bytes === null) return fail(LINE_TOO_LONG);
   const scan = scanObject(bytes);
@@ -74,7 +74,7 @@ function readEnvelope(
 ): { ok: true; value: Envelope } | { ok: false; fault: LineFault } {
   const twice = object.duplicate;
   if (twice !== null) {
-    return fail({ code: "invalid_request", message: `'${twice}' stands more than once in this line.`, param: twice });
+    return fail({ code: "invalid_request", message: `'${twice}' occurs more than once in this line.`, param: twice });
   }
   const customId = textAt(bytes, object, "custom_id");
   if (!customId.ok) return customId;
@@ -84,12 +84,12 @@ function readEnvelope(
   const method = textAt(bytes, object, "method");
   if (!method.ok) return method;
   if (method.value !== "POST") return fail(coded(unsupported("method", method.value, ["POST"])));
-  const asked = textAt(bytes, object, "url");
-  if (!asked.ok) return asked;
+  const requested = textAt(bytes, object, "url");
+  if (!requested.ok) return requested;
   const body = member(object, "body");
   if (body === null || body.kind === "null") return fail(missingField("body"));
   if (body.kind !== "object") return fail(coded(wrongType("body", "an object", sampleOf(body))));
-  if (asked.value !== url) return fail(WRONG_URL);
+  if (requested.value !== url) return fail(WRONG_URL);
   return { ok: true, value: { customId: customId.value, body } };
 }
 
@@ -104,7 +104,7 @@ function textAt(
   return { ok: true, value: keyAt(bytes, found.start + 1, found.end - 1) };
 }
 
-/** A value of the kind that was found, for the messages that name it. */
+/** A sample value of each kind, because messages name the kind of a value. */
 function sampleOf({ kind }: JsonMember): unknown {
   switch (kind) {
     case "object":
@@ -122,7 +122,7 @@ function sampleOf({ kind }: JsonMember): unknown {
   }
 }
 
-/** Fields of bodies whose absence has a message of its own. */
+/** Fields of a body for which OpenAI has a message if they are missing. */
 const REQUIRED = new Set(["messages", "input"]);
 
 function bodyFault(

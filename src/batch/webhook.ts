@@ -1,13 +1,13 @@
 /**
- * Webhooks as OpenAI sends them: an event that names a batch, signed as the Standard Webhooks specification says, so
+ * Webhooks as OpenAI sends them: an event that names a batch, signed by the Standard Webhooks specification, so
  * that the OpenAI SDKs' `webhooks.unwrap` accepts it.
  */
 import type { BatchStatus } from "./lifecycle.ts";
 
-/** Statuses whose arrival is told. */
+/** Statuses that are reported. */
 export type ToldStatus = Extract<BatchStatus, "completed" | "failed" | "expired" | "cancelled">;
 
-/** The body of the request. Its bytes are what is signed: send them as they are. */
+/** The body of the request. The signature covers its bytes: send them unchanged. */
 export function webhookBody(event: { id: string; batchId: string; status: ToldStatus; createdAtS: number }): string {
   return JSON.stringify({
     id: event.id,
@@ -21,7 +21,7 @@ export function webhookBody(event: { id: string; batchId: string; status: ToldSt
 const PREFIX = "whsec_";
 const encoder = new TextEncoder();
 
-/** The key that a secret writes: `whsec_` and base64, or any other text as it stands. null = it holds no key. */
+/** The key in a secret: `whsec_` and base64, or any other text as it is. Null if it has no key. */
 export function webhookKey(secret: string): Uint8Array | null {
   if (!secret.startsWith(PREFIX)) return secret === "" ? null : encoder.encode(secret);
   try {
@@ -32,10 +32,10 @@ export function webhookKey(secret: string): Uint8Array | null {
   }
 }
 
-/** What is signed. A delivery that is tried again keeps its id, by which receivers know it; `sentAtS` is of this try. */
+/** The signed data. A retried delivery keeps its id, by which receivers recognise it; `sentAtS` is that of this attempt. */
 export type Delivery = { id: string; sentAtS: number; body: string };
 
-/** The headers of a delivery. Receivers refuse one whose time is more than five minutes from theirs. */
+/** The headers of a delivery. Receivers refuse a time that is more than five minutes from theirs. */
 export async function webhookHeaders(
   { id, sentAtS, body }: Delivery,
   key: Uint8Array,

@@ -1,7 +1,7 @@
 /**
- * The ledger of one run: two-phase transfers. A reservation is made once and ends once, by settling (all, part, or more
- * when an upstream lies) or by being released; refusal happens only at reservation. Between any two calls
- * `spent + reserved <= limit` holds in every dimension, unless an upstream billed more than was reserved for it.
+ * The ledger of one run: two-phase transfers. A reservation is made once and ends once: it settles for all or part of
+ * its amounts (for more when an upstream lies), or is released. Refusal happens only at reservation. Between any two
+ * calls `spent + reserved <= limit` holds in every dimension, unless an upstream billed more than was reserved for it.
  */
 import type { Dimension } from "../errors.ts";
 
@@ -25,19 +25,25 @@ export function addAmounts(sum: Amounts, more: Amounts, times = 1): void {
 export class Ledger {
   readonly spent: Amounts = zeroAmounts();
   readonly reserved: Amounts = zeroAmounts();
-  /** The part of `reserved` that child runs hold: it comes back when they end, which may take as long as they live. */
-  readonly held: Amounts = zeroAmounts();
-  limits: Limits;
-  #open = new Map<string, Amounts>();
-  #holds = new Map<string, Amounts>();
+  /**
+   * The part of `reserved` that belongs to child runs. It is freed when they end, which can take as long as they live.
+   */
+  readonly reservedByChildren: Amounts = zeroAmounts();
+  #limits: Limits;
+  readonly #attempts = new Map<string, Amounts>();
+  readonly #children = new Map<string, Amounts>();
 
   constructor(limits: Limits) {
-    this.limits = limits;
+    this.#limits = limits;
+  }
+
+  get limits(): Limits {
+    return this.#limits;
   }
 
   /** What is left to reserve; null = no limit. Never below zero on the wire, but an overrun shows here as negative. */
   remaining(dimension: Dimension): number | null {
-    const limit = this.limits[dimension];
+    const limit = this.#limits[dimension];
     return limit === null ? null : limit - this.spent[dimension] - this.reserved[dimension];
   }
 
@@ -50,24 +56,22 @@ export class Ledger {
     return null;
   }
 
-  /** True if `need` could fit once every attempt in flight has freed its reservation in full. */
-  couldFit(need: Amounts): boolean {
-    return DIMENSIONS.every((dimension) => {
-      const limit = this.limits[dimension];
-      return limit === null || need[dimension] <= limit - this.spent[dimension] - this.held[dimension];
-    });
+  /** What would be left if every attempt in flight freed its whole reservation; null = no limit. */
+  idle(dimension: Dimension): number | null {
+    const limit = this.#limits[dimension];
+    return limit === null ? null : limit - this.spent[dimension] - this.reservedByChildren[dimension];
   }
 
-  /** Sets `amounts` aside under `id`. False, with nothing changed, when they do not fit or the id is in use. */
+  /** Reserves `amounts` for an attempt. False, with nothing changed, when they do not fit or the id is in use. */
   reserve(id: string, amounts: Amounts): boolean {
-    if (this.#open.has(id) || this.shortfall(amounts) !== null) return false;
+    if (this.#attempts.has(id) || this.shortfall(amounts) !== null) return false;
     this.restore(id, amounts);
     return true;
   }
 
-  /** Takes a reservation over from storage, where it was made: it is not checked against the limits again. */
+  /** Takes over an attempt's reservation from storage. It is not checked against the limits: that was done before. */
   restore(id: string, amounts: Amounts): void {
-    this.#open.set(id, amounts);
+    this.#attempts.set(id, amounts);
     addAmounts(this.reserved, amounts);
   }
 
@@ -77,17 +81,19 @@ export class Ledger {
   }
 
   /**
-   * Ends a reservation: `charge` becomes spent, the rest is free. Returns the limited dimensions in which more was charged
-   * than reserved (an overrun), or null if the reservation is not open: then nothing changes. Without a limit a reservation
-   * is only a guess: no cap was sent with it, so an upstream that goes past it does nothing wrong.
+   * Ends a reservation: `charge` becomes spent, the rest is free. Returns the limited dimensions in which more was
+   * charged than reserved (an overrun), or null, with nothing changed, if the reservation is not open. Without a limit
+   * a reservation is only a guess: no cap was sent with it, so an upstream that exceeds it does nothing wrong.
    */
   settle(id: string, charge: Amounts): Dimension[] | null {
-    const held = this.#open.get(id);
-    if (held === undefined) return null;
-    this.#open.delete(id);
-    addAmounts(this.reserved, held, -1);
+    const reserved = this.#attempts.get(id);
+    if (reserved === undefined) return null;
+    this.#attempts.delete(id);
+    addAmounts(this.reserved, reserved, -1);
     addAmounts(this.spent, charge);
-    return DIMENSIONS.filter((dimension) => this.limits[dimension] !== null && charge[dimension] > held[dimension]);
+    return DIMENSIONS.filter(
+      (dimension) => this.#limits[dimension] !== null && charge[dimension] > reserved[dimension],
+    );
   }
 
   /** Ends a reservation at no charge. False if it is not open. */
@@ -97,64 +103,66 @@ export class Ledger {
 
   /** Number of open reservations of attempts. */
   get openCount(): number {
-    return this.#open.size;
+    return this.#attempts.size;
   }
 
-  /** Sets a child run's whole budget aside. False, with nothing changed, when it does not fit or the child is known. */
-  hold(childId: string, amounts: Amounts): boolean {
-    if (this.#holds.has(childId) || this.shortfall(amounts) !== null) return false;
-    this.restoreHold(childId, amounts);
+  /** Reserves a child run's whole budget. False, with nothing changed, when it does not fit or the child has one. */
+  reserveForChild(childId: string, amounts: Amounts): boolean {
+    if (this.#children.has(childId) || this.shortfall(amounts) !== null) return false;
+    this.restoreChild(childId, amounts);
     return true;
   }
 
-  /** Takes a child's hold over from storage. */
-  restoreHold(childId: string, amounts: Amounts): void {
-    this.#holds.set(childId, amounts);
-    addAmounts(this.held, amounts);
+  /** Takes over a child's reservation from storage. It is not checked against the limits. */
+  restoreChild(childId: string, amounts: Amounts): void {
+    this.#children.set(childId, amounts);
+    addAmounts(this.reservedByChildren, amounts);
     addAmounts(this.reserved, amounts);
   }
 
-  /** Changes what a child holds. False, with nothing changed, when more does not fit or the child is not open. */
-  resizeHold(childId: string, amounts: Amounts): boolean {
-    const before = this.#holds.get(childId);
+  /** Changes a child's reservation. False, with nothing changed, when more does not fit or the child is not open. */
+  resizeChild(childId: string, amounts: Amounts): boolean {
+    const before = this.#children.get(childId);
     if (before === undefined) return false;
     for (const dimension of DIMENSIONS) {
       const more = amounts[dimension] - before[dimension];
-      // What does not rise is not checked: a dimension that an upstream has overrun has less than nothing left.
+      // Only what rises is checked: in a dimension that an upstream has overrun, less than nothing is left.
       if (more > 0 && more > (this.remaining(dimension) ?? Infinity)) return false;
     }
-    this.#dropHold(childId, before);
-    this.restoreHold(childId, amounts);
+    this.#dropChild(childId, before);
+    this.restoreChild(childId, amounts);
     return true;
   }
 
-  /** Ends a child's hold: what it spent is spent here, the rest is free. False when the child is not open. */
-  settleHold(childId: string, spent: Amounts): boolean {
-    const held = this.#holds.get(childId);
-    if (held === undefined) return false;
-    this.#dropHold(childId, held);
+  /** Ends a child's reservation: what it spent is spent here, the rest is free. False when the child is not open. */
+  settleChild(childId: string, spent: Amounts): boolean {
+    const reserved = this.#children.get(childId);
+    if (reserved === undefined) return false;
+    this.#dropChild(childId, reserved);
     addAmounts(this.spent, spent);
     return true;
   }
 
-  /** Sets new limits. The dimension that has more committed than its new limit, with nothing changed; or null. */
+  /**
+   * Sets new limits. Returns null, or, with nothing changed, a dimension whose new limit is below what is committed.
+   */
   setLimits(limits: Limits): Dimension | null {
     for (const dimension of DIMENSIONS) {
       const limit = limits[dimension];
-      if (limit !== null && limit !== this.limits[dimension] && limit < this.committed(dimension)) return dimension;
+      if (limit !== null && limit !== this.#limits[dimension] && limit < this.committed(dimension)) return dimension;
     }
-    this.limits = limits;
+    this.#limits = limits;
     return null;
   }
 
-  /** What is spent or set aside. */
+  /** What is spent or reserved. */
   committed(dimension: Dimension): number {
     return this.spent[dimension] + this.reserved[dimension];
   }
 
-  #dropHold(childId: string, held: Amounts): void {
-    this.#holds.delete(childId);
-    addAmounts(this.held, held, -1);
-    addAmounts(this.reserved, held, -1);
+  #dropChild(childId: string, reserved: Amounts): void {
+    this.#children.delete(childId);
+    addAmounts(this.reservedByChildren, reserved, -1);
+    addAmounts(this.reserved, reserved, -1);
   }
 }

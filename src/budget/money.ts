@@ -1,34 +1,17 @@
 /**
- * Money is integer nano-USD; prices are integer pico-USD per token, so that fractions of a nano-USD per token stay exact.
- * Costs round up and limits round down: every rounding favours the limit.
+ * Money is integer nano-USD; prices are integer pico-USD per token, so that fractions of a nano-USD per token stay
+ * exact. Costs round up and limits round down: every rounding favours the limit.
  */
+import { chargedTiers, reachableTiers } from "./service-tiers.ts";
+import type { PriceFacts } from "../call.ts";
+import type { TierPrice, TokenPrice, TokenRates } from "./token-price.ts";
 
 const NANO_PER_USD = 1_000_000_000;
 const PICO_PER_NANO = 1_000n;
 
-/** What each kind of token costs, in pico-USD. */
-export type TokenRates = {
-  inputPicoUsd: number;
-  /** Prompt tokens read from the provider's cache. */
-  cachedInputPicoUsd: number;
-  /** Prompt tokens written to the provider's cache; absent = as input. */
-  cacheWritePicoUsd?: number;
-  outputPicoUsd: number;
-};
-
-/** Rates of a whole call, completion included, whose prompt has at least `fromPromptTokens` tokens. */
-export type PriceTier = TokenRates & { fromPromptTokens: number };
-
-/** Price of a model: its rates, what each call costs beside its tokens, and other rates for larger prompts. */
-export type TokenPrice = TokenRates & {
-  perCallNanoUsd?: number;
-  /** By rising `fromPromptTokens`; the last one that a prompt reaches takes the place of the rates above. */
-  tiers?: readonly PriceTier[];
-};
-
 /** A limit in USD as nano-USD, rounded down. */
 export function limitNanoUsd(usd: number): number {
-  // Decimal USD such as 0.07 lie a hair below their nano-USD in binary; half a pico-USD of slack restores them.
+  // In binary, decimal USD such as 0.07 are slightly below their nano-USD; half a pico-USD of slack restores them.
   return Math.floor(usd * NANO_PER_USD + 0.0005);
 }
 
@@ -42,45 +25,74 @@ export type CallTokens = {
   promptTokens: number;
   cachedTokens: number;
   cacheWriteTokens?: number;
+  /** The part of `cacheWriteTokens` that is kept for an hour; absent if the answer does not split them. */
+  cacheWrite1hTokens?: number;
   completionTokens: number;
+  /** Service tier that the answer names. */
+  serviceTier?: string;
 };
 
-/** Cost of one call in nano-USD, rounded up, in the tier that its prompt reaches. */
-export function costNanoUsd(tokens: CallTokens, price: TokenPrice): number {
-  const rates = ratesAt(price, tokens.promptTokens);
-  // Where the parts exceed the whole, the dearer part counts.
-  const written = Math.min(tokens.cacheWriteTokens ?? 0, tokens.promptTokens);
-  const cached = Math.min(tokens.cachedTokens, tokens.promptTokens - written);
+/** Rates with every kind of token. */
+type AllRates = Required<TokenRates>;
+
+/** Cost of one call in nano-USD, rounded up, at the rates of its prompt's size and its service tier. */
+export function costNanoUsd(tokens: CallTokens, price: TokenPrice, facts: PriceFacts = {}): number {
+  const { promptTokens } = tokens;
+  const tiers = chargedTiers(price, facts.serviceTier, tokens.serviceTier);
+  const rates = highestRates(tiers.map((tier) => allRates(ratesAt(tier, promptTokens))));
+  // If the parts exceed the whole, cache writes count first: they cost more than reads.
+  const written = Math.min(tokens.cacheWriteTokens ?? 0, promptTokens);
+  const written1h = Math.min(tokens.cacheWrite1hTokens ?? (facts.cacheTtl === "1h" ? written : 0), written);
+  const cached = Math.min(tokens.cachedTokens, promptTokens - written);
   // BigInt: a million-token prompt at a high price passes 2^53 pico-USD.
   const pico =
-    BigInt(tokens.promptTokens - written - cached) * BigInt(rates.inputPicoUsd) +
-    BigInt(written) * BigInt(rates.cacheWritePicoUsd ?? rates.inputPicoUsd) +
+    BigInt(promptTokens - written - cached) * BigInt(rates.inputPicoUsd) +
+    BigInt(written - written1h) * BigInt(rates.cacheWritePicoUsd) +
+    BigInt(written1h) * BigInt(rates.cacheWrite1hPicoUsd) +
     BigInt(cached) * BigInt(rates.cachedInputPicoUsd) +
     BigInt(tokens.completionTokens) * BigInt(rates.outputPicoUsd);
   return Number((pico + PICO_PER_NANO - 1n) / PICO_PER_NANO) + (price.perCallNanoUsd ?? 0);
 }
 
 /**
- * A price without tiers or cache that costs at least as much as `price` for every call whose prompt has at most
- * `promptTokensMax` tokens: each kind of token at its dearest in any tier within reach.
+ * A price without tiers or cache that costs at least as much as `price` for every answer to a call whose prompt has at
+ * most `promptTokensMax` tokens: each kind of token has its highest rate in any service tier that the call can get and
+ * any size of prompt within the bound. Cache writes count if the call marks them, or the provider writes without a
+ * mark.
  */
-export function dearestPrice(price: TokenPrice, promptTokensMax: number): TokenPrice {
-  let inputPicoUsd = dearestInput(price);
-  let { outputPicoUsd } = price;
-  for (const tier of price.tiers ?? []) {
-    if (tier.fromPromptTokens > promptTokensMax) break;
-    inputPicoUsd = Math.max(inputPicoUsd, dearestInput(tier));
-    outputPicoUsd = Math.max(outputPicoUsd, tier.outputPicoUsd);
-  }
+export function highestPrice(price: TokenPrice, promptTokensMax: number, facts: PriceFacts = {}): TokenPrice {
+  const reachable = reachableTiers(price, facts.serviceTier).flatMap((tier) => [
+    tier,
+    ...(tier.tiers ?? []).filter(({ fromPromptTokens }) => fromPromptTokens <= promptTokensMax),
+  ]);
+  const rates = highestRates(reachable.map(allRates));
+  const writes = facts.cacheTtl !== undefined || price.writesWithoutMark === true ? rates.cacheWritePicoUsd : 0;
+  const writes1h = facts.cacheTtl === "1h" ? rates.cacheWrite1hPicoUsd : 0;
+  const inputPicoUsd = Math.max(rates.inputPicoUsd, rates.cachedInputPicoUsd, writes, writes1h);
   const perCallNanoUsd = price.perCallNanoUsd ?? 0;
-  return { inputPicoUsd, cachedInputPicoUsd: inputPicoUsd, outputPicoUsd, perCallNanoUsd };
+  return { inputPicoUsd, cachedInputPicoUsd: inputPicoUsd, outputPicoUsd: rates.outputPicoUsd, perCallNanoUsd };
 }
 
-function dearestInput({ inputPicoUsd, cachedInputPicoUsd, cacheWritePicoUsd = 0 }: TokenRates): number {
-  return Math.max(inputPicoUsd, cachedInputPicoUsd, cacheWritePicoUsd);
+function allRates(rates: TokenRates): AllRates {
+  const { inputPicoUsd, cachedInputPicoUsd, outputPicoUsd } = rates;
+  const cacheWritePicoUsd = rates.cacheWritePicoUsd ?? inputPicoUsd;
+  const cacheWrite1hPicoUsd = rates.cacheWrite1hPicoUsd ?? cacheWritePicoUsd;
+  return { inputPicoUsd, cachedInputPicoUsd, cacheWritePicoUsd, cacheWrite1hPicoUsd, outputPicoUsd };
 }
 
-function ratesAt(price: TokenPrice, promptTokens: number): TokenRates {
+/** The highest rate of each kind of token. */
+function highestRates(rates: readonly AllRates[]): AllRates {
+  const highest = (kind: keyof AllRates): number => Math.max(...rates.map((each) => each[kind]));
+  return {
+    inputPicoUsd: highest("inputPicoUsd"),
+    cachedInputPicoUsd: highest("cachedInputPicoUsd"),
+    cacheWritePicoUsd: highest("cacheWritePicoUsd"),
+    cacheWrite1hPicoUsd: highest("cacheWrite1hPicoUsd"),
+    outputPicoUsd: highest("outputPicoUsd"),
+  };
+}
+
+function ratesAt(price: TierPrice, promptTokens: number): TokenRates {
   let rates: TokenRates = price;
   for (const tier of price.tiers ?? []) {
     if (tier.fromPromptTokens > promptTokens) break;
@@ -90,8 +102,8 @@ function ratesAt(price: TokenPrice, promptTokens: number): TokenRates {
 }
 
 /**
- * How many completion tokens a sum of nano-USD pays for beside a prompt: the most for which `costNanoUsd` of both together
- * stays within the sum. Infinity when they are free.
+ * How many completion tokens a sum of nano-USD pays for beside a prompt: the most for which `costNanoUsd` of both
+ * together stays within the sum. Infinity when they are free.
  */
 export function completionTokensFor(nanoUsd: number, promptTokens: number, price: TokenPrice): number {
   if (price.outputPicoUsd === 0) return Number.POSITIVE_INFINITY;

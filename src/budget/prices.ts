@@ -1,30 +1,37 @@
 /**
- * The price catalogue: what known providers charge for text, from the reviewed snapshot beside this file. It answers for
- * the providers' own hosts only: a model of the same name elsewhere has a price that nobody here knows.
+ * The price catalogue: what known providers charge for text, from the reviewed snapshot beside this file. It applies to
+ * the providers' own hosts only: the price of a model of the same name at another host is unknown.
  */
-import type { PriceTier, TokenPrice, TokenRates } from "./money.ts";
+import type { PriceTier, TokenPrice, TokenRates } from "./token-price.ts";
+import { sharedTierPrices } from "./service-tiers.ts";
 import data from "./price-snapshot.json" with { type: "json" };
 
-/** Rates in the snapshot: pico-USD per token. Absent `cached` and `write` are as `input`. */
+/**
+ * Rates in the snapshot, pico-USD per token. Absent `cached` and `write` equal `input`, absent `write1h` equals
+ * `write`.
+ */
 export type SnapshotRates = {
   input: number;
   cached?: number | undefined;
   write?: number | undefined;
+  write1h?: number | undefined;
   output: number;
 };
 
-/** One price, and the patterns of the models that have it. */
+/** A price, and the patterns of the models that have it. */
 export type SnapshotModel = SnapshotRates & {
   match: readonly string[];
   /** nano-USD of each call beside its tokens. */
   call?: number | undefined;
+  /** Present where the provider writes to its cache, and bills it, without a mark in the request. */
+  unasked?: boolean | undefined;
   /** By rising `from`, in prompt tokens. */
   tiers?: readonly (SnapshotRates & { from: number })[] | undefined;
 };
 
 /**
- * The snapshot. Patterns are lower case; `*` at either end stands for anything and `#` for one digit. There are no
- * regular expressions in it, so no model name can make a lookup slow.
+ * The snapshot. Patterns are lower case; `*` at either end matches anything and `#` one digit. It has no regular
+ * expressions, so no model name can make a lookup slow.
  */
 export type Snapshot = {
   /** Package, version and licence that the prices come from. */
@@ -46,14 +53,14 @@ const PROVIDER_BY_HOST: ReadonlyMap<string, string> = new Map(
   Object.entries(snapshot.providers).flatMap(([provider, { hosts }]) => hosts.map((host) => [host, provider] as const)),
 );
 
-/** The provider whose prices hold at a base URL; null for a host or port that is not a provider's own. */
+/** The provider whose prices apply at a base URL; null for a host or port that is not a provider's own. */
 export function providerAt(baseUrl: string): string | null {
   return URL.canParse(baseUrl) ? (PROVIDER_BY_HOST.get(new URL(baseUrl).host) ?? null) : null;
 }
 
 /**
  * What a provider charges for a model, by the model's whole id as that provider knows it: a router's `vendor/model` is
- * looked up among the router's prices, never among the vendor's. null when the snapshot knows no price that bounds a call.
+ * looked up among the router's prices, never among the vendor's. null if the snapshot has no price that bounds a call.
  */
 export function catalogPrice(provider: string | null, model: string): TokenPrice | null {
   if (provider === null || !Object.hasOwn(snapshot.providers, provider)) return null;
@@ -61,24 +68,29 @@ export function catalogPrice(provider: string | null, model: string): TokenPrice
   const name = model.toLowerCase();
   if (listed === undefined || listed.unpriced.some((pattern) => fits(pattern, name))) return null;
   const found = listed.models.find(({ match }) => match.some((pattern) => fits(pattern, name)));
-  return found === undefined ? null : priceFrom(found);
+  return found === undefined ? null : priceFrom(provider, found);
 }
 
-function priceFrom(model: SnapshotModel): TokenPrice {
+function priceFrom(provider: string, model: SnapshotModel): TokenPrice {
   const price: TokenPrice = ratesFrom(model);
-  if (model.call !== undefined) price.perCallNanoUsd = model.call;
   if (model.tiers !== undefined) {
     price.tiers = model.tiers.map((tier): PriceTier => ({ ...ratesFrom(tier), fromPromptTokens: tier.from }));
   }
+  const serviceTiers = sharedTierPrices(provider, price);
+  if (serviceTiers !== undefined) price.serviceTiers = serviceTiers;
+  if (model.call !== undefined) price.perCallNanoUsd = model.call;
+  if (model.unasked === true) price.writesWithoutMark = true;
   return price;
 }
 
-function ratesFrom({ input, cached = input, write, output }: SnapshotRates): TokenRates {
-  const rates = { inputPicoUsd: input, cachedInputPicoUsd: cached, outputPicoUsd: output };
-  return write === undefined ? rates : { ...rates, cacheWritePicoUsd: write };
+function ratesFrom({ input, cached = input, write, write1h, output }: SnapshotRates): TokenRates {
+  const rates: TokenRates = { inputPicoUsd: input, cachedInputPicoUsd: cached, outputPicoUsd: output };
+  if (write !== undefined) rates.cacheWritePicoUsd = write;
+  if (write1h !== undefined) rates.cacheWrite1hPicoUsd = write1h;
+  return rates;
 }
 
-/** Whether a name fits a pattern of the snapshot. One pass over the name at most. */
+/** True if a name matches a pattern of the snapshot. One pass over the name at most. */
 function fits(pattern: string, name: string): boolean {
   const openStart = pattern.startsWith("*");
   const openEnd = pattern.endsWith("*");

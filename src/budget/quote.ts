@@ -1,8 +1,9 @@
-/** What a call would cost, before anything is reserved: the worst that it can, and what it likely will. */
+/** A quote: the most that a call can cost, and its likely cost. Nothing is reserved. */
 import type { CallFacts } from "../call.ts";
 import { COMPLETION_TOKENS_DEFAULT, LIKELY_BYTES_PER_TOKEN, LIKELY_COMPLETION_TOKENS } from "../limits.ts";
 import { promptTokensMax, worstCase, type TokenBounds } from "./estimate.ts";
-import { costNanoUsd, type TokenPrice } from "./money.ts";
+import { costNanoUsd } from "./money.ts";
+import type { TokenPrice } from "./token-price.ts";
 
 export type Quote = {
   worstNanoUsd: number;
@@ -11,7 +12,7 @@ export type Quote = {
   completionTokensMax: number;
 };
 
-/** Quotes one attempt. Prices that are not known count as free, as they do under `unpriced: "free"`. */
+/** Quotes one attempt. A model without a known price counts as free, as it does under `unpriced: "free"`. */
 export function quoteOf(facts: CallFacts, price: TokenPrice | null, bounds: TokenBounds): Quote {
   const promptTokens = promptTokensMax(facts, bounds);
   const completionTokensMax = facts.maxTokens ?? COMPLETION_TOKENS_DEFAULT;
@@ -21,8 +22,8 @@ export function quoteOf(facts: CallFacts, price: TokenPrice | null, bounds: Toke
     completionTokens: Math.min(completionTokensMax, LIKELY_COMPLETION_TOKENS),
   };
   return {
-    worstNanoUsd: worstCase(promptTokens, completionTokensMax, price).usd,
-    likelyNanoUsd: price === null ? 0 : costNanoUsd(likely, price),
+    worstNanoUsd: worstCase(promptTokens, completionTokensMax, price, facts).usd,
+    likelyNanoUsd: price === null ? 0 : costNanoUsd(likely, price, facts),
     promptTokensMax: promptTokens,
     completionTokensMax,
   };

@@ -1,79 +1,72 @@
 /** `POST /batch`: an ordered list of calls. */
 import { z } from "@hono/zod-openapi";
-import type { CallBody } from "../call.ts";
+import type { BodyOptions } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { ITEMS_PER_BATCH_MAX, PARALLEL_MAX } from "../limits.ts";
-import type { CallSettings, ParsedCall } from "./call.ts";
-import { parseCall, parseSettings, SETTINGS_DEFAULT } from "./call.ts";
+import { SETTINGS_DEFAULT, callSettingsFields, parseSettings, type CallSettings } from "./call-options.ts";
+import type { ParsedCall } from "./call.ts";
+import { parseCall } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { errorBody, invalid, zodReason } from "./errors.ts";
-import type { ErrorStyle } from "./fields.ts";
-import {
-  callSettingsFields,
-  contentFields,
-  deadlineField,
-  errorStyle,
-  errorStyleOf,
-  label,
-  outcomeFields,
-} from "./fields.ts";
+import { strictFields } from "./strict-fields.ts";
+import type { ErrorStyle, SentRules } from "./fields.ts";
+import { callRulesFields, cappedBy, contentFields, errorStyle, errorStyleOf, label, rulesOf } from "./fields.ts";
 import { usageDocument } from "./query.ts";
 
 /** One of `items`. */
-export const batchItem = z
-  .strictObject({ id: label.optional(), ...contentFields, ...callSettingsFields })
-  .openapi("BatchItem");
+export const batchItem = strictFields({ id: label.optional(), ...contentFields, ...callSettingsFields }).openapi(
+  "BatchItem",
+);
 export type BatchItem = z.infer<typeof batchItem>;
 
 /** The request as documented. Prompts are checked by hand below: a schema per prompt would cost more than the rest. */
-export const batchBody = z
-  .strictObject({
-    prompts: z
-      .custom<readonly unknown[]>((value) => Array.isArray(value), "expected an array of texts")
-      .optional()
-      .openapi({ type: "array", items: { type: "string" }, maxItems: ITEMS_PER_BATCH_MAX }),
-    items: z.array(batchItem).max(ITEMS_PER_BATCH_MAX).optional(),
-    ...callSettingsFields,
-    ...deadlineField,
-    ...outcomeFields,
-    detach: z.boolean().optional().openapi({
-      description: "Whether the group runs on when its client has gone; default true. It can be found at `/groups/:id`",
-    }),
-    concurrency: z.int().min(1).max(PARALLEL_MAX).optional(),
-    error_style: errorStyle.optional(),
-    on_error: z.enum(["continue", "abort"]).optional(),
-    budget_policy: z.enum(["shared", "split"]).optional().openapi({
-      description: "`split`: no slot may reserve more than its equal share of what is left; default `shared`",
-    }),
-  })
-  .openapi("Batch");
+export const batchBody = strictFields({
+  prompts: z
+    .custom<readonly unknown[]>((value) => Array.isArray(value), "expected an array of texts")
+    .optional()
+    .openapi({ type: "array", items: { type: "string" }, maxItems: ITEMS_PER_BATCH_MAX }),
+  items: z.array(batchItem).max(ITEMS_PER_BATCH_MAX).optional(),
+  ...callSettingsFields,
+  ...callRulesFields,
+  detach: z.boolean().optional().openapi({
+    description: "Whether the group continues after its client disconnects; default true. Read it at `/groups/:id`",
+  }),
+  concurrency: z.int().min(1).max(PARALLEL_MAX).optional(),
+  error_style: errorStyle.optional(),
+  on_error: z.enum(["continue", "abort"]).optional(),
+  on_budget: z.enum(["refuse", "partial"]).optional().openapi({
+    description:
+      "`partial` (default): slots run until the budget is spent. `refuse`: if the slots cannot all fit the budget, the whole batch is refused with 422 `infeasible`",
+  }),
+  budget_policy: z.enum(["shared", "split"]).optional().openapi({
+    description:
+      "`shared` (default): slots share the remaining budget. `split`: a slot may reserve at most an equal share of it",
+  }),
+}).openapi("Batch");
 
-/** One call of a batch; `id` is the client's own name for it. */
+/** One call of a batch; `id` is the client's custom id. */
 export type BatchCall = ParsedCall & { id: string | null };
 
 /** A batch ready to be opened; null = the run decides. */
-export type BatchRequest = {
+export type BatchRequest = SentRules & {
   /** In input order. Those of a large batch are parsed anew each time they are read, so read them once or twice. */
   calls: Iterable<BatchCall> & { readonly length: number };
-  /** The client's own names of the calls; empty if none has one. */
+  /** The custom ids of the calls; empty if none has one. */
   ids: readonly (string | null)[];
-  /** Settings that the calls share unless a call has its own; where it has not, its body holds these very values. */
-  defaults: Pick<CallBody, "system" | "temperature" | "params">;
+  /** Options that the calls share. The body of a call without its own option refers to these very values. */
+  defaults: BodyOptions;
   concurrency: number | null;
   errorStyle: ErrorStyle | null;
   onError: "continue" | "abort";
-  /** How long a slot may be queued, ms; null = as long as it takes. */
-  deadlineMs: number | null;
+  /** Whether a batch that can never fit the budget is refused whole, or runs until the budget is spent. */
+  onBudget: "refuse" | "partial";
   /** Whether each slot gets its equal share of the budget. */
   split: boolean;
-  onLost: "retry" | "fail";
-  /** Whether equal calls that are in flight together share one answer. */
-  dedupe: boolean;
-  /** Whether the group runs on when its client has gone. */
+  /** Whether the group continues after its client has left. */
   detach: boolean;
 };
 
-/** What one slot ended as, in input order, beside `results` and `errors`. */
+/** One slot of a group, in input order, beside `results` and `errors`. */
 export const slotDocument = z.object({
   index: z.int(),
   id: z.string().nullable(),
@@ -84,10 +77,13 @@ export const slotDocument = z.object({
   queued_ms: z.number().nullable(),
   attempts: z.int(),
   finish_reason: z.string().nullable(),
-  estimated: z.boolean().openapi({ description: "Whether an attempt is charged at its reservation, its cost unknown" }),
+  capped_by: cappedBy,
+  estimated: z
+    .boolean()
+    .openapi({ description: "True if the cost of an attempt is unknown and its reservation was charged" }),
 });
 
-/** How many slots of a group stand where. */
+/** How many slots of a group are in each state. */
 export const slotCounts = z.object({
   queued: z.int(),
   running: z.int(),
@@ -130,7 +126,7 @@ const quoteLine = z.object({
   completion_tokens_max: z.int(),
 });
 
-/** The answer to `POST /batch?quote=1`: nothing was reserved or sent. `fits`: the worst of all slots fits what is left. */
+/** The answer to `POST /batch?quote=1`: nothing was reserved or sent. `fits`: the worst of all slots fits what is left, in every dimension. */
 export const quoteReply = z
   .object({
     object: z.literal("quote"),
@@ -143,10 +139,10 @@ export const quoteReply = z
   .openapi("Quote");
 export type QuoteReply = z.infer<typeof quoteReply>;
 
-/** Whether only a quote is wanted. A value that is not known is refused: it would run, and spend, what was to be quoted. */
+/** Whether the query requests a quote only. An unknown value is refused: it would run, and spend, what was to be quoted. */
 export function parseQuote(quote: string | undefined): Parsed<boolean> {
   if (quote === undefined || quote === "0") return { ok: true, value: false };
-  return quote === "1" ? { ok: true, value: true } : invalid("quote", "expected 1, or 0 for a batch that is run");
+  return quote === "1" ? { ok: true, value: true } : invalid("quote", "expected 1 for a quote, or 0 to run the batch");
 }
 
 /** Reads `prompts[index]`. */
@@ -170,7 +166,7 @@ export function parseBatch(
   return { ok: true, value: { ...shared, calls: calls.value, ids: namesOf(calls.value.map(({ id }) => id)) } };
 }
 
-/** What a batch says of all its calls, and its calls as the schema leaves them. */
+/** The options and rules of a batch, and its calls as the schema returns them. */
 export type Envelope = {
   settings: CallSettings;
   shared: Omit<BatchRequest, "calls" | "ids">;
@@ -180,20 +176,18 @@ export type Envelope = {
 export function parseEnvelope(value: unknown): Parsed<Envelope> {
   const read = batchBody.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
-  const { prompts, items, concurrency, error_style, on_error, budget_policy, deadline_ms } = read.data;
-  const { on_lost, dedupe, detach } = read.data;
+  const { prompts, items, concurrency, error_style, on_error, on_budget, budget_policy, detach } = read.data;
   if (prompts !== undefined && items !== undefined) return invalid("items", "give either prompts or items, not both");
   const settings = parseSettings(read.data, SETTINGS_DEFAULT, (field) => field);
   if (!settings.ok) return settings;
   const shared = {
-    defaults: sharedBody(settings.value),
+    ...rulesOf(read.data),
+    defaults: settings.value.body,
     concurrency: concurrency ?? null,
     errorStyle: errorStyleOf(error_style),
     onError: on_error ?? "continue",
-    deadlineMs: deadline_ms ?? null,
+    onBudget: on_budget ?? "partial",
     split: budget_policy === "split",
-    onLost: on_lost ?? "retry",
-    dedupe: dedupe ?? false,
     detach: detach ?? true,
   };
   if (prompts !== undefined)
@@ -207,21 +201,13 @@ export function namesOf(ids: readonly (string | null)[]): readonly (string | nul
   return ids.some((id) => id !== null) ? ids : [];
 }
 
-function sharedBody({ system, temperature, params }: CallSettings): BatchRequest["defaults"] {
-  return {
-    ...(system === null ? {} : { system }),
-    ...(temperature === null ? {} : { temperature }),
-    ...(params === null ? {} : { params }),
-  };
-}
-
-/** Counts before anything looks at the elements: a body may hold millions of them. */
+/** Counts before the elements are parsed: a body may have millions of them. */
 function excessOf(value: unknown): { ok: false; reason: Reason } | null {
   if (typeof value !== "object" || value === null) return null;
   for (const [field, list] of Object.entries(value)) {
     if (field !== "prompts" && field !== "items") continue;
     if (Array.isArray(list) && list.length > ITEMS_PER_BATCH_MAX) {
-      return invalid(field, `holds ${list.length} calls; expected at most ${ITEMS_PER_BATCH_MAX}`);
+      return invalid(field, `has ${list.length} calls; expected at most ${ITEMS_PER_BATCH_MAX}`);
     }
   }
   return null;
@@ -249,10 +235,10 @@ export function promptCall(prompt: unknown, index: number, settings: CallSetting
 
 /** The call of `items[index]`, over the settings of the batch. */
 export function itemCall(input: BatchItem, index: number, defaults: CallSettings): Parsed<BatchCall> {
-  const place = (field: string) => `items[${index}].${field}`;
-  const settings = parseSettings(input, defaults, place);
+  const path = (field: string) => `items[${index}].${field}`;
+  const settings = parseSettings(input, defaults, path);
   if (!settings.ok) return settings;
-  const call = parseCall(input, settings.value, place);
+  const call = parseCall(input, settings.value, path);
   if (!call.ok) return call;
   return { ok: true, value: { id: input.id ?? null, body: call.value.body, facts: call.value.facts } };
 }

@@ -1,8 +1,10 @@
-/** Request bodies: read under a bound that does not rely on what the client says of their length. */
+/** Request bodies, read under a bound that does not rely on the announced length. */
 import type { Reason } from "../errors.ts";
+import { JSON_BODY_DEPTH_MAX } from "../limits.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid } from "./errors.ts";
-import { jsonFault } from "./json-fault.ts";
+import { tooDeepAt } from "../json/depth.ts";
+import { describeFault, jsonFault } from "../json/validate.ts";
 
 const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json$/;
 /** A byte order mark is dropped; bytes that are no UTF-8 throw instead of becoming question marks. */
@@ -14,7 +16,7 @@ export async function parseBody(request: Request, bytesMax: number): Promise<Par
   return bytes.ok ? jsonOf(bytes.value) : bytes;
 }
 
-/** The bytes of a body that is said to be JSON. A missing content type is taken for JSON: short scripts send none. */
+/** The bytes of a body whose content type is JSON. A missing content type counts as JSON: short scripts send none. */
 export async function readJsonBytes(request: Request, bytesMax: number): Promise<Parsed<Uint8Array>> {
   const type = mediaType(request);
   if (type !== "" && !JSON_TYPE.test(type)) {
@@ -23,17 +25,37 @@ export async function readJsonBytes(request: Request, bytesMax: number): Promise
   return await readBytes(request, bytesMax);
 }
 
+/** Why a body is nested too deep to be parsed, or null. */
+export function depthFault(bytes: Uint8Array): { ok: false; reason: Reason } | null {
+  const at = tooDeepAt(bytes, JSON_BODY_DEPTH_MAX);
+  if (at === null) return null;
+  return invalid(
+    null,
+    `opens level ${JSON_BODY_DEPTH_MAX + 1} of nesting at byte ${at}; expected at most ${JSON_BODY_DEPTH_MAX}`,
+  );
+}
+
 /** The JSON value that the bytes of a body spell. */
 export function jsonOf(bytes: Uint8Array): Parsed<unknown> {
+  const tooDeep = depthFault(bytes);
+  if (tooDeep !== null) return tooDeep;
   const text = textOf(bytes);
   if (!text.ok) return text;
-  if (text.value.trim() === "") return invalid(null, "empty body; expected a JSON object");
+  if (text.value.trim() === "") return invalid(null, "is empty; expected a JSON object");
   try {
     const value: unknown = JSON.parse(text.value);
     return { ok: true, value };
   } catch {
-    return invalid(null, jsonFault(text.value));
+    return invalid(null, problemOf(bytes));
   }
+}
+
+/** Where the bytes of a body stop being JSON. `JSON.parse` names no position for most faults. */
+function problemOf(bytes: Uint8Array): string {
+  const marked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+  const json = marked ? bytes.subarray(3) : bytes;
+  const fault = jsonFault(json);
+  return fault === null ? "is not JSON" : describeFault(json, fault);
 }
 
 /** The text of a body, which must be UTF-8. */
@@ -56,11 +78,11 @@ export async function readBytes(request: Request, bytesMax: number): Promise<Par
 }
 
 /**
- * Reads what is left of a refused request's body, up to `bytesMax` bytes, and forgets it. Most clients read no answer
- * before they have sent their body: if nobody takes it, they see a broken pipe where the reason should be.
+ * Drains the rest of a refused request's body, up to `bytesMax` bytes. Most clients read no answer before they have sent
+ * their body: without this they see a broken pipe instead of the reason.
  */
-export async function hearOut(request: Request, bytesMax: number): Promise<void> {
-  // Whoever read the body to its end has kept the lock.
+export async function drain(request: Request, bytesMax: number): Promise<void> {
+  // A reader that has read the body to its end keeps the lock.
   if (request.body === null || request.body.locked) return;
   try {
     const reader = request.body.getReader();
@@ -75,37 +97,39 @@ export async function hearOut(request: Request, bytesMax: number): Promise<void>
   }
 }
 
-/** The content type without its parameters, in lower case; "" if there is none. */
+/** The content type without its parameters, in lower case; "" if it is missing. */
 export function mediaType(request: Request): string {
   return (request.headers.get("content-type") ?? "").split(";", 1).join("").trim().toLowerCase();
 }
 
+/** The bytes of a stream; null if there are more than `bytesMax`. One buffer that doubles: pieces may be one byte each. */
 async function collect(stream: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<Uint8Array | null> {
   if (stream === null) return new Uint8Array();
   const reader = stream.getReader();
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for (;;) {
+  const first = await reader.read();
+  if (first.done) return new Uint8Array();
+  let buffer = first.value;
+  let bytes = buffer.length;
+  while (bytes <= bytesMax) {
     const { done, value } = await reader.read();
-    if (done) break;
-    bytes += value.byteLength;
-    if (bytes > bytesMax) {
-      reader.releaseLock();
-      return null;
+    if (done) return buffer.subarray(0, bytes);
+    if (bytes + value.length > buffer.length) {
+      const grown = new Uint8Array(Math.min(bytesMax + 1, Math.max(bytes + value.length, buffer.length * 2)));
+      grown.set(buffer.subarray(0, bytes));
+      buffer = grown;
     }
-    chunks.push(value);
+    buffer.set(value.subarray(0, buffer.length - bytes), bytes);
+    bytes += value.length;
   }
-  const [first] = chunks;
-  if (first !== undefined && chunks.length === 1) return first;
-  const whole = new Uint8Array(bytes);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return whole;
+  reader.releaseLock();
+  return null;
+}
+
+/** The refusal of a body of more than `bytesMax` bytes. */
+export function bodyTooLarge(bytesMax: number): Reason {
+  return { reason: "payload_too_large", what: "the body", bytesMax, param: null };
 }
 
 function tooLarge(bytesMax: number): { ok: false; reason: Reason } {
-  return { ok: false, reason: { reason: "payload_too_large", what: "the body", bytesMax, param: null } };
+  return { ok: false, reason: bodyTooLarge(bytesMax) };
 }

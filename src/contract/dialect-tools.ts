@@ -8,7 +8,7 @@ import { usageDocument } from "./query.ts";
 /** The request as documented. */
 export const dialectToolCall = z
   .looseObject({
-    tool_name: z.string().openapi({ description: "`llm_batch`, or a tool of the run" }),
+    tool_name: z.string().openapi({ description: "`llm_batch`, or the name of a tool of the run" }),
     args: z.array(z.unknown()).optional(),
     kwargs: z.record(z.string(), z.unknown()).optional(),
   })
@@ -29,7 +29,7 @@ export type DialectToolCall = { name: string; args: readonly unknown[]; kwargs: 
 /** A parsed JSON body as the call of a tool. */
 export function parseDialectToolCall(value: unknown): Parsed<DialectToolCall> {
   const read = z.record(z.string(), z.unknown()).safeParse(value);
-  if (!read.success) return invalid(null, "expected an object");
+  if (!read.success) return invalid(null, "expected a JSON object");
   const { tool_name: name, args = [], kwargs = {} } = read.data;
   if (name == null || name === "") return refused("tool_name", "Tool name not provided");
   if (typeof name !== "string") return invalid("tool_name", "expected a text");
@@ -44,10 +44,10 @@ export function toolInput({ args, kwargs }: DialectToolCall): Record<string, unk
   return args.length === 0 ? kwargs : { ...kwargs, args };
 }
 
-/** `llm_batch`: the prompts that are texts as a batch, and the place of each in the list, where the others are not asked. */
-export type LlmBatch = { request: BatchRequest; count: number; places: readonly number[] };
+/** `llm_batch`: the prompts that are texts as a batch, and the index of each in the list; the other prompts are not sent. */
+export type LlmBatch = { request: BatchRequest; count: number; indexes: readonly number[] };
 
-/** The arguments of `llm_batch` as a batch. A prompt that is no text fails in its own place, as it did in verifiers. */
+/** The arguments of `llm_batch` as a batch. A prompt that is not a text fails at its own index, as in verifiers. */
 export function parseLlmBatch({ args, kwargs }: DialectToolCall): Parsed<LlmBatch> {
   const { prompts: byName, ...rest } = kwargs;
   const [extra] = Object.keys(rest).toSorted();
@@ -58,13 +58,13 @@ export function parseLlmBatch({ args, kwargs }: DialectToolCall): Parsed<LlmBatc
   if (prompts === undefined) return refused("prompts", "llm_batch requires a prompts argument.");
   if (!Array.isArray(prompts)) return refused("prompts", "prompts: llm_batch expects a list of prompts.");
   if (prompts.length > ITEMS_PER_BATCH_MAX) {
-    return invalid("prompts", `holds ${prompts.length} calls; expected at most ${ITEMS_PER_BATCH_MAX}`);
+    return invalid("prompts", `has ${prompts.length} calls; expected at most ${ITEMS_PER_BATCH_MAX}`);
   }
-  const places = [...prompts.keys()].filter((index) => typeof prompts[index] === "string");
-  const asked = { prompts: places.map((place): unknown => prompts[place]) };
-  const batch = parseBatch(asked, (prompt, index, settings) => promptCall(prompt, places[index] ?? index, settings));
+  const indexes = [...prompts.keys()].filter((index) => typeof prompts[index] === "string");
+  const texts = { prompts: indexes.map((index): unknown => prompts[index]) };
+  const batch = parseBatch(texts, (prompt, index, settings) => promptCall(prompt, indexes[index] ?? index, settings));
   if (!batch.ok) return batch;
-  return { ok: true, value: { request: { ...batch.value, errorStyle: "verifiers" }, count: prompts.length, places } };
+  return { ok: true, value: { request: { ...batch.value, errorStyle: "verifiers" }, count: prompts.length, indexes } };
 }
 
 function refused(param: string, message: string): Parsed<never> {

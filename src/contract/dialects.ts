@@ -1,46 +1,46 @@
 /**
- * Calls as other systems' clients send them, read as the gateway's own. Their servers ignored what they did not know, and
- * Python sends null for what it leaves out, so unknown fields and nulls are passed over; a known field of a wrong type is
- * refused by its name.
+ * Parses calls in the form that other systems' clients send. Their servers ignored unknown fields, and Python sends null
+ * for a missing value, so unknown fields and nulls are ignored; a known field of a wrong type is refused by its name.
  */
 import { z } from "@hono/zod-openapi";
 import { batchBody, promptCall, type BatchCall } from "./batch.ts";
-import { parseCall, type CallSettings } from "./call.ts";
+import type { CallSettings } from "./call-options.ts";
+import { parseCall } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { zodReason } from "./errors.ts";
 import type { BatchReading } from "./large-batch.ts";
 import { parseQuery, queryBody, type QueryRequest } from "./query.ts";
 
-const said = {
+const depthField = {
   depth: z.int().nullable().optional().openapi({
-    description: "How deep the caller is. A call is plain at any depth: recursion is the caller's own, in a child run",
+    description: "Accepted and ignored. A call does not recurse; to recurse, open a child run",
   }),
 };
 
 const promptOrMessages = z
   .union([z.string(), z.array(z.looseObject({}))])
-  .openapi({ description: "A text, or chat messages" });
+  .openapi({ description: "Text of one user message, or an array of chat messages" });
 
-/** `POST /llm_query` and its like, as documented: any field of `/query` besides; what else there is means nothing. */
+/** `POST /llm_query` and its like, as documented: also any field of `/query`; other fields are ignored. */
 export const dialectQuery = z
-  .looseObject({ prompt: promptOrMessages, model: z.string().nullable().optional(), ...said })
+  .looseObject({ prompt: promptOrMessages, model: z.string().nullable().optional(), ...depthField })
   .openapi("DialectQuery");
 
-/** `POST /llm_query_batched` and its like, as documented: any field of `/batch` besides. */
+/** `POST /llm_query_batched` and its like, as documented: also any field of `/batch`. */
 export const dialectBatch = z
-  .looseObject({ prompts: z.array(promptOrMessages), model: z.string().nullable().optional(), ...said })
+  .looseObject({ prompts: z.array(promptOrMessages), model: z.string().nullable().optional(), ...depthField })
   .openapi("DialectBatch");
 
 /** Every failure in these dialects. */
 export const dialectErrorBody = z.object({ error: z.string() }).openapi("DialectError");
 
-const envelope = z.looseObject(said);
+const envelope = z.looseObject(depthField);
 
 const QUERY_FIELDS = new Set(Object.keys(queryBody.shape));
 const BATCH_FIELDS = new Set(Object.keys(batchBody.shape));
 
-/** A call, and whether its request says how deep it is, as all of alexzhang13/rlm's do. */
-export type DialectQuery = { call: QueryRequest; saysDepth: boolean };
+/** A call, and whether its request has a `depth`, as all of alexzhang13/rlm's have. */
+export type DialectQuery = { call: QueryRequest; hasDepth: boolean };
 
 /** A parsed JSON body as one call. */
 export function parseDialectQuery(value: unknown): Parsed<DialectQuery> {
@@ -50,7 +50,7 @@ export function parseDialectQuery(value: unknown): Parsed<DialectQuery> {
   if ((prompt === undefined && rest["messages"] === undefined) || prompt === "") return missing("prompt", "prompt");
   const native = Array.isArray(prompt) ? { ...rest, messages: prompt } : known.value.fields;
   const call = parseQuery(native, (field) => (Array.isArray(prompt) ? field.replace(/^messages/, "prompt") : field));
-  return call.ok ? { ok: true, value: { call: call.value, saysDepth: known.value.saysDepth } } : call;
+  return call.ok ? { ok: true, value: { call: call.value, hasDepth: known.value.hasDepth } } : call;
 }
 
 /** How a batch is read: its fields as the gateway knows them, and prompts that may be conversations. */
@@ -74,15 +74,15 @@ function dialectPrompt(prompt: unknown, index: number, settings: CallSettings): 
 function knownFields(
   value: unknown,
   names: ReadonlySet<string>,
-): Parsed<{ fields: Record<string, unknown>; saysDepth: boolean }> {
+): Parsed<{ fields: Record<string, unknown>; hasDepth: boolean }> {
   const read = envelope.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
-  const fields = Object.entries(read.data).filter(([name, field]) => names.has(name) && !isLeftOut(name, field));
-  return { ok: true, value: { fields: Object.fromEntries(fields), saysDepth: read.data.depth != null } };
+  const fields = Object.entries(read.data).filter(([name, field]) => names.has(name) && !isMissing(name, field));
+  return { ok: true, value: { fields: Object.fromEntries(fields), hasDepth: read.data.depth != null } };
 }
 
-/** Null says nothing, and an empty model is what `model or default` makes of it. */
-function isLeftOut(name: string, field: unknown): boolean {
+/** Null counts as missing, and so does an empty model: Python's `model or default` does the same. */
+function isMissing(name: string, field: unknown): boolean {
   return field === null || (name === "model" && field === "");
 }
 

@@ -1,13 +1,14 @@
 /** The wire form of an error, and how a failed schema becomes a reason that names the field. */
 import { z } from "@hono/zod-openapi";
-import type { Reason } from "../errors.ts";
+import { fieldMessage, quoted, type Reason } from "../errors.ts";
 
 /** What reading a piece of a request ends as: its value, or why it is refused. */
 export type Parsed<T> = { ok: true; value: T } | { ok: false; reason: Reason };
 
-/** A request refused because of one field; `param` null = the whole body. */
+/** A request refused because of one field, with what is wrong with it; `param` null = the whole body. */
 export function invalid(param: string | null, problem: string): { ok: false; reason: Reason } {
-  return { ok: false, reason: { reason: "invalid_request", message: `${param ?? "the body"}: ${problem}`, param } };
+  const field = param === null ? null : quoted(param);
+  return { ok: false, reason: { reason: "invalid_request", message: fieldMessage(field, problem), param: field } };
 }
 
 /** `{"error": …}`: the same six fields on every route, then the facts of the reason. */
@@ -28,18 +29,27 @@ export const errorBody = z
         code: z.string(),
         param: z.string().nullable(),
         retryable: z.boolean(),
+        attempts: z.int().optional().openapi({
+          description: "Number of attempts that the gateway made; absent if it made none, except in `errors[i]`",
+        }),
+        charged_usd: z.number().optional().openapi({
+          description: "Total charge for these attempts, USD",
+        }),
+        upstream_code: z.string().optional().openapi({
+          description: "The provider's error code, such as `context_length_exceeded`; absent if it sent none",
+        }),
       })
       .catchall(z.union([z.string(), z.number(), z.boolean(), z.null()])),
   })
   .openapi("Error");
 
-/** The first thing a schema found wrong: its place as a JSON path such as `items[3].max_tokens`, and what was expected. */
+/** The first fault that a schema found: its JSON path, such as `items[3].max_tokens`, and what was expected. */
 export function zodReason(error: z.ZodError): Reason {
   const issue = error.issues[0];
   if (issue === undefined) return invalid(null, "does not have the expected form").reason;
   if (issue.code === "unrecognized_keys") {
-    const field = pathText([...issue.path, ...issue.keys.slice(0, 1)]);
-    return { reason: "invalid_request", message: `unknown field "${field}"`, param: field };
+    const field = quoted(pathText([...issue.path, ...issue.keys.slice(0, 1)]));
+    return { reason: "invalid_request", message: `unknown field "${field}"; ${issue.message}`, param: field };
   }
   const param = issue.path.length === 0 ? null : pathText(issue.path);
   // Zod opens with a heading such as "Too big: "; what was expected follows it.

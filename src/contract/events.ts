@@ -4,6 +4,7 @@ import { CLIENT_EVENT_BYTES_MAX, CLIENT_EVENTS_PER_POST_MAX, JSON_DEPTH_MAX } fr
 import type { Parsed } from "./errors.ts";
 import { invalid, zodReason } from "./errors.ts";
 import { queryInt } from "./fields.ts";
+import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
 
 /** Names of the gateway's own events: a client that could write them could forge its bill. */
@@ -28,27 +29,25 @@ const OWN = new Set([
 const usage = z.record(z.string(), z.unknown());
 
 /** A client's own event. The gateway adds its number, its time and the run. */
-export const clientEvent = z
-  .strictObject({
-    event_type: z
-      .string()
-      .regex(/^[a-z][a-z0-9_]{0,63}$/, "expected a name of small letters, digits and _, such as final_result")
-      .refine((name) => !OWN.has(name), "is a name of the gateway's own events; expected another"),
-    parallel_group_id: z
-      .string()
-      .regex(/^pg-\d{13}-[0-9a-z]{1,6}$/, "expected the id of a group")
-      .nullable()
-      .optional(),
-    step: z.int().min(0).nullable().optional(),
-    code: z.string().nullable().optional(),
-    output: z.string().nullable().optional(),
-    hasError: z.boolean().optional(),
-    reasoning: z.string().nullable().optional(),
-    usage: usage.nullable().optional(),
-    timestamps: usage.nullable().optional(),
-    data: z.unknown().optional(),
-  })
-  .openapi("ClientEvent");
+export const clientEvent = strictFields({
+  event_type: z
+    .string()
+    .regex(/^[a-z][a-z0-9_]{0,63}$/, "expected a name of small letters, digits and _, such as final_result")
+    .refine((name) => !OWN.has(name), "is reserved for the gateway's own events; use another name"),
+  parallel_group_id: z
+    .string()
+    .regex(/^pg-\d{13}-[0-9a-z]{1,6}$/, "expected the id of a group")
+    .nullable()
+    .optional(),
+  step: z.int().min(0).nullable().optional(),
+  code: z.string().nullable().optional(),
+  output: z.string().nullable().optional(),
+  hasError: z.boolean().optional(),
+  reasoning: z.string().nullable().optional(),
+  usage: usage.nullable().optional(),
+  timestamps: usage.nullable().optional(),
+  data: z.unknown().optional(),
+}).openapi("ClientEvent");
 export type ClientEvent = z.infer<typeof clientEvent>;
 
 /** The answer to `POST /runs/:id/log`: how many were added, and the number of the last. */
@@ -60,7 +59,7 @@ export const appendedReply = z
 export function parseClientEvents(value: unknown): Parsed<{ event: ClientEvent; json: string }[]> {
   const list: unknown[] = Array.isArray(value) ? value : [value];
   if (list.length > CLIENT_EVENTS_PER_POST_MAX) {
-    return invalid(null, `holds ${list.length} events; expected at most ${CLIENT_EVENTS_PER_POST_MAX}`);
+    return invalid(null, `has ${list.length} events; expected at most ${CLIENT_EVENTS_PER_POST_MAX}`);
   }
   const events: { event: ClientEvent; json: string }[] = [];
   for (const [index, entry] of list.entries()) {
@@ -79,9 +78,9 @@ export function parseClientEvents(value: unknown): Parsed<{ event: ClientEvent; 
   return { ok: true, value: events };
 }
 
-/** The number after which a reader wants to go on: the header that browsers send when they reconnect, or the query's. */
+/** The number after which a reader continues: the header that browsers send when they reconnect, or the query's. */
 export function parseAfter(query: Record<string, string>, lastEventId: string | undefined): Parsed<number> {
-  const read = z.strictObject({ after: queryInt.pipe(z.int().min(0)).optional() }).safeParse(query);
+  const read = strictFields({ after: queryInt.pipe(z.int().min(0)).optional() }).safeParse(query);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   if (lastEventId === undefined || lastEventId === "") return { ok: true, value: read.data.after ?? 0 };
   if (/^\d{1,15}$/.test(lastEventId)) return { ok: true, value: Number(lastEventId) };
@@ -90,7 +89,7 @@ export function parseAfter(query: Record<string, string>, lastEventId: string | 
 
 /** `?reset=1` of `GET /runs/:id/usage`. */
 export function parseReset(query: Record<string, string>): Parsed<boolean> {
-  const read = z.strictObject({ reset: z.enum(["0", "1"]).optional() }).safeParse(query);
+  const read = strictFields({ reset: z.enum(["0", "1"]).optional() }).safeParse(query);
   return read.success ? { ok: true, value: read.data.reset === "1" } : { ok: false, reason: zodReason(read.error) };
 }
 

@@ -4,6 +4,7 @@ import { GROUP_WAIT_MS_MAX, IDEMPOTENCY_KEY_CHARS_MAX, RESULTS_PAGE_DEFAULT, RES
 import { batchReply, slotCounts, slotDocument } from "./batch.ts";
 import type { Parsed } from "./errors.ts";
 import { errorBody, invalid, zodReason } from "./errors.ts";
+import { strictFields } from "./strict-fields.ts";
 import { queryInt } from "./fields.ts";
 
 /** A group that has not ended. */
@@ -28,9 +29,9 @@ export const resultsPage = z
   })
   .openapi("Results");
 
-const groupQuery = z.strictObject({ wait_ms: queryInt.pipe(z.int().min(0).max(GROUP_WAIT_MS_MAX)).optional() });
+const groupQuery = strictFields({ wait_ms: queryInt.pipe(z.int().min(0).max(GROUP_WAIT_MS_MAX)).optional() });
 
-/** How long a look at a group waits for its end, ms. */
+/** How long a request for a group waits for its end, ms. */
 export function parseGroupQuery(query: Record<string, string>): Parsed<{ waitMs: number }> {
   const read = groupQuery.safeParse(query);
   return read.success
@@ -38,12 +39,12 @@ export function parseGroupQuery(query: Record<string, string>): Parsed<{ waitMs:
     : { ok: false, reason: zodReason(read.error) };
 }
 
-const resultsQuery = z.strictObject({
+const resultsQuery = strictFields({
   after: queryInt.pipe(z.int().min(-1)).optional(),
   limit: queryInt.pipe(z.int().min(1).max(RESULTS_PAGE_MAX)).optional(),
 });
 
-/** Which page of results is wanted: `after` names the last index that the client has; -1 = none. */
+/** The page of results that a query names: `after` is the last index that the client has; -1 = none. */
 export function parseResultsQuery(query: Record<string, string>): Parsed<{ after: number; limit: number }> {
   const read = resultsQuery.safeParse(query);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
@@ -51,7 +52,7 @@ export function parseResultsQuery(query: Record<string, string>): Parsed<{ after
   return { ok: true, value: { after: after ?? -1, limit: limit ?? RESULTS_PAGE_DEFAULT } };
 }
 
-/** The header's value as a key; null when there is none. Keys stand in rows and logs, so they are plain text. */
+/** The header's value as a key; null if it is missing. Keys are stored in rows and logs, so they are plain text. */
 export function parseIdempotencyKey(header: string | undefined): Parsed<string | null> {
   if (header === undefined) return { ok: true, value: null };
   if (/^[\x21-\x7e]+$/.test(header) && header.length <= IDEMPOTENCY_KEY_CHARS_MAX) return { ok: true, value: header };
@@ -61,7 +62,7 @@ export function parseIdempotencyKey(header: string | undefined): Parsed<string |
   );
 }
 
-/** Whether `Prefer` asks for an answer before the work is done. Preferences that are not known are ignored, as RFC 7240 says. */
+/** Whether `Prefer` requests an answer before the work is done. Unknown preferences are ignored, as RFC 7240 requires. */
 export function prefersAsync(header: string | undefined): boolean {
   return (header ?? "").split(",").some((preference) => /^\s*respond-async\s*(;|$)/i.test(preference));
 }

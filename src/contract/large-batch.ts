@@ -1,26 +1,27 @@
 /**
  * The body of a batch, from bytes to calls. A large one is checked and read piece by piece, twice: once before anything
- * of it is stored or sent, and once more while it is. What it holds in memory is its bytes, which lie outside the heap.
+ * of it is stored or sent, and once more while it is. Only its bytes are in memory, outside the heap.
  */
 import { ITEMS_PER_BATCH_MAX, LARGE_BODY_BYTES_MIN, LARGE_BODY_PIECE_BYTES } from "../limits.ts";
+import type { CallSettings } from "./call-options.ts";
 import { batchItem, itemCall, namesOf, parseBatch, parseEnvelope, promptCall } from "./batch.ts";
 import type { BatchCall, BatchRequest, PromptReader } from "./batch.ts";
-import { jsonOf } from "./body.ts";
-import type { CallSettings } from "./call.ts";
+import { depthFault, jsonOf } from "./body.ts";
 import type { Parsed } from "./errors.ts";
-import { cutList } from "./json-elements.ts";
-import type { CutList } from "./json-elements.ts";
+import { splitList, type SplitList } from "../json/split-list.ts";
 
-/** A byte order mark is no JSON but at the start of a body, which no piece is. */
+/** A byte order mark is allowed only at the start of a body, which no piece is. */
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** How the body of a batch is read: what it says as `/batch` would say it, and what a prompt may be. */
+/** How the body of a batch is read: as the body of `/batch`, and which prompts it may have. */
 export type BatchReading = { nativeOf: (value: unknown) => Parsed<unknown>; promptOf: PromptReader };
 
 const NATIVE: BatchReading = { nativeOf: (value) => ({ ok: true, value }), promptOf: promptCall };
 
 /** A batch of any size, or the first reason to refuse it. The bytes must not change while its calls are read. */
 export function readBatch(bytes: Uint8Array, reading = NATIVE): Parsed<BatchRequest> {
+  const tooDeep = depthFault(bytes);
+  if (tooDeep !== null) return tooDeep;
   const large = bytes.length < LARGE_BODY_BYTES_MIN ? null : readPieces(bytes, LARGE_BODY_PIECE_BYTES, reading);
   if (large !== null) return { ok: true, value: large };
   const body = jsonOf(bytes);
@@ -29,26 +30,26 @@ export function readBatch(bytes: Uint8Array, reading = NATIVE): Parsed<BatchRequ
 }
 
 /**
- * The batch, read in pieces; null where that is not possible or where it must be refused: then `parseBatch` says why.
+ * The batch, read in pieces; null if that is not possible or the batch must be refused: then `parseBatch` finds the reason.
  * So there is one wording of every refusal, and this needs to be right about what it accepts only.
  */
 export function readPieces(bytes: Uint8Array, pieceBytesMin: number, reading = NATIVE): BatchRequest | null {
-  const cut = cutList(bytes, { fields: ["prompts", "items"], elementsMax: ITEMS_PER_BATCH_MAX, pieceBytesMin });
-  if (cut === null) return null;
-  const json = jsonOf(cut.envelope);
+  const list = splitList(bytes, { fields: ["prompts", "items"], elementsMax: ITEMS_PER_BATCH_MAX, pieceBytesMin });
+  if (list === null) return null;
+  const json = jsonOf(list.envelope);
   const native = json.ok ? reading.nativeOf(json.value) : json;
   const envelope = native.ok ? parseEnvelope(native.value) : native;
   if (!envelope.ok) return null;
   const { settings, shared } = envelope.value;
   const ids: (string | null)[] = [];
-  for (const call of readCalls(cut, settings, reading.promptOf)) {
+  for (const call of readCalls(list, settings, reading.promptOf)) {
     if (call === null) return null;
     ids.push(call.id);
   }
   const calls = {
     length: ids.length,
     *[Symbol.iterator]() {
-      for (const call of readCalls(cut, settings, reading.promptOf)) {
+      for (const call of readCalls(list, settings, reading.promptOf)) {
         if (call === null) throw new Error("the bytes of a batch changed while it was read");
         yield call;
       }
@@ -59,7 +60,7 @@ export function readPieces(bytes: Uint8Array, pieceBytesMin: number, reading = N
 
 /** Parses every element anew and keeps none; null = this one, or its whole piece, must be refused. */
 function* readCalls(
-  { field, pieces }: CutList,
+  { field, pieces }: SplitList,
   settings: CallSettings,
   promptOf: PromptReader,
 ): Generator<BatchCall | null> {

@@ -1,4 +1,4 @@
-/** Chat messages stay opaque; only what every upstream would refuse, or no store can hold, is refused here. */
+/** Chat messages stay opaque; only what every upstream refuses, or no store can represent, is refused here. */
 import type { Reason } from "../errors.ts";
 import { JSON_DEPTH_MAX } from "../limits.ts";
 import { invalid } from "./errors.ts";
@@ -6,15 +6,15 @@ import { nestsDeeperThan, textFault } from "./text.ts";
 
 type Fault = { ok: false; reason: Reason };
 
-/** Why a conversation cannot be sent, or null: it must hold objects with a role whose content is text, parts or null. */
-export function messagesFault(messages: readonly unknown[], place: (field: string) => string): Fault | null {
-  if (messages.length === 0) return invalid(place("messages"), "is empty; expected at least one message");
+/** Why a conversation cannot be sent, or null: it must consist of objects with a role whose content is text, parts or null. */
+export function messagesFault(messages: readonly unknown[], path: (field: string) => string): Fault | null {
+  if (messages.length === 0) return invalid(path("messages"), "is empty; expected at least one message");
   for (const [index, message] of messages.entries()) {
-    const fault = messageFault(message, (field) => place(`messages[${index}]${field}`));
+    const fault = messageFault(message, (field) => path(`messages[${index}]${field}`));
     if (fault !== null) return fault;
   }
   return nestsDeeperThan(messages, JSON_DEPTH_MAX)
-    ? invalid(place("messages"), `expected at most ${JSON_DEPTH_MAX} levels of nesting`)
+    ? invalid(path("messages"), `expected at most ${JSON_DEPTH_MAX} levels of nesting`)
     : null;
 }
 
@@ -42,23 +42,4 @@ function partsFault(parts: readonly unknown[], at: (field: string) => string): F
     if (fault !== null) return invalid(at(`.content[${index}].text`), fault);
   }
   return null;
-}
-
-/** Types of parts that are text, or were made by the model; every other part counts as media. */
-const TEXT_PARTS = new Set(["text", "input_text", "output_text", "refusal"]);
-
-/** The parts of a conversation whose tokens do not follow from their bytes: images, sounds, files, unknown kinds. */
-export function mediaPartsOf(messages: readonly unknown[]): unknown[] {
-  return messages.flatMap((message) => {
-    if (typeof message !== "object" || message === null || !("content" in message)) return [];
-    const { content } = message;
-    return Array.isArray(content) ? content.filter((part) => !isTextPart(part)) : [];
-  });
-}
-
-function isTextPart(part: unknown): boolean {
-  if (typeof part !== "object" || part === null) return false;
-  // A part of no type that holds text is what some upstreams take for a text part.
-  if (!("type" in part)) return "text" in part;
-  return typeof part.type === "string" && TEXT_PARTS.has(part.type);
 }

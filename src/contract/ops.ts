@@ -14,6 +14,7 @@ import {
   GROUP_WAIT_MS_MAX,
   IDEMPOTENCY_KEY_CHARS_MAX,
   ITEMS_PER_BATCH_MAX,
+  JSON_DEPTH_MAX,
   MAX_TOKENS_MAX,
   METADATA_BYTES_MAX,
   NAME_CHARS_MAX,
@@ -24,6 +25,7 @@ import {
   RESPONSE_BYTES_MAX,
   RESULTS_PAGE_MAX,
   RETENTION_S_MAX,
+  RUN_STORED_BYTES_MAX,
   TIMEOUT_MS_DEFAULT,
   TIMEOUT_MS_MAX,
   TOOL_CALL_BYTES_MAX,
@@ -33,6 +35,7 @@ import {
   TOOLS_PER_RUN_MAX,
   WINDOW_MS_MAX,
 } from "../limits.ts";
+import { BODY_BYTES } from "./body-bounds.ts";
 
 /** `GET /` */
 export const aboutDocument = z
@@ -45,8 +48,14 @@ export const aboutDocument = z
   .openapi("About");
 export type About = z.infer<typeof aboutDocument>;
 
-/** `GET /health`: says that the Worker answers; it asks no upstream and no object. */
-export const healthDocument = z.object({ status: z.literal("ok"), version: z.string() }).openapi("Health");
+/** `GET /health`: shows that the Worker answers; it calls no upstream and no object. */
+export const healthDocument = z
+  .object({
+    status: z.literal("ok"),
+    version: z.string(),
+    warnings: z.array(z.string()).openapi({ description: "Configuration settings that are wrong or have no effect" }),
+  })
+  .openapi("Health");
 export type Health = z.infer<typeof healthDocument>;
 
 /** `GET /stubs` */
@@ -63,6 +72,8 @@ export const limitsDocument = z
   .object({
     items_per_batch_max: z.int(),
     body_bytes_max: z.int(),
+    body_bytes: z.record(z.string(), z.int()).openapi({ description: "Largest request body per route, bytes" }),
+    json_depth_max: z.int(),
     prompt_bytes_max: z.int(),
     response_bytes_max: z.int(),
     parallel_max: z.int(),
@@ -81,6 +92,7 @@ export const limitsDocument = z
     groups_open_max: z.int(),
     group_wait_ms_max: z.int(),
     results_page_max: z.int(),
+    run_stored_bytes_max: z.int(),
     deadline_ms_max: z.int(),
     retention_s_max: z.int(),
     idempotency_key_chars_max: z.int(),
@@ -102,6 +114,8 @@ export type Limits = z.infer<typeof limitsDocument>;
 export const limits: Omit<Limits, "prices_date"> = {
   items_per_batch_max: ITEMS_PER_BATCH_MAX,
   body_bytes_max: BODY_BYTES_MAX,
+  body_bytes: BODY_BYTES,
+  json_depth_max: JSON_DEPTH_MAX,
   prompt_bytes_max: PROMPT_BYTES_MAX,
   response_bytes_max: RESPONSE_BYTES_MAX,
   parallel_max: PARALLEL_MAX,
@@ -120,6 +134,7 @@ export const limits: Omit<Limits, "prices_date"> = {
   groups_open_max: GROUPS_OPEN_MAX,
   group_wait_ms_max: GROUP_WAIT_MS_MAX,
   results_page_max: RESULTS_PAGE_MAX,
+  run_stored_bytes_max: RUN_STORED_BYTES_MAX,
   deadline_ms_max: DEADLINE_MS_MAX,
   retention_s_max: RETENTION_S_MAX,
   idempotency_key_chars_max: IDEMPOTENCY_KEY_CHARS_MAX,

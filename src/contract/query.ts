@@ -1,15 +1,15 @@
 /** `POST /query`: one call. */
 import { z } from "@hono/zod-openapi";
-import type { ParsedCall, Place } from "./call.ts";
-import { parseCall, parseSettings, SETTINGS_DEFAULT } from "./call.ts";
+import { SETTINGS_DEFAULT, callSettingsFields, parseSettings, type FieldPath } from "./call-options.ts";
+import type { ParsedCall } from "./call.ts";
+import { parseCall } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid, zodReason } from "./errors.ts";
-import { callSettingsFields, contentFields, deadlineField, outcomeFields } from "./fields.ts";
+import { strictFields } from "./strict-fields.ts";
+import { callRulesFields, cappedBy, contentFields, rulesOf, type SentRules } from "./fields.ts";
 
 /** The request as documented. */
-export const queryBody = z
-  .strictObject({ ...contentFields, ...callSettingsFields, ...deadlineField, ...outcomeFields })
-  .openapi("Query");
+export const queryBody = strictFields({ ...contentFields, ...callSettingsFields, ...callRulesFields }).openapi("Query");
 
 /** Tokens and cost of a call or a group, USD. */
 export const usageDocument = z
@@ -35,38 +35,31 @@ export const queryReply = z
     queued_ms: z.number(),
     parallel_group_id: z.string().nullable(),
     finish_reason: z.string().nullable(),
+    capped_by: cappedBy,
   })
   .openapi("QueryReply");
 export type QueryReply = z.infer<typeof queryReply>;
 
-const asNamed: Place = (field) => field;
+const asNamed: FieldPath = (field) => field;
 
-/** A call with what bears on it as a whole. */
-export type QueryRequest = ParsedCall & {
-  /** How long it may be queued, ms; null = as long as it takes. */
-  deadlineMs: number | null;
-  onLost: "retry" | "fail";
-  dedupe: boolean;
-};
+/** A call with its rules. */
+export type QueryRequest = ParsedCall & SentRules;
 
-/** A parsed JSON body as a call, or the first reason to refuse it. `place` tells what its sender calls a field. */
-export function parseQuery(value: unknown, place = asNamed): Parsed<QueryRequest> {
+/** A parsed JSON body as a call, or the first reason to refuse it. `path` maps a field to its name in the request. */
+export function parseQuery(value: unknown, path = asNamed): Parsed<QueryRequest> {
   const read = queryBody.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
-  const settings = parseSettings(read.data, SETTINGS_DEFAULT, place);
+  const settings = parseSettings(read.data, SETTINGS_DEFAULT, path);
   if (!settings.ok) return settings;
-  const { deadline_ms, on_lost, dedupe } = read.data;
-  const rules = { deadlineMs: deadline_ms ?? null, onLost: on_lost ?? "retry", dedupe: dedupe ?? false };
-  return withRules(parseCall(read.data, settings.value, place), rules);
+  return withRules(parseCall(read.data, settings.value, path), rulesOf(read.data));
 }
 
 /** A `text/plain` body as a call: the text is the prompt. */
 export function parsePromptText(text: string): Parsed<QueryRequest> {
-  if (text === "") return invalid(null, "empty body; expected the prompt as text");
-  const rules = { deadlineMs: null, onLost: "retry", dedupe: false } as const;
-  return withRules(parseCall({ prompt: text }, SETTINGS_DEFAULT, asNamed), rules);
+  if (text === "") return invalid(null, "is empty; expected the prompt as text");
+  return withRules(parseCall({ prompt: text }, SETTINGS_DEFAULT, asNamed), rulesOf({}));
 }
 
-function withRules(call: Parsed<ParsedCall>, rules: Omit<QueryRequest, keyof ParsedCall>): Parsed<QueryRequest> {
+function withRules(call: Parsed<ParsedCall>, rules: SentRules): Parsed<QueryRequest> {
   return call.ok ? { ok: true, value: { ...call.value, ...rules } } : call;
 }

@@ -21,6 +21,7 @@ import {
 import type { Parsed } from "./errors.ts";
 import { zodReason } from "./errors.ts";
 import { errorStyle, label } from "./fields.ts";
+import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
 import { shownTool, toolList } from "./tools.ts";
 
@@ -37,73 +38,67 @@ const metadata = z
   });
 
 /** The request as documented. A limit that is left out does not bound; a limit of 0 allows nothing. */
-export const runBody = z
-  .strictObject({
-    name: label.optional(),
-    budget: z
-      .strictObject({
-        usd: z.number().min(0).max(BUDGET_USD_MAX).optional(),
-        calls: count.optional(),
-        prompt_tokens: count.optional(),
-        completion_tokens: count.optional(),
-      })
-      .optional(),
-    max_parallel: z
-      .int()
-      .min(0)
-      .max(PARALLEL_MAX)
-      .optional()
-      .openapi({
-        description: `Calls in flight at once; 0 = no cap of the run's own; default ${PARALLEL_DEFAULT}`,
-      }),
-    max_depth: z
-      .int()
-      .min(0)
-      .max(DEPTH_MAX)
-      .optional()
-      .openapi({ description: `Default ${DEPTH_DEFAULT}` }),
-    expires_in_s: z
-      .int()
-      .min(1)
-      .max(EXPIRES_S_MAX)
-      .optional()
-      .openapi({ description: `Default ${EXPIRES_S_DEFAULT}` }),
-    models: z.array(label).min(1).max(MODEL_PATTERNS_MAX).optional().openapi({
-      description: "Models the run may use, as `upstream/model`; `*` stands for any text",
+export const runBody = strictFields({
+  name: label.optional(),
+  budget: strictFields({
+    usd: z.number().min(0).max(BUDGET_USD_MAX).optional(),
+    calls: count.optional(),
+    prompt_tokens: count.optional(),
+    completion_tokens: count.optional(),
+  }).optional(),
+  max_parallel: z
+    .int()
+    .min(0)
+    .max(PARALLEL_MAX)
+    .optional()
+    .openapi({
+      description: `Most calls in flight at once; 0: no limit per run; default ${PARALLEL_DEFAULT}`,
     }),
-    default_model: label.optional(),
-    error_style: errorStyle.optional(),
-    window_ms: z
-      .int()
-      .min(0)
-      .max(WINDOW_MS_MAX)
-      .optional()
-      .openapi({
-        description: `Calls of /query within this time of the first form a group; default ${WINDOW_MS_DEFAULT}`,
-      }),
-    unpriced: z.enum(["refuse", "free"]).optional(),
-    retention_s: z
-      .int()
-      .min(0)
-      .max(RETENTION_S_MAX)
-      .optional()
-      .openapi({
-        description: `How long results and log are kept once the run has ended; default ${RETENTION_S_DEFAULT}`,
-      }),
-    tools: toolList.optional(),
-    metadata: metadata.optional(),
-  })
-  .openapi("RunRequest");
+  max_depth: z
+    .int()
+    .min(0)
+    .max(DEPTH_MAX)
+    .optional()
+    .openapi({ description: `Levels of child runs that may exist below this run; default ${DEPTH_DEFAULT}` }),
+  expires_in_s: z
+    .int()
+    .min(1)
+    .max(EXPIRES_S_MAX)
+    .optional()
+    .openapi({ description: `Lifetime of the run and its token, seconds; default ${EXPIRES_S_DEFAULT}` }),
+  models: z.array(label).min(1).max(MODEL_PATTERNS_MAX).optional().openapi({
+    description: "Models that the run may use, as `upstream/model`; `*` matches any text; default: all",
+  }),
+  default_model: label.optional(),
+  error_style: errorStyle.optional(),
+  window_ms: z
+    .int()
+    .min(0)
+    .max(WINDOW_MS_MAX)
+    .optional()
+    .openapi({
+      description: `Calls of /query that arrive within this time of the first, ms, form one group; default ${WINDOW_MS_DEFAULT}`,
+    }),
+  unpriced: z.enum(["refuse", "free"]).optional(),
+  retention_s: z
+    .int()
+    .min(0)
+    .max(RETENTION_S_MAX)
+    .optional()
+    .openapi({
+      description: `How long results and the log are kept after the run ends, seconds; default ${RETENTION_S_DEFAULT}`,
+    }),
+  tools: toolList.optional(),
+  metadata: metadata.optional(),
+}).openapi("RunRequest");
 export type RunRequest = z.infer<typeof runBody>;
 
-/** `PATCH /runs/:id`: new absolute limits; what is left out stays. */
-export const patchBody = z
-  .strictObject({
-    budget: runBody.shape.budget,
-    max_parallel: runBody.shape.max_parallel,
-    paused: z.boolean().optional(),
-  })
-  .openapi("RunPatch");
+/** `PATCH /runs/:id`: new absolute limits; missing ones stay. */
+export const patchBody = strictFields({
+  budget: runBody.shape.budget,
+  max_parallel: runBody.shape.max_parallel,
+  paused: z.boolean().optional(),
+}).openapi("RunPatch");
 export type RunPatchRequest = z.infer<typeof patchBody>;
 
 const budgetLine = z.object({
@@ -113,7 +108,7 @@ const budgetLine = z.object({
   remaining: z.number().nullable(),
 });
 
-/** Four numbers in each dimension; `limit` and `remaining` are null where nothing bounds it. */
+/** Four numbers in each dimension; `limit` and `remaining` are null for a dimension without a limit. */
 export const budgetDocument = z
   .object({ usd: budgetLine, calls: budgetLine, prompt_tokens: budgetLine, completion_tokens: budgetLine })
   .openapi("Budget");
@@ -171,7 +166,7 @@ const subtreeDocument = z
   })
   .openapi("Subtree");
 
-/** The answer to `GET /runs/:id`; `subtree` where it was asked for. */
+/** The answer to `GET /runs/:id`; `subtree` if the query requests it. */
 export const runLookDocument = runDocument.extend({ subtree: subtreeDocument.optional() }).openapi("RunLook");
 
 /** The answer to `POST /runs`: the only time the token is shown. */
@@ -210,7 +205,7 @@ export const runList = z
 export type RunList = z.infer<typeof runList>;
 
 /** The query of `GET /runs`; its numbers arrive as text. */
-export const runListQuery = z.strictObject({
+export const runListQuery = strictFields({
   limit: z.coerce.number().int().min(1).max(LIST_PAGE_MAX).optional(),
   cursor: label.optional(),
 });

@@ -1,4 +1,4 @@
-/** What the edge asks of text: how many bytes it is, and whether every store and upstream can hold it. */
+/** Checks of text at the edge: its bytes, and whether every store and upstream can represent it. */
 
 const encoder = new TextEncoder();
 /** Reused, because a batch counts ten thousand prompts: its content means nothing between two calls. */
@@ -17,9 +17,9 @@ export function utf8Bytes(text: string): number {
 
 /** What keeps a text from being sent, or null. Lone surrogates have no UTF-8; NUL ends strings in too many programs. */
 export function textFault(text: string): string | null {
-  if (!text.isWellFormed()) return "holds a lone surrogate (half a character); expected well-formed Unicode";
+  if (!text.isWellFormed()) return "contains a lone surrogate (half a character); expected well-formed Unicode";
   const nulAt = text.indexOf("\0");
-  return nulAt === -1 ? null : `holds a NUL character at index ${nulAt}; expected text without NUL`;
+  return nulAt === -1 ? null : `contains a NUL character at index ${nulAt}; expected text without NUL`;
 }
 
 /** Whether arrays and objects are nested deeper than `depthMax`; recursion ends there, so hostile input costs no stack. */

@@ -10,32 +10,32 @@ import {
 } from "../limits.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid, zodReason } from "./errors.ts";
+import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, textFault } from "./text.ts";
 
-/** What names a tool: also what models and their APIs take for the name of a function. */
+/** The name of a tool, in the form that models and their APIs accept for functions. */
 const toolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "expected 1 to 64 letters, digits, _ and -");
 
-const registration = z.strictObject({
+const registration = strictFields({
   name: toolName,
-  url: z
-    .string()
-    .min(1)
-    .max(TOOL_URL_CHARS_MAX)
-    .openapi({ description: "Where the gateway posts a call: http or https, a public host or one of `TOOL_HOSTS`" }),
+  url: z.string().min(1).max(TOOL_URL_CHARS_MAX).openapi({
+    description:
+      "Address to which the gateway posts a call: http or https, on a public host or a host that `TOOL_HOSTS` lists",
+  }),
   description: z
     .string()
     .max(TOOL_DESCRIPTION_CHARS_MAX)
     .refine((text) => textFault(text) === null, "expected well-formed text without NUL")
     .optional(),
   idempotent: z.boolean().optional().openapi({
-    description: "Whether a call may be made once more when its connection is lost; default false",
+    description: "If true, the gateway retries a call once after a lost connection; default false",
   }),
   timeout_ms: z
     .int()
     .min(1)
     .max(TOOL_TIMEOUT_MS_MAX)
     .optional()
-    .openapi({ description: `Time limit of a call; default ${TOOL_TIMEOUT_MS_DEFAULT}` }),
+    .openapi({ description: `Time limit of a call, including its retry, ms; default ${TOOL_TIMEOUT_MS_DEFAULT}` }),
 });
 export type ToolRegistration = z.infer<typeof registration>;
 
@@ -46,12 +46,14 @@ export const toolList = z
   .superRefine((tools, context) => {
     const names = new Set<string>();
     for (const [index, { name }] of tools.entries()) {
-      const message = "is the name of another tool of this run; expected names that differ";
+      const message = "is the name of another tool in this list; expected unique names";
       if (names.has(name)) context.addIssue({ code: "custom", path: [index, "name"], message });
       names.add(name);
     }
   })
-  .openapi({ description: "What the run's code may call by `/tool_call`; only the operator registers tools" });
+  .openapi({
+    description: "Tools that the run's code may call with `/tool_call`. Only the operator can register tools",
+  });
 
 /** A tool as a run's document shows it. */
 export const shownTool = z
@@ -60,23 +62,23 @@ export const shownTool = z
     description: z.string().nullable(),
     idempotent: z.boolean(),
     timeout_ms: z.int(),
-    url: z.string().optional().openapi({ description: "For the operator only: a sandbox need not know it" }),
+    url: z.string().optional().openapi({ description: "Shown to the operator only" }),
   })
   .openapi("Tool");
 
-/** `POST /tool_call`. Servers that had this door before ignored what they did not know, and so does this one. */
+/** `POST /tool_call`. The servers that had this route before ignored unknown fields, and so does this one. */
 export const toolCallBody = z
   .looseObject({
     tool_name: toolName,
-    input: z.unknown().optional().openapi({ description: "Any JSON value; `{}` where it is left out" }),
+    input: z.unknown().optional().openapi({ description: "Any JSON value; default `{}`" }),
   })
   .openapi("ToolCall");
 
 export const toolCallReply = z
-  .object({ result: z.unknown().openapi({ description: "Any JSON value: what the tool answered" }) })
+  .object({ result: z.unknown().openapi({ description: "Any JSON value: the tool's answer" }) })
   .openapi("ToolResult");
 
-/** A call of a tool as it was asked for. */
+/** A call of a tool as requested. */
 export type ToolCall = { name: string; input: unknown };
 
 /** A parsed JSON body as a tool call. */

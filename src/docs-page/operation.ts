@@ -1,4 +1,4 @@
-/** One route as HTML: what it does, what it takes, what it answers. */
+/** One route as HTML: its purpose, parameters, request body and responses. */
 import { html } from "hono/html";
 import type { Answer, Operation, Parameter, Route, Schema } from "./reference.ts";
 import { fieldTable, typeLine } from "./schema.ts";
@@ -9,7 +9,7 @@ type Content = Operation["responses"][string]["content"];
 export function routeSection({ id, method, path, operation }: Route): Html {
   const { summary = "", description, parameters = [], requestBody, responses } = operation;
   const isOpen = operation.security === undefined;
-  // What is refused or fails has one form on all routes, which the page's head tells.
+  // Errors have the same form on every route; the top of the page describes it.
   const answers = Object.entries(responses).filter(([status]) => status !== "default");
   return html`<section class="route" id="${id}">
     <h3>
@@ -26,7 +26,7 @@ export function routeSection({ id, method, path, operation }: Route): Html {
             </table>`
     }
     ${requestBody === undefined ? "" : bodyPart(requestBody)}
-    <h4>Answers</h4>
+    <h4>Responses</h4>
     <table class="fields">
       ${answers.map(answerRow)}
     </table>
@@ -51,28 +51,28 @@ function bodyPart({ required = false, description, content }: NonNullable<Operat
 }
 
 function answerRow([status, { description, headers = {}, content }]: [string, Answer]): Html {
-  const told = Object.entries(headers).map(
+  const headerLines = Object.entries(headers).map(
     ([name, header]) => html`<p><code>${name}</code>: ${prose(header.description ?? "")}</p>`,
   );
   return html`<tr>
     <th scope="row"><code>${status}</code></th>
     <td>
       <p>${prose(description)}</p>
-      ${contentList(content)}${told}
+      ${contentList(content)}${headerLines}
     </td>
   </tr>`;
 }
 
-/** What a body may be, by its type; types that say the same are told together. */
+/** The schema of a body by media type; media types with the same schema share a line. */
 function contentList(content: Content): Html {
-  const byForm = new Map<string, { types: string[]; schema: Schema }>();
+  const byKey = new Map<string, { types: string[]; schema: Schema }>();
   for (const [type, { schema = {} }] of Object.entries(content ?? {})) {
-    const form = JSON.stringify(schema);
-    const known = byForm.get(form);
-    if (known === undefined) byForm.set(form, { types: [type], schema });
+    const key = JSON.stringify(schema);
+    const known = byKey.get(key);
+    if (known === undefined) byKey.set(key, { types: [type], schema });
     else known.types.push(type);
   }
-  return html`${[...byForm.values()].map(
+  return html`${[...byKey.values()].map(
     ({ types, schema }) =>
       html`<p class="content">${types.join(", ")}: ${typeLine(schema)}</p>
         ${fieldTable(schema)}`,

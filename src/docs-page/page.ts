@@ -1,19 +1,20 @@
-/** The pages of the gateway for people: the reference, made of the OpenAPI document, and the one at `/`. */
+/** The gateway's HTML pages: the reference, generated from the OpenAPI document, and the page at `/`. */
 import { html, raw } from "hono/html";
+import { firstCalls } from "./first-calls.ts";
 import { routeSection } from "./operation.ts";
-import { anchorOf, doorsOf, parseReference, type Reference, type Route, type Schema } from "./reference.ts";
+import { anchorOf, parseReference, routesByTag, type Reference, type Route, type Schema } from "./reference.ts";
 import { fieldTable, schemaAnchor, typeLine } from "./schema.ts";
 import { STYLE } from "./style.ts";
 import { prose, type Html } from "./text.ts";
 
-/** The reference: every route by its door, and every schema that they name. */
+/** The reference: how to make a first call, then every route by its tag, then every schema that the routes name. */
 export async function referencePage(openApiText: string): Promise<string> {
   const reference = parseReference(openApiText);
   const { info, components } = reference;
-  const doors = doorsOf(reference);
-  const sections = [...doors].map(
-    ([door, routes]) =>
-      html`<h2 id="${doorAnchor(door)}">${door}</h2>
+  const tags = routesByTag(reference);
+  const sections = [...tags].map(
+    ([tag, routes]) =>
+      html`<h2 id="${tagAnchor(tag)}">${tag}</h2>
         ${routes.map(routeSection)}`,
   );
   const schemas = Object.entries(components.schemas).map(schemaSection);
@@ -23,17 +24,18 @@ export async function referencePage(openApiText: string): Promise<string> {
       <header>
         <h1>${info.title} <span class="lead">${info.version}</span></h1>
         <p class="lead">${info.description ?? ""}</p>
+        ${firstCalls()}
       </header>
-      ${navigation(doors, reference)}
+      ${navigation(tags, reference)}
       <main>
         <p>
-          All of it as OpenAPI 3.1: <a href="/openapi.json">/openapi.json</a>. What this gateway is: <a href="/">/</a>.
-          A <span class="required">*</span> marks what may not be left out.
+          Send the credential as <code>Authorization: Bearer</code> or as <code>x-api-key</code>: a run token, or the
+          operator's <code>ADMIN_KEY</code>. Routes marked <span class="open">no credential</span> need none. Fields
+          marked <span class="required">*</span> are required.
         </p>
         <p>
-          Routes take <code>Authorization: Bearer</code> with a run token or the operator's <code>ADMIN_KEY</code>, or
-          the same in <code>x-api-key</code>, unless it says <span class="open">no credential</span>. What is refused or
-          fails is answered with 4xx or 5xx and an <a href="#schema-error">Error</a>, whose <code>code</code> says why.
+          A request that is refused or fails returns a 4xx or 5xx status and an <a href="#schema-error">Error</a>. Its
+          <code>code</code> names the reason.
         </p>
         ${sections}
         <h2 id="schemas">Schemas</h2>
@@ -43,7 +45,7 @@ export async function referencePage(openApiText: string): Promise<string> {
   );
 }
 
-/** What the gateway is, with links, for a browser. */
+/** The page at `/` for a browser: what the gateway is, with links. */
 export async function aboutPage(about: {
   name: string;
   version: string;
@@ -68,10 +70,10 @@ export async function aboutPage(about: {
   );
 }
 
-function navigation(doors: Map<string, Route[]>, { components }: Reference): Html {
-  const lists = [...doors].map(
-    ([door, routes]) =>
-      html`<h2><a href="#${doorAnchor(door)}">${door}</a></h2>
+function navigation(tags: Map<string, Route[]>, { components }: Reference): Html {
+  const lists = [...tags].map(
+    ([tag, routes]) =>
+      html`<h2><a href="#${tagAnchor(tag)}">${tag}</a></h2>
         <ul>
           ${routes.map(navigationLine)}
         </ul>`,
@@ -107,16 +109,16 @@ function schemaSection([name, schema]: [string, Schema]): Html {
   </section>`;
 }
 
-/** Fields of a schema, or of what it is made of. */
+/** Fields of a schema, or of the schemas that it combines. */
 function fieldsOf(schema: Schema): Html {
   return html`${[schema, ...(schema.allOf ?? [])].map((part) => fieldTable(part))}`;
 }
 
-function doorAnchor(door: string): string {
-  return `door-${anchorOf(door)}`;
+function tagAnchor(tag: string): string {
+  return `tag-${anchorOf(tag)}`;
 }
 
-/** Exactly the style between its tags: the pages' policy names its hash. */
+/** The text between the tags must be exactly `STYLE`: the content security policy contains its hash. */
 const STYLE_ELEMENT = raw(`<style>${STYLE}</style>`);
 
 async function page(title: string, body: Html): Promise<string> {

@@ -1,7 +1,7 @@
-/** The OpenAPI document as far as its page shows it, read from the text that `/openapi.json` serves. */
+/** The parts of the OpenAPI document that the reference page shows, parsed from the text that `/openapi.json` serves. */
 import { z } from "zod";
 
-/** A JSON schema. What the page does not know of, it does not show. */
+/** A JSON schema. The page ignores keywords that are not listed here. */
 export type Schema = {
   $ref?: string | undefined;
   type?: string | string[] | undefined;
@@ -89,29 +89,29 @@ const reference = z.object({
 });
 export type Reference = z.infer<typeof reference>;
 
-/** Reads the document's text. Throws where it is none: the gateway made it itself. */
+/** Parses the document. Throws if it is malformed, which is a bug: the gateway generated it. */
 export function parseReference(openApiText: string): Reference {
   return reference.parse(JSON.parse(openApiText));
 }
 
-/** A route with its place: `id` names it in the page. */
+/** A route; `id` is its anchor on the page. */
 export type Route = { id: string; method: string; path: string; operation: Operation };
 
-/** Routes by the door that their first tag names, in the order of the document. */
-export function doorsOf({ paths }: Reference): Map<string, Route[]> {
-  const doors = new Map<string, Route[]>();
+/** Routes by their first tag, in the order of the document. */
+export function routesByTag({ paths }: Reference): Map<string, Route[]> {
+  const byTag = new Map<string, Route[]>();
   for (const [path, methods] of Object.entries(paths)) {
     for (const [method, operation] of Object.entries(methods)) {
-      const door = operation.tags?.[0] ?? "Other";
-      const routes = doors.get(door) ?? [];
-      doors.set(door, routes);
+      const tag = operation.tags?.[0] ?? "Other";
+      const routes = byTag.get(tag) ?? [];
+      byTag.set(tag, routes);
       routes.push({ id: anchorOf(`${method} ${path}`), method: method.toUpperCase(), path, operation });
     }
   }
-  return doors;
+  return byTag;
 }
 
-/** A text as an id of the page: small letters, digits and hyphens. */
+/** Turns a text into an anchor: lower-case letters, digits and hyphens. */
 export function anchorOf(name: string): string {
   return name
     .toLowerCase()

@@ -1,12 +1,12 @@
-/** JSON schemas as HTML: what a value is, in a line, and an object's fields, as a table. */
+/** JSON schemas as HTML: the type of a value in one line, and the fields of an object as a table. */
 import { html } from "hono/html";
 import { anchorOf, type Schema } from "./reference.ts";
 import { prose, type Html } from "./text.ts";
 
-/** Levels of objects within objects that are shown in place; deeper ones are called objects. */
+/** Nested objects are expanded in place down to this level; deeper ones are shown as `object`. */
 const NESTING_MAX = 6;
 
-/** What a value may be, in a line: `array of Slot (at most 100)`. References are links. */
+/** The type of a value in one line: `array of Slot at most 100 of them`. References are links. */
 export function typeLine(schema: Schema): Html {
   const bounds = boundsOf(schema);
   return html`${kindOf(schema)}${bounds === "" ? "" : html` <span class="bounds">${bounds}</span>`}`;
@@ -42,7 +42,7 @@ function linkTo(reference: string): Html {
   return html`<a href="#${schemaAnchor(name)}">${name}</a>`;
 }
 
-/** The id under which a named schema stands in the page. */
+/** The anchor of a named schema on the page. */
 export function schemaAnchor(name: string): string {
   return `schema-${anchorOf(name)}`;
 }
@@ -60,7 +60,7 @@ function boundsOf(schema: Schema): string {
 }
 
 function range(min: number | undefined, max: number | undefined, unit: string): string | undefined {
-  // The bounds of exact integers are no news.
+  // zod bounds every integer to the safe range; a reader need not see that.
   const least = min === -Number.MAX_SAFE_INTEGER ? undefined : min;
   const most = max === Number.MAX_SAFE_INTEGER ? undefined : max;
   if (least !== undefined && most !== undefined) return `${shown(least)} to ${shown(most)}${unit}`;
@@ -72,7 +72,7 @@ function shown(value: number): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: 9 });
 }
 
-/** The fields of an object, those within them too; nothing for what has none. */
+/** A table of an object's fields, with nested objects expanded; empty if the schema has no fields. */
 export function fieldTable(schema: Schema, nesting = 0): Html {
   const fields = Object.entries(schema.properties ?? {});
   if (fields.length === 0) return html``;
@@ -97,7 +97,7 @@ function fieldRow(
   </tr>`;
 }
 
-/** The schemas within a value that may have fields of their own: its own, its elements', its choices'. */
+/** The schemas within a value that can have fields: itself, its elements, its alternatives. */
 function partsOf(schema: Schema): Schema[] {
   const { items, additionalProperties: values } = schema;
   const inner = [
@@ -111,6 +111,6 @@ function partsOf(schema: Schema): Schema[] {
 }
 
 function closing({ additionalProperties: rest }: Schema): Html {
-  if (rest === false) return html`<p class="closing">No other field is accepted.</p>`;
-  return rest === undefined ? html`` : html`<p class="closing">Other fields may follow.</p>`;
+  if (rest === false) return html`<p class="closing">Other fields are refused.</p>`;
+  return rest === undefined ? html`` : html`<p class="closing">Other fields are allowed.</p>`;
 }

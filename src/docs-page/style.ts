@@ -1,4 +1,4 @@
-/** How the pages look: system fonts, light or dark as the reader's system is, one column on a narrow screen. */
+/** Style of the pages: system fonts, light or dark as the system prefers, one column on a narrow screen. */
 export const STYLE = `
 :root{color-scheme:light dark;--back:#fff;--text:#1d2328;--dim:#5b6670;--line:#dfe3e7;--code:#f3f5f7;--link:#0b5cad;
 --get:#0a6b3d;--post:#0b5cad;--patch:#8a5a00;--delete:#b3261e}
@@ -9,6 +9,8 @@ html{scroll-padding-top:1rem}
 body{margin:0;background:var(--back);color:var(--text);font:16px/1.55 system-ui,sans-serif;overflow-wrap:anywhere}
 a{color:var(--link);text-decoration:none}a:hover{text-decoration:underline}
 code{font:0.875em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;background:var(--code);padding:.1em .3em;border-radius:.25em}
+pre{background:var(--code);padding:.7rem .9rem;border-radius:.35em;overflow-x:auto;margin:.5rem 0}
+pre code{background:none;padding:0}
 h1,h2,h3,h4{line-height:1.25;margin:0}
 h1{font-size:1.75rem}
 h2{font-size:1.4rem;margin:3rem 0 1rem;padding-bottom:.4rem;border-bottom:1px solid var(--line)}
@@ -17,7 +19,8 @@ h3 a{color:inherit}
 h4{font-size:.8rem;text-transform:uppercase;letter-spacing:.05em;color:var(--dim);margin:1.1rem 0 .3rem}
 p{margin:.35rem 0}
 .frame{display:grid;grid-template-columns:17rem minmax(0,1fr);max-width:78rem;margin:0 auto}
-header{grid-column:1/-1;padding:1.5rem 1rem;border-bottom:1px solid var(--line)}
+header{grid-column:1/-1;padding:1.5rem 1rem;border-bottom:1px solid var(--line);min-width:0}
+header p:not(.lead){max-width:52rem}
 nav{position:sticky;top:0;align-self:start;max-height:100vh;overflow-y:auto;padding:1.5rem 1rem;font-size:.875rem;
 border-right:1px solid var(--line)}
 nav h2{font-size:.8rem;margin:1.2rem 0 .3rem;padding:0;border:0}
@@ -42,6 +45,7 @@ table.fields table.fields th{width:10rem}
 td>p:first-child{margin-top:0}
 @media(max-width:52rem){
 .frame{display:block}
+pre{white-space:pre-wrap}
 nav{position:static;max-height:none;border-right:0;border-bottom:1px solid var(--line);padding:1rem}
 nav ul{columns:15rem}
 main{padding:1rem 1rem 4rem}

@@ -1,13 +1,13 @@
-/** Text of the document as HTML. Everything that enters is escaped; the only markup understood is `code`. */
+/** Text of the document as HTML. All input is escaped; the only markup that is interpreted is `code`. */
 import { html } from "hono/html";
 
-/** HTML that was escaped when it was made. */
+/** HTML that is already escaped. */
 export type Html = ReturnType<typeof html>;
 
-/** A sentence in which what stands between backticks is code. */
+/** Renders a sentence; text between backticks becomes code. */
 export function prose(sentence: string): Html {
   const pieces = sentence.split("`");
-  // A backtick without its second is text.
+  // An unpaired backtick is plain text.
   const paired = pieces.length % 2 === 1;
   return html`${pieces.map((piece, index) => (paired && index % 2 === 1 ? html`<code>${piece}</code>` : piece))}`;
 }

@@ -1,30 +1,33 @@
-/** Giving up what runs: its cost is unknown, so it stays charged, and its executor must hear of it. */
+/** Giving up attempts in flight: their cost is unknown, so they stay charged, and their executors must be notified. */
 import type { Reason } from "../errors.ts";
+import { cancelQueuedSlot, drainGroup } from "./end-slot.ts";
 import type { Group } from "./group.ts";
-import { drainGroup, withdrawSlot } from "./open.ts";
 import { settle } from "./settle.ts";
 import { DIRECT_SHARD_FIRST } from "./shard.ts";
 import { groupSeqOf, slotIdOf } from "./slot.ts";
 import type { EngineState, InFlight } from "./state.ts";
 
-/** Stops a group: nothing more of it starts, and what runs is given up. */
+/** Stops a group: none of its queued slots starts, and its attempts in flight are given up. */
 export function cancelGroup(state: EngineState, group: Group, reason: Reason, nowMs: number): void {
   drainGroup(state, group, { state: "cancelled", reason, cause: "cancel" }, nowMs);
   const { seq } = group.header;
   giveUp(state, ({ lease }) => lease.slotId !== null && groupSeqOf(lease.slotId) === seq, reason, nowMs);
 }
 
-/** Stops one slot of a group: it never starts, or its attempt is given up. One that has ended stays as it is. */
+/** Cancels one slot of a group: it never starts, or its attempt is given up. A slot that has ended stays as it is. */
 export function cancelSlot(state: EngineState, group: Group, index: number, reason: Reason, nowMs: number): void {
   const slotId = slotIdOf(group.header.seq, index);
-  if (group.stateOf(index) === "queued") withdrawSlot(state, group, slotId, reason, nowMs);
+  if (group.stateOf(index) === "queued") cancelQueuedSlot(state, group, slotId, reason, nowMs);
   else if (group.stateOf(index) === "running") {
-    group.stopped.add(index);
+    group.markCancelled(index);
     giveUp(state, ({ lease }) => lease.slotId === slotId, reason, nowMs);
   }
 }
 
-/** Gives up the attempts that `matches`. Lanes are told by who drives the engine; the Worker of a single call asks. */
+/**
+ * Gives up the attempts in flight that `matches`. The shell notifies lanes of them (`takeAborted`); the Worker of a
+ * single call learns it from its next heartbeat.
+ */
 export function giveUp(
   state: EngineState,
   matches: (inFlight: InFlight) => boolean,
@@ -35,10 +38,12 @@ export function giveUp(
     if (!matches(inFlight)) continue;
     const { lease, shard } = inFlight;
     const latencyMs = Math.max(0, nowMs - lease.startedAtMs);
-    settle(state, lease.attemptId, { kind: "failure", class: "unknown", reason, retryAfterMs: null, latencyMs }, nowMs);
-    if (shard.id >= DIRECT_SHARD_FIRST) continue;
-    const told = state.aborted.get(shard.id);
-    if (told === undefined) state.aborted.set(shard.id, [lease.attemptId]);
-    else told.push(lease.attemptId);
+    settle(
+      state,
+      lease.attemptId,
+      { kind: "failure", class: "unknown", reason, answered: false, retryAfterMs: null, latencyMs },
+      nowMs,
+    );
+    if (shard.id < DIRECT_SHARD_FIRST) state.addAborted(shard.id, lease.attemptId);
   }
 }

@@ -1,11 +1,14 @@
-/** Deadlines of what is queued. What runs is not touched: an attempt has a time limit of its own. */
+/** Deadlines of queued slots and calls. Attempts in flight are not touched: each has a time limit of its own. */
 import type { Reason } from "../errors.ts";
-import { drainGroup, endCall } from "./open.ts";
-import type { EngineState, SingleCall } from "./state.ts";
+import { endCall } from "./calls/end-call.ts";
+import type { SingleCall } from "./calls/single-call.ts";
+import { drainGroup } from "./end-slot.ts";
+import type { EngineState } from "./state.ts";
 
 /**
- * Ends what has been queued past its deadline; returns the single calls among it with their refusals. `waitingFor` is the
- * budget refusal that the best slot in line waits not to get: then the wait was for money, and the caller may come again.
+ * Ends slots and calls that are queued past their deadline; returns the single calls among them with their reasons.
+ * `waitingFor`: the budget refusal of the slot that is first in the queue, if it waits for reservations in flight. Then
+ * calls end with that reason instead of `deadline_exceeded`: they waited for money, and a retry can succeed.
  */
 export function expireQueued(
   state: EngineState,

@@ -1,97 +1,115 @@
 /**
- * Which slot starts next: while permits are free, the best queued slot whose executor is at hand gets a reservation and
- * becomes an attempt. Runs after every change, so nothing polls and nothing waits for a chunk to end.
+ * Which slot starts next: while permits are free, the first queued slot whose executor is available gets a reservation
+ * and becomes an attempt. Runs after every change, so nothing polls and nothing waits for a chunk to end.
  */
-import { admit } from "../budget/admit.ts";
+import { admit, type Admission } from "../budget/admit.ts";
+import { byteTokensMax } from "../budget/estimate.ts";
+import { admitWithTemplate } from "../budget/template-admit.ts";
+import { shapeOf } from "../budget/template.ts";
 import type { Limits } from "../budget/ledger.ts";
-import type { CallFacts } from "../call.ts";
+import { textSampleOf, withLook } from "../budget/text-scale.ts";
+import type { CallFacts, PriceFacts } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { LEASE_TTL_MS } from "../limits.ts";
-import { isBudgetReason, refuseSlot, tellCallEnd } from "./open.ts";
-import type { Line } from "./queue.ts";
+import { refuseCall } from "./calls/end-call.ts";
+import type { SingleCall } from "./calls/single-call.ts";
+import { deliverShortAnswer, refuseSlot } from "./end-slot.ts";
+import type { Group } from "./group.ts";
+import { headOf, type Bucket } from "./queue.ts";
+import { hasShortAnswer } from "./record.ts";
 import type { AttemptInFlight, Target } from "./shard.ts";
 import { groupSeqOf, indexOf } from "./slot.ts";
-import type { EngineState, SingleCall } from "./state.ts";
+import type { EngineState } from "./state.ts";
 
-/** An attempt to make, and who makes it. */
+/** An attempt to make, and its executor: a lane, or the Worker of a single call. */
 export type Assignment = { lease: AttemptInFlight; timeoutMs: number } & (
   | { lane: number; slotId: number }
   | { lane: null; call: SingleCall }
 );
 
-/** What one turn of dispatch decided. */
+/** The decisions of one turn of dispatch. */
 export type Dispatched = {
   assignments: Assignment[];
-  /** Single calls that the budget refuses. */
+  /** Single calls that are refused, with their reasons. */
   refused: { call: SingleCall; reason: Reason }[];
-  /** What the best slot in line waits for: the refusal it would get if it did not wait; null when nothing does. */
+  /** Why the first queued slot waits: the refusal it would get if it did not; null if none waits for the budget. */
   waitingFor: Reason | null;
 };
 
-/** The best slot in line with what its attempt needs, whoever will execute it. */
+/** The first queued slot or call with what its attempt needs, whoever will execute it. */
 type Candidate = {
   attemptId: string;
   attempt: number;
   facts: CallFacts;
   queuedAtMs: number;
   share: Limits | null;
+  learnedCapTokens: number | null;
   onLost: "retry" | "fail";
 } & ({ slotId: number; call: null; target: Target | null } | { slotId: null; call: SingleCall; target: Target });
 
-/** Hands out permits. `offers` holds how many attempts each waiting lane can take; it is counted down. */
+/** Hands out permits. `offers`: how many attempts each waiting lane can take; it is counted down. */
 export function dispatch(state: EngineState, offers: Map<number, number>, nowMs: number): Dispatched {
   const result: Dispatched = { assignments: [], refused: [], waitingFor: null };
   state.queue.wake(nowMs);
-  const eligible = (line: Line): boolean => mayStart(state, line, offers, nowMs);
-  while (!state.paused && state.attempts.size < state.width) {
-    const line = state.queue.best(nowMs, eligible);
-    const place = line?.slots[line.head];
-    if (line === null || place === undefined) break;
-    const candidate = line.groupSeq === 0 ? singleCandidate(state, place) : slotCandidate(state, place);
-    if (follows(state, line, place, candidate)) {
-      state.queue.take(line);
+  const eligible = (bucket: Bucket): boolean => mayStart(state, bucket, offers, nowMs);
+  while (!state.isPaused && state.attempts.size < state.width) {
+    const bucket = state.queue.best(nowMs, eligible);
+    const id = bucket === null ? undefined : headOf(bucket);
+    if (bucket === null || id === undefined) break;
+    const candidate = bucket.groupSeq === 0 ? callCandidate(state, id) : slotCandidate(state, id);
+    if (follows(state, bucket, id, candidate)) {
+      state.queue.take(bucket);
       continue;
     }
-    const decided = decide(state, candidate);
+    const decided = decide(state, candidate, nowMs);
+    if (endsShort(state, candidate, decided)) {
+      state.queue.take(bucket);
+      deliverShortAnswer(state, id, nowMs);
+      continue;
+    }
     if (decided.kind === "wait") {
-      // What waits for money keeps its place, and nothing overtakes it: a dear call must not starve behind cheap ones.
+      // A slot that waits for money is not overtaken: an expensive call must not starve behind cheap ones.
       result.waitingFor = decided.reason;
       break;
     }
-    state.queue.take(line);
-    if (candidate.call !== null) state.calls.delete(place);
+    state.queue.take(bucket);
+    if (candidate.call !== null) state.removeCall(id);
     if (decided.kind === "refuse") refuse(state, candidate, decided.reason, result, nowMs);
     else start(state, candidate, decided, { offers, result }, nowMs);
   }
   return result;
 }
 
-/** Has a call wait for an equal one that is in flight, if there is one. */
-function follows(state: EngineState, line: Line, place: number, candidate: Candidate): boolean {
-  const { facts, call } = candidate;
-  if (facts.dedupeKey === undefined) return false;
-  const { groupSeq, upstream, priority, queuedAtMs } = line;
-  const follower = { line: { groupSeq, upstream, priority, queuedAtMs }, place, call };
-  return state.flights.follow(facts.dedupeKey, leaderName(candidate), follower);
+/** True if a slot ends with the answer that a learned cap cut: the rest of the budget does not pay for the full cap. */
+function endsShort({ tried }: EngineState, { slotId }: Candidate, decided: Admission): boolean {
+  if (slotId === null || !hasShortAnswer(tried.get(slotId))) return false;
+  return decided.kind === "refuse" || decided.capKind === "budget";
 }
 
-/** What a call is called as the leader of its equals. */
+/** True if an equal call is in flight: then the candidate follows it and waits for its outcome. */
+function follows(state: EngineState, bucket: Bucket, id: number, candidate: Candidate): boolean {
+  const { facts, call } = candidate;
+  if (facts.dedupeKey === undefined) return false;
+  const { groupSeq, upstream, priority, queuedAtMs } = bucket;
+  const follower = { bucket: { groupSeq, upstream, priority, queuedAtMs }, id, call };
+  return state.singleFlight.follow(facts.dedupeKey, leaderName(candidate), follower);
+}
+
+/** The name of a call as a leader in single flight. */
 function leaderName({ slotId, call }: Candidate): string {
   return slotId === null ? call.callId : String(slotId);
 }
 
-function mayStart(state: EngineState, line: Line, offers: Map<number, number>, nowMs: number): boolean {
-  const upstream = state.upstreamNamed(line.upstream);
-  if (upstream !== undefined && (upstream.coolUntilMs > nowMs || upstream.inFlight >= upstream.maxInFlight))
-    return false;
-  if (line.groupSeq === 0) return true;
-  const group = state.groups.get(line.groupSeq);
+function mayStart(state: EngineState, bucket: Bucket, offers: Map<number, number>, nowMs: number): boolean {
+  if (!state.upstreams.mayStart(bucket.upstream, nowMs)) return false;
+  if (bucket.groupSeq === 0) return true;
+  const group = state.groups.get(bucket.groupSeq);
   return group !== undefined && offers.size > 0 && group.inFlight < group.header.concurrency;
 }
 
-function singleCandidate(state: EngineState, place: number): Candidate {
-  const call = state.calls.get(place);
-  if (call === undefined) throw new Error(`single call ${place} is queued but not known`);
+function callCandidate(state: EngineState, position: number): Candidate {
+  const call = state.calls.get(position);
+  if (call === undefined) throw new Error(`the single call at position ${position} is queued but not known`);
   const { attempt, facts, target, queuedAtMs, onLost } = call;
   return {
     attemptId: `${call.callId}.${attempt}`,
@@ -100,6 +118,7 @@ function singleCandidate(state: EngineState, place: number): Candidate {
     target,
     queuedAtMs,
     share: null,
+    learnedCapTokens: null,
     onLost,
     slotId: null,
     call,
@@ -114,44 +133,82 @@ function slotCandidate(state: EngineState, slotId: number): Candidate {
   const attempt = (group.attempts[indexOf(slotId)] ?? 0) + 1;
   const queuedAtMs = group.header.openedAtMs;
   const { share, onLost } = group.header;
-  return { attemptId: `${slotId}.${attempt}`, attempt, facts, target, queuedAtMs, share, onLost, slotId, call: null };
+  const learnedCapTokens = target === null ? null : learnedCapFor(state, group, facts, { slotId, target });
+  const rules = { share, learnedCapTokens, onLost };
+  return { attemptId: `${slotId}.${attempt}`, attempt, facts, target, queuedAtMs, ...rules, slotId, call: null };
 }
 
-function decide(state: EngineState, candidate: Candidate): ReturnType<typeof admit> {
+/**
+ * The learned cap that a slot may reserve; null = it reserves the default, as it does after a learned cap was too low.
+ */
+function learnedCapFor(
+  state: EngineState,
+  { header }: Group,
+  { reserve = header.single === null ? "learned" : "worst" }: CallFacts,
+  { slotId, target }: { slotId: number; target: Target },
+): number | null {
+  if (reserve === "worst" || hasShortAnswer(state.tried.get(slotId))) return null;
+  return state.learnedCaps.capOf(target, state.attempts.size);
+}
+
+function decide(state: EngineState, candidate: Candidate, nowMs: number): Admission {
   if (candidate.target === null) {
     return { kind: "refuse", reason: { reason: "model_not_found", model: candidate.facts.model ?? "" } };
   }
-  const { facts, target, share } = candidate;
-  return admit(facts, target.price, state.ledger, { bounds: target.bounds, share });
+  const { target, share, learnedCapTokens } = candidate;
+  const { unbounded = [] } = candidate.facts;
+  const facts =
+    target.unbounded === undefined
+      ? candidate.facts
+      : { ...candidate.facts, unbounded: [...unbounded, ...target.unbounded] };
+  const { usd, prompt_tokens: promptTokens } = state.ledger.limits;
+  const isLimited = usd !== null || promptTokens !== null;
+  const overhead = isLimited ? state.templates.overheadOf(target, facts, nowMs) : null;
+  // After the overhead, which reads what other runs have learned.
+  const bounds = withLook(target.bounds, state.templates.textRatioOf(target));
+  const learned = { learnedCapTokens, attemptsWanted: attemptsWanted(state) };
+  const rules = { bounds, share, ...learned, allowParams: target.allowParams };
+  if (overhead === null) return admit(facts, target.price, state.ledger, rules);
+  const isInFlight = (): boolean => hasTemplateInFlight(state, target, shapeOf(facts));
+  return admitWithTemplate(facts, target.price, state.ledger, { ...rules, overhead, isInFlight });
+}
+
+/** Attempts that would be in flight without a budget. */
+function attemptsWanted({ width, attempts, queue }: EngineState): number {
+  return Math.min(width, attempts.size + queue.readyCount);
+}
+
+function hasTemplateInFlight({ attempts }: EngineState, { upstream, model }: Target, shape: string): boolean {
+  for (const { lease } of attempts.values()) {
+    if (lease.shape === shape && lease.target.model === model && lease.target.upstream === upstream) return true;
+  }
+  return false;
 }
 
 function refuse(state: EngineState, candidate: Candidate, reason: Reason, result: Dispatched, nowMs: number): void {
   const { call, slotId } = candidate;
   if (call === null) return refuseSlot(state, slotId, reason, nowMs);
-  call.window?.callEnded(false, nowMs);
-  const name = { index: null, callId: call.callId };
-  if (isBudgetReason(reason))
-    state.log.add({ event: "budget_refused", ...name, reason }, call.window?.id ?? null, nowMs);
-  tellCallEnd(state, call, reason, nowMs);
+  refuseCall(state, call, reason, nowMs);
   result.refused.push({ call, reason });
 }
 
 function start(
   state: EngineState,
   candidate: Candidate,
-  admitted: { amounts: AttemptInFlight["amounts"]; capTokens: number | null },
+  { amounts, capTokens, capKind }: Pick<AttemptInFlight, "amounts" | "capTokens" | "capKind">,
   { offers, result }: { offers: Map<number, number>; result: Dispatched },
   nowMs: number,
 ): void {
   const { attemptId, attempt, facts, target, slotId, call, onLost } = candidate;
-  const { amounts, capTokens } = admitted;
   if (target === null || !state.ledger.reserve(attemptId, amounts)) throw new Error(`${attemptId} cannot be reserved`);
   const queuedMs = Math.max(0, nowMs - candidate.queuedAtMs);
   const expiresAtMs = nowMs + LEASE_TTL_MS;
   const dedupeKey = facts.dedupeKey ?? null;
-  if (dedupeKey !== null) state.flights.lead(dedupeKey, leaderName(candidate));
-  const known = { startSeq: 0, dedupeKey, capTokens, onLost };
-  const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...known };
+  if (dedupeKey !== null) state.singleFlight.lead(dedupeKey, leaderName(candidate));
+  const template = { shape: shapeOf(facts), byteTokensMax: byteTokensMax(facts, target.bounds) };
+  const learned = { priced: priceFactsOf(facts), textSample: textSampleOf(facts), ...template };
+  const rest = { startSeq: 0, dedupeKey, capTokens, capKind, onLost, ...learned };
+  const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...rest };
   const timeoutMs = timeoutOf(facts, target);
   if (call !== null) {
     state.begin(lease, null, call, nowMs);
@@ -163,12 +220,19 @@ function start(
   result.assignments.push({ lane, slotId, lease, timeoutMs });
 }
 
-/** How long one attempt of a call may take, ms: what its client allows, and no longer than its upstream does. */
+/** Without absent fields: few calls have one, and a lease is part of a row that is rewritten often. */
+function priceFactsOf({ cacheTtl, serviceTier }: CallFacts): PriceFacts {
+  return { ...(cacheTtl === undefined ? {} : { cacheTtl }), ...(serviceTier === undefined ? {} : { serviceTier }) };
+}
+
+/** Time limit of one attempt of a call, ms: the client's, if it is below the upstream's. */
 export function timeoutOf(facts: Pick<CallFacts, "timeoutMs">, target: Pick<Target, "timeoutMs">): number {
   return Math.min(facts.timeoutMs ?? target.timeoutMs, target.timeoutMs);
 }
 
-/** The first waiting lane's number; a lane is filled before the next, so that few lanes do the work of a narrow group. */
+/**
+ * Takes one offer of the first waiting lane. A lane is filled before the next, so that few lanes serve a narrow group.
+ */
 function takeOffer(offers: Map<number, number>): number {
   for (const [lane, left] of offers) {
     if (left > 1) offers.set(lane, left - 1);

@@ -1,9 +1,11 @@
 /**
- * Public ids of groups, `pg-<epoch ms>-<6 base36>`. The suffix of a stored group is its number within its run, mixed with
- * a salt of the run: so an id leads to its group without an index, and two runs do not number alike.
+ * Public ids of groups, `pg-<epoch ms>-<6 base36>`. The suffix of a stored group is its number within its run plus a
+ * salt of the run: the group is found by its id without an index, and the ids of two runs differ.
  */
 
-/** Suffixes there are: 36⁶. The lower half numbers stored groups, the upper half is drawn for groups of single calls. */
+/**
+ * Number of suffixes, 36⁶. The lower half numbers stored groups, the upper half is random for groups of single calls.
+ */
 const SUFFIXES = 36 ** 6;
 const STORED = SUFFIXES / 2;
 
@@ -17,15 +19,15 @@ export function windowIdOf(nowMs: number, random: number): string {
   return idWith(nowMs, STORED + Math.floor(random * STORED));
 }
 
-/** The number of the stored group that an id may belong to; null when it can be none's. The group's own id must match. */
+/** The number of the stored group that may have this id; null if none can. The caller compares the group's own id. */
 export function groupSeqOfId(id: string, salt: number): number | null {
   const suffix = /^pg-\d{13}-([0-9a-z]{6})$/.exec(id)?.[1];
   if (suffix === undefined) return null;
-  const place = Number.parseInt(suffix, 36);
-  return place >= STORED ? null : (place - (salt % STORED) + STORED) % STORED;
+  const salted = Number.parseInt(suffix, 36);
+  return salted >= STORED ? null : (salted - (salt % STORED) + STORED) % STORED;
 }
 
-/** A run's salt: FNV-1a of its id, so the Worker and the run's object agree on it without asking. */
+/** A run's salt: FNV-1a of its id, so that Workers and the run object compute the same one. */
 export function groupSalt(runId: string): number {
   let hash = 0x811c9dc5;
   for (const char of runId) {

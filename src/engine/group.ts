@@ -1,10 +1,10 @@
 /** One group of slots in memory: a byte of state per slot, counters, and the measures its answer reports. */
 import type { Limits } from "../budget/ledger.ts";
 import type { Reason } from "../errors.ts";
-import { hasEnded, mayStep, SLOT_STATES, type SlotState } from "./slot.ts";
-import type { WindowGroup, WindowPlace } from "./window.ts";
+import type { WindowGroup, WindowPosition } from "./calls/coalescing-window.ts";
+import { isFinalState, mayStep, SLOT_STATES, type SlotState } from "./slot.ts";
 
-/** What a group is opened with; stored once, never changed. */
+/** The fields that a group is opened with; stored once, never changed. */
 export type GroupHeader = {
   seq: number;
   /** Public id, `pg-…`. */
@@ -13,24 +13,24 @@ export type GroupHeader = {
   /** Most attempts of this group in flight at once. */
   concurrency: number;
   onError: "continue" | "abort";
-  /** Whether an attempt whose outcome is unknown is made again, under a new reservation. */
+  /** What follows an attempt whose outcome is unknown: another under a new reservation, or the failure. */
   onLost: "retry" | "fail";
-  /** Set for a single call that is stored as a group of one: its place among the single calls it came with. */
-  single: WindowPlace | null;
-  /** Its slots start only when nothing else of the run could, however long they have waited. */
+  /** Set for a single call that is stored as a group of one: its position in its coalescing window. */
+  single: WindowPosition | null;
+  /** Its slots start only when no other slot of the run can, however long they have waited. */
   background?: true;
   openedAtMs: number;
-  /** Slots that have not started within this time of the opening never do; null = they wait. */
+  /** Slots that have not started within this time of `openedAtMs` fail; null = they wait without a limit. */
   deadlineMs: number | null;
-  /** The most that one attempt of the group may reserve, where its budget is split; null = as much as there is. */
+  /** The most that one attempt of the group may reserve, if its budget is split; null = all that is left. */
   share: Limits | null;
-  /** Models asked for in this group; a slot names one by its place here. */
+  /** The distinct models that the group's requests name; a slot refers to one by its index here. */
   models: readonly (string | null)[];
 };
 
 export type GroupStatus = "running" | "completed" | "partial" | "failed" | "cancelled";
 
-/** What a group's answer says of its speed, in the contract's names. */
+/** The measures of a group's speed in its answer, under the contract's names. */
 export type GroupMetrics = {
   wall_ms: number;
   sequential_ms: number;
@@ -39,7 +39,10 @@ export type GroupMetrics = {
   success_rate: number;
 };
 
-/** Why nothing more of a group starts: how its queued slots ended. `abort`: one of its own slots failed. */
+/**
+ * Why no more slots of a group start, and the state in which its queued slots ended. `abort`: one of its own slots
+ * failed under `on_error: "abort"`.
+ */
 export type Drained = { state: "cancelled" | "failed"; reason: Reason; cause: "cancel" | "abort" | "deadline" };
 
 const CODE_OF: Record<SlotState, number> = { queued: 0, running: 1, completed: 2, failed: 3, skipped: 4, cancelled: 5 };
@@ -49,24 +52,17 @@ export class Group {
   readonly #states: Uint8Array;
   /** Attempts begun, per slot. */
   readonly attempts: Uint8Array;
-  /** Indexes in the order in which they ended: what a streaming reader pages through. */
-  readonly ended: number[] = [];
   readonly counts: Record<SlotState, number>;
-  inFlight = 0;
-  peakParallel = 0;
-  /** Sum of the latencies of all attempts: what the group would have taken one call at a time. */
-  sequentialMs = 0;
-  /** What its attempts have cost. */
-  costNanoUsd = 0;
-  /** For a single call: those it came with, as far as memory knows. */
-  window: WindowGroup | null = null;
-  /** Whether its end has been told. */
-  endTold = false;
-  endedAtMs: number | null = null;
-  /** Slots that were cancelled one by one while they ran. */
-  readonly stopped = new Set<number>();
-  /** Set when nothing more may start: queued slots without a row of their own ended with this. */
-  drained: Drained | null = null;
+  readonly #ended: number[] = [];
+  readonly #cancelledSlots = new Set<number>();
+  #inFlight = 0;
+  #peakParallel = 0;
+  #sequentialMs = 0;
+  #costNanoUsd = 0;
+  #window: WindowGroup | null = null;
+  #drained: Drained | null = null;
+  #endedAtMs: number | null = null;
+  #isEndTaken = false;
 
   constructor(header: GroupHeader) {
     this.header = header;
@@ -75,68 +71,138 @@ export class Group {
     this.counts = { queued: header.count, running: 0, completed: 0, failed: 0, skipped: 0, cancelled: 0 };
   }
 
+  /** Indexes of slots in the order in which they ended: a streaming reader pages through them. */
+  get ended(): readonly number[] {
+    return this.#ended;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  get peakParallel(): number {
+    return this.#peakParallel;
+  }
+
+  /** Sum of the latencies of all attempts: how long the group would have taken one call at a time. */
+  get sequentialMs(): number {
+    return this.#sequentialMs;
+  }
+
+  /** Cost of all of its attempts. */
+  get costNanoUsd(): number {
+    return this.#costNanoUsd;
+  }
+
+  /** For a single call stored as a group: its coalescing window, unless a restart has lost it. */
+  get window(): WindowGroup | null {
+    return this.#window;
+  }
+
+  /** Set when no more slots start: queued slots without a row of their own ended with this. */
+  get drained(): Drained | null {
+    return this.#drained;
+  }
+
+  get endedAtMs(): number | null {
+    return this.#endedAtMs;
+  }
+
   stateOf(index: number): SlotState {
     return SLOT_STATES[this.#states[index] ?? 0] ?? "queued";
   }
 
-  /** Moves a slot one step. Throws on a step that the machine does not have: that is a bug, not an input. */
+  /** Moves a slot one step. Throws on a step that the state machine does not allow: that is a bug, not an input. */
   step(index: number, to: SlotState, nowMs: number): void {
     const from = this.stateOf(index);
-    if (!mayStep(from, to)) throw new Error(`slot ${index} of ${this.header.id} may not go from ${from} to ${to}`);
+    if (!mayStep(from, to)) throw new Error(`slot ${index} of ${this.header.id} cannot go from ${from} to ${to}`);
     this.#states[index] = CODE_OF[to];
     this.counts[from] -= 1;
     this.counts[to] += 1;
-    if (from === "running") this.inFlight -= 1;
+    if (from === "running") this.#inFlight -= 1;
     if (to === "running") {
-      this.inFlight += 1;
-      this.peakParallel = Math.max(this.peakParallel, this.inFlight);
+      this.#inFlight += 1;
+      this.#peakParallel = Math.max(this.#peakParallel, this.#inFlight);
       this.attempts[index] = (this.attempts[index] ?? 0) + 1;
     }
-    if (hasEnded(to)) this.#end(index, nowMs);
+    if (isFinalState(to)) this.#end(index, nowMs);
   }
 
-  /** Puts a slot into the state that storage holds for it. Used only while the group is rebuilt. */
+  /** Puts a slot into its stored state. Only for rebuilding the group from its rows. */
   restore(index: number, state: SlotState, attempts: number, nowMs: number): void {
     const from = this.stateOf(index);
     this.counts[from] -= 1;
     this.counts[state] += 1;
     this.#states[index] = CODE_OF[state];
     this.attempts[index] = attempts;
-    if (state === "running") this.inFlight += 1;
-    if (hasEnded(state)) this.#end(index, nowMs);
+    if (state === "running") this.#inFlight += 1;
+    if (isFinalState(state)) this.#end(index, nowMs);
   }
 
-  /** The parallel group that its calls belong to: itself, or for a single call the one it came in, if any. */
+  /** Adds an attempt that ended to the group's measures; while the group is rebuilt, the sums of a slot's attempts. */
+  addAttempt(latencyMs: number, costNanoUsd: number): void {
+    this.#sequentialMs += latencyMs;
+    this.#costNanoUsd += costNanoUsd;
+  }
+
+  /** Stops the group: no queued slot may start any more. The caller ends those slots. */
+  drain(drained: Drained): void {
+    this.#drained = drained;
+  }
+
+  /** Notes that a running slot was cancelled by itself, so that its attempt's end counts as a cancellation. */
+  markCancelled(index: number): void {
+    this.#cancelledSlots.add(index);
+  }
+
+  /** True if a slot was cancelled, by itself or with its group. */
+  isCancelled(index: number): boolean {
+    return this.#drained?.cause === "cancel" || this.#cancelledSlots.has(index);
+  }
+
+  /** For a single call stored as a group: the coalescing window in which it arrived. */
+  joinWindow(window: WindowGroup | null): void {
+    this.#window = window;
+  }
+
+  /** True once, when all slots have ended: the caller emits the group's end. */
+  takeEnd(): boolean {
+    if (!this.done || this.#isEndTaken) return false;
+    this.#isEndTaken = true;
+    return true;
+  }
+
+  /** Id of the parallel group of its calls: its own, or for a single call that of its coalescing window, if any. */
   get parallelGroupId(): string | null {
-    return this.header.single === null ? this.header.id : (this.window?.id ?? null);
+    return this.header.single === null ? this.header.id : (this.#window?.id ?? null);
   }
 
   /** True once every slot has ended. */
   get done(): boolean {
-    return this.ended.length === this.header.count;
+    return this.#ended.length === this.header.count;
   }
 
   get status(): GroupStatus {
     if (!this.done) return "running";
     if (this.counts.completed === this.header.count) return "completed";
-    if (this.drained?.cause === "cancel" && this.counts.cancelled > 0) return "cancelled";
+    if (this.#drained?.cause === "cancel" && this.counts.cancelled > 0) return "cancelled";
     return this.counts.completed > 0 ? "partial" : "failed";
   }
 
   metrics(nowMs: number): GroupMetrics {
-    const wallMs = Math.max(0, (this.endedAtMs ?? nowMs) - this.header.openedAtMs);
+    const wallMs = Math.max(0, (this.#endedAtMs ?? nowMs) - this.header.openedAtMs);
     return {
       wall_ms: wallMs,
-      sequential_ms: this.sequentialMs,
-      speedup: wallMs === 0 ? 1 : round(this.sequentialMs / wallMs),
-      peak_parallel: this.peakParallel,
-      success_rate: this.ended.length === 0 ? 1 : round(this.counts.completed / this.ended.length),
+      sequential_ms: this.#sequentialMs,
+      speedup: wallMs === 0 ? 1 : round(this.#sequentialMs / wallMs),
+      peak_parallel: this.#peakParallel,
+      success_rate: this.#ended.length === 0 ? 1 : round(this.counts.completed / this.#ended.length),
     };
   }
 
   #end(index: number, nowMs: number): void {
-    this.ended.push(index);
-    if (this.done) this.endedAtMs = nowMs;
+    this.#ended.push(index);
+    if (this.done) this.#endedAtMs = nowMs;
   }
 }
 

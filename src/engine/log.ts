@@ -1,18 +1,22 @@
 /**
- * What a run tells of itself: one event per thing that happened, numbered without gaps. Events are gathered during a turn
- * and written with it, so a line is as durable as what it tells; only the start of an attempt may wait for the next row,
- * for its lease holds the same facts and tells it again after a crash.
+ * The event log of a run: its events, numbered without gaps. Events are collected during a turn and written with the
+ * turn's rows, so an event is as durable as the change that it reports. Only the start of an attempt may wait for the
+ * next write: its lease has the same facts, and the event is emitted again from it after a crash.
  */
 import type { Amounts, Limits } from "../budget/ledger.ts";
+import { cappedOf } from "../budget/capped.ts";
 import type { FailureClass, Outcome } from "../call.ts";
 import type { Dimension, Reason } from "../errors.ts";
 import { round, type Group, type GroupMetrics, type GroupStatus } from "./group.ts";
 import type { AttemptInFlight } from "./shard.ts";
 import { indexOf } from "./slot.ts";
-import type { WindowGroup } from "./window.ts";
+import type { WindowGroup } from "./calls/coalescing-window.ts";
 
-/** Which call an event is about: a place in its group, or a single call. */
+/** Which call an event is about: a slot by its index in its group, or a single call by its id. */
 export type CallName = { index: number | null; callId: string | null };
+
+/** The final states that `slot_completed` reports. */
+export type EndStatus = "completed" | "failed" | "cancelled";
 
 type Usage = { promptTokens: number; completionTokens: number; costNanoUsd: number };
 
@@ -38,19 +42,22 @@ export type RunEvent =
       event: "attempt_ended";
       outcome: "success" | FailureClass;
       reason: Reason | null;
+      cappedBy?: "budget";
       latencyMs: number;
       estimated: boolean;
       charged: Amounts;
     } & Attempt)
-  | ({ event: "retry_scheduled"; attempt: number; delayMs: number; reason: Reason } & CallName)
+  /** `reason` null = the attempt did not fail: its answer ended at a learned cap. */
+  | ({ event: "retry_scheduled"; attempt: number; delayMs: number; reason: Reason | null } & CallName)
   | { event: "throttled"; upstream: string; retryAfterMs: number }
   | ({
       event: "slot_completed";
-      status: "completed" | "failed" | "cancelled";
+      status: EndStatus;
       attempts: number;
       reason: Reason | null;
       model: string | null;
       finishReason: string | null;
+      cappedBy?: "budget";
       usage: Usage;
       startedAtMs: number | null;
       endedAtMs: number;
@@ -62,21 +69,21 @@ export type RunEvent =
   /** The client's own event, as the JSON object it sent. */
   | { event: "client"; json: string };
 
-/** What a tool call came to; `reason` null = it gave a result. */
+/** The result of a tool call; `reason` null = it succeeded. */
 export type ToolReport = {
   tool: string;
   reason: Reason | null;
-  /** The tool's own HTTP status; null where none arrived. */
+  /** The HTTP status of the tool's response; null if none arrived. */
   status: number | null;
   latencyMs: number;
-  /** Size of the answer that was read; 0 where none was kept. */
+  /** Size of the response body that was read; 0 if it was discarded. */
   bytes: number;
   attempts: number;
 };
 
 type Attempt = CallName & { attempt: number; upstream: string; model: string };
 
-/** How events name an attempt's call. A single call's id is the attempt's without the number. */
+/** The name of an attempt's call in events. A single call's id is the id of its attempt without the number. */
 export function callName(
   { slotId, attemptId }: Pick<AttemptInFlight, "slotId" | "attemptId">,
   group: Group | undefined,
@@ -85,7 +92,9 @@ export function callName(
   return group === undefined ? { index: indexOf(slotId), callId: null } : slotName(group, slotId);
 }
 
-/** How events name a slot: a single call that is stored as a group is still a single call, and has the group's id. */
+/**
+ * The name of a slot in events. A single call that is stored as a group is named like a single call, by the group's id.
+ */
 export function slotName({ header }: Group, slotId: number): CallName {
   return header.single === null ? { index: indexOf(slotId), callId: null } : { index: null, callId: header.id };
 }
@@ -100,22 +109,39 @@ export function attemptEnd(
       ? { outcome: "success" as const, reason: null }
       : { outcome: outcome.class, reason: outcome.reason };
   const { latencyMs } = outcome;
-  return { event: "attempt_ended", ...name, ...ended, latencyMs, estimated, charged };
+  return { event: "attempt_ended", ...name, ...ended, ...cappedOf(outcome), latencyMs, estimated, charged };
 }
 
-/** What a single call's end is told to be. */
+/** The result of a single call, as its `slot_completed` reports it. */
 export type CallResult = {
   status: "completed" | "failed";
   reason: Reason | null;
   model: string | null;
   finishReason: string | null;
+  cappedBy?: "budget";
 };
 
-/** How a single call ends with this outcome. */
-export function resultOf(outcome: Outcome): CallResult {
+/** The result of a single call whose last attempt has this outcome. */
+export function callResult(outcome: Outcome): CallResult {
   return outcome.kind === "success"
-    ? { status: "completed", reason: null, model: outcome.model, finishReason: outcome.finishReason }
+    ? {
+        status: "completed",
+        reason: null,
+        model: outcome.model,
+        finishReason: outcome.finishReason,
+        ...cappedOf(outcome),
+      }
     : { status: "failed", reason: outcome.reason, model: null, finishReason: null };
+}
+
+/** The event of a slot's or a single call's end. */
+export function slotEnd(
+  name: CallName,
+  result: Omit<CallResult, "status"> & { status: EndStatus; attempts: number },
+  usage: Usage,
+  times: { startedAtMs: number | null; endedAtMs: number },
+): RunEvent {
+  return { event: "slot_completed", ...name, ...result, usage, ...times };
 }
 
 /** The event of a group's end. */
@@ -127,7 +153,7 @@ export function groupEnd(group: Group, endedAtMs: number): RunEvent {
   return { event: "group_completed", count, status, metrics: group.metrics(endedAtMs), costNanoUsd, ...ended };
 }
 
-/** The same for single calls that came together. */
+/** The event of the end of a group of single calls. */
 export function windowEnd(group: WindowGroup): RunEvent {
   const { members: count, completed, failed, costNanoUsd, sequentialMs, peakParallel } = group;
   const wallMs = group.endedAtMs - group.openedAtMs;
@@ -142,7 +168,7 @@ export function windowEnd(group: WindowGroup): RunEvent {
   return { event: "group_completed", count, status, metrics, costNanoUsd, completed, failed, cancelled: 0 };
 }
 
-/** How events name an attempt. */
+/** The name of an attempt in events. */
 export function attemptName(lease: AttemptInFlight, group: Group | undefined): Attempt {
   const { upstream, model } = lease.target;
   return { ...callName(lease, group), attempt: lease.attempt, upstream, model };
@@ -151,44 +177,48 @@ export function attemptName(lease: AttemptInFlight, group: Group | undefined): A
 /** An event with its time and the parallel group it belongs to. */
 export type LoggedEvent = { atMs: number; group: string | null } & RunEvent;
 
-/** Events on their way to storage; the last of them has the number `lastSeq`. */
+/** Events to be stored; the last of them has the number `lastSeq`. */
 export type LogWrite = { lastSeq: number; events: LoggedEvent[] };
 
 export class RunLog {
-  /** Number of the newest event, written or not. */
-  lastSeq: number;
+  #lastSeq: number;
   #pending: LoggedEvent[] = [];
   #urgent = false;
 
   /** @param lastSeq Number of the last event in storage; 0 = none. */
   constructor(lastSeq: number) {
-    this.lastSeq = lastSeq;
+    this.#lastSeq = lastSeq;
+  }
+
+  /** Number of the newest event, written or not. */
+  get lastSeq(): number {
+    return this.#lastSeq;
   }
 
   /** Adds an event; returns its number. */
   add(event: RunEvent, group: string | null, nowMs: number): number {
     this.#pending.push({ atMs: nowMs, group, ...event });
     this.#urgent ||= event.event !== "attempt_started";
-    this.lastSeq += 1;
-    return this.lastSeq;
+    this.#lastSeq += 1;
+    return this.#lastSeq;
   }
 
-  /** Events wait to be written. */
+  /** True if events are unwritten. */
   get pending(): boolean {
     return this.#pending.length > 0;
   }
 
-  /** Some of them hold what no other row does. */
+  /** True if unwritten events report what no other row stores. */
   get urgent(): boolean {
     return this.#urgent;
   }
 
-  /** Everything that waits, to be written in one transaction with what it tells; null for nothing. */
+  /** All unwritten events, to be written in one transaction with the rows of their turn; null if there are none. */
   take(): LogWrite | null {
     if (this.#pending.length === 0) return null;
     const events = this.#pending;
     this.#pending = [];
     this.#urgent = false;
-    return { lastSeq: this.lastSeq, events };
+    return { lastSeq: this.#lastSeq, events };
   }
 }

@@ -1,22 +1,30 @@
 /**
- * What is ready to run, in order: priority with ageing first, then who has waited longest, then place. Slots that are
- * alike (same group, priority, upstream, executor) stand in one line, so picking compares the heads of a few lines and
- * a waiting slot costs eight bytes. Slots that must wait (a retry's delay) stand in a heap by time and join when due.
+ * The ready queue. Order: priority with ageing, then the longer wait, then the older group, then the position in the
+ * group. Slots that are alike (same group, priority, upstream, executor) share a bucket, so choosing one compares the
+ * heads of a few buckets, and a queued slot costs eight bytes. Slots that must wait for a retry's delay are in a heap
+ * by time. Once due, they start before the fresh slots of their bucket: they came first, and what their earlier
+ * attempts have cost is lost if they miss their deadline.
  */
 import type { Priority } from "../call.ts";
 
 /** A waiting slot gains one priority level per this many ms, so nothing starves. */
 export const AGEING_MS = 30_000;
 
-/** What the slots of one line have in common. `groupSeq` 0 holds single calls, whose executor is their own client. */
-export type LineKey = { groupSeq: number; upstream: string; priority: Priority; queuedAtMs: number };
+/** What the slots of one bucket have in common. `groupSeq` 0: single calls, which their own Workers execute. */
+export type BucketKey = { groupSeq: number; upstream: string; priority: Priority; queuedAtMs: number };
 
-export type Line = LineKey & { slots: number[]; head: number };
+/** `due`: slots whose delay is over, earliest first. `slots`: the fresh ones, from `head` on. */
+export type Bucket = BucketKey & { due: number[]; slots: number[]; head: number };
 
-type Delayed = { notBeforeMs: number; key: LineKey; slotId: number };
+/** The slot of a bucket that starts next. */
+export function headOf(bucket: Bucket): number | undefined {
+  return bucket.due[0] ?? bucket.slots[bucket.head];
+}
+
+type Delayed = { notBeforeMs: number; key: BucketKey; slotId: number };
 
 export class ReadyQueue {
-  #lines = new Map<string, Line>();
+  #buckets = new Map<string, Bucket>();
   #delayed: Delayed[] = [];
   #readyCount = 0;
 
@@ -25,7 +33,7 @@ export class ReadyQueue {
     return this.#readyCount;
   }
 
-  /** Slots waiting for a time. */
+  /** Slots waiting for their delay to end. */
   get delayedCount(): number {
     return this.#delayed.length;
   }
@@ -35,16 +43,13 @@ export class ReadyQueue {
     return this.#delayed[0]?.notBeforeMs ?? null;
   }
 
-  push(key: LineKey, slotId: number): void {
-    const name = `${key.groupSeq} ${key.priority} ${key.queuedAtMs} ${key.upstream}`;
-    const line = this.#lines.get(name);
-    if (line === undefined) this.#lines.set(name, { ...key, slots: [slotId], head: 0 });
-    else line.slots.push(slotId);
+  push(key: BucketKey, slotId: number): void {
+    this.#bucket(key).slots.push(slotId);
     this.#readyCount += 1;
   }
 
-  /** Puts a slot aside until `notBeforeMs`. */
-  delay(key: LineKey, slotId: number, notBeforeMs: number): void {
+  /** Queues a slot that may not start before `notBeforeMs`. */
+  delay(key: BucketKey, slotId: number, notBeforeMs: number): void {
     const heap = this.#delayed;
     heap.push({ notBeforeMs, key, slotId });
     for (let at = heap.length - 1; at > 0;) {
@@ -54,48 +59,56 @@ export class ReadyQueue {
     }
   }
 
-  /** Moves the delayed slots that are due into their lines. */
+  /** Moves the delayed slots that are due into their buckets, before the fresh ones. */
   wake(nowMs: number): void {
     while (this.#delayed[0] !== undefined && this.#delayed[0].notBeforeMs <= nowMs) {
       const due = popEarliest(this.#delayed);
-      if (due !== null) this.push(due.key, due.slotId);
+      if (due === null) return;
+      this.#bucket(due.key).due.push(due.slotId);
+      this.#readyCount += 1;
     }
   }
 
-  /** The line whose head should start next among those `eligible` lets through, or null. */
-  best(nowMs: number, eligible: (line: Line) => boolean): Line | null {
-    let best: Line | null = null;
-    for (const line of this.#lines.values()) {
-      if (eligible(line) && (best === null || comesBefore(line, best, nowMs))) best = line;
+  /** The bucket whose head starts next, among those that are `eligible`; null if none is. */
+  best(nowMs: number, eligible: (bucket: Bucket) => boolean): Bucket | null {
+    let best: Bucket | null = null;
+    for (const bucket of this.#buckets.values()) {
+      if (eligible(bucket) && (best === null || comesBefore(bucket, best, nowMs))) best = bucket;
     }
     return best;
   }
 
-  /** Takes the head of a line. Call it only with a line that `best` returned in this turn. */
-  take(line: Line): number | null {
-    const slotId = line.slots[line.head];
+  /** Removes and returns the head of a bucket. Call it only with a bucket that `best` returned in this turn. */
+  take(bucket: Bucket): number | null {
+    const slotId = headOf(bucket);
     if (slotId === undefined) return null;
-    line.head += 1;
+    if (bucket.due.length > 0) bucket.due.shift();
+    else bucket.head += 1;
     this.#readyCount -= 1;
-    if (line.head === line.slots.length) this.#forget(line);
-    // Long lines give their spent half back now and then, so that a group's memory falls as it is served.
-    else if (line.head >= 1_024 && line.head * 2 >= line.slots.length) {
-      line.slots.splice(0, line.head);
-      line.head = 0;
+    if (bucket.due.length === 0 && bucket.head === bucket.slots.length) this.#forget(bucket);
+    // A long bucket drops its used half now and then, so that a group takes less memory as it is served.
+    else if (bucket.head >= 1_024 && bucket.head * 2 >= bucket.slots.length) {
+      bucket.slots.splice(0, bucket.head);
+      bucket.head = 0;
     }
     return slotId;
   }
 
-  /** Takes out every slot that `matches`; returns them in no particular order. Costs a pass over the queue. */
+  /** Removes and returns every slot that `matches`, in no particular order. Costs a pass over the queue. */
   remove(matches: (groupSeq: number, slotId: number) => boolean): number[] {
     const removed: number[] = [];
-    for (const line of [...this.#lines.values()]) {
-      const kept: number[] = [];
-      for (const slotId of line.slots.slice(line.head)) (matches(line.groupSeq, slotId) ? removed : kept).push(slotId);
-      this.#readyCount -= line.slots.length - line.head - kept.length;
-      line.slots = kept;
-      line.head = 0;
-      if (kept.length === 0) this.#forget(line);
+    for (const bucket of [...this.#buckets.values()]) {
+      const keep = (slotId: number): boolean => {
+        const matched = matches(bucket.groupSeq, slotId);
+        if (matched) removed.push(slotId);
+        return !matched;
+      };
+      const before = removed.length;
+      bucket.due = bucket.due.filter(keep);
+      bucket.slots = bucket.slots.slice(bucket.head).filter(keep);
+      bucket.head = 0;
+      this.#readyCount -= removed.length - before;
+      if (bucket.due.length + bucket.slots.length === 0) this.#forget(bucket);
     }
     const delayed = this.#delayed;
     this.#delayed = [];
@@ -106,14 +119,27 @@ export class ReadyQueue {
     return removed;
   }
 
-  #forget(line: Line): void {
-    this.#lines.delete(`${line.groupSeq} ${line.priority} ${line.queuedAtMs} ${line.upstream}`);
+  #bucket(key: BucketKey): Bucket {
+    const name = nameOf(key);
+    const known = this.#buckets.get(name);
+    if (known !== undefined) return known;
+    const bucket = { ...key, due: [], slots: [], head: 0 };
+    this.#buckets.set(name, bucket);
+    return bucket;
+  }
+
+  #forget(bucket: Bucket): void {
+    this.#buckets.delete(nameOf(bucket));
   }
 }
 
+function nameOf({ groupSeq, priority, queuedAtMs, upstream }: BucketKey): string {
+  return `${groupSeq} ${priority} ${queuedAtMs} ${upstream}`;
+}
+
 /** Priority with ageing, then the longer wait, then the older group. */
-function comesBefore(a: Line, b: Line, nowMs: number): boolean {
-  const level = (line: Line): number => line.priority + Math.floor((nowMs - line.queuedAtMs) / AGEING_MS);
+function comesBefore(a: Bucket, b: Bucket, nowMs: number): boolean {
+  const level = (bucket: Bucket): number => bucket.priority + Math.floor((nowMs - bucket.queuedAtMs) / AGEING_MS);
   const byLevel = level(b) - level(a);
   if (byLevel !== 0) return byLevel < 0;
   if (a.queuedAtMs !== b.queuedAtMs) return a.queuedAtMs < b.queuedAtMs;

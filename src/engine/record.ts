@@ -1,4 +1,4 @@
-/** What is remembered of a slot once it differs from a fresh one, and how attempts add up to a call. */
+/** The stored record of a slot that is no longer fresh, and how its attempts add up. */
 import type { Amounts } from "../budget/ledger.ts";
 import type { Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
@@ -9,7 +9,7 @@ export type SlotRecord = {
   id: number;
   state: SlotState;
   attempts: number;
-  /** While queued: not to be started before. */
+  /** Earliest start of a queued slot's next attempt. */
   notBeforeMs: number | null;
   latencyMs: number;
   queuedMs: number;
@@ -19,11 +19,13 @@ export type SlotRecord = {
   estimated: boolean;
   model: string | null;
   finishReason: string | null;
+  /** Set if the gateway cut the answer short. */
+  cappedBy?: "budget";
   text: string | null;
   reason: Reason | null;
 };
 
-/** The record of a slot of which nothing has been remembered yet. */
+/** The record of a slot that has none yet. */
 export function freshRecord(id: number): SlotRecord {
   return {
     id,
@@ -43,7 +45,20 @@ export function freshRecord(id: number): SlotRecord {
   };
 }
 
-/** Adds one ended attempt to a slot's record. The state is the caller's to set. */
+/**
+ * True if an unfinished slot has an answer that ended at a learned cap and is requested again. The record keeps it: it
+ * is paid for, and if the budget ends before a whole answer arrives, the slot ends with it.
+ */
+export function hasShortAnswer(record: SlotRecord | undefined): record is SlotRecord & { text: string } {
+  return record !== undefined && record.model !== null && record.text !== null;
+}
+
+/** The record without its short answer, for a slot that ends in another way. */
+export function withoutAnswer(record: SlotRecord): SlotRecord {
+  return record.model === null ? record : { ...record, model: null, finishReason: null, text: null };
+}
+
+/** Adds an ended attempt to a slot's record. The caller sets the state. */
 export function addAttempt(
   record: SlotRecord,
   ended: { outcome: Outcome; charge: Amounts; estimated: boolean; attempt: number; queuedMs: number },
@@ -60,6 +75,7 @@ export function addAttempt(
   if (outcome.kind === "success") {
     record.model = outcome.model;
     record.finishReason = outcome.finishReason;
+    if (outcome.cappedBy !== undefined) record.cappedBy = outcome.cappedBy;
     record.text = outcome.text;
     record.reason = null;
   } else {

@@ -1,14 +1,14 @@
-/** How a run's state is rebuilt from its rows. The order is groups, then their slots and leases, then the queue. */
+/** Rebuilds a run's state from its rows, in this order: groups, their slots, leases, and then the queue. */
 import { FOUND_LEASE_TTL_MS } from "../limits.ts";
+import { bucketOf } from "./enqueue.ts";
 import type { Group } from "./group.ts";
-import { lineOf } from "./open.ts";
 import type { SlotRecord } from "./record.ts";
 import type { AttemptInFlight, Shard, StoredLease, StoredShard, Target } from "./shard.ts";
-import { groupSeqOf, indexOf, slotIdOf } from "./slot.ts";
+import { groupSeqOf, indexOf } from "./slot.ts";
 import type { EngineState } from "./state.ts";
 import { zeroTotals } from "./totals.ts";
 
-/** Takes over a shard's totals: what the run had spent before. Its leases follow by `restoreLease`. */
+/** Takes over a shard's totals, with all that the run had spent before. `restoreLease` takes over its leases. */
 export function restoreShard(state: EngineState, id: number, stored: StoredShard): Shard {
   const shard = state.shard(id);
   // Totals written by an earlier version may lack counters that were added since.
@@ -19,7 +19,7 @@ export function restoreShard(state: EngineState, id: number, stored: StoredShard
 
 /**
  * Takes over a lease that was in flight when the object stopped. Its executor may be alive and report, so it gets a
- * fresh term; if nobody speaks up it expires as unknown and its slot runs again.
+ * new term; without a report or heartbeat it expires, its outcome is unknown, and its slot is retried.
  */
 export function restoreLease(
   state: EngineState,
@@ -32,42 +32,34 @@ export function restoreLease(
   const expiresAtMs = nowMs + FOUND_LEASE_TTL_MS;
   const group = state.groupOf({ slotId });
   const onLost: AttemptInFlight["onLost"] = stored.onLost ?? group?.header.onLost ?? "retry";
-  const known = { startSeq, dedupeKey: null, capTokens: stored.capTokens ?? null, onLost };
-  const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs, queuedMs, expiresAtMs, ...known };
+  const cap = { capTokens: stored.capTokens ?? null, capKind: stored.capKind ?? ("client" as const) };
+  const template = { shape: stored.shape ?? "chat", byteTokensMax: stored.byteTokensMax ?? null };
+  const learned = { priced: stored.priced ?? {}, textSample: null, ...template };
+  const rest = { startSeq, dedupeKey: null, ...cap, onLost, ...learned };
+  const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs, queuedMs, expiresAtMs, ...rest };
   shard.leases.set(attemptId, lease);
   state.ledger.restore(attemptId, amounts);
   state.addInFlight({ lease, shard, call: null }, nowMs);
   if (slotId !== null) group?.restore(indexOf(slotId), "running", attempt, nowMs);
-  // Its start was in memory when the object stopped; numbers given out then are given out again.
-  if (startSeq > state.writtenSeq) lease.startSeq = state.tellStart(lease, null, startedAtMs);
+  // The event of its start was in memory only when the object stopped. It is emitted again, under the next number.
+  if (startSeq > state.writtenSeq) lease.startSeq = state.emitStart(lease, null, startedAtMs);
 }
 
-/** Takes over what storage remembers of a slot; one that was waiting for a retry waits again. Before its lease, if any. */
+/** Takes over a slot's row. Call it before `restoreLease`: a slot whose row is queued may have a lease. */
 export function restoreSlot(state: EngineState, group: Group, record: SlotRecord, nowMs: number): void {
   group.restore(indexOf(record.id), record.state, record.attempts, nowMs);
-  group.sequentialMs += record.latencyMs;
-  group.costNanoUsd += record.costNanoUsd;
-  if (record.state === "queued") state.tried.set(record.id, record);
+  group.addAttempt(record.latencyMs, record.costNanoUsd);
+  if (record.state === "queued") state.restoreTried(record);
 }
 
-/** Queues the slots that wait for a retry, once leases have been restored: a slot with a lease is running, not waiting. */
+/**
+ * Queues the slots that wait for a retry, once leases have been restored: a slot with a lease is running, not waiting.
+ */
 export function requeueTried(state: EngineState, nowMs: number): void {
   for (const record of state.tried.values()) {
     const group = state.groups.get(groupSeqOf(record.id));
     if (group === undefined || group.stateOf(indexOf(record.id)) !== "queued") continue;
-    const key = lineOf(state, group, state.deps.factsOf(record.id));
+    const key = bucketOf(state, group, state.deps.factsOf(record.id));
     state.queue.delay(key, record.id, record.notBeforeMs ?? nowMs);
   }
-}
-
-/** Ends the queued slots of a group that was stopped before the object was: the group's row speaks for them. */
-export function endDrained(state: EngineState, group: Group, nowMs: number): void {
-  if (group.drained === null) return;
-  // What was stopped has been told when it was.
-  for (let index = 0; index < group.header.count; index++) {
-    if (group.stateOf(index) !== "queued") continue;
-    group.step(index, group.drained.state, nowMs);
-    state.tried.delete(slotIdOf(group.header.seq, index));
-  }
-  if (group.done) state.writeGroup(group);
 }

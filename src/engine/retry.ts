@@ -1,4 +1,6 @@
-/** Whether a failed attempt is tried again, and when. Full jitter, the upstream's own hint first. */
+/**
+ * Whether a failed attempt is retried, and when: after the upstream's Retry-After, or after a delay with full jitter.
+ */
 import type { FailureClass } from "../call.ts";
 import { RETRY_AFTER_MAX_MS, RETRY_BASE_MS, RETRY_MAX_MS } from "../limits.ts";
 
@@ -12,7 +14,7 @@ export type FailedAttempt = {
 
 /**
  * Milliseconds until the next attempt may start, or null when the failure is final: it was rejected, the attempts are
- * spent, or the upstream asks for a longer wait than is obeyed. `random` is uniform in [0, 1).
+ * used up, or the upstream's Retry-After is longer than is obeyed. `random` is uniform in [0, 1).
  */
 export function retryDelayMs(failed: FailedAttempt, random: number): number | null {
   if (failed.class === "rejected" || failed.attempt >= failed.attemptsMax) return null;
@@ -20,6 +22,6 @@ export function retryDelayMs(failed: FailedAttempt, random: number): number | nu
   const jitterMs = Math.floor(random * ceilingMs);
   if (failed.retryAfterMs === null) return jitterMs;
   if (failed.retryAfterMs > RETRY_AFTER_MAX_MS) return null;
-  // The hint is a floor for everyone who was turned away; the jitter on top keeps them from coming back in step.
+  // All calls that were rate-limited wait this long; the jitter on top spreads their retries.
   return failed.retryAfterMs + Math.floor(random * RETRY_BASE_MS);
 }

@@ -1,41 +1,45 @@
-/** What happens when an attempt ends: its reservation settles, then its slot ends or is queued again. */
-import { chargeOf } from "../budget/estimate.ts";
-import { addAmounts, zeroAmounts, type Amounts } from "../budget/ledger.ts";
+/**
+ * What happens when an attempt ends: its reservation settles, its slot or call ends or is queued for a retry, and its
+ * followers share a final outcome.
+ */
+import { cappedOf, markCapped } from "../budget/capped.ts";
+import { chargeFor, type Charge } from "../budget/charge.ts";
+import { addAmounts, type Amounts } from "../budget/ledger.ts";
+import { textRatioOf } from "../budget/text-scale.ts";
 import type { Outcome } from "../call.ts";
-import type { Dimension, Reason } from "../errors.ts";
-import { BATCH_ATTEMPTS_MAX, BATCH_FAILED_ATTEMPTS_MAX, LEASE_TTL_MS, RETRY_AFTER_MAX_MS } from "../limits.ts";
+import { isRetryable, type Dimension, type Reason } from "../errors.ts";
+import { BATCH_ATTEMPTS_MAX, BATCH_FAILED_ATTEMPTS_MAX, LEASE_TTL_MS } from "../limits.ts";
+import { endCallAfterAttempt, shareWithCall } from "./calls/end-call.ts";
+import type { SingleCall } from "./calls/single-call.ts";
+import { endSlot, shareWithSlot } from "./end-slot.ts";
+import { bucketOf, requeueFollowers } from "./enqueue.ts";
 import type { Group } from "./group.ts";
-import { land } from "./land.ts";
-import { attemptEnd, attemptName, callName, resultOf, type RunEvent } from "./log.ts";
-import { afterFailure, lineOf, tellSlotEnd } from "./open.ts";
-import { addAttempt, freshRecord } from "./record.ts";
+import { isTooShort } from "./learned/caps.ts";
+import { attemptEnd, attemptName, callName, type RunEvent } from "./log.ts";
+import { addAttempt, freshRecord, hasShortAnswer } from "./record.ts";
 import { retryDelayMs } from "./retry.ts";
 import type { AttemptInFlight } from "./shard.ts";
 import { indexOf } from "./slot.ts";
-import type { EngineState, InFlight, SingleCall } from "./state.ts";
+import type { EngineState, InFlight } from "./state.ts";
 import { addModel } from "./totals.ts";
 
-type Ended = {
-  outcome: Outcome;
-  charge: Amounts;
-  estimated: boolean;
-  retryInMs: number | null;
-  lease: AttemptInFlight;
-};
+type Ended = Charge & { outcome: Outcome; retryInMs: number | null; lease: AttemptInFlight };
 
-/** What settling told. */
+/** What the end of an attempt means for its call. */
 export type Settled = {
-  /** Delay until the call may be tried again, or null when it has ended. */
+  /** Delay until the call may be retried, or null when it has ended. */
   retryInMs: number | null;
   charge: Amounts;
-  /** True when the charge is the reservation because nobody knows what the attempt cost. */
+  /** True when the charge is the reservation because the cost of the attempt is not known. */
   estimated: boolean;
+  /** Set if the gateway cut the answer short. */
+  cappedBy?: "budget";
   queuedMs: number;
-  /** For single calls: the parallel group that the call turned out to belong to. */
+  /** For single calls: the parallel group that the call belongs to by now. */
   parallelGroupId: string | null;
 };
 
-/** How an attempt ended whose executor stopped sending heartbeats. */
+/** The reason of an attempt whose executor stopped sending heartbeats. */
 export const LOST: Reason = {
   reason: "upstream_error",
   upstream: "",
@@ -44,70 +48,99 @@ export const LOST: Reason = {
   retryable: true,
 };
 
-/** Records an attempt's outcome. Null, with nothing changed, for an attempt that is not in flight: it settled or expired. */
-export function settle(state: EngineState, attemptId: string, outcome: Outcome, nowMs: number): Settled | null {
+/**
+ * Records an attempt's outcome. Null, with nothing changed, for an attempt that is not in flight: it settled or
+ * expired.
+ */
+export function settle(state: EngineState, attemptId: string, reported: Outcome, nowMs: number): Settled | null {
   const inFlight = state.attempts.get(attemptId);
   if (inFlight === undefined) return null;
   const { lease, shard, call } = inFlight;
-  const { charge, estimated } = chargeFor(outcome, lease);
-  const over = endAttempt(state, inFlight, { charge, estimated, latencyMs: outcome.latencyMs }, nowMs);
   const group = state.groupOf(lease);
-  const home = call ?? group;
-  home?.window?.attemptEnded(outcome.latencyMs, charge.usd);
+  const isRequestedAgain = isTooShort(reported, lease) && group !== undefined && group.drained === null;
+  const outcome = isRequestedAgain ? reported : markCapped(reported, lease);
+  learnFrom(state, outcome, lease);
+  const { target, amounts, priced } = lease;
+  const { charge, estimated } = chargeFor(outcome, { amounts, price: target.price, priced });
+  const overrun = endAttempt(state, inFlight, { charge, estimated, latencyMs: outcome.latencyMs }, nowMs);
+  (call ?? group)?.window?.attemptEnded(outcome.latencyMs, charge.usd);
   const parallelGroupId = call?.window?.id ?? group?.parallelGroupId ?? null;
-  const tell = (event: RunEvent): number => state.log.add(event, parallelGroupId, nowMs);
+  const emit = (event: RunEvent): number => state.log.add(event, parallelGroupId, nowMs);
   const name = attemptName(lease, group);
-  tell(attemptEnd(name, { outcome, charged: charge, estimated }));
-  if (over.length > 0) {
-    tell({ event: "overrun", ...name, dimensions: over, reserved: lease.amounts, charged: charge });
-  }
-
+  emit(attemptEnd(name, { outcome, charged: charge, estimated }));
+  if (overrun.length > 0) emit({ event: "overrun", ...name, dimensions: overrun, reserved: amounts, charged: charge });
   if (outcome.kind === "failure" && outcome.class === "rate_limited") {
-    const hintMs = outcome.retryAfterMs ?? 0;
-    // One Retry-After holds for every call of the run to that upstream: the others would be turned away as well. One too
-    // long to be obeyed holds for none: it ends each call that meets it, instead of parking the run for hours.
-    const upstream = state.upstream(lease.target);
-    if (hintMs <= RETRY_AFTER_MAX_MS) upstream.coolUntilMs = Math.max(upstream.coolUntilMs, nowMs + hintMs);
-    tell({ event: "throttled", upstream: lease.target.upstream, retryAfterMs: hintMs });
+    const retryAfterMs = outcome.retryAfterMs ?? 0;
+    state.upstreams.rateLimited(target, retryAfterMs, nowMs);
+    emit({ event: "throttled", upstream: target.upstream, retryAfterMs });
   }
-  const retryInMs = retryIn(state, outcome, lease, group);
+  const retryInMs = isRequestedAgain ? 0 : retryDelayOf(state, outcome, lease, group);
   if (retryInMs === null) shard.totals[outcome.kind === "success" ? "completed" : "failed"] += 1;
-  else if (outcome.kind === "failure") {
+  else {
     const next = { ...callName(lease, group), attempt: lease.attempt + 1, delayMs: retryInMs };
-    tell({ event: "retry_scheduled", ...next, reason: outcome.reason });
+    emit({ event: "retry_scheduled", ...next, reason: outcome.kind === "failure" ? outcome.reason : null });
   }
   const ended = { outcome, charge, estimated, retryInMs, lease };
   if (group !== undefined && lease.slotId !== null) advanceSlot(state, group, lease.slotId, ended, nowMs);
-  else if (retryInMs === null) endSingle(call, tell, ended, nowMs);
-  else if (call?.window != null) state.window.keepPlace(call.callId, call.window);
-  // A single call's retry is its Worker's to make: those who wait for its answer do not wait for that.
-  if (lease.dedupeKey !== null && (retryInMs === null || lease.slotId === null)) {
-    land(state, { key: lease.dedupeKey, lease, outcome, final: retryInMs === null }, nowMs);
+  else advanceCall(state, call, ended, nowMs);
+  settleFollowers(state, ended, nowMs);
+  return { retryInMs, charge, estimated, ...cappedOf(outcome), queuedMs: lease.queuedMs, parallelGroupId };
+}
+
+/** Ends a slot, or queues it for its retry. */
+function advanceSlot(state: EngineState, group: Group, slotId: number, ended: Ended, nowMs: number): void {
+  const { outcome, charge, retryInMs, lease } = ended;
+  const record = state.tried.get(slotId) ?? freshRecord(slotId);
+  const shortAnswer = hasShortAnswer(record) && outcome.kind === "failure" ? record.text : null;
+  addAttempt(record, { ...ended, attempt: lease.attempt, queuedMs: lease.queuedMs });
+  group.addAttempt(outcome.latencyMs, charge.usd);
+  if (retryInMs === null) {
+    if (outcome.kind === "failure") Object.assign(record, { model: null, finishReason: null });
+    record.state = outcome.kind === "success" ? "completed" : failureState(outcome.reason, group, indexOf(slotId));
+    endSlot(state, group, record, { startedAtMs: lease.startedAtMs }, nowMs);
+    return;
   }
-  return { retryInMs, charge, estimated, queuedMs: lease.queuedMs, parallelGroupId };
+  if (shortAnswer !== null) record.text = shortAnswer;
+  record.notBeforeMs = nowMs + retryInMs;
+  group.step(indexOf(slotId), "queued", nowMs);
+  state.queue.delay(bucketOf(state, group, state.deps.factsOf(slotId)), slotId, record.notBeforeMs);
+  state.writeSlot(record);
 }
 
-/** Tells how a single call ended. What its earlier attempts cost is in their own events. */
-function endSingle(call: SingleCall | null, tell: (event: RunEvent) => void, ended: Ended, nowMs: number): void {
-  const { outcome, charge, lease } = ended;
-  call?.window?.callEnded(outcome.kind === "success", nowMs);
-  const usage = {
-    promptTokens: charge.prompt_tokens,
-    completionTokens: charge.completion_tokens,
-    costNanoUsd: charge.usd,
-  };
-  const times = { startedAtMs: lease.startedAtMs, endedAtMs: nowMs };
-  tell({
-    event: "slot_completed",
-    ...callName(lease, undefined),
-    ...resultOf(outcome),
-    attempts: lease.attempt,
-    usage,
-    ...times,
-  });
+/** A slot that was cancelled, by itself or with its group, ends as cancelled; any other final failure as failed. */
+function failureState({ reason }: Reason, group: Group, index: number): "cancelled" | "failed" {
+  return reason === "cancelled" && group.isCancelled(index) ? "cancelled" : "failed";
 }
 
-/** Extends the leases of an executor that is alive. Returns the ids that are not (or no longer) its own to run. */
+/** Ends a single call, or keeps its position in its coalescing window for the retry that its Worker requests. */
+function advanceCall(state: EngineState, call: SingleCall | null, ended: Ended, nowMs: number): void {
+  const window = call?.window ?? null;
+  if (ended.retryInMs === null) endCallAfterAttempt(state, window, ended, nowMs);
+  else if (call !== null && window !== null) state.window.keepPosition(call.callId, window);
+}
+
+/**
+ * Lets the followers of an attempt's call share its final outcome, at no cost. They return to the queue if the call was
+ * cancelled, or if its retry is not certain: only its Worker can request the retry of a single call. While a slot waits
+ * for its retry, it keeps its followers.
+ */
+function settleFollowers(state: EngineState, { outcome, retryInMs, lease }: Ended, nowMs: number): void {
+  const { slotId } = lease;
+  if (lease.dedupeKey === null || (retryInMs !== null && slotId !== null)) return;
+  const leader = slotId === null ? (callName(lease, undefined).callId ?? "") : String(slotId);
+  const followers = state.singleFlight.end(leader);
+  const isCancelled = outcome.kind === "failure" && outcome.reason.reason === "cancelled";
+  if (retryInMs !== null || isCancelled) return requeueFollowers(state, followers);
+  for (const { id, call } of followers) {
+    if (call === null) shareWithSlot(state, id, outcome, nowMs);
+    else shareWithCall(state, { id, call }, outcome, nowMs);
+  }
+}
+
+/**
+ * Extends the leases of an executor that is alive. Returns the ids that are not in flight (any more): it must stop
+ * them.
+ */
 export function heartbeat(state: EngineState, attemptIds: readonly string[], nowMs: number): string[] {
   const unknown: string[] = [];
   for (const attemptId of attemptIds) {
@@ -118,14 +151,14 @@ export function heartbeat(state: EngineState, attemptIds: readonly string[], now
   return unknown;
 }
 
-/** Ends the leases whose time is over: what became of them is unknown. Returns how many. */
+/** Ends the attempts whose leases have expired: their outcomes are unknown. Returns how many. */
 export function expireLeases(state: EngineState, nowMs: number): number {
-  const over = [...state.attempts.values()].filter(({ lease }) => lease.expiresAtMs <= nowMs);
-  for (const inFlight of over) lose(state, inFlight, nowMs);
-  return over.length;
+  const expired = [...state.attempts.values()].filter(({ lease }) => lease.expiresAtMs <= nowMs);
+  for (const inFlight of expired) lose(state, inFlight, nowMs);
+  return expired.length;
 }
 
-/** Ends attempts that nobody makes any more. Those that are not in flight are left as they are. */
+/** Ends attempts that have lost their executor. Ids that are not in flight change nothing. */
 export function loseAttempts(state: EngineState, attemptIds: readonly string[], nowMs: number): void {
   for (const attemptId of attemptIds) {
     const inFlight = state.attempts.get(attemptId);
@@ -135,31 +168,37 @@ export function loseAttempts(state: EngineState, attemptIds: readonly string[], 
 
 function lose(state: EngineState, { lease }: InFlight, nowMs: number): void {
   const latencyMs = Math.max(0, nowMs - lease.startedAtMs);
-  const lost: Outcome = { kind: "failure", class: "unknown", reason: LOST, retryAfterMs: null, latencyMs };
+  const lost: Outcome = {
+    kind: "failure",
+    class: "unknown",
+    reason: LOST,
+    answered: false,
+    retryAfterMs: null,
+    latencyMs,
+  };
   settle(state, lease.attemptId, lost, nowMs);
 }
 
-/** What an attempt is charged, by the contract's rule 5 of a hard budget. */
-function chargeFor(outcome: Outcome, lease: AttemptInFlight): { charge: Amounts; estimated: boolean } {
-  if (outcome.kind === "success" && outcome.usage !== null) {
-    const charge = chargeOf(outcome.usage, lease.target.price);
-    // The configuration may have lost the price since the reservation was made: then nobody knows what the tokens cost.
-    const unpriced = lease.target.price === null && lease.amounts.usd > 0 && outcome.usage.costNanoUsd === null;
-    return unpriced ? { charge: { ...charge, usd: lease.amounts.usd }, estimated: true } : { charge, estimated: false };
-  }
-  const unknown = outcome.kind === "success" || outcome.class === "unknown";
-  return unknown ? { charge: { ...lease.amounts }, estimated: true } : { charge: zeroAmounts(), estimated: false };
+/** Learns from an answer how long completions are, what the upstream adds to prompts, and how its tokenizer counts. */
+function learnFrom({ learnedCaps, templates }: EngineState, outcome: Outcome, lease: AttemptInFlight): void {
+  learnedCaps.learn(outcome, lease);
+  if (outcome.kind !== "success" || outcome.usage === null) return;
+  const { target, shape, byteTokensMax, textSample } = lease;
+  const { promptTokens } = outcome.usage;
+  const textRatio = textSample === null ? null : textRatioOf(promptTokens, textSample);
+  templates.learn(target, shape, { promptTokens, byteTokensMax, textRatio });
 }
 
 /**
- * Attempts of a call that runs in the background. It has time: being turned away, or lost with its executor, says nothing
- * of the call itself, and what else went wrong is given a few more tries than those had used up.
+ * The attempt limit of a background call. It has time: a rate limit or a lost executor is no fault of the call, so such
+ * attempts have a limit of their own, and the limit of other failures leaves room for them.
  */
-function patience(outcome: Extract<Outcome, { kind: "failure" }>, attemptsMax: number): number {
-  const blameless = outcome.class === "rate_limited" || outcome.reason === LOST;
-  return Math.max(attemptsMax, blameless ? BATCH_ATTEMPTS_MAX : BATCH_FAILED_ATTEMPTS_MAX);
+function backgroundAttemptsMax(outcome: Extract<Outcome, { kind: "failure" }>, attemptsMax: number): number {
+  const isBlameless = outcome.class === "rate_limited" || outcome.reason === LOST;
+  return Math.max(attemptsMax, isBlameless ? BATCH_ATTEMPTS_MAX : BATCH_FAILED_ATTEMPTS_MAX);
 }
 
+/** Settles an attempt in the ledger and in its shard. Returns the limited dimensions that it overran. */
 function endAttempt(
   state: EngineState,
   inFlight: InFlight,
@@ -167,8 +206,8 @@ function endAttempt(
   nowMs: number,
 ): Dimension[] {
   const { lease, shard } = inFlight;
-  const over = state.ledger.settle(lease.attemptId, ended.charge);
-  if (over === null) throw new Error(`attempt ${lease.attemptId} is in flight without a reservation`);
+  const overrun = state.ledger.settle(lease.attemptId, ended.charge);
+  if (overrun === null) throw new Error(`attempt ${lease.attemptId} is in flight without a reservation`);
   const { totals } = shard;
   totals.busyMs += state.removeInFlight(inFlight, nowMs);
   addAmounts(totals.spent, ended.charge);
@@ -176,53 +215,31 @@ function endAttempt(
   totals.sequentialMs += ended.latencyMs;
   if (lease.attempt > 1) totals.retries += 1;
   if (ended.estimated) totals.estimated += 1;
-  if (over.length > 0) totals.overruns += 1;
+  if (overrun.length > 0) totals.overruns += 1;
   if (ended.charge.calls > 0) {
     const { usd: costNanoUsd, calls, prompt_tokens: promptTokens, completion_tokens: completionTokens } = ended.charge;
     const { upstream, model } = lease.target;
     addModel(totals.models, `${upstream}/${model}`, { calls, promptTokens, completionTokens, costNanoUsd });
   }
-  return over;
+  return overrun;
 }
 
-function advanceSlot(state: EngineState, group: Group, slotId: number, ended: Ended, nowMs: number): void {
-  const { outcome, charge, retryInMs, lease } = ended;
-  const record = state.tried.get(slotId) ?? freshRecord(slotId);
-  addAttempt(record, { ...ended, attempt: lease.attempt, queuedMs: lease.queuedMs });
-  group.sequentialMs += outcome.latencyMs;
-  group.costNanoUsd += charge.usd;
-  if (retryInMs !== null) {
-    record.notBeforeMs = nowMs + retryInMs;
-    group.step(indexOf(slotId), "queued", nowMs);
-    state.queue.delay(lineOf(state, group, state.deps.factsOf(slotId)), slotId, record.notBeforeMs);
-    state.writeSlot(record);
-    return;
-  }
-  record.state = outcome.kind === "success" ? "completed" : failureState(outcome.reason, group, indexOf(slotId));
-  group.step(indexOf(slotId), record.state, nowMs);
-  state.writeSlot(record);
-  tellSlotEnd(state, group, record, { startedAtMs: lease.startedAtMs, endedAtMs: nowMs });
-  if (record.state === "failed") afterFailure(state, group, nowMs);
-  if (group.done) state.writeGroup(group);
-}
-
-/** What was stopped by itself or with its group was cancelled; whatever else went wrong, it failed. */
-function failureState({ reason }: Reason, { drained, stopped }: Group, index: number): "cancelled" | "failed" {
-  return reason === "cancelled" && (drained?.cause === "cancel" || stopped.has(index)) ? "cancelled" : "failed";
-}
-
-function retryIn(
+/** Delay until an attempt's retry, ms; null = its outcome is final. */
+function retryDelayOf(
   state: EngineState,
   outcome: Outcome,
   lease: AttemptInFlight,
   group: Group | undefined,
 ): number | null {
   if (outcome.kind === "success" || (group !== undefined && group.drained !== null)) return null;
-  // Nobody waits for what was stopped.
+  // The answer of a cancelled call has no reader.
   if (outcome.reason.reason === "cancelled") return null;
-  if (outcome.class === "unknown" && lease.onLost === "fail") return null;
-  const { attempt, target } = lease;
-  const attemptsMax = group?.header.background === true ? patience(outcome, target.attemptsMax) : target.attemptsMax;
+  if (outcome.class === "unknown" && (lease.onLost === "fail" || !isRetryable(outcome.reason))) return null;
+  const { target, slotId } = lease;
+  // The attempt whose answer ended at a learned cap did not fail.
+  const attempt = lease.attempt - (slotId !== null && hasShortAnswer(state.tried.get(slotId)) ? 1 : 0);
+  const attemptsMax =
+    group?.header.background === true ? backgroundAttemptsMax(outcome, target.attemptsMax) : target.attemptsMax;
   return retryDelayMs(
     { class: outcome.class, attempt, attemptsMax, retryAfterMs: outcome.retryAfterMs },
     state.deps.random(),

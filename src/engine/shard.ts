@@ -1,25 +1,31 @@
 /**
  * A shard of the run's ledger: one executor's attempts in flight with their reservations, and the totals of those that
- * ended. One row each, so that a lane's settle and claim cost one row together, and what the run has spent and reserved
- * is the sum of its shards. Lanes have the shard of their number; single calls share shards from DIRECT_SHARD_FIRST on.
+ * ended. Each shard is one row, so that a lane's settlement and claim cost one row together; what the run has spent and
+ * reserved is the sum of its shards. A lane has the shard of its number; single calls share shards from
+ * DIRECT_SHARD_FIRST on.
  */
 import type { TokenBounds } from "../budget/estimate.ts";
 import type { Amounts } from "../budget/ledger.ts";
-import type { TokenPrice } from "../budget/money.ts";
+import type { TokenPrice } from "../budget/token-price.ts";
+import type { CapKind, PriceFacts, UnreservableField } from "../call.ts";
 import { zeroTotals, type Totals } from "./totals.ts";
 
-/** Shards of single calls start here; lanes are numbered below it. */
+/** Number of the first shard of single calls; the numbers of lanes are lower. */
 export const DIRECT_SHARD_FIRST = 1_000;
 /** Leases in one shard of single calls: rewriting a row of sixteen is cheap, and one busy run has few such rows. */
 export const DIRECT_SHARD_LEASES_MAX = 16;
 
-/** What a model resolves to: where a slot is sent, at what price and under which limits. */
+/** What a model resolves to: its upstream, price and limits. */
 export type Target = {
   upstream: string;
   model: string;
   /** null = unpriced and allowed to be free. */
   price: TokenPrice | null;
   bounds: TokenBounds;
+  /** Request fields that are allowed under a limit although no reservation covers them. */
+  allowParams: readonly string[];
+  /** What the model's name requests that no reservation covers; absent = nothing. */
+  unbounded?: readonly UnreservableField[];
   maxInFlight: number;
   timeoutMs: number;
   attemptsMax: number;
@@ -37,13 +43,21 @@ export type AttemptInFlight = {
   queuedMs: number;
   /** Completion cap to send upstream, in tokens; null = none. */
   capTokens: number | null;
-  /** Whether its call is tried again when nobody knows what became of it. */
+  capKind: CapKind;
+  /** The shape of its template, and the most prompt tokens that its bytes are; null = its answer shows no template. */
+  shape: string;
+  byteTokensMax: number | null;
+  /** The fields of its request that decide the rates at which it is billed. */
+  priced: PriceFacts;
+  /** Tokens of its prompt by the look at the text, if its answer can judge that look; in memory only. */
+  textSample: number | null;
+  /** What follows if its outcome is unknown: another attempt, or the failure of its call. */
   onLost: "retry" | "fail";
-  /** Ends without a heartbeat; memory only, a restart grants a fresh term. */
+  /** The lease expires then, unless a heartbeat extends it. In memory only: a restart grants a new term. */
   expiresAtMs: number;
-  /** Number of the event that tells of its start. */
+  /** Number of the event of its start. */
   startSeq: number;
-  /** The key it leads its equals under, if it may be shared. */
+  /** The in-flight key that its call leads; null = its outcome is not shared. */
   dedupeKey: string | null;
 };
 
@@ -53,7 +67,7 @@ export function newShard(id: number): Shard {
   return { id, totals: zeroTotals(), leases: new Map() };
 }
 
-/** A lease as its shard's row holds it; the target is resolved again from the configuration on start. */
+/** A lease as it is stored in its shard's row; on start, its target is resolved from the configuration of then. */
 export type StoredLease = {
   id: string;
   slot: number | null;
@@ -63,11 +77,20 @@ export type StoredLease = {
   amounts: Amounts;
   startedAtMs: number;
   queuedMs: number;
-  /** Number of the event that tells of its start, which may not have been written when this was. */
+  /** Number of the event of its start, which may be written later than this row. */
   startSeq: number;
-  /** Only of a single call with a cap: whoever asks again for its permit gets the same. A lane is never asked twice. */
+  /** Absent unless the request marks cache writes or names a service tier. */
+  priced?: PriceFacts;
+  /** Of a single call, because a repeated request for its permit gets the same cap; of a slot only with `capKind`. */
   capTokens?: number;
-  /** Only of a single call that is not tried again when nobody knows what became of it: a slot's rule is its group's. */
+  /**
+   * Of a single call, absent = the client's; of a slot only if an answer that ends at this cap is treated specially.
+   */
+  capKind?: Exclude<CapKind, "client">;
+  /** Both absent if the attempt's answer shows no template. */
+  shape?: string;
+  byteTokensMax?: number;
+  /** Of a single call whose unknown outcome is its failure; a slot has the rule of its group. */
   onLost?: "fail";
 };
 
@@ -87,13 +110,19 @@ export function storedShard(shard: Shard): StoredShard {
       startedAtMs: lease.startedAtMs,
       queuedMs: lease.queuedMs,
       startSeq: lease.startSeq,
-      ...(lease.slotId === null ? ownRules(lease) : {}),
+      ...(Object.keys(lease.priced).length === 0 ? {} : { priced: lease.priced }),
+      ...capOf(lease),
+      ...(lease.byteTokensMax === null ? {} : { shape: lease.shape, byteTokensMax: lease.byteTokensMax }),
+      ...(lease.slotId === null && lease.onLost === "fail" ? { onLost: "fail" } : {}),
     });
   }
   return { totals: shard.totals, leases };
 }
 
-/** What only a single call's own lease remembers of it. */
-function ownRules({ capTokens, onLost }: AttemptInFlight): Pick<StoredLease, "capTokens" | "onLost"> {
-  return { ...(capTokens === null ? {} : { capTokens }), ...(onLost === "fail" ? { onLost } : {}) };
+/**
+ * The stored fields of a cap. A lane gets a lease once, so after a restart its cap is needed only to judge the answer.
+ */
+function capOf({ slotId, capTokens, capKind }: AttemptInFlight): Pick<StoredLease, "capTokens" | "capKind"> {
+  if (capKind !== "budget" && capKind !== "learned" && slotId !== null) return {};
+  return { ...(capTokens === null ? {} : { capTokens }), ...(capKind === "client" ? {} : { capKind }) };
 }

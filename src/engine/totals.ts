@@ -1,4 +1,4 @@
-/** What a run has done, as counters that only grow: kept per shard, added up on start and for the run document. */
+/** The counters of a run, which only grow: stored per shard, added up on start and for the run document. */
 import type { Amounts } from "../budget/ledger.ts";
 import { addAmounts, zeroAmounts } from "../budget/ledger.ts";
 import { MODELS_COUNTED_MAX } from "../limits.ts";
@@ -8,10 +8,10 @@ export type Totals = {
   /** Attempts that ended, and how many of them were retries of an earlier one. */
   attempts: number;
   retries: number;
-  /** Calls that ended well or for good. */
+  /** Calls that an attempt has completed, and calls whose last attempt failed. Ends without an attempt do not count. */
   completed: number;
   failed: number;
-  /** Attempts charged at their reservation because nobody knows what they cost. */
+  /** Attempts whose cost is unknown, so that their charge is estimated. */
   estimated: number;
   /** Attempts for which the upstream billed more than was reserved. */
   overruns: number;
@@ -70,7 +70,7 @@ export function sumTotals(parts: Iterable<Totals>): Totals {
   return sum;
 }
 
-/** Adds to a model's totals. Past the bound, models are counted together: their names come from clients. */
+/** Adds to a model's totals. Beyond MODELS_COUNTED_MAX, models are counted together: their names come from clients. */
 export function addModel(models: Record<string, ModelTotals>, model: string, more: ModelTotals): void {
   const known = Object.hasOwn(models, model) || Object.keys(models).length < MODELS_COUNTED_MAX;
   const name = known ? model : OTHER_MODELS;
@@ -81,5 +81,5 @@ export function addModel(models: Record<string, ModelTotals>, model: string, mor
   sum.costNanoUsd += more.costNanoUsd;
 }
 
-/** What models past the bound are counted as. */
+/** The name under which models beyond the bound are counted. */
 const OTHER_MODELS = "other/models";

@@ -1,12 +1,12 @@
-/** Header values with parameters, as forms use them: `form-data; name="file"; filename="a.jsonl"`. */
+/** Parses header values with parameters, as in forms: `form-data; name="file"; filename="a.jsonl"`. */
 
-/** A value and its parameters, names in lower case. Where a parameter is repeated the first one counts. */
+/** A value and its parameters, names in lower case. Of a repeated parameter the first one counts. */
 export type HeaderValue = { value: string; parameters: ReadonlyMap<string, string> };
 
-/** A parameter: its name, then a quoted string in which a backslash may stand before any character, or plain text. */
+/** A parameter: its name, then a quoted string in which a backslash may escape any character, or plain text. */
 const PARAMETER = /;[ \t]*([^\s=;"]+)[ \t]*=[ \t]*(?:"((?:[^"\\]|\\[^])*)"|([^;"]*))/y;
 
-/** Reads as many parameters as are well formed: what follows a broken one is not guessed at. */
+/** Reads parameters up to the first malformed one. */
 export function parseHeaderValue(text: string): HeaderValue {
   const valueEnd = text.indexOf(";");
   const parameters = new Map<string, string>();
@@ -21,12 +21,12 @@ export function parseHeaderValue(text: string): HeaderValue {
   return { value: text.slice(0, valueEnd).trim().toLowerCase(), parameters };
 }
 
-/** Only quotes and backslashes are escaped by those who escape; a lone backslash is a path's, sent by those who do not. */
+/** Senders that escape do so for quotes and backslashes only; any other backslash is part of a path. */
 function unescapeQuoted(text: string): string {
   return text.replace(/\\(["\\])/g, "$1");
 }
 
-/** The text of an extended parameter (`UTF-8'en'na%C3%AFve`); null where it is not one in UTF-8. */
+/** The text of an extended parameter (`UTF-8'en'na%C3%AFve`); null if it is malformed or not UTF-8. */
 export function decodeExtended(text: string): string | null {
   const [, encoded] = /^utf-8'[^']*'(.*)$/is.exec(text) ?? [];
   if (encoded === undefined) return null;

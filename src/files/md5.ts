@@ -1,4 +1,4 @@
-/** MD5 as hexadecimal text, computed by the runtime while the bytes pass. */
+/** MD5 as hexadecimal text, computed by the runtime as bytes are added. */
 
 export class Md5 {
   readonly #stream = new crypto.DigestStream("MD5");
@@ -8,7 +8,7 @@ export class Md5 {
     await this.#writer.write(bytes);
   }
 
-  /** Of all that was added; nothing can be added after it. */
+  /** The digest of all bytes that were added. Call it once, after the last. */
   async hex(): Promise<string> {
     await this.#writer.close();
     return [...new Uint8Array(await this.#stream.digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,6 +1,6 @@
 /**
  * Reads `multipart/form-data` as it arrives: parts come in the order in which they were sent, and a file's bytes are
- * handed on while they come in. What is held is one piece of the body, never a file; nothing is read ahead of its reader.
+ * returned while they arrive. One chunk of the body is in memory, never a file; nothing is read before it is wanted.
  */
 import type { Reason } from "../errors.ts";
 import { FORM_FIELD_BYTES_MAX, FORM_HEADER_BYTES_MAX, FORM_PARTS_MAX, FORM_REST_BYTES_MAX } from "../limits.ts";
@@ -9,7 +9,7 @@ import { parsePartHeader } from "./part-header.ts";
 import type { PartHeader } from "./part-header.ts";
 import type { ByteSource, Read } from "./source.ts";
 
-/** The next thing in a form. After `end` or `fault` every further read says the same. */
+/** The next part of a form. After `end` or `fault` every further read returns the same. */
 export type FormPart =
   | { kind: "field"; name: string; value: string }
   | ({ kind: "file"; body: ByteSource } & PartHeader)
@@ -31,9 +31,9 @@ export class FormReader {
   readonly #source: ByteSource;
   readonly #files: ReadonlySet<string>;
   readonly #delimiter: Delimiter;
-  /** Bytes that have arrived and are not read yet. The first delimiter may lack its CRLF, so one is put before it. */
+  /** Bytes that have arrived and are not read yet. The first delimiter may lack its CRLF, so the window begins with one. */
   #window: Uint8Array = CRLF;
-  /** Numbered from 1; 0 = what precedes the first delimiter. */
+  /** Numbered from 1; 0 = the bytes before the first delimiter. */
   #part = 0;
   #isInContent = true;
   #last: { kind: "end" } | Fault | null = null;
@@ -44,7 +44,7 @@ export class FormReader {
     this.#delimiter = new Delimiter(boundary);
   }
 
-  /** Goes on to the next part. What is left of the file before it is skipped, and its body must not be read any more. */
+  /** Continues with the next part. The rest of the file before it is skipped; its body must not be read any more. */
   async next(): Promise<FormPart> {
     if (this.#last !== null) return this.#last;
     const skipped = await this.#skipContent();
@@ -63,7 +63,7 @@ export class FormReader {
   }
 
   async #readFile(part: number): Promise<Read> {
-    if (part !== this.#part) throw new Error("a part of a form was read after the next one was asked for");
+    if (part !== this.#part) throw new Error("a part of a form was read after next() was called");
     return await this.#content();
   }
 
@@ -133,7 +133,7 @@ export class FormReader {
     }
   }
 
-  /** Reads what follows the last delimiter, so that its sender is not cut off, unless it is more than a form's rest. */
+  /** Reads the bytes after the last delimiter, up to a bound, so that the sender can finish. */
   async #end(): Promise<FormPart> {
     for (let bytes = this.#window.length; bytes <= FORM_REST_BYTES_MAX;) {
       const read = await this.#source.read();
@@ -156,7 +156,7 @@ export class FormReader {
     return fault;
   }
 
-  /** Adds a piece to the window, of which only a few bytes are left whenever it is large. */
+  /** Appends a chunk to the window, which has only a few bytes left if the chunk is large. */
   async #fill(): Promise<Fault | null> {
     const read = await this.#source.read();
     if (read.kind === "fault") return this.#fail(read.reason);
@@ -181,7 +181,7 @@ export class FormReader {
   }
 }
 
-/** Where an empty line begins with the line break before it; null if there is none yet. */
+/** The index of the line break before an empty line; null if none has arrived. */
 function emptyLine(window: Uint8Array, from: number): number | null {
   for (let at = window.indexOf(CRLF[0] ?? 0, from); at !== -1; at = window.indexOf(CRLF[0] ?? 0, at + 1)) {
     if (window[at + 1] === 10 && window[at + 2] === 13 && window[at + 3] === 10) return at;

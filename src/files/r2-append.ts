@@ -1,23 +1,23 @@
 /**
- * An object in R2 that is written from its beginning to its end over hours and restarts. Full parts are stored as they
- * come about; the rest is memory, which a restart loses. So the writer keeps what it has appended since the state that
- * it stored last, and after a restart appends that again: what is stored already is skipped, byte for byte.
+ * Writes an object in R2 from its beginning to its end, over hours and restarts. Each full part is stored; the rest is in
+ * memory, which a restart loses. So the caller keeps what it has appended since the last stored state, and appends it
+ * once more after a restart: bytes that are stored already are skipped.
  *
- * Any exception leaves the writer unusable: go on as after a restart.
+ * After an exception the writer cannot be used: continue as after a restart.
  */
 import { FILE_PART_BYTES, FILE_PARTS_MAX } from "../limits.ts";
-import { PartBuffer } from "./part-buffer.ts";
+import { ByteBuffer } from "../bytes/byte-buffer.ts";
 
-/** How far the object has come: plain data for the caller to store. */
+/** The progress of the object: plain data for the caller to store. */
 export type AppendState = {
-  /** null before the first full part. */
+  /** Null before the first full part. */
   uploadId: string | null;
   parts: readonly { partNumber: number; etag: string }[];
-  /** Bytes in these parts: they need not be appended again. */
+  /** Bytes in these parts, which need not be appended after a restart. */
   bytes: number;
 };
 
-/** The state of an object that nothing was appended to. */
+/** The state of an object before the first append. */
 export const NOTHING_APPENDED: AppendState = { uploadId: null, parts: [], bytes: 0 };
 
 export type AppendOptions = {
@@ -25,7 +25,7 @@ export type AppendOptions = {
   contentType?: string;
   /** The state stored last; default `NOTHING_APPENDED`. */
   state?: AppendState;
-  /** Where in the object the first bytes belong that will now be appended: at most `state.bytes`. Default: there. */
+  /** The index in the object of the next bytes to be appended; default and maximum: `state.bytes`. */
   fromByte?: number;
 };
 
@@ -33,11 +33,11 @@ export class AppendedObject {
   readonly #bucket: R2Bucket;
   readonly #key: string;
   readonly #metadata: R2MultipartOptions;
-  readonly #buffer = new PartBuffer(FILE_PART_BYTES);
+  readonly #buffer = new ByteBuffer(FILE_PART_BYTES);
   #state: AppendState;
-  /** Bytes to come that are stored already. */
+  /** Bytes that will be appended but are stored already. */
   #skipBytes: number;
-  /** Calls take their turn, so that bytes stand in the order in which they were appended. */
+  /** The last call: calls run one after another, so that bytes are stored in the order of their calls. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(bucket: R2Bucket, { key, contentType, state = NOTHING_APPENDED, fromByte }: AppendOptions) {
@@ -50,25 +50,25 @@ export class AppendedObject {
     this.#skipBytes = skipBytes;
   }
 
-  /** What is stored by now. */
+  /** What is stored so far. */
   get state(): AppendState {
     return this.#state;
   }
 
-  /** Adds bytes, which must not change until it returns. The state, if it has moved on: then it must be stored. */
+  /** Appends bytes, which must not change until it returns. Returns the state if it changed: store it then. */
   append(bytes: Uint8Array): Promise<AppendState | null> {
     return this.#inTurn(() => this.#append(bytes));
   }
 
   /**
-   * Makes the object of all that was appended; its size in bytes. To be called again after a restart, with the same
-   * bytes appended, is safe: an object of that size is taken for the one that was made before.
+   * Completes the object and returns its size in bytes. It is safe to repeat after a restart with the same bytes appended:
+   * an existing object of that size counts as the completed one.
    */
   complete(): Promise<number> {
     return this.#inTurn(() => this.#complete());
   }
 
-  /** Leaves nothing behind, unless the object is complete. */
+  /** Deletes what is stored, unless the object is complete. */
   discard(): Promise<void> {
     return this.#inTurn(async () => {
       const { uploadId } = this.#state;
@@ -81,7 +81,7 @@ export class AppendedObject {
     let rest = bytes.subarray(this.#skipBytes);
     this.#skipBytes -= bytes.length - rest.length;
     while (rest.length > 0) {
-      rest = this.#buffer.take(rest);
+      rest = this.#buffer.append(rest);
       if (!this.#buffer.isFull) continue;
       this.#state = await this.#storePart();
       this.#buffer.clear();
@@ -91,12 +91,12 @@ export class AppendedObject {
 
   async #storePart(): Promise<AppendState> {
     const { uploadId, parts, bytes } = this.#state;
-    if (parts.length === FILE_PARTS_MAX) throw new RangeError(`${this.#key} has no room for more than ${bytes} bytes`);
+    if (parts.length === FILE_PARTS_MAX) throw new RangeError(`${this.#key} cannot have more than ${bytes} bytes`);
     const upload =
       uploadId === null
         ? await this.#bucket.createMultipartUpload(this.#key, this.#metadata)
         : this.#bucket.resumeMultipartUpload(this.#key, uploadId);
-    // A part that a lost state does not tell of is written again under its number, which replaces it.
+    // A part that is missing in a lost state is written once more under its number, which replaces it.
     const { partNumber, etag } = await upload.uploadPart(parts.length + 1, this.#buffer.view());
     return {
       uploadId: upload.uploadId,
@@ -106,7 +106,8 @@ export class AppendedObject {
   }
 
   async #complete(): Promise<number> {
-    if (this.#skipBytes > 0) throw new Error(`${this.#key} is to be completed before all was appended again`);
+    if (this.#skipBytes > 0)
+      throw new Error(`${this.#key} was completed before its stored bytes were appended after the restart`);
     const size = this.#state.bytes + this.#buffer.length;
     try {
       await this.#write();
@@ -122,10 +123,10 @@ export class AppendedObject {
     if (uploadId === null) {
       const onlyIf = { etagDoesNotMatch: "*" };
       const made = await this.#bucket.put(this.#key, this.#buffer.view(), { ...this.#metadata, onlyIf });
-      if (made === null) throw new Error(`${this.#key} is an object already`);
+      if (made === null) throw new Error(`${this.#key} exists already`);
       return;
     }
-    // The last part is no part of the state: nothing could be appended behind one that is not full.
+    // The last part is not added to the state: R2 allows nothing behind a part that is not full.
     const { parts } = this.#buffer.length > 0 ? await this.#storePart() : this.#state;
     await this.#bucket.resumeMultipartUpload(this.#key, uploadId).complete([...parts]);
   }
@@ -133,7 +134,7 @@ export class AppendedObject {
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#turn.then(work);
     this.#turn = done;
-    // The caller meets the failure; here it only makes every later turn fail alike.
+    // The caller gets the failure; here it only fails every later call.
     done.catch(() => {});
     return done;
   }

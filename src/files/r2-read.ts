@@ -1,18 +1,18 @@
-/** Reads objects out of R2: as an HTTP answer whose body streams past the Worker, and page by page for who works on it. */
+/** Reads objects of R2: as an HTTP answer whose body the runtime streams, and page by page for code that processes them. */
 import { FILE_PAGE_BYTES } from "../limits.ts";
-import { rangeAsked } from "./range.ts";
+import { requestedRange } from "./range.ts";
 import type { ByteSource, Read } from "./source.ts";
 
-/** What to answer: status, headers (those of the content only) and a body; `unsatisfiable` is a 416 without its body. */
+/** The answer: status, headers of the content, and a body; `unsatisfiable` is a 416 without its body. */
 export type ContentAnswer =
   | { kind: "content"; status: 200 | 206; headers: Record<string, string>; body: ReadableStream<Uint8Array> | null }
   | { kind: "unsatisfiable"; headers: Record<string, string> }
   | { kind: "missing" };
 
-/** The parts of a request that bear on its answer. */
+/** The parts of a request that the answer depends on. */
 export type ContentRequest = { method: string; range: string | null; ifRange: string | null };
 
-/** Answers GET and HEAD. A range is honoured for GET, and if `If-Range` names this object's etag or is not sent. */
+/** Answers GET and HEAD. A range applies to GET only, and only if `If-Range` is missing or names this object's etag. */
 export async function answerContent(bucket: R2Bucket, key: string, request: ContentRequest): Promise<ContentAnswer> {
   const isHead = request.method === "HEAD";
   if (!isHead && request.range === null) {
@@ -23,15 +23,15 @@ export async function answerContent(bucket: R2Bucket, key: string, request: Cont
   if (object === null) return { kind: "missing" };
   if (isHead) return whole(object, null);
   const isMeant = request.ifRange === null || request.ifRange === object.httpEtag;
-  const asked = rangeAsked(isMeant ? request.range : null, object.size);
-  if (asked.kind === "unsatisfiable") {
+  const requested = requestedRange(isMeant ? request.range : null, object.size);
+  if (requested.kind === "unsatisfiable") {
     return { kind: "unsatisfiable", headers: { "content-range": `bytes */${object.size}`, "accept-ranges": "bytes" } };
   }
-  if (asked.kind === "whole") {
+  if (requested.kind === "whole") {
     const read = await bucket.get(key);
     return read === null ? { kind: "missing" } : whole(read, read.body);
   }
-  const { firstByte, lastByte } = asked;
+  const { firstByte, lastByte } = requested;
   const length = lastByte - firstByte + 1;
   const read = await bucket.get(key, { range: { offset: firstByte, length } });
   if (read === null) return { kind: "missing" };
@@ -57,16 +57,16 @@ export type PagesFrom = {
   key: string;
   /** The object's size. */
   sizeBytes: number;
-  /** Where to begin, from 0 to the size. */
+  /** The first index, from 0 to the size. */
   offset: number;
   /** Default 1 MiB. */
   pageBytes?: number;
 };
 
 /**
- * The object from an offset on, one read of R2 for each page: nothing stays open between two pages, however long their
- * reader works on one. A missing object is the fault `not_found`; a failure of R2 is an exception, and the same page may
- * be read again.
+ * The object from an offset on, one read of R2 for each page: nothing stays open between two pages, however long the
+ * caller works on one. A missing object is the fault `not_found`; a failure of R2 is an exception, after which the same
+ * page may be read once more.
  */
 export function pageSource(
   bucket: R2Bucket,

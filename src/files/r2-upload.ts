@@ -1,37 +1,37 @@
 /**
- * Brings bytes of unknown number into R2. They are staged first: all bytes are read, but nothing can be seen under the
- * key until `commit`, for what a form says of its file may come behind it. Memory: two parts, one that fills and one
- * that is on its way. R2 itself drops, after a week, what a Worker that died had neither committed nor discarded.
+ * Uploads a number of bytes that is not known in advance to R2. They are staged: all bytes are read, but the key does not
+ * exist until `commit`, because the fields of a form may come after its file. Memory: two parts, one that fills and one
+ * that is being sent. If the Worker dies before `commit` or `discard`, R2 itself deletes the bytes after a week.
  */
 import type { Reason } from "../errors.ts";
 import { FILE_PART_BYTES } from "../limits.ts";
+import { ByteBuffer } from "../bytes/byte-buffer.ts";
 import { Md5 } from "./md5.ts";
-import { PartBuffer } from "./part-buffer.ts";
 import type { ByteSource } from "./source.ts";
 
 export type StageOptions = {
   key: string;
-  /** More bytes than that are refused as soon as they come. */
+  /** Largest file: a larger one is refused as soon as its excess arrives. */
   bytesMax: number;
-  /** What the refusal of a larger file is about; default `file`. */
+  /** The `param` of that refusal; default `file`. */
   param?: string;
   contentType?: string;
   withMd5?: boolean;
 };
 
-/** A file that is read and stored nowhere yet: exactly one of `commit` and `discard` must follow. */
+/** A file that was read and is not visible yet: call exactly one of `commit` and `discard`. */
 export type StagedFile = {
   ok: true;
   bytes: number;
-  /** Hexadecimal; null unless asked for. */
+  /** Hexadecimal; null without `withMd5`. */
   md5: string | null;
-  /** Makes the object. An exception means that R2 failed, and nothing is left. */
+  /** Creates the object. Throws if R2 fails, and leaves nothing behind then. */
   commit(): Promise<void>;
   /** Leaves nothing behind. */
   discard(): Promise<void>;
 };
 
-/** Reads the source to its end. What is refused, by whatever reason, has left nothing behind. */
+/** Reads the source to its end. A refused file leaves nothing behind. */
 export async function stageFile(
   bucket: R2Bucket,
   source: ByteSource,
@@ -50,7 +50,7 @@ export async function stageFile(
       if (read.kind === "fault") return await refuse(read.reason);
       if (read.kind === "end") break;
       bytes += read.bytes.length;
-      if (bytes > options.bytesMax) return await refuse(tooLarge(options));
+      if (bytes > options.bytesMax) return await refuse(fileTooLarge(options));
       await md5?.add(read.bytes);
       await parts.add(read.bytes);
     }
@@ -62,20 +62,20 @@ export async function stageFile(
   return { ok: true, bytes, md5: hex, commit: () => parts.commit(), discard: () => parts.discard() };
 }
 
-function tooLarge({ bytesMax, param = "file" }: StageOptions): Reason {
+function fileTooLarge({ bytesMax, param = "file" }: StageOptions): Reason {
   return { reason: "payload_too_large", what: `the ${param}`, bytesMax, param };
 }
 
-/** One object in the making. Up to one part is a plain put; more are a multipart upload of equal parts but the last. */
+/** An object that is being written. Up to one part is a plain put, more are a multipart upload of parts of equal size. */
 class Parts {
   readonly #bucket: R2Bucket;
   readonly #key: string;
   readonly #metadata: R2MultipartOptions;
-  #filling = new PartBuffer(FILE_PART_BYTES);
-  #spare = new PartBuffer(FILE_PART_BYTES);
+  #filling = new ByteBuffer(FILE_PART_BYTES);
+  #spare = new ByteBuffer(FILE_PART_BYTES);
   #upload: R2MultipartUpload | null = null;
   readonly #stored: R2UploadedPart[] = [];
-  #onItsWay: Promise<R2UploadedPart> | null = null;
+  #sending: Promise<R2UploadedPart> | null = null;
 
   constructor(bucket: R2Bucket, { key, contentType }: StageOptions) {
     this.#bucket = bucket;
@@ -83,14 +83,14 @@ class Parts {
     this.#metadata = contentType === undefined ? {} : { httpMetadata: { contentType } };
   }
 
-  /** A full part is sent only when more follows: so the last part is never empty, and a single one is a plain put. */
+  /** A full part is sent only when more bytes follow: so the last part is never empty, and a single one is a plain put. */
   async add(bytes: Uint8Array): Promise<void> {
     for (let rest = bytes; rest.length > 0;) {
       if (this.#filling.isFull) {
         this.#upload ??= await this.#bucket.createMultipartUpload(this.#key, this.#metadata);
         await this.#send(this.#upload);
       }
-      rest = this.#filling.take(rest);
+      rest = this.#filling.append(rest);
     }
   }
 
@@ -100,7 +100,7 @@ class Parts {
         await this.#bucket.put(this.#key, this.#filling.view(), this.#metadata);
       } else {
         await this.#send(this.#upload);
-        await this.#arrived();
+        await this.#sent();
         await this.#upload.complete(this.#stored);
       }
     } catch (error) {
@@ -110,26 +110,25 @@ class Parts {
   }
 
   async discard(): Promise<void> {
-    // A part must not arrive behind the abort, and its failure does not matter any more; nor does the abort's: R2 drops
-    // unfinished uploads itself.
-    await this.#onItsWay?.catch(() => {});
+    // A part must not arrive after the abort. Failures of either do not matter: R2 deletes unfinished uploads itself.
+    await this.#sending?.catch(() => {});
     await this.#upload?.abort().catch(() => {});
   }
 
   async #send(upload: R2MultipartUpload): Promise<void> {
-    await this.#arrived();
+    await this.#sent();
     const full = this.#filling;
     this.#filling = this.#spare;
     this.#spare = full;
     this.#filling.clear();
-    this.#onItsWay = upload.uploadPart(this.#stored.length + 1, full.view());
-    // Its failure is met where its arrival is awaited, which may be much later.
-    this.#onItsWay.catch(() => {});
+    this.#sending = upload.uploadPart(this.#stored.length + 1, full.view());
+    // Its failure is handled where it is awaited, which may be much later.
+    this.#sending.catch(() => {});
   }
 
-  async #arrived(): Promise<void> {
-    if (this.#onItsWay === null) return;
-    this.#stored.push(await this.#onItsWay);
-    this.#onItsWay = null;
+  async #sent(): Promise<void> {
+    if (this.#sending === null) return;
+    this.#stored.push(await this.#sending);
+    this.#sending = null;
   }
 }

@@ -1,24 +1,24 @@
 /**
- * Bytes that come piece by piece. A source says at each read that there are bytes, that they are all read, or why no
- * more will come: so a body that broke off can never be taken for one that ended.
+ * Bytes that arrive in chunks. Each read returns bytes, the end, or the reason why no more will arrive: so a body that broke
+ * off is never mistaken for one that ended.
  */
 import type { Reason } from "../errors.ts";
 import { SOURCE_READ_BYTES } from "../limits.ts";
 
-/** What one read found. The bytes may be a view of a larger buffer and must not be written to. */
+/** The result of one read. The bytes may be a view of a larger buffer and must not be written to. */
 export type Read = { kind: "bytes"; bytes: Uint8Array } | { kind: "end" } | { kind: "fault"; reason: Reason };
 
-/** One reader, one read at a time. After `end` or `fault` every further read says the same. */
+/** For one reader, one read at a time. After `end` or `fault` every further read returns the same. */
 export type ByteSource = { read(): Promise<Read> };
 
 const END: Read = { kind: "end" };
 
-/** The bytes of a stream, which this takes over. `cancel` tells its sender that no more is wanted. */
+/** The bytes of a stream, which is locked. `cancel` stops its sender. */
 export type StreamSource = ByteSource & { cancel(): Promise<void> };
 
-/** Reads a stream. One that errors, as a request's body does when its client leaves, is a fault with that message. */
+/** Reads a stream. If it errors, as a request's body does when its client leaves, the read is a fault with that message. */
 export function streamSource(stream: ReadableStream<Uint8Array>, brokenMessage: string): StreamSource {
-  const reader = pieceReader(stream);
+  const reader = chunkReader(stream);
   let last: Read | null = null;
   return {
     async read() {
@@ -35,13 +35,13 @@ export function streamSource(stream: ReadableStream<Uint8Array>, brokenMessage: 
     },
     async cancel() {
       last ??= END;
-      // A stream that has broken refuses to be cancelled, and needs no telling.
+      // A broken stream cannot be cancelled, and need not be.
       await reader.cancel().catch(() => {});
     },
   };
 }
 
-/** One source after another; each is opened when the one before it has ended. */
+/** Several sources in a row; each is opened when the one before it has ended. */
 export function chainSources(openings: Iterable<() => ByteSource | Promise<ByteSource>>): ByteSource {
   const rest = openings[Symbol.iterator]();
   let current: ByteSource | null = null;
@@ -58,19 +58,19 @@ export function chainSources(openings: Iterable<() => ByteSource | Promise<ByteS
   };
 }
 
-type PieceReader = {
+type ChunkReader = {
   read(): Promise<{ done: false; value: Uint8Array } | { done: true; value?: Uint8Array | undefined }>;
   cancel(): Promise<void>;
 };
 
-/** The runtime's own streams fill a buffer that they are lent; without one they hand out pieces of 4 KB. */
-function pieceReader(stream: ReadableStream<Uint8Array>): PieceReader {
-  const lent = lendingReader(stream);
-  if (lent === null) return stream.getReader();
-  return { read: () => lent.read(new Uint8Array(SOURCE_READ_BYTES)), cancel: () => lent.cancel() };
+/** The runtime's own streams fill a buffer that the reader provides; without a buffer they return chunks of 4 KB. */
+function chunkReader(stream: ReadableStream<Uint8Array>): ChunkReader {
+  const byob = byobReader(stream);
+  if (byob === null) return stream.getReader();
+  return { read: () => byob.read(new Uint8Array(SOURCE_READ_BYTES)), cancel: () => byob.cancel() };
 }
 
-function lendingReader(stream: ReadableStream<Uint8Array>): ReadableStreamBYOBReader | null {
+function byobReader(stream: ReadableStream<Uint8Array>): ReadableStreamBYOBReader | null {
   try {
     return stream.getReader({ mode: "byob" });
   } catch {

@@ -24,12 +24,12 @@ function eventLine(event: LoggedEvent, seq: number, run: RunName): EventLine {
   const own = event.event === "client" ? clientFacts(event.json) : { event_type: event.event, ...factsOf(event) };
   const place = { seq, ts: new Date(event.atMs).toISOString(), run_id: run.id, parent_run_id: run.parentId };
   const level = { depth: run.depth };
-  // Named first so that every line begins with them, and last so that no client's event can say them.
+  // Spread first so that every line begins with them, and last so that no client's event can override them.
   const line = { ...place, parallel_group_id: event.group, ...level, step: null, ...own, ...place, ...level };
   return { seq, type: line.event_type, json: JSON.stringify(line) };
 }
 
-/** A client's event was parsed when it came in; its name is none of the gateway's own events. */
+/** A client's event was parsed when it arrived; its name is not one of the gateway's own events. */
 function clientFacts(json: string): { event_type: string } {
   const facts: { event_type: string } = JSON.parse(json);
   return facts;
@@ -54,10 +54,14 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
     case "attempt_ended": {
       const { outcome, latencyMs: latency_ms, estimated } = event;
       const code = codeOf(event.reason);
-      return { ...attempt(event), outcome, code, latency_ms, estimated, charged: shown(event.charged) };
+      const upstream_code = upstreamCodeOf(event.reason);
+      const ended = { outcome, code, upstream_code, capped_by: event.cappedBy, latency_ms, estimated };
+      return { ...attempt(event), ...ended, charged: shown(event.charged) };
     }
-    case "retry_scheduled":
-      return { ...call(event), attempt: event.attempt, delay_ms: event.delayMs, code: codeOf(event.reason) };
+    case "retry_scheduled": {
+      const code = codeOf(event.reason) ?? CAP_TOO_LOW;
+      return { ...call(event), attempt: event.attempt, delay_ms: event.delayMs, code };
+    }
     case "throttled":
       return { upstream: event.upstream, retry_after_ms: event.retryAfterMs };
     case "slot_completed":
@@ -89,7 +93,7 @@ function groupFacts(event: Extract<RunEvent, { event: "group_completed" }>): obj
 }
 
 function slotFacts(event: Extract<RunEvent, { event: "slot_completed" }>): object {
-  const { status, attempts, reason, model, finishReason, usage, startedAtMs, endedAtMs } = event;
+  const { status, attempts, reason, model, finishReason, cappedBy, usage, startedAtMs, endedAtMs } = event;
   const { promptTokens, completionTokens, costNanoUsd } = usage;
   const error = reason === null || status === "completed" ? null : toWire(reason).error;
   return {
@@ -98,9 +102,11 @@ function slotFacts(event: Extract<RunEvent, { event: "slot_completed" }>): objec
     attempts,
     hasError: error !== null,
     code: error?.code ?? null,
+    upstream_code: upstreamCodeOf(status === "completed" ? null : reason),
     message: error?.message ?? null,
     model,
     finish_reason: finishReason,
+    capped_by: cappedBy,
     usage: {
       prompt_tokens: promptTokens,
       completion_tokens: completionTokens,
@@ -132,6 +138,14 @@ function shown(amounts: Amounts | Limits): Limits {
   return wire;
 }
 
+/** Why an attempt follows one that did not fail: no error, so no error's code. */
+const CAP_TOO_LOW = "cap_too_low";
+
 function codeOf(reason: Reason | null): string | null {
   return reason === null ? null : toWire(reason).error.code;
+}
+
+/** The provider's own name for its error; null if it gave none. */
+function upstreamCodeOf(reason: Reason | null): string | null {
+  return reason !== null && "upstreamCode" in reason ? (reason.upstreamCode ?? null) : null;
 }

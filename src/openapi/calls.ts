@@ -1,4 +1,4 @@
-/** Routes that make calls. */
+/** Routes that make LLM calls. */
 import { z, type RouteConfig } from "@hono/zod-openapi";
 import { batchBody, batchReply, quoteReply } from "../contract/batch.ts";
 import { runningGroup } from "../contract/groups.ts";
@@ -7,17 +7,19 @@ import { answerHeaders, asText, flag, guarded, header, idempotencyKey, json, jso
 
 const durable = [
   idempotencyKey,
-  header("prefer", "`respond-async`: 202 at once; the work goes on and is found at `Location`"),
+  header("prefer", "`respond-async`: respond with 202 at once. The group continues; read it at `Location`"),
 ];
 
-const replayed = answerHeaders({ "idempotent-replayed": "true where the answer is one that was recorded" });
+const replayed = answerHeaders({
+  "idempotent-replayed": "`true` if the response was recorded for an earlier request with the same key",
+});
 
 const accepted = {
-  ...json(runningGroup, "The group runs on"),
+  ...json(runningGroup, "The group is running"),
   headers: answerHeaders({
-    location: "Where the group is found",
+    location: "Path of the group",
     "preference-applied": "respond-async",
-    "idempotent-replayed": "true where an earlier request with the same key has opened the group",
+    "idempotent-replayed": "`true` if an earlier request with the same key opened the group",
   }),
 };
 
@@ -25,7 +27,7 @@ export const calls: RouteConfig[] = [
   guarded({
     method: "post",
     path: "/query",
-    summary: "One call",
+    summary: "Makes one LLM call",
     parameters: durable,
     request: {
       body: {
@@ -35,7 +37,7 @@ export const calls: RouteConfig[] = [
     },
     responses: {
       200: {
-        description: "The answer; as bare text if `Accept` asks for text/plain",
+        description: "The answer; only its text if `Accept` is `text/plain`",
         headers: replayed,
         content: { "application/json": { schema: queryReply }, "text/plain": { schema: { type: "string" } } },
       },
@@ -45,12 +47,13 @@ export const calls: RouteConfig[] = [
   guarded({
     method: "post",
     path: "/batch",
-    summary: "An ordered list of calls",
-    parameters: [flag("quote", "1 = what it would cost; nothing is reserved or sent"), ...durable],
+    summary: "Makes an ordered list of LLM calls in parallel",
+    parameters: [flag("quote", "`1`: return an estimate of the cost; nothing is reserved or sent"), ...durable],
     request: jsonBody(batchBody),
     responses: {
       200: {
-        description: "One result per call in input order, whole or as each slot ends; or the quote",
+        description:
+          "One result per call in input order, after all have ended or streamed as each ends; the estimate if `quote=1`",
         headers: replayed,
         content: {
           "application/json": { schema: z.union([batchReply, quoteReply]) },

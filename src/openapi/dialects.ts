@@ -1,4 +1,4 @@
-/** Routes under the names that other systems' clients call. */
+/** Routes whose names and formats other systems' clients already use. */
 import type { RouteConfig } from "@hono/zod-openapi";
 import { batchReply } from "../contract/batch.ts";
 import { dialectToolCall, dialectToolReply } from "../contract/dialect-tools.ts";
@@ -11,7 +11,7 @@ const rollout = {
   name: "id",
   in: "path" as const,
   required: true,
-  description: "The run's id; or its token, which then is the credential and needs no header",
+  description: "The run's id, or its token. A token is also the credential; no header is needed then",
   schema: { type: "string" as const },
 };
 
@@ -20,13 +20,13 @@ const errors = {
   in: "query" as const,
   required: false,
   description:
-    "`status`: a failed call has an error's status; `ok`: it has 200 and `error`. Default as the client expects",
+    "`status`: a failed call returns an HTTP error status. `ok`: it returns 200 with `error`. Default: what the client of this route expects",
   schema: { type: "string" as const, enum: ["status", "ok"] },
 };
 
-const refused = json(dialectErrorBody, "Refused or failed; `error` says why");
+const refused = json(dialectErrorBody, "The request was refused or failed; `error` has the reason");
 
-/** A route, and the same below `/rollout/{id}`. */
+/** A route, and the same route below `/rollout/{id}`. */
 function bothWays(name: string, route: Pick<RouteConfig, "summary" | "request" | "responses">): RouteConfig[] {
   return [
     spoken({ method: "post", path: `/${name}`, parameters: [errors], ...route }),
@@ -42,25 +42,38 @@ function spoken(route: Parameters<typeof guarded>[0]): RouteConfig {
 const single = (summary: string) => ({
   summary,
   request: jsonBody(dialectQuery),
-  responses: { 200: json(queryReply.or(dialectErrorBody), "The answer; or, where the client expects it, the error") },
+  responses: {
+    200: json(
+      queryReply.or(dialectErrorBody),
+      "The answer; or the error, if the client of this route expects errors with status 200",
+    ),
+  },
 });
 
 const list = (summary: string) => ({
   summary,
   request: jsonBody(dialectBatch),
-  responses: { 200: json(batchReply.or(dialectErrorBody), "One result per prompt in input order; or the error") },
+  responses: {
+    200: json(
+      batchReply.or(dialectErrorBody),
+      "One result per prompt in input order; or the error, if the client of this route expects errors with status 200",
+    ),
+  },
 });
 
 export const dialects: RouteConfig[] = [
-  ...bothWays("llm_query", single("One call, of shihwesley/rlm-sandbox and alexzhang13/rlm")),
-  ...bothWays("rlm_query", single("One call of alexzhang13/rlm; recursion is the caller's own, in a child run")),
-  ...bothWays("llm_query_batch", list("An ordered list of calls; a failed one is `[error] m`")),
-  ...bothWays("llm_query_batched", list("An ordered list of calls of alexzhang13/rlm; a failed one is `Error: m`")),
-  ...bothWays("rlm_query_batched", list("The same under its recursive name")),
+  ...bothWays("llm_query", single("Makes one LLM call (shihwesley/rlm-sandbox, alexzhang13/rlm)")),
+  ...bothWays("rlm_query", single("Makes one LLM call (alexzhang13/rlm); it does not recurse")),
+  ...bothWays("llm_query_batch", list("Makes an ordered list of LLM calls; a failed one is `[error] message`")),
+  ...bothWays(
+    "llm_query_batched",
+    list("Makes an ordered list of LLM calls (alexzhang13/rlm); a failed one is `Error: message`"),
+  ),
+  ...bothWays("rlm_query_batched", list("The same as `/llm_query_batched`; it does not recurse")),
   spoken({
     method: "post",
     path: "/rollout/{id}/tool_call",
-    summary: "`/tool_call`, for clients whose only setting is a URL",
+    summary: "The same as `/tool_call`, for clients that can only be given a URL",
     parameters: [rollout],
     request: jsonBody(toolCallBody),
     responses: { 200: json(toolCallReply, "The tool's result") },
@@ -68,9 +81,9 @@ export const dialects: RouteConfig[] = [
   spoken({
     method: "post",
     path: "/rollout/{id}/v1/rlm/tools",
-    summary: "A tool of verifiers' RLMEnv: `llm_batch`, or a tool of the run",
+    summary: "Calls a tool of verifiers' RLMEnv: `llm_batch`, or a tool of the run",
     parameters: [rollout],
     request: jsonBody(dialectToolCall),
-    responses: { 200: json(dialectToolReply, "What it returned") },
+    responses: { 200: json(dialectToolReply, "The tool's result") },
   }),
 ];

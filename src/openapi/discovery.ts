@@ -1,4 +1,4 @@
-/** Routes that tell what this is. */
+/** Routes that describe the gateway. They need no credential. */
 import type { RouteConfig } from "@hono/zod-openapi";
 import { aboutDocument, healthDocument, limitsDocument, stubList } from "../contract/ops.ts";
 import { asText, idParameter, open, refusal } from "./parts.ts";
@@ -7,10 +7,10 @@ export const discovery: RouteConfig[] = [
   {
     method: "get",
     path: "/",
-    summary: "What this is, with links",
+    summary: "Describes the gateway, with links",
     responses: {
       200: {
-        description: "What this is, with links; a page where `Accept` asks for text/html",
+        description: "A description with links; an HTML page if `Accept` prefers `text/html`",
         content: { "application/json": { schema: aboutDocument }, ...asText("", "text/html").content },
       },
       default: refusal,
@@ -19,22 +19,22 @@ export const discovery: RouteConfig[] = [
   {
     method: "get",
     path: "/docs",
-    summary: "This document as a page",
+    summary: "This reference as a page",
     responses: { 200: asText("The page", "text/html"), default: refusal },
   },
-  open("/health", "Whether the gateway answers", healthDocument),
-  open("/limits", "Every bound that a client can meet", limitsDocument),
+  open("/health", "Reports that the gateway responds, and warnings about its configuration", healthDocument),
+  open("/limits", "Lists every limit that a client can reach", limitsDocument),
   {
     method: "get",
     path: "/openapi.json",
-    summary: "This document",
+    summary: "This reference as OpenAPI 3.1",
     responses: { 200: { description: "OpenAPI 3.1", content: { "application/json": { schema: { type: "object" } } } } },
   },
-  open("/stubs", "Client files for sandboxes", stubList),
+  open("/stubs", "Lists the client files, one per language", stubList),
   {
     method: "get",
     path: "/stubs/{lang}",
-    summary: "One client file, to be copied into a sandbox",
+    summary: "Returns the client file of a language, to copy into a sandbox",
     parameters: [{ ...idParameter, name: "lang" }],
     responses: { 200: asText("Source text", "text/x-python"), default: refusal },
   },

@@ -1,4 +1,4 @@
-/** Files and uploads of OpenAI's API, whose own document describes their fields. */
+/** Files and uploads of OpenAI's API. OpenAI's reference describes their fields. */
 import { z, type RouteConfig } from "@hono/zod-openapi";
 import { FILES_PAGE_MAX } from "../limits.ts";
 import { answerHeaders, guarded, header, idParameter, json, jsonBody, whole } from "./parts.ts";
@@ -42,14 +42,14 @@ const content = { "application/octet-stream": { schema: bytes } };
 const contentHeaders = answerHeaders({
   "accept-ranges": "bytes",
   "content-disposition": "The file's name",
-  etag: "Names this content; for `if-range`",
+  etag: "Identifies this content, for `if-range`",
 });
 
 export const files: RouteConfig[] = [
   guarded({
     method: "post",
     path: "/v1/files",
-    summary: "Uploads a file, as it streams in; its fields may come in any order",
+    summary: "Uploads a file; the form's fields may come in any order",
     request: form(
       "file",
       { purpose: text, "expires_after[anchor]": text, "expires_after[seconds]": { type: "integer" } },
@@ -60,54 +60,54 @@ export const files: RouteConfig[] = [
   guarded({
     method: "get",
     path: "/v1/files",
-    summary: "The run's files",
+    summary: "Lists the run's files",
     parameters: [
       whole("limit", "Files per page", { minimum: 1, maximum: FILES_PAGE_MAX }),
-      query("after", "The last id of the page before", text),
-      query("order", "By creation; default `desc`", { ...text, enum: ["asc", "desc"] }),
-      query("purpose", "Only files of this purpose", text),
+      query("after", "Last id of the previous page", text),
+      query("order", "Order of creation; default `desc`", { ...text, enum: ["asc", "desc"] }),
+      query("purpose", "Return only files with this purpose", text),
     ],
     responses: { 200: page },
   }),
   guarded({
     method: "get",
     path: "/v1/files/{id}",
-    summary: "One file",
+    summary: "Describes a file",
     parameters: [idParameter],
     responses: { 200: json(opaque, "The file") },
   }),
   guarded({
     method: "delete",
     path: "/v1/files/{id}",
-    summary: "Deletes a file; a batch that reads it goes on",
+    summary: "Deletes a file; a batch that is reading it continues",
     parameters: [idParameter],
-    responses: { 200: json(opaque, "It is deleted") },
+    responses: { 200: json(opaque, "Confirms the deletion") },
   }),
   guarded({
     method: "get",
     path: "/v1/files/{id}/content",
-    summary: "A file's content, in whole or in part",
+    summary: "Returns a file's content, or a range of it",
     parameters: [
       idParameter,
-      header("range", "Which bytes; a single range"),
-      header("if-range", "The etag for which the range is meant"),
+      header("range", "A single byte range"),
+      header("if-range", "ETag of the content that the range refers to"),
     ],
     responses: {
       200: { description: "The content", content, headers: contentHeaders },
-      206: { description: "The range of it", content, headers: contentHeaders },
+      206: { description: "The requested range", content, headers: contentHeaders },
     },
   }),
   guarded({
     method: "post",
     path: "/v1/uploads",
-    summary: "Begins an upload of a file in parts",
+    summary: "Starts an upload of a file in parts",
     request: jsonBody(opaque),
     responses: { 200: json(opaque, "The upload") },
   }),
   guarded({
     method: "post",
     path: "/v1/uploads/{id}/parts",
-    summary: "Adds a part of at most 64 MiB; parts may come at once",
+    summary: "Adds a part of at most 64 MiB; parts may be sent in parallel",
     parameters: [idParameter],
     request: form("data", {}, []),
     responses: { 200: json(opaque, "The part") },
@@ -115,7 +115,7 @@ export const files: RouteConfig[] = [
   guarded({
     method: "post",
     path: "/v1/uploads/{id}/complete",
-    summary: "Makes the file of the parts named, in that order",
+    summary: "Creates the file from the listed parts, in the listed order",
     parameters: [idParameter],
     request: jsonBody(opaque),
     responses: { 200: json(opaque, "The upload, with its file") },
@@ -123,7 +123,7 @@ export const files: RouteConfig[] = [
   guarded({
     method: "post",
     path: "/v1/uploads/{id}/cancel",
-    summary: "Gives an upload up, with its parts",
+    summary: "Cancels an upload and deletes its parts",
     parameters: [idParameter],
     responses: { 200: json(opaque, "The upload") },
   }),

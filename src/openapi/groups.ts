@@ -5,14 +5,14 @@ import { resultsPage, runningGroup } from "../contract/groups.ts";
 import { GROUP_WAIT_MS_MAX, RESULTS_PAGE_DEFAULT, RESULTS_PAGE_MAX } from "../limits.ts";
 import { asText, guarded, idParameter, json, whole } from "./parts.ts";
 
-/** Where a group stands after it was cancelled, or had ended before. */
+/** The state of a group after it was cancelled, or if it had already ended. */
 const stoppedGroup = runningGroup.extend({ ended_at: z.iso.datetime().nullable() }).openapi("StoppedGroup");
 
 const indexParameter = {
   name: "index",
   in: "path" as const,
   required: true,
-  description: "The slot's place in the group, from 0",
+  description: "Index of the slot in the group, from 0",
   schema: { type: "integer" as const, minimum: 0 },
 };
 
@@ -20,14 +20,14 @@ export const groups: RouteConfig[] = [
   guarded({
     method: "get",
     path: "/groups/{id}",
-    summary: "A group: where it stands, and once it has ended what /batch would have answered",
+    summary: "Returns the state of a group; after it has ended, the reply that /batch would have sent",
     parameters: [
       idParameter,
-      whole("wait_ms", "How long to wait for its end", { minimum: 0, maximum: GROUP_WAIT_MS_MAX }),
+      whole("wait_ms", "How long to wait for the group to end, ms", { minimum: 0, maximum: GROUP_WAIT_MS_MAX }),
     ],
     responses: {
       200: {
-        description: "The group; once it has ended, also as events if `Accept` asks for them",
+        description: "The group. A group that has ended is also available as a stream, if `Accept` names one",
         content: {
           "application/json": { schema: z.union([runningGroup, batchReply]) },
           ...asText("", "application/x-ndjson", "text/event-stream").content,
@@ -38,18 +38,18 @@ export const groups: RouteConfig[] = [
   guarded({
     method: "get",
     path: "/groups/{id}/results",
-    summary: "Its slots in input order, by page; or each as it ends",
+    summary: "Returns a group's slots in input order by page, or streams each slot as it ends",
     parameters: [
       idParameter,
-      whole("after", "The last index that the client has: the `next_after` of the page before", { minimum: -1 }),
-      whole("limit", `Slots in the page, fewer where they are large; default ${RESULTS_PAGE_DEFAULT}`, {
+      whole("after", "The last index that the client has: `next_after` of the previous page", { minimum: -1 }),
+      whole("limit", `Slots per page; a page of large slots has fewer; default ${RESULTS_PAGE_DEFAULT}`, {
         minimum: 1,
         maximum: RESULTS_PAGE_MAX,
       }),
     ],
     responses: {
       200: {
-        description: "One page; as events, all slots that have ended and the others as they do",
+        description: "One page; as a stream, all slots that have ended, then the others as they end",
         content: {
           "application/json": { schema: resultsPage },
           ...asText("", "application/x-ndjson", "text/event-stream").content,
@@ -60,22 +60,22 @@ export const groups: RouteConfig[] = [
   guarded({
     method: "get",
     path: "/groups/{id}/report",
-    summary: "A group as a report: what each agent did, what failed and what to do about it",
+    summary: "Returns a report on a group: what each agent did, what failed and what to do next",
     parameters: [idParameter],
-    responses: { 200: asText("Tables", "text/markdown") },
+    responses: { 200: asText("Markdown tables", "text/markdown") },
   }),
   guarded({
     method: "delete",
     path: "/groups/{id}",
-    summary: "Cancels a group: what waits never starts, connections to upstreams are closed",
+    summary: "Cancels a group: queued calls never start, connections to upstreams are closed",
     parameters: [idParameter],
-    responses: { 200: json(stoppedGroup, "Where it stands") },
+    responses: { 200: json(stoppedGroup, "The state of the group") },
   }),
   guarded({
     method: "delete",
     path: "/groups/{id}/slots/{index}",
-    summary: "Cancels one call of a group: it never starts, or its connection is closed; the others go on",
+    summary: "Cancels one call of a group: it never starts, or its connection is closed; the other calls continue",
     parameters: [idParameter, indexParameter],
-    responses: { 200: json(stoppedGroup, "Where the group stands") },
+    responses: { 200: json(stoppedGroup, "The state of the group") },
   }),
 ];

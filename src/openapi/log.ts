@@ -1,13 +1,13 @@
-/** Routes of a run's log: its history, its events as they happen, and what its client adds. */
+/** Routes of a run's log: its history, its events as they happen, and the client's own events. */
 import { z, type RouteConfig } from "@hono/zod-openapi";
 import { appendedReply, clientEvent } from "../contract/events.ts";
 import { CLIENT_EVENTS_PER_POST_MAX } from "../limits.ts";
 import { asText, guarded, header, idParameter, json, jsonBody, whole } from "./parts.ts";
 
-/** What every line of a log has, whatever has happened; the rest depends on its `event_type`. */
+/** The fields that every line of a log has; the others depend on its `event_type`. */
 export const logLine = z
   .looseObject({
-    seq: z.int().min(1).openapi({ description: "Its number in the run, from 1 and without gaps" }),
+    seq: z.int().min(1).openapi({ description: "Number of the event in the run, from 1 without gaps" }),
     ts: z.iso.datetime(),
     run_id: z.string(),
     parent_run_id: z.string().nullable(),
@@ -18,25 +18,27 @@ export const logLine = z
       description:
         "run_opened, group_started, attempt_started, attempt_ended, retry_scheduled, throttled, slot_completed, " +
         "slots_cancelled, group_completed, budget_refused, overrun, tool_called, child_opened, child_closed, " +
-        "run_closed, or a client's own",
+        "run_closed, or the type of a client's own event",
     }),
   })
   .openapi("LogLine");
 
-const after = whole("after", "The last event that the reader has; what follows it is told", { minimum: 0 });
+const after = whole("after", "`seq` of the last event that the reader has; the response starts after it", {
+  minimum: 0,
+});
 
 const added = {
   request: jsonBody(z.union([clientEvent, z.array(clientEvent).max(CLIENT_EVENTS_PER_POST_MAX)])),
-  responses: { 201: json(appendedReply, "They are stored") },
+  responses: { 201: json(appendedReply, "The events are stored") },
 };
 
 export const log: RouteConfig[] = [
   guarded({
     method: "get",
     path: "/runs/{id}/log",
-    summary: "A run's log up to now: one JSON object per line, each a `LogLine`",
+    summary: "Returns a run's log so far: one `LogLine` per line, as JSON",
     parameters: [idParameter, after],
-    responses: { 200: asText("Lines in the order of their `seq`", "application/x-ndjson") },
+    responses: { 200: asText("Lines in order of `seq`", "application/x-ndjson") },
   }),
   guarded({
     method: "post",
@@ -54,17 +56,17 @@ export const log: RouteConfig[] = [
   guarded({
     method: "get",
     path: "/runs/{id}/events",
-    summary: "A run's log from its beginning and then as it grows, until the run has ended",
+    summary: "Streams a run's log from its beginning, then each new event, until the run ends",
     description:
-      "An event's `id` is its `seq`, its `event` the `event_type`, its `data` a `LogLine`. Asked to upgrade to a " +
-      "WebSocket, the same lines come as text messages, and `after` resumes.",
+      "Server-sent events: `id` is `seq`, `event` is `event_type`, `data` is a `LogLine`. A WebSocket upgrade sends the " +
+      "same lines as text messages; resume it with `after`.",
     parameters: [
       idParameter,
       after,
-      header("last-event-id", "Resumes after this event, as browsers do by themselves; wins over `after`"),
+      header("last-event-id", "Resume after this event. Browsers send this header themselves; it overrides `after`"),
     ],
     responses: {
-      101: { description: "A WebSocket, where the request asks for one" },
+      101: { description: "A WebSocket, if the request has `Upgrade: websocket`" },
       200: asText("Server-sent events", "text/event-stream"),
     },
   }),

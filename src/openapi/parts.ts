@@ -1,28 +1,28 @@
-/** What the descriptions of routes are made of. */
+/** Building blocks of the route descriptions. */
 import type { RouteConfig, z } from "@hono/zod-openapi";
 import { errorBody } from "../contract/errors.ts";
 import { IDEMPOTENCY_KEY_CHARS_MAX } from "../limits.ts";
 
 const text = { type: "string" } as const;
 
-/** A JSON answer. */
+/** A JSON response. */
 export const json = (schema: z.ZodType, description: string) => ({
   description,
   content: { "application/json": { schema } },
 });
 
-/** An answer that is text of a type of its own, such as a stream. */
+/** A text response with one or more media types, such as a stream. */
 export const asText = (description: string, ...types: string[]) => ({
   description,
   content: Object.fromEntries(types.map((type) => [type, { schema: text }])),
 });
 
-/** A JSON body that a route cannot do without. */
+/** A required JSON body. */
 export const jsonBody = (schema: z.ZodType) => ({
   body: { required: true, content: { "application/json": { schema } } },
 });
 
-export const refusal = json(errorBody, "Refused or failed; `error.code` says why");
+export const refusal = json(errorBody, "The request was refused or failed; `error.code` has the reason");
 
 /** A route that needs no credential. */
 export const open = (path: string, summary: string, schema: z.ZodType): RouteConfig => ({
@@ -32,7 +32,7 @@ export const open = (path: string, summary: string, schema: z.ZodType): RouteCon
   responses: { 200: json(schema, summary), default: refusal },
 });
 
-/** A route that needs one. */
+/** A route that needs a credential. */
 export const guarded = (route: Omit<RouteConfig, "security">): RouteConfig => ({
   ...route,
   security: [{ bearer: [] }, { basic: [] }, { apiKey: [] }],
@@ -41,31 +41,31 @@ export const guarded = (route: Omit<RouteConfig, "security">): RouteConfig => ({
 
 export const idParameter = { name: "id", in: "path", required: true, schema: text } as const;
 
-/** A query parameter that is on or left out. */
+/** An optional query parameter whose only value is 1. */
 export const flag = (name: string, description: string) => {
   const schema = { type: "string" as const, enum: ["1"] };
   return { name, in: "query" as const, required: false, description, schema };
 };
 
-/** A query parameter that is a whole number within bounds. */
+/** An optional query parameter that is an integer within bounds. */
 export const whole = (name: string, description: string, bounds: { minimum: number; maximum?: number }) => {
   const schema = { type: "integer" as const, ...bounds };
   return { name, in: "query" as const, required: false, description, schema };
 };
 
-/** A request header that may be left out. */
+/** An optional request header. */
 export const header = (name: string, description: string, bounds: { maxLength?: number; enum?: string[] } = {}) => {
   const schema = { type: "string" as const, ...bounds };
   return { name, in: "header" as const, required: false, description, schema };
 };
 
-/** The header by which a request may be made again. */
+/** The header that makes a request safe to repeat. */
 export const idempotencyKey = header(
   "idempotency-key",
-  "The same key with the same body is answered with what the first request led to, finished or still running, at no cost; with another body it is refused with 409",
+  "A repeated request with the same key and body returns the result of the first one, running or ended, at no further cost. The same key with another body is refused with 409",
   { maxLength: IDEMPOTENCY_KEY_CHARS_MAX },
 );
 
-/** Headers of an answer: name and what it says. */
-export const answerHeaders = (told: Record<string, string>) =>
-  Object.fromEntries(Object.entries(told).map(([name, description]) => [name, { description, schema: text }]));
+/** Response headers, by name: their descriptions. */
+export const answerHeaders = (descriptions: Record<string, string>) =>
+  Object.fromEntries(Object.entries(descriptions).map(([name, description]) => [name, { description, schema: text }]));

@@ -15,38 +15,38 @@ import { flag, guarded, idempotencyKey, idParameter, json, jsonBody } from "./pa
 
 const flushed = z.object({ object: z.literal("flush"), flushed: z.literal(true) }).openapi("Flushed");
 
-const reset = flag("reset", "1 = shown this once more, then counted from zero");
+const reset = flag("reset", "`1`: return the totals once more, then reset them to zero");
 
 export const runs: RouteConfig[] = [
   guarded({
     method: "post",
     path: "/runs",
-    summary: "Opens a run: a budget, a width and a token; asked with a run token, a child run inside that run",
+    summary: "Opens a run and returns its token. With a run token as the credential, opens a child run",
     description:
-      "A child run may be opened under an Idempotency-Key: the same request again is answered with that child, as it is " +
-      "then, and a token. A root run takes none.",
+      "A child run reserves its whole budget in its parent. With an Idempotency-Key, a repeated request returns the same " +
+      "child in its current state, with a token. A root run does not accept the header.",
     parameters: [idempotencyKey],
     request: { body: { content: { "application/json": { schema: runBody } } } },
-    responses: { 201: json(openedRunDocument, "The run and its token, which is shown only here") },
+    responses: { 201: json(openedRunDocument, "The run and its token. No other response contains the token") },
   }),
   guarded({
     method: "get",
     path: "/runs",
-    summary: "Lists runs, newest first (operator)",
+    summary: "Lists root runs, newest first (operator only)",
     request: { query: runListQuery },
     responses: { 200: json(runList, "One page") },
   }),
   guarded({
     method: "get",
     path: "/runs/{id}",
-    summary: "One run",
-    parameters: [idParameter, flag("subtree", "1 = with the figures of all runs below it, under `subtree`")],
+    summary: "Describes a run",
+    parameters: [idParameter, flag("subtree", "`1`: add the figures of all runs below it as `subtree`")],
     responses: { 200: json(runLookDocument, "The run") },
   }),
   guarded({
     method: "patch",
     path: "/runs/{id}",
-    summary: "New limits, width or pause (operator)",
+    summary: "Changes a run's limits or width, pauses or resumes it (operator only)",
     parameters: [idParameter],
     request: jsonBody(patchBody),
     responses: { 200: json(runDocument, "The run as it is now") },
@@ -54,55 +54,57 @@ export const runs: RouteConfig[] = [
   guarded({
     method: "post",
     path: "/runs/{id}/close",
-    summary: "Ends a run and all below it: what runs finishes, and the rest of the budget flows back",
+    summary:
+      "Closes a run and all runs below it: calls in flight finish, queued calls are cancelled, the unspent budget returns to the parent",
     parameters: [idParameter],
     responses: { 200: json(runDocument, "The run") },
   }),
   guarded({
     method: "delete",
     path: "/runs/{id}",
-    summary: "Cancels a run and all below it, at once: connections to upstreams are closed",
+    summary: "Cancels a run and all runs below it at once: connections to upstreams are closed",
     parameters: [idParameter],
     responses: { 200: json(runDocument, "The run") },
   }),
   guarded({
     method: "get",
     path: "/run",
-    summary: "The caller's own run",
+    summary: "Describes the caller's own run",
     responses: { 200: json(runDocument, "The run") },
   }),
   guarded({
     method: "get",
     path: "/budget",
-    summary: "What is left of the caller's budget",
-    responses: { 200: json(budgetDocument, "Four numbers in each dimension") },
+    summary: "Returns the budget of the caller's own run",
+    responses: { 200: json(budgetDocument, "Limit, spent, reserved and remaining, in each dimension") },
   }),
   guarded({
     method: "get",
     path: "/runs/{id}/usage",
-    summary: "Calls, tokens and cost of a run since its usage was last reset, in all and by model",
+    summary:
+      "Returns calls, tokens and cost of a run since the last reset, in total and by model; child runs are not included",
     parameters: [idParameter, reset],
     responses: { 200: json(usageTotals, "The totals") },
   }),
   guarded({
     method: "get",
     path: "/usage",
-    summary: "The same of the caller's own run",
+    summary: "The same for the caller's own run",
     parameters: [reset],
     responses: { 200: json(usageTotals, "The totals") },
   }),
   guarded({
     method: "post",
     path: "/runs/{id}/stats/reset",
-    summary: "Counts `stats` and `metrics` of a run from zero again; its budget stays as it is",
+    summary: "Resets `stats` and `metrics` of a run to zero; its budget does not change",
     parameters: [idParameter],
     responses: { 200: json(runDocument, "The run as it is now") },
   }),
   guarded({
     method: "post",
     path: "/runs/{id}/flush",
-    summary: "Closes the grouping window: the next call of /query begins another",
+    summary: "Closes the coalescing window: the next call of /query starts a new group",
     parameters: [idParameter],
-    responses: { 200: json(flushed, "It is closed") },
+    responses: { 200: json(flushed, "The window is closed") },
   }),
 ];

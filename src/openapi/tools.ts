@@ -1,4 +1,4 @@
-/** The route by which a run's code calls its tools. */
+/** The route with which a run's code calls its tools. */
 import type { RouteConfig } from "@hono/zod-openapi";
 import { dialectErrorBody } from "../contract/dialects.ts";
 import { toolCallBody, toolCallReply } from "../contract/tools.ts";
@@ -7,10 +7,10 @@ import { guarded, json, jsonBody } from "./parts.ts";
 const call = guarded({
   method: "post",
   path: "/tool_call",
-  summary: "Calls a tool that was registered when the run was opened",
+  summary: "Calls a tool that the operator registered when the run was opened",
   description:
-    "The gateway posts `tool_name` and `input` to the tool's address and gives back the `result` of its JSON answer, or " +
-    "all of it. At most as many calls are in flight as the run is wide. They cost nothing and count as no LLM call.",
+    "The gateway posts `tool_name` and `input` to the tool's address and returns the field `result` of its JSON answer, " +
+    "or the whole answer. At most `max_parallel` tool calls of a run are in flight. Tool calls cost nothing.",
   request: jsonBody(toolCallBody),
   responses: { 200: json(toolCallReply, "The tool's result") },
 });
@@ -21,7 +21,7 @@ export const tools: RouteConfig[] = [
     responses: {
       ...call.responses,
       408: json(dialectErrorBody, "The tool did not answer in time"),
-      default: json(dialectErrorBody, "Refused or failed; `error` says why"),
+      default: json(dialectErrorBody, "The call was refused or failed; `error` has the reason"),
     },
   },
 ];

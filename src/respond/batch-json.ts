@@ -1,8 +1,8 @@
 /**
  * The JSON answer of a batch, as pieces of text. A large one is never assembled: `results` and `responses` are the same
- * texts, so the second list is read again from the run's rows when the first is too large to keep.
+ * texts, so the second list is read from the run's rows once more if the first is too large to keep in memory.
  */
-import type { GroupView, SlotView } from "../../durable-objects/run/rpc.ts";
+import type { GroupView, SlotView } from "../run-api/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import { ANSWER_KEPT_CHARS_MAX } from "../limits.ts";
 import { slotError, slotItem, slotResult } from "./slot.ts";
@@ -47,7 +47,7 @@ export async function* batchJson({ group, style, slotsFrom }: BatchAnswer): Asyn
   yield JSON.stringify(measuresOf(group)).slice(1);
 }
 
-/** A group that has not ended: where it stands, without results. */
+/** A group that has not ended: its state, without results. */
 export function runningJson(group: GroupView) {
   const { id, status } = group;
   return { id, object: "group", status, ...measuresOf(group) };

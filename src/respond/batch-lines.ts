@@ -1,12 +1,12 @@
-/** A batch told as it happens: one event per slot as it ends, in NDJSON or as server-sent events. */
-import type { GroupView, SlotView } from "../../durable-objects/run/rpc.ts";
+/** A batch as a stream: one event per slot as it ends, in NDJSON or as server-sent events. */
+import type { GroupView, SlotView } from "../run-api/groups.ts";
 import { usdOf } from "../budget/money.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import { emptyBatch } from "./batch-json.ts";
 import { slotError, slotItem, slotResult } from "./slot.ts";
 import { usageOf } from "./usage.ts";
 
-/** How events are framed, and the content type that says so. */
+/** How events are framed, and the content type of that framing. */
 export type Framing = {
   contentType: string;
   frame: (type: string, id: number, json: string) => string;
@@ -20,7 +20,7 @@ export const NDJSON: Framing = {
   keepAlive: "\n",
 };
 
-/** Server-sent events. JSON text has no line breaks, so one `data:` line holds it. */
+/** Server-sent events. JSON text has no line breaks, so one `data:` line is enough. */
 export const SSE: Framing = {
   contentType: "text/event-stream; charset=utf-8",
   frame: (type, id, json) => `id: ${id}\nevent: ${type}\ndata: ${json}\n\n`,

@@ -1,27 +1,27 @@
-/** The answer to `llm_batch` of verifiers' RLMEnv: a list of texts, in which a prompt that was not asked has its error. */
-import type { GroupView, SlotView } from "../../durable-objects/run/rpc.ts";
+/** The answer to `llm_batch` of verifiers' RLMEnv: a list of texts, in which a prompt that was not sent has its error. */
+import type { GroupView, SlotView } from "../run-api/groups.ts";
 import { toWire } from "../errors.ts";
 import { slotError, slotResult } from "./slot.ts";
 import { usageOf } from "./usage.ts";
 
 export type LlmBatchAnswer = {
-  /** Prompts in the list, asked or not. */
+  /** Prompts in the list, sent or not. */
   count: number;
   /** The place in the list of each slot of the group. */
-  places: readonly number[];
-  /** Null where no prompt was asked. */
+  indexes: readonly number[];
+  /** Null if no prompt was sent. */
   group: Pick<GroupView, "usage"> | null;
   slotsFrom: (index: number) => Promise<SlotView[]>;
 };
 
 /** Yields the answer's text, piece by piece. */
-export async function* llmBatchJson({ count, places, group, slotsFrom }: LlmBatchAnswer): AsyncGenerator<string> {
+export async function* llmBatchJson({ count, indexes, group, slotsFrom }: LlmBatchAnswer): AsyncGenerator<string> {
   const errors: string[] = [];
   const element = (result: unknown, error: unknown): string => {
     errors.push(JSON.stringify(error));
     return `${errors.length === 1 ? "" : ","}${JSON.stringify(result)}`;
   };
-  const unaskedUpTo = (place: number): string => {
+  const unsentUpTo = (place: number): string => {
     let text = "";
     for (let index = errors.length; index < place; index += 1) {
       const error = notAText(index);
@@ -30,17 +30,17 @@ export async function* llmBatchJson({ count, places, group, slotsFrom }: LlmBatc
     return text;
   };
   yield `{"result":[`;
-  for (let from = 0; from < places.length;) {
+  for (let from = 0; from < indexes.length;) {
     const slots = await slotsFrom(from);
-    if (slots.length === 0) throw new Error(`a group of ${places.length} slots ends at slot ${from}`);
+    if (slots.length === 0) throw new Error(`a group of ${indexes.length} slots ends at slot ${from}`);
     from += slots.length;
     const texts = slots.map((slot) => {
       const error = slotError(slot);
-      return unaskedUpTo(places[slot.index] ?? 0) + element(slotResult(slot, error, "verifiers"), error);
+      return unsentUpTo(indexes[slot.index] ?? 0) + element(slotResult(slot, error, "verifiers"), error);
     });
     yield texts.join("");
   }
-  yield unaskedUpTo(count);
+  yield unsentUpTo(count);
   const usage = usageOf(group?.usage ?? { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 });
   yield `],"errors":[${errors.join(",")}],"usage":${JSON.stringify(usage)}}`;
 }

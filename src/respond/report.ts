@@ -2,9 +2,9 @@
  * A group as a Markdown report: what each agent did, where its output is, what failed and what to do about it, and how
  * long all of it took. What models wrote is shown in a table cell: one line, nothing that Markdown or HTML would act on.
  */
-import type { GroupView, SlotView } from "../../durable-objects/run/rpc.ts";
+import type { GroupView, SlotView } from "../run-api/groups.ts";
 import { usdOf } from "../budget/money.ts";
-import { hasEnded } from "../engine/slot.ts";
+import { isFinalState } from "../engine/slot.ts";
 import type { WireError } from "../errors.ts";
 import { slotError } from "./slot.ts";
 
@@ -39,7 +39,7 @@ export async function* reportText({ group, slotsFrom }: Source): AsyncGenerator<
 
 function agentLine(groupId: string, slot: SlotView): string {
   const completed = slot.state === "completed";
-  const status = completed ? "COMPLETE" : hasEnded(slot.state) ? "FAILED" : slot.state.toUpperCase();
+  const status = completed ? "COMPLETE" : isFinalState(slot.state) ? "FAILED" : slot.state.toUpperCase();
   const location = completed ? `/groups/${groupId}/results?after=${slot.index - 1}&limit=1` : "-";
   return `| ${agentOf(slot)} | ${status} | ${location} | ${completed ? cell(slot.text ?? "") : "-"} |\n`;
 }
@@ -49,7 +49,7 @@ function failureLine(slot: SlotView, error: WireError): string {
   return `| ${agentOf(slot)} | ${cell(`${error.code}: ${error.message}`)} | ${impact} | ${actionFor(error)} |\n`;
 }
 
-/** What is worth trying again is; what needs another budget, key or permission is somebody else's to decide. */
+/** Retryable errors can be retried; a missing budget, key or permission needs a decision of the operator. */
 function actionFor({ code, retryable }: WireError): "Retry" | "Escalate" | "Skip" {
   if (retryable) return "Retry";
   return ["budget_exhausted", "invalid_api_key", "model_not_allowed", "misconfigured"].includes(code)

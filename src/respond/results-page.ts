@@ -1,5 +1,5 @@
 /** A page of a group's slots, in input order, whether they have ended or not. */
-import type { SlotView } from "../../durable-objects/run/rpc.ts";
+import type { SlotView } from "../run-api/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import { RESULTS_REPLY_BYTES_MAX } from "../limits.ts";
 import { slotError, slotItem, slotResult } from "./slot.ts";
@@ -11,7 +11,7 @@ type Source = {
   reader: { slotsFrom: (index: number) => Promise<SlotView[]> };
 };
 
-/** Up to `limit` slots after index `after`, fewer when they are large: a page is held in memory. */
+/** Up to `limit` slots after index `after`, fewer if they are large: a page is in memory. */
 export async function resultsPageOf(
   { count, style, reader }: Source,
   { after, limit }: { after: number; limit: number },

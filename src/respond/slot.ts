@@ -1,20 +1,20 @@
-/** One slot's outcome on the wire: its result in the style the client asked for, its error, its measures. */
-import type { SlotView } from "../../durable-objects/run/rpc.ts";
+/** One slot's outcome on the wire: its result in the style that the client requested, its error, its measures. */
+import type { SlotView } from "../run-api/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
-import { hasEnded } from "../engine/slot.ts";
+import { isFinalState } from "../engine/slot.ts";
 import { toWire, type WireError } from "../errors.ts";
-import { usageOf } from "./usage.ts";
+import { spentOf, usageOf } from "./usage.ts";
 
-/** The error of a slot that ended without completing, as `errors[i]` holds it; null for any other. */
-export function slotError(slot: SlotView): (WireError & { attempts: number }) | null {
-  if (slot.state === "completed" || !hasEnded(slot.state)) return null;
+/** The error of a slot that ended without completing, as in `errors[i]`; null for any other. */
+export function slotError(slot: SlotView): WireError | null {
+  if (slot.state === "completed" || !isFinalState(slot.state)) return null;
   const reason = slot.reason ?? { reason: "internal", message: "the slot ended without a reason" };
-  return { ...toWire(reason).error, attempts: slot.attempts };
+  return toWire(reason, spentOf(slot)).error;
 }
 
-/** What stands in `results[i]`. `errors[i]` is the truth; this is how the client's language likes to see it. */
+/** The value of `results[i]`, in the client's error style. `errors[i]` is authoritative. */
 export function slotResult(slot: SlotView, error: WireError | null, style: ErrorStyle): unknown {
-  if (!hasEnded(slot.state)) return null;
+  if (!isFinalState(slot.state)) return null;
   if (style === "settled") {
     return error === null
       ? { status: "fulfilled", value: slot.text ?? "", index: slot.index }
@@ -51,6 +51,7 @@ export function slotItem(slot: SlotView) {
     queued_ms: slot.attempts === 0 ? null : slot.queuedMs,
     attempts: slot.attempts,
     finish_reason: slot.finishReason,
+    capped_by: slot.cappedBy,
     estimated: slot.estimated,
   };
 }

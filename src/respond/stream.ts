@@ -5,7 +5,7 @@ const encoder = new TextEncoder();
 
 /**
  * Streams `pieces`. A reader that leaves ends the stream, not the work behind it; a failure breaks the body off, so that
- * nobody takes half an answer for a whole one.
+ * no client takes half an answer for a whole one.
  */
 export function streamed(
   pieces: AsyncGenerator<string>,
@@ -21,7 +21,7 @@ async function pump(
   { keepAlive, failed }: { keepAlive: string; failed: (error: unknown) => void },
 ): Promise<void> {
   let left = false;
-  const beat = setInterval(() => {
+  const heartbeat = setInterval(() => {
     writer.write(encoder.encode(keepAlive)).catch(() => {
       left = true;
     });
@@ -36,6 +36,6 @@ async function pump(
     if (!left) failed(error);
     await writer.abort(error).catch(() => undefined);
   } finally {
-    clearInterval(beat);
+    clearInterval(heartbeat);
   }
 }

@@ -1,5 +1,6 @@
 /** Tokens and cost as every answer shows them. */
 import { usdOf } from "../budget/money.ts";
+import type { Reason, Spent } from "../errors.ts";
 
 /** The wire's usage object, of one call or of many. */
 export function usageOf(used: { promptTokens: number; completionTokens: number; costNanoUsd: number }) {
@@ -9,4 +10,19 @@ export function usageOf(used: { promptTokens: number; completionTokens: number; 
     total_tokens: used.promptTokens + used.completionTokens,
     cost: usdOf(used.costNanoUsd),
   };
+}
+
+type Used = { attempts: number; costNanoUsd: number };
+
+/** What a failed call used up, as its error shows it. */
+export function spentOf({ attempts, costNanoUsd }: Used): Spent {
+  return { attempts, chargedUsd: usdOf(costNanoUsd) };
+}
+
+/**
+ * The same for the answer to a single call: null if nothing was tried. A failure of the upstream's without an attempt is
+ * that of an equal call, which made the attempts.
+ */
+export function spentBefore(used: Used, { reason }: Reason): Spent | null {
+  return used.attempts > 0 || reason.startsWith("upstream_") ? spentOf(used) : null;
 }

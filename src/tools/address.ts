@@ -20,7 +20,7 @@ const RESERVED_V4 = [
   "203.0.113.0/24",
   "224.0.0.0/4",
   "240.0.0.0/4",
-  // Azure answers here for the machine that asks, though the address is public.
+  // Azure's metadata service: it answers for the machine that calls it, although the address is public.
   "168.63.129.16/32",
 ].map(blockOf);
 
@@ -37,7 +37,7 @@ const GLOBAL_V6 = { base: upper32([0x2000, 0]), bits: 3 };
 /** Four decimal numbers, as the URL parser writes every spelling of an IPv4 address. */
 const IPV4 = /^\d{1,3}(?:\.\d{1,3}){3}$/;
 
-/** Whether a host, as the URL parser writes it, is an address of the public internet; null where it is a name. */
+/** Whether a host, as the URL parser writes it, is an address of the public internet; null if it is a name. */
 export function isPublicAddress(host: string): boolean | null {
   if (host.startsWith("[")) return isPublicV6(host.slice(1, -1));
   return IPV4.test(host) ? !RESERVED_V4.some((block) => isWithin(numberOf(host), block)) : null;
@@ -48,7 +48,7 @@ function isPublicV6(address: string): boolean {
   return isWithin(upper, GLOBAL_V6) && !RESERVED_V6.some((block) => isWithin(upper, block));
 }
 
-/** The eight groups of an IPv6 address, of which `::` stands for those that are zero. */
+/** The eight groups of an IPv6 address, of which `::` replaces those that are zero. */
 function groupsOf(address: string): number[] {
   const [head = "", tail] = address.split("::", 2);
   const read = (part: string): number[] =>

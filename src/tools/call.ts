@@ -1,13 +1,13 @@
 /**
- * One call of a tool: its request, the bounded answer, what it came to. The tool is sent its name, its input and the
- * run's id, and nothing else of whoever asks; redirects are not followed, for nobody has checked where they lead.
+ * One call of a tool: its request, the bounded answer, its result. The tool is sent its name, its input and the run's id, and
+ * nothing else of the caller; redirects are not followed, because their targets are not checked.
  */
 import { utf8Bytes } from "../contract/text.ts";
 import type { ToolReport } from "../engine/log.ts";
 import type { Reason } from "../errors.ts";
 import { TOOL_REPLY_BYTES_MAX } from "../limits.ts";
-import type { StartTimer } from "../upstream/attempt.ts";
-import { discard, readBody } from "../upstream/body.ts";
+import type { StartTimer } from "../upstream/exchange.ts";
+import { discard, readBody } from "../upstream/read-body.ts";
 import { shownMessage } from "../upstream/redact.ts";
 import { readReply } from "./reply.ts";
 import type { Tool } from "./tool.ts";
@@ -30,7 +30,7 @@ export type ToolCallEnd = { value: unknown; report: ToolReport };
 /** Tries of an idempotent tool's call when connections are lost. */
 const TRIES_IDEMPOTENT = 2;
 
-/** What one try came to. */
+/** The result of one try. */
 type Tried = { reason: Reason | null; value?: unknown; status: number | null; bytes: number; isLost?: boolean };
 
 type Stop = "timeout" | "cancelled";

@@ -8,7 +8,7 @@ const PLAIN = /^(?:\[.*\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)$/;
 
 const ENTRY = /^(\[[0-9a-fA-F:.]+\]|[^\s/:?#@[\]\\]+)(?::(\d{1,5}))?$/;
 
-/** The hosts that a text lists, separated by commas; null where one is none, or a text that is not empty lists none. */
+/** The hosts that a text lists, separated by commas; null if one is invalid, or a text that is not empty lists none. */
 export function parseToolHosts(text: string): ToolHost[] | null {
   const hosts: ToolHost[] = [];
   for (const entry of text.split(",").map((part) => part.trim())) {
@@ -24,7 +24,7 @@ export function parseToolHosts(text: string): ToolHost[] | null {
   return hosts.length === 0 && text !== "" ? null : hosts;
 }
 
-/** A URL's host as it is compared: a last dot only says that the name is complete. */
+/** A URL's host as it is compared: a trailing dot only marks the name as complete. */
 export function hostOf({ hostname }: URL): string {
   return hostname.replace(/\.$/, "");
 }

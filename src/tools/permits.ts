@@ -1,23 +1,23 @@
 /**
- * Which tool calls of a run are in flight, and which wait to be. In memory only: a restart forgets permits, and the calls
- * that are still in flight bring theirs back with the next beat. A permit whose Worker stops beating ends by itself.
+ * Which tool calls of a run are in flight, and which wait for a permit. In memory only: a restart loses the permits, and
+ * the next heartbeat of a call in flight restores its own. A permit expires when its Worker sends no more heartbeats.
  */
 import { LEASE_TTL_MS, TOOL_CALLS_OVER_KEPT, TOOL_CALLS_WAITING_MAX, TOOL_QUEUE_MS_MAX } from "../limits.ts";
 
 export type ToolCallName = { callId: string; tool: string };
 
-/** A call that was given up, and the time it had been in flight. */
-export type GivenUp = { tool: string; latencyMs: number };
+/** A call whose permit was revoked, and the time that it had been in flight. */
+export type RevokedCall = { tool: string; latencyMs: number };
 
 type InFlight = { tool: string; startedAtMs: number; endsAtMs: number };
 type Waiting = { tool: string; reply: (granted: boolean) => void; untilMs: number };
 
 export class ToolPermits {
   readonly #inFlight = new Map<string, InFlight>();
-  /** In the order in which they came. */
+  /** In the order of arrival. */
   readonly #waiting = new Map<string, Waiting>();
-  /** Calls that were given up: their Workers may not know it yet. Oldest first. */
-  readonly #over = new Set<string>();
+  /** Calls whose permits were revoked: their Workers may not know it yet. Oldest first. */
+  readonly #revoked = new Set<string>();
 
   get inFlight(): number {
     return this.#inFlight.size;
@@ -27,20 +27,20 @@ export class ToolPermits {
     return this.#waiting.size;
   }
 
-  /** Puts a call in line; asking again keeps its place. `reply` is called when it is decided, at once if the line is full. */
-  ask({ callId, tool }: ToolCallName, reply: (granted: boolean) => void, nowMs: number): void {
-    const held = this.#inFlight.get(callId);
-    const waits = this.#waiting.get(callId);
-    if (held !== undefined) {
+  /** Queues a call; a repeated request keeps its position. `reply` is called with the decision, at once if the queue is full. */
+  request({ callId, tool }: ToolCallName, reply: (granted: boolean) => void, nowMs: number): void {
+    const inFlight = this.#inFlight.get(callId);
+    const waiting = this.#waiting.get(callId);
+    if (inFlight !== undefined) {
       // Its permit was granted in a reply that never arrived.
-      held.endsAtMs = nowMs + LEASE_TTL_MS;
+      inFlight.endsAtMs = nowMs + LEASE_TTL_MS;
       reply(true);
-    } else if (waits !== undefined) waits.reply = reply;
-    else if (this.#over.has(callId) || this.#waiting.size >= TOOL_CALLS_WAITING_MAX) reply(false);
+    } else if (waiting !== undefined) waiting.reply = reply;
+    else if (this.#revoked.has(callId) || this.#waiting.size >= TOOL_CALLS_WAITING_MAX) reply(false);
     else this.#waiting.set(callId, { tool, reply, untilMs: nowMs + TOOL_QUEUE_MS_MAX });
   }
 
-  /** Gives free permits to those who wait, up to `width` in flight, and turns away who has waited long enough. */
+  /** Grants free permits to waiting calls, up to `width` in flight, and refuses calls that have waited long enough. */
   grant(width: number, nowMs: number): void {
     for (const [callId, { tool, reply, untilMs }] of this.#waiting) {
       const isFree = this.#inFlight.size < width;
@@ -51,62 +51,65 @@ export class ToolPermits {
     }
   }
 
-  /** Keeps a call's permit alive, or takes it up if a restart forgot it. False: it was given up, and the call must stop. */
-  beat({ callId, tool }: ToolCallName, nowMs: number): boolean {
-    if (this.#over.has(callId)) return false;
+  /** Renews a call's permit, or restores it after a restart. False: it was revoked, and the call must stop. */
+  renew({ callId, tool }: ToolCallName, nowMs: number): boolean {
+    if (this.#revoked.has(callId)) return false;
     const startedAtMs = this.#inFlight.get(callId)?.startedAtMs ?? nowMs;
     this.#inFlight.set(callId, { tool, startedAtMs, endsAtMs: nowMs + LEASE_TTL_MS });
     return true;
   }
 
-  /** Takes a permit back. False for a call that was given up before. */
+  /** Returns a permit. False if it was revoked before. */
   end(callId: string): boolean {
+    const waiting = this.#waiting.get(callId);
     this.#waiting.delete(callId);
+    // Its client is gone, but the pending request must not be left without a reply.
+    waiting?.reply(false);
     this.#inFlight.delete(callId);
-    return !this.#over.has(callId);
+    return !this.#revoked.has(callId);
   }
 
-  /** Ends permits whose Workers have stopped beating. */
-  expire(nowMs: number): GivenUp[] {
-    return this.#giveUp(({ endsAtMs }) => nowMs >= endsAtMs, nowMs);
+  /** Revokes permits whose Workers send no more heartbeats. */
+  expire(nowMs: number): RevokedCall[] {
+    return this.#revoke(({ endsAtMs }) => nowMs >= endsAtMs, nowMs);
   }
 
-  /** Gives up every call in flight. */
-  abort(nowMs: number): GivenUp[] {
-    return this.#giveUp(() => true, nowMs);
+  /** Revokes every permit. */
+  abort(nowMs: number): RevokedCall[] {
+    return this.#revoke(() => true, nowMs);
   }
 
-  /** Turns away everybody who waits. */
+  /** Refuses every waiting call. */
   refuseWaiting(): void {
     for (const { reply } of this.#waiting.values()) reply(false);
     this.#waiting.clear();
   }
 
-  /** When a permit ends by itself if its Worker beats no more; null when none is in flight. */
+  /** When the first permit expires without a heartbeat; null if no call is in flight. */
   nextEndMs(): number | null {
     let next: number | null = null;
     for (const { endsAtMs } of this.#inFlight.values()) next = Math.min(next ?? Infinity, endsAtMs);
     return next;
   }
 
-  /** Whether time alone has changed something: a permit has ended, or somebody has waited long enough. */
+  /** Whether time alone has changed something: a permit has expired, or a call has waited long enough. */
   isDue(nowMs: number): boolean {
     const waitedEnough = [...this.#waiting.values()].some(({ untilMs }) => nowMs >= untilMs);
     return waitedEnough || (this.nextEndMs() ?? Infinity) <= nowMs;
   }
 
-  #giveUp(isOver: (call: InFlight) => boolean, nowMs: number): GivenUp[] {
-    const given: GivenUp[] = [];
+  #revoke(isOver: (call: InFlight) => boolean, nowMs: number): RevokedCall[] {
+    const revoked: RevokedCall[] = [];
     for (const [callId, call] of this.#inFlight) {
       if (!isOver(call)) continue;
       this.#inFlight.delete(callId);
-      this.#over.add(callId);
-      given.push({ tool: call.tool, latencyMs: Math.max(0, nowMs - call.startedAtMs) });
+      this.#revoked.add(callId);
+      revoked.push({ tool: call.tool, latencyMs: Math.max(0, nowMs - call.startedAtMs) });
     }
-    for (const callId of this.#over) {
-      if (this.#over.size <= TOOL_CALLS_OVER_KEPT) break;
-      this.#over.delete(callId);
+    for (const callId of this.#revoked) {
+      if (this.#revoked.size <= TOOL_CALLS_OVER_KEPT) break;
+      this.#revoked.delete(callId);
     }
-    return given;
+    return revoked;
   }
 }

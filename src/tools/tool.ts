@@ -4,7 +4,7 @@ export type Tool = {
   /** As the URL parser writes it: what was checked is what is fetched. */
   url: string;
   description: string | null;
-  /** Whether a call may be made again when its connection is lost: nobody knows what the first one did. */
+  /** Whether a call may be repeated after its connection is lost: the effect of the first one is unknown. */
   idempotent: boolean;
   /** Time limit of one call, both tries of an idempotent tool together. */
   timeoutMs: number;

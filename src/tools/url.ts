@@ -9,7 +9,7 @@ import { hostOf, lists, type ToolHost } from "./hosts.ts";
 
 export type CheckedUrl = { ok: true; url: string } | { ok: false; problem: string };
 
-/** Names that end so are of one machine or one network, or of nobody; clouds keep their metadata under `internal`. */
+/** Names with these endings belong to one machine or network, or are reserved; clouds keep their metadata under `internal`. */
 const INNER_NAMES =
   /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|home|lan|arpa|invalid|onion|metadata\.goog)$/;
 
@@ -26,9 +26,9 @@ export function checkToolUrl(text: string, hosts: readonly ToolHost[]): CheckedU
     return { ok: false, problem: "expected an http:// or https:// address" };
   }
   if (url.username !== "" || url.password !== "") {
-    return { ok: false, problem: "holds a user name or password; expected an address without" };
+    return { ok: false, problem: "contains a user name or password; expected an address without either" };
   }
-  // Nobody is sent a fragment.
+  // A fragment is never sent.
   url.hash = "";
   const problem = hosts.length > 0 ? (lists(hosts, url) ? null : UNLISTED) : publicFault(hostOf(url));
   return problem === null ? { ok: true, url: url.href } : { ok: false, problem };
@@ -44,5 +44,5 @@ function publicFault(host: string): string | null {
     return "has a private, local or reserved address; expected a public host, or one that TOOL_HOSTS lists";
   }
   if (PUBLIC_NAME.test(host) && !INNER_NAMES.test(host)) return null;
-  return "has a host name that is not of the public internet; expected a public host, or one that TOOL_HOSTS lists";
+  return "has a host name outside the public internet; expected a public host, or one that TOOL_HOSTS lists";
 }

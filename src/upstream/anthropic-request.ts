@@ -2,20 +2,21 @@
 import type { CallBody, Lease } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { COMPLETION_TOKENS_DEFAULT } from "../limits.ts";
-import { conversationOf } from "./anthropic-conversation.ts";
-import type { Upstream } from "./config.ts";
-import { unreserved, type UpstreamRequest } from "./request.ts";
+import { conversationOf } from "../protocol/anthropic/conversation.ts";
+import type { Upstream } from "./config/types.ts";
+import type { UpstreamRequest } from "./exchange.ts";
+import { forwardedParams } from "./request.ts";
 
 /** Version of the API that is spoken here; a configured header of that name wins. */
 const ANTHROPIC_VERSION = "2023-06-01";
 
-/** The request, or why the call cannot be put into one. */
+/** The request, or why the call cannot be expressed as one. */
 export type BuiltRequest = { ok: true; request: UpstreamRequest } | { ok: false; reason: Reason };
 
 /**
  * The non-streaming request of one attempt. The API demands a completion cap: without one in the lease it is
- * `COMPLETION_TOKENS_DEFAULT`. `params` follow unchanged but for the reserved names. What the API has no place for is
- * refused with the field's name, never left out.
+ * `COMPLETION_TOKENS_DEFAULT`. `params` follow unchanged, except for names with a field of their own. What the API cannot express is
+ * refused with the field's name, never dropped.
  */
 export function buildAnthropicRequest(upstream: Upstream, lease: Lease, body: CallBody): BuiltRequest {
   const conversation = conversationOf(body);
@@ -30,7 +31,7 @@ export function buildAnthropicRequest(upstream: Upstream, lease: Lease, body: Ca
       ...(system === null ? undefined : { system }),
       messages,
       ...(body.temperature === undefined ? undefined : { temperature: body.temperature }),
-      ...(body.params === undefined ? undefined : unreserved(body.params)),
+      ...(body.params === undefined ? undefined : forwardedParams(body.params)),
     }),
   };
   return { ok: true, request };

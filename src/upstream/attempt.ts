@@ -1,114 +1,129 @@
 /**
- * One attempt: one request to one upstream, its whole answer read, one outcome. Retries, budgets and permits are the
+ * One attempt whose answer is read whole: one request to one upstream, one outcome. Retries, budgets and permits are the
  * caller's; so is the lease, whose time limit starts to count here.
  */
-import type { CallBody, Lease, Outcome } from "../call.ts";
-import { discard, readBody } from "./body.ts";
-import { type Answer, classify, failed, type Verdict } from "./classify.ts";
-import type { Upstream } from "./config.ts";
-import { connectionFailure } from "./connection-failure.ts";
+import type { CallBody, Classification, Lease, Outcome } from "../call.ts";
+import type { AggregatedFamily } from "../protocol/aggregate/stream.ts";
+import { discard, readBody } from "./read-body.ts";
+import { type Answer, classify, failed } from "./classify.ts";
+import type { Upstream } from "./config/types.ts";
 import { type BuiltRequest, buildAnthropicRequest } from "./anthropic-request.ts";
-import { buildRawRequest, classifyRaw } from "./raw.ts";
-import { buildRequest, type UpstreamRequest } from "./request.ts";
-import { simulatedAnswer } from "./simulated.ts";
+import { Exchange, notSent, type ExchangeDeps } from "./exchange.ts";
+import { buildRawRequest, classifyRaw } from "./stored-request.ts";
+import { StreamProgress } from "./read-stream.ts";
+import { buildRequest } from "./request.ts";
+import { withSeen } from "./seen.ts";
+import { choosesStream, NO_HISTORY, type CallHistories } from "./stream-choice.ts";
+import { arrivedOf, isEventStream, streamedClassification } from "./streamed-answer.ts";
+import { streamedRequest, streamFamilyOf } from "./streamed-request.ts";
 
-/** What is asked of whom under which lease; `lease.model` and `body` go out as they are. */
+/** What is sent to which upstream under which lease; `lease.model` and `body` go out as they are. */
 export type AttemptJob = { upstream: Upstream; lease: Lease; body: CallBody };
 
-export type AttemptDeps = {
-  fetch: typeof fetch;
-  /** Wall clock, ms since 1970. */
-  now: () => number;
-  /** Calls `elapsed` after `ms`, unless what it returns is called first. */
-  timer: StartTimer;
-  /** Aborts when nobody wants the answer any more. */
-  signal?: AbortSignal;
-  /** The same for a caller that watches over the attempt itself: it may abort this one, without a listener per attempt. */
-  controller?: AbortController;
-  /**
-   * Asks, before anything is sent, whether nothing listens at the upstream. True is believed as proof that the attempt
-   * was never made, so it is free; without it a refused connection is an unknown outcome wherever the runtime reports
-   * it like a lost one.
-   */
-  refuses?: (upstream: Upstream) => Promise<boolean>;
+export type AttemptDeps = ExchangeDeps & {
+  /** What this executor's isolate knows of earlier calls, by which `aggregate: "auto"` decides; absent = nothing. */
+  histories?: CallHistories;
+  /** Whether few fetches of this executor may wait for headers at once; absent = no. */
+  headersLimited?: boolean;
 };
 
-/** Starts a timer and returns what stops it. */
-export type StartTimer = (ms: number, elapsed: () => void) => () => void;
-
-type Stop = "timeout" | "cancelled";
-
 /**
- * Makes one attempt and says what it ended as. Never rejects, and ends by the lease's time limit or the signal even if
- * `fetch` heeds neither. Redirects are not followed: they could carry the key to another host.
+ * Makes one attempt. Never rejects, and ends by the lease's time limit even if `fetch` heeds no abort; a cancelled attempt
+ * ends once `fetch` or the body reports the abort.
  */
 export async function attempt(job: AttemptJob, deps: AttemptDeps): Promise<Outcome> {
-  const startedMs = deps.now();
-  const verdict = await verdictOf(job, deps);
-  return { ...verdict, latencyMs: Math.max(0, deps.now() - startedMs) };
-}
-
-async function verdictOf(job: AttemptJob, deps: AttemptDeps): Promise<Verdict> {
-  const over = deps.controller ?? new AbortController();
-  if (deps.signal?.aborted === true || over.signal.aborted) return notSent();
-  const { promise: stopped, resolve } = Promise.withResolvers<Stop>();
-  const stop = (why: Stop): void => {
-    resolve(why);
-    over.abort();
-  };
-  const cancel = (): void => stop("cancelled");
-  deps.signal?.addEventListener("abort", cancel);
-  // A timer that is stopped, not a sleep that is aborted: an abort per attempt costs as much as a third of its fetch.
-  const stopTimer = deps.timer(job.lease.timeoutMs, () => stop("timeout"));
+  if (deps.controller.signal.aborted) return notSent();
+  const exchange = new Exchange(job, deps);
+  const progress = new StreamProgress();
+  const stopped = (): Classification => stoppedWith(exchange, progress);
   try {
-    const ended = await Promise.race([exchange(job, deps, over.signal), stopped]);
-    return typeof ended === "string" ? stoppedVerdict(job, ended) : ended;
+    const whole = answer({ job, deps, exchange, progress });
+    return exchange.end(await Promise.race([whole, exchange.timedOut.then(stopped)]));
   } catch {
     // Only a bug gets here. Whether the request went out is not known, so its reservation stays charged.
-    return failed("unknown", { reason: "internal", message: "the attempt failed inside the gateway" });
-  } finally {
-    stopTimer();
-    deps.signal?.removeEventListener("abort", cancel);
+    return exchange.end(failed("unknown", { reason: "internal", message: "the attempt failed inside the gateway" }));
   }
 }
 
-async function exchange(job: AttemptJob, deps: AttemptDeps, signal: AbortSignal): Promise<Verdict> {
+/** An attempt in progress. `asksJson`: its upstream has refused to stream the same call. */
+type InProgress = {
+  job: AttemptJob;
+  deps: AttemptDeps;
+  exchange: Exchange;
+  progress: StreamProgress;
+  asksJson?: boolean;
+};
+
+async function answer(inProgress: InProgress): Promise<Classification> {
+  const { job, deps, exchange, progress } = inProgress;
   const { upstream, lease } = job;
   const built = builtRequest(job);
   if (!built.ok) return failed("rejected", built.reason);
-  if (deps.refuses !== undefined && upstream.kind !== "simulated" && (await deps.refuses(upstream))) {
-    const message = `${upstream.name} refused the connection`;
-    return failed("transient", {
-      reason: "upstream_error",
-      upstream: upstream.name,
-      status: null,
-      message,
-      retryable: true,
-    });
-  }
-  // The probe took time: what was stopped meanwhile is not sent.
-  if (signal.aborted) return notSent();
-  let response: Response;
-  try {
-    response = await send(job, built.request, deps, signal);
-  } catch (error) {
-    return signal.aborted ? stoppedVerdict(job, "cancelled") : connectionFailure(upstream, error);
-  }
-  if (signal.aborted) {
-    // Whoever stopped it does not read the answer; the body must still be freed.
+  const family = streamFamily(inProgress);
+  const sentMs = deps.now();
+  const sent = await exchange.send(family === null ? built.request : streamedRequest(built.request, family));
+  if (!sent.ok) return exchange.isStopped ? stoppedWith(exchange, progress) : sent.classification;
+  const { response } = sent;
+  if (exchange.isStopped) {
+    // The caller has stopped the attempt and does not read the answer; the body must still be freed.
     await discard(response);
-    return stoppedVerdict(job, "cancelled");
+    return stoppedWith(exchange, progress);
   }
-  const { status, headers } = response;
-  const answer: Answer = { status, headers, nowMs: deps.now(), body: null };
-  try {
-    answer.body = await readBody(response);
-  } catch {
-    // Left null: the classifier knows what a broken body means for each status.
-    if (signal.aborted) return stoppedVerdict(job, "cancelled");
+  const { status } = response;
+  const classification = await readAnswer(inProgress, response, family);
+  if (family !== null && upstream.aggregate === "auto" && refusesStream(status, classification)) {
+    deps.histories?.refusedStream(upstream.name, lease.model);
+    return answer({ ...inProgress, asksJson: true });
   }
+  deps.histories?.answered(upstream.name, lease.model, { status, latencyMs: deps.now() - sentMs });
+  return classification;
+}
+
+/** Reads the answer: a stream if one came, else JSON, whatever was requested. */
+async function readAnswer(
+  { job, deps, exchange, progress }: InProgress,
+  response: Response,
+  family: AggregatedFamily | null,
+): Promise<Classification> {
+  const { upstream, lease } = job;
   const { raw } = job.body;
-  return raw === undefined ? classify(upstream, lease.model, answer) : classifyRaw(upstream, lease, raw, answer);
+  const { status, headers } = response;
+  const arrived: Answer = { status, headers, nowMs: deps.now(), body: null };
+  const classified = (body: Answer["body"]): Classification => {
+    const whole = { ...arrived, body };
+    return raw === undefined ? classify(upstream, lease.model, whole) : classifyRaw(upstream, lease, raw, whole);
+  };
+  if (family !== null && response.ok && isEventStream(response)) {
+    progress.family = family;
+    const how = await progress.read(response, upstream.abortCost === "seen");
+    if (exchange.isStopped) return stoppedWith(exchange, progress);
+    return streamedClassification(upstream, { progress, family, how }, classified);
+  }
+  try {
+    return classified(await readBody(response));
+  } catch {
+    // The classifier knows what a broken body means for each status.
+    return exchange.isStopped ? stoppedWith(exchange, progress) : classified(null);
+  }
+}
+
+/** The family of the stream that an attempt requests; null = it requests JSON. */
+function streamFamily({ job: { upstream, lease, body }, deps, asksJson }: InProgress): AggregatedFamily | null {
+  if (asksJson === true) return null;
+  const history = deps.histories?.of(upstream.name, lease.model) ?? NO_HISTORY;
+  if (!choosesStream(upstream, history, deps.headersLimited ?? false)) return null;
+  return streamFamilyOf(upstream, body);
+}
+
+/** Whether the upstream refused a request because it is for a stream: at no cost, so the same attempt requests JSON. */
+function refusesStream(status: number, classification: Classification): boolean {
+  if (status !== 400 && status !== 422) return false;
+  return (
+    classification.kind === "failure" &&
+    classification.class === "rejected" &&
+    "message" in classification.reason &&
+    /\bstream/i.test(classification.reason.message)
+  );
 }
 
 function builtRequest({ upstream, lease, body }: AttemptJob): BuiltRequest {
@@ -117,35 +132,7 @@ function builtRequest({ upstream, lease, body }: AttemptJob): BuiltRequest {
   return { ok: true, request: buildRequest(upstream, lease, body) };
 }
 
-function send(
-  { upstream, lease, body }: AttemptJob,
-  request: UpstreamRequest,
-  deps: AttemptDeps,
-  signal: AbortSignal,
-): Promise<Response> {
-  if (upstream.kind === "simulated") {
-    const endpoint = body.raw?.endpoint ?? "chat";
-    const simulated = { now: deps.now, timer: deps.timer, signal, attempt: lease.attempt ?? 1 };
-    return simulatedAnswer(endpoint, request.body, simulated);
-  }
-  // Called on its own: workerd's fetch refuses to be a method of another object.
-  const { fetch } = deps;
-  return fetch(request.url, {
-    method: "POST",
-    headers: request.headers,
-    body: request.body,
-    redirect: "manual",
-    signal,
-  });
-}
-
-function stoppedVerdict({ upstream, lease }: AttemptJob, stop: Stop): Verdict {
-  if (stop === "timeout") {
-    return failed("unknown", { reason: "upstream_timeout", upstream: upstream.name, timeoutMs: lease.timeoutMs });
-  }
-  return failed("unknown", { reason: "cancelled", message: "the call was cancelled while the upstream worked on it" });
-}
-
-export function notSent(): Verdict {
-  return failed("rejected", { reason: "cancelled", message: "the call was cancelled before it was sent" });
+/** The classification of a stopped attempt, with what its stream is known to have used. */
+function stoppedWith(exchange: Exchange, progress: StreamProgress): Classification {
+  return withSeen(exchange.stopped(), exchange.upstream, arrivedOf(progress));
 }

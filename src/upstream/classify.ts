@@ -1,33 +1,29 @@
 /**
- * What an upstream's answer means for its attempt: success, or a failure with the class that decides whether it is
- * charged and tried again. Pure: status, headers and body in, part of an outcome out. A doubt is `unknown`, which stays
- * charged, never `transient`, which is free.
+ * Classifies an upstream's answer: success, or a failure with the class that decides whether it is charged and retried.
+ * Pure: status, headers and body in, part of an outcome out. A doubt is `unknown`, which stays charged, never `transient`,
+ * which is free.
  */
-import type { FailureClass, Usage } from "../call.ts";
+import type { Classification, FailureClass } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { NAME_CHARS_MAX, RESPONSE_BYTES_MAX } from "../limits.ts";
-import { type AnswerError, errorIn, errorText } from "./answer-error.ts";
-import { readAnthropicMessage } from "./anthropic-answer.ts";
-import type { BodyText } from "./body.ts";
-import { readCompletion } from "./completion-answer.ts";
-import type { Upstream } from "./config.ts";
-import { shownMessage, withoutOwnSecrets } from "./redact.ts";
+import { type AnswerError, errorIn, errorWords, type ErrorWords } from "../protocol/response/error.ts";
+import { readAnthropicMessage } from "../protocol/anthropic/answer.ts";
+import type { BodyText } from "./read-body.ts";
+import { readCompletion } from "../protocol/response/chat.ts";
+import type { Upstream } from "./config/types.ts";
+import { isFinal, treatmentOf, type Treatment } from "./failure-table.ts";
+import { shownCode, shownMessage, withoutOwnSecrets } from "./redact.ts";
 import { readRetryAfterMs } from "./retry-after.ts";
 
 /**
- * An answer as far as it came. `body` is null when the connection broke before its end. The headers are read only for a
+ * An answer as far as it arrived. `body` is null if the connection broke before its end. The headers are read only for a
  * failure: reading them is a noticeable part of a success's time on Workers. `nowMs` is the time that a date in them is
  * compared with.
  */
 export type Answer = { status: number; headers: Headers; nowMs: number; body: BodyText | null };
 
-/** An outcome without its latency. */
-export type Verdict =
-  | { kind: "success"; text: string; model: string; finishReason: string | null; usage: Usage | null }
-  | { kind: "failure"; class: FailureClass; reason: Reason; retryAfterMs: number | null; body?: string };
-
-/** Classifies an answer whose status line arrived; `model` stands in where the answer names none. */
-export function classify(upstream: Upstream, model: string, answer: Answer): Verdict {
+/** Classifies an answer whose status line arrived; `model` is used if the answer names none. */
+export function classify(upstream: Upstream, model: string, answer: Answer): Classification {
   const { status, body } = answer;
   if (status < 200 || status > 299) return classifyStatus(upstream, answer);
   if (body === null) return truncated(upstream, "broke off its answer");
@@ -43,57 +39,76 @@ export function classify(upstream: Upstream, model: string, answer: Answer): Ver
   return readAnswer(upstream, model, status, json);
 }
 
-/** A failure that names no retry hint. */
-export function failed(failureClass: FailureClass, reason: Reason): Verdict {
-  return { kind: "failure", class: failureClass, reason, retryAfterMs: null };
+/** A failure of an attempt that the upstream did not answer, or whose cost is unknown. */
+export function failed(failureClass: FailureClass, reason: Reason): Classification {
+  return { kind: "failure", class: failureClass, reason, answered: false, retryAfterMs: null };
 }
 
-function classifyStatus(upstream: Upstream, answer: Answer): Verdict {
+function classifyStatus(upstream: Upstream, answer: Answer): Classification {
   const { status, body } = answer;
   // Fetch may report a redirect that it did not follow as status 0.
   if (status === 0 || (status >= 300 && status < 400)) {
     const message = `${upstream.name} answered with a redirect, which is not followed: check its base_url`;
-    return failed("rejected", upstreamError(upstream, status === 0 ? null : status, message, false));
+    const reason = upstreamError(upstream, status === 0 ? null : status, message, { retryable: false });
+    return answered("rejected", reason);
   }
-  const words = shownMessage(errorText(body?.ok === true ? body.text : ""), upstream);
-  const said = words === "" ? "" : `: ${words}`;
-  if (status === 401 || status === 403) {
-    const message = `${upstream.name} refused the gateway's credentials (status ${status})${said}`;
-    return failed("rejected", upstreamError(upstream, status, message, false));
-  }
-  return byStatus(upstream, status, `${upstream.name} answered ${status}${said}`, answer);
+  const words = errorWords(body?.ok === true ? body.text : "");
+  const shown = shownMessage(words.message, upstream);
+  const quote = shown === "" ? "" : `: ${shown}`;
+  const treatment = isUnread400(answer)
+    ? ({ class: "unknown", retryable: false } as const)
+    : treatmentOf(status, words.codes, upstream.errorsCost);
+  const what =
+    status === 401 || status === 403
+      ? `refused the gateway's credentials (status ${status})${quote}`
+      : `answered ${status}${quote}`;
+  return byStatus(upstream, { status, message: `${upstream.name} ${what}`, codes: words.codes, treatment }, answer);
 }
 
-/** 409 is tried again because OpenAI uses it for a lock it could not take, and both its SDKs do the same. */
-function byStatus(upstream: Upstream, status: number, message: string, { headers, nowMs }: Answer): Verdict {
-  const retryAfterMs = readRetryAfterMs(headers, nowMs);
-  if (status === 429) {
-    const reason: Reason = { reason: "upstream_rate_limited", upstream: upstream.name, message, retryAfterMs };
-    return { kind: "failure", class: "rate_limited", reason, retryAfterMs };
-  }
-  if (status === 408 || status === 409 || status >= 500) {
-    const reason = upstreamError(upstream, status, message, true);
-    return { kind: "failure", class: "transient", reason, retryAfterMs };
-  }
-  return failed("rejected", upstreamError(upstream, status, message, false));
+/** A 400 may be a content filter's, which is billed; only its body can show that it is not. */
+function isUnread400({ status, body }: Answer): boolean {
+  return status === 400 && body?.ok !== true;
+}
+
+type Failed = ErrorWords & { status: number; treatment: Treatment };
+
+function byStatus(upstream: Upstream, failure: Failed, { headers, nowMs }: Answer): Classification {
+  const { status, message, codes, treatment } = failure;
+  const { class: failureClass, retryable } = treatment;
+  // A failure that is final has no time at which to come again.
+  const retryAfterMs = retryable ? readRetryAfterMs(headers, nowMs) : null;
+  const base = { kind: "failure", class: failureClass, answered: true, retryAfterMs } as const;
+  const reason = upstreamError(upstream, status, message, { retryable, codes });
+  if (failureClass !== "rate_limited") return { ...base, reason };
+  const named = namedCode(upstream, codes);
+  return {
+    ...base,
+    reason: { reason: "upstream_rate_limited", upstream: upstream.name, message, retryAfterMs, ...named },
+  };
 }
 
 /**
  * Routers report errors inside a 200. Those that come with a part of an answer or with usage struck after generation
- * had begun, so they may have been billed.
+ * had begun, so they may have been billed; so may one that names no status.
  */
-function classifyErrorIn200(upstream: Upstream, answer: Answer, error: AnswerError): Verdict {
+function classifyErrorIn200(upstream: Upstream, answer: Answer, error: AnswerError): Classification {
+  const { codes } = error;
+  const status = error.status ?? answer.status;
   const message = `${upstream.name} answered ${answer.status} with an error: ${shownMessage(error.message, upstream)}`;
-  if (error.afterStart) return failed("unknown", upstreamError(upstream, error.status ?? answer.status, message, true));
-  if (error.status === null) return failed("rejected", upstreamError(upstream, answer.status, message, false));
-  return byStatus(upstream, error.status, message, answer);
+  return byStatus(upstream, { status, message, codes, treatment: treatmentIn200(upstream, error) }, answer);
 }
 
-function readAnswer(upstream: Upstream, model: string, status: number, json: unknown): Verdict {
+function treatmentIn200({ errorsCost }: Upstream, { status, codes, afterStart }: AnswerError): Treatment {
+  const named = status === null ? null : treatmentOf(status, codes, errorsCost);
+  if (named !== null && !afterStart) return named;
+  return { class: "unknown", retryable: afterStart && (named?.retryable ?? !isFinal(codes)) };
+}
+
+function readAnswer(upstream: Upstream, model: string, status: number, json: unknown): Classification {
   const read = upstream.kind === "anthropic" ? readAnthropicMessage(json) : readCompletion(json);
   if (!read.ok) {
     const message = `${upstream.name} answered ${status} ${read.fault}`;
-    return failed("unknown", upstreamError(upstream, status, message, true));
+    return answered("unknown", upstreamError(upstream, status, message, { retryable: true }));
   }
   return {
     kind: "success",
@@ -109,7 +124,7 @@ function shortName(value: unknown, upstream: Upstream): string | null {
   return withoutOwnSecrets(value, upstream).slice(0, NAME_CHARS_MAX).toWellFormed();
 }
 
-function notJson(upstream: Upstream, { status, headers }: Answer, text: string): Verdict {
+function notJson(upstream: Upstream, { status, headers }: Answer, text: string): Classification {
   const start = text.trimStart().slice(0, 1);
   if (start === "") return truncated(upstream, "sent an empty answer");
   if (start === "{" || start === "[") return truncated(upstream, "sent JSON that breaks off or is malformed");
@@ -117,25 +132,41 @@ function notJson(upstream: Upstream, { status, headers }: Answer, text: string):
   const contentType = headers.get("content-type");
   const type = contentType === null ? "" : ` (content-type ${shownMessage(contentType, upstream)})`;
   const message = `${upstream.name} answered ${status} with ${what}${type}: check its base_url`;
-  return failed("unknown", upstreamError(upstream, status, message, true));
+  return answered("unknown", upstreamError(upstream, status, message, { retryable: true }));
 }
 
-function unreadable(upstream: Upstream, status: number, why: "too_large" | "not_utf8"): Verdict {
+function unreadable(upstream: Upstream, status: number, why: "too_large" | "not_utf8"): Classification {
   const message =
     why === "too_large"
       ? `${upstream.name} answered ${status} with more than ${RESPONSE_BYTES_MAX} bytes`
       : `${upstream.name} answered ${status} with bytes that are not UTF-8`;
-  return failed("unknown", upstreamError(upstream, status, message, why === "not_utf8"));
+  return answered("unknown", upstreamError(upstream, status, message, { retryable: why === "not_utf8" }));
 }
 
-function truncated(upstream: Upstream, what: string): Verdict {
-  return failed("unknown", {
+function truncated(upstream: Upstream, what: string): Classification {
+  return answered("unknown", {
     reason: "upstream_truncated",
     upstream: upstream.name,
     message: `${upstream.name} ${what}`,
   });
 }
 
-function upstreamError(upstream: Upstream, status: number | null, message: string, retryable: boolean): Reason {
-  return { reason: "upstream_error", upstream: upstream.name, status, message, retryable };
+function answered(failureClass: FailureClass, reason: Reason): Classification {
+  return { kind: "failure", class: failureClass, reason, answered: true, retryAfterMs: null };
+}
+
+function upstreamError(
+  upstream: Upstream,
+  status: number | null,
+  message: string,
+  { retryable, codes = [] }: { retryable: boolean; codes?: readonly string[] },
+): Reason {
+  const { name } = upstream;
+  return { reason: "upstream_error", upstream: name, status, message, retryable, ...namedCode(upstream, codes) };
+}
+
+/** The code by which the upstream names its error, if it does. */
+function namedCode(upstream: Upstream, [code]: readonly string[]): { upstreamCode?: string } {
+  const upstreamCode = code === undefined ? "" : shownCode(code, upstream);
+  return upstreamCode === "" ? {} : { upstreamCode };
 }

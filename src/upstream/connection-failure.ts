@@ -1,11 +1,12 @@
 /**
- * What it means that no answer arrived. Node names the system call's error. workerd (1.20261102) does not: a refused
- * connection, a reset before the request and one after it all say "Network connection lost.", and failed look-ups and
- * TLS handshakes say "internal error". So on Workers every such failure is unknown and stays charged, unless the attempt
+ * Classifies requests that got no answer. Node names the system call's error. workerd (1.20261102) does not: a refused
+ * connection, a reset before the request and one after it all report "Network connection lost.", and failed look-ups and
+ * TLS handshakes report "internal error". So on Workers every such failure is unknown and stays charged, unless the attempt
  * was stopped before anything was sent.
  */
-import { failed, type Verdict } from "./classify.ts";
-import type { Upstream } from "./config.ts";
+import type { Classification } from "../call.ts";
+import { failed } from "./classify.ts";
+import type { Upstream } from "./config/types.ts";
 
 /** Codes that prove that no connection was made, so no request can have reached the upstream. */
 const NEVER_CONNECTED = new Set([
@@ -18,7 +19,7 @@ const NEVER_CONNECTED = new Set([
 ]);
 
 /** Classifies what `fetch` threw before it had headers. The thrown text is not shown: some runtimes quote headers in it. */
-export function connectionFailure(upstream: Upstream, error: unknown): Verdict {
+export function connectionFailure(upstream: Upstream, error: unknown): Classification {
   const code = systemCode(error);
   const never = code !== null && NEVER_CONNECTED.has(code);
   const what = never ? "could not be reached" : "lost the connection before it answered";

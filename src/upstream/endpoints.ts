@@ -1,7 +1,7 @@
-/** The endpoints that pass through byte for byte: where an upstream has them, and what goes with a request to it. */
+/** The endpoints that are relayed byte for byte: their URLs at an upstream, and the headers of requests and answers. */
 import type { Reason } from "../errors.ts";
-import type { Upstream } from "./config.ts";
-import type { Endpoint } from "./json-request.ts";
+import type { Upstream } from "./config/types.ts";
+import type { Endpoint } from "../call.ts";
 
 const OPENAI_PATHS: Readonly<Record<Exclude<Endpoint, "messages">, string>> = {
   chat: "/chat/completions",
@@ -10,10 +10,10 @@ const OPENAI_PATHS: Readonly<Record<Exclude<Endpoint, "messages">, string>> = {
   responses: "/responses",
 };
 
-/** Headers of the client's that an upstream reads; all others stay here. */
+/** Headers of the client that are forwarded to an upstream; no others are. */
 const CLIENT_HEADERS = ["accept", "openai-beta", "anthropic-version", "anthropic-beta"];
 
-/** Where an endpoint is asked at an upstream, or why it is not there: protocols are not translated into each other. */
+/** The URL of an endpoint at an upstream, or why the upstream has none: protocols are not translated into each other. */
 export function endpointUrl(
   upstream: Upstream,
   endpoint: Endpoint,
@@ -21,16 +21,16 @@ export function endpointUrl(
   const { kind, baseUrl, name } = upstream;
   if (endpoint === "messages") {
     if (kind === "openai")
-      return refused(`/v1/messages needs an anthropic upstream, and ${name} speaks OpenAI's protocol`);
+      return refused(`/v1/messages needs an upstream that speaks Anthropic's protocol; ${name} speaks OpenAI's`);
     return { ok: true, url: `${baseUrl}/v1/messages` };
   }
   if (kind === "anthropic")
-    return refused(`${name} is an anthropic upstream; expected the model of another at this endpoint`);
+    return refused(`${name} speaks Anthropic's protocol; use a model of another upstream, or /v1/messages`);
   return { ok: true, url: `${baseUrl}${OPENAI_PATHS[endpoint]}` };
 }
 
-/** The headers of a request to an upstream, with its key: never log or return them. `client` looks up the client's. */
-export function passHeaders(upstream: Upstream, client: (name: string) => string | undefined): Record<string, string> {
+/** The headers of a request to an upstream, with its key: never log or return them. `client` looks up a client's header. */
+export function relayHeaders(upstream: Upstream, client: (name: string) => string | undefined): Record<string, string> {
   const headers: Record<string, string> = { "content-type": "application/json", "user-agent": "fanout" };
   for (const name of CLIENT_HEADERS) {
     const value = client(name);
@@ -44,17 +44,17 @@ export function passHeaders(upstream: Upstream, client: (name: string) => string
   return headers;
 }
 
-/** Headers of an upstream's answer that its clients read. Its own request id goes by another name than the gateway's. */
+/** Headers of an upstream's answer that clients read. Its request id is renamed, because the gateway has its own. */
 export function answerHeaders(upstream: Headers): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of upstream) {
-    if (name === "content-type" || PASSED_ON.test(name)) headers[name] = value;
+    if (name === "content-type" || RELAYED_HEADERS.test(name)) headers[name] = value;
     else if (name === "x-request-id" || name === "request-id") headers["x-upstream-request-id"] = value;
   }
   return headers;
 }
 
-const PASSED_ON = /^(x-ratelimit-|anthropic-ratelimit-|openai-(processing-ms|version|model)$|retry-after(-ms)?$)/;
+const RELAYED_HEADERS = /^(x-ratelimit-|anthropic-ratelimit-|openai-(processing-ms|version|model)$|retry-after(-ms)?$)/;
 
 function refused(message: string): { ok: false; reason: Reason } {
   return { ok: false, reason: { reason: "invalid_request", message: `model: ${message}`, param: "model" } };

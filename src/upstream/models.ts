@@ -1,15 +1,15 @@
-/** What an upstream itself lists as its models, for patterns whose names nobody has written down. */
+/** The models that an upstream itself lists, for patterns in the configuration. */
 import { z } from "zod";
 import { MODELS_BYTES_MAX, NAME_CHARS_MAX } from "../limits.ts";
-import type { Upstream } from "./config.ts";
-import { matchesPattern } from "./pattern.ts";
+import type { Upstream } from "./config/types.ts";
+import { matchesPattern } from "./config/pattern.ts";
 
 /** The last second of the year 9999, the end of what timestamps can show. */
 const CREATED_MAX = 253_402_300_799;
 
 const list = z.object({ data: z.array(z.unknown()) });
 
-/** A model that a run could ask for; a time that is none is unknown. */
+/** A model with a name that a request can carry; an invalid time counts as unknown. */
 const model = z.object({
   id: z
     .string()
@@ -19,10 +19,10 @@ const model = z.object({
   created: z.number().min(0).max(CREATED_MAX).catch(0),
 });
 
-/** A model as listed; `created` in unix seconds, 0 where the upstream does not say. */
+/** A model as listed; `created` in unix seconds, 0 if the upstream does not name it. */
 export type ListedModel = { id: string; created: number };
 
-/** Where an upstream lists its models, with the headers to ask with; null for one that has no list. */
+/** The request for an upstream's list of models; null for an upstream that has no list. */
 export function modelsRequest({
   kind,
   baseUrl,
@@ -40,7 +40,7 @@ export function modelsRequest({
   return { url, headers: { accept: "application/json", ...headers, ...key } };
 }
 
-/** The models of an upstream's answer that its patterns allow, without those that are none; none of what is no list. */
+/** The models of an upstream's answer that its patterns allow, without invalid entries; empty for an answer that is no list. */
 export function readModels(text: string, { models }: Upstream): ListedModel[] {
   if (text.length > MODELS_BYTES_MAX) return [];
   let json: unknown;
@@ -56,7 +56,7 @@ export function readModels(text: string, { models }: Upstream): ListedModel[] {
   return allowed.map(({ id, created }) => ({ id, created: Math.floor(created) }));
 }
 
-/** The names that a configuration writes out; patterns stand for models that only the upstream can list. */
+/** The names that the configuration lists literally; the models behind a pattern only the upstream can list. */
 export function plainNames({ models }: Upstream): string[] {
   return models.filter((name) => !name.includes("*"));
 }

@@ -1,14 +1,14 @@
 /** Keeps provider credentials out of everything that leaves the upstream module. */
-import { UPSTREAM_MESSAGE_CHARS_MAX } from "../limits.ts";
-import type { Upstream } from "./config.ts";
+import { NAME_CHARS_MAX, UPSTREAM_MESSAGE_CHARS_MAX } from "../limits.ts";
+import type { Upstream } from "./config/types.ts";
 
-/** Stands where a credential stood. */
+/** Replaces a credential. */
 export const REDACTED = "[redacted]";
 
 /** Shorter header values are words such as `true` or a version; blanking them would only mangle the text. */
 const SECRET_CHARS_MIN = 8;
 
-/** Headers that are documented words, which an answer may well hold. */
+/** Headers whose values are documented words, which an answer may well contain. */
 const PUBLIC_HEADERS = new Set(["anthropic-version", "anthropic-beta", "user-agent"]);
 
 /** Longer than any message shown: redaction runs before the cut, so that a cut cannot leave half a key unrecognised. */
@@ -18,7 +18,7 @@ const SCANNED_CHARS_MAX = 16_384;
 const CREDENTIALS =
   /\bbearer\s+[^\s"',;]+|\b(?:sk|pk|rk|gsk|xai|fw|nvapi|hf|r8|pplx|api|key)[-_][\w*.-]{6,}|\bAIza[\w*-]{6,}/gi;
 
-/** What of an upstream must not show. */
+/** The parts of an upstream's configuration that must not appear in answers. */
 type Secrets = Pick<Upstream, "apiKey" | "headers">;
 
 /** This upstream's own key and the configured header values that are long enough to be secrets. */
@@ -55,4 +55,10 @@ const KEYS = /\bbearer\s+[^\s"',;\\]+|\b(?:sk|pk|rk|gsk|xai|nvapi)-[\w*.-]{6,}|\
 /** An upstream's error body without credentials: whole, and JSON if it was, for clients read its fields. */
 export function redacted(text: string, upstream: Upstream): string {
   return withoutOwnSecrets(text, upstream).replace(KEYS, REDACTED);
+}
+
+/** The code of an upstream's error fit to be shown: without credentials, one line, no longer than a name. */
+export function shownCode(code: string, upstream: Upstream): string {
+  const clean = redacted(code.slice(0, SCANNED_CHARS_MAX), upstream).replace(/\s+/g, " ").trim();
+  return clean.slice(0, NAME_CHARS_MAX).toWellFormed();
 }

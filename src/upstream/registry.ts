@@ -1,7 +1,7 @@
-/** Which upstream serves a model name, at what price, and whether a run may ask for it. */
+/** Which upstream serves a model name, at what price, and whether a run may use it. */
 import { catalogPrice, providerAt } from "../budget/prices.ts";
-import type { Price, Upstream } from "./config.ts";
-import { matchesPattern } from "./pattern.ts";
+import type { Price, Upstream } from "./config/types.ts";
+import { matchesPattern } from "./config/pattern.ts";
 
 /** A model name resolved: the upstream that serves it and the id that this upstream knows it by. */
 export type ResolvedModel = { upstream: Upstream; model: string };
@@ -10,19 +10,19 @@ export type ResolvedModel = { upstream: Upstream; model: string };
  * The upstream and model that a name means: `upstream/model` when the part before the first slash names an upstream,
  * else the whole name against each upstream's `models`, first match in the order listed. null when nothing serves it.
  */
-export function resolveModel(upstreams: readonly Upstream[], asked: string): ResolvedModel | null {
-  const slash = asked.indexOf("/");
+export function resolveModel(upstreams: readonly Upstream[], requested: string): ResolvedModel | null {
+  const slash = requested.indexOf("/");
   if (slash !== -1) {
-    const name = asked.slice(0, slash);
+    const name = requested.slice(0, slash);
     const upstream = upstreams.find((candidate) => candidate.name === name);
     if (upstream !== undefined) {
-      const model = asked.slice(slash + 1);
+      const model = requested.slice(slash + 1);
       return model === "" ? null : { upstream, model };
     }
   }
-  if (asked === "") return null;
-  const upstream = upstreams.find(({ models }) => models.some((pattern) => matchesPattern(pattern, asked)));
-  return upstream === undefined ? null : { upstream, model: asked };
+  if (requested === "") return null;
+  const upstream = upstreams.find(({ models }) => models.some((pattern) => matchesPattern(pattern, requested)));
+  return upstream === undefined ? null : { upstream, model: requested };
 }
 
 /**
@@ -37,19 +37,20 @@ export function priceOf(upstream: Upstream, model: string): Price | null {
 /**
  * Whether a run's `models` patterns admit a resolved model; null admits every one, an empty list none. A pattern matches
  * `upstream/model` or the plain model name. A pattern with a slash may name an upstream, so it counts against a plain
- * name only if the client asked by that plain name: else `openai/*` would admit `router/openai/gpt-x`, which another
+ * name only if the client used that plain name: else `openai/*` would admit `router/openai/gpt-x`, which another
  * upstream serves.
  */
 export function modelAllowed(
   patterns: readonly string[] | null,
   upstreamName: string,
   model: string,
-  asked: string,
+  requested: string,
 ): boolean {
   if (patterns === null) return true;
   const full = `${upstreamName}/${model}`;
   return patterns.some(
     (pattern) =>
-      matchesPattern(pattern, full) || ((asked === model || !pattern.includes("/")) && matchesPattern(pattern, model)),
+      matchesPattern(pattern, full) ||
+      ((requested === model || !pattern.includes("/")) && matchesPattern(pattern, model)),
   );
 }

@@ -1,7 +1,7 @@
-/** Reads how long an upstream asks to be left alone. */
+/** Reads the delay in an upstream's `Retry-After`. */
 import { EXPIRES_S_MAX } from "../limits.ts";
 
-/** Nothing waits longer than the longest run lives; a larger hint says the same as this one. */
+/** No call waits longer than the longest run lives, so a larger hint has the same effect. */
 const HINT_MS_MAX = EXPIRES_S_MAX * 1_000;
 
 const DECIMAL = /^\d{1,15}(\.\d{1,15})?$/;

@@ -1,150 +1,614 @@
-// Ask a fanout gateway from C# 8 or newer (.NET Core 3.1, .NET 5 and all later). One file without packages: copy it.
+// Calls a fanout gateway from C# 8 or newer: .NET Core 3.1, .NET 5 and all later.
+//
+// One file without packages: copy it into the project.
 //
 //     string answer = await Fanout.QueryAsync("What is 2 + 2?");
-//     List<Slot> slots = await Fanout.BatchAsync(prompts, new { model = "up/model", max_tokens = 200 });
-//     await foreach (Slot slot in Fanout.StreamAsync(prompts)) Console.WriteLine($"{slot.Index}: {slot.Text}");
+//     List<Slot> slots = await Fanout.BatchAsync(prompts, "some-model", new { max_tokens = 200 });
+//     await foreach (Slot slot in Fanout.StreamAsync(prompts))
+//         Console.WriteLine($"{slot.Index}: {slot.Text}");
+//     await Fanout.WithRunAsync(new { usd = 0.05 }, async run =>
+//     {
+//         // Calls in this function can spend 0.05 USD at most.
+//         slots = await Fanout.BatchAsync(prompts);
+//     });
 //
-// Options (an object or a dictionary) are fields of the request; by its idempotency_key a program that starts again
-// finds its answers. FANOUT_URL names the gateway (default http://127.0.0.1:8787), FANOUT_TOKEN carries the run token;
-// GATEWAY_URL and GATEWAY_TOKEN stand in. FANOUT_TIMEOUT_S (660) is the longest silence borne. A lost connection is
-// tried again under the same idempotency key, so nothing is paid twice; LogAsync and ToolCallAsync ask once.
+// Environment variables:
+//     FANOUT_URL        the gateway's address (default http://127.0.0.1:8787); or GATEWAY_URL
+//     FANOUT_TOKEN      the run token, which POST /runs returned; or GATEWAY_TOKEN
+//     FANOUT_TIMEOUT_S  how long the gateway may be silent before a call fails (default 660)
+//
+// Options are an object or a dictionary, sent as the request fields of their names.
+// `idempotency_key` is sent as a header instead: a restarted program that repeats the call
+// under the same key gets the recorded answer at no cost. If the connection is lost, the
+// request is repeated under the same key and is paid once. All other retries happen in the
+// gateway.
+//
+// The gateway's own tests do not run this file: no trusted package of .NET can be installed
+// where they run. Run by hand on .NET Core 3.1, it passed them.
+
 #nullable disable
+
 using System;
 using System.Collections.Generic;
 using System.IO;
 using System.Linq;
 using System.Net.Http;
 using System.Text.Json;
+using System.Text.RegularExpressions;
 using System.Threading;
 using System.Threading.Tasks;
 
-/// <summary>A failed call. Code: the gateway's, or no_token, bad_url, unreachable, timeout, bad_answer, tool_error.
-/// Status: null where there was no answer. If Retryable, the same call may succeed later.</summary>
-public sealed class FanoutException : Exception {
+/// <summary>A failed call.</summary>
+public sealed class FanoutException : Exception
+{
+    /// <summary>The gateway's code, or no_token, bad_url, unreachable, timeout, bad_answer,
+    /// tool_error.</summary>
     public string Code { get; }
+
+    /// <summary>The HTTP status, or null if there was no answer.</summary>
     public int? Status { get; }
+
+    /// <summary>Whether the same call may succeed later.</summary>
     public bool Retryable { get; }
-    public FanoutException(string code, string message, int? status = null, bool retryable = false) : base(message) =>
-        (Code, Status, Retryable) = (code, status, retryable);
+
+    public FanoutException(string code, string message, int? status = null, bool retryable = false)
+        : base(message)
+    {
+        Code = code;
+        Status = status;
+        Retryable = retryable;
+    }
 }
-/// <summary>What became of the prompt at Index: Text is its answer, unless Error is set.</summary>
-public sealed class Slot {
+
+/// <summary>The result of one prompt of a batch.</summary>
+public sealed class Slot
+{
+    /// <summary>The position of the prompt.</summary>
     public int Index { get; }
+
+    /// <summary>The answer, or null if the slot failed.</summary>
     public string Text { get; }
+
+    /// <summary>The failure, or null if the slot succeeded.</summary>
     public FanoutException Error { get; }
-    internal Slot(int index, string text, FanoutException error) => (Index, Text, Error) = (index, text, error);
+
+    internal Slot(int index, string text, FanoutException error)
+    {
+        Index = index;
+        Text = text;
+        Error = error;
+    }
 }
-public static class Fanout {
-    /// <summary>Answers one prompt.</summary>
-    public static async Task<string> QueryAsync(string prompt, object options = null) =>
-        Field(await AskAsync("/query", "text", options, new { prompt }), "text");
-    /// <summary>Answers prompts asked at once, in their order. Throws for the whole request only.</summary>
-    public static async Task<List<Slot>> BatchAsync(IEnumerable<string> prompts, object options = null) {
+
+/// <summary>A child run that is open.</summary>
+public sealed class ChildRun
+{
+    public string Id { get; }
+
+    /// <summary>The token that calls in the child's scope send.</summary>
+    public string Token { get; }
+
+    internal ChildRun(string id, string token)
+    {
+        Id = id;
+        Token = token;
+    }
+}
+
+public static class Fanout
+{
+    // The pauses before a request whose connection was lost is repeated.
+    private static readonly double[] RetryPausesS = { 0.25, 0.5, 1, 2 };
+
+    // The default is longer than the gateway's own limit, so that its error message arrives.
+    private const string TimeoutS = "660";
+
+    // The gateway recognises these requests by their idempotency key.
+    private static readonly Regex Repeatable = new Regex("^/(query|batch|runs|runs/[^/]+/close)$");
+
+    private static readonly string[] BudgetFields =
+    {
+        "usd",
+        "calls",
+        "prompt_tokens",
+        "completion_tokens",
+    };
+
+    // A proxy does not reach this machine's own addresses.
+    private static readonly HttpClient LocalClient = NewClient(useProxy: false);
+    private static readonly HttpClient RemoteClient = NewClient(useProxy: true);
+
+    // The token of the child run in whose scope this flow of tasks is.
+    private static readonly AsyncLocal<string> ChildToken = new AsyncLocal<string>();
+
+    /// <summary>Returns the answer to one prompt.</summary>
+    public static Task<string> QueryAsync(string prompt, object options = null) =>
+        QueryAsync(prompt, null, options);
+
+    /// <summary>Returns the answer to one prompt, by this model.</summary>
+    public static async Task<string> QueryAsync(
+        string prompt,
+        string model,
+        object options = null
+    )
+    {
+        var fields = Merge(options, ("prompt", prompt), ("model", model));
+        return Field(await CallAsync("/query", fields, "text"), "text");
+    }
+
+    /// <summary>Returns the results of many prompts, in their order, by one request. A failed
+    /// prompt does not affect the others. Throws only if the whole request fails.</summary>
+    public static Task<List<Slot>> BatchAsync(IEnumerable<string> prompts, object options = null) =>
+        BatchAsync(prompts, null, options);
+
+    /// <summary>Returns the results of many prompts, by this model.</summary>
+    public static async Task<List<Slot>> BatchAsync(
+        IEnumerable<string> prompts,
+        string model,
+        object options = null
+    )
+    {
         var slots = new List<Slot>();
-        await foreach (Slot slot in StreamAsync(prompts, options)) slots.Add(slot);
+        await foreach (Slot slot in StreamAsync(prompts, model, options))
+        {
+            slots.Add(slot);
+        }
         return slots.OrderBy(slot => slot.Index).ToList();
     }
-    /// <summary>Gives each slot as it ends.</summary>
-    public static async IAsyncEnumerable<Slot> StreamAsync(IEnumerable<string> prompts, object options = null) {
-        var (asked, given) = (prompts.ToArray(), new HashSet<int>()); // A stream asked for again tells all slots again.
-        if (asked.Length == 0) yield break;
-        await foreach (JsonElement line in LinesAsync("/batch", "type", options, new { prompts = asked })) {
-            if (Field(line, "type") != "slot" || !given.Add(line.GetProperty("index").GetInt32())) continue;
-            var (index, error) = (line.GetProperty("index").GetInt32(), line.GetProperty("error"));
-            FanoutException failed = error.ValueKind == JsonValueKind.Null ? null : Failure(error, null);
-            yield return new Slot(index, failed == null ? Field(line, "result") : null, failed);
+
+    /// <summary>Yields the results of a batch as its slots end.</summary>
+    public static IAsyncEnumerable<Slot> StreamAsync(
+        IEnumerable<string> prompts,
+        object options = null
+    ) => StreamAsync(prompts, null, options);
+
+    /// <summary>Yields the results of a batch, by this model, as its slots end.</summary>
+    public static IAsyncEnumerable<Slot> StreamAsync(
+        IEnumerable<string> prompts,
+        string model,
+        object options = null
+    )
+    {
+        string[] sent = prompts.ToArray();
+        if (sent.Length == 0)
+        {
+            return NoSlotsAsync();
         }
-        if (given.Count < asked.Length) throw Failure(default, 200);
+        // Prepared at once, with the token of this scope.
+        var fields = Merge(options, ("prompts", sent), ("model", model));
+        return SlotsAsync(Request.Prepare("/batch", fields, "type"), sent.Length);
     }
-    /// <summary>Tells of usd, calls, prompt_tokens, completion_tokens: limit, spent, reserved, remaining.</summary>
-    public static Task<JsonElement> BudgetAsync() => AskAsync("/budget", "usd", null, null);
-    /// <summary>Tells llm_calls, input_tokens, output_tokens, cost (USD), calls_by_model; reset counts anew.</summary>
+
+    /// <summary>Opens a child run for a function: calls in the function spend the child's
+    /// budget.
+    /// <para>Settings are an object or a dictionary. usd, calls, prompt_tokens and
+    /// completion_tokens are limits. They are reserved in the budget of the run around the
+    /// function; a limit that is left out becomes an equal split of what remains there. Other
+    /// settings are the fields of POST /runs: name, max_parallel, models, default_model,
+    /// …</para>
+    /// <para>When the function ends, also by an exception, the child run is closed and what it
+    /// has not spent returns. Scopes nest. A task that is started inside stays inside; tasks
+    /// outside are not affected.</para></summary>
+    public static async Task<T> WithRunAsync<T>(object settings, Func<ChildRun, Task<T>> scope)
+    {
+        ChildRun run = await OpenRunAsync(settings);
+        T result;
+        try
+        {
+            result = await InsideAsync(run, scope);
+        }
+        catch
+        {
+            try
+            {
+                await CloseRunAsync(run);
+            }
+            catch (FanoutException)
+            {
+                // The function's own failure matters more.
+            }
+            throw;
+        }
+        await CloseRunAsync(run);
+        return result;
+    }
+
+    /// <summary>Opens a child run for a function without a value.</summary>
+    public static Task WithRunAsync(object settings, Func<ChildRun, Task> scope) =>
+        WithRunAsync(
+            settings,
+            async run =>
+            {
+                await scope(run);
+                return true;
+            }
+        );
+
+    /// <summary>Returns what is left of the run's budget, child runs included: usd, calls,
+    /// prompt_tokens and completion_tokens, each with limit, spent, reserved and
+    /// remaining.</summary>
+    public static Task<JsonElement> BudgetAsync() => CallAsync("/budget", null, "usd");
+
+    /// <summary>Returns what the run itself has used since the last reset, child runs not
+    /// included: llm_calls, input_tokens, output_tokens, cost in USD, calls_by_model. What child
+    /// runs spent is in BudgetAsync().</summary>
     public static Task<JsonElement> UsageAsync(bool reset = false) =>
-        AskAsync(reset ? "/usage?reset=1" : "/usage", "llm_calls", null, null);
-    /// <summary>Leaves the run's result in its log.</summary>
-    public static Task FinalAsync(object result) =>
-        LogAsync("final_result", new { output = result as string ?? JsonSerializer.Serialize(result), data = result });
-    /// <summary>Leaves an event in the run's log: output (a string), data, code, reasoning, hasError, step.</summary>
+        CallAsync(reset ? "/usage?reset=1" : "/usage", null, "llm_calls");
+
+    /// <summary>Records the program's result, any JSON value, as final_result in the run's
+    /// log.</summary>
+    public static Task FinalAsync(object result)
+    {
+        string output = result as string ?? JsonSerializer.Serialize(result);
+        return LogAsync("final_result", new { output, data = result });
+    }
+
+    /// <summary>Appends an event to the run's log. Fields: output (a string), data, code,
+    /// reasoning, hasError, step.</summary>
     public static Task LogAsync(string eventType, object fields = null) =>
-        AskAsync("/log", "appended", fields, new { event_type = eventType });
-    /// <summary>Calls a tool that was registered with the run.</summary>
-    public static async Task<JsonElement> ToolCallAsync(string name, object input) =>
-        (await AskAsync("/tool_call", "result", null, new { tool_name = name, input })).GetProperty("result");
-    static readonly HttpClient Near = Client(false), Far = Client(true); // No proxy reaches a loopback address.
-    static HttpClient Client(bool proxy) => new HttpClient(
-        new SocketsHttpHandler { AllowAutoRedirect = false, UseProxy = proxy }) { Timeout = Timeout.InfiniteTimeSpan };
-    static async Task<JsonElement> AskAsync(string path, string field, object options, object fields) {
-        await foreach (JsonElement answer in LinesAsync(path, field, options, fields)) return answer;
+        CallAsync("/log", Merge(fields, ("event_type", eventType)), "appended");
+
+    /// <summary>Returns the result of a tool of the run. Sent once, also if the connection is
+    /// lost: a tool may have effects.</summary>
+    public static async Task<JsonElement> ToolCallAsync(string name, object input)
+    {
+        var fields = Merge(null, ("tool_name", name), ("input", input));
+        return (await CallAsync("/tool_call", fields, "result")).GetProperty("result");
+    }
+
+#pragma warning disable CS1998 // An iterator that awaits nothing.
+    private static async IAsyncEnumerable<Slot> NoSlotsAsync()
+    {
+        yield break;
+    }
+#pragma warning restore CS1998
+
+    private static async IAsyncEnumerable<Slot> SlotsAsync(Request request, int count)
+    {
+        // A repeated request streams all slots again.
+        var seen = new HashSet<int>();
+        await foreach (JsonElement line in AnswersAsync(request))
+        {
+            if (Field(line, "type") != "slot")
+            {
+                continue;
+            }
+            int index = line.GetProperty("index").GetInt32();
+            if (!seen.Add(index))
+            {
+                continue;
+            }
+            JsonElement error = line.GetProperty("error");
+            bool hasFailed = error.ValueKind != JsonValueKind.Null;
+            yield return hasFailed
+                ? new Slot(index, null, Failure(error, null))
+                : new Slot(index, Field(line, "result"), null);
+        }
+        if (seen.Count < count)
+        {
+            throw new FanoutException("bad_answer", $"{count} prompts got {seen.Count} results", 200);
+        }
+    }
+
+    private static async Task<ChildRun> OpenRunAsync(object settings)
+    {
+        Dictionary<string, JsonElement> fields = FieldsOf(settings);
+        var limits = new Dictionary<string, JsonElement>();
+        if (fields.TryGetValue("budget", out JsonElement budget))
+        {
+            limits = FieldsOf(budget);
+        }
+        foreach (string name in BudgetFields)
+        {
+            if (fields.Remove(name, out JsonElement limit))
+            {
+                limits[name] = limit;
+            }
+        }
+        if (limits.Count > 0)
+        {
+            fields = Merge(fields, ("budget", limits));
+        }
+        JsonElement run = await CallAsync("/runs", fields, "token");
+        return new ChildRun(Field(run, "id"), Field(run, "token"));
+    }
+
+    private static Task CloseRunAsync(ChildRun run) =>
+        CallAsync($"/runs/{run.Id}/close", Merge(null), "status");
+
+    // An AsyncLocal that an async method sets is as before when that method returns.
+    private static async Task<T> InsideAsync<T>(ChildRun run, Func<ChildRun, Task<T>> scope)
+    {
+        ChildToken.Value = run.Token;
+        return await scope(run);
+    }
+
+    // Returns the answer, an object with the field `expects`. GET if `fields` is null.
+    private static async Task<JsonElement> CallAsync(
+        string path,
+        Dictionary<string, JsonElement> fields,
+        string expects
+    )
+    {
+        Request request = Request.Prepare(path, fields, expects);
+        await foreach (JsonElement answer in AnswersAsync(request))
+        {
+            return answer;
+        }
         throw Failure(default, null);
     }
-    static async IAsyncEnumerable<JsonElement> LinesAsync(string path, string field, object options, object fields) {
-        string url = Variable("FANOUT_URL") ?? Variable("GATEWAY_URL") ?? "http://127.0.0.1:8787";
-        string token = Variable("FANOUT_TOKEN") ?? Variable("GATEWAY_TOKEN");
-        if (token == null) throw new FanoutException("no_token", "FANOUT_TOKEN is not set: it carries a run's token");
-        var silence = TimeSpan.FromSeconds(JsonSerializer.Deserialize<double>(Variable("FANOUT_TIMEOUT_S") ?? "660"));
-        if (!Uri.TryCreate(url.TrimEnd('/') + path, UriKind.Absolute, out Uri uri) || !uri.Scheme.StartsWith("http"))
-            throw new FanoutException("bad_url", "FANOUT_URL must be an http:// or https:// address, not " + url);
-        Dictionary<string, JsonElement> body = FieldsOf(options);
-        foreach (var (name, value) in FieldsOf(fields)) body[name] = value;
-        string key = body.Remove("idempotency_key", out JsonElement own) ? own.ToString() : Guid.NewGuid().ToString();
-        string json = JsonSerializer.Serialize(body);
-        bool isOnce = path == "/log" || path == "/tool_call" || path == "/usage?reset=1";
-        (HttpResponseMessage response, StreamReader lines, Exception lost) = (null, null, null);
-        async Task<JsonElement?> NextAsync() { // Null where the connection is lost.
-            using var quiet = new CancellationTokenSource(silence);
-            using var closing = quiet.Token.Register(() => response?.Dispose());
-            try {
-                if (response == null) {
-                    var request = new HttpRequestMessage(fields == null ? HttpMethod.Get : HttpMethod.Post, uri);
-                    if (fields != null) request.Content = new StringContent(json, null, "application/json");
-                    request.Headers.Add("authorization", "Bearer " + token);
-                    request.Headers.Add("accept", "application/x-ndjson");
-                    if (!isOnce) request.Headers.Add("idempotency-key", key);
-                    request.Headers.ConnectionClose = true; // One used again may be stale, and is repeated unseen.
-                    HttpClient client = uri.IsLoopback ? Near : Far;
-                    response = await client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, quiet.Token);
-                    lines = new StreamReader(await response.Content.ReadAsStreamAsync());
-                }
-                string line = "";
-                for (; line == ""; quiet.CancelAfter(silence)) line = (await lines.ReadLineAsync())?.Trim();
-                if (line == null && response.IsSuccessStatusCode) return null;
-                JsonElement answer = Parsed(line ?? "{}");
-                bool isTold = Field(answer, "type") != "slot" && !string.IsNullOrEmpty(Field(answer, "error"));
-                bool isWhole = answer.TryGetProperty(field, out _) && Field(answer, "type") != "error";
-                JsonElement error = isTold ? answer.GetProperty("error") : default;
-                if (isTold || !isWhole || !response.IsSuccessStatusCode) throw Failure(error, (int)response.StatusCode);
-                return answer;
-            }
-            catch when (quiet.IsCancellationRequested) { throw new FanoutException("timeout", "silence", null, true); }
-            catch (Exception e) when (e is HttpRequestException || e is IOException) { lost = e; return null; }
-        }
-        for (int pauseMs = 250; ; pauseMs *= 2, response = null) {
-            try {
-                while (await NextAsync() is JsonElement answer) {
-                    yield return answer;
-                    if (field != "type" || Field(answer, "type") == "group_completed") yield break;
+
+    // Yields the JSON objects of an answer, of which a batch has many. Repeats a request that
+    // was lost, if it has a key.
+    private static async IAsyncEnumerable<JsonElement> AnswersAsync(Request request)
+    {
+        for (int retries = 0; ; retries++)
+        {
+            string loss = "the answer was cut";
+            using (var attempt = new Attempt(request))
+            {
+                while (true)
+                {
+                    JsonElement? answer = null;
+                    try
+                    {
+                        answer = await attempt.NextAsync();
+                    }
+                    catch (Exception e) when (e is HttpRequestException || e is IOException)
+                    {
+                        loss = e.Message;
+                    }
+                    if (answer == null)
+                    {
+                        break;
+                    }
+                    yield return answer.Value;
+                    if (!request.IsBatch || Field(answer.Value, "type") == "group_completed")
+                    {
+                        yield break;
+                    }
                 }
             }
-            finally { response?.Dispose(); }
-            if (isOnce || pauseMs > 2000) throw new FanoutException("unreachable", lost?.Message ?? "cut", null, true);
-            await Task.Delay(pauseMs);
+            if (request.Key == null || retries == RetryPausesS.Length)
+            {
+                throw new FanoutException("unreachable", "no answer: " + loss, null, true);
+            }
+            await Task.Delay(TimeSpan.FromSeconds(RetryPausesS[retries]));
         }
     }
-    static string Variable(string name) =>
-        Environment.GetEnvironmentVariable(name) is string value && value.Trim() != "" ? value.Trim() : null;
-    static Dictionary<string, JsonElement> FieldsOf(object fields) =>
-        JsonSerializer.Deserialize<Dictionary<string, JsonElement>>(JsonSerializer.Serialize(fields ?? new { }));
-    static string Field(JsonElement answer, string name) => answer.TryGetProperty(name, out var it) ? $"{it}" : null;
-    static JsonElement Parsed(string text) { // An object without fields where it holds none.
-        try { return JsonDocument.Parse(text[0] == '{' ? text : "{}").RootElement; }
-        catch (JsonException) { return JsonDocument.Parse("{}").RootElement; }
+
+    private static HttpClient NewClient(bool useProxy)
+    {
+        // The token is sent to no other host.
+        var handler = new SocketsHttpHandler { AllowAutoRedirect = false, UseProxy = useProxy };
+        return new HttpClient(handler) { Timeout = Timeout.InfiniteTimeSpan };
     }
-    static FanoutException Failure(JsonElement e, int? status) {
-        bool later = status == 408 || status == 503;
-        if (e.ValueKind == JsonValueKind.String) return new FanoutException("tool_error", $"{e}", status, later);
-        if (e.ValueKind != JsonValueKind.Object) return new FanoutException("bad_answer", $"answer {status}", status);
-        if (int.TryParse(Field(e, "status"), out int own)) status = own;
-        later = Field(e, "retryable") == "True";
-        return new FanoutException(Field(e, "code") ?? "unknown", Field(e, "message"), status, later);
+
+    private static string Setting(string name, string otherwise)
+    {
+        foreach (string prefix in new[] { "FANOUT_", "GATEWAY_" })
+        {
+            string value = Environment.GetEnvironmentVariable(prefix + name)?.Trim();
+            if (!string.IsNullOrEmpty(value))
+            {
+                return value;
+            }
+        }
+        return otherwise;
+    }
+
+    private static Dictionary<string, JsonElement> FieldsOf(object fields)
+    {
+        string json = JsonSerializer.Serialize(fields ?? new { });
+        return JsonSerializer.Deserialize<Dictionary<string, JsonElement>>(json);
+    }
+
+    // The options and these fields, without those that are null.
+    private static Dictionary<string, JsonElement> Merge(
+        object options,
+        params (string Name, object Value)[] fields
+    )
+    {
+        Dictionary<string, JsonElement> merged = FieldsOf(options);
+        foreach ((string name, object value) in fields)
+        {
+            if (value != null)
+            {
+                merged[name] = ParseJson(JsonSerializer.Serialize(value));
+            }
+        }
+        return merged;
+    }
+
+    // The field as text, or null if it is missing.
+    private static string Field(JsonElement answer, string name) =>
+        answer.TryGetProperty(name, out JsonElement value) ? value.ToString() : null;
+
+    private static JsonElement ParseJson(string json)
+    {
+        using JsonDocument document = JsonDocument.Parse(json);
+        return document.RootElement.Clone();
+    }
+
+    // The object in a line, without fields if the line is not an object.
+    private static JsonElement ParseObject(string line)
+    {
+        try
+        {
+            return ParseJson(line.StartsWith("{") ? line : "{}");
+        }
+        catch (JsonException)
+        {
+            return ParseJson("{}");
+        }
+    }
+
+    private static FanoutException Failure(JsonElement error, int? status)
+    {
+        if (error.ValueKind == JsonValueKind.String)
+        {
+            bool isRetryable = status == 408 || status == 503;
+            return new FanoutException("tool_error", error.GetString(), status, isRetryable);
+        }
+        if (error.ValueKind != JsonValueKind.Object)
+        {
+            return new FanoutException("bad_answer", $"HTTP {status}, unexpected answer", status);
+        }
+        if (int.TryParse(Field(error, "status"), out int ownStatus))
+        {
+            status = ownStatus;
+        }
+        return new FanoutException(
+            Field(error, "code") ?? "unknown",
+            Field(error, "message"),
+            status,
+            Field(error, "retryable") == "True"
+        );
+    }
+
+    // A request, and what it takes to repeat it.
+    private sealed class Request
+    {
+        public Uri Address { get; private set; }
+        public string Token { get; private set; }
+        public string Key { get; private set; }
+        public string Json { get; private set; }
+        public string Expects { get; private set; }
+        public bool IsBatch { get; private set; }
+        public TimeSpan Timeout { get; private set; }
+
+        public static Request Prepare(
+            string path,
+            Dictionary<string, JsonElement> fields,
+            string expects
+        )
+        {
+            string url = Setting("URL", "http://127.0.0.1:8787").TrimEnd('/');
+            bool isAddress = Uri.TryCreate(url + path, UriKind.Absolute, out Uri address);
+            if (!isAddress || !address.Scheme.StartsWith("http"))
+            {
+                throw new FanoutException("bad_url", "FANOUT_URL is not an http(s) address: " + url);
+            }
+            string token = ChildToken.Value ?? Setting("TOKEN", null);
+            if (token == null)
+            {
+                throw new FanoutException("no_token", "FANOUT_TOKEN is not set: it is the run token");
+            }
+            string timeoutS = Setting("TIMEOUT_S", TimeoutS);
+            return new Request
+            {
+                Address = address,
+                Token = token,
+                Key = fields != null && Repeatable.IsMatch(path) ? TakeKey(fields) : null,
+                Json = fields == null ? null : JsonSerializer.Serialize(fields),
+                Expects = expects,
+                IsBatch = path == "/batch",
+                Timeout = TimeSpan.FromSeconds(JsonSerializer.Deserialize<double>(timeoutS)),
+            };
+        }
+
+        public HttpRequestMessage ToMessage()
+        {
+            var message = new HttpRequestMessage(
+                Json == null ? HttpMethod.Get : HttpMethod.Post,
+                Address
+            );
+            if (Json != null)
+            {
+                message.Content = new StringContent(Json, null, "application/json");
+            }
+            message.Headers.Add("authorization", "Bearer " + Token);
+            message.Headers.Add("accept", IsBatch ? "application/x-ndjson" : "application/json");
+            if (Key != null)
+            {
+                message.Headers.Add("idempotency-key", Key);
+            }
+            // A connection that is used again may be stale: HttpClient would repeat by itself.
+            message.Headers.ConnectionClose = true;
+            return message;
+        }
+
+        private static string TakeKey(Dictionary<string, JsonElement> fields) =>
+            fields.Remove("idempotency_key", out JsonElement key)
+                ? key.ToString()
+                : Guid.NewGuid().ToString();
+    }
+
+    // A request that is sent once, and its answer.
+    private sealed class Attempt : IDisposable
+    {
+        private readonly Request _request;
+        private HttpResponseMessage _response;
+        private StreamReader _reader;
+
+        public Attempt(Request request)
+        {
+            _request = request;
+        }
+
+        public void Dispose() => _response?.Dispose();
+
+        // Returns the next JSON object, or null if the answer ended.
+        public async Task<JsonElement?> NextAsync()
+        {
+            using var silence = new CancellationTokenSource(_request.Timeout);
+            using var ending = silence.Token.Register(Dispose);
+            try
+            {
+                if (_response == null)
+                {
+                    await SendAsync(silence.Token);
+                }
+                string line = await NextLineAsync(silence);
+                if (line == null && _response.IsSuccessStatusCode)
+                {
+                    return null;
+                }
+                return Understood(ParseObject(line ?? ""));
+            }
+            catch when (silence.IsCancellationRequested)
+            {
+                string message = $"no answer: silence of {_request.Timeout.TotalSeconds} s";
+                throw new FanoutException("timeout", message, null, true);
+            }
+        }
+
+        private async Task SendAsync(CancellationToken cancellation)
+        {
+            HttpClient client = _request.Address.IsLoopback ? LocalClient : RemoteClient;
+            _response = await client.SendAsync(
+                _request.ToMessage(),
+                HttpCompletionOption.ResponseHeadersRead,
+                cancellation
+            );
+            _reader = new StreamReader(await _response.Content.ReadAsStreamAsync());
+        }
+
+        // Empty lines keep the connection alive, and each begins the time of silence anew.
+        private async Task<string> NextLineAsync(CancellationTokenSource silence)
+        {
+            string line;
+            do
+            {
+                line = (await _reader.ReadLineAsync())?.Trim();
+                silence.CancelAfter(_request.Timeout);
+            } while (line == "");
+            return line;
+        }
+
+        // Returns the answer, or throws the failure that it reports. A slot of a stream reports
+        // its own error as data.
+        private JsonElement Understood(JsonElement answer)
+        {
+            string type = Field(answer, "type");
+            bool hasError = type != "slot" && !string.IsNullOrEmpty(Field(answer, "error"));
+            bool isExpected = type != "error" && answer.TryGetProperty(_request.Expects, out _);
+            if (hasError || !isExpected || !_response.IsSuccessStatusCode)
+            {
+                JsonElement error = hasError ? answer.GetProperty("error") : default;
+                throw Failure(error, (int)_response.StatusCode);
+            }
+            return answer;
+        }
     }
 }

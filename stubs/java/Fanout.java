@@ -1,150 +1,664 @@
 import static java.nio.charset.StandardCharsets.UTF_8;
-import static java.util.stream.Collectors.joining;
-import java.io.*;
-import java.net.*;
-import java.util.*;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.math.BigDecimal;
+import java.net.HttpURLConnection;
+import java.net.SocketTimeoutException;
+import java.net.URI;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.UUID;
 import java.util.function.Consumer;
-import java.util.regex.*;
-/** Asks a fanout gateway from Java 11 or newer. One file without dependencies: copy it into your sources.<pre>
- *   String answer = Fanout.query("What is 2 + 2?", Map.of());
- *   List<Fanout.Slot> slots = Fanout.batch(prompts, Map.of("model", "up/model", "max_tokens", 200));
- *   Fanout.stream(prompts, Map.of(), slot -> System.out.println(slot.index + ": " + slot.text)); // Each as it ends.
- * </pre>Options are fields of the request; by its idempotency_key a program that starts again finds its answers.
- * FANOUT_URL names the gateway (default http://127.0.0.1:8787), FANOUT_TOKEN carries the run token; GATEWAY_URL and
- * GATEWAY_TOKEN stand in. FANOUT_TIMEOUT_S (660) is the longest silence borne. A lost connection is tried again under
- * the same key: nothing is paid twice, and log and toolCall, which have none, are asked once. */
+
+/**
+ * Calls a fanout gateway from Java 11 or newer. One file without dependencies: copy it into your
+ * sources.
+ *
+ * <pre>{@code
+ * String answer = Fanout.query("What is 2 + 2?", "up/model");
+ * List<Fanout.Slot> slots = Fanout.batch(prompts, Map.of("max_tokens", 200));
+ * Fanout.stream(prompts, Map.of(), slot -> System.out.println(slot.index + ": " + slot.text));
+ * try (Fanout.Run run = Fanout.withRun(Map.of("usd", 0.05))) {
+ *   slots = run.batch(prompts); // Calls by run can spend 0.05 USD at most.
+ * }
+ * }</pre>
+ *
+ * <p>A string in second place is the model; a map has the gateway's request fields. {@code
+ * idempotency_key} is sent as a header instead: a restarted program that repeats the call under the
+ * same key gets the recorded answer at no cost.
+ *
+ * <p>Environment variables:
+ *
+ * <ul>
+ *   <li>FANOUT_URL: the gateway's address (default http://127.0.0.1:8787); or GATEWAY_URL
+ *   <li>FANOUT_TOKEN: the run token, which POST /runs returned; or GATEWAY_TOKEN
+ *   <li>FANOUT_TIMEOUT_S: how long the gateway may be silent before a call fails (default 660)
+ * </ul>
+ *
+ * <p>If the connection is lost, a request is repeated under the same key and is paid once. All
+ * other retries happen in the gateway. {@code log} and {@code toolCall} are sent once.
+ */
 public final class Fanout {
-    /** A failed call. Its code is the gateway's, or no_token, bad_url, unreachable, timeout, bad_answer, tool_error. */
-    @SuppressWarnings("serial") public static final class FanoutException extends RuntimeException {
-        public final String code; public final int status; public final boolean retryable; // Status 0: none.
-        FanoutException(String c, String text, int s, boolean r) { super(text); code = c; status = s; retryable = r; }
+  /** The waits before a request whose connection was lost is repeated. */
+  private static final long[] RETRY_WAITS_MS = {250, 500, 1000, 2000};
+
+  /** Longer than the gateway's own limit, so that its error message arrives. */
+  private static final String TIMEOUT_S = "660";
+
+  private static final List<String> BUDGET_FIELDS =
+      List.of("usd", "calls", "prompt_tokens", "completion_tokens");
+
+  /** The run of FANOUT_TOKEN. */
+  private static final Run OWN = new Run(null, null, null);
+
+  static {
+    // Else Java itself would repeat a POST whose connection was lost, also one with effects.
+    System.setProperty("sun.net.http.retryPost", "false");
+  }
+
+  private Fanout() {}
+
+  /** A failed call. */
+  public static final class FanoutException extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    /** The gateway's, or no_token, bad_url, unreachable, timeout, bad_answer, tool_error. */
+    public final String code;
+
+    /** The HTTP status, or 0 if there was no answer. */
+    public final int status;
+
+    /** Whether the same call may succeed later. */
+    public final boolean retryable;
+
+    FanoutException(String code, String message, int status, boolean retryable) {
+      super(message);
+      this.code = code;
+      this.status = status;
+      this.retryable = retryable;
     }
-    /** What became of the prompt at an index: its text, or an error. The other is null. */
-    public static final class Slot {
-        public final int index; public final String text; public final FanoutException error;
-        Slot(int at, String text, FanoutException error) { index = at; this.text = text; this.error = error; }
+  }
+
+  /** The result for the prompt at an index: a text or an error. The other is null. */
+  public static final class Slot {
+    public final int index;
+    public final String text;
+    public final FanoutException error;
+
+    Slot(int index, String text, FanoutException error) {
+      this.index = index;
+      this.text = text;
+      this.error = error;
     }
-    /** Answers one prompt. */
-    public static String query(String prompt, Map<String, ?> options) {
-        return get(ask("/query", "text", null, options, "prompt", prompt), "text");
+  }
+
+  /** Answers one prompt. */
+  public static String query(String prompt) {
+    return OWN.query(prompt);
+  }
+
+  public static String query(String prompt, String model) {
+    return OWN.query(prompt, model);
+  }
+
+  public static String query(String prompt, Map<String, ?> options) {
+    return OWN.query(prompt, options);
+  }
+
+  /**
+   * Answers prompts at once, in their order. Throws if the whole request fails; each slot has an
+   * error of its own.
+   */
+  public static List<Slot> batch(List<String> prompts) {
+    return OWN.batch(prompts);
+  }
+
+  public static List<Slot> batch(List<String> prompts, String model) {
+    return OWN.batch(prompts, model);
+  }
+
+  public static List<Slot> batch(List<String> prompts, Map<String, ?> options) {
+    return OWN.batch(prompts, options);
+  }
+
+  /** Passes each slot to {@code each} as it ends. */
+  public static void stream(List<String> prompts, String model, Consumer<Slot> each) {
+    OWN.stream(prompts, model, each);
+  }
+
+  public static void stream(List<String> prompts, Map<String, ?> options, Consumer<Slot> each) {
+    OWN.stream(prompts, options, each);
+  }
+
+  /**
+   * Opens a child run: calls by it spend its budget. Use it in a try-with-resources statement: when
+   * that ends, the child is closed and what it has not spent returns.
+   *
+   * <p>The settings usd, calls, prompt_tokens and completion_tokens are limits. They are reserved
+   * in the budget of the run that opens the child; a limit that is left out becomes an equal split
+   * of what remains there. Other settings are the fields of POST /runs.
+   */
+  public static Run withRun(Map<String, ?> settings) {
+    return OWN.withRun(settings);
+  }
+
+  /**
+   * Returns what is left of the run's budget, child runs included: usd, calls, prompt_tokens and
+   * completion_tokens, each with limit, spent, reserved and remaining. The limit of an open child
+   * is reserved, what a closed one spent is spent. Numbers are BigDecimal.
+   */
+  public static Map<String, Object> budget() {
+    return OWN.budget();
+  }
+
+  /**
+   * Returns what the run itself has used: llm_calls, input_tokens, output_tokens, cost (USD) and
+   * calls_by_model. Child runs are not included; what they spent is in budget(). With reset,
+   * counting then starts at zero.
+   */
+  public static Map<String, Object> usage(boolean reset) {
+    return OWN.usage(reset);
+  }
+
+  /**
+   * Records the program's result in the run's log: a string, number or boolean, or maps and lists
+   * of them.
+   */
+  public static void finalResult(Object result) {
+    OWN.finalResult(result);
+  }
+
+  /**
+   * Appends an event to the run's log: output (a string), data (any value), code, reasoning,
+   * hasError, step.
+   */
+  public static void log(String eventType, Map<String, ?> fields) {
+    OWN.log(eventType, fields);
+  }
+
+  /**
+   * Returns the result of a tool of the run: a string, BigDecimal or Boolean, or a map or list of
+   * them, or null.
+   */
+  public static Object toolCall(String name, Object input) {
+    return OWN.toolCall(name, input);
+  }
+
+  /** A run, with the functions of this file for it. */
+  public static final class Run implements AutoCloseable {
+    /** The id of a child run. */
+    public final String id;
+
+    /** The token of a child run, for another process: its FANOUT_TOKEN. */
+    public final String token;
+
+    private final Run parent;
+    private boolean isClosed = false;
+
+    private Run(Run parent, String id, String token) {
+      this.parent = parent;
+      this.id = id;
+      this.token = token;
     }
-    /** Answers prompts asked at once, in their order. Throws for the whole request; a slot has an error of its own. */
-    public static List<Slot> batch(List<String> prompts, Map<String, ?> options) {
-        Slot[] slots = new Slot[prompts.size()];
-        stream(prompts, options, slot -> slots[slot.index] = slot);
-        return Arrays.asList(slots);
+
+    public String query(String prompt) {
+      return query(prompt, Map.of());
     }
-    /** Gives each slot as it ends. */
-    public static void stream(List<String> prompts, Map<String, ?> options, Consumer<Slot> each) {
-        Set<Integer> given = new HashSet<>(); // A stream that is asked for again tells all its slots again.
-        if (!prompts.isEmpty()) ask("/batch", "type", event -> {
-            int index = "slot".equals(get(event, "type")) ? Integer.parseInt(get(event, "index")) : -1;
-            if (index < 0 || index >= prompts.size() || !given.add(index)) return;
-            FanoutException error = get(event, "error") == null ? null : failure(event, 0);
-            each.accept(new Slot(index, error == null ? get(event, "result") : null, error));
-        }, options, "prompts", prompts);
-        if (given.size() < prompts.size()) throw failure("{}", 200);
+
+    public String query(String prompt, String model) {
+      return query(prompt, Map.of("model", model));
     }
-    /** Tells of usd, calls, prompt_tokens and completion_tokens: limit, spent, reserved and remaining. */
-    public static String budget() { return ask("/budget", "usd", null, Map.of()); }
-    /** Tells llm_calls, input_tokens, output_tokens, cost (USD) and calls_by_model; usage(true) counts anew. */
-    public static String usage(boolean now) { return ask("/usage" + (now ? "?reset=1" : ""), "cost", null, Map.of()); }
-    /** Leaves the run's result in its log: a string, number or boolean, or maps and lists of them. */
-    public static void finalResult(Object result) {
-        Object output = result instanceof String ? result : json(result);
-        ask("/log", "appended", null, Map.of("event_type", "final_result"), "output", output, "data", result);
+
+    public String query(String prompt, Map<String, ?> options) {
+      Map<String, Object> fields = new HashMap<>(options);
+      fields.put("prompt", prompt);
+      return (String) exchange(token, "/query", fields, "text", null).get("text");
     }
-    /** Leaves an event in the run's log: output (a string), data (any value), code, reasoning, hasError, step. */
-    public static void log(String type, Map<String, ?> map) { ask("/log", "appended", null, map, "event_type", type); }
-    /** Calls a tool that was registered with the run. The answer is text, or else JSON. */
-    public static String toolCall(String name, Object input) {
-        return get(ask("/tool_call", "result", null, Map.of(), "tool_name", name, "input", input), "result");
+
+    public List<Slot> batch(List<String> prompts) {
+      return batch(prompts, Map.of());
     }
-    /** A field of a JSON object: what a string holds, or JSON. Null for null and where it is missing. */
-    public static String get(String object, String name) {
-        String json = fields(object).getOrDefault('"' + name + '"', "null");
-        return json.equals("null") ? null : json.startsWith("\"") ? text(json.substring(1, json.length() - 1)) : json;
+
+    public List<Slot> batch(List<String> prompts, String model) {
+      return batch(prompts, Map.of("model", model));
     }
-    private static String text(String q) {
-        return Pattern.compile("\\\\(?:u(\\p{XDigit}{4})|([^u]))").matcher(q).replaceAll(m -> {
-            int plain = m.group(2) == null ? -1 : "bfnrt".indexOf(m.group(2));
-            String other = m.group(2) != null ? m.group(2) : (char) Integer.parseInt(m.group(1), 16) + "";
-            return Matcher.quoteReplacement(plain < 0 ? other : "\b\f\n\r\t".charAt(plain) + "");
-        });
+
+    public List<Slot> batch(List<String> prompts, Map<String, ?> options) {
+      Slot[] slots = new Slot[prompts.size()];
+      stream(prompts, options, slot -> slots[slot.index] = slot);
+      return Arrays.asList(slots);
     }
-    private static Map<String, String> fields(String json) { // JSON by name; empty for what is no object, or not whole.
-        Map<String, String> fields = new HashMap<>(); String name = "";
-        for (int at = 0, from = 1, depth = 0; at < json.length() && json.startsWith("{"); at++) {
-            char c = json.charAt(at);
-            if (c == '"') while (json.length() > ++at && json.charAt(at) != '"') if (json.charAt(at) == '\\') at++;
-            if (depth == 1 && c == ':') name = json.substring(from, at).strip();
-            if (depth == 1 && (c == ',' || c == '}')) fields.put(name, json.substring(from, at).strip());
-            if (depth == 1 && ":,}".indexOf(c) >= 0) from = at + 1;
-            depth += c == '{' || c == '[' ? 1 : c == '}' || c == ']' ? -1 : 0;
-            if (depth == 0) return fields;
+
+    public void stream(List<String> prompts, String model, Consumer<Slot> each) {
+      stream(prompts, Map.of("model", model), each);
+    }
+
+    public void stream(List<String> prompts, Map<String, ?> options, Consumer<Slot> each) {
+      if (prompts.isEmpty()) {
+        return;
+      }
+      Map<String, Object> fields = new HashMap<>(options);
+      fields.put("prompts", prompts);
+      Set<Integer> seen = new HashSet<>(); // A repeated request streams all slots once more.
+      Consumer<Map<String, Object>> take =
+          event -> {
+            int index =
+                "slot".equals(event.get("type")) ? ((Number) event.get("index")).intValue() : -1;
+            if (index < 0 || index >= prompts.size() || !seen.add(index)) {
+              return;
+            }
+            Object error = event.get("error");
+            each.accept(
+                error == null
+                    ? new Slot(index, String.valueOf(event.get("result")), null)
+                    : new Slot(index, null, failure(error, 0)));
+          };
+      exchange(token, "/batch", fields, "type", take);
+      if (seen.size() < prompts.size()) {
+        throw failure(null, 200);
+      }
+    }
+
+    public Run withRun(Map<String, ?> settings) {
+      Map<String, Object> fields = new HashMap<>(settings);
+      Map<String, Object> limits = new HashMap<>();
+      for (String name : BUDGET_FIELDS) {
+        if (fields.containsKey(name)) {
+          limits.put(name, fields.remove(name));
         }
-        return Map.of();
+      }
+      if (!limits.isEmpty()) {
+        fields.put("budget", limits);
+      }
+      Map<String, Object> opened = exchange(token, "/runs", fields, "token", null);
+      return new Run(this, (String) opened.get("id"), (String) opened.get("token"));
     }
-    private static String ask(String path, String field, Consumer<String> take, Map<String, ?> options, Object... own) {
-        String base = env("FANOUT_URL", "GATEWAY_URL", "http://127.0.0.1:8787").replaceAll("/+$", "");
-        String token = env("FANOUT_TOKEN", "GATEWAY_TOKEN", "");
-        if (token.isEmpty()) throw new FanoutException("no_token", "FANOUT_TOKEN is not set", 0, false);
-        if (!base.matches("https?://[\\w./:~%\\[\\]-]+")) throw new FanoutException("bad_url", base, 0, false);
-        int silenceMs = (int) (1000 * Double.parseDouble(env("FANOUT_TIMEOUT_S", "", "660")));
-        Map<String, Object> body = new HashMap<>(options);
-        for (int at = 0; at < own.length; at += 2) body.put((String) own[at], own[at + 1]);
-        Object key = Objects.requireNonNullElse(body.remove("idempotency_key"), UUID.randomUUID()), lost = "cut";
-        boolean isOnce = path.matches("/log|/tool_call|.*reset=1");
-        for (long pauseMs : isOnce ? new long[] {0} : new long[] {0, 250, 500, 1000, 2000}) {
-            java.util.concurrent.locks.LockSupport.parkNanos(pauseMs * 1_000_000);
-            try {
-                HttpURLConnection web = (HttpURLConnection) URI.create(base + path).toURL().openConnection();
-                web.setConnectTimeout(silenceMs); web.setReadTimeout(silenceMs); web.setInstanceFollowRedirects(false);
-                web.setRequestProperty("authorization", "Bearer " + token);
-                web.setRequestProperty("content-type", "application/json");
-                web.setRequestProperty("accept", "application/x-ndjson"); web.setDoOutput(own.length > 0);
-                if (!isOnce) web.setRequestProperty("idempotency-key", key.toString());
-                if (own.length > 0) web.getOutputStream().write(json(body).getBytes(UTF_8));
-                int status = web.getResponseCode();
-                InputStream bytes = status < 400 ? web.getInputStream() : web.getErrorStream();
-                if (bytes == null) throw failure("{}", status);
-                try (BufferedReader lines = new BufferedReader(new InputStreamReader(bytes, UTF_8))) {
-                    for (String line; (line = lines.readLine()) != null; ) {
-                        if ((line = line.strip()).isEmpty()) continue; // It kept the connection alive.
-                        Map<String, String> fields = fields(line);
-                        if (fields.isEmpty() && line.startsWith("{")) break; // Cut.
-                        String type = get(line, "type");
-                        boolean isError = "error".equals(type) || !"slot".equals(type) && get(line, "error") != null;
-                        boolean isWhole = status < 300 && fields.containsKey('"' + field + '"');
-                        if (isError || !isWhole) throw failure(line, status);
-                        if (take == null || "group_completed".equals(type)) return line;
-                        take.accept(line);
-                    }
-                }
-                if (status > 299) throw failure("{}", status);
-            } catch (SocketTimeoutException silence) { throw new FanoutException("timeout", "silence", 0, true);
-            } catch (IOException cause) { lost = cause; }
+
+    /** Closes a child run. What it has not spent returns to its parent. */
+    @Override
+    public void close() {
+      if (parent == null || isClosed) {
+        return;
+      }
+      isClosed = true;
+      exchange(parent.token, "/runs/" + id + "/close", Map.of(), "status", null);
+    }
+
+    public Map<String, Object> budget() {
+      return exchange(token, "/budget", null, "usd", null);
+    }
+
+    public Map<String, Object> usage(boolean reset) {
+      return exchange(token, reset ? "/usage?reset=1" : "/usage", null, "llm_calls", null);
+    }
+
+    public void finalResult(Object result) {
+      Map<String, Object> fields = new HashMap<>();
+      fields.put("output", result instanceof String ? result : Json.write(result));
+      fields.put("data", result);
+      log("final_result", fields);
+    }
+
+    public void log(String eventType, Map<String, ?> fields) {
+      Map<String, Object> event = new HashMap<>(fields);
+      event.put("event_type", eventType);
+      exchange(token, "/log", event, "appended", null);
+    }
+
+    public Object toolCall(String name, Object input) {
+      Map<String, Object> fields = new HashMap<>();
+      fields.put("tool_name", name);
+      fields.put("input", input);
+      return exchange(token, "/tool_call", fields, "result", null).get("result");
+    }
+  }
+
+  /**
+   * Sends a request, GET if fields is null, and repeats it if the connection is lost and that is
+   * safe. Returns the answer, or the last event of a stream, whose others {@code take} receives.
+   * Each object must have the field {@code expect}.
+   */
+  private static Map<String, Object> exchange(
+      String childToken,
+      String path,
+      Map<String, ?> fields,
+      String expect,
+      Consumer<Map<String, Object>> take) {
+    boolean isSafe = !List.of("/log", "/tool_call", "/usage?reset=1").contains(path);
+    Request request = new Request(childToken, path, fields, isSafe);
+    for (int attempt = 0; ; attempt++) {
+      try {
+        return request.send(expect, take);
+      } catch (SocketTimeoutException cause) {
+        throw new FanoutException("timeout", "the gateway is silent", 0, true);
+      } catch (IOException cause) {
+        if (!isSafe || attempt == RETRY_WAITS_MS.length) {
+          throw new FanoutException("unreachable", "connection lost: " + cause, 0, true);
         }
-        throw new FanoutException("unreachable", "connection lost: " + lost, 0, true);
+      }
+      sleep(RETRY_WAITS_MS[attempt]);
     }
-    static { System.setProperty("sun.net.http.retryPost", "false"); } // Or Java would repeat a lost call unseen.
-    private static FanoutException failure(String answer, int status) {
-        String it = get(answer, "error");
-        if (it == null) return new FanoutException("bad_answer", "unexpected answer: " + status, status, false);
-        if (!it.startsWith("{")) return new FanoutException("tool_error", it, status, status == 408 || status == 503);
-        int own = get(it, "status") == null ? status : Integer.parseInt(get(it, "status"));
-        return new FanoutException(get(it, "code"), get(it, "message"), own, "true".equals(get(it, "retryable")));
+  }
+
+  private static void sleep(long waitMs) {
+    try {
+      Thread.sleep(waitMs);
+    } catch (InterruptedException cause) {
+      Thread.currentThread().interrupt();
+      throw new FanoutException("unreachable", "interrupted while waiting for a retry", 0, true);
     }
-    private static String env(String name, String other, String fallback) {
-        String value = Objects.toString(System.getenv(name), "").strip();
-        return !value.isEmpty() ? value : other.isEmpty() ? fallback : env(other, "", fallback);
+  }
+
+  private static final class Request {
+    private final URI url;
+    private final String token;
+    private final String idempotencyKey;
+    private final byte[] body;
+    private final int timeoutMs;
+
+    Request(String childToken, String path, Map<String, ?> fields, boolean isSafe) {
+      String base = variable("URL", "http://127.0.0.1:8787").replaceAll("/+$", "");
+      token = childToken != null ? childToken : variable("TOKEN", "");
+      if (token.isEmpty()) {
+        String message = "FANOUT_TOKEN is not set: it is the token that POST /runs returns";
+        throw new FanoutException("no_token", message, 0, false);
+      }
+      if (!base.matches("https?://[\\w./:~%\\[\\]-]+")) {
+        String message = "FANOUT_URL must be an http:// or https:// address, not " + base;
+        throw new FanoutException("bad_url", message, 0, false);
+      }
+      url = URI.create(base + path);
+      Map<String, Object> sent = fields == null ? null : new HashMap<>(fields);
+      Object key = sent == null ? null : sent.remove("idempotency_key");
+      idempotencyKey = !isSafe ? null : key != null ? key.toString() : UUID.randomUUID().toString();
+      body = sent == null ? null : Json.write(sent).getBytes(UTF_8);
+      timeoutMs = (int) (1000 * Double.parseDouble(variable("TIMEOUT_S", TIMEOUT_S)));
     }
-    private static String json(Object o) {
-        if (o instanceof Map) return ((Map<?, ?>) o).entrySet().stream()
-            .map(e -> json(e.getKey() + "") + ":" + json(e.getValue())).collect(joining(",", "{", "}"));
-        if (o instanceof List) return ((List<?>) o).stream().map(Fanout::json).collect(joining(",", "[", "]"));
-        if (o == null || o instanceof Number || o instanceof Boolean) return o + "";
-        return o.toString().chars().mapToObj(c -> c > 31 && c != '"' && c != '\\' ? (char) c + ""
-            : String.format("\\u%04x", c)).collect(joining("", "\"", "\""));
+
+    /** Throws an IOException if the connection is lost. */
+    Map<String, Object> send(String expect, Consumer<Map<String, Object>> take) throws IOException {
+      HttpURLConnection connection = (HttpURLConnection) url.toURL().openConnection();
+      connection.setConnectTimeout(timeoutMs);
+      connection.setReadTimeout(timeoutMs);
+      // A redirect would carry the token to another host.
+      connection.setInstanceFollowRedirects(false);
+      connection.setRequestProperty("authorization", "Bearer " + token);
+      connection.setRequestProperty("content-type", "application/json");
+      connection.setRequestProperty("accept", "application/x-ndjson");
+      if (idempotencyKey != null) {
+        connection.setRequestProperty("idempotency-key", idempotencyKey);
+      }
+      if (body != null) {
+        connection.setDoOutput(true);
+        try (OutputStream output = connection.getOutputStream()) {
+          output.write(body);
+        }
+      }
+      int status = connection.getResponseCode();
+      InputStream input = status < 400 ? connection.getInputStream() : connection.getErrorStream();
+      if (input == null) {
+        throw failure(null, status);
+      }
+      try (BufferedReader lines = new BufferedReader(new InputStreamReader(input, UTF_8))) {
+        return read(lines, status, expect, take);
+      }
     }
+  }
+
+  private static Map<String, Object> read(
+      BufferedReader lines, int status, String expect, Consumer<Map<String, Object>> take)
+      throws IOException {
+    for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+      if (line.isBlank()) { // It keeps the connection alive.
+        continue;
+      }
+      Map<String, Object> answer = Json.readObject(line);
+      if (answer == null && line.stripLeading().startsWith("{")) {
+        throw new IOException("the answer ended within a line");
+      }
+      if (answer == null) {
+        throw failure(null, status);
+      }
+      Object type = answer.get("type");
+      boolean isError =
+          "error".equals(type) || (answer.get("error") != null && !"slot".equals(type));
+      if (isError || status > 299 || !answer.containsKey(expect)) {
+        throw failure(answer.get("error"), status);
+      }
+      if (take == null || "group_completed".equals(type)) {
+        return answer;
+      }
+      take.accept(answer);
+    }
+    if (status > 299) {
+      throw failure(null, status);
+    }
+    throw new IOException("the answer ended before its last line");
+  }
+
+  /** The error in an answer: a map, a tool's text, or null if the answer is not as expected. */
+  private static FanoutException failure(Object error, int status) {
+    if (error instanceof String) {
+      boolean retryable = status == 408 || status == 503;
+      return new FanoutException("tool_error", (String) error, status, retryable);
+    }
+    if (!(error instanceof Map)) {
+      String message = "unexpected answer with status " + status;
+      return new FanoutException("bad_answer", message, status, false);
+    }
+    Map<?, ?> facts = (Map<?, ?>) error;
+    Object ownStatus = facts.get("status");
+    return new FanoutException(
+        String.valueOf(facts.get("code")),
+        String.valueOf(facts.get("message")),
+        ownStatus instanceof Number ? ((Number) ownStatus).intValue() : status,
+        Boolean.TRUE.equals(facts.get("retryable")));
+  }
+
+  /** The variable FANOUT_name, or GATEWAY_name, or the default. */
+  private static String variable(String name, String byDefault) {
+    for (String prefix : List.of("FANOUT_", "GATEWAY_")) {
+      String value = System.getenv(prefix + name);
+      if (value != null && !value.isBlank()) {
+        return value.strip();
+      }
+    }
+    return byDefault;
+  }
+
+  /** JSON as maps, lists, strings, BigDecimal, Boolean and null. */
+  private static final class Json {
+    /** How deep a text may nest: more would overflow the stack. */
+    private static final int DEPTH_MAX = 200;
+
+    private final String text;
+    private int at = 0;
+
+    private Json(String text) {
+      this.text = text;
+    }
+
+    /** The object that a text is; null if it is malformed or another value. */
+    static Map<String, Object> readObject(String text) {
+      Json json = new Json(text);
+      try {
+        if (!json.skip('{')) {
+          return null;
+        }
+        Map<String, Object> object = json.object(0);
+        json.skipSpace();
+        return json.at == text.length() ? object : null;
+      } catch (IllegalArgumentException | StringIndexOutOfBoundsException malformed) {
+        return null;
+      }
+    }
+
+    private Object value(int depth) {
+      if (depth > DEPTH_MAX) {
+        throw malformed();
+      }
+      if (skip('{')) {
+        return object(depth);
+      }
+      if (skip('[')) {
+        return list(depth);
+      }
+      if (skip('"')) {
+        return string();
+      }
+      int from = at;
+      while (at < text.length() && ",]} \t\r\n".indexOf(text.charAt(at)) < 0) {
+        at++;
+      }
+      String word = text.substring(from, at);
+      switch (word) {
+        case "true":
+          return true;
+        case "false":
+          return false;
+        case "null":
+          return null;
+        default:
+          return new BigDecimal(word);
+      }
+    }
+
+    private Map<String, Object> object(int depth) {
+      Map<String, Object> object = new LinkedHashMap<>();
+      if (skip('}')) {
+        return object;
+      }
+      do {
+        expect('"');
+        String name = string();
+        expect(':');
+        object.put(name, value(depth + 1));
+      } while (skip(','));
+      expect('}');
+      return object;
+    }
+
+    private List<Object> list(int depth) {
+      List<Object> list = new ArrayList<>();
+      if (skip(']')) {
+        return list;
+      }
+      do {
+        list.add(value(depth + 1));
+      } while (skip(','));
+      expect(']');
+      return list;
+    }
+
+    private String string() {
+      StringBuilder string = new StringBuilder();
+      for (char c = text.charAt(at++); c != '"'; c = text.charAt(at++)) {
+        string.append(c == '\\' ? escaped(text.charAt(at++)) : c);
+      }
+      return string.toString();
+    }
+
+    private char escaped(char c) {
+      switch (c) {
+        case 'b':
+          return '\b';
+        case 'f':
+          return '\f';
+        case 'n':
+          return '\n';
+        case 'r':
+          return '\r';
+        case 't':
+          return '\t';
+        case 'u':
+          at += 4;
+          return (char) Integer.parseInt(text.substring(at - 4, at), 16);
+        default:
+          return c;
+      }
+    }
+
+    private void expect(char sign) {
+      if (!skip(sign)) {
+        throw malformed();
+      }
+    }
+
+    /** Skips a sign and the space before it, if it is next. */
+    private boolean skip(char sign) {
+      skipSpace();
+      if (at < text.length() && text.charAt(at) == sign) {
+        at++;
+        return true;
+      }
+      return false;
+    }
+
+    private void skipSpace() {
+      while (at < text.length() && " \t\r\n".indexOf(text.charAt(at)) >= 0) {
+        at++;
+      }
+    }
+
+    private IllegalArgumentException malformed() {
+      return new IllegalArgumentException("malformed JSON at position " + at);
+    }
+
+    static String write(Object value) {
+      StringBuilder text = new StringBuilder();
+      write(value, text);
+      return text.toString();
+    }
+
+    private static void write(Object value, StringBuilder text) {
+      String separator = "";
+      if (value instanceof Map) {
+        text.append('{');
+        for (Map.Entry<?, ?> field : ((Map<?, ?>) value).entrySet()) {
+          text.append(separator);
+          writeString(String.valueOf(field.getKey()), text);
+          text.append(':');
+          write(field.getValue(), text);
+          separator = ",";
+        }
+        text.append('}');
+      } else if (value instanceof Iterable) {
+        text.append('[');
+        for (Object item : (Iterable<?>) value) {
+          text.append(separator);
+          write(item, text);
+          separator = ",";
+        }
+        text.append(']');
+      } else if (value == null || value instanceof Number || value instanceof Boolean) {
+        text.append(value);
+      } else {
+        writeString(value.toString(), text);
+      }
+    }
+
+    private static void writeString(String string, StringBuilder text) {
+      text.append('"');
+      for (char c : string.toCharArray()) {
+        if (c == '"' || c == '\\') {
+          text.append('\\').append(c);
+        } else if (c < ' ') {
+          text.append(String.format("\\u%04x", (int) c));
+        } else {
+          text.append(c);
+        }
+      }
+      text.append('"');
+    }
+  }
 }

@@ -1,150 +1,350 @@
 /**
- * Asks a fanout gateway from JavaScript: Node 18.17 or newer, Deno, Bun, browsers, Workers. One file, no imports.
+ * Calls a fanout gateway from JavaScript: Node 18.17 or newer, Deno, Bun, browsers, Workers. One file, no imports.
  *
- *     import { llmQuery, llmQueryBatch, llmStream } from "./fanout.mjs";
- *     const answer = await llmQuery("What is 2 + 2?", { model: "openai/gpt-4o-mini", max_tokens: 50 });
+ *     import { llmQuery, llmQueryBatch, llmStream, withRun } from "./fanout.mjs";
+ *     const answer = await llmQuery("What is 2 + 2?", "openai/gpt-4o-mini", { max_tokens: 50 });
  *     const answers = await llmQueryBatch(pages.map((page) => `Summarise: ${page}`));
  *     for await (const { index, result } of llmStream(prompts)) console.log(index, result);
+ *     await withRun({ usd: 0.05 }, async ({ llmQueryBatch }) => …); // These calls can spend 0.05 USD at most.
  *
- * FANOUT_URL names the gateway (default http://127.0.0.1:8787), FANOUT_TOKEN carries the run token, FANOUT_TIMEOUT_S is
- * the longest silence borne (default 660); GATEWAY_URL and GATEWAY_TOKEN stand in. Where there are no variables, as in
- * a page, call configure({ url, token }). Options are the gateway's request fields, and two that are not sent: `signal`
- * aborts the call; `idempotencyKey` lets a restarted program find the answers it paid for. Types: /stubs/typescript.
+ * Environment variables:
+ *     FANOUT_URL        the gateway's address (default http://127.0.0.1:8787); or GATEWAY_URL
+ *     FANOUT_TOKEN      the run token, which POST /runs returned; or GATEWAY_TOKEN
+ *     FANOUT_TIMEOUT_S  how long the gateway may be silent before a call fails (default 660)
+ * A page has no environment: call configure({ url, token }).
+ *
+ * A string in second place is the model. Options are the gateway's request fields, and two that are not sent as fields:
+ * `signal` aborts the call; `idempotencyKey` names it, so that a restarted program that repeats it gets the recorded
+ * answer at no cost. If the connection is lost, the request is repeated under the same key and is paid once. All other
+ * retries happen in the gateway.
+ *
+ * Types: /stubs/typescript.
  */
-const DEFAULTS = { url: "http://127.0.0.1:8787", timeoutS: 660 }; // Above the gateway's limit: its error shall arrive.
-const PAUSES_MS = [250, 500, 1_000, 2_000]; // Before each further try where a connection was lost.
+
+const URL_DEFAULT = "http://127.0.0.1:8787";
+
+/** Longer than the gateway's own limit, so that its error message arrives. */
+const TIMEOUT_S_DEFAULT = 660;
+
+/** A longer timer would fire at once. */
+const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+
+/** The waits before a request whose connection was lost is repeated. */
+const RETRY_WAITS_MS = [250, 500, 1_000, 2_000];
+
+const BUDGET_FIELDS = ["usd", "calls", "prompt_tokens", "completion_tokens"];
+
+/** What configure() has set. */
 const settings = {};
-/** A failed call. `code`: the gateway's, `no_token`, `bad_url`, `unreachable`, `timeout`, `bad_answer` or `tool_error`;
- * `status`: HTTP status or null; `retryable`: the same call may succeed later; `retryAfterMs`: when, or null. */
+
+/**
+ * A failed call. `code`: the gateway's code, or `no_token`, `bad_url`, `unreachable`, `timeout`, `bad_answer`,
+ * `tool_error`; `status`: the HTTP status or null; `retryable`: whether the same call may succeed later;
+ * `retryAfterMs`: the wait that the gateway suggests, or null.
+ */
 export class FanoutError extends Error {
   constructor(message, code, { status = null, retryable = false, retryAfterMs = null, cause } = {}) {
     super(message, { cause });
-    Object.assign(this, { name: "FanoutError", code, status, retryable, retryAfterMs });
+    this.name = "FanoutError";
+    this.code = code;
+    this.status = status;
+    this.retryable = retryable;
+    this.retryAfterMs = retryAfterMs;
   }
 }
 
-/** Names the gateway in place of the variables: `{ url, token, timeoutS }`, or some of them. */
-export const configure = (changes) => void Object.assign(settings, changes);
-/** The answer to a prompt: a text, or an item of a batch such as `{ messages }`. An array of prompts is a batch. */
-export async function llmQuery(prompt, options) {
-  if (Array.isArray(prompt)) return llmQueryBatch(prompt, options);
-  return (await ask("/query", "text", paidOnce(itemOf(prompt), options))).text;
+/** Sets `url`, `token` and `timeoutS`, or some of them, in place of the environment variables. */
+export function configure(changes) {
+  Object.assign(settings, changes);
 }
-/** The answers in the order of the prompts, which are asked at once. A failed one is "[error] message" in its place. */
-export async function llmQueryBatch(prompts, options) {
-  const list = listOf(prompts);
-  if (list.length === 0) return [];
-  const { results } = await ask("/batch", "results", paidOnce(batchOf(list), options));
-  if (results?.length === list.length) return results;
-  throw new FanoutError(`asked ${list.length} prompts, got ${results?.length} results`, "bad_answer");
-}
-/** Each slot once, as it ends: `{ index, result, error, … }`; then returns the group's last event. Leaving hangs up. */
-export async function* llmStream(prompts, options) {
-  const [list, given] = [listOf(prompts), new Set()];
-  if (list.length === 0) return null;
-  for await (const event of exchange("/batch", { ...paidOnce(batchOf(list), options), streams: true })) {
-    if (event.type === "group_completed") return event;
-    if (event.type === "slot" && !given.has(event.index)) yield ((given.add(event.index), event));
-  }
-}
-/** What is left of the run's budget: `{ usd: { limit, spent, reserved, remaining }, calls, … }`. */
-export const llmBudget = ({ signal } = {}) => ask("/budget", "usd", { signal });
-/** What the run has used, in all and by model; `reset` has it counted from zero again. */
-export const llmUsage = ({ reset, signal } = {}) => ask(reset ? "/usage?reset=1" : "/usage", "llm_calls", { signal });
-/** What a tool of the run makes of `input`, an object. */
-export const toolCall = async (name, input = {}, { signal } = {}) =>
-  (await ask("/tool_call", "result", { signal, body: { tool_name: name, input } })).result;
-/** Writes an event of the program's own into the run's log. Fields: `output`, `data`, `code`, `step`, … */
-export const llmLog = async (type, fields, { signal } = {}) =>
-  void (await ask("/log", "seq", { signal, body: { ...fields, event_type: type } }));
-/** Leaves the program's result, any JSON value, in the run's log. */
-export const FINAL = (x) => llmLog("final_result", { output: isText(x) ? x : JSON.stringify(x), data: x });
 
-const isText = (value) => typeof value === "string";
-const itemOf = (prompt) => (isText(prompt) ? { prompt } : Array.isArray(prompt) ? { messages: prompt } : prompt);
-const batchOf = (list) => (list.every(isText) ? { prompts: list } : { items: list.map(itemOf) });
+/** Returns the functions of this file for one run. Without a token they use the one that is configured. */
+function functionsOf(token) {
+  const call = (path, field, request) => answerTo(path, field, { token, ...request });
+
+  /** Answers a prompt: a string, or an item of a batch such as `{ messages }`. An array of prompts is a batch. */
+  async function llmQuery(prompt, model, options) {
+    if (Array.isArray(prompt)) return await llmQueryBatch(prompt, model, options);
+    const request = keyedRequest(itemOf(prompt), optionsOf(model, options));
+    return (await call("/query", "text", request)).text;
+  }
+
+  /** Answers many prompts at once, in their order. The result of a failed prompt is "[error] message". */
+  async function llmQueryBatch(prompts, model, options) {
+    const list = listOf(prompts);
+    if (list.length === 0) return [];
+    const { results } = await call("/batch", "results", keyedRequest(batchOf(list), optionsOf(model, options)));
+    if (results?.length === list.length) return results;
+    throw new FanoutError(`sent ${list.length} prompts, got ${results?.length} results`, "bad_answer");
+  }
+
+  /**
+   * Yields each slot of a batch once, as it ends: `{ index, result, error, … }`. Returns the group's last event. A loop
+   * that is left closes the connection.
+   */
+  async function* llmStream(prompts, model, options) {
+    const list = listOf(prompts);
+    if (list.length === 0) return null;
+    const request = { ...keyedRequest(batchOf(list), optionsOf(model, options)), token, streams: true };
+    const seen = new Set();
+    for await (const event of exchange("/batch", request)) {
+      if (event.type === "group_completed") return event;
+      // A repeated request streams all slots once more.
+      if (event.type !== "slot" || seen.has(event.index)) continue;
+      seen.add(event.index);
+      yield event;
+    }
+  }
+
+  /**
+   * Opens a child run for the time of `scope`, an async function. It receives `{ id, token }` of the child with the
+   * functions of this file: calls made by those spend the child's budget. Returns what `scope` returns.
+   *
+   *     const answers = await withRun({ usd: 0.05, calls: 20 }, ({ llmQueryBatch }) => llmQueryBatch(prompts));
+   *
+   * `usd`, `calls`, `prompt_tokens` and `completion_tokens` are limits. They are reserved in the budget of the run that
+   * opens the child; a limit that is left out becomes an equal split of what remains there. Other settings are the
+   * fields of POST /runs. When `scope` ends or throws, the child is closed and what it has not spent returns.
+   */
+  async function withRun(runSettings, scope) {
+    const { signal, idempotencyKey, ...fields } = runSettings;
+    const opened = await call("/runs", "token", keyedRequest(runOf(fields), { signal, idempotencyKey }));
+    const close = () => call(`/runs/${opened.id}/close`, "status", keyedRequest({}));
+    let result;
+    try {
+      result = await scope({ id: opened.id, token: opened.token, ...functionsOf(opened.token) });
+    } catch (error) {
+      await close().catch(() => undefined); // The scope's own error matters more.
+      throw error;
+    }
+    await close();
+    return result;
+  }
+
+  /**
+   * Returns what is left of the run's budget, child runs included: `{ usd: { limit, spent, reserved, remaining },
+   * calls, prompt_tokens, completion_tokens }`. The limit of an open child is in `reserved`, what a closed one spent is
+   * in `spent`.
+   */
+  function llmBudget({ signal } = {}) {
+    return call("/budget", "usd", { signal });
+  }
+
+  /**
+   * Returns what the run itself has used, in all and by model: child runs are not included, what they spent is in
+   * llmBudget(). `reset` then counts from zero.
+   */
+  function llmUsage({ reset, signal } = {}) {
+    return call(reset ? "/usage?reset=1" : "/usage", "llm_calls", { signal });
+  }
+
+  /** Returns the result of a tool of the run. Sent once, also if the connection is lost: a tool may have effects. */
+  async function toolCall(name, input = {}, { signal } = {}) {
+    const answer = await call("/tool_call", "result", { signal, body: { tool_name: name, input } });
+    return answer.result;
+  }
+
+  /** Appends an event to the run's log. Fields: `output`, `data`, `code`, `step`, … */
+  async function llmLog(type, fields, { signal } = {}) {
+    await call("/log", "seq", { signal, body: { ...fields, event_type: type } });
+  }
+
+  /** Records the program's result, any JSON value, in the run's log. */
+  async function FINAL(x) {
+    await llmLog("final_result", { output: isText(x) ? x : JSON.stringify(x), data: x });
+  }
+
+  return { llmQuery, llmQueryBatch, llmStream, withRun, llmBudget, llmUsage, toolCall, llmLog, FINAL };
+}
+
+export const { llmQuery, llmQueryBatch, llmStream, withRun, llmBudget, llmUsage, toolCall, llmLog, FINAL } =
+  functionsOf(null);
+
+function isText(value) {
+  return typeof value === "string";
+}
+
+/** The options of a call whose second argument is a model or the options. */
+function optionsOf(model, options) {
+  return isText(model) ? { ...options, model } : (model ?? options);
+}
+
+function itemOf(prompt) {
+  if (isText(prompt)) return { prompt };
+  return Array.isArray(prompt) ? { messages: prompt } : prompt;
+}
+
 function listOf(prompts) {
-  if (!isText(prompts)) return [...prompts];
-  throw new TypeError("prompts must be a list"); // Each letter of a text would become a call that is paid for.
+  // Each letter of a string would become a call that is paid for.
+  if (isText(prompts)) throw new TypeError("prompts must be a list of prompts, not one string");
+  return [...prompts];
 }
-/** A request with a key, under which it is made and paid for once however often it is sent. */
-function paidOnce(fields, { signal, idempotencyKey, ...options } = {}) {
-  // Pages outside of secure contexts lack randomUUID; Node 18 lacks crypto.
-  const random = () => globalThis.crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random()}-${Math.random()}`;
-  return { body: { ...options, ...fields }, signal, key: idempotencyKey ?? random() };
+
+function batchOf(list) {
+  return list.every(isText) ? { prompts: list } : { items: list.map(itemOf) };
 }
-async function ask(path, field, request) {
+
+/** The fields of POST /runs: limits go into `budget`. */
+function runOf(fields) {
+  const limits = Object.entries(fields).filter(([name]) => BUDGET_FIELDS.includes(name));
+  const others = Object.entries(fields).filter(([name]) => !BUDGET_FIELDS.includes(name));
+  if (limits.length === 0) return fields;
+  return { ...Object.fromEntries(others), budget: { ...fields.budget, ...Object.fromEntries(limits) } };
+}
+
+/** A request with a key, under which it is made and paid once however often it is sent. */
+function keyedRequest(fields, { signal, idempotencyKey, ...options } = {}) {
+  return { body: { ...options, ...fields }, signal, key: idempotencyKey ?? randomKey() };
+}
+
+function randomKey() {
+  // Pages outside of secure contexts have no randomUUID; Node 18 has no crypto.
+  return globalThis.crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random()}-${Math.random()}`;
+}
+
+/** The answer to a request, which must have the field. */
+async function answerTo(path, field, request) {
   for await (const answer of exchange(path, request)) if (field in answer) return answer;
   throw new FanoutError(`the answer to ${path} has no field "${field}"`, "bad_answer");
 }
-/** The objects of an answer: one, or those of a stream. Where the connection is lost, what has a key is asked again. */
-async function* exchange(path, { body, key, signal, streams }) {
-  const base = (settings.url || variable("FANOUT_URL") || variable("GATEWAY_URL") || DEFAULTS.url).replace(/\/+$/, "");
-  if (!/^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/i.test(base)) throw new FanoutError("FANOUT_URL is no address", "bad_url");
-  const token = (settings.token || variable("FANOUT_TOKEN") || variable("GATEWAY_TOKEN") || "").trim();
-  if (!/^[!-~]+$/.test(token)) throw new FanoutError("FANOUT_TOKEN is not set, or is no token", "no_token");
-  const headers = new Headers({ authorization: `Bearer ${token}`, "content-type": "application/json" });
-  if (key) headers.set("idempotency-key", key);
-  if (streams) headers.set("accept", "application/x-ndjson");
+
+/**
+ * Yields the objects of an answer: one, or those of a stream. GET without a body. If the connection is lost, a request
+ * with a key is repeated.
+ */
+async function* exchange(path, { token, body, key, signal, streams = false }) {
+  const base = gatewayUrl();
   const hangUp = new AbortController();
   const stop = AbortSignal.any(signal ? [signal, hangUp.signal] : [hangUp.signal]);
-  const init = { method: body ? "POST" : "GET", headers, body: JSON.stringify(body), redirect: "manual", signal: stop };
-  const timeoutS = settings.timeoutS || Number(variable("FANOUT_TIMEOUT_S")) || DEFAULTS.timeoutS;
-  const timeoutMs = Math.min(1_000 * timeoutS, 2 ** 31 - 1); // A longer timer would fire at once.
-  const silence = new FanoutError(`silence of ${timeoutMs} ms`, "timeout", { retryable: true });
-  let timer; // Runs on where fetch gives up a silence by itself: Node's and Bun's do, after five minutes.
-  const heard = async (promise) => {
-    timer ??= setTimeout(() => hangUp.abort(silence), timeoutMs);
-    const value = await promise;
-    timer = void clearTimeout(timer);
-    return value;
+  const init = {
+    method: body ? "POST" : "GET",
+    headers: headersOf({ token: token ?? ownToken(), key, streams }),
+    body: JSON.stringify(body),
+    redirect: "manual", // A redirect would carry the token to another host.
+    signal: stop,
   };
+  const silence = new SilenceTimer((error) => hangUp.abort(error));
   try {
-    for (const pauseMs of key ? [...PAUSES_MS, null] : [null]) {
+    for (const waitMs of key ? [...RETRY_WAITS_MS, null] : [null]) {
       try {
-        const response = await heard(fetch(base + path, init));
-        for await (const text of textsOf(response.body, streams && response.ok ? "\n" : undefined, heard)) {
-          if (streams && response.ok && text.trim() === "") continue; // It keeps the connection alive.
-          const answer = answerOf(text, response);
-          yield answer;
-          if (!streams || answer.type === "group_completed") return;
-        }
-        throw new Error("the stream ended before its last line");
+        yield* answersIn(await silence.limit(fetch(base + path, init)), streams, silence);
+        return;
       } catch (cause) {
-        if (stop.aborted || cause instanceof FanoutError) throw stop.reason ?? cause;
-        if (!/timeout/i.test(cause.cause?.code ?? cause.name)) timer = void clearTimeout(timer);
-        if (!pauseMs) throw new FanoutError(`no answer from ${base}`, "unreachable", { retryable: true, cause });
-        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+        if (stop.aborted) throw stop.reason;
+        if (cause instanceof FanoutError) throw cause;
+        // If fetch gave up a silence by itself (Node's and Bun's do, after five minutes), the same silence goes on.
+        if (!/timeout/i.test(cause.cause?.code ?? cause.name)) silence.end();
+        if (waitMs === null) {
+          throw new FanoutError(`no answer from the gateway at ${base}`, "unreachable", { retryable: true, cause });
+        }
+        await new Promise((resolve) => setTimeout(resolve, waitMs));
       }
     }
   } finally {
-    clearTimeout(timer);
+    silence.end();
     hangUp.abort();
   }
 }
-/** The texts of an answer: all of it, or its lines as they end. It has no body where a page is not shown a redirect. */
-async function* textsOf(body, separator, heard) {
-  const [reader, decoder] = [(body ?? new Blob().stream()).getReader(), new TextDecoder()];
-  for (let text = "", piece = {}; !piece.done;) {
-    piece = await heard(reader.read());
-    const texts = (text + decoder.decode(piece.value, { stream: !piece.done })).split(separator);
-    if (separator || !piece.done) text = texts.pop();
-    yield* texts;
+
+function gatewayUrl() {
+  const url = settings.url || variable("FANOUT_URL") || variable("GATEWAY_URL") || URL_DEFAULT;
+  if (/^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/i.test(url)) return url.replace(/\/+$/, "");
+  throw new FanoutError(`FANOUT_URL must be an http:// or https:// address, not "${url}"`, "bad_url");
+}
+
+function ownToken() {
+  const token = (settings.token || variable("FANOUT_TOKEN") || variable("GATEWAY_TOKEN") || "").trim();
+  if (/^[!-~]+$/.test(token)) return token;
+  throw new FanoutError("FANOUT_TOKEN is not set: it is the token that POST /runs returns", "no_token");
+}
+
+function headersOf({ token, key, streams }) {
+  const headers = new Headers({ authorization: `Bearer ${token}`, "content-type": "application/json" });
+  if (key) headers.set("idempotency-key", key);
+  if (streams) headers.set("accept", "application/x-ndjson");
+  return headers;
+}
+
+/** Limits how long the gateway may be silent, also over several attempts. */
+class SilenceTimer {
+  #timer;
+  #onTimeout;
+  #timeoutMs;
+
+  constructor(onTimeout) {
+    const timeoutS = settings.timeoutS || Number(variable("FANOUT_TIMEOUT_S")) || TIMEOUT_S_DEFAULT;
+    this.#timeoutMs = Math.min(1_000 * timeoutS, TIMEOUT_MS_MAX);
+    this.#onTimeout = onTimeout;
+  }
+
+  /** Waits for a sign of life. If it fails, the silence goes on until end() or the next sign of life. */
+  async limit(promise) {
+    this.#timer ??= setTimeout(() => {
+      const message = `the gateway was silent for ${this.#timeoutMs} ms`;
+      this.#onTimeout(new FanoutError(message, "timeout", { retryable: true }));
+    }, this.#timeoutMs);
+    const value = await promise;
+    this.end();
+    return value;
+  }
+
+  end() {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
   }
 }
-/** The object that a text is. Throws the failure that it tells of. */
-function answerOf(text, { ok, status, headers }) {
-  const answer = attempt(() => JSON.parse(text));
-  if (ok && answer instanceof Object && (!answer.error || answer.type === "slot")) return answer;
-  const error = isText(answer?.error) ? { message: answer.error, code: "tool_error" } : Object(answer?.error);
-  const { message = `answered ${text.slice(0, 200)}`, code = "bad_answer", retryable = /408|503/.test(status) } = error;
-  const retryAfterMs = Number(headers.get("retry-after-ms")) || null;
-  throw new FanoutError(message, code, { status: (!ok && status) || null, retryable, retryAfterMs });
+
+/** Yields the objects of a response. Throws if it ends too early. */
+async function* answersIn(response, streams, silence) {
+  const isStream = streams && response.ok;
+  for await (const text of textsOf(response.body, isStream, silence)) {
+    if (isStream && text.trim() === "") continue; // It keeps the connection alive.
+    const answer = answerOf(text, response);
+    yield answer;
+    if (!streams || answer.type === "group_completed") return;
+  }
+  throw new Error("the stream ended before its last line");
 }
-const variable = (name) => attempt(() => globalThis.process?.env?.[name] || globalThis.Deno?.env.get(name));
-/** What `make` returns; undefined where it throws, as Deno does for a variable that it does not let be read. */
-function attempt(make) {
+
+/** Yields the whole text of a body, or each line as it ends. The body of a redirect that a page may not see is null. */
+async function* textsOf(body, byLine, silence) {
+  const decoder = new TextDecoder();
+  const reader = (body ?? new Blob().stream()).getReader();
+  let text = "";
+  for (let isDone = false; !isDone;) {
+    const { value, done } = await silence.limit(reader.read());
+    isDone = done;
+    text += decoder.decode(value, { stream: !done });
+    if (!byLine) continue;
+    const lines = text.split("\n");
+    text = lines.pop();
+    yield* lines;
+  }
+  if (!byLine) yield text; // A line without its end was cut.
+}
+
+/** The object that a text is. Throws the failure that it reports. */
+function answerOf(text, { ok, status, headers }) {
+  const answer = valueOr(undefined, () => JSON.parse(text));
+  const isObject = answer instanceof Object;
+  if (ok && isObject && (!answer.error || answer.type === "slot")) return answer;
+  const error = isText(answer?.error) ? { message: answer.error, code: "tool_error" } : Object(answer?.error);
+  const { message = `unexpected answer: ${text.slice(0, 200)}`, code = "bad_answer" } = error;
+  const { retryable = status === 408 || status === 503 } = error;
+  const retryAfterMs = Number(headers.get("retry-after-ms")) || null;
+  throw new FanoutError(message, code, { status: ok ? null : status || null, retryable, retryAfterMs });
+}
+
+/** An environment variable. Deno throws for one that the program may not read. */
+function variable(name) {
+  return valueOr(undefined, () => globalThis.process?.env?.[name] || globalThis.Deno?.env.get(name));
+}
+
+/** What `make` returns, or the other value if it throws. */
+function valueOr(other, make) {
   try {
     return make();
-  } catch {}
+  } catch {
+    return other;
+  }
 }

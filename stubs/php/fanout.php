@@ -1,150 +1,465 @@
 <?php
-// Ask a fanout gateway from PHP 8.0 or newer. One file, no Composer, no curl extension: copy it into the sandbox.
+
+// Calls a fanout gateway from PHP 8.0 or newer.
+//
+// One file, no Composer, no curl extension: copy it into the sandbox.
 //
 //     require_once 'fanout.php';
-//     $answer = llm_query('What is 2 + 2?');                       // a string, or a list of chat messages
-//     $answers = llm_query_batch(array_map(fn ($page) => "Summarise: $page", $pages), max_tokens: 200);
-//     foreach (llm_stream($prompts) as $slot) { echo $slot['index'], $slot['result']; }  // slots as they end
-//     llm_budget()['usd']['remaining'];                            // llm_usage(reset: true) also begins to count anew
-//     llm_log('execution_result', ['output' => '42']);             // an event of the run's log
-//     llm_final(tool_call('search', ['query' => 'fanout']));       // FINAL elsewhere, which is a word of PHP's own
 //
-// FANOUT_URL names the gateway (default http://127.0.0.1:8787; https needs the openssl extension; no proxy is used),
-// FANOUT_TOKEN carries the run token; GATEWAY_URL and GATEWAY_TOKEN stand in for them. FANOUT_TIMEOUT_S is the longest
-// silence borne. A named argument is sent as the request field of that name; but `idempotency_key:` names the call, so
-// that a restarted program finds the answers that it has paid for. A call that spends is sent again under its key when
-// the connection breaks; nothing else is repeated.
+//     $answer = llm_query('What is 2 + 2?');
+//     $answers = llm_query_batch(array_map(fn ($page) => "Summarise: $page", $pages), max_tokens: 200);
+//     foreach (llm_stream($prompts, 'some-model') as $slot) {
+//         echo $slot['index'], $slot['result'];
+//     }
+//     with_run(function () use ($prompts) { // Calls in this function can spend 0.05 USD at most.
+//         return llm_query_batch($prompts);
+//     }, usd: 0.05);
+//     llm_final(tool_call('search', ['query' => 'fanout']));
+//
+// Environment variables:
+//     FANOUT_URL        the gateway's address (default http://127.0.0.1:8787); or GATEWAY_URL.
+//                       https needs the openssl extension. No proxy is used.
+//     FANOUT_TOKEN      the run token, which POST /runs returned; or GATEWAY_TOKEN
+//     FANOUT_TIMEOUT_S  how long the gateway may be silent before a call fails (default 660)
+//
+// A named argument is sent as the request field of that name. `idempotency_key:` is sent as a header instead: a
+// restarted program that repeats the call under the same key gets the recorded answer at no cost. If the connection is
+// lost, the request is repeated under the same key and is paid once. All other retries happen in the gateway.
+
 declare(strict_types=1);
 
-// A failed call. `code`: one of the gateway's, or no_token, bad_url, unreachable, timeout, bad_answer; `status`: the
-// HTTP status, null where there was no answer; `retryable`: the same call may succeed later.
-final class FanoutError extends RuntimeException {
-    public function __construct($message, public $code, public ?int $status = null, public bool $retryable = false) {
+/** A failed call. */
+final class FanoutError extends RuntimeException
+{
+    /**
+     * @param string $code the gateway's code, or `no_token`, `bad_url`, `unreachable`, `timeout`, `bad_answer`,
+     *     `tool_error`
+     * @param ?int $status the HTTP status, or null if there was no answer
+     * @param bool $retryable whether the same call may succeed later
+     */
+    public function __construct(
+        string $message,
+        public $code,
+        public ?int $status = null,
+        public bool $retryable = false,
+    ) {
         parent::__construct($message);
     }
 }
 
-function llm_query(string|array $prompt, ?string $model = null, mixed ...$options): string {
-    $asked = is_array($prompt) ? ['messages' => $prompt] : ['prompt' => $prompt];
-    return FanoutGateway::ask('/query', $asked + ['model' => $model] + $options, 'text');
+/** Returns the answer to one prompt: a string, or a list of chat messages. */
+function llm_query(string|array $prompt, ?string $model = null, mixed ...$options): string
+{
+    $field = is_array($prompt) ? 'messages' : 'prompt';
+    return FanoutGateway::call('/query', [$field => $prompt, 'model' => $model] + $options, 'text')['text'];
 }
 
-// The answers in the order of `$prompts`. A failed one is the string "[error] message" in its place and touches no
-// other. Throws only when the whole request fails.
-function llm_query_batch(array $prompts, ?string $model = null, mixed ...$options): array {
-    $body = ['prompts' => array_values($prompts), 'model' => $model] + $options;
-    $results = $prompts === [] ? [] : FanoutGateway::ask('/batch', $body, 'results');
-    return count($results) === count($prompts) ? $results : throw new FanoutError('too few results', 'bad_answer', 200);
-}
-function llm_query_batched(mixed ...$arguments): array { return llm_query_batch(...$arguments); }
-function llm_batch(mixed ...$arguments): array { return llm_query_batch(...$arguments); }
-
-// Gives an array for each slot as it ends: its `index`, its `result`, its `error` or null.
-function llm_stream(array $prompts, ?string $model = null, mixed ...$options): Generator {
-    $given = [];
-    $body = ['prompts' => array_values($prompts), 'model' => $model] + $options;
-    foreach ($prompts === [] ? [] : FanoutGateway::answers('/batch', $body, true) as $event) {
-        if (($event['type'] ?? '') === 'slot' && !isset($given[$event['index']])) {
-            yield $given[$event['index']] = $event;
-        }
+/**
+ * Returns the answers to many prompts, in the order of `$prompts`, by one request. The result of a failed prompt is the
+ * string "[error] message"; the other results are not affected. Throws only if the whole request fails.
+ */
+function llm_query_batch(array $prompts, ?string $model = null, mixed ...$options): array
+{
+    if ($prompts === []) {
+        return [];
     }
+    $body = ['prompts' => array_values($prompts), 'model' => $model] + $options;
+    $results = FanoutGateway::call('/batch', $body, 'results')['results'];
+    if (count($results) !== count($prompts)) {
+        $message = sprintf('sent %d prompts, got %d results', count($prompts), count($results));
+        throw new FanoutError($message, 'bad_answer', 200);
+    }
+    return $results;
 }
 
-function llm_budget(): array { return FanoutGateway::ask('/budget'); }
-function llm_usage(bool $reset = false): array { return FanoutGateway::ask($reset ? '/usage?reset=1' : '/usage'); }
-function llm_log(string $type, array $fields = []) { FanoutGateway::ask('/log', ['event_type' => $type] + $fields); }
-function llm_final(mixed $result) {
-    llm_log('final_result', ['output' => is_string($result) ? $result : json_encode($result), 'data' => $result]);
-}
-function tool_call(string $name, array $input = []): mixed {
-    return FanoutGateway::ask('/tool_call', ['tool_name' => $name, 'input' => (object) $input], 'result');
+function llm_query_batched(mixed ...$arguments): array
+{
+    return llm_query_batch(...$arguments);
 }
 
-final class FanoutLost extends RuntimeException {}
-final class FanoutGateway {
+function llm_batch(mixed ...$arguments): array
+{
+    return llm_query_batch(...$arguments);
+}
+
+/**
+ * Yields the results of a batch as its slots end: an array with `index`, `result` and `error` (null if the slot
+ * succeeded).
+ */
+function llm_stream(array $prompts, ?string $model = null, mixed ...$options): Generator
+{
+    return FanoutGateway::slots(['prompts' => array_values($prompts), 'model' => $model] + $options);
+}
+
+/**
+ * Opens a child run for a function: calls in the function spend the child's budget.
+ *
+ *     with_run(fn (array $run) => llm_query_batch($prompts), usd: 0.05, calls: 20, name: 'translate');
+ *
+ * `usd`, `calls`, `prompt_tokens` and `completion_tokens` are limits. They are reserved in the budget of the run around
+ * the function; a limit that is left out becomes an equal split of what remains there. Other arguments are the fields
+ * of POST /runs: `name`, `max_parallel`, `models`, `default_model`, …
+ *
+ * The function receives the child run's document with its `id` and its `token`; its value is returned. When it ends,
+ * also by an exception or exit(), the child run is closed and what it has not spent returns. Scopes nest. Each fiber
+ * has its own: a new fiber starts outside of all scopes.
+ */
+function with_run(callable $scope, mixed ...$settings): mixed
+{
+    $run = FanoutGateway::openRun($settings);
+    try {
+        $result = FanoutGateway::useToken($run['token'], fn () => $scope($run));
+    } catch (Throwable $failure) {
+        try {
+            FanoutGateway::closeRun($run);
+        } catch (FanoutError) {
+            // The failure of the function matters more.
+        }
+        throw $failure;
+    }
+    FanoutGateway::closeRun($run);
+    return $result;
+}
+
+/**
+ * Returns what is left of the run's budget, child runs included: `usd`, `calls`, `prompt_tokens` and
+ * `completion_tokens`, each with `limit`, `spent`, `reserved` and `remaining`.
+ */
+function llm_budget(): array
+{
+    return FanoutGateway::call('/budget', null, 'usd');
+}
+
+/**
+ * Returns what the run itself has used since the last reset, child runs not included: `llm_calls`, `input_tokens`,
+ * `output_tokens`, `cost` in USD, `calls_by_model`. What child runs spent is in `llm_budget()`.
+ */
+function llm_usage(bool $reset = false): array
+{
+    return FanoutGateway::call($reset ? '/usage?reset=1' : '/usage', null, 'llm_calls');
+}
+
+/** Appends an event to the run's log. */
+function llm_log(string $type, array $fields = []): void
+{
+    FanoutGateway::call('/log', ['event_type' => $type] + $fields, 'appended');
+}
+
+/** Records the program's result, any JSON value, in the run's log. Its name in other stubs, FINAL, is a word of PHP. */
+function llm_final(mixed $result): void
+{
+    $output = is_string($result) ? $result : json_encode($result);
+    llm_log('final_result', ['output' => $output, 'data' => $result]);
+}
+
+/** Returns the result of a tool of the run. Sent once, also if the connection is lost: a tool may have effects. */
+function tool_call(string $name, array $input = []): mixed
+{
+    $body = ['tool_name' => $name, 'input' => (object) $input];
+    return FanoutGateway::call('/tool_call', $body, 'result')['result'];
+}
+
+/** The requests behind the functions above. */
+final class FanoutGateway
+{
+    /** The waits before a request whose connection was lost is repeated. */
+    private const RETRY_WAITS_S = [0.25, 0.5, 1, 2];
+
+    /** The default is longer than the gateway's own limit, so that its error message arrives. */
+    private const TIMEOUT_S = 660;
+
+    /** The gateway recognises these requests by their idempotency key. */
+    private const REPEATABLE = '~^/(query|batch|runs|runs/[^/]+/close)$~D';
+
+    private const BUDGET_FIELDS = ['usd', 'calls', 'prompt_tokens', 'completion_tokens'];
+
+    /** The scheme's s, the host, the port and the path. */
     private const ADDRESS = '~^http(s?)://([\w.-]+|\[[\da-f:.]+])(:\d+)?((?:/[!-\~]*)?)$~Di';
 
-    public static function ask(string $path, ?array $body = null, ?string $wanted = null): mixed {
-        $answer = self::answers($path, $body)->current();
-        $wanted === null || array_key_exists($wanted, $answer) || throw new FanoutError("no $wanted", 'bad_answer');
-        return $wanted === null ? $answer : $answer[$wanted];
+    /** The tokens of child runs by the fiber whose scopes they are. */
+    private static ?WeakMap $tokens = null;
+
+    /** The key of what runs in no fiber. */
+    private static ?stdClass $main = null;
+
+    /** The child runs that are open: the token that opened each, and the process, by the run's id. */
+    private static array $open_runs = [];
+
+    private static bool $closes_at_exit = false;
+
+    /** Returns the answer, an object with the field `$expects`. */
+    public static function call(string $path, ?array $body, string $expects): array
+    {
+        $request = self::prepare($path, $body, 'application/json');
+        $answer = self::answers($request)->current();
+        if (!array_key_exists($expects, $answer)) {
+            throw new FanoutError("the answer has no field $expects", 'bad_answer', 200);
+        }
+        return $answer;
     }
 
-    // The JSON objects of an answer, of which a stream has many. Begins anew after a loss, which a key permits.
-    public static function answers(string $path, ?array $body, bool $streams = false): Generator {
-        $key = in_array($path, ['/query', '/batch']) ? $body['idempotency_key'] ?? bin2hex(random_bytes(16)) : null;
-        [$address, $request] = self::request($path, $body, $key, $streams);
-        foreach ($key === null ? [null] : [0.25, 0.5, 1, 2, null] as $wait_s) {
-            try {
-                foreach (self::exchange($address, $request, $streams) as $status => $text) {
-                    yield $answer = self::understood($text, $status);
+    /** The request is prepared at once, with the token of this scope. It is sent when the first slot is needed. */
+    public static function slots(array $body): Generator
+    {
+        $is_empty = $body['prompts'] === [];
+        return self::distinctSlots($is_empty ? null : self::prepare('/batch', $body, 'application/x-ndjson'));
+    }
+
+    public static function openRun(array $settings): array
+    {
+        $limits = array_intersect_key($settings, array_flip(self::BUDGET_FIELDS));
+        $fields = array_diff_key($settings, $limits);
+        if ($limits !== []) {
+            $fields['budget'] = $limits + ($fields['budget'] ?? []);
+        }
+        if (!self::$closes_at_exit) {
+            // Neither `catch` nor `finally` sees that a scope calls exit().
+            self::$closes_at_exit = true;
+            register_shutdown_function(fn () => self::closeOpenRuns());
+        }
+        $run = self::call('/runs', $fields, 'token');
+        self::$open_runs[$run['id']] = [self::$tokens[self::fiber()] ?? null, getmypid()];
+        return $run;
+    }
+
+    public static function closeRun(array $run): void
+    {
+        unset(self::$open_runs[$run['id']]);
+        self::call("/runs/{$run['id']}/close", [], 'status');
+    }
+
+    private static function closeOpenRuns(): void
+    {
+        foreach (array_reverse(self::$open_runs) as $id => [$token, $process]) {
+            // A forked process leaves the runs of its parent open.
+            if ($process === getmypid()) {
+                try {
+                    self::useToken($token, fn () => self::closeRun(['id' => $id]));
+                } catch (FanoutError) {
+                    // Why the program ends matters more.
                 }
-                if (!$streams || ($answer['type'] ?? '') === 'group_completed') { return; }
-                throw new FanoutLost('the stream was cut');
-            } catch (FanoutLost $lost) {
-                $wait_s ?? throw new FanoutError("no answer: {$lost->getMessage()}", 'unreachable', null, true);
-                usleep((int) ($wait_s * 1e6));
             }
         }
     }
 
-    private static function request(string $path, ?array $body, ?string $key, bool $streams): array {
-        $token = self::setting('TOKEN') ?? throw new FanoutError('FANOUT_TOKEN, the run token, is not set', 'no_token');
-        preg_match('/^[!-~]+$/D', "$token$key") || throw new ValueError('no header can carry that token or that key');
-        $base = self::setting('URL') ?? 'http://127.0.0.1:8787';
-        preg_match(self::ADDRESS, $base, $url) || throw new FanoutError("FANOUT_URL is no address: $base", 'bad_url');
-        unset($body['idempotency_key']);
-        $json = $body ? json_encode(array_filter($body, fn ($value) => $value !== null), JSON_THROW_ON_ERROR) : '';
-        $head = ($body ? 'POST ' : 'GET ') . rtrim($url[4], '/') . "$path HTTP/1.1\r\nhost: $url[2]$url[3]\r\n"
-            . "connection: close\r\nauthorization: Bearer $token\r\ncontent-type: application/json\r\ncontent-length: "
-            . strlen($json) . "\r\naccept: application/" . ($streams ? 'x-ndjson' : 'json') . "\r\n"
-            . ($key === null ? '' : "idempotency-key: $key\r\n");
-        return [($url[1] ? 'ssl' : 'tcp') . "://$url[2]" . ($url[3] ?: ($url[1] ? ':443' : ':80')), "$head\r\n$json"];
+    /** Calls the function with this token as the one that requests of the current fiber carry. */
+    public static function useToken(?string $token, callable $scope): mixed
+    {
+        self::$tokens ??= new WeakMap();
+        $fiber = self::fiber();
+        $outer = self::$tokens[$fiber] ?? null;
+        self::$tokens[$fiber] = $token;
+        try {
+            return $scope();
+        } finally {
+            self::$tokens[$fiber] = $outer;
+        }
     }
 
-    // One try: yields the status with the whole body, or with each line of a stream.
-    private static function exchange(string $address, string $request, bool $streams): Generator {
-        $silence_s = (float) (self::setting('TIMEOUT_S') ?? 660);
-        $socket = @stream_socket_client($address, $_, $error, $silence_s) ?: throw self::loss($error);
-        stream_set_timeout($socket, (int) $silence_s, (int) (fmod($silence_s, 1) * 1e6));
-        @fwrite($socket, $request);
-        for ($text = $head = ''; !str_ends_with($head, "\r\n\r\n");) { $head .= self::read($socket); }
-        $length = preg_match('/^content-length: *(\d+)/im', $head, $found) ? (int) $found[1] : PHP_INT_MAX;
-        [$status, $chunked] = [(int) substr($head, 9, 3), preg_match('/^transfer-encoding:.*chunked/im', $head)];
-        do {
-            $size = $chunked ? (int) hexdec(strtok(self::read($socket), ";\r\n")) : $length;
-            for ($left = $size; $left > 0; $left -= strlen($piece)) {
-                $text .= $piece = self::read($socket, $left);
-                while ($streams && $status === 200 && str_contains($text, "\n")) {
-                    [$line, $text] = explode("\n", $text, 2);
-                    if (trim($line) !== '') { yield 200 => $line; }
+    private static function fiber(): object
+    {
+        self::$main ??= new stdClass();
+        // Fibers came with PHP 8.1.
+        return (class_exists('Fiber', false) ? Fiber::getCurrent() : null) ?? self::$main;
+    }
+
+    /** Yields each slot once, although a repeated request streams all slots again. */
+    private static function distinctSlots(?array $request): Generator
+    {
+        $seen = [];
+        foreach ($request === null ? [] : self::answers($request) as $event) {
+            if (($event['type'] ?? '') === 'slot' && !isset($seen[$event['index']])) {
+                $seen[$event['index']] = true;
+                yield $event;
+            }
+        }
+    }
+
+    /** Yields the JSON objects of the answer, of which a stream has many. Repeats a request that was lost. */
+    private static function answers(array $request): Generator
+    {
+        $waits_s = $request['key'] === null ? [] : self::RETRY_WAITS_S;
+        while (true) {
+            try {
+                foreach (self::exchange($request) as $status => $text) {
+                    $answer = self::parse($text, $status);
+                    yield $answer;
+                }
+                if (!$request['streams'] || ($answer['type'] ?? '') === 'group_completed') {
+                    return;
+                }
+                throw new FanoutConnectionLost('the stream was cut');
+            } catch (FanoutConnectionLost $lost) {
+                if ($waits_s === []) {
+                    throw new FanoutError("no answer: {$lost->getMessage()}", 'unreachable', null, true);
+                }
+                usleep((int) (array_shift($waits_s) * 1e6));
+            }
+        }
+    }
+
+    /** Returns the address to connect to, the bytes to send, and what the answer is. */
+    private static function prepare(string $path, ?array $body, string $accept): array
+    {
+        $base = self::setting('URL') ?? 'http://127.0.0.1:8787';
+        if (!preg_match(self::ADDRESS, $base, $url)) {
+            throw new FanoutError("FANOUT_URL is not an http(s) address: $base", 'bad_url');
+        }
+        [, $secure, $host, $port, $prefix] = $url;
+        $token = self::$tokens[self::fiber()] ?? self::setting('TOKEN');
+        if ($token === null) {
+            throw new FanoutError('FANOUT_TOKEN is not set: it is the run token', 'no_token');
+        }
+        $headers = ["host: $host$port", 'connection: close', "authorization: Bearer $token", "accept: $accept"];
+        $key = null;
+        $json = '';
+        if ($body !== null) {
+            if (preg_match(self::REPEATABLE, $path)) {
+                $key = $body['idempotency_key'] ?? bin2hex(random_bytes(16));
+                unset($body['idempotency_key']);
+                $headers[] = "idempotency-key: $key";
+            }
+            $fields = array_filter($body, fn ($value) => $value !== null);
+            $json = json_encode((object) $fields, JSON_THROW_ON_ERROR);
+            array_push($headers, 'content-type: application/json', 'content-length: ' . strlen($json));
+        }
+        if (preg_match('/[^ -~]/', implode('', $headers))) {
+            throw new ValueError('no header can carry that token or that key');
+        }
+        $method = $body === null ? 'GET' : 'POST';
+        $target = rtrim($prefix, '/') . $path;
+        return [
+            'address' => ($secure ? 'ssl' : 'tcp') . "://$host" . ($port ?: ($secure ? ':443' : ':80')),
+            'bytes' => "$method $target HTTP/1.1\r\n" . implode("\r\n", $headers) . "\r\n\r\n$json",
+            'key' => $key,
+            'streams' => $accept === 'application/x-ndjson',
+        ];
+    }
+
+    /** Sends the request once. Yields the status with the whole body, or with each line of a stream. */
+    private static function exchange(array $request): Generator
+    {
+        $socket = self::connect($request['address']);
+        @fwrite($socket, $request['bytes']);
+        $head = '';
+        while (!str_ends_with($head, "\r\n\r\n")) {
+            $head .= self::readLine($socket);
+        }
+        $status = (int) substr($head, 9, 3);
+        $streams = $request['streams'] && $status === 200;
+        $text = '';
+        foreach (self::pieces($socket, $head) as $piece) {
+            $text .= $piece;
+            while ($streams && str_contains($text, "\n")) {
+                [$line, $text] = explode("\n", $text, 2);
+                if (trim($line) !== '') {
+                    yield $status => $line;
                 }
             }
-            $chunked && self::read($socket);
-        } while ($chunked && $size > 0);
-        if (!$streams || $status !== 200 || trim($text) !== '') { yield $status => $text; }
+        }
+        if (!$streams || trim($text) !== '') {
+            yield $status => $text;
+        }
     }
 
-    // A line, or at most `$most` bytes of what has come.
-    private static function read($socket, int $most = 0): string {
-        $data = (string) ($most ? @fread($socket, min($most, 65536)) : @fgets($socket, 65536));
-        if ($most ? $data !== '' : str_ends_with($data, "\n")) { return $data; }
-        throw self::loss(stream_get_meta_data($socket)['timed_out'] ? 'timed out' : 'the connection broke');
+    /** @return resource */
+    private static function connect(string $address)
+    {
+        $timeout_s = (float) (self::setting('TIMEOUT_S') ?? self::TIMEOUT_S);
+        $socket = @stream_socket_client($address, $_, $error, $timeout_s);
+        if ($socket === false) {
+            throw self::lost($error);
+        }
+        stream_set_timeout($socket, (int) $timeout_s, (int) (fmod($timeout_s, 1) * 1e6));
+        return $socket;
     }
-    private static function loss(string $cause): RuntimeException {
-        $silent = stripos($cause, 'timed out') !== false;
-        return $silent ? new FanoutError("no answer: $cause", 'timeout', null, true) : new FanoutLost($cause);
+
+    /** Yields the body in pieces, as they come. */
+    private static function pieces($socket, string $head): Generator
+    {
+        if (preg_match('/^transfer-encoding:.*chunked/im', $head)) {
+            do {
+                $size = (int) hexdec(trim(explode(';', self::readLine($socket))[0]));
+                yield from self::bytes($socket, $size);
+                self::readLine($socket);
+            } while ($size > 0);
+        } elseif (preg_match('/^content-length: *(\d+)/im', $head, $length)) {
+            yield from self::bytes($socket, (int) $length[1]);
+        } else {
+            throw new FanoutConnectionLost('the answer has no length');
+        }
     }
-    private static function setting(string $name): ?string {
-        return trim((string) getenv("FANOUT_$name")) ?: trim((string) getenv("GATEWAY_$name")) ?: null;
+
+    private static function bytes($socket, int $count): Generator
+    {
+        while ($count > 0) {
+            $piece = (string) @fread($socket, min($count, 65536));
+            if ($piece === '') {
+                throw self::lost(self::cause($socket));
+            }
+            $count -= strlen($piece);
+            yield $piece;
+        }
     }
-    private static function understood(string $text, int $status): array {
+
+    private static function readLine($socket): string
+    {
+        $line = (string) @fgets($socket, 65536);
+        if (!str_ends_with($line, "\n")) {
+            throw self::lost(self::cause($socket));
+        }
+        return $line;
+    }
+
+    private static function cause($socket): string
+    {
+        return stream_get_meta_data($socket)['timed_out'] ? 'timed out' : 'the connection broke';
+    }
+
+    private static function lost(string $cause): RuntimeException
+    {
+        if (stripos($cause, 'timed out') !== false) {
+            return new FanoutError("no answer: $cause", 'timeout', null, true);
+        }
+        return new FanoutConnectionLost($cause);
+    }
+
+    private static function setting(string $name): ?string
+    {
+        foreach (["FANOUT_$name", "GATEWAY_$name"] as $variable) {
+            $value = trim((string) getenv($variable));
+            if ($value !== '') {
+                return $value;
+            }
+        }
+        return null;
+    }
+
+    /** Returns the JSON object in an answer. Throws the failure that it reports. */
+    private static function parse(string $text, int $status): array
+    {
         $answer = json_decode($text, true);
         $error = is_array($answer) ? $answer['error'] ?? null : null;
-        if (is_array($answer) && $status < 300 && (!$error || ($answer['type'] ?? '') === 'slot')) { return $answer; }
-        $status = $status < 400 ? $error['status'] ?? null : $status;
-        is_string($error) && throw new FanoutError($error, 'tool_error', $status, in_array($status, [408, 503]));
-        is_array($error) || $error = ['message' => "HTTP $status: " . substr($text, 0, 200), 'code' => 'bad_answer'];
-        throw new FanoutError("{$error['message']}", $error['code'], $status, ($error['retryable'] ?? false) === true);
+        // A slot of a stream reports its own error as data.
+        $is_good = $error === null || ($answer['type'] ?? '') === 'slot';
+        if (is_array($answer) && $status < 300 && $is_good) {
+            return $answer;
+        }
+        $http_status = $status < 400 ? null : $status;
+        if (is_array($error)) {
+            $http_status ??= $error['status'] ?? null;
+            $retryable = ($error['retryable'] ?? false) === true;
+            throw new FanoutError($error['message'], $error['code'], $http_status, $retryable);
+        }
+        if (is_string($error)) {
+            throw new FanoutError($error, 'tool_error', $http_status, in_array($status, [408, 503], true));
+        }
+        $message = "HTTP $status, unexpected answer: " . substr($text, 0, 200);
+        throw new FanoutError($message, 'bad_answer', $http_status);
     }
+}
+
+/** The connection broke before the whole answer. */
+final class FanoutConnectionLost extends RuntimeException
+{
 }

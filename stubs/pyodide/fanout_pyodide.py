@@ -1,150 +1,421 @@
-"""Ask a fanout gateway from Python in WebAssembly: Pyodide in a page, a worker, Deno or Node. One file, no packages.
+"""Calls a fanout gateway from Python in WebAssembly: Pyodide in a page, a worker, Deno, Node.
 
-    from fanout_pyodide import configure, llm_query_batch, llm_query_sync
+One file, no packages: copy it into Pyodide's file system.
+
+    from fanout_pyodide import configure, llm_query_batch, llm_query_sync, with_run
+
     configure("https://fanout.example.com", token)
     answers = await llm_query_batch(["Summarise: " + page for page in pages], max_tokens=200)
-    answer = llm_query_sync("What is 2 + 2?")  # Blocks, in a worker. Each function but llm_stream has its `_sync`.
+    async with with_run(usd=0.05):  # Calls in this block can spend 0.05 USD at most.
+        answers = await llm_query_batch(["Translate: " + page for page in pages])
+    answer = llm_query_sync("What is 2 + 2?")  # Blocks: only in a browser's worker.
 
-Without configure(), FANOUT_URL (default http://127.0.0.1:8787) names the gateway, FANOUT_TOKEN carries the run token;
-GATEWAY_URL and GATEWAY_TOKEN stand in for them. FANOUT_TIMEOUT_S (660) is the longest silence that a call bears; of a
-`_sync`, the longest call. A keyword argument is sent as the request field of that name; `idempotency_key` names the
-request, so that a restarted program finds its answers. A lost connection is asked again under the same key.
+Each function but llm_stream has a variant that blocks, with `_sync` after its name.
+
+Environment variables, if configure() is not called:
+    FANOUT_URL        the gateway's address (default http://127.0.0.1:8787); or GATEWAY_URL
+    FANOUT_TOKEN      the run token, which POST /runs returned; or GATEWAY_TOKEN
+    FANOUT_TIMEOUT_S  how long the gateway may be silent before a call fails (default 660);
+                      how long the whole call may take, if it blocks
+
+A keyword argument is sent as the request field of that name. `idempotency_key` is sent as
+a header instead: a restarted program that repeats the call under the same key gets the
+recorded answer at no cost. If the connection is lost, the request is repeated under the
+same key and is paid once. All other retries happen in the gateway.
 """
-import asyncio, contextlib, contextvars, js, json, os, re, time
+
+import asyncio
+import contextlib
+import contextvars
+import json
+import os
+import re
+import secrets
+import time
+
+import js
 from pyodide.ffi import JsException, to_js
 
+# The waits before a request whose connection was lost is repeated.
+_RETRY_WAITS_S = (0.25, 0.5, 1, 2)
+
+# The default is longer than the gateway's own limit, so that its error message arrives.
+_TIMEOUT_S = 660
+
+_BUDGET_FIELDS = ("usd", "calls", "prompt_tokens", "completion_tokens")
+
+# The token of the child run in whose `with_run` block this task is.
+_child_token = contextvars.ContextVar("fanout_child_token", default=None)
+
+# Whether requests block.
+_blocks = contextvars.ContextVar("fanout_blocks", default=False)
+
+
 class FanoutError(Exception):
-    """`code`: one of the gateway's, or no_token, bad_url, unreachable, timeout, bad_answer, tool_error, no_worker."""
+    """A failed call.
+
+    code: the gateway's code, or `no_token`, `bad_url`, `unreachable`, `timeout`,
+        `bad_answer`, `tool_error`, `no_worker` (a call that blocks where it cannot)
+    status: the HTTP status, or None if there was no answer
+    retryable: whether the same call may succeed later
+    """
+
     def __init__(self, message, code="bad_answer", status=None, retryable=False):
         super().__init__(message)
-        self.code, self.status, self.retryable = code, status, retryable
-def configure(url, token):  # A page has no environment.
-    os.environ.update(FANOUT_URL=url, FANOUT_TOKEN=token)
-async def llm_query(prompt, model=None, **params):
-    """The answer to one prompt (a string, or a list of chat messages). Raises FanoutError when the call fails."""
-    asked = {"messages" if isinstance(prompt, list) else "prompt": prompt, **({"model": model} if model else {})}
-    return await _ask("/query", {**asked, **params}, "text")
-async def llm_query_batch(prompts, model=None, **options):
-    """The answers to many prompts, by one request, in their order; "[error] message" in the place of a failed one."""
-    slots = [event async for event in llm_stream(prompts, model, **options) if event["type"] == "slot"]
-    return [slot["result"] for slot in sorted(slots, key=lambda slot: slot["index"])]
-async def llm_stream(prompts, model=None, **options):
-    """Yields a dict per slot as it ends (`"type": "slot"`, `index`, `result`, `error`), `"group_completed"` last."""
-    if isinstance(prompts, (str, bytes, dict)):  # A string is a sequence too: each letter would become a paid call.
-        raise TypeError("prompts must be a list of prompts, not one " + type(prompts).__name__)
-    prompts, named = list(prompts), {"model": model} if model else {}
-    asked = {"prompts" if all(isinstance(prompt, str) for prompt in prompts) else "items": prompts}
-    if prompts:
-        async for event in _exchange("/batch", {**asked, **named, **options}, last="group_completed"):
-            yield event
-async def llm_budget():  # What is left: `usd`, `calls`, …, each with `limit`, `spent`, `reserved`, `remaining`.
-    return await _ask("/budget")
-async def llm_usage(reset=False):  # Since the last reset: `llm_calls`, `input_tokens`, `output_tokens`, `cost`, …
-    return await _ask("/usage?reset=1" if reset else "/usage")
-async def tool_call(tool_name, **input):  # What the run's tool answers. Asked once: it may do something each time.
-    return await _ask("/tool_call", {"tool_name": tool_name, "input": input}, "result")
-async def llm_log(event_type, **fields):  # code, output, hasError, reasoning, usage, timestamps, step, data
-    await _ask("/log", {"event_type": event_type, **fields}, "appended")
-async def FINAL(x):  # Leaves the program's result, any JSON value, in the run's log.
-    await llm_log("final_result", output=x if isinstance(x, str) else json.dumps(x), data=x)
+        self.code = code
+        self.status = status
+        self.retryable = retryable
 
-async def _fetched(url, request, silence_s):
-    controller = js.AbortController.new()
-    async def patient(promise):
-        timer = js.setTimeout(controller.abort.bind(controller), silence_s * 1000)
-        try:
-            return await promise
-        except JsException as cause:
-            raise (TimeoutError if controller.signal.aborted else ConnectionError)(str(cause)) from cause
-        finally:
-            js.clearTimeout(timer)
-    try:  # A redirect followed would carry the token to another host.
-        options = {**request, "redirect": "manual", "signal": controller.signal}
-        reply = await patient(js.fetch(url, to_js(options, dict_converter=js.Object.fromEntries)))
-        yield 302 if reply.type == "opaqueredirect" else reply.status, b""
-        reader = reply.body and reply.body.getReader()
-        while reader and not (part := await patient(reader.read())).done:
-            yield reply.status, part.value.to_bytes()
-    finally:
-        controller.abort()
-async def _blocked(url, request, silence_s):
-    if hasattr(js, "document") or not hasattr(js, "XMLHttpRequest"):
-        raise FanoutError("only a browser's worker may block: await the function without _sync", "no_worker")
-    xhr = js.XMLHttpRequest.new()
-    xhr.open(request["method"], url, False)
-    xhr.timeout = silence_s * 1000
-    for header in request["headers"].items():
-        xhr.setRequestHeader(*header)
+
+def configure(url, token):
+    """Sets the gateway's address and the run token, for pages: they have no environment."""
+    os.environ.update(FANOUT_URL=url, FANOUT_TOKEN=token)
+
+
+async def llm_query(prompt, model=None, **params):
+    """Returns the answer to one prompt: a string, or a list of chat messages.
+
+    Raises FanoutError if the call fails.
+    """
+    fields = {**_item(prompt), **_optional(model=model), **params}
+    return (await _call("/query", fields, expects="text"))["text"]
+
+
+async def llm_query_batch(prompts, model=None, **options):
+    """Returns the answers to many prompts, in the order of `prompts`, by one request.
+
+    The result of a failed prompt is the string "[error] message"; the other results are
+    not affected. Raises FanoutError only if the whole request fails.
+    """
+    slots = []
+    async for event in llm_stream(prompts, model, **options):
+        if event["type"] == "slot":
+            slots.append(event)
+    return [slot["result"] for slot in sorted(slots, key=lambda slot: slot["index"])]
+
+
+async def llm_stream(prompts, model=None, **options):
+    """Yields the results of a batch as its slots end, each slot once.
+
+    An event is a dict: `"type": "slot"` with `index`, `result` and `error` (None if the
+    slot succeeded). The last event has `"type": "group_completed"`.
+    """
+    # A string is a sequence too: each letter would become a paid call.
+    if isinstance(prompts, (str, bytes, dict)):
+        kind = type(prompts).__name__
+        raise TypeError("prompts must be a list of prompts, not one " + kind)
+    prompts = list(prompts)
+    if not prompts:
+        return
+    if all(isinstance(prompt, str) for prompt in prompts):
+        fields = {"prompts": prompts}
+    else:
+        fields = {"items": [_item(prompt) for prompt in prompts]}
+    fields = {**fields, **_optional(model=model), **options}
+    async for event in _exchange("/batch", fields, last="group_completed"):
+        yield event
+
+
+@contextlib.asynccontextmanager
+async def with_run(**settings):
+    """Opens a child run for a block: calls that the block awaits spend the child's budget.
+
+        async with with_run(usd=0.05, calls=20, name="translate") as run:
+            answers = await llm_query_batch(prompts)
+
+    `usd`, `calls`, `prompt_tokens` and `completion_tokens` are limits. They are reserved
+    in the budget of the run around the block; a limit that is left out becomes an equal
+    split of what remains there. Other arguments are the fields of POST /runs: `name`,
+    `max_parallel`, `models`, `default_model`, …
+
+    The value is the child run's document with its `id` and its `token`. When the block
+    ends, also by an exception, the child run is closed and what it has not spent returns.
+
+    Blocks nest. Each task has its own; a task that is created in a block is in it, and
+    must be awaited there. `with with_run_sync(…)` is the same for calls that block.
+    """
+    run = await _open_run(settings)
+    outer = _child_token.set(run["token"])
     try:
-        xhr.send(request.get("body"))
-    except JsException as cause:
-        raise (TimeoutError if cause.name == "TimeoutError" else ConnectionError)(str(cause)) from cause
-    yield xhr.status if xhr.responseURL == js.URL.new(url).href else 302, xhr.responseText.encode("utf-8")
-_send = contextvars.ContextVar("send", default=_fetched)
+        yield run
+    except BaseException:
+        _child_token.reset(outer)
+        with contextlib.suppress(
+            FanoutError
+        ):  # The block's own exception matters more.
+            await _close_run(run)
+        raise
+    _child_token.reset(outer)
+    await _close_run(run)
+
+
+@contextlib.contextmanager
+def with_run_sync(**settings):
+    run = _open_run_sync(settings)
+    outer = _child_token.set(run["token"])
+    try:
+        yield run
+    except BaseException:
+        _child_token.reset(outer)
+        with contextlib.suppress(FanoutError):
+            _close_run_sync(run)
+        raise
+    _child_token.reset(outer)
+    _close_run_sync(run)
+
+
+async def llm_budget():
+    """Returns what is left of the run's budget, child runs included.
+
+    `usd`, `calls`, `prompt_tokens` and `completion_tokens`, each with `limit`, `spent`,
+    `reserved` and `remaining`. The limit of an open child run is `reserved`; what a
+    closed one has spent is `spent`.
+    """
+    return await _call("/budget", expects="usd")
+
+
+async def llm_usage(reset=False):
+    """Returns what the run itself has used since the last reset: child runs not included.
+
+    `llm_calls`, `input_tokens`, `output_tokens`, `cost` in USD, `calls_by_model`. What
+    child runs spent is in `llm_budget()`.
+    """
+    return await _call("/usage?reset=1" if reset else "/usage", expects="llm_calls")
+
+
+async def tool_call(tool_name, **input):
+    """Returns the result of a tool of the run.
+
+    Sent once, also if the connection is lost: a tool may have effects.
+    """
+    fields = {"tool_name": tool_name, "input": input}
+    return (await _call("/tool_call", fields, expects="result"))["result"]
+
+
+async def llm_log(event_type, **fields):
+    """Appends an event to the run's log.
+
+    Fields: `code`, `output`, `hasError`, `reasoning`, `usage`, `timestamps`, `step`,
+    `data`.
+    """
+    await _call("/log", {**fields, "event_type": event_type}, expects="appended")
+
+
+async def FINAL(x):
+    """Records the program's result, any JSON value, as `final_result` in the run's log."""
+    output = x if isinstance(x, str) else json.dumps(x)
+    await llm_log("final_result", output=output, data=x)
+
+
+async def _open_run(settings):
+    fields = {name: settings[name] for name in settings if name not in _BUDGET_FIELDS}
+    limits = {name: settings[name] for name in settings if name in _BUDGET_FIELDS}
+    if limits:
+        fields["budget"] = {**fields.get("budget", {}), **limits}
+    return await _call("/runs", fields, expects="token")
+
+
+async def _close_run(run):
+    await _call(f"/runs/{run['id']}/close", {}, expects="status")
+
+
 def _blocking(function):
+    """Returns the variant of a coroutine function that blocks."""
+
     def blocking(*args, **options):
-        before = _send.set(_blocked)
+        outer = _blocks.set(True)
         try:
-            function(*args, **options).send(None)  # Nothing in it waits now, so that one step is all of it.
+            # Nothing in the coroutine awaits an event now: one step completes it.
+            function(*args, **options).send(None)
         except StopIteration as end:
             return end.value
         finally:
-            _send.reset(before)
+            _blocks.reset(outer)
+
     return blocking
-llm_query_sync, llm_query_batch_sync, llm_budget_sync = map(_blocking, (llm_query, llm_query_batch, llm_budget))
-llm_usage_sync, tool_call_sync, llm_log_sync, FINAL_sync = map(_blocking, (llm_usage, tool_call, llm_log, FINAL))
+
+
+llm_query_sync = _blocking(llm_query)
+llm_query_batch_sync = _blocking(llm_query_batch)
+llm_budget_sync = _blocking(llm_budget)
+llm_usage_sync = _blocking(llm_usage)
+tool_call_sync = _blocking(tool_call)
+llm_log_sync = _blocking(llm_log)
+FINAL_sync = _blocking(FINAL)
+_open_run_sync = _blocking(_open_run)
+_close_run_sync = _blocking(_close_run)
+
+# The names that other systems use.
 llm_query_batched = llm_batch = llm_query_batch
-async def _ask(path, body=None, field=None):
-    (answer,) = [answer async for answer in _exchange(path, body)]
-    if field not in (None, *answer):
-        raise _refusal(answer)
-    return answer[field] if field else answer
-async def _exchange(path, body=None, last=None):  # Yields the answer, or the events of a stream up to `last`.
-    base, token = ((os.environ.get("FANOUT_" + name) or os.environ.get("GATEWAY_" + name) or "").strip()
-                   for name in ("URL", "TOKEN"))
-    base, given, send = base.rstrip("/") or "http://127.0.0.1:8787", set(), _send.get()
-    if not token:
-        raise FanoutError("there is no token: configure() takes the one that POST /runs answers with", "no_token")
-    if not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", base, re.I):
-        raise FanoutError(f"the gateway's address must begin with http:// or https://, not {base!r}", "bad_url")
-    body = {"idempotency_key": os.urandom(16).hex(), **(body or {})}
-    headers = {"authorization": "Bearer " + token, "accept": "application/x-ndjson" if last else "application/json",
-               "content-type": "application/json", "idempotency-key": body.pop("idempotency_key")}
-    request = {"headers": headers, **({"method": "POST", "body": json.dumps(body)} if body else {"method": "GET"})}
-    silence_s = float(os.environ.get("FANOUT_TIMEOUT_S") or 660)
-    for wait_s in (0.25, 0.5, 1, 2, None) if path in ("/query", "/batch") else (None,):
+
+
+def _item(prompt):
+    if isinstance(prompt, dict):
+        return prompt
+    return {"messages" if isinstance(prompt, list) else "prompt": prompt}
+
+
+def _optional(**fields):
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+async def _call(path, fields=None, *, expects):
+    """Returns the answer, an object with the field `expects`."""
+    (answer,) = [answer async for answer in _exchange(path, fields)]
+    if expects not in answer:
+        raise _failure(answer)
+    return answer
+
+
+async def _exchange(path, fields=None, last=None):
+    """Yields the gateway's answer, or the events of a stream up to the type `last`.
+
+    If the connection is lost, the request is repeated under the same idempotency key,
+    where the gateway knows one.
+    """
+    repeatable = path in ("/query", "/batch", "/runs") or path.endswith("/close")
+    waits_s = (*_RETRY_WAITS_S, None) if repeatable else (None,)
+    base, request = _request(fields, last)
+    timeout_s = float(os.environ.get("FANOUT_TIMEOUT_S") or _TIMEOUT_S)
+    send = _send_blocking if _blocks.get() else _send
+    seen = set()
+    for wait_s in waits_s:
         try:
-            async for status, text in _texts(send(base + path, request, silence_s), last):
+            pieces = send(base + path, request, timeout_s)
+            async for status, text in _texts(pieces, by_line=last is not None):
                 answer = _parse(text, status)
-                name = answer.get("index", answer.get("type"))
-                if status >= 300 or name == "error" or answer.get("error") and name is None:
-                    raise _refusal(answer, None if status == 200 else status)
-                if name not in given:  # Else it came over a connection that was lost since.
-                    given.add(name)
+                key = answer.get("index", answer.get("type"))
+                failed = key == "error" or (answer.get("error") and key is None)
+                if status >= 300 or failed:
+                    raise _failure(answer, None if status == 200 else status)
+                if key not in seen:  # A repeated request streams all slots once more.
+                    seen.add(key)
                     yield answer
-            if last in (None, *given):
+            if last is None or last in seen:
                 return
             raise ConnectionError("the answer ended before its last line")
+        except TimeoutError as cause:
+            message = f"no answer from the gateway at {base} within {timeout_s} s"
+            raise FanoutError(message, "timeout", retryable=True) from cause
         except OSError as cause:
-            code = "timeout" if isinstance(cause, TimeoutError) else "unreachable"
-            if wait_s is None or code == "timeout":
-                raise FanoutError(f"no answer from the gateway at {base}: {cause}", code, retryable=True) from cause
-        time.sleep(wait_s) if send is _blocked else await asyncio.sleep(wait_s)
-async def _texts(pieces, by_line):  # Yields an answer's status with its body, or each line of a stream.
+            if wait_s is None:
+                message = f"no answer from the gateway at {base}: {cause}"
+                raise FanoutError(message, "unreachable", retryable=True) from cause
+        if _blocks.get():
+            time.sleep(wait_s)
+        else:
+            await asyncio.sleep(wait_s)
+
+
+def _request(fields, last):
+    """Returns the gateway's address, and the request for `fetch`. GET without fields."""
+    base = _variable("URL").rstrip("/") or "http://127.0.0.1:8787"
+    token = _child_token.get() or _variable("TOKEN")
+    if not token:
+        message = "no run token: configure() takes the token that POST /runs returns"
+        raise FanoutError(message, "no_token")
+    if not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", base, re.IGNORECASE):
+        message = f"the gateway's address must be http:// or https://, not {base!r}"
+        raise FanoutError(message, "bad_url")
+    headers = {
+        "authorization": "Bearer " + token,
+        "accept": "application/x-ndjson" if last else "application/json",
+        "content-type": "application/json",
+    }
+    if fields is None:
+        return base, {"method": "GET", "headers": headers}
+    fields = dict(fields)
+    headers["idempotency-key"] = fields.pop("idempotency_key", secrets.token_hex(16))
+    return base, {"method": "POST", "headers": headers, "body": json.dumps(fields)}
+
+
+async def _send(url, request, timeout_s):
+    """Yields the status with each piece of the body, by `fetch`."""
+    controller = js.AbortController.new()
+    # To follow a redirect would carry the token to another host.
+    options = {**request, "redirect": "manual", "signal": controller.signal}
+
+    async def within_timeout(promise):
+        timer = js.setTimeout(controller.abort.bind(controller), timeout_s * 1000)
+        try:
+            return await promise
+        except JsException as cause:
+            kind = TimeoutError if controller.signal.aborted else ConnectionError
+            raise kind(str(cause)) from cause
+        finally:
+            js.clearTimeout(timer)
+
+    try:
+        options = to_js(options, dict_converter=js.Object.fromEntries)
+        reply = await within_timeout(js.fetch(url, options))
+        # A browser does not show the status of a redirect.
+        status = 302 if reply.type == "opaqueredirect" else reply.status
+        yield status, b""
+        if reply.body:
+            reader = reply.body.getReader()
+            while not (part := await within_timeout(reader.read())).done:
+                yield status, part.value.to_bytes()
+    finally:
+        controller.abort()
+
+
+async def _send_blocking(url, request, timeout_s):
+    """Yields the status with the body, by an XMLHttpRequest that blocks."""
+    if hasattr(js, "document") or not hasattr(js, "XMLHttpRequest"):
+        message = "only a browser's worker can block: await the function without _sync"
+        raise FanoutError(message, "no_worker")
+    xhr = js.XMLHttpRequest.new()
+    xhr.open(request["method"], url, False)
+    xhr.timeout = timeout_s * 1000
+    for name, value in request["headers"].items():
+        xhr.setRequestHeader(name, value)
+    try:
+        xhr.send(request.get("body"))
+    except JsException as cause:
+        kind = TimeoutError if cause.name == "TimeoutError" else ConnectionError
+        raise kind(str(cause)) from cause
+    # It follows redirects: the answer of another address is not the gateway's.
+    is_redirected = xhr.responseURL != js.URL.new(url).href
+    yield 302 if is_redirected else xhr.status, xhr.responseText.encode("utf-8")
+
+
+async def _texts(pieces, by_line):
+    """Yields the status with the whole body, or with each line of a stream."""
     rest = b""
+    is_stream = False
     async for status, piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n") if by_line and status == 200 else [rest + piece]
-        for line in filter(bytes.strip, lines):
-            yield status, line
-    if rest.strip() or not by_line or status != 200:
+        is_stream = by_line and status == 200
+        *lines, rest = (rest + piece).split(b"\n") if is_stream else [rest + piece]
+        for line in lines:
+            if line.strip():  # White space keeps the connection alive.
+                yield status, line
+    if rest.strip() or not is_stream:
         yield status, rest
+
+
+def _variable(name):
+    value = os.environ.get("FANOUT_" + name) or os.environ.get("GATEWAY_" + name)
+    return (value or "").strip()
+
+
 def _parse(text, status):
-    with contextlib.suppress(ValueError):
+    try:
         answer = json.loads(text)
-        if isinstance(answer, dict) and not 300 <= status < 400:
-            return answer
-    raise FanoutError(f"not a JSON object: {text[:200]!r}", "bad_answer", status, status in (408, 503))
-def _refusal(answer, status=None):
-    error = answer.get("error") or {"message": f"unexpected answer: {answer!r}"[:300], "code": "bad_answer"}
-    error = error if isinstance(error, dict) else {"message": error, "code": "tool_error"}
-    return FanoutError(error.get("message"), error.get("code"), status, error.get("retryable", status in (408, 503)))
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict) or 300 <= status < 400:
+        message = f"not a JSON object: {text[:200]!r}"
+        raise FanoutError(message, "bad_answer", status, status in (408, 503))
+    return answer
+
+
+def _failure(answer, status=None):
+    """Returns the FanoutError for an answer with an error, or without what it should have."""
+    error = answer.get("error")
+    if not error:
+        message = f"unexpected answer: {answer!r}"[:300]
+        error = {"message": message, "code": "bad_answer"}
+    elif isinstance(error, str):
+        error = {"message": error, "code": "tool_error"}
+    retryable = error.get("retryable", status in (408, 503))
+    return FanoutError(error.get("message"), error.get("code"), status, retryable)

@@ -1,150 +1,434 @@
-"""Ask a fanout gateway from asyncio, Python 3.8 or newer. One file, standard library only: copy it into the sandbox.
+"""Calls a fanout gateway from asyncio, Python 3.8 or newer.
+
+One file, standard library only: copy it into the sandbox.
+
+    from fanout_async import llm_query, llm_query_batch, with_run
 
     answers = await asyncio.gather(*[llm_query("Summarise: " + page) for page in pages])
     answers = await llm_query_batch(["Summarise: " + page for page in pages], max_tokens=200)
+    async with with_run(usd=0.05):  # Calls in this block can spend 0.05 USD at most.
+        answers = await llm_query_batch(["Translate: " + page for page in pages])
 
-FANOUT_URL names the gateway (default http://127.0.0.1:8787), FANOUT_TOKEN carries the run token; GATEWAY_URL and
-GATEWAY_TOKEN stand in for them. FANOUT_TIMEOUT_S (660) is the longest silence that a call bears. A keyword argument is
-sent as the request field of that name; `idempotency_key` names the request, so that a restarted program finds its
-answers. A lost connection is asked again under the same key. A cancelled task closes its own. Proxies are not used.
+Environment variables:
+    FANOUT_URL        the gateway's address (default http://127.0.0.1:8787); or GATEWAY_URL
+    FANOUT_TOKEN      the run token, which POST /runs returned; or GATEWAY_TOKEN
+    FANOUT_TIMEOUT_S  how long the gateway may be silent before a call fails (default 660)
+
+A keyword argument is sent as the request field of that name. `idempotency_key` is sent as
+a header instead: a restarted program that repeats the call under the same key gets the
+recorded answer at no cost. If the connection is lost, the request is repeated under the
+same key and is paid once. All other retries happen in the gateway.
+
+A task that is cancelled closes its connection. Proxies are not used.
 """
-import asyncio, collections.abc, contextlib, functools, json, os, re, socket, weakref
+
+import asyncio
+import collections.abc
+import contextlib
+import contextvars
+import json
+import os
+import re
+import secrets
+import socket
+import struct
+import weakref
+
+# The waits before a request whose connection was lost is repeated.
+_RETRY_WAITS_S = (0.25, 0.5, 1, 2)
+
+# The default is longer than the gateway's own limit, so that its error message arrives.
+_TIMEOUT_S = 660
+
+# Calls at once in an event loop: each has a connection, and thus an open file.
+_CONNECTIONS_MAX = 256
+
+_BUDGET_FIELDS = ("usd", "calls", "prompt_tokens", "completion_tokens")
+
+# The token of the child run in whose `with_run` block this task is.
+_child_token = contextvars.ContextVar("fanout_child_token", default=None)
+
+# The semaphore of each event loop.
+_connections = weakref.WeakKeyDictionary()
+
 
 class FanoutError(Exception):
-    """`code`: one of the gateway's, or no_token, bad_url, unreachable, timeout, bad_answer, tool_error."""
+    """A failed call.
+
+    code: the gateway's code, or `no_token`, `bad_url`, `unreachable`, `timeout`,
+        `bad_answer`, `tool_error`
+    status: the HTTP status, or None if there was no answer
+    retryable: whether the same call may succeed later
+    """
+
     def __init__(self, message, code="bad_answer", status=None, retryable=False):
         super().__init__(message)
-        self.code, self.status, self.retryable = code, status, retryable
+        self.code = code
+        self.status = status
+        self.retryable = retryable
+
 
 class LazyQuery(collections.abc.Coroutine):
-    """A call that is sent when it is first awaited or made a task; every further await gives the same answer."""
-    turns = weakref.WeakKeyDictionary()  # By event loop: 256 calls at once, each a connection, and thus an open file.
-    def __init__(self, body):
-        self.body, self.asked, self._steps = body, None, weakref.WeakKeyDictionary()
+    """A call that is sent when it is first awaited or made a task.
+
+    It can be awaited again, also by several tasks: each gets the same answer.
+    """
+
+    def __init__(self, fields):
+        self._fields = fields
+        self._answer = None  # A future, once the call is sent.
+        self._steps = weakref.WeakKeyDictionary()
+
+    @property
+    def is_sent(self):
+        return self._answer is not None and not self._answer.cancelled()
+
     def __await__(self):
-        if self.asked is None or self.asked.cancelled():
-            self.asked = asyncio.ensure_future(_ask("/query", self.body, "text"))
-        return (yield from self.asked)
-    def send(self, value):  # A task drives a coroutine by send and throw; each task has steps of its own.
-        return self._steps.setdefault(asyncio.current_task(), self.__await__()).send(value)
+        if not self.is_sent:
+            call = _call("/query", self._fields, expects="text")
+            self._answer = asyncio.ensure_future(call)
+        answer = yield from self._answer
+        return answer["text"]
+
+    # A task drives a coroutine by `send` and `throw`. Each task has steps of its own.
+    def send(self, value):
+        return self._own_steps().send(value)
+
     def throw(self, *error):
-        return self._steps.setdefault(asyncio.current_task(), self.__await__()).throw(*error)
+        return self._own_steps().throw(*error)
+
+    def _own_steps(self):
+        return self._steps.setdefault(asyncio.current_task(), self.__await__())
+
 
 def llm_query(prompt, model=None, **params):
-    """To be awaited: the answer to one prompt (a string, or a list of chat messages). Raises FanoutError."""
-    named = {} if model is None else {"model": model}
-    return LazyQuery({"messages" if isinstance(prompt, list) else "prompt": prompt, **named, **params})
+    """Returns an awaitable for the answer to one prompt.
+
+    The prompt is a string, or a list of chat messages. Nothing is sent before the call is
+    awaited or made a task. Raises FanoutError if the call fails.
+    """
+    return LazyQuery({**_item(prompt), **_optional(model=model), **params})
+
+
 async def llm_query_batch(prompts, model=None, **options):
-    """The answers to many prompts, by one request, in their order; "[error] message" in the place of a failed one."""
-    slots = [event async for event in llm_stream(prompts, model, **options) if event["type"] == "slot"]
+    """Returns the answers to many prompts, in the order of `prompts`, by one request.
+
+    The result of a failed prompt is the string "[error] message"; the other results are
+    not affected. Raises FanoutError only if the whole request fails.
+    """
+    slots = []
+    async for event in llm_stream(prompts, model, **options):
+        if event["type"] == "slot":
+            slots.append(event)
     return [slot["result"] for slot in sorted(slots, key=lambda slot: slot["index"])]
+
+
 async def batch_llm_query(*queries):
-    """llm_query_batch for strings and `llm_query(…)`s: one request for all of these that nobody has awaited yet."""
-    queries = [query if isinstance(query, LazyQuery) else llm_query(query) for query in queries]
-    fresh = [query for query in dict.fromkeys(queries) if query.asked is None or query.asked.cancelled()]
-    batch = asyncio.ensure_future(llm_query_batch([query.body for query in fresh], error_style="settled"))
-    async def one(index):
+    """Returns the answers to strings and `llm_query(…)`s, as llm_query_batch does.
+
+    The queries that are not sent yet are sent as one batch. Awaited afterwards, each of
+    them returns its answer or raises its error.
+    """
+    queries = [q if isinstance(q, LazyQuery) else llm_query(q) for q in queries]
+    unsent = [query for query in dict.fromkeys(queries) if not query.is_sent]
+    items = [query._fields for query in unsent]
+    batch = asyncio.ensure_future(llm_query_batch(items, error_style="settled"))
+
+    async def answer_at(index):
         end = (await batch)[index]
-        if "value" not in end:
-            raise _refusal({"error": end["reason"]}, end["reason"].get("status"))
-        return end["value"]
-    for index, query in enumerate(fresh):
-        query.asked = asyncio.ensure_future(one(index))
-    ends = await asyncio.gather(*[query.asked for query in queries], return_exceptions=True)
-    await batch  # Raises where the request failed as a whole.
-    return [f"[error] {end}" if isinstance(end, FanoutError) else end for end in ends]
-rlm_query = allm_query = llm_query  # The names that other systems use.
+        if end["status"] == "rejected":
+            raise _failure({"error": end["reason"]}, end["reason"].get("status"))
+        return {"text": end["value"]}
+
+    for index, query in enumerate(unsent):
+        query._answer = asyncio.ensure_future(answer_at(index))
+    results = []
+    for answer in await asyncio.gather(
+        *[query._answer for query in queries], return_exceptions=True
+    ):
+        if isinstance(answer, FanoutError):
+            results.append(f"[error] {answer}")
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            results.append(answer["text"])
+    await batch  # Raises if the request failed as a whole.
+    return results
+
+
+# The names that other systems use.
+rlm_query = allm_query = llm_query
 llm_query_batched = llm_batch = rlm_query_batched = allm_query_batch = llm_query_batch
 
+
 async def llm_stream(prompts, model=None, **options):
-    """Yields a dict per slot as it ends (`"type": "slot"`, `index`, `result`, `error`), `"group_completed"` last."""
-    if isinstance(prompts, (str, bytes, dict)):  # A string is a sequence too: each letter would become a paid call.
-        raise TypeError("prompts must be a list of prompts, not one " + type(prompts).__name__)
-    prompts, named = list(prompts), {} if model is None else {"model": model}
-    asked = {"prompts" if all(isinstance(prompt, str) for prompt in prompts) else "items": prompts}
-    if prompts:
-        async for event in _exchange("/batch", {**asked, **named, **options}, last="group_completed"):
-            yield event
+    """Yields the results of a batch as its slots end, each slot once.
 
-async def llm_budget():  # What is left: `usd`, `calls`, …, each with `limit`, `spent`, `reserved`, `remaining`.
-    return await _ask("/budget")
-async def llm_usage(reset=False):  # Since the last reset: `llm_calls`, `input_tokens`, `output_tokens`, `cost`, …
-    return await _ask("/usage?reset=1" if reset else "/usage")
-async def tool_call(tool_name, **input):  # What the run's tool answers. Asked once: it may do something each time.
-    return await _ask("/tool_call", {"tool_name": tool_name, "input": input}, "result")
-async def llm_log(event_type, **fields):  # code, output, hasError, reasoning, usage, timestamps, step, data
-    await _ask("/log", {"event_type": event_type, **fields}, "appended")
-async def FINAL(x):  # Leaves the program's result, any JSON value, in the run's log.
-    await llm_log("final_result", output=x if isinstance(x, str) else json.dumps(x), data=x)
+    An event is a dict: `"type": "slot"` with `index`, `result` and `error` (None if the
+    slot succeeded). The last event has `"type": "group_completed"`.
+    """
+    # A string is a sequence too: each letter would become a paid call.
+    if isinstance(prompts, (str, bytes, dict)):
+        kind = type(prompts).__name__
+        raise TypeError("prompts must be a list of prompts, not one " + kind)
+    prompts = list(prompts)
+    if not prompts:
+        return
+    if all(isinstance(prompt, str) for prompt in prompts):
+        fields = {"prompts": prompts}
+    else:
+        fields = {"items": [_item(prompt) for prompt in prompts]}
+    fields = {**fields, **_optional(model=model), **options}
+    async for event in _exchange("/batch", fields, last="group_completed"):
+        yield event
 
-async def _ask(path, body=None, field=None):
-    async with LazyQuery.turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(256)):
-        (answer,) = [answer async for answer in _exchange(path, body)]
-    if field not in (None, *answer):
-        raise _refusal(answer)
-    return answer[field] if field else answer
-async def _exchange(path, body=None, last=None):  # Yields the answer, or the events of a stream up to `last`.
-    base, token = ((os.environ.get("FANOUT_" + name) or os.environ.get("GATEWAY_" + name) or "").strip()
-                   for name in ("URL", "TOKEN"))
-    base, given, kind = base.rstrip("/") or "http://127.0.0.1:8787", set(), "x-ndjson" if last else "json"
-    url = re.fullmatch(r"(https?)://([\w.-]+|\[[\da-f:.]+\])(:\d+)?(/[!-~]*)?", base, re.I | re.A)
-    if not token:
-        raise FanoutError("FANOUT_TOKEN is not set: it carries the token that POST /runs answers with", "no_token")
-    if not url:
-        raise FanoutError(f"FANOUT_URL must be an http:// or https:// address, not {base!r}", "bad_url")
-    body, tls = {"idempotency_key": os.urandom(16).hex(), **(body or {})}, url[1].lower() == "https"
-    key, data = body.pop("idempotency_key"), json.dumps(body) if body else ""
-    host, port = url[2].strip("[]"), url[3] or (":443" if tls else ":80")
-    head = [f"{'POST' if body else 'GET'} {url[4] or ''}{path} HTTP/1.1", f"host: {url[2]}{url[3] or ''}",
-            f"authorization: Bearer {token}", f"accept: application/{kind}", "connection: close",
-            "content-type: application/json", f"content-length: {len(data)}", f"idempotency-key: {key}", "", data]
-    if re.search(r"[^ -\x7f]", "".join(head)):
-        raise ValueError("a token and an idempotency key are visible ASCII characters")
-    patience_s = float(os.environ.get("FANOUT_TIMEOUT_S") or 660 + (body.get("timeout_ms") or 0) / 1000)
-    patient = functools.partial(asyncio.wait_for, timeout=patience_s)
-    for wait_s in (0.25, 0.5, 1, 2, None) if path in ("/query", "/batch") else (None,):
+
+@contextlib.asynccontextmanager
+async def with_run(**settings):
+    """Opens a child run for a block: calls that the block awaits spend the child's budget.
+
+        async with with_run(usd=0.05, calls=20, name="translate") as run:
+            answers = await llm_query_batch(prompts)
+
+    `usd`, `calls`, `prompt_tokens` and `completion_tokens` are limits. They are reserved
+    in the budget of the run around the block; a limit that is left out becomes an equal
+    split of what remains there. Other arguments are the fields of POST /runs: `name`,
+    `max_parallel`, `models`, `default_model`, …
+
+    The value is the child run's document with its `id` and its `token`. When the block
+    ends, also by an exception, the child run is closed and what it has not spent returns.
+
+    Blocks nest. Each task has its own; a task that is created in a block is in it, and
+    must be awaited there.
+    """
+    fields = {name: settings[name] for name in settings if name not in _BUDGET_FIELDS}
+    limits = {name: settings[name] for name in settings if name in _BUDGET_FIELDS}
+    if limits:
+        fields["budget"] = {**fields.get("budget", {}), **limits}
+    run = await _call("/runs", fields, expects="token")
+    close_path = f"/runs/{run['id']}/close"
+    outer = _child_token.set(run["token"])
+    try:
+        yield run
+    except BaseException:
+        _child_token.reset(outer)
+        with contextlib.suppress(
+            FanoutError
+        ):  # The block's own exception matters more.
+            await _call(close_path, {}, expects="status")
+        raise
+    _child_token.reset(outer)
+    await _call(close_path, {}, expects="status")
+
+
+async def llm_budget():
+    """Returns what is left of the run's budget, child runs included.
+
+    `usd`, `calls`, `prompt_tokens` and `completion_tokens`, each with `limit`, `spent`,
+    `reserved` and `remaining`. The limit of an open child run is `reserved`; what a
+    closed one has spent is `spent`.
+    """
+    return await _call("/budget", expects="usd")
+
+
+async def llm_usage(reset=False):
+    """Returns what the run itself has used since the last reset: child runs not included.
+
+    `llm_calls`, `input_tokens`, `output_tokens`, `cost` in USD, `calls_by_model`. What
+    child runs spent is in `llm_budget()`.
+    """
+    return await _call("/usage?reset=1" if reset else "/usage", expects="llm_calls")
+
+
+async def tool_call(tool_name, **input):
+    """Returns the result of a tool of the run.
+
+    Sent once, also if the connection is lost: a tool may have effects.
+    """
+    fields = {"tool_name": tool_name, "input": input}
+    return (await _call("/tool_call", fields, expects="result"))["result"]
+
+
+async def llm_log(event_type, **fields):
+    """Appends an event to the run's log.
+
+    Fields: `code`, `output`, `hasError`, `reasoning`, `usage`, `timestamps`, `step`,
+    `data`.
+    """
+    await _call("/log", {**fields, "event_type": event_type}, expects="appended")
+
+
+async def FINAL(x):
+    """Records the program's result, any JSON value, as `final_result` in the run's log."""
+    output = x if isinstance(x, str) else json.dumps(x)
+    await llm_log("final_result", output=output, data=x)
+
+
+def _item(prompt):
+    if isinstance(prompt, dict):
+        return prompt
+    return {"messages" if isinstance(prompt, list) else "prompt": prompt}
+
+
+def _optional(**fields):
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+async def _call(path, fields=None, *, expects):
+    """Returns the answer, an object with the field `expects`."""
+    loop = asyncio.get_running_loop()
+    if loop not in _connections:
+        _connections[loop] = asyncio.Semaphore(_CONNECTIONS_MAX)
+    async with _connections[loop]:
+        (answer,) = [answer async for answer in _exchange(path, fields)]
+    if expects not in answer:
+        raise _failure(answer)
+    return answer
+
+
+async def _exchange(path, fields=None, last=None):
+    """Yields the gateway's answer, or the events of a stream up to the type `last`.
+
+    If the connection is lost, the request is repeated under the same idempotency key,
+    where the gateway knows one.
+    """
+    repeatable = path in ("/query", "/batch", "/runs") or path.endswith("/close")
+    waits_s = (*_RETRY_WAITS_S, None) if repeatable else (None,)
+    base, host, port, tls, request = _request(path, fields, last)
+    timeout_s = _TIMEOUT_S + ((fields or {}).get("timeout_ms") or 0) / 1000
+    timeout_s = float(os.environ.get("FANOUT_TIMEOUT_S") or timeout_s)
+    seen = set()
+    for wait_s in waits_s:
         try:
-            reader, writer = await patient(asyncio.open_connection(host, port[1:], ssl=tls or None))
-            with contextlib.closing(writer):  # By a reset: it is what a gateway without Cloudflare before it notices.
-                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-                writer.write("\r\n".join(head).encode("ascii"))
-                async for status, text in _texts(reader, last, patient):
-                    answer = _parse(text, status)
-                    name = answer.get("index", answer.get("type"))
-                    if status >= 300 or name == "error" or answer.get("error") and name is None:
-                        raise _refusal(answer, None if status == 200 else status)
-                    if name not in given:  # Else it came over a connection that was lost since.
-                        given.add(name)
-                        yield answer
-            if last in (None, *given):
+            async for status, text in _send(host, port, tls, request, last, timeout_s):
+                answer = _parse(text, status)
+                key = answer.get("index", answer.get("type"))
+                failed = key == "error" or (answer.get("error") and key is None)
+                if status >= 300 or failed:
+                    raise _failure(answer, None if status == 200 else status)
+                if key not in seen:  # A repeated request streams all slots once more.
+                    seen.add(key)
+                    yield answer
+            if last is None or last in seen:
                 return
             raise ConnectionError("the answer ended before its last line")
-        except (OSError, EOFError, ValueError, asyncio.TimeoutError) as cause:
-            code = "timeout" if isinstance(cause, asyncio.TimeoutError) else "unreachable"
-            if wait_s is None or code == "timeout":
-                raise FanoutError(f"no answer from the gateway at {base}: {cause!r}", code, retryable=True) from cause
+        except asyncio.TimeoutError as cause:
+            message = f"no answer from the gateway at {base} within {timeout_s} s"
+            raise FanoutError(message, "timeout", retryable=True) from cause
+        except (OSError, EOFError, ValueError) as cause:
+            if wait_s is None:
+                message = f"no answer from the gateway at {base}: {cause!r}"
+                raise FanoutError(message, "unreachable", retryable=True) from cause
         await asyncio.sleep(wait_s)
-async def _texts(reader, by_line, patient):  # Yields an answer's status with its body, or each line of a stream.
-    top = await patient(reader.readuntil(b"\r\n\r\n"))
-    headers = dict(re.findall(rb"\n([a-z-]+): *([^\r]*)", top.lower()))
-    status, chunked, size, rest = int(top[9:12]), b"chunked" in headers.get(b"transfer-encoding", b""), 1, b""
-    while size:
-        size = int(await patient(reader.readline()), 16) if chunked else 0
-        exact = size + 2 if chunked else int(headers.get(b"content-length", -1))
-        piece = await patient(reader.read() if exact < 0 else reader.readexactly(exact))
-        whole = rest + (piece[:size] if chunked else piece)
-        *lines, rest = whole.split(b"\n") if by_line and status == 200 else [whole]
-        for line in filter(bytes.strip, lines):
-            yield status, line
-    if rest.strip() or not by_line or status != 200:
-        yield status, rest
+
+
+def _request(path, fields, last):
+    """Returns the gateway's address, host, port, whether it has TLS, and the request."""
+    base = _variable("URL").rstrip("/") or "http://127.0.0.1:8787"
+    url = re.fullmatch(
+        r"(https?)://([\w.-]+|\[[\da-f:.]+\])(:\d+)?(/[!-~]*)?",
+        base,
+        re.IGNORECASE | re.ASCII,
+    )
+    token = _child_token.get() or _variable("TOKEN")
+    if not token:
+        message = "FANOUT_TOKEN is not set: it is the token that POST /runs returns"
+        raise FanoutError(message, "no_token")
+    if not url:
+        message = f"FANOUT_URL must be an http:// or https:// address, not {base!r}"
+        raise FanoutError(message, "bad_url")
+    scheme, host, port, prefix = url.groups(default="")
+    key = secrets.token_hex(16)
+    data = ""
+    if fields is not None:
+        fields = dict(fields)
+        key = fields.pop("idempotency_key", key)
+        data = json.dumps(fields)
+    lines = [
+        f"{'GET' if fields is None else 'POST'} {prefix}{path} HTTP/1.1",
+        f"host: {host}{port}",
+        f"authorization: Bearer {token}",
+        f"accept: application/{'x-ndjson' if last else 'json'}",
+        "connection: close",
+        "content-type: application/json",
+        f"content-length: {len(data)}",
+        f"idempotency-key: {key}",
+        "",
+        data,
+    ]
+    # A line break in a token or a key would begin another header.
+    if re.search(r"[^ -\x7f]", "".join(lines)):
+        raise ValueError("a token and an idempotency key are visible ASCII characters")
+    tls = scheme.lower() == "https"
+    request = "\r\n".join(lines).encode("ascii")
+    return base, host.strip("[]"), port[1:] or (443 if tls else 80), tls, request
+
+
+async def _send(host, port, tls, request, by_line, timeout_s):
+    """Sends a request. Yields the status with the body, or with each line of a stream."""
+    connecting = asyncio.open_connection(host, port, ssl=tls or None)
+    reader, writer = await asyncio.wait_for(connecting, timeout_s)
+    with contextlib.closing(writer):
+        # Close by a reset: only that is noticed by a gateway that runs without Cloudflare.
+        at_once = struct.pack("ii", 1, 0)
+        connection = writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+        writer.write(request)
+        rest = b""
+        async for status, piece in _pieces(reader, timeout_s):
+            is_stream = by_line and status == 200
+            *lines, rest = (rest + piece).split(b"\n") if is_stream else [rest + piece]
+            for line in lines:
+                if line.strip():  # White space keeps the connection alive.
+                    yield status, line
+        if rest.strip() or not is_stream:
+            yield status, rest
+
+
+async def _pieces(reader, timeout_s):
+    """Yields the status with each piece of the body."""
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), timeout_s)
+    status = int(head[9:12])
+    headers = dict(re.findall(rb"\n([a-z-]+): *([^\r]*)", head.lower()))
+    if b"chunked" in headers.get(b"transfer-encoding", b""):
+        while True:
+            size_line = await asyncio.wait_for(reader.readline(), timeout_s)
+            size = int(size_line, 16)
+            # A line break follows the chunk.
+            chunk = await asyncio.wait_for(reader.readexactly(size + 2), timeout_s)
+            yield status, chunk[:size]
+            if size == 0:
+                return
+    elif b"content-length" in headers:
+        length = int(headers[b"content-length"])
+        yield status, await asyncio.wait_for(reader.readexactly(length), timeout_s)
+    else:
+        yield status, await asyncio.wait_for(reader.read(), timeout_s)
+
+
+def _variable(name):
+    value = os.environ.get("FANOUT_" + name) or os.environ.get("GATEWAY_" + name)
+    return (value or "").strip()
+
+
 def _parse(text, status):
-    with contextlib.suppress(ValueError):
+    try:
         answer = json.loads(text)
-        if isinstance(answer, dict) and not 300 <= status < 400:
-            return answer
-    raise FanoutError(f"not a JSON object: {text[:200]!r}", "bad_answer", status, status in (408, 503))
-def _refusal(answer, status=None):
-    error = answer.get("error") or {"message": f"unexpected answer: {answer!r}"[:300], "code": "bad_answer"}
-    error = error if isinstance(error, dict) else {"message": error, "code": "tool_error"}
-    return FanoutError(error.get("message"), error.get("code"), status, error.get("retryable", status in (408, 503)))
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict) or 300 <= status < 400:
+        message = f"not a JSON object: {text[:200]!r}"
+        raise FanoutError(message, "bad_answer", status, status in (408, 503))
+    return answer
+
+
+def _failure(answer, status=None):
+    """Returns the FanoutError for an answer with an error, or without what it should have."""
+    error = answer.get("error")
+    if not error:
+        message = f"unexpected answer: {answer!r}"[:300]
+        error = {"message": message, "code": "bad_answer"}
+    elif isinstance(error, str):
+        error = {"message": error, "code": "tool_error"}
+    retryable = error.get("retryable", status in (408, 503))
+    return FanoutError(error.get("message"), error.get("code"), status, retryable)

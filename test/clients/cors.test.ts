@@ -1,4 +1,4 @@
-/** Pages in a browser: what a browser asks before it lets an SDK ask, and what it then lets the page read. */
+/** Pages in a browser: the preflight requests of a browser, and the headers that it lets the page read. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { startGateway, type Gateway } from "../support/gateway.ts";
@@ -20,7 +20,7 @@ function preflight(gateway: Gateway, path: string, origin: string, method = "POS
 }
 
 describe("with origins configured", () => {
-  it.each([APP, "http://localhost:5173"])("a page of %s may send what SDKs send, everywhere", async (origin) => {
+  it.each([APP, "http://localhost:5173"])("a page of %s may send what SDKs send, on every route", async (origin) => {
     for (const [path, method] of [
       ["/v1/chat/completions", "POST"],
       ["/v1/messages", "POST"],
@@ -67,7 +67,7 @@ describe("with origins configured", () => {
     },
   );
 
-  it("a program that is no page sees nothing of it", async () => {
+  it("a program outside of a browser gets no CORS headers", async () => {
     const { headers } = await clients.gateway.fetch("/health");
     expect([...headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
   });
@@ -82,14 +82,14 @@ async function withGateway(vars: Record<string, unknown>, test: (gateway: Gatewa
   }
 }
 
-it("without origins configured no page may ask", async () => {
+it("without configured origins no page may send requests", async () => {
   await withGateway({}, async (gateway) => {
     const { headers } = await preflight(gateway, "/v1/chat/completions", APP);
     expect([...headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
   });
 });
 
-it("* lets pages of any origin ask", async () => {
+it("* lets pages of any origin send requests", async () => {
   await withGateway({ CORS_ORIGINS: "*" }, async (gateway) => {
     const { headers } = await preflight(gateway, "/v1/chat/completions", "https://anything.example");
     expect(headers.get("access-control-allow-origin")).toBe("*");
@@ -97,7 +97,7 @@ it("* lets pages of any origin ask", async () => {
 });
 
 it.each(["https://app.example/", "app.example", "https://app.example/path", "*,https://app.example"])(
-  "%s is no origin, which is said at the first request",
+  "%s is not an origin, which is reported at the first request",
   async (CORS_ORIGINS) => {
     await withGateway({ CORS_ORIGINS }, async (gateway) => {
       const answer = await gateway.fetch("/v1/models", { token: gateway.adminKey });

@@ -16,14 +16,14 @@ afterAll(() => clients.stop());
 const chat = (model: string, more: object = {}) =>
   new ChatOpenAI({ model, apiKey: run.token, configuration: { baseURL: clients.baseUrl }, ...more });
 
-it("invokes, with usage", async () => {
+it("LangChain invokes, with usage", async () => {
   const message = await chat("up/echo").invoke("hello there");
   expect(message.content).toBe("hello there");
   expect(message).toMatchObject({ usage_metadata: { output_tokens: tokensIn("hello there") } });
   expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
 });
 
-it("streams, with usage", async () => {
+it("LangChain streams, with usage", async () => {
   const chunks = await all(await chat("up/echo").stream("in many pieces"));
   expect(chunks.map(({ content }) => content).join("")).toBe("in many pieces");
   const usage = { output_tokens: tokensIn("in many pieces") };
@@ -31,13 +31,19 @@ it("streams, with usage", async () => {
   expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
 });
 
-it("asks in parallel", async () => {
+it("LangChain decides by the status alone: without its own retries, only the gateway's attempts are made", async () => {
+  const error = await thrownBy(chat("up/busy", { maxRetries: 0 }).invoke("x"));
+  expect(error).toMatchObject({ status: 503 });
+  expect(clients.provider.exchanges).toHaveLength(3);
+});
+
+it("LangChain calls in parallel", async () => {
   const messages = await chat("up/echo").batch(["one", "two", "three"]);
   expect(messages.map(({ content }) => content)).toEqual(["one", "two", "three"]);
   expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
 });
 
-it("binds tools", async () => {
+it("LangChain binds tools", async () => {
   const weather = { name: "weather", parameters: { type: "object", properties: { city: { type: "string" } } } };
   const message = await chat("up/echo")
     .bindTools([{ type: "function", function: weather }])
@@ -45,7 +51,7 @@ it("binds tools", async () => {
   expect(message.tool_calls).toMatchObject([{ name: "weather", args: { city: "Zürich" } }]);
 });
 
-it("embeds, whatever form the provider answers in", async () => {
+it("LangChain embeds, whatever form the provider answers in", async () => {
   for (const model of ["up/floats", "up/base64"]) {
     const embeddings = new OpenAIEmbeddings({ model, apiKey: run.token, configuration: { baseURL: clients.baseUrl } });
     expect(await embeddings.embedDocuments(["one", "two"])).toEqual([EMBEDDING, EMBEDDING]);
@@ -54,20 +60,20 @@ it("embeds, whatever form the provider answers in", async () => {
   expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
 });
 
-it.each(["up/raw-eof", "up/raw-error"])("throws at a stream that goes wrong (%s)", async (model) => {
+it.each(["up/raw-eof", "up/raw-error"])("LangChain throws at a stream that fails (%s)", async (model) => {
   const stream = await chat(model, { maxRetries: 0 }).stream("x");
   expect(await thrownBy(all(stream))).toBeInstanceOf(Error);
   expect(await run.attempts(1)).toMatchObject([{ estimated: true }]);
 });
 
-it("does not ask again what a budget refuses", async () => {
+it("LangChain does not retry what a budget refuses", async () => {
   run = await clients.openRun({ budget: { calls: 0 } });
   const error = await thrownBy(chat("up/echo").invoke("x"));
   expect(String(error)).toContain("Global call budget exceeded: 0 spent, limit is 0");
   expect(clients.provider.exchanges).toEqual([]);
 });
 
-it("waits as long as it is told where the provider is at its limit", async () => {
+it("LangChain waits for the retry-after of a rate limit", async () => {
   const message = await chat("once/limited-once").invoke("wait for me");
   expect(message.content).toBe("wait for me");
   expect(clients.provider.exchanges).toHaveLength(2);

@@ -17,7 +17,7 @@ afterAll(() => clients.stop());
 const costOf = (usage: object | undefined): unknown => (usage !== undefined && "cost" in usage ? usage.cost : null);
 
 describe("responses", () => {
-  it("answer, with usage and its cost, within the cap", async () => {
+  it("return an answer with usage and cost, within the cap", async () => {
     const request = { model: "up/echo", input: "say this", instructions: "be brief", max_output_tokens: 30 };
     const response = await openai.responses.create(request);
     expect(response.output_text).toBe("say this");
@@ -26,7 +26,7 @@ describe("responses", () => {
     expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
   });
 
-  it("stream every event in order, and the last has usage and cost", async () => {
+  it("stream every event in order, the last with usage and cost", async () => {
     const stream = await openai.responses.create({ model: "up/echo", input: "say this in pieces", stream: true });
     const events = await all(stream);
     expect(events[0]?.type).toBe("response.created");
@@ -38,15 +38,15 @@ describe("responses", () => {
     expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
   });
 
-  it("are gathered by the client's own helper", async () => {
+  it("are assembled by the client's own helper", async () => {
     const stream = openai.responses.stream({ model: "up/echo", input: "whole" });
     expect((await stream.finalResponse()).output_text).toBe("whole");
   });
 });
 
-describe("a response that is kept", () => {
+describe("a stored response", () => {
   for (const stream of [false, true]) {
-    it(`and was ${stream ? "streamed" : "answered whole"} is retrieved, listed, cancelled and deleted where it is kept`, async () => {
+    it(`that was ${stream ? "streamed" : "answered whole"} is retrieved, listed, cancelled and deleted at the upstream that stores it`, async () => {
       const id = await made(openai, { stream });
       await run.attempts(1);
       expect(await openai.responses.retrieve(id)).toMatchObject({ id, status: "completed" });
@@ -62,31 +62,31 @@ describe("a response that is kept", () => {
     });
   }
 
-  it("is there as soon as its client has it", async () => {
+  it("can be read as soon as its client has its id", async () => {
     for (let index = 0; index < 10; index += 1) {
       const id = await made(openai, { stream: index % 2 === 0 });
       expect(await openai.responses.retrieve(id)).toMatchObject({ id });
     }
   });
 
-  it("by another run is not found, and neither is one that nobody made", async () => {
+  it("of another run is not found, like an unknown id", async () => {
     const id = await made(openai, { stream: false });
     await run.attempts(1);
     const other = await clients.openRun();
     const stranger = new OpenAI({ baseURL: clients.baseUrl, apiKey: other.token });
-    for (const ask of [
+    for (const send of [
       () => stranger.responses.retrieve(id),
       () => stranger.responses.cancel(id),
       () => stranger.responses.delete(id),
       () => all(stranger.responses.inputItems.list(id)),
       () => openai.responses.retrieve("resp_nobody"),
     ]) {
-      expect(await thrownBy(ask())).toBeInstanceOf(NotFoundError);
+      expect(await thrownBy(send())).toBeInstanceOf(NotFoundError);
     }
     expect(clients.provider.exchanges).toHaveLength(1);
   });
 
-  it("with store: false is not remembered", async () => {
+  it("with store: false cannot be retrieved", async () => {
     const { id } = await openai.responses.create({ model: "up/echo", input: "x", store: false });
     await run.attempts(1);
     expect(await thrownBy(openai.responses.retrieve(id))).toBeInstanceOf(NotFoundError);
@@ -101,7 +101,7 @@ async function made(client: OpenAI, { stream }: { stream: boolean }): Promise<st
 }
 
 describe("under a budget", () => {
-  it("what the provider would add to the prompt or bill by use is refused by name, and passes without one", async () => {
+  it("a field that adds to the prompt or is billed by use is refused by name; without a budget it passes", async () => {
     const unlimited = await clients.openRun();
     const free = new OpenAI({ baseURL: clients.baseUrl, apiKey: unlimited.token });
     const base = { model: "up/echo", input: "x" };

@@ -63,7 +63,7 @@ describe("fast-rlm", () => {
     return [first, ...children, last];
   };
 
-  it("finds code, reasoning, tokens and cost in every answer of a router", async () => {
+  it("reads code, reasoning, tokens and cost in every answer of a router", async () => {
     const answers = await recurse("router/routed");
     expect(answers.map(({ choices }) => choices[0]?.message.content)).toEqual([
       ...[CODE, "one", "two", "three"],
@@ -82,7 +82,7 @@ describe("fast-rlm", () => {
     expect(last?.json).toMatchObject({ reasoning: { effort: "low" }, temperature: 0.1 });
   });
 
-  it.each(["router/routed", "up/echo"])("adds up the costs of %s to what the run has spent", async (model) => {
+  it.each(["router/routed", "up/echo"])("totals the costs of %s to what the run has spent", async (model) => {
     const answers = await recurse(model);
     const costNanoUsd = answers.reduce((sum, { usage: { cost } }) => sum + Math.round(cost * 1e9), 0);
     expect(costNanoUsd).toBeGreaterThan(0);
@@ -90,7 +90,7 @@ describe("fast-rlm", () => {
     expect(await run.spentNanoUsd()).toBe(costNanoUsd);
   });
 
-  it("is told in words that it knows when the money is gone", async () => {
+  it("gets a message that it matches when the budget is spent", async () => {
     run = await clients.openRun({ budget: { usd: 0.0003 }, max_parallel: 8 });
     const answers = await Promise.allSettled(
       Array.from({ length: 20 }, (_, task) => step("up/echo", [user(`${task}`)])),
@@ -130,7 +130,7 @@ async function post(body: object): Promise<{ answer: Completion; headers: Header
 }
 
 describe("rlm", () => {
-  it("has usage and cost of every call, root and batched sub-calls, by model", async () => {
+  it("reads usage and cost of every call, root and batched sub-calls, by model", async () => {
     const root = await post({ messages: [system, user("root")], model: "router/routed" });
     // Its batches have four calls in flight.
     const prompts = Array.from({ length: 16 }, (_, index) => `chunk ${index}`);
@@ -149,19 +149,19 @@ describe("rlm", () => {
     expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
   });
 
-  it("may ask for the usage as some routers want it", async () => {
+  it("may request usage in the form of some routers", async () => {
     const { answer } = await post({ messages: [user("x")], model: "up/echo", usage: { include: true } });
     expect(answer.usage.completion_tokens).toBe(tokensIn("x"));
     expect(clients.provider.exchanges).toMatchObject([{ json: { usage: { include: true } } }]);
   });
 });
 
-describe("dspy.RLM by way of LiteLLM", () => {
-  it("has eight threads at work, and finds model, text, end, tokens and limits in every answer", async () => {
-    const ask = (prompt: string) =>
+describe("dspy.RLM through LiteLLM", () => {
+  it("runs eight threads, and reads model, text, finish reason, tokens and limits in every answer", async () => {
+    const send = (prompt: string) =>
       post({ messages: [user(prompt)], model: "up/echo", temperature: 1, max_tokens: 4_000, extra_headers: null });
     const prompts = Array.from({ length: 8 }, (_, index) => `[[ ## question ## ]]\n${index}`);
-    const answers = await Promise.all(prompts.map(ask));
+    const answers = await Promise.all(prompts.map(send));
     for (const [index, { answer, headers }] of answers.entries()) {
       expect(answer.model).toBe("echo");
       expect(answer.choices).toMatchObject([{ message: { content: prompts[index] }, finish_reason: "stop" }]);
@@ -173,7 +173,7 @@ describe("dspy.RLM by way of LiteLLM", () => {
     expect(headers.get("x-ratelimit-remaining-tokens")).toBe("149984");
   });
 
-  it("reads an error as LiteLLM sorts it: by status and by error.message", async () => {
+  it("gets errors as LiteLLM classifies them: by status and by error.message", async () => {
     await run.fetch(`/runs/${run.id}/close`, { method: "POST" });
     const json = { model: "up/echo", messages: [user("x")] };
     const answer = await run.fetch("/v1/chat/completions", { json, headers: PYTHON });

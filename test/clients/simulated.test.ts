@@ -19,7 +19,7 @@ afterAll(() => clients.stop());
 
 const messages = [{ role: "user" as const, content: "say it again" }];
 
-it("every client hears its own words", async () => {
+it("every client of the simulated upstream gets its own prompt back", async () => {
   const anthropic = new Anthropic({ baseURL: clients.gateway.url, apiKey: run.token });
   const request = { model: "sim/echo", max_tokens: 100, messages };
   const configuration = { baseURL: clients.baseUrl };
@@ -47,7 +47,21 @@ it("every client hears its own words", async () => {
   expect(await run.spentNanoUsd()).toBeGreaterThan(0);
 });
 
-it("embeddings are vectors of one length, in both forms the same", async () => {
+it("the simulated upstream stores no responses, and every route for them reports that", async () => {
+  const { id } = await openai.responses.create({ model: "sim/echo", input: "say it again", store: true });
+  const asked = [
+    openai.responses.retrieve(id),
+    openai.responses.delete(id),
+    openai.responses.cancel(id),
+    openai.responses.inputItems.list(id),
+    openai.responses.retrieve("resp_never"),
+  ];
+  for (const answer of await Promise.allSettled(asked)) {
+    expect(answer).toMatchObject({ status: "rejected", reason: { status: 404, code: "not_found" } });
+  }
+});
+
+it("simulated embeddings are vectors of one length, equal in both encodings", async () => {
   const [packed, plain] = await Promise.all([
     openai.embeddings.create({ model: "sim/echo", input: ["a", "b"] }),
     openai.embeddings.create({ model: "sim/echo", input: ["a", "b"], encoding_format: "float" }),
@@ -60,12 +74,12 @@ it("embeddings are vectors of one length, in both forms the same", async () => {
   }
 });
 
-it("tokens are counted", async () => {
+it("the simulated upstream counts tokens", async () => {
   const anthropic = new Anthropic({ baseURL: clients.gateway.url, apiKey: run.token });
   expect((await anthropic.messages.countTokens({ model: "sim/echo", messages })).input_tokens).toBeGreaterThan(0);
 });
 
-it("its failures are failures, and a stream of its that breaks off throws", async () => {
+it("simulated failures are thrown, and so is a stream that breaks off", async () => {
   const create = (model: string) => openai.chat.completions.create({ model, messages });
   const limited = await thrownBy(create("sim/fail?status=429&retry_after_ms=100000"));
   expect(limited).toBeInstanceOf(RateLimitError);
@@ -75,7 +89,7 @@ it("its failures are failures, and a stream of its that breaks off throws", asyn
   expect(broken).toMatchObject({ code: "upstream_truncated" });
 });
 
-it("its models are listed and found by name", async () => {
+it("simulated models are listed and found by name", async () => {
   const ids = (await all(openai.models.list())).map(({ id }) => id);
   expect(ids).toContain("sim/echo");
   expect(await openai.models.retrieve("sim/echo")).toMatchObject({ id: "sim/echo", owned_by: "sim" });

@@ -46,17 +46,17 @@ afterAll(async () => {
 
 async function open(body: Record<string, unknown> = {}): Promise<RunAccess> {
   const { id, token } = await gateway.openRun({ default_model: "claude-x", ...body });
-  const ask = async (path: string, request?: GatewayRequest) =>
+  const send = async (path: string, request?: GatewayRequest) =>
     answerOf(await gateway.fetch(path, { token, ...request }));
-  return { id, token, ask };
+  return { id, token, send };
 }
 
-const query = (run: RunAccess, json: Record<string, unknown>) => run.ask("/query", { json });
+const query = (run: RunAccess, json: Record<string, unknown>) => run.send("/query", { json });
 
 const spentNanoUsd = async (run: RunAccess) => Math.round((await documentOf(run)).budget.usd.spent * 1e9);
 
 describe("a call to an Anthropic upstream", () => {
-  it("is asked in Anthropic's protocol and answered in the gateway's", async () => {
+  it("is sent in Anthropic's protocol and answered in the gateway's", async () => {
     const run = await open();
     const messages = [
       { role: "system", content: "be kind" },
@@ -94,7 +94,7 @@ describe("a call to an Anthropic upstream", () => {
     expect(seen?.headers).not.toHaveProperty("authorization");
   });
 
-  it("is charged what the provider bills, what went through its cache at its own prices", async () => {
+  it("is charged what the provider bills, with cached tokens at their own prices", async () => {
     const run = await open({ budget: { usd: 1 } });
     expect(replyOf(await query(run, { prompt: "cached" })).usage).toMatchObject({ prompt_tokens: 502 });
     replyOf(await query(run, { prompt: "not cached" }));
@@ -103,25 +103,25 @@ describe("a call to an Anthropic upstream", () => {
     expect((await documentOf(run)).budget.usd.reserved).toBe(0);
   });
 
-  it("is clamped to what a small budget pays for, beside what the provider may add to the prompt", async () => {
-    // Two bytes, a message's 8 tokens and the provider's own 1,024 at the dearest input price leave 107,500 nano-USD.
+  it("is clamped to what a small budget pays for after the tokens that the provider may add to the prompt", async () => {
+    // Two bytes, a message's 8 tokens and the provider's own 1,024 at the input price leave 366,000 nano-USD.
     const run = await open({ budget: { usd: 0.0014 } });
     replyOf(await query(run, { prompt: "hi", max_tokens: 1_000 }));
-    expect(server.seen).toMatchObject([{ body: { max_tokens: 21 } }]);
+    expect(server.seen).toMatchObject([{ body: { max_tokens: 73 } }]);
   });
 
-  it("ends with length where its cap cut it", async () => {
+  it("has finish_reason length if its cap cut the answer", async () => {
     const reply = replyOf(await query(await open(), { prompt: "123456789", max_tokens: 2 }));
     expect(reply).toMatchObject({ text: "12345678", finish_reason: "length" });
   });
 
-  it.each(["overloaded once", "limited once"])("is tried again when the provider is %s", async (prompt) => {
+  it.each(["overloaded once", "limited once"])("is retried when the provider is %s", async (prompt) => {
     const run = await open();
     expect(replyOf(await query(run, { prompt }))).toMatchObject({ text: prompt, attempts: 2 });
     expect(await spentNanoUsd(run)).toBe(server.billedNanoUsd());
   });
 
-  it("fails with the provider's words, free of charge", async () => {
+  it("fails with the provider's error message, free of charge", async () => {
     const run = await open();
     const answer = await query(run, { prompt: "refused" });
     expect([answer.status, errorOf(answer)]).toMatchObject([
@@ -136,14 +136,14 @@ describe("a call to an Anthropic upstream", () => {
     expect(await spentNanoUsd(run)).toBe(0);
   });
 
-  it("shows nothing of a key that the provider refuses, though the provider quotes it", async () => {
+  it("never shows a refused key, even if the provider's error quotes it", async () => {
     const answer = await query(await open(), { prompt: "p", model: "locked/claude-x" });
     expect([answer.status, errorOf(answer)]).toMatchObject([502, { code: "upstream_error", status: 401 }]);
     expect(answer.text).not.toContain(WRONG_KEY);
     expect(server.seen).toMatchObject([{ headers: { "x-api-key": WRONG_KEY } }]);
   });
 
-  it("is refused with the field's name where the protocol has no place for it, and nothing is sent", async () => {
+  it("is refused before it is sent if a field does not exist in Anthropic's protocol; the error names the field", async () => {
     const run = await open();
     const messages = [
       { role: "user", content: "a" },
@@ -159,8 +159,8 @@ describe("a call to an Anthropic upstream", () => {
   });
 });
 
-describe("a batch over both protocols", () => {
-  it("answers in order, sets a failed slot apart, and is charged the sum of both bills", async () => {
+describe("a batch over upstreams of both protocols", () => {
+  it("returns answers in order, isolates a failed slot, and is charged the sum of both bills", async () => {
     const run = await open({ budget: { usd: 1 }, max_parallel: 4 });
     const items = [
       { prompt: "to claude" },
@@ -170,7 +170,7 @@ describe("a batch over both protocols", () => {
       { prompt: "cached", model: "claude/claude-y" },
       { prompt: "to up again", model: "up-1" },
     ];
-    const group = groupOf(await run.ask("/batch", { json: { items } }));
+    const group = groupOf(await run.send("/batch", { json: { items } }));
     expect(group.status).toBe("partial");
     expect([0, 1, 4, 5].map((index) => group.results[index])).toEqual(["to claude", "to up", "cached", "to up again"]);
     expect(group.errors).toMatchObject([

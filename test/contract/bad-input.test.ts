@@ -25,8 +25,8 @@ const text = { "content-type": "text/plain" };
 
 describe.each(["/query", "/batch"])("POST %s refuses a body that", (path) => {
   it.each([
-    ["is empty", "", "empty body"],
-    ["is white space", " \n ", "empty body"],
+    ["is empty", "", "is empty"],
+    ["is white space", " \n ", "is empty"],
     ["is no JSON", "prompt=hello", "line 1, column 1"],
     ["breaks off", '{"prompt":\n  "hel', "line 2"],
     ["has a trailing comma", '{"prompt":"a",}', "line 1, column 15"],
@@ -34,7 +34,7 @@ describe.each(["/query", "/batch"])("POST %s refuses a body that", (path) => {
     ["is a text", '"a"', "object"],
     ["is null", "null", "object"],
   ])("%s", async (_, body, words) => {
-    const error = errorOf(await run.ask(path, { method: "POST", headers: json, body }));
+    const error = errorOf(await run.send(path, { method: "POST", headers: json, body }));
     expect(error).toMatchObject({
       code: "invalid_request",
       type: "invalid_request_error",
@@ -46,14 +46,18 @@ describe.each(["/query", "/batch"])("POST %s refuses a body that", (path) => {
 
   it("is not UTF-8", async () => {
     const body = new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x7d]);
-    const error = errorOf(await run.ask(path, { method: "POST", headers: json, body }));
+    const error = errorOf(await run.send(path, { method: "POST", headers: json, body }));
     expect(error).toMatchObject({ code: "invalid_request", message: expect.stringContaining("UTF-8") });
   });
 
   it.each(["application/xml", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded"])(
     "is declared as %s",
     async (type) => {
-      const answer = await run.ask(path, { method: "POST", headers: { "content-type": type }, body: '{"prompt":"a"}' });
+      const answer = await run.send(path, {
+        method: "POST",
+        headers: { "content-type": type },
+        body: '{"prompt":"a"}',
+      });
       expect([answer.status, errorOf(answer).code]).toEqual([415, "unsupported_media_type"]);
       expect(errorOf(answer).message).toContain(type.split(";")[0]);
     },
@@ -106,17 +110,17 @@ const WRONG_CALLS: [string, Record<string, unknown>, string][] = [
 
 describe("a call is refused", () => {
   it.each(WRONG_CALLS)("%s", async (_, call, param) => {
-    const query = await run.ask("/query", { json: call });
+    const query = await run.send("/query", { json: call });
     expect([query.status, errorOf(query).param]).toEqual([400, param]);
     expect(errorOf(query).message).toContain(param);
-    const batch = await run.ask("/batch", { json: { items: [{ prompt: "fine" }, call] } });
+    const batch = await run.send("/batch", { json: { items: [{ prompt: "fine" }, call] } });
     expect([batch.status, errorOf(batch).param]).toEqual([400, `items[1].${param}`]);
     expect(errorOf(batch).message).toContain(`items[1].${param}`);
   });
 
-  it("with a field called __proto__, which JSON can hold", async () => {
+  it("with a field named __proto__, which is valid JSON", async () => {
     const error = errorOf(
-      await run.ask("/query", { method: "POST", headers: json, body: '{"prompt":"a","__proto__":{}}' }),
+      await run.send("/query", { method: "POST", headers: json, body: '{"prompt":"a","__proto__":{}}' }),
     );
     expect(error).toMatchObject({ code: "invalid_request", param: "__proto__" });
   });
@@ -126,7 +130,7 @@ describe("a call is refused", () => {
     ["holds NUL", "a\0b", 400, "NUL"],
     ["is not UTF-8", new Uint8Array([0x61, 0xff]), 400, "UTF-8"],
   ])("whose text %s", async (_, body, status, words) => {
-    const answer = await run.ask("/query", { method: "POST", headers: text, body });
+    const answer = await run.send("/query", { method: "POST", headers: text, body });
     expect(answer.status).toBe(status);
     expect(errorOf(answer).message).toContain(words);
   });
@@ -158,33 +162,33 @@ describe("a batch is refused", () => {
     ["with tiers, which come later", { prompts: ["a"], tiers: [] }, "tiers"],
     ["with agents, which come later", { prompts: ["a"], agents: ["x"] }, "agents"],
     ["with n, which comes later", { prompts: ["a"], n: 2 }, "n"],
-    ["with on_budget, which comes later", { prompts: ["a"], on_budget: "refuse" }, "on_budget"],
+    ["whose on_budget is unknown", { prompts: ["a"], on_budget: "ignore" }, "on_budget"],
     ["with a deadline of no time", { prompts: ["a"], deadline_ms: 0 }, "deadline_ms"],
     ["whose dedupe is a text", { prompts: ["a"], dedupe: "true" }, "dedupe"],
     ["whose on_lost is unknown", { prompts: ["a"], on_lost: "ignore" }, "on_lost"],
     ["whose detach is a number", { prompts: ["a"], detach: 0 }, "detach"],
     ["whose item says whether it is shared", { items: [{ prompt: "a", dedupe: true }] }, "items[0].dedupe"],
   ])("%s", async (_, body, param) => {
-    const answer = await run.ask("/batch", { json: body });
+    const answer = await run.send("/batch", { json: body });
     expect([answer.status, errorOf(answer).param]).toEqual([400, param]);
     expect(errorOf(answer).message).toContain(param);
   });
 
   it.each(["prompts", "items"])("with 10,001 %s", async (field) => {
     const call = field === "prompts" ? "a" : { prompt: "a" };
-    const answer = await run.ask("/batch", { json: { [field]: Array.from({ length: 10_001 }, () => call) } });
+    const answer = await run.send("/batch", { json: { [field]: Array.from({ length: 10_001 }, () => call) } });
     expect([answer.status, errorOf(answer).param]).toEqual([400, field]);
     expect(errorOf(answer).message).toMatch(/10001.*at most 10000/);
   });
 });
 
-describe("what is too large is refused", () => {
+describe("the gateway refuses as too large", () => {
   const large = "x".repeat(5 * 1024 * 1024);
 
   it("a prompt of 5 MB on /query, as JSON and as text", async () => {
     const answers = [
-      await run.ask("/query", { json: { prompt: large } }),
-      await run.ask("/query", { method: "POST", headers: text, body: large }),
+      await run.send("/query", { json: { prompt: large } }),
+      await run.send("/query", { method: "POST", headers: text, body: large }),
     ];
     for (const answer of answers) {
       expect([answer.status, errorOf(answer).code, errorOf(answer).param]).toEqual([
@@ -196,25 +200,33 @@ describe("what is too large is refused", () => {
     }
   });
 
-  it("a prompt of 5 MB among others of a batch, by its place", async () => {
-    const prompts = await run.ask("/batch", { json: { prompts: ["a", large] } });
+  it("a prompt of 5 MB in a batch, and names its index", async () => {
+    const prompts = await run.send("/batch", { json: { prompts: ["a", large] } });
     expect([prompts.status, errorOf(prompts).param]).toEqual([413, "prompts[1]"]);
-    const items = await run.ask("/batch", { json: { items: [{ prompt: "a" }, { prompt: large }] } });
+    const items = await run.send("/batch", { json: { items: [{ prompt: "a" }, { prompt: large }] } });
     expect([items.status, errorOf(items).param]).toEqual([413, "items[1].prompt"]);
   });
 
-  it("a body above 32 MiB whose length is stated", async () => {
-    const answer = await run.ask("/batch", { method: "POST", headers: json, body: new Uint8Array(BODY_BYTES_MAX + 1) });
+  it("a body above 32 MiB with content-length", async () => {
+    const answer = await run.send("/batch", {
+      method: "POST",
+      headers: json,
+      body: new Uint8Array(BODY_BYTES_MAX + 1),
+    });
     expect([answer.status, errorOf(answer).code]).toEqual([413, "payload_too_large"]);
     expect(errorOf(answer).message).toContain(String(BODY_BYTES_MAX));
   });
 
-  it("a body of 64 MiB, to a client that reads nothing before it has sent all", async () => {
-    const answer = await run.ask("/query", { method: "POST", headers: json, body: new Uint8Array(2 * BODY_BYTES_MAX) });
+  it("a body of 64 MiB from a client that reads only after sending all of it", async () => {
+    const answer = await run.send("/query", {
+      method: "POST",
+      headers: json,
+      body: new Uint8Array(2 * BODY_BYTES_MAX),
+    });
     expect([answer.status, errorOf(answer).code]).toEqual([413, "payload_too_large"]);
   });
 
-  it("a body above 32 MiB whose length is not stated", async () => {
+  it("a body above 32 MiB without content-length", async () => {
     let left = BODY_BYTES_MAX + 1;
     const body = new ReadableStream<Uint8Array>({
       pull(controller) {
@@ -224,12 +236,51 @@ describe("what is too large is refused", () => {
         left -= size;
       },
     });
-    const answer = await run.ask("/query", { method: "POST", headers: json, body, duplex: "half" });
+    const answer = await run.send("/batch", { method: "POST", headers: json, body, duplex: "half" });
     expect([answer.status, errorOf(answer).code]).toEqual([413, "payload_too_large"]);
+  });
+
+  it("a body of one call above 10 MiB", async () => {
+    for (const headers of [json, text]) {
+      const answer = await run.send("/query", {
+        method: "POST",
+        headers,
+        body: new Uint8Array(CALL_BODY_BYTES_MAX + 1),
+      });
+      expect([answer.status, errorOf(answer).code]).toEqual([413, "payload_too_large"]);
+      expect(errorOf(answer).message).toContain(String(CALL_BODY_BYTES_MAX));
+    }
   });
 });
 
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
+const CALL_BODY_BYTES_MAX = 10 * 1024 * 1024;
+
+describe("JSON that is nested too deeply is refused", () => {
+  it.each([
+    ["/query", '{"prompt":'],
+    ["/query", '{"prompt":"a","params":{"x":'],
+    ["/batch", '{"prompts":['],
+    ["/llm_query_batched", '{"prompts":['],
+    ["/tool_call", '{"tool_name":"t","input":'],
+    ["/log", '{"event_type":"mine","data":'],
+    ["/v1/chat/completions", '{"model":"small","messages":['],
+  ])("on %s after %s", async (path, start) => {
+    const body = start + "[".repeat(1_000_000);
+    const answer = await run.send(path, { method: "POST", headers: json, body });
+    expect([answer.status, answer.text]).toEqual([400, expect.stringMatching(/nesting/)]);
+  });
+});
+
+describe("an authorization header of many spaces", () => {
+  it("does not delay the 401", async () => {
+    // As long as the runtime's own server takes a header.
+    const authorization = `Bearer a${" ".repeat(120_000)}b`;
+    const answer = await fetch(`${world.gateway.url}/query`, { method: "POST", headers: { authorization } });
+    await answer.text();
+    expect([401, 431]).toContain(answer.status);
+  });
+});
 
 describe("a model is refused", () => {
   it.each([
@@ -239,17 +290,17 @@ describe("a model is refused", () => {
     ["that the run may not use", "sim/echo", 403, "model_not_allowed"],
     ["that the run may not use, asked by its plain name", "echo", 403, "model_not_allowed"],
   ])("%s", async (_, model, status, code) => {
-    const query = await run.ask("/query", { json: { prompt: "a", model } });
+    const query = await run.send("/query", { json: { prompt: "a", model } });
     expect([query.status, errorOf(query).code]).toEqual([status, code]);
     expect(errorOf(query)).toMatchObject({ retryable: false, message: expect.stringContaining(`"${model}"`) });
     expect(query.headers.get("x-should-retry")).toBe("false");
-    const batch = await run.ask("/batch", { json: { prompts: ["a", "b"], model } });
+    const batch = await run.send("/batch", { json: { prompts: ["a", "b"], model } });
     expect([batch.status, errorOf(batch).code]).toEqual([status, code]);
   });
 
   it("without a price, which no budget could bound", async () => {
     const any = await world.openRun();
-    const answer = await any.ask("/query", { json: { prompt: "a", model: "free/x" } });
+    const answer = await any.send("/query", { json: { prompt: "a", model: "free/x" } });
     expect([answer.status, errorOf(answer).code]).toEqual([422, "unpriced_model"]);
     expect(await documentOf(any)).toMatchObject({ metrics: { attempts: 0 } });
   });
@@ -278,11 +329,11 @@ describe("a run is refused", () => {
     ["whose metadata is a list", { metadata: [] }, "metadata"],
     ["whose metadata is too large", { metadata: { a: "x".repeat(20_000) } }, "metadata"],
   ])("%s", async (_, body, param) => {
-    const before = (await world.operate("/runs")).text;
-    const answer = await world.operate("/runs", { json: body });
+    const before = (await world.sendAsOperator("/runs")).text;
+    const answer = await world.sendAsOperator("/runs", { json: body });
     expect([answer.status, errorOf(answer).param]).toEqual([400, param]);
     expect(errorOf(answer).message).toContain(param);
-    expect((await world.operate("/runs")).text).toBe(before);
+    expect((await world.sendAsOperator("/runs")).text).toBe(before);
   });
 
   it.each([
@@ -291,7 +342,7 @@ describe("a run is refused", () => {
     ["a limit that is no number", "?limit=many", "limit"],
     ["an unknown parameter", "?page=2", "page"],
   ])("from being listed with %s", async (_, query, param) => {
-    const answer = await world.operate(`/runs${query}`);
+    const answer = await world.sendAsOperator(`/runs${query}`);
     expect([answer.status, errorOf(answer).param]).toEqual([400, param]);
   });
 });

@@ -1,4 +1,4 @@
-/** How batches end before their lines have, who is told, who may look, and what is asked twice. */
+/** Batches that end before their lines: webhooks, access by other runs, and repeated requests. */
 import OpenAI from "openai";
 import type { Batch } from "openai/resources/batches";
 import OpenAI6 from "openai-6";
@@ -20,11 +20,11 @@ import { answerOf, documentOf, errorOf } from "./world.ts";
 
 const SECRET = `whsec_${Buffer.from("a secret of the operator").toString("base64")}`;
 
-type Told = { body: string; headers: Record<string, string> };
+type Delivery = { body: string; headers: Record<string, string> };
 
-/** Who is told of every batch's end; refuses the first telling of each. */
-async function startListener(): Promise<{ url: string; told: Told[]; stop: () => Promise<void> }> {
-  const told: Told[] = [];
+/** Starts a webhook receiver for the ends of batches; it refuses the first delivery of each. */
+async function startListener(): Promise<{ url: string; deliveries: Delivery[]; stop: () => Promise<void> }> {
+  const deliveries: Delivery[] = [];
   const tries = new Map<string, number>();
   const server = createServer((request, response) => {
     void textOf(request).then((body) => {
@@ -32,7 +32,7 @@ async function startListener(): Promise<{ url: string; told: Told[]; stop: () =>
       for (const [name, value] of Object.entries(request.headers)) headers[name] = String(value);
       const id = headers["webhook-id"] ?? "";
       tries.set(id, (tries.get(id) ?? 0) + 1);
-      told.push({ body, headers });
+      deliveries.push({ body, headers });
       response.writeHead(tries.get(id) === 1 ? 500 : 200).end();
     });
   });
@@ -40,7 +40,7 @@ async function startListener(): Promise<{ url: string; told: Told[]; stop: () =>
   const address = server.address();
   const port = typeof address === "object" && address !== null ? address.port : 0;
   const stop = () => new Promise<void>((resolve) => server.close(() => resolve()));
-  return { url: `http://127.0.0.1:${port}/hook`, told, stop };
+  return { url: `http://127.0.0.1:${port}/hook`, deliveries, stop };
 }
 
 async function textOf(request: IncomingMessage): Promise<string> {
@@ -51,14 +51,14 @@ async function textOf(request: IncomingMessage): Promise<string> {
 
 let place: BatchPlace;
 let listener: Awaited<ReturnType<typeof startListener>>;
-/** Batches that end before all tests here: their second telling, five seconds after the first, is then there by the last. */
-const told: { completed?: Batch; failed?: Batch } = {};
+/** Batches that end before all tests here: their second delivery, five seconds after the first, has then arrived before the last test. */
+const ended: { completed?: Batch; failed?: Batch } = {};
 beforeAll(async () => {
   listener = await startListener();
   place = await startBatchPlace(undefined, { vars: { WEBHOOK_URL: listener.url, WEBHOOK_SECRET: SECRET } });
   const run = await place.openRun();
-  told.completed = await runBatch(run, [chatLine("a", "hi")]);
-  told.failed = await runBatch(run, ["{}"]);
+  ended.completed = await runBatch(run, [chatLine("a", "hi")]);
+  ended.failed = await runBatch(run, ["{}"]);
 });
 afterAll(async () => {
   await place.stop();
@@ -72,11 +72,11 @@ const hasBegun = (run: BatchRun, id: string, lines: number) => async () => {
   return (request_counts?.completed ?? 0) >= lines;
 };
 
-describe("a batch that is cancelled", () => {
-  it("keeps what is done, tells of each other line that it was not run, and spends nothing more", async () => {
+describe("a cancelled batch", () => {
+  it("keeps its finished lines, reports every other line as not run, and spends nothing more", async () => {
     const run = await place.openRun({ max_parallel: 16 });
     const { id } = await createBatch(run, slow(1_500));
-    await expect.poll(hasBegun(run, id, 20), { timeout: 10_000 }).toBe(true);
+    await expect.poll(hasBegun(run, id, 20)).toBe(true);
     const cancelling = await run.openai.batches.cancel(id);
     expect(cancelling.status).toMatch(/^cancell(ing|ed)$/);
     expect(cancelling.cancelling_at).toBeGreaterThanOrEqual(cancelling.created_at);
@@ -97,7 +97,7 @@ describe("a batch that is cancelled", () => {
     expect(place.upstream.counters.requests).toBe(sent);
   });
 
-  it("while it is looked through has no lines to tell of", async () => {
+  it("has no result files if it was still validating", async () => {
     const run = await place.openRun();
     const created = await createBatch(run, slow(1_000));
     await run.openai.batches.cancel(created.id);
@@ -107,10 +107,10 @@ describe("a batch that is cancelled", () => {
     expect(output.size + error.size).toBe(batch.request_counts?.total);
   });
 
-  it("is refused where it has ended otherwise, so that no client asks again", async () => {
+  it("cannot be cancelled after another end; the refusal is not retryable", async () => {
     const run = await place.openRun();
     const completed = await runBatch(run, [chatLine("a", "hi")]);
-    const answer = await run.ask(`/v1/batches/${completed.id}/cancel`, { method: "POST" });
+    const answer = await run.send(`/v1/batches/${completed.id}/cancel`, { method: "POST" });
     expect([answer.status, answer.headers.get("x-should-retry")]).toEqual([409, "false"]);
     expect(answer.json).toMatchObject({
       error: {
@@ -125,30 +125,30 @@ describe("a batch that is cancelled", () => {
   });
 });
 
-describe("a run that ends", () => {
-  it("takes its batch with it, keeps its files, lets them be deleted, and takes no more", async () => {
+describe("a run that has ended", () => {
+  it("ends its batch, keeps its files deletable, and accepts no new files", async () => {
     const run = await place.openRun({ max_parallel: 16 });
     const { id, input_file_id } = await createBatch(run, slow(1_500));
-    await expect.poll(hasBegun(run, id, 20), { timeout: 10_000 }).toBe(true);
-    expect((await run.ask(`/runs/${run.id}`, { method: "DELETE" })).status).toBe(200);
+    await expect.poll(hasBegun(run, id, 20)).toBe(true);
+    expect((await run.send(`/runs/${run.id}`, { method: "DELETE" })).status).toBe(200);
     const batch = await endOf(run, { id });
     expect(batch.status).toBe("cancelled");
     const { output, error } = await resultsOf(run, batch);
     expect(output.size + error.size).toBe(1_500);
     await expect(uploadLines(run, [chatLine("a", "hi")])).rejects.toMatchObject({ status: 401 });
     const upload = { purpose: "batch", filename: "x", bytes: 1, mime_type: "text/plain" };
-    expect((await run.ask("/v1/uploads", { json: upload })).status).toBe(401);
+    expect((await run.send("/v1/uploads", { json: upload })).status).toBe(401);
     const again = { input_file_id, endpoint: "/v1/chat/completions", completion_window: "24h" };
-    expect((await run.ask("/v1/batches", { json: again })).status).toBe(401);
+    expect((await run.send("/v1/batches", { json: again })).status).toBe(401);
     expect(await run.openai.files.delete(input_file_id)).toMatchObject({ deleted: true });
   });
 });
 
-describe("another run's key", () => {
+describe("the token of another run", () => {
   it("sees no file and no batch of this one", async () => {
     const run = await place.openRun();
     const batch = await runBatch(run, [chatLine("a", "hi")]);
-    const { openai, ask } = await place.openRun();
+    const { openai, send } = await place.openRun();
     expect((await openai.batches.list()).data).toEqual([]);
     expect((await openai.files.list()).data).toEqual([]);
     const file = batch.output_file_id ?? "";
@@ -160,22 +160,22 @@ describe("another run's key", () => {
       openai.files.delete(file),
     ];
     await Promise.all(asked.map((answer) => expect(answer).rejects.toMatchObject({ status: 404 })));
-    expect((await ask(`/v1/batches/${batch.id}`)).json).toMatchObject({
+    expect((await send(`/v1/batches/${batch.id}`)).json).toMatchObject({
       error: { message: `No batch found with id '${batch.id}'.` },
     });
     const operator = { headers: { "x-fanout-run": run.id } };
-    expect((await place.operate(`/v1/batches/${batch.id}`, operator)).json).toEqual(batch);
-    expect((await place.operate(`/v1/files/${file}/content`, operator)).status).toBe(200);
+    expect((await place.sendAsOperator(`/v1/batches/${batch.id}`, operator)).json).toEqual(batch);
+    expect((await place.sendAsOperator(`/v1/files/${file}/content`, operator)).status).toBe(200);
     expect((await place.gateway().fetch(`/v1/files/${file}/content`)).status).toBe(401);
   });
 });
 
 describe("an Idempotency-Key", () => {
-  it("leads to one batch, however often and however fast it is sent, and to no other request", async () => {
+  it("creates one batch, however often and fast it is sent, and is refused for another request", async () => {
     const run = await place.openRun();
     const input_file_id = await uploadLines(run, [chatLine("a", "hi")]);
     const json = { input_file_id, endpoint: "/v1/chat/completions", completion_window: "24h" };
-    const post = (body: object) => run.ask("/v1/batches", { json: body, headers: { "idempotency-key": "nightly" } });
+    const post = (body: object) => run.send("/v1/batches", { json: body, headers: { "idempotency-key": "nightly" } });
     const answers = await Promise.all(Array.from({ length: 4 }, () => post(json)));
     const ids = answers.map(({ json: batch }) =>
       typeof batch === "object" && batch !== null && "id" in batch ? batch.id : null,
@@ -187,16 +187,17 @@ describe("an Idempotency-Key", () => {
     const other = await post({ ...json, metadata: { other: "yes" } });
     expect([other.status, errorOf(other).code]).toEqual([409, "idempotency_conflict"]);
     const foreign = await place.openRun();
-    const elsewhere = await foreign.ask("/v1/batches", { json, headers: { "idempotency-key": "nightly" } });
+    const elsewhere = await foreign.send("/v1/batches", { json, headers: { "idempotency-key": "nightly" } });
     expect(elsewhere.json).not.toMatchObject({ id: ids[0] });
   });
 });
 
 describe("the operator's webhook", () => {
-  it("is told of each end in a way that OpenAI's clients accept, again with the same id where it does not hear", async () => {
-    const { completed, failed } = told;
-    const of = (batch: Batch | undefined) => listener.told.filter(({ body }) => body.includes(batch?.id ?? "none"));
-    await expect.poll(() => [of(completed).length, of(failed).length], { timeout: 15_000 }).toEqual([2, 2]);
+  it("gets each end in a form that OpenAI's clients accept, and a retry with the same id if it does not respond", async () => {
+    const { completed, failed } = ended;
+    const of = (batch: Batch | undefined) =>
+      listener.deliveries.filter(({ body }) => body.includes(batch?.id ?? "none"));
+    await expect.poll(() => [of(completed).length, of(failed).length]).toEqual([2, 2]);
     const clients = [new OpenAI({ apiKey: "none" }), new OpenAI6({ apiKey: "none" })];
     for (const [batch, type] of [
       [completed, "batch.completed"],
@@ -219,7 +220,7 @@ describe("the operator's webhook", () => {
 });
 
 describe("a gateway without R2", () => {
-  it("says which binding is missing", async () => {
+  it("names the missing binding", async () => {
     const gateway = await startGateway();
     const { token } = await gateway.openRun();
     const form = new FormData();

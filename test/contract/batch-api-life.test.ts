@@ -83,7 +83,7 @@ describe.each(clients)("with %s", (_, makeClient) => {
     client = makeClient({ apiKey: run.token, baseURL: `${place.gateway().url}/v1` });
   });
 
-  it("a file is uploaded in every way that the client knows, waited for, read and deleted", async () => {
+  it("a file can be uploaded in every way that the client offers, awaited, read and deleted", async () => {
     const path = join(dir, "prompts.jsonl");
     await writeFile(path, text);
     const uploads = [
@@ -103,7 +103,7 @@ describe.each(clients)("with %s", (_, makeClient) => {
     }
   });
 
-  it("a batch is created, followed to its end, listed, and its results are downloaded", async () => {
+  it("a batch can be created, polled to its end and listed, and its results downloaded", async () => {
     const { id } = await client.files.create({ file: await toFile(Buffer.from(text)), purpose: "batch" });
     const created = await client.batches.create({
       input_file_id: id,
@@ -133,7 +133,7 @@ describe.each(clients)("with %s", (_, makeClient) => {
     await expect(client.batches.cancel(created.id)).rejects.toMatchObject({ status: 409 });
   });
 
-  it("lists are read page by page, newest first, to their end", async () => {
+  it("lists can be read page by page, newest first, to their end", async () => {
     const own = await place.openRun();
     const asOwn = makeClient({ apiKey: own.token, baseURL: `${place.gateway().url}/v1` });
     const ids: string[] = [];

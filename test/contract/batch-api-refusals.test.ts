@@ -78,7 +78,7 @@ describe("a request for a batch is refused", () => {
     ],
     [{ priority: 1 }, "priority", "unknown_parameter", "Unknown parameter: 'priority'."],
   ])("with %o", async (fields, param, code, message) => {
-    const answer = await run.ask("/v1/batches", { json: request(fields) });
+    const answer = await run.send("/v1/batches", { json: request(fields) });
     expect(answer.status).toBe(400);
     expect(answer.json).toMatchObject({
       error: {
@@ -91,8 +91,8 @@ describe("a request for a batch is refused", () => {
     expect(answer.headers.get("x-should-retry")).toBe("false");
   });
 
-  it("with a body that is no JSON, and leaves no batch behind, as none of these has", async () => {
-    const answer = await run.ask("/v1/batches", {
+  it("with a body that is not JSON; none of the refused requests creates a batch", async () => {
+    const answer = await run.send("/v1/batches", {
       method: "POST",
       body: "{",
       headers: { "content-type": "application/json" },
@@ -101,7 +101,7 @@ describe("a request for a batch is refused", () => {
     expect((await run.openai.batches.list()).data).toEqual([]);
   });
 
-  it("but takes all that is just within the bounds", async () => {
+  it("but not with values exactly at the bounds", async () => {
     const metadata = Object.fromEntries(
       Array.from({ length: 16 }, (_, at) => [`${at}`.padEnd(64, "k"), "v".repeat(512)]),
     );
@@ -112,13 +112,13 @@ describe("a request for a batch is refused", () => {
         ...request({ metadata, output_expires_after: { anchor: "created_at", seconds } }),
         input_file_id: id,
       };
-      const answer = await own.ask("/v1/batches", { json });
+      const answer = await own.send("/v1/batches", { json });
       expect([answer.status, answer.json]).toEqual([200, expect.objectContaining({ metadata })]);
     }
   });
 });
 
-describe("a batch fails before anything is sent", () => {
+describe("a batch fails before any request is sent", () => {
   const ok = chatLine("ok", "hi");
   const without = (field: string) => Object.fromEntries(Object.entries(ok).filter(([name]) => name !== field));
   const withBody = (fields: Record<string, unknown>) => ({
@@ -157,7 +157,7 @@ describe("a batch fails before anything is sent", () => {
       withBody({ stream: true, messages: [{ role: "user", content: "hi" }] }),
       { code: "streaming_unsupported", param: "body.stream" },
     ],
-  ])("where a line has %s", async (_, line, error) => {
+  ])("if a line has %s", async (_, line, error) => {
     const batch = await runBatch(run, [chatLine("first", "hi"), line]);
     expect(batch).toMatchObject({
       status: "failed",
@@ -171,7 +171,7 @@ describe("a batch fails before anything is sent", () => {
     expect(batch.failed_at).toBeGreaterThanOrEqual(batch.created_at);
   });
 
-  it("where no model is named and there is no default", async () => {
+  it("if no model is named and no default exists", async () => {
     const own = await startBatchPlace(undefined, { vars: { DEFAULT_MODEL: "" } });
     const batch = await runBatch(await own.openRun(), [
       { ...ok, body: { messages: [{ role: "user", content: "hi" }] } },
@@ -182,13 +182,13 @@ describe("a batch fails before anything is sent", () => {
     ]);
   });
 
-  it("and names every line that is wrong, up to a hundred, by the number that an editor shows", async () => {
+  it("and names every wrong line, up to a hundred, by its line number", async () => {
     const lines = ["", ...Array.from({ length: 101 }, (_, at) => ({ ...ok, custom_id: `c${at}`, url: "/v1/nope" }))];
     const { errors } = await runBatch(run, [chatLine("first", "hi"), ...lines]);
     expect(errors?.data?.map(({ line }) => line)).toEqual(Array.from({ length: 100 }, (_, at) => at + 3));
   });
 
-  it("where the file does not exist, is another run's, or is for something else", async () => {
+  it("if the file does not exist, belongs to another run or has another purpose", async () => {
     const other = await place.openRun();
     const foreign = await uploadLines(other, [ok]);
     const evals = await run.openai.files.create({ file: await toFile(Buffer.from("{}")), purpose: "evals" });
@@ -204,7 +204,7 @@ describe("a batch fails before anything is sent", () => {
     }
   });
 
-  it("where a strict batch names two models; where it is not strict, both are asked", async () => {
+  it("if it is strict and names two models; otherwise both models are called", async () => {
     const lines = [chatLine("a", "hi", "sim/echo"), chatLine("b", "hi", "sim/slow?ms=1")];
     const strict = await runBatch(run, lines, { strict: true });
     expect(strict).toMatchObject({
@@ -221,20 +221,20 @@ describe("a batch fails before anything is sent", () => {
     expect(single).toMatchObject({ status: "completed", model: "sim/echo" });
   });
 
-  it("and has cost nothing and asked nobody", async () => {
+  it("and costs nothing and sends nothing upstream", async () => {
     const own = await place.openRun();
     await runBatch(own, [chatLine("a", "hi", "up-1"), chatLine("a", "hi", "up-1")]);
     expect(place.upstream.counters.requests).toBe(0);
-    expect(await own.ask("/budget")).toMatchObject({ json: { calls: { spent: 0, reserved: 0 } } });
+    expect(await own.send("/budget")).toMatchObject({ json: { calls: { spent: 0, reserved: 0 } } });
   });
 });
 
-describe("a file is refused at its upload", () => {
+describe("an upload is refused", () => {
   it.each([
     ["no JSON", "hello"],
     ["nothing", ""],
     ["a broken first line", '{"custom_id":\n{}'],
-  ])("as the input of a batch where it holds %s", async (_, text) => {
+  ])("with purpose batch if it contains %s", async (_, text) => {
     const file = await toFile(Buffer.from(text), "x.txt");
     await expect(run.openai.files.create({ file, purpose: "batch" })).rejects.toMatchObject({
       status: 400,
@@ -244,7 +244,7 @@ describe("a file is refused at its upload", () => {
     });
   });
 
-  it("where it is not UTF-8", async () => {
+  it("if it is not UTF-8", async () => {
     const file = await toFile(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]), "x.jsonl");
     await expect(run.openai.files.create({ file, purpose: "batch" })).rejects.toMatchObject({
       status: 400,
@@ -252,7 +252,7 @@ describe("a file is refused at its upload", () => {
     });
   });
 
-  it("but not for what a batch will find in its lines, for its name, or for what it is where it is for something else", async () => {
+  it("but not for errors inside its lines, its name, or its content under another purpose", async () => {
     const uploads = [
       [await toFile(Buffer.from('{"custom_id":"a"}'), "x.txt"), "batch"],
       [await toFile(Buffer.from("hello"), "x.jsonl"), "user_data"],

@@ -19,8 +19,8 @@ export type BatchPlace = {
   gateway: () => Gateway;
   upstream: TestUpstream;
   openRun: (body?: Record<string, unknown>) => Promise<BatchRun>;
-  /** Asks as the operator. */
-  operate: (path: string, request?: GatewayRequest) => Promise<Answer>;
+  /** Sends a request as the operator. */
+  sendAsOperator: (path: string, request?: GatewayRequest) => Promise<Answer>;
   /** SIGKILL, and a start on the same disk. */
   restart: () => Promise<void>;
   stop: () => Promise<void>;
@@ -47,7 +47,7 @@ export async function startBatchPlace(
   const vars = { ADMIN_KEY: randomUUID(), UPSTREAMS, PROVIDER_KEY, ...options.vars };
   const start = () => startR2Gateway({ ...options, dataDir, vars });
   let gateway = await start();
-  const ask = async (path: string, request?: GatewayRequest) => answerOf(await gateway.fetch(path, request));
+  const send = async (path: string, request?: GatewayRequest) => answerOf(await gateway.fetch(path, request));
   return {
     gateway: () => gateway,
     upstream,
@@ -59,9 +59,9 @@ export async function startBatchPlace(
         return fetch(`${gateway.url}${pathname}${search}`, init);
       };
       const openai = new OpenAI({ apiKey: token, baseURL: "http://gateway/v1", fetch: fetchNow, maxRetries: 0 });
-      return { id, token, openai, ask: (path, request) => ask(path, { token, ...request }) };
+      return { id, token, openai, send: (path, request) => send(path, { token, ...request }) };
     },
-    operate: (path, request) => ask(path, { token: gateway.adminKey, ...request }),
+    sendAsOperator: (path, request) => send(path, { token: gateway.adminKey, ...request }),
     restart: async () => {
       await gateway.kill();
       gateway = await start();
@@ -74,13 +74,13 @@ export async function startBatchPlace(
   };
 }
 
-/** A line that asks for a chat completion. */
+/** A batch line for a chat completion. */
 export function chatLine(customId: string, prompt: string, model = "sim/echo"): Record<string, unknown> {
   const body = { model, messages: [{ role: "user", content: prompt }] };
   return { custom_id: customId, method: "POST", url: "/v1/chat/completions", body };
 }
 
-/** Lines as the text of a file; texts stand as they are. */
+/** Lines as the text of a file; strings are written unchanged. */
 export function jsonl(lines: readonly unknown[]): string {
   return lines.map((line) => `${typeof line === "string" ? line : JSON.stringify(line)}\n`).join("");
 }
@@ -143,7 +143,7 @@ export async function linesOf({ openai }: BatchRun, fileId: string | null | unde
     .map((line) => resultLine.parse(JSON.parse(line)));
 }
 
-/** What a batch left: its output lines and its error lines by `custom_id`, each of which stands once. */
+/** What a batch left: its output lines and its error lines by `custom_id`, each of which occurs once. */
 export async function resultsOf(run: BatchRun, batch: Batch): Promise<{ output: Results; error: Results }> {
   const [output, error] = await Promise.all([linesOf(run, batch.output_file_id), linesOf(run, batch.error_file_id)]);
   const ids = [...output, ...error].map(({ custom_id }) => custom_id);

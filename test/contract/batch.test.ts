@@ -15,10 +15,10 @@ afterAll(() => world.stop());
 const REFUSED = "{{status/400}} please";
 
 describe("a batch of 1,000 with random latency, of which 10 % fail", () => {
-  it("answers 200 with every result in its place and every failure in its own slot", async () => {
+  it("returns 200 with every result at its index and every failure in its own slot", async () => {
     const model = "up-1/jitter/40/status/400/percent/10";
     const prompts = Array.from({ length: 1_000 }, (_, index) => `prompt ${index}`);
-    const group = groupOf(await run.ask("/batch", { json: { prompts, model } }));
+    const group = groupOf(await run.send("/batch", { json: { prompts, model } }));
     const hit = prompts.filter((prompt) => isHit(prompt, 10));
     expect(hit.length).toBeGreaterThan(60);
     expect(group.results).toEqual(prompts.map((p) => (isHit(p, 10) ? expect.stringMatching(/^\[error\] ./) : p)));
@@ -35,9 +35,9 @@ describe("a batch of 1,000 with random latency, of which 10 % fail", () => {
 });
 
 describe("a batch", () => {
-  it("adds up what its calls used, and the run shows the same", async () => {
+  it("reports the sum of its calls' usage, as the run does", async () => {
     const own = await world.openRun({ budget: { usd: 1 }, default_model: "up-1" });
-    const group = groupOf(await own.ask("/batch", { json: { prompts: ["abcd", "efghijkl", REFUSED] } }));
+    const group = groupOf(await own.send("/batch", { json: { prompts: ["abcd", "efghijkl", REFUSED] } }));
     // The upstream counts a token per four bytes and three per message; a refused call costs nothing.
     expect(group.usage).toEqual({ prompt_tokens: 9, completion_tokens: 3, total_tokens: 12, cost: 0.000015 });
     expect(group.items.map(({ usage }) => usage?.cost)).toEqual([0.000006, 0.000009, 0]);
@@ -52,96 +52,103 @@ describe("a batch", () => {
     });
   });
 
-  it("is a parallel group from two calls on: a batch of one is a sequential call", async () => {
+  it("counts as a parallel group from two calls on; a batch of one is a sequential call", async () => {
     const own = await world.openRun({ default_model: "up-1" });
-    groupOf(await own.ask("/batch", { json: { prompts: ["one"] } }));
+    groupOf(await own.send("/batch", { json: { prompts: ["one"] } }));
     expect((await documentOf(own)).stats).toMatchObject({ parallel_batches: 0, sequential_queries: 1 });
   });
 
-  it("is named as parallel groups are in the field", async () => {
-    const group = groupOf(await run.ask("/batch", { json: { prompts: ["a", "b"] } }));
+  it("has an id of the form pg-<epoch ms>-<base36>", async () => {
+    const group = groupOf(await run.send("/batch", { json: { prompts: ["a", "b"] } }));
     expect(group.id).toMatch(/^pg-\d{13}-[0-9a-z]{1,6}$/);
     expect(Math.abs(Number(group.id?.slice(3, 16)) - Date.now())).toBeLessThan(60_000);
   });
 
-  it("without prompts answers an empty list: no group, no call, no cost", async () => {
+  it("without prompts returns an empty list, with no group, call or cost", async () => {
     const before = await documentOf(run);
     for (const body of [{ prompts: [] }, { items: [] }]) {
-      const group = groupOf(await run.ask("/batch", { json: body }));
+      const group = groupOf(await run.send("/batch", { json: body }));
       expect(group).toMatchObject({ id: null, status: "completed", results: [], usage: { cost: 0 } });
     }
     expect(await documentOf(run)).toEqual(before);
     expect(world.upstream.counters.requests).toBe(0);
   });
 
-  it("says completed, partial or failed, as its slots ended", async () => {
-    const statusOf = async (prompts: string[]) => groupOf(await run.ask("/batch", { json: { prompts } })).status;
+  it("has status completed, partial or failed, depending on its slots", async () => {
+    const statusOf = async (prompts: string[]) => groupOf(await run.send("/batch", { json: { prompts } })).status;
     expect(await statusOf(["a", "b"])).toBe("completed");
     expect(await statusOf(["a", REFUSED])).toBe("partial");
     expect(await statusOf([REFUSED, `${REFUSED} too`])).toBe("failed");
   });
 
-  it("asks each prompt as often as it is listed", async () => {
-    const group = groupOf(await run.ask("/batch", { json: { prompts: ["same", "same", "same"] } }));
+  it("sends each prompt as often as it is listed", async () => {
+    const group = groupOf(await run.send("/batch", { json: { prompts: ["same", "same", "same"] } }));
     expect(group.results).toEqual(["same", "same", "same"]);
     expect(world.upstream.counters.sends.get("same")).toBe(3);
   });
 
-  it("brings every character there and back", async () => {
+  it("transmits every character unchanged in both directions", async () => {
     const prompts = ["naïve 漢字 🦉", '"quotes" \\ and\ttabs', "line\nline\r\n\u2028", "\u0001\u007f\ufffe", " ", ""];
-    expect(groupOf(await run.ask("/batch", { json: { prompts } })).results).toEqual(prompts);
+    expect(groupOf(await run.send("/batch", { json: { prompts } })).results).toEqual(prompts);
   });
 
-  it("takes prompts near the largest, each in a group of others", async () => {
+  it("accepts prompts near the size limit, each in a batch with others", async () => {
     const prompts = ["small", "x".repeat(1_400_000), "y".repeat(1_400_000), "tail"];
-    const group = groupOf(await run.ask("/batch", { json: { prompts, model: "sim/echo", max_tokens: 1_000_000 } }));
+    const group = groupOf(await run.send("/batch", { json: { prompts, model: "sim/echo", max_tokens: 1_000_000 } }));
     expect(group.results).toEqual(prompts);
   });
 
-  it("of 10,000 calls is taken whole", async () => {
+  it("may have 10,000 calls", async () => {
     const wide = await world.openRun({ max_parallel: 64 });
     const prompts = Array.from({ length: 10_000 }, (_, index) => String(index));
-    expect(groupOf(await wide.ask("/batch", { json: { prompts, model: "sim/echo" } })).results).toEqual(prompts);
+    expect(groupOf(await wide.send("/batch", { json: { prompts, model: "sim/echo" } })).results).toEqual(prompts);
   });
 });
 
 describe("width", () => {
-  const inFlight = async (own: RunAccess, body: Record<string, unknown>) => {
-    const prompts = Array.from({ length: 24 }, (_, index) => `{{delay/30}} ${index}`);
-    const group = groupOf(await own.ask("/batch", { json: { prompts, ...body } }));
-    expect(group.metrics.peak_parallel).toBe(world.upstream.counters.peakInFlight);
-    return { peak: world.upstream.counters.peakInFlight, effective: group.effective_parallel };
+  const widthOf = async (own: RunAccess, width: number, body: Record<string, unknown>) => {
+    // What is in flight stays there until as many are as there may be, and none comes beside them.
+    const latch = `width-${JSON.stringify(body)}-${width}`.replaceAll(/[^a-z0-9-]/g, "");
+    const prompts = Array.from({ length: 24 }, (_, index) => `{{latch/${latch}}} ${index}`);
+    const answer = own.send("/batch", { json: { prompts, ...body } });
+    await expect.poll(() => world.upstream.counters.inFlight).toBe(width);
+    world.upstream.open(latch);
+    const group = groupOf(await answer);
+    expect([world.upstream.counters.peakInFlight, group.metrics.peak_parallel]).toEqual([width, width]);
+    return group.effective_parallel;
   };
 
   it("is the batch's concurrency, reached and never exceeded", async () => {
-    expect(await inFlight(run, { concurrency: 5 })).toEqual({ peak: 5, effective: 5 });
+    expect(await widthOf(run, 5, { concurrency: 5 })).toBe(5);
   });
 
-  it("is the run's where the batch asks for more", async () => {
+  it("is at most the run's if the batch requests more", async () => {
     const narrow = await world.openRun({ default_model: "up-1", max_parallel: 3 });
-    expect(await inFlight(narrow, { concurrency: 20 })).toEqual({ peak: 3, effective: 3 });
+    expect(await widthOf(narrow, 3, { concurrency: 20 })).toBe(3);
   });
 
-  it("is eight where neither says anything", async () => {
+  it("is eight if neither batch nor run sets it", async () => {
     const plain = await world.openRun({ default_model: "up-1" });
-    expect(await inFlight(plain, {})).toEqual({ peak: 8, effective: 8 });
+    expect(await widthOf(plain, 8, {})).toBe(8);
   });
 
-  it("has no cap of the run's own at max_parallel 0", async () => {
+  it("is not limited by the run if its max_parallel is 0", async () => {
     const open = await world.openRun({ default_model: "up-1", max_parallel: 0 });
-    expect(await inFlight(open, {})).toEqual({ peak: 24, effective: 512 });
+    expect(await widthOf(open, 24, {})).toBe(512);
   });
 
-  it("lets a permit that is free take the next call: no slot waits for a slow one beside it", async () => {
-    const prompts = ["{{delay/600}} slow", ...Array.from({ length: 20 }, (_, index) => `{{delay/25}} ${index}`)];
-    const group = groupOf(await run.ask("/batch", { json: { prompts, concurrency: 2 } }));
-    // In chunks of two it would take 600 ms + 10 × 25 ms; here the other permit does the rest meanwhile.
-    expect(group.metrics.wall_ms).toBeLessThan(790);
+  it("gives each free permit to the next call: no slot waits for a slow one", async () => {
+    const prompts = ["{{latch/one-slow}} slow", ...Array.from({ length: 20 }, (_, index) => String(index))];
+    const answer = run.send("/batch", { json: { prompts, concurrency: 2 } });
+    // In chunks of two, the second chunk would wait for the slow one.
+    await expect.poll(() => world.upstream.counters).toMatchObject({ requests: 21, inFlight: 1 });
+    world.upstream.open("one-slow");
+    expect(groupOf(await answer).results).toEqual(prompts);
   });
 });
 
 describe("items", () => {
-  it("keep their ids, and have their own model, messages and cap", async () => {
+  it("keep their ids, and may each set model, messages and cap", async () => {
     const items = [
       { id: "first", prompt: "1", model: "up-1" },
       {
@@ -154,7 +161,7 @@ describe("items", () => {
       },
       { prompt: "abcdefghij", max_tokens: 1 },
     ];
-    const group = groupOf(await run.ask("/batch", { json: { items } }));
+    const group = groupOf(await run.send("/batch", { json: { items } }));
     expect(group.results).toEqual(["1", "2", "abcd"]);
     expect(group.items).toMatchObject([
       { id: "first", model: "up-1", finish_reason: "stop" },
@@ -163,7 +170,7 @@ describe("items", () => {
     ]);
   });
 
-  it("take the fields at top level as their defaults", async () => {
+  it("use the top-level fields as their defaults", async () => {
     const seen: unknown[] = [];
     const watched = await startOwnWorld((call) => {
       seen.push([call.prompt, call.model, call.capTokens, call.messageCount]);
@@ -171,14 +178,14 @@ describe("items", () => {
     });
     const own = await watched.openRun();
     const items = [{ prompt: "a" }, { prompt: "b", model: "up-2", max_tokens: 9 }];
-    await own.ask("/batch", { json: { items, model: "up-1", max_tokens: 5, system: "s", concurrency: 1 } });
+    await own.send("/batch", { json: { items, model: "up-1", max_tokens: 5, system: "s", concurrency: 1 } });
     expect(seen).toEqual([
       ["a", "up-1", 5, 2],
       ["b", "up-2", 9, 2],
     ]);
   });
 
-  it("start by their priority, and in their order where it is the same", async () => {
+  it("start by priority, and in input order if it is equal", async () => {
     const started: string[] = [];
     const watched = await startOwnWorld(({ prompt }) => {
       started.push(prompt);
@@ -187,7 +194,7 @@ describe("items", () => {
     const own = await watched.openRun({ default_model: "up-1" });
     const priorities = ["low", "normal", "critical", 0, "high", "P0", "normal"];
     const items = priorities.map((priority, index) => ({ prompt: `${priority} ${index}`, priority }));
-    const group = groupOf(await own.ask("/batch", { json: { items, concurrency: 1 } }));
+    const group = groupOf(await own.send("/batch", { json: { items, concurrency: 1 } }));
     expect(started).toEqual(["critical 2", "P0 5", "high 4", "normal 1", "normal 6", "low 0", "0 3"]);
     expect(group.results).toEqual(items.map(({ prompt }) => prompt));
   });
@@ -195,7 +202,7 @@ describe("items", () => {
 
 describe("a failed slot is shown", () => {
   const show = async (body: Record<string, unknown>, own = run) => {
-    const group = groupOf(await own.ask("/batch", { json: { prompts: ["a", REFUSED, "c"], ...body } }));
+    const group = groupOf(await own.send("/batch", { json: { prompts: ["a", REFUSED, "c"], ...body } }));
     expect(group.errors).toEqual([
       null,
       expect.objectContaining({ code: "upstream_error", status: 400, retryable: false, attempts: 1 }),
@@ -219,7 +226,7 @@ describe("a failed slot is shown", () => {
     expect((await show({ error_style })).results).toEqual(["a", null, "c"]);
   });
 
-  it("by error_style settled as what a settled promise holds, and so are the others", async () => {
+  it("by error_style settled in the form of Promise.allSettled, like successful slots", async () => {
     const { results, message } = await show({ error_style: "settled" });
     expect(results).toEqual([
       { status: "fulfilled", value: "a", index: 0 },
@@ -228,7 +235,7 @@ describe("a failed slot is shown", () => {
     ]);
   });
 
-  it("in the run's style where the batch names none", async () => {
+  it("in the run's style if the batch names none", async () => {
     const own = await world.openRun({ default_model: "up-1", error_style: "rlm" });
     expect((await show({}, own)).results[1]).toMatch(/^Error: /);
     expect((await show({ error_style: "bracket" }, own)).results[1]).toMatch(/^\[error\] /);
@@ -236,26 +243,26 @@ describe("a failed slot is shown", () => {
 
   it("by error_style throw as the failure of the whole call, with the first error, after all have ended", async () => {
     const prompts = ["{{delay/150}} a", "{{status/422/delay/80}}", "{{status/400}} early but later in the list", "d"];
-    const answer = await run.ask("/batch", { json: { prompts, error_style: "throw" } });
+    const answer = await run.send("/batch", { json: { prompts, error_style: "throw" } });
     expect([answer.status, errorOf(answer).status]).toEqual([502, 422]);
     expect(world.upstream.counters).toMatchObject({ requests: 4, inFlight: 0, abandoned: 0 });
   });
 
-  it("by error_style throw not at all where all succeed", async () => {
-    const group = groupOf(await run.ask("/batch", { json: { prompts: ["a"], error_style: "throw" } }));
+  it("by error_style throw, not at all if all slots succeed", async () => {
+    const group = groupOf(await run.send("/batch", { json: { prompts: ["a"], error_style: "throw" } }));
     expect(group.results).toEqual(["a"]);
   });
 
-  it("so that a model's text that begins like an error can be told from one", async () => {
-    const group = groupOf(await run.ask("/batch", { json: { prompts: ["[error] I said so"] } }));
+  it("so that it differs from a model's text that begins like an error", async () => {
+    const group = groupOf(await run.send("/batch", { json: { prompts: ["[error] I said so"] } }));
     expect([group.results, group.errors]).toEqual([["[error] I said so"], [null]]);
   });
 });
 
 describe("on_error abort", () => {
-  it("starts nothing after the first failure, lets what runs finish, and says of the rest that it was cancelled", async () => {
+  it("starts nothing after the first failure, lets calls in flight finish, and reports the rest as cancelled", async () => {
     const prompts = ["{{delay/200}} running", REFUSED, ...Array.from({ length: 30 }, (_, index) => `late ${index}`)];
-    const group = groupOf(await run.ask("/batch", { json: { prompts, concurrency: 2, on_error: "abort" } }));
+    const group = groupOf(await run.send("/batch", { json: { prompts, concurrency: 2, on_error: "abort" } }));
     expect(group.results[0]).toBe(prompts[0]);
     expect(group.errors[1]?.code).toBe("upstream_error");
     const late = group.items.slice(2);
@@ -272,38 +279,40 @@ describe("on_error abort", () => {
     expect(await documentOf(run)).toMatchObject({ stats: { pending_queries: 0 }, budget: { usd: { reserved: 0 } } });
   });
 
-  it("is not the default: a batch goes on after a failure", async () => {
+  it("is not the default: a batch continues after a failure", async () => {
     const prompts = [REFUSED, "a", "b"];
-    expect(groupOf(await run.ask("/batch", { json: { prompts, concurrency: 1 } })).results.slice(1)).toEqual([
+    expect(groupOf(await run.send("/batch", { json: { prompts, concurrency: 1 } })).results.slice(1)).toEqual([
       "a",
       "b",
     ]);
   });
 });
 
-describe("batches at once", () => {
-  it("of one run do not mix: 40 batches of 25 in one run lose and double nothing", async () => {
+describe("concurrent batches", () => {
+  it("of one run do not mix: 40 batches of 25 lose and duplicate nothing", async () => {
     const own = await world.openRun({ default_model: "up-1", max_parallel: 32 });
     const lists = Array.from({ length: 40 }, (_, list) => Array.from({ length: 25 }, (_, at) => `${list}/${at}`));
-    const groups = await Promise.all(lists.map((prompts) => own.ask("/batch", { json: { prompts } })));
+    const groups = await Promise.all(lists.map((prompts) => own.send("/batch", { json: { prompts } })));
     expect(groups.map((answer) => groupOf(answer).results)).toEqual(lists);
     expect(new Set(groups.map((answer) => groupOf(answer).id)).size).toBe(40);
     expect(new Set(world.upstream.counters.sends.values())).toEqual(new Set([1]));
     expect(world.upstream.counters.peakInFlight).toBeLessThanOrEqual(32);
   });
 
-  it("go on when their client leaves, and what they cost is charged", async () => {
+  it("continue when their client disconnects, and their cost is charged", async () => {
     const own = await world.openRun({ default_model: "up-1", max_parallel: 2 });
-    const prompts = ["{{delay/150}} a", "{{delay/150}} b", "{{delay/150}} c"];
-    const leaving = world.gateway.fetch("/batch", {
-      token: own.token,
-      json: { prompts },
-      signal: AbortSignal.timeout(100),
-    });
-    await expect(leaving.then(answerOf)).rejects.toThrow();
-    await expect.poll(() => world.upstream.counters.requests, { timeout: 5_000 }).toBe(3);
+    const prompts = ["a", "b", "c"].map((name) => `{{latch/left-batch}} ${name}`);
+    const client = new AbortController();
+    const { signal } = client;
+    const leaving = world.gateway.fetch("/batch", { token: own.token, json: { prompts }, signal });
+    const left = expect(leaving.then(answerOf)).rejects.toThrow();
+    await expect.poll(() => world.upstream.counters.inFlight).toBe(2);
+    client.abort();
+    await left;
+    world.upstream.open("left-batch");
+    await expect.poll(() => world.upstream.counters.requests).toBe(3);
     await expect
-      .poll(() => documentOf(own), { timeout: 5_000 })
+      .poll(() => documentOf(own))
       .toMatchObject({ metrics: { attempts: 3 }, stats: { pending_queries: 0 }, budget: { usd: { reserved: 0 } } });
   });
 });

@@ -10,7 +10,7 @@ beforeAll(async () => void (world = await startWorld()));
 beforeEach(() => world.upstream.forget());
 afterAll(() => world.stop());
 
-/** Asks a gateway of the test's own, with these vars, to open a run. */
+/** Opens a run at a gateway of its own with these vars. */
 async function opener(vars: Record<string, unknown>) {
   const gateway = await startOwnGateway({ vars });
   return async (budget?: Record<string, number>) =>
@@ -19,13 +19,13 @@ async function opener(vars: Record<string, unknown>) {
 const limitOf = z.looseObject({ budget: z.looseObject({ usd: z.looseObject({ limit: z.number().nullable() }) }) });
 
 describe("a budget in the configuration", () => {
-  it("DEFAULT_BUDGET_USD is what a run gets that asks for none", async () => {
+  it("DEFAULT_BUDGET_USD applies to a run that names none", async () => {
     const open = await opener({ DEFAULT_BUDGET_USD: "0.25" });
     expect(limitOf.parse((await open()).json).budget.usd.limit).toBe(0.25);
     expect(limitOf.parse((await open({ usd: 7 })).json).budget.usd.limit).toBe(7);
   });
 
-  it("MAX_BUDGET_USD is the most a run gets, and what one gets that asks for none", async () => {
+  it("MAX_BUDGET_USD is the largest budget of a run, and the default of one that names none", async () => {
     const open = await opener({ MAX_BUDGET_USD: 2 });
     expect(limitOf.parse((await open({ usd: 2 })).json).budget.usd.limit).toBe(2);
     const refused = await open({ usd: 2.000000001 });
@@ -33,13 +33,13 @@ describe("a budget in the configuration", () => {
     expect(limitOf.parse((await open()).json).budget.usd.limit).toBe(2);
   });
 
-  it("ROOT_BUDGET_USD_PER_DAY bounds all runs together, and needs each to have a limit", async () => {
+  it("ROOT_BUDGET_USD_PER_DAY bounds all runs together, and requires a limit for each", async () => {
     const gateway = await startOwnGateway({ vars: { ROOT_BUDGET_USD_PER_DAY: "1" } });
-    const operate = async (path: string, json?: unknown, method = "POST") =>
+    const sendAsOperator = async (path: string, json?: unknown, method = "POST") =>
       answerOf(await gateway.fetch(path, { token: gateway.adminKey, method, ...(json === undefined ? {} : { json }) }));
-    const first = await operate("/runs", { budget: { usd: 0.75 } });
+    const first = await sendAsOperator("/runs", { budget: { usd: 0.75 } });
     expect(first.status).toBe(201);
-    const refused = await operate("/runs", { budget: { usd: 0.5 } });
+    const refused = await sendAsOperator("/runs", { budget: { usd: 0.5 } });
     expect(refused.status).toBe(402);
     expect(errorOf(refused)).toMatchObject({
       code: "budget_exhausted",
@@ -47,18 +47,18 @@ describe("a budget in the configuration", () => {
       limit: 1,
       remaining: 0.25,
     });
-    expect((await operate("/runs", { budget: { usd: 0.25 } })).status).toBe(201);
-    expect((await operate("/runs", { budget: { usd: 0.000000001 } })).status).toBe(402);
-    const without = await operate("/runs", {});
+    expect((await sendAsOperator("/runs", { budget: { usd: 0.25 } })).status).toBe(201);
+    expect((await sendAsOperator("/runs", { budget: { usd: 0.000000001 } })).status).toBe(402);
+    const without = await sendAsOperator("/runs", {});
     expect([without.status, errorOf(without).param]).toEqual([400, "budget.usd"]);
     const { id } = z.looseObject({ id: z.string() }).parse(first.json);
-    expect((await operate(`/runs/${id}`, { budget: { usd: 0.8 } }, "PATCH")).status).toBe(402);
-    await operate(`/runs/${id}/close`);
-    await expect.poll(async () => (await operate("/runs", { budget: { usd: 0.75 } })).status).toBe(201);
+    expect((await sendAsOperator(`/runs/${id}`, { budget: { usd: 0.8 } }, "PATCH")).status).toBe(402);
+    await sendAsOperator(`/runs/${id}/close`);
+    await expect.poll(async () => (await sendAsOperator("/runs", { budget: { usd: 0.75 } })).status).toBe(201);
   });
 
   for (const variable of ["DEFAULT_BUDGET_USD", "MAX_BUDGET_USD", "ROOT_BUDGET_USD_PER_DAY"]) {
-    it(`${variable} that is no amount stops every run with a 500 that names it`, async () => {
+    it(`${variable} that is not an amount fails every request of a run with a 500 that names it`, async () => {
       for (const value of [-1, "-0.01", "a dollar", "NaN", "Infinity", 1e300]) {
         const refused = await (await opener({ [variable]: value }))({ usd: 0 });
         expect([value, refused.status, errorOf(refused)]).toEqual([
@@ -81,63 +81,63 @@ describe("prices in the configuration", () => {
     ["absurd", { input: 1, output: 1e9 }, "output"],
     ["unknown by name", { input: 1, output: 1, tax: 1 }, "tax"],
   ] as const) {
-    it(`that are ${what} stop every run with a 500 that names the field`, async () => {
+    it(`that are ${what} fail every request of a run with a 500 that names the field`, async () => {
       const refused = await (await opener(vars({ m: price })))();
       expect(refused.status).toBe(500);
       expect(errorOf(refused).message).toContain(`UPSTREAMS.up.prices.m.${field}`);
     });
   }
 
-  it("that are missing refuse the model, unless the run takes it as free", async () => {
+  it("that are missing make the gateway refuse the model, unless the run allows models without a price", async () => {
     const strict = await world.openRun({ default_model: "free-1" });
-    const refused = await strict.ask("/query", { json: { prompt: "p" } });
+    const refused = await strict.send("/query", { json: { prompt: "p" } });
     expect([refused.status, errorOf(refused).code]).toEqual([422, "unpriced_model"]);
     const free = await world.openRun({ default_model: "free-1", unpriced: "free", budget: { usd: 0 } });
-    expect(replyOf(await free.ask("/query", { json: { prompt: "p" } })).usage.cost).toBe(0);
+    expect(replyOf(await free.send("/query", { json: { prompt: "p" } })).usage.cost).toBe(0);
     expect((await documentOf(free)).budget.usd).toEqual({ limit: 0, spent: 0, reserved: 0, remaining: 0 });
   });
 
-  it("come from a catalogue whose day is told at /limits", async () => {
-    expect((await world.ask("/limits")).json).toMatchObject({
+  it("come from a catalogue whose date is in /limits", async () => {
+    expect((await world.send("/limits")).json).toMatchObject({
       prices_date: expect.stringMatching(/^20\d\d-\d\d-\d\d$/),
     });
   });
 });
 
-describe("what bytes do not bound", () => {
+describe("input whose cost its bytes do not bound:", () => {
   const messages = [
     { role: "user", content: [{ type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } }] },
   ];
 
-  it("an image is refused under a limit in USD or prompt tokens, and sent without", async () => {
+  it("an image is refused under a limit in USD or prompt tokens, and sent without a limit", async () => {
     for (const budget of [{ usd: 1 }, { prompt_tokens: 1_000 }]) {
       const run = await world.openRun({ default_model: "up-1", budget });
-      const refused = await run.ask("/query", { json: { messages } });
+      const refused = await run.send("/query", { json: { messages } });
       expect([refused.status, errorOf(refused).code]).toEqual([422, "infeasible"]);
       expect(errorOf(refused).message).toContain("media_tokens_max");
       expect((await documentOf(run)).budget.calls).toMatchObject({ spent: 0, reserved: 0 });
     }
     expect(world.upstream.counters.requests).toBe(0);
     const run = await world.openRun({ default_model: "up-1", budget: { calls: 5 } });
-    expect((await run.ask("/query", { json: { messages } })).status).toBe(200);
+    expect((await run.send("/query", { json: { messages } })).status).toBe(200);
   });
 
-  it("an image counts as the configured media_tokens_max, where there is one", async () => {
+  it("an image counts as media_tokens_max if that is configured", async () => {
     const up = { kind: "openai", base_url: world.upstream.baseUrl, media_tokens_max: 1_000 };
     const UPSTREAMS = { up: { ...up, prices: { "*": { input: 1, output: 2 } } } };
     const gateway = await startOwnGateway({ vars: { UPSTREAMS, DEFAULT_MODEL: "up/m" } });
-    const ask = async (usd: number) => {
+    const send = async (usd: number) => {
       const { token } = await gateway.openRun({ budget: { usd } });
       return answerOf(await gateway.fetch("/query", { token, json: { messages, max_tokens: 16 } }));
     };
-    expect((await ask(0.002)).status).toBe(200);
-    expect((await ask(0.001)).status).toBe(402);
+    expect((await send(0.002)).status).toBe(200);
+    expect((await send(0.001)).status).toBe(402);
   });
 
   for (const type of ["web_search", "code_interpreter"]) {
-    it(`a tool of the provider's own, ${type}, is refused: its uses are billed beside the tokens`, async () => {
+    it(`the provider-hosted tool ${type} is refused, because its uses are billed separately`, async () => {
       const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
-      const refused = await run.ask("/query", { json: { prompt: "p", params: { tools: [{ type }] } } });
+      const refused = await run.send("/query", { json: { prompt: "p", params: { tools: [{ type }] } } });
       expect([refused.status, errorOf(refused).code]).toEqual([400, "invalid_request"]);
       expect(errorOf(refused).param).toMatch(/^params\.tools/);
       expect(world.upstream.counters.requests).toBe(0);
@@ -150,15 +150,15 @@ describe("the completion cap", () => {
     [undefined, "max_tokens"],
     ["max_completion_tokens", "max_completion_tokens"],
   ] as const) {
-    it(`goes out clamped, as ${field}, where the upstream's cap_field is ${configured ?? "left out"}`, async () => {
+    it(`is sent clamped, as ${field}, if the upstream's cap_field is ${configured ?? "missing"}`, async () => {
       const upstream = await startRecorder();
       const up = { kind: "openai", base_url: upstream.url, prices: { "*": { input: 1, output: 2 } } };
       const UPSTREAMS = { up: configured === undefined ? up : { ...up, cap_field: configured } };
       const gateway = await startOwnGateway({ vars: { UPSTREAMS, DEFAULT_MODEL: "up/m" } });
-      const { token } = await gateway.openRun({ budget: { usd: 0.0001 } });
+      const { token } = await gateway.openRun({ budget: { usd: 0.000228 } });
       const json = { prompt: "x".repeat(12), max_tokens: 1_000 };
       expect((await gateway.fetch("/query", { token, json })).status).toBe(200);
-      // Of 100 micro-USD, 20 are for 12 bytes and a message; the other 80 pay for 40 tokens.
+      // Of 228 micro-USD, 20 are for 12 bytes and a message, 128 for a template; the other 80 pay for 40 tokens.
       const caps = upstream.bodies.map(({ max_tokens, max_completion_tokens }) => ({
         max_tokens,
         max_completion_tokens,
@@ -169,19 +169,19 @@ describe("the completion cap", () => {
 });
 
 describe("x-fanout-budget-remaining-usd", () => {
-  it("is on every answer under a run, whatever it is", async () => {
+  it("is a header of every reply under a run", async () => {
     const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
     const answers = [
-      await run.ask("/run"),
-      await run.ask("/budget"),
-      await run.ask("/query", { json: { prompt: "abcd" } }),
-      await run.ask("/batch", { json: { prompts: ["abcd"] } }),
-      await run.ask("/batch?quote=1", { json: { prompts: ["abcd"] } }),
-      await run.ask("/query", { json: {} }),
-      await run.ask("/runs/run_0"),
-      await run.ask("/runs", { json: { budget: { usd: 0.5 } } }),
-      await run.ask(`/runs/${run.id}`, { method: "PATCH", json: {} }),
-      await run.ask(`/runs/${run.id}/close`, { method: "POST" }),
+      await run.send("/run"),
+      await run.send("/budget"),
+      await run.send("/query", { json: { prompt: "abcd" } }),
+      await run.send("/batch", { json: { prompts: ["abcd"] } }),
+      await run.send("/batch?quote=1", { json: { prompts: ["abcd"] } }),
+      await run.send("/query", { json: {} }),
+      await run.send("/runs/run_0"),
+      await run.send("/runs", { json: { budget: { usd: 0.5 } } }),
+      await run.send(`/runs/${run.id}`, { method: "PATCH", json: {} }),
+      await run.send(`/runs/${run.id}/close`, { method: "POST" }),
     ];
     for (const { headers } of answers) {
       expect(headers.get("x-fanout-run")).toBe(run.id);

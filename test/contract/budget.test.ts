@@ -8,13 +8,13 @@ beforeEach(() => world.upstream.forget());
 afterAll(() => world.stop());
 
 const open = (budget: Record<string, number>) => world.openRun({ budget, default_model: "up-1", max_parallel: 8 });
-const ask = (run: RunAccess, body: Record<string, unknown>) => run.ask("/query", { json: body });
+const send = (run: RunAccess, body: Record<string, unknown>) => run.send("/query", { json: body });
 
 describe("a run whose budget is spent", () => {
-  it("of calls refuses the next one with 402, its figures and the words known in the field", async () => {
+  it("of calls refuses the next one with 402, its figures and the message that agents match", async () => {
     const run = await open({ calls: 2 });
-    for (const prompt of ["1", "2"]) replyOf(await ask(run, { prompt }));
-    const answer = await ask(run, { prompt: "3" });
+    for (const prompt of ["1", "2"]) replyOf(await send(run, { prompt }));
+    const answer = await send(run, { prompt: "3" });
     expect([answer.status, answer.headers.get("x-should-retry")]).toEqual([402, "false"]);
     expect(errorOf(answer)).toEqual({
       message: expect.stringMatching(/^Global call budget exceeded: 2 spent, limit is 2/),
@@ -32,47 +32,47 @@ describe("a run whose budget is spent", () => {
     expect(world.upstream.counters.requests).toBe(2);
   });
 
-  it("in dollars says so in dollars", async () => {
+  it("in dollars names the limit in dollars", async () => {
     const run = await open({ usd: 0.00001 });
-    const answer = await ask(run, { prompt: "a prompt that is dearer than that", max_tokens: 100 });
+    const answer = await send(run, { prompt: "a prompt that is dearer than that", max_tokens: 100 });
     expect([answer.status, errorOf(answer).dimension]).toEqual([402, "usd"]);
     expect(errorOf(answer).message).toMatch(/^Budget exceeded: \$0\.00 spent, limit is \$0\.00001;/);
     expect(errorOf(answer)).toMatchObject({ limit: 0.00001, spent: 0, reserved: 0, remaining: 0.00001 });
   });
 
-  it("of prompt tokens says so", async () => {
+  it("of prompt tokens names that dimension", async () => {
     const run = await open({ prompt_tokens: 20 });
-    const answer = await ask(run, { prompt: "more than twenty bytes of it" });
+    const answer = await send(run, { prompt: "more than twenty bytes of it" });
     expect([answer.status, errorOf(answer).dimension]).toEqual([402, "prompt_tokens"]);
     expect(errorOf(answer).message).toMatch(/^Prompt token budget exceeded: 0 spent, limit is 20;/);
   });
 
-  it("of completion tokens says so", async () => {
+  it("of completion tokens names that dimension", async () => {
     const run = await open({ completion_tokens: 10 });
-    const answer = await ask(run, { prompt: "p" });
+    const answer = await send(run, { prompt: "p" });
     expect([answer.status, errorOf(answer).dimension]).toEqual([402, "completion_tokens"]);
     expect(errorOf(answer).message).toMatch(/^Completion token budget exceeded: 0 spent, limit is 10;/);
   });
 
-  it("of nothing at all refuses from the first call on", async () => {
+  it("of zero refuses the first call", async () => {
     const run = await open({ usd: 0 });
-    expect((await ask(run, { prompt: "p" })).status).toBe(402);
+    expect((await send(run, { prompt: "p" })).status).toBe(402);
     expect(world.upstream.counters.requests).toBe(0);
   });
 
-  it("still answers GET /run and GET /budget", async () => {
+  it("still allows GET /run and GET /budget", async () => {
     const run = await open({ calls: 1 });
-    replyOf(await ask(run, { prompt: "p" }));
-    expect((await run.ask("/budget")).json).toEqual((await documentOf(run)).budget);
+    replyOf(await send(run, { prompt: "p" }));
+    expect((await run.send("/budget")).json).toEqual((await documentOf(run)).budget);
     expect((await documentOf(run)).budget.calls).toEqual({ limit: 1, spent: 1, reserved: 0, remaining: 0 });
   });
 });
 
-describe("a batch that is dearer than what is left", () => {
-  it("runs while money lasts, and the rest ends as budget_exhausted, each in its slot", async () => {
+describe("a batch that costs more than the remaining budget", () => {
+  it("runs until the budget is spent, and ends every other slot as budget_exhausted", async () => {
     const run = await open({ calls: 5 });
     const prompts = Array.from({ length: 12 }, (_, index) => `${index}`);
-    const group = groupOf(await run.ask("/batch", { json: { prompts } }));
+    const group = groupOf(await run.send("/batch", { json: { prompts } }));
     expect(group.status).toBe("partial");
     expect(group.errors.filter((error) => error === null)).toHaveLength(5);
     for (const [index, error] of group.errors.entries()) {
@@ -83,13 +83,13 @@ describe("a batch that is dearer than what is left", () => {
     expect((await documentOf(run)).budget.calls).toMatchObject({ spent: 5, reserved: 0 });
   });
 
-  it("passes a limit at no instant, whatever runs at once", async () => {
+  it("exceeds no limit at any time, whatever runs concurrently", async () => {
     const run = await open({ calls: 40, usd: 0.01 });
     const prompts = Array.from({ length: 30 }, (_, index) => `{{jitter/40/status/500/percent/20}} ${index}`);
     const all = Promise.all([
-      run.ask("/batch", { json: { prompts, max_tokens: 50 } }),
-      run.ask("/batch", { json: { prompts: prompts.toReversed(), max_tokens: 50 } }),
-      ...prompts.slice(0, 10).map((prompt) => ask(run, { prompt: `${prompt} alone`, max_tokens: 50 })),
+      run.send("/batch", { json: { prompts, max_tokens: 50 } }),
+      run.send("/batch", { json: { prompts: prompts.toReversed(), max_tokens: 50 } }),
+      ...prompts.slice(0, 10).map((prompt) => send(run, { prompt: `${prompt} alone`, max_tokens: 50 })),
     ]);
     const running = { ended: false };
     void all.finally(() => (running.ended = true));
@@ -107,10 +107,10 @@ describe("a batch that is dearer than what is left", () => {
   });
 });
 
-describe("what is left", () => {
-  it("bounds the answer's length before it refuses: the cap sent upstream shrinks to what the rest pays for", async () => {
+describe("the remaining budget", () => {
+  it("lowers the cap sent upstream to what it pays for before it refuses calls", async () => {
     const run = await open({ completion_tokens: 40 });
-    const reply = replyOf(await ask(run, { prompt: "x".repeat(400), max_tokens: 1_000 }));
+    const reply = replyOf(await send(run, { prompt: "x".repeat(400), max_tokens: 1_000 }));
     expect(reply).toMatchObject({ text: "x".repeat(160), finish_reason: "length" });
     expect((await documentOf(run)).budget.completion_tokens).toEqual({
       limit: 40,
@@ -120,18 +120,18 @@ describe("what is left", () => {
     });
   });
 
-  it("is waited for where a call in flight will give some back", async () => {
+  it("makes a call wait if a call in flight may release part of its reservation", async () => {
     const run = await open({ completion_tokens: 100 });
-    const first = ask(run, { prompt: "{{delay/300}}", max_tokens: 100 });
+    const first = send(run, { prompt: "{{delay/300}}", max_tokens: 100 });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
-    const second = ask(run, { prompt: "second", max_tokens: 50 });
+    const second = send(run, { prompt: "second", max_tokens: 50 });
     expect([replyOf(await first).text, replyOf(await second).text]).toEqual(["{{delay/300}}", "second"]);
     expect(world.upstream.counters.peakInFlight).toBe(1);
   });
 
-  it("is charged as the provider reports tokens, at the price configured", async () => {
+  it("is charged for the tokens that the provider reports, at the configured price", async () => {
     const run = await open({ usd: 1 });
-    const { usage } = replyOf(await ask(run, { prompt: "abcd" }));
+    const { usage } = replyOf(await send(run, { prompt: "abcd" }));
     expect(usage.cost).toBe(0.000006);
     expect((await documentOf(run)).budget).toMatchObject({
       usd: { spent: 0.000006 },

@@ -9,9 +9,6 @@ beforeAll(async () => void (world = await startWorld()));
 beforeEach(() => world.upstream.forget());
 afterAll(() => world.stop());
 
-/** Longest that an upstream may see a cancelled call's connection, ms. */
-const CLOSE_MS_MAX = 2_000;
-
 const openOwn = (more: Record<string, unknown> = {}) =>
   world.openRun({ default_model: "up-1", budget: { usd: 1 }, max_parallel: 8, ...more });
 
@@ -21,12 +18,10 @@ async function inFlight(count: number): Promise<void> {
   await expect.poll(() => world.upstream.counters.inFlight, { interval: 10 }).toBe(count);
 }
 
-/** Does what closes `count` connections at the upstream, each within the bound. */
+/** Does what closes `count` connections at the upstream. That no heartbeat is needed: test/objects/cancel.test.ts. */
 async function closing<T>(count: number, act: () => Promise<T>): Promise<T> {
-  const sinceMs = performance.now();
   const done = await act();
-  await expect.poll(() => world.upstream.counters.abandoned, { timeout: 10_000, interval: 10 }).toBe(count);
-  expect(Math.max(...world.upstream.counters.abandonedAtMs) - sinceMs).toBeLessThan(CLOSE_MS_MAX);
+  await expect.poll(() => world.upstream.counters.abandoned, { interval: 10 }).toBe(count);
   expect(world.upstream.counters.inFlight).toBe(0);
   return done;
 }
@@ -37,10 +32,10 @@ async function expectNothingReserved(run: RunAccess): Promise<void> {
   expect(stats.pending_queries).toBe(0);
 }
 
-const cancel = (run: RunAccess, path: string) => run.ask(path, { method: "DELETE" });
+const cancel = (run: RunAccess, path: string) => run.send(path, { method: "DELETE" });
 
 describe("DELETE /groups/:id", () => {
-  it("closes what is in flight, never starts the rest, and keeps what had ended", async () => {
+  it("closes calls in flight, never starts queued ones, and keeps ended results", async () => {
     const run = await openOwn();
     const { at } = await openGroup(run, { prompts: ["a", "b", ...hanging(30)], concurrency: 6 });
     await inFlight(6);
@@ -54,7 +49,7 @@ describe("DELETE /groups/:id", () => {
     expect(group.errors.slice(2).every((error) => error?.code === "cancelled")).toBe(true);
     expect(rest.filter(({ attempts }) => attempts === 1)).toHaveLength(6);
     expect(rest.filter(({ attempts }) => attempts === 0)).toHaveLength(24);
-    // What a provider does with a call that is broken off, nobody knows: it stays charged at what was reserved.
+    // What a provider bills for a closed call is unknown: it stays charged at its reservation.
     expect(rest.filter((item) => item["estimated"] === true)).toHaveLength(6);
     expect(world.upstream.counters.requests).toBe(8);
     await expectNothingReserved(run);
@@ -63,7 +58,7 @@ describe("DELETE /groups/:id", () => {
     expect(budget.calls.spent).toBe(8);
   });
 
-  it("can be asked for one slot alone: its connection is closed, and the others go on", async () => {
+  it("can cancel a single slot: its connection is closed, and the others continue", async () => {
     const run = await openOwn();
     const { at } = await openGroup(run, { prompts: ["a", ...hanging(1), "c"] });
     await inFlight(1);
@@ -76,23 +71,23 @@ describe("DELETE /groups/:id", () => {
     await expectNothingReserved(run);
   });
 
-  it("frees the run's permits for what comes after", async () => {
+  it("frees the run's permits for later calls", async () => {
     const run = await openOwn({ max_parallel: 2 });
     const { at } = await openGroup(run, { prompts: hanging(9) });
     await inFlight(2);
-    const next = run.ask("/query", { json: { prompt: "next" } });
+    const next = run.send("/query", { json: { prompt: "next" } });
     await closing(2, () => cancel(run, at));
     expect((await next).status).toBe(200);
   });
 
-  it("is told to those who wait for the group, in every form", async () => {
+  it("is reported to everyone who waits for the group, in every reply format", async () => {
     const run = await openOwn();
     const key = (accept: string) => ({ accept, "idempotency-key": "waiting" });
     const json = { prompts: hanging(3) };
     const [whole, lines] = ["application/json", "application/x-ndjson"].map((accept) =>
-      run.ask("/batch", { json, headers: key(accept) }),
+      run.send("/batch", { json, headers: key(accept) }),
     );
-    const left = await run.ask("/batch", { json, headers: { ...key("application/json"), ...ASYNC } });
+    const left = await run.send("/batch", { json, headers: { ...key("application/json"), ...ASYNC } });
     await inFlight(3);
     await closing(3, () => cancel(run, left.headers.get("location") ?? ""));
     if (whole === undefined || lines === undefined) throw new Error("nothing was asked");
@@ -102,40 +97,40 @@ describe("DELETE /groups/:id", () => {
     expect(JSON.parse(told[4] ?? "")).toMatchObject({ type: "group_completed", status: "cancelled" });
   });
 
-  it("fails a waiting request of style throw with 409", async () => {
+  it("fails a waiting request of error_style throw with 409", async () => {
     const run = await openOwn();
     const json = { prompts: hanging(2), error_style: "throw" };
-    const waiting = run.ask("/batch", { json, headers: { "idempotency-key": "thrown" } });
-    const { headers } = await run.ask("/batch", { json, headers: { "idempotency-key": "thrown", ...ASYNC } });
+    const waiting = run.send("/batch", { json, headers: { "idempotency-key": "thrown" } });
+    const { headers } = await run.send("/batch", { json, headers: { "idempotency-key": "thrown", ...ASYNC } });
     await inFlight(2);
     await closing(2, () => cancel(run, headers.get("location") ?? ""));
     const answer = await waiting;
     expect([answer.status, errorOf(answer).code]).toEqual([409, "cancelled"]);
   });
 
-  it("ends a call that waits for its next attempt", async () => {
+  it("ends a call that waits for its retry", async () => {
     const run = await openOwn();
     const { at } = await openGroup(run, { prompts: ["{{status/429/retry-after/30}}"] });
     await expect.poll(async () => (await documentOf(run)).metrics.attempts).toBe(1);
     await cancel(run, at);
-    const started = performance.now();
     expect(groupOf(await endOf(run, at)).status).toBe("cancelled");
-    expect(performance.now() - started).toBeLessThan(2_000);
+    // The next attempt, which would be due in half a minute, is not made.
+    expect(world.upstream.counters.requests).toBe(1);
     await expectNothingReserved(run);
   });
 
-  it("ends the call of a stored /query, whose client reads 409", async () => {
+  it("ends the call of a /query with an idempotency key with 409", async () => {
     const run = await openOwn();
     const json = { prompt: "{{fault/hang}}" };
-    const waiting = run.ask("/query", { json, headers: { "idempotency-key": "q" } });
-    const { headers } = await run.ask("/query", { json, headers: { "idempotency-key": "q", ...ASYNC } });
+    const waiting = run.send("/query", { json, headers: { "idempotency-key": "q" } });
+    const { headers } = await run.send("/query", { json, headers: { "idempotency-key": "q", ...ASYNC } });
     await inFlight(1);
     await closing(1, () => cancel(run, headers.get("location") ?? ""));
     const answer = await waiting;
     expect([answer.status, errorOf(answer).code]).toEqual([409, "cancelled"]);
   });
 
-  it("changes nothing of a group that has ended, however often", async () => {
+  it("does not change a group that has ended, however often it is sent", async () => {
     const run = await openOwn();
     const { at } = await openGroup(run, { prompts: ["a"] });
     const before = await endOf(run, at);
@@ -143,10 +138,10 @@ describe("DELETE /groups/:id", () => {
       const answer = await cancel(run, at);
       expect([answer.status, answer.json]).toEqual([200, expect.objectContaining({ status: "completed" })]);
     }
-    expect((await run.ask(at)).text).toBe(before.text);
+    expect((await run.send(at)).text).toBe(before.text);
   });
 
-  it("leaves the other groups of the run alone", async () => {
+  it("does not affect other groups of the run", async () => {
     const run = await openOwn();
     const doomed = await openGroup(run, { prompts: hanging(2) });
     const other = await openGroup(run, { prompts: ["{{delay/400}} other"] });
@@ -158,10 +153,10 @@ describe("DELETE /groups/:id", () => {
 });
 
 describe("DELETE /runs/:id", () => {
-  it("closes the calls of batches and queries in flight, and answers those who wait for them", async () => {
+  it("closes the calls of batches and queries in flight, and replies to everyone who waits for them", async () => {
     const run = await openOwn();
     const { at } = await openGroup(run, { prompts: hanging(10), concurrency: 4 });
-    const queries = hanging(3, "q").map((prompt) => run.ask("/query", { json: { prompt } }));
+    const queries = hanging(3, "q").map((prompt) => run.send("/query", { json: { prompt } }));
     await inFlight(7);
     const answer = await closing(7, () => cancel(run, `/runs/${run.id}`));
     expect(answer.json).toMatchObject({ status: "cancelled" });
@@ -175,17 +170,17 @@ describe("DELETE /runs/:id", () => {
     ]);
     await expectNothingReserved(run);
     expect(world.upstream.counters.requests).toBe(7);
-    const late = await run.ask("/query", { json: { prompt: "late" } });
+    const late = await run.send("/query", { json: { prompt: "late" } });
     expect([late.status, errorOf(late).code]).toEqual([401, "invalid_api_key"]);
   });
 
-  it("closes the calls of every run below it", async () => {
+  it("closes the calls of every descendant run", async () => {
     const run = await openOwn({ max_depth: 2 });
     const child = await childOf(run);
     const grandchild = await childOf(child);
     await openGroup(run, { prompts: hanging(2, "a") });
     await openGroup(child, { prompts: hanging(2, "b") });
-    const query = grandchild.ask("/query", { json: { prompt: "{{fault/hang}} c" } });
+    const query = grandchild.send("/query", { json: { prompt: "{{fault/hang}} c" } });
     await inFlight(5);
     await closing(5, () => cancel(run, `/runs/${run.id}`));
     expect((await query).status).toBe(409);
@@ -196,7 +191,7 @@ describe("DELETE /runs/:id", () => {
     expect((await documentOf(run)).budget.calls).toMatchObject({ spent: 5, reserved: 0 });
   });
 
-  it("of a child leaves its parent running", async () => {
+  it("of a child does not end its parent", async () => {
     const run = await openOwn();
     const child = await childOf(run);
     const { at } = await openGroup(run, { prompts: ["{{delay/500}} parent"] });
@@ -210,12 +205,12 @@ describe("DELETE /runs/:id", () => {
 });
 
 describe("POST /runs/:id/close", () => {
-  it("lets what is in flight finish, and starts nothing more", async () => {
+  it("lets calls in flight finish, and starts nothing more", async () => {
     const run = await openOwn();
     const prompts = ["{{delay/400}} a", "{{delay/400}} b", "never"];
     const { at } = await openGroup(run, { prompts, concurrency: 2 });
     await inFlight(2);
-    expect((await run.ask(`/runs/${run.id}/close`, { method: "POST" })).json).toMatchObject({ status: "closed" });
+    expect((await run.send(`/runs/${run.id}/close`, { method: "POST" })).json).toMatchObject({ status: "closed" });
     const group = groupOf(await endOf(run, at));
     expect(group.items.map(({ status }) => status)).toEqual(["completed", "completed", "cancelled"]);
     expect(world.upstream.counters).toMatchObject({ requests: 2, abandoned: 0 });
@@ -225,6 +220,6 @@ describe("POST /runs/:id/close", () => {
 
 async function childOf(run: RunAccess): Promise<RunAccess> {
   const opened = z.looseObject({ id: z.string(), token: z.string() });
-  const { id, token } = opened.parse((await run.ask("/runs", { json: {} })).json);
-  return { id, token, ask: (path, request) => world.ask(path, { token, ...request }) };
+  const { id, token } = opened.parse((await run.send("/runs", { json: {} })).json);
+  return { id, token, send: (path, request) => world.send(path, { token, ...request }) };
 }

@@ -37,11 +37,11 @@ async function batchIds(): Promise<string[]> {
 const budget = z.object({ usd: z.object({ spent: z.number().positive(), reserved: z.literal(0) }) });
 
 async function spentUsd(): Promise<number> {
-  return budget.parse((await run.ask("/budget")).json).usd.spent;
+  return budget.parse((await run.send("/budget")).json).usd.spent;
 }
 
 describe("fanout batch", () => {
-  it("answers prompts of three models in order, each failure in its place, and pays once for two starts", async () => {
+  it("writes the answers of three models in order, each failure at its index, and pays once when started twice", async () => {
     const rows = ["a", "b", "c", "d"].map((id, place) => ({
       ...{ id, prompt: `prompt ${id}` },
       ...(place === 1 ? { model: "sim/fail?status=400" } : place === 2 ? { model: "sim/slow?ms=300" } : {}),
@@ -66,7 +66,7 @@ describe("fanout batch", () => {
     expect(await batchIds()).toHaveLength(1);
   });
 
-  it("embeds, too", async () => {
+  it("creates embeddings too", async () => {
     await folder.write("in.txt", "one\ntwo\n");
     const args = ["in.txt", "-o", "out.jsonl", "--endpoint", "/v1/embeddings", "--model", "sim/echo"];
     expect((await fanout(args)).status).toBe(0);
@@ -75,7 +75,7 @@ describe("fanout batch", () => {
     );
   });
 
-  it("tells what the gateway refuses of the input at the input's own lines", async () => {
+  it("reports lines that the gateway refuses by the line numbers of the input", async () => {
     const rows = [
       "",
       '{"prompt":"a"}',
@@ -92,7 +92,7 @@ describe("fanout batch", () => {
     ]);
   });
 
-  it("looks on while the gateway is killed and started again", async () => {
+  it("continues to poll while the gateway is killed and restarted", async () => {
     const prompts = Array.from({ length: 40 }, (_, place) => `prompt ${place}`);
     await folder.write("in.txt", prompts.join("\n"));
     let restarted: Promise<void> | null = null;
@@ -109,7 +109,7 @@ describe("fanout batch", () => {
     expect(await batchIds()).toHaveLength(1);
   });
 
-  it("leaves the batch running on Ctrl-C, cancels it when asked to, and writes what was done", async () => {
+  it("leaves the batch running on Ctrl-C, cancels it on --cancel, and writes the finished answers", async () => {
     await folder.write("in.jsonl", '{"prompt":"a","model":"sim/echo"}\n{"prompt":"b","model":"sim/slow?ms=30000"}\n');
     const args = ["in.jsonl", "-o", "out.jsonl"];
     const stopped = await fanout(args, { onSaid: interruptAt("running · 1/2") });
@@ -122,7 +122,7 @@ describe("fanout batch", () => {
     ]);
   });
 
-  it("says whose token the gateway does not take", async () => {
+  it("names the file of a token that the gateway refuses", async () => {
     await folder.write("in.txt", "one\n");
     await folder.write("token", "not-a-token\n");
     const { status, stderr } = await fanout(["in.txt", "-o", "out.jsonl", "--token-file", "token", "-q"]);

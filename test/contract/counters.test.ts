@@ -17,17 +17,17 @@ const totals = z.strictObject({
 });
 
 async function usageOf(run: RunAccess, query = ""): Promise<z.infer<typeof totals>> {
-  return totals.parse((await run.ask(`/runs/${run.id}/usage${query}`)).json);
+  return totals.parse((await run.send(`/runs/${run.id}/usage${query}`)).json);
 }
 
 const NOTHING = { object: "usage", llm_calls: 0, input_tokens: 0, output_tokens: 0, cost: 0, calls_by_model: {} };
 
 describe("GET /runs/:id/usage", () => {
-  it("adds up what was charged, in all and by model", async () => {
+  it("totals all charges, overall and by model", async () => {
     const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
     expect(await usageOf(run)).toEqual(NOTHING);
-    await run.ask("/batch", { json: { prompts: ["abcdefgh", "abcd"], max_tokens: 100 } });
-    await run.ask("/query", { json: { prompt: "abcd", model: "up-2" } });
+    await run.send("/batch", { json: { prompts: ["abcdefgh", "abcd"], max_tokens: 100 } });
+    await run.send("/query", { json: { prompt: "abcd", model: "up-2" } });
     const { budget } = await documentOf(run);
     const used = await usageOf(run);
     expect(Object.keys(used.calls_by_model).toSorted()).toEqual(["up/up-1", "up/up-2"]);
@@ -40,40 +40,40 @@ describe("GET /runs/:id/usage", () => {
     expect(await usageOf(run)).toEqual(used);
   });
 
-  it("with reset=1 is shown once more and then counted from zero; the budget is not", async () => {
+  it("with reset=1 is returned once more and then starts at zero; the budget does not change", async () => {
     const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
-    await run.ask("/batch", { json: { prompts: ["a", "b", "c"] } });
+    await run.send("/batch", { json: { prompts: ["a", "b", "c"] } });
     const { budget } = await documentOf(run);
     expect((await usageOf(run, "?reset=1")).llm_calls).toBe(3);
     expect(await usageOf(run)).toEqual(NOTHING);
     expect((await documentOf(run)).budget).toEqual(budget);
-    await run.ask("/query", { json: { prompt: "d" } });
+    await run.send("/query", { json: { prompt: "d" } });
     expect(await usageOf(run, "?reset=0")).toMatchObject({ llm_calls: 1, calls_by_model: { "up/up-1": { calls: 1 } } });
   });
 
-  it("is at /usage for the caller's own run", async () => {
+  it("is also at /usage for the caller's own run", async () => {
     const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
-    await run.ask("/batch", { json: { prompts: ["a", "b"] } });
-    expect(totals.parse((await run.ask("/usage")).json)).toEqual(await usageOf(run));
-    expect(totals.parse((await run.ask("/usage?reset=1")).json).llm_calls).toBe(2);
+    await run.send("/batch", { json: { prompts: ["a", "b"] } });
+    expect(totals.parse((await run.send("/usage")).json)).toEqual(await usageOf(run));
+    expect(totals.parse((await run.send("/usage?reset=1")).json).llm_calls).toBe(2);
     expect(await usageOf(run)).toEqual(NOTHING);
   });
 
   it.each(["reset=2", "reset=yes", "clear=1"])("refuses ?%s", async (query) => {
     const run = await world.openRun();
-    const answer = await run.ask(`/runs/${run.id}/usage?${query}`);
+    const answer = await run.send(`/runs/${run.id}/usage?${query}`);
     expect([answer.status, errorOf(answer).param]).toEqual([400, query.split("=")[0]]);
   });
 });
 
 describe("POST /runs/:id/stats/reset", () => {
-  it("counts statistics and metrics from zero again, and leaves budget and usage as they are", async () => {
+  it("resets statistics and metrics to zero, and does not change budget and usage", async () => {
     const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
-    groupOf(await run.ask("/batch", { json: { prompts: ["a", "{{status/503/first/1}}", "c"] } }));
-    replyOf(await run.ask("/query", { json: { prompt: "d" } }));
+    groupOf(await run.send("/batch", { json: { prompts: ["a", "{{status/503/first/1}}", "c"] } }));
+    replyOf(await run.send("/query", { json: { prompt: "d" } }));
     const before = await documentOf(run);
     expect(before).toMatchObject({ stats: { total_queries: 4 }, metrics: { attempts: 5, retries: 1 } });
-    const answer = await run.ask(`/runs/${run.id}/stats/reset`, { method: "POST" });
+    const answer = await run.send(`/runs/${run.id}/stats/reset`, { method: "POST" });
     expect(answer.json).toEqual(await documentOf(run));
     expect(answer.json).toMatchObject({
       stats: {
@@ -86,19 +86,20 @@ describe("POST /runs/:id/stats/reset", () => {
       metrics: { attempts: 0, retries: 0, sequential_ms: 0, peak_parallel: 0, success_rate: null },
       budget: before.budget,
     });
-    expect((await usageOf(run)).llm_calls).toBe(4);
-    groupOf(await run.ask("/batch", { json: { prompts: ["e", "f"] } }));
+    // Five attempts were answered, the one with 503 among them.
+    expect((await usageOf(run)).llm_calls).toBe(5);
+    groupOf(await run.send("/batch", { json: { prompts: ["e", "f"] } }));
     expect(await documentOf(run)).toMatchObject({
       stats: { total_queries: 2, parallel_batches: 1, total_parallel_queries: 2 },
       metrics: { attempts: 2, retries: 0, success_rate: 1 },
     });
   });
 
-  it("keeps what is pending", async () => {
+  it("does not reset pending calls", async () => {
     const run = await world.openRun({ default_model: "up-1" });
-    const pending = run.ask("/query", { json: { prompt: "{{delay/500}} pending" } });
+    const pending = run.send("/query", { json: { prompt: "{{delay/500}} pending" } });
     await expect.poll(async () => (await documentOf(run)).stats.pending_queries).toBe(1);
-    const answer = await run.ask(`/runs/${run.id}/stats/reset`, { method: "POST" });
+    const answer = await run.send(`/runs/${run.id}/stats/reset`, { method: "POST" });
     expect(answer.json).toMatchObject({ stats: { pending_queries: 1 } });
     replyOf(await pending);
     expect((await documentOf(run)).stats.pending_queries).toBe(0);
@@ -106,15 +107,15 @@ describe("POST /runs/:id/stats/reset", () => {
 });
 
 describe("POST /runs/:id/flush", () => {
-  const ask = async (run: RunAccess, prompt: string) => replyOf(await run.ask("/query", { json: { prompt } }));
+  const send = async (run: RunAccess, prompt: string) => replyOf(await run.send("/query", { json: { prompt } }));
 
-  it("closes the window: the calls before and after are not parallel", async () => {
+  it("closes the coalescing window: calls before and after it are not parallel", async () => {
     const run = await world.openRun({ default_model: "up-1", window_ms: 10_000 });
-    await ask(run, "a");
-    const answer = await run.ask(`/runs/${run.id}/flush`, { method: "POST" });
+    await send(run, "a");
+    const answer = await run.send(`/runs/${run.id}/flush`, { method: "POST" });
     expect([answer.status, answer.json]).toEqual([200, { object: "flush", flushed: true }]);
-    expect((await ask(run, "b")).parallel_group_id).toBeNull();
-    expect((await ask(run, "c")).parallel_group_id).toMatch(/^pg-/);
+    expect((await send(run, "b")).parallel_group_id).toBeNull();
+    expect((await send(run, "c")).parallel_group_id).toMatch(/^pg-/);
     expect((await documentOf(run)).stats).toMatchObject({
       total_queries: 3,
       sequential_queries: 1,
@@ -122,60 +123,60 @@ describe("POST /runs/:id/flush", () => {
     });
   });
 
-  it("ends the group of the window once its calls have ended, without waiting for the window", async () => {
+  it("ends the group of the coalescing window when its calls have ended, before the window closes", async () => {
     const run = await world.openRun({ default_model: "up-1", window_ms: 10_000 });
-    await ask(run, "a");
-    await ask(run, "b");
+    await send(run, "a");
+    await send(run, "b");
     const completed = async () => (await logOf(run)).filter(({ event_type }) => event_type === "group_completed");
     expect(await completed()).toEqual([]);
-    await run.ask(`/runs/${run.id}/flush`, { method: "POST" });
-    await expect.poll(completed, { timeout: 3_000 }).toMatchObject([{ count: 2, completed: 2, status: "completed" }]);
+    await run.send(`/runs/${run.id}/flush`, { method: "POST" });
+    await expect.poll(completed).toMatchObject([{ count: 2, completed: 2, status: "completed" }]);
   });
 });
 
 describe("retention_s", () => {
-  it("is how long a run is kept once it has ended: then nothing of it is found", async () => {
+  it("is how long a run is kept after its end; after that it is not found", async () => {
     const run = await world.openRun({ default_model: "up-1", retention_s: 1 });
-    const group = groupOf(await run.ask("/batch", { json: { prompts: ["a"] } }));
-    await run.ask(`/runs/${run.id}/close`, { method: "POST" });
-    expect((await run.ask(`/groups/${group.id}`)).status).toBe(200);
+    const group = groupOf(await run.send("/batch", { json: { prompts: ["a"] } }));
+    await run.send(`/runs/${run.id}/close`, { method: "POST" });
+    expect((await run.send(`/groups/${group.id}`)).status).toBe(200);
     expect(await listed()).toContain(run.id);
-    await expect.poll(async () => (await run.ask("/run")).status, { timeout: 10_000, interval: 100 }).toBe(404);
+    await expect.poll(async () => (await run.send("/run")).status, { interval: 100 }).toBe(404);
     expect(await listed()).not.toContain(run.id);
     for (const path of [`/groups/${group.id}`, `/runs/${run.id}/log`, `/runs/${run.id}/events`, `/runs/${run.id}`]) {
-      const answer = await run.ask(path);
+      const answer = await run.send(path);
       expect([path, answer.status]).toEqual([path, 404]);
     }
-    expect((await run.ask("/query", { json: { prompt: "late" } })).status).toBeGreaterThanOrEqual(401);
-    expect((await world.operate(`/runs/${run.id}`)).status).toBe(404);
+    expect((await run.send("/query", { json: { prompt: "late" } })).status).toBeGreaterThanOrEqual(401);
+    expect((await world.sendAsOperator(`/runs/${run.id}`)).status).toBe(404);
   });
 
-  it("does not begin before the run has ended", async () => {
+  it("starts when the run ends", async () => {
     const run = await world.openRun({ default_model: "up-1", retention_s: 0 });
-    await ask(run);
+    await send(run);
     await new Promise((resolve) => setTimeout(resolve, 1_200));
     expect((await documentOf(run)).status).toBe("active");
-    await run.ask(`/runs/${run.id}/close`, { method: "POST" });
-    await expect.poll(async () => (await run.ask("/run")).status, { timeout: 10_000, interval: 100 }).toBe(404);
+    await run.send(`/runs/${run.id}/close`, { method: "POST" });
+    await expect.poll(async () => (await run.send("/run")).status, { interval: 100 }).toBe(404);
   });
 
-  it("keeps a run where it is not over", async () => {
+  it("keeps a run until it has passed", async () => {
     const run = await world.openRun({ default_model: "up-1" });
-    await ask(run);
-    await run.ask(`/runs/${run.id}`, { method: "DELETE" });
+    await send(run);
+    await run.send(`/runs/${run.id}`, { method: "DELETE" });
     await new Promise((resolve) => setTimeout(resolve, 1_200));
     expect((await documentOf(run)).status).toBe("cancelled");
   });
 
   it.each([-1, 2_592_001, 1.5, "1"])("refuses %s", async (retention_s) => {
-    const answer = await world.operate("/runs", { json: { retention_s } });
+    const answer = await world.sendAsOperator("/runs", { json: { retention_s } });
     expect([answer.status, errorOf(answer).param]).toEqual([400, "retention_s"]);
   });
 
-  const ask = (run: RunAccess) => run.ask("/query", { json: { prompt: "p" } });
+  const send = (run: RunAccess) => run.send("/query", { json: { prompt: "p" } });
 
   async function listed(): Promise<string[]> {
     const list = z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) });
-    return list.parse((await world.operate("/runs?limit=100")).json).data.map(({ id }) => id);
+    return list.parse((await world.sendAsOperator("/runs?limit=100")).json).data.map(({ id }) => id);
   }
 });

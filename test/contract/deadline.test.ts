@@ -11,26 +11,26 @@ describe("deadline_ms", () => {
   afterAll(() => world.stop());
 
   const slow = "sim/slow?ms=900";
-  const query = (run: RunAccess, json: object) => run.ask("/query", { method: "POST", json });
+  const query = (run: RunAccess, json: object) => run.send("/query", { method: "POST", json });
   /** Holds the run's one permit, or its one call's worth of money, for 900 ms. */
   const occupy = (run: RunAccess) => query(run, { prompt: "a", model: slow });
 
-  it("fails slots that have not started in time, and keeps what those that had started answer", async () => {
+  it("fails slots that have not started in time, and keeps the answers of those that have", async () => {
     const run = await world.openRun({ max_parallel: 1 });
     const json = { prompts: ["a", "b", "c"], model: slow, deadline_ms: 300 };
-    const group = groupOf(await run.ask("/batch", { method: "POST", json }));
+    const group = groupOf(await run.send("/batch", { method: "POST", json }));
     expect(group.status).toBe("partial");
     expect(group.errors.map((error) => error?.code ?? null)).toEqual([null, "deadline_exceeded", "deadline_exceeded"]);
   });
 
-  it("fails a query that has waited for a permit with 504", async () => {
+  it("fails a query that is queued for a permit with 504", async () => {
     const run = await world.openRun({ max_parallel: 1 });
     const [first, late] = await Promise.all([occupy(run), later(() => query(run, { prompt: "b", deadline_ms: 200 }))]);
     expect([late.status, errorOf(late).code]).toEqual([504, "deadline_exceeded"]);
     expect(first.status).toBe(200);
   });
 
-  it("fails a query that has waited for money with a 402 that may be tried again", async () => {
+  it("fails a query that waits for budget with a retryable 402", async () => {
     const run = await world.openRun({ max_parallel: 8, budget: { calls: 1 } });
     const [first, late] = await Promise.all([occupy(run), later(() => query(run, { prompt: "b", deadline_ms: 200 }))]);
     const { code, retryable } = errorOf(late);
@@ -39,8 +39,8 @@ describe("deadline_ms", () => {
   });
 });
 
-/** Asks once the first call is under way. */
-async function later<T>(ask: () => Promise<T>): Promise<T> {
+/** Sends a request while the first call is in flight. */
+async function later<T>(send: () => Promise<T>): Promise<T> {
   await new Promise((resolve) => setTimeout(resolve, 250));
-  return ask();
+  return send();
 }

@@ -28,7 +28,7 @@ const basic = (user: string, password: string) => ({
 });
 
 /** A dialect's error, which is a text and nothing else. */
-function toldOf(answer: Answer): [number, unknown] {
+function statusAndError(answer: Answer): [number, unknown] {
   expect(answer.json).toEqual({ error: expect.stringMatching(/./) });
   expect(answer.headers.get("x-request-id")).toMatch(/./);
   const { error } = answer.json as { error: unknown };
@@ -36,32 +36,32 @@ function toldOf(answer: Answer): [number, unknown] {
 }
 
 describe("a run token", () => {
-  it("may come as user or password, wherever it may come as a bearer token", async () => {
+  it("is accepted as user or password wherever it is accepted as a bearer token", async () => {
     for (const headers of [basic("x", run.token), basic(run.token, ""), basic(run.token, "x"), basic("", run.token)]) {
-      expect((await world.ask("/run", { headers })).json).toMatchObject({ id: run.id });
+      expect((await world.send("/run", { headers })).json).toMatchObject({ id: run.id });
     }
     const scheme = { authorization: basic("x", run.token).authorization.replace("Basic", "basic") };
-    expect((await world.ask("/run", { headers: scheme })).status).toBe(200);
+    expect((await world.send("/run", { headers: scheme })).status).toBe(200);
     const headers = basic("x", run.token);
-    expect(replyOf(await world.ask("/query", { json: { prompt: "p" }, headers })).text).toBe("p");
-    expect((await world.ask("/v1/models", { headers })).status).toBe(200);
+    expect(replyOf(await world.send("/query", { json: { prompt: "p" }, headers })).text).toBe("p");
+    expect((await world.send("/v1/models", { headers })).status).toBe(200);
   });
 
-  it("may come as a rollout's id, without any header", async () => {
+  it("is accepted as a rollout id, without any header", async () => {
     for (const name of [...NAMES, "/v1/rlm/tools"]) {
-      const answer = await world.ask(`/rollout/${run.token}${name}`, { json: bodyFor(name) });
+      const answer = await world.send(`/rollout/${run.token}${name}`, { json: bodyFor(name) });
       expect([name, answer.status]).toEqual([name, 200]);
       expect(answer.headers.get("x-fanout-run")).toBe(run.id);
       expect(answer.headers.get("x-fanout-budget-remaining-usd")).toMatch(/^99\.9/);
     }
-    // An empty credential is none: some programs send the scheme of a secret that they were not given.
+    // An empty credential counts as missing: some programs send the scheme without a secret.
     const headers = { authorization: "Bearer " };
-    expect((await world.ask(`/rollout/${run.token}/llm_query`, { json: { prompt: "p" }, headers })).status).toBe(200);
+    expect((await world.send(`/rollout/${run.token}/llm_query`, { json: { prompt: "p" }, headers })).status).toBe(200);
   });
 
-  it("opens nothing else by standing in a path", async () => {
+  it("grants no access as part of any other path", async () => {
     for (const path of [`/runs/${run.token}`, `/${run.token}/run`, `/groups/${run.token}`, `/run?token=${run.token}`]) {
-      expect([401, 404]).toContain((await world.ask(path)).status);
+      expect([401, 404]).toContain((await world.send(path)).status);
     }
   });
 
@@ -73,17 +73,17 @@ describe("a run token", () => {
     ["is no base64", (path) => ({ path, headers: { authorization: "Basic a" } })],
     ["is empty", (path) => ({ path, headers: basic("", "") })],
     ["is in a header that wins over the path", (path) => ({ path: `/rollout/${run.token}${path}`, token: "guess" })],
-  ])("that %s is 401 as a text, and nothing is asked", async (_, requestOf) => {
+  ])("that %s returns 401 as text, and sends nothing upstream", async (_, requestOf) => {
     for (const name of NAMES) {
       const { path, ...request } = requestOf(name);
-      const answer = await world.ask(path, { json: bodyFor(name), ...request });
-      expect([name, toldOf(answer)[0]]).toEqual([name, 401]);
+      const answer = await world.send(path, { json: bodyFor(name), ...request });
+      expect([name, statusAndError(answer)[0]]).toEqual([name, 401]);
       expect(answer.headers.get("www-authenticate")).toBe("Bearer");
     }
     expect(world.upstream.counters.requests).toBe(0);
   });
 
-  it("is shown in no answer and no log, not even where it is part of a path", async () => {
+  it("is in no reply and no log, even if it is part of a path", async () => {
     const signature = run.token.split(".")[2] ?? "";
     const paths = [
       `/rollout/${run.token}/llm_query`,
@@ -92,56 +92,59 @@ describe("a run token", () => {
     ];
     for (const path of paths) {
       for (const request of [{ json: { prompt: 1 } }, { method: "GET" }, { json: { prompt: "{{status/400}}" } }]) {
-        const answer = await world.ask(path, request);
+        const answer = await world.send(path, request);
         expect(answer.text).not.toContain(signature);
         expect([...answer.headers.values()].join("\n")).not.toContain(signature);
       }
     }
     const keyed = { json: { prompt: "kept" }, headers: { "idempotency-key": "hidden-1" } };
-    await world.ask(`/rollout/${run.token}/llm_query`, keyed);
-    expect((await run.ask(`/runs/${run.id}/log`)).text).not.toContain(signature);
+    await world.send(`/rollout/${run.token}/llm_query`, keyed);
+    expect((await run.send(`/runs/${run.id}/log`)).text).not.toContain(signature);
     expect(world.gateway.output()).not.toContain(signature);
   });
 });
 
 describe("a rollout", () => {
-  it("is the credential's run, by its id or by a token of it", async () => {
+  it("is the credential's run, named by its id or its token", async () => {
     for (const id of [run.id, run.token]) {
-      const answer = await run.ask(`/rollout/${id}/llm_query`, { json: { prompt: "p" } });
+      const answer = await run.send(`/rollout/${id}/llm_query`, { json: { prompt: "p" } });
       expect(replyOf(answer).response).toBe("p");
     }
   });
 
-  it("that is any other is not found, whether there is such a run or not", async () => {
+  it("of another run is not found, whether that run exists or not", async () => {
     const other = await world.openRun();
     for (const id of ["elsewhere", other.id, other.token, "fo-run-abc", "%00", "..%2f"]) {
       for (const name of [...NAMES, "/v1/rlm/tools"]) {
-        const answer = await run.ask(`/rollout/${id}${name}`, { json: bodyFor(name) });
-        expect([id, toldOf(answer)]).toEqual([id, [404, "Rollout not found"]]);
+        const answer = await run.send(`/rollout/${id}${name}`, { json: bodyFor(name) });
+        expect([id, statusAndError(answer)]).toEqual([id, [404, "Rollout not found"]]);
       }
     }
     expect(world.upstream.counters.requests).toBe(0);
   });
 
-  it("is the operator's to use where a header names the same run", async () => {
+  it("can be used by the operator if a header names the same run", async () => {
     const headers = { "x-fanout-run": run.id };
     const path = `/rollout/${run.id}/llm_query`;
-    expect((await world.operate(path, { json: { prompt: "p" }, headers })).status).toBe(200);
-    expect((await world.operate(path, { json: { prompt: "p" } })).status).toBe(400);
+    expect((await world.sendAsOperator(path, { json: { prompt: "p" }, headers })).status).toBe(200);
+    expect((await world.sendAsOperator(path, { json: { prompt: "p" } })).status).toBe(400);
   });
 
-  it("has no other doors, and says so as a text", async () => {
+  it("has no other routes, and returns their 404 as text", async () => {
     const path = `/rollout/${run.id}/nowhere`;
-    expect(toldOf(await run.ask(path, { json: {} }))).toEqual([404, "POST /rollout/:id/nowhere not found"]);
-    const wrong = await run.ask("/llm_query", { method: "GET" });
-    expect([toldOf(wrong)[0], wrong.headers.get("allow")]).toEqual([405, "POST"]);
+    expect(statusAndError(await run.send(path, { json: {} }))).toEqual([404, "POST /rollout/:id/nowhere not found"]);
+    const wrong = await run.send("/llm_query", { method: "GET" });
+    expect([statusAndError(wrong)[0], wrong.headers.get("allow")]).toEqual([405, "POST"]);
   });
 
-  it("of a run that has ended is closed", async () => {
-    await run.ask(`/runs/${run.id}/close`, { method: "POST" });
+  it("of a run that has ended is refused", async () => {
+    await run.send(`/runs/${run.id}/close`, { method: "POST" });
     for (const name of [...NAMES, "/v1/rlm/tools"]) {
       for (const body of [bodyFor(name), { prompts: [], tool_name: "llm_batch", args: [[]], prompt: "p" }]) {
-        expect([name, toldOf(await world.ask(`/rollout/${run.token}${name}`, { json: body }))[0]]).toEqual([name, 401]);
+        expect([name, statusAndError(await world.send(`/rollout/${run.token}${name}`, { json: body }))[0]]).toEqual([
+          name,
+          401,
+        ]);
       }
     }
   });
@@ -162,9 +165,9 @@ describe("a body", () => {
     ["has a depth between two", { prompt: "p", depth: 1.5 }, "depth"],
     ["has a cap of nothing", { prompt: "p", max_tokens: 0 }, "max_tokens"],
     ["has params that would spend more", { prompt: "p", params: { n: 2 } }, "params.n"],
-  ])("of one call that %s is 400 and names it", async (_, json, field) => {
+  ])("of one call that %s returns a 400 that names the field", async (_, json, field) => {
     for (const path of [...SINGLES, `/rollout/${run.id}/llm_query`]) {
-      const [status, message] = toldOf(await run.ask(path, { json }));
+      const [status, message] = statusAndError(await run.send(path, { json }));
       expect([status, message]).toEqual([400, expect.stringContaining(field)]);
     }
     expect(world.upstream.counters.requests).toBe(0);
@@ -182,9 +185,9 @@ describe("a body", () => {
     ["has a depth that is true", { prompts: ["a"], depth: true }, "depth"],
     ["has a width of nothing", { prompts: ["a"], concurrency: 0 }, "concurrency"],
     ["has 10,001 prompts", { prompts: Array.from({ length: 10_001 }, () => "a") }, "prompts"],
-  ])("of a list that %s is 400 and names it", async (_, json, field) => {
+  ])("of a list that %s returns a 400 that names the field", async (_, json, field) => {
     for (const path of [...LISTS, `/rollout/${run.id}/llm_query_batched`]) {
-      const [status, message] = toldOf(await run.ask(path, { json }));
+      const [status, message] = statusAndError(await run.send(path, { json }));
       expect([status, message]).toEqual([400, expect.stringContaining(field)]);
     }
     expect(world.upstream.counters.requests).toBe(0);
@@ -199,42 +202,42 @@ describe("a body", () => {
     ["has named arguments that are a list", { tool_name: "llm_batch", kwargs: [] }, "kwargs must be a JSON object"],
     ["has 10,001 prompts that are no texts", { tool_name: "llm_batch", args: [Array(10_001).fill(1)] }, "prompts"],
     ["has NUL in a text", { tool_name: "llm_batch", args: [[1, "a", "\0"]] }, "prompts[2]"],
-  ])("of a tool that %s is 400 and says what", async (_, json, message) => {
-    const told = toldOf(await run.ask(`/rollout/${run.id}/v1/rlm/tools`, { json }));
+  ])("of a tool call that %s returns a 400 that names the fault", async (_, json, message) => {
+    const told = statusAndError(await run.send(`/rollout/${run.id}/v1/rlm/tools`, { json }));
     expect(told).toEqual([400, expect.stringContaining(message)]);
     expect(world.upstream.counters.requests).toBe(0);
   });
 
-  it("that is no JSON is 400, and one that is too large 413", async () => {
+  it("that is not JSON returns 400, and one that is too large 413", async () => {
     for (const name of [...NAMES, `/rollout/${run.id}/v1/rlm/tools`]) {
       for (const body of ["", "{", '{"prompt": NaN}', "\xff"]) {
-        expect(toldOf(await run.ask(name, { method: "POST", body }))[0]).toBe(400);
+        expect(statusAndError(await run.send(name, { method: "POST", body }))[0]).toBe(400);
       }
-      const large = await run.ask(name, { json: bodyFor(name, "x".repeat(1_500_001)) });
-      expect(toldOf(large)).toEqual([413, expect.stringContaining("prompt")]);
+      const large = await run.send(name, { json: bodyFor(name, "x".repeat(1_500_001)) });
+      expect(statusAndError(large)).toEqual([413, expect.stringContaining("prompt")]);
     }
     expect(world.upstream.counters.requests).toBe(0);
   });
 
-  it("may say nothing of its type, or something wrong: the original servers did not look", async () => {
+  it("may have no content type or a wrong one, because the original servers ignore it", async () => {
     for (const type of [undefined, "application/x-www-form-urlencoded", "text/plain"]) {
       const headers = type === undefined ? {} : { "content-type": type };
       const body = new TextEncoder().encode('{"prompt": "p"}');
-      expect(replyOf(await run.ask("/llm_query", { method: "POST", headers, body })).result).toBe("p");
+      expect(replyOf(await run.send("/llm_query", { method: "POST", headers, body })).result).toBe("p");
     }
   });
 
-  it("may have fields that mean nothing here, nulls, and the fields of /query and /batch", async () => {
+  it("may have unused fields of the original clients, nulls, and the fields of /query and /batch", async () => {
     const extra = { depth: 3, session: { id: 1 }, temperature: null, max_tokens: null, agent: "a", __proto__: null };
-    const one = await run.ask("/llm_query", { json: { prompt: "abcdefgh", ...extra, model: "up-2", max_tokens: 1 } });
+    const one = await run.send("/llm_query", { json: { prompt: "abcdefgh", ...extra, model: "up-2", max_tokens: 1 } });
     expect(replyOf(one)).toMatchObject({ text: "abcd", model: "up-2", finish_reason: "length" });
-    const list = await run.ask("/llm_query_batched", {
+    const list = await run.send("/llm_query_batched", {
       json: { prompts: ["a"], ...extra, system: "s", concurrency: 2 },
     });
     expect(groupOf(list)).toMatchObject({ results: ["a"], effective_parallel: 2 });
   });
 
-  it("of a list may hold conversations, in a small body and in a large one", async () => {
+  it("of a list may contain conversations, in a small and in a large body", async () => {
     const talk = (text: string) => [
       { role: "system", content: "s" },
       { role: "user", content: text },
@@ -246,14 +249,14 @@ describe("a body", () => {
         model: null,
         depth: 1,
       };
-      expect(groupOf(await run.ask("/llm_query_batched", { json })).responses).toEqual(texts);
+      expect(groupOf(await run.send("/llm_query_batched", { json })).responses).toEqual(texts);
     }
   });
 
-  it("of 2 MB is read in pieces, with null and unknown fields", async () => {
+  it("of 2 MB is scanned as it arrives, with null and unknown fields", async () => {
     const prompts = Array.from({ length: 1_000 }, (_, index) => `${index} ${"x".repeat(2_000)}`);
     const json = { model: null, depth: 1, other: [1], prompts };
-    expect(groupOf(await run.ask("/rlm_query_batched", { json })).responses).toEqual(prompts);
+    expect(groupOf(await run.send("/rlm_query_batched", { json })).responses).toEqual(prompts);
   });
 });
 
@@ -262,9 +265,9 @@ describe("a recursive call", () => {
     const flat = await world.openRun({ default_model: "up-1", max_depth: 0 });
     for (const access of [run, flat]) {
       for (const depth of [undefined, null, -1, 0, 1, 3, 99]) {
-        const one = await access.ask("/rlm_query", { json: { prompt: "p", depth } });
+        const one = await access.send("/rlm_query", { json: { prompt: "p", depth } });
         expect(replyOf(one).response).toBe("p");
-        const list = await access.ask("/rlm_query_batched", { json: { prompts: ["a", "b"], depth } });
+        const list = await access.send("/rlm_query_batched", { json: { prompts: ["a", "b"], depth } });
         expect(groupOf(list).responses).toEqual(["a", "b"]);
       }
     }
@@ -283,38 +286,38 @@ describe("a failed call", () => {
 
   it.each(FAILURES)("because %s has rlm-sandbox's status, and 200 for rlm", async (what, json, native, status) => {
     const narrow = await world.openRun({ models: ["up/*", "free/*"], default_model: "up-1", max_parallel: 1 });
-    const busy = what === "it waits too long" ? narrow.ask("/query", { json: { prompt: "{{delay/1500}}" } }) : null;
+    const busy = what === "it waits too long" ? narrow.send("/query", { json: { prompt: "{{delay/1500}}" } }) : null;
     if (busy !== null) await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
-    const { message } = errorOf(await narrow.ask("/query", { json }));
-    const ask = (path: string, body: object = json) => narrow.ask(path, { json: body }).then(toldOf);
-    expect((await narrow.ask("/query", { json })).status).toBe(native);
-    expect(await ask("/llm_query")).toEqual([status, message]);
-    expect(await ask("/llm_query", { ...json, depth: 1 })).toEqual([200, message]);
-    expect(await ask("/llm_query?errors=ok")).toEqual([200, message]);
+    const { message } = errorOf(await narrow.send("/query", { json }));
+    const send = (path: string, body: object = json) => narrow.send(path, { json: body }).then(statusAndError);
+    expect((await narrow.send("/query", { json })).status).toBe(native);
+    expect(await send("/llm_query")).toEqual([status, message]);
+    expect(await send("/llm_query", { ...json, depth: 1 })).toEqual([200, message]);
+    expect(await send("/llm_query?errors=ok")).toEqual([200, message]);
     for (const path of ["/rlm_query", `/rollout/${narrow.id}/llm_query`, `/rollout/${narrow.id}/rlm_query`]) {
-      expect(await ask(path)).toEqual([200, message]);
-      expect(await ask(`${path}?errors=status`)).toEqual([status, message]);
+      expect(await send(path)).toEqual([200, message]);
+      expect(await send(`${path}?errors=status`)).toEqual([status, message]);
     }
     await busy;
   });
 
-  it("for want of budget is 402 to rlm-sandbox, and 200 to rlm", async () => {
+  it("for a spent budget is 402 for rlm-sandbox, and 200 for rlm", async () => {
     const poor = await world.openRun({ default_model: "up-1", budget: { usd: 0 } });
     const spent = expect.stringMatching(/^Budget exceeded: \$0\.00 spent, limit is \$0\.00/);
-    expect(toldOf(await poor.ask("/llm_query", { json: { prompt: "p" } }))).toEqual([402, spent]);
-    expect(toldOf(await poor.ask("/rlm_query", { json: { prompt: "p" } }))).toEqual([200, spent]);
+    expect(statusAndError(await poor.send("/llm_query", { json: { prompt: "p" } }))).toEqual([402, spent]);
+    expect(statusAndError(await poor.send("/rlm_query", { json: { prompt: "p" } }))).toEqual([200, spent]);
     expect(world.upstream.counters.requests).toBe(0);
   });
 
-  it("says when to come again where the upstream did", async () => {
+  it("has the upstream's retry-after", async () => {
     const json = { prompt: "{{status/429/retry-after/120}}" };
-    const answer = await run.ask("/llm_query", { json });
-    expect([toldOf(answer)[0], answer.headers.get("retry-after")]).toEqual([429, "120"]);
+    const answer = await run.send("/llm_query", { json });
+    expect([statusAndError(answer)[0], answer.headers.get("retry-after")]).toEqual([429, "120"]);
   });
 
-  it("answers errors=other with 400", async () => {
-    const answer = await run.ask("/llm_query?errors=other", { json: { prompt: "p" } });
-    expect(toldOf(answer)).toEqual([400, "errors: expected status or ok"]);
+  it("with errors=other returns 400", async () => {
+    const answer = await run.send("/llm_query?errors=other", { json: { prompt: "p" } });
+    expect(statusAndError(answer)).toEqual([400, "errors: expected status or ok"]);
     expect(world.upstream.counters.requests).toBe(0);
   });
 });
@@ -328,32 +331,32 @@ describe("a list", () => {
     ["/llm_query_batched", `Error: ${refused}`],
     ["/rlm_query_batched", `Error: ${refused}`],
   ])(
-    "of %s has the error's text in its place whatever the run's style is, unless the request names one",
+    "of %s has the error text at its index whatever the run's error style is, unless the request names one",
     async (path, text) => {
       const own = await world.openRun({ default_model: "up-1", error_style: "dspy" });
       for (const under of ["", `/rollout/${own.id}`]) {
-        const group = groupOf(await own.ask(under + path, { json: { prompts } }));
+        const group = groupOf(await own.send(under + path, { json: { prompts } }));
         expect(group).toMatchObject({ results: ["a", text, "c"], status: "partial" });
         expect(group.errors.map((error) => error?.code ?? null)).toEqual([null, "upstream_error", null]);
       }
-      const named = await own.ask(path, { json: { prompts, error_style: "verifiers" } });
+      const named = await own.send(path, { json: { prompts, error_style: "verifiers" } });
       expect(groupOf(named).results[1]).toBe(`Error in sub-LLM call: ${refused}`);
     },
   );
 
-  it("that throws tells its first failure in the dialect", async () => {
+  it("with error_style throw returns its first failure in the dialect's format", async () => {
     const json = { prompts, error_style: "throw" };
-    expect(toldOf(await run.ask("/llm_query_batch", { json }))).toEqual([500, refused]);
-    expect(toldOf(await run.ask("/llm_query_batched", { json }))).toEqual([200, refused]);
+    expect(statusAndError(await run.send("/llm_query_batch", { json }))).toEqual([500, refused]);
+    expect(statusAndError(await run.send("/llm_query_batched", { json }))).toEqual([200, refused]);
   });
 
-  it("is a group of the run, found and streamed like any other", async () => {
-    const { id } = groupOf(await run.ask("/llm_query_batched", { json: { prompts: ["a", "b"] } }));
-    expect(groupOf(await run.ask(`/groups/${id}`)).results).toEqual(["a", "b"]);
+  it("is a group of the run, readable and streamed like any other", async () => {
+    const { id } = groupOf(await run.send("/llm_query_batched", { json: { prompts: ["a", "b"] } }));
+    expect(groupOf(await run.send(`/groups/${id}`)).results).toEqual(["a", "b"]);
     const headers = { accept: "application/x-ndjson" };
-    const lines = await run.ask("/llm_query_batched", { json: { prompts: ["a"] }, headers });
+    const lines = await run.send("/llm_query_batched", { json: { prompts: ["a"] }, headers });
     expect(lines.text.trim().split("\n")).toHaveLength(3);
-    const left = await run.ask("/llm_query_batch", { json: { prompts: ["a"] }, headers: { prefer: "respond-async" } });
+    const left = await run.send("/llm_query_batch", { json: { prompts: ["a"] }, headers: { prefer: "respond-async" } });
     expect(left.status).toBe(202);
     expect(groupOf(await endOf(run, left.headers.get("location") ?? "")).results).toEqual(["a"]);
     expect((await documentOf(run)).stats).toMatchObject({
@@ -365,12 +368,12 @@ describe("a list", () => {
 });
 
 describe("an Idempotency-Key", () => {
-  it("brings the answer back, by whichever form of the credential", async () => {
+  it("replays the answer, with any form of the credential", async () => {
     for (const name of [...NAMES, "/v1/rlm/tools"]) {
       world.upstream.forget();
       const asked = { json: bodyFor(name), headers: { "idempotency-key": `key of ${name}`.replaceAll(/[ /]/g, "-") } };
-      const first = await world.ask(`/rollout/${run.token}${name}`, asked);
-      const again = await run.ask(`/rollout/${run.id}${name}`, asked);
+      const first = await world.send(`/rollout/${run.token}${name}`, asked);
+      const again = await run.send(`/rollout/${run.id}${name}`, asked);
       expect([first.status, first.headers.get("idempotent-replayed")]).toEqual([200, null]);
       expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([200, "true"]);
       expect(again.text.trim()).toBe(first.text.trim());
@@ -378,9 +381,10 @@ describe("an Idempotency-Key", () => {
     }
   });
 
-  it("that asked for something else is 409 as a text", async () => {
-    const ask = (prompt: string) => run.ask("/rlm_query", { json: { prompt }, headers: { "idempotency-key": "one" } });
-    expect((await ask("a")).status).toBe(200);
-    expect(toldOf(await ask("b"))).toEqual([409, expect.stringContaining("Idempotency-Key")]);
+  it("that belongs to another request returns 409 as text", async () => {
+    const send = (prompt: string) =>
+      run.send("/rlm_query", { json: { prompt }, headers: { "idempotency-key": "one" } });
+    expect((await send("a")).status).toBe(200);
+    expect(statusAndError(await send("b"))).toEqual([409, expect.stringContaining("Idempotency-Key")]);
   });
 });

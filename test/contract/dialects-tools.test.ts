@@ -28,7 +28,7 @@ const sentInputs = () => tools.requests.map(({ body }) => JSON.parse(body).input
 describe("verifiers", () => {
   const tool = (name: string) => verifiersTool(`${world.gateway.url}/rollout/${run.id}/v1/rlm/tools`, run.token, name);
 
-  it("gets what a tool of the run returned, its arguments by name and by place", async () => {
+  it("gets the result of a tool of the run, with arguments by name and by position", async () => {
     const search = tool("search_knowledge");
     expect(await search([], { query: "naïve 🦉", top_k: 3 })).toEqual({ query: "naïve 🦉", top_k: 3 });
     expect(await search(["naïve 🦉"], { top_k: 3 })).toEqual({ top_k: 3, args: ["naïve 🦉"] });
@@ -37,7 +37,7 @@ describe("verifiers", () => {
     expect((await documentOf(run)).stats.total_queries).toBe(0);
   });
 
-  it("raises what a tool failed with, and that a tool is not there", async () => {
+  it("raises a tool's error, and an error for an unknown tool", async () => {
     await expect(tool("broken")([])).rejects.toThrow(/^5\d\d: \{"error":".*500/);
     await expect(tool("absent")([])).rejects.toThrow(`404: {"error":"Tool 'absent' not found"}`);
     expect(tools.requests.map(({ path }) => path)).toEqual(["/500"]);
@@ -51,14 +51,14 @@ describe("rlm-sandbox", () => {
     return postExactly(`${world.gateway.url}/rollout/${rollout}/tool_call`, headers, body);
   };
 
-  it("gets what a tool returned, knowing a URL only", async () => {
+  it("gets the result of a tool, configured with nothing but a URL", async () => {
     const answer = await call("search_knowledge", { query: "q", top_k: 10 });
     expect([answer.status, answer.json]).toEqual([200, { result: { query: "q", top_k: 10 } }]);
     expect(sentInputs()).toEqual([{ query: "q", top_k: 10 }]);
     expect(JSON.stringify(tools.requests)).not.toContain(run.token);
   });
 
-  it("is refused by statuses that it knows, with a text", async () => {
+  it("gets refusals with statuses that it handles, as text", async () => {
     const text = { error: expect.stringMatching(/./) };
     expect(await call("absent", {})).toMatchObject({ status: 404, json: text });
     expect(await call("", {})).toMatchObject({ status: 400, json: text });

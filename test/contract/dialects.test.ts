@@ -28,7 +28,7 @@ describe("an exchange of another system", () => {
     expect([answer.status, answer.json]).toEqual([status, expect.objectContaining({})]);
     expect(answer.json).toMatchObject(reads);
     for (const field of lacks ?? []) expect(answer.json).not.toHaveProperty(field);
-    // An error is a text, and nothing stands beside it that could be taken for an answer.
+    // An error is a text, with no field beside it that could be mistaken for an answer.
     if ("error" in reads) expect(answer.json).toEqual(reads);
     expect(answer.text).not.toContain(run.token);
     expect(answer.text).not.toContain(PROVIDER_KEY);
@@ -59,7 +59,7 @@ const verifiersBatch = () =>
 const REFUSED = "up answered 400: the upstream was told to answer 400";
 
 describe.each(CLIENTS)("%s", (_, client, failed) => {
-  it("gets 60 answers in order, whatever ends first, and each failure in its own place", async () => {
+  it("gets 60 answers in order, whichever ends first, and each failure at its index", async () => {
     const prompts = Array.from({ length: 60 }, (_, index) => {
       if (index % 10 === 3) return `{{status/400}} ${index}`;
       return `{{delay/${(60 - index) * 2}}} naïve 漢字 🦉\n"${index}" \\ \u2028`;
@@ -72,19 +72,19 @@ describe.each(CLIENTS)("%s", (_, client, failed) => {
     expect([stats.total_queries, stats.pending_queries, budget.usd.reserved]).toEqual([60, 0, 0]);
   });
 
-  it("gets nothing for nothing", async () => {
+  it("gets an empty list for an empty list", async () => {
     expect(await client().list([])).toEqual([]);
     expect(world.upstream.counters.requests).toBe(0);
     expect((await documentOf(run)).stats.total_queries).toBe(0);
   });
 
-  it("gets one answer, every character of it", async () => {
+  it("gets one answer with every character unchanged", async () => {
     const text = "naïve 漢字 🦉 \u0001 \\u0041";
     const { one, list } = client();
     expect(one === null ? await list([text]) : await one(text)).toEqual(one === null ? [text] : text);
   });
 
-  it("is told, each call in its place, that the budget is spent", async () => {
+  it("gets an error for each call whose budget is spent, at its index", async () => {
     run = await world.openRun({ default_model: "up-1", budget: { calls: 2 }, max_parallel: 1 });
     const prompts = ["a", "b", "c", "d"];
     const results = await client().list(prompts);
@@ -98,7 +98,7 @@ describe.each(CLIENTS)("%s", (_, client, failed) => {
 });
 
 describe("verifiers", () => {
-  it("raises what the gateway refuses, with its message", async () => {
+  it("raises a refusal of the gateway with its message", async () => {
     await expect(verifiersBatch()(["one text"])).rejects.toThrow("llm_batch expects a list of prompts.");
     await expect(verifiersBatch()([["a"], ["b"]])).rejects.toThrow("llm_batch expects a single prompts argument.");
     await expect(verifiersBatch()([["a"]], { prompts: ["b"] })).rejects.toThrow("llm_batch received prompts twice.");
@@ -107,7 +107,7 @@ describe("verifiers", () => {
     expect(world.upstream.counters.requests).toBe(0);
   });
 
-  it("is not led astray by an answer of many pages in which some prompts are no texts", async () => {
+  it("reads an answer of many pages in which some prompts are not texts", async () => {
     const prompts = Array.from({ length: 300 }, (_, index) =>
       index % 7 === 0 ? index : `${index} ${"x".repeat(2_000)}`,
     );

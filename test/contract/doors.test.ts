@@ -1,4 +1,4 @@
-/** Who may come in, by which door, and what every answer carries. */
+/** Credentials and routes: who may use which, and the headers of every reply. */
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -25,7 +25,7 @@ beforeAll(async () => {
 beforeEach(() => world.upstream.forget());
 afterAll(() => world.stop());
 
-/** Every route that asks for a credential. */
+/** Every route that requires a credential. */
 const PROTECTED: [string, string][] = [
   ["POST", "/runs"],
   ["GET", "/runs"],
@@ -61,17 +61,17 @@ function tokenOf(claims: Record<string, unknown>, { key = SIGNING_KEY, alg = "HS
 const inAnHour = () => Math.floor(Date.now() / 1000) + 3_600;
 
 describe("a credential", () => {
-  it.each(PROTECTED)("is needed for %s %s", async (method, path) => {
-    const answer = await world.ask(path, { method });
+  it.each(PROTECTED)("is required for %s %s", async (method, path) => {
+    const answer = await world.send(path, { method });
     expect([answer.status, errorOf(answer).code]).toEqual([401, "invalid_api_key"]);
     expect(errorOf(answer)).toMatchObject({ type: "authentication_error", retryable: false });
     expect(answer.headers.get("www-authenticate")).toBe("Bearer");
     expect(answer.headers.get("x-should-retry")).toBe("false");
   });
 
-  it("signed by this gateway opens its run's door: the tokens of this test are in its format", async () => {
+  it("signed by this gateway is accepted for its run (the tokens of this test have the gateway's format)", async () => {
     const token = tokenOf({ sub: run.id, depth: 0, exp: inAnHour() });
-    expect((await world.ask("/run", { token })).status).toBe(200);
+    expect((await world.send("/run", { token })).status).toBe(200);
   });
 
   it.each<[string, () => string]>([
@@ -88,56 +88,56 @@ describe("a credential", () => {
     ["that begins as the operator's key does", () => world.gateway.adminKey.slice(0, -1)],
   ])("%s is refused", async (_, token) => {
     for (const path of ["/query", "/batch"]) {
-      const answer = await world.ask(path, { ...ok, token: token() });
+      const answer = await world.send(path, { ...ok, token: token() });
       expect([answer.status, errorOf(answer).code]).toEqual([401, "invalid_api_key"]);
     }
     expect(world.upstream.counters.requests).toBe(0);
   });
 
-  it("that has expired is refused, and told when it did", async () => {
-    const answer = await world.ask("/query", { ...ok, token: tokenOf({ sub: run.id, depth: 0, exp: 1_700_000_000 }) });
+  it("that has expired is refused with its time of expiry", async () => {
+    const answer = await world.send("/query", { ...ok, token: tokenOf({ sub: run.id, depth: 0, exp: 1_700_000_000 }) });
     expect([answer.status, errorOf(answer).message]).toEqual([401, expect.stringContaining("2023-11-14T22:13:20")]);
   });
 
-  it("of a run opened for one second is refused when that is over", async () => {
+  it("of a run that lasts one second is refused after it", async () => {
     const short = await world.openRun({ expires_in_s: 1 });
-    expect((await short.ask("/query", { json: { prompt: "p", model: "up-1" } })).status).toBe(200);
+    expect((await short.send("/query", { json: { prompt: "p", model: "up-1" } })).status).toBe(200);
     await new Promise((resolve) => setTimeout(resolve, 2_100));
-    const answer = await short.ask("/query", { json: { prompt: "late", model: "up-1" } });
+    const answer = await short.send("/query", { json: { prompt: "late", model: "up-1" } });
     expect([answer.status, errorOf(answer).code]).toEqual([401, "invalid_api_key"]);
-    const asOperator = await world.operate("/query", {
+    const asOperator = await world.sendAsOperator("/query", {
       json: { prompt: "late", model: "up-1" },
       headers: { "x-fanout-run": short.id },
     });
     expect([asOperator.status, errorOf(asOperator).code]).toEqual([401, "invalid_api_key"]);
     expect(world.upstream.counters.sends.get("late")).toBeUndefined();
-    expect((await world.operate(`/runs/${short.id}`)).json).toMatchObject({ status: "expired" });
+    expect((await world.sendAsOperator(`/runs/${short.id}`)).json).toMatchObject({ status: "expired" });
   });
 
   it("of another gateway is refused", async () => {
     const other = await startOwnGateway();
     const foreign = await other.openRun();
-    expect((await world.ask("/query", { ...ok, token: foreign.token })).status).toBe(401);
+    expect((await world.send("/query", { ...ok, token: foreign.token })).status).toBe(401);
   });
 
-  it("may come as x-api-key, which Anthropic's clients send", async () => {
-    const answer = await world.ask("/run", { headers: { "x-api-key": run.token } });
+  it("may be sent as x-api-key, as Anthropic's clients do", async () => {
+    const answer = await world.send("/run", { headers: { "x-api-key": run.token } });
     expect(answer.json).toMatchObject({ id: run.id });
   });
 });
 
 describe("a run token", () => {
-  it("lists no runs, and opens none but inside its own", async () => {
-    const listed = await run.ask("/runs", { method: "GET" });
+  it("cannot list runs, and can open child runs only", async () => {
+    const listed = await run.send("/runs", { method: "GET" });
     expect([listed.status, errorOf(listed).code]).toEqual([403, "forbidden"]);
-    const opened = await run.ask("/runs", { json: {} });
+    const opened = await run.send("/runs", { json: {} });
     expect(opened.json).toMatchObject({ object: "run", parent_id: run.id, depth: 1 });
   });
 
-  it("reads its own run, and finds no other", async () => {
+  it("can read its own run, and finds no other", async () => {
     const other = await world.openRun();
-    expect((await run.ask(`/runs/${run.id}`)).json).toMatchObject({ id: run.id });
-    const [existing, absent] = [await run.ask(`/runs/${other.id}`), await run.ask("/runs/run_absent")];
+    expect((await run.send(`/runs/${run.id}`)).json).toMatchObject({ id: run.id });
+    const [existing, absent] = [await run.send(`/runs/${other.id}`), await run.send("/runs/run_absent")];
     expect([existing.status, errorOf(existing).code]).toEqual([404, "not_found"]);
     expect(errorOf(existing).message).toBe(errorOf(absent).message.replace("run_absent", other.id));
   });
@@ -149,33 +149,33 @@ describe("a run token", () => {
     ["GET", "/usage"],
     ["POST", "/stats/reset"],
     ["POST", "/flush"],
-  ])("finds neither another run's %s %s nor one of a run that never was", async (method, path) => {
+  ])("gets 404 for %s %s of another run and of a run that does not exist", async (method, path) => {
     const other = await world.openRun();
     for (const id of [other.id, "run_absent"]) {
       const body = method === "POST" ? { json: { event_type: "mine" } } : { method };
-      const answer = await run.ask(`/runs/${id}${path}`, body);
+      const answer = await run.send(`/runs/${id}${path}`, body);
       expect([answer.status, errorOf(answer).code]).toEqual([404, "not_found"]);
     }
-    expect((await other.ask(`/runs/${other.id}/log`)).text.trimEnd().split("\n")).toHaveLength(1);
+    expect((await other.send(`/runs/${other.id}/log`)).text.trimEnd().split("\n")).toHaveLength(1);
   });
 
-  it("may not name another run", async () => {
+  it("cannot name another run", async () => {
     const other = await world.openRun();
-    const answer = await run.ask("/query", { ...ok, headers: { ...json, "x-fanout-run": other.id } });
+    const answer = await run.send("/query", { ...ok, headers: { ...json, "x-fanout-run": other.id } });
     expect([answer.status, errorOf(answer).code]).toEqual([403, "forbidden"]);
     expect(await documentOf(other)).toMatchObject({ stats: { total_queries: 0 } });
   });
 });
 
 describe("the operator", () => {
-  it("uses a run's routes by naming the run", async () => {
+  it("can use a run's routes by naming the run", async () => {
     const headers = { "x-fanout-run": run.id };
-    expect((await world.operate("/run", { headers })).json).toMatchObject({ id: run.id });
-    expect(replyOf(await world.operate("/query", { json: { prompt: "by the operator" }, headers })).text).toBe(
+    expect((await world.sendAsOperator("/run", { headers })).json).toMatchObject({ id: run.id });
+    expect(replyOf(await world.sendAsOperator("/query", { json: { prompt: "by the operator" }, headers })).text).toBe(
       "by the operator",
     );
-    expect(groupOf(await world.operate("/batch", { json: { prompts: ["b"] }, headers })).results).toEqual(["b"]);
-    expect((await world.operate("/budget", { headers })).json).toMatchObject({ usd: { limit: 1 } });
+    expect(groupOf(await world.sendAsOperator("/batch", { json: { prompts: ["b"] }, headers })).results).toEqual(["b"]);
+    expect((await world.sendAsOperator("/budget", { headers })).json).toMatchObject({ usd: { limit: 1 } });
   });
 
   it.each([
@@ -186,25 +186,28 @@ describe("the operator", () => {
     ["GET", "/groups/any"],
     ["DELETE", "/groups/any"],
   ])("must name a run for %s %s", async (method, path) => {
-    const answer = await world.operate(path, { method, ...(method === "POST" ? { body: '{"prompt":"p"}' } : {}) });
+    const answer = await world.sendAsOperator(path, {
+      method,
+      ...(method === "POST" ? { body: '{"prompt":"p"}' } : {}),
+    });
     expect([answer.status, errorOf(answer).param]).toEqual([400, "x-fanout-run"]);
   });
 
-  it("finds no run that was never opened", async () => {
+  it("gets 404 for a run that was never opened", async () => {
     const headers = { "x-fanout-run": "run_absent" };
     const answers = [
-      await world.operate("/runs/run_absent"),
-      await world.operate("/run", { headers }),
-      await world.operate("/budget", { headers }),
-      await world.operate("/query", { json: { prompt: "p", model: "up-1" }, headers }),
-      await world.operate("/batch", { json: { prompts: ["p"], model: "up-1" }, headers }),
+      await world.sendAsOperator("/runs/run_absent"),
+      await world.sendAsOperator("/run", { headers }),
+      await world.sendAsOperator("/budget", { headers }),
+      await world.sendAsOperator("/query", { json: { prompt: "p", model: "up-1" }, headers }),
+      await world.sendAsOperator("/batch", { json: { prompts: ["p"], model: "up-1" }, headers }),
     ];
     for (const answer of answers) expect([answer.status, errorOf(answer).code]).toEqual([404, "not_found"]);
     expect(world.upstream.counters.requests).toBe(0);
   });
 });
 
-describe("a door that is not there", () => {
+describe("a request to an unknown route or method", () => {
   it.each([
     ["GET", "/nowhere"],
     ["POST", "/nowhere"],
@@ -212,8 +215,8 @@ describe("a door that is not there", () => {
     ["GET", "/runs/"],
     ["POST", "/v1/nowhere"],
     ["GET", "/stubs/cobol"],
-  ])("%s %s is not found", async (method, path) => {
-    const answer = await run.ask(path, { method });
+  ])("%s %s returns 404", async (method, path) => {
+    const answer = await run.send(path, { method });
     expect([answer.status, errorOf(answer).code]).toEqual([404, "not_found"]);
     expect(answer.headers.get("x-should-retry")).toBe("false");
   });
@@ -235,16 +238,16 @@ describe("a door that is not there", () => {
     ["POST", "/health", "GET, HEAD"],
     ["DELETE", "/openapi.json", "GET, HEAD"],
     ["PATCH", "/stubs/python", "GET, HEAD"],
-  ])("%s %s tells which methods it takes", async (method, path, allow) => {
+  ])("%s %s returns 405 with the allowed methods", async (method, path, allow) => {
     for (const token of [undefined, run.token]) {
-      const answer = await world.ask(path, { method, ...(token === undefined ? {} : { token }) });
+      const answer = await world.send(path, { method, ...(token === undefined ? {} : { token }) });
       expect([answer.status, errorOf(answer).code]).toEqual([405, "method_not_allowed"]);
       expect(answer.headers.get("allow")).toBe(allow);
     }
   });
 
-  it("answers HEAD as GET, without a body", async () => {
-    const answer = await world.ask("/health", { method: "HEAD" });
+  it("with HEAD is answered like GET, without a body", async () => {
+    const answer = await world.send("/health", { method: "HEAD" });
     expect([answer.status, answer.text]).toEqual([200, ""]);
   });
 });
@@ -257,59 +260,59 @@ describe("a client that sends its whole body before it reads", () => {
     ["a wrong path", "/nowhere", {}, 404],
     ["a wrong method", "/batch", { method: "PUT" }, 405],
     ["a wrong content type", "/batch", { headers: { "content-type": "text/csv" } }, 415],
-  ])("reads that it has %s", async (_, path, request, status) => {
+  ])("can read the refusal of a body that has %s", async (_, path, request, status) => {
     const answers = await Promise.all(
-      [1, 2, 3].map(() => run.ask(path, { method: "POST", headers: json, body, ...request })),
+      [1, 2, 3].map(() => run.send(path, { method: "POST", headers: json, body, ...request })),
     );
     expect(answers.map((answer) => answer.status)).toEqual([status, status, status]);
   });
 });
 
-describe("every answer", () => {
-  it("carries the client's request id", async () => {
+describe("every reply", () => {
+  it("has the client's request id", async () => {
     const headers = { "x-request-id": "my-id_1" };
     for (const path of ["/health", "/run", "/nowhere", "/query"]) {
-      expect((await run.ask(path, { headers })).headers.get("x-request-id")).toBe("my-id_1");
+      expect((await run.send(path, { headers })).headers.get("x-request-id")).toBe("my-id_1");
     }
     const answers = [
-      await run.ask("/query", { json: { prompt: "p" }, headers }),
-      await run.ask("/batch", { json: { prompts: ["p"] }, headers }),
-      await run.ask("/batch", { json: { prompts: ["p"] }, headers: { ...headers, accept: "application/x-ndjson" } }),
+      await run.send("/query", { json: { prompt: "p" }, headers }),
+      await run.send("/batch", { json: { prompts: ["p"] }, headers }),
+      await run.send("/batch", { json: { prompts: ["p"] }, headers: { ...headers, accept: "application/x-ndjson" } }),
     ];
     for (const answer of answers) expect(answer.headers.get("x-request-id")).toBe("my-id_1");
   });
 
-  it("carries a fresh request id where the client sends none, or none that fits a log line", async () => {
+  it("has a new request id if the client sends none, or one that is unfit for a log line", async () => {
     const ids = new Set<string | null>();
     for (const sent of [{}, { "x-request-id": "a b" }, { "x-request-id": "x".repeat(65) }]) {
-      ids.add((await world.ask("/health", { headers: sent })).headers.get("x-request-id"));
+      ids.add((await world.send("/health", { headers: sent })).headers.get("x-request-id"));
     }
     expect(ids.size).toBe(3);
     for (const id of ids) expect(id).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  it("under a run carries the run's id and what is left, on success and on failure alike", async () => {
+  it("under a run has the run's id and the remaining budget, on success and on failure", async () => {
     const limited = await world.openRun({ budget: { usd: 0.5 }, default_model: "up-1" });
     const answers = [
-      await limited.ask("/run"),
-      await limited.ask("/budget"),
-      await limited.ask(`/runs/${limited.id}`),
-      await limited.ask("/query", { json: { prompt: "p" } }),
-      await limited.ask("/query", { json: { prompt: "p" }, headers: { accept: "text/plain" } }),
-      await limited.ask("/query", { json: { prompt: 1 } }),
-      await limited.ask("/query", { json: { prompt: "p", model: "absent-1" } }),
-      await limited.ask("/query", { json: { prompt: "{{status/400}}" } }),
-      await limited.ask("/batch", { json: { prompts: ["p"] } }),
-      await limited.ask("/batch", { json: { prompts: [] } }),
-      await limited.ask("/batch", { json: { prompts: ["p"] }, headers: { accept: "text/event-stream" } }),
-      await limited.ask("/batch", { json: { nonsense: 1 } }),
-      await limited.ask("/runs"),
-      await limited.ask("/batch", { json: { prompts: ["p"] }, headers: { prefer: "respond-async" } }),
-      await limited.ask("/query", { json: { prompt: "p" }, headers: { "idempotency-key": "k" } }),
-      await limited.ask("/query", { json: { prompt: "p" }, headers: { "idempotency-key": "k" } }),
-      await limited.ask("/groups/absent"),
-      await limited.ask(`/runs/${limited.id}/log`),
-      await limited.ask(`/runs/${limited.id}/usage`),
+      await limited.send("/run"),
+      await limited.send("/budget"),
+      await limited.send(`/runs/${limited.id}`),
+      await limited.send("/query", { json: { prompt: "p" } }),
+      await limited.send("/query", { json: { prompt: "p" }, headers: { accept: "text/plain" } }),
+      await limited.send("/query", { json: { prompt: 1 } }),
+      await limited.send("/query", { json: { prompt: "p", model: "absent-1" } }),
+      await limited.send("/query", { json: { prompt: "{{status/400}}" } }),
+      await limited.send("/batch", { json: { prompts: ["p"] } }),
+      await limited.send("/batch", { json: { prompts: [] } }),
+      await limited.send("/batch", { json: { prompts: ["p"] }, headers: { accept: "text/event-stream" } }),
+      await limited.send("/batch", { json: { nonsense: 1 } }),
+      await limited.send("/runs"),
+      await limited.send("/batch", { json: { prompts: ["p"] }, headers: { prefer: "respond-async" } }),
+      await limited.send("/query", { json: { prompt: "p" }, headers: { "idempotency-key": "k" } }),
+      await limited.send("/query", { json: { prompt: "p" }, headers: { "idempotency-key": "k" } }),
+      await limited.send("/groups/absent"),
+      await limited.send(`/runs/${limited.id}/log`),
+      await limited.send(`/runs/${limited.id}/usage`),
     ];
     for (const { headers } of answers) {
       expect(headers.get("x-fanout-run")).toBe(limited.id);
@@ -319,13 +322,13 @@ describe("every answer", () => {
     }
   });
 
-  it("tells what is left exactly, and Infinity without a limit", async () => {
+  it("has the exact remaining budget, and Infinity without a limit", async () => {
     const limited = await world.openRun({ budget: { usd: 0.1 }, default_model: "up-1" });
-    const answer = await limited.ask("/query", { json: { prompt: "p" } });
+    const answer = await limited.send("/query", { json: { prompt: "p" } });
     const { usd } = (await documentOf(limited)).budget;
     expect(Number(answer.headers.get("x-fanout-budget-remaining-usd"))).toBe(usd.remaining);
     const free = await world.openRun();
-    expect((await free.ask("/run")).headers.get("x-fanout-budget-remaining-usd")).toBe("Infinity");
+    expect((await free.send("/run")).headers.get("x-fanout-budget-remaining-usd")).toBe("Infinity");
   });
 });
 
@@ -333,39 +336,39 @@ describe("discovery", () => {
   it.each(["/", "/health", "/limits", "/openapi.json", "/stubs", "/stubs/python"])(
     "%s needs no credential",
     async (path) => {
-      expect((await world.ask(path)).status).toBe(200);
+      expect((await world.send(path)).status).toBe(200);
     },
   );
 
-  it("names the bounds that the gateway holds clients to", async () => {
-    const bounds = z.record(z.string(), z.unknown()).parse((await world.ask("/limits")).json);
+  it("lists the bounds that the gateway enforces", async () => {
+    const bounds = z.record(z.string(), z.unknown()).parse((await world.send("/limits")).json);
     expect(bounds).toMatchObject({ items_per_batch_max: 10_000, body_bytes_max: 32 * 1024 * 1024, parallel_max: 512 });
     const { prompt_bytes_max } = z.looseObject({ prompt_bytes_max: z.int() }).parse(bounds);
     const rich = await world.openRun({ default_model: "up-1" });
-    const ask = (bytes: number) => rich.ask("/query", { json: { prompt: "x".repeat(bytes) } });
-    expect(replyOf(await ask(prompt_bytes_max)).text).toHaveLength(prompt_bytes_max);
-    expect((await ask(prompt_bytes_max + 1)).status).toBe(413);
+    const send = (bytes: number) => rich.send("/query", { json: { prompt: "x".repeat(bytes) } });
+    expect(replyOf(await send(prompt_bytes_max)).text).toHaveLength(prompt_bytes_max);
+    expect((await send(prompt_bytes_max + 1)).status).toBe(413);
   });
 
-  it("links only to what is there", async () => {
-    const { links } = z.looseObject({ links: z.record(z.string(), z.string()) }).parse((await world.ask("/")).json);
+  it("links only to pages that exist", async () => {
+    const { links } = z.looseObject({ links: z.record(z.string(), z.string()) }).parse((await world.send("/")).json);
     expect(Object.keys(links).length).toBeGreaterThan(3);
-    for (const path of Object.values(links)) expect((await world.ask(path)).status).toBe(200);
+    for (const path of Object.values(links)) expect((await world.send(path)).status).toBe(200);
   });
 });
 
 describe("a gateway that is not configured", () => {
-  it.each(PROTECTED)("without ADMIN_KEY refuses %s %s and says which secret to set", async (method, path) => {
-    const answer = await closed.ask(path, { method });
+  it.each(PROTECTED)("without ADMIN_KEY refuses %s %s and names the secret to set", async (method, path) => {
+    const answer = await closed.send(path, { method });
     expect([answer.status, errorOf(answer).code]).toEqual([503, "misconfigured"]);
     expect(errorOf(answer).message).toContain("ADMIN_KEY");
     expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(Number(answer.headers.get("retry-after-ms"))).toBeGreaterThan(0);
   });
 
-  it("still says that it is there, and what it is", async () => {
-    expect((await closed.ask("/health")).status).toBe(200);
-    expect((await closed.ask("/openapi.json")).status).toBe(200);
+  it("still serves discovery", async () => {
+    expect((await closed.send("/health")).status).toBe(200);
+    expect((await closed.send("/openapi.json")).status).toBe(200);
   });
 
   let closed: World;
@@ -390,14 +393,14 @@ describe("a gateway that is not configured", () => {
     ["a misspelt field", { a: { kind: "simulated", model: ["x"] } }, "UPSTREAMS.a.model"],
     ["no upstream", {}, "UPSTREAMS"],
     ["text that is no JSON", '{"a":', "UPSTREAMS"],
-  ])("because an upstream has %s says so at the first request", async (_, UPSTREAMS, field) => {
+  ])("because an upstream has %s reports it at the first request", async (_, UPSTREAMS, field) => {
     const broken = await startOwnGateway({ vars: { UPSTREAMS } });
     const answer = await answerOf(await broken.fetch("/runs", { token: broken.adminKey, json: {} }));
     expect([answer.status, errorOf(answer).code]).toEqual([500, "misconfigured"]);
     expect(errorOf(answer).message).toContain(field);
   });
 
-  it("with a default model names none of it, and calls without a model are refused", async () => {
+  it("without a default model lists none, and refuses calls that name no model", async () => {
     const plain = await startOwnGateway({ vars: { DEFAULT_MODEL: "" } });
     const { token } = await plain.openRun();
     for (const [path, body] of [

@@ -10,7 +10,7 @@ afterAll(() => world.stop());
 
 type Following = { after?: number; lastEventId?: string; signal?: AbortSignal };
 
-/** Asks for the events of a run. */
+/** Requests the events of a run. */
 function follow(run: RunAccess, { after, lastEventId, signal }: Following = {}): Promise<Response> {
   const headers = lastEventId === undefined ? {} : { "last-event-id": lastEventId };
   const path = `/runs/${run.id}/events${after === undefined ? "" : `?after=${after}`}`;
@@ -24,15 +24,15 @@ async function allOf(response: Response): Promise<LogLine[]> {
   return events;
 }
 
-const close = (run: RunAccess) => run.ask(`/runs/${run.id}/close`, { method: "POST" });
+const close = (run: RunAccess) => run.send(`/runs/${run.id}/close`, { method: "POST" });
 
 describe("GET /runs/:id/events", () => {
-  it("tells a run from its beginning, as its log does, and ends with it", async () => {
+  it("streams a run's events from its beginning, equal to its log, and ends with it", async () => {
     const run = await world.openRun({ default_model: "up-1" });
     const following = follow(run).then(allOf);
-    await run.ask("/batch", { json: { prompts: ["a", "{{status/503/first/1}} b"] } });
-    await run.ask("/query", { json: { prompt: "c" } });
-    await run.ask(`/runs/${run.id}/log`, { json: { event_type: "final_result", output: "d\n\ne" } });
+    await run.send("/batch", { json: { prompts: ["a", "{{status/503/first/1}} b"] } });
+    await run.send("/query", { json: { prompt: "c" } });
+    await run.send(`/runs/${run.id}/log`, { json: { event_type: "final_result", output: "d\n\ne" } });
     await close(run);
     const events = await following;
     expect(events.at(-1)?.event_type).toBe("run_closed");
@@ -40,7 +40,7 @@ describe("GET /runs/:id/events", () => {
     expect(events.map(({ seq }) => seq)).toEqual(numbered(events.length));
   });
 
-  it("says at once that it listens, before anything happens", async () => {
+  it("sends its headers and a comment before anything happens", async () => {
     const run = await world.openRun();
     const response = await follow(run, { after: 1 });
     expect(response.headers.get("cache-control")).toBe("no-store");
@@ -50,14 +50,14 @@ describe("GET /runs/:id/events", () => {
     }
   });
 
-  it("tells each event when it happens, not when all is over", async () => {
+  it("sends each event when it happens, not when the run ends", async () => {
     const run = await world.openRun({ default_model: "up-1", max_parallel: 1 });
     const arrived = new Map<string, number>();
     const following = follow(run).then(async (response) => {
       for await (const { event_type, seq } of eventsOf(response))
         arrived.set(`${event_type} ${seq}`, performance.now());
     });
-    await run.ask("/batch", { json: { prompts: ["{{delay/400}} a", "{{delay/400}} b"] } });
+    await run.send("/batch", { json: { prompts: ["{{delay/400}} a", "{{delay/400}} b"] } });
     await close(run);
     await following;
     const at = (type: string) => [...arrived].filter(([name]) => name.startsWith(type)).map(([, ms]) => ms);
@@ -68,9 +68,9 @@ describe("GET /runs/:id/events", () => {
     expect(first - start).toBeGreaterThan(250);
   });
 
-  it("resumes after Last-Event-ID or ?after, of which the header wins", async () => {
+  it("resumes after Last-Event-ID or ?after; the header takes precedence", async () => {
     const run = await world.openRun({ default_model: "up-1" });
-    await run.ask("/batch", { json: { prompts: ["a", "b", "c"] } });
+    await run.send("/batch", { json: { prompts: ["a", "b", "c"] } });
     await close(run);
     const all = await logOf(run);
     expect(await allOf(await follow(run))).toEqual(all);
@@ -83,19 +83,19 @@ describe("GET /runs/:id/events", () => {
 
   it.each(["x", "-1", "1.5", "9".repeat(20)])("refuses %s as Last-Event-ID", async (lastEventId) => {
     const run = await world.openRun();
-    const answer = await run.ask(`/runs/${run.id}/events`, { headers: { "last-event-id": lastEventId } });
+    const answer = await run.send(`/runs/${run.id}/events`, { headers: { "last-event-id": lastEventId } });
     expect([answer.status, answer.json]).toMatchObject([400, { error: { param: "last-event-id" } }]);
   });
 
   it.each([
     ["cancelled", "DELETE", ""],
     ["closed", "POST", "/close"],
-  ])("ends when the run is %s and the last of its calls has been told", async (status, method, path) => {
+  ])("ends after the last call's event when the run is %s", async (status, method, path) => {
     const run = await world.openRun({ default_model: "up-1" });
     const { id } = await openGroup(run, { prompts: ["{{delay/700}} a", "{{delay/700}} b"] });
     const following = follow(run).then(allOf);
     await expect.poll(() => world.upstream.counters.inFlight).toBe(2);
-    await run.ask(`/runs/${run.id}${path}`, { method });
+    await run.send(`/runs/${run.id}${path}`, { method });
     const events = await following;
     expect(events.filter(({ event_type }) => event_type === "run_closed")).toMatchObject([{ status }]);
     const ended = events.filter(({ event_type }) => event_type === "slot_completed");
@@ -105,22 +105,22 @@ describe("GET /runs/:id/events", () => {
     expect(events.findLast(({ event_type }) => event_type === "group_completed")?.parallel_group_id).toBe(id);
   });
 
-  it("ends when the run's time is over", async () => {
+  it("ends when the run expires", async () => {
     const run = await world.openRun({ expires_in_s: 1 });
     const events = await allOf(await follow(run));
     expect(events.at(-1)).toMatchObject({ event_type: "run_closed", status: "expired" });
   });
 
-  it("tells twenty followers the same", async () => {
+  it("sends twenty followers the same events", async () => {
     const run = await world.openRun({ default_model: "sim/echo?ms=5" });
     const following = Array.from({ length: 20 }, () => follow(run).then(allOf));
-    await run.ask("/batch", { json: { prompts: Array.from({ length: 100 }, (_, index) => `${index}`) } });
+    await run.send("/batch", { json: { prompts: Array.from({ length: 100 }, (_, index) => `${index}`) } });
     await close(run);
     const log = await logOf(run);
     for (const events of await Promise.all(following)) expect(events).toEqual(log);
   });
 
-  it("tells a reader that is slow everything in the end, and holds up nobody else", async () => {
+  it("sends a slow reader every event, and delays no other reader", async () => {
     const run = await world.openRun({ default_model: "sim/echo" });
     const response = await follow(run);
     const reader = eventsOf(response);
@@ -130,9 +130,9 @@ describe("GET /runs/:id/events", () => {
     const output = "x".repeat(100_000);
     for (let step = 0; step < 20; step += 1) {
       const events = Array.from({ length: 20 }, () => ({ event_type: "mine", step, output }));
-      expect((await run.ask(`/runs/${run.id}/log`, { json: events })).status).toBe(201);
+      expect((await run.send(`/runs/${run.id}/log`, { json: events })).status).toBe(201);
     }
-    const group = await run.ask("/batch", { json: { prompts: ["a"] } });
+    const group = await run.send("/batch", { json: { prompts: ["a"] } });
     expect(group.status).toBe(200);
     await close(run);
     let last = 1;
@@ -144,14 +144,14 @@ describe("GET /runs/:id/events", () => {
 
 const seed = Number(process.env["FANOUT_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 
-describe("a follower that is cut off 50 times", () => {
-  it(`has every one of 5,000 events once and in order (FANOUT_SEED=${seed})`, async () => {
+describe("a follower that is disconnected 50 times", () => {
+  it(`receives each of 5,000 events once and in order (FANOUT_SEED=${seed})`, async () => {
     const random = draws(seed);
     const run = await world.openRun({ default_model: "sim/random?min=20&max=120", max_parallel: 32 });
     const batches = (async () => {
       for (let batch = 0; batch < 5; batch += 1) {
         const prompts = Array.from({ length: 340 }, (_, index) => `${batch} ${index}`);
-        expect((await run.ask("/batch", { json: { prompts } })).status).toBe(200);
+        expect((await run.send("/batch", { json: { prompts } })).status).toBe(200);
       }
       await close(run);
     })();
@@ -161,9 +161,10 @@ describe("a follower that is cut off 50 times", () => {
     let wholeStreams = 0;
     while (wholeStreams === 0) {
       const cut = new AbortController();
-      if (cuts < 50) setTimeout(() => cut.abort(), random() * 120);
       try {
         const response = await follow(run, { lastEventId: String(told.length), signal: cut.signal });
+        // From here on, so that a busy machine does not spend the time before anything can arrive.
+        if (cuts < 50) setTimeout(() => cut.abort(), random() * 120);
         for await (const event of eventsOf(response)) told.push(event);
         wholeStreams += 1;
       } catch (error) {
@@ -174,7 +175,7 @@ describe("a follower that is cut off 50 times", () => {
     }
     await batches;
     expect(cuts).toBe(50);
-    // Some cuts come before anything was told; most must come at a place of their own.
+    // Some cuts occur before the first event; most must occur at distinct events.
     expect(cutAt.size).toBeGreaterThan(25);
     expect(told.length).toBeGreaterThan(5_000);
     expect(told.map(({ seq }) => seq)).toEqual(numbered(told.length));
@@ -200,7 +201,7 @@ describe("a WebSocket", () => {
     });
 
   /** Everything that a socket is sent until the gateway closes it. */
-  function heard(socket: WebSocket): Promise<{ lines: LogLine[]; code: number }> {
+  function messagesOf(socket: WebSocket): Promise<{ lines: LogLine[]; code: number }> {
     const lines: LogLine[] = [];
     return new Promise((resolve, reject) => {
       socket.addEventListener("message", ({ data }) => void lines.push(lineOf(String(data))));
@@ -209,10 +210,10 @@ describe("a WebSocket", () => {
     });
   }
 
-  it("is sent the same lines as messages, live, and closed when the run has ended", async () => {
+  it("receives the log's lines as messages, live, and is closed when the run has ended", async () => {
     const run = await world.openRun({ default_model: "up-1" });
-    const hearing = heard(socketTo(run));
-    await run.ask("/batch", { json: { prompts: ["{{delay/100}} a", "b"] } });
+    const hearing = messagesOf(socketTo(run));
+    await run.send("/batch", { json: { prompts: ["{{delay/100}} a", "b"] } });
     await close(run);
     const { lines, code } = await hearing;
     expect([lines, code]).toEqual([await logOf(run), 1000]);
@@ -220,25 +221,25 @@ describe("a WebSocket", () => {
 
   it("resumes with ?after", async () => {
     const run = await world.openRun({ default_model: "up-1" });
-    await run.ask("/batch", { json: { prompts: ["a", "b"] } });
+    await run.send("/batch", { json: { prompts: ["a", "b"] } });
     await close(run);
-    const { lines } = await heard(socketTo(run, "?after=4"));
+    const { lines } = await messagesOf(socketTo(run, "?after=4"));
     expect(lines).toEqual((await logOf(run)).slice(4));
   });
 
-  it("that was sent as much as it may hold is closed with word of how to resume", async () => {
+  it("that reaches its byte limit is closed with a reason that names how to resume", async () => {
     const run = await world.openRun();
     const output = "x".repeat(120_000);
     for (let step = 0; step < 8; step += 1) {
       const events = Array.from({ length: 20 }, () => ({ event_type: "mine", step, output }));
-      await run.ask(`/runs/${run.id}/log`, { json: events });
+      await run.send(`/runs/${run.id}/log`, { json: events });
     }
     await close(run);
     const all = await logOf(run);
     const told: LogLine[] = [];
     const codes: number[] = [];
     while (codes.at(-1) !== 1000) {
-      const { lines, code } = await heard(socketTo(run, `?after=${told.length}`));
+      const { lines, code } = await messagesOf(socketTo(run, `?after=${told.length}`));
       told.push(...lines);
       codes.push(code);
     }
@@ -246,14 +247,14 @@ describe("a WebSocket", () => {
     expect(told).toEqual(all);
   });
 
-  it("needs a credential, and a run that may be seen", async () => {
+  it("requires a credential for the run", async () => {
     const run = await world.openRun();
     const other = await world.openRun();
-    await expect(heard(socketTo({ ...run, token: "" }))).rejects.toThrow();
-    await expect(heard(socketTo({ ...run, token: other.token }))).rejects.toThrow();
+    await expect(messagesOf(socketTo({ ...run, token: "" }))).rejects.toThrow();
+    await expect(messagesOf(socketTo({ ...run, token: other.token }))).rejects.toThrow();
   });
 
-  it("that its client closes leaves the run as it is", async () => {
+  it("that its client closes does not affect the run", async () => {
     const run = await world.openRun({ default_model: "up-1" });
     const socket = socketTo(run);
     await new Promise((resolve) => socket.addEventListener("message", resolve, { once: true }));

@@ -28,13 +28,13 @@ function formOf(parts: readonly Part[], end = "--cut--\r\n"): Buffer {
 }
 
 const post = (body: Buffer, headers: Record<string, string> = FORM) =>
-  run.ask("/v1/files", { method: "POST", body, headers });
+  run.send("/v1/files", { method: "POST", body, headers });
 const userData = { name: "purpose", value: "user_data" };
 const upload = async (text: string | Uint8Array, filename = "x.txt", own = run) =>
   await own.openai.files.create({ file: await toFile(Buffer.from(text), filename), purpose: "user_data" });
 
 describe("an upload", () => {
-  it("may send its fields in any order, without a length and without a name", async () => {
+  it("may have its fields in any order, no content-length and no file name", async () => {
     const file = { name: "file", value: "content" };
     for (const parts of [
       [file, userData],
@@ -66,7 +66,7 @@ describe("an upload", () => {
     }
   });
 
-  it("stores every byte as it is, also of files of several parts", async () => {
+  it("stores every byte unchanged, also of files of several parts", async () => {
     const bytes = new Uint8Array(12_000_000);
     for (let at = 0; at < bytes.length; at += 1) bytes[at] = (at * 31) ^ (at >>> 8);
     const { id, bytes: size } = await upload(bytes, "large.bin");
@@ -75,7 +75,7 @@ describe("an upload", () => {
     expect(read.equals(bytes)).toBe(true);
   });
 
-  it("says when the file expires, within bounds", async () => {
+  it("sets when the file expires, within bounds", async () => {
     const file = { name: "file", value: "{}" };
     const after = (seconds: string, anchor = "created_at") => [
       file,
@@ -101,7 +101,7 @@ describe("an upload", () => {
     expect((await post(formOf(after("3600", "now")))).json).toMatchObject({ error: { param: "expires_after.anchor" } });
   });
 
-  it("is refused by name where something is missing, and leaves nothing behind", async () => {
+  it("is refused if a field is missing; the error names it, and nothing is stored", async () => {
     const file = { name: "file", value: "content" };
     const before = (await run.openai.files.list()).data.length;
     const missing = (param: string) => ({ error: { param, code: "missing_required_parameter" } });
@@ -126,7 +126,7 @@ describe("an upload", () => {
       ]);
       expect(answer.json).toMatchObject(error);
     }
-    const json = await run.ask("/v1/files", { json: { purpose: "batch" } });
+    const json = await run.send("/v1/files", { json: { purpose: "batch" } });
     expect([json.status, errorOf(json).code]).toEqual([415, "unsupported_media_type"]);
     expect((await run.openai.files.list()).data).toHaveLength(before);
   });
@@ -135,9 +135,9 @@ describe("an upload", () => {
 describe("the content of a file", () => {
   const at = (id: string) => `/v1/files/${id}/content`;
 
-  it("is read by range, as a resumed download asks for it", async () => {
+  it("can be read by range, as a resumed download requests it", async () => {
     const { id } = await upload("0123456789");
-    const whole = await run.ask(at(id));
+    const whole = await run.send(at(id));
     expect([whole.status, whole.text, whole.headers.get("accept-ranges")]).toEqual([200, "0123456789", "bytes"]);
     const etag = whole.headers.get("etag") ?? "";
     const ranges: [Record<string, string>, number, string, string | null][] = [
@@ -149,17 +149,17 @@ describe("the content of a file", () => {
       [{ range: "pages=1-2" }, 200, "0123456789", null],
     ];
     for (const [headers, status, text, contentRange] of ranges) {
-      const answer = await run.ask(at(id), { headers });
+      const answer = await run.send(at(id), { headers });
       expect([answer.status, answer.text, answer.headers.get("content-range")]).toEqual([status, text, contentRange]);
     }
-    const beyond = await run.ask(at(id), { headers: { range: "bytes=10-" } });
+    const beyond = await run.send(at(id), { headers: { range: "bytes=10-" } });
     expect([beyond.status, beyond.headers.get("content-range")]).toEqual([416, "bytes */10"]);
     expect(beyond.json).toMatchObject({ error: { param: "range" } });
   });
 
-  it("is told of by HEAD, with its length and its name", async () => {
+  it("is described by HEAD, with its length and name", async () => {
     const { id } = await upload("0123456789", "a naïve name.txt");
-    const head = await run.ask(at(id), { method: "HEAD" });
+    const head = await run.send(at(id), { method: "HEAD" });
     expect([head.status, head.text, head.headers.get("content-length")]).toEqual([200, "", "10"]);
     expect(head.headers.get("content-disposition")).toBe("attachment; filename*=UTF-8''a%20na%C3%AFve%20name.txt");
   });
@@ -167,19 +167,19 @@ describe("the content of a file", () => {
   it("may be empty", async () => {
     const { id } = await upload("");
     expect(await run.openai.files.retrieve(id)).toMatchObject({ bytes: 0 });
-    const answer = await run.ask(at(id));
+    const answer = await run.send(at(id));
     expect([answer.status, answer.text]).toEqual([200, ""]);
   });
 });
 
 describe("the list of files", () => {
-  it("goes by purpose, order, limit and cursor", async () => {
+  it("can be filtered by purpose, ordered, limited and paged by cursor", async () => {
     const own = await place.openRun();
     const made: string[] = [];
     for (const text of ["a", "b", "c", "d"]) made.push((await upload(text, `${text}.txt`, own)).id);
     const other = await own.openai.files.create({ file: await toFile(Buffer.from("{}")), purpose: "batch" });
     const ids = async (query: string) => {
-      const { json } = await own.ask(`/v1/files?${query}`);
+      const { json } = await own.send(`/v1/files?${query}`);
       return json;
     };
     const page = (data: string[], has_more: boolean) => ({
@@ -198,13 +198,13 @@ describe("the list of files", () => {
     await own.openai.files.delete(made[3] ?? "");
     expect(await ids("limit=1&order=asc")).toEqual(page(made.slice(0, 1), true));
     for (const query of ["limit=0", "limit=10001", "limit=x", "order=up", "after=file-nowhere"]) {
-      expect([query, (await own.ask(`/v1/files?${query}`)).status]).toEqual([query, 400]);
+      expect([query, (await own.send(`/v1/files?${query}`)).status]).toEqual([query, 400]);
     }
   });
 });
 
-describe("a file that is deleted", () => {
-  it("is gone for all routes, and is deleted once", async () => {
+describe("a deleted file", () => {
+  it("is not found by any route, and cannot be deleted twice", async () => {
     const { id } = await upload("x");
     expect(await run.openai.files.delete(id)).toEqual({ id, object: "file", deleted: true });
     for (const [path, method] of [
@@ -213,14 +213,14 @@ describe("a file that is deleted", () => {
       ["/content", "HEAD"],
       ["", "DELETE"],
     ] as const) {
-      const answer = await run.ask(`/v1/files/${id}${path}`, { method });
+      const answer = await run.send(`/v1/files/${id}${path}`, { method });
       expect([method, answer.status]).toEqual([method, 404]);
       if (method !== "HEAD") expect(answer.json).toMatchObject({ error: { message: `No such File object: ${id}` } });
     }
   });
 });
 
-it("files outlive a gateway that is killed", async () => {
+it("files survive a kill of the gateway", async () => {
   const { id } = await upload("kept");
   await place.restart();
   expect(await (await run.openai.files.content(id)).text()).toBe("kept");

@@ -14,7 +14,7 @@ afterAll(() => place.stop());
 
 const md5Of = (bytes: Uint8Array) => createHash("md5").update(bytes).digest("hex");
 const begin = (bytes: number, purpose: "batch" | "user_data" = "batch") =>
-  run.ask("/v1/uploads", { json: { filename: "big.jsonl", purpose, bytes, mime_type: "application/jsonl" } });
+  run.send("/v1/uploads", { json: { filename: "big.jsonl", purpose, bytes, mime_type: "application/jsonl" } });
 
 async function beginUpload(bytes: number) {
   return await run.openai.uploads.create({
@@ -31,7 +31,7 @@ async function addPart(uploadId: string, bytes: Uint8Array): Promise<string> {
 }
 
 describe("an upload", () => {
-  it("of parts that arrive at once becomes one file in the order named, which a batch can run", async () => {
+  it("of concurrent parts becomes one file in the named order, which a batch can run", async () => {
     const lines = Array.from({ length: 300 }, (_, at) =>
       chatLine(`c${at}`, at % 25 === 0 ? "x".repeat(500_000) : `hi ${at}`),
     );
@@ -66,7 +66,7 @@ describe("an upload", () => {
     expect((await resultsOf(run, batch)).output.size).toBe(300);
   });
 
-  it("puts parts in the order in which they are named, not in that of their arrival, and leaves the others out", async () => {
+  it("has its parts in the named order, not in order of arrival, without unnamed parts", async () => {
     const upload = await beginUpload(12);
     const [second, unused, first] = [
       await addPart(upload.id, Buffer.from('"b":2}')),
@@ -74,19 +74,19 @@ describe("an upload", () => {
       await addPart(upload.id, Buffer.from('{"a":1,'.slice(0, 6))),
     ];
     expect(unused).not.toBe(first);
-    const wrong = await run.ask(`/v1/uploads/${upload.id}/complete`, { json: { part_ids: [second, first] } });
+    const wrong = await run.send(`/v1/uploads/${upload.id}/complete`, { json: { part_ids: [second, first] } });
     expect([wrong.status, wrong.json]).toEqual([400, expect.objectContaining({})]);
     expect(wrong.json).toMatchObject({ error: { message: "Invalid file format for Batch API. Must be .jsonl" } });
-    const again = await run.ask(`/v1/uploads/${upload.id}/complete`, { json: { part_ids: [first, second] } });
+    const again = await run.send(`/v1/uploads/${upload.id}/complete`, { json: { part_ids: [first, second] } });
     expect(again.status).toBe(400);
   });
 
-  it("is not completed with parts that do not make it, and can be completed then", async () => {
+  it("is not completed with wrong parts, and can still be completed afterwards", async () => {
     const text = Buffer.from('{"a":1}\n{"b":2}\n');
     const upload = await beginUpload(text.length);
     const first = await addPart(upload.id, text.subarray(0, 5));
     const rest = await addPart(upload.id, text.subarray(5));
-    const complete = (json: object) => run.ask(`/v1/uploads/${upload.id}/complete`, { json });
+    const complete = (json: object) => run.send(`/v1/uploads/${upload.id}/complete`, { json });
     for (const [json, param] of [
       [{ part_ids: [first] }, "part_ids"],
       [{ part_ids: [first, rest, first] }, "part_ids"],
@@ -104,7 +104,7 @@ describe("an upload", () => {
     expect(await (await run.openai.files.content(completed.file?.id ?? "")).text()).toBe(text.toString());
   });
 
-  it("that is completed twice at once becomes one file", async () => {
+  it("that is completed twice concurrently becomes one file", async () => {
     const text = Buffer.from('{"a":1}\n');
     const upload = await beginUpload(text.length);
     const part_ids = [await addPart(upload.id, text)];
@@ -114,7 +114,7 @@ describe("an upload", () => {
     expect((await run.openai.files.list()).data).toHaveLength(before + 1);
   });
 
-  it("that is cancelled or completed takes no part, and each once only", async () => {
+  it("that is cancelled or completed accepts no part, and cannot be cancelled or completed twice", async () => {
     const cancelled = await beginUpload(8);
     await addPart(cancelled.id, Buffer.from('{"a":1}\n'));
     expect(await run.openai.uploads.cancel(cancelled.id)).toMatchObject({ status: "cancelled", file: null });
@@ -128,7 +128,7 @@ describe("an upload", () => {
     await expect(addPart(completed.id, Buffer.from("x"))).rejects.toMatchObject({ status: 400 });
   });
 
-  it("is refused where it would be too large, or says nothing that can be", async () => {
+  it("is refused if it would be too large or its fields are invalid", async () => {
     expect((await begin(200 * 1024 * 1024)).status).toBe(200);
     expect((await begin(200 * 1024 * 1024 + 1)).json).toMatchObject({ error: { message: "File is too large." } });
     expect((await begin(8 * 1024 ** 3, "user_data")).status).toBe(200);
@@ -136,7 +136,7 @@ describe("an upload", () => {
     expect((await begin(0)).json).toMatchObject({ error: { param: "bytes" } });
   });
 
-  it("is nothing to another run's key", async () => {
+  it("is not found with another run's token", async () => {
     const upload = await beginUpload(8);
     const { openai } = await place.openRun();
     await expect(

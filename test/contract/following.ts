@@ -1,4 +1,4 @@
-/** Reading what a gateway tells piece by piece: lines, server-sent events, and groups that are asked for again. */
+/** Reads a gateway's streams: lines, server-sent events, and groups that are polled. */
 import { expect } from "vitest";
 import { z } from "zod";
 import type { GatewayRequest } from "../support/gateway.ts";
@@ -11,7 +11,7 @@ const running = z.looseObject({ id: z.string(), object: z.literal("group"), stat
 
 /** Opens a group and leaves it to itself. */
 export async function openGroup(run: RunAccess, json: Record<string, unknown>): Promise<{ id: string; at: string }> {
-  const answer = await run.ask("/batch", { json, headers: ASYNC });
+  const answer = await run.send("/batch", { json, headers: ASYNC });
   expect([answer.status, answer.text]).toEqual([202, expect.any(String)]);
   const { id } = running.parse(answer.json);
   return { id, at: `/groups/${id}` };
@@ -19,7 +19,7 @@ export async function openGroup(run: RunAccess, json: Record<string, unknown>): 
 
 /** Waits until a group has ended, and reads it. */
 export function endOf(run: RunAccess, at: string): Promise<Answer> {
-  return run.ask(`${at}?wait_ms=60000`);
+  return run.send(`${at}?wait_ms=60000`);
 }
 
 const line = z.looseObject({
@@ -42,7 +42,7 @@ export function lineOf(json: string): LogLine {
 
 /** The log of a run, as its own client reads it. */
 export async function logOf(run: RunAccess, query = ""): Promise<LogLine[]> {
-  const answer = await run.ask(`/runs/${run.id}/log${query}`);
+  const answer = await run.send(`/runs/${run.id}/log${query}`);
   expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "application/x-ndjson; charset=utf-8"]);
   return answer.text.split("\n").slice(0, -1).map(lineOf);
 }
@@ -85,7 +85,7 @@ export async function* eventsOf(response: Response): AsyncGenerator<LogLine> {
   }
 }
 
-/** Asks for a stream of a run's events. */
+/** The request of a stream of a run's events. */
 export function following(run: RunAccess, headers: Record<string, string> = {}): GatewayRequest {
   return { token: run.token, headers };
 }

@@ -21,7 +21,7 @@ describe("GET /groups/:id/results", () => {
 
   it("pages through a group in input order, while it runs and after", async () => {
     const { at } = await openGroup(run, { prompts, concurrency: 8 });
-    await expect.poll(async () => ended(await run.ask(`${at}/results?limit=60`))).toBeGreaterThan(8);
+    await expect.poll(async () => ended(await run.send(`${at}/results?limit=60`))).toBeGreaterThan(8);
     const during = await pagesOf(run, at, 7);
     expect(during.map(({ index }) => index)).toEqual(prompts.map((_, index) => index));
     const open = during.filter(({ status }) => status === "running" || status === "queued");
@@ -34,31 +34,31 @@ describe("GET /groups/:id/results", () => {
     expect(after.map(({ result }) => result)).toEqual(prompts);
   });
 
-  it("has 100 slots in a page where none is asked for, and says which follows", async () => {
+  it("has 100 slots per page by default, and a cursor to the next page", async () => {
     const { at } = await openGroup(run, { prompts: Array.from({ length: 101 }, (_, index) => `${index}`) });
     await endOf(run, at);
-    const first = page.parse((await run.ask(`${at}/results`)).json);
+    const first = page.parse((await run.send(`${at}/results`)).json);
     expect([first.data.length, first.has_more, first.next_after]).toEqual([100, true, 99]);
-    const second = page.parse((await run.ask(`${at}/results?after=99`)).json);
+    const second = page.parse((await run.send(`${at}/results?after=99`)).json);
     expect([second.data.map(({ result }) => result), second.has_more, second.next_after]).toEqual([
       ["100"],
       false,
       null,
     ]);
-    const none = page.parse((await run.ask(`${at}/results?after=5000`)).json);
+    const none = page.parse((await run.send(`${at}/results?after=5000`)).json);
     expect([none.data, none.has_more]).toEqual([[], false]);
   });
 
-  it("has fewer slots in a page where they are large, and loses none", async () => {
+  it("has fewer slots per page if they are large, and loses none", async () => {
     const large = Array.from({ length: 8 }, (_, index) => `${index}${"x".repeat(60_000)}`);
     const { at } = await openGroup(run, { prompts: large });
     await endOf(run, at);
-    const first = page.parse((await run.ask(`${at}/results`)).json);
+    const first = page.parse((await run.send(`${at}/results`)).json);
     expect(first.has_more).toBe(true);
     expect((await pagesOf(run, at, 100)).map(({ result }) => result)).toEqual(large);
   });
 
-  it("carries the ids of the items and their errors", async () => {
+  it("has the ids and errors of the items", async () => {
     const items = [{ id: "x", prompt: "a" }, { prompt: "{{status/400}}" }];
     const { at } = await openGroup(run, { items });
     await endOf(run, at);
@@ -70,16 +70,16 @@ describe("GET /groups/:id/results", () => {
 
   it.each(["after=-2", "after=x", "limit=0", "limit=1001", "limit=2.5", "page=1"])("refuses %s", async (query) => {
     const { at } = await openGroup(run, { prompts: ["a"] });
-    const answer = await run.ask(`${at}/results?${query}`);
+    const answer = await run.send(`${at}/results?${query}`);
     expect([answer.status, errorOf(answer).param]).toEqual([400, query.split("=")[0]]);
   });
 
   it.each(["application/x-ndjson", "text/event-stream"])(
-    "as %s tells each slot once, of a running group",
+    "as %s sends each slot of a running group once",
     async (accept) => {
       const { id, at } = await openGroup(run, { prompts: ["{{delay/600}} a", "b", "{{delay/300}} c"] });
       // The second one has ended when the reader comes, the others have not.
-      await expect.poll(async () => ended(await run.ask(`${at}/results`))).toBe(1);
+      await expect.poll(async () => ended(await run.send(`${at}/results`))).toBe(1);
       const events = await streamed(at, accept);
       expect(events.map(({ type, index }) => [type, index])).toEqual([
         ["group_started", undefined],
@@ -93,12 +93,12 @@ describe("GET /groups/:id/results", () => {
   );
 
   it.each(["application/x-ndjson", "text/event-stream"])(
-    "as %s tells of an ended group what was told live",
+    "as %s sends for an ended group what it sent live",
     async (accept) => {
-      const live = await run.ask("/batch", { json: { prompts: MIXED }, headers: { accept } });
+      const live = await run.send("/batch", { json: { prompts: MIXED }, headers: { accept } });
       const id = /"parallel_group_id":"([^"]+)"/.exec(live.text)?.[1] ?? "";
-      expect((await run.ask(`/groups/${id}/results`, { headers: { accept } })).text).toBe(live.text);
-      expect((await run.ask(`/groups/${id}`, { headers: { accept } })).text).toBe(live.text);
+      expect((await run.send(`/groups/${id}/results`, { headers: { accept } })).text).toBe(live.text);
+      expect((await run.send(`/groups/${id}`, { headers: { accept } })).text).toBe(live.text);
     },
   );
 
@@ -112,7 +112,7 @@ describe("GET /groups/:id/results", () => {
 });
 
 describe("GET /groups/:id/report", () => {
-  it("is a table of agents, of failures with what to do, and of measures", async () => {
+  it("has tables of agents, of failures with actions, and of measures", async () => {
     const items = [
       { id: "reviewer", prompt: "fine | <b>&co</b>\nsecond line" },
       { id: "tester", prompt: "{{status/400}}" },
@@ -120,7 +120,7 @@ describe("GET /groups/:id/report", () => {
     ];
     const { id, at } = await openGroup(run, { items });
     await endOf(run, at);
-    const answer = await run.ask(`${at}/report`);
+    const answer = await run.send(`${at}/report`);
     expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/markdown; charset=utf-8"]);
     const rows = answer.text.split("\n");
     expect(rows[0]).toBe(`# Group ${id}: partial`);
@@ -139,17 +139,17 @@ describe("GET /groups/:id/report", () => {
     for (const measure of ["Agents | 3", "Completed | 1", "Peak parallel", "Speed-up", "Success rate", "Cost | $0."]) {
       expect(answer.text).toContain(`| ${measure}`);
     }
-    const at0 = await run.ask(`${at}/results?after=-1&limit=1`);
+    const at0 = await run.send(`${at}/results?after=-1&limit=1`);
     expect(page.parse(at0.json).data[0]?.result).toBe(items[0]?.prompt);
   });
 
-  it("of a running group tells what runs and what waits", async () => {
+  it("of a running group counts running and queued slots", async () => {
     const { at } = await openGroup(run, { prompts: [SLOW, SLOW], concurrency: 1 });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
-    const { text } = await run.ask(`${at}/report`);
+    const { text } = await run.send(`${at}/report`);
     expect(text).toContain("| 0 | RUNNING | - | - |");
     expect(text).toContain("| 1 | QUEUED | - | - |");
-    await run.ask(at, { method: "DELETE" });
+    await run.send(at, { method: "DELETE" });
   });
 });
 
@@ -172,7 +172,7 @@ function ended(answer: Answer): number {
 async function pagesOf(access: RunAccess, at: string, limit: number): Promise<Slot[]> {
   const slots: Slot[] = [];
   for (let after: number | null = -1; after !== null;) {
-    const answer: Answer = await access.ask(`${at}/results?limit=${limit}&after=${after}`);
+    const answer: Answer = await access.send(`${at}/results?limit=${limit}&after=${after}`);
     const { data, has_more, next_after } = page.parse(answer.json);
     expect(data.length).toBeLessThanOrEqual(limit);
     expect(has_more).toBe(next_after !== null);

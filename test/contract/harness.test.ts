@@ -16,7 +16,7 @@ describe("a gateway on plain workerd", () => {
   };
   afterEach(() => Promise.all(started.splice(0).map((gateway) => gateway.stop())));
 
-  it("gives the Worker its vars, text as text and the rest as JSON, whatever they hold", async () => {
+  it("gives the Worker its vars, text as text and the rest as JSON, whatever they contain", async () => {
     const vars = { TEXT: 'quotes " and \\, lines\n, é, \u0001', NESTED: { list: [1, null, "\u0002"] } };
     const gateway = await start({ vars });
     const seen: unknown = await (await gateway.fetch("/vars")).json();
@@ -54,7 +54,7 @@ describe("a gateway on plain workerd", () => {
     });
   });
 
-  it("that cannot be served says why", async () => {
+  it("that cannot be served throws an error with the reason", async () => {
     const { url } = await start();
     await expect(start({ port: Number(new URL(url).port) })).rejects.toThrow(/address already in use/i);
   });
@@ -69,13 +69,13 @@ describe("an upstream on loopback", () => {
   afterAll(() => upstream.stop());
 
   it("answers and fails as its handler says", async () => {
-    expect((await ask(upstream.baseUrl, "ok")).status).toBe(200);
-    const failed = await ask(upstream.baseUrl, "fail");
+    expect((await send(upstream.baseUrl, "ok")).status).toBe(200);
+    const failed = await send(upstream.baseUrl, "fail");
     expect([failed.status, failed.headers.get("retry-after")]).toEqual([429, "2"]);
   });
 
-  it("counts requests, peak and sends of each prompt, and forgets them when told to", async () => {
-    await Promise.all(["a", "b", "a"].map((prompt) => ask(upstream.steered("delay/30"), prompt)));
+  it("counts requests, peak and sends of each prompt, and resets them on request", async () => {
+    await Promise.all(["a", "b", "a"].map((prompt) => send(upstream.steered("delay/30"), prompt)));
     expect(upstream.counters).toMatchObject({ requests: 3, peakInFlight: 3, abandoned: 0 });
     expect(upstream.counters.sends).toEqual(
       new Map([
@@ -90,19 +90,19 @@ describe("an upstream on loopback", () => {
   it("passes a barrier when enough calls wait at once, and answers 504 when not", async () => {
     const statuses = async (count: number) => {
       const url = upstream.steered("barrier/16/within/150");
-      return Promise.all(Array.from({ length: count }, async () => (await ask(url, "met?")).status));
+      return Promise.all(Array.from({ length: count }, async () => (await send(url, "met?")).status));
     };
     expect(new Set(await statuses(16))).toEqual(new Set([200]));
     expect(new Set(await statuses(15))).toEqual(new Set([504]));
   });
 
-  it("counts a client that leaves before the answer", async () => {
-    await expect(ask(upstream.steered("fault/hang"), "never", AbortSignal.timeout(50))).rejects.toThrow();
+  it("counts a client that disconnects before the answer", async () => {
+    await expect(send(upstream.steered("fault/hang"), "never", AbortSignal.timeout(50))).rejects.toThrow();
     await expect.poll(() => upstream.counters).toMatchObject({ inFlight: 0, abandoned: 1 });
   });
 
   it("breaks the connection in the middle of a body on fault/reset", async () => {
-    const answer = await ask(upstream.steered("fault/reset"), "cut");
+    const answer = await send(upstream.steered("fault/reset"), "cut");
     expect(answer.status).toBe(200);
     await expect(answer.text()).rejects.toThrow();
   });
@@ -112,6 +112,6 @@ function chat(prompt: string) {
   return { model: "test-small", messages: [{ role: "user", content: prompt }] };
 }
 
-function ask(baseUrl: string, prompt: string, signal: AbortSignal | null = null): Promise<Response> {
+function send(baseUrl: string, prompt: string, signal: AbortSignal | null = null): Promise<Response> {
   return fetch(`${baseUrl}/chat/completions`, { method: "POST", body: JSON.stringify(chat(prompt)), signal });
 }

@@ -1,4 +1,4 @@
-/** `Idempotency-Key`: whoever comes back with it gets what the first request led to, and nothing is asked or paid twice. */
+/** `Idempotency-Key`: a repeated request gets the result of the first, and nothing is sent or charged twice. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { ASYNC, endOf } from "./following.ts";
@@ -21,63 +21,63 @@ const json = (body: unknown, key: string, more: Record<string, string> = {}) => 
   headers: { "idempotency-key": key, ...more },
 });
 
-describe("the key of a /query", () => {
-  it("that has ended brings back its answer, at no cost", async () => {
+describe("the idempotency key of a /query", () => {
+  it("that has ended replays its answer, at no cost", async () => {
     const asked = json({ prompt: "once", max_tokens: 9 }, newKey());
-    const first = await run.ask("/query", asked);
+    const first = await run.send("/query", asked);
     expect([replyOf(first).text, replayed(first)]).toEqual(["once", null]);
     const { budget, metrics } = await documentOf(run);
     for (let time = 0; time < 3; time += 1) {
-      const again = await run.ask("/query", asked);
+      const again = await run.send("/query", asked);
       expect([again.status, again.text, replayed(again)]).toEqual([200, first.text, "true"]);
     }
     expect(world.upstream.counters.requests).toBe(1);
     expect(await documentOf(run)).toMatchObject({ budget, metrics: { attempts: metrics.attempts } });
   });
 
-  it("that still runs is attached to: twenty requests at once are one call", async () => {
+  it("that still runs attaches later requests: twenty concurrent requests are one call", async () => {
     const asked = json({ prompt: "{{delay/300}} together" }, newKey());
-    const answers = await Promise.all(Array.from({ length: 20 }, () => run.ask("/query", asked)));
+    const answers = await Promise.all(Array.from({ length: 20 }, () => run.send("/query", asked)));
     expect(new Set(answers.map((answer) => answer.text)).size).toBe(1);
     expect(answers.filter((answer) => replayed(answer) === null)).toHaveLength(1);
     expect(world.upstream.counters.requests).toBe(1);
   });
 
-  it("goes with plain text, both ways", async () => {
+  it("works with plain text, in requests and replies", async () => {
     const headers = { "content-type": "text/plain", accept: "text/plain", "idempotency-key": newKey() };
-    const first = await run.ask("/query", { method: "POST", headers, body: "plain" });
-    const again = await run.ask("/query", { method: "POST", headers, body: "plain" });
+    const first = await run.send("/query", { method: "POST", headers, body: "plain" });
+    const again = await run.send("/query", { method: "POST", headers, body: "plain" });
     expect([first.text, again.text, replayed(again)]).toEqual(["plain", "plain", "true"]);
     expect(world.upstream.counters.requests).toBe(1);
   });
 
-  it("that failed brings back its failure, and asks nobody again", async () => {
+  it("that failed replays its failure, and sends nothing upstream", async () => {
     const asked = json({ prompt: "{{status/400}}" }, newKey());
-    const [first, again] = [await run.ask("/query", asked), await run.ask("/query", asked)];
+    const [first, again] = [await run.send("/query", asked), await run.send("/query", asked)];
     expect([first.status, errorOf(first).code]).toEqual([502, "upstream_error"]);
     expect([again.status, again.text]).toEqual([first.status, first.text]);
     expect(world.upstream.counters.requests).toBe(1);
   });
 
-  it("belongs to the parallel group that the call came in", async () => {
+  it("replays the parallel group of its call", async () => {
     const own = await world.openRun({ default_model: "up-1", window_ms: 2_000 });
-    const ask = (prompt: string) => own.ask("/query", json({ prompt: `{{delay/200}} ${prompt}` }, newKey()));
-    const replies = (await Promise.all([ask("a"), ask("b")])).map(replyOf);
+    const send = (prompt: string) => own.send("/query", json({ prompt: `{{delay/200}} ${prompt}` }, newKey()));
+    const replies = (await Promise.all([send("a"), send("b")])).map(replyOf);
     expect(replies[0]?.parallel_group_id).toMatch(/^pg-/);
     expect(replies[1]?.parallel_group_id).toBe(replies[0]?.parallel_group_id);
   });
 });
 
-describe("the key of a /batch", () => {
+describe("the idempotency key of a /batch", () => {
   const prompts = ["a", "{{status/400}}", "{{delay/100}} c"];
 
   it.each(["application/json", "application/x-ndjson", "text/event-stream"])(
-    "that has ended brings its group back as %s, to the letter, at no cost",
+    "that has ended replays its group as %s, byte for byte, at no cost",
     async (accept) => {
       const asked = json({ prompts, error_style: "settled" }, newKey(), { accept });
-      const first = await run.ask("/batch", asked);
+      const first = await run.send("/batch", asked);
       const { budget } = await documentOf(run);
-      const again = await run.ask("/batch", asked);
+      const again = await run.send("/batch", asked);
       expect([again.status, again.text.trim()]).toEqual([200, first.text.trim()]);
       expect([replayed(first), replayed(again)]).toEqual([null, "true"]);
       expect(world.upstream.counters.requests).toBe(3);
@@ -85,32 +85,32 @@ describe("the key of a /batch", () => {
     },
   );
 
-  it("that still runs is attached to, and all are told the same", async () => {
+  it("that still runs attaches later requests, and all get the same reply", async () => {
     const slow = Array.from({ length: 30 }, (_, index) => `{{delay/60}} ${index}`);
     const asked = json({ prompts: slow, concurrency: 4 }, newKey());
-    const first = run.ask("/batch", asked);
+    const first = run.send("/batch", asked);
     await expect.poll(() => world.upstream.counters.requests).toBeGreaterThan(8);
-    const later = Promise.all(Array.from({ length: 8 }, () => run.ask("/batch", asked)));
+    const later = Promise.all(Array.from({ length: 8 }, () => run.send("/batch", asked)));
     const groups = [await first, ...(await later)].map(groupOf);
     for (const group of groups) expect([group.id, group.results]).toEqual([groups[0]?.id, slow]);
     expect(world.upstream.counters.requests).toBe(30);
     expect([...world.upstream.counters.sends.values()].every((sends) => sends === 1)).toBe(true);
   });
 
-  it("may come back in another form than it was asked for", async () => {
+  it("can be replayed in another reply format", async () => {
     const key = newKey();
-    const first = groupOf(await run.ask("/batch", json({ prompts }, key)));
-    const lines = await run.ask("/batch", json({ prompts }, key, { accept: "application/x-ndjson" }));
+    const first = groupOf(await run.send("/batch", json({ prompts }, key)));
+    const lines = await run.send("/batch", json({ prompts }, key, { accept: "application/x-ndjson" }));
     expect(lines.text).toContain(`"parallel_group_id":"${first.id}"`);
     expect(lines.text.trimEnd().split("\n")).toHaveLength(5);
-    const left = await run.ask("/batch", json({ prompts }, key, ASYNC));
+    const left = await run.send("/batch", json({ prompts }, key, ASYNC));
     expect([left.status, left.headers.get("location"), replayed(left)]).toEqual([202, `/groups/${first.id}`, "true"]);
     expect(world.upstream.counters.requests).toBe(3);
   });
 
-  it("leads to the group that was left to itself", async () => {
+  it("finds the group that was opened asynchronously", async () => {
     const asked = json({ prompts: ["{{delay/200}} left"] }, newKey(), ASYNC);
-    const [first, again] = [await run.ask("/batch", asked), await run.ask("/batch", asked)];
+    const [first, again] = [await run.send("/batch", asked), await run.send("/batch", asked)];
     expect([first.status, again.status]).toEqual([202, 202]);
     const at = first.headers.get("location") ?? "";
     expect(again.headers.get("location")).toBe(at);
@@ -118,36 +118,36 @@ describe("the key of a /batch", () => {
     expect(world.upstream.counters.requests).toBe(1);
   });
 
-  it("throws again what it threw", async () => {
+  it("replays the error of error_style throw", async () => {
     const asked = json({ prompts, error_style: "throw" }, newKey());
-    const [first, again] = [await run.ask("/batch", asked), await run.ask("/batch", asked)];
+    const [first, again] = [await run.send("/batch", asked), await run.send("/batch", asked)];
     expect([first.status, again.status, again.text]).toEqual([502, 502, first.text]);
     expect(world.upstream.counters.requests).toBe(3);
   });
 
-  it("of 2,000 slots brings all of them back", async () => {
+  it("of 2,000 slots replays all of them", async () => {
     const many = Array.from({ length: 2_000 }, (_, index) => `${index} ${"x".repeat(1_000)}`);
     const asked = json({ prompts: many, model: "sim/echo", concurrency: 8 }, newKey());
     const own = await world.openRun();
-    const first = groupOf(await own.ask("/batch", asked));
+    const first = groupOf(await own.send("/batch", asked));
     const { budget } = await documentOf(own);
-    const again = await own.ask("/batch", asked);
+    const again = await own.send("/batch", asked);
     expect(groupOf(again).results).toEqual(many);
     expect([groupOf(again).id, replayed(again)]).toEqual([first.id, "true"]);
     expect((await documentOf(own)).budget).toEqual(budget);
   });
 
-  it("is not taken by what is only quoted", async () => {
+  it("is not taken by a quote", async () => {
     const key = newKey();
-    await run.ask("/batch?quote=1", json({ prompts }, key));
-    expect(replayed(await run.ask("/batch", json({ prompts }, key)))).toBeNull();
+    await run.send("/batch?quote=1", json({ prompts }, key));
+    expect(replayed(await run.send("/batch", json({ prompts }, key)))).toBeNull();
   });
 });
 
-describe("a key", () => {
-  it("that asks for something else is refused, while the first runs and after, and changes nothing", async () => {
+describe("an idempotency key", () => {
+  it("of another request is refused while the first runs and afterwards, and changes nothing", async () => {
     const key = newKey();
-    const first = run.ask("/query", json({ prompt: "{{delay/300}} first" }, key));
+    const first = run.send("/query", json({ prompt: "{{delay/300}} first" }, key));
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     const others: [string, unknown][] = [
       ["/query", { prompt: "{{delay/300}} other" }],
@@ -156,7 +156,7 @@ describe("a key", () => {
     ];
     const refuse = async () => {
       for (const [path, body] of others) {
-        const answer = await run.ask(path, json(body, key));
+        const answer = await run.send(path, json(body, key));
         expect([answer.status, errorOf(answer).code]).toEqual([409, "idempotency_conflict"]);
         expect(answer.headers.get("x-should-retry")).toBe("false");
       }
@@ -164,28 +164,28 @@ describe("a key", () => {
     await refuse();
     replyOf(await first);
     await refuse();
-    expect(replayed(await run.ask("/query", json({ prompt: "{{delay/300}} first" }, key)))).toBe("true");
+    expect(replayed(await run.send("/query", json({ prompt: "{{delay/300}} first" }, key)))).toBe("true");
     expect(world.upstream.counters.requests).toBe(1);
   });
 
-  it("is not taken by a request that is refused", async () => {
+  it("is not taken by a refused request", async () => {
     const key = newKey();
-    expect((await run.ask("/query", json({ prompt: 1 }, key))).status).toBe(400);
-    expect((await run.ask("/query", json({ prompt: "p", model: "absent-1" }, key))).status).toBe(404);
-    const answer = await run.ask("/query", json({ prompt: "p" }, key));
+    expect((await run.send("/query", json({ prompt: 1 }, key))).status).toBe(400);
+    expect((await run.send("/query", json({ prompt: "p", model: "absent-1" }, key))).status).toBe(404);
+    const answer = await run.send("/query", json({ prompt: "p" }, key));
     expect([answer.status, replayed(answer)]).toEqual([200, null]);
   });
 
-  it("is each run's own, a child's too", async () => {
+  it("is scoped to its run, also in a child run", async () => {
     const key = newKey();
     const asked = json({ prompt: "the same" }, key);
     const child = await world.gateway.fetch("/runs", { json: {}, token: run.token });
     const { token } = JSON.parse(await child.text());
     const other = await world.openRun({ default_model: "up-1" });
     const answers = [
-      await run.ask("/query", asked),
-      await other.ask("/query", asked),
-      await world.ask("/query", { ...asked, token: String(token) }),
+      await run.send("/query", asked),
+      await other.send("/query", asked),
+      await world.send("/query", { ...asked, token: String(token) }),
     ];
     expect(answers.map(replayed)).toEqual([null, null, null]);
     expect(world.upstream.counters.requests).toBe(3);
@@ -193,7 +193,7 @@ describe("a key", () => {
 
   it("may have up to 255 visible characters", async () => {
     for (const key of ["k", "!~", `${newKey()}${"k".repeat(240)}`.padEnd(255, "k")]) {
-      expect((await run.ask("/query", json({ prompt: `by ${key.length}` }, key))).status).toBe(200);
+      expect((await run.send("/query", json({ prompt: `by ${key.length}` }, key))).status).toBe(200);
     }
   });
 
@@ -202,28 +202,28 @@ describe("a key", () => {
     ["has 256 characters", "k".repeat(256)],
     ["holds a space", "a b"],
     ["holds more than ASCII", "schlüssel"],
-  ])("that %s is refused, by name", async (_, key) => {
+  ])("that %s is refused with the header's name", async (_, key) => {
     for (const [path, body] of [
       ["/query", { prompt: "p" }],
       ["/batch", { prompts: ["p"] }],
     ] as const) {
-      const answer = await run.ask(path, json(body, key));
+      const answer = await run.send(path, json(body, key));
       expect([answer.status, errorOf(answer).param]).toEqual([400, "idempotency-key"]);
     }
     expect(world.upstream.counters.requests).toBe(0);
   });
 });
 
-describe("the key of a child run", () => {
+describe("the idempotency key of a child run", () => {
   const opened = z.looseObject({ id: z.string(), token: z.string(), status: z.string(), budget: z.unknown() });
   const openAgain = async (parent: RunAccess, request: ReturnType<typeof json>) => {
-    const answer = await parent.ask("/runs", request);
+    const answer = await parent.send("/runs", request);
     expect([answer.status, answer.text]).toEqual([201, expect.any(String)]);
     return { ...opened.parse(answer.json), replayed: replayed(answer) };
   };
   const reservedCalls = async (parent: RunAccess) => (await documentOf(parent)).budget.calls.reserved;
 
-  it("brings the child back, with a token that works, and sets its budget aside once", async () => {
+  it("returns the same child, with a valid token, and reserves its budget once", async () => {
     const parent = await world.openRun({ default_model: "up-1", budget: { calls: 10 } });
     const asked = json({ budget: { calls: 4 }, name: "sub" }, newKey());
     const first = await openAgain(parent, asked);
@@ -231,11 +231,11 @@ describe("the key of a child run", () => {
     expect([first.replayed, again.replayed, again.id]).toEqual([null, "true", first.id]);
     expect(await reservedCalls(parent)).toBe(4);
     const { token } = again;
-    expect(replyOf(await world.ask("/query", { token, json: { prompt: "p" } })).text).toBe("p");
+    expect(replyOf(await world.send("/query", { token, json: { prompt: "p" } })).text).toBe("p");
     expect((await openAgain(parent, asked)).budget).toMatchObject({ calls: { spent: 1, remaining: 3 } });
   });
 
-  it("asked for twenty times at once opens one", async () => {
+  it("opens one child for twenty concurrent requests", async () => {
     const parent = await world.openRun({ budget: { calls: 100 } });
     const asked = json({ budget: { calls: 5 } }, newKey());
     const all = await Promise.all(Array.from({ length: 20 }, () => openAgain(parent, asked)));
@@ -244,40 +244,40 @@ describe("the key of a child run", () => {
     expect(await reservedCalls(parent)).toBe(5);
   });
 
-  it("tells a child that has ended as it is, and opens no other", async () => {
+  it("returns a child that has ended, and opens no other", async () => {
     const parent = await world.openRun({ budget: { calls: 10 } });
     const asked = json({ budget: { calls: 4 } }, newKey());
     const { id } = await openAgain(parent, asked);
-    await parent.ask(`/runs/${id}/close`, { method: "POST" });
+    await parent.send(`/runs/${id}/close`, { method: "POST" });
     expect(await openAgain(parent, asked)).toMatchObject({ id, status: "closed", replayed: "true" });
     expect(await reservedCalls(parent)).toBe(0);
   });
 
-  it("refuses another child, and what is no child; each run has keys of its own", async () => {
+  it("is refused for another child and for other requests; each run has keys of its own", async () => {
     const parent = await world.openRun({ default_model: "up-1", budget: { calls: 10 } });
     const other = await world.openRun({ budget: { calls: 10 } });
     const [key, spent] = [newKey(), newKey()];
     const { id } = await openAgain(parent, json({ budget: { calls: 1 } }, key));
-    const wrong = await parent.ask("/runs", json({ budget: { calls: 2 } }, key));
+    const wrong = await parent.send("/runs", json({ budget: { calls: 2 } }, key));
     expect([wrong.status, errorOf(wrong).code]).toEqual([409, "idempotency_conflict"]);
-    await parent.ask("/query", json({ prompt: "p" }, spent));
-    const taken = await parent.ask("/runs", json({ budget: { calls: 1 } }, spent));
+    await parent.send("/query", json({ prompt: "p" }, spent));
+    const taken = await parent.send("/runs", json({ budget: { calls: 1 } }, spent));
     expect([taken.status, errorOf(taken).code]).toEqual([409, "idempotency_conflict"]);
     expect((await openAgain(other, json({ budget: { calls: 1 } }, key))).id).not.toBe(id);
   });
 
-  it("is refused for a root run, which is not opened then", async () => {
-    const listed = async () => (await world.operate("/runs?limit=1")).text;
+  it("is refused for a root run, which is then not opened", async () => {
+    const listed = async () => (await world.sendAsOperator("/runs?limit=1")).text;
     const before = await listed();
-    const answer = await world.operate("/runs", json({}, newKey()));
+    const answer = await world.sendAsOperator("/runs", json({}, newKey()));
     expect([answer.status, errorOf(answer).param]).toEqual([400, "idempotency-key"]);
     expect(await listed()).toBe(before);
   });
 
-  it("is free again where the child was refused", async () => {
+  it("can be reused after the child was refused", async () => {
     const parent = await world.openRun({ budget: { calls: 3 } });
     const key = newKey();
-    expect((await parent.ask("/runs", json({ budget: { calls: 4 } }, key))).status).toBe(402);
+    expect((await parent.send("/runs", json({ budget: { calls: 4 } }, key))).status).toBe(402);
     expect((await openAgain(parent, json({ budget: { calls: 3 } }, key))).replayed).toBe(null);
   });
 });

@@ -23,21 +23,21 @@ const runs: RunPlan[] = [
   { ...batch, name: "looks", promptBytes: 60, client: "looks" },
 ];
 
-describe("batches whose gateway is killed and comes back", () => {
+describe("batches whose gateway is killed and restarted", () => {
   let rounds: Round[];
   beforeAll(async () => {
     // So many calls are too few for either batch to have ended.
     rounds = await runVolley({ runs, kills: [{ when: { calls: SLOTS - 50 }, downMs: 0 }] }, 90_000);
   }, 110_000);
 
-  it("end every slot once, keep budget and log whole, and give the same results to who posts them again", () => {
+  it("end every slot once, keep budget and log consistent, and replay the same results when posted once more", () => {
     expect(rounds.map(({ run, completed, faults }) => ({ run, completed, faults }))).toEqual([
       { run: "attached", completed: SLOTS, faults: [] },
       { run: "looks", completed: SLOTS, faults: [] },
     ]);
   });
 
-  it("lose what was in flight, charge it as estimated, and reach the upstream for nothing else twice", () => {
+  it("lose what was in flight, charge it as estimated, and send nothing else upstream twice", () => {
     for (const { phases, estimated, calls } of rounds) {
       expect(phases).toHaveLength(1);
       expect(calls).toBeLessThanOrEqual(SLOTS + estimated);
@@ -46,7 +46,7 @@ describe("batches whose gateway is killed and comes back", () => {
     expect(rounds.some(({ estimated }) => estimated > 0)).toBe(true);
   });
 
-  it("run again within a minute of the restart", () => {
+  it("resume within a minute of the restart", () => {
     for (const { resends } of rounds) {
       expect(resends.firstMs).toBeLessThan(60_000);
       expect(resends.againMs ?? 0).toBeLessThan(60_000);

@@ -39,12 +39,14 @@ function only<T extends Type>(lines: OwnLine[], type: T): LineOf<T>[] {
 const round = (usd: number) => Math.round(usd * 1e9) / 1e9;
 
 describe("GET /runs/:id/log", () => {
-  it("tells a run's whole life in lines of the promised form, of which every kind is met", async () => {
+  it("records a run's whole life in lines of the documented form, with every event type", async () => {
     const registered = [{ name: "echo", url: `http://${tools.host}/echo` }];
     const asked = { name: "told", default_model: "up-1", budget: { usd: 3, calls: 16 }, tools: registered };
     const run = await world.openRun(asked);
-    const { id: childId } = z.looseObject({ id: z.string() }).parse((await run.ask("/runs", { json: childBody })).json);
-    await run.ask(`/runs/${childId}/close`, { method: "POST" });
+    const { id: childId } = z
+      .looseObject({ id: z.string() })
+      .parse((await run.send("/runs", { json: childBody })).json);
+    await run.send(`/runs/${childId}/close`, { method: "POST" });
     const prompts = [
       "good",
       "{{status/400}} rejected",
@@ -52,14 +54,14 @@ describe("GET /runs/:id/log", () => {
       "{{fault/reset/first/1}} unknown",
       "{{status/429/retry-after/1/first/1}} throttled",
     ];
-    const group = groupOf(await run.ask("/batch", { json: { prompts } }));
-    await run.ask("/query", { json: { prompt: "dear", max_tokens: 16 } });
-    await run.ask("/tool_call", { json: { tool_name: "echo" } });
+    const group = groupOf(await run.send("/batch", { json: { prompts } }));
+    await run.send("/query", { json: { prompt: "dear", max_tokens: 16 } });
+    await run.send("/tool_call", { json: { tool_name: "echo" } });
     const { at } = await openGroup(run, { prompts: ["{{fault/hang}} 1", "{{fault/hang}} 2", "3"], concurrency: 2 });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(2);
-    await run.ask(at, { method: "DELETE" });
-    await run.ask("/batch", { json: { prompts: Array.from({ length: 12 }, () => "spent") } });
-    await run.ask(`/runs/${run.id}/close`, { method: "POST" });
+    await run.send(at, { method: "DELETE" });
+    await run.send("/batch", { json: { prompts: Array.from({ length: 12 }, () => "spent") } });
+    await run.send(`/runs/${run.id}/close`, { method: "POST" });
 
     const lines = await ownLog(run);
     const types = new Set(lines.map(({ event_type }) => event_type));
@@ -94,9 +96,9 @@ describe("GET /runs/:id/log", () => {
     expect(sum(({ calls }) => calls)).toBe(budget.calls.spent);
   }
 
-  it("names the group of a batch on every line of it, and each slot by its place", async () => {
+  it("names the group of a batch on each of its lines, and each slot by its index", async () => {
     const run = await world.openRun({ default_model: "up-1" });
-    const group = groupOf(await run.ask("/batch", { json: { prompts: ["a", "b", "c"] } }));
+    const group = groupOf(await run.send("/batch", { json: { prompts: ["a", "b", "c"] } }));
     const lines = (await ownLog(run)).slice(1);
     expect(new Set(lines.map((line) => line.parallel_group_id))).toEqual(new Set([group.id]));
     expect(lines[0]).toMatchObject({ event_type: "group_started", count: 3, effective_parallel: 3 });
@@ -111,9 +113,9 @@ describe("GET /runs/:id/log", () => {
     expect(only(lines, "group_completed")[0]?.cost).toBe(group.usage.cost);
   });
 
-  it("tells a slot as its answer does: tokens, cost, attempts, model and times", async () => {
+  it("has a slot's tokens, cost, attempts, model and times as its answer has", async () => {
     const run = await world.openRun({ default_model: "up-1" });
-    const group = groupOf(await run.ask("/batch", { json: { prompts: ["{{delay/80}} a", "{{status/400}}"] } }));
+    const group = groupOf(await run.send("/batch", { json: { prompts: ["{{delay/80}} a", "{{status/400}}"] } }));
     const slots = only(await ownLog(run), "slot_completed").toSorted((a, b) => Number(a.index) - Number(b.index));
     for (const [index, slot] of slots.entries()) {
       const { usage, attempts, status } = group.items[index] ?? {};
@@ -125,9 +127,9 @@ describe("GET /runs/:id/log", () => {
     expect(slots[1]?.code).toBe("upstream_error");
   });
 
-  it("tells a lone query without a group, and queries of one window with theirs", async () => {
+  it("records a single query without a group, and queries of one coalescing window with theirs", async () => {
     const run = await world.openRun({ default_model: "up-1", window_ms: 2_000 });
-    await run.ask("/query", { json: { prompt: "alone" } });
+    await run.send("/query", { json: { prompt: "alone" } });
     const alone = (await ownLog(run)).slice(1);
     expect(alone.map((line) => line.parallel_group_id)).toEqual(alone.map(() => null));
     const ids = only(alone, "slot_completed").map(({ index, call_id }) => [index, typeof call_id]);
@@ -135,18 +137,18 @@ describe("GET /runs/:id/log", () => {
 
     const other = await world.openRun({ default_model: "up-1", window_ms: 500 });
     const prompts = ["{{delay/300}} a", "{{delay/300}} b", "{{delay/300}} c"];
-    const replies = await Promise.all(prompts.map((prompt) => other.ask("/query", { json: { prompt } })));
+    const replies = await Promise.all(prompts.map((prompt) => other.send("/query", { json: { prompt } })));
     const id = z.looseObject({ parallel_group_id: z.string() }).parse(replies[0]?.json).parallel_group_id;
-    await expect.poll(async () => only(await ownLog(other), "group_completed").length, { timeout: 5_000 }).toBe(1);
+    await expect.poll(async () => only(await ownLog(other), "group_completed").length).toBe(1);
     const lines = (await ownLog(other)).slice(1);
     expect(new Set(only(lines, "slot_completed").map((line) => line.parallel_group_id))).toEqual(new Set([id]));
     expect(only(lines, "group_started")).toMatchObject([{ parallel_group_id: id }]);
     expect(only(lines, "group_completed")).toMatchObject([{ parallel_group_id: id, count: 3, completed: 3 }]);
   });
 
-  it("goes on after the number that the reader has", async () => {
+  it("continues after the reader's last event number", async () => {
     const run = await world.openRun({ default_model: "up-1" });
-    await run.ask("/batch", { json: { prompts: ["a", "b"] } });
+    await run.send("/batch", { json: { prompts: ["a", "b"] } });
     const all = await logOf(run);
     for (const after of [0, 1, 4, all.length - 1, all.length, 1_000]) {
       expect(await logOf(run, `?after=${after}`)).toEqual(all.slice(after));
@@ -156,22 +158,22 @@ describe("GET /runs/:id/log", () => {
   it.each(["after=-1", "after=x", "after=1.5", "since=1"])("refuses ?%s", async (query) => {
     const run = await world.openRun();
     for (const path of ["log", "events"]) {
-      const answer = await run.ask(`/runs/${run.id}/${path}?${query}`);
+      const answer = await run.send(`/runs/${run.id}/${path}?${query}`);
       expect([answer.status, errorOf(answer).param]).toEqual([400, query.split("=")[0]]);
     }
   });
 
-  it("is its parent's to read, but not its child's", async () => {
+  it("can be read with its parent's token, but not with its child's", async () => {
     const run = await world.openRun();
     const opened = z.looseObject({ id: z.string(), token: z.string() });
-    const child = opened.parse((await run.ask("/runs", { json: {} })).json);
-    const seen = await run.ask(`/runs/${child.id}/log`);
+    const child = opened.parse((await run.send("/runs", { json: {} })).json);
+    const seen = await run.send(`/runs/${child.id}/log`);
     expect(JSON.parse(seen.text.split("\n")[0] ?? "")).toMatchObject({ parent_run_id: run.id, depth: 1 });
-    expect((await world.ask(`/runs/${run.id}/log`, { token: child.token })).status).toBe(404);
-    expect((await world.operate(`/runs/${child.id}/log`)).text).toBe(seen.text);
+    expect((await world.send(`/runs/${run.id}/log`, { token: child.token })).status).toBe(404);
+    expect((await world.sendAsOperator(`/runs/${child.id}/log`)).text).toBe(seen.text);
   });
 
-  it("of 10,000 slots is whole", async () => {
+  it("of 10,000 slots is complete", async () => {
     const run = await world.openRun({ default_model: "sim/echo", max_parallel: 64 });
     const { at } = await openGroup(run, { prompts: Array.from({ length: 10_000 }, (_, index) => `${index}`) });
     await endOf(run, at);
@@ -186,7 +188,7 @@ describe("POST /runs/:id/log", () => {
   let run: RunAccess;
   beforeAll(async () => void (run = await world.openRun({ default_model: "up-1" })));
 
-  const append = (json: unknown) => run.ask(`/runs/${run.id}/log`, { json });
+  const append = (json: unknown) => run.send(`/runs/${run.id}/log`, { json });
 
   it("adds the client's own events, one or many, between the gateway's", async () => {
     const event = {
@@ -202,7 +204,7 @@ describe("POST /runs/:id/log", () => {
     };
     const first = await append(event);
     expect([first.status, first.json]).toEqual([201, { object: "log", appended: 1, seq: 2 }]);
-    await run.ask("/query", { json: { prompt: "between" } });
+    await run.send("/query", { json: { prompt: "between" } });
     const many = await append([
       { event_type: "final_result" },
       { ...event, parallel_group_id: "pg-1763712000000-abc" },
@@ -237,25 +239,25 @@ describe("POST /runs/:id/log", () => {
     ["that nests too deeply", { event_type: "mine", data: nested(70) }, null],
     ["of 1,001", Array.from({ length: 1_001 }, () => ({ event_type: "mine" })), null],
     ["of the gateway's own names", { event_type: "attempt_ended" }, "event_type"],
-  ])("refuses an event %s, by name, and all that came with it", async (_, body, param) => {
+  ])("refuses an event %s, names the field, and stores none of its request", async (_, body, param) => {
     const before = await logOf(run);
     const answer = await append(body);
     expect([answer.status, errorOf(answer).param]).toEqual([400, param]);
     expect(await logOf(run)).toEqual(before);
   });
 
-  it("refuses every name of the gateway's own", async () => {
+  it("refuses every event name of the gateway", async () => {
     for (const event_type of EVENT_TYPES) expect((await append({ event_type })).status).toBe(400);
   });
 
-  it("is at /log for the caller's own run", async () => {
+  it("is also at /log for the caller's own run", async () => {
     const run = await world.openRun();
-    const answer = await run.ask("/log", { json: { event_type: "final_result", output: "42" } });
+    const answer = await run.send("/log", { json: { event_type: "final_result", output: "42" } });
     expect([answer.status, answer.json]).toEqual([201, { object: "log", appended: 1, seq: expect.any(Number) }]);
-    expect((await run.ask(`/runs/${run.id}/log`)).text).toContain('"output":"42"');
+    expect((await run.send(`/runs/${run.id}/log`)).text).toContain('"output":"42"');
   });
 
-  it("takes 1,000 at once, and each up to its bound", async () => {
+  it("accepts 1,000 events at once, each up to its size limit", async () => {
     const before = (await logOf(run)).length;
     const many = Array.from({ length: 1_000 }, (_, step) => ({ event_type: "mine", step }));
     expect((await append(many)).json).toMatchObject({ appended: 1_000, seq: before + 1_000 });

@@ -53,7 +53,7 @@ let api: z.infer<typeof document>;
 beforeAll(async () => {
   world = await startWorld();
   run = await world.openRun();
-  api = document.parse((await world.ask("/openapi.json")).json);
+  api = document.parse((await world.send("/openapi.json")).json);
 });
 afterAll(() => world.stop());
 
@@ -63,9 +63,9 @@ const operations = () =>
   );
 
 describe("the OpenAPI document", () => {
-  it("documents the very methods that each of its paths takes", async () => {
+  it("documents exactly the methods that each path accepts", async () => {
     for (const [path, item] of Object.entries(api.paths)) {
-      const taken = (await run.ask(path, { method: "OPTIONS" })).headers.get("allow")?.split(", ");
+      const taken = (await run.send(path, { method: "OPTIONS" })).headers.get("allow")?.split(", ");
       const documented = Object.keys(item).map((method) => method.toUpperCase());
       expect([path, taken?.filter((method) => method !== "HEAD").toSorted()]).toEqual([path, documented.toSorted()]);
     }
@@ -78,7 +78,7 @@ describe("the OpenAPI document", () => {
     expect([...referenced].filter((target) => !known.has(target ?? ""))).toEqual([]);
   });
 
-  it("names each parameter of a path, and none besides", () => {
+  it("names each parameter of a path, and no others", () => {
     for (const { name, path, operation } of operations()) {
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, parameter]) => parameter);
       const declared = (operation.parameters ?? []).filter((parameter) => parameter.in === "path");
@@ -87,23 +87,23 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  it("uses only security schemes that it defines, where a credential is needed and nowhere else", async () => {
+  it("uses only security schemes that it defines, exactly where a credential is required", async () => {
     const schemes = Object.keys(api.components.securitySchemes);
     for (const { name, method, path, operation } of operations()) {
       const named = (operation.security ?? []).flatMap((alternative) => Object.keys(alternative));
       expect(named.filter((scheme) => !schemes.includes(scheme))).toEqual([]);
-      const answer = await world.ask(path.replace("{lang}", "python"), { method: method.toUpperCase() });
+      const answer = await world.send(path.replace("{lang}", "python"), { method: method.toUpperCase() });
       expect([name, answer.status === 401]).toEqual([name, named.length > 0]);
     }
   });
 
-  it("has keywords of JSON Schema 2020-12 only, not those that OpenAPI 3.0 had instead", () => {
+  it("uses only keywords of JSON Schema 2020-12, not those of OpenAPI 3.0", () => {
     const text = JSON.stringify(api);
     expect(text).not.toContain('"nullable"');
     expect(text).not.toMatch(/"exclusiveM(in|ax)imum":(true|false)/);
   });
 
-  it("says of each body which fields it may have, and that there are no others", () => {
+  it("lists the fields of each request body, and excludes others", () => {
     for (const [name, field] of [
       ["Query", "prompt"],
       ["Batch", "prompts"],
@@ -119,36 +119,36 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  it("lists in each schema of an answer every field that the answer has", async () => {
+  it("lists in each reply schema every field of the reply", async () => {
     const prefer = { prefer: "respond-async" };
-    const slow = await run.ask("/batch", { json: { prompts: ["p"], model: "sim/slow?ms=60000" }, headers: prefer });
+    const slow = await run.send("/batch", { json: { prompts: ["p"], model: "sim/slow?ms=60000" }, headers: prefer });
     const at = slow.headers.get("location") ?? "";
-    const line = (await run.ask(`/runs/${run.id}/log`)).text.split("\n")[0] ?? "";
+    const line = (await run.send(`/runs/${run.id}/log`)).text.split("\n")[0] ?? "";
     const shapes: [string, unknown][] = [
-      ["OpenedRun", (await world.operate("/runs", { json: {} })).json],
-      ["Run", (await run.ask("/run")).json],
-      ["RunLook", (await run.ask(`/runs/${run.id}?subtree=1`)).json],
-      ["Quote", (await run.ask("/batch?quote=1", { json: { prompts: ["p"] } })).json],
-      ["RunList", (await world.operate("/runs")).json],
-      ["Budget", (await run.ask("/budget")).json],
-      ["QueryReply", (await run.ask("/query", { json: { prompt: "p" } })).json],
-      ["Group", (await run.ask("/batch", { json: { prompts: ["p"] } })).json],
+      ["OpenedRun", (await world.sendAsOperator("/runs", { json: {} })).json],
+      ["Run", (await run.send("/run")).json],
+      ["RunLook", (await run.send(`/runs/${run.id}?subtree=1`)).json],
+      ["Quote", (await run.send("/batch?quote=1", { json: { prompts: ["p"] } })).json],
+      ["RunList", (await world.sendAsOperator("/runs")).json],
+      ["Budget", (await run.send("/budget")).json],
+      ["QueryReply", (await run.send("/query", { json: { prompt: "p" } })).json],
+      ["Group", (await run.send("/batch", { json: { prompts: ["p"] } })).json],
       ["RunningGroup", slow.json],
-      ["RunningGroup", (await run.ask("/query", { json: { prompt: "p" }, headers: prefer })).json],
-      ["Results", (await run.ask(`${at}/results`)).json],
-      ["StoppedGroup", (await run.ask(at, { method: "DELETE" })).json],
-      ["Results", (await run.ask(`${at}/results`)).json],
-      ["Group", (await run.ask(at)).json],
-      ["UsageTotals", (await run.ask(`/runs/${run.id}/usage`)).json],
-      ["Run", (await run.ask(`/runs/${run.id}/stats/reset`, { method: "POST" })).json],
-      ["Flushed", (await run.ask(`/runs/${run.id}/flush`, { method: "POST" })).json],
-      ["Appended", (await run.ask(`/runs/${run.id}/log`, { json: { event_type: "mine" } })).json],
+      ["RunningGroup", (await run.send("/query", { json: { prompt: "p" }, headers: prefer })).json],
+      ["Results", (await run.send(`${at}/results`)).json],
+      ["StoppedGroup", (await run.send(at, { method: "DELETE" })).json],
+      ["Results", (await run.send(`${at}/results`)).json],
+      ["Group", (await run.send(at)).json],
+      ["UsageTotals", (await run.send(`/runs/${run.id}/usage`)).json],
+      ["Run", (await run.send(`/runs/${run.id}/stats/reset`, { method: "POST" })).json],
+      ["Flushed", (await run.send(`/runs/${run.id}/flush`, { method: "POST" })).json],
+      ["Appended", (await run.send(`/runs/${run.id}/log`, { json: { event_type: "mine" } })).json],
       ["LogLine", JSON.parse(line)],
-      ["Limits", (await world.ask("/limits")).json],
-      ["Health", (await world.ask("/health")).json],
-      ["About", (await world.ask("/")).json],
-      ["StubList", (await world.ask("/stubs")).json],
-      ["Error", (await world.ask("/nowhere")).json],
+      ["Limits", (await world.send("/limits")).json],
+      ["Health", (await world.send("/health")).json],
+      ["About", (await world.send("/")).json],
+      ["StubList", (await world.send("/stubs")).json],
+      ["Error", (await world.send("/nowhere")).json],
     ];
     for (const [name, value] of shapes)
       expect([name, undocumented(value, api.components.schemas[name])]).toEqual([name, []]);

@@ -10,16 +10,16 @@ afterAll(() => world.stop());
 
 const open = (budget: Record<string, number>, more: Record<string, unknown> = {}): Promise<RunAccess> =>
   world.openRun({ budget, default_model: "up-1", ...more });
-const patch = (id: string, body: unknown) => world.operate(`/runs/${id}`, { method: "PATCH", json: body });
-const ask = (run: RunAccess, prompt: string) => run.ask("/query", { json: { prompt } });
+const patch = (id: string, body: unknown) => world.sendAsOperator(`/runs/${id}`, { method: "PATCH", json: body });
+const send = (run: RunAccess, prompt: string) => run.send("/query", { json: { prompt } });
 const opened = z.looseObject({ id: z.string(), token: z.string() });
 const callsOf = async (run: RunAccess) => (await documentOf(run)).budget.calls;
 
 describe("PATCH /runs/:id", () => {
-  it("tops a spent budget up, and answers with the run as it is then", async () => {
+  it("raises a spent budget, and returns the changed run", async () => {
     const run = await open({ calls: 1, usd: 1 });
-    replyOf(await ask(run, "1"));
-    expect((await ask(run, "2")).status).toBe(402);
+    replyOf(await send(run, "1"));
+    expect((await send(run, "2")).status).toBe(402);
     const patched = await patch(run.id, { budget: { calls: 2 } });
     expect([patched.status, patched.json]).toEqual([
       200,
@@ -32,13 +32,13 @@ describe("PATCH /runs/:id", () => {
         }),
       }),
     ]);
-    expect(patched.json).toEqual((await run.ask("/run")).json);
-    expect(replyOf(await ask(run, "3")).text).toBe("3");
+    expect(patched.json).toEqual((await run.send("/run")).json);
+    expect(replyOf(await send(run, "3")).text).toBe("3");
   });
 
-  it("lowers a limit down to what is committed, and not below: 409 with both figures, nothing changed", async () => {
+  it("lowers a limit to no less than the committed amount; below it returns 409 with both figures and changes nothing", async () => {
     const run = await open({ calls: 10, usd: 1 });
-    for (const prompt of ["1", "2", "3"]) replyOf(await ask(run, prompt));
+    for (const prompt of ["1", "2", "3"]) replyOf(await send(run, prompt));
     const refused = await patch(run.id, { budget: { calls: 2, usd: 0.5 }, max_parallel: 2 });
     expect(refused.status).toBe(409);
     expect(errorOf(refused)).toMatchObject({
@@ -48,27 +48,27 @@ describe("PATCH /runs/:id", () => {
       committed: 3,
       retryable: false,
     });
-    expect((await run.ask("/run")).json).toMatchObject({
+    expect((await run.send("/run")).json).toMatchObject({
       max_parallel: 8,
       budget: { calls: { limit: 10 }, usd: { limit: 1 } },
     });
     expect((await patch(run.id, { budget: { calls: 3 } })).status).toBe(200);
-    expect((await ask(run, "4")).status).toBe(402);
+    expect((await send(run, "4")).status).toBe(402);
   });
 
-  it("counts as committed what is reserved, by calls in flight and by children", async () => {
+  it("counts the reservations of calls in flight and children as committed", async () => {
     const run = await open({ calls: 10 });
-    const running = ask(run, "{{delay/400}}");
-    expect((await run.ask("/runs", { json: { budget: { calls: 4 } } })).status).toBe(201);
+    const running = send(run, "{{delay/400}}");
+    expect((await run.send("/runs", { json: { budget: { calls: 4 } } })).status).toBe(201);
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     expect(errorOf(await patch(run.id, { budget: { calls: 4 } }))).toMatchObject({ limit: 4, committed: 5 });
     expect((await patch(run.id, { budget: { calls: 5 } })).status).toBe(200);
     replyOf(await running);
   });
 
-  it("says dollars in dollars", async () => {
+  it("reports dollar limits in dollars", async () => {
     const run = await open({ usd: 1 });
-    replyOf(await ask(run, "abcd"));
+    replyOf(await send(run, "abcd"));
     const refused = await patch(run.id, { budget: { usd: 0.000005 } });
     expect(errorOf(refused)).toMatchObject({ dimension: "usd", limit: 0.000005, committed: 0.000006 });
     expect(errorOf(refused).message).toMatch(/^budget\.usd: \$0\.000005 is below the \$0\.000006 already/);
@@ -76,39 +76,39 @@ describe("PATCH /runs/:id", () => {
 
   it("gives a run that had none a limit", async () => {
     const run = await world.openRun({ default_model: "up-1" });
-    replyOf(await ask(run, "1"));
+    replyOf(await send(run, "1"));
     expect((await patch(run.id, { budget: { calls: 1 } })).status).toBe(200);
-    expect((await ask(run, "2")).status).toBe(402);
+    expect((await send(run, "2")).status).toBe(402);
   });
 
-  it("widens a batch that is running", async () => {
+  it("raises the concurrency of a running batch", async () => {
     const run = await open({ calls: 100 }, { max_parallel: 1 });
     const json = { prompts: Array.from({ length: 13 }, (_, index) => `p${index}`), model: "sim/slow?ms=600" };
-    const batch = run.ask("/batch", { method: "POST", json });
+    const batch = run.send("/batch", { method: "POST", json });
     await new Promise((resolve) => setTimeout(resolve, 200));
     await patch(run.id, { max_parallel: 12 });
     expect(groupOf(await batch).metrics.peak_parallel).toBe(12);
   });
 
-  it("makes a run wider for what is asked next", async () => {
+  it("raises max_parallel for later requests", async () => {
     const run = await open({ calls: 100 }, { max_parallel: 1 });
     expect((await patch(run.id, { max_parallel: 4 })).json).toMatchObject({ max_parallel: 4, effective_parallel: 4 });
     const prompts = Array.from({ length: 4 }, (_, at) => `{{delay/300}} ${at}`);
-    expect(groupOf(await run.ask("/batch", { json: { prompts } }))).toMatchObject({ effective_parallel: 4 });
+    expect(groupOf(await run.send("/batch", { json: { prompts } }))).toMatchObject({ effective_parallel: 4 });
     expect(world.upstream.counters.peakInFlight).toBe(4);
   });
 
-  it("changes nothing where it names nothing", async () => {
+  it("changes nothing if it names no field", async () => {
     const run = await open({ calls: 5 });
-    const before = (await run.ask("/run")).json;
-    expect([(await patch(run.id, {})).json, (await run.ask("/run")).json]).toEqual([before, before]);
+    const before = (await run.send("/run")).json;
+    expect([(await patch(run.id, {})).json, (await run.send("/run")).json]).toEqual([before, before]);
   });
 
-  it("wakes what waits for money", async () => {
+  it("starts calls that wait for budget", async () => {
     const run = await open({ completion_tokens: 100 });
-    const first = run.ask("/query", { json: { prompt: "{{delay/1500}}", max_tokens: 100 } });
+    const first = run.send("/query", { json: { prompt: "{{delay/1500}}", max_tokens: 100 } });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
-    const second = run.ask("/query", { json: { prompt: "second", max_tokens: 20 } });
+    const second = run.send("/query", { json: { prompt: "second", max_tokens: 20 } });
     await patch(run.id, { budget: { completion_tokens: 200 } });
     await expect.poll(() => world.upstream.counters.peakInFlight).toBe(2);
     expect([replyOf(await first).text, replyOf(await second).text]).toEqual(["{{delay/1500}}", "second"]);
@@ -118,12 +118,12 @@ describe("PATCH /runs/:id", () => {
 describe("a child's new limit", () => {
   async function family() {
     const parent = await open({ calls: 10, completion_tokens: 1_000 });
-    const answer = await parent.ask("/runs", { json: { budget: { calls: 4, completion_tokens: 200 } } });
+    const answer = await parent.send("/runs", { json: { budget: { calls: 4, completion_tokens: 200 } } });
     const { id } = opened.parse(answer.json);
     return { parent, id };
   }
 
-  it("is taken from its parent, and given back to it", async () => {
+  it("is reserved in its parent, and released there", async () => {
     const { parent, id } = await family();
     expect((await patch(id, { budget: { calls: 9 } })).status).toBe(200);
     expect(await callsOf(parent)).toMatchObject({ reserved: 9, remaining: 1 });
@@ -131,7 +131,7 @@ describe("a child's new limit", () => {
     expect(await callsOf(parent)).toMatchObject({ reserved: 1, remaining: 9 });
   });
 
-  it("is refused where its parent has less left, and both stay as they were", async () => {
+  it("is refused if its parent has less left, and changes neither run", async () => {
     const { parent, id } = await family();
     const refused = await patch(id, { budget: { calls: 11 } });
     expect([refused.status, errorOf(refused).code]).toEqual([402, "budget_exhausted"]);
@@ -144,17 +144,17 @@ describe("a child's new limit", () => {
       remaining: 6,
     });
     expect(await callsOf(parent)).toMatchObject({ reserved: 4, remaining: 6 });
-    expect((await world.operate(`/runs/${id}`)).json).toMatchObject({ budget: { calls: { limit: 4 } } });
+    expect((await world.sendAsOperator(`/runs/${id}`)).json).toMatchObject({ budget: { calls: { limit: 4 } } });
   });
 });
 
 describe("a child's new limits that are refused in one dimension", () => {
-  it("leave its parent as it was in the others", async () => {
+  it("change nothing in its parent in other dimensions", async () => {
     const parent = await open({ calls: 10, completion_tokens: 1_000 });
     const { id, token } = opened.parse(
-      (await parent.ask("/runs", { json: { budget: { calls: 4, completion_tokens: 200 } } })).json,
+      (await parent.send("/runs", { json: { budget: { calls: 4, completion_tokens: 200 } } })).json,
     );
-    replyOf(await world.ask("/query", { token, json: { prompt: "p" } }));
+    replyOf(await world.send("/query", { token, json: { prompt: "p" } }));
     const refused = await patch(id, { budget: { calls: 0, completion_tokens: 900 } });
     expect([refused.status, errorOf(refused)]).toEqual([409, expect.objectContaining({ dimension: "calls" })]);
     expect((await documentOf(parent)).budget).toMatchObject({
@@ -165,10 +165,10 @@ describe("a child's new limits that are refused in one dimension", () => {
 });
 
 describe("a paused run", () => {
-  it("queues what is asked of it, ends nothing, and goes on when it is resumed", async () => {
+  it("queues new calls, ends nothing, and continues when it is resumed", async () => {
     const run = await open({ calls: 10 });
     expect((await patch(run.id, { paused: true })).json).toMatchObject({ status: "paused" });
-    const asked = [ask(run, "single"), run.ask("/batch", { json: { prompts: ["a", "b"] } })] as const;
+    const asked = [send(run, "single"), run.send("/batch", { json: { prompts: ["a", "b"] } })] as const;
     await expect.poll(async () => (await documentOf(run)).stats.pending_queries).toBe(3);
     expect([world.upstream.counters.requests, await callsOf(run)]).toEqual([
       0,
@@ -178,9 +178,9 @@ describe("a paused run", () => {
     expect([replyOf(await asked[0]).text, groupOf(await asked[1]).results]).toEqual(["single", ["a", "b"]]);
   });
 
-  it("lets what was in flight end", async () => {
+  it("lets calls in flight end", async () => {
     const run = await open({ calls: 10 }, { max_parallel: 1 });
-    const batch = run.ask("/batch", { json: { prompts: ["{{delay/300}}", "after"] } });
+    const batch = run.send("/batch", { json: { prompts: ["{{delay/300}}", "after"] } });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     await patch(run.id, { paused: true });
     await expect.poll(() => callsOf(run)).toMatchObject({ spent: 1, reserved: 0 });
@@ -192,11 +192,11 @@ describe("a paused run", () => {
   it("can be closed", async () => {
     const run = await open({ calls: 10 });
     await patch(run.id, { paused: true });
-    const batch = run.ask("/batch", { json: { prompts: ["a"] } });
+    const batch = run.send("/batch", { json: { prompts: ["a"] } });
     await expect.poll(async () => (await documentOf(run)).stats.pending_queries).toBe(1);
-    await run.ask(`/runs/${run.id}/close`, { method: "POST" });
+    await run.send(`/runs/${run.id}/close`, { method: "POST" });
     expect(groupOf(await batch).errors[0]?.code).toBe("cancelled");
-    expect((await world.operate(`/runs/${run.id}`)).json).toMatchObject({ status: "closed" });
+    expect((await world.sendAsOperator(`/runs/${run.id}`)).json).toMatchObject({ status: "closed" });
   });
 });
 
@@ -210,30 +210,30 @@ describe("PATCH /runs/:id is refused", () => {
     ["with a width beyond the widest", { max_parallel: 513 }, "max_parallel"],
     ["with a pause that is no yes or no", { paused: 1 }, "paused"],
   ] as const) {
-    it(`${what}, by name, and changes nothing`, async () => {
+    it(`${what}: the error names the field, and nothing changes`, async () => {
       const run = await open({ usd: 1, calls: 5 });
-      const before = (await run.ask("/run")).json;
+      const before = (await run.send("/run")).json;
       const refused = await patch(run.id, body);
       expect([refused.status, errorOf(refused).code, errorOf(refused).param]).toEqual([400, "invalid_request", param]);
-      expect((await run.ask("/run")).json).toEqual(before);
+      expect((await run.send("/run")).json).toEqual(before);
     });
   }
 
-  it("to a run's own token, and to its parent's: money is the operator's to give", async () => {
+  it("to a run's own token and to its parent's: only the operator changes budgets", async () => {
     const run = await open({ calls: 5 });
-    const refused = await run.ask(`/runs/${run.id}`, { method: "PATCH", json: { budget: { calls: 500 } } });
+    const refused = await run.send(`/runs/${run.id}`, { method: "PATCH", json: { budget: { calls: 500 } } });
     expect([refused.status, errorOf(refused).code]).toEqual([403, "forbidden"]);
     expect(await callsOf(run)).toMatchObject({ limit: 5 });
   });
 
-  it("for a run that is not there", async () => {
+  it("for a run that does not exist", async () => {
     expect((await patch(`run_${"0".repeat(32)}`, { paused: true })).status).toBe(404);
   });
 
   it("for a body that is not JSON", async () => {
     const run = await open({ calls: 5 });
     const headers = { "content-type": "application/json" };
-    const answer = await world.operate(`/runs/${run.id}`, { method: "PATCH", headers, body: '{"paused":' });
+    const answer = await world.sendAsOperator(`/runs/${run.id}`, { method: "PATCH", headers, body: '{"paused":' });
     expect(answer.status).toBe(400);
   });
 });

@@ -12,9 +12,9 @@ afterAll(() => world.stop());
 const model = "up-1";
 
 describe("one call", () => {
-  it("is answered with the text under the three names in use, and what it took", async () => {
+  it("returns the text under its three names, with usage and cost", async () => {
     const run = await world.openRun({ budget: { usd: 1 } });
-    const reply = replyOf(await run.ask("/query", { json: { prompt: "ping pong", model } }));
+    const reply = replyOf(await run.send("/query", { json: { prompt: "ping pong", model } }));
     expect(reply).toEqual({
       id: expect.stringMatching(/./),
       text: "ping pong",
@@ -31,58 +31,62 @@ describe("one call", () => {
     expect((await documentOf(run)).budget.usd).toMatchObject({ spent: 0.000012, reserved: 0 });
   });
 
-  it("takes plain text as the prompt, and answers with the bare text if asked to", async () => {
+  it("accepts plain text as the prompt, and returns the bare text on request", async () => {
     const run = await world.openRun({ default_model: model });
     const text = { method: "POST", headers: { "content-type": "text/plain; charset=utf-8" }, body: "naïve 漢字 🦉\n" };
-    expect(replyOf(await run.ask("/query", text)).text).toBe("naïve 漢字 🦉\n");
-    const bare = await run.ask("/query", { ...text, headers: { ...text.headers, accept: "text/plain" } });
+    expect(replyOf(await run.send("/query", text)).text).toBe("naïve 漢字 🦉\n");
+    const bare = await run.send("/query", { ...text, headers: { ...text.headers, accept: "text/plain" } });
     expect([bare.status, bare.headers.get("content-type")]).toEqual([200, expect.stringMatching(/^text\/plain/)]);
     expect(bare.text).toBe("naïve 漢字 🦉\n");
-    const json = await run.ask("/query", { json: { prompt: "as JSON" }, headers: { accept: "text/plain" } });
+    const json = await run.send("/query", { json: { prompt: "as JSON" }, headers: { accept: "text/plain" } });
     expect(json.text).toBe("as JSON");
   });
 
-  it("fails with a JSON error even where text was asked for", async () => {
+  it("fails with a JSON error even if text was requested", async () => {
     const run = await world.openRun({ default_model: model });
-    const answer = await run.ask("/query", { json: { prompt: "{{status/400}}" }, headers: { accept: "text/plain" } });
+    const answer = await run.send("/query", { json: { prompt: "{{status/400}}" }, headers: { accept: "text/plain" } });
     expect([answer.status, errorOf(answer).code]).toEqual([502, "upstream_error"]);
   });
 
-  it("takes JSON without a content type, as short scripts send it", async () => {
+  it("accepts JSON without a content type, as short scripts send it", async () => {
     const run = await world.openRun({ default_model: model });
     const body = new TextEncoder().encode('{"prompt":"bare"}');
-    expect(replyOf(await run.ask("/query", { method: "POST", body })).text).toBe("bare");
+    expect(replyOf(await run.send("/query", { method: "POST", body })).text).toBe("bare");
   });
 
-  it("passes messages, the system text, the cap and params on", async () => {
+  it("forwards messages, the system prompt, the cap and params", async () => {
     const run = await world.openRun();
     const messages = [{ role: "user", content: "abcdefgh" }];
     const body = { messages, model, system: "be brief", max_tokens: 1, params: { seed: 7 } };
-    expect(replyOf(await run.ask("/query", { json: body }))).toMatchObject({ text: "abcd", finish_reason: "length" });
+    expect(replyOf(await run.send("/query", { json: body }))).toMatchObject({ text: "abcd", finish_reason: "length" });
   });
 
-  it("goes to the run's default model where it names none, else to the gateway's", async () => {
+  it("without a model uses the run's default model, or else the gateway's", async () => {
     const own = await world.openRun({ default_model: "up-own" });
-    expect(replyOf(await own.ask("/query", { json: { prompt: "p" } })).model).toBe("up-own");
+    expect(replyOf(await own.send("/query", { json: { prompt: "p" } })).model).toBe("up-own");
     const plain = await world.openRun();
-    expect(replyOf(await plain.ask("/query", { json: { prompt: "p" } })).model).toBe("echo");
+    expect(replyOf(await plain.send("/query", { json: { prompt: "p" } })).model).toBe("echo");
   });
 
-  it("waits for no window: ten in a row through a window of 10 s end at once", async () => {
+  it("does not wait for the coalescing window: ten in a row end at once under a window of 10 s", async () => {
     const run = await world.openRun({ default_model: model, window_ms: 10_000 });
-    const started = performance.now();
-    for (let at = 0; at < 10; at += 1) replyOf(await run.ask("/query", { json: { prompt: `${at}` } }));
-    expect(performance.now() - started).toBeLessThan(2_000);
+    for (let at = 0; at < 10; at += 1) {
+      const { queued_ms } = replyOf(await run.send("/query", { json: { prompt: `${at}` } }));
+      expect(queued_ms).toBeLessThan(10_000);
+    }
   });
 });
 
-describe("calls at once", () => {
-  const ask = async (run: RunAccess, prompts: string[]) =>
-    (await Promise.all(prompts.map((prompt) => run.ask("/query", { json: { prompt } })))).map(replyOf);
+describe("concurrent calls", () => {
+  const send = async (run: RunAccess, prompts: string[]) =>
+    (await Promise.all(prompts.map((prompt) => run.send("/query", { json: { prompt } })))).map(replyOf);
 
-  it("of one window are one parallel group, announced at the second", async () => {
-    const run = await world.openRun({ default_model: model, window_ms: 2_000 });
-    const replies = await ask(run, ["{{delay/300}} a", "{{delay/300}} b", "{{delay/300}} c"]);
+  it("of one coalescing window are one parallel group, logged at the second call", async () => {
+    const run = await world.openRun({ default_model: model, window_ms: 10_000 });
+    const replies = await send(
+      run,
+      ["a", "b", "c"].map((name) => `{{barrier/3/within/30000}} ${name}`),
+    );
     const groups = new Set(replies.map((reply) => reply.parallel_group_id));
     expect(groups.size).toBe(1);
     expect([...groups][0]).toMatch(/^pg-\d{13}-[0-9a-z]{1,6}$/);
@@ -95,49 +99,41 @@ describe("calls at once", () => {
     });
   });
 
-  it("of two windows are no group, and counted as sequential", async () => {
+  it("of two coalescing windows are no group, and count as sequential", async () => {
     const run = await world.openRun({ default_model: model, window_ms: 20 });
     for (const prompt of ["a", "b"]) {
-      expect((await ask(run, [prompt]))[0]?.parallel_group_id).toBeNull();
+      expect((await send(run, [prompt]))[0]?.parallel_group_id).toBeNull();
       await new Promise((resolve) => setTimeout(resolve, 60));
     }
     expect((await documentOf(run)).stats).toMatchObject({ parallel_batches: 0, sequential_queries: 2 });
   });
 
-  it("end together: five equal ones take hardly longer than one", async () => {
+  it("are in flight together: each of five is answered only while all of them wait", async () => {
     const run = await world.openRun({ default_model: model });
-    await ask(run, ["warm up"]);
-    const timed = async (prompts: string[]) => {
-      const started = performance.now();
-      await ask(run, prompts);
-      return performance.now() - started;
-    };
-    const one = await timed(["{{delay/600}} one"]);
-    const five = await timed(["1", "2", "3", "4", "5"].map((name) => `{{delay/600}} ${name}`));
-    expect(one).toBeGreaterThan(590);
-    expect(five).toBeLessThan(1.5 * one);
+    const prompts = ["1", "2", "3", "4", "5"].map((name) => `{{barrier/5/within/30000}} ${name}`);
+    expect((await send(run, prompts)).map(({ text }) => text)).toEqual(prompts);
   });
 
-  it("fail each by itself", async () => {
+  it("fail independently of each other", async () => {
     const run = await world.openRun({ default_model: model });
     const prompts = ["a", "{{status/400}}", "c"];
-    const answers = await Promise.all(prompts.map((prompt) => run.ask("/query", { json: { prompt } })));
+    const answers = await Promise.all(prompts.map((prompt) => run.send("/query", { json: { prompt } })));
     expect(answers.map(({ status }) => status)).toEqual([200, 502, 200]);
   });
 
-  it("never pass the run's width", async () => {
+  it("never exceed the run's max_parallel", async () => {
     const run = await world.openRun({ default_model: model, max_parallel: 4 });
-    await ask(
+    await send(
       run,
       Array.from({ length: 24 }, (_, index) => `{{delay/30}} ${index}`),
     );
     expect(world.upstream.counters.peakInFlight).toBe(4);
   });
 
-  it("are none lost and none doubled: 500 posts to one run", async () => {
+  it("are neither lost nor duplicated: 500 posts to one run", async () => {
     const run = await world.openRun({ default_model: model, max_parallel: 64 });
     const prompts = Array.from({ length: 500 }, (_, index) => `post ${index}`);
-    expect((await ask(run, prompts)).map(({ text }) => text)).toEqual(prompts);
+    expect((await send(run, prompts)).map(({ text }) => text)).toEqual(prompts);
     expect(world.upstream.counters.requests).toBe(500);
     expect([...world.upstream.counters.sends.keys()].toSorted()).toEqual(prompts.toSorted());
     const document = await documentOf(run);
@@ -145,12 +141,12 @@ describe("calls at once", () => {
     expect(document.budget.calls).toMatchObject({ spent: 500, reserved: 0 });
   });
 
-  it("share the run's width with batches", async () => {
+  it("share the run's max_parallel with batches", async () => {
     const run = await world.openRun({ default_model: model, max_parallel: 6 });
     const prompts = Array.from({ length: 18 }, (_, index) => `{{delay/40}} ${index}`);
     await Promise.all([
-      run.ask("/batch", { json: { prompts } }),
-      ask(
+      run.send("/batch", { json: { prompts } }),
+      send(
         run,
         prompts.map((prompt) => `${prompt} alone`),
       ),
@@ -159,8 +155,8 @@ describe("calls at once", () => {
   });
 });
 
-describe("a client that leaves", () => {
-  it("while the upstream works has its upstream connection closed and its reservation settled", async () => {
+describe("a client that disconnects", () => {
+  it("while the upstream works gets its upstream connection closed and its reservation settled", async () => {
     const run = await world.openRun({ default_model: model, budget: { usd: 1 } });
     const client = await clientOf(run, "{{fault/hang}}");
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
@@ -176,20 +172,20 @@ describe("a client that leaves", () => {
     expect([stats.pending_queries, metrics.attempts]).toEqual([0, 1]);
   });
 
-  it("while its call waits in line is never asked for", async () => {
+  it("while its call is queued causes no upstream request", async () => {
     const run = await world.openRun({ default_model: model, max_parallel: 1 });
-    const first = run.ask("/query", { json: { prompt: "{{delay/500}} first" } });
+    const first = run.send("/query", { json: { prompt: "{{delay/500}} first" } });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     const client = await clientOf(run, "second");
     await expect.poll(async () => (await documentOf(run)).stats.pending_queries).toBe(2);
     client.leave();
     replyOf(await first);
-    expect(replyOf(await run.ask("/query", { json: { prompt: "third" } })).text).toBe("third");
+    expect(replyOf(await run.send("/query", { json: { prompt: "third" } })).text).toBe("third");
     expect(world.upstream.counters.sends.get("second")).toBeUndefined();
     expect(await documentOf(run)).toMatchObject({ stats: { pending_queries: 0 }, budget: { calls: { reserved: 0 } } });
   });
 
-  it("between two attempts is not tried again", async () => {
+  it("between two attempts causes no retry", async () => {
     const run = await world.openRun({ default_model: model });
     const client = await clientOf(run, "{{status/429/retry-after/1}}");
     await expect.poll(async () => (await documentOf(run)).metrics.attempts).toBe(1);

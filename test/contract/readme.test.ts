@@ -35,7 +35,7 @@ describe.runIf(missingTools(README).length === 0)("README.md, typed from its beg
     return found[0]?.out ?? "";
   }
 
-  it("asks a batch, whose answer is as it says", () => {
+  it("sends a batch and gets the documented answer", () => {
     const answer: unknown = JSON.parse(printedBy("sim/fail"));
     expect(answer).toMatchObject({
       status: "partial",
@@ -47,16 +47,16 @@ describe.runIf(missingTools(README).length === 0)("README.md, typed from its beg
     });
   });
 
-  it("asks the same from Python, with the stub that the gateway serves", () => {
+  it("sends the same from Python, with the stub that the gateway serves", () => {
     expect(printedBy("/stubs/python")).toBe("['one', 'two', 'three']\n");
   });
 
-  it("leaves a batch to itself and comes back for it", () => {
+  it("opens a batch asynchronously and reads it later", () => {
     const answer: unknown = JSON.parse(printedBy("respond-async"));
     expect(answer).toMatchObject({ object: "group", status: "completed", results: ["one", "two", "three"] });
   });
 
-  it("streams an answer as OpenAI's clients ask for it", () => {
+  it("streams an answer to a request of OpenAI's clients", () => {
     const events = printedBy("/v1/chat/completions").trimEnd().split("\n\n");
     expect(events.length).toBeGreaterThan(2);
     for (const event of events) expect(event).toMatch(/^data: /);
@@ -65,7 +65,7 @@ describe.runIf(missingTools(README).length === 0)("README.md, typed from its beg
 });
 
 describe("README.md", () => {
-  it("tells where to read what is left", () => {
+  it("names where to read the remaining budget", () => {
     expect(README).toContain('curl -s $FANOUT_URL/budget -H "authorization: Bearer $FANOUT_TOKEN"');
   });
 

@@ -27,7 +27,7 @@ type Played = {
   at: { left: string; lost: string };
   /** What was answered, and charged, before the kill. */
   before: { done: string; spent: number; requests: number };
-  /** Time from the restart to the first call, and to the last of the group that nobody asked for, ms. */
+  /** Time from the restart to the first call, and to the last of the group without a client, ms. */
   againMs: number;
   recoveredMs: number;
 };
@@ -53,7 +53,7 @@ async function play(vars: (place: Restarting) => Record<string, unknown>): Promi
     open(),
   ]);
   const runs = { left, keyed: keyedRun, lost, done, query, stored };
-  const doneText = (await done.ask("/batch", keyed({ prompts: DONE }, "done"))).text;
+  const doneText = (await done.send("/batch", keyed({ prompts: DONE }, "done"))).text;
   const { budget } = await documentOf(done);
   const at = {
     left: (await openGroup(left, { prompts: LEFT })).at,
@@ -61,13 +61,13 @@ async function play(vars: (place: Restarting) => Record<string, unknown>): Promi
   };
   // Those who wait when the gateway dies read nothing.
   const waiting = [
-    keyedRun.ask("/batch", keyed({ prompts: KEYED }, "batch")),
-    query.ask("/query", { json: { prompt: "{{fault/hang/first/1}} query" } }),
-    stored.ask("/query", keyed({ prompt: "{{fault/hang/first/1}} stored" }, "query")),
+    keyedRun.send("/batch", keyed({ prompts: KEYED }, "batch")),
+    query.send("/query", { json: { prompt: "{{fault/hang/first/1}} query" } }),
+    stored.send("/query", keyed({ prompt: "{{fault/hang/first/1}} stored" }, "query")),
   ].map((answer) => expect(answer).rejects.toThrow());
   const { counters } = place.upstream;
   const asked = () => counters.requests;
-  await vi.waitUntil(() => asked() > 80, { interval: 10, timeout: 20_000 });
+  await vi.waitUntil(() => asked() > 80, { interval: 10, timeout: RECOVERY_MS_MAX });
   await place.restart(vars(place));
   await Promise.all(waiting);
   const before = { done: doneText, spent: budget.usd.spent, requests: asked() };
@@ -88,7 +88,7 @@ const deployed = ({ upstream }: Restarting) => ({
   DEFAULT_MODEL: "other/echo",
 });
 
-/** What a follower is told that comes back to the next gateway, and what the log says. */
+/** The events of a follower that reconnects to the restarted gateway, and the log's. */
 async function playFollower(): Promise<{ told: number[]; logged: number[] }> {
   const place = await started();
   const run = await place.openRun(settings);
@@ -100,12 +100,12 @@ async function playFollower(): Promise<{ told: number[]; logged: number[] }> {
     for await (const { seq } of eventsOf(response)) told.push(seq);
   };
   const cut = expect(follow()).rejects.toThrow();
-  await vi.waitUntil(() => told.length > 40, { interval: 10, timeout: 10_000 });
+  await vi.waitUntil(() => told.length > 40, { interval: 10, timeout: RECOVERY_MS_MAX });
   await place.restart();
   await cut;
   const rest = follow();
   await endOf(run, at);
-  await run.ask(`/runs/${run.id}/close`, { method: "POST" });
+  await run.send(`/runs/${run.id}/close`, { method: "POST" });
   await rest;
   const logged = (await logOf(run)).map(({ seq }) => seq);
   return { told, logged };
@@ -131,14 +131,14 @@ describe.each(["the same configuration", "another configuration"])("a gateway ki
     prompts.map((prompt) => now().place.upstream.counters.sends.get(prompt) ?? 0);
   const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0);
 
-  it("goes on by itself with the group that nobody waits for, within a minute", async () => {
+  it("resumes a group without any client within a minute", async () => {
     const { runs, at, recoveredMs, againMs } = now();
     expect(groupOf(await endOf(runs.left, at.left))).toMatchObject({ status: "completed", results: LEFT });
     console.info(`${name}: first call after ${Math.round(againMs)} ms, all after ${Math.round(recoveredMs)} ms`);
     expect(againMs).toBeLessThan(RECOVERY_MS_MAX);
   });
 
-  it("asks again only for what was at the upstream when it died, and charges that twice", async () => {
+  it("repeats only what was at the upstream at the kill, and charges that twice", async () => {
     const { runs } = now();
     const counts = sends(LEFT);
     expect(Math.max(...counts)).toBeLessThanOrEqual(2);
@@ -149,7 +149,7 @@ describe.each(["the same configuration", "another configuration"])("a gateway ki
     expect([budget.calls.reserved, budget.usd.reserved, budget.completion_tokens.reserved]).toEqual([0, 0, 0]);
   });
 
-  it("tells the end of every slot once, in a log without gaps, across the kill", async () => {
+  it("logs the end of every slot once, without gaps, across the kill", async () => {
     const { runs } = now();
     const lines = await logOf(runs.left);
     expect(lines.map(({ seq }) => seq)).toEqual(numbered(lines.length));
@@ -164,25 +164,25 @@ describe.each(["the same configuration", "another configuration"])("a gateway ki
     expect(Math.round(charged.reduce((total, usd) => total + usd, 0) * 1e9)).toBe(Math.round(budget.usd.spent * 1e9));
   });
 
-  it("gives the same results to whoever comes back with the key of a batch it was in the middle of", async () => {
+  it("replays the same results by the idempotency key of a batch that the kill interrupted", async () => {
     const { runs } = now();
-    const answer = await runs.keyed.ask("/batch", keyed({ prompts: KEYED }, "batch"));
+    const answer = await runs.keyed.send("/batch", keyed({ prompts: KEYED }, "batch"));
     expect(groupOf(answer)).toMatchObject({ status: "completed", results: KEYED });
     expect(answer.headers.get("idempotent-replayed")).toBe("true");
     expect(sum(sends(KEYED))).toBeLessThanOrEqual(KEYED.length + WIDTH);
   });
 
-  it("answers what had ended as it was answered then, at the price it had then", async () => {
+  it("replays ended answers unchanged, at their original price", async () => {
     const { runs, before } = now();
-    const again = await runs.done.ask("/batch", keyed({ prompts: DONE }, "done"));
+    const again = await runs.done.send("/batch", keyed({ prompts: DONE }, "done"));
     expect(again.text.trim()).toBe(before.done.trim());
     expect((await documentOf(runs.done)).budget.usd.spent).toBe(before.spent);
     expect(sends(DONE)).toEqual([1, 1]);
-    const other = await runs.done.ask("/batch", keyed({ prompts: ["another"] }, "done"));
+    const other = await runs.done.send("/batch", keyed({ prompts: ["another"] }, "done"));
     expect([other.status, errorOf(other).code]).toEqual([409, "idempotency_conflict"]);
   });
 
-  it("fails what was at the upstream where lost calls are not to be asked again, and runs the rest", async () => {
+  it("fails what was at the upstream if on_lost is fail, and runs the rest", async () => {
     const { runs, at } = now();
     const group = groupOf(await endOf(runs.lost, at.lost));
     const failed = group.items.filter(({ status }) => status !== "completed");
@@ -193,24 +193,26 @@ describe.each(["the same configuration", "another configuration"])("a gateway ki
     expect(Math.max(...sends(LOST))).toBe(1);
   });
 
-  it("ends the call of a stored /query for whoever comes back with its key", async () => {
+  it("ends the call of a /query with an idempotency key, so that a retry gets its answer", async () => {
     const { runs } = now();
-    const reply = replyOf(await runs.stored.ask("/query", keyed({ prompt: "{{fault/hang/first/1}} stored" }, "query")));
+    const reply = replyOf(
+      await runs.stored.send("/query", keyed({ prompt: "{{fault/hang/first/1}} stored" }, "query")),
+    );
     expect([reply.text, reply.attempts]).toEqual(["{{fault/hang/first/1}} stored", 2]);
   });
 
-  it("keeps no reservation for a call whose client and Worker are gone", async () => {
+  it("leaves nothing reserved for a call whose client and Worker are gone", async () => {
     const { runs } = now();
     const reserved = async () => (await documentOf(runs.query)).budget.usd.reserved;
     await expect.poll(reserved, { timeout: RECOVERY_MS_MAX, interval: 500 }).toBe(0);
     const { budget, stats } = await documentOf(runs.query);
     expect([budget.calls.spent, stats.pending_queries]).toEqual([1, 0]);
-    expect(replyOf(await runs.query.ask("/query", { json: { prompt: "next" } })).text).toBe("next");
+    expect(replyOf(await runs.query.send("/query", { json: { prompt: "next" } })).text).toBe("next");
   });
 });
 
 describe("a follower of events", () => {
-  it("resumes at the next gateway without gap or repeat", () => {
+  it("resumes at the restarted gateway without gap or repeat", () => {
     expect(followed.told).toEqual(numbered(followed.told.length));
     expect(followed.told).toEqual(followed.logged);
   });

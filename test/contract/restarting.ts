@@ -11,7 +11,7 @@ export type Restarting = {
   upstream: TestUpstream;
   /** The gateway that runs now. */
   gateway: () => Gateway;
-  /** Opens a run whose client asks whichever gateway runs. */
+  /** Opens a run whose client uses the gateway that is currently running. */
   openRun: (body: Record<string, unknown>) => Promise<RunAccess>;
   /** SIGKILL, and a start on the same disk with `vars` laid over the first ones. */
   restart: (vars?: Record<string, unknown>) => Promise<void>;
@@ -35,7 +35,7 @@ export async function startRestarting(): Promise<Restarting> {
     gateway: () => gateway,
     openRun: async (body) => {
       const { id, token } = await gateway.openRun(body);
-      return { id, token, ask: async (path, request) => answerOf(await gateway.fetch(path, { token, ...request })) };
+      return { id, token, send: async (path, request) => answerOf(await gateway.fetch(path, { token, ...request })) };
     },
     restart: async (vars) => {
       await gateway.kill();

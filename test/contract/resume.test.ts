@@ -29,7 +29,7 @@ function sandbox(run: RunAccess, prompts: readonly string[], accept: string): Ch
 const PROMPTS = Array.from({ length: 80 }, (_, index) => `{{delay/80}} ${index}`);
 
 it.each(["application/json", "application/x-ndjson"])(
-  "answered as %s, is resumed at no call's cost twice",
+  "a batch answered as %s is resumed without charging any call twice",
   async (accept) => {
     const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 }, max_parallel: 8 });
     for (const requests of [10, 30]) {

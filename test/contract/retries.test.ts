@@ -25,9 +25,9 @@ beforeEach(() => world.upstream.forget());
 afterAll(() => world.stop());
 
 const sends = () => world.upstream.counters.requests;
-const ask = (prompt: string, body: Record<string, unknown> = {}) => run.ask("/query", { json: { prompt, ...body } });
+const send = (prompt: string, body: Record<string, unknown> = {}) => run.send("/query", { json: { prompt, ...body } });
 
-describe("a call is tried again", () => {
+describe("a call is retried", () => {
   it.each([
     ["429", "{{status/429/first/1}}"],
     ["500", "{{status/500/first/1}}"],
@@ -39,51 +39,55 @@ describe("a call is tried again", () => {
     ["an HTML page with status 200", "{{fault/html/first/1}}"],
     ["text that is no JSON", "{{fault/not-json/first/1}}"],
     ["an answer without choices", "{{fault/no-choices/first/1}}"],
-  ])("after %s, and its answer tells how often", async (_, prompt) => {
-    expect(replyOf(await ask(prompt))).toMatchObject({ text: prompt, attempts: 2 });
+  ])("after %s, and its answer has the number of attempts", async (_, prompt) => {
+    expect(replyOf(await send(prompt))).toMatchObject({ text: prompt, attempts: 2 });
     expect(sends()).toBe(2);
   });
 
   it("after two failures, and counted in the run's document", async () => {
     const own = await world.openRun({ default_model: "up-1" });
-    const answer = await own.ask("/query", { json: { prompt: "{{status/500/first/2}}" } });
+    const answer = await own.send("/query", { json: { prompt: "{{status/500/first/2}}" } });
     expect(replyOf(answer).attempts).toBe(3);
     expect((await documentOf(own)).metrics).toMatchObject({ attempts: 3, retries: 2 });
   });
 
-  it("no sooner than the provider's Retry-After says", async () => {
+  it("no sooner than the provider's Retry-After allows", async () => {
     const started = performance.now();
-    expect(replyOf(await ask("{{status/429/retry-after/1/first/1}}")).attempts).toBe(2);
+    expect(replyOf(await send("{{status/429/retry-after/1/first/1}}")).attempts).toBe(2);
     expect(performance.now() - started).toBeGreaterThan(1_000);
   });
 
-  it("in its own slot of a batch, while the others go on", async () => {
+  it("in its own slot of a batch, while the other slots continue", async () => {
     const prompts = ["a", "{{status/503/first/1}} b", "{{fault/reset/first/2}} c", "d"];
-    const group = groupOf(await run.ask("/batch", { json: { prompts } }));
+    const group = groupOf(await run.send("/batch", { json: { prompts } }));
     expect(group.results).toEqual(prompts);
     expect(group.items.map(({ attempts }) => attempts)).toEqual([1, 2, 3, 1]);
     expect(sends()).toBe(7);
   });
 
-  it("as one call: a grouping window counts it once", async () => {
+  it("as one call: a coalescing window counts it once", async () => {
     const own = await world.openRun({ default_model: "up-1", window_ms: 5_000 });
-    await own.ask("/query", { json: { prompt: "{{status/500/first/1}}" } });
+    await own.send("/query", { json: { prompt: "{{status/500/first/1}}" } });
     expect((await documentOf(own)).stats).toMatchObject({ total_queries: 1, parallel_batches: 0 });
   });
 });
 
 describe("a call that keeps failing", () => {
-  it("with 429 ends as 429 after three attempts, and says when to come back", async () => {
-    const answer = await ask("{{status/429/retry-after/1}}");
+  it("with 429 ends as 429 after three attempts, with retry-after", async () => {
+    const answer = await send("{{status/429/retry-after/1}}");
     expect([answer.status, errorOf(answer).code]).toEqual([429, "upstream_rate_limited"]);
     expect(errorOf(answer)).toMatchObject({ type: "rate_limit_error", retryable: true });
     expect([answer.headers.get("retry-after"), answer.headers.get("retry-after-ms")]).toEqual(["1", "1000"]);
-    expect(answer.headers.get("x-should-retry")).toBeNull();
+    expect(errorOf(answer)).toMatchObject({ attempts: 3, charged_usd: 0 });
+    const spent = ["x-should-retry", "x-fanout-attempts", "x-fanout-charged-usd"].map((name) =>
+      answer.headers.get(name),
+    );
+    expect(spent).toEqual(["false", "3", "0"]);
     expect(sends()).toBe(3);
   });
 
   it("with 500 ends as 502 that names the provider's status", async () => {
-    const answer = await ask("{{status/500}}");
+    const answer = await send("{{status/500}}");
     expect([answer.status, errorOf(answer)]).toEqual([
       502,
       expect.objectContaining({ code: "upstream_error", status: 500, upstream: "up", retryable: true }),
@@ -97,44 +101,75 @@ describe("a call that keeps failing", () => {
     ["reset", "upstream_truncated", 3],
     ["html", "upstream_error", 3],
     ["error-200", "upstream_error", 1],
-    ["huge", "upstream_error", 3],
+    ["huge", "upstream_error", 1],
   ])("with %s ends as 502 %s", async (fault, code, attempts) => {
-    const answer = await ask(`{{fault/${fault}}}`);
+    const answer = await send(`{{fault/${fault}}}`);
     expect([answer.status, errorOf(answer).code]).toEqual([502, code]);
     expect(sends()).toBe(attempts);
   });
 
   it("shows the attempts in its slot of a batch", async () => {
-    const group = groupOf(await run.ask("/batch", { json: { prompts: ["{{status/500}}", "{{status/404}}"] } }));
+    const group = groupOf(await run.send("/batch", { json: { prompts: ["{{status/500}}", "{{status/404}}"] } }));
     expect(group.errors).toMatchObject([
-      { code: "upstream_error", attempts: 3, retryable: true },
-      { code: "upstream_error", attempts: 1, retryable: false },
+      { code: "upstream_error", attempts: 3, charged_usd: 0, retryable: true },
+      { code: "upstream_error", attempts: 1, charged_usd: 0, retryable: false },
     ]);
+  });
+
+  it("reports its charge in a single reply, in a slot of a batch and in a replay", async () => {
+    const own = await world.openRun({ default_model: "up-1" });
+    const call = { prompt: "{{status/504}}", max_tokens: 100 };
+    const spentUsd = async () => (await documentOf(own)).budget.usd.spent;
+    const alone = await own.send("/query", { json: call });
+    const chargedUsd = await spentUsd();
+    expect(chargedUsd).toBeGreaterThan(0.0006);
+    expect(errorOf(alone)).toMatchObject({ attempts: 3, charged_usd: expect.closeTo(chargedUsd, 12) });
+    expect(Number(alone.headers.get("x-fanout-charged-usd"))).toBeCloseTo(chargedUsd, 12);
+    const group = groupOf(await own.send("/batch", { json: { items: [call] } }));
+    expect(group.errors).toMatchObject([{ attempts: 3, charged_usd: expect.closeTo(chargedUsd, 12) }]);
+    const named = { json: call, headers: { "idempotency-key": "k" } };
+    for (const answer of [await own.send("/query", named), await own.send("/query", named)]) {
+      expect(errorOf(answer)).toMatchObject({ attempts: 3, charged_usd: expect.closeTo(chargedUsd, 12) });
+      expect(answer.headers.get("x-should-retry")).toBe("false");
+    }
+    expect(await spentUsd()).toBeCloseTo(3 * chargedUsd, 12);
+  });
+
+  it("does not stop a client from retrying what was never sent", async () => {
+    const own = await world.openRun({ default_model: "up-1", max_parallel: 1 });
+    const slow = own.send("/query", { json: { prompt: "{{delay/700}} slow" } });
+    await expect.poll(async () => (await documentOf(own)).budget.calls.reserved).toBe(1);
+    const late = await own.send("/query", { json: { prompt: "late", deadline_ms: 100 } });
+    expect(errorOf(late)).toMatchObject({ code: "deadline_exceeded", retryable: true });
+    expect(errorOf(late)).not.toHaveProperty("attempts");
+    expect([late.headers.get("x-should-retry"), late.headers.get("x-fanout-attempts")]).toEqual([null, null]);
+    replyOf(await slow);
   });
 });
 
-describe("a call is not tried again", () => {
-  it.each([400, 401, 403, 404, 422])("after %i, which would be the same the next time", async (status) => {
-    const answer = await ask(`{{status/${status}}}`);
+describe("a call is not retried", () => {
+  it.each([400, 401, 403, 404, 422])("after %i, which a retry would only repeat", async (status) => {
+    const answer = await send(`{{status/${status}}}`);
     expect([answer.status, errorOf(answer).status, errorOf(answer).retryable]).toEqual([502, status, false]);
+    expect(errorOf(answer)).toMatchObject({ upstream_code: `status_${status}`, attempts: 1 });
     expect(answer.headers.get("x-should-retry")).toBe("false");
     expect(sends()).toBe(1);
   });
 
-  it("when the provider asks for a longer wait than is obeyed, and that wait is passed on", async () => {
+  it("if the provider's Retry-After exceeds the limit; the client gets that Retry-After", async () => {
     const own = await world.openRun({ default_model: "up-1" });
-    const answer = await own.ask("/query", { json: { prompt: "{{status/429/retry-after/91}}" } });
+    const answer = await own.send("/query", { json: { prompt: "{{status/429/retry-after/91}}" } });
     expect([answer.status, answer.headers.get("retry-after"), sends()]).toEqual([429, "91", 1]);
   });
 
-  it("by others of its run waiting that long in silence: a wait that is not obeyed holds for nobody", async () => {
+  it("after a Retry-After above the limit, which does not delay other calls of the run", async () => {
     const own = await world.openRun({ default_model: "up-1" });
-    await own.ask("/query", { json: { prompt: "{{status/429/retry-after/3600}}" } });
+    await own.send("/query", { json: { prompt: "{{status/429/retry-after/3600}}" } });
     const signal = AbortSignal.timeout(5_000);
-    expect(replyOf(await own.ask("/query", { json: { prompt: "next" }, signal })).text).toBe("next");
+    expect(replyOf(await own.send("/query", { json: { prompt: "next" }, signal })).text).toBe("next");
   });
 
-  it("by a configuration that allows one attempt", async () => {
+  it("if the configuration allows one attempt", async () => {
     const once = {
       kind: "openai",
       base_url: world.upstream.baseUrl,
@@ -151,7 +186,7 @@ describe("a call is not tried again", () => {
 describe("a call that takes too long", () => {
   it("ends as 504 after its timeout_ms per attempt, and its connection is closed", async () => {
     const started = performance.now();
-    const answer = await ask("{{fault/hang}}", { timeout_ms: 120 });
+    const answer = await send("{{fault/hang}}", { timeout_ms: 120 });
     expect([answer.status, errorOf(answer)]).toEqual([
       504,
       expect.objectContaining({ code: "upstream_timeout", timeout_ms: 120, upstream: "up", retryable: true }),
@@ -160,10 +195,10 @@ describe("a call that takes too long", () => {
     await expect.poll(() => world.upstream.counters).toMatchObject({ requests: 3, inFlight: 0, abandoned: 3 });
   });
 
-  it("is charged at its reservation, for nobody knows what it cost", async () => {
+  it("is charged at its reservation, because its cost is unknown", async () => {
     const own = await world.openRun({ default_model: "up-1", budget: { calls: 10, usd: 1 } });
     const items = [{ prompt: "{{fault/hang/first/1}}", timeout_ms: 120, max_tokens: 100 }];
-    const group = groupOf(await own.ask("/batch", { json: { items } }));
+    const group = groupOf(await own.send("/batch", { json: { items } }));
     expect(group.items).toMatchObject([{ attempts: 2, estimated: true }]);
     const { calls, usd } = (await documentOf(own)).budget;
     expect(calls).toEqual({ limit: 10, spent: 2, reserved: 0, remaining: 8 });
@@ -171,21 +206,50 @@ describe("a call that takes too long", () => {
   });
 });
 
-describe("a failure that no provider bills", () => {
-  it("costs nothing", async () => {
+describe("a failure that is not billed", () => {
+  it("costs nothing but one call per answered attempt", async () => {
     const own = await world.openRun({ default_model: "up-1", budget: { usd: 1, calls: 100 } });
     for (const prompt of ["{{status/400}}", "{{status/429/retry-after/0}}", "{{status/500}}"]) {
-      await own.ask("/query", { json: { prompt } });
+      await own.send("/query", { json: { prompt } });
     }
     expect((await documentOf(own)).budget).toMatchObject({
       usd: { spent: 0, reserved: 0, remaining: 1 },
-      calls: { spent: 0, reserved: 0 },
+      calls: { spent: 1 + 3 + 3, reserved: 0 },
     });
+  });
+
+  it("counts towards a limit of calls, which stops the next attempt", async () => {
+    const own = await world.openRun({ default_model: "up-1", budget: { calls: 2 } });
+    const answer = await own.send("/query", { json: { prompt: "{{status/500}}" } });
+    expect([answer.status, errorOf(answer)]).toEqual([
+      402,
+      expect.objectContaining({ code: "budget_exhausted", dimension: "calls", limit: 2, spent: 2 }),
+    ]);
+    expect(sends()).toBe(2);
   });
 });
 
-describe("a provider that cannot be reached", () => {
-  it("is tried again and then told as 502", async () => {
+describe("a failure that a provider may bill", () => {
+  it.each([408, 504, 520, 522, 523, 524])("with %i is retried, and each attempt stays charged", async (status) => {
+    const own = await world.openRun({ default_model: "up-1", budget: { usd: 1, calls: 100 } });
+    // An answer shows the run what this model's template adds, so that every later attempt reserves the same.
+    await own.send("/query", { json: { prompt: "Hello." } });
+    const before = (await documentOf(own)).budget.usd.spent;
+    const [once, thrice] = [{ on_lost: "fail" }, {}];
+    await own.send("/query", { json: { prompt: `{{status/${status}}}`, max_tokens: 100, ...once } });
+    expect(sends()).toBe(2);
+    const reservation = (await documentOf(own)).budget.usd.spent - before;
+    expect(reservation).toBeGreaterThan(0.0002);
+    await own.send("/query", { json: { prompt: `{{status/${status}}}`, max_tokens: 100, ...thrice } });
+    expect(sends()).toBe(5);
+    const { usd, calls } = (await documentOf(own)).budget;
+    expect(usd.spent).toBeCloseTo(before + 4 * reservation, 9);
+    expect([usd.reserved, calls.spent]).toEqual([0, 5]);
+  });
+});
+
+describe("a provider that is unreachable", () => {
+  it("is retried and then reported as 502", async () => {
     const gone = { kind: "openai", base_url: "http://127.0.0.1:1/v1", prices: { "*": { input: 1, output: 1 } } };
     const gateway = await startOwnGateway({ vars: { UPSTREAMS: { gone }, DEFAULT_MODEL: "gone/x" } });
     const { token } = await gateway.openRun();
@@ -198,7 +262,7 @@ describe("a provider that cannot be reached", () => {
 });
 
 describe("the provider's key", () => {
-  it("reaches the provider, and no answer even if the provider quotes it", async () => {
+  it("reaches the provider, and is in no reply, even if the provider quotes it", async () => {
     const seen: string[] = [];
     const indiscreet = createServer((request, response) => {
       const key = (request.headers.authorization ?? "").replace("Bearer ", "");

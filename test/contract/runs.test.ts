@@ -1,4 +1,4 @@
-/** Runs: what opening one answers, what it tells of itself, and how the operator lists them. */
+/** Runs: opening one, its document, and the operator's list. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { startGateway, type Gateway } from "../support/gateway.ts";
@@ -11,8 +11,8 @@ afterAll(() => world.stop());
 const unlimited = { limit: null, spent: 0, reserved: 0, remaining: null };
 
 describe("POST /runs", () => {
-  it("needs no field: the run it opens is active, eight calls wide, a day long and without limits", async () => {
-    const answer = await world.operate("/runs", { json: {} });
+  it("requires no field: the default run is active, has max_parallel 8, lasts a day and has no limits", async () => {
+    const answer = await world.sendAsOperator("/runs", { json: {} });
     expect(answer.status).toBe(201);
     expect(answer.json).toEqual({
       id: expect.stringMatching(/^run_[0-9a-f]{32}$/),
@@ -52,7 +52,7 @@ describe("POST /runs", () => {
     expect(Date.parse(expires_at) - Date.parse(created_at)).toBe(86_400_000);
   });
 
-  it("keeps what it is told, and shows the token this once", async () => {
+  it("stores its settings, and returns the token only once", async () => {
     const asked = {
       name: "a name, naïve 🦉",
       budget: { usd: 0.07, calls: 3, prompt_tokens: 5, completion_tokens: 0 },
@@ -61,7 +61,7 @@ describe("POST /runs", () => {
       metadata: { deep: [1, { a: "\ud83e\udd89" }] },
     };
     const run = await world.openRun(asked);
-    const shown = (await run.ask("/run")).json;
+    const shown = (await run.send("/run")).json;
     expect(shown).toMatchObject({
       name: asked.name,
       budget: {
@@ -75,12 +75,12 @@ describe("POST /runs", () => {
       metadata: asked.metadata,
     });
     expect(shown).not.toHaveProperty("token");
-    expect((await world.operate(`/runs/${run.id}`)).json).toEqual(shown);
+    expect((await world.sendAsOperator(`/runs/${run.id}`)).json).toEqual(shown);
   });
 
-  it("gives each run its own money", async () => {
+  it("gives each run its own budget", async () => {
     const [rich, poor] = [await world.openRun({ budget: { calls: 5 } }), await world.openRun({ budget: { calls: 1 } })];
-    for (let at = 0; at < 3; at += 1) await rich.ask("/query", { json: { prompt: "p" } });
+    for (let at = 0; at < 3; at += 1) await rich.send("/query", { json: { prompt: "p" } });
     expect((await documentOf(rich)).budget.calls.spent).toBe(3);
     expect((await documentOf(poor)).budget.calls.spent).toBe(0);
   });
@@ -122,17 +122,17 @@ describe("GET /runs", () => {
     expect(pages).toEqual([opened.slice(0, 3), opened.slice(3, 6), opened.slice(6)]);
   });
 
-  it("says at a page that ends with the last run that there are no more", async () => {
+  it("reports no further page if a page ends with the last run", async () => {
     expect(await list("?limit=7")).toMatchObject({ has_more: false, next_cursor: null });
   });
 
-  it("goes on from a cursor, whatever is opened meanwhile", async () => {
+  it("continues from a cursor, whatever runs are opened meanwhile", async () => {
     const first = await list("?limit=3");
     await gateway.openRun({ name: "later" });
     expect(idsOf(await list(`?limit=100&cursor=${first.next_cursor}`))).toEqual(opened.slice(3));
   });
 
-  it("refuses a cursor that it never gave", async () => {
+  it("refuses a cursor that it did not issue", async () => {
     const answer = await answerOf(await gateway.fetch("/runs?cursor=run_x", { token: gateway.adminKey }));
     expect([answer.status, errorOf(answer).param]).toEqual([400, "cursor"]);
   });

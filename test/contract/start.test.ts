@@ -51,11 +51,11 @@ describe("npm start", () => {
     return { ended, says, printed: () => printed };
   }
 
-  it("prints commands that open a run and ask a batch, and leaves nothing listening when it is stopped", async () => {
+  it("prints commands that open a run and send a batch, and leaves nothing listening when it is stopped", async () => {
     const port = await freePort();
     const gateway = start({}, { PORT: String(port) });
     await gateway.says("Python stub:");
-    const commands = ["Open a run:", "Ask a batch:"].map((label) => lineAfter(label, gateway.printed()));
+    const commands = ["Open a run:", "Send a batch:"].map((label) => lineAfter(label, gateway.printed()));
     const shell = spawnSync("sh", ["-c", commands.join("\n")], { cwd: ROOT, encoding: "utf8" });
     expect(JSON.parse(shell.stdout)).toMatchObject({ status: "completed", results: ["one", "two", "three"] });
 
@@ -64,13 +64,13 @@ describe("npm start", () => {
     expect(await tryPort(port, "127.0.0.1")).toEqual({ port });
   });
 
-  it("ends with the gateway's own words when the configuration is wrong", async () => {
+  it("ends with the gateway's error message when the configuration is wrong", async () => {
     const gateway = start({ UPSTREAMS: `{"sim":{"kind":"imaginary"}}` }, { PORT: String(await freePort()) });
     expect(await gateway.ended).toBe(1);
     expect(gateway.printed()).toMatch(/UPSTREAMS\.sim\.kind/);
   });
 
-  it("says that the port is taken and how to take another", async () => {
+  it("reports that the port is in use and how to choose another", async () => {
     const other = await startScriptedGateway((_, reply) => sendJson(reply, 200, {}));
     const port = new URL(other.url).port;
     const gateway = start({}, { PORT: port });
@@ -79,7 +79,7 @@ describe("npm start", () => {
     await other.stop();
   });
 
-  it.each(["0", "65536", "eighty"])("refuses PORT=%s by name", async (port) => {
+  it.each(["0", "65536", "eighty"])("refuses PORT=%s and names the variable", async (port) => {
     const gateway = start({}, { PORT: port });
     expect(await gateway.ended).toBe(1);
     expect(gateway.printed()).toContain(`PORT must be a number from 1 to 65535, not "${port}".`);

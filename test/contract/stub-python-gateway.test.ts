@@ -5,11 +5,12 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Gateway } from "../support/gateway.ts";
 import { startGateway } from "../support/gateway.ts";
+import { reportLeftOut } from "../support/left-out.ts";
 import { hasPython, runPython } from "../support/python.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-if (!hasPython) console.error("LEFT OUT: the Python stub and example at the gateway, because there is no python3.");
+reportLeftOut("the Python stub and example at the gateway", hasPython ? null : "python3");
 
 let gateway: Gateway;
 let env: Record<string, string> = {};
@@ -26,11 +27,11 @@ it("serves the stub that is in the repository", async () => {
 });
 
 describe.runIf(hasPython)("the Python stub at the gateway", () => {
-  it("gets the answer to one prompt, every character of it", async () => {
+  it("returns every character of an answer", async () => {
     expect(await runPython(`report(llm_query("naïve 漢字 🦉", "sim/echo"))`, env)).toBe("naïve 漢字 🦉");
   });
 
-  it("gets 500 answers in order, with each failure in its own slot", async () => {
+  it("returns 500 answers in order, with each failure in its own slot", async () => {
     const results = await runPython(
       `
 items = [{"prompt": str(i), "model": "sim/fail?status=400" if i % 10 == 3 else "sim/echo?ms=5"} for i in range(500)]
@@ -43,7 +44,7 @@ report(llm_query_batch(items, concurrency=32))`,
     expect(results).toEqual(expected);
   });
 
-  it("raises what the gateway refuses, with its code and status", async () => {
+  it("raises a refusal with its code and status", async () => {
     const program = (call: string) => `
 try:
     ${call}
@@ -69,7 +70,19 @@ except FanoutError as e:
     ]);
   });
 
-  it("sees a fast slot end before a slow one, and the group last", async () => {
+  it("opens a child run for one thread: a new thread is outside of it, unless it takes the context along", async () => {
+    const program = `
+import contextvars
+from concurrent.futures import ThreadPoolExecutor
+def limit(): return llm_budget()["calls"]["limit"]
+with with_run(calls=3) as run, ThreadPoolExecutor(1) as thread:
+    inside = contextvars.copy_context()
+    limits = [limit(), thread.submit(limit).result(), thread.submit(inside.run, limit).result()]
+report([limits, limit(), run["depth"], run["budget"]["calls"]["limit"]])`;
+    expect(await runPython(program, env)).toEqual([[3, null, 3], null, 1, 3]);
+  });
+
+  it("yields a fast slot before a slow one, and the group last", async () => {
     const events = await runPython(
       `
 items = [{"prompt": "slow", "model": "sim/echo?ms=400"}, {"prompt": "fast", "model": "sim/echo"}]
@@ -102,7 +115,7 @@ describe("the example programs", () => {
   });
 });
 
-/** The same counts by another road: the words of the book, split and sorted here. */
+/** The same counts, computed here from the words of the book. */
 function wordsOfTheBook(): string[] {
   const asked = ["red", "orange", "yellow", "green", "blue", "indigo", "violet", "purple", "white", "black"];
   const words = readFileSync(`${ROOT}/examples/data/opticks.txt`, "utf8")

@@ -1,11 +1,12 @@
-/** The Python stub, run by the real python3, against a gateway that answers as each test says. */
+/** The Python stub, run by the real python3, against a gateway that answers as each test specifies. */
 import type { ServerResponse } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
+import { reportLeftOut } from "../support/left-out.ts";
 import { hasPython, runPython } from "../support/python.ts";
 import type { ScriptedGateway, Seen } from "../support/scripted-gateway.ts";
 import { sendJson, startScriptedGateway } from "../support/scripted-gateway.ts";
 
-if (!hasPython) console.error("LEFT OUT: the tests of stubs/python/fanout.py, because this machine has no python3.");
+reportLeftOut("the tests of stubs/python/fanout.py", hasPython ? null : "python3");
 
 it("has a python3 to test the stub with, at least in CI", () => {
   expect(hasPython || process.env["CI"] !== "true").toBe(true);
@@ -33,7 +34,7 @@ describe.runIf(hasPython)("the Python stub", () => {
     return { printed, seen: started.seen };
   }
 
-  it("asks one call with the token and returns its text", async () => {
+  it("sends one call with the token and returns its text", async () => {
     const { printed, seen } = await python(`report(llm_query("ping"))`, echo);
     expect(printed).toBe("echo ping");
     expect(seen).toMatchObject([{ method: "POST", path: "/query", body: { prompt: "ping" } }]);
@@ -51,18 +52,18 @@ describe.runIf(hasPython)("the Python stub", () => {
     ]);
   });
 
-  it("asks a batch in one request and returns the answers in the order of the prompts", async () => {
+  it("sends a batch in one request and returns the answers in the order of the prompts", async () => {
     const { printed, seen } = await python(`report(llm_query_batch([str(i) for i in range(1000)]))`, echo);
     expect(printed).toEqual(Array.from({ length: 1000 }, (_, index) => `echo ${index}`));
     expect(seen).toHaveLength(1);
   });
 
-  it("leaves a failed slot in its place as the gateway rendered it", async () => {
+  it("returns a failed slot in its place as the gateway rendered it", async () => {
     const { printed } = await python(`report(llm_query_batch(["a", "fail", "c"]))`, echo);
     expect(printed).toEqual(["echo a", "[error] upstream answered 500", "echo c"]);
   });
 
-  it("makes no request for an empty list", async () => {
+  it("sends no request for an empty list", async () => {
     const { printed, seen } = await python(
       `report([llm_query_batch([]), list(llm_stream([])), llm_query_batch(iter(()))])`,
       echo,
@@ -71,7 +72,7 @@ describe.runIf(hasPython)("the Python stub", () => {
     expect(seen).toEqual([]);
   });
 
-  it("refuses one string where a list of prompts is meant, and sends nothing", async () => {
+  it("refuses a string instead of a list of prompts, and sends nothing", async () => {
     const { printed, seen } = await python(
       `
 try:
@@ -84,7 +85,7 @@ except TypeError as e:
     expect(seen).toEqual([]);
   });
 
-  it("sends chat messages and items where prompts are not all strings", async () => {
+  it("sends chat messages and items if not all prompts are strings", async () => {
     const { seen } = await python(
       `llm_query([{"role": "user", "content": "x"}]); llm_query_batch(["p", {"id": "i", "prompt": "q"}]); report(0)`,
       echo,
@@ -139,7 +140,7 @@ except TypeError as e:
     expect(printed).toEqual(["worker died", "internal", null, true, null]);
   });
 
-  it("raises on an answer that is no JSON or of the wrong length, and does not ask again", async () => {
+  it("raises on an answer that is not JSON or has the wrong length, and does not repeat the request", async () => {
     const bodies = [`{"results":["a"`, `<html>`, `{"results":[]}`];
     const { printed, seen } = await python(
       `${WAYS_TO_FAIL}\nreport([failure(lambda: llm_query_batch(["p"]))[1] for _ in range(3)])`,
@@ -149,7 +150,7 @@ except TypeError as e:
     expect(seen).toHaveLength(3);
   });
 
-  it("asks again where a refusal is cut in the middle", async () => {
+  it("repeats a request whose refusal is cut in the middle", async () => {
     const error = { message: "spent", code: "budget_exhausted", retryable: false };
     let cut = false;
     const { printed, seen } = await python(
@@ -164,7 +165,7 @@ except TypeError as e:
     expect(seen).toHaveLength(2);
   });
 
-  it("names its requests as it is told, so that a restarted program finds its answers", async () => {
+  it("sends the idempotency key that it is given, so that a restarted program gets the recorded answers", async () => {
     const { seen } = await python(
       `llm_query("p", idempotency_key="q-1"); llm_query_batch(["p"], idempotency_key="b-1"); report(0)`,
       echo,
@@ -175,7 +176,7 @@ except TypeError as e:
     ]);
   });
 
-  it("names what is wrong when nothing listens, the token is missing or the address is none", async () => {
+  it("names the cause if nothing listens, the token is missing or the address is invalid", async () => {
     const call = `${WAYS_TO_FAIL}\nreport(failure(lambda: llm_query("p"))[:2])`;
     const closed = await startScriptedGateway(echo);
     await closed.stop();
@@ -190,7 +191,7 @@ except TypeError as e:
     ]);
   });
 
-  it("reads GATEWAY_URL and GATEWAY_TOKEN where its own variables are unset", async () => {
+  it("reads GATEWAY_URL and GATEWAY_TOKEN if its own variables are unset", async () => {
     gateway = await startScriptedGateway(echo);
     const env = { GATEWAY_URL: `${gateway.url}/`, GATEWAY_TOKEN: "other\n" };
     expect(await runPython(`report(llm_query("p"))`, env)).toBe("echo p");
@@ -229,7 +230,7 @@ report(seen)`,
     expect(seen[0]).toMatchObject({ path: "/batch", headers: { accept: "application/x-ndjson" } });
   });
 
-  it("asks for a stream again that ends before its last line, and yields each event once", async () => {
+  it("repeats a stream that ends before its last line, and yields each event once", async () => {
     const lines = [
       `{"type":"group_started"}\n`,
       `{"type":"slot","index":1,"result":"B"}\n`,
@@ -251,7 +252,7 @@ report(seen)`,
     expect(seen).toHaveLength(3);
   });
 
-  it("raises what a stream tells of its failure", async () => {
+  it("raises the failure that a stream reports", async () => {
     const error = { message: "worker died", code: "internal", retryable: true };
     const { printed } = await python(
       `${WAYS_TO_FAIL}\nreport(failure(lambda: list(llm_stream(["a"])))[:4])`,
@@ -268,7 +269,7 @@ report(seen)`,
     expect(seen).toMatchObject([{ method: "GET", path: "/run" }]);
   });
 
-  it("reads what is left and what was used", async () => {
+  it("reads the remaining budget and the usage", async () => {
     const { printed, seen } = await python(`report([llm_budget(), llm_usage(), llm_usage(reset=True)])`, (_, reply) =>
       sendJson(reply, 200, { usd: { remaining: 1 }, llm_calls: 2 }),
     );
@@ -280,7 +281,7 @@ report(seen)`,
     ]);
   });
 
-  it("logs a result of any JSON type, from a variable of the caller too", async () => {
+  it("logs a result of any JSON type, also from a variable of the caller", async () => {
     const { seen } = await python(
       `
 outer = [1, "ü"]
@@ -300,7 +301,7 @@ report(inside())`,
     );
   });
 
-  it("calls a tool, and raises what it says when it fails", async () => {
+  it("calls a tool, and raises the tool's own error message", async () => {
     const { printed, seen } = await python(
       `${WAYS_TO_FAIL}
 report([tool_call("search", q="x", n=1), failure(lambda: tool_call("none")), failure(lambda: tool_call("slow"))])`,
@@ -319,13 +320,16 @@ report([tool_call("search", q="x", n=1), failure(lambda: tool_call("none")), fai
     expect(seen.map(({ headers }) => headers["idempotency-key"])).toEqual([undefined, undefined, undefined]);
   });
 
-  it.each(["tool_call('t')", "llm_log('noted')"])("does not repeat %s, which may have been heard", async (call) => {
-    const { printed, seen } = await python(`${WAYS_TO_FAIL}\nreport(failure(lambda: ${call})[1])`, (_, reply) =>
-      reply.destroy(),
-    );
-    expect(printed).toBe("unreachable");
-    expect(seen).toHaveLength(1);
-  });
+  it.each(["tool_call('t')", "llm_log('noted')"])(
+    "does not repeat %s, which may have reached the gateway",
+    async (call) => {
+      const { printed, seen } = await python(`${WAYS_TO_FAIL}\nreport(failure(lambda: ${call})[1])`, (_, reply) =>
+        reply.destroy(),
+      );
+      expect(printed).toBe("unreachable");
+      expect(seen).toHaveLength(1);
+    },
+  );
 });
 
 /** Answers a prompt with "echo " before it, except "fail" in a batch. */
@@ -349,7 +353,7 @@ function hasItems(body: unknown): body is { items: unknown[] } {
   return typeof body === "object" && body !== null && "items" in body && Array.isArray(body.items);
 }
 
-/** Ends slot 1 at once, and slot 0 only when the client has asked something else meanwhile. */
+/** Ends slot 1 at once, and slot 0 after the client has made another request. */
 function streamThatWaits(): (request: Seen, reply: ServerResponse) => void {
   let goOn = () => {};
   return (request, reply) => {

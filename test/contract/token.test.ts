@@ -31,32 +31,32 @@ async function type(script: string, env: Record<string, string> = {}) {
 
 describe("npm run token", () => {
   it("sets a shell's FANOUT_URL and FANOUT_TOKEN to a fresh run of ten cents", async () => {
-    const ask = `curl -s "$FANOUT_URL/run" -H "authorization: Bearer $FANOUT_TOKEN"`;
-    const { printed, complaint } = await type(`eval "$($TOKEN_COMMAND)"; ${ask}`);
+    const curl = `curl -s "$FANOUT_URL/run" -H "authorization: Bearer $FANOUT_TOKEN"`;
+    const { printed, complaint } = await type(`eval "$($TOKEN_COMMAND)"; ${curl}`);
     expect(complaint).toBe("");
     expect(JSON.parse(printed)).toMatchObject({ object: "run", budget: { usd: { limit: 0.1, spent: 0 } } });
   });
 
   it("opens the run that its flags describe", async () => {
-    const ask = `curl -s "$FANOUT_URL/run" -H "authorization: Bearer $FANOUT_TOKEN"`;
+    const curl = `curl -s "$FANOUT_URL/run" -H "authorization: Bearer $FANOUT_TOKEN"`;
     const flags = "--usd 0.002 --calls 7 --parallel 3 --name trial";
-    const { printed } = await type(`eval "$($TOKEN_COMMAND ${flags})"; ${ask}`);
+    const { printed } = await type(`eval "$($TOKEN_COMMAND ${flags})"; ${curl}`);
     const budget = { usd: { limit: 0.002 }, calls: { limit: 7 } };
     expect(JSON.parse(printed)).toMatchObject({ name: "trial", max_parallel: 3, budget });
   });
 
   it.each([
-    ["a wrong key", { ADMIN_KEY: "wrong" }, /^POST \/runs answered 401: /],
-    ["no gateway", { FANOUT_URL: "http://127.0.0.1:9" }, /^No gateway answers at http:\/\/127\.0\.0\.1:9: /],
+    ["a wrong key", { ADMIN_KEY: "wrong" }, /^POST \/runs returned 401: /],
+    ["no gateway", { FANOUT_URL: "http://127.0.0.1:9" }, /^No gateway responds at http:\/\/127\.0\.0\.1:9: /],
   ])("prints nothing for eval to run and says why, with %s", async (_, env, message) => {
     const { status, printed, complaint } = await type("$TOKEN_COMMAND", env);
     expect([status, printed]).toEqual([1, ""]);
     expect(complaint).toMatch(message);
   });
 
-  it("passes on what the gateway says of a run that it refuses", async () => {
+  it("prints the gateway's error for a run that it refuses", async () => {
     const { status, complaint } = await type("$TOKEN_COMMAND --parallel 513");
     expect(status).toBe(1);
-    expect(complaint).toMatch(/^POST \/runs answered 400: .*max_parallel/);
+    expect(complaint).toMatch(/^POST \/runs returned 400: .*max_parallel/);
   });
 });

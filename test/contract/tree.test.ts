@@ -26,23 +26,23 @@ const subtree = z.looseObject({
 
 const root = (budget: Record<string, number>, more: Record<string, unknown> = {}): Promise<RunAccess> =>
   world.openRun({ budget, default_model: "up-1", ...more });
-const tryChild = (parent: RunAccess, body: Record<string, unknown> = {}) => parent.ask("/runs", { json: body });
+const tryChild = (parent: RunAccess, body: Record<string, unknown> = {}) => parent.send("/runs", { json: body });
 async function openChild(parent: RunAccess, body: Record<string, unknown> = {}) {
   const answer = await tryChild(parent, body);
   expect([answer.status, answer.text]).toEqual([201, expect.any(String)]);
   const document = opened.parse(answer.json);
   const { id, token } = document;
-  const access: RunAccess = { id, token, ask: (path, request) => world.ask(path, { token, ...request }) };
+  const access: RunAccess = { id, token, send: (path, request) => world.send(path, { token, ...request }) };
   return { ...access, document };
 }
 const callsOf = async (run: RunAccess) => (await documentOf(run)).budget.calls;
-const ask = async (run: RunAccess, prompt = "p") => replyOf(await run.ask("/query", { json: { prompt } }));
-const close = (by: RunAccess, id: string) => by.ask(`/runs/${id}/close`, { method: "POST" });
-const cancel = (by: RunAccess, id: string) => by.ask(`/runs/${id}`, { method: "DELETE" });
-const statusAt = async (run: RunAccess, path = "/run") => (await run.ask(path)).status;
+const send = async (run: RunAccess, prompt = "p") => replyOf(await run.send("/query", { json: { prompt } }));
+const close = (by: RunAccess, id: string) => by.send(`/runs/${id}/close`, { method: "POST" });
+const cancel = (by: RunAccess, id: string) => by.send(`/runs/${id}`, { method: "DELETE" });
+const statusAt = async (run: RunAccess, path = "/run") => (await run.send(path)).status;
 
 describe("a child run", () => {
-  it("is opened with a run token, names its parent and its depth, and has a token of its own", async () => {
+  it("is opened with a run token, reports its parent and depth, and has its own token", async () => {
     const parent = await root({ calls: 10 });
     const child = await openChild(parent, { budget: { calls: 4 }, name: "child" });
     expect(child.document).toMatchObject({
@@ -59,9 +59,9 @@ describe("a child run", () => {
     });
   });
 
-  it("is opened by the operator too, in the run named in x-fanout-run", async () => {
+  it("can be opened by the operator in the run named in x-fanout-run", async () => {
     const parent = await root({ calls: 3 });
-    const answer = await world.operate("/runs", {
+    const answer = await world.sendAsOperator("/runs", {
       json: { budget: { calls: 2 } },
       headers: { "x-fanout-run": parent.id },
     });
@@ -69,7 +69,7 @@ describe("a child run", () => {
     expect(await callsOf(parent)).toMatchObject({ reserved: 2, remaining: 1 });
   });
 
-  it("holds its whole budget of its parent's from the start, in every dimension", async () => {
+  it("reserves its whole budget in its parent from the start, in every dimension", async () => {
     const parent = await root({ usd: 1, calls: 10, prompt_tokens: 1_000, completion_tokens: 500 });
     await openChild(parent, { budget: { usd: 0.25, calls: 4, prompt_tokens: 100, completion_tokens: 50 } });
     expect((await documentOf(parent)).budget).toEqual({
@@ -80,10 +80,10 @@ describe("a child run", () => {
     });
   });
 
-  it("spends its own, while its parent sees the same reserved until it ends; then the rest flows back", async () => {
+  it("spends its own budget, which stays reserved in its parent until it ends; then the rest is released", async () => {
     const parent = await root({ calls: 10 });
     const child = await openChild(parent, { budget: { calls: 4 } });
-    await ask(child);
+    await send(child);
     expect(await callsOf(child)).toMatchObject({ spent: 1, remaining: 3 });
     expect(await callsOf(parent)).toEqual({ limit: 10, spent: 0, reserved: 4, remaining: 6 });
     const ended = await close(child, child.id);
@@ -94,31 +94,31 @@ describe("a child run", () => {
   it("charges its parent once, however often it is ended", async () => {
     const parent = await root({ calls: 10 });
     const child = await openChild(parent, { budget: { calls: 4 } });
-    await ask(child);
+    await send(child);
     await Promise.all([close(parent, child.id), cancel(parent, child.id), close(parent, child.id)]);
     await cancel(parent, child.id);
     expect(await callsOf(parent)).toEqual({ limit: 10, spent: 1, reserved: 0, remaining: 9 });
   });
 
-  it("that leaves out what its parent limits gets an equal share of what is left", async () => {
+  it("that omits a limited dimension gets an equal share of what its parent has left", async () => {
     const parent = await root({ calls: 10, usd: 1 }, { max_parallel: 4 });
     const child = await openChild(parent, { budget: { usd: 0.5 } });
     expect((await documentOf(child)).budget).toMatchObject({ usd: { limit: 0.5 }, calls: { limit: 2 } });
     expect((await documentOf(child)).budget.prompt_tokens.limit).toBeNull();
   });
 
-  it("leaves its parent only the rest to spend", async () => {
+  it("leaves its parent only the unreserved rest to spend", async () => {
     const parent = await root({ calls: 3 });
     await openChild(parent, { budget: { calls: 2 } });
-    await ask(parent);
-    const refused = await parent.ask("/query", { json: { prompt: "p" } });
+    await send(parent);
+    const refused = await parent.send("/query", { json: { prompt: "p" } });
     expect([refused.status, errorOf(refused)]).toEqual([
       402,
       expect.objectContaining({ code: "budget_exhausted", reserved: 2 }),
     ]);
   });
 
-  it("can only narrow: models, life, width and depth", async () => {
+  it("can only narrow its parent's models, life, max_parallel and depth", async () => {
     const parent = await root({ calls: 9 }, { models: ["up/*"], max_parallel: 4, max_depth: 2, expires_in_s: 100 });
     const child = await openChild(parent, {
       budget: { calls: 5 },
@@ -129,22 +129,22 @@ describe("a child run", () => {
     });
     expect(child.document.max_parallel).toBe(4);
     expect(child.document.expires_at).toBe(
-      z.object({ expires_at: z.string() }).parse((await parent.ask("/run")).json).expires_at,
+      z.object({ expires_at: z.string() }).parse((await parent.send("/run")).json).expires_at,
     );
-    const refused = await child.ask("/query", { json: { prompt: "p", model: "free-1" } });
+    const refused = await child.send("/query", { json: { prompt: "p", model: "free-1" } });
     expect([refused.status, errorOf(refused).code]).toEqual([403, "model_not_allowed"]);
     const grandchild = await openChild(child, { budget: { calls: 1 } });
     expect((await tryChild(grandchild)).status).toBe(403);
   });
 
-  it("cannot have what its parent refuses: models without a price", async () => {
+  it("cannot allow models without a price if its parent refuses them", async () => {
     const refused = await tryChild(await root({ usd: 1 }), { unpriced: "free" });
     expect([refused.status, errorOf(refused).param]).toEqual([400, "unpriced"]);
   });
 });
 
 describe("a child run is refused", () => {
-  it("past the depth of its tree, in the words known in the field", async () => {
+  it("beyond max_depth, with the message that agents match", async () => {
     const refused = await tryChild(await root({}, { max_depth: 0 }));
     expect(refused.status).toBe(403);
     expect(errorOf(refused)).toMatchObject({ code: "depth_exceeded", max_depth: 0, retryable: false });
@@ -159,7 +159,7 @@ describe("a child run is refused", () => {
     ["prompt_tokens", 1_001],
     ["completion_tokens", 501],
   ] as const) {
-    it(`that asks for more ${dimension} than is left, by name, and gets all that is left`, async () => {
+    it(`that requests more ${dimension} than its parent has left, with the field's name; a request for exactly that is accepted`, async () => {
       const limits = { usd: 1, calls: 10, prompt_tokens: 1_000, completion_tokens: 500 };
       const parent = await root(limits);
       const refused = await tryChild(parent, { budget: { [dimension]: asked } });
@@ -185,62 +185,65 @@ describe("a child run is refused", () => {
     ["half a call", { calls: 1.5 }, "budget.calls"],
     ["a limit of no known name", { euro: 1 }, "budget.euro"],
   ] as const) {
-    it(`with ${what}, by name, as a root run is`, async () => {
+    it(`with ${what}, like a root run; the error names the field`, async () => {
       const parent = await root({ usd: 1, calls: 10 });
-      for (const answer of [await tryChild(parent, { budget }), await world.operate("/runs", { json: { budget } })]) {
+      for (const answer of [
+        await tryChild(parent, { budget }),
+        await world.sendAsOperator("/runs", { json: { budget } }),
+      ]) {
         expect([answer.status, errorOf(answer).param]).toEqual([400, param]);
       }
       expect(await callsOf(parent)).toMatchObject({ reserved: 0 });
     });
   }
 
-  it("with a limit that is NaN or endless: neither is JSON", async () => {
+  it("with a limit of NaN or Infinity: neither is JSON", async () => {
     const parent = await root({ usd: 1 });
     for (const word of ["NaN", "Infinity", "1e999"]) {
       const headers = { "content-type": "application/json" };
       const body = `{"budget":{"usd":${word}}}`;
-      expect([word, (await parent.ask("/runs", { method: "POST", headers, body })).status]).toEqual([word, 400]);
+      expect([word, (await parent.send("/runs", { method: "POST", headers, body })).status]).toEqual([word, 400]);
     }
     expect((await documentOf(parent)).budget.usd.reserved).toBe(0);
   });
 
-  it("never for a limit of nothing, which then allows nothing", async () => {
+  it("never for a limit of zero, which then allows nothing", async () => {
     const child = await openChild(await root({ usd: 1 }), { budget: { usd: 0 } });
-    expect((await child.ask("/query", { json: { prompt: "p" } })).status).toBe(402);
+    expect((await child.send("/query", { json: { prompt: "p" } })).status).toBe(402);
     expect(world.upstream.counters.requests).toBe(0);
   });
 });
 
 describe("a run that ends", () => {
-  it("takes its whole subtree and their tokens with it", async () => {
+  it("ends its whole subtree and invalidates its tokens", async () => {
     for (const end of [close, cancel]) {
       const parent = await root({ calls: 10 });
       const child = await openChild(parent, { budget: { calls: 5 } });
       const grandchild = await openChild(child, { budget: { calls: 2 } });
-      await ask(grandchild);
+      await send(grandchild);
       expect((await end(parent, parent.id)).status).toBe(200);
       await expect
-        .poll(async () => (await world.operate(`/runs/${grandchild.id}`)).json)
+        .poll(async () => (await world.sendAsOperator(`/runs/${grandchild.id}`)).json)
         .toMatchObject({
           status: end === close ? "closed" : "cancelled",
         });
       for (const run of [parent, child, grandchild]) {
-        const refused = await run.ask("/query", { json: { prompt: "after the end" } });
+        const refused = await run.send("/query", { json: { prompt: "after the end" } });
         expect([refused.status, errorOf(refused).code]).toEqual([401, "invalid_api_key"]);
-        expect((await run.ask("/batch", { json: { prompts: ["p"] } })).status).toBe(401);
+        expect((await run.send("/batch", { json: { prompts: ["p"] } })).status).toBe(401);
         expect((await tryChild(run)).status).toBe(401);
       }
       await expect
-        .poll(async () => (await world.operate(`/runs/${parent.id}`)).json)
+        .poll(async () => (await world.sendAsOperator(`/runs/${parent.id}`)).json)
         .toMatchObject({ budget: { calls: { spent: 1, reserved: 0, remaining: 9 } } });
     }
     expect([...world.upstream.counters.sends.keys()]).not.toContain("after the end");
   });
 
-  it("by being closed lets what is in flight finish and settles it; what waits is cancelled", async () => {
+  it("by being closed lets calls in flight finish and settles them; queued calls are cancelled", async () => {
     const parent = await root({ calls: 10 });
     const child = await openChild(parent, { budget: { calls: 5 }, max_parallel: 1 });
-    const batch = child.ask("/batch", { json: { prompts: ["{{delay/400}} runs", "waits"] } });
+    const batch = child.send("/batch", { json: { prompts: ["{{delay/400}} runs", "waits"] } });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     await close(parent, child.id);
     const group = groupOf(await batch);
@@ -248,10 +251,10 @@ describe("a run that ends", () => {
     expect(await callsOf(parent)).toEqual({ limit: 10, spent: 1, reserved: 0, remaining: 9 });
   });
 
-  it("by being cancelled charges what is in flight at its reservation, to its parent too", async () => {
+  it("by being cancelled charges calls in flight at their reservation, in its parent too", async () => {
     const parent = await root({ calls: 10, completion_tokens: 1_000 });
     const child = await openChild(parent, { budget: { calls: 5, completion_tokens: 100 } });
-    const batch = child.ask("/batch", { json: { prompts: ["{{delay/5000}}"], max_tokens: 70 } });
+    const batch = child.send("/batch", { json: { prompts: ["{{delay/5000}}"], max_tokens: 70 } });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     await cancel(parent, child.id);
     const group = groupOf(await batch);
@@ -264,18 +267,18 @@ describe("a run that ends", () => {
     });
   });
 
-  it("by its time being over gives the rest back to its parent", async () => {
+  it("by expiry releases its rest to its parent", async () => {
     const parent = await root({ calls: 10 });
     const child = await openChild(parent, { budget: { calls: 5 }, expires_in_s: 1 });
     expect(await callsOf(parent)).toMatchObject({ reserved: 5 });
-    await expect.poll(() => callsOf(parent), { timeout: 10_000 }).toMatchObject({ reserved: 0, remaining: 10 });
-    expect((await child.ask("/query", { json: { prompt: "p" } })).status).toBe(401);
-    expect((await world.operate(`/runs/${child.id}`)).json).toMatchObject({ status: "expired" });
+    await expect.poll(() => callsOf(parent)).toMatchObject({ reserved: 0, remaining: 10 });
+    expect((await child.send("/query", { json: { prompt: "p" } })).status).toBe(401);
+    expect((await world.sendAsOperator(`/runs/${child.id}`)).json).toMatchObject({ status: "expired" });
   });
 });
 
 describe("in a tree", () => {
-  it("a run and all above it may look at it, close it and cancel it; others do not find it", async () => {
+  it("a run and its ancestors can read, close and cancel it; other runs do not find it", async () => {
     const [grandparent, stranger] = [await root({ calls: 20 }), await root({ calls: 20 })];
     const parent = await openChild(grandparent, { budget: { calls: 10 } });
     const [child, sibling] = [
@@ -290,7 +293,7 @@ describe("in a tree", () => {
       [child, grandparent.id],
       [parent, stranger.id],
     ] as const) {
-      const answers = [await other.ask(`/runs/${id}`), await close(other, id), await cancel(other, id)];
+      const answers = [await other.send(`/runs/${id}`), await close(other, id), await cancel(other, id)];
       expect(answers.map(({ status }) => status)).toEqual([404, 404, 404]);
     }
     expect((await close(grandparent, child.id)).status).toBe(200);
@@ -299,14 +302,14 @@ describe("in a tree", () => {
     expect((await close(stranger, `run_${"0".repeat(32)}`)).status).toBe(404);
   });
 
-  it("?subtree=1 adds up what all open runs have spent and have in flight, each once", async () => {
+  it("?subtree=1 totals what all open runs have spent and have in flight, each once", async () => {
     const parent = await root({ calls: 20, completion_tokens: 10_000 });
     const child = await openChild(parent, { budget: { calls: 8, completion_tokens: 5_000 } });
     const grandchild = await openChild(child, { budget: { calls: 3, completion_tokens: 500 } });
-    for (const run of [parent, child, grandchild]) await ask(run);
-    const running = grandchild.ask("/query", { json: { prompt: "{{delay/600}}", max_tokens: 40 } });
+    for (const run of [parent, child, grandchild]) await send(run);
+    const running = grandchild.send("/query", { json: { prompt: "{{delay/600}}", max_tokens: 40 } });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
-    const look = async () => subtree.parse((await parent.ask(`/runs/${parent.id}?subtree=1`)).json).subtree;
+    const look = async () => subtree.parse((await parent.send(`/runs/${parent.id}?subtree=1`)).json).subtree;
     const live = await look();
     expect(live).toMatchObject({ runs: 3, complete: true });
     expect(live.budget["calls"]).toEqual({ spent: 3, in_flight: 1 });
@@ -315,17 +318,17 @@ describe("in a tree", () => {
     await close(grandchild, grandchild.id);
     const after = await look();
     expect([after.runs, after.budget["calls"]]).toEqual([2, { spent: 4, in_flight: 0 }]);
-    expect((await parent.ask(`/runs/${parent.id}`)).json).not.toHaveProperty("subtree");
+    expect((await parent.send(`/runs/${parent.id}`)).json).not.toHaveProperty("subtree");
   });
 
-  it("no limit is passed at any node, whatever all of them ask at once", async () => {
+  it("no limit is exceeded at any node, whatever all runs request concurrently", async () => {
     const parent = await root({ calls: 30, usd: 0.01 }, { max_parallel: 8 });
     const children = await Promise.all(
       [8, 8, 8].map((calls) => openChild(parent, { budget: { calls, usd: 0.002 }, max_parallel: 8 })),
     );
     const runs: RunAccess[] = [parent, ...children];
     const prompts = Array.from({ length: 12 }, (_, at) => `{{jitter/60/status/500/percent/20}} ${at}`);
-    const asked = Promise.all(runs.map((run) => run.ask("/batch", { json: { prompts, max_tokens: 40 } })));
+    const asked = Promise.all(runs.map((run) => run.send("/batch", { json: { prompts, max_tokens: 40 } })));
     const over = { yet: false };
     void asked.finally(() => (over.yet = true));
     for (; !over.yet;) {

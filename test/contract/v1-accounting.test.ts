@@ -20,8 +20,8 @@ const started = z.object({ reserved: amounts });
 const nano = (usd: number): number => Math.round(usd * 1e9);
 const sum = (figures: readonly number[]): number => figures.reduce((total, figure) => total + figure, 0);
 
-/** Asks one call and leaves when its kind says so. */
-async function ask(call: PlannedCall, token: string, biller: Biller, draw: () => number): Promise<void> {
+/** Sends one call, and disconnects if its kind requires that. */
+async function send(call: PlannedCall, token: string, biller: Biller, draw: () => number): Promise<void> {
   const { kind, number } = call;
   const leaveAt =
     kind === "left in the middle" ? 3 : kind === "left at some event" ? Math.floor(draw() * PIECES) : null;
@@ -41,7 +41,7 @@ async function ask(call: PlannedCall, token: string, biller: Biller, draw: () =>
   await asked.body;
 }
 
-/** Looks at a run's budget all the while; tells of each look whether all limits held. */
+/** Reads a run's budget repeatedly; records for each read whether all limits held. */
 function watchLimits(token: string): { stop: () => Promise<boolean[]> } {
   const looks: boolean[] = [];
   const over = new AbortController();
@@ -65,7 +65,7 @@ function withinLimits(budget: Budget): boolean {
 }
 
 describe("a mix of 500 streams, aborts, errors and retries", () => {
-  it("is charged as the upstream billed it where its outcome arrived, else at its reservation, which is marked", async () => {
+  it("is charged what the upstream billed if its outcome arrived, or else its reservation, marked as an estimate", async () => {
     const calls = plan(COUNT, SEED);
     const biller = new Biller(calls);
     const draw = drawer(SEED + 1);
@@ -73,11 +73,12 @@ describe("a mix of 500 streams, aborts, errors and retries", () => {
     const run = await world.gateway.openRun({ budget: { usd: 3, calls: 1_000 }, max_parallel: 32 });
     const watched = watchLimits(run.token);
     const queue = [...calls];
-    const askers = Array.from({ length: AT_ONCE }, async () => {
-      for (let call = queue.shift(); call !== undefined; call = queue.shift()) await ask(call, run.token, biller, draw);
+    const clients = Array.from({ length: AT_ONCE }, async () => {
+      for (let call = queue.shift(); call !== undefined; call = queue.shift())
+        await send(call, run.token, biller, draw);
     });
-    await Promise.all(askers);
-    await expect.poll(async () => (await budgetOf(world.gateway, run.token)).usd.reserved, { timeout: 10_000 }).toBe(0);
+    await Promise.all(clients);
+    await expect.poll(async () => (await budgetOf(world.gateway, run.token)).usd.reserved).toBe(0);
     const looks = await watched.stop();
     expect(looks.length).toBeGreaterThan(20);
     expect(looks.every(Boolean)).toBe(true);
@@ -138,8 +139,8 @@ describe("a mix of 500 streams, aborts, errors and retries", () => {
   });
 });
 
-describe("a budget that does not cover all that is asked", () => {
-  it("is never exceeded: calls wait, are clamped, and then are refused with 402", async () => {
+describe("a budget that does not cover all requests", () => {
+  it("is never exceeded: calls wait, are clamped, and are then refused with 402", async () => {
     const calls = plan(120, SEED + 2).map(
       (call, at) => ({ ...call, kind: at % 2 === 0 ? "whole" : "chunked" }) as const,
     );

@@ -12,7 +12,7 @@ const piece = (at: number): string => `data: {"choices":[{"index":0,"delta":{"co
 const FINISH = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n';
 
 export class Biller {
-  /** nano-USD billed, by the call's number. Answers that broke off were billed, too: nobody outside can know. */
+  /** nano-USD billed, by the call's number. Truncated answers were billed too, which only the upstream knows. */
   readonly billed = new Map<number, number>();
   /** Attempts that arrived, by the call's number. */
   readonly arrived = new Map<number, number>();

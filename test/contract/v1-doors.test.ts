@@ -38,7 +38,7 @@ afterAll(async () => {
 const ASK = '{"model":"up/up-1","messages":[],"max_tokens":5}';
 
 describe("headers", () => {
-  it("of the client that are the gateway's or the connection's stay here, and the run token first of all", async () => {
+  it("of the client that belong to the gateway or the connection, above all the run token, are not forwarded", async () => {
     upstream.serve((_, reply) => reply.whole(upstreamSide(CHAT)));
     const headers = {
       cookie: "session=1",
@@ -75,7 +75,7 @@ describe("headers", () => {
   it.each([
     ["a whole answer", ASK],
     ["a stream", ASK.replace("}", ',"stream":true}')],
-  ])("of %s are the upstream's that clients read and the gateway's own", async (_, request) => {
+  ])("of %s are those of the upstream that clients read and the gateway's own", async (_, request) => {
     const headers = {
       "x-request-id": "req_up",
       "x-ratelimit-remaining-tokens": "9",
@@ -125,8 +125,8 @@ describe("a request that is refused", () => {
   });
 });
 
-describe("a response that its upstream keeps", () => {
-  it.each(["as one", "in chunks"])("comes %s as it is, without the upstream's key", async (how) => {
+describe("a response that its upstream stores", () => {
+  it.each(["as one", "in chunks"])("is returned %s unchanged, without the upstream's key", async (how) => {
     const kept = `{ "id":"resp_kept","status":"completed","n":1.0e+2,"metadata":{"key":"${PROVIDER_KEY}"}}`;
     upstream.serve(async ({ method }, reply) => {
       if (method === "POST" || how === "as one") return reply.whole(method === "POST" ? '{"id":"resp_kept"}' : kept);
@@ -145,7 +145,7 @@ describe("POST /v1/messages/count_tokens", () => {
   const asked = (run = token) =>
     post(gateway, "/v1/messages/count_tokens", run, '{ "messages":[],"model":"claude/claude-1","x":1.0 }');
 
-  it("asks the upstream with the same bytes, costs nothing, and brings back the same bytes", async () => {
+  it("sends the upstream the same bytes, costs nothing, and returns the upstream's bytes", async () => {
     upstream.serve((_, reply) => reply.whole('{ "input_tokens":1.4e1}'));
     const fresh = await gateway.openRun({ budget: { usd: 1 } });
     const before = await budgetOf(gateway, fresh.token);
@@ -155,7 +155,7 @@ describe("POST /v1/messages/count_tokens", () => {
     expect(await budgetOf(gateway, fresh.token)).toEqual(before);
   });
 
-  it("is 502 where the answer breaks off or speaks of the gateway's key, and the upstream's own error else", async () => {
+  it("returns 502 if the answer breaks off or mentions the gateway's key, and otherwise the upstream's error", async () => {
     upstream.serve(async (_, reply) => {
       reply.begin({ headers: { "content-length": "100" } });
       await reply.write('{"input');

@@ -53,7 +53,7 @@ async function exchange({ path, request, budget }: Shape): Promise<{ asked: Buff
   return { asked: call?.body ?? Buffer.alloc(0), got: bytes, ended };
 }
 
-describe.each(Object.entries(FRAMINGS))("an answer that comes %s", (_, sizes) => {
+describe.each(Object.entries(FRAMINGS))("an answer that arrives %s", (_, sizes) => {
   it.each([...bodies, ...streams].map((shape) => [shape.name, shape] as const))("%s", async (_name, shape) => {
     serve(shape, sizes);
     const { asked, got, ended } = await exchange(shape);
@@ -66,16 +66,16 @@ describe.each(Object.entries(FRAMINGS))("an answer that comes %s", (_, sizes) =>
   });
 });
 
-it("there are more than 40 shapes, none like another", () => {
+it("the tests have more than 40 distinct shapes of answers", () => {
   const all = [...bodies, ...streams];
   expect(all.length).toBeGreaterThanOrEqual(40);
   expect(new Set(all.map(({ request, answer }) => request + answer)).size).toBe(all.length);
 });
 
-describe("whatever the connection does to it", () => {
+describe("however it is transferred,", () => {
   const [shape] = bodies;
 
-  it("a compressed answer arrives as it was before", async () => {
+  it("a compressed answer arrives decompressed and unchanged", async () => {
     const packed = gzipSync(upstreamSide(CHAT));
     for (const chunked of [false, true]) {
       world.upstream.forget();
@@ -90,7 +90,7 @@ describe("whatever the connection does to it", () => {
     }
   });
 
-  it("an answer of 8 MB arrives whole, in chunks or of announced length", async () => {
+  it("an answer of 8 MB arrives whole, chunked or with content-length", async () => {
     const long = CHAT.replace('"ok"', `"${"é🦊\\u00e9 ".repeat(600_000)}"`);
     const large: Shape = {
       name: "",
@@ -128,12 +128,14 @@ describe("an upstream's error", () => {
     const { statusCode, headers } = await asked.response;
     expect([statusCode, (await asked.body).bytes.toString()]).toEqual([status, ERROR]);
     expect(headers["x-ratelimit-limit-requests"]).toBe("60");
-    expect(headers["x-should-retry"]).toBe([400, 404, 422].includes(status) ? "false" : undefined);
+    expect([headers["x-should-retry"], headers["x-fanout-attempts"], headers["x-fanout-charged-usd"]]).toEqual([
+      ...["false", "1", "0"],
+    ]);
     if (status === 429 || status === 503)
       expect([headers["retry-after"], headers["retry-after-ms"]]).toEqual(["1", "1000"]);
   });
 
-  it("of status 503 that says no time tells one all the same", async () => {
+  it("of status 503 without retry-after gets one", async () => {
     world.upstream.serve((_, reply) => reply.whole(ERROR, { status: 503 }));
     const { headers } = await post(world.gateway, "/v1/chat/completions", token, '{"model":"once/x","messages":[]}')
       .response;
@@ -142,7 +144,7 @@ describe("an upstream's error", () => {
   });
 
   it.each([400, 404, 500])(
-    "of status %i without a body keeps its status and has a body that says so",
+    "of status %i without a body keeps its status and gets a body that explains it",
     async (status) => {
       world.upstream.serve((_, reply) => reply.whole("", { status }));
       const asked = post(world.gateway, "/v1/chat/completions", token, '{"model":"once/x","messages":[]}');
@@ -153,7 +155,7 @@ describe("an upstream's error", () => {
     },
   );
 
-  it.each([401, 403])("of status %i, which speaks of the gateway's key, is the gateway's 502", async (status) => {
+  it.each([401, 403])("of status %i that mentions the gateway's key becomes the gateway's 502", async (status) => {
     world.upstream.serve((_, reply) => reply.whole(`{"error":{"message":"bad ${PROVIDER_KEY}"}}`, { status }));
     const asked = post(world.gateway, "/v1/chat/completions", token, '{"model":"once/x","messages":[]}');
     expect((await asked.response).statusCode).toBe(502);

@@ -82,12 +82,10 @@ const chats: Shape[] = [
   ),
   chat("a clamped cap", raw`{"model":"⟦up/⟧up-1","max_tokens": ⟦9000⟧⟪64⟫ ,"messages":[]}`),
   chat("a cap below the clamp", raw`{"model":"⟦up/⟧up-1","max_tokens": 60 ,"messages":[]}`),
+  chat("two caps", raw`{⟦"max_completion_tokens":9000,⟧"max_tokens":32,"model":"⟦up/⟧up-1","messages":[]}`),
   chat(
-    "two caps",
-    raw`{"max_completion_tokens":⟦9000⟧⟪64⟫,"max_tokens":32,"model":"⟦up/⟧up-1","messages":[]}`.replace(
-      "⟦9000⟧⟪64⟫",
-      "⟦9000⟧⟪32⟫",
-    ),
+    "a cap in another spelling",
+    raw`{"model":"⟦up/⟧up-1","messages":[]⟦,"max_completion_tokens":60⟧⟪,"max_tokens":60⟫}`,
   ),
   chat("no cap of the client's", raw`{"model":"⟦up/⟧up-1","messages":[]⟪,"max_tokens":64⟫}`),
   chat(

@@ -3,7 +3,7 @@ import type { Shape } from "./v1-shapes.ts";
 
 const raw = String.raw;
 
-const ASKED = raw`{"model":"⟦up/⟧up-1","stream":true,"messages":[],"stream_options":{"include_usage":true}}`;
+const USAGE_REQUESTED = raw`{"model":"⟦up/⟧up-1","stream":true,"messages":[],"stream_options":{"include_usage":true}}`;
 const SILENT = raw`{"model":"⟦up/⟧up-1","stream":true,"messages":[]⟪,"stream_options":{"include_usage":true}⟫}`;
 
 const HEAD = raw`data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":12345678901234567890,"model":"up-1","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}],"usage":null,"obfuscation":"aZ\/"}`;
@@ -25,10 +25,10 @@ const chat = (name: string, request: string, answer: string): Shape => ({
 });
 
 const chats: Shape[] = [
-  chat("usage asked", ASKED, lines("\n", HEAD, PIECE, PIECE, LAST, USAGE, DONE)),
+  chat("usage asked", USAGE_REQUESTED, lines("\n", HEAD, PIECE, PIECE, LAST, USAGE, DONE)),
   chat("usage injected", SILENT, lines("\n", HEAD, PIECE, LAST) + injected("\n") + lines("\n", DONE)),
   chat("CRLF", SILENT, lines("\r\n", HEAD, PIECE, LAST) + injected("\r\n") + lines("\r\n", DONE)),
-  chat("CR alone", ASKED, lines("\r", HEAD, PIECE, LAST, USAGE, DONE)),
+  chat("CR alone", USAGE_REQUESTED, lines("\r", HEAD, PIECE, LAST, USAGE, DONE)),
   chat(
     "comments, names, ids, retry, no space behind the colon",
     SILENT,
@@ -36,12 +36,12 @@ const chats: Shape[] = [
   ),
   chat(
     "data of several lines",
-    ASKED,
+    USAGE_REQUESTED,
     `data: {"choices":\ndata: [{"index":0,"delta":{"content":"a"}}]}\n\n${lines("\n", LAST, USAGE, DONE)}`,
   ),
-  chat("a byte order mark", ASKED, `\ufeff${lines("\n", HEAD, LAST, USAGE, DONE)}`),
-  chat("no last blank line", ASKED, `${lines("\n", HEAD, LAST, USAGE)}${DONE}`),
-  chat("no [DONE]", ASKED, lines("\n", HEAD, PIECE, LAST, USAGE)),
+  chat("a byte order mark", USAGE_REQUESTED, `\ufeff${lines("\n", HEAD, LAST, USAGE, DONE)}`),
+  chat("no last blank line", USAGE_REQUESTED, `${lines("\n", HEAD, LAST, USAGE)}${DONE}`),
+  chat("no [DONE]", USAGE_REQUESTED, lines("\n", HEAD, PIECE, LAST, USAGE)),
   chat(
     "usage with the last piece",
     SILENT,
@@ -52,7 +52,7 @@ const chats: Shape[] = [
       DONE,
     ),
   ),
-  chat("a router's cost", ASKED, lines("\n", HEAD, LAST, USAGE.replace(/⟦[^⟧]*⟧/, ',"cost":1.95E-5'), DONE)),
+  chat("a router's cost", USAGE_REQUESTED, lines("\n", HEAD, LAST, USAGE.replace(/⟦[^⟧]*⟧/, ',"cost":1.95E-5'), DONE)),
   chat(
     "tools in pieces, two choices",
     raw`{"model":"⟦up/⟧up-1","n":2,"stream":true,"max_tokens":9,"messages":[],"stream_options":{⟪"include_usage":true⟫}}`,

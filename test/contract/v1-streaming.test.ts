@@ -16,7 +16,7 @@ const event = (content: string) => `data: ${JSON.stringify({ choices: [{ index: 
 const chat = (content: string) =>
   JSON.stringify({ model: "up-1", stream: true, max_tokens: 50, messages: [{ role: "user", content }] });
 
-/** What a request asks, of the kind above. */
+/** The request of the kind above. */
 const promptOf = (body: Buffer): string => /"content":"([^"]*)"/.exec(body.toString("utf8"))?.[1] ?? "";
 
 function gate(): { opened: Promise<void>; open: () => void } {
@@ -42,7 +42,7 @@ describe("a stream", () => {
       '{"model":"claude-1","stream":true,"max_tokens":5,"messages":[]}',
       'event: ping\ndata: {"type":"ping"}\n\n',
     ],
-  ])("of %s brings each event to its client before the upstream makes the next", async (path, request, piece) => {
+  ])("of %s delivers each event to its client before the upstream sends the next", async (path, request, piece) => {
     const { token } = await world.gateway.openRun({ budget: { usd: 1 } });
     const gates = Array.from({ length: 20 }, gate);
     world.upstream.serve(async (_, reply) => {
@@ -70,7 +70,7 @@ describe("a stream", () => {
     await asked.body;
   });
 
-  it("keeps its own words among 1,000 at once", async () => {
+  it("does not mix with 1,000 concurrent streams", async () => {
     const OPEN = 500;
     const runs = await Promise.all([0, 1].map(() => world.gateway.openRun({ budget: { usd: 10 }, max_parallel: 0 })));
     const all = gate();
@@ -104,7 +104,7 @@ describe("a stream", () => {
     }
   });
 
-  it("of 10,000 chunks to a slow reader is held back at the upstream, in bounded memory", async () => {
+  it("of 10,000 chunks to a slow reader slows the upstream down, in bounded memory", async () => {
     const { token } = await world.gateway.openRun({ budget: { usd: 1 } });
     const CHUNKS = 10_000;
     const piece = event("0123456789".repeat(400));
@@ -156,12 +156,12 @@ describe("a stream", () => {
   });
 });
 
-describe("a client that leaves", () => {
+describe("a client that disconnects from", () => {
   it.each([
     ["before the headers", 0],
     ["before the first event", 1],
     ["in the middle, while the upstream is silent", 2],
-  ])("a stream %s closes the upstream's connection within 1 s, and its reservation is its charge", async (_, step) => {
+  ])("a stream %s closes the upstream's connection, and is charged at its reservation", async (_, step) => {
     const run = await world.gateway.openRun({ budget: { usd: 1 } });
     world.upstream.serve(async (_call, reply) => {
       if (step > 0) reply.begin(EVENTS);
@@ -176,19 +176,17 @@ describe("a client that leaves", () => {
     if (step > 1) await expect.poll(() => text).toBe(event("a"));
     const { reserved } = (await budgetOf(world.gateway, run.token)).usd;
     expect(reserved).toBeGreaterThan(0);
-    const leftAtMs = performance.now();
     asked.leave();
-    await expect.poll(() => world.upstream.calls[0]?.leftAtMs ?? null, { interval: 10, timeout: 5_000 }).not.toBeNull();
-    expect((world.upstream.calls[0]?.leftAtMs ?? Infinity) - leftAtMs).toBeLessThan(1_000);
+    await expect.poll(() => world.upstream.calls[0]?.leftAtMs ?? null, { interval: 10 }).not.toBeNull();
     await expect
-      .poll(async () => (await budgetOf(world.gateway, run.token)).usd, { timeout: 5_000 })
+      .poll(async () => (await budgetOf(world.gateway, run.token)).usd)
       .toMatchObject({ spent: reserved, reserved: 0 });
     const lines = (await logOf(world.gateway, run)).filter(({ event_type }) => event_type === "attempt_ended");
     expect(lines).toMatchObject([{ outcome: "unknown", code: "cancelled", estimated: true }]);
     expect(world.upstream.calls).toHaveLength(1);
   });
 
-  it("in the middle of a flood of events stops the upstream as soon", async () => {
+  it("a stream in a flood of events stops the upstream as soon", async () => {
     const { token } = await world.gateway.openRun({ budget: { usd: 1 } });
     let going = true;
     world.upstream.serve(async (_, reply) => {
@@ -200,10 +198,8 @@ describe("a client that leaves", () => {
       take: (bytes) => void (read += bytes.length),
     });
     await expect.poll(() => read).toBeGreaterThan(100_000);
-    const leftAtMs = performance.now();
     asked.leave();
-    await expect.poll(() => going, { interval: 10, timeout: 5_000 }).toBe(false);
-    expect(performance.now() - leftAtMs).toBeLessThan(1_000);
-    await expect.poll(async () => (await budgetOf(world.gateway, token)).usd.reserved, { timeout: 5_000 }).toBe(0);
+    await expect.poll(() => going, { interval: 10 }).toBe(false);
+    await expect.poll(async () => (await budgetOf(world.gateway, token)).usd.reserved).toBe(0);
   });
 });

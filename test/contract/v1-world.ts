@@ -4,7 +4,7 @@ import { z } from "zod";
 import { startByteUpstream, type ByteUpstream } from "../support/byte-upstream.ts";
 import { startGateway, type Gateway } from "../support/gateway.ts";
 
-/** The provider's key: it may reach the provider and nobody else. */
+/** The provider's key: only the provider may receive it. */
 export const PROVIDER_KEY = "sk-provider-5f0c9d1e7ab24c60";
 
 /** nano-USD per token: $1 and $2 per million. */
@@ -16,7 +16,8 @@ export type V1World = { gateway: Gateway; upstream: ByteUpstream; stop: () => Pr
 export async function startV1(fields: Record<string, unknown> = {}): Promise<V1World> {
   const upstream = await startByteUpstream();
   const prices = { "*": { input: 1, output: 2 } };
-  const common = { api_key: "secret:PROVIDER_KEY", prices, max_in_flight: 2_000, ...fields };
+  // It adds nothing to prompts, so all attempts of a call reserve the same.
+  const common = { prompt_tokens_per_call: 0, api_key: "secret:PROVIDER_KEY", prices, max_in_flight: 2_000, ...fields };
   const UPSTREAMS = {
     up: { kind: "openai", base_url: `${upstream.origin}/v1`, models: ["up-*"], ...common },
     once: { kind: "openai", base_url: `${upstream.origin}/v1`, models: [], ...common, max_attempts: 1 },
@@ -37,7 +38,7 @@ export async function startV1(fields: Record<string, unknown> = {}): Promise<V1W
 const agent = new Agent({ keepAlive: false, maxSockets: Infinity });
 
 /** An answer as it arrives. `ended` is false when the connection broke off. */
-export type Asked = {
+export type Posted = {
   response: Promise<IncomingMessage>;
   body: Promise<{ bytes: Buffer; ended: boolean }>;
   /** Resets the connection: plain workerd notices this, but not one that is merely closed on one side. */
@@ -51,7 +52,7 @@ export function post(
   token: string,
   bytes: Uint8Array | string,
   { headers = {}, take }: { headers?: Record<string, string>; take?: (piece: Buffer) => void } = {},
-): Asked {
+): Posted {
   const sent = { authorization: `Bearer ${token}`, "content-type": "application/json", ...headers };
   const asked: ClientRequest = request(gateway.url + path, { method: "POST", agent, headers: sent });
   const response = new Promise<IncomingMessage>((resolve, reject) => {

@@ -1,26 +1,30 @@
 /**
- * What the tests of the contract share: a gateway, a provider behind it that counts, and a way to ask that reads every
- * answer to its end and fails if the provider's key is anywhere in it.
+ * Shared by the tests of the contract: a gateway, a provider behind it that counts its requests, and `send`, which reads
+ * every reply to its end and fails if it contains the provider's key.
  */
 import { expect, onTestFinished } from "vitest";
 import { z } from "zod";
 import { startGateway, type Gateway, type GatewayOptions, type GatewayRequest } from "../support/gateway.ts";
 import { startUpstream, type TestUpstream, type UpstreamAnswer, type UpstreamCall } from "../support/upstream.ts";
 
-/** The provider's key: it may reach the provider and nobody else. */
+/** The provider's key: only the provider may receive it. */
 export const PROVIDER_KEY = "sk-provider-5f0c9d1e7ab24c60";
 
 export type Answer = { status: number; headers: Headers; text: string; json: unknown };
 
-export type RunAccess = { id: string; token: string; ask: (path: string, request?: GatewayRequest) => Promise<Answer> };
+export type RunAccess = {
+  id: string;
+  token: string;
+  send: (path: string, request?: GatewayRequest) => Promise<Answer>;
+};
 
 export type World = {
   gateway: Gateway;
   upstream: TestUpstream;
-  /** Asks with the credential that `request.token` names, or none. */
-  ask: (path: string, request?: GatewayRequest) => Promise<Answer>;
-  /** Asks as the operator. */
-  operate: (path: string, request?: GatewayRequest) => Promise<Answer>;
+  /** Sends a request with the credential in `request.token`, or without one. */
+  send: (path: string, request?: GatewayRequest) => Promise<Answer>;
+  /** Sends a request as the operator. */
+  sendAsOperator: (path: string, request?: GatewayRequest) => Promise<Answer>;
   openRun: (body?: Record<string, unknown>) => Promise<RunAccess>;
   stop: () => Promise<void>;
 };
@@ -41,15 +45,15 @@ export async function startWorld(
     free: { ...provider, models: ["free-*"] },
   };
   const gateway = await startGateway({ vars: { UPSTREAMS, PROVIDER_KEY, ...vars } });
-  const ask = async (path: string, request?: GatewayRequest) => answerOf(await gateway.fetch(path, request));
+  const send = async (path: string, request?: GatewayRequest) => answerOf(await gateway.fetch(path, request));
   return {
     gateway,
     upstream,
-    ask,
-    operate: (path, request) => ask(path, { token: gateway.adminKey, ...request }),
+    send,
+    sendAsOperator: (path, request) => send(path, { token: gateway.adminKey, ...request }),
     openRun: async (body) => {
       const { id, token } = await gateway.openRun(body);
-      return { id, token, ask: (path, request) => ask(path, { token, ...request }) };
+      return { id, token, send: (path, request) => send(path, { token, ...request }) };
     },
     stop: async () => {
       await gateway.stop();
@@ -65,7 +69,7 @@ export async function startOwnGateway(options: GatewayOptions = {}): Promise<Gat
   return gateway;
 }
 
-/** Reads an answer to its end. `json` is undefined where the text is none. */
+/** Reads an answer to its end. `json` is undefined if the text is not JSON. */
 export async function answerOf(response: Response): Promise<Answer> {
   const { status, headers } = response;
   const text = await response.text();
@@ -177,7 +181,7 @@ const run = z.looseObject({
 
 export type RunDocument = z.infer<typeof run>;
 
-/** The document of a run, as it tells itself. */
+/** The document of a run, as the run itself returns it. */
 export async function documentOf(access: RunAccess): Promise<RunDocument> {
-  return run.parse((await access.ask("/run")).json);
+  return run.parse((await access.send("/run")).json);
 }

@@ -1,4 +1,4 @@
-/** Configures a gateway with what a page shows, and opens a run there: a wrong configuration refuses that. */
+/** Starts a gateway with a page's configuration and opens a run; a wrong configuration refuses that. */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ export async function acceptConfiguration({ block, form }: Step & { kind: "confi
 
 async function varsOf(code: string, form: "env" | "toml" | "upstreams"): Promise<Record<string, unknown>> {
   if (form === "upstreams") return { UPSTREAMS: JSON.parse(code) };
-  // A secret is shown with its beginning only.
+  // Pages show only the beginning of a secret.
   if (form === "env") return parseEnv(code.replaceAll("…", "a-key"));
   const folder = await mkdtemp(join(tmpdir(), "fanout-toml-"));
   try {

@@ -1,4 +1,4 @@
-/** That the pages name every route, field and event of the contract, as the OpenAPI document has them. */
+/** The pages name every route, field and event of the OpenAPI document. */
 import { glob, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -24,13 +24,13 @@ describe("the pages", () => {
     let text = "";
     for await (const page of glob(["README.md", "docs/*.md"], { cwd: ROOT }))
       text += await readFile(join(ROOT, page), "utf8");
-    const told = (path: string) => {
+    const isNamed = (path: string) => {
       const parts = path.split("/").map((part) => (part.startsWith("{") ? "[^\\s/`]+" : part.replaceAll(".", "\\.")));
       return new RegExp(`${parts.join("/")}(?![\\w/-])`).test(text);
     };
-    // What a rollout has are the same routes below its address.
+    // Rollout routes are the same routes below another path.
     const paths = Object.keys(api.paths).map((path) => path.replace(/^\/rollout\/\{id\}(?=\/[lr]lm_)/, ""));
-    expect(paths.filter((path) => !told(path))).toEqual([]);
+    expect(paths.filter((path) => !isNamed(path))).toEqual([]);
   });
 
   it("name every field of a call", async () => {

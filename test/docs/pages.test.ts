@@ -1,4 +1,4 @@
-/** Every fenced code block of the documentation, run at a real gateway. README.md tells how pages are read. */
+/** Runs every fenced code block of the documentation against a real gateway. README.md describes how pages are read. */
 import { glob, readFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { parseEnv } from "node:util";
@@ -34,7 +34,7 @@ function gatewayFor(text: string, steps: readonly Step[]): Promise<Gateway> {
 }
 
 describe.each(pages)("$page", ({ page, missing }) => {
-  it.runIf(missing.length === 0)("does what it says, block by block", async () => {
+  it.runIf(missing.length === 0)("works block by block", async () => {
     const text = await readFile(join(ROOT, page), "utf8");
     const steps = stepsOf(blocksOf(text));
     if (steps.length > 0) await runPage(page, await gatewayFor(text, steps));
@@ -43,7 +43,7 @@ describe.each(pages)("$page", ({ page, missing }) => {
     expect(steps.length + outputs.length).toBe(blocksOf(text).length);
   });
 
-  it("links only to what is there", async () => {
+  it("links only to files and headings that exist", async () => {
     const text = (await readFile(join(ROOT, page), "utf8")).replace(/^```.*?^```$/gms, "");
     const broken: string[] = [];
     for (const [, target = ""] of text.matchAll(/\]\(([^)\s]+)\)/g)) {

@@ -1,4 +1,4 @@
-/** That each row of docs/security.md leads to a test that there is. */
+/** Each row of docs/security.md names a test that exists. */
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ it("names a test for every attack, by its file and its words", async () => {
   for (const [attack = "", , cell = ""] of rows) {
     const [name = ""] = codesIn(cell);
     const words = /"([^"]+)"$/.exec(cell)?.[1] ?? "no test is named";
-    // What every stub is held to stands beside the tests that run it.
+    // The rules of all stubs are next to the tests that run them.
     const file = ["test.ts", "ts"].map((end) => join(ROOT, "test", `${name}.${end}`)).find((path) => existsSync(path));
     if (file === undefined || !(await readFile(file, "utf8")).includes(words)) missing.push(`${attack}: ${cell}`);
   }

@@ -1,9 +1,9 @@
-/** Reads the tables of a page. */
+/** Reads the tables of a Markdown page. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ROOT } from "./page.ts";
 
-/** The rows below the header that begins with `first`, cell by cell, over all such tables of the page. */
+/** The rows, cell by cell, of all tables on the page whose header begins with `first`. */
 export async function rowsOf(page: string, first: string): Promise<string[][]> {
   const lines = (await readFile(join(ROOT, page), "utf8")).split("\n");
   const rows: string[][] = [];
@@ -22,7 +22,7 @@ export async function rowsOf(page: string, first: string): Promise<string[][]> {
   return rows;
 }
 
-/** What a cell has between backticks. */
+/** The texts between backticks in a cell. */
 export function codesIn(cell: string | undefined): string[] {
   return [...(cell ?? "").matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
 }

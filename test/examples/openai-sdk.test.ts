@@ -38,7 +38,7 @@ describe("openai_sdk.mjs", () => {
     const { budget, stats } = await settled(run);
     expect(budget.calls.spent).toBe(2 + AT_ONCE);
     expect(stats.total_queries).toBe(2 + AT_ONCE);
-    await run.ask(`/runs/${run.id}/flush`, { method: "POST" });
+    await run.send(`/runs/${run.id}/flush`, { method: "POST" });
     const groups = (await logOf(run)).filter(({ event_type }) => event_type === "group_completed");
     expect(groups).toMatchObject([{ count: 2 + AT_ONCE, failed: 0, peak_parallel: 8 }]);
     expect(spent).toBe(`Spent:         $${budget.usd.spent.toFixed(6)}`);
@@ -49,7 +49,7 @@ describe("openai_sdk.mjs", () => {
     const { status, printed, complaint } = await program(run);
     expect([status, complaint]).toEqual([0, ""]);
     expect(printed).toMatch(/^20 at once: {4}7 answered in /m);
-    expect(printed).toMatch(/^402: {11}13 not asked, for the run's budget is spent$/m);
+    expect(printed).toMatch(/^402: {11}13 not sent: the run's budget is spent$/m);
     expect((await settled(run)).budget.calls).toMatchObject({ limit: 9, spent: 9, remaining: 0 });
   });
 

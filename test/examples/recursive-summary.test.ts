@@ -108,7 +108,7 @@ describe.runIf(hasPython)("recursive_summary.py", () => {
     const run = await openRun({ budget: { usd: 2 }, max_depth: depth });
     const { status, printed, complaint } = await summarise(run).ended;
     expect([status, printed]).toEqual([0, expect.stringContaining(WHOLE)]);
-    expect(complaint).toMatch(/^(! book[.\d]+: no child run for it \(depth_exceeded\), so this run asks for it\n)+$/);
+    expect(complaint).toMatch(/^(! book[.\d]+: no child run \(depth_exceeded\), so this run summarises it\n)+$/);
     const tree = await readTree(world, run.id);
     expectBalanced(tree);
     expect(Math.max(...runsOf(tree).map((node) => node.run.depth))).toBe(depth);

@@ -26,8 +26,8 @@ export type RunNode = { run: z.infer<typeof document>; log: LogLine[]; children:
 
 /** Reads a run and everything that was ever opened below it, as the operator. */
 export async function readTree(world: World, id: string): Promise<RunNode> {
-  const run = document.parse((await world.operate(`/runs/${id}`)).json);
-  const log = (await world.operate(`/runs/${id}/log`)).text.split("\n").slice(0, -1).map(lineOf);
+  const run = document.parse((await world.sendAsOperator(`/runs/${id}`)).json);
+  const log = (await world.sendAsOperator(`/runs/${id}/log`)).text.split("\n").slice(0, -1).map(lineOf);
   const children: RunNode[] = [];
   for (const event of log.filter(({ event_type }) => event_type === "child_opened")) {
     children.push(await readTree(world, z.string().parse(event["child_run_id"])));
@@ -84,7 +84,7 @@ const subtree = z.looseObject({
 
 /** One look at a running tree: what its root has committed, and what the whole tree has spent and in flight. */
 export async function look(world: World, id: string) {
-  const { budget, subtree: below } = subtree.parse((await world.operate(`/runs/${id}?subtree=1`)).json);
+  const { budget, subtree: below } = subtree.parse((await world.sendAsOperator(`/runs/${id}?subtree=1`)).json);
   return (["usd", "calls"] as const).map((dimension) => {
     const { limit, spent, reserved } = budget[dimension];
     const { spent: all = 0, in_flight: flying = 0 } = below.budget[dimension] ?? {};

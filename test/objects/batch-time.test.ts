@@ -32,7 +32,7 @@ const lineOf = (customId: string, model: string, prompt = customId) =>
     body: { model, messages: [{ role: "user", content: prompt }] },
   });
 
-const shelfOf = (run: TestRun): DurableObjectStub<ShelfObject> => env.SHELF.getByName(run.id);
+const runFilesOf = (run: TestRun): DurableObjectStub<ShelfObject> => env.SHELF.getByName(run.id);
 const batchOf = (run: TestRun, id: string): DurableObjectStub<BatchObject> => env.BATCH.getByName(`${run.id}/${id}`);
 const keysOf = async (run: TestRun) =>
   (await env.FILES.list({ prefix: `${run.id}/` })).objects.map(({ key }) => key.slice(run.id.length + 1)).toSorted();
@@ -75,7 +75,7 @@ async function untilStatus(run: TestRun, id: string, status: string): Promise<z.
         await Promise.race([runDurableObjectAlarm(batchOf(run, id)).catch(() => false), scheduler.wait(50)]);
         return (await documentOf(run, id)).status;
       },
-      { timeout: 15_000, interval: 20 },
+      { interval: 20 },
     )
     .toBe(status);
   return await documentOf(run, id);
@@ -90,14 +90,12 @@ const expiredLine = z.object({
 });
 const isExpired = (line: unknown) => expiredLine.safeParse(line).success;
 
-describe("a batch whose window closes", () => {
-  it("expires: what is done stays done, and what has not begun is told of and counts as nothing", async () => {
+describe("a batch whose completion window closes", () => {
+  it("expires: finished lines keep their results, and lines that have not begun are reported and not counted", async () => {
     const run = await openRun({ expires_in_s: WEEK_S, max_parallel: 2 });
     const lines = Array.from({ length: 40 }, (_, at) => lineOf(`c${at}`, "up/key/window/delay/100"));
     const id = await create(run, lines);
-    await expect
-      .poll(async () => (await documentOf(run, id)).request_counts.completed, { timeout: 5_000 })
-      .toBeGreaterThan(1);
+    await expect.poll(async () => (await documentOf(run, id)).request_counts.completed).toBeGreaterThan(1);
     skipTime(DAY_S * 1_000);
     const batch = await untilStatus(run, id, "expired");
     const output = (await contentOf(run, batch.output_file_id)).trimEnd().split("\n");
@@ -112,7 +110,7 @@ describe("a batch whose window closes", () => {
     expect(batch.expired_at).toBeGreaterThanOrEqual(batch.expires_at);
   });
 
-  it("tells also of lines that were never read from its file", async () => {
+  it("reports also lines that were never read from its file", async () => {
     const run = await openRun({ expires_in_s: WEEK_S, max_parallel: 2 });
     // More than are ever open at once: four groups of 256.
     const lines = Array.from({ length: 1_500 }, (_, at) => lineOf(`c${at}`, "up/key/unread/delay/200"));
@@ -120,7 +118,7 @@ describe("a batch whose window closes", () => {
     await untilStatus(run, id, "in_progress");
     // A group's deadline counts from its opening, in the middle of which the clock must not jump.
     const groups = (_: BatchObject, { storage }: DurableObjectState) => new BatchStore(storage).chunks().length;
-    await expect.poll(() => runInDurableObject(batchOf(run, id), groups), { timeout: 5_000 }).toBe(4);
+    await expect.poll(() => runInDurableObject(batchOf(run, id), groups)).toBe(4);
     skipTime(DAY_S * 1_000);
     const batch = await untilStatus(run, id, "expired");
     const error = (await contentOf(run, batch.error_file_id)).trimEnd().split("\n");
@@ -133,7 +131,7 @@ describe("a batch whose window closes", () => {
 });
 
 describe("a file", () => {
-  it("that has expired is gone for all who ask, and its content with it", async () => {
+  it("that has expired is not found by any route, and its content is deleted", async () => {
     const run = await openRun({ expires_in_s: WEEK_S });
     const expiring = { "expires_after[anchor]": "created_at", "expires_after[seconds]": "3600" };
     const id = await upload(run, lineOf("a", "up/echo"), expiring);
@@ -143,7 +141,7 @@ describe("a file", () => {
     skipTime(11_000);
     for (const path of [`/v1/files/${id}`, `/v1/files/${id}/content`])
       expect((await run.send("GET", path)).status).toBe(404);
-    await runDurableObjectAlarm(shelfOf(run));
+    await runDurableObjectAlarm(runFilesOf(run));
     expect(await keysOf(run)).toEqual([kept]);
   });
 
@@ -181,23 +179,23 @@ describe("an upload", () => {
     expect((await addPart(run, id)).status).toBe(400);
     expect((await run.post(`/v1/uploads/${id}/complete`, { part_ids: [part] })).status).toBe(400);
     skipTime(3_600_000);
-    await runDurableObjectAlarm(shelfOf(run));
+    await runDurableObjectAlarm(runFilesOf(run));
     expect(await keysOf(run)).toEqual([]);
   });
 
-  it("that is completed leaves its file only", async () => {
+  it("that is completed leaves only its file", async () => {
     const run = await openRun({ expires_in_s: WEEK_S });
     const id = await begin(run);
     const part = named.parse(await (await addPart(run, id)).json()).id;
     const completed = await (await run.post(`/v1/uploads/${id}/complete`, { part_ids: [part] })).json();
     const { file } = z.object({ file: named }).parse(completed);
     skipTime(600_000);
-    await runDurableObjectAlarm(shelfOf(run));
+    await runDurableObjectAlarm(runFilesOf(run));
     expect(await keysOf(run)).toEqual([file.id]);
   });
 });
 
-it("a run that is deleted leaves no file, no shelf and no batch", async () => {
+it("a run that is deleted leaves no files, no file object and no batch", async () => {
   const run = await openRun({ retention_s: 600 });
   const id = await create(run, [lineOf("a", "up/echo")]);
   await untilStatus(run, id, "completed");
@@ -207,6 +205,6 @@ it("a run that is deleted leaves no file, no shelf and no batch", async () => {
   expect(await keysOf(run)).toEqual([]);
   const tables = (_: object, state: DurableObjectState) =>
     state.storage.sql.exec("SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_%' ESCAPE '\\'").toArray().length;
-  expect(await runInDurableObject(shelfOf(run), tables)).toBe(0);
+  expect(await runInDurableObject(runFilesOf(run), tables)).toBe(0);
   expect(await runInDurableObject(batchOf(run, id), tables)).toBe(0);
 });

@@ -1,4 +1,4 @@
-/** Where a crash can fall between an answer and its record. After each, every slot has ended once, and nothing is held. */
+/** Crashes between an answer and its record. After each, every slot has ended once, and nothing is reserved. */
 import { abortAllDurableObjects, evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
@@ -7,83 +7,106 @@ import { skipTime } from "../support/objects-clock.ts";
 import { crash, loseNextSettlement } from "../support/objects-direct.ts";
 import { expectAtRest, lookAt, openAsync } from "../support/objects-group.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
-import { expectWhole, openRun, prompts, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
-import { abortFromWithin, ringUntil } from "../support/objects-tree.ts";
+import {
+  expectWhole,
+  openLatch,
+  openRun,
+  prompts,
+  untilInFlight,
+  upstreamStats,
+  type TestRun,
+} from "../support/objects-run.ts";
+import { holdsNothing, ringUntil } from "../support/objects-tree.ts";
 
-describe("an answer that the upstream has given", () => {
+describe("an attempt that the upstream has answered", () => {
   it.each([
-    { dies: "lane", again: true },
-    { dies: "run", again: false },
-    { dies: "lane and run", again: true },
-  ])("and $dies die before the settlement is recorded, is settled once", async ({ dies, again }) => {
+    { dies: "lane", isRetried: true },
+    { dies: "run", isRetried: false },
+    { dies: "lane and run", isRetried: true },
+  ])("is settled once if the $dies crashes before the settlement is stored", async ({ dies, isRetried }) => {
     const key = `unrecorded-${dies.replaceAll(" ", "-")}`;
     const run = await openRun({ max_parallel: 6, budget: { usd: 1, calls: 100 } });
-    const lost = loseNextSettlement(async (_, object, lane) => {
+    const lost = loseNextSettlement({ endsRun: dies !== "lane" }, async (_, lane) => {
       if (dies !== "run") await crash(env.LANE.getByName(`${run.id}/${lane}`));
-      if (dies !== "lane") abortFromWithin(object);
     });
-    const batch = run.batch({ prompts: prompts(9), model: `up/key/${key}/delay/50`, max_tokens: 50 });
+    const batch = run.batch({ prompts: prompts(9), model: `up/key/${key}/latch/${key}`, max_tokens: 50 });
+    await untilInFlight(key, 6);
+    await openLatch(key);
     await expect.poll(lost).toBe(true);
-    await untilLeasesEnd(run);
+    // A lane that lives reports the settlement to the next instance of the run.
+    if (dies !== "run") await untilLeasesEnd(run);
     const answer = await batch;
     expectWhole(answer, prompts(9));
-    // A lane that lives tells it again; what died with its lane is asked for again, and its first try stays charged.
+    // What died with its lane is attempted twice, and the first attempt stays charged.
     const twice = answer.items.filter(({ attempts }) => attempts === 2).length;
-    expect(twice > 0).toBe(again);
+    expect(twice > 0).toBe(isRetried);
     expect(answer.items.filter(({ estimated }) => estimated).length).toBe(twice);
     expect((await upstreamStats(key)).requests).toBe(9 + twice);
     expect((await run.budget()).calls.spent).toBe(9 + twice);
     await expectAtRest(run);
   });
 
-  it("and whose settlement is recorded, but its reply is lost with lane and run, is not asked for again", async () => {
+  it("is not attempted twice if its settlement is stored and lane and run crash before the reply", async () => {
     const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
-    const lost = loseNextSettlement(async (real, object, lane) => {
+    const lost = loseNextSettlement({ endsRun: true }, async (real, lane) => {
       await real();
       await crash(env.LANE.getByName(`${run.id}/${lane}`));
-      abortFromWithin(object);
     });
-    const first = "{{delay/20}}";
-    const asked = [first, ...prompts(5)];
-    const batch = run.batch({ prompts: asked, model: "up/key/unheard-reply/delay/300", max_tokens: 50 });
+    const others = prompts(5, "{{latch/unheard-reply}}");
+    const batch = run.batch({ prompts: ["first", ...others], model: "up/key/unheard-reply", max_tokens: 50 });
     await expect.poll(lost).toBe(true);
     await untilLeasesEnd(run);
+    await openLatch("unheard-reply");
     const answer = await batch;
     expect(answer.items.map(({ attempts }) => attempts)).toEqual([1, 2, 2, 2, 2, 2]);
-    expect((await upstreamStats("unheard-reply")).sends[first]).toBe(1);
+    expect((await upstreamStats("unheard-reply")).sends["first"]).toBe(1);
     await expectAtRest(run);
   });
 
-  it("is neither lost nor asked for again where its run is evicted and it is told to the next instance", async () => {
+  it("is neither lost nor made twice if its run is evicted and the next instance gets the settlement", async () => {
     const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
-    const id = await openAsync(run, { prompts: prompts(12), model: "up/key/evicted/delay/100" });
+    const id = await openAsync(run, { prompts: prompts(12), model: "up/key/evicted/latch/evicted" });
     await untilInFlight("evicted", 6);
     await evictDurableObject(run.object);
-    expect(await lookAt(run, id, 5_000)).toMatchObject({ status: "completed" });
+    await openLatch("evicted");
+    expect(await lookAt(run, id, 15_000)).toMatchObject({ status: "completed" });
     expect((await upstreamStats("evicted")).requests).toBe(12);
     await expectAtRest(run);
   });
 });
 
-describe("everything that dies at once", () => {
-  it("in flight, with batches and queries under way, loses no slot and tells each once", async () => {
+describe("a crash of all objects at once", () => {
+  it("with batches and queries in flight loses no slot, and the log has each event once", async () => {
     const run = await openRun({ max_parallel: 12, budget: { usd: 0.05 } });
-    const model = "up/key/all/delay/80/jitter/80";
+    const model = "up/key/all/latch/all";
     const waited = run.batch({ prompts: prompts(24), model, max_tokens: 50 });
     const left = await openAsync(run, { prompts: prompts(12, "left"), model, max_tokens: 50 });
     const queries = prompts(4, "alone").map((prompt) => run.query({ prompt, model, max_tokens: 50 }));
     await untilInFlight("all", 12);
     await abortAllDurableObjects();
-    await untilLeasesEnd(run);
+    await openLatch("all");
+    const hasCompleted = async (seq: number): Promise<boolean> =>
+      (await run.object.waitGroup(seq, 0))?.status === "completed";
+    await ringUntil([run], async () => (await hasCompleted(1)) && (await hasCompleted(2)));
     expectWhole(await waited, prompts(24));
     expect((await Promise.all(queries)).map(({ text }) => text)).toEqual(prompts(4, "alone"));
-    await ringUntil([run], async () => (await run.object.waitGroup(2, 0))?.status === "completed");
     expect((await upstreamStats("all")).requests).toBeLessThanOrEqual(40 + 12);
     await expectAtRest(run);
     expect(ofType(await logOf(run), "group_completed").map((line) => line.parallel_group_id)).toContain(left);
   });
 
-  it("again and again, loses no slot, tells each once and never spends more than there is", async () => {
+  it("right after a query's answer charges its reservation if the settlement was not stored", async () => {
+    const run = await openRun({ budget: { calls: 5 } });
+    await run.query({ prompt: "p", model: "up/key/unstored", max_tokens: 50 });
+    await abortAllDurableObjects();
+    await untilLeasesEnd(run);
+    await ringUntil([run], () => holdsNothing(run));
+    expect((await run.budget()).calls.spent).toBe(1);
+    expect((await upstreamStats("unstored")).requests).toBe(1);
+    await expectAtRest(run);
+  });
+
+  it("repeated five times loses no slot, logs each event once and never spends more than the budget", async () => {
     const run = await openRun({ max_parallel: 12, budget: { usd: 0.02, calls: 150 } });
     const id = await openAsync(run, {
       prompts: prompts(60),
@@ -105,9 +128,9 @@ describe("everything that dies at once", () => {
 });
 
 describe("a group that was cancelled", () => {
-  it("stays cancelled in a run that is lost right after it, and tells its end once", async () => {
+  it("stays cancelled if its run crashes right after, and its end is logged once", async () => {
     const run = await openRun({ max_parallel: 4 });
-    await openAsync(run, { prompts: prompts(40), model: "up/key/lost-cancel/delay/15000" });
+    await openAsync(run, { prompts: prompts(40), model: "up/key/lost-cancel/latch/never" });
     await untilInFlight("lost-cancel", 4);
     await run.object.cancelGroup(1);
     await abortAllDurableObjects();
@@ -116,9 +139,9 @@ describe("a group that was cancelled", () => {
   });
 });
 
-/** Lets the leases that a restarted run has found be over. */
+/** Ends the terms of the leases that a restarted run has found. */
 async function untilLeasesEnd(run: TestRun): Promise<void> {
-  // The first question wakes the new instance, and the found leases' terms begin.
+  // The first call wakes the new instance, and the terms of the found leases begin.
   await expect.poll(() => run.object.budget().catch(() => null)).not.toBeNull();
   skipTime(LEASE_TTL_MS);
 }

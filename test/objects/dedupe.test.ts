@@ -1,13 +1,16 @@
-/** Equal calls in flight within a run are sent once, whichever door they came through. */
+/** Equal calls in flight within a run are sent once, whichever API family they use. */
 import { describe, expect, it } from "vitest";
 import { cancel, expectAtRest, keyed, openAsync } from "../support/objects-group.ts";
-import { openRun, untilInFlight, upstreamStats } from "../support/objects-run.ts";
+import { openLatch, openRun, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
+import { watched, watchObjects } from "../support/objects-watch.ts";
+
+watchObjects();
 
 describe("equal calls in flight with dedupe", () => {
-  it("of one batch are sent once, and each slot has the answer in its place", async () => {
+  it("of one batch are sent once, and each slot gets the answer", async () => {
     const run = await openRun({ max_parallel: 8 });
     const prompts = ["a", "b", "a", "a", "b", "c"];
-    const answer = await run.batch({ prompts, model: "up/key/one-batch/delay/50", dedupe: true });
+    const answer = await run.batch({ prompts, model: "up/key/one-batch/barrier/3/within/15000", dedupe: true });
     expect(answer.results).toEqual(prompts);
     expect((await upstreamStats("one-batch")).sends).toEqual({ a: 1, b: 1, c: 1 });
     expect(answer.usage.total_tokens).toBe(sum(answer.items.map(({ usage }) => usage?.total_tokens ?? 0)));
@@ -17,14 +20,17 @@ describe("equal calls in flight with dedupe", () => {
 
   it("of two batches, a query and a stored query are sent once", async () => {
     const run = await openRun({ max_parallel: 8 });
-    const shared = { model: "up/key/all-doors/delay/300", dedupe: true };
+    const shared = { model: "up/key/all-doors/latch/all-doors", dedupe: true };
     const first = run.batch({ prompts: ["a"], ...shared });
     await untilInFlight("all-doors", 1);
-    const [second, query, stored] = await Promise.all([
+    const others = Promise.all([
       run.batch({ prompts: ["a", "a"], ...shared }),
       run.query({ prompt: "a", ...shared }),
       keyed(run, "key", "/query", { prompt: "a", ...shared }),
     ]);
+    await untilCalled(run, { openGroup: 3, acquire: 1 });
+    await openLatch("all-doors");
+    const [second, query, stored] = await others;
     expect((await first).results).toEqual(["a"]);
     expect(second.results).toEqual(["a", "a"]);
     expect(query).toMatchObject({ text: "a", attempts: 0, usage: { cost: 0 } });
@@ -33,28 +39,28 @@ describe("equal calls in flight with dedupe", () => {
     expect((await run.budget()).calls.spent).toBe(1);
   });
 
-  it("led by a query are sent once too: its text is told where others wait for it", async () => {
+  it("with a query as leader are sent once too: its text is returned to all followers", async () => {
     const run = await openRun({ max_parallel: 8 });
-    const shared = { model: "up/key/led-by-query/delay/200", dedupe: true };
+    const shared = { model: "up/key/led-by-query/latch/led-by-query", dedupe: true };
     const query = run.query({ prompt: "a", ...shared });
     await untilInFlight("led-by-query", 1);
-    const [batch, other] = await Promise.all([
-      run.batch({ prompts: ["a"], ...shared }),
-      run.query({ prompt: "a", ...shared }),
-    ]);
+    const others = Promise.all([run.batch({ prompts: ["a"], ...shared }), run.query({ prompt: "a", ...shared })]);
+    await untilCalled(run, { openGroup: 1, acquire: 2 });
+    await openLatch("led-by-query");
+    const [batch, other] = await others;
     expect([(await query).text, batch.results[0], other.text]).toEqual(["a", "a", "a"]);
     expect((await upstreamStats("led-by-query")).requests).toBe(1);
     await expectAtRest(run);
   });
 
-  it("take one permit: what waits for another's answer does not keep others from starting", async () => {
+  it("take one permit: followers do not delay other calls", async () => {
     const run = await openRun({ max_parallel: 2 });
     const prompts = ["a", "a", "a", "a", "b"];
-    const answer = await run.batch({ prompts, model: "up/key/permits/barrier/2", dedupe: true });
+    const answer = await run.batch({ prompts, model: "up/key/permits/barrier/2/within/15000", dedupe: true });
     expect(answer.results).toEqual(prompts);
   });
 
-  it("share a failure as they share an answer", async () => {
+  it("share a failure like an answer", async () => {
     const run = await openRun();
     const model = "up/key/shared-failure/delay/50/status/400";
     const answer = await run.batch({ prompts: ["a", "a"], model, dedupe: true });
@@ -70,17 +76,19 @@ describe("equal calls in flight with dedupe", () => {
     { differ: "in a parameter", one: { params: { seed: 1 } }, other: { params: { seed: 2 } } },
     { differ: "in the system prompt", one: { system: "s" }, other: { system: "t" } },
     { differ: "in whether they may be shared", one: { dedupe: true }, other: { dedupe: false } },
-  ])("are two calls where they differ $differ", async ({ differ, one, other }) => {
+  ])("are separate calls if they differ $differ", async ({ differ, one, other }) => {
     const run = await openRun({ max_parallel: 8 });
     const key = differ.replaceAll(" ", "-");
     const asked = (own: Record<string, unknown>) => {
       const model = typeof own["model"] === "string" ? own["model"].replace("K", key) : `up/key/${key}`;
-      return { prompt: "p", dedupe: true, ...own, model: `${model}/delay/200` };
+      return { prompt: "p", dedupe: true, ...own, model: `${model}/latch/${key}` };
     };
     const first = run.query(asked(one));
-    await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(1);
-    await run.query(asked(other));
-    await first;
+    await untilPending(run, 1);
+    const second = run.query(asked(other));
+    await untilPending(run, 2);
+    for (const host of ["upstream.test", "dear.test"]) await openLatch(key, host);
+    await Promise.all([first, second]);
     expect((await run.budget()).calls.spent).toBe(2);
   });
 
@@ -93,25 +101,39 @@ describe("equal calls in flight with dedupe", () => {
   });
 
   it("are not shared between runs", async () => {
-    const body = { prompt: "a", model: "up/key/runs-apart/barrier/2", dedupe: true };
+    const body = { prompt: "a", model: "up/key/runs-apart/barrier/2/within/15000", dedupe: true };
     const answers = await Promise.all([(await openRun()).query(body), (await openRun()).query(body)]);
     expect(answers.map(({ text }) => text)).toEqual(["a", "a"]);
   });
 
-  it("go on where the group of the first is cancelled: another of them is sent", async () => {
+  it("continue if the group of the leader is cancelled: a follower is sent", async () => {
     const run = await openRun({ max_parallel: 4 });
-    const shared = { model: "up/key/leader-cancelled/delay/400", dedupe: true };
+    const shared = { model: "up/key/leader-cancelled/latch/leader-cancelled", dedupe: true };
     const leader = await openAsync(run, { prompts: ["a"], ...shared });
     await untilInFlight("leader-cancelled", 1);
     const others = Promise.all([run.batch({ prompts: ["a", "a"], ...shared }), run.query({ prompt: "a", ...shared })]);
     await expect.poll(async () => (await run.document()).stats.total_queries).toBe(3);
     await cancel(run, leader);
+    await openLatch("leader-cancelled");
     const [batch, query] = await others;
     expect([...batch.results, query.text]).toEqual(["a", "a", "a"]);
     expect((await upstreamStats("leader-cancelled")).requests).toBe(2);
     await expectAtRest(run);
   });
 });
+
+/** Waits until the run's object has been called that often and has seen to all of it. */
+async function untilCalled(
+  run: TestRun,
+  { openGroup, acquire }: Record<"openGroup" | "acquire", number>,
+): Promise<void> {
+  await expect.poll(() => watched(run.id).calls).toMatchObject({ openGroup, acquire });
+  await run.document();
+}
+
+async function untilPending(run: TestRun, count: number): Promise<void> {
+  await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(count);
+}
 
 function sum(numbers: number[]): number {
   return numbers.reduce((total, number) => total + number, 0);

@@ -2,7 +2,13 @@
 declare namespace Cloudflare {
   interface GlobalProps {
     mainModule: typeof import("../../src/index.ts");
-    durableNamespaces: "RunObject" | "LaneObject" | "DirectoryObject" | "BatchObject" | "ShelfObject";
+    durableNamespaces:
+      | "RunObject"
+      | "LaneObject"
+      | "DirectoryObject"
+      | "BatchObject"
+      | "ShelfObject"
+      | "UpstreamObject";
   }
   interface Env {
     /** Histories per property test, as text. */
@@ -13,5 +19,6 @@ declare namespace Cloudflare {
     DIRECTORY: DurableObjectNamespace<import("../../src/index.ts").DirectoryObject>;
     BATCH: DurableObjectNamespace<import("../../src/index.ts").BatchObject>;
     SHELF: DurableObjectNamespace<import("../../src/index.ts").ShelfObject>;
+    UPSTREAM: DurableObjectNamespace<import("../../src/index.ts").UpstreamObject>;
   }
 }

@@ -36,7 +36,7 @@ describe("an appended object", () => {
     expect((await env.FILES.head(key))?.size).toBe(0);
   });
 
-  it("of exactly two parts is made of them alone", async () => {
+  it("of exactly two parts consists of these parts alone", async () => {
     const watched = watchBucket(env.FILES);
     const key = newKey();
     const bytes = patternBytes(2 * FILE_PART_BYTES);
@@ -89,7 +89,7 @@ describe("an appended object", () => {
   it.each([
     ["small", 100],
     ["large", FILE_PART_BYTES + 100],
-  ])("that is %s can be completed again after a restart that lost the answer", async (_, length) => {
+  ])("that is %s can be completed once more after a restart that lost the reply", async (_, length) => {
     const key = newKey();
     const bytes = patternBytes(length);
     const object = new AppendedObject(env.FILES, { key });
@@ -115,11 +115,11 @@ describe("an appended object", () => {
     await env.FILES.put(key, "another");
     const object = new AppendedObject(env.FILES, { key });
     await object.append(patternBytes(100));
-    await expect(object.complete()).rejects.toThrow(/is an object already/);
+    await expect(object.complete()).rejects.toThrow(/exists already/);
     expect((await env.FILES.head(key))?.size).toBe("another".length);
   });
 
-  it("keeps the order of calls that nobody waits for", async () => {
+  it("keeps the order of calls that are not awaited", async () => {
     const key = newKey();
     const bytes = patternBytes(FILE_PART_BYTES + 2 * PIECE_BYTES);
     const object = new AppendedObject(env.FILES, { key });
@@ -129,7 +129,7 @@ describe("an appended object", () => {
     expect(areEqual(await contentOf(env.FILES, key), bytes)).toBe(true);
   });
 
-  it("of which R2 loses a part goes on from its last state", async () => {
+  it("of which R2 loses a part continues from its last state", async () => {
     const watched = watchBucket(env.FILES);
     watched.failing.add(2);
     const key = newKey();
@@ -157,13 +157,13 @@ describe("an appended object", () => {
     await expect(watched.uploads[0]?.uploadPart(2, new Uint8Array(1))).rejects.toThrow(/does not exist/);
   });
 
-  it("refuses a gap, and to be completed before it is whole again", async () => {
+  it("refuses a gap, and cannot be completed before the gap is filled", async () => {
     const state = { uploadId: "u", parts: [{ partNumber: 1, etag: "e" }], bytes: FILE_PART_BYTES };
     const at = (fromByte: number) => new AppendedObject(env.FILES, { key: "gap", state, fromByte });
     expect(() => at(FILE_PART_BYTES + 1)).toThrow(RangeError);
     expect(() => at(FILE_PART_BYTES)).not.toThrow();
     const short = at(FILE_PART_BYTES - 10);
     expect(await short.append(new Uint8Array(9))).toBeNull();
-    await expect(short.complete()).rejects.toThrow(/before all was appended again/);
+    await expect(short.complete()).rejects.toThrow(/before its stored bytes were appended/);
   });
 });

@@ -20,7 +20,7 @@ async function put(key: string, content: string | Uint8Array = TEN) {
 }
 
 describe("the answer with an object's content", () => {
-  it("is the whole of it where no range is asked", async () => {
+  it("is the whole object without a range", async () => {
     const object = await put("whole");
     expect(await answer("whole", {})).toEqual({
       status: 200,
@@ -47,7 +47,7 @@ describe("the answer with an object's content", () => {
     expect(await answer("ranged", { range })).toMatchObject({ status: 206, headers, text });
   });
 
-  it("is the size alone where the range lies behind the end", async () => {
+  it("is only the size if the range begins behind the end", async () => {
     await put("short");
     const headers = { "content-range": "bytes */10", "accept-ranges": "bytes" };
     expect(await answer("short", { range: "bytes=10-" })).toEqual({ kind: "unsatisfiable", headers });
@@ -63,7 +63,7 @@ describe("the answer with an object's content", () => {
     });
   });
 
-  it("is a part only of the object that If-Range names", async () => {
+  it("is a range only if If-Range matches the object", async () => {
     const { httpEtag } = await put("conditional");
     const range = "bytes=2-4";
     expect(await answer("conditional", { range, ifRange: httpEtag })).toMatchObject({ status: 206, text: "234" });
@@ -76,7 +76,7 @@ describe("the answer with an object's content", () => {
     expect(await answer("empty", { range: "bytes=0-" })).toMatchObject({ kind: "unsatisfiable" });
   });
 
-  it("is missed where there is none", async () => {
+  it("is a 404 if the object is missing", async () => {
     for (const request of [{}, { method: "HEAD" }, { range: "bytes=0-" }]) {
       expect(await answer("nothing here", request)).toEqual({ kind: "missing" });
     }
@@ -95,7 +95,7 @@ describe("pages of an object", () => {
     expect(watched.calls).toEqual(Array(Math.ceil((bytes.length - offset) / 100_000)).fill("get"));
   });
 
-  it("are read when they are asked for and not before", async () => {
+  it("are read on demand, not in advance", async () => {
     await put("lazy", TEN);
     const watched = watchBucket(env.FILES);
     const pages = pageSource(watched.bucket, { key: "lazy", sizeBytes: 10, offset: 0, pageBytes: 4 });
@@ -104,12 +104,12 @@ describe("pages of an object", () => {
     expect(watched.calls).toEqual(["get"]);
   });
 
-  it("end with not_found where the object is gone", async () => {
+  it("end with not_found if the object was deleted", async () => {
     const pages = pageSource(env.FILES, { key: "gone", sizeBytes: 10, offset: 0 });
     expect((await readAll(pages)).fault).toEqual({ reason: "not_found", what: "the file's content" });
   });
 
-  it("end with an exception where the object is shorter than it is said to be", async () => {
+  it("end with an exception if the object is shorter than its recorded size", async () => {
     await put("shorter", TEN);
     const pages = pageSource(env.FILES, { key: "shorter", sizeBytes: 12, offset: 0, pageBytes: 12 });
     await expect(pages.read()).rejects.toThrow(/10 of 12 bytes/);

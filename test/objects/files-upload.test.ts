@@ -33,7 +33,7 @@ async function expectNothingLeft(key: string, uploads: readonly R2MultipartUploa
 }
 
 describe("an upload", () => {
-  it("of 12 MB goes in three parts, one on its way at a time, out of two buffers", async () => {
+  it("of 12 MB is sent in three parts, one at a time, from two buffers", async () => {
     const watched = watchBucket(env.FILES);
     const key = newKey();
     const bytes = patternBytes(12_000_000);
@@ -81,7 +81,7 @@ describe("an upload", () => {
     expect(areEqual(await contentOf(env.FILES, key), bytes)).toBe(true);
   });
 
-  it("of more bytes than the bound is refused when they come, and leaves nothing", async () => {
+  it("of more bytes than the limit is refused when it is reached, and leaves nothing", async () => {
     const watched = watchBucket(env.FILES);
     const key = newKey();
     let sent = 0;
@@ -138,7 +138,7 @@ describe("an upload", () => {
 });
 
 describe("a form's file", () => {
-  /** What a route does with a form: the purpose, which decides, stands behind the file. */
+  /** What a route does with a form: the deciding field, the purpose, comes after the file. */
   async function upload(key: string, purpose: string, content: Uint8Array<ArrayBuffer>) {
     const form = new FormData();
     form.append("file", new File([content], "a.jsonl"));
@@ -156,7 +156,7 @@ describe("a form's file", () => {
     expect(await reader.next()).toEqual({ kind: "end" });
   }
 
-  it("is stored or not by what stands behind it", async () => {
+  it("is stored or discarded depending on the fields after it", async () => {
     const bytes = patternBytes(FILE_PART_BYTES + 3);
     const wanted = newKey();
     await upload(wanted, "batch", bytes);

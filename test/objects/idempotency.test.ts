@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { openingOf, pagesOf } from "../support/objects-direct.ts";
 import { expectAtRest, keyed, openAsync, rowCounts } from "../support/objects-group.ts";
-import { openRun, prompts, untilInFlight, upstreamStats } from "../support/objects-run.ts";
+import { openLatch, openRun, prompts, untilInFlight, upstreamStats } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
 watchObjects();
@@ -29,23 +29,26 @@ describe("a batch under an Idempotency-Key", () => {
     await expectAtRest(run);
   });
 
-  it("that still runs is joined, from another connection and after a restart, and sends nothing twice", async () => {
+  it("that still runs attaches later requests, from another connection and after a restart, and sends nothing twice", async () => {
     const run = await openRun({ max_parallel: 4 });
-    const body = { prompts: prompts(8), model: "up/key/joined/delay/150" };
+    const body = { prompts: prompts(8), model: "up/key/joined/latch/joined" };
     const client = new AbortController();
     const headers = { "idempotency-key": "joined" };
     const left = run.post("/batch", body, { signal: client.signal, headers }).then((response) => response.text());
     await untilInFlight("joined", 4);
     client.abort();
     await left.catch(() => null);
-    await evictDurableObject(run.object);
+    // An object is evicted once its calls have ended.
+    const evicted = evictDurableObject(run.object);
+    await openLatch("joined");
+    await evicted;
     const back = await keyed(run, "joined", "/batch", body);
     expect(back).toMatchObject({ status: 200, replayed: true, json: { results: prompts(8), status: "completed" } });
     expect((await upstreamStats("joined")).requests).toBe(8);
     await expectAtRest(run);
   });
 
-  it("that comes twice at once opens one group", async () => {
+  it("that arrives twice concurrently opens one group", async () => {
     const run = await openRun();
     const body = { prompts: prompts(3), model: "up/key/at-once/delay/50" };
     const both = await Promise.all([1, 2, 3].map(() => keyed(run, "at once", "/batch", body)));
@@ -57,16 +60,17 @@ describe("a batch under an Idempotency-Key", () => {
     expect(await rowCounts(run)).toMatchObject({ grp: 1, page: 1, named: 1 });
   });
 
-  it("that comes twice at once in a run that is busy opens one group", async () => {
+  it("that arrives twice concurrently in a busy run opens one group", async () => {
     const run = await openRun({ max_parallel: 8 });
     // With calls in flight, what arrives together is decided in one turn.
-    await openAsync(run, { prompts: prompts(4), model: "up/key/busy/delay/300" });
+    await openAsync(run, { prompts: prompts(4), model: "up/key/busy/latch/busy" });
     await untilInFlight("busy", 4);
     const { pages, models } = pagesOf(["named"], "up/key/busy");
-    const named = { key: "busy", hash: "same" };
+    const idempotencyKey = { key: "busy", hash: "same" };
     const opened = await Promise.all(
-      [1, 2, 3].map(() => run.object.openGroup({ ...openingOf(1, models), named }, pages)),
+      [1, 2, 3].map(() => run.object.openGroup({ ...openingOf(1, models), idempotencyKey }, pages)),
     );
+    await openLatch("busy");
     expect(new Set(opened.map((reply) => (reply.ok ? reply.id : "refused"))).size).toBe(1);
     expect(opened.map((reply) => reply.ok && reply.replayed)).toEqual([false, true, true]);
     expect(await rowCounts(run)).toMatchObject({ grp: 2, page: 2, named: 1 });
@@ -118,7 +122,7 @@ describe("a batch under an Idempotency-Key", () => {
     expect((await upstreamStats("large")).requests).toBe(30);
   });
 
-  it("is answered as a stream and by its group's routes as well", async () => {
+  it("can be replayed as a stream and through its group's routes", async () => {
     const run = await openRun();
     const body = { prompts: prompts(3), model: "up/key/streamed-again" };
     const id = await openAsync(run, body, "async");
@@ -176,17 +180,18 @@ describe("a query under an Idempotency-Key", () => {
     await expectAtRest(run);
   });
 
-  it("that still runs is joined", async () => {
+  it("that still runs attaches later requests", async () => {
     const run = await openRun();
-    const body = { prompt: "one", model: "up/key/joined-query/delay/200" };
+    const body = { prompt: "one", model: "up/key/joined-query/latch/joined-query" };
     const first = keyed(run, "query", "/query", body);
     await untilInFlight("joined-query", 1);
-    const second = await keyed(run, "query", "/query", body);
-    expect(second).toEqual({ ...(await first), replayed: true });
+    const second = keyed(run, "query", "/query", body);
+    await openLatch("joined-query");
+    expect(await second).toEqual({ ...(await first), replayed: true });
     expect((await upstreamStats("joined-query")).requests).toBe(1);
   });
 
-  it("that failed is answered with the same failure, and not tried again", async () => {
+  it("that failed replays the same failure, and is not retried", async () => {
     const run = await openRun();
     const body = { prompt: "one", model: "up/key/failed-query/status/400" };
     const first = await keyed(run, "query", "/query", body);
@@ -195,20 +200,20 @@ describe("a query under an Idempotency-Key", () => {
     expect((await upstreamStats("failed-query")).requests).toBe(1);
   });
 
-  it("belongs to the parallel group that it came in, as a plain one does, and says so again", async () => {
-    const run = await openRun({ window_ms: 500, max_parallel: 8 });
-    const model = "up/key/windowed/delay/50";
-    const ask = (prompt: string) => keyed(run, prompt, "/query", { prompt, model });
-    const [first, plain, third] = await Promise.all([
-      ask("first"),
-      scheduler.wait(10).then(() => run.query({ prompt: "second", model })),
-      scheduler.wait(20).then(() => ask("third")),
-    ]);
+  it("belongs to its parallel group like a query without a key, also in a replay", async () => {
+    const run = await openRun({ window_ms: 10_000, max_parallel: 8 });
+    const model = "up/key/windowed/latch/windowed";
+    const send = (prompt: string) => keyed(run, prompt, "/query", { prompt, model });
+    const answers = Promise.all([send("first"), run.query({ prompt: "second", model }), send("third")]);
+    await untilInFlight("windowed", 3);
+    expect((await run.send("POST", `/runs/${run.id}/flush`)).ok).toBe(true);
+    await openLatch("windowed");
+    const [first, plain, third] = await answers;
     const group = plain.parallel_group_id;
     expect(group).toMatch(/^pg-/);
     expect([first, third].map(({ json }) => query.parse(json).parallel_group_id)).toEqual([group, group]);
     await evictDurableObject(run.object);
-    expect(query.parse((await ask("first")).json).parallel_group_id).toBe(group);
+    expect(query.parse((await send("first")).json).parallel_group_id).toBe(group);
     expect((await run.document()).stats).toMatchObject({
       total_queries: 3,
       parallel_batches: 1,

@@ -1,12 +1,13 @@
 import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { LEASE_TTL_MS, SETTLE_LAG_MS } from "../../src/limits.ts";
+import { LEASE_TTL_MS } from "../../src/limits.ts";
 import { skipTime, withHeartbeats } from "../support/objects-clock.ts";
-import { acquireOne, crash, openUnwatched } from "../support/objects-direct.ts";
+import { acquireOne, crash, openUnwatched, storedLeases } from "../support/objects-direct.ts";
 import {
   expectSettled,
   expectWhole,
+  openLatch,
   openRun,
   prompts,
   untilInFlight,
@@ -18,11 +19,14 @@ import { watched, watchObjects } from "../support/objects-watch.ts";
 watchObjects();
 
 describe("a lane", () => {
-  it("that is evicted in the middle of a batch, and its run with it, loses nothing", async () => {
+  it("that is evicted together with its run in the middle of a batch loses nothing", async () => {
     const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
-    const batch = run.batch({ prompts: prompts(12), model: "up/key/evicted-lane/delay/150" });
+    const batch = run.batch({ prompts: prompts(12), model: "up/key/evicted-lane/latch/evicted-lane" });
     await untilInFlight("evicted-lane", 6);
-    await evictDurableObject(env.LANE.getByName(`${run.id}/0`));
+    // An object is evicted once its calls have ended.
+    const evicted = evictDurableObject(env.LANE.getByName(`${run.id}/0`));
+    await openLatch("evicted-lane");
+    await evicted;
     await evictDurableObject(run.object);
     await run.document();
     skipTime(LEASE_TTL_MS);
@@ -31,13 +35,14 @@ describe("a lane", () => {
     expectSettled(await run.budget(), answer.usage.cost);
   });
 
-  it("that is lost has its attempts charged as estimates and made again once their leases are over", async () => {
+  it("that is lost has its attempts charged as estimates and retried after their leases expire", async () => {
     const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
-    const model = "up/key/lost-lane/delay/300";
+    const model = "up/key/lost-lane/latch/lost-lane";
     const batch = run.batch({ prompts: prompts(9), model, max_tokens: 50 });
     await untilInFlight("lost-lane", 6);
     await crash(env.LANE.getByName(`${run.id}/0`));
-    // Its attempts ended at the upstream, and nobody knows.
+    // Its attempts end at the upstream, and no lane gets the answers.
+    await openLatch("lost-lane");
     await untilInFlight("lost-lane", 0);
     skipTime(LEASE_TTL_MS);
     const answer = await batch;
@@ -58,13 +63,14 @@ describe("a lane", () => {
 describe("a crash of everything", () => {
   it("in the middle of a batch ends every slot once, within the budget", async () => {
     const run = await openRun({ max_parallel: 12, budget: { usd: 0.01 } });
-    const batch = run.batch({ prompts: prompts(40), model: "up/key/crash/delay/100/jitter/100", max_tokens: 50 });
+    const batch = run.batch({ prompts: prompts(40), model: "up/key/crash/latch/crash", max_tokens: 50 });
     await untilInFlight("crash", 12);
     const inFlightAtMost = 12;
     await abortAllDurableObjects();
     // A lease that a restart finds gets a fresh term.
     await run.document();
     skipTime(LEASE_TTL_MS);
+    await openLatch("crash");
     const answer = await batch;
     expectWhole(answer, prompts(40));
     const { budget, metrics, stats } = await run.document();
@@ -75,30 +81,33 @@ describe("a crash of everything", () => {
     expect(stats).toMatchObject({ total_queries: 40, parallel_batches: 1, pending_queries: 0 });
   });
 
-  it("is recovered from by the run's alarm alone, where no client waits any more", async () => {
+  it("is recovered from by the run's alarm alone, if no client waits", async () => {
     const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
-    const lanes = await openUnwatched(run, prompts(12), "up/key/alone/delay/150");
+    const lanes = await openUnwatched(run, prompts(12), "up/key/alone/latch/alone");
     for (const lane of lanes) await env.LANE.getByName(`${run.id}/${lane}`).start(run.id, lane);
     await untilInFlight("alone", 6);
     await abortAllDurableObjects();
     await run.document();
     skipTime(LEASE_TTL_MS);
+    await openLatch("alone");
     await runDurableObjectAlarm(run.object);
-    await expect.poll(() => statusOf(run), { timeout: 5_000 }).toBe("completed");
+    await expect.poll(() => statusOf(run)).toBe("completed");
     const { calls } = await run.budget();
     expect(calls).toMatchObject({ spent: 18, reserved: 0 });
   });
 
-  it("is recovered from by alarms alone, though each of them wakes an object that knows nothing", async () => {
+  it("is recovered from by alarms alone, even if each wakes a new instance", async () => {
     const run = await openRun({ budget: { calls: 5 } });
     await acquireOne(run);
     for (let alarms = 0; alarms < 3; alarms += 1) {
       await crash(run.object);
+      const earlier = alarmsOf(run);
       const alarm = runDurableObjectAlarm(run.object);
-      await scheduler.wait(50);
+      // The new instance has granted its terms once its alarm has begun.
+      await expect.poll(() => alarmsOf(run), { interval: 5 }).toBeGreaterThan(earlier);
       skipTime(LEASE_TTL_MS);
       await alarm;
-      await scheduler.wait(2 * SETTLE_LAG_MS);
+      await expect.poll(() => storedLeases(run)).toBe(0);
     }
     await crash(run.object);
     expect((await run.budget()).calls).toMatchObject({ spent: 1, reserved: 0 });
@@ -116,12 +125,13 @@ describe("a crash of everything", () => {
 });
 
 describe("a lease", () => {
-  it("of a lane lives on for as long as the lane's heartbeats come", async () => {
+  it("of a lane lasts as long as the lane's heartbeats arrive", async () => {
     const run = await openRun({ max_parallel: 2 });
     const answer = await withHeartbeats(20, async () => {
-      const batch = run.batch({ prompts: prompts(2), model: "up/key/beating-lane/delay/600" });
+      const batch = run.batch({ prompts: prompts(2), model: "up/key/beating-lane/latch/beating-lane" });
       await untilInFlight("beating-lane", 2);
-      await ageBy(3 * LEASE_TTL_MS, run.object);
+      await ageBy(3 * LEASE_TTL_MS, run);
+      await openLatch("beating-lane");
       return batch;
     });
     expect(answer.items.map(({ attempts, estimated }) => ({ attempts, estimated }))).toEqual([
@@ -130,22 +140,23 @@ describe("a lease", () => {
     ]);
   });
 
-  it("of a Worker lives on for as long as the Worker's heartbeats come", async () => {
+  it("of a Worker lasts as long as the Worker's heartbeats arrive", async () => {
     const run = await openRun();
     const answer = await withHeartbeats(20, async () => {
-      const query = run.query({ prompt: "p", model: "up/key/beating-worker/delay/600" });
+      const query = run.query({ prompt: "p", model: "up/key/beating-worker/latch/beating-worker" });
       await untilInFlight("beating-worker", 1);
-      await ageBy(3 * LEASE_TTL_MS, run.object);
+      await ageBy(3 * LEASE_TTL_MS, run);
+      await openLatch("beating-worker");
       return query;
     });
     expect(answer).toMatchObject({ text: "p", attempts: 1 });
     expectSettled(await run.budget(), answer.usage.cost);
   });
 
-  it("without heartbeats is over after its time, and not a moment before", async () => {
+  it("without heartbeats expires after its term, and not earlier", async () => {
     const run = await openRun({ max_parallel: 2 });
     await withHeartbeats(null, async () => {
-      const batch = run.batch({ prompts: prompts(1), model: "up/key/silent/delay/400" });
+      const batch = run.batch({ prompts: prompts(1), model: "up/key/silent/latch/silent" });
       await untilInFlight("silent", 1);
       skipTime(LEASE_TTL_MS - 5_000);
       await runDurableObjectAlarm(run.object);
@@ -153,19 +164,27 @@ describe("a lease", () => {
       skipTime(5_000);
       await runDurableObjectAlarm(run.object);
       expect((await run.budget()).calls.spent).toBe(1);
+      await openLatch("silent");
       const answer = await batch;
       expect(answer.items[0]).toMatchObject({ status: "completed", attempts: 2, estimated: true });
     });
   });
 });
 
-/** Lets time pass in steps shorter than a lease, with room for heartbeats between them; the alarm looks at each step. */
-async function ageBy(ms: number, stub: DurableObjectStub): Promise<void> {
+/** Puts the time forward in steps shorter than a lease, with a heartbeat and an alarm after each. */
+async function ageBy(ms: number, run: TestRun): Promise<void> {
+  const heartbeats = (): number => watched(run.id).calls["heartbeat"] ?? 0;
   for (let leftMs = ms; leftMs > 0; leftMs -= 15_000) {
     skipTime(15_000);
-    await scheduler.wait(60);
-    await runDurableObjectAlarm(stub);
+    const earlier = heartbeats();
+    // The next one may have left before the time was put forward.
+    await expect.poll(heartbeats, { interval: 5 }).toBeGreaterThan(earlier + 1);
+    await runDurableObjectAlarm(run.object);
   }
+}
+
+function alarmsOf(run: TestRun): number {
+  return watched(run.id).calls["alarm"] ?? 0;
 }
 
 async function statusOf(run: TestRun): Promise<string | undefined> {

@@ -1,4 +1,4 @@
-/** The run's log as rows and pages: durable when it is told, bounded, and no row too large. */
+/** The run's log as rows and pages: durable when it is emitted, bounded, and no row too large. */
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -7,14 +7,14 @@ import { CLIENT_LOG_BYTES_MAX, LOG_REPLY_CHARS_MAX, LOG_ROW_CHARS_MAX } from "..
 import { crash } from "../support/objects-direct.ts";
 import { openAsync } from "../support/objects-group.ts";
 import { expectGapless, logOf, ofType } from "../support/objects-log.ts";
-import { openRun, prompts, untilInFlight, type TestRun } from "../support/objects-run.ts";
+import { openLatch, openRun, prompts, untilInFlight, type TestRun } from "../support/objects-run.ts";
 import { refusalOf } from "../support/objects-tree.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
 watchObjects();
 
 describe("a client's events", () => {
-  it("stand in the log between the gateway's own, as they were sent and in their order", async () => {
+  it("are in the log between the gateway's own, unchanged and in their order", async () => {
     const run = await openRun();
     const { id } = await run.batch({ prompts: ["one"] });
     const events = [
@@ -32,7 +32,7 @@ describe("a client's events", () => {
     expect(lines.find((line) => line.seq === seq)).toMatchObject({ run_id: run.id, parallel_group_id: null, depth: 0 });
   });
 
-  it("are durable when their answer comes: a crash right after it loses none", async () => {
+  it("are durable when their request is answered: a crash right after it loses none", async () => {
     const run = await openRun();
     const answer = await run.post(`/runs/${run.id}/log`, { event_type: "final_result", output: "42" });
     const { seq } = appendedReply.parse(await answer.json());
@@ -42,7 +42,7 @@ describe("a client's events", () => {
     expect(lines.find((line) => line.seq === seq)).toMatchObject({ event_type: "final_result", output: "42" });
   });
 
-  it("have no room beyond their bound, to the byte", async () => {
+  it("are refused beyond their size limit, to the byte", async () => {
     const run = await openRun();
     const event = { event_type: "note", output: "x".repeat(100) };
     const size = JSON.stringify(event).length;
@@ -53,25 +53,26 @@ describe("a client's events", () => {
     await evictDurableObject(run.object);
     expect((await run.post(`/runs/${run.id}/log`, event)).status).toBe(413);
     expect(ofType(await logOf(run), "note").length).toBe(1);
-    // The bound is the client's: the gateway tells what it does all the same.
+    // The limit applies to client events: the gateway still logs its own.
     await run.query({ prompt: "one" });
     expect(ofType(await logOf(run), "slot_completed").length).toBe(1);
   });
 
-  it("that arrive together count together: a turn does not pass the bound", async () => {
+  it("that arrive together count together: a turn does not exceed the limit", async () => {
     const run = await openRun({ max_parallel: 4 });
     const json = JSON.stringify({ event_type: "note", output: "x".repeat(100) });
     await setClientLogBytes(run, CLIENT_LOG_BYTES_MAX - 2 * json.length);
-    await openAsync(run, { prompts: prompts(4), model: "up/key/busy-log/delay/400" });
+    await openAsync(run, { prompts: prompts(4), model: "up/key/busy-log/latch/busy-log" });
     await untilInFlight("busy-log", 4);
     const events = [{ json, parallelGroupId: null }];
     const appended = await Promise.all([1, 2, 3].map(() => run.object.appendLog(events, null)));
+    await openLatch("busy-log");
     expect(appended.map((reply) => reply?.ok)).toEqual([true, true, false]);
   });
 });
 
 describe("a long log", () => {
-  it("is read in pages, in any number of them the same, after any event", async () => {
+  it("reads the same in pages of any size, after any event", async () => {
     const run = await openRun();
     for (let post = 0; post < 4; post++) {
       const events = Array.from({ length: 10 }, (_, at) => ({
@@ -88,7 +89,7 @@ describe("a long log", () => {
     for (const after of [0, 1, 7, 21, 40, 41, 1_000]) expect(await logOf(run, after)).toEqual(whole.slice(after));
   });
 
-  it("is stored in rows that fit, where one write holds more than a row takes", async () => {
+  it("is stored in rows that fit, if one write exceeds a row", async () => {
     const run = await openRun();
     // Characters of three bytes, as many as a client may send in one event, and more events than fit one row.
     const output = "漢".repeat(43_000);
@@ -108,7 +109,7 @@ describe("a long log", () => {
     );
   });
 
-  it("of many slots that end at once fits its rows too", async () => {
+  it("of many slots that end together fits its rows too", async () => {
     const run = await openRun({ max_parallel: 512 });
     const answer = await run.batch({ prompts: prompts(1_500), model: "up/status/400", max_tokens: 1 });
     expect(answer.status).toBe("failed");

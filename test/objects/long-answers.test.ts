@@ -23,7 +23,7 @@ const TEXTS = [
 ];
 
 describe("an answer of", () => {
-  it.each(TEXTS)("$what comes back identical, before and after a restart", async ({ text, chunks }) => {
+  it.each(TEXTS)("$what is returned identical, before and after a restart", async ({ text, chunks }) => {
     const run = await openRun({ max_parallel: 2 });
     await settleWith(run, ["short", text]);
     const read = async (): Promise<unknown[]> => [

@@ -1,4 +1,4 @@
-/** Attempts whose outcome nobody knows: tried again under a new reservation, or failed, as `on_lost` says. */
+/** Attempts of unknown outcome: retried under a new reservation, or failed, depending on `on_lost`. */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
@@ -6,12 +6,12 @@ import { skipTime } from "../support/objects-clock.ts";
 import { crash } from "../support/objects-direct.ts";
 import { expectAtRest, keyed } from "../support/objects-group.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
-import { openRun, prompts, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
+import { openLatch, openRun, prompts, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
 
 describe("a lane that is lost", () => {
-  it("has its slots tried again where on_lost is not named", async () => {
+  it("has its slots retried by default", async () => {
     const run = await openRun({ max_parallel: 2, budget: { usd: 1 } });
-    const batch = run.batch({ prompts: prompts(3), model: "up/key/lost-retry/delay/200", max_tokens: 50 });
+    const batch = run.batch({ prompts: prompts(3), model: "up/key/lost-retry/latch/lost-retry", max_tokens: 50 });
     await loseLane(run, "lost-retry", 2);
     const answer = await batch;
     expect(answer.status).toBe("completed");
@@ -24,9 +24,9 @@ describe("a lane that is lost", () => {
     await expectAtRest(run);
   });
 
-  it("has its slots failed where on_lost is fail, charged as reserved, and the others run", async () => {
+  it("fails its slots if on_lost is fail, charged at their reservation, and the others run", async () => {
     const run = await openRun({ max_parallel: 2, budget: { usd: 1 } });
-    const model = "up/key/lost-fail/delay/200";
+    const model = "up/key/lost-fail/latch/lost-fail";
     const batch = run.batch({ prompts: prompts(3), model, max_tokens: 50, on_lost: "fail" });
     await loseLane(run, "lost-fail", 2);
     const answer = await batch;
@@ -42,9 +42,9 @@ describe("a lane that is lost", () => {
     await expectAtRest(run);
   });
 
-  it("fails a stored query where on_lost is fail, and its key keeps the failure", async () => {
+  it("fails a query with an idempotency key if on_lost is fail, and its key replays the failure", async () => {
     const run = await openRun({ budget: { usd: 1 } });
-    const body = { prompt: "p", model: "up/key/lost-query/delay/200", on_lost: "fail" };
+    const body = { prompt: "p", model: "up/key/lost-query/latch/lost-query", on_lost: "fail" };
     const query = keyed(run, "key", "/query", body);
     await loseLane(run, "lost-query", 1);
     const first = await query;
@@ -59,18 +59,18 @@ describe("a connection that breaks before the answer", () => {
   it.each([
     { on_lost: "retry", status: "completed", attempts: 2 },
     { on_lost: "fail", status: "failed", attempts: 1 },
-  ])("is as unknown as a lost lane: $on_lost", async ({ on_lost, status, attempts }) => {
+  ])("is an unknown outcome like a lost lane: $on_lost", async ({ on_lost, status, attempts }) => {
     const run = await openRun({ budget: { usd: 1 } });
     const model = `up/key/broken-${on_lost}/fault/reset/first/1`;
     const answer = await run.batch({ prompts: ["p"], model, max_tokens: 50, on_lost });
     expect(answer.items[0]).toMatchObject({ status, attempts, estimated: true });
-    const query = await run.ask({ prompt: "q", model, max_tokens: 50, on_lost });
+    const query = await run.tryQuery({ prompt: "q", model, max_tokens: 50, on_lost });
     expect(query.status).toBe(on_lost === "retry" ? 200 : 502);
     expect((await upstreamStats(`broken-${on_lost}`)).sends).toEqual({ p: attempts, q: attempts });
     await expectAtRest(run);
   });
 
-  it("differs from one that the upstream refuses and says so: that is tried again under on_lost fail too", async () => {
+  it("differs from a refusal of the upstream, which is retried under on_lost fail too", async () => {
     const run = await openRun();
     const model = "up/key/refused/status/503/first/1";
     const answer = await run.batch({ prompts: ["p"], model, on_lost: "fail" });
@@ -82,6 +82,7 @@ describe("a connection that breaks before the answer", () => {
 async function loseLane(run: TestRun, key: string, inFlight: number): Promise<void> {
   await untilInFlight(key, inFlight);
   await crash(env.LANE.getByName(`${run.id}/0`));
+  await openLatch(key);
   await untilInFlight(key, 0);
   skipTime(LEASE_TTL_MS);
 }

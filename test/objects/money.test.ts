@@ -3,7 +3,7 @@ import type { BudgetDocument } from "../../src/contract/runs.ts";
 import { expectSettled, openRun, prompts, upstreamStats, type TestRun } from "../support/objects-run.ts";
 
 describe("the ledger after a batch", () => {
-  it("has spent what the calls cost, and holds nothing, where a third of them failed and were tried again", async () => {
+  it("has spent what the calls cost and reserves nothing if a third of them failed and were retried", async () => {
     const run = await openRun({ budget: { usd: 1 }, max_parallel: 30 });
     const answer = await run.batch({ prompts: prompts(60), model: "up/key/again/status/500/first/1/percent/33" });
     expect(answer.status).toBe("completed");
@@ -12,13 +12,13 @@ describe("the ledger after a batch", () => {
     const { budget, metrics } = await run.document();
     expectSettled(budget, answer.usage.cost);
     expect(answer.usage.cost).toBeCloseTo(sum(answer.items.map(({ usage }) => usage?.cost ?? 0)), 9);
-    // Upstream errors are not billed, so a call costs one success.
-    expect(budget.calls.spent).toBe(60);
+    // Upstream errors are not billed, but each is an attempt that was answered.
+    expect(budget.calls.spent).toBe(60 + retried);
     expect(metrics).toMatchObject({ attempts: 60 + retried, retries: retried, success_rate: 1 });
     expect((await upstreamStats("again")).requests).toBe(60 + retried);
   });
 
-  it("charges a broken answer as reserved, marked as an estimate, and the attempt that follows on its own", async () => {
+  it("charges a truncated answer at its reservation, marked as an estimate, and the next attempt separately", async () => {
     const run = await openRun({ budget: { usd: 1 } });
     const answer = await run.batch({ prompts: ["p"], model: "up/key/torn/fault/truncated/first/1", max_tokens: 100 });
     const alone = await run.batch({ prompts: ["p"], model: "up/key/whole", max_tokens: 100 });
@@ -31,7 +31,7 @@ describe("the ledger after a batch", () => {
 });
 
 describe("a budget that ends in the middle of a batch", () => {
-  it("completes as many slots as there are calls, and refuses the others one by one", async () => {
+  it("completes as many slots as the budget has calls, and refuses the others one by one", async () => {
     const run = await openRun({ budget: { calls: 25 }, max_parallel: 8 });
     const answer = await run.batch({ prompts: prompts(40), model: "up/key/calls/delay/2" });
     expect(answer.status).toBe("partial");
@@ -47,7 +47,7 @@ describe("a budget that ends in the middle of a batch", () => {
     { dimension: "usd", limit: 0.0001 },
     { dimension: "prompt_tokens", limit: 150 },
     { dimension: "completion_tokens", limit: 100 },
-  ] as const)("keeps $dimension within $limit at every instant", async ({ dimension, limit }) => {
+  ] as const)("keeps $dimension within $limit at every moment", async ({ dimension, limit }) => {
     const run = await openRun({ budget: { [dimension]: limit }, max_parallel: 6 });
     const sampled = sampleWhile(run, run.batch({ prompts: prompts(60), model: "up/delay/10", max_tokens: 40 }));
     const { result: answer, samples } = await sampled;
@@ -68,13 +68,13 @@ describe("a query", () => {
   it("is refused with 402 once the budget is spent, and reaches no upstream", async () => {
     const run = await openRun({ budget: { calls: 1 } });
     const model = "up/key/spent";
-    expect((await run.ask({ prompt: "one", model })).status).toBe(200);
-    const end = await run.ask({ prompt: "two", model });
+    expect((await run.tryQuery({ prompt: "one", model })).status).toBe(200);
+    const end = await run.tryQuery({ prompt: "two", model });
     expect(end).toMatchObject({ status: 402, error: { code: "budget_exhausted", retryable: false, remaining: 0 } });
     expect((await upstreamStats("spent")).requests).toBe(1);
   });
 
-  it("waits while what it needs is reserved by another, and succeeds when that one settles for less", async () => {
+  it("waits while another call reserves what it needs, and succeeds when that one settles for less", async () => {
     const run = await openRun({ budget: { prompt_tokens: 30 } });
     // Each reserves 9 bytes and 8 tokens for its message, and is charged 6: two at once do not fit, one after another do.
     const first = run.query({ prompt: "nine char", model: "up/key/waits/delay/150" });
@@ -85,7 +85,7 @@ describe("a query", () => {
     expectSettled(await run.budget(), ends[0].usage.cost + ends[1].usage.cost);
   });
 
-  it("sends a completion cap that the rest of the budget pays for", async () => {
+  it("sends a completion cap that the remaining budget pays for", async () => {
     const run = await openRun({ budget: { completion_tokens: 50 } });
     const prompt = "long ".repeat(100);
     const answer = await run.query({ prompt, model: "up/key/clamped", max_tokens: 1_000 });
@@ -94,11 +94,11 @@ describe("a query", () => {
     expect((await run.budget()).completion_tokens).toEqual({ limit: 50, spent: 50, reserved: 0, remaining: 0 });
   });
 
-  it("counts for the same budget as a batch beside it: together they never spend more than there is", async () => {
+  it("shares its budget with a concurrent batch: together they never exceed it", async () => {
     const run = await openRun({ budget: { calls: 30 }, max_parallel: 10 });
     const model = "up/key/both/delay/5";
     const batch = run.batch({ prompts: prompts(40), model });
-    const asked = Promise.all(prompts(40, "alone").map((prompt) => run.ask({ prompt, model })));
+    const asked = Promise.all(prompts(40, "alone").map((prompt) => run.tryQuery({ prompt, model })));
     const [answer, ends] = await Promise.all([batch, asked]);
     const completed = answer.items.filter(({ status }) => status === "completed").length;
     const succeeded = ends.filter(({ status }) => status === 200).length;

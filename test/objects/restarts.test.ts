@@ -1,14 +1,22 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { RunStore } from "../../durable-objects/run/store.ts";
+import { RunStore } from "../../durable-objects/run/store/store.ts";
 import type { RunObject } from "../../src/index.ts";
-import { LEASE_TTL_MS, SETTLE_LAG_MS, STAGED_KEPT_MS } from "../../src/limits.ts";
-import { skipTime } from "../support/objects-clock.ts";
-import { acquireOne, crash, pagesOf, SUCCESS } from "../support/objects-direct.ts";
 import {
+  LEARNED_ANSWERS_MIN,
+  LEARNED_CAP_TOKENS_MIN,
+  LEASE_TTL_MS,
+  SETTLE_LAG_MS,
+  STAGED_KEPT_MS,
+} from "../../src/limits.ts";
+import { skipTime, withTimers } from "../support/objects-clock.ts";
+import { acquireOne, crash, pagesOf, storedLeases, SUCCESS } from "../support/objects-direct.ts";
+import {
+  asOperator,
   expectSettled,
   expectWhole,
+  openLatch,
   openRun,
   prompts,
   untilInFlight,
@@ -19,16 +27,18 @@ import {
 describe("a run object that restarts", () => {
   it("in the middle of a batch loses no slot, runs none twice and charges each once", async () => {
     const run = await openRun({ max_parallel: 10, budget: { usd: 1 } });
-    const batch = run.batch({ prompts: prompts(40), model: "up/key/evicted-run/delay/150" });
+    const batch = run.batch({ prompts: prompts(40), model: "up/key/evicted-run/latch/evicted-run" });
     await untilInFlight("evicted-run", 10);
-    await evictDurableObject(run.object);
+    const evicted = evictDurableObject(run.object);
+    await openLatch("evicted-run");
+    await evicted;
     const answer = await batch;
     expectWhole(answer, prompts(40));
     expect((await upstreamStats("evicted-run")).requests).toBe(40);
     expectSettled(await run.budget(), answer.usage.cost);
   });
 
-  it("in the middle of a stream of slots has each told once, with the group's end after them", async () => {
+  it("in the middle of a stream of slots sends each once, followed by the group's end", async () => {
     const run = await openRun({ max_parallel: 6 });
     const body = { prompts: prompts(18), model: "up/key/evicted-stream/delay/150" };
     const lines = run.post("/batch", body, { accept: "application/x-ndjson" }).then((response) => response.text());
@@ -43,23 +53,42 @@ describe("a run object that restarts", () => {
     expect(events.at(-1)?.type).toBe("group_completed");
   });
 
-  it("while a query is at the upstream takes its answer, and charges it once", async () => {
+  it("keeps an answer that a learned cap cut, because the slot ends with it if the budget is spent", async () => {
+    const run = await openRun({ budget: { completion_tokens: 5_100 } });
+    const model = "up/key/cut-answer";
+    await run.batch({ prompts: prompts(LEARNED_ANSWERS_MIN), model });
+    const long = `${"word".repeat(LEARNED_CAP_TOKENS_MIN + 100)} {{latch/cut-answer}}`;
+    const batch = run.batch({ prompts: [long, "short {{latch/cut-answer}}"], model });
+    await untilInFlight("cut-answer", 2);
+    expect((await asOperator("PATCH", `/runs/${run.id}`, { paused: true })).status).toBe(200);
+    await openLatch("cut-answer");
+    await expect.poll(() => queuedTexts(run)).toEqual([4 * LEARNED_CAP_TOKENS_MIN]);
+    await crash(run.object);
+    await asOperator("PATCH", `/runs/${run.id}`, { paused: false });
+    const answer = await batch;
+    expect(answer.results[0]).toBe(long.slice(0, 4 * LEARNED_CAP_TOKENS_MIN));
+    expect(answer.items[0]).toMatchObject({ attempts: 1, finish_reason: "length", capped_by: "budget" });
+  });
+
+  it("while a query is at the upstream accepts its answer, and charges it once", async () => {
     const run = await openRun({ budget: { usd: 1 } });
-    const query = run.query({ prompt: "p", model: "up/key/evicted-query/delay/200" });
+    const query = run.query({ prompt: "p", model: "up/key/evicted-query/latch/evicted-query" });
     await untilInFlight("evicted-query", 1);
     await evictDurableObject(run.object);
+    await openLatch("evicted-query");
     const answer = await query;
     expect(answer).toMatchObject({ text: "p", attempts: 1 });
     expect((await upstreamStats("evicted-query")).requests).toBe(1);
     expectSettled(await run.budget(), answer.usage.cost);
   });
 
-  it("by a crash, while one query is at the upstream and others wait for a permit, answers them all", async () => {
+  it("by a crash, with one query at the upstream and others waiting for a permit, answers them all", async () => {
     const run = await openRun({ max_parallel: 1, budget: { usd: 1 } });
     const asked = prompts(4);
-    const queries = asked.map((prompt) => run.query({ prompt, model: "up/key/crashed-queue/delay/100" }));
+    const queries = asked.map((prompt) => run.query({ prompt, model: "up/key/crashed-queue/latch/crashed-queue" }));
     await untilInFlight("crashed-queue", 1);
     await crash(run.object);
+    await openLatch("crashed-queue");
     const answers = await Promise.all(queries);
     expect(answers.map(({ text }) => text)).toEqual(asked);
     expect((await upstreamStats("crashed-queue")).requests).toBe(4);
@@ -69,12 +98,12 @@ describe("a run object that restarts", () => {
     );
   });
 
-  it("shows the same results, group and document as before", async () => {
+  it("returns the same results, group and document as before", async () => {
     const run = await openRun({ max_parallel: 4 });
     const model = "up/key/same/status/400/percent/30";
     const { id } = await run.batch({ prompts: prompts(30), model });
     await run.query({ prompt: "one more" });
-    await scheduler.wait(2 * SETTLE_LAG_MS);
+    await expect.poll(() => storedLeases(run)).toBe(0);
     const look = async () => [
       await run.object.results(1, 0),
       await run.object.waitGroup(1, 0),
@@ -87,7 +116,7 @@ describe("a run object that restarts", () => {
     expect(await look()).toEqual(before);
   });
 
-  it("never runs the pages of a batch that was never opened, and has dropped them when their time is over", async () => {
+  it("never runs the uploaded pages of a batch that was never opened, and drops them when they expire", async () => {
     const run = await openRun();
     const { pages } = pagesOf(["staged"], "up/key/unsealed");
     expect(await run.object.stagePages("never opened", pages)).toBeNull();
@@ -105,12 +134,12 @@ describe("a run object that restarts", () => {
     expect((await run.document()).stats).toMatchObject({ total_queries: 1, pending_queries: 0 });
   });
 
-  it("takes the settlement of an attempt once, however often it is told", async () => {
+  it("books the settlement of an attempt once, however often it is reported", async () => {
     const run = await openRun({ budget: { calls: 5 } });
     const attemptId = await acquireOne(run);
     expect(await run.object.settle(attemptId, SUCCESS)).toMatchObject({ known: true, promptTokens: 3 });
     expect(await run.object.settle(attemptId, SUCCESS)).toMatchObject({ known: false, promptTokens: 0 });
-    await scheduler.wait(2 * SETTLE_LAG_MS);
+    await expect.poll(() => storedLeases(run)).toBe(0);
     await crash(run.object);
     expect(await run.object.settle(attemptId, SUCCESS)).toMatchObject({ known: false });
     expect((await run.budget()).calls).toEqual({ limit: 5, spent: 1, reserved: 0, remaining: 4 });
@@ -118,8 +147,10 @@ describe("a run object that restarts", () => {
 
   it("before it has written the settlement of a query charges what was reserved: never less than was spent", async () => {
     const run = await openRun({ budget: { completion_tokens: 1_000 } });
-    await run.object.settle(await acquireOne(run), SUCCESS);
-    await crash(run.object);
+    await withTimers([SETTLE_LAG_MS], null, async () => {
+      await run.object.settle(await acquireOne(run), SUCCESS);
+      await crash(run.object);
+    });
     expect((await run.budget()).completion_tokens).toMatchObject({ spent: 0, reserved: 100 });
     skipTime(LEASE_TTL_MS);
     await runDurableObjectAlarm(run.object);
@@ -128,13 +159,14 @@ describe("a run object that restarts", () => {
 });
 
 describe("a write that fails", () => {
-  it("in the middle of a batch with queries beside it leaves nobody waiting and no slot lost", async () => {
+  it("in the middle of a batch with concurrent queries leaves no client waiting and loses no slot", async () => {
     const run = await openRun({ max_parallel: 8, budget: { usd: 1 } });
-    const model = "up/key/disk/delay/150";
+    const model = "up/key/disk/latch/disk";
     const batch = run.batch({ prompts: prompts(30), model });
     const queries = prompts(6, "alone").map((prompt) => run.query({ prompt, model }));
     await untilInFlight("disk", 8);
     failNextWrite();
+    await openLatch("disk");
     const answer = await batch;
     expectWhole(answer, prompts(30));
     const answers = await Promise.all(queries);
@@ -163,4 +195,15 @@ function pagesOfRun(run: TestRun): Promise<number> {
 
 function alarmOf(run: TestRun): Promise<number | null> {
   return runInDurableObject(run.object, (_: RunObject, state) => state.storage.getAlarm());
+}
+
+/** Lengths of the answers that rows keep of slots which wait to run again. */
+function queuedTexts(run: TestRun): Promise<number[]> {
+  const query = "SELECT length(text) AS chars FROM slot WHERE state = 'queued'";
+  return runInDurableObject(run.object, (_: RunObject, { storage }) =>
+    storage.sql
+      .exec<{ chars: number }>(query)
+      .toArray()
+      .map(({ chars }) => chars),
+  );
 }

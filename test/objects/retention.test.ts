@@ -1,20 +1,28 @@
-/** A run that has ended is kept for as long as it asked, and then nothing of it stays. */
+/** A run that has ended is kept for its retention, and then deleted completely. */
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { RunObject } from "../../src/index.ts";
 import { skipTime } from "../support/objects-clock.ts";
-import { askingFor, factsOf, openingOf, pagesOf } from "../support/objects-direct.ts";
+import { acquireRequest, factsOf, openingOf, pagesOf } from "../support/objects-direct.ts";
 import { StreamFollower } from "../support/objects-events.ts";
 import { alarmOf, openAsync, rowCounts } from "../support/objects-group.ts";
 import { logOf } from "../support/objects-log.ts";
-import { asOperator, listRuns, openRun, prompts, untilInFlight, type TestRun } from "../support/objects-run.ts";
+import {
+  asOperator,
+  listRuns,
+  openLatch,
+  openRun,
+  prompts,
+  untilInFlight,
+  type TestRun,
+} from "../support/objects-run.ts";
 import { ring, ringUntil } from "../support/objects-tree.ts";
 
 const KEPT_S = 600;
 
 describe("a run that has ended", () => {
-  it("is kept with its answers and its log for its retention, and not a moment less", async () => {
+  it("is kept with its answers and its log for its whole retention", async () => {
     const run = await endedRun();
     skipTime((KEPT_S - 5) * 1_000);
     await runDurableObjectAlarm(run.object);
@@ -24,21 +32,18 @@ describe("a run that has ended", () => {
     expect((await listRuns("limit=100")).ids).toContain(run.id);
   });
 
-  it.each(["the instance that ended it", "the next one"])(
-    "is deleted when that is over, by %s: nothing stays",
-    async (who) => {
-      const run = await endedRun();
-      if (who === "the next one") await evictDurableObject(run.object);
-      skipTime(KEPT_S * 1_000);
-      await runDurableObjectAlarm(run.object);
-      await expectNothing(run);
-      expect((await listRuns("limit=100")).ids).not.toContain(run.id);
-      expect((await asOperator("GET", `/runs/${run.id}`)).status).toBe(404);
-      expect((await asOperator("GET", `/runs/${run.id}/log`)).status).toBe(404);
-    },
-  );
+  it.each(["the instance that ended it", "the next one"])("is deleted completely after that, by %s", async (who) => {
+    const run = await endedRun();
+    if (who === "the next one") await evictDurableObject(run.object);
+    skipTime(KEPT_S * 1_000);
+    await runDurableObjectAlarm(run.object);
+    await expectNothing(run);
+    expect((await listRuns("limit=100")).ids).not.toContain(run.id);
+    expect((await asOperator("GET", `/runs/${run.id}`)).status).toBe(404);
+    expect((await asOperator("GET", `/runs/${run.id}/log`)).status).toBe(404);
+  });
 
-  it("has a token that finds nothing any more, and that makes nothing anew", async () => {
+  it("has a token that after that finds nothing, and creates nothing", async () => {
     const run = await endedRun();
     skipTime(KEPT_S * 1_000);
     await runDurableObjectAlarm(run.object);
@@ -46,7 +51,7 @@ describe("a run that has ended", () => {
       expect([path, (await run.send("GET", path)).status]).toEqual([path, 404]);
     }
     for (const status of [
-      (await run.ask({ prompt: "p" })).status,
+      (await run.tryQuery({ prompt: "p" })).status,
       (await run.post("/batch", { prompts: ["p"] })).status,
       (await run.post(`/runs/${run.id}/log`, { event_type: "note" })).status,
       (await run.send("DELETE", `/runs/${run.id}`)).status,
@@ -57,7 +62,7 @@ describe("a run that has ended", () => {
     await expectNothing(run);
   });
 
-  it("lets its followers go", async () => {
+  it("closes the streams of its followers", async () => {
     const run = await openRun({ retention_s: KEPT_S });
     const follower = await StreamFollower.connect(run);
     await follower.until("run_opened");
@@ -68,7 +73,7 @@ describe("a run that has ended", () => {
     await expectNothing(run);
   });
 
-  it("by its expiry is deleted a retention later, though nobody ever asks for it again", async () => {
+  it("by its expiry is deleted one retention later, even without any request", async () => {
     const run = await openRun({ retention_s: KEPT_S, expires_in_s: 60 });
     await run.query({ prompt: "one" });
     skipTime(60_000);
@@ -82,20 +87,21 @@ describe("a run that has ended", () => {
     await expectNothing(run);
   });
 
-  it("is not deleted while something of it is in flight", async () => {
+  it("is not deleted while its calls are in flight", async () => {
     const run = await openRun({ retention_s: 1 });
-    await openAsync(run, { prompts: prompts(2), model: "up/key/kept/delay/300", concurrency: 2 });
+    await openAsync(run, { prompts: prompts(2), model: "up/key/kept/latch/kept", concurrency: 2 });
     await untilInFlight("kept", 2);
     await run.object.end("closed");
     skipTime(2_000);
     await ring(run.object);
     expect((await run.object.waitGroup(1, 0))?.status).toBe("running");
+    await openLatch("kept");
     await expect.poll(async () => (await run.object.waitGroup(1, 0))?.status).toBe("completed");
     await ringUntil([run], async () => (await run.object.document(null)) === null);
     await expectNothing(run);
   });
 
-  it("is not deleted before its parent knows what it spent", async () => {
+  it("is not deleted before its parent has its report", async () => {
     const parent = await openRun({ budget: { usd: 1 } });
     const child = await parent.openChild({ budget: { usd: 0.5 }, retention_s: 1 });
     await child.query({ prompt: "one" });
@@ -117,7 +123,7 @@ describe("a run that has ended", () => {
     expect(usd?.spent).toBeGreaterThan(0);
   });
 
-  it("was kept a day where nobody says how long, and its children as long as it", async () => {
+  it("is kept a day by default, and its children as long as it", async () => {
     const run = await openRun();
     const short = await openRun({ retention_s: KEPT_S });
     const child = await short.openChild();
@@ -129,7 +135,7 @@ describe("a run that has ended", () => {
 });
 
 describe("a run that was never opened", () => {
-  it("stores nothing, whatever it is asked", async () => {
+  it("stores nothing, whatever is requested", async () => {
     const never = env.RUN.getByName("run_never");
     const { pages, models } = pagesOf(["p"], "up/x");
     await never.document(null);
@@ -137,7 +143,7 @@ describe("a run that was never opened", () => {
     await never.figures();
     await never.answerSettings();
     await never.endAndWait("closed", null);
-    await never.acquire(askingFor("call", factsOf("p", "up/x")));
+    await never.acquire(acquireRequest("call", factsOf("p", "up/x")));
     await never.withdraw("call");
     await never.heartbeat(["call.1"]);
     await never.stagePages("key", pages);

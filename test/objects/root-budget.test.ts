@@ -11,8 +11,8 @@ import { begin, holdsNothing, priceOf, refusalOf, ringUntil, spend } from "../su
 
 type Rules = { DEFAULT_BUDGET_USD?: number; MAX_BUDGET_USD?: string; ROOT_BUDGET_USD_PER_DAY?: number };
 
-/** Asks a gateway of these rules, as its operator. */
-async function ask(rules: Rules, method: string, path: string, body?: unknown): Promise<Response> {
+/** Sends a request to a gateway with these rules, as its operator. */
+async function send(rules: Rules, method: string, path: string, body?: unknown): Promise<Response> {
   const context = createExecutionContext();
   const request = new Request(`http://fanout.test${path}`, {
     method,
@@ -25,16 +25,16 @@ async function ask(rules: Rules, method: string, path: string, body?: unknown): 
 }
 
 const open = async (rules: Rules, usd?: number): Promise<TestRun> =>
-  openedBy(await ask(rules, "POST", "/runs", usd === undefined ? {} : { budget: { usd } }));
+  openedBy(await send(rules, "POST", "/runs", usd === undefined ? {} : { budget: { usd } }));
 const refused = async (rules: Rules, usd?: number) =>
-  refusalOf(await ask(rules, "POST", "/runs", usd === undefined ? {} : { budget: { usd } }));
-const close = (run: TestRun) => ask({}, "POST", `/runs/${run.id}/close`, {});
+  refusalOf(await send(rules, "POST", "/runs", usd === undefined ? {} : { budget: { usd } }));
+const close = (run: TestRun) => send({}, "POST", `/runs/${run.id}/close`, {});
 const limitOf = async (run: TestRun) => (await run.object.budget())?.usd.limit;
 
 const DAY_MS = 86_400_000;
 
 describe("a default budget", () => {
-  it("is that of a run which asks for none, and of no other", async () => {
+  it("applies to a run that names no budget, and to no other", async () => {
     const rules = { DEFAULT_BUDGET_USD: 0.25 };
     expect(await limitOf(await open(rules))).toBe(0.25);
     expect(await limitOf(await open(rules, 7))).toBe(7);
@@ -45,28 +45,29 @@ describe("a default budget", () => {
 describe("a maximum budget", () => {
   const rules = { MAX_BUDGET_USD: "2" };
 
-  it("lets itself through, and refuses more with the field named", async () => {
+  it("allows a budget equal to it, and refuses more with the field's name", async () => {
     expect(await limitOf(await open(rules, 2))).toBe(2);
     expect(await refused(rules, 2.000000001)).toMatchObject({
       status: 400,
       code: "invalid_request",
       param: "budget.usd",
+      message: expect.stringContaining("MAX_BUDGET_USD"),
     });
   });
 
-  it("is the budget of a run that asks for none, where there is no default", async () => {
+  it("is the budget of a run that names none, if there is no default", async () => {
     expect(await limitOf(await open(rules))).toBe(2);
     expect(await limitOf(await open({ ...rules, DEFAULT_BUDGET_USD: 1 }))).toBe(1);
   });
 
-  it("holds for a run's new limit too, and not for what stays as it is", async () => {
+  it("applies to a run's new limit too, and not to unchanged limits", async () => {
     const rich = await open({}, 5);
-    expect((await ask(rules, "PATCH", `/runs/${rich.id}`, { budget: { usd: 3 } })).status).toBe(400);
-    expect((await ask(rules, "PATCH", `/runs/${rich.id}`, { paused: true })).status).toBe(200);
-    expect((await ask(rules, "PATCH", `/runs/${rich.id}`, { budget: { calls: 9 } })).status).toBe(200);
+    expect((await send(rules, "PATCH", `/runs/${rich.id}`, { budget: { usd: 3 } })).status).toBe(400);
+    expect((await send(rules, "PATCH", `/runs/${rich.id}`, { paused: true })).status).toBe(200);
+    expect((await send(rules, "PATCH", `/runs/${rich.id}`, { budget: { calls: 9 } })).status).toBe(200);
     expect(await limitOf(rich)).toBe(5);
     const open_ended = await open({});
-    await ask(rules, "PATCH", `/runs/${open_ended.id}`, { paused: true });
+    await send(rules, "PATCH", `/runs/${open_ended.id}`, { paused: true });
     expect(await limitOf(open_ended)).toBeNull();
   });
 });
@@ -76,7 +77,7 @@ describe("a root budget per day", () => {
   beforeEach(() => skipTime(DAY_MS));
   const rules = { ROOT_BUDGET_USD_PER_DAY: 1 };
 
-  it("is shared by the runs of the day, at once and in full", async () => {
+  it("is shared by the runs of the day, immediately and in full", async () => {
     await open(rules, 0.6);
     expect(await refused(rules, 0.5)).toMatchObject({
       status: 402,
@@ -85,18 +86,20 @@ describe("a root budget per day", () => {
       limit: 1,
       reserved: 0.6,
       remaining: 0.4,
+      message: expect.stringMatching(/0\.60 is reserved.*the limit is ROOT_BUDGET_USD_PER_DAY$/),
+      variable: "ROOT_BUDGET_USD_PER_DAY",
     });
     await open(rules, 0.4);
     expect((await refused(rules, 0.000000001)).status).toBe(402);
     await open(rules, 0);
   });
 
-  it("is never oversold by runs that are opened at once", async () => {
-    const answers = await Promise.all(prompts(30).map(() => ask(rules, "POST", "/runs", { budget: { usd: 0.07 } })));
+  it("is never oversold by runs that are opened concurrently", async () => {
+    const answers = await Promise.all(prompts(30).map(() => send(rules, "POST", "/runs", { budget: { usd: 0.07 } })));
     expect(answers.filter(({ status }) => status === 201).length).toBe(14);
   });
 
-  it("has back what a run did not spend when it ends, once", async () => {
+  it("gets back what a run did not spend when it ends, once", async () => {
     const run = await open(rules, 1);
     await spend(run, 50, 20);
     await close(run);
@@ -106,12 +109,12 @@ describe("a root budget per day", () => {
     await open(rules, left);
   });
 
-  it("needs every run to have a limit, of its own or by default", async () => {
+  it("requires every run to have a limit, its own or the default", async () => {
     expect(await refused(rules)).toMatchObject({ status: 400, param: "budget.usd" });
     expect(await limitOf(await open({ ...rules, DEFAULT_BUDGET_USD: 0.5 }))).toBe(0.5);
   });
 
-  it("begins anew with the next day, whatever yesterday's runs still hold", async () => {
+  it("is full on the next day, whatever yesterday's runs still reserve", async () => {
     const yesterday = await open(rules, 1);
     expect((await refused(rules, 0.1)).status).toBe(402);
     skipTime(DAY_MS);
@@ -122,11 +125,15 @@ describe("a root budget per day", () => {
     await open(rules, 1);
   });
 
-  it("follows a run's new limits: more while there is some left, less at once", async () => {
+  it("follows a run's new limits: a raise if enough is left, a reduction at once", async () => {
     const run = await open(rules, 0.5);
     const other = await open(rules, 0.25);
-    const patch = (usd: number) => ask(rules, "PATCH", `/runs/${run.id}`, { budget: { usd } });
-    expect(await refusalOf(await patch(0.76))).toMatchObject({ status: 402, param: "budget.usd" });
+    const patch = (usd: number) => send(rules, "PATCH", `/runs/${run.id}`, { budget: { usd } });
+    expect(await refusalOf(await patch(0.76))).toMatchObject({
+      status: 402,
+      param: "budget.usd",
+      message: expect.stringMatching(/0\.75 is reserved.*the limit is ROOT_BUDGET_USD_PER_DAY$/),
+    });
     expect(await limitOf(run)).toBe(0.5);
     expect((await patch(0.75)).status).toBe(200);
     expect((await patch(0.1)).status).toBe(200);
@@ -135,28 +142,28 @@ describe("a root budget per day", () => {
     expect((await refused(rules, 0.000000001)).status).toBe(402);
   });
 
-  it("does not concern a run that was opened before there was one", async () => {
+  it("does not apply to a run that was opened before it was configured", async () => {
     const run = await open({}, 5);
-    expect((await ask(rules, "PATCH", `/runs/${run.id}`, { budget: { usd: 7 } })).status).toBe(200);
+    expect((await send(rules, "PATCH", `/runs/${run.id}`, { budget: { usd: 7 } })).status).toBe(200);
     expect(await limitOf(run)).toBe(7);
     await close(run);
     await open(rules, 1);
   });
 
-  it("outlives a restart of the list of runs", async () => {
+  it("survives a restart of the directory of runs", async () => {
     const run = await open(rules, 0.75);
     await begin(run, 10);
     await evictDurableObject(env.DIRECTORY.getByName("runs"));
     expect((await refused(rules, 0.26)).status).toBe(402);
     await run.object.end("cancelled");
-    await ringUntil([run], async () => (await ask(rules, "POST", "/runs", { budget: { usd: 0.99 } })).status === 201);
+    await ringUntil([run], async () => (await send(rules, "POST", "/runs", { budget: { usd: 0.99 } })).status === 201);
   });
 
   it("lists its runs like any other", async () => {
     const run = await open(rules, 0.5);
     const plain = await openRun();
     const list = z.object({ data: z.array(z.looseObject({ id: z.string() })) });
-    const newest = list.parse(await (await ask(rules, "GET", "/runs?limit=2")).json());
+    const newest = list.parse(await (await send(rules, "GET", "/runs?limit=2")).json());
     expect(newest.data.map(({ id }) => id)).toEqual([plain.id, run.id]);
   });
 });

@@ -1,17 +1,20 @@
 /** Large groups arrive in pieces. What is never opened, or refused, stays nowhere. */
-import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
-import { STAGED_KEPT_MS } from "../../src/limits.ts";
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { describe, expect, it, vi } from "vitest";
+import { RUN_STORED_BYTES_MAX, STAGED_KEPT_MS } from "../../src/limits.ts";
 import { skipTime } from "../support/objects-clock.ts";
-import { openingOf, pagesOf } from "../support/objects-direct.ts";
+import { crash, openingOf, pagesOf } from "../support/objects-direct.ts";
 import { alarmOf, keyed, rowCounts } from "../support/objects-group.ts";
-import { openRun, prompts, upstreamStats } from "../support/objects-run.ts";
+import { openRun, prompts, upstreamStats, type TestRun } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
 watchObjects();
 
+const ASYNC = { prefer: "respond-async" };
+
 describe("pages of a group that is never opened", () => {
-  it.each(["the instance that took them", "the next one"])("are dropped when their time is over by %s", async (who) => {
+  it.each(["the instance that took them", "the next one"])("are dropped when they expire by %s", async (who) => {
     const run = await openRun({ expires_in_s: 86_400 * 7 });
     const { pages } = pagesOf(["staged"], "up/key/abandoned");
     expect(await run.object.stagePages("abandoned", pages)).toBeNull();
@@ -40,7 +43,7 @@ describe("pages of a group that is never opened", () => {
     expect(await rowCounts(run)).toMatchObject({ grp: 1, page: 1 });
   });
 
-  it("that come again after an answer was lost are stored once", async () => {
+  it("that are sent once more after a lost reply are stored once", async () => {
     const run = await openRun();
     const { pages } = pagesOf(["staged"], "up/key/staged-twice");
     await run.object.stagePages("twice", pages);
@@ -51,8 +54,116 @@ describe("pages of a group that is never opened", () => {
   });
 });
 
+/** What the run's object stores, bytes. */
+const storedBytes = (run: TestRun): Promise<number> =>
+  runInDurableObject(run.object, (_, state) => state.storage.sql.databaseSize);
+
+/** Pages of so many bytes, as a Worker sends them ahead. */
+function largePages(count: number, chars: number, model: string) {
+  return pagesOf(
+    Array.from({ length: count }, () => "x".repeat(chars)),
+    model,
+  ).pages;
+}
+
+describe("the bytes of pages that are never opened", () => {
+  it.each([
+    ["lives on", async () => {}],
+    ["crashed right after it took them", (run: TestRun) => crash(run.object)],
+    ["was evicted", (run: TestRun) => evictDurableObject(run.object)],
+  ])("are released by the alarm if the object %s", async (_, happens) => {
+    const run = await openRun({ expires_in_s: 86_400 * 7 });
+    const before = await storedBytes(run);
+    for (let part = 0; part < 8; part++) await run.object.stagePages(`part-${part}`, largePages(4, 200_000, "up/echo"));
+    await happens(run);
+    // The alarm is stored with the pages: no instance that lives on is needed for it.
+    expect(await alarmOf(run)).toBeLessThanOrEqual(Date.now() + STAGED_KEPT_MS);
+    expect(await storedBytes(run)).toBeGreaterThan(before + 1_500_000);
+    skipTime(STAGED_KEPT_MS);
+    await runDurableObjectAlarm(run.object);
+    expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0 });
+    expect(await storedBytes(run)).toBeLessThan(before + 100_000);
+  });
+
+  it("are released at once if the pages are dropped, and a second drop changes nothing", async () => {
+    const run = await openRun();
+    const before = await storedBytes(run);
+    await run.object.stagePages("key", largePages(10, 200_000, "up/echo"));
+    await run.object.dropStaged("key");
+    await run.object.dropStaged("key");
+    await run.object.dropStaged("never staged");
+    expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0 });
+    expect(await storedBytes(run)).toBeLessThan(before + 100_000);
+  });
+
+  it("are released if the run has ended meanwhile, whichever call detects that", async () => {
+    for (const who of ["more pages", "the opening"]) {
+      const run = await openRun();
+      const { pages, models } = pagesOf(["staged"], "up/key/ended");
+      await run.object.stagePages("key", pages);
+      await run.object.endAndWait("closed", null);
+      const refused =
+        who === "more pages"
+          ? await run.object.stagePages("key", pages)
+          : await run.object.openGroup({ ...openingOf(1, models), openKey: "key" }, []);
+      expect(refused).toMatchObject({ ok: false, reason: { reason: "invalid_api_key" } });
+      expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0 });
+    }
+  });
+
+  it("are not counted by a run that was never opened", async () => {
+    const never = env.RUN.getByName("run_never");
+    expect(await never.stagePages("key", largePages(1, 10, "up/echo"))).toMatchObject({ ok: false });
+    await never.dropStaged("key");
+    expect(await runInDurableObject(never, (_, state) => state.storage.getAlarm())).toBeNull();
+  });
+});
+
+describe("pages of a group that is open", () => {
+  it("stay, whatever is sent for them afterwards", async () => {
+    const run = await openRun();
+    const { pages, models } = pagesOf(["kept"], "up/key/kept");
+    await run.object.stagePages("key", pages);
+    expect(await run.object.openGroup({ ...openingOf(1, models), openKey: "key" }, [])).toMatchObject({ ok: true });
+    // A copy of an earlier call that was on its way for long.
+    expect(await run.object.stagePages("key", pages)).toBeNull();
+    await run.object.dropStaged("key");
+    skipTime(STAGED_KEPT_MS);
+    await runDurableObjectAlarm(run.object);
+    await expect.poll(async () => (await run.object.waitGroup(1, 0))?.status).toBe("completed");
+    expect(await rowCounts(run)).toMatchObject({ grp: 1, page: 1 });
+  });
+});
+
+describe("a large batch that is refused", () => {
+  it("leaves nothing stored, whether it can never fit its budget or is too large", async () => {
+    const run = await openRun({ budget: { usd: 0.01 } });
+    const before = await storedBytes(run);
+    const large = { prompts: prompts(40).map((prompt) => prompt.padEnd(60_000, ".")), model: "up/echo" };
+    const keyed = { headers: { "idempotency-key": "key" } };
+    const infeasible = await run.post("/batch", { ...large, on_budget: "refuse" }, keyed);
+    expect([infeasible.status, await infeasible.json()]).toEqual([
+      422,
+      { error: expect.objectContaining({ code: "infeasible", dimension: "usd", limit: 0.01, spent: 0, held: 0 }) },
+    ]);
+    expect(watched(run.id).calls["stagePages"]).toBeGreaterThan(1);
+    expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0, slot: 0, named: 0 });
+    expect(await storedBytes(run)).toBeLessThan(before + 100_000);
+    expect(await run.budget()).toMatchObject({ usd: { spent: 0, reserved: 0 }, calls: { spent: 0, reserved: 0 } });
+    // Settings that each item has of its own are stored with each: 80 times 900,000 characters, from one megabyte.
+    const items = prompts(80).map((prompt, seed) => ({ prompt, params: { seed } }));
+    const tooLarge = { items, params: { user: "u".repeat(900_000) } };
+    const calls = watched(run.id).calls["stagePages"] ?? 0;
+    const refused = await run.post("/batch", { ...tooLarge, model: "up/echo" });
+    expect(watched(run.id).calls["stagePages"]).toBeGreaterThan(calls + 40);
+    expect(refused.status).toBe(413);
+    expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0, slot: 0 });
+    expect(await storedBytes(run)).toBeLessThan(before + 100_000);
+  });
+});
+
 describe("a large batch under an Idempotency-Key that is refused", () => {
-  it("leaves nothing stored, and its key is free for another try", async () => {
+  it("leaves nothing stored, and its key can be reused", async () => {
     const run = await openRun({ models: ["up/key/allowed*"] });
     const large = prompts(40).map((prompt) => prompt.padEnd(60_000, "."));
     const refused = await keyed(run, "key", "/batch", { prompts: large, model: "up/echo" });
@@ -61,5 +172,35 @@ describe("a large batch under an Idempotency-Key that is refused", () => {
     expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0, named: 0, slot: 0 });
     const accepted = await keyed(run, "key", "/batch", { prompts: ["small"], model: "up/key/allowed" });
     expect(accepted).toMatchObject({ status: 200, replayed: false, json: { results: ["small"] } });
+  });
+});
+
+describe("a run at its storage limit", () => {
+  it("takes no more calls and events, while accepted calls continue", async () => {
+    const run = await openRun({ budget: { usd: 1 } });
+    const first = await run.post("/batch", { prompts: ["a", "b"], model: "up/delay/1500" }, { headers: ASYNC });
+    expect(first.status).toBe(202);
+    const size = await runInDurableObject(run.object, (_, state) => {
+      const full = vi.spyOn(Object.getPrototypeOf(state.storage.sql), "databaseSize", "get");
+      full.mockReturnValue(RUN_STORED_BYTES_MAX);
+      return full;
+    });
+    try {
+      const refused = { status: 413, code: "payload_too_large", bytesMax: RUN_STORED_BYTES_MAX };
+      for (const [path, body] of [
+        ["/batch", { prompts: ["c"], model: "up/echo" }],
+        ["/log", { event_type: "mine" }],
+      ] as const) {
+        const answer = await run.post(path, body);
+        const { error } = (await answer.json()) as { error: { code: string; bytes_max: number } };
+        expect({ status: answer.status, code: error.code, bytesMax: error.bytes_max }).toEqual(refused);
+      }
+      expect(await run.object.stagePages("key", largePages(1, 10, "up/echo"))).toMatchObject({ ok: false });
+      await expect.poll(async () => (await run.object.waitGroup(1, 0))?.status).toBe("completed");
+      expect(await rowCounts(run)).toMatchObject({ grp: 1, slot: 2 });
+    } finally {
+      size.mockRestore();
+    }
+    expect((await run.post("/log", { event_type: "mine" })).status).toBe(201);
   });
 });

@@ -16,7 +16,7 @@ const report = { tool: "search", reason: null, status: 200, latencyMs: 3, bytes:
 
 const line = z.looseObject({ ok: z.boolean(), code: z.string().nullable(), latency_ms: z.number() });
 
-/** What the run's log tells of tool calls. */
+/** The run's log lines of tool calls. */
 async function linesOf({ id }: TestRun) {
   const log = await asOperator("GET", `/runs/${id}/log`);
   const text = new TextDecoder().decode(await log.arrayBuffer());
@@ -34,7 +34,7 @@ async function isDecided(call: PromiseLike<unknown>): Promise<boolean> {
 }
 
 describe("a permit", () => {
-  it("whose Worker is lost goes to who waits once its lease is over, and its call is told as lost", async () => {
+  it("whose Worker is lost passes to the next call after its lease, and its call is reported as lost", async () => {
     const run = await openNarrow();
     expect(await run.object.acquireTool(named("lost"))).toMatchObject({ ok: true, tool: { name: "search" } });
     const next = run.object.acquireTool(named("next"));
@@ -42,19 +42,19 @@ describe("a permit", () => {
     skipTime(LEASE_TTL_MS);
     expect(await next).toMatchObject({ ok: true });
     expect(await linesOf(run)).toEqual([{ ok: false, code: "internal", latencyMs: expect.closeTo(LEASE_TTL_MS, -4) }]);
-    // Its Worker was only slow: it is told to stop, and what it tells is told already.
-    expect(await run.object.beatTool(named("lost"))).toBe(false);
+    // Its Worker was only slow: its report is refused, because the call was already reported.
+    expect(await run.object.heartbeatTool(named("lost"))).toBe(false);
     await run.object.endTool("lost", report);
     expect(await linesOf(run)).toHaveLength(1);
     await run.object.endTool("next", report);
     expect(await linesOf(run)).toMatchObject([{ ok: false }, { ok: true, code: null, latencyMs: 3 }]);
   });
 
-  it("that a restart of the run's object forgot is brought back by the next beat", async () => {
+  it("that a restart of the run object lost is restored by the next heartbeat", async () => {
     const run = await openNarrow();
     await run.object.acquireTool(named("first"));
     await crash(run.object);
-    expect(await run.object.beatTool(named("first"))).toBe(true);
+    expect(await run.object.heartbeatTool(named("first"))).toBe(true);
     const next = run.object.acquireTool(named("next"));
     expect(await isDecided(next)).toBe(false);
     await run.object.endTool("first", report);
@@ -62,14 +62,14 @@ describe("a permit", () => {
     expect(await linesOf(run)).toMatchObject([{ ok: true }]);
   });
 
-  it("that is asked for twice, because a reply was lost, is one", async () => {
+  it("that is requested twice, because a reply was lost, counts once", async () => {
     const run = await openRun({ max_parallel: 2, tools: TOOLS });
     await run.object.acquireTool(named("once"));
     await run.object.acquireTool(named("once"));
     expect(await run.object.acquireTool(named("other"))).toMatchObject({ ok: true });
   });
 
-  it("of a lost Worker keeps a closed run open until its lease is over, and no longer", async () => {
+  it("of a lost Worker delays the end of a closed run until its lease expires, and no longer", async () => {
     const run = await openNarrow();
     await run.object.acquireTool(named("lost"));
     await run.object.end("closed");
@@ -80,7 +80,7 @@ describe("a permit", () => {
     expect(await linesOf(run)).toMatchObject([{ ok: false, code: "internal" }]);
   });
 
-  it("is refused to who waits when the run ends", async () => {
+  it("is refused to waiting calls when the run ends", async () => {
     const run = await openNarrow();
     await run.object.acquireTool(named("first"));
     const next = run.object.acquireTool(named("next"));
@@ -89,19 +89,19 @@ describe("a permit", () => {
     expect(await next).toMatchObject({ ok: false, reason: { reason: "invalid_api_key" } });
   });
 
-  it("of a cancelled run is over at once, also for a Worker that a restart left behind", async () => {
+  it("of a cancelled run is revoked at once, also for a Worker from before a restart", async () => {
     const run = await openNarrow();
     await run.object.acquireTool(named("first"));
     await run.object.end("cancelled");
     expect(await run.object.logPage(0, null)).toMatchObject({ final: true });
     await evictDurableObject(run.object);
-    expect(await run.object.beatTool(named("first"))).toBe(false);
+    expect(await run.object.heartbeatTool(named("first"))).toBe(false);
     await run.object.endTool("first", report);
     expect(await linesOf(run)).toMatchObject([{ ok: false, code: "cancelled" }]);
   });
 });
 
-it("a run that was opened before there were tools has none, and works", async () => {
+it("a run that was stored before tools existed has none, and works", async () => {
   const run = await openNarrow();
   await runInDurableObject<RunObject, void>(run.object, (_, state) => {
     state.storage.sql.exec("UPDATE meta SET value = json_remove(value, '$.tools') WHERE key = 'run'");

@@ -2,7 +2,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { RunStore } from "../../durable-objects/run/store.ts";
+import { RunStore } from "../../durable-objects/run/store/store.ts";
 import type { RunObject } from "../../src/index.ts";
 import { asOperator, openRun, prompts, upstreamStats, type TestRun } from "../support/objects-run.ts";
 import { begin, holdsNothing, priceOf, refusalOf, spend, used } from "../support/objects-tree.ts";
@@ -22,7 +22,7 @@ async function subtreeOf(run: TestRun) {
 }
 
 describe("the figures of a subtree", () => {
-  it("add up what all of it has spent and has in flight, each once", async () => {
+  it("total what all its runs have spent and have in flight, each once", async () => {
     const root = await openRun({ budget: { usd: 1, calls: 100 } });
     const child = await root.openChild({ budget: { usd: 0.5, calls: 50 } });
     const grandchild = await child.openChild({ budget: { usd: 0.2, calls: 20 } });
@@ -43,7 +43,7 @@ describe("the figures of a subtree", () => {
 describe('a batch with budget_policy "split"', () => {
   const model = "up/key/split";
 
-  it("gives each slot an equal share, so that a dear slot leaves the others theirs", async () => {
+  it("gives each slot an equal share, so that an expensive slot does not use the others' shares", async () => {
     const split = await openRun({ budget: { completion_tokens: 80 }, max_parallel: 1 });
     const asked = ["long ".repeat(100), ...prompts(3)];
     const answer = await split.batch({ prompts: asked, model, budget_policy: "split" });
@@ -55,7 +55,7 @@ describe('a batch with budget_policy "split"', () => {
     expect(first.errors.slice(1).map((error) => error?.code)).toEqual(Array(3).fill("budget_exhausted"));
   });
 
-  it("refuses a slot whose share does not cover its least, and no other", async () => {
+  it("refuses a slot whose share does not cover its minimum, and no other", async () => {
     const run = await openRun({ budget: { prompt_tokens: 60 } });
     const answer = await run.batch({ prompts: ["x".repeat(13), "y".repeat(12), "z"], model, budget_policy: "split" });
     expect(answer.errors.map((error) => error?.code ?? null)).toEqual(["budget_exhausted", null, null]);
@@ -85,8 +85,8 @@ describe("a quote", () => {
     ),
   });
 
-  it("tells the worst and the likely of each slot and in total, and sets nothing aside", async () => {
-    const run = await openRun({ budget: { usd: 0.001, calls: 1 } });
+  it("returns worst-case and likely cost per slot and in total, and reserves nothing", async () => {
+    const run = await openRun({ budget: { usd: 0.001, calls: 2 } });
     const body = { prompts: ["p".repeat(92), "q".repeat(192)], model: "up/key/quoted", max_tokens: 50 };
     const response = await run.post("/batch?quote=1", body);
     const quote = quoteAnswer.parse(await response.json());
@@ -101,7 +101,7 @@ describe("a quote", () => {
     expect((await run.document()).stats).toMatchObject({ total_queries: 0, pending_queries: 0 });
   });
 
-  it("says when the worst does not fit, and refuses what could not run at all", async () => {
+  it("reports when the worst case does not fit, and refuses what could not run at all", async () => {
     const run = await openRun({ budget: { usd: 0.00001 } });
     const quote = quoteAnswer.parse(
       await (await run.post("/batch?quote=1", { prompts: prompts(3), model: "up/x" })).json(),
@@ -113,32 +113,32 @@ describe("a quote", () => {
 });
 
 describe("images under a limit", () => {
-  it("are refused where nothing bounds their tokens, and reach no upstream", async () => {
+  it("are refused if nothing bounds their tokens, and reach no upstream", async () => {
     const run = await openRun({ budget: { usd: 1 } });
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,AA" } };
     const messages = [{ role: "user", content: [{ type: "text", text: "what is this" }, image] }];
-    const end = await run.ask({ messages, model: "up/key/image" });
+    const end = await run.tryQuery({ messages, model: "up/key/image" });
     expect(end).toMatchObject({ status: 422, error: { code: "infeasible" } });
     expect(end.error?.message).toContain("media_tokens_max");
     expect((await upstreamStats("image")).requests).toBe(0);
     const free = await openRun();
-    expect((await free.ask({ messages, model: "up/key/image" })).status).toBe(200);
+    expect((await free.tryQuery({ messages, model: "up/key/image" })).status).toBe(200);
   });
 });
 
 describe("an upstream that bills more than it was allowed to", () => {
-  it("is recorded, not hidden, and the run's next reservation is refused", async () => {
+  it("is charged in full, and the run's next reservation is refused", async () => {
     const root = await openRun({ budget: { usd: 0.0002 } });
     const child = await root.openChild({ budget: { usd: 0.0001 } });
     const attemptId = await begin(child, 100);
     const settled = await child.object.settle(attemptId, used(100, 1_000));
     expect(settled.costNanoUsd).toBe(priceOf(100, 1_000));
     expect((await child.budget()).usd).toMatchObject({ spent: priceOf(100, 1_000) / 1e9, remaining: 0 });
-    expect((await child.ask({ prompt: "p", model: "up/key/lied" })).error?.code).toBe("budget_exhausted");
+    expect((await child.tryQuery({ prompt: "p", model: "up/key/lied" })).error?.code).toBe("budget_exhausted");
     expect((await child.post("/runs", { budget: { usd: 0 } })).status).toBe(402);
     await child.post(`/runs/${child.id}/close`, {});
     expect((await root.budget()).usd).toMatchObject({ spent: priceOf(100, 1_000) / 1e9, reserved: 0, remaining: 0 });
-    expect((await root.ask({ prompt: "p", model: "up/key/lied" })).error?.code).toBe("budget_exhausted");
+    expect((await root.tryQuery({ prompt: "p", model: "up/key/lied" })).error?.code).toBe("budget_exhausted");
     expect((await upstreamStats("lied")).requests).toBe(0);
     expect(await overrunsOf(child)).toBe(1);
   });

@@ -1,7 +1,15 @@
 /** `PATCH /runs/:id`: limits, width and pause of roots and children; a child's hold follows its limits. */
 import { evictDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { asOperator, openRun, prompts, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
+import {
+  asOperator,
+  openLatch,
+  openRun,
+  prompts,
+  untilInFlight,
+  upstreamStats,
+  type TestRun,
+} from "../support/objects-run.ts";
 import { begin, holdsNothing, priceOf, refusalOf, spend } from "../support/objects-tree.ts";
 
 const patch = (run: TestRun, body: unknown): Promise<Response> => asOperator("PATCH", `/runs/${run.id}`, body);
@@ -12,16 +20,16 @@ async function patched(run: TestRun, body: unknown): Promise<void> {
 }
 
 describe("new limits of a root run", () => {
-  it("rise, and what waited for money is refused no more", async () => {
+  it("rise, and calls that waited for budget start", async () => {
     const root = await openRun({ budget: { calls: 1 } });
     await spend(root, 1, 1);
-    expect((await root.ask({ prompt: "p", model: "up/x" })).status).toBe(402);
+    expect((await root.tryQuery({ prompt: "p", model: "up/x" })).status).toBe(402);
     await patched(root, { budget: { calls: 2 } });
-    expect((await root.ask({ prompt: "p", model: "up/x" })).status).toBe(200);
+    expect((await root.tryQuery({ prompt: "p", model: "up/x" })).status).toBe(200);
     expect((await root.budget()).calls).toEqual({ limit: 2, spent: 2, reserved: 0, remaining: 0 });
   });
 
-  it("fall to what is spent and reserved, children included; below that they are refused", async () => {
+  it("fall to no less than spent and reserved, children included; below that they are refused", async () => {
     const root = await openRun({ budget: { usd: 1, calls: 50 } });
     await root.openChild({ budget: { usd: 0.25, calls: 5 } });
     await spend(root, 1, 1);
@@ -43,7 +51,7 @@ describe("new limits of a root run", () => {
     expect((await root.budget()).usd.remaining).toBe(0);
   });
 
-  it("outlive a restart", async () => {
+  it("survive a restart", async () => {
     const root = await openRun({ budget: { usd: 1 } });
     await patched(root, { budget: { usd: 2, calls: 9 }, max_parallel: 3, paused: true });
     await evictDurableObject(root.object);
@@ -52,14 +60,14 @@ describe("new limits of a root run", () => {
     expect([usd.limit, calls.limit]).toEqual([2, 9]);
   });
 
-  it("that two operators set at once in two dimensions both hold", async () => {
+  it("that two operators set concurrently in two dimensions both apply", async () => {
     const root = await openRun({ budget: { usd: 1, calls: 10 } });
     await Promise.all([patched(root, { budget: { usd: 2 } }), patched(root, { budget: { calls: 20 } })]);
     const { usd, calls } = await root.budget();
     expect([usd.limit, calls.limit]).toEqual([2, 20]);
   });
 
-  it("cannot be set where there was none while children are open that have none either", async () => {
+  it("cannot be set in a dimension without a limit while children without that limit are open", async () => {
     const root = await openRun();
     const child = await root.openChild();
     await spend(child, 50, 50);
@@ -72,7 +80,7 @@ describe("new limits of a root run", () => {
     expect((await root.budget()).usd).toMatchObject({ limit: 1, spent: priceOf(50, 50) / 1e9 });
   });
 
-  it("are the operator's to set: a run's own token may not", async () => {
+  it("can only be set by the operator, not with the run's own token", async () => {
     const root = await openRun({ budget: { usd: 1 } });
     const child = await root.openChild();
     for (const run of [root, child]) {
@@ -89,14 +97,14 @@ describe("new limits of a root run", () => {
     ["max_parallel", { max_parallel: 513 }],
     ["paused", { paused: "yes" }],
     ["name", { name: "new" }],
-  ])("are refused with %s named where they are wrong: %j", async (param, body) => {
+  ])("are refused with the name of the wrong field %s: %j", async (param, body) => {
     const root = await openRun({ budget: { usd: 1 } });
     expect(await refusalOf(await patch(root, body))).toMatchObject({ status: 400, param });
   });
 });
 
 describe("new limits of a child", () => {
-  it("take more from the parent, or give some back: its hold follows", async () => {
+  it("change the parent's reservation in both directions", async () => {
     const root = await openRun({ budget: { usd: 1, calls: 10 } });
     const child = await root.openChild({ budget: { usd: 0.25, calls: 2 } });
     await patched(child, { budget: { usd: 0.75 } });
@@ -108,7 +116,7 @@ describe("new limits of a child", () => {
     expect((await child.budget()).calls).toMatchObject({ limit: 9, remaining: 9 });
   });
 
-  it("are refused where the parent has less left, and nothing changes", async () => {
+  it("are refused if the parent has less left, and nothing changes", async () => {
     const root = await openRun({ budget: { usd: 1 } });
     const child = await root.openChild({ budget: { usd: 0.5 } });
     const refused = await refusalOf(await patch(child, { budget: { usd: 1.1 } }));
@@ -119,7 +127,7 @@ describe("new limits of a child", () => {
     expect((await root.budget()).usd.remaining).toBe(0);
   });
 
-  it("are refused below what it has committed, and its hold stays what it was", async () => {
+  it("are refused below what it has committed, and its reservation does not change", async () => {
     const root = await openRun({ budget: { calls: 10 } });
     const child = await root.openChild({ budget: { calls: 5 } });
     await spend(child, 1, 1);
@@ -130,7 +138,7 @@ describe("new limits of a child", () => {
     expect((await root.budget()).calls.reserved).toBe(2);
   });
 
-  it("that are set many times at once end with the hold at its limit", async () => {
+  it("that are set many times concurrently end with the reservation at the limit", async () => {
     const root = await openRun({ budget: { usd: 1 } });
     const child = await root.openChild({ budget: { usd: 0.1 } });
     const asked = [0.9, 0.2, 0.8, 0.3, 0.7, 0.4, 0.6, 0.5];
@@ -139,7 +147,7 @@ describe("new limits of a child", () => {
     expect((await root.budget()).usd.reserved).toBe((await child.budget()).usd.limit);
   });
 
-  it("are refused once it has ended", async () => {
+  it("are refused after it has ended", async () => {
     const root = await openRun({ budget: { usd: 1 } });
     const child = await root.openChild({ budget: { usd: 0.5 } });
     await child.post(`/runs/${child.id}/close`, {});
@@ -150,18 +158,19 @@ describe("new limits of a child", () => {
 });
 
 describe("a paused run", () => {
-  it("queues what comes, lets what runs end, and goes on where it is resumed", async () => {
+  it("queues new calls, lets calls in flight end, and continues when it is resumed", async () => {
     const run = await openRun({ max_parallel: 2 });
-    const model = "up/key/paused/delay/150";
+    const model = "up/key/paused/latch/paused";
     const running = run.query({ prompt: "running", model });
     await untilInFlight("paused", 1);
     await patched(run, { paused: true });
     expect((await run.document()).status).toBe("paused");
     const waiting = run.query({ prompt: "waiting", model });
     const batch = run.batch({ prompts: prompts(3), model });
+    await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(5);
+    await openLatch("paused");
     expect((await running).text).toBe("running");
     await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(4);
-    await scheduler.wait(100);
     expect((await upstreamStats("paused")).requests).toBe(1);
     await patched(run, { paused: false });
     expect((await waiting).text).toBe("waiting");
@@ -169,24 +178,27 @@ describe("a paused run", () => {
     expect((await run.document()).status).toBe("active");
   });
 
-  it("that is closed is not resumed", async () => {
+  it("that is closed cannot be resumed", async () => {
     const run = await openRun();
     await patched(run, { paused: true });
     await run.post(`/runs/${run.id}/close`, {});
     await patched(run, { paused: false });
     expect((await run.document()).status).toBe("closed");
-    expect((await run.ask({ prompt: "p" })).status).toBe(401);
+    expect((await run.tryQuery({ prompt: "p" })).status).toBe(401);
   });
 });
 
 describe("a new width", () => {
-  it("holds from then on, for what is queued too", async () => {
+  it("applies from then on, also to queued calls", async () => {
     const run = await openRun({ max_parallel: 1 });
-    const batch = run.batch({ prompts: prompts(12), model: "up/key/widened/delay/100", concurrency: 6 });
+    const batch = run.batch({ prompts: prompts(12), model: "up/key/widened/latch/widened", concurrency: 6 });
     await untilInFlight("widened", 1);
     await patched(run, { max_parallel: 6 });
-    const query = Promise.all(prompts(4).map((prompt) => run.query({ prompt, model: "up/key/widened-too/delay/100" })));
-    await Promise.all([batch, query]);
-    expect((await upstreamStats("widened-too")).peakInFlight).toBeGreaterThan(1);
+    await untilInFlight("widened", 6);
+    await openLatch("widened");
+    await batch;
+    await Promise.all(
+      prompts(6).map((prompt) => run.query({ prompt, model: "up/key/widened-too/barrier/6/within/15000" })),
+    );
   });
 });

@@ -1,6 +1,7 @@
 /**
  * Trees of real runs under random histories: children opened and ended, calls and batches, new limits, pauses, evictions
- * and crashes. `FANOUT_TREE_RUNS` histories of a hundred operations each (default 10); a failure prints its seed.
+ * and crashes. `FANOUT_TREE_RUNS` histories of a hundred operations each (default 10). A failure prints
+ * its seed.
  */
 import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
@@ -26,7 +27,7 @@ async function live(plan: TreePlan): Promise<TreeRun> {
 /** Loses every executor, closes the root, and expects all money to be where it belongs. */
 async function finish(tree: TreeRun): Promise<void> {
   const { root, nodes } = tree;
-  await root.caller.untilAnswered<boolean>((run) => run.end("closed"));
+  await root.caller.callWithRetry<boolean>((run) => run.end("closed"));
   root.end("closed");
   skipTime(LEASE_TTL_MS);
   for (const node of nodes) {
@@ -65,7 +66,7 @@ async function check(lying: boolean, numRuns: number): Promise<TreeRun["counts"]
 
 describe("whatever happens to a tree of runs", () => {
   it(
-    "limits hold at every node, a parent's share is the sum of its children's, and all that was charged reaches the root",
+    "limits hold at every node, a parent reserves the sum of its children's budgets, and every charge reaches the root",
     async () => {
       const { granted, refused, opened, overruns, crashes } = await check(false, Math.ceil(RUNS * 0.7));
       expect(Math.min(granted, refused, opened, crashes)).toBeGreaterThan(0);

@@ -1,6 +1,6 @@
 import { abortAllDurableObjects, evictDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { Children } from "../../durable-objects/run/children.ts";
+import { Children } from "../../durable-objects/run/tree/children.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 import { RunObject } from "../../src/index.ts";
 import { skipTime } from "../support/objects-clock.ts";
@@ -8,6 +8,7 @@ import {
   TestRun,
   asOperator,
   openedBy,
+  openLatch,
   openRun,
   prompts,
   untilInFlight,
@@ -17,7 +18,7 @@ import { NOTHING_ASKED } from "../support/tree-run.ts";
 import { begin, childRows, holdsNothing, priceOf, refusalOf, ringUntil, spend, used } from "../support/objects-tree.ts";
 
 describe("a child run", () => {
-  it("has its whole budget set aside in its parent at once, and gives back what it did not spend", async () => {
+  it("has its whole budget reserved in its parent at once, and releases what it did not spend", async () => {
     const root = await openRun({ budget: { usd: 1, calls: 10 } });
     const child = await root.openChild({ budget: { usd: 0.25, calls: 4 } });
     expect((await root.budget()).usd).toEqual({ limit: 1, spent: 0, reserved: 0.25, remaining: 0.75 });
@@ -29,7 +30,7 @@ describe("a child run", () => {
     expect((await root.budget()).calls).toEqual({ limit: 10, spent: 1, reserved: 0, remaining: 9 });
   });
 
-  it("knows its parent and its depth, and is seen by its parent and the operator only", async () => {
+  it("reports its parent and depth, and is visible only to its parent and the operator", async () => {
     const root = await openRun();
     const child = await root.openChild({ name: "child" });
     const stranger = await openRun();
@@ -40,7 +41,7 @@ describe("a child run", () => {
     expect((await child.send("GET", `/runs/${root.id}`)).status).toBe(404);
   });
 
-  it("may be opened by the operator in a run that is named", async () => {
+  it("can be opened by the operator in a named run", async () => {
     const root = await openRun({ budget: { calls: 10 } });
     const { object } = root;
     const limits = { usd: null, calls: 3, prompt_tokens: null, completion_tokens: null };
@@ -49,7 +50,7 @@ describe("a child run", () => {
     expect((await asOperator("GET", "/runs/run_named")).status).toBe(200);
   });
 
-  it("that asks for more than is left is refused with the field named, and leaves no trace", async () => {
+  it("that requests more than its parent has left is refused with the field's name, and leaves no trace", async () => {
     const root = await openRun({ budget: { usd: 0.5, completion_tokens: 100 } });
     const tooDear = await refusalOf(await root.post("/runs", { budget: { usd: 0.6 } }));
     expect(tooDear).toMatchObject({ status: 402, code: "budget_exhausted", param: "budget.usd", remaining: 0.5 });
@@ -66,23 +67,23 @@ describe("a child run", () => {
     ["budget.eur", { budget: { eur: 1 } }],
     ["max_depth", { max_depth: 17 }],
     ["unpriced", { unpriced: "free" }],
-  ])("is refused with %s named where it is wrong: %j", async (param, request) => {
+  ])("is refused with the name of the wrong field %s: %j", async (param, request) => {
     const root = await openRun();
     expect(await refusalOf(await root.post("/runs", request))).toMatchObject({ status: 400, param });
     expect(await childRows(root)).toEqual([]);
   });
 
-  it("with a budget of zero opens, and every call of it is refused", async () => {
+  it("with a budget of zero opens, and refuses every call", async () => {
     const root = await openRun({ budget: { usd: 1 } });
     const child = await root.openChild({ budget: { usd: 0 } });
-    expect(await child.ask({ prompt: "p", model: "up/key/zero" })).toMatchObject({
+    expect(await child.tryQuery({ prompt: "p", model: "up/key/zero" })).toMatchObject({
       status: 402,
       error: { code: "budget_exhausted" },
     });
     expect((await upstreamStats("zero")).requests).toBe(0);
   });
 
-  it("beyond max_depth is refused in the words that agents know", async () => {
+  it("beyond max_depth is refused with the message that agents match", async () => {
     const root = await openRun({ max_depth: 2, budget: { calls: 100 } });
     const grandchild = await (await root.openChild()).openChild();
     expect((await grandchild.document()).depth).toBe(2);
@@ -94,16 +95,16 @@ describe("a child run", () => {
     expect(await holdsNothing(grandchild)).toBe(true);
   });
 
-  it("may use no model that its parent may not", async () => {
+  it("cannot use a model that its parent may not use", async () => {
     const root = await openRun({ models: ["up/key/*"] });
     const child = await root.openChild({ models: ["*"] });
-    expect((await child.ask({ prompt: "p", model: "up/other" })).error?.code).toBe("model_not_allowed");
-    expect((await child.ask({ prompt: "p", model: "up/key/narrow" })).status).toBe(200);
+    expect((await child.tryQuery({ prompt: "p", model: "up/other" })).error?.code).toBe("model_not_allowed");
+    expect((await child.tryQuery({ prompt: "p", model: "up/key/narrow" })).status).toBe(200);
   });
 });
 
-describe("a hundred children asked for at once", () => {
-  it("never oversell their parent: as many open as it can pay for", async () => {
+describe("a hundred concurrent requests for children", () => {
+  it("never oversell their parent: as many open as its budget covers", async () => {
     const root = await openRun({ budget: { usd: 1, calls: 1_000 } });
     const answers = await Promise.all(prompts(100).map(() => root.post("/runs", { budget: { usd: 0.03, calls: 5 } })));
     const opened = answers.filter(({ status }) => status === 201);
@@ -117,7 +118,7 @@ describe("a hundred children asked for at once", () => {
     expect(await holdsNothing(root)).toBe(true);
   });
 
-  it("that name no budget each get a smaller split of what is left, and leave some", async () => {
+  it("without a budget each get a smaller share of what is left, and leave some", async () => {
     const root = await openRun({ budget: { usd: 1 }, max_parallel: 4 });
     const shares: number[] = [];
     for (let count = 0; count < 4; count++) shares.push((await (await root.openChild()).budget()).usd.limit ?? -1);
@@ -127,7 +128,7 @@ describe("a hundred children asked for at once", () => {
 });
 
 describe("a child that has ended", () => {
-  it("takes nothing more: neither calls nor children", async () => {
+  it("accepts neither calls nor children", async () => {
     const root = await openRun({ budget: { calls: 10 } });
     const child = await root.openChild({ budget: { calls: 5 } });
     const closed = await child.post(`/runs/${child.id}/close`, {});
@@ -139,7 +140,7 @@ describe("a child that has ended", () => {
         code: "invalid_api_key",
       });
     }
-    expect((await root.ask({ prompt: "p", model: "up/x" })).status).toBe(200);
+    expect((await root.tryQuery({ prompt: "p", model: "up/x" })).status).toBe(200);
   });
 
   it("counts once, however often it is ended", async () => {
@@ -154,12 +155,13 @@ describe("a child that has ended", () => {
     expect(await childRows(root)).toMatchObject([{ state: "ended" }]);
   });
 
-  it("finishes what is in flight before it settles, if it was closed", async () => {
+  it("finishes its calls in flight before it settles, if it was closed", async () => {
     const root = await openRun({ budget: { usd: 1 } });
     const child = await root.openChild({ budget: { usd: 0.5 } });
-    const query = child.query({ prompt: "p", model: "up/key/closing/delay/300" });
+    const query = child.query({ prompt: "p", model: "up/key/closing/latch/closing" });
     await untilInFlight("closing", 1);
     const closing = child.post(`/runs/${child.id}/close`, {});
+    await openLatch("closing");
     expect((await closing).status).toBe(200);
     const { cost } = (await query).usage;
     expect((await root.budget()).usd).toMatchObject({ spent: cost, reserved: 0 });
@@ -167,7 +169,7 @@ describe("a child that has ended", () => {
 });
 
 describe("deleting a run", () => {
-  it("cancels all three levels below it: what is in flight is given up at its reservation, and nothing stays held", async () => {
+  it("cancels all three levels below it: calls in flight are charged at their reservation, and nothing stays reserved", async () => {
     const root = await openRun({ budget: { usd: 1, calls: 100 } });
     const child = await root.openChild({ budget: { usd: 0.5, calls: 50 } });
     const grandchild = await child.openChild({ budget: { usd: 0.2, calls: 20 } });
@@ -186,13 +188,13 @@ describe("deleting a run", () => {
     const lowest = own + priceOf(40, 30);
     expect(spent).toEqual([lowest + 3 * own, lowest + 2 * own, lowest + own, lowest].map((nano) => nano / 1e9));
     expect((await root.object.budget())?.calls.spent).toBe(5);
-    for (const run of tree) expect((await run.ask({ prompt: "p" })).status).toBe(401);
+    for (const run of tree) expect((await run.tryQuery({ prompt: "p" })).status).toBe(401);
   });
 
-  it("stops batches below it, and takes no report of their answers any more", async () => {
+  it("stops batches below it, and accepts no more reports of their answers", async () => {
     const root = await openRun({ budget: { usd: 1 }, max_parallel: 4 });
     const child = await root.openChild({ budget: { usd: 0.5 } });
-    const batch = child.batch({ prompts: prompts(20), model: "up/key/stopped/delay/200", max_tokens: 50 });
+    const batch = child.batch({ prompts: prompts(20), model: "up/key/stopped/latch/stopped", max_tokens: 50 });
     await untilInFlight("stopped", 4);
     await root.send("DELETE", `/runs/${root.id}`);
     const answer = await batch;
@@ -201,12 +203,13 @@ describe("deleting a run", () => {
     expect(answer.items.map(({ estimated }) => estimated)).toEqual([...Array(4).fill(true), ...Array(16).fill(false)]);
     const spent = (await root.object.budget())?.usd.spent;
     expect(spent).toBeCloseTo(answer.usage.cost, 9);
+    await openLatch("stopped");
     await untilInFlight("stopped", 0);
     expect((await root.object.budget())?.usd).toMatchObject({ spent, reserved: 0 });
     expect((await upstreamStats("stopped")).requests).toBe(4);
   });
 
-  it("leaves its parent and its siblings as they are", async () => {
+  it("does not affect its parent and siblings", async () => {
     const root = await openRun({ budget: { calls: 10 } });
     const [first, second] = [await root.openChild(), await root.openChild()];
     await root.send("DELETE", `/runs/${first.id}`);
@@ -219,7 +222,7 @@ describe("deleting a run", () => {
 });
 
 describe("the end of a parent", () => {
-  it("by its time ends its children, however far away their own end is", async () => {
+  it("by expiry ends its children, whatever their own expiry", async () => {
     const root = await openRun({ budget: { usd: 1 }, expires_in_s: 60 });
     const child = await root.openChild({ budget: { usd: 0.5 }, expires_in_s: 9_999 });
     const grandchild = await child.openChild({ budget: { usd: 0.1 } });
@@ -233,7 +236,7 @@ describe("the end of a parent", () => {
     expect((await root.object.budget())?.usd.spent).toBe((priceOf(50, 20) + priceOf(100, 10)) / 1e9);
   });
 
-  it("by being closed lets what runs below it finish", async () => {
+  it("by being closed lets calls in flight below it finish", async () => {
     const root = await openRun({ budget: { usd: 1 } });
     const child = await root.openChild({ budget: { usd: 0.5 } });
     const running = await begin(child);
@@ -247,8 +250,8 @@ describe("the end of a parent", () => {
   });
 });
 
-describe("a child whose opening nobody confirmed", () => {
-  it("gives its hold back within the time of a lease, and never opens", async () => {
+describe("a child whose opening was never confirmed", () => {
+  it("releases its reservation within a lease term, and never opens", async () => {
     const root = await openRun({ budget: { usd: 1 } });
     const plain = RunObject.prototype.open;
     RunObject.prototype.open = () => {
@@ -268,7 +271,7 @@ describe("a child whose opening nobody confirmed", () => {
     expect((await asOperator("GET", `/runs/${row?.id}`)).status).toBe(404);
   });
 
-  it("is one child where its key is asked for several times in one turn", async () => {
+  it("is opened once if its key arrives several times in one turn", async () => {
     const root = await openRun({ budget: { usd: 1 } });
     // A run with calls in flight gathers what arrives into turns.
     for (let call = 0; call < 3; call += 1) await begin(root);
@@ -279,7 +282,7 @@ describe("a child whose opening nobody confirmed", () => {
     expect(await childRows(root)).toHaveLength(1);
   });
 
-  it("is brought back by the key under which it was asked for, though its parent was lost in between", async () => {
+  it("is returned by its idempotency key, even if its parent was lost in between", async () => {
     const root = await openRun({ budget: { usd: 1 } });
     const plain = RunObject.prototype.open;
     RunObject.prototype.open = function (this: RunObject, ...args: Parameters<typeof plain>) {
@@ -297,7 +300,7 @@ describe("a child whose opening nobody confirmed", () => {
     expect((await root.budget()).usd.reserved).toBe(0.5);
   });
 
-  it("gives it back even if its object exists, and its parent was lost in between", async () => {
+  it("releases its reservation even if its object exists and its parent was lost in between", async () => {
     const root = await openRun({ budget: { usd: 1 } });
     const plain = Children.prototype.confirm;
     Children.prototype.confirm = () => {

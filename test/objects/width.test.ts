@@ -5,9 +5,13 @@ import { watched, watchObjects } from "../support/objects-watch.ts";
 watchObjects();
 
 describe("a run of width 64, where an object has six fetches", () => {
-  it("has 64 slots of one batch wait at the upstream at once", async () => {
+  it("has 64 slots of one batch in flight at once", async () => {
     const run = await openRun({ max_parallel: 64 });
-    const answer = await run.batch({ prompts: prompts(64), model: "up/key/width-batch/barrier/64", concurrency: 64 });
+    const answer = await run.batch({
+      prompts: prompts(64),
+      model: "up/key/width-batch/barrier/64/within/30000",
+      concurrency: 64,
+    });
     expect(statuses(answer)).toEqual({ completed: 64 });
     expect(answer.results).toEqual(prompts(64));
     expect((await upstreamStats("width-batch")).requests).toBe(64);
@@ -18,17 +22,17 @@ describe("a run of width 64, where an object has six fetches", () => {
     ]);
   });
 
-  it("has 64 queries of 64 Worker requests wait at the upstream at once", async () => {
+  it("has 64 queries of 64 Worker requests in flight at once", async () => {
     const run = await openRun({ max_parallel: 64 });
-    const ask = (prompt: string) => run.query({ prompt, model: "up/key/width-query/barrier/64" });
-    const answers = await Promise.all(prompts(64).map(ask));
+    const send = (prompt: string) => run.query({ prompt, model: "up/key/width-query/barrier/64/within/30000" });
+    const answers = await Promise.all(prompts(64).map(send));
     expect(answers.map(({ text }) => text)).toEqual(prompts(64));
     expect((await upstreamStats("width-query")).requests).toBe(64);
     expect(watched(run.id).runFetches).toBe(0);
     expect(watched(run.id).laneStarts).toBe(0);
   });
 
-  it("never has a 65th in flight, however many the batch asks for", async () => {
+  it("never has a 65th in flight, however many the batch requests", async () => {
     const run = await openRun({ max_parallel: 64 });
     const answer = await run.batch({ prompts: prompts(130), model: "up/key/width-over/delay/30", concurrency: 130 });
     expect(answer.effective_parallel).toBe(64);
@@ -38,7 +42,7 @@ describe("a run of width 64, where an object has six fetches", () => {
 });
 
 describe("a lane", () => {
-  it("never has more than six fetches in flight, in a batch that is wider and longer than its lanes", async () => {
+  it("never has more than six fetches in flight, in a batch larger than its lanes", async () => {
     const run = await openRun({ max_parallel: 20 });
     const answer = await run.batch({ prompts: prompts(120), model: "up/key/six/delay/5/jitter/40" });
     expect(statuses(answer)).toEqual({ completed: 120 });

@@ -1,14 +1,15 @@
-/** What every stub does, whatever its language: the rules and the drivers are in README.md beside this file. */
+/** What every stub does, whatever its language. README.md beside this file describes the rules and the drivers. */
 import { describe } from "vitest";
 import type { Language } from "./language.ts";
 import { answers } from "./rules/answers.ts";
+import { childRuns } from "./rules/child-runs.ts";
 import { connections } from "./rules/connections.ts";
 import { failures } from "./rules/failures.ts";
 import { ownRun } from "./rules/own-run.ts";
 import { stream } from "./rules/stream.ts";
 import { prepare } from "./script.ts";
 
-/** Runs the script on the stub of a language. */
+/** Runs every rule on the stub of a language. */
 export function conformance(language: Language): void {
   describe(`the stub for ${language.name}`, () => {
     const script = prepare(language);
@@ -16,6 +17,7 @@ export function conformance(language: Language): void {
     failures(script);
     connections(script);
     ownRun(script);
-    describe.runIf(language.streams)("as a stream", () => stream(script));
+    describe("in child runs", () => childRuns(script));
+    describe("as a stream", () => stream(script));
   });
 }

@@ -1,46 +1,44 @@
-/** A language in which there is a stub: how its driver (README.md) is built and started, and how to tell what it wrote. */
+/** A language with a stub: how its driver (README.md) is built and started, and how its output is read. */
 import { spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Where `npm install` in test/stubs/runtimes puts Deno, Bun and Pyodide. */
+/** Where `npm install` in test/stubs/runtimes installs runtimes and formatters. */
 export const RUNTIMES = process.env["FANOUT_RUNTIMES"] ?? fileURLToPath(new URL("runtimes", import.meta.url));
 
 /** A program with its arguments. */
 export type Command = readonly [string, ...string[]];
 
-/** Succeeds where Pyodide is installed. */
+/** Succeeds if Pyodide is installed. */
 export const PYODIDE: Command = ["test", "-e", join(RUNTIMES, "node_modules/pyodide/package.json")];
 
 export type Language = {
   /** As in `/stubs/:lang`. */
   name: string;
-  /** Prints a version where the runtime is on this machine. All must: a compiler and what runs its output, say. */
+  /** Commands that succeed if the runtime is on this machine: a compiler and what runs its output, for example. */
   needs: readonly Command[];
-  /** Builds the driver into a folder of its own, once. Runs in the repository's root. */
+  /** Builds the driver into a folder of its own, once. The commands run in the repository's root. */
   build?: (folder: string) => readonly Command[];
-  /** Starts the driver; the test adds its arguments. Runs in the folder. */
+  /** Starts the driver in the folder; the test adds its arguments. */
   run: (folder: string) => Command;
   /** Further variables for building and running. */
   env?: (folder: string) => Record<string, string>;
-  /** Whether the stub has `llm_stream`. */
-  streams: boolean;
 };
 
-/** What a driver wrote: an answer's text, a slot of a stream, or a failure. */
+/** A record of a driver: a text or a failure. */
 export type Record_ =
   | { kind: "text"; text: string }
   | { kind: "failure"; code: string; status: number | null; retryable: boolean };
 
-/** The first of the language's needs that this machine lacks, or null. */
+/** The first of the needs that this machine lacks, or null. */
 export function missingOf({ needs }: Pick<Language, "needs">): string | null {
-  const lacking = needs.find(([command, ...args]) => spawnSync(command, args, { env: bare() }).status !== 0);
-  return lacking?.join(" ") ?? null;
+  const missing = needs.find(([command, ...args]) => spawnSync(command, args, { env: bare() }).status !== 0);
+  return missing?.join(" ") ?? null;
 }
 
-/** Builds a language's driver. Throws with the compiler's words. */
+/** Builds a language's driver. Throws with the compiler's output. */
 export function buildDriver(language: Language, folder: string): void {
   for (const [command, ...args] of language.build?.(folder) ?? []) {
     const env = { ...bare(), ...language.env?.(folder) };
@@ -49,19 +47,19 @@ export function buildDriver(language: Language, folder: string): void {
   }
 }
 
-export type Driven = {
+export type RunningDriver = {
   pid: number;
-  /** Records as they come, whole ones only. */
+  /** The complete records so far. */
   records: () => Record_[];
-  /** Every record, once the driver has ended well. */
+  /** All records, once the driver has ended with status 0. */
   ended: Promise<Record_[]>;
 };
 
-/** Starts a driver. Nothing of this process's environment reaches it but what it takes to run. */
-export function drive(
+/** Starts a driver. Of this process's environment it receives only what programs need to run. */
+export function startDriver(
   language: Language,
   { folder, args, env }: { folder: string; args: readonly string[]; env: Record<string, string> },
-): Driven {
+): RunningDriver {
   const [command, ...first] = language.run(folder);
   const child = spawn(command, [...first, ...args], {
     cwd: folder,
@@ -69,16 +67,19 @@ export function drive(
     stdio: ["ignore", "pipe", "pipe"],
   });
   const written: Buffer[] = [];
-  let complaint = "";
+  let standardError = "";
   child.stdout.on("data", (chunk: Buffer) => written.push(chunk));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (complaint += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (standardError += text));
   const records = (): Record_[] => recordsOf(Buffer.concat(written).toString("utf8"));
   const ended = new Promise<Record_[]>((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (code) => {
       const rest = Buffer.concat(written).toString("utf8").split("\u001e").at(-1);
       if (code === 0 && rest === "") resolve(records());
-      else reject(new Error(`${command} ended with ${code}; after its last record: ${rest}; it says: ${complaint}`));
+      else
+        reject(
+          new Error(`${command} ended with ${code}; after its last record: ${rest}; standard error: ${standardError}`),
+        );
     });
   });
   ended.catch(() => undefined);
@@ -96,7 +97,7 @@ function recordsOf(text: string): Record_[] {
 
 /** Variables that programs and compilers need, and none that a stub reads. */
 function bare(): Record<string, string> {
-  const kept = ["PATH", "HOME", "RUSTUP_HOME", "CARGO_HOME", "GOPATH"];
-  const own = kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]));
-  return { LANG: "C.UTF-8", FANOUT_RUNTIMES: RUNTIMES, ...Object.fromEntries(own) };
+  const names = ["PATH", "HOME", "RUSTUP_HOME", "CARGO_HOME", "GOPATH"];
+  const values = names.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]));
+  return { LANG: "C.UTF-8", FANOUT_RUNTIMES: RUNTIMES, ...Object.fromEntries(values) };
 }

@@ -1,15 +1,17 @@
-/** What the stub for Pyodide does beyond the common script: it blocks where that is possible, and takes its token from a page. */
+/** What only the Pyodide stub has: calls that block in a worker, and settings from a page. */
 import { spawn } from "node:child_process";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { sendJson, startScriptedGateway, type ScriptedGateway, type Seen } from "../support/scripted-gateway.ts";
+import { reportLeftOut } from "../support/left-out.ts";
 import { missingOf, PYODIDE, ROOT, RUNTIMES } from "./language.ts";
 
 const missing = missingOf({ needs: [PYODIDE] });
+reportLeftOut("the stub for Pyodide beyond the script for all stubs", missing === null ? null : "Pyodide");
 
-type Place = "worker" | "page" | "elsewhere";
+type Environment = "worker" | "page" | "elsewhere";
 
 let gateway: ScriptedGateway | null = null;
 afterEach(async () => {
@@ -17,11 +19,11 @@ afterEach(async () => {
   gateway = null;
 });
 
-/** What the program's `main` returns, and what it asked a gateway that answers as the test says. */
+/** What the program's `main` returns, and its requests to a gateway that answers as the test specifies. */
 async function pyodide(
   main: string,
   answer: (request: Seen, reply: ServerResponse) => unknown,
-  { place = "worker", env = {} }: { place?: Place; env?: Record<string, string> } = {},
+  { place = "worker", env = {} }: { place?: Environment; env?: Record<string, string> } = {},
 ): Promise<{ returned: unknown; seen: Seen[] }> {
   const started = await startScriptedGateway(answer);
   gateway = started;
@@ -32,8 +34,8 @@ async function pyodide(
   const child = spawn(process.execPath, args, { env: variables, stdio: "pipe" });
   child.stdin.end(`async def main():\n${main.trim().replaceAll(/^/gm, "    ")}`);
   const ended = new Promise<number | null>((resolve) => void child.once("close", resolve));
-  const [printed, complaint, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
-  if (code !== 0) throw new Error(`the program ended with ${code}: ${complaint.slice(-2_000)}`);
+  const [printed, standardError, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  if (code !== 0) throw new Error(`the program ended with ${code}: ${standardError.slice(-2_000)}`);
   return { returned: JSON.parse(printed), seen: started.seen };
 }
 
@@ -48,7 +50,7 @@ describe("the stub for Pyodide", () => {
     if (missing !== null) context.skip("this machine has no pyodide in FANOUT_RUNTIMES");
   });
 
-  it("blocks in a worker, for every call but a stream", async () => {
+  it("blocks in a worker, in every function but the stream", async () => {
     const { returned, seen } = await pyodide(
       `
 FINAL_sync("done"), llm_log_sync("noted", output="x")
@@ -70,7 +72,27 @@ return [llm_query_sync("naïve 漢字 🦉", "m"), llm_query_batch_sync(["a", "f
     expect(seen[2]).toMatchObject({ headers: { authorization: "Bearer run-token" }, body: { model: "m" } });
   });
 
-  it("asks again under the same key where it blocks and the connection is lost", async () => {
+  it("opens and closes a child run around calls that block", async () => {
+    const { returned, seen } = await pyodide(
+      `
+with with_run_sync(calls=2) as run:
+    inside = llm_query_sync("inside")
+return [run["id"], inside, llm_query_sync("outside")]`,
+      (request, reply) => {
+        if (request.path !== "/runs") return echo(request, reply);
+        return sendJson(reply, 201, { id: "run_1", token: "child-token" });
+      },
+    );
+    expect(returned).toEqual(["run_1", "echo inside", "echo outside"]);
+    expect(seen.map(({ path, headers }) => [path, headers.authorization])).toEqual([
+      ["/runs", "Bearer run-token"],
+      ["/query", "Bearer child-token"],
+      ["/runs/run_1/close", "Bearer run-token"],
+      ["/query", "Bearer run-token"],
+    ]);
+  });
+
+  it("repeats a blocking request under the same key if the connection is lost", async () => {
     let lost = 0;
     const { returned, seen } = await pyodide(`return llm_query_sync("p")`, (request, reply) =>
       ++lost <= 2 ? reply.destroy() : echo(request, reply),
@@ -80,7 +102,7 @@ return [llm_query_sync("naïve 漢字 🦉", "m"), llm_query_batch_sync(["a", "f
     expect(new Set(seen.map(({ headers }) => headers["idempotency-key"])).size).toBe(1);
   });
 
-  it("blocks for so long only, and tells what the gateway refuses", async () => {
+  it("ends a blocking call after the timeout, and reports a refusal", async () => {
     const slow = await pyodide(failureOf(`llm_query_sync("p")`), () => undefined, { env: { FANOUT_TIMEOUT_S: "1" } });
     expect([slow.returned, slow.seen.length]).toEqual([["timeout", null, true], 1]);
     await gateway?.stop();
@@ -89,7 +111,7 @@ return [llm_query_sync("naïve 漢字 🦉", "m"), llm_query_batch_sync(["a", "f
     expect([poor.returned, poor.seen.length]).toEqual([["budget_exhausted", 402, false], 1]);
   });
 
-  it("takes no answer that a redirect led to", async () => {
+  it("rejects an answer from a redirect", async () => {
     const { returned } = await pyodide(failureOf(`llm_query_sync("p")`), (request, reply) =>
       request.path === "/query"
         ? reply.writeHead(307, { location: "/elsewhere" }).end()
@@ -98,12 +120,12 @@ return [llm_query_sync("naïve 漢字 🦉", "m"), llm_query_batch_sync(["a", "f
     expect(returned).toEqual(["bad_answer", 302, false]);
   });
 
-  it.each<Place>(["page", "elsewhere"])("says that it cannot block (%s), and sends nothing", async (place) => {
+  it.each<Environment>(["page", "elsewhere"])("reports that it cannot block (%s), and sends nothing", async (place) => {
     const { returned, seen } = await pyodide(failureOf(`llm_query_sync("p")`), echo, { place });
     expect([returned, seen]).toEqual([["no_worker", null, false], []]);
   });
 
-  it("goes on awaiting after it has blocked, and many calls at once", async () => {
+  it("awaits calls after a blocking call, and many at once", async () => {
     const { returned } = await pyodide(
       `
 first = llm_query_sync("sync")
@@ -113,7 +135,7 @@ return [first, *await asyncio.gather(*[llm_query(str(i)) for i in range(20)])]`,
     expect(returned).toEqual(["echo sync", ...Array.from({ length: 20 }, (_, index) => `echo ${index}`)]);
   });
 
-  it("is told by a page where the gateway is, and the token", async () => {
+  it("uses the address and the token that a page configures", async () => {
     const { returned, seen } = await pyodide(
       `
 url = os.environ.pop("FANOUT_URL") + "/"
@@ -143,14 +165,21 @@ except TimeoutError:
   });
 });
 
-/** Answers each door; the prompt "fail" of a batch fails. */
+/** Answers every route; the prompt "fail" of a batch fails. */
 function echo({ path, body }: Seen, reply: ServerResponse): void {
-  const asked = JSON.stringify(body);
+  const sent = JSON.stringify(body);
   if (path !== "/batch") {
-    const prompt = /"prompt":"([^"]*)"/.exec(asked)?.[1] ?? "";
-    return sendJson(reply, 200, { text: `echo ${prompt}`, usd: 1, llm_calls: 2, result: "hit", appended: 1 });
+    const prompt = /"prompt":"([^"]*)"/.exec(sent)?.[1] ?? "";
+    return sendJson(reply, 200, {
+      text: `echo ${prompt}`,
+      usd: 1,
+      llm_calls: 2,
+      result: "hit",
+      appended: 1,
+      status: "",
+    });
   }
-  for (const [index, [, prompt = ""]] of [...asked.matchAll(/"(a|fail)"/g)].entries()) {
+  for (const [index, [, prompt = ""]] of [...sent.matchAll(/"(a|fail)"/g)].entries()) {
     const result = prompt === "fail" ? "[error] 500" : `echo ${prompt}`;
     reply.write(`${JSON.stringify({ type: "slot", index, result, error: null })}\n`);
   }

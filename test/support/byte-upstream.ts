@@ -46,7 +46,7 @@ export type ByteUpstream = {
 /** Connections that may wait to be accepted. */
 const BACKLOG = 4_096;
 
-/** Starts an upstream that answers 500 until it is told whom to serve. */
+/** Starts an upstream that answers 500 until a test sets its handler. */
 export async function startByteUpstream(): Promise<ByteUpstream> {
   const calls: ByteCall[] = [];
   let handle: ByteHandler = (_, reply) => reply.whole("nobody serves", { status: 500 });

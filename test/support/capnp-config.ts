@@ -1,4 +1,4 @@
-/** The configuration of plain workerd that stands for wrangler.toml: same compatibility, same objects, storage on disk. */
+/** The configuration of plain workerd that replaces wrangler.toml: same compatibility, same objects, storage on disk. */
 
 export type CapnpConfigOptions = {
   /** Text of wrangler.toml, which stays the one place that names compatibility and objects. */

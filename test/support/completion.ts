@@ -1,6 +1,6 @@
 /**
  * OpenAI chat completions as fake upstreams speak them. The text echoes the last message, the usage is true to the
- * text (a token is four bytes, rounded up), and the completion obeys the cap it was asked to keep.
+ * text (a token is four bytes, rounded up), and the completion obeys the requested cap.
  */
 import { z } from "zod";
 import type { Fault } from "./steering.ts";
@@ -94,7 +94,8 @@ const HUGE_BYTES = 2_500_000;
 const TOKENS_PER_MESSAGE = 3;
 
 function usageOf(chat: Chat, text: string) {
-  const prompt_tokens = Math.ceil(chat.bytes / BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE * chat.messageCount;
+  const texts = Math.ceil(chat.bytes / BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE * chat.messageCount;
+  const prompt_tokens = texts + Number(/(?:^|\/)template\/(\d+)/.exec(chat.model)?.[1] ?? 0);
   const completion_tokens = Math.ceil(byteLength(text) / BYTES_PER_TOKEN);
   return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
 }

@@ -31,11 +31,14 @@ export function rlmSandbox(url: string): ListClient {
   return { one, list: (prompts) => eightAtATime(prompts, safely) };
 }
 
-async function eightAtATime(prompts: readonly string[], ask: (prompt: string) => Promise<unknown>): Promise<unknown[]> {
+async function eightAtATime(
+  prompts: readonly string[],
+  send: (prompt: string) => Promise<unknown>,
+): Promise<unknown[]> {
   const results: unknown[] = Array.from({ length: prompts.length });
   const rest = prompts.entries();
   const worker = async () => {
-    for (const [index, prompt] of rest) results[index] = await ask(prompt);
+    for (const [index, prompt] of rest) results[index] = await send(prompt);
   };
   await Promise.all(Array.from({ length: Math.min(prompts.length, 8) }, worker));
   return results;

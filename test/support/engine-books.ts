@@ -1,4 +1,4 @@
-/** An account of a run beside its engine's: what was lent, charged and ended. No crash of the engine touches it. */
+/** The tests' own books of a run: attempts in flight, charges and ends. They survive a crash of the engine. */
 import assert from "node:assert/strict";
 import { addAmounts, zeroAmounts, type Limits } from "../../src/budget/ledger.ts";
 import type { Outcome } from "../../src/call.ts";
@@ -7,18 +7,20 @@ import { groupSeqOf } from "../../src/engine/slot.ts";
 import type { EngineState } from "../../src/engine/state.ts";
 import { expectedCharge } from "./engine-charge.ts";
 
-/** An attempt as its executor knows it. */
+/** An attempt in flight, as its executor knows it. */
 export type Lent = { assignment: Assignment; callId: string | null };
 
 export class Books {
   /** Attempts in flight, whatever the engine remembers of them. */
   readonly lent = new Map<string, Lent>();
   readonly ended: string[] = [];
-  /** Sum of what the attempts that ended must have cost, and how many overran a limit's reservation. */
+  /** Expected charges of the attempts that have ended, and how many overran a reservation under a limit. */
   readonly charged = { spent: zeroAmounts(), attempts: 0, overruns: 0 };
-  /** What each slot's attempts cost together. */
+  /** Cost of all attempts of a slot. */
   readonly slotCost = new Map<number, number>();
-  /** Single calls that ended otherwise than by their client's leaving: the log must say so, once. */
+  /** Slots whose last attempt's answer ended at a learned cap, and how many answers did. */
+  readonly short = { slots: new Set<number>(), answers: 0 };
+  /** Single calls that ended: the log reports each of them once. */
   readonly callsEnded = new Set<string>();
   readonly #limits: Limits;
 
@@ -34,7 +36,7 @@ export class Books {
     return lent;
   }
 
-  /** Enters an attempt's end; `outcome` null = nobody reported. */
+  /** Enters an attempt's end; `outcome` null = its executor did not report. */
   enter(attemptId: string, { assignment }: Lent, outcome: Outcome | null): void {
     const { charge, overrun } = expectedCharge(assignment, outcome, this.#limits);
     addAmounts(this.charged.spent, charge);
@@ -43,10 +45,16 @@ export class Books {
     this.lent.delete(attemptId);
     this.ended.push(attemptId);
     const { slotId } = assignment.lease;
-    if (slotId !== null) this.slotCost.set(slotId, (this.slotCost.get(slotId) ?? 0) + charge.usd);
+    if (slotId === null) return;
+    this.slotCost.set(slotId, (this.slotCost.get(slotId) ?? 0) + charge.usd);
+    this.short.slots.delete(slotId);
+    if (assignment.lease.capKind !== "learned" || outcome?.kind !== "success" || outcome.finishReason !== "length")
+      return;
+    this.short.slots.add(slotId);
+    this.short.answers += 1;
   }
 
-  /** What is lent of a group. */
+  /** A group's attempts in flight. */
   ofGroup(seq: number): [string, Lent][] {
     return [...this.lent].filter(
       ([, { assignment }]) => assignment.lane !== null && groupSeqOf(assignment.slotId) === seq,
@@ -54,7 +62,7 @@ export class Books {
   }
 }
 
-/** Whether a call's rule is to fail when nobody knows what became of an attempt. */
+/** True if a call fails when the outcome of an attempt is unknown. */
 export function failsIfLost({ groups }: Pick<EngineState, "groups">, { assignment }: Lent): boolean {
   if (assignment.lane === null) return assignment.call.onLost === "fail";
   return groups.get(groupSeqOf(assignment.slotId))?.header.onLost === "fail";

@@ -1,4 +1,4 @@
-/** What attempts must cost, worked out anew: the tests' own arithmetic, so that the engine's is not its own witness. */
+/** The expected charge of attempts, by arithmetic of the tests' own: the engine's must not confirm itself. */
 import { DIMENSIONS, zeroAmounts, type Amounts, type Ledger, type Limits } from "../../src/budget/ledger.ts";
 import type { Outcome } from "../../src/call.ts";
 import type { Assignment } from "../../src/engine/dispatch.ts";
@@ -7,30 +7,35 @@ import type { PlannedOutcome } from "./engine-plan.ts";
 
 export type Charged = { charge: Amounts; overrun: boolean };
 
-/** An uncapped upstream may write more than was set aside where no limit asked for a cap. */
+/** An upstream may generate more than was reserved if no limit needed a cap. */
 const UNCAPPED_TOKENS = 6_000;
 
-/** The outcome that a plan means for this attempt: shares of what it may use become figures. */
+/** The planned outcome of this attempt: shares of its reservation become figures. */
 export function outcomeOf(assignment: Assignment, planned: PlannedOutcome, nowMs: number): Outcome {
   const { lease } = assignment;
   const { capTokens } = lease;
   const latencyMs = nowMs - lease.startedAtMs;
-  if (planned.kind === "failure") return failure(planned.class, planned.retryAfterMs, latencyMs);
+  if (planned.kind === "failure") {
+    return failure(planned.class, planned.retryAfterMs, latencyMs, planned.answered);
+  }
   if (planned.kind === "no_usage") return success(null, latencyMs);
   const { promptShare, completionShare, cachedShare, costShare } = planned;
   const promptTokens = Math.floor(lease.amounts.prompt_tokens * promptShare);
   const completionTokens = Math.floor((capTokens ?? UNCAPPED_TOKENS) * completionShare);
   const cachedTokens = Math.floor(promptTokens * cachedShare);
   const costNanoUsd = costShare === null || capTokens === null ? null : Math.floor(lease.amounts.usd * costShare);
-  return success({ promptTokens, completionTokens, cachedTokens, costNanoUsd }, latencyMs);
+  const whole = success({ promptTokens, completionTokens, cachedTokens, costNanoUsd }, latencyMs);
+  const isCut = whole.kind === "success" && capTokens !== null && completionTokens >= capTokens;
+  return isCut ? { ...whole, finishReason: "length" } : whole;
 }
 
-/** What the contract says this attempt is charged; `outcome` null = nobody reported. */
+/** The charge of this attempt by the contract; `outcome` null = its executor did not report. */
 export function expectedCharge({ lease }: Assignment, outcome: Outcome | null, limits: Limits): Charged {
   const reserved = lease.amounts;
   if (outcome === null) return { charge: reserved, overrun: false };
   if (outcome.kind === "failure") {
-    return { charge: outcome.class === "unknown" ? reserved : zeroAmounts(), overrun: false };
+    const unbilled = { ...zeroAmounts(), calls: outcome.answered ? 1 : 0 };
+    return { charge: outcome.class === "unknown" ? reserved : unbilled, overrun: false };
   }
   const { usage } = outcome;
   if (usage === null) return { charge: reserved, overrun: false };
@@ -49,7 +54,7 @@ export function expectedCharge({ lease }: Assignment, outcome: Outcome | null, l
   return { charge, overrun };
 }
 
-/** Whatever an upstream billed before: what has just started must have fitted. */
+/** Attempts that have just started must have fitted, whatever an upstream billed before. */
 export function mustFit({ spent, reserved, limits }: Ledger): void {
   for (const dimension of DIMENSIONS) {
     const limit = limits[dimension];

@@ -1,8 +1,8 @@
-/** What must hold of a run's engine between any two turns, whatever happened before. Throws what does not. */
+/** The invariants of a run's engine between any two turns. Throws the first that is violated. */
 import assert from "node:assert/strict";
 import { DIMENSIONS, addAmounts, zeroAmounts } from "../../src/budget/ledger.ts";
 import type { Group } from "../../src/engine/group.ts";
-import { groupSeqOf, hasEnded, indexOf, SLOT_STATES, slotIdOf, type SlotState } from "../../src/engine/slot.ts";
+import { groupSeqOf, isFinalState, indexOf, SLOT_STATES, slotIdOf, type SlotState } from "../../src/engine/slot.ts";
 import type { Reason } from "../../src/errors.ts";
 import { sumTotals } from "../../src/engine/totals.ts";
 import { LogAudit } from "./engine-log.ts";
@@ -12,7 +12,7 @@ import { followersIn, isLed, queuedIn } from "./engine-waiting.ts";
 export class Invariants {
   readonly #run: RunUnderTest;
   readonly #lying: boolean;
-  /** How slots ended, by id: for good. */
+  /** Final states of slots, by id. */
   readonly #ended = new Map<number, SlotState>();
   readonly log: LogAudit;
 
@@ -30,20 +30,20 @@ export class Invariants {
     this.log.check();
   }
 
-  /** After everything has been let run: nothing is left over, and every slot of every group has one end. */
+  /** After the run has finished: nothing is left over, and every slot of every group has one end. */
   checkOver(): void {
     const { state, rows } = this.#run;
     assert.deepEqual(state.ledger.reserved, zeroAmounts(), "nothing stays reserved");
     assert.equal(state.queue.readyCount + state.queue.delayedCount + state.calls.size, 0, "nothing stays queued");
     assert.equal(state.tried.size, 0, "no record of a retry stays behind");
     for (const group of state.groups.values()) assert(group.done, `group ${group.header.seq} never ends`);
-    for (const { stored, result } of rows.groups()) {
+    for (const { stored, result } of rows.groups.all()) {
       const { seq, count } = stored.header;
-      assert.notEqual(result?.endedAtMs ?? null, null, `the row of group ${seq} says that it runs`);
+      assert.notEqual(result?.endedAtMs ?? null, null, `the row of group ${seq} is still running`);
       assert.notEqual(result?.status, "running");
       for (let index = 0; index < count; index++) this.#checkRow(slotIdOf(seq, index));
     }
-    assert.equal(followersIn(state).length, 0, "nobody waits for another's answer");
+    assert.equal(followersIn(state).length, 0, "no follower is left");
     this.#run.turn({ do: "flush" });
     this.log.checkOver();
   }
@@ -70,12 +70,16 @@ export class Invariants {
 
   #width(): void {
     const { state, books } = this.#run;
-    assert.deepEqual([...state.attempts.keys()].sort(), [...books.lent.keys()].sort(), "in flight is what was lent");
+    assert.deepEqual(
+      [...state.attempts.keys()].sort(),
+      [...books.lent.keys()].sort(),
+      "the attempts in flight are those of the books",
+    );
     assert(state.attempts.size <= state.width, "the run's width is kept");
     const upstreams = new Map<string, number>();
     const slots = new Set<number>();
     for (const { lease, shard } of state.attempts.values()) {
-      assert(shard.leases.has(lease.attemptId), "an attempt stands in its shard");
+      assert(shard.leases.has(lease.attemptId), "an attempt is in its shard");
       upstreams.set(lease.target.upstream, (upstreams.get(lease.target.upstream) ?? 0) + 1);
       if (lease.slotId === null) continue;
       assert(!slots.has(lease.slotId), `slot ${lease.slotId} is in flight twice`);
@@ -84,7 +88,7 @@ export class Invariants {
       assert.equal(group?.stateOf(indexOf(lease.slotId)), "running");
     }
     for (const name of ["wide", "narrow"]) {
-      const known = state.upstreamNamed(name);
+      const known = state.upstreams.get(name);
       assert.equal(known?.inFlight ?? 0, upstreams.get(name) ?? 0);
       assert((known?.inFlight ?? 0) <= (known?.maxInFlight ?? 0), `${name} has more in flight than it takes`);
     }
@@ -102,13 +106,13 @@ export class Invariants {
       else assert.equal(state.groups.get(groupSeq)?.stateOf(indexOf(slotId)), "queued");
     }
     const followers = followersIn(state);
-    for (const { line, place, call } of followers) {
-      const name = `${line.groupSeq}:${place}`;
+    for (const { bucket, id, call } of followers) {
+      const name = `${bucket.groupSeq}:${id}`;
       assert(!waiting.has(name), `${name} waits twice`);
       waiting.add(name);
-      assert(isLed(state, { place, call }), `${name} waits for an answer that nobody is to get`);
-      if (call === null) assert.equal(state.groups.get(line.groupSeq)?.stateOf(indexOf(place)), "queued");
-      else assert.equal(state.calls.get(place), call);
+      assert(isLed(state, { id, call }), `${name} follows a call that is not in flight`);
+      if (call === null) assert.equal(state.groups.get(bucket.groupSeq)?.stateOf(indexOf(id)), "queued");
+      else assert.equal(state.calls.get(id), call);
     }
     let expected = calls.size;
     for (const group of state.groups.values()) expected += group.counts.queued;
@@ -126,7 +130,7 @@ export class Invariants {
       const slotId = slotIdOf(header.seq, index);
       const before = this.#ended.get(slotId);
       if (before !== undefined) assert.equal(slotState, before, `slot ${slotId} had ended as ${before}`);
-      if (hasEnded(slotState)) this.#ended.set(slotId, slotState);
+      if (isFinalState(slotState)) this.#ended.set(slotId, slotState);
     }
     assert.deepEqual({ ...counts }, recount, "the group's counts add up");
     assert.equal(group.inFlight, counts.running);
@@ -134,31 +138,36 @@ export class Invariants {
     assert.equal(new Set(ended).size, ended.length, "a slot ends once");
     assert.equal(ended.length, header.count - counts.queued - counts.running);
     assert.equal(group.endedAtMs !== null, group.done);
-    if (group.drained !== null) assert.equal(counts.queued, 0, "nothing of a stopped group waits");
+    if (group.drained !== null) assert.equal(counts.queued, 0, "no slot of a stopped group is queued");
   }
 
-  /** An ended slot's row says how, unless its group's row speaks for it; and what all its attempts cost. */
+  /** An ended slot has its state and cost in its row, unless its end follows from its group's row. */
   #checkRow(slotId: number): void {
-    const { rows, books } = this.#run;
+    const { state, rows, books } = this.#run;
     const row = rows.slot(slotId);
     const drained = rows.result(groupSeqOf(slotId))?.drained ?? null;
-    const slotState = row !== null && hasEnded(row.state) ? row.state : drained?.state;
-    assert(slotState !== undefined, `nothing says how slot ${slotId} ended`);
+    const slotState = row !== null && isFinalState(row.state) ? row.state : drained?.state;
+    assert(slotState !== undefined, `no row has the end of slot ${slotId}`);
     assert.equal(this.#ended.get(slotId) ?? slotState, slotState, `rows and memory differ on slot ${slotId}`);
-    assert.equal(row?.costNanoUsd ?? 0, books.slotCost.get(slotId) ?? 0, `slot ${slotId} cost something else`);
+    assert.equal(row?.costNanoUsd ?? 0, books.slotCost.get(slotId) ?? 0, `slot ${slotId} has another cost in its row`);
+    // One that shares its answer may end with an equal call's.
+    const ownAnswer = state.deps.factsOf(slotId).dedupeKey === undefined;
+    if (slotState === "completed" && ownAnswer && books.short.slots.has(slotId))
+      assert.equal(row?.cappedBy, "budget", `slot ${slotId} ends with an answer that a learned cap cut`);
     if (slotState === "completed") assert.equal(row?.text, "ok");
     else if (row?.reason?.reason === "budget_exhausted") mustBeJust(row.reason);
-    else
-      assert.notEqual(row?.reason ?? drained?.reason ?? null, null, `nothing says why slot ${slotId} did not complete`);
+    else assert.notEqual(row?.reason ?? drained?.reason ?? null, null, `no row has the reason of slot ${slotId}`);
   }
 }
 
-/** A refusal for money names a dimension in which the call's least need exceeds what is left. */
+/**
+ * A budget refusal names a dimension in which the minimum of the call exceeds all that is not spent, whatever is
+ * reserved.
+ */
 export function mustBeJust(reason: Reason): void {
   assert(reason.reason === "budget_exhausted", `a single call was refused as ${reason.reason}`);
-  const { dimension, limit, spent, reserved, needed } = reason;
-  // In nano-USD the wire's decimals are exact again; counts are small enough to stand the factor.
+  const { dimension, limit, spent, needed } = reason;
+  // In nano-USD the decimals of the wire are exact integers; counts are small enough for the factor.
   const nano = (amount: number): number => Math.round(amount * 1e9);
-  const said = `${dimension}: ${limit} - ${spent} - ${reserved} would have covered ${needed}`;
-  assert(nano(needed) > nano(limit) - nano(spent) - nano(reserved), said);
+  assert(nano(needed) > nano(limit) - nano(spent), `${dimension}: ${limit} - ${spent} would have covered ${needed}`);
 }

@@ -1,4 +1,4 @@
-/** What must hold of a run's log, read as a client reads it: from its rows, in order, over all restarts. */
+/** The invariants of a run's log, read like a client reads it: from its rows, in order, over all restarts. */
 import assert from "node:assert/strict";
 import { addAmounts, zeroAmounts } from "../../src/budget/ledger.ts";
 import type { GroupHeader } from "../../src/engine/group.ts";
@@ -6,23 +6,23 @@ import type { CallName, LoggedEvent } from "../../src/engine/log.ts";
 import { slotIdOf } from "../../src/engine/slot.ts";
 import type { RunUnderTest } from "./engine-run.ts";
 
-type Told<E extends LoggedEvent["event"]> = Extract<LoggedEvent, { event: E }>;
+type EventOf<E extends LoggedEvent["event"]> = Extract<LoggedEvent, { event: E }>;
 
 export class LogAudit {
   readonly #run: RunUnderTest;
   #rows = 0;
   #lastSeq = 0;
-  /** Calls that completed by the answer of an equal one. */
+  /** Calls that completed with the outcome of an equal one. */
   shared = 0;
   readonly #charged = zeroAmounts();
-  /** Attempts by name: told to have started, of those told to have ended. */
+  /** Attempts whose start is in the log, and those whose end is. */
   readonly #started = new Set<string>();
   readonly #ended = new Set<string>();
-  /** By the name of a call. */
-  readonly #calls = new Map<string, Told<"slot_completed">>();
-  /** Slots of a group that were told to have ended at once, by its id. */
+  /** Ends of calls, by name. */
+  readonly #calls = new Map<string, EventOf<"slot_completed">>();
+  /** Slots that ended in one event of their group, by its id. */
   readonly #dropped = new Map<string, number>();
-  readonly #groups = new Map<string, { count: number; end: Told<"group_completed"> | null }>();
+  readonly #groups = new Map<string, { count: number; end: EventOf<"group_completed"> | null }>();
 
   constructor(run: RunUnderTest) {
     this.#run = run;
@@ -39,8 +39,8 @@ export class LogAudit {
     }
     assert.deepEqual(this.#charged, books.charged.spent, "what ended attempts were charged is what the run has spent");
     const open = this.#started.size - this.#ended.size;
-    const untold = state.log.lastSeq - this.#lastSeq;
-    assert.equal(open + untold, state.attempts.size, "what started and has not ended is in flight");
+    const unwritten = state.log.lastSeq - this.#lastSeq;
+    assert.equal(open + unwritten, state.attempts.size, "what started and has not ended is in flight");
   }
 
   /** After everything has ended and was written. */
@@ -48,8 +48,8 @@ export class LogAudit {
     const { rows, books } = this.#run;
     this.check();
     assert.equal(this.#started.size, this.#ended.size, "every attempt ends");
-    for (const callId of books.callsEnded) assert(this.#calls.has(callId), `nothing tells how ${callId} ended`);
-    for (const { stored } of rows.groups()) {
+    for (const callId of books.callsEnded) assert(this.#calls.has(callId), `the log has no end of ${callId}`);
+    for (const { stored } of rows.groups.all()) {
       if (stored.header.single === null) this.#groupOver(stored.header);
       else this.#slotOver(stored.header, 0, stored.header.id);
     }
@@ -92,22 +92,22 @@ export class LogAudit {
     }
   }
 
-  /** It completed without an attempt in flight: by the answer of an equal call. */
-  #shared({ attempts, usage }: Told<"slot_completed">): void {
+  /** A call that completed without an attempt: with the outcome of an equal call. */
+  #shared({ attempts, usage }: EventOf<"slot_completed">): void {
     this.shared += 1;
     if (attempts === 0) assert.equal(usage.costNanoUsd, 0, "a shared answer costs nothing");
   }
 
   #once(known: Set<string>, key: string): void {
-    assert(!known.has(key), `${key} is told twice`);
+    assert(!known.has(key), `${key} is in the log twice`);
     known.add(key);
   }
 
-  /** Every slot has one end, told by itself or with others; the group's own end adds them up. */
+  /** Every slot has one end, in an event of its own or with others; the group's end adds them up. */
   #groupOver(header: GroupHeader): void {
     const { id, seq, count } = header;
-    const told = this.#groups.get(id);
-    assert.equal(told?.count, count, `group ${seq} is told to have started`);
+    const logged = this.#groups.get(id);
+    assert.equal(logged?.count, count, `the log has the start of group ${seq}`);
     const ended = { completed: 0, failed: 0, cancelled: 0 };
     let costNanoUsd = 0;
     let alone = 0;
@@ -117,32 +117,33 @@ export class LogAudit {
       ended[state] += 1;
       costNanoUsd += this.#run.books.slotCost.get(slotIdOf(seq, index)) ?? 0;
     }
-    assert.equal(alone + (this.#dropped.get(id) ?? 0), count, `each slot of group ${seq} is told to have ended once`);
-    const { completed, failed, cancelled, costNanoUsd: toldNanoUsd } = told?.end ?? {};
-    assert.deepEqual({ completed, failed, cancelled }, ended, `group ${seq} tells how its slots ended`);
-    assert.equal(toldNanoUsd, costNanoUsd, `group ${seq} tells what it cost`);
+    assert.equal(alone + (this.#dropped.get(id) ?? 0), count, `the log has one end of each slot of group ${seq}`);
+    const { completed, failed, cancelled, costNanoUsd: loggedNanoUsd } = logged?.end ?? {};
+    assert.deepEqual({ completed, failed, cancelled }, ended, `the end of group ${seq} counts its slots`);
+    assert.equal(loggedNanoUsd, costNanoUsd, `the end of group ${seq} has its cost`);
   }
 
-  /** What is told of a slot is what its row says. Returns how it ended. */
+  /** The event of a slot agrees with its row. Returns its final state. */
   #slotOver({ seq, single }: GroupHeader, index: number, key: string): "completed" | "failed" | "cancelled" {
     const { rows } = this.#run;
     const event = this.#calls.get(key);
     const row = rows.slot(slotIdOf(seq, index));
     if (event === undefined) {
       const drained = rows.result(seq)?.drained?.state;
-      assert(single === null && row === null && drained !== undefined, `nothing tells how ${key} ended`);
+      assert(single === null && row === null && drained !== undefined, `the log has no end of ${key}`);
       return drained;
     }
     const { status, attempts, usage } = event;
-    if (row !== null) assert.deepEqual([status, attempts], [row.state, row.attempts], `${key} is told as it was`);
-    assert.equal(usage.costNanoUsd, row?.costNanoUsd ?? 0, `${key} is told with what it cost`);
+    if (row !== null)
+      assert.deepEqual([status, attempts], [row.state, row.attempts], `the event of ${key} agrees with its row`);
+    assert.equal(usage.costNanoUsd, row?.costNanoUsd ?? 0, `the event of ${key} has its cost`);
     return status;
   }
 }
 
-/** A call's name: its place in its group, or its own id. */
+/** A call's name: its group and index, or its own id. */
 function callKey({ index, callId, group }: CallName & { group: string | null }): string {
-  assert((index === null) !== (callId === null), "a call has a place or an id");
+  assert((index === null) !== (callId === null), "a call has an index or an id");
   return callId ?? `${group}#${index}`;
 }
 

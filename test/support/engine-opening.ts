@@ -1,12 +1,12 @@
-/** How a planned run's work is stored and handed to its engine: settings, pages, facts. */
+/** Stores a planned run's work and gives it to its engine: settings, pages, facts. */
 import type { CallFacts } from "../../src/call.ts";
 import type { GroupHeader } from "../../src/engine/group.ts";
 import { groupIdOf } from "../../src/engine/group-id.ts";
-import { enqueueSlots, openGroup, tellOpened } from "../../src/engine/open.ts";
-import { PageBuilder, readFacts, type Page } from "../../src/engine/page.ts";
+import { emitGroupStarted, enqueueSlots } from "../../src/engine/enqueue.ts";
+import { CallPageBuilder, readFacts, type CallPage } from "../../src/engine/call-page.ts";
 import type { Target } from "../../src/engine/shard.ts";
 import type { EngineState } from "../../src/engine/state.ts";
-import type { RunSettings } from "../../durable-objects/run/settings.ts";
+import type { RunSettings } from "../../src/run-api/runs.ts";
 import { makeHeader } from "./engine.ts";
 import { MODELS, TARGETS, type Plan, type PlannedCall } from "./engine-plan.ts";
 import type { Rows } from "./engine-rows.ts";
@@ -27,25 +27,25 @@ export function settingsOf({ limits, width }: Plan): RunSettings {
   return { ...identity, ...rules, models: [], limits, maxParallel: width, windowMs: 50, tools: [], metadataJson: "{}" };
 }
 
-/** A call's facts as its request would have them. */
-export function factsOf({ model, dedupe, ...asked }: PlannedCall): CallFacts {
-  const facts = { ...asked, messageCount: 1, mediaParts: 0, model: MODELS[model] ?? null, timeoutMs: null };
+/** The facts of a call, as its request would have them. */
+export function factsOf({ model, dedupe, ...options }: PlannedCall): CallFacts {
+  const facts = { ...options, messageCount: 1, mediaParts: 0, model: MODELS[model] ?? null, timeoutMs: null };
   return dedupe === null ? facts : { ...facts, dedupeKey: `key ${dedupe}` };
 }
 
-/** Where the attempt of a stored lease goes: nothing but what the engine knew can have been leased. */
+/** The target of a stored lease: the engine leases known targets only. */
 export function targetOfLease({ upstream, model }: { upstream: string; model: string }): Target {
   const target = TARGETS[`${upstream}/${model}`];
   if (target === undefined) throw new Error(`no lease goes to ${upstream}/${model}`);
   return target;
 }
 
-/** Stores a group as it is opened. */
+/** Stores a group, like its opening does. */
 export function storeGroup(
   rows: Rows,
   { seq, calls, rules }: { seq: number; calls: readonly PlannedCall[]; rules: Partial<GroupHeader> },
   nowMs: number,
-): { header: GroupHeader; pages: Page[] } {
+): { header: GroupHeader; pages: CallPage[] } {
   const { pages, models } = pagesOf(calls);
   const id = groupIdOf(nowMs, seq, 0);
   const header = makeHeader({ seq, id, count: calls.length, openedAtMs: nowMs, models, ...rules });
@@ -57,23 +57,23 @@ export function storeGroup(
 /** Queues a group's slots, page by page. */
 export function startGroup(
   state: EngineState,
-  { header, pages }: { header: GroupHeader; pages: readonly Page[] },
-  keepPage: (page: Page) => void,
+  { header, pages }: { header: GroupHeader; pages: readonly CallPage[] },
+  keepPage: (page: CallPage) => void,
   nowMs: number,
 ): void {
-  const group = openGroup(state, header);
-  if (header.single !== null) group.window = state.window.current;
-  tellOpened(state, group, nowMs);
+  const group = state.openGroup(header);
+  if (header.single !== null) group.joinWindow(state.window.current);
+  emitGroupStarted(state, group, nowMs);
   for (const page of pages) {
     keepPage(page);
     enqueueSlots(state, group, page.firstIndex, readFacts(page.facts, header.models));
   }
 }
 
-/** The pages of a group, and the models that they name by place. */
-function pagesOf(calls: readonly PlannedCall[]): { pages: Page[]; models: (string | null)[] } {
-  const builder = new PageBuilder({});
-  const pages: Page[] = [];
+/** The pages of a group, and the models that they refer to by index. */
+function pagesOf(calls: readonly PlannedCall[]): { pages: CallPage[]; models: (string | null)[] } {
+  const builder = new CallPageBuilder({});
+  const pages: CallPage[] = [];
   for (const call of calls) {
     const page = builder.add({ body: { prompt: "p" }, facts: factsOf(call) });
     if (page !== null) pages.push(page);

@@ -1,11 +1,13 @@
-/** Random histories of a run, as data: what fast-check draws, shrinks and prints. Numbers pick from what there is. */
+/**
+ * Random histories of a run, as data that fast-check generates, shrinks and prints. Numbers select among what exists.
+ */
 import * as fc from "fast-check";
 import type { FailureClass, Priority } from "../../src/call.ts";
 import type { Target } from "../../src/engine/shard.ts";
 import type { Limits } from "../../src/budget/ledger.ts";
 import { makeTarget } from "./engine.ts";
 
-/** Two upstreams of different widths; prices from dear to free, one with cache reads dearer than input. */
+/** Two upstreams of different widths; prices from high to free, one with cache reads above input. */
 export const TARGETS: Readonly<Record<string, Target>> = {
   "wide/dear": makeTarget({
     upstream: "wide",
@@ -29,10 +31,10 @@ export const TARGETS: Readonly<Record<string, Target>> = {
   "narrow/free": makeTarget({ upstream: "narrow", model: "free", maxInFlight: 2, price: null }),
 };
 
-/** Models that calls name; the last is one that the configuration has lost. */
+/** Models that calls name; the last is not configured. */
 export const MODELS = [...Object.keys(TARGETS), "gone/model"] as const;
 
-/** `dedupe` numbers the key of a call's equals; null = it shares with none. */
+/** `dedupe`: number of the in-flight key; null = the call has none. */
 export type PlannedCall = {
   model: number;
   promptBytes: number;
@@ -47,7 +49,7 @@ export type PlannedOutcome =
   /** `promptShare` and `completionShare` of what was reserved; `costShare` null = the upstream names no cost. */
   | { kind: "usage"; promptShare: number; completionShare: number; cachedShare: number; costShare: number | null }
   | { kind: "no_usage" }
-  | { kind: "failure"; class: FailureClass; retryAfterMs: number | null };
+  | { kind: "failure"; class: FailureClass; answered: boolean; retryAfterMs: number | null };
 
 export type Step =
   | ({ do: "open" } & PlannedGroup)
@@ -63,7 +65,7 @@ export type Step =
   | { do: "expire" }
   | { do: "drain"; pick: number; state: "cancelled" | "failed" }
   | { do: "cancel"; pick: number }
-  /** Writes what may lag: somebody reads the log. */
+  /** Writes everything that may lag, as for a reader of the log. */
   | { do: "flush" }
   | { do: "pause"; paused: boolean }
   | { do: "crash"; inTurn: boolean };
@@ -174,6 +176,7 @@ function outcomeArbitrary(shareMax: number): fc.Arbitrary<PlannedOutcome> {
   const failure = fc.record({
     kind: fc.constant("failure" as const),
     class: fc.constantFrom<FailureClass>("rejected", "transient", "rate_limited", "unknown"),
+    answered: fc.boolean(),
     retryAfterMs: fc.constantFrom(null, null, 0, 500, 40_000, 90_000, 90_001, 3_600_000),
   });
   const noUsage = fc.constant({ kind: "no_usage" as const });
@@ -184,7 +187,7 @@ function outcomeArbitrary(shareMax: number): fc.Arbitrary<PlannedOutcome> {
   );
 }
 
-/** One of what there is; null of nothing. */
+/** One of the items; null if there are none. */
 export function picked<T>(from: readonly T[], pick: number): T | null {
   return from[pick % Math.max(1, from.length)] ?? null;
 }

@@ -1,33 +1,30 @@
-/** A run's rows in memory, as JSON texts: what an engine under test may find again after a crash, and nothing else. */
+/** A run's rows in memory, as JSON texts: all that an engine under test finds after a crash. */
 import assert from "node:assert/strict";
 import type { EngineState, EngineDeps } from "../../src/engine/state.ts";
 import type { LoggedEvent, LogWrite } from "../../src/engine/log.ts";
-import type { Page } from "../../src/engine/page.ts";
+import type { CallPage } from "../../src/engine/call-page.ts";
 import type { SlotRecord } from "../../src/engine/record.ts";
 import { storedShard, type StoredLease, type StoredShard, type Target } from "../../src/engine/shard.ts";
 import { groupSeqOf, indexOf } from "../../src/engine/slot.ts";
-import { rebuild } from "../../durable-objects/run/rebuild.ts";
-import type { RunSettings } from "../../durable-objects/run/settings.ts";
-import type { RunStore } from "../../durable-objects/run/store.ts";
-import type { GroupResult, StoredGroup } from "../../durable-objects/run/stored.ts";
-
-/** What a rebuild reads. */
-type ReadByRebuild = Pick<RunStore, "groups" | "pageFacts" | "shards"> & {
-  slots: Pick<RunStore["slots"], "states">;
-  log: Pick<RunStore["log"], "lastSeq">;
-};
+import { rebuild, type ReadByRebuild } from "../../durable-objects/run/store/rebuild.ts";
+import type { RunSettings } from "../../src/run-api/runs.ts";
+import { groupResult, type GroupResult, type StoredGroup } from "../../durable-objects/run/store/records.ts";
 
 export class Rows implements ReadByRebuild {
-  readonly #groups = new Map<number, { stored: string; pages: Page[] }>();
+  readonly #groups = new Map<number, { stored: string; pages: CallPage[] }>();
   readonly #results = new Map<number, string>();
   readonly #slots = new Map<number, string>();
   readonly #shards = new Map<number, string>();
   readonly #log: { last: number; lines: string }[] = [];
 
   readonly log = { lastSeq: (): number => this.#log.at(-1)?.last ?? 0 };
+  readonly groups = {
+    all: (): Generator<{ stored: StoredGroup; result: GroupResult | null }> => this.#all(),
+    pageFacts: (seq: number): Generator<{ firstIndex: number; facts: string }> => this.#pageFacts(seq),
+  };
   readonly slots = { states: (groupSeq: number): Generator<SlotRecord> => this.#states(groupSeq) };
 
-  putGroup(stored: StoredGroup, pages: Page[]): void {
+  putGroup(stored: StoredGroup, pages: CallPage[]): void {
     this.#groups.set(stored.header.seq, { stored: JSON.stringify(stored), pages });
   }
 
@@ -37,16 +34,7 @@ export class Rows implements ReadByRebuild {
     for (const shard of shards) this.#shards.set(shard.id, JSON.stringify(storedShard(shard)));
     for (const slot of slots) this.#slots.set(slot.id, JSON.stringify(slot));
     for (const group of groups) {
-      const { status, endedAtMs, drained, parallelGroupId, counts } = group;
-      const result: GroupResult = {
-        status,
-        metrics: group.metrics(nowMs),
-        endedAtMs,
-        drained,
-        parallelGroupId,
-        counts,
-      };
-      this.#results.set(group.header.seq, JSON.stringify(result));
+      this.#results.set(group.header.seq, JSON.stringify(groupResult(group, nowMs)));
     }
     const log = flush || state.log.urgent ? state.log.take() : null;
     if (log !== null) this.#putLog(log);
@@ -58,9 +46,7 @@ export class Rows implements ReadByRebuild {
     deps: EngineDeps & { targetOfLease: (lease: StoredLease) => Target },
     nowMs: number,
   ): EngineState {
-    // The class's private fields keep any other object from being one; these five members are all that is used.
-    const read: unknown = this satisfies ReadByRebuild;
-    return rebuild(read as RunStore, settings, deps, nowMs).state;
+    return rebuild(this, settings, deps, nowMs).engine;
   }
 
   /** The log's events from row `fromRow` on, row by row. */
@@ -87,16 +73,16 @@ export class Rows implements ReadByRebuild {
     return stored.header.models;
   }
 
-  pageOf(slotId: number): Page | null {
+  pageOf(slotId: number): CallPage | null {
     const pages = this.#groups.get(groupSeqOf(slotId))?.pages ?? [];
     return pages.findLast((page) => page.firstIndex <= indexOf(slotId)) ?? null;
   }
 
-  *groups(): Generator<{ stored: StoredGroup; result: GroupResult | null }> {
+  *#all(): Generator<{ stored: StoredGroup; result: GroupResult | null }> {
     for (const [seq, { stored }] of this.#groups) yield { stored: JSON.parse(stored), result: this.result(seq) };
   }
 
-  *pageFacts(groupSeq: number): Generator<{ firstIndex: number; facts: string }> {
+  *#pageFacts(groupSeq: number): Generator<{ firstIndex: number; facts: string }> {
     yield* this.#groups.get(groupSeq)?.pages ?? [];
   }
 
@@ -110,7 +96,7 @@ export class Rows implements ReadByRebuild {
     const ids = [...this.#slots.keys()].filter((id) => groupSeqOf(id) === groupSeq).sort((a, b) => a - b);
     for (const id of ids) {
       const record = this.slot(id);
-      if (record !== null) yield { ...record, text: null };
+      if (record !== null) yield { ...record, text: record.state === "queued" ? record.text : null };
     }
   }
 

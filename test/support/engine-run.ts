@@ -1,23 +1,27 @@
 /**
- * A run under test: an engine driven the way the run object drives it (apply, dispatch, commit, then answer), beside an
- * account of its own of what was lent, charged and ended, which no crash of the engine touches.
+ * A run under test: an engine driven like the run object drives it (apply, dispatch, commit, then reply), and books of
+ * the tests' own, which survive a crash of the engine.
  */
 import assert from "node:assert/strict";
 import { Ledger } from "../../src/budget/ledger.ts";
 import type { Outcome } from "../../src/call.ts";
+import { endCall } from "../../src/engine/calls/end-call.ts";
+import type { SingleCall } from "../../src/engine/calls/single-call.ts";
 import { cancelGroup } from "../../src/engine/cancel.ts";
 import { expireQueued } from "../../src/engine/deadline.ts";
+import { drainGroup } from "../../src/engine/end-slot.ts";
 import { dispatch } from "../../src/engine/dispatch.ts";
 import type { Group, GroupHeader } from "../../src/engine/group.ts";
-import { drainGroup, enqueueCall, withdrawCall } from "../../src/engine/open.ts";
+import { isTooShort } from "../../src/engine/learned/caps.ts";
+import { enqueueCall } from "../../src/engine/enqueue.ts";
 import { expireLeases, heartbeat, settle, type Settled } from "../../src/engine/settle.ts";
 import { indexOf, slotIdOf } from "../../src/engine/slot.ts";
-import { EngineState, type EngineDeps, type SingleCall } from "../../src/engine/state.ts";
+import { EngineState, type EngineDeps } from "../../src/engine/state.ts";
 import type { Reason } from "../../src/errors.ts";
-import { LANE_SLOTS } from "../../src/limits.ts";
-import { PageCache } from "../../durable-objects/run/pages.ts";
-import type { RunSettings } from "../../durable-objects/run/settings.ts";
-import { seeded } from "./engine.ts";
+import { LANE_SLOTS, LEARNED_ANSWERS_MIN } from "../../src/limits.ts";
+import { PageCache } from "../../durable-objects/run/store/page-cache.ts";
+import type { RunSettings } from "../../src/run-api/runs.ts";
+import { seeded, success } from "./engine.ts";
 import { Books, failsIfLost, type Lent } from "./engine-books.ts";
 import { mustFit, outcomeOf } from "./engine-charge.ts";
 import {
@@ -62,6 +66,7 @@ export class RunUnderTest {
     const { width, limits } = plan;
     this.#settings = settingsOf(plan);
     this.state = new EngineState({ ledger: new Ledger(limits), width, windowMs: 50 }, this.#deps);
+    teachCaps(this.state);
   }
 
   /** One turn: the step, dispatch to the lanes that wait, commit. Returns the refusals of single calls. */
@@ -71,7 +76,7 @@ export class RunUnderTest {
       return [];
     }
     this.#apply(step);
-    return this.#conclude(step.do === "flush");
+    return this.#finishTurn(step.do === "flush");
   }
 
   /** Ends an attempt as planned. */
@@ -82,15 +87,18 @@ export class RunUnderTest {
     const settled = settle(this.state, attemptId, outcome, this.nowMs);
     if (settled === null) throw new Error(`${attemptId} is in flight but does not settle`);
     if (outcome.kind === "failure" && outcome.class === "unknown" && failsIfLost(this.state, lent))
-      assert.equal(settled.retryInMs, null, `${attemptId} is tried again against its rule`);
+      assert.equal(settled.retryInMs, null, `${attemptId} is retried against its rule`);
+    const { lease } = lent.assignment;
+    if (isTooShort(outcome, lease) && this.state.groupOf(lease)?.drained === null)
+      assert.equal(settled.retryInMs, 0, `${attemptId} ended at a learned cap and is not requested again`);
     this.#account(attemptId, lent, outcome, settled);
   }
 
-  /** Lets everything run to its end: answers come, time passes, lanes are ample. Throws when it stops short of one. */
+  /** Runs everything to its end: answers arrive, time passes, lanes are ample. Throws if it does not end. */
   finish(answer: PlannedOutcome): void {
     this.turn({ do: "pause", paused: false });
     for (let round = 0; this.#unfinished; round++) {
-      assert(round < 1_000, "the run stands still");
+      assert(round < 1_000, "the run makes no progress");
       for (let lane = 0; lane < 4; lane++) this.turn({ do: "lane", lane, want: LANE_SLOTS });
       for (const attemptId of this.books.lent.keys()) this.settle(attemptId, answer);
       // Longer than any delay, cool-down or term that the engine sets.
@@ -121,7 +129,14 @@ export class RunUnderTest {
       }
       case "settle_again": {
         const attemptId = picked(this.books.ended, step.pick);
-        const failed: Outcome = { kind: "failure", class: "unknown", reason: WHY, retryAfterMs: null, latencyMs: 1 };
+        const failed: Outcome = {
+          kind: "failure",
+          class: "unknown",
+          reason: WHY,
+          answered: true,
+          retryAfterMs: null,
+          latencyMs: 1,
+        };
         const again = attemptId === null ? null : settle(state, attemptId, failed, nowMs);
         if (again !== null) throw new Error(`${attemptId} settled twice`);
         return;
@@ -149,7 +164,7 @@ export class RunUnderTest {
       case "flush":
         return;
       case "pause":
-        state.paused = step.paused;
+        state.setPaused(step.paused);
     }
   }
 
@@ -158,8 +173,8 @@ export class RunUnderTest {
   }
 
   #single({ call, onLost }: Extract<Step, { do: "single" }>): void {
-    const { place } = this.state.window.join(this.nowMs);
-    this.#start([call], { onLost, concurrency: 1, single: place });
+    const { position } = this.state.window.join(this.nowMs);
+    this.#start([call], { onLost, concurrency: 1, single: position });
   }
 
   #start(calls: readonly PlannedCall[], rules: Partial<GroupHeader>): void {
@@ -190,27 +205,28 @@ export class RunUnderTest {
     enqueueCall(this.state, { ...call, deadlineMs: null }, delayMs, this.nowMs);
   }
 
-  /** Stops a group: what runs of it is given up, and its lanes must hear of exactly that. */
+  /** Cancels a group: its attempts in flight are given up, and exactly those are noted for their lanes. */
   #cancel(group: Group): void {
     const { seq } = group.header;
     const givenUp = this.books.ofGroup(seq);
     cancelGroup(this.state, group, WHY, this.nowMs);
-    assert(group.done, "a cancelled group is over");
-    assert.deepEqual([...this.state.aborted.values()].flat().sort(), givenUp.map(([id]) => id).sort());
+    assert(group.done, "a cancelled group has ended");
+    const aborted = this.state.takeAborted();
+    assert.deepEqual([...aborted.values()].flat().sort(), givenUp.map(([id]) => id).sort());
     for (const [id, lent] of givenUp) {
       const { lane } = lent.assignment;
-      assert(this.state.aborted.get(lane ?? -1)?.includes(id), `the lane of ${id} is told`);
+      assert(aborted.get(lane ?? -1)?.includes(id), `the lane of ${id} is notified`);
       this.#account(id, lent, null, null);
     }
-    this.state.aborted.clear();
   }
 
   #withdraw(pick: number): void {
     const callId = picked([...this.calls.keys()], pick);
     if (callId === null) return;
-    if (!withdrawCall(this.state, callId, this.nowMs)) throw new Error(`${callId} waits but cannot be withdrawn`);
-    if (withdrawCall(this.state, callId, this.nowMs)) throw new Error(`${callId} was withdrawn twice`);
+    if (!endCall(this.state, callId, WHY, this.nowMs)) throw new Error(`${callId} waits but cannot be withdrawn`);
+    if (endCall(this.state, callId, WHY, this.nowMs)) throw new Error(`${callId} was withdrawn twice`);
     this.calls.delete(callId);
+    this.books.callsEnded.add(callId);
   }
 
   #offer(lane: number, want: number): void {
@@ -223,20 +239,20 @@ export class RunUnderTest {
       ([id]) => (this.state.attempts.get(id)?.lease.expiresAtMs ?? 0) <= this.nowMs,
     );
     const count = expireLeases(this.state, this.nowMs);
-    if (count !== over.length) throw new Error(`${count} leases expired, ${over.length} were over`);
+    if (count !== over.length) throw new Error(`${count} leases expired, ${over.length} were due`);
     for (const [id, lent] of over) {
       const { lease } = lent.assignment;
       if (lease.slotId !== null && failsIfLost(this.state, lent)) {
         const group = this.state.groupOf(lease);
-        assert.equal(group?.stateOf(indexOf(lease.slotId)), "failed", `${id} is tried again against its rule`);
+        assert.equal(group?.stateOf(indexOf(lease.slotId)), "failed", `${id} is retried against its rule`);
       }
       this.#account(id, lent, null, null);
     }
   }
 
-  #conclude(flush: boolean): Reason[] {
+  #finishTurn(flush: boolean): Reason[] {
     const { state, nowMs } = this;
-    state.tellWindowEnds(nowMs);
+    state.emitWindowEnds(nowMs);
     const late = expireQueued(state, this.#waitingFor, nowMs);
     assert.deepEqual(late, [], "no single call has a deadline");
     const { assignments, refused, waitingFor } = dispatch(state, new Map(this.#waiting), nowMs);
@@ -248,15 +264,14 @@ export class RunUnderTest {
       if (callId !== null && !this.calls.delete(callId)) throw new Error(`${callId} started but did not wait`);
     }
     for (const assignment of assignments) if (assignment.lane !== null) this.#waiting.delete(assignment.lane);
-    for (const { callId } of [...refused, ...state.landed].map(({ call }) => call)) {
+    for (const { callId } of [...refused, ...state.takeSharedOutcomes()].map(({ call }) => call)) {
       if (!this.calls.delete(callId)) throw new Error(`${callId} ended but did not wait`);
       this.books.callsEnded.add(callId);
     }
-    state.landed = [];
     return refused.map(({ reason }) => reason);
   }
 
-  /** Enters an attempt's end in the test's own books; `settled` null = its lease expired. */
+  /** Enters an attempt's end in the books; `settled` null = its lease expired. */
   #account(attemptId: string, lent: Lent, outcome: Outcome | null, settled: Settled | null): void {
     this.books.enter(attemptId, lent, outcome);
     if (settled === null || lent.assignment.lane !== null) return;
@@ -265,12 +280,12 @@ export class RunUnderTest {
       this.books.callsEnded.add(callId);
       return;
     }
-    // Its client is there and tries again, as the route does.
+    // Its client is there, and its Worker requests the retry.
     const { parallelGroupId, retryInMs } = settled;
     this.#enqueue({ callId, attempt: attempt + 1, facts, target, onLost, parallelGroupId }, retryInMs);
   }
 
-  /** A new instance on the same rows: queued single calls and waiting lanes are gone; so is a turn not yet committed. */
+  /** A new instance on the same rows: queued single calls, waiting lanes and an uncommitted turn are lost. */
   #crash(inTurn: boolean): void {
     const before = snapshotOf(this.state);
     if (inTurn) dispatch(this.state, new Map([[0, LANE_SLOTS]]), this.nowMs);
@@ -279,7 +294,8 @@ export class RunUnderTest {
     this.#waitingFor = null;
     this.#pages = this.#newPages();
     this.state = this.rows.rebuild(this.#settings, { ...this.#deps, targetOfLease }, this.nowMs);
-    assert.deepEqual(snapshotOf(this.state), before, "rows bring back what was there");
+    assert.deepEqual(snapshotOf(this.state), before, "the rows restore the state");
+    teachCaps(this.state);
   }
 
   #newPages(): PageCache {
@@ -287,6 +303,14 @@ export class RunUnderTest {
       (slotId) => this.rows.pageOf(slotId),
       (seq) => this.rows.models(seq),
     );
+  }
+}
+
+/** Makes an engine learn low caps: a history has too few answers of a model for that. */
+function teachCaps({ learnedCaps }: EngineState): void {
+  for (const target of Object.values(TARGETS)) {
+    const lease = { target, capTokens: null, capKind: "default" } as const;
+    for (let at = 0; at < LEARNED_ANSWERS_MIN; at++) learnedCaps.learn(success({ completionTokens: 10 }), lease);
   }
 }
 

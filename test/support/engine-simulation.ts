@@ -1,6 +1,6 @@
 /**
- * A batch in simulated time: the engine hands out permits, lanes of six execute, each attempt takes as long as it is told
- * to. Beside it the two schedules that a fan-out is measured against.
+ * A batch in simulated time: the engine hands out permits, lanes of six execute, each attempt takes as long as it is
+ * told to. Beside it the two schedules that a fan-out is measured against.
  */
 import { settle } from "../../src/engine/settle.ts";
 import { LANE_SLOTS } from "../../src/limits.ts";
@@ -8,7 +8,7 @@ import { alike, success, TestEngine } from "./engine.ts";
 
 export type Workload = { latenciesMs: readonly number[]; width: number };
 
-/** Latencies as language models have them: lognormal, `mu` and `sigma` of the logarithm of seconds. */
+/** Latencies like those of language models: lognormal, `mu` and `sigma` of the logarithm of seconds. */
 export function lognormalMs(
   count: number,
   { mu, sigma }: { mu: number; sigma: number },
@@ -21,7 +21,7 @@ export function lognormalMs(
   });
 }
 
-/** Runs one batch through the engine. `startedAtMs` is by place in the batch. */
+/** Runs one batch through the engine. `startedAtMs`: by index in the batch. */
 export function simulate({ latenciesMs, width }: Workload): { wallMs: number; startedAtMs: number[]; peak: number } {
   const engine = new TestEngine({ width });
   const group = engine.open(alike(latenciesMs.length), { concurrency: width });
@@ -46,12 +46,14 @@ export function simulate({ latenciesMs, width }: Workload): { wallMs: number; st
     nowMs = next.endsAtMs;
     settle(engine.state, next.attemptId, success({}, next.latencyMs), nowMs);
   }
-  if (!group.done) throw new Error("the batch stands still");
+  if (!group.done) throw new Error("the batch makes no progress");
   const { wall_ms: wallMs, peak_parallel: peak } = group.metrics(nowMs);
   return { wallMs, startedAtMs, peak };
 }
 
-/** Greedy list scheduling: each call in order goes to the worker that is free first. No queue in this order does better. */
+/**
+ * Greedy list scheduling: each call in order goes to the worker that is free first. No queue in this order does better.
+ */
 export function greedyWallMs({ latenciesMs, width }: Workload): number {
   const freeAtMs = Array.from({ length: width }, () => 0);
   for (const latencyMs of latenciesMs) {

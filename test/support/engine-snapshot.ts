@@ -1,12 +1,12 @@
-/** What an engine's rows promise to bring back, as plain data: two engines with equal snapshots go on alike. */
+/** The state that an engine's rows must restore, as plain data: two engines with equal snapshots continue alike. */
 import { DIMENSIONS } from "../../src/budget/ledger.ts";
 import type { AttemptInFlight } from "../../src/engine/shard.ts";
 import type { EngineState } from "../../src/engine/state.ts";
 import { followersIn, queuedIn } from "./engine-waiting.ts";
 
 /**
- * Of a run that is to be rebuilt: unfinished groups, what is queued and what runs, the ledger and the totals. Left out is
- * what only memory holds by design: waiting clients and their grouping, what equal calls share, terms of leases, orders and peaks.
+ * The state of a run to be rebuilt: unfinished groups, queue, attempts in flight, ledger and totals. Left out is the
+ * state that is kept in memory only: waiting clients and their windows, followers, terms of leases, orders and peaks.
  */
 export function snapshotOf(state: EngineState): unknown {
   const { spent, reserved } = state.ledger;
@@ -23,16 +23,13 @@ export function snapshotOf(state: EngineState): unknown {
       costNanoUsd: group.costNanoUsd,
       drained: group.drained,
     })),
-    // Who waits for an equal call's answer is queued again.
-    queued: [
-      ...queuedIn(state),
-      ...followersIn(state).map(({ line, place }): [number, number] => [line.groupSeq, place]),
-    ]
+    // Followers are queued slots after a restart.
+    queued: [...queuedIn(state), ...followersIn(state).map(({ bucket, id }): [number, number] => [bucket.groupSeq, id])]
       .filter(([groupSeq]) => groupSeq !== 0)
       .sort(([, a], [, b]) => a - b),
     tried: [...state.tried].sort(([a], [b]) => a - b),
     inFlight: [...state.attempts.keys()].sort(),
-    atUpstreams: ["wide", "narrow"].map((name) => state.upstreamNamed(name)?.inFlight ?? 0),
+    atUpstreams: ["wide", "narrow"].map((name) => state.upstreams.get(name)?.inFlight ?? 0),
     shards: [...state.shards.values()]
       .filter((shard) => shard.totals.attempts + shard.leases.size > 0)
       .sort((a, b) => a.id - b.id)
@@ -44,8 +41,9 @@ export function snapshotOf(state: EngineState): unknown {
   };
 }
 
-/** What a lease's row holds: of a slot's no cap, for a lane is told it once. */
+/** The stored fields of a lease. A slot has no cap there unless an answer that ends at it is treated specially. */
 function remembered(lease: AttemptInFlight): object {
-  const capTokens = lease.slotId === null ? lease.capTokens : null;
-  return { ...lease, capTokens, expiresAtMs: 0, startSeq: 0, dedupeKey: null };
+  const kept = lease.slotId === null || lease.capKind === "budget" || lease.capKind === "learned";
+  const cap = kept ? {} : { capTokens: null, capKind: "client" };
+  return { ...lease, ...cap, expiresAtMs: 0, startSeq: 0, dedupeKey: null };
 }

@@ -1,5 +1,5 @@
-/** Who waits in an engine, and for what. Looking changes nothing: what is taken out is everything that matches, which is nothing. */
-import type { Follower } from "../../src/engine/flights.ts";
+/** The queued slots and the followers of an engine. Reading them changes nothing: no match is removed. */
+import type { Follower } from "../../src/engine/single-flight.ts";
 import type { EngineState } from "../../src/engine/state.ts";
 
 /** Everything in the queue, ready or delayed, as `[groupSeq, slotId]`. */
@@ -12,19 +12,19 @@ export function queuedIn(state: EngineState): [number, number][] {
   return queued;
 }
 
-/** The calls that wait for an equal one's answer. */
+/** The followers of all in-flight keys. */
 export function followersIn(state: EngineState): Follower[] {
   const followers: Follower[] = [];
-  state.flights.remove((follower) => {
+  state.singleFlight.remove((follower) => {
     followers.push(follower);
     return false;
   });
   return followers;
 }
 
-/** Whether an equal of this call runs, or waits in the queue for its retry. */
-export function isLed(state: EngineState, { place, call }: Pick<Follower, "place" | "call">): boolean {
-  const key = (call === null ? state.deps.factsOf(place) : call.facts).dedupeKey;
+/** True if an equal call is in flight, or waits in the queue for its retry. */
+export function isLed(state: EngineState, { id, call }: Pick<Follower, "id" | "call">): boolean {
+  const key = (call === null ? state.deps.factsOf(id) : call.facts).dedupeKey;
   if ([...state.attempts.values()].some(({ lease }) => lease.dedupeKey === key)) return true;
   return queuedIn(state).some(
     ([groupSeq, slotId]) => groupSeq !== 0 && state.tried.has(slotId) && state.deps.factsOf(slotId).dedupeKey === key,

@@ -1,29 +1,29 @@
-/** Makers for tests of the engine: targets, facts, outcomes, and an engine whose stored facts live in a map. */
+/** Makers for tests of the engine: targets, facts, outcomes, and an engine whose stored facts are in a map. */
 import { ANY_TOKENS } from "../../src/budget/estimate.ts";
 import { Ledger, NO_LIMITS, type Limits } from "../../src/budget/ledger.ts";
-import type { TokenPrice } from "../../src/budget/money.ts";
+import type { TokenPrice } from "../../src/budget/token-price.ts";
 import type { FailureClass, Outcome, Usage } from "../../src/call.ts";
 import { dispatch, type Assignment, type Dispatched } from "../../src/engine/dispatch.ts";
 import type { Group, GroupHeader } from "../../src/engine/group.ts";
-import { enqueueCall, enqueueSlots, openGroup } from "../../src/engine/open.ts";
+import { enqueueCall, enqueueSlots } from "../../src/engine/enqueue.ts";
 import type { Target } from "../../src/engine/shard.ts";
-import { groupSeqOf, indexOf, slotIdOf } from "../../src/engine/slot.ts";
-import { EngineState, type SlotFacts } from "../../src/engine/state.ts";
+import { groupSeqOf, indexOf, slotIdOf, type SlotFacts } from "../../src/engine/slot.ts";
+import { EngineState } from "../../src/engine/state.ts";
 
 /** 1 nano-USD per prompt token and 2 per completion token: sums that a reader can check. */
 export const PLAIN_PRICE: TokenPrice = { inputPicoUsd: 1_000, cachedInputPicoUsd: 1_000, outputPicoUsd: 2_000 };
 
 export function makeTarget(fields: Partial<Target> = {}): Target {
-  const limits = { bounds: ANY_TOKENS, maxInFlight: 512, timeoutMs: 60_000, attemptsMax: 3 };
+  const limits = { bounds: ANY_TOKENS, allowParams: [], maxInFlight: 512, timeoutMs: 60_000, attemptsMax: 3 };
   return { upstream: "acme", model: "gpt-x", price: PLAIN_PRICE, ...limits, ...fields };
 }
 
 export function makeFacts(fields: Partial<SlotFacts> = {}): SlotFacts {
-  const asked = { model: null, modelIndex: 0, maxTokens: 100, priority: 2, timeoutMs: null } as const;
-  return { promptBytes: 92, messageCount: 1, mediaParts: 0, ...asked, ...fields };
+  const options = { model: null, modelIndex: 0, maxTokens: 100, priority: 2, timeoutMs: null } as const;
+  return { promptBytes: 92, messageCount: 1, mediaParts: 0, ...options, ...fields };
 }
 
-/** What a test may set of a single call. */
+/** The fields of a single call that a test may set. */
 type CallFields = Partial<SlotFacts> & {
   attempt?: number;
   delayMs?: number;
@@ -44,9 +44,15 @@ export function success(usage: Partial<Usage> | null = {}, latencyMs = 10): Outc
   return { kind: "success", text: "ok", model: "gpt-x-2026", finishReason: "stop", usage: reported, latencyMs };
 }
 
-export function failure(failureClass: FailureClass, retryAfterMs: number | null = null, latencyMs = 10): Outcome {
+/** A failure; by default the upstream has answered. */
+export function failure(
+  failureClass: FailureClass,
+  retryAfterMs: number | null = null,
+  latencyMs = 10,
+  answered = true,
+): Outcome {
   const reason = { reason: "upstream_error", upstream: "acme", status: 500, message: "no", retryable: true } as const;
-  return { kind: "failure", class: failureClass, reason, retryAfterMs, latencyMs };
+  return { kind: "failure", class: failureClass, reason, answered, retryAfterMs, latencyMs };
 }
 
 type Options = {
@@ -58,7 +64,7 @@ type Options = {
   targets?: readonly (Target | null)[];
 };
 
-/** An engine with stored slots, and lanes that ask for as much as the test says. */
+/** An engine with stored slots, and lanes with the offers that a test names. */
 export class TestEngine {
   readonly state: EngineState;
   readonly targets: readonly (Target | null)[];
@@ -80,7 +86,7 @@ export class TestEngine {
   /** Opens a group of the given slots under the next number, and queues them. */
   open(slots: readonly Partial<SlotFacts>[], fields: Partial<GroupHeader> = {}): Group {
     const seq = fields.seq ?? this.state.groups.size + 1;
-    const group = openGroup(this.state, makeHeader({ ...fields, seq, count: slots.length }));
+    const group = this.state.openGroup(makeHeader({ ...fields, seq, count: slots.length }));
     const facts = slots.map((slot) => makeFacts(slot));
     facts.forEach((fact, index) => this.#facts.set(slotIdOf(seq, index), fact));
     enqueueSlots(this.state, group, 0, facts);
@@ -101,7 +107,7 @@ export class TestEngine {
     return dispatch(this.state, new Map(wants.entries()), nowMs);
   }
 
-  /** The slots that a turn starts for the waiting lanes, by their place in their group. */
+  /** The slots that a turn starts for the waiting lanes, by their index in their group. */
   slotsStarted(offers: Map<number, number>, nowMs: number): { lease: Assignment["lease"]; index: number }[] {
     const { assignments } = dispatch(this.state, offers, nowMs);
     return assignments.flatMap((each) =>

@@ -1,12 +1,12 @@
-/** A proxy that keeps what it was asked and breaks connections as a test says; for clients that must bear that. */
+/** A proxy that records requests and breaks connections as a test specifies, for clients that must tolerate that. */
 import { createServer, request as send, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 
 /**
- * What to do with a request: let it `pass`, `drop` the connection before the gateway hears of it, `deafen` it (the
- * gateway answers, and the connection is reset before the first byte of that), reset (`cut`) or close (`end`) it in the middle
- * of the answer, answer with `garbage`, or send it `elsewhere`.
+ * What to do with a request: let it `pass`, `drop` the connection before the gateway receives it, `deafen` the client
+ * (the gateway answers, and the connection is reset before the first byte of the answer), reset (`cut`) or close (`end`)
+ * the connection in the middle of the answer, answer with `garbage`, or redirect it `elsewhere`.
  */
 export type Fate = "pass" | "drop" | "deafen" | "cut" | "end" | "garbage" | "elsewhere";
 
@@ -14,14 +14,14 @@ export type ProxiedRequest = { method: string; path: string; headers: IncomingMe
 
 export type FaultyProxy = {
   url: string;
-  /** What was asked, in order. */
+  /** The requests in order. */
   requests: ProxiedRequest[];
-  /** Requests at the address to which `elsewhere` sends. */
+  /** Requests that followed the redirect of `elsewhere`. */
   strayed: ProxiedRequest[];
   stop(): Promise<void>;
 };
 
-/** Starts a proxy to `target`. The n-th request meets the n-th fate; those after the last pass. */
+/** Starts a proxy to `target`. The n-th request gets the n-th fate; later ones pass. */
 export async function startFaultyProxy(
   target: string,
   fates: readonly Fate[] = [],
@@ -33,14 +33,14 @@ export async function startFaultyProxy(
     void serve(request, response).catch(() => request.socket.resetAndDestroy());
   });
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const asked = await read(request);
-    const isStray = asked.path.startsWith("/elsewhere");
+    const received = await read(request);
+    const isStray = received.path.startsWith("/elsewhere");
     const fate = isStray ? "garbage" : (fates[requests.length] ?? "pass");
-    (isStray ? strayed : requests).push(asked);
+    (isStray ? strayed : requests).push(received);
     if (fate === "drop") return void request.socket.resetAndDestroy();
     if (fate === "garbage") return void response.end("<html>no JSON</html>");
     if (fate === "elsewhere") return void response.writeHead(307, { location: `${url}/elsewhere` }).end();
-    const answer = await forwarded(target, asked);
+    const answer = await forwarded(target, received);
     if (fate === "pass") {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
       return void answer.pipe(response);
@@ -48,10 +48,10 @@ export async function startFaultyProxy(
     const whole = await buffer(answer);
     if (fate === "deafen") return void request.socket.resetAndDestroy();
     const { "transfer-encoding": _, "content-length": __, ...headers } = answer.headers;
-    // Either way an answer may be framed: what is closed early lacks its last chunk, what is reset some of its length.
+    // Both framings of an answer: a closed one lacks its last chunk, a reset one lacks part of its content-length.
     const length = fate === "end" ? {} : { "content-length": whole.length };
     response.writeHead(answer.statusCode ?? 502, { ...headers, ...length });
-    // What a reset overtakes is lost to the client; what is merely closed has all arrived.
+    // A reset may discard bytes that the client has not read yet; a close does not.
     const breakOff = (): unknown => (fate === "end" ? request.socket.end() : request.socket.resetAndDestroy());
     response.write(whole.subarray(0, whole.length / 2), breakOff);
   }

@@ -3,7 +3,6 @@
  * Plain workerd, because a development proxy hides clients that leave, and costs time. Imports no test framework, so
  * that benchmarks use it too.
  */
-import { build } from "esbuild";
 import { randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,7 +10,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { capnpConfig } from "./capnp-config.ts";
-import { stubText } from "./stub-text.ts";
+import { bundleWorker } from "../../scripts/local/bundle.ts";
 import { serveWorkerd } from "./workerd.ts";
 
 export type GatewayOptions = {
@@ -80,7 +79,12 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   };
 }
 
-const DEFAULT_VARS = { DEFAULT_MODEL: "sim/echo", UPSTREAMS: { sim: { kind: "simulated" } } };
+/** Plain workerd lets any number of fetches wait for their headers, as under `npm start`. */
+const DEFAULT_VARS = {
+  DEFAULT_MODEL: "sim/echo",
+  UPSTREAMS: { sim: { kind: "simulated" } },
+  WAITING_FETCHES_MAX: "512",
+};
 
 /** `POST /runs` as the operator; throws unless it is answered 201. */
 export async function openRun(url: string, adminKey: string, body: Record<string, unknown>): Promise<OpenedRun> {
@@ -105,18 +109,7 @@ const bundles = new Map<string, Promise<string>>();
 export function bundled(entryPoint: string): Promise<string> {
   const known = bundles.get(entryPoint);
   if (known) return known;
-  const bundle = build({
-    absWorkingDir: ROOT,
-    entryPoints: [entryPoint],
-    bundle: true,
-    write: false,
-    format: "esm",
-    target: "es2024",
-    conditions: ["workerd", "worker", "browser"],
-    external: ["cloudflare:*", "node:*"],
-    plugins: [stubText],
-    logLevel: "silent",
-  }).then((built) => built.outputFiles[0]?.text ?? "");
+  const bundle = bundleWorker(entryPoint, { root: ROOT }).then(({ code }) => code);
   bundles.set(entryPoint, bundle);
   return bundle;
 }

@@ -1,3 +1,5 @@
+/** Places where the calls of a fake upstream wait for each other, or for the test. */
+
 /** A place where callers wait until `size` of them wait at once; then all of them leave, and the next ones wait anew. */
 export class Meeting {
   readonly #size: number;
@@ -22,5 +24,17 @@ export class Meeting {
       if (this.#waiting.length < this.#size) return;
       for (const each of this.#waiting.splice(0)) each(true);
     });
+  }
+}
+
+/** A place where callers wait until the test opens it; it stays open. */
+export class Latch {
+  readonly opened: Promise<void>;
+  readonly open: () => void;
+
+  constructor() {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.opened = promise;
+    this.open = resolve;
   }
 }

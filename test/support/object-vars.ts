@@ -16,6 +16,8 @@ export const objectVars = {
       base_url: "http://upstream.test/v1",
       api_key: "secret:UP_API_KEY",
       models: ["*"],
+      // It adds nothing to a prompt: what a call reserves can be reckoned from its text.
+      prompt_tokens_per_call: 0,
       prices: { "*": { input: 0.15, cached_input: 0.075, output: 0.6 } },
     },
     // Prices whose costs are no whole nano-USD, and none.
@@ -23,11 +25,25 @@ export const objectVars = {
       kind: "openai",
       base_url: "http://dear.test/v1",
       models: [],
+      prompt_tokens_per_call: 0,
       prices: { "*": { input: 3.3333, output: 12.3457 } },
     },
-    free: { kind: "openai", base_url: "http://free.test/v1", models: [], prices: { "*": { input: 0, output: 0 } } },
+    free: {
+      kind: "openai",
+      base_url: "http://free.test/v1",
+      models: [],
+      prompt_tokens_per_call: 0,
+      prices: { "*": { input: 0, output: 0 } },
+    },
+    // The same host as `up`, of which the gateway knows nothing: it adds as many tokens to prompts as a model's name says.
+    hidden: {
+      kind: "openai",
+      base_url: "http://upstream.test/v1",
+      models: [],
+      prices: { "*": { input: 1, output: 2 } },
+    },
     // A model without a price.
-    unpriced: { kind: "openai", base_url: "http://unpriced.test/v1", models: ["*"] },
+    unpriced: { kind: "openai", base_url: "http://unpriced.test/v1", models: ["*"], prompt_tokens_per_call: 0 },
     sim: { kind: "simulated" },
   },
 };

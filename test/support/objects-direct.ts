@@ -1,12 +1,14 @@
 /** What tests do to objects directly, as Workers and the platform do: open, acquire, crash. */
 import { runInDurableObject } from "cloudflare:test";
 import type { CallFacts, Outcome } from "../../src/call.ts";
-import type { AcquireRequest, OpenGroupRequest } from "../../durable-objects/run/rpc.ts";
-import { PageBuilder, type Page } from "../../src/engine/page.ts";
+import type { AcquireRequest } from "../../src/run-api/calls.ts";
+import type { OpenGroupRequest } from "../../src/run-api/groups.ts";
+import { CallPageBuilder, type CallPage } from "../../src/engine/call-page.ts";
+import { RunStore } from "../../durable-objects/run/store/store.ts";
 import { RunObject, type LaneObject } from "../../src/index.ts";
 import type { TestRun } from "./objects-run.ts";
 
-/** Ends one object where it stands: what it holds in memory and what it waits for are gone. */
+/** Aborts one object: its memory and everything that it waits for are lost. */
 export async function crash(stub: DurableObjectStub<RunObject> | DurableObjectStub<LaneObject>): Promise<void> {
   const abort = (_: unknown, state: DurableObjectState): void => state.abort("the test crashes this object");
   await runInDurableObject<RunObject | LaneObject, void>(stub, abort).catch(() => undefined);
@@ -25,20 +27,21 @@ export async function openUnwatched(
   return opened.lanes;
 }
 
-/** What a Worker asks for that opens a plain batch; `openKey` is a fresh one. */
+/** The request of a Worker that opens a plain batch; `openKey` is a fresh one. */
 export function openingOf(count: number, models: (string | null)[]): OpenGroupRequest {
   return {
     openKey: crypto.randomUUID(),
-    named: null,
+    idempotencyKey: null,
     count,
     single: false,
     background: false,
     onLost: "retry",
     detach: true,
     errorStyle: null,
-    namesCalls: false,
+    hasCustomIds: false,
     concurrency: null,
     onError: "continue",
+    onBudget: "partial",
     deadlineMs: null,
     split: false,
     models,
@@ -46,14 +49,14 @@ export function openingOf(count: number, models: (string | null)[]): OpenGroupRe
   };
 }
 
-/** What a Worker asks for that has a single call to make, and tries it for the first time. */
-export function askingFor(callId: string, facts: CallFacts): AcquireRequest {
+/** The request of a Worker for the first attempt of a single call. */
+export function acquireRequest(callId: string, facts: CallFacts): AcquireRequest {
   return { callId, attempt: 1, facts, delayMs: 0, deadlineMs: null, onLost: "retry", parallelGroupId: null };
 }
 
 /** The pages of a small batch, as its Worker cuts them. */
-export function pagesOf(asked: string[], model: string): { pages: Page[]; models: (string | null)[] } {
-  const builder = new PageBuilder({});
+export function pagesOf(asked: string[], model: string): { pages: CallPage[]; models: (string | null)[] } {
+  const builder = new CallPageBuilder({});
   for (const prompt of asked) builder.add({ body: { prompt }, facts: factsOf(prompt, model) });
   const page = builder.flush();
   return { pages: page === null ? [] : [page], models: builder.models };
@@ -72,25 +75,42 @@ export const SUCCESS: Outcome = {
 /** Takes the permit of a query of up to 100 completion tokens, as a Worker does. Returns the attempt's id. */
 export async function acquireOne(run: TestRun): Promise<string> {
   const facts = { ...factsOf("p", "up/x"), maxTokens: 100 };
-  const acquired = await run.object.acquire(askingFor("call", facts));
+  const acquired = await run.object.acquire(acquireRequest("call", facts));
   if (acquired.ok !== true) throw new Error("the run gave no permit");
   return acquired.lease.attemptId;
 }
 
-/** The facts of a call that asks for nothing special. */
+/** Leases in the rows of a run's object: none once every settlement is stored. */
+export function storedLeases(run: TestRun): Promise<number> {
+  return runInDurableObject(run.object, (_: RunObject, { storage }) =>
+    [...new RunStore(storage).shards()].reduce((sum, { shard }) => sum + shard.leases.length, 0),
+  );
+}
+
+/** The admission facts of a plain call. */
 export function factsOf(prompt: string, model: string): CallFacts {
   const rules = { maxTokens: null, priority: 2, timeoutMs: null } as const;
   return { promptBytes: prompt.length, messageCount: 1, mediaParts: 0, model, ...rules };
 }
 
+/** Ends an object from inside one of its own methods. */
+export function abortFromWithin(object: RunObject): void {
+  const state: unknown = Reflect.get(object, "ctx");
+  if (typeof state === "object" && state !== null && "abort" in state && typeof state.abort === "function") {
+    state.abort("the test crashes this object");
+  }
+}
+
 type Claim = RunObject["settleAndClaim"];
 
 /**
- * Loses the next settlement that a lane tells a run: `loss` is called in its place, with the real one. Settlements after
- * that go their way. What it returns says whether it was lost: a promise would cross from one object into another.
+ * Loses the next settlement that a lane reports to a run: `loss` is called in its place, with the real one, and then the
+ * run's object is aborted if `endsRun`. Later settlements are not touched. The function that it returns says whether all
+ * of that has happened: a promise would cross from one object into another.
  */
 export function loseNextSettlement(
-  loss: (real: () => ReturnType<Claim>, run: RunObject, lane: number) => Promise<void>,
+  { endsRun }: { endsRun: boolean },
+  loss: (real: () => ReturnType<Claim>, lane: number) => Promise<void>,
 ): () => boolean {
   let isLost = false;
   const plain = RunObject.prototype.settleAndClaim;
@@ -98,8 +118,10 @@ export function loseNextSettlement(
     const [lane, settlements] = args;
     if (settlements.length === 0) return plain.apply(this, args);
     RunObject.prototype.settleAndClaim = plain;
+    await loss(() => plain.apply(this, args), lane);
+    // In one step with the abort: whoever sees it finds no instance but the next one.
     isLost = true;
-    await loss(() => plain.apply(this, args), this, lane);
+    if (endsRun) abortFromWithin(this);
     throw new Error("the test loses a settlement");
   };
   return () => isLost;

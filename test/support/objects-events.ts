@@ -40,12 +40,12 @@ export class StreamFollower {
   /** Waits until an event of this type has come, `count` times. */
   async until(type: string, count = 1): Promise<void> {
     const seen = (): number => this.lines.filter(({ event_type }) => event_type === type).length;
-    await expect.poll(seen, { timeout: 10_000, interval: 10 }).toBeGreaterThanOrEqual(count);
+    await expect.poll(seen, { interval: 10 }).toBeGreaterThanOrEqual(count);
   }
 
   /** Waits until the stream has ended by itself. */
   async untilEnded(): Promise<void> {
-    await expect.poll(() => this.ended, { timeout: 10_000, interval: 10 }).toBe(true);
+    await expect.poll(() => this.ended, { interval: 10 }).toBe(true);
   }
 
   async disconnect(): Promise<void> {

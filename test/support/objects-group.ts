@@ -3,7 +3,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { expect } from "vitest";
 import { z } from "zod";
 import type { RunObject } from "../../src/index.ts";
-import { expectToldOnce, logOf } from "./objects-log.ts";
+import { expectLoggedOnce, logOf } from "./objects-log.ts";
 import { upstreamStats, type TestRun } from "./objects-run.ts";
 
 const accepted = z.looseObject({ id: z.string(), status: z.string() });
@@ -30,7 +30,7 @@ export async function keyed(
   return { status: response.status, replayed, json: await response.json() };
 }
 
-/** A group as it stands. */
+/** The current document of a group. */
 export async function lookAt(run: TestRun, id: string, waitMs = 0): Promise<GroupShown> {
   const response = await run.send("GET", `/groups/${id}?wait_ms=${waitMs}`);
   expect(response.status).toBe(200);
@@ -46,10 +46,10 @@ export async function cancel(run: TestRun, id: string): Promise<GroupShown> {
 
 /** Waits until the upstream has seen that many connections of a key closed. */
 export async function untilClosed(key: string, count: number): Promise<void> {
-  await expect.poll(async () => (await upstreamStats(key)).closed, { timeout: 5_000, interval: 10 }).toBe(count);
+  await expect.poll(async () => (await upstreamStats(key)).closed, { interval: 10 }).toBe(count);
 }
 
-/** Nothing is held, no limit was passed, and the log tells of everything once. */
+/** Checks that nothing is reserved, no limit was exceeded, and the log has everything once. */
 export async function expectAtRest(run: TestRun): Promise<void> {
   // The log is written to its end before the budget is read.
   const lines = await logOf(run);
@@ -59,7 +59,7 @@ export async function expectAtRest(run: TestRun): Promise<void> {
     expect(line.reserved).toBe(0);
     if (line.limit !== null) expect(line.spent).toBeLessThanOrEqual(line.limit);
   }
-  expectToldOnce(lines, budget.usd.spent);
+  expectLoggedOnce(lines, budget.usd.spent);
 }
 
 /** How many rows each table of a run's object has; empty where there are no tables. */

@@ -56,7 +56,7 @@ export function expectGapless(lines: readonly LogLine[], after = 0): void {
  * The log of a run in which nothing is in flight tells each thing once: every attempt's start and end, every slot's end,
  * every group's. What the attempts were charged, and child runs have spent, is what the run has spent: `spentUsd`.
  */
-export function expectToldOnce(lines: readonly LogLine[], spentUsd: number): void {
+export function expectLoggedOnce(lines: readonly LogLine[], spentUsd: number): void {
   expectGapless(lines);
   const attempts = (type: string) => ofType(lines, type).map((line) => `${nameOf(line)}.${line.attempt}`);
   expect(attempts("attempt_ended").toSorted()).toEqual(attempts("attempt_started").toSorted());

@@ -1,4 +1,4 @@
-/** A run of the gateway under test, asked over HTTP as a client would, in the Workers runtime. */
+/** A run of the gateway under test, used over HTTP like a client, in the Workers runtime. */
 import { env, exports } from "cloudflare:workers";
 import { expect } from "vitest";
 import { z } from "zod";
@@ -93,22 +93,22 @@ export class TestRun {
     return openedBy(await this.post("/runs", request));
   }
 
-  /** Asks `/query`, whatever comes of it. */
-  async ask(body: unknown): Promise<QueryEnd> {
+  /** Posts to `/query` and returns the answer or the error. */
+  async tryQuery(body: unknown): Promise<QueryEnd> {
     const response = await this.post("/query", body);
     const json: unknown = await response.json();
     if (response.ok) return { status: response.status, answer: queryReply.parse(json), error: null };
     return { status: response.status, answer: null, error: z.object({ error }).parse(json).error };
   }
 
-  /** Asks `/query` and expects it to succeed. */
+  /** Posts to `/query` and expects success. */
   async query(body: unknown): Promise<QueryAnswer> {
-    const end = await this.ask(body);
+    const end = await this.tryQuery(body);
     if (end.answer === null) throw new Error(`the query failed: ${JSON.stringify(end.error)}`);
     return end.answer;
   }
 
-  /** Asks `/batch` and expects it to be accepted. */
+  /** Posts to `/batch` and expects it to be accepted. */
   async batch(body: unknown): Promise<BatchAnswer> {
     const response = await this.post("/batch", body);
     const text = await response.text();
@@ -151,7 +151,7 @@ export async function openedBy(response: Response): Promise<TestRun> {
   return new TestRun(opened.id, opened.token);
 }
 
-/** Asks `GET /runs` as the operator. */
+/** Sends `GET /runs` as the operator. */
 export function requestRuns(query: string): Promise<Response> {
   return exports.default.fetch(`http://fanout.test/runs?${query}`, {
     headers: { authorization: `Bearer ${ADMIN_KEY}` },
@@ -170,9 +170,19 @@ export async function upstreamStats(key: string): Promise<Stats> {
   return (await fetch(`http://upstream.test/stats?key=${key}`)).json();
 }
 
+/** Has the upstream forget what it has seen, and close its latches. */
+export async function resetUpstream(): Promise<void> {
+  await fetch("http://upstream.test/reset", { method: "POST" });
+}
+
+/** Lets the upstream answer the calls that wait at a latch, and those that come to it later. */
+export async function openLatch(name: string, host = "upstream.test"): Promise<void> {
+  await fetch(`http://${host}/open?latch=${name}`, { method: "POST" });
+}
+
 /** Waits until the upstream has that many calls of a key in flight. */
 export async function untilInFlight(key: string, count: number): Promise<void> {
-  await expect.poll(async () => (await upstreamStats(key)).inFlight, { timeout: 5_000, interval: 10 }).toBe(count);
+  await expect.poll(async () => (await upstreamStats(key)).inFlight, { interval: 10 }).toBe(count);
 }
 
 /** Distinct prompts, numbered from 0. */

@@ -1,25 +1,29 @@
 /**
  * Watches what objects do: which RPCs a run's object gets, who fetches, and who takes the stub of a lane. Tests and
  * objects share one isolate, so wrapping prototypes and globals reaches both; a scope does not cross an RPC, so it names
- * the object that acts and not the one that asked.
+ * the object that acts and not the caller.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { DurableObject, env } from "cloudflare:workers";
+import { RunStore } from "../../durable-objects/run/store/store.ts";
 import { LaneObject, RunObject } from "../../src/index.ts";
 
 type Acting = { kind: "run" | "lane"; name: string; method: string };
 
-/** What was seen of one run since `watched` was first asked for it. */
+/** What was seen of one run since the first call of `watched` for it. */
 export type Seen = {
   /** RPCs and alarms that the run's object got, by method. */
   calls: Record<string, number>;
-  /** Starts of its lanes, whoever asked. */
+  /** Starts of its lanes by any caller. */
   laneStarts: number;
+  /** Alarms that the run's object has set, and transactions that it has made. */
+  alarmsSet: number;
+  transactions: number;
   /** Fetches that the run's object itself began. */
   runFetches: number;
   /** Most fetches that each lane had begun without an answer's headers, by lane's name. */
   lanePeaks: Record<string, number>;
-  /** Which of the run object's methods took the stub of a lane; "worker" stands for a Worker request. */
+  /** Which of the run object's methods took the stub of a lane; "worker" means a Worker request. */
   laneStubsTakenBy: Set<string>;
   /** Timers of the run's object that are set, by its methods and what they have started. */
   timers: Set<unknown>;
@@ -30,6 +34,7 @@ export type Seen = {
 type Method = (this: object, ...args: unknown[]) => unknown;
 
 const acting = new AsyncLocalStorage<Acting>();
+let isWatching = false;
 const seenByRun = new Map<string, Seen>();
 
 /** What was seen of a run so far; it goes on counting. */
@@ -39,6 +44,8 @@ export function watched(runId: string): Seen {
   const seen: Seen = {
     calls: {},
     laneStarts: 0,
+    alarmsSet: 0,
+    transactions: 0,
     runFetches: 0,
     lanePeaks: {},
     laneStubsTakenBy: new Set(),
@@ -49,8 +56,10 @@ export function watched(runId: string): Seen {
   return seen;
 }
 
-/** Starts watching. Once per test file, before the first request. */
+/** Starts watching, if no file of this runtime has. Before the first request of a test file. */
 export function watchObjects(): void {
+  if (isWatching) return;
+  isWatching = true;
   watchClass(RunObject.prototype, "run", (name, method) => {
     const { calls } = watched(name);
     calls[method] = (calls[method] ?? 0) + 1;
@@ -58,6 +67,7 @@ export function watchObjects(): void {
   watchClass(LaneObject.prototype, "lane", (name, method) => {
     if (method === "start") watched(runIdOf(name)).laneStarts += 1;
   });
+  watchStore();
   watchFetch();
   watchStubs();
   watchTimers();
@@ -76,6 +86,25 @@ function watchClass(prototype: object, kind: Acting["kind"], called: (name: stri
       Object.defineProperty(level, method, { value: watchedMethod, writable: true, configurable: true });
     }
   }
+}
+
+/** What an object's constructor does is not seen. */
+function watchStore(): void {
+  const { setAlarm, transaction } = RunStore.prototype;
+  const seen = (): Seen | null => {
+    const actor = acting.getStore();
+    return actor?.kind === "run" ? watched(actor.name) : null;
+  };
+  RunStore.prototype.setAlarm = function (atMs) {
+    const run = seen();
+    if (run !== null) run.alarmsSet += 1;
+    setAlarm.call(this, atMs);
+  };
+  RunStore.prototype.transaction = function (write) {
+    const run = seen();
+    if (run !== null) run.transactions += 1;
+    transaction.call(this, write);
+  };
 }
 
 function watchFetch(): void {

@@ -8,7 +8,7 @@ export type Exchange = {
   headers: IncomingHttpHeaders;
   /** The body, byte for byte. */
   body: Buffer;
-  /** The body as JSON; undefined where it is none. */
+  /** The body as JSON; undefined if it is not JSON. */
   json: unknown;
   status: number | null;
   answer: Buffer;

@@ -18,7 +18,7 @@ const asked = z.looseObject({
   encoding_format: z.string().optional(),
   stream_options: z.looseObject({ include_usage: z.boolean().catch(false) }).catch({ include_usage: false }),
 });
-type Asked = z.infer<typeof asked>;
+type ChatRequest = z.infer<typeof asked>;
 
 /** Refuses a request without the provider's key, quoting what it was sent, as providers do. */
 export function refusesKey({ headers }: Exchange, response: ServerResponse, apiKey: string): boolean {
@@ -63,7 +63,7 @@ function answerKept(
   return json(response, 200, { id, object: "response", created_at: 1_795_000_000, model: "echo", status, output: [] });
 }
 
-function answerCompletions(request: Asked, response: ServerResponse, bill: Bill): boolean {
+function answerCompletions(request: ChatRequest, response: ServerResponse, bill: Bill): boolean {
   const { model, prompt, max_tokens: capTokens } = request;
   const text = prompt.slice(0, capTokens * 4);
   const tokens = { prompt: tokensIn(prompt), completion: tokensIn(text) };
@@ -85,8 +85,12 @@ function answerCompletions(request: Asked, response: ServerResponse, bill: Bill)
   return true;
 }
 
-/** A model called `base64…` obeys the format that is asked for; every other answers with numbers whatever is asked. */
-function answerEmbeddings({ model, input, encoding_format }: Asked, response: ServerResponse, bill: Bill): boolean {
+/** A model called `base64…` obeys the requested format; every other answers with numbers in any case. */
+function answerEmbeddings(
+  { model, input, encoding_format }: ChatRequest,
+  response: ServerResponse,
+  bill: Bill,
+): boolean {
   const inputs: unknown[] = Array.isArray(input) ? input : [input];
   const tokens = { prompt: tokensIn(inputs.join("")), completion: 0 };
   bill(tokens);
@@ -100,7 +104,7 @@ function answerEmbeddings({ model, input, encoding_format }: Asked, response: Se
 /** A text whose characters have one to four bytes. */
 export const RAW_TEXT = "Zürich 🏔 東京";
 
-/** JSON as no serialiser writes it: a number beyond 2^53, fields nobody knows, white space, its own order. */
+/** JSON as no serialiser writes it: a number beyond 2^53, unknown fields, white space, its own order. */
 export const RAW_JSON =
   '{ "x_seed": 12345678901234567890123, "usage" : {"total_tokens":7,"prompt_tokens":4,"completion_tokens":3},\n' +
   '  "choices":[{"message":{"content":"fixed","role":"assistant","x":{"b":1,"a":[1.0,1e2]}},"index":0,' +
@@ -108,7 +112,7 @@ export const RAW_JSON =
 
 const RAW_TOKENS: Tokens = { prompt: 4, completion: 3 };
 
-function chatFault(fault: string, { stream }: Asked, response: ServerResponse, bill: Bill): boolean {
+function chatFault(fault: string, { stream }: ChatRequest, response: ServerResponse, bill: Bill): boolean {
   const half = sse(chunk({ role: "assistant", content: "Zü" })) + sse(chunk({ content: "rich" }));
   switch (fault) {
     case "error":
@@ -170,7 +174,7 @@ function chatFault(fault: string, { stream }: Asked, response: ServerResponse, b
   }
 }
 
-/** What the provider tells of its own limits. */
+/** The provider's rate limit headers. */
 const LIMITS = {
   "x-ratelimit-limit-requests": "60",
   "x-ratelimit-remaining-tokens": "149984",

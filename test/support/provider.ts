@@ -4,7 +4,7 @@
  * it keeps every request as it arrived, every answer as it left, and when callers went away.
  */
 import { LLMock, type ChatCompletionRequest, type Fixture } from "@copilotkit/aimock";
-import { createServer, request as ask } from "node:http";
+import { createServer, request as httpRequest } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { EMBEDDING, tokensIn, type Exchange, type Tokens } from "./provider-exchange.ts";
 import { answerRaw, refusesKey } from "./provider-raw.ts";
@@ -92,20 +92,24 @@ async function record(request: IncomingMessage, response: ServerResponse, exchan
 /** Has aimock answer, and passes on what it sends in the pieces in which it sends it, its broken connections too. */
 function forward(mockUrl: string, exchange: Exchange, response: ServerResponse): void {
   const { method, path, headers, body } = exchange;
-  const asked = ask(`${mockUrl}${path}`, { method, headers: { ...headers, host: new URL(mockUrl).host } }, (answer) => {
-    exchange.status = answer.statusCode ?? 0;
-    response.writeHead(exchange.status, answer.headers);
-    answer.on("data", (chunk: Buffer) => {
-      exchange.answer = Buffer.concat([exchange.answer, chunk]);
-      response.write(chunk);
-    });
-    answer.once("end", () => response.end());
-    // A reset that came at once would take what was sent before with it.
-    answer.once("error", () => setTimeout(() => response.socket?.resetAndDestroy(), RESET_AFTER_MS));
-  });
-  asked.once("error", () => response.socket?.resetAndDestroy());
-  response.once("close", () => asked.destroy());
-  asked.end(body);
+  const forwarded = httpRequest(
+    `${mockUrl}${path}`,
+    { method, headers: { ...headers, host: new URL(mockUrl).host } },
+    (answer) => {
+      exchange.status = answer.statusCode ?? 0;
+      response.writeHead(exchange.status, answer.headers);
+      answer.on("data", (chunk: Buffer) => {
+        exchange.answer = Buffer.concat([exchange.answer, chunk]);
+        response.write(chunk);
+      });
+      answer.once("end", () => response.end());
+      // A reset that came at once would take what was sent before with it.
+      answer.once("error", () => setTimeout(() => response.socket?.resetAndDestroy(), RESET_AFTER_MS));
+    },
+  );
+  forwarded.once("error", () => response.socket?.resetAndDestroy());
+  response.once("close", () => forwarded.destroy());
+  forwarded.end(body);
 }
 
 /** How aimock answers, by the model's name. What a model does once it does once for each prompt. */
@@ -149,7 +153,7 @@ function fixtures(bill: (tokens: Tokens, price?: typeof PRICE_NANO) => number): 
   ];
 }
 
-/** What a router tells of its tokens beside their number. */
+/** A router's details of its token counts. */
 const DETAILS = {
   prompt_tokens_details: { cached_tokens: 1 },
   completion_tokens_details: { reasoning_tokens: 1 },
@@ -173,7 +177,7 @@ function refusalOf(model: string, send: number) {
   return { error, status: 400 };
 }
 
-/** An echo of the last message within the cap; or, where a schema is asked for, an object that fits it. */
+/** An echo of the last message within the cap; or, if a schema is requested, an object that fits it. */
 function contentOf(request: ChatCompletionRequest): string {
   if (request.response_format?.type === "json_schema") return '{"answer":42}';
   const content = request.messages.at(-1)?.content;

@@ -1,6 +1,6 @@
 /**
- * Runs a Python program, given on standard input, in the Pyodide that FANOUT_RUNTIMES holds, with the stub at hand, and
- * prints what its `main` returns as JSON. `node pyodide-host.mjs STUB [worker | page]`: as a browser's worker it has an
+ * Runs a Python program from standard input in the Pyodide in FANOUT_RUNTIMES, with the stub importable, and prints what
+ * its `main` returns as JSON. `node pyodide-host.mjs STUB [worker | page]`: as a browser's worker it has an
  * XMLHttpRequest that blocks; as a page a document as well.
  */
 import { spawnSync } from "node:child_process";
@@ -15,7 +15,7 @@ const { loadPyodide } = await import(pathToFileURL(installed.resolve("pyodide/py
 const variables = Object.entries(process.env).filter(([name]) => /^(FANOUT|GATEWAY)_/.test(name));
 const pyodide = await loadPyodide({ env: { HOME: "/home/pyodide", ...Object.fromEntries(variables) } });
 
-/** What a worker's blocking request does, by another process that may wait while this one is blocked. */
+/** A worker's blocking request, made by another process while this one is blocked. */
 class XMLHttpRequest {
   static #PROCESS = `
 const { method, url, headers, body } = JSON.parse(require("fs").readFileSync(0, "utf8"));
@@ -29,7 +29,7 @@ fetch(url, { method, headers, body }).then(
   responseText = "";
 
   open(method, url, isAsync) {
-    if (isAsync) throw new Error("it was to block");
+    if (isAsync) throw new Error("the request must block");
     Object.assign(this.#asked, { method, url });
   }
 

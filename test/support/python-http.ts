@@ -2,7 +2,7 @@
 import { request } from "node:http";
 import { text } from "node:stream/consumers";
 
-/** What came back; `json` is undefined where the text is none. */
+/** What came back; `json` is undefined if the text is not JSON. */
 export type PythonAnswer = { status: number; text: string; json: unknown };
 
 /** Posts a body with exactly these headers, besides its host and length. */

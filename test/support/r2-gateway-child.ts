@@ -1,6 +1,6 @@
 /**
  * A process that serves the gateway with R2: Miniflare is a library, and a test that kills it needs it in a process of
- * its own. It says its address on stdout, and ends with whoever holds its stdin.
+ * its own. It prints its address on stdout, and ends when its stdin closes.
  */
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { readFile } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { z } from "zod";
 
 const plan = z.strictObject({
-  /** Where `gateway.mjs` lies. */
+  /** The folder of `gateway.mjs`. */
   scratchDir: z.string(),
   dataDir: z.string(),
   vars: z.record(z.string(), z.json()),

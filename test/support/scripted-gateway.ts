@@ -1,4 +1,4 @@
-/** A stand-in for the gateway that answers as a test says: for what a client must survive and a real one seldom does. */
+/** A fake gateway with scripted replies, for faults that a client must survive and a real gateway rarely has. */
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:http";

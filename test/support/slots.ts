@@ -18,6 +18,9 @@ export const SLOTS_PER_CONTEXT = 6;
 /** Largest string or blob of a row on Cloudflare, bytes. */
 export const ROW_BYTES_MAX = 2_000_000;
 
+/** Files of one runtime share this module, as they share what it wraps. */
+let isLimited = false;
+
 type Method = (this: object, ...args: unknown[]) => unknown;
 
 class Slots {
@@ -64,9 +67,12 @@ function slotsOf(instance: object): Slots {
 
 /**
  * Limits everything that a Worker's module exports: each object class, and the default export's `fetch`.
- * Called once per test file, from a setup file. Throws on an export that it cannot limit.
+ * Called from a setup file, for each test file; a runtime that several files share is limited once. Throws on an export
+ * that it cannot limit.
  */
 export function emulateProductionLimits(worker: Record<string, unknown>): void {
+  if (isLimited) return;
+  isLimited = true;
   limitFetch();
   for (const [name, value] of Object.entries(worker)) {
     if (typeof value === "function") limitClass(name, value);
@@ -123,7 +129,7 @@ function limitedObject(instance: object): Slots {
 
 const limitedSql = new WeakSet<object>();
 
-/** The native `exec` stands on the prototype that all objects of the isolate share, so it is wrapped once. */
+/** The native `exec` is on the prototype that all objects of the isolate share, so it is wrapped once. */
 function limitRows(storage: unknown): void {
   if (typeof storage !== "object" || storage === null || !("sql" in storage)) return;
   const prototype: unknown = Object.getPrototypeOf(storage.sql);

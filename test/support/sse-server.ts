@@ -1,4 +1,4 @@
-/** A stand-in for the gateway that serves one run's log, cutting connections as a test says. */
+/** A fake gateway that serves one run's log and cuts connections as a test defines. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 

@@ -1,6 +1,6 @@
 /**
- * How a test tells a fake upstream what to do, in one grammar: words and arguments separated by slashes, such as
- * `delay/50/status/503/first/2`. The words stand in the base URL before `/v1`, in the model's name, or in the prompt
+ * How a test controls a fake upstream, in one grammar: words and arguments separated by slashes, such as
+ * `delay/50/status/503/first/2`. The words are in the base URL before `/v1`, in the model's name, or in the prompt
  * between double braces; where a word is given twice, the prompt wins over the model and the model over the URL.
  *
  * | words          | effect |
@@ -9,12 +9,14 @@
  * | `delay/MS`     | answer after MS |
  * | `jitter/MS`    | answer after 0 … MS more, a fixed draw per prompt |
  * | `barrier/K`    | answer only when K calls wait at this barrier at once; else 504 |
+ * | `latch/NAME`   | answer only once the test has opened the latch of that name; it stays open |
  * | `within/MS`    | how long a barrier waits before its 504; 3,000 if not given |
  * | `status/CODE`  | answer with that status and an OpenAI error body |
  * | `retry-after/S`| send that header with a failure |
  * | `fault/NAME`   | a broken answer; names in `FAULTS` |
  * | `first/N`      | status and fault hit only the first N sends of each prompt |
  * | `percent/P`    | status and fault hit only P % of the prompts, a fixed draw per prompt |
+ * | `template/N`   | in a model's name: N tokens are added to each prompt's usage, as a chat template adds them |
  * | `key/NAME`     | count (and meet at barriers) apart from calls with another key; the URL's host is the default key |
  */
 export const FAULTS = [
@@ -38,6 +40,7 @@ export type Steering = {
   jitterMs: number;
   barrier: number | null;
   withinMs: number;
+  latch: string | null;
   status: number | null;
   retryAfterS: number | null;
   fault: Fault | null;
@@ -51,6 +54,7 @@ const NEUTRAL: Steering = {
   jitterMs: 0,
   barrier: null,
   withinMs: 3_000,
+  latch: null,
   status: null,
   retryAfterS: null,
   fault: null,
@@ -75,6 +79,7 @@ function apply(steering: Steering, word: string, argument: string): boolean {
   else if (word === "delay") steering.delayMs = Number(argument);
   else if (word === "jitter") steering.jitterMs = Number(argument);
   else if (word === "barrier") steering.barrier = Number(argument);
+  else if (word === "latch") steering.latch = argument;
   else if (word === "within") steering.withinMs = Number(argument);
   else if (word === "status") steering.status = Number(argument);
   else if (word === "retry-after") steering.retryAfterS = Number(argument);

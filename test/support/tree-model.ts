@@ -4,8 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { env } from "cloudflare:workers";
-import { RunCaller } from "../../durable-objects/again.ts";
-import { holdOf } from "../../src/budget/hold.ts";
+import { RunCaller } from "../../src/run-client/caller.ts";
+import { reservationFor } from "../../src/budget/allocate.ts";
 import { addAmounts, DIMENSIONS, zeroAmounts, type Amounts, type Limits } from "../../src/budget/ledger.ts";
 import type { BudgetDocument } from "../../src/contract/runs.ts";
 import type { Outcome } from "../../src/call.ts";
@@ -39,7 +39,7 @@ export class Node {
   readonly parent: Node | null;
   readonly children: Node[] = [];
   readonly inFlight = new Map<string, Attempt>();
-  /** Attempts whose settlement a crash may still undo, with what was told. */
+  /** Attempts whose settlement a crash may still undo, with what was reported. */
   readonly unwritten = new Map<string, Outcome>();
   /** What its own attempts were charged. */
   readonly charged = zeroAmounts();
@@ -81,7 +81,7 @@ export class Node {
   get reserved(): Amounts {
     const reserved = zeroAmounts();
     for (const attempt of this.inFlight.values()) addAmounts(reserved, attempt.reserved);
-    for (const child of this.children) if (!child.isFinal) addAmounts(reserved, holdOf(child.limits));
+    for (const child of this.children) if (!child.isFinal) addAmounts(reserved, reservationFor(child.limits));
     return reserved;
   }
 
@@ -95,7 +95,7 @@ export class Node {
   }
 
   async look(): Promise<BudgetDocument> {
-    const budget = await this.caller.untilAnswered<BudgetDocument | null>((run) => run.budget());
+    const budget = await this.caller.callWithRetry<BudgetDocument | null>((run) => run.budget());
     if (budget === null) throw new Error(`${this.id} is not there`);
     const over = DIMENSIONS.filter((dimension) => {
       const { limit, spent, reserved } = budget[dimension];

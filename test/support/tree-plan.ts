@@ -4,7 +4,7 @@ import type { Dimension } from "../../src/errors.ts";
 
 export const MODELS = ["up/x", "dear/x", "free/x"] as const;
 
-/** How an upstream answered, in shares (‰) of what was reserved; `lie` bills that many times the whole reservation. */
+/** How an upstream answered, in shares (‰) of what was reserved; `lie` bills that many times the whole completion. */
 export type PlannedEnd =
   | { kind: "used"; promptShare: number; completionShare: number; costShare: number | null }
   | { kind: "no_usage" | "unknown" | "rejected" | "rate_limited" }

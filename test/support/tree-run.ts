@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { evictDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { z } from "zod";
-import type { RunAsked } from "../../durable-objects/run/inherit.ts";
-import type { AcquireReply, SettleReply } from "../../durable-objects/run/rpc.ts";
+import type { RunInput } from "../../src/run-api/runs.ts";
+import type { AcquireReply, SettleReply } from "../../src/run-api/calls.ts";
 import { addAmounts, DIMENSIONS, NO_LIMITS, type Amounts, type Limits } from "../../src/budget/ledger.ts";
 import type { Outcome } from "../../src/call.ts";
 import { SETTLE_LAG_MS } from "../../src/limits.ts";
 import { ADMIN_KEY } from "./object-vars.ts";
-import { askingFor, crash } from "./objects-direct.ts";
+import { acquireRequest, crash } from "./objects-direct.ts";
 import { amountsOf, costOf, expectAsModelled, modelName, Node, type Attempt } from "./tree-model.ts";
 import type { PlannedEnd, TreeOp, TreePlan } from "./tree-plan.ts";
 
@@ -21,7 +21,7 @@ const usage = z.object({ prompt_tokens: z.number(), completion_tokens: z.number(
 const batchAnswer = z.object({ usage, items: z.array(z.looseObject({ attempts: z.number() })) });
 
 /** A request for a child run that leaves everything out. */
-export const NOTHING_ASKED: RunAsked = {
+export const NOTHING_ASKED: RunInput = {
   name: null,
   limits: NO_LIMITS,
   maxParallel: null,
@@ -89,7 +89,7 @@ export class TreeRun {
   async #reportAgain(): Promise<void> {
     const ended = this.nodes.filter(({ isFinal }) => isFinal);
     const { id, parent, spent } = ended[this.counts.granted % Math.max(1, ended.length)] ?? this.root;
-    if (parent !== null) await parent.caller.untilAnswered<void>((run) => run.childEnded(id, spent));
+    if (parent !== null) await parent.caller.callWithRetry<void>((run) => run.childEnded(id, spent));
   }
 
   async #step(ops: readonly TreeOp[]): Promise<void> {
@@ -107,7 +107,7 @@ export class TreeRun {
     const overdrawn = new Set(makesRoom ? [] : nodes.filter(isOver));
     const ending: (() => void)[] = [];
     await Promise.all([...ops.map((op) => this.#play(op, nodes, { ending, overdrawn, crashes })), this.#watch(nodes)]);
-    if (crashes && ends.length === 0) await this.#tellAgain(nodes);
+    if (crashes && ends.length === 0) await this.#repeatReports(nodes);
     for (const end of ending) end();
     // A child that was opened while a run above it ended has ended with it.
     for (const node of this.nodes) if (node.parent !== null && node.parent.status !== "open") this.#endLike(node);
@@ -172,12 +172,12 @@ export class TreeRun {
         completion_tokens: budget.completion_tokens.limit,
       });
     } catch {
-      // Its parent was lost on the way: nobody has its token. It is given back at once rather than after a lease's time.
+      // Its parent was lost on the way: no client has its token. It is released at once rather than after a lease's time.
       const zero = { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0 };
       const child = new Node(id, null, limits).caller;
-      const exists = await child.untilAnswered<boolean>((run) => run.end("cancelled"));
-      if (!exists) await parent.caller.untilAnswered<void>((run) => run.childEnded(id, zero));
-      else await child.untilAnswered<unknown>((run) => run.endAndWait("cancelled", null));
+      const exists = await child.callWithRetry<boolean>((run) => run.end("cancelled"));
+      if (!exists) await parent.caller.callWithRetry<void>((run) => run.childEnded(id, zero));
+      else await child.callWithRetry<unknown>((run) => run.endAndWait("cancelled", null));
     }
   }
 
@@ -192,13 +192,13 @@ export class TreeRun {
       priority: 2,
       timeoutMs: null,
     } as const;
-    const asking = node.caller.untilAnswered<AcquireReply>((run) => run.acquire(askingFor(callId, facts)));
+    const asking = node.caller.callWithRetry<AcquireReply>((run) => run.acquire(acquireRequest(callId, facts)));
     const settled = asking.then(
       () => true,
       () => true,
     );
     while (!(await Promise.race([settled, scheduler.wait(40).then(() => false)]))) {
-      await node.caller.untilAnswered<void>((run) => run.withdraw(callId));
+      await node.caller.callWithRetry<void>((run) => run.withdraw(callId));
     }
     const acquired = await asking;
     if (acquired.ok !== true) {
@@ -220,7 +220,7 @@ export class TreeRun {
 
   async #settle(node: Node, attemptId: string, attempt: Attempt, end: PlannedEnd): Promise<void> {
     const { outcome, charge } = endOf(attempt, end);
-    const settled = await node.caller.untilAnswered<SettleReply>((run) => run.settle(attemptId, outcome));
+    const settled = await node.caller.callWithRetry<SettleReply>((run) => run.settle(attemptId, outcome));
     // It was given up in the same step, or settled by another operation of it.
     if (!settled.known || !node.inFlight.delete(attemptId)) return;
     assert.equal(settled.costNanoUsd, charge.usd);
@@ -266,7 +266,7 @@ export class TreeRun {
   }
 
   async #end(node: Node, { how }: Op<"end">, ending: (() => void)[]): Promise<void> {
-    await node.caller.untilAnswered<boolean>((run) => run.end(how));
+    await node.caller.callWithRetry<boolean>((run) => run.end(how));
     ending.push(() => node.end(how));
   }
 
@@ -274,7 +274,7 @@ export class TreeRun {
     const limit = node.limits[dimension];
     const wanted = limit === null ? 1_000_000 : Math.floor((limit * share) / 1_000);
     const change = { limits: { [dimension]: wanted }, maxParallel: null, paused: null, rootNanoUsdPerDay: null };
-    await node.caller.untilAnswered<unknown>((run) => run.patch(change)).catch(() => undefined);
+    await node.caller.callWithRetry<unknown>((run) => run.patch(change)).catch(() => undefined);
     // Two patches of a step end in either order: the run says in which.
     const { [dimension]: now } = await node.look();
     const shown = dimension === "usd" && now.limit !== null ? Math.round(now.limit * 1e9) : now.limit;
@@ -283,7 +283,7 @@ export class TreeRun {
 
   async #pause(node: Node): Promise<void> {
     const set = (paused: boolean): Promise<unknown> =>
-      node.caller.untilAnswered<unknown>((run) =>
+      node.caller.callWithRetry<unknown>((run) =>
         run.patch({ limits: {}, maxParallel: null, paused, rootNanoUsdPerDay: null }),
       );
     await set(true);
@@ -310,11 +310,11 @@ export class TreeRun {
     for (const node of this.nodes) node.unwritten.clear();
   }
 
-  /** Executors whose settlement a crash has undone tell it again; the others are told that it is known. */
-  async #tellAgain(nodes: readonly Node[]): Promise<void> {
+  /** Executors whose settlement a crash has undone report it once more; for the others it is already known. */
+  async #repeatReports(nodes: readonly Node[]): Promise<void> {
     for (const node of nodes) {
       for (const [attemptId, outcome] of node.unwritten) {
-        await node.caller.untilAnswered<SettleReply>((run) => run.settle(attemptId, outcome));
+        await node.caller.callWithRetry<SettleReply>((run) => run.settle(attemptId, outcome));
       }
     }
     await this.#written();
@@ -333,12 +333,13 @@ function newId(): string {
 }
 
 function endOf({ model, reserved }: Attempt, end: PlannedEnd): { outcome: Outcome; charge: Amounts } {
-  const free = { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0 };
+  const free = { usd: 0, calls: 1, prompt_tokens: 0, completion_tokens: 0 };
   const reason = { reason: "upstream_error", upstream: "up", status: 500, message: "no", retryable: true } as const;
   const failed = (failureClass: "unknown" | "rejected" | "rate_limited"): Outcome => ({
     kind: "failure",
     class: failureClass,
     reason,
+    answered: true,
     retryAfterMs: null,
     latencyMs: 1,
   });
@@ -351,7 +352,8 @@ function endOf({ model, reserved }: Attempt, end: PlannedEnd): { outcome: Outcom
     case "no_usage":
       return { outcome: success(null), charge: reserved };
     case "lie": {
-      const promptTokens = reserved.prompt_tokens * end.times;
+      // A prompt that is billed beyond its bytes would be learned as a template, and change what later calls reserve.
+      const promptTokens = reserved.prompt_tokens;
       const completionTokens = reserved.completion_tokens * end.times;
       const charge = { ...amountsOf(model, promptTokens, completionTokens) };
       return { outcome: success({ promptTokens, completionTokens, costNanoUsd: null }), charge };

@@ -14,13 +14,14 @@
  * | `GET  <any host>/hold/<ms>`, `/barrier/<K>` | the same waits without a completion, for the emulator's self-test |
  * | `GET  <any host>/trickle/<K>` | headers at once, and a body that ends when K bodies are open at once |
  * | `GET  <any host>/stats` | `Stats`; with `?key=NAME` those of that key |
- * | `POST <any host>/reset` | forgets counters and barriers of all keys of that host |
+ * | `POST <any host>/open?latch=NAME` | opens a latch: the calls that wait at it are answered, and later ones at once |
+ * | `POST <any host>/reset` | forgets counters, barriers and latches of all keys of that host |
  *
  * Counters and barriers belong to a host and key: a test that counts uses a host or key of its own.
  */
 import { DurableObject } from "cloudflare:workers";
 import { completion, errorBody, faultBody, readChat, type Chat } from "./completion.ts";
-import { Meeting } from "./meeting.ts";
+import { Latch, Meeting } from "./meeting.ts";
 import { drawOf, fails, steer, type Steering } from "./steering.ts";
 
 /**
@@ -43,7 +44,7 @@ type UpstreamEnv = { UPSTREAM: DurableObjectNamespace<UpstreamObject> };
 export default {
   fetch(request: Request, env: UpstreamEnv, ctx: ExecutionContext): Promise<Response> {
     const upstream = env.UPSTREAM.getByName(new URL(request.url).host);
-    // An object does not hear of a closed connection, its Worker does.
+    // An object does not notice a closed connection, its Worker does.
     const callId = crypto.randomUUID();
     const forwarded = new Request(request, { headers: { ...Object.fromEntries(request.headers), [CALL_ID]: callId } });
     request.signal.addEventListener("abort", () => ctx.waitUntil(upstream.closed(callId)));
@@ -58,6 +59,7 @@ const CALL_ID = "x-call-id";
 export class UpstreamObject extends DurableObject<UpstreamEnv> {
   readonly #stats = new Map<string, Stats>();
   readonly #meetings = new Map<string, Meeting>();
+  readonly #latches = new Map<string, Latch>();
   /** Completions under way, by call id. */
   readonly #open = new Map<string, Stats>();
 
@@ -72,6 +74,10 @@ export class UpstreamObject extends DurableObject<UpstreamEnv> {
     const { pathname, searchParams } = new URL(request.url);
     if (pathname === "/stats") return Response.json(this.#statsOf(searchParams.get("key") ?? ""));
     if (pathname === "/reset") return this.#reset();
+    if (pathname === "/open") {
+      this.#latchOf(searchParams.get("latch") ?? "").open();
+      return new Response(null, { status: 204 });
+    }
     if (pathname.endsWith("/models")) return Response.json(MODELS);
     if (pathname.endsWith("/v1/chat/completions")) return this.#chat(request, pathname);
     return this.#probe(pathname);
@@ -121,6 +127,7 @@ export class UpstreamObject extends DurableObject<UpstreamEnv> {
   async #wait(steering: Steering, prompt: string): Promise<Response | null> {
     const waitMs = steering.delayMs + steering.jitterMs * drawOf(prompt);
     if (waitMs > 0) await sleep(waitMs);
+    if (steering.latch !== null) await this.#latchOf(steering.latch).opened;
     if (steering.barrier === null) return null;
     const meeting = this.#meetingOf(`${steering.key ?? ""}/${steering.barrier}`, steering.barrier);
     const isMet = await meeting.arrive(steering.withinMs);
@@ -155,9 +162,14 @@ export class UpstreamObject extends DurableObject<UpstreamEnv> {
     return getOrMake(this.#meetings, name, () => new Meeting(size));
   }
 
+  #latchOf(name: string): Latch {
+    return getOrMake(this.#latches, name, () => new Latch());
+  }
+
   #reset(): Response {
     this.#stats.clear();
     this.#meetings.clear();
+    this.#latches.clear();
     return new Response(null, { status: 204 });
   }
 }

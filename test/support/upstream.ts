@@ -8,7 +8,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { completion, errorBody, faultBody, readChat } from "./completion.ts";
 import type { Chat } from "./completion.ts";
-import { Meeting } from "./meeting.ts";
+import { Latch, Meeting } from "./meeting.ts";
 import { drawOf, fails, steer } from "./steering.ts";
 import type { Fault } from "./steering.ts";
 
@@ -36,8 +36,6 @@ export type UpstreamCounters = {
   peakInFlight: number;
   /** Requests whose client left before the answer. */
   abandoned: number;
-  /** When each of those left, as `performance.now()` of this process. */
-  abandonedAtMs: number[];
   sends: Map<string, number>;
   apiKeys: Set<string>;
 };
@@ -48,6 +46,8 @@ export type TestUpstream = {
   /** A `base_url` whose words steer every call (grammar: steering.ts), such as `delay/50/barrier/64`. */
   steered(words: string): string;
   counters: UpstreamCounters;
+  /** Opens a latch (`latch/NAME`, see steering.ts): the calls that wait at it are answered, and later ones at once. */
+  open(latch: string): void;
   forget(): void;
   stop(): Promise<void>;
 };
@@ -75,6 +75,7 @@ export async function startUpstream(
     baseUrl: `${origin}/v1`,
     steered: (words) => `${origin}/${words}/v1`,
     counters,
+    open: (latch) => answerer.latchOf(latch).open(),
     forget: () => Object.assign(counters, freshCounters(), { inFlight: counters.inFlight }),
     stop: () =>
       new Promise((resolve) => {
@@ -89,6 +90,7 @@ class Answerer {
   readonly #handler: (call: UpstreamCall) => UpstreamAnswer;
   readonly #recordsPrompts: boolean;
   readonly #meetings = new Map<string, Meeting>();
+  readonly #latches = new Map<string, Latch>();
 
   constructor(counters: UpstreamCounters, handler: (call: UpstreamCall) => UpstreamAnswer, recordsPrompts: boolean) {
     this.#counters = counters;
@@ -107,11 +109,15 @@ class Answerer {
     // The client may leave at any point, so leaving the flight hangs on the response's end, not on this function's.
     response.once("close", () => {
       counters.inFlight -= 1;
-      if (response.writableFinished) return;
-      counters.abandoned += 1;
-      counters.abandonedAtMs.push(performance.now());
+      if (!response.writableFinished) counters.abandoned += 1;
     });
     await this.#answer(call, response);
+  }
+
+  latchOf(name: string): Latch {
+    const latch = this.#latches.get(name) ?? new Latch();
+    this.#latches.set(name, latch);
+    return latch;
   }
 
   #count(prompt: string, request: IncomingMessage): { arrival: number; send: number; apiKey: string | null } {
@@ -158,6 +164,10 @@ class Answerer {
       this.#meetings.set(name, meeting);
       answer.after = meeting.arrive(steering.withinMs + (answer.delayMs ?? 0));
     }
+    if (steering.latch !== null) {
+      const { opened } = this.latchOf(steering.latch);
+      answer.after = Promise.all([opened, answer.after]).then(([, isMet]) => isMet);
+    }
     if (!fails(steering, call.prompt, call.send)) return answer;
     if (steering.status !== null) answer.status = steering.status;
     if (steering.fault !== null) answer.fault = steering.fault;
@@ -172,7 +182,6 @@ function freshCounters(): UpstreamCounters {
     inFlight: 0,
     peakInFlight: 0,
     abandoned: 0,
-    abandonedAtMs: [],
     sends: new Map(),
     apiKeys: new Set(),
   };

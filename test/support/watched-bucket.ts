@@ -1,4 +1,4 @@
-/** A bucket that counts what is asked of it, and whose parts can be made to fail. */
+/** A bucket that counts its operations, and whose parts can be made to fail. */
 
 export type WatchedBucket = {
   bucket: R2Bucket;

@@ -2,15 +2,15 @@
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { createRequire } from "node:module";
 import type { Readable } from "node:stream";
+import { workerdProgram } from "../../scripts/local/workerd-program.ts";
 
 export type Workerd = {
   url: string;
   pid: number;
   /** The end of what it wrote to stderr so far. */
   output(): string;
-  /** Asks it to end and waits until it has. */
+  /** Sends it SIGTERM and waits until it has ended. */
   stop(): Promise<void>;
   /** SIGKILL: nothing gets to be flushed or said. Waits until the process is gone. */
   kill(): Promise<void>;
@@ -54,14 +54,6 @@ export async function serveWorkerd(configFile: string, args: readonly string[] =
 }
 
 /** The program itself: the package's launcher is a Node process that a SIGKILL would not pass on. */
-function workerdProgram(): string {
-  const launcher: unknown = createRequire(import.meta.url)("workerd");
-  if (typeof launcher === "object" && launcher !== null && "default" in launcher) {
-    if (typeof launcher.default === "string") return launcher.default;
-  }
-  throw new Error("the package workerd does not name its program");
-}
-
 async function listeningPort(child: ChildProcess): Promise<number | null> {
   const control = child.stdio[CONTROL_FD];
   if (!control || !("setEncoding" in control)) return null;

@@ -122,7 +122,7 @@ describe("discovery, without a credential or a configuration", () => {
     expect(data).toContainEqual({ lang: "python", path: "/stubs/python", file: "fanout.py" });
     const other = await subject().request("/stubs/cobol");
     expect(other.status).toBe(404);
-    expect(await other.text()).toMatch(/there are: python, /);
+    expect(await other.text()).toMatch(/available: python, /);
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { configOf, parseConfig } from "../../src/env.ts";
-import type { Upstream } from "../../src/upstream/config.ts";
+import type { Upstream } from "../../src/upstream/config/types.ts";
 
 const openai = (fields: Record<string, unknown> = {}) => ({
   UPSTREAMS: { acme: { kind: "openai", base_url: "https://acme.test/v1", ...fields } },
@@ -42,8 +42,12 @@ describe("parseConfig", () => {
       maxInFlight: 512,
       timeoutMs: 600_000,
       maxAttempts: 3,
+      errorsCost: "free",
+      aggregate: "auto",
+      abortCost: "reservation",
       capField: "max_tokens",
-      bounds: { tokensPerByte: 1, mediaTokensMax: null },
+      allowParams: [],
+      bounds: { tokensPerByte: 1, mediaTokensMax: null, fixedTokens: 128, toolsTokens: 1_024, learnsTemplate: true },
       prices: [],
     });
   });
@@ -72,6 +76,7 @@ describe("parseConfig", () => {
       maxAttempts: 1,
       headers: { "x-team": "a", "x-token": "t" },
       capField: "max_completion_tokens",
+      allowParams: [],
     });
   });
 
@@ -134,6 +139,8 @@ describe("parseConfig", () => {
     ["UPSTREAMS.acme.timeout_ms", openai({ timeout_ms: 1.5 })],
     ["UPSTREAMS.acme.max_attempts", openai({ max_attempts: 11 })],
     ["UPSTREAMS.acme.max_attempts", openai({ max_attempts: "3" })],
+    ["UPSTREAMS.acme.errors_cost", openai({ errors_cost: "nothing" })],
+    ["UPSTREAMS.acme.errors_cost", openai({ errors_cost: 0.05 })],
     ["UPSTREAMS.acme.headers.host", openai({ headers: { host: "b.test" } })],
     ["UPSTREAMS.acme.headers.x y", openai({ headers: { "x y": "1" } })],
     ["UPSTREAMS.acme.headers.x-a", openai({ headers: { "x-a": "1\n2" } })],
@@ -159,6 +166,11 @@ describe("parseConfig", () => {
     const prices = { m: { input: 10_000, output: 10_000 } };
     const upstream = upstreamOf(openai({ max_in_flight: 10_000, timeout_ms: 3_600_000, max_attempts: 10, prices }));
     expect(upstream).toMatchObject({ maxInFlight: 10_000, timeoutMs: 3_600_000, maxAttempts: 10 });
+  });
+
+  it("reads what errors cost", () => {
+    expect(upstreamOf(openai({})).errorsCost).toBe("free");
+    expect(upstreamOf(openai({ errors_cost: "reservation" })).errorsCost).toBe("reservation");
   });
 
   it("names both the field and the secret that is not set", () => {
@@ -241,6 +253,17 @@ describe("hosts of tools in the configuration", () => {
 });
 
 describe("configOf", () => {
+  it("reads how many fetches may wait for headers: six unless it is told, as on Cloudflare", () => {
+    const waiting = (WAITING_FETCHES_MAX?: unknown) => {
+      const parsed = parseConfig({ ...openai(), WAITING_FETCHES_MAX });
+      return parsed.ok ? parsed.config.waitingFetchesMax : null;
+    };
+    expect([waiting(), waiting(""), waiting(1), waiting("512")]).toEqual([6, 6, 1, 512]);
+    for (const wrong of [0, 513, 1.5, " ", "many", -1]) {
+      expect(refusalOf({ ...openai(), WAITING_FETCHES_MAX: wrong })).toMatchObject({ variable: "WAITING_FETCHES_MAX" });
+    }
+  });
+
   it("parses one vars object once", () => {
     const vars = openai();
     expect(configOf(vars)).toBe(configOf(vars));

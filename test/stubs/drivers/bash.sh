@@ -1,30 +1,61 @@
 #!/usr/bin/env bash
-# Drives stubs/bash/fanout.sh for the conformance test, as a careful script would: with every error an end.
+# Drives stubs/bash/fanout.sh for the conformance test, as a careful script would: every error ends it.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../../../stubs/bash/fanout.sh"
 
-# Runs a command of the stub whose answer goes into a file: in $(…) its failure's variables would be lost.
-answer=$(mktemp)
-trap 'rm -f "$answer"' EXIT
-ask() {
-  local status=0
-  "$@" >"$answer" || status=$?
-  if [[ $status -ne 0 ]]; then
-    printf '\x15%s\x1f%s\x1f%s\x1e' "$FANOUT_ERROR_CODE" "$FANOUT_ERROR_STATUS" "$FANOUT_ERROR_RETRYABLE"
-    exit 0
-  fi
+folder=$(mktemp -d)
+answer=$folder/answer
+trap 'rm -rf "$folder"' EXIT
+
+fail() {
+  printf '\x15%s\x1f%s\x1f%s\x1e' "$FANOUT_ERROR_CODE" "$FANOUT_ERROR_STATUS" "$FANOUT_ERROR_RETRYABLE"
+  exit 0
 }
-each() { jq -j '.[] + "\u001e"' "$answer"; }
+
+# Runs a function of the stub whose answer goes into a file: in $(…) the variables of its failure would be lost.
+ask() {
+  "$@" >"$answer" || fail
+}
+
+each() {
+  jq -j '.[] + "\u001e"' "$answer"
+}
+
+# The stub ends the answer's line.
+record() { # FILE
+  head -c -1 "$1"
+  printf '\x1e'
+}
+
+query() { # PROMPT...
+  local prompt
+  for prompt; do
+    llm_query "$prompt" >"$folder/query" || return
+    record "$folder/query"
+  done
+}
+
+nested() { # PROMPT
+  query "$1" && with_run calls=1 query "$1" && query "$1"
+}
+
+children() { # PROMPT...
+  local prompt number=0 processes=()
+  for prompt; do
+    with_run calls=1 llm_query "$prompt" >"$folder/$number" &
+    processes+=($!)
+    number=$((number + 1))
+  done
+  wait "${processes[@]}"
+  for ((number = 0; number < $#; number++)); do
+    record "$folder/$number"
+  done
+}
 
 command=$1
 shift
 case $command in
-  query)
-    ask llm_query "$@"
-    # The stub ends the answer's line.
-    head -c -1 "$answer"
-    printf '\x1e'
-    ;;
+  query) ask llm_query "$@" && record "$answer" ;;
   batch) ask llm_query_batch "$@" && each ;;
   batch-model) ask llm_batch --model "$1" --json "$(jq -cn '$ARGS.positional' --args -- "${@:2}")" && each ;;
   stream)
@@ -41,8 +72,10 @@ case $command in
   log) ask llm_log "$1" "$(jq -cn '{($ARGS.positional[0]): $ARGS.positional[1]}' --args -- "$2" "$3")" && printf 'ok\x1e' ;;
   tool)
     ask tool_call "$1" "$(jq -cn '{($ARGS.positional[0]): $ARGS.positional[1]}' --args -- "$2" "$3")"
-    head -c -1 "$answer"
-    printf '\x1e'
+    record "$answer"
     ;;
+  child) with_run "calls=$1" query "${@:2}" || fail ;;
+  nested) with_run calls=4 nested "$1" && query "$1" || fail ;;
+  children) children "$@" ;;
   *) exit 64 ;;
 esac

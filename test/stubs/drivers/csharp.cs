@@ -1,4 +1,5 @@
 // Drives stubs/csharp/Fanout.cs for the conformance test.
+
 using System;
 using System.Collections.Generic;
 using System.Linq;
@@ -24,20 +25,23 @@ static class Driver
         switch (command)
         {
             case "query":
-                Write(await Fanout.QueryAsync(args[0], args.Length > 1 ? new { model = args[1] } : null));
+                Write(await Fanout.QueryAsync(args[0], args.ElementAtOrDefault(1)));
                 break;
             case "batch":
-                foreach (Slot slot in await Fanout.BatchAsync(args)) Write(TextOf(slot));
+                (await Fanout.BatchAsync(args)).ForEach(slot => Write(TextOf(slot)));
                 break;
             case "batch-model":
-                var options = new Dictionary<string, object> { ["model"] = args[0] };
-                foreach (Slot slot in await Fanout.BatchAsync(args.Skip(1), options)) Write(TextOf(slot));
+                (await Fanout.BatchAsync(args.Skip(1), args[0])).ForEach(slot => Write(TextOf(slot)));
                 break;
             case "stream":
-                await foreach (Slot slot in Fanout.StreamAsync(args)) Write($"{slot.Index}\u001f{TextOf(slot)}");
+                await foreach (Slot slot in Fanout.StreamAsync(args))
+                {
+                    Write($"{slot.Index}\u001f{TextOf(slot)}");
+                }
                 break;
             case "budget":
-                Write((await Fanout.BudgetAsync()).GetProperty("usd").GetProperty("remaining").GetDecimal().ToString());
+                var usd = (await Fanout.BudgetAsync()).GetProperty("usd");
+                Write(usd.GetProperty("remaining").GetDecimal().ToString());
                 break;
             case "usage":
                 Write((await Fanout.UsageAsync()).GetProperty("llm_calls").ToString());
@@ -47,18 +51,64 @@ static class Driver
                 Write("ok");
                 break;
             case "log":
-                await Fanout.LogAsync(args[0], new Dictionary<string, string> { [args[1]] = args[2] });
+                await Fanout.LogAsync(args[0], Fields(args[1], args[2]));
                 Write("ok");
                 break;
             case "tool":
-                Write((await Fanout.ToolCallAsync(args[0], new Dictionary<string, string> { [args[1]] = args[2] })).GetString());
+                var result = await Fanout.ToolCallAsync(args[0], Fields(args[1], args[2]));
+                Write(result.GetString());
+                break;
+            case "child":
+                await Child(int.Parse(args[0]), args.Skip(1));
+                break;
+            case "nested":
+                await Nested(args[0]);
+                break;
+            case "children":
+                foreach (string answer in await Task.WhenAll(args.Select(QueryInChild)))
+                {
+                    Write(answer);
+                }
                 break;
             default:
                 throw new ArgumentException("no command " + command);
         }
     }
 
-    static string TextOf(Slot slot) => slot.Error == null ? slot.Text : "[error] " + slot.Error.Message;
+    static Task Child(int calls, IEnumerable<string> prompts) =>
+        Fanout.WithRunAsync(
+            new { calls },
+            async run =>
+            {
+                foreach (string prompt in prompts)
+                {
+                    Write(await Fanout.QueryAsync(prompt));
+                }
+            }
+        );
+
+    static async Task Nested(string prompt)
+    {
+        await Fanout.WithRunAsync(
+            new { calls = 4 },
+            async run =>
+            {
+                Write(await Fanout.QueryAsync(prompt));
+                Write(await QueryInChild(prompt));
+                Write(await Fanout.QueryAsync(prompt));
+            }
+        );
+        Write(await Fanout.QueryAsync(prompt));
+    }
+
+    static Task<string> QueryInChild(string prompt) =>
+        Fanout.WithRunAsync(new { calls = 1 }, run => Fanout.QueryAsync(prompt));
+
+    static Dictionary<string, string> Fields(string name, string value) =>
+        new Dictionary<string, string> { [name] = value };
+
+    static string TextOf(Slot slot) =>
+        slot.Error == null ? slot.Text : "[error] " + slot.Error.Message;
 
     static void Write(string record)
     {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 
 	"driver/fanout"
 )
@@ -29,18 +30,17 @@ func run(command string, args []string) error {
 	ctx := context.Background()
 	switch command {
 	case "query":
-		options := []fanout.Fields{}
+		model := ""
 		if len(args) > 1 {
-			options = append(options, fanout.Fields{"model": args[1]})
+			model = args[1]
 		}
-		answer, err := fanout.Query(ctx, args[0], options...)
-		return told(answer, err)
+		return query(ctx, args[0], model)
 	case "batch":
-		return batch(fanout.Batch(ctx, args))
+		return batch(fanout.Batch(ctx, args, ""))
 	case "batch-model":
-		return batch(fanout.Batch(ctx, args[1:], fanout.Fields{"model": args[0]}))
+		return batch(fanout.Batch(ctx, args[1:], args[0]))
 	case "stream":
-		return fanout.Stream(ctx, args, func(slot fanout.Slot) error {
+		return fanout.Stream(ctx, args, "", func(slot fanout.Slot) error {
 			write(fmt.Sprintf("%d\x1f%s", slot.Index, textOf(slot)))
 			return nil
 		})
@@ -49,19 +49,89 @@ func run(command string, args []string) error {
 		if err != nil {
 			return err
 		}
-		return told(fmt.Sprintf("%.9f", budget["usd"].(map[string]any)["remaining"]), nil)
+		write(fmt.Sprintf("%.9f", budget["usd"].(map[string]any)["remaining"]))
+		return nil
 	case "usage":
 		usage, err := fanout.Usage(ctx, false)
-		return told(fmt.Sprint(usage["llm_calls"]), err)
+		return writeUnless(err, fmt.Sprint(usage["llm_calls"]))
 	case "final":
-		return told("ok", fanout.Final(ctx, args[0]))
+		return writeUnless(fanout.Final(ctx, args[0]), "ok")
 	case "log":
-		return told("ok", fanout.Log(ctx, args[0], fanout.Fields{args[1]: args[2]}))
+		return writeUnless(fanout.Log(ctx, args[0], fanout.Fields{args[1]: args[2]}), "ok")
 	case "tool":
 		result, err := fanout.ToolCall(ctx, args[0], fanout.Fields{args[1]: args[2]})
-		return told(fmt.Sprint(result), err)
+		return writeUnless(err, fmt.Sprint(result))
+	case "child":
+		return child(ctx, args[0], args[1:])
+	case "nested":
+		return nested(ctx, args[0])
+	case "children":
+		return children(ctx, args)
 	}
 	return errors.New("no command " + command)
+}
+
+func query(ctx context.Context, prompt, model string) error {
+	answer, err := fanout.Query(ctx, prompt, model)
+	return writeUnless(err, answer)
+}
+
+func child(ctx context.Context, calls string, prompts []string) error {
+	limit, err := strconv.Atoi(calls)
+	if err != nil {
+		return err
+	}
+	return fanout.WithRun(ctx, fanout.Fields{"calls": limit}, func(ctx context.Context, _ fanout.Run) error {
+		for _, prompt := range prompts {
+			if err := query(ctx, prompt, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func nested(ctx context.Context, prompt string) error {
+	err := fanout.WithRun(ctx, fanout.Fields{"calls": 4}, func(ctx context.Context, _ fanout.Run) error {
+		if err := query(ctx, prompt, ""); err != nil {
+			return err
+		}
+		err := fanout.WithRun(ctx, fanout.Fields{"calls": 1}, func(ctx context.Context, _ fanout.Run) error {
+			return query(ctx, prompt, "")
+		})
+		if err != nil {
+			return err
+		}
+		return query(ctx, prompt, "")
+	})
+	if err != nil {
+		return err
+	}
+	return query(ctx, prompt, "")
+}
+
+func children(ctx context.Context, prompts []string) error {
+	answers := make([]string, len(prompts))
+	failures := make(chan error)
+	for index, prompt := range prompts {
+		index, prompt := index, prompt
+		go func() {
+			limit := fanout.Fields{"calls": 1}
+			failures <- fanout.WithRun(ctx, limit, func(ctx context.Context, _ fanout.Run) (err error) {
+				answers[index], err = fanout.Query(ctx, prompt, "")
+				return err
+			})
+		}()
+	}
+	for range prompts {
+		if err := <-failures; err != nil {
+			return err
+		}
+	}
+	for _, answer := range answers {
+		write(answer)
+	}
+	return nil
 }
 
 func batch(slots []fanout.Slot, err error) error {
@@ -81,7 +151,7 @@ func textOf(slot fanout.Slot) string {
 	return slot.Text
 }
 
-func told(record string, err error) error {
+func writeUnless(err error, record string) error {
 	if err == nil {
 		write(record)
 	}

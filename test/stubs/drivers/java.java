@@ -3,61 +3,105 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.stream.Collectors;
 
 /** Drives stubs/java/Fanout.java for the conformance test. */
 public final class Driver {
-    private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+  private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
 
-    public static void main(String[] args) {
-        try {
-            run(args[0], Arrays.asList(args).subList(1, args.length));
-        } catch (Fanout.FanoutException e) {
-            write("\u0015" + e.code + "\u001f" + (e.status == 0 ? "" : e.status) + "\u001f" + e.retryable);
+  public static void main(String[] args) {
+    try {
+      run(args[0], Arrays.asList(args).subList(1, args.length));
+    } catch (Fanout.FanoutException e) {
+      String status = e.status == 0 ? "" : String.valueOf(e.status);
+      write("\u0015" + e.code + "\u001f" + status + "\u001f" + e.retryable);
+    }
+  }
+
+  private static void run(String command, List<String> args) {
+    switch (command) {
+      case "query":
+        write(args.size() > 1 ? Fanout.query(args.get(0), args.get(1)) : Fanout.query(args.get(0)));
+        break;
+      case "batch":
+        Fanout.batch(args).forEach(slot -> write(text(slot)));
+        break;
+      case "batch-model":
+        Fanout.batch(args.subList(1, args.size()), args.get(0)).forEach(slot -> write(text(slot)));
+        break;
+      case "stream":
+        Fanout.stream(args, Map.of(), slot -> write(slot.index + "\u001f" + text(slot)));
+        break;
+      case "budget":
+        write(String.valueOf(((Map<?, ?>) Fanout.budget().get("usd")).get("remaining")));
+        break;
+      case "usage":
+        write(String.valueOf(Fanout.usage(false).get("llm_calls")));
+        break;
+      case "final":
+        Fanout.finalResult(args.get(0));
+        write("ok");
+        break;
+      case "log":
+        Fanout.log(args.get(0), Map.of(args.get(1), args.get(2)));
+        write("ok");
+        break;
+      case "tool":
+        write((String) Fanout.toolCall(args.get(0), Map.of(args.get(1), args.get(2))));
+        break;
+      case "child":
+        try (Fanout.Run run = Fanout.withRun(Map.of("calls", Integer.valueOf(args.get(0))))) {
+          args.subList(1, args.size()).forEach(prompt -> write(run.query(prompt)));
         }
+        break;
+      case "nested":
+        nested(args.get(0));
+        break;
+      case "children":
+        children(args).forEach(Driver::write);
+        break;
+      default:
+        throw new IllegalArgumentException("no command " + command);
     }
+  }
 
-    private static void run(String command, List<String> args) {
-        switch (command) {
-            case "query":
-                write(Fanout.query(args.get(0), args.size() > 1 ? Map.of("model", args.get(1)) : Map.of()));
-                break;
-            case "batch":
-                Fanout.batch(args, Map.of()).forEach(slot -> write(text(slot)));
-                break;
-            case "batch-model":
-                Fanout.batch(args.subList(1, args.size()), Map.of("model", args.get(0))).forEach(slot -> write(text(slot)));
-                break;
-            case "stream":
-                Fanout.stream(args, Map.of(), slot -> write(slot.index + "\u001f" + text(slot)));
-                break;
-            case "budget":
-                write(Fanout.get(Fanout.get(Fanout.budget(), "usd"), "remaining"));
-                break;
-            case "usage":
-                write(Fanout.get(Fanout.usage(false), "llm_calls"));
-                break;
-            case "final":
-                Fanout.finalResult(args.get(0));
-                write("ok");
-                break;
-            case "log":
-                Fanout.log(args.get(0), Map.of(args.get(1), args.get(2)));
-                write("ok");
-                break;
-            case "tool":
-                write(Fanout.toolCall(args.get(0), Map.of(args.get(1), args.get(2))));
-                break;
-            default:
-                throw new IllegalArgumentException("no command " + command);
-        }
+  private static void nested(String prompt) {
+    try (Fanout.Run child = Fanout.withRun(Map.of("calls", 4))) {
+      write(child.query(prompt));
+      try (Fanout.Run grandchild = child.withRun(Map.of("calls", 1))) {
+        write(grandchild.query(prompt));
+      }
+      write(child.query(prompt));
     }
+    write(Fanout.query(prompt));
+  }
 
-    private static String text(Fanout.Slot slot) {
-        return slot.error == null ? slot.text : "[error] " + slot.error.getMessage();
+  private static List<String> children(List<String> prompts) {
+    List<CompletableFuture<String>> answers =
+        prompts.stream()
+            .map(prompt -> CompletableFuture.supplyAsync(() -> queryInChild(prompt)))
+            .collect(Collectors.toList());
+    try {
+      return answers.stream().map(CompletableFuture::join).collect(Collectors.toList());
+    } catch (CompletionException e) {
+      throw (Fanout.FanoutException) e.getCause();
     }
+  }
 
-    private static void write(String record) {
-        OUT.print(record + "\u001e");
-        OUT.flush();
+  private static String queryInChild(String prompt) {
+    try (Fanout.Run run = Fanout.withRun(Map.of("calls", 1))) {
+      return run.query(prompt);
     }
+  }
+
+  private static String text(Fanout.Slot slot) {
+    return slot.error == null ? slot.text : "[error] " + slot.error.getMessage();
+  }
+
+  private static void write(String record) {
+    OUT.print(record + "\u001e");
+    OUT.flush();
+  }
 }

@@ -1,40 +1,59 @@
 /** The commands of a driver over stubs/javascript/fanout.mjs, for every runtime that it runs on. */
 
-/** The records that a command writes, as the stub `fanout` gives them. */
-export async function* recordsOf(fanout, [command, ...args]) {
+/** Runs a command on the stub `fanout`. `write` receives each record. */
+export async function drive(fanout, [command, ...args], write) {
   try {
-    for await (const record of answered(fanout, command, args)) yield `${record}\u001e`;
+    await run(fanout, { command, args, write: (text) => write(`${text}\u001e`) });
   } catch (error) {
     if (!(error instanceof fanout.FanoutError)) throw error;
-    yield `\u0015${error.code}\u001f${error.status ?? ""}\u001f${error.retryable}\u001e`;
+    await write(`\u0015${error.code}\u001f${error.status ?? ""}\u001f${error.retryable}\u001e`);
   }
 }
 
-async function* answered(fanout, command, args) {
+async function run(fanout, { command, args, write }) {
   const [first, second, third] = args;
   switch (command) {
     case "query":
-      return yield await fanout.llmQuery(first, second === undefined ? undefined : { model: second });
+      return write(await fanout.llmQuery(first, second));
     case "batch":
-      return yield* await fanout.llmQueryBatch(args);
+      return writeAll(await fanout.llmQueryBatch(args), write);
     case "batch-model":
-      return yield* await fanout.llmQueryBatch(args.slice(1), { model: first });
+      return writeAll(await fanout.llmQueryBatch(args.slice(1), first), write);
     case "stream":
-      for await (const { index, result } of fanout.llmStream(args)) yield `${index}\u001f${result}`;
+      for await (const { index, result } of fanout.llmStream(args)) await write(`${index}\u001f${result}`);
       return;
     case "budget":
-      return yield (await fanout.llmBudget()).usd.remaining;
+      return write((await fanout.llmBudget()).usd.remaining);
     case "usage":
-      return yield (await fanout.llmUsage()).llm_calls;
+      return write((await fanout.llmUsage()).llm_calls);
     case "final":
       await fanout.FINAL(first);
-      return yield "ok";
+      return write("ok");
     case "log":
       await fanout.llmLog(first, { [second]: third });
-      return yield "ok";
+      return write("ok");
     case "tool":
-      return yield await fanout.toolCall(first, { [second]: third });
+      return write(await fanout.toolCall(first, { [second]: third }));
+    case "child":
+      return fanout.withRun({ calls: Number(first) }, async ({ llmQuery }) => {
+        for (const prompt of args.slice(1)) await write(await llmQuery(prompt));
+      });
+    case "nested":
+      await fanout.withRun({ calls: 4 }, async (child) => {
+        await write(await child.llmQuery(first));
+        await child.withRun({ calls: 1 }, async (grandchild) => write(await grandchild.llmQuery(first)));
+        await write(await child.llmQuery(first));
+      });
+      return write(await fanout.llmQuery(first));
+    case "children": {
+      const queries = args.map((prompt) => fanout.withRun({ calls: 1 }, ({ llmQuery }) => llmQuery(prompt)));
+      return writeAll(await Promise.all(queries), write);
+    }
     default:
       throw new Error(`no command ${command}`);
   }
+}
+
+async function writeAll(records, write) {
+  for (const record of records) await write(record);
 }

@@ -1,6 +1,6 @@
 /**
- * Drives stubs/javascript/fanout.mjs inside plain workerd: starts it with the stub and javascript-worker.mjs, whose
- * variables are this program's, and writes what that answers.
+ * Drives stubs/javascript/fanout.mjs inside plain workerd: starts workerd with the stub, javascript-worker.mjs and this
+ * program's variables, and writes the Worker's response.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -35,7 +35,7 @@ function config(): string {
     const name = path.slice(path.lastIndexOf("/") + 1);
     return `(name = "${name}", esModule = embed "${fileURLToPath(new URL(path, import.meta.url))}")`;
   });
-  // One that is not set would be the text "null".
+  // A variable that is not set would be the text "null".
   const set = VARIABLES.filter((name) => (process.env[name] ?? "") !== "");
   const bindings = set.map((name) => `(name = "${name}", fromEnvironment = "${name}")`);
   return `using Workerd = import "/workerd/workerd.capnp";

@@ -2,7 +2,30 @@
 include(joinpath(@__DIR__, "../../../stubs/julia/Fanout.jl"))
 using .Fanout
 
-write_record(record...) = (print(stdout, record..., '\x1e'); flush(stdout))
+function write_record(record...)
+    print(stdout, record..., '\x1e')
+    flush(stdout)
+end
+
+function child(calls, prompts...)
+    with_run(calls = parse(Int, calls)) do run
+        foreach(prompt -> write_record(llm_query(prompt)), prompts)
+    end
+end
+
+function nested(prompt)
+    with_run(calls = 4) do run
+        write_record(llm_query(prompt))
+        with_run(run -> write_record(llm_query(prompt)), calls = 1)
+        write_record(llm_query(prompt))
+    end
+    write_record(llm_query(prompt))
+end
+
+function children(prompts...)
+    query(prompt) = with_run(run -> llm_query(prompt), calls = 1)
+    foreach(write_record, asyncmap(query, prompts))
+end
 
 function main(command, args...)
     if command == "query"
@@ -25,6 +48,12 @@ function main(command, args...)
         write_record("ok")
     elseif command == "tool"
         write_record(tool_call(args[1], Dict(args[2] => args[3])))
+    elseif command == "child"
+        child(args...)
+    elseif command == "nested"
+        nested(args[1])
+    elseif command == "children"
+        children(args...)
     else
         error("no command $command")
     end
@@ -34,5 +63,6 @@ try
     main(ARGS...)
 catch failure
     failure isa FanoutError || rethrow()
-    write_record('\x15', failure.code, '\x1f', something(failure.status, ""), '\x1f', failure.retryable)
+    status = something(failure.status, "")
+    write_record('\x15', failure.code, '\x1f', status, '\x1f', failure.retryable)
 end

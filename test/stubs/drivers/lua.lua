@@ -2,31 +2,93 @@
 local fanout = require("fanout")
 
 local function write(record)
-  io.stdout:write(tostring(record), "\30")
-  io.stdout:flush()
+	io.stdout:write(tostring(record), "\30")
+	io.stdout:flush()
 end
 
 local function write_all(results)
-  for _, result in ipairs(results) do write(result) end
+	for _, result in ipairs(results) do
+		write(result)
+	end
 end
 
-local commands = {
-  query = function(prompt, model) write(fanout.llm_query(prompt, model)) end,
-  batch = function(...) write_all(fanout.llm_query_batch({ ... })) end,
-  ["batch-model"] = function(model, ...) write_all(fanout.llm_query_batch({ ... }, model)) end,
-  stream = function(...)
-    for slot in fanout.llm_stream({ ... }) do write(("%d\31%s"):format(slot.index, slot.result)) end
-  end,
-  budget = function() write(fanout.llm_budget().usd.remaining) end,
-  usage = function() write(fanout.llm_usage().llm_calls) end,
-  final = function(text) fanout.FINAL(text) write("ok") end,
-  log = function(event_type, name, value) fanout.llm_log(event_type, { [name] = value }) write("ok") end,
-  tool = function(tool, name, value) write(fanout.tool_call(tool, { [name] = value })) end,
-}
+local commands = {}
+
+function commands.query(prompt, model)
+	write(fanout.llm_query(prompt, model))
+end
+
+function commands.batch(...)
+	write_all(fanout.llm_query_batch({ ... }))
+end
+
+commands["batch-model"] = function(model, ...)
+	write_all(fanout.llm_query_batch({ ... }, model))
+end
+
+function commands.stream(...)
+	for slot in fanout.llm_stream({ ... }) do
+		write(("%d\31%s"):format(slot.index, slot.result))
+	end
+end
+
+function commands.budget()
+	write(fanout.llm_budget().usd.remaining)
+end
+
+function commands.usage()
+	write(fanout.llm_usage().llm_calls)
+end
+
+function commands.final(text)
+	fanout.FINAL(text)
+	write("ok")
+end
+
+function commands.log(event_type, name, value)
+	fanout.llm_log(event_type, { [name] = value })
+	write("ok")
+end
+
+function commands.tool(tool, name, value)
+	write(fanout.tool_call(tool, { [name] = value }))
+end
+
+function commands.child(calls, ...)
+	local prompts = { ... }
+	fanout.with_run({ calls = tonumber(calls) }, function()
+		for _, prompt in ipairs(prompts) do
+			write(fanout.llm_query(prompt))
+		end
+	end)
+end
+
+function commands.nested(prompt)
+	local function query()
+		write(fanout.llm_query(prompt))
+	end
+	fanout.with_run({ calls = 4 }, function()
+		query()
+		fanout.with_run({ calls = 1 }, query)
+		query()
+	end)
+	query()
+end
+
+-- Lua runs one thing at a time.
+function commands.children(...)
+	for _, prompt in ipairs({ ... }) do
+		write(fanout.with_run({ calls = 1 }, function()
+			return fanout.llm_query(prompt)
+		end))
+	end
+end
 
 local unpack = table.unpack or unpack
 local good, failure = pcall(commands[arg[1]], unpack(arg, 2))
 if not good then
-  if type(failure) ~= "table" then error(failure, 0) end
-  write(("\21%s\31%s\31%s"):format(failure.code, failure.status or "", tostring(failure.retryable)))
+	if type(failure) ~= "table" then
+		error(failure, 0)
+	end
+	write(("\21%s\31%s\31%s"):format(failure.code, failure.status or "", tostring(failure.retryable)))
 end

@@ -7,23 +7,79 @@ use Fanout;
 binmode STDOUT, ':encoding(UTF-8)';
 $| = 1;
 
-sub record { print shift, "\x1e"; return }
+sub record {
+    print shift, "\x1e";
+    return;
+}
 
-my ($command, @args) = map { decode_utf8($_) } @ARGV;
+sub record_all {
+    record($_) for @_;
+    return;
+}
+
+sub stream {
+    my @prompts = @_;
+    llm_stream( \@prompts, sub { record("$_[0]{index}\x1f$_[0]{result}") } );
+    return;
+}
+
+sub child {
+    my ( $calls, @prompts ) = @_;
+    with_run { record( llm_query($_) ) for @prompts } calls => 0 + $calls;
+    return;
+}
+
+sub nested {
+    my ($prompt) = @_;
+    with_run {
+        record( llm_query($prompt) );
+        with_run { record( llm_query($prompt) ) } calls => 1;
+        record( llm_query($prompt) );
+    }
+    calls => 4;
+    record( llm_query($prompt) );
+    return;
+}
+
+# Each child run in a process of its own.
+sub children {
+    my @outputs;
+    for my $prompt (@_) {
+        my $pid = open my $output, '-|';
+        if ( !$pid ) {
+            my $answer = with_run { llm_query($prompt) } calls => 1;
+            record($answer);
+            exit;
+        }
+        push @outputs, $output;
+    }
+    local $/ = "\x1e";
+    for my $output (@outputs) {
+        my $answer = decode_utf8( scalar <$output> );
+        chomp $answer;
+        record($answer);
+    }
+    return;
+}
+
+my ( $command, @args ) = map { decode_utf8($_) } @ARGV;
 my %commands = (
-    query         => sub { record(llm_query(@args)) },
-    batch         => sub { record($_) for llm_query_batch(\@args) },
-    'batch-model' => sub { my $model = shift @args; record($_) for llm_query_batch(\@args, $model) },
-    stream        => sub { llm_stream(\@args, sub { record("$_[0]{index}\x1f$_[0]{result}") }) },
-    budget        => sub { record(llm_budget()->{usd}{remaining}) },
-    usage         => sub { record(llm_usage()->{llm_calls}) },
-    final         => sub { FINAL(@args); record('ok') },
+    query         => sub { record( llm_query(@args) ) },
+    batch         => sub { record_all( llm_query_batch( \@args ) ) },
+    'batch-model' => sub { record_all( llm_query_batch( [ @args[ 1 .. $#args ] ], $args[0] ) ) },
+    stream        => sub { stream(@args) },
+    budget        => sub { record( llm_budget()->{usd}{remaining} ) },
+    usage         => sub { record( llm_usage()->{llm_calls} ) },
+    final         => sub { FINAL(@args);   record('ok') },
     log           => sub { llm_log(@args); record('ok') },
-    tool          => sub { record(tool_call(@args)) },
+    tool          => sub { record( tool_call(@args) ) },
+    child         => sub { child(@args) },
+    nested        => sub { nested(@args) },
+    children      => sub { children(@args) },
 );
-if (!eval { $commands{$command}->(); 1 }) {
+if ( !eval { $commands{$command}->(); 1 } ) {
     my $error = $@;
     die $error if !ref $error;
-    my ($code, $status, $retryable) = ($error->code, $error->status // '', $error->retryable ? 'true' : 'false');
-    record("\x15$code\x1f$status\x1f$retryable");
+    my $retryable = $error->retryable ? 'true' : 'false';
+    record( join "\x1f", "\x15" . $error->code, $error->status // '', $retryable );
 }

@@ -1,21 +1,42 @@
 <?php
+
 // Drives stubs/php/fanout.php for the conformance test.
+
 require __DIR__ . '/../../../stubs/php/fanout.php';
 
-function write(string|int|float $record): void {
+function write(string|int|float $record): void
+{
     fwrite(STDOUT, "$record\x1e");
     fflush(STDOUT);
 }
 
-function stream(array $prompts): void {
+function stream(array $prompts): void
+{
     foreach (llm_stream($prompts) as $slot) {
         write("{$slot['index']}\x1f{$slot['result']}");
     }
 }
 
-$arguments = array_slice($argv, 1);
-$command = array_shift($arguments);
-try {
+function nested(string $prompt): void
+{
+    with_run(function () use ($prompt) {
+        write(llm_query($prompt));
+        with_run(fn () => write(llm_query($prompt)), calls: 1);
+        write(llm_query($prompt));
+    }, calls: 4);
+    write(llm_query($prompt));
+}
+
+/** PHP runs one thing at a time. */
+function children(array $prompts): void
+{
+    foreach ($prompts as $prompt) {
+        write(with_run(fn () => llm_query($prompt), calls: 1));
+    }
+}
+
+function main(string $command, string ...$arguments): void
+{
     match ($command) {
         'query' => write(llm_query(...$arguments)),
         'batch' => array_map('write', llm_query_batch($arguments)),
@@ -26,7 +47,17 @@ try {
         'final' => [llm_final($arguments[0]), write('ok')],
         'log' => [llm_log($arguments[0], [$arguments[1] => $arguments[2]]), write('ok')],
         'tool' => write(tool_call($arguments[0], [$arguments[1] => $arguments[2]])),
+        'child' => with_run(
+            fn () => array_map(fn ($prompt) => write(llm_query($prompt)), array_slice($arguments, 1)),
+            calls: (int) $arguments[0],
+        ),
+        'nested' => nested($arguments[0]),
+        'children' => children($arguments),
     };
+}
+
+try {
+    main(...array_slice($argv, 1));
 } catch (FanoutError $error) {
     write("\x15{$error->code}\x1f{$error->status}\x1f" . ($error->retryable ? 'true' : 'false'));
 }

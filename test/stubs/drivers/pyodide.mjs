@@ -1,4 +1,4 @@
-/** Drives stubs/pyodide/fanout_pyodide.py for the conformance test, in the Pyodide that FANOUT_RUNTIMES holds. */
+/** Drives stubs/pyodide/fanout_pyodide.py for the conformance test, in the Pyodide in FANOUT_RUNTIMES. */
 import { writeSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -6,8 +6,13 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const COMMANDS = `
+import asyncio
 import sys
 import fanout_pyodide as fanout
+
+async def query_in_child(prompt):
+    async with fanout.with_run(calls=1):
+        return await fanout.llm_query(prompt)
 
 async def main(write, command, *args):
     if command == "query":
@@ -34,6 +39,20 @@ async def main(write, command, *args):
         write("ok")
     elif command == "tool":
         write(await fanout.tool_call(args[0], **{args[1]: args[2]}))
+    elif command == "child":
+        async with fanout.with_run(calls=int(args[0])):
+            for prompt in args[1:]:
+                write(await fanout.llm_query(prompt))
+    elif command == "nested":
+        async with fanout.with_run(calls=4):
+            write(await fanout.llm_query(args[0]))
+            async with fanout.with_run(calls=1):
+                write(await fanout.llm_query(args[0]))
+            write(await fanout.llm_query(args[0]))
+        write(await fanout.llm_query(args[0]))
+    elif command == "children":
+        for answer in await asyncio.gather(*map(query_in_child, args)):
+            write(answer)
     else:
         raise SystemExit("no command " + command)
 
@@ -45,7 +64,7 @@ async def drive(write, *args):
 drive
 `;
 
-// With a folder alone it leaves there what Pyodide is once it has started: from that it starts in a fifth of the time.
+// With only a folder it writes a snapshot of the started Pyodide there: from that, it starts in a fifth of the time.
 const [folder = "", stub, ...args] = process.argv.slice(2);
 const snapshot = join(folder, "pyodide.snapshot");
 const installed = createRequire(join(process.env.FANOUT_RUNTIMES ?? "/", "node_modules/"));
@@ -56,7 +75,7 @@ if (stub === undefined) {
 } else {
   await run(await loadPyodide({ _loadSnapshot: await readFile(snapshot) }), await readFile(stub));
 }
-// Connections that fetch keeps alive would hold the process; what was written to a pipe is gone by then.
+// Connections that fetch keeps alive would keep the process running. Writes to a pipe are complete by now.
 process.exit(0);
 
 async function run(pyodide, source) {

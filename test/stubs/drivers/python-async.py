@@ -1,4 +1,5 @@
 """Drives stubs/python-async/fanout_async.py for the conformance test."""
+
 import asyncio
 import sys
 
@@ -8,6 +9,11 @@ import fanout_async as fanout
 def write(record):
     sys.stdout.buffer.write(record.encode("utf-8") + b"\x1e")
     sys.stdout.buffer.flush()
+
+
+async def query_in_child(prompt):
+    async with fanout.with_run(calls=1):
+        return await fanout.llm_query(prompt)
 
 
 async def main(command, *args):
@@ -35,6 +41,20 @@ async def main(command, *args):
         write("ok")
     elif command == "tool":
         write(await fanout.tool_call(args[0], **{args[1]: args[2]}))
+    elif command == "child":
+        async with fanout.with_run(calls=int(args[0])):
+            for prompt in args[1:]:
+                write(await fanout.llm_query(prompt))
+    elif command == "nested":
+        async with fanout.with_run(calls=4):
+            write(await fanout.llm_query(args[0]))
+            async with fanout.with_run(calls=1):
+                write(await fanout.llm_query(args[0]))
+            write(await fanout.llm_query(args[0]))
+        write(await fanout.llm_query(args[0]))
+    elif command == "children":
+        for answer in await asyncio.gather(*map(query_in_child, args)):
+            write(answer)
     else:
         raise SystemExit("no command " + command)
 
@@ -42,4 +62,8 @@ async def main(command, *args):
 try:
     asyncio.run(main(*sys.argv[1:]))
 except fanout.FanoutError as e:
-    write("\x15{}\x1f{}\x1f{}".format(e.code, "" if e.status is None else e.status, str(e.retryable).lower()))
+    write(
+        "\x15{}\x1f{}\x1f{}".format(
+            e.code, "" if e.status is None else e.status, str(e.retryable).lower()
+        )
+    )

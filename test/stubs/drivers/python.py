@@ -1,5 +1,7 @@
 """Drives stubs/python/fanout.py for the conformance test."""
+
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import fanout
 
@@ -7,6 +9,11 @@ import fanout
 def write(record):
     sys.stdout.buffer.write(record.encode("utf-8") + b"\x1e")
     sys.stdout.buffer.flush()
+
+
+def query_in_child(prompt):
+    with fanout.with_run(calls=1):
+        return fanout.llm_query(prompt)
 
 
 def main(command, *args):
@@ -34,6 +41,21 @@ def main(command, *args):
         write("ok")
     elif command == "tool":
         write(fanout.tool_call(args[0], **{args[1]: args[2]}))
+    elif command == "child":
+        with fanout.with_run(calls=int(args[0])):
+            for prompt in args[1:]:
+                write(fanout.llm_query(prompt))
+    elif command == "nested":
+        with fanout.with_run(calls=4):
+            write(fanout.llm_query(args[0]))
+            with fanout.with_run(calls=1):
+                write(fanout.llm_query(args[0]))
+            write(fanout.llm_query(args[0]))
+        write(fanout.llm_query(args[0]))
+    elif command == "children":
+        with ThreadPoolExecutor(len(args)) as threads:
+            for answer in threads.map(query_in_child, args):
+                write(answer)
     else:
         raise SystemExit("no command " + command)
 
@@ -41,4 +63,8 @@ def main(command, *args):
 try:
     main(*sys.argv[1:])
 except fanout.FanoutError as e:
-    write("\x15{}\x1f{}\x1f{}".format(e.code, "" if e.status is None else e.status, str(e.retryable).lower()))
+    write(
+        "\x15{}\x1f{}\x1f{}".format(
+            e.code, "" if e.status is None else e.status, str(e.retryable).lower()
+        )
+    )

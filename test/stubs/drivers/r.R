@@ -6,21 +6,73 @@ write_record <- function(...) {
   flush(stdout())
 }
 
+write_all <- function(results) {
+  for (result in results) {
+    write_record(result)
+  }
+}
+
+field <- function(name, value) {
+  stats::setNames(list(value), name)
+}
+
+child <- function(calls, ...) {
+  with_run(calls = as.numeric(calls), function(run) {
+    for (prompt in c(...)) {
+      write_record(llm_query(prompt))
+    }
+  })
+}
+
+nested <- function(prompt) {
+  with_run(calls = 4, function(run) {
+    write_record(llm_query(prompt))
+    with_run(calls = 1, function() write_record(llm_query(prompt)))
+    write_record(llm_query(prompt))
+  })
+  write_record(llm_query(prompt))
+}
+
+# Each child run in a process of its own.
+children <- function(prompts) {
+  query <- function(prompt) {
+    with_run(calls = 1, function() llm_query(prompt))
+  }
+  write_all(parallel::mclapply(prompts, query, mc.cores = length(prompts)))
+}
+
 arguments <- commandArgs(trailingOnly = TRUE)
 command <- arguments[[1]]
 args <- arguments[-1]
 tryCatch(
-  switch(command,
+  switch(
+    command,
     "query" = write_record(do.call(llm_query, as.list(args))),
-    "batch" = for (result in llm_query_batch(args)) write_record(result),
-    "batch-model" = for (result in llm_query_batch(args[-1], args[[1]])) write_record(result),
-    "stream" = llm_stream(args, function(slot) write_record(slot$index, "\x1f", slot$result)),
+    "batch" = write_all(llm_query_batch(args)),
+    "batch-model" = write_all(llm_query_batch(args[-1], args[[1]])),
+    "stream" = llm_stream(args, function(slot) {
+      write_record(slot$index, "\x1f", slot$result)
+    }),
     "budget" = write_record(llm_budget()$usd$remaining),
     "usage" = write_record(llm_usage()$llm_calls),
-    "final" = { FINAL(args[[1]]); write_record("ok") },
-    "log" = { do.call(llm_log, c(args[[1]], setNames(list(args[[3]]), args[[2]]))); write_record("ok") },
-    "tool" = write_record(do.call(tool_call, c(args[[1]], setNames(list(args[[3]]), args[[2]])))),
+    "final" = {
+      FINAL(args[[1]])
+      write_record("ok")
+    },
+    "log" = {
+      do.call(llm_log, c(args[[1]], field(args[[2]], args[[3]])))
+      write_record("ok")
+    },
+    "tool" = write_record(do.call(
+      tool_call,
+      c(args[[1]], field(args[[2]], args[[3]]))
+    )),
+    "child" = invisible(do.call(child, as.list(args))),
+    "nested" = nested(args[[1]]),
+    "children" = children(args),
     stop("no command ", command)
   ),
-  fanout_error = function(e) write_record("\x15", e$code, "\x1f", e$status, "\x1f", tolower(e$retryable))
+  fanout_error = function(e) {
+    write_record("\x15", e$code, "\x1f", e$status, "\x1f", tolower(e$retryable))
+  }
 )

@@ -1,10 +1,26 @@
+# frozen_string_literal: true
+
 # Drives stubs/ruby/fanout.rb for the conformance test.
 require_relative "../../../stubs/ruby/fanout"
-include Fanout
+include Fanout # rubocop:disable Style/MixinUsage
 
 def write(record)
   $stdout.binmode.write("#{record}\x1e".b)
   $stdout.flush
+end
+
+def nested(prompt)
+  with_run(calls: 4) do
+    write(llm_query(prompt))
+    with_run(calls: 1) { write(llm_query(prompt)) }
+    write(llm_query(prompt))
+  end
+  write(llm_query(prompt))
+end
+
+def children(prompts)
+  threads = prompts.map { |prompt| Thread.new { with_run(calls: 1) { llm_query(prompt) } } }
+  threads.each { |thread| write(thread.value) }
 end
 
 command, *args = ARGV.map { |arg| arg.dup.force_encoding("UTF-8") }
@@ -19,6 +35,9 @@ begin
   when "final" then FINAL(args[0]) && write("ok")
   when "log" then llm_log(args[0], args[1] => args[2]) && write("ok")
   when "tool" then write(tool_call(args[0], args[1] => args[2]))
+  when "child" then with_run(calls: args[0].to_i) { args.drop(1).each { |prompt| write(llm_query(prompt)) } }
+  when "nested" then nested(args[0])
+  when "children" then children(args)
   else abort "no command #{command}"
   end
 rescue FanoutError => e

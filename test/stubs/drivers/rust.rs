@@ -1,5 +1,6 @@
 //! Drives stubs/rust/fanout.rs for the conformance test.
 use std::io::Write;
+use std::thread;
 
 mod fanout;
 
@@ -9,26 +10,31 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     if let Err(error) = run(args[0], &args[1..]) {
-        let status = error.status.map_or(String::new(), |status| status.to_string());
-        write(&format!("\x15{}\x1f{}\x1f{}", error.code, status, error.retryable));
+        let status = error
+            .status
+            .map_or(String::new(), |status| status.to_string());
+        write(&format!(
+            "\x15{}\x1f{}\x1f{}",
+            error.code, status, error.retryable
+        ));
     }
 }
 
 fn run(command: &str, args: &[&str]) -> Result<(), Error> {
     match command {
-        "query" => {
-            let options: Vec<(&str, Json)> = args[1..].iter().map(|&model| ("model", model.into())).collect();
-            write(&fanout::query(args[0], &options)?);
-        }
-        "batch" => fanout::batch(args, &[])?.iter().for_each(|slot| write(&text(slot))),
-        "batch-model" => {
-            fanout::batch(&args[1..], &[("model", args[0].into())])?.iter().for_each(|slot| write(&text(slot)));
-        }
-        "stream" => fanout::stream(args, &[], |index, slot| write(&format!("{index}\x1f{}", text(&slot))))?,
-        "budget" => write(&fanout::budget()?.get("usd").get("remaining").0),
-        "usage" => write(&fanout::usage(false)?.get("llm_calls").0),
+        "query" => match args {
+            [prompt, model] => write(&fanout::query(prompt, *model)?),
+            _ => write(&fanout::query(args[0], ())?),
+        },
+        "batch" => write_slots(fanout::batch(args, ())?),
+        "batch-model" => write_slots(fanout::batch(&args[1..], args[0])?),
+        "stream" => fanout::stream(args, (), |index, slot| {
+            write(&format!("{index}\x1f{}", text(&slot)))
+        })?,
+        "budget" => write(&fanout::budget()?.get("usd").get("remaining").to_string()),
+        "usage" => write(&fanout::usage(false)?.get("llm_calls").to_string()),
         "final" => {
-            fanout::final_result(args[0].into())?;
+            fanout::final_result(args[0])?;
             write("ok");
         }
         "log" => {
@@ -36,12 +42,62 @@ fn run(command: &str, args: &[&str]) -> Result<(), Error> {
             write("ok");
         }
         "tool" => {
-            let input = Json(format!("{{{}:{}}}", Json::from(args[1]).0, Json::from(args[2]).0));
+            let input = Json::Object(vec![(args[1].into(), args[2].into())]);
             write(&fanout::tool_call(args[0], input)?.text());
+        }
+        "child" => {
+            let calls: i32 = args[0].parse().expect("a number of calls");
+            fanout::with_run(&[("calls", calls.into())], |run| {
+                for prompt in &args[1..] {
+                    write(&run.query(prompt, ())?);
+                }
+                Ok(())
+            })?;
+        }
+        "nested" => {
+            fanout::with_run(&[("calls", 4.into())], |child| {
+                write(&child.query(args[0], ())?);
+                child.with_run(&[("calls", 1.into())], |grandchild| {
+                    write(&grandchild.query(args[0], ())?);
+                    Ok(())
+                })?;
+                write(&child.query(args[0], ())?);
+                Ok(())
+            })?;
+            write(&fanout::query(args[0], ())?);
+        }
+        "children" => {
+            for answer in children(args) {
+                write(&answer?);
+            }
         }
         _ => panic!("no command {command}"),
     }
     Ok(())
+}
+
+/// The answers to prompts, each in a child run of its own, at the same time.
+fn children(prompts: &[&str]) -> Vec<Result<String, Error>> {
+    let in_child = |prompt: &str| {
+        let calls = 1.into();
+        fanout::with_run(&[("calls", calls)], |run| run.query(prompt, ()))
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = prompts
+            .iter()
+            .map(|&prompt| scope.spawn(move || in_child(prompt)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"))
+            .collect()
+    })
+}
+
+fn write_slots(slots: Vec<Result<String, Error>>) {
+    for slot in &slots {
+        write(&text(slot));
+    }
 }
 
 fn text(slot: &Result<String, Error>) -> String {

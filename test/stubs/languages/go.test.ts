@@ -16,5 +16,4 @@ conformance({
   ],
   run: (folder) => [join(folder, "driver")],
   env: () => ({ GOPROXY: "off", GOFLAGS: "-mod=mod", GOTOOLCHAIN: "local", GO111MODULE: "on", CGO_ENABLED: "0" }),
-  streams: true,
 });

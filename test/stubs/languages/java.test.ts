@@ -9,7 +9,7 @@ conformance({
     ["java", "-version"],
   ],
   build: (folder) => [
-    // A public class must stand in a file of its name.
+    // A public class must be in a file of its name.
     ["cp", join(ROOT, "test/stubs/drivers/java.java"), join(folder, "Driver.java")],
     [
       ...["javac", "--release", "11", "-encoding", "UTF-8", "-Xlint:all", "-Werror", "-d", folder],
@@ -17,5 +17,4 @@ conformance({
     ] as ["javac", ...string[]],
   ],
   run: (folder) => ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-cp", folder, "Driver"],
-  streams: true,
 });

@@ -9,5 +9,4 @@ conformance({
   name: "javascript-bun",
   needs: [[program, "--version"]],
   run: () => [program, driver],
-  streams: true,
 });

@@ -8,7 +8,6 @@ const driver = join(ROOT, "test/stubs/drivers/javascript.mjs");
 conformance({
   name: "javascript-deno",
   needs: [[program, "--version"]],
-  // What a sandbox would allow: the network and its variables, nothing of the machine.
+  // What a sandbox would allow: the network and its variables, nothing else on the machine.
   run: () => [program, "run", "--no-prompt", "--allow-net", "--allow-env", driver],
-  streams: true,
 });

@@ -6,5 +6,4 @@ conformance({
   name: "javascript-workers",
   needs: [[process.execPath, "--version"]],
   run: () => [process.execPath, join(ROOT, "test/stubs/drivers/javascript-workers.ts")],
-  streams: true,
 });

@@ -6,5 +6,4 @@ conformance({
   name: "javascript",
   needs: [[process.execPath, "--version"]],
   run: () => [process.execPath, join(ROOT, "test/stubs/drivers/javascript.mjs")],
-  streams: true,
 });

@@ -10,5 +10,4 @@ conformance({
   ],
   run: () => ["lua5.1", join(ROOT, "test/stubs/drivers/lua.lua")],
   env: () => ({ LUA_PATH: join(ROOT, "stubs/lua/?.lua") }),
-  streams: true,
 });

@@ -6,5 +6,4 @@ conformance({
   name: "perl",
   needs: [["perl", "-MHTTP::Tiny", "-MJSON::PP", "-e1"]],
   run: () => ["perl", "-w", `-I${join(ROOT, "stubs/perl")}`, join(ROOT, "test/stubs/drivers/perl.pl")],
-  streams: true,
 });

@@ -6,5 +6,4 @@ conformance({
   name: "php",
   needs: [["php", "--version"]],
   run: () => ["php", join(ROOT, "test/stubs/drivers/php.php")],
-  streams: true,
 });

@@ -9,5 +9,4 @@ conformance({
   needs: [["node", "--version"], PYODIDE],
   build: (folder) => [["node", DRIVER, folder]],
   run: (folder) => ["node", DRIVER, folder, join(ROOT, "stubs/pyodide/fanout_pyodide.py")],
-  streams: true,
 });

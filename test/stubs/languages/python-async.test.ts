@@ -7,5 +7,4 @@ conformance({
   needs: [["python3", "--version"]],
   run: () => ["python3", join(ROOT, "test/stubs/drivers/python-async.py")],
   env: () => ({ PYTHONPATH: join(ROOT, "stubs/python-async"), PYTHONDONTWRITEBYTECODE: "1" }),
-  streams: true,
 });

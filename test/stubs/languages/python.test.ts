@@ -7,5 +7,4 @@ conformance({
   needs: [["python3", "--version"]],
   run: () => ["python3", join(ROOT, "test/stubs/drivers/python.py")],
   env: () => ({ PYTHONPATH: join(ROOT, "stubs/python"), PYTHONDONTWRITEBYTECODE: "1" }),
-  streams: true,
 });

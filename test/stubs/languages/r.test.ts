@@ -10,5 +10,4 @@ conformance({
   ],
   run: () => ["Rscript", "--vanilla", join(ROOT, "test/stubs/drivers/r.R")],
   env: () => ({ FANOUT_STUB: join(ROOT, "stubs/r/fanout.R") }),
-  streams: true,
 });

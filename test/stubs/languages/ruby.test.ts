@@ -6,5 +6,4 @@ conformance({
   name: "ruby",
   needs: [["ruby", "--version"]],
   run: () => ["ruby", join(ROOT, "test/stubs/drivers/ruby.rb")],
-  streams: true,
 });

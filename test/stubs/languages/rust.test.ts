@@ -14,5 +14,4 @@ conformance({
     ["rustc", "--edition", "2021", "-D", "warnings", "-o", join(folder, "driver"), join(folder, "main.rs")],
   ],
   run: (folder) => [join(folder, "driver")],
-  streams: true,
 });

@@ -1,21 +1,21 @@
-/** What it knows and tells of the run whose token it holds. */
+/** The run that the token belongs to: its budget, usage, log and tools. */
 import { expect, it } from "vitest";
 import { text, texts, type Script } from "../script.ts";
 
 export function ownRun(script: Script): void {
-  it("tells what is left of the budget, and what was used", async () => {
-    await script.ask(["batch", "a", "b"]);
-    const [left] = texts(await script.ask(["budget"]));
+  it("returns the remaining budget and the usage", async () => {
+    await script.drive(["batch", "a", "b"]);
+    const [left] = texts(await script.drive(["budget"]));
     const spent = 2 * (1 + 2) * 1e-6;
     expect(Number(left)).toBeGreaterThan(0.9);
     expect(Number(left)).toBeLessThan(1 - spent / 10);
-    expect(await script.ask(["usage"])).toEqual([text("2")]);
+    expect(await script.drive(["usage"])).toEqual([text("2")]);
   });
 
-  it("leaves its result and its events in the run's log", async () => {
-    expect(await script.ask(["final", "the 漢字 answer"])).toEqual([text("ok")]);
-    expect(await script.ask(["log", "execution_result", "output", "42"])).toEqual([text("ok")]);
-    const lines = (await script.run.ask(`/runs/${script.run.id}/log`)).text.trimEnd().split("\n");
+  it("writes its result and its events to the run's log", async () => {
+    expect(await script.drive(["final", "the 漢字 answer"])).toEqual([text("ok")]);
+    expect(await script.drive(["log", "execution_result", "output", "42"])).toEqual([text("ok")]);
+    const lines = (await script.run.send(`/runs/${script.run.id}/log`)).text.trimEnd().split("\n");
     const events = lines.map((line) => JSON.parse(line) as unknown);
     expect(events).toContainEqual(
       expect.objectContaining({ event_type: "final_result", output: "the 漢字 answer", run_id: script.run.id }),
@@ -23,7 +23,7 @@ export function ownRun(script: Script): void {
     expect(events).toContainEqual(expect.objectContaining({ event_type: "execution_result", output: "42" }));
   });
 
-  it("calls a tool of its run, and tells what it refuses; a lost call is not made again", async () => {
+  it("calls a tool of its run, reports a tool's failure, and does not repeat a lost call", async () => {
     const tooled = await script.world.openRun({
       tools: [
         { name: "words", url: `http://${script.tools.host}/text` },
@@ -32,7 +32,7 @@ export function ownRun(script: Script): void {
     });
     const proxy = await script.proxyTo(["pass", "pass", "pass", "deafen"]);
     const call = (name: string) =>
-      script.ask(["tool", name, "field", 'a "value"'], { FANOUT_URL: proxy.url, FANOUT_TOKEN: tooled.token });
+      script.drive(["tool", name, "field", 'a "value"'], { FANOUT_URL: proxy.url, FANOUT_TOKEN: tooled.token });
     script.tools.forget();
     expect(await call("words")).toEqual([text('{"result":1}')]);
     expect(script.tools.requests.map(({ body }) => JSON.parse(body) as unknown)).toEqual([

@@ -43,21 +43,21 @@ describe("a request for a batch", () => {
     });
   });
 
-  it("may say null of what it may leave out", () => {
+  it("accepts null for optional fields", () => {
     expect(valueOf({ metadata: null, output_expires_after: null, strict: null })).toEqual(valueOf());
   });
 
-  it.each(["/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses"])("may ask %s", (endpoint) => {
+  it.each(["/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses"])("accepts %s", (endpoint) => {
     expect(valueOf({ endpoint }).url).toBe(endpoint);
   });
 
-  it("does not care whether its file exists: the batch fails for that", () => {
+  it("is accepted without its file: the batch fails for that", () => {
     expect(valueOf({ input_file_id: "" }).inputFileId).toBe("");
   });
 });
 
 describe("a request for a batch is refused in OpenAI's words", () => {
-  it("for an endpoint that is none of the four", () => {
+  it("for an unsupported endpoint", () => {
     expect(errorOf({ endpoint: "/v1/invalid/endpoint" })).toEqual({
       message:
         "Invalid value: '/v1/invalid/endpoint'. Supported values are: '/v1/chat/completions', '/v1/completions', '/v1/embeddings', and '/v1/responses'.",
@@ -177,7 +177,7 @@ describe("a request for a batch is refused in OpenAI's words", () => {
     });
   });
 
-  it("for a field that nobody knows", () => {
+  it("for an unknown field", () => {
     expect(errorOf({ priority: "high" })).toEqual({
       message: "Unknown parameter: 'priority'.",
       param: "priority",
@@ -185,7 +185,7 @@ describe("a request for a batch is refused in OpenAI's words", () => {
     });
   });
 
-  it.each([null, [], "text", 7])("for a body that is no object: %j", (body) => {
+  it.each([null, [], "text", 7])("for a body that is not an object: %j", (body) => {
     expect(parseBatchCreate(body)).toMatchObject({
       ok: false,
       refusal: { status: 400, error: { param: null, message: "Expected a JSON object as the body." } },
@@ -194,16 +194,16 @@ describe("a request for a batch is refused in OpenAI's words", () => {
 });
 
 describe("a file expires", () => {
-  it("after 30 days where it is a batch's input and nothing was asked for", () => {
+  it("after 30 days by default if it is a batch's input", () => {
     expect(expiryOf({ purpose: "batch", createdAtS: 1_787_176_071 }, null)).toBe(1_789_768_071);
   });
 
-  it("never where it has another purpose and nothing was asked for", () => {
+  it("never by default if it has another purpose", () => {
     expect(expiryOf({ purpose: "user_data", createdAtS: 100 }, null)).toBeNull();
     expect(expiryOf({ purpose: "batch_output", createdAtS: 100 }, null)).toBeNull();
   });
 
-  it("when it was asked to, counted from its own creation", () => {
+  it("at the requested time, counted from its creation", () => {
     expect(expiryOf({ purpose: "batch", createdAtS: 100 }, 3_600)).toBe(3_700);
     expect(expiryOf({ purpose: "batch_output", createdAtS: 100 }, 3_600)).toBe(3_700);
   });

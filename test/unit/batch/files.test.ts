@@ -20,7 +20,7 @@ function form(fields: Record<string, string>) {
   return parsed.ok ? parsed.value : parsed.refusal.error;
 }
 
-describe("a file as it is shown", () => {
+describe("the document of a file", () => {
   const file = {
     id: "file-abc",
     bytes: 170,
@@ -44,13 +44,13 @@ describe("a file as it is shown", () => {
     });
   });
 
-  it("ends at its expiry, if it has one", () => {
+  it("expires at its expiry, if it has one", () => {
     expect(isExpired(file, 1_789_768_070)).toBe(false);
     expect(isExpired(file, 1_789_768_071)).toBe(true);
     expect(isExpired({ expiresAtS: null }, Number.MAX_SAFE_INTEGER)).toBe(false);
   });
 
-  it("is gone, or never was, in OpenAI's words", () => {
+  it("is not found, with OpenAI's message", () => {
     expect(deletedDocument("file-abc")).toEqual({ id: "file-abc", object: "file", deleted: true });
     expect(noFile("file-x")).toEqual({
       status: 404,
@@ -70,7 +70,7 @@ describe("the form of an upload", () => {
     expect(form({ purpose })).toEqual({ purpose, expiresAfterS: null });
   });
 
-  it("needs a purpose that a client may name", () => {
+  it("requires a purpose that clients may use", () => {
     expect(form({})).toMatchObject({ code: "missing_required_parameter", param: "purpose" });
     for (const purpose of ["", "batch_output", "Batch"]) {
       expect(form({ purpose })).toMatchObject({
@@ -81,7 +81,7 @@ describe("the form of an upload", () => {
     }
   });
 
-  it("may say when the file expires, from an hour to 30 days", () => {
+  it("accepts an expiry from an hour to 30 days", () => {
     const asked = (seconds: string) =>
       form({ purpose: "batch", "expires_after[anchor]": "created_at", "expires_after[seconds]": seconds });
     expect(asked("3600")).toEqual({ purpose: "batch", expiresAfterS: 3_600 });
@@ -93,7 +93,7 @@ describe("the form of an upload", () => {
     }
   });
 
-  it("says both of an expiry's fields or none", () => {
+  it("requires both fields of an expiry, or neither", () => {
     const anchor = { "expires_after[anchor]": "created_at" };
     expect(form({ purpose: "batch", ...anchor })).toMatchObject({ param: "expires_after.seconds" });
     expect(form({ purpose: "batch", "expires_after[seconds]": "3600" })).toMatchObject({
@@ -106,7 +106,7 @@ describe("the form of an upload", () => {
 });
 
 describe("the size of a file", () => {
-  it("is bounded, for a batch's input more tightly", () => {
+  it("is bounded, and more tightly for a batch's input", () => {
     expect(sizeRefusal(BATCH_FILE_BYTES_MAX, "batch")).toBeNull();
     expect(sizeRefusal(BATCH_FILE_BYTES_MAX + 1, "batch")).toMatchObject({
       status: 400,
@@ -122,11 +122,11 @@ describe("the name of a file", () => {
     expect(fileName(name)).toBe(name);
   });
 
-  it("is found for a file without one", () => {
+  it("has a default for a file without one", () => {
     for (const name of [undefined, "", "  ", "\0\n"]) expect(fileName(name)).toBe("upload");
   });
 
-  it("has no control characters, no halves of characters, and an end", () => {
+  it("has no control characters, no lone surrogates, and a longest length", () => {
     expect(fileName('a\r\nb\u0085"c\0')).toBe('ab"c');
     expect(fileName("a\ud800")).toBe("a\ufffd");
     expect([...fileName("𝄞".repeat(NAME_CHARS_MAX + 1))]).toHaveLength(NAME_CHARS_MAX);
@@ -146,7 +146,7 @@ function uploaded(bytes: Uint8Array, sizes: readonly number[] = []) {
 const NOT_JSONL = "Invalid file format for Batch API. Must be .jsonl";
 const NOT_UTF8 = "Invalid file for Batch API. Must be utf-8 encoded";
 
-describe("a batch's input while it is uploaded", () => {
+describe("a batch's input during its upload", () => {
   it.each([
     ["", NOT_JSONL],
     ["\n\r\n \n", NOT_JSONL],
@@ -161,19 +161,19 @@ describe("a batch's input while it is uploaded", () => {
     expect(uploaded(encoder.encode(text))).toBe(message);
   });
 
-  it("is refused where any of its bytes is no UTF-8", () => {
+  it("is refused if any of its bytes is not UTF-8", () => {
     const good = encoder.encode('{"a":"é"}\n{}\n');
     expect(uploaded(Uint8Array.of(...good, 0xff))).toBe(NOT_UTF8);
     expect(uploaded(Uint8Array.of(...good, 0xc3))).toBe(NOT_UTF8);
     expect(uploaded(Uint8Array.of(0xff, 0xfe, 0x7b, 0x00))).toBe(NOT_UTF8);
   });
 
-  it("is left to the batch where its first line is too long to be looked at", () => {
+  it("is accepted if its first line is too long to be checked: the batch refuses it", () => {
     expect(uploaded(new Uint8Array(BATCH_LINE_BYTES_MAX + 1).fill(0x7b))).toBeNull();
     expect(uploaded(new Uint8Array(BATCH_LINE_BYTES_MAX).fill(0x7b))).toBe(NOT_JSONL);
   });
 
-  it("is refused in the same way in whatever pieces it arrives", () => {
+  it("is refused in the same way for all chunk borders", () => {
     const texts = fc.array(fc.constantFrom("{}", "é", "𝄞", "\n", "\r", "x", "\ufeff"), { maxLength: 12 });
     fc.assert(
       fc.property(texts, fc.boolean(), fc.array(fc.nat({ max: 3 })), (parts, broken, sizes) => {

@@ -75,7 +75,7 @@ const MOVES: Readonly<Record<Exclude<BatchStatus, "validating">, (batch: Batch, 
 };
 
 describe("the batch object", () => {
-  it("has every key from the start, null where it has no value", () => {
+  it("has every key from the start, null if it has no value", () => {
     expect(batchDocument(newBatch("batch_1", makeRequest({ metadata: { a: "b" } }), 100))).toEqual({
       id: "batch_1",
       object: "batch",
@@ -119,7 +119,7 @@ describe("the batch object", () => {
     });
   });
 
-  it("names its files when it is over, and not before", () => {
+  it("names its files once it has ended, and not before", () => {
     expect(batchDocument(finalizing())).toMatchObject({
       output_file_id: null,
       error_file_id: null,
@@ -174,7 +174,7 @@ describe("the batch object", () => {
     expect(batchDocument(done).usage).toEqual(usage);
   });
 
-  it("is not found in OpenAI's words", () => {
+  it("is not found, with OpenAI's message", () => {
     expect(noBatch("batch_x")).toMatchObject({
       status: 404,
       error: { message: expect.stringMatching("No batch found") },
@@ -194,7 +194,7 @@ describe("the life of a batch", () => {
     cancelled: [],
   } satisfies Record<BatchStatus, string[]>;
 
-  it.each(Object.entries(WAYS))("goes on from %s to %j only", (status, next: readonly string[]) => {
+  it.each(Object.entries(WAYS))("moves from %s to %j only", (status, next: readonly string[]) => {
     const make = Object.entries(IN).find(([name]) => name === status)?.[1] ?? fresh;
     const reached = Object.entries(MOVES).flatMap(([to, move]) => {
       if (to === status) return [];
@@ -209,7 +209,7 @@ describe("the life of a batch", () => {
     expect(isFinal(make())).toBe(next.length === 0);
   });
 
-  it("sets each timestamp once, whatever is tried again", () => {
+  it("sets each timestamp once, also if transitions are retried", () => {
     const names = fc.constantFrom(...Object.keys(MOVES));
     fc.assert(
       fc.property(fc.array(names, { maxLength: 30 }), (tries) => {
@@ -234,13 +234,13 @@ describe("the life of a batch", () => {
     );
   });
 
-  it("changes nothing when a step is made a second time", () => {
+  it("changes nothing when a transition is repeated", () => {
     expect(startBatch(started(), { total: 9, model: "x" }, 999)).toEqual(started());
     expect(ended("completed", IN.completed())).toEqual(IN.completed());
     expect(failBatch(IN.failed(), [], 999)).toEqual(IN.failed());
   });
 
-  it("ends with the window, if it has begun and is not being cancelled", () => {
+  it("expires with the window, if it has begun and is not being cancelled", () => {
     const endsS = started().expiresAtS;
     expect(endsS).toBe(100 + 86_400);
     expect(isPastWindow(started(), endsS - 1)).toBe(false);
@@ -260,7 +260,7 @@ describe("cancelling", () => {
     });
   });
 
-  it.each(["cancelling", "cancelled"] as const)("answers with the batch as it is when it is %s", (status) => {
+  it.each(["cancelling", "cancelled"] as const)("returns the batch unchanged when it is %s", (status) => {
     const batch = IN[status]();
     expect(cancelBatch(batch, 999)).toEqual({ ok: true, value: batch });
   });
@@ -281,7 +281,7 @@ describe("cancelling", () => {
     });
   });
 
-  it("keeps what was done", () => {
+  it("keeps the lines that have run", () => {
     expect(batchDocument(IN.cancelled())).toMatchObject({
       status: "cancelled",
       cancelling_at: 125,

@@ -34,13 +34,13 @@ describe("splitting a file into lines", () => {
     expect(texts("a\nb\r\nc\r\r\nd")).toEqual(["a", "b", "c\r", "d"]);
   });
 
-  it("takes the last line with and without a line feed", () => {
+  it("reads the last line with and without a line feed", () => {
     expect(texts("a\nb")).toEqual(["a", "b"]);
     expect(texts("a\nb\n")).toEqual(["a", "b"]);
     expect(texts("a\nb\r")).toEqual(["a", "b"]);
   });
 
-  it("does not end a line at what Unicode or other programs call one", () => {
+  it("does not end a line at other line separators of Unicode", () => {
     const line = "a\u2028b\u2029c\u0085d\ve\ff\rg\u001ch\u001di\u001ej";
     expect(texts(`${line}\nz`)).toEqual([line, "z"]);
   });
@@ -52,7 +52,7 @@ describe("splitting a file into lines", () => {
     ]);
   });
 
-  it("finds nothing in a file that holds nothing", () => {
+  it("finds no line in a blank file", () => {
     for (const text of ["", "\n", "\r\n\r\n", "\ufeff", "\ufeff\n", "   "]) expect(texts(text)).toEqual([]);
   });
 
@@ -63,18 +63,26 @@ describe("splitting a file into lines", () => {
     ]);
   });
 
-  it("says where a line ends, without its carriage return", () => {
+  it("reports where a line ends, without its carriage return", () => {
     const [line] = new LineSplitter(10).push(encoder.encode("\ufeffabc\r\n"));
     expect(line).toMatchObject({ start: 3, end: 6 });
   });
 
-  it("holds a line of the longest length, and forgets one that is longer", () => {
+  it("keeps a line of the longest length, and drops a longer one", () => {
     expect(texts("12345\n67890\r\nabcdef\nghijkl\r\nxyz", 5)).toEqual(["12345", "67890", null, null, "xyz"]);
     expect(texts("\ufeff12345\r\nz", 5)).toEqual(["12345", "z"]);
     expect(texts("\ufeff123456\r\nz", 5)).toEqual([null, "z"]);
   });
 
-  it("knows number and place of the lines behind one that was too long, however it arrives", () => {
+  it("mixes nothing of a line that turns out to be too long into the next line", () => {
+    const bytes = encoder.encode(`${"x".repeat(20)}\nbc\n`);
+    expect(split(bytes, { pieces: [6, 16, 1], max: 10 })).toEqual([
+      { number: 1, start: 0, text: null },
+      { number: 2, start: 21, text: "bc" },
+    ]);
+  });
+
+  it("reports number and range of the lines after one that was too long, for all chunk borders", () => {
     const bytes = encoder.encode(`a\n${"x".repeat(5_000)}\nb\n`);
     for (const size of [1, 7, 64, 5_004]) {
       const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, () => size);
@@ -91,8 +99,8 @@ const ALPHABET = ["a", "é", "𝄞", "\n", "\r\n", "\r", " ", "\u2028", "\ufeff"
 const files = fc.array(fc.constantFrom(...ALPHABET), { maxLength: 60 }).map((parts) => encoder.encode(parts.join("")));
 const cuts = fc.array(fc.nat({ max: 7 }), { maxLength: 100 });
 
-describe("whatever pieces a file arrives in", () => {
-  it("its lines are the same", () => {
+describe("for all chunk borders", () => {
+  it("lines are the same", () => {
     fc.assert(
       fc.property(files, cuts, fc.integer({ min: 1, max: 20 }), (bytes, pieces, max) => {
         expect(split(bytes, { pieces, max })).toEqual(split(bytes, { max }));
@@ -100,7 +108,7 @@ describe("whatever pieces a file arrives in", () => {
     );
   });
 
-  it("they are those that a split at line feeds finds, with the bytes of their range", () => {
+  it("lines are those of a split at line feeds, with the bytes of their range", () => {
     fc.assert(
       fc.property(files, cuts, (bytes, pieces) => {
         const expected = decoder
@@ -118,7 +126,7 @@ describe("whatever pieces a file arrives in", () => {
     );
   });
 
-  it("reading goes on from any of its lines with a ranged read", () => {
+  it("a ranged read can resume at any line", () => {
     fc.assert(
       fc.property(files, fc.nat(), (bytes, pick) => {
         const lines = split(bytes);

@@ -37,14 +37,14 @@ describe("a line that the upstream answered", () => {
     });
   });
 
-  it("is one line also where the body was written on several", () => {
+  it("is one line even if the body has several", () => {
     const { text } = writeLine(LINE, completed('{\r\n  "a": [\n 1,\r\n\r\n 2 ]\n}'));
     expect(text).toContain('"body":{   "a": [  1,  2 ] }}');
     expect(text.trimEnd()).not.toMatch(/[\r\n]/);
     expect(JSON.parse(text)).toMatchObject({ response: { body: { a: [1, 2] } } });
   });
 
-  it("writes as escapes what Python takes for the end of a line", () => {
+  it("escapes the characters at which Python ends a line", () => {
     const { text } = writeLine({ id: "i", customId: "\u2028" }, completed('{"a\u2029":"\u0085\u2028"}'));
     expect(text).toContain('"custom_id":"\\u2028"');
     expect(text).toContain('{"a\\u2029":"\\u0085\\u2028"}');
@@ -71,7 +71,7 @@ describe("a line that the upstream refused", () => {
     });
   });
 
-  it("keeps the upstream's own words where they have that form", () => {
+  it("keeps the upstream's own body if it has that form", () => {
     const body = '{"error":{"message":"m","type":"t","param":"p","code":"c","more":1.0}}';
     expect(writeLine(LINE, failed(upstreamError(422), body)).text).toContain(
       `"status_code":422,"request_id":"req-1","body":${body}`,
@@ -79,7 +79,7 @@ describe("a line that the upstream refused", () => {
   });
 
   it.each(["", "<html>", '{"error":{"mess', '{"message":"m"}', '{"error":"m"}', "[]"])(
-    "is told in the gateway's words where the upstream's are no such form: %j",
+    "is reported in the gateway's words if the upstream's body has another form: %j",
     (body) => {
       expect(parsed(failed(upstreamError(500), body)).value).toMatchObject({
         response: { status_code: 500, body: { error: { message: "nope", type: "server_error" } } },
@@ -87,7 +87,7 @@ describe("a line that the upstream refused", () => {
     },
   );
 
-  it.each([401, 403, 200, 302])("does not tell what the upstream said with a %i", (status) => {
+  it.each([401, 403, 200, 302])("does not show the upstream's body of a %i", (status) => {
     const body = '{"error":{"message":"key sk-1 is wrong"}}';
     expect(parsed(failed(upstreamError(status), body)).value).toMatchObject({
       response: { status_code: 502, body: { error: { message: "nope", code: "upstream_error" } } },
@@ -95,7 +95,7 @@ describe("a line that the upstream refused", () => {
     });
   });
 
-  it("is a 429 when it was rate limited to the end", () => {
+  it("is a 429 if it was rate limited to the last attempt", () => {
     const reason: Reason = {
       reason: "upstream_rate_limited",
       upstream: "acme",
@@ -160,7 +160,7 @@ describe("a line without an upstream's answer", () => {
 });
 
 describe("ids of lines", () => {
-  it("are the same whenever they are written, and one per line", () => {
+  it("are unique, and the same each time they are written", () => {
     expect(batchRequestId("batch_abc", 7)).toBe("batch_req_abc_7");
     expect(new Set(Array.from({ length: 100 }, (_, index) => batchRequestId("batch_abc", index))).size).toBe(100);
   });
@@ -188,8 +188,8 @@ const outcomes = fc.oneof(
   fc.constant<LineOutcome>({ kind: "not_run", why: "expired" }),
 );
 
-describe("whatever is written", () => {
-  it("is one line for every reader, and reads back as it was", () => {
+describe("every written line", () => {
+  it("is one line for every reader and parses to the same value", () => {
     fc.assert(
       fc.property(texts, outcomes, (customId, outcome) => {
         const { text } = writeLine({ id: "i", customId }, outcome);
@@ -203,7 +203,7 @@ describe("whatever is written", () => {
     );
   });
 
-  it("each custom_id stands exactly once in the two files together", () => {
+  it("each custom_id is in the two files exactly once", () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.tuple(texts, outcomes), { selector: ([id]) => id, maxLength: 40 }), (lines) => {
         const files = { output: "", error: "" };

@@ -7,21 +7,21 @@ const errorOf = (parsed: ReturnType<typeof parseFilesQuery> | ReturnType<typeof 
   parsed.ok ? null : { status: parsed.refusal.status, ...parsed.refusal.error };
 
 describe("the query of a list of files", () => {
-  it("asks for all, newest first, where it says nothing", () => {
+  it("is for all files, newest first, by default", () => {
     expect(parseFilesQuery({})).toEqual({
       ok: true,
       value: { limit: 10_000, after: null, order: "desc", purpose: null },
     });
   });
 
-  it("may name purpose, order, cursor and number", () => {
+  it("accepts purpose, order, cursor and limit", () => {
     expect(parseFilesQuery({ limit: "2", after: "file-a", order: "asc", purpose: "batch" })).toEqual({
       ok: true,
       value: { limit: 2, after: "file-a", order: "asc", purpose: "batch" },
     });
   });
 
-  it("asks for 1 to 10000 files", () => {
+  it("accepts limits from 1 to 10000", () => {
     expect(parseFilesQuery({ limit: "1" }).ok).toBe(true);
     expect(parseFilesQuery({ limit: "10000" }).ok).toBe(true);
     expect(errorOf(parseFilesQuery({ limit: "0" }))).toMatchObject({
@@ -36,7 +36,7 @@ describe("the query of a list of files", () => {
     }
   });
 
-  it("knows two orders", () => {
+  it("accepts two orders", () => {
     expect(errorOf(parseFilesQuery({ order: "newest" }))).toMatchObject({
       message: "Invalid value: 'newest'. Supported values are: 'asc' and 'desc'.",
       param: "order",
@@ -53,7 +53,7 @@ describe("the query of a list of files", () => {
 });
 
 describe("the query of a list of batches", () => {
-  it("asks for 20 where it says nothing, and for 1 to 100", () => {
+  it("is for 20 by default, and accepts limits from 1 to 100", () => {
     expect(parseBatchesQuery({})).toEqual({ ok: true, value: { limit: 20, after: null } });
     expect(parseBatchesQuery({ limit: "100", after: "batch_1" })).toEqual({
       ok: true,
@@ -82,7 +82,7 @@ describe("a page", () => {
     expect(listPage([], 20)).toEqual({ object: "list", data: [], first_id: null, last_id: null, has_more: false });
   });
 
-  it("leads to the next by the id of its last item, so that each item comes once, in order", () => {
+  it("leads to the next by the id of its last item, so that each item is listed once, in order", () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.string()), fc.integer({ min: 1, max: 9 }), (ids, limit) => {
         const all = ids.map((id) => ({ id }));

@@ -43,7 +43,7 @@ const completed = () => completeUpload(pending(), "file-1");
 const cancelled = () => valueOf(cancelUpload(pending(), NOW_S));
 
 describe("a request for an upload", () => {
-  it("says what the file will be", () => {
+  it("describes the file", () => {
     expect(valueOf(parseUploadCreate(BODY))).toEqual({
       filename: "x.jsonl",
       purpose: "batch",
@@ -55,7 +55,7 @@ describe("a request for an upload", () => {
     expect(valueOf(parseUploadCreate({ ...BODY, expires_after })).expiresAfterS).toBe(3_600);
   });
 
-  it.each(["filename", "purpose", "bytes", "mime_type"])("needs %s", (field) => {
+  it.each(["filename", "purpose", "bytes", "mime_type"])("requires %s", (field) => {
     expect(errorOf(parseUploadCreate({ ...BODY, [field]: undefined }))).toMatchObject({
       status: 400,
       param: field,
@@ -75,13 +75,13 @@ describe("a request for an upload", () => {
     expect(errorOf(parseUploadCreate({ ...BODY, ...fields }))).toMatchObject({ status: 400, param, code });
   });
 
-  it("may be as large as a batch's file, and otherwise as OpenAI's", () => {
+  it("is bounded by the size of a batch's file, else by OpenAI's limit", () => {
     expect(parseUploadCreate({ ...BODY, bytes: BATCH_FILE_BYTES_MAX }).ok).toBe(true);
     expect(parseUploadCreate({ ...BODY, bytes: UPLOAD_BYTES_MAX, purpose: "user_data" }).ok).toBe(true);
   });
 });
 
-describe("an upload as it is shown", () => {
+describe("the document of an upload", () => {
   it("is pending and has no file", () => {
     expect(uploadDocument(pending(), { file: null, nowS: NOW_S })).toEqual({
       id: "upload_1",
@@ -96,7 +96,7 @@ describe("an upload as it is shown", () => {
     });
   });
 
-  it("is completed with its file in it", () => {
+  it("includes its file once completed", () => {
     const file = fileDocument({
       id: "file-1",
       bytes: 30,
@@ -108,14 +108,14 @@ describe("an upload as it is shown", () => {
     expect(uploadDocument(completed(), { file, nowS: EXPIRES_S })).toMatchObject({ status: "completed", file });
   });
 
-  it("expires after an hour, unless it has ended before", () => {
+  it("expires after an hour unless it has ended", () => {
     expect(uploadStatus(pending(), EXPIRES_S - 1)).toBe("pending");
     expect(uploadStatus(pending(), EXPIRES_S)).toBe("expired");
     expect(uploadStatus(completed(), EXPIRES_S)).toBe("completed");
     expect(uploadStatus(cancelled(), EXPIRES_S)).toBe("cancelled");
   });
 
-  it("shows its parts, and is not found in the words of files", () => {
+  it("has documents for its parts, and is not found with the message of files", () => {
     expect(partDocument({ id: "part_1", uploadId: "upload_1", createdAtS: NOW_S })).toEqual({
       id: "part_1",
       object: "upload.part",
@@ -130,17 +130,17 @@ describe("a part", () => {
   const refusal = (upload: Upload, fields: { bytes?: number; parts?: number; nowS?: number } = {}) =>
     partRefusal(upload, { bytes: 1, parts: 0, nowS: NOW_S, ...fields });
 
-  it("is taken by an upload that is pending, up to 64 MB", () => {
+  it("is accepted by a pending upload, up to 64 MB", () => {
     expect(refusal(pending(), { bytes: UPLOAD_PART_BYTES_MAX })).toBeNull();
     expect(refusal(pending(), { bytes: UPLOAD_PART_BYTES_MAX + 1 })).toMatchObject({ error: { param: "data" } });
   });
 
-  it("is one of so many", () => {
+  it("is refused above the number of parts", () => {
     expect(refusal(pending(), { parts: UPLOAD_PARTS_MAX - 1 })).toBeNull();
     expect(refusal(pending(), { parts: UPLOAD_PARTS_MAX })).toMatchObject({ status: 400 });
   });
 
-  it("is not taken by an upload that has ended", () => {
+  it("is refused by an upload that has ended", () => {
     expect(refusal(completed())?.error.message).toBe("Cannot add a part to an upload with status 'completed'.");
     expect(refusal(cancelled())?.error.message).toBe("Cannot add a part to an upload with status 'cancelled'.");
     expect(refusal(pending(), { nowS: EXPIRES_S })?.error.message).toBe(
@@ -158,7 +158,7 @@ describe("completing an upload", () => {
   const complete = (partIds: readonly string[], upload = pending(), nowS = NOW_S) =>
     assembly(upload, { partIds, md5: null }, { partBytes: PARTS, nowS });
 
-  it("joins the parts that are named, in that order", () => {
+  it("joins the named parts, in that order", () => {
     expect(complete(["part_b", "part_a"])).toEqual({ ok: true, value: ["part_b", "part_a"] });
     expect(complete(["part_a", "part_c"])).toEqual({ ok: true, value: ["part_a", "part_c"] });
   });
@@ -177,7 +177,7 @@ describe("completing an upload", () => {
     });
   });
 
-  it("is answered again when it was completed, and refused when it ended otherwise", () => {
+  it("can be repeated once completed, and is refused if it ended otherwise", () => {
     expect(complete(["part_a"], completed())).toEqual({ ok: true, value: null });
     expect(errorOf(complete(["part_a", "part_b"], cancelled()))).toMatchObject({
       message: "Cannot complete an upload with status 'cancelled'.",
@@ -187,7 +187,7 @@ describe("completing an upload", () => {
     });
   });
 
-  it("accepts a choice of parts exactly when their bytes are those of the upload", () => {
+  it("accepts a selection of parts only if it has the upload's number of bytes", () => {
     const sizes = fc.array(fc.integer({ min: 0, max: 30 }), { maxLength: 6 });
     fc.assert(
       fc.property(sizes, fc.infiniteStream(fc.boolean()), (list, picks) => {
@@ -200,7 +200,7 @@ describe("completing an upload", () => {
     );
   });
 
-  it("may ask for a digest, in either case", () => {
+  it("compares a digest, in either case", () => {
     const asked = valueOf(parseUploadComplete({ part_ids: ["part_a"], md5: "AB12" }));
     expect(asked).toEqual({ partIds: ["part_a"], md5: "ab12" });
     expect(md5Refusal(asked, "AB12")).toBeNull();
@@ -219,12 +219,12 @@ describe("completing an upload", () => {
 });
 
 describe("cancelling an upload", () => {
-  it("ends one that is pending, and is answered again", () => {
+  it("ends a pending upload, and can be repeated", () => {
     expect(cancelled().status).toBe("cancelled");
     expect(valueOf(cancelUpload(cancelled(), NOW_S))).toEqual(cancelled());
   });
 
-  it("is refused when it has become a file, or has expired", () => {
+  it("is refused for a completed or expired upload", () => {
     expect(errorOf(cancelUpload(completed(), NOW_S))).toMatchObject({
       status: 400,
       message: "Cannot cancel an upload with status 'completed'.",

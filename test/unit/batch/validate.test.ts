@@ -18,7 +18,7 @@ function valueOf(line: unknown, rules: Partial<LineRules> = {}) {
 }
 
 describe("a line that can be run", () => {
-  it("tells what admission must know of it", () => {
+  it("returns the facts for admission", () => {
     expect(valueOf(makeLine({ custom_id: "row-7" }, { max_tokens: 50, temperature: 0 }))).toMatchObject({
       customId: "row-7",
       endpoint: "chat",
@@ -27,14 +27,14 @@ describe("a line that can be run", () => {
     });
   });
 
-  it("says where its body lies, byte for byte as it was written", () => {
+  it("returns the range of its body, byte for byte as written", () => {
     const body = `{ "messages":[{"role":"user","content":"é\u2028"}],\t"seed": 12345678901234567890, "model":"${MODEL}" }`;
     const line = `  {"custom_id":"𝄞", "body" : ${body} ,"url":"/v1/chat/completions","method":"POST"} `;
     const { bodyStart, bodyEnd } = valueOf(line);
     expect(decoder.decode(bytesOf(line).subarray(bodyStart, bodyEnd))).toBe(body);
   });
 
-  it.each(BATCH_URLS)("may ask %s", (url) => {
+  it.each(BATCH_URLS)("accepts %s", (url) => {
     const body = { model: MODEL, messages: [{ role: "user", content: "hi" }], input: "hi", prompt: "hi" };
     const endpoint = url.split("/")[2];
     expect(valueOf(makeLine({ url, body }), { url }).endpoint).toBe(endpoint);
@@ -46,11 +46,11 @@ describe("a line that can be run", () => {
     }
   });
 
-  it("may have fields that nobody knows, and a stream that is off", () => {
+  it("accepts unknown fields, and a stream that is off", () => {
     expect(valueOf(makeLine({ note: 1 }, { stream: false, unknown: [] })).customId).toBe("a");
   });
 
-  it("takes the default model where it names none", () => {
+  it("has the default model if it names none", () => {
     const line = makeLine({}, { model: undefined });
     expect(valueOf(line, { defaultModel: "other/model" }).model).toBe("other/model");
     expect(valueOf(line, { defaultModel: "other/model" }).facts.model).toBeNull();
@@ -65,7 +65,7 @@ describe("a line that can be run", () => {
 
 describe("a line that cannot be run", () => {
   it.each(["{invalid json here", "", "{}{}", '{"custom_id":"a"', "{'a':1}", '{"a":"\u0001"}', "NaN"])(
-    "is no JSON: %j",
+    "is not JSON: %j",
     (line) => {
       expect(faultOf(line)).toEqual({
         code: "invalid_json_line",
@@ -75,20 +75,20 @@ describe("a line that cannot be run", () => {
     },
   );
 
-  it("is no UTF-8", () => {
+  it("is not UTF-8", () => {
     const bytes = bytesOf(makeLine());
     bytes[bytes.indexOf(0x61)] = 0xff;
     expect(readLine(bytes, makeRules())).toMatchObject({ ok: false, fault: { code: "invalid_json_line" } });
   });
 
-  it.each(["[]", "3", '"text"', "null", "true"])("is JSON but no object: %s", (line) => {
+  it.each(["[]", "3", '"text"', "null", "true"])("is JSON but not an object: %s", (line) => {
     expect(faultOf(line)).toMatchObject({
       code: "invalid_json_line",
       message: expect.stringMatching("not a JSON object"),
     });
   });
 
-  it("is longer than can be held", () => {
+  it("is longer than the limit", () => {
     expect(faultOf(null)).toMatchObject({
       code: "invalid_request",
       message: expect.stringContaining(String(BATCH_LINE_BYTES_MAX)),
@@ -142,7 +142,7 @@ describe("a line that cannot be run", () => {
     });
   });
 
-  it("says a field twice, so that readers may differ in which counts", () => {
+  it("repeats a field, of which parsers differ which counts", () => {
     const line = JSON.stringify(makeLine()).replace("{", '{"custom_id":"b",');
     expect(faultOf(line)).toMatchObject({ code: "invalid_request", param: "custom_id" });
   });
@@ -155,7 +155,7 @@ describe("a line that cannot be run", () => {
     });
   });
 
-  it("names no model where there is no default", () => {
+  it("names no model, without a default", () => {
     const expected = { code: "invalid_request", message: "Model parameter is required.", param: "body.model" };
     expect(faultOf(makeLine({}, { model: undefined }))).toEqual(expected);
     expect(faultOf(makeLine({}, { model: null }))).toEqual(expected);

@@ -72,11 +72,11 @@ describe("the signature", () => {
 });
 
 describe("a secret", () => {
-  it.each(["", "whsec_", "whsec_***", "whsec_a"])("that holds no key is told: %j", (secret) => {
+  it.each(["", "whsec_", "whsec_***", "whsec_a"])("without a key is refused: %j", (secret) => {
     expect(webhookKey(secret)).toBeNull();
   });
 
-  it("is base64 behind its prefix, else the text itself", () => {
+  it("is base64 after its prefix, else the text itself", () => {
     expect(webhookKey(`whsec_${btoa("key")}`)).toEqual(new TextEncoder().encode("key"));
     expect(webhookKey("key")).toEqual(new TextEncoder().encode("key"));
   });

@@ -74,7 +74,7 @@ describe("an answer's line", () => {
 
   it("is a record of a .csv", () => {
     expect(asCsvLine("a,b", chat('say "hi"\n'))).toBe('"a,b","say ""hi""\n",\r\n');
-    expect(asCsvLine("a", readAnswer(null))).toBe("a,,missing: The batch has no answer to this line.\r\n");
+    expect(asCsvLine("a", readAnswer(null))).toBe("a,,missing: The batch has no answer for this line.\r\n");
     expect(asCsvLine("a", answeredWith({ data: [{ embedding: [1, 2] }] }))).toBe('a,"[1,2]",\r\n');
   });
 

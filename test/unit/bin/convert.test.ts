@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { convert } from "../../../bin/batch/convert.mjs";
+import { convert } from "../../../bin/batch/input/convert.mjs";
 
 let folder = "";
 beforeAll(async () => {
@@ -84,7 +84,7 @@ describe("convert", () => {
       { model: "m", instructions: "s", input: "p", max_output_tokens: 5 },
     ]);
     expect(await bodies('"p"', { endpoint: "/v1/embeddings" })).toEqual([{ input: "p" }]);
-    await expect(of("/v1/embeddings")).rejects.toThrow("Line 1: /v1/embeddings takes no max_tokens.");
+    await expect(of("/v1/embeddings")).rejects.toThrow("Line 1: /v1/embeddings does not accept max_tokens.");
   });
 
   it("reads the lines of a text, blank ones left out, as prompts", async () => {
@@ -120,7 +120,11 @@ describe("convert", () => {
     ["jsonl", "\n \n", /^The input is empty/],
     ["text", "", /^The input is empty/],
     ["csv", "prompt\n", /^The input is empty/],
-    ["csv", "question,id\n", /^The first line must name a column "prompt", .*; it names: question, id\.$/],
+    [
+      "csv",
+      "question,id\n",
+      /^The first line must be a header with a column "prompt", .*\. Its columns are: question, id\.$/,
+    ],
     ["csv", "id,prompt\n1,a,b\n", /^Line 2 has 3 fields; the header has 2/],
     ["csv", "id,prompt\n1,\n", /^Line 2 has an empty prompt/],
     ["csv", 'prompt\n"a\n', /^The quote that opens in line 2 is never closed/],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { csvLine, CsvParser } from "../../../bin/batch/csv.mjs";
+import { csvLine, CsvParser } from "../../../bin/batch/input/csv.mjs";
 
 /** The records of a text that arrives in pieces of so many characters. */
 function parse(text: string, piece = text.length || 1) {
@@ -64,7 +64,7 @@ describe("CsvParser", () => {
   });
 
   it("refuses text behind a closing quote, which is a quote that was not doubled", () => {
-    expect(() => parse('a\n"say "hi" now"\n')).toThrow(/^Line 2 has text behind a closing quote/);
+    expect(() => parse('a\n"say "hi" now"\n')).toThrow(/^Line 2 has text after a closing quote/);
   });
 
   it("takes a field of the longest length, and none that is longer", () => {

@@ -79,13 +79,25 @@ describe("fanout batch", () => {
     expect(await folder.lines("out.jsonl")).toEqual([
       text("row-1", "one"),
       { custom_id: "row-2", error: { code: "bad_request", message: "bad \u001b[31mprompt", status: 400 } },
-      { custom_id: "row-3", error: { code: "missing", message: "The batch has no answer to this line." } },
+      { custom_id: "row-3", error: { code: "missing", message: "The batch has no answer for this line." } },
       text("row-4", "four"),
     ]);
     expect(stderr).toContain("\n  row-2: bad_request: bad prompt\n");
     expect(stderr).toContain("\n2 lines completed, 2 failed: out.jsonl\n");
     expect(stderr).not.toContain("\u001b");
     expect(url).not.toBe("");
+  });
+
+  it("reports a hundred lines that failed for one reason in one line", async () => {
+    await serve({ answer: ({ custom_id }) => refusedLine(custom_id, "no such model") });
+    await folder.write("in.txt", "x\n".repeat(100));
+    const { status, stderr } = await run();
+    expect(status).toBe(2);
+    expect(stderr.split("\n").slice(-3)).toEqual([
+      "  100 lines (row-1, row-2, row-3, …): bad_request: no such model",
+      "0 lines completed, 100 failed: out.jsonl",
+      "",
+    ]);
   });
 
   it("keeps the output's bytes with --raw", async () => {
@@ -140,6 +152,19 @@ describe("fanout batch", () => {
     expect(await readdir(folder.path)).toEqual(["in.txt"]);
   });
 
+  it("prints one line where an input is refused at a hundred lines for one reason", async () => {
+    const errors = Array.from({ length: 100 }, (_, index) => ({ message: "model is missing", line: index + 1 }));
+    await serve({ ends: { status: "failed", errors } });
+    await folder.write("in.txt", "x\n".repeat(100));
+    const { status, stderr } = await run([...ARGS, "-q"]);
+    expect(status).toBe(3);
+    expect(stderr.split("\n")).toEqual([
+      "100 lines (1, 2, 3, …): model is missing",
+      "The server refused the input. No call was made and nothing was charged.",
+      "",
+    ]);
+  });
+
   it("writes what is done of a batch that has expired, and ends with status 4", async () => {
     await serve({ ends: { status: "expired" }, answer: (line, place) => (place === 0 ? echo(line) : null) });
     await folder.write("in.txt", "one\ntwo\n");
@@ -152,8 +177,8 @@ describe("fanout batch", () => {
 
 describe("fanout batch, when something is wrong", () => {
   it.each([
-    [[], 1, /^fanout: many prompts/],
-    [["--help"], 0, /^fanout: many prompts/],
+    [[], 1, /^fanout: send many prompts/],
+    [["--help"], 0, /^fanout: send many prompts/],
     [["batch", "--help"], 0, /Exit status: 0 all lines completed/],
   ])("helps with %j", async (args, status, stdout) => {
     expect(await folder.fanout(args)).toEqual({ status, stdout: expect.stringMatching(stdout), stderr: "" });
@@ -167,9 +192,9 @@ describe("fanout batch, when something is wrong", () => {
   });
 
   it.each([
-    [["frobnicate"], {}, /^There is no command frobnicate\./],
-    [ARGS, { FANOUT_TOKEN: "" }, /^There is no token\. Set FANOUT_TOKEN/],
-    [["batch", "none.txt", "-o", "o"], {}, /^There is no file none\.txt\.$/m],
+    [["frobnicate"], {}, /^Unknown command: frobnicate\./],
+    [ARGS, { FANOUT_TOKEN: "" }, /^The token is missing\. Set FANOUT_TOKEN/],
+    [["batch", "none.txt", "-o", "o"], {}, /^No such file: none\.txt\.$/m],
     [["batch", ".", "-o", "o", "--from", "text"], {}, /^\. is a folder\.$/m],
     [["batch", "in.txt", "-o", "in.txt"], {}, /^The input and the output are the same file\.$/m],
     [["batch", "empty.txt", "-o", "o"], {}, /^The input is empty/],
@@ -195,10 +220,10 @@ describe("fanout batch, when something is wrong", () => {
       { error: { message: "no such token \u001b[31m" } },
       /does not accept the token from FANOUT_TOKEN \(no such token\)\.\n$/,
     ],
-    [402, { error: { message: "spent" } }, /^The run's budget does not pay for this \(spent\)\.\n$/],
-    [404, {}, /^POST \/v1\/files answered 404 \(\{\}\)\.\n$/],
-    [500, { error: { message: "no FILES", retryable: false } }, /^POST \/v1\/files answered 500 \(no FILES\)\.\n$/],
-    [302, {}, /redirects to http:\/\/elsewhere\. Name that server with --url\.\n$/],
+    [402, { error: { message: "spent" } }, /^The run's budget does not cover this request \(spent\)\.\n$/],
+    [404, {}, /^POST \/v1\/files returned 404 \(\{\}\)\.\n$/],
+    [500, { error: { message: "no FILES", retryable: false } }, /^POST \/v1\/files returned 500 \(no FILES\)\.\n$/],
+    [302, {}, /redirects to http:\/\/elsewhere\. To use that server, pass it as --url\.\n$/],
   ])("ends with status 1 when the server answers %i, after one attempt", async (code, body, message) => {
     const meddle: FakePlan["meddle"] = ({ method }, reply) => {
       if (method !== "POST") return false;
@@ -225,7 +250,7 @@ describe("fanout batch, when something is wrong", () => {
     await folder.write("in.txt", "one\n");
     const { status, stderr } = await run();
     expect(status).toBe(0);
-    expect(stderr).toContain("! POST /v1/files answered 503 (busy). Trying again in ");
+    expect(stderr).toContain("! POST /v1/files returned 503 (busy). Retrying in ");
     expect(server?.files.size).toBe(2);
   });
 
@@ -248,7 +273,7 @@ describe("fanout batch, when something is wrong", () => {
     await folder.write("in.txt", "one\n");
     const { status, stderr } = await run();
     expect([status, broken]).toEqual([0, 2]);
-    expect(stderr).toMatch(/! Cannot reach http:\/\/127\.0\.0\.1:\d+: ECONNRESET\. Trying again in /);
+    expect(stderr).toMatch(/! Cannot reach http:\/\/127\.0\.0\.1:\d+: ECONNRESET\. Retrying in /);
     expect(await folder.lines("out.jsonl")).toEqual([text("row-1", "one")]);
   });
 
@@ -270,7 +295,7 @@ describe("fanout batch, started again", () => {
     const before = seen.length;
     const { status, stderr } = await run(["batch", "in.txt", "-o", "out.jsonl", "--raw"]);
     expect(status).toBe(0);
-    expect(stderr).toContain("Going on with batch batch_1.\n");
+    expect(stderr).toContain("Continuing batch batch_1.\n");
     expect(batches.size).toBe(1);
     expect(seen.slice(before).map(({ method }) => method)).not.toContain("POST");
   });
@@ -281,7 +306,9 @@ describe("fanout batch, started again", () => {
     await folder.write("in.txt", "one\n");
     const first = await run(ARGS, { onSaid: interruptAt("\nrunning") });
     expect(first.status).toBe(130);
-    expect(first.stderr).toContain("batch batch_1 goes on. The same command comes back to it. To cancel it:\n");
+    expect(first.stderr).toContain(
+      "Batch batch_1 is still running; run the same command again to continue. To cancel it:\n",
+    );
     expect(first.stderr).toContain("fanout batch --cancel -o out.jsonl\n");
     const batch = batches.get("batch_1");
     if (batch !== undefined) batch.looks = 0;
@@ -332,11 +359,11 @@ describe("fanout batch, started again", () => {
     await folder.write("in.txt", "two\n");
     const other = await run();
     expect(other.status).toBe(1);
-    expect(other.stderr).toMatch(/^out\.jsonl waits for a batch with another input or other options\./);
+    expect(other.stderr).toMatch(/^out\.jsonl belongs to a batch with another input or other options\./);
     expect(batches.size).toBe(1);
     const fresh = await run([...ARGS, "--fresh"], { onSaid: interruptAt("\nrunning") });
     expect(fresh.status).toBe(130);
-    expect(fresh.stderr).toContain("Batch batch_1 is left to itself; it may still run and cost.\n");
+    expect(fresh.stderr).toContain("Batch batch_1 is abandoned. It may still be running and spending.\n");
     expect(batches.size).toBe(2);
   });
 
@@ -349,13 +376,16 @@ describe("fanout batch, started again", () => {
     expect(cancelled.stderr).toContain("Batch batch_1 is cancelling.\n");
     expect((await run()).status).toBe(4);
     const again = await run(["batch", "--cancel", "-o", "out.jsonl"]);
-    expect([again.status, again.stderr]).toEqual([1, expect.stringMatching(/^Batch batch_1 has ended already/)]);
+    expect([again.status, again.stderr]).toEqual([1, expect.stringMatching(/^Batch batch_1 has already ended/)]);
   });
 
   it("cancels nothing where nothing was begun, and nothing at another server", async () => {
     await serve();
     const none = await run(["batch", "--cancel", "-o", "out.jsonl"]);
-    expect([none.status, none.stderr]).toEqual([1, expect.stringMatching(/^There is no out\.jsonl\.fanout/)]);
+    expect([none.status, none.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^No batch was started for this output: out\.jsonl\.fanout does not exist/),
+    ]);
     await folder.write("in.txt", "one\n");
     await run();
     const before = server?.seen.length;
@@ -371,10 +401,13 @@ describe("fanout batch, started again", () => {
     await run();
     batches.clear();
     const unknown = await run();
-    expect([unknown.status, unknown.stderr]).toEqual([1, expect.stringContaining("Is the token another run's?")]);
+    expect([unknown.status, unknown.stderr]).toEqual([
+      1,
+      expect.stringContaining("The token may belong to another run."),
+    ]);
     await folder.write("out.jsonl.fanout", "{");
     const broken = await run();
-    expect([broken.status, broken.stderr]).toEqual([1, expect.stringContaining("--fresh begins anew")]);
+    expect([broken.status, broken.stderr]).toEqual([1, expect.stringContaining("To start a new batch, use --fresh")]);
     expect((await run([...ARGS, "--fresh"])).status).toBe(0);
   });
 });

@@ -73,25 +73,25 @@ describe("settingOf", () => {
     [{ FANOUT_URL: "http://g.test", OPENAI_API_KEY: "k" }, "FANOUT_TOKEN"],
     [{ OPENAI_BASE_URL: "http://o.test/v1" }, "OPENAI_API_KEY"],
   ])("sends no key to a place that it is not for: %j asks for %s", (surroundings, name) => {
-    expect(() => read(["in.txt", "-o", "o"], surroundings)).toThrow(`There is no token. Set ${name}`);
+    expect(() => read(["in.txt", "-o", "o"], surroundings)).toThrow(`The token is missing. Set ${name}`);
   });
 
   it.each([
-    [["in.txt"], /^Where do the answers go\?/],
-    [["-o", "o"], /^What is to be asked\?/],
-    [["a.txt", "b.txt", "-o", "o"], /^There is more than one input/],
+    [["in.txt"], /^The output file is missing\./],
+    [["-o", "o"], /^The input file is missing\./],
+    [["a.txt", "b.txt", "-o", "o"], /^Expected one input file/],
     [["in.txt", "-o", "-"], /^The output must be a file/],
-    [["-", "-o", "o"], /^What is on standard input\? Say --from/],
-    [["in", "-o", "o"], /^The input's name does not tell its kind/],
+    [["-", "-o", "o"], /^The format of standard input is not known\. Add --from/],
+    [["in", "-o", "o"], /^The format of the input is not known from its name/],
     [["in.txt", "-o", "o", "--from", "xml"], /^--from must be one of: jsonl, text, csv\./],
-    [["in.txt", "-o", "o", "--raw", "--format", "csv"], /^--raw and --format/],
+    [["in.txt", "-o", "o", "--raw", "--format", "csv"], /^Use either --raw or --format/],
     [["in.txt", "-o", "o", "--endpoint", "/v1/x"], /^--endpoint must be one of/],
     [["in.txt", "-o", "o", "--max-tokens", "0"], /^--max-tokens must be/],
     [["in.txt", "-o", "o", "--temperature", "hot"], /^--temperature must be/],
     [["in.txt", "-o", "o", "--onec"], /^Unknown option '--onec'/],
-    [["in.txt", "--cancel", "-o", "o"], /^--cancel takes -o only/],
+    [["in.txt", "--cancel", "-o", "o"], /^--cancel accepts only -o/],
     [["in.txt", "-o", "o", "--url", "ftp://x"], /must begin with http/],
-    [["in.txt", "-o", "o", "--url", "http://u:p@x"], /hold no password/],
+    [["in.txt", "-o", "o", "--url", "http://u:p@x"], /must not contain a password/],
     [["in.txt", "-o", "o", "--token-file", "none"], /^Cannot read the token file/],
   ])("says what is wrong with %j", (args, message) => {
     expect(() => read(args)).toThrow(message);

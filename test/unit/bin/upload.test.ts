@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Api } from "../../../bin/batch/api.mjs";
-import { uploadFile } from "../../../bin/batch/upload.mjs";
+import { Api } from "../../../bin/batch/server/api.mjs";
+import { uploadFile } from "../../../bin/batch/server/upload.mjs";
 import { Folder } from "./command.ts";
 import { type FakePlan, FakeServer, send } from "./fake-server.ts";
 
@@ -90,7 +90,7 @@ describe("uploadFile", () => {
       send(reply, 500, {});
       return true;
     };
-    await expect(upload({ meddle }, {})).rejects.toThrow("POST /v1/files answered 500");
+    await expect(upload({ meddle }, {})).rejects.toThrow("POST /v1/files returned 500");
     expect(server.seen).toHaveLength(5);
   });
 });

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { admit, shareOf } from "../../../src/budget/admit.ts";
 import { promptTokensMax, type TokenBounds } from "../../../src/budget/estimate.ts";
 import { Ledger, NO_LIMITS, zeroAmounts, type Limits } from "../../../src/budget/ledger.ts";
-import type { CallFacts } from "../../../src/call.ts";
+import type { CallFacts, UnreservableField } from "../../../src/call.ts";
+import type { Dimension } from "../../../src/errors.ts";
 import { makeFacts, PLAIN_PRICE } from "../../support/engine.ts";
 
 const limits = (fields: Partial<Limits>): Limits => ({ ...NO_LIMITS, ...fields });
@@ -13,17 +14,17 @@ const call = (fields: Partial<CallFacts> = {}): CallFacts => makeFacts({ promptB
 describe("a slot with a share of the budget", () => {
   const share = limits({ usd: 200 });
 
-  it("is clamped to its share, however much is left", () => {
+  it("is capped at its share, however much is left", () => {
     const admitted = admit(call({ maxTokens: 500 }), PLAIN_PRICE, ledgerOf({ usd: 1_000_000 }), { share });
     expect(admitted).toMatchObject({ kind: "reserve", capTokens: 50, amounts: { usd: 200 } });
   });
 
-  it("is clamped to what is left where that is less than its share", () => {
+  it("is capped at what is left if that is less than its share", () => {
     const admitted = admit(call({ maxTokens: 500 }), PLAIN_PRICE, ledgerOf({ usd: 160 }), { share });
     expect(admitted).toMatchObject({ kind: "reserve", capTokens: 30 });
   });
 
-  it("is refused when its share does not cover its least, and never waits for it", () => {
+  it("is refused when its share does not cover its minimum, and never waits for it", () => {
     const ledger = ledgerOf({ usd: 1_000 });
     ledger.reserve("other", { ...zeroAmounts(), usd: 990 });
     const least = 100 + 2 * 16;
@@ -54,14 +55,73 @@ describe("an equal share", () => {
     expect(shareOf(ledger, 1)).toEqual(limits({ usd: 71, calls: 6 }));
   });
 
-  it("is nothing, not less, of a budget that was overrun", () => {
+  it("is zero, not negative, of a budget that was overrun", () => {
     const ledger = ledgerOf({ usd: 100 });
     ledger.restoreSpent({ ...zeroAmounts(), usd: 101 });
     expect(shareOf(ledger, 3)).toEqual(limits({ usd: 0 }));
   });
 });
 
-describe("images, sounds and files", () => {
+describe("fields that no reservation covers", () => {
+  const entry = (allowedBy: string | undefined, spends: readonly Dimension[]) => ({
+    field: "params.n",
+    why: "Each is billed.",
+    spends,
+    ...(allowedBy === undefined ? {} : { allowedBy }),
+  });
+  const refusal = (
+    unbounded: readonly UnreservableField[],
+    limit: Partial<Limits>,
+    allowParams: readonly string[] = [],
+  ) => {
+    const admitted = admit(call({ unbounded }), PLAIN_PRICE, ledgerOf(limit), { allowParams });
+    return admitted.kind === "refuse" ? admitted.reason : null;
+  };
+
+  it("are refused under a limit that they can exceed, with a message that names the remedy", () => {
+    expect(refusal([entry("n", ["usd", "completion_tokens"])], { usd: 1_000_000 })).toEqual({
+      reason: "invalid_request",
+      message:
+        'params.n: Each is billed. It is refused under a limit in USD; remove it, or ask the operator to add "n" to allow_params',
+      param: "params.n",
+    });
+    expect(refusal([entry("n", ["usd", "completion_tokens"])], { completion_tokens: 1_000_000 })).toMatchObject({
+      message: expect.stringContaining("under a limit in completion tokens; remove it, or"),
+    });
+    expect(refusal([entry("n", ["usd", "completion_tokens"])], { prompt_tokens: 1_000_000, calls: 5 })).toBeNull();
+  });
+
+  it("are allowed under a limit if the operator allows each of them", () => {
+    const both = [entry("a", ["usd"]), entry("b", ["usd"])];
+    expect(refusal(both, { usd: 1_000_000 }, ["a", "b"])).toBeNull();
+    expect(refusal(both, { usd: 1_000_000 }, ["a"])).toMatchObject({ message: expect.stringContaining('add "b"') });
+    const never = refusal([entry(undefined, ["usd"])], { usd: 1_000_000 }, ["params.n", "n", ""]);
+    expect(never).toMatchObject({ message: expect.stringMatching(/remove it$/) });
+  });
+});
+
+describe("files", () => {
+  const file = call({ fileParts: 2 });
+
+  it("need a bound of their own: that of images does not apply", () => {
+    const bounds: TokenBounds = { tokensPerByte: 1, mediaTokensMax: 1_000 };
+    expect(admit(file, PLAIN_PRICE, ledgerOf({ usd: 1_000_000 }), { bounds })).toMatchObject({
+      kind: "refuse",
+      reason: { reason: "infeasible", message: expect.stringContaining("file_tokens_max") },
+    });
+    expect(admit(file, PLAIN_PRICE, ledgerOf({ calls: 3 }), { bounds })).toMatchObject({ kind: "reserve" });
+  });
+
+  it("count as many tokens each as their upstream has configured", () => {
+    const bounds: TokenBounds = { tokensPerByte: 1, mediaTokensMax: null, fileTokensMax: 700 };
+    expect(admit(file, PLAIN_PRICE, ledgerOf({ usd: 1_000_000 }), { bounds })).toMatchObject({
+      kind: "reserve",
+      amounts: { prompt_tokens: 1_400 + 100 },
+    });
+  });
+});
+
+describe("images and sounds", () => {
   const picture = call({ mediaParts: 2 });
   const known: TokenBounds = { tokensPerByte: 1, mediaTokensMax: 1_000 };
 
@@ -79,18 +139,18 @@ describe("images, sounds and files", () => {
     ["no limit at all", {}, PLAIN_PRICE],
     ["limits of calls and completions", { calls: 5, completion_tokens: 5_000 }, PLAIN_PRICE],
     ["a limit in USD where tokens are free", { usd: 0 }, null],
-  ])("pass under %s", (_, limit, price) => {
+  ])("are allowed under %s", (_, limit, price) => {
     expect(admit(picture, price, ledgerOf(limit))).toMatchObject({ kind: "reserve" });
   });
 
-  it("count as many tokens as their upstream says, each", () => {
+  it("count as many tokens each as their upstream has configured", () => {
     const admitted = admit(picture, PLAIN_PRICE, ledgerOf({ usd: 1_000_000 }), { bounds: known });
     expect(admitted).toMatchObject({ kind: "reserve", amounts: { prompt_tokens: 2_100, usd: 2_100 + 200 } });
     const free = { tokensPerByte: 1, mediaTokensMax: 0 };
     expect(admit(picture, PLAIN_PRICE, ledgerOf({ usd: 300 }), { bounds: free })).toMatchObject({ kind: "reserve" });
   });
 
-  it("do not concern a call that has none", () => {
+  it("do not affect a call without them", () => {
     expect(admit(call(), PLAIN_PRICE, ledgerOf({ usd: 1_000 }))).toMatchObject({ kind: "reserve" });
   });
 });

@@ -18,7 +18,7 @@ describe("the worst case of an attempt", () => {
     expect(worstCase(100, 50, null)).toEqual({ usd: 0, calls: 1, prompt_tokens: 100, completion_tokens: 50 });
   });
 
-  it("covers a prompt read from the cache, whichever price is dearer", () => {
+  it("covers a prompt read from the cache, whichever price is higher", () => {
     expect(worstCase(100, 0, { ...PLAIN_PRICE, cachedInputPicoUsd: 500 }).usd).toBe(100);
     expect(worstCase(100, 0, { ...PLAIN_PRICE, cachedInputPicoUsd: 2_000 }).usd).toBe(200);
   });
@@ -28,17 +28,17 @@ describe("the charge of a reported usage", () => {
   const usage = { promptTokens: 10, completionTokens: 5, cachedTokens: 4, reasoningTokens: 3, costNanoUsd: null };
   const price = { ...PLAIN_PRICE, cachedInputPicoUsd: 500 };
 
-  it("is tokens × price, cached ones at theirs; reasoning is part of the completion", () => {
+  it("is tokens × price, cached tokens at their own; reasoning is part of the completion", () => {
     expect(chargeOf(usage, price)).toEqual({ usd: 6 + 2 + 10, calls: 1, prompt_tokens: 10, completion_tokens: 5 });
   });
 
-  it("is the upstream's own figure where it names one, zero included", () => {
+  it("is the upstream's own figure if it names one, zero included", () => {
     expect(chargeOf({ ...usage, costNanoUsd: 77 }, price).usd).toBe(77);
     expect(chargeOf({ ...usage, costNanoUsd: 0 }, price).usd).toBe(0);
     expect(chargeOf({ ...usage, costNanoUsd: 77 }, null).usd).toBe(77);
   });
 
-  it("is no money where there is neither figure nor price", () => {
+  it("is zero USD with neither a figure nor a price", () => {
     expect(chargeOf(usage, null)).toEqual({ usd: 0, calls: 1, prompt_tokens: 10, completion_tokens: 5 });
   });
 });

@@ -7,7 +7,7 @@ const only = (dimension: Dimension, amount: number): Amounts => amounts({ [dimen
 const limitedTo = (dimension: Dimension, limit: number): Ledger => new Ledger({ ...NO_LIMITS, [dimension]: limit });
 
 describe.each(DIMENSIONS)("a limit of %s", (dimension) => {
-  it("lets reservations up to it through, and not one more", () => {
+  it("accepts reservations up to it, and not one more", () => {
     const ledger = limitedTo(dimension, 10);
     expect(ledger.reserve("a", only(dimension, 7))).toBe(true);
     expect(ledger.reserve("b", only(dimension, 4))).toBe(false);
@@ -18,22 +18,21 @@ describe.each(DIMENSIONS)("a limit of %s", (dimension) => {
     expect(ledger.remaining(dimension)).toBe(0);
   });
 
-  it("counts what is spent like what is reserved", () => {
+  it("counts spending like reservations", () => {
     const ledger = limitedTo(dimension, 10);
     ledger.restoreSpent(only(dimension, 6));
     expect(ledger.shortfall(only(dimension, 5))).toBe(dimension);
     expect(ledger.shortfall(only(dimension, 4))).toBeNull();
   });
 
-  it("knows what could fit once all reservations are freed", () => {
+  it("has what would be left without reservations as idle", () => {
     const ledger = limitedTo(dimension, 10);
     ledger.restoreSpent(only(dimension, 2));
     ledger.reserve("a", only(dimension, 8));
-    expect(ledger.couldFit(only(dimension, 8))).toBe(true);
-    expect(ledger.couldFit(only(dimension, 9))).toBe(false);
+    expect([ledger.idle(dimension), ledger.remaining(dimension)]).toEqual([8, 0]);
   });
 
-  it("shows an overrun, and lets nothing through after it", () => {
+  it("shows an overrun, and accepts nothing after it", () => {
     const ledger = limitedTo(dimension, 10);
     ledger.reserve("a", only(dimension, 5));
     expect(ledger.settle("a", only(dimension, 12))).toEqual([dimension]);
@@ -41,7 +40,7 @@ describe.each(DIMENSIONS)("a limit of %s", (dimension) => {
     expect(ledger.reserve("b", zeroAmounts())).toBe(false);
   });
 
-  it("takes a charge of exactly what was reserved for no overrun", () => {
+  it("is not overrun by a charge of exactly the reservation", () => {
     const ledger = limitedTo(dimension, 10);
     ledger.reserve("a", only(dimension, 5));
     expect(ledger.settle("a", only(dimension, 5))).toEqual([]);
@@ -49,14 +48,14 @@ describe.each(DIMENSIONS)("a limit of %s", (dimension) => {
 });
 
 describe("a ledger without limits", () => {
-  it("lets everything through and counts it", () => {
+  it("accepts every reservation and counts it", () => {
     const ledger = new Ledger(NO_LIMITS);
     expect(ledger.reserve("a", amounts({ usd: 1e15, calls: 1 }))).toBe(true);
     expect(ledger.reserved).toEqual(amounts({ usd: 1e15, calls: 1 }));
     expect(DIMENSIONS.map((dimension) => ledger.remaining(dimension))).toEqual([null, null, null, null]);
   });
 
-  it("calls no charge an overrun: nobody was told a cap", () => {
+  it("is never overrun: no cap was sent", () => {
     const ledger = new Ledger(NO_LIMITS);
     ledger.reserve("a", amounts({ completion_tokens: 4_096 }));
     expect(ledger.settle("a", amounts({ completion_tokens: 5_000 }))).toEqual([]);
@@ -113,12 +112,12 @@ describe("a reservation", () => {
     expect(ledger.settle("a", amounts({ usd: 1 }))).toBeNull();
   });
 
-  it("of an id never seen does not settle", () => {
+  it("does not settle under an unknown id", () => {
     expect(reserved().settle("x", amounts({ usd: 1 }))).toBeNull();
     expect(reserved().release("x")).toBe(false);
   });
 
-  it("taken over from storage is not refused, and settles like any other", () => {
+  it("is not refused when it is taken over from storage, and settles like any other", () => {
     const ledger = new Ledger({ ...NO_LIMITS, usd: 10 });
     ledger.restore("a", amounts({ usd: 15 }));
     expect(ledger.remaining("usd")).toBe(-5);
@@ -143,7 +142,7 @@ describe("shortfall", () => {
 });
 
 describe("adding amounts", () => {
-  it("adds in place, several times, also backwards", () => {
+  it("adds in place, several times, and subtracts", () => {
     const sum = { usd: 1, calls: 2, prompt_tokens: 3, completion_tokens: 4 };
     addAmounts(sum, { usd: 10, calls: 20, prompt_tokens: 30, completion_tokens: 40 }, 2);
     expect(sum).toEqual({ usd: 21, calls: 42, prompt_tokens: 63, completion_tokens: 84 });

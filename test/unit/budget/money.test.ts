@@ -33,13 +33,13 @@ describe("a limit in USD", () => {
     for (let cents = 0; cents <= 10_000; cents++) expect(limitNanoUsd(cents / 100)).toBe(cents * 10_000_000);
   });
 
-  it("is rounded down, never up, where it has fractions of a nano-USD", () => {
+  it("is rounded down, never up, if it has fractions of a nano-USD", () => {
     expect(limitNanoUsd(0.000_000_001_999)).toBe(1);
     expect(limitNanoUsd(0.000_000_000_999)).toBe(0);
     expect(limitNanoUsd(0.123_456_789_9)).toBe(123_456_789);
   });
 
-  it("comes back on the wire as it was given", () => {
+  it("is the same on the wire as in the request", () => {
     for (const usd of [0.07, 0.5, 1.1, 4.35, 123_456.78]) expect(usdOf(limitNanoUsd(usd))).toBe(usd);
   });
 });
@@ -57,15 +57,15 @@ describe("the cost of tokens", () => {
     expect(costNanoUsd(tokens(0, 0), price(500, 500))).toBe(0);
   });
 
-  it("prices cached tokens as a part of the prompt, of which there can be no more than all", () => {
+  it("prices cached tokens as a part of the prompt, and never more than all of it", () => {
     const cheap = price(1_000, 0, 100);
     expect(costNanoUsd(tokens(100, 0, 40), cheap)).toBe(60 + 4);
     expect(costNanoUsd(tokens(100, 0, 100), cheap)).toBe(10);
     expect(costNanoUsd(tokens(100, 0, 101), cheap)).toBe(10);
   });
 
-  it("stays exact for ten million tokens at a dear price, where doubles would not", () => {
-    // 9,999,999 × 9,999,999,999 + 1 pico-USD lies above 2^53 and ends in digits that a double drops.
+  it("is exact for ten million tokens at a high price, where doubles are not", () => {
+    // 9,999,999 × 9,999,999,999 + 1 pico-USD is above 2^53 and ends in digits that a double drops.
     const dear = price(9_999_999_999, 9_999_999_999);
     expect(costNanoUsd(tokens(MAX_TOKENS_MAX - 1, 0), dear)).toBe(99_999_989_990_001);
     expect(costNanoUsd(tokens(MAX_TOKENS_MAX, MAX_TOKENS_MAX), dear)).toBe(199_999_999_980_000);
@@ -74,7 +74,7 @@ describe("the cost of tokens", () => {
 });
 
 describe("the completion that a sum pays for", () => {
-  it("is the most whose cost with the prompt stays within it", () => {
+  it("is the most whose cost together with the prompt is within the sum", () => {
     for (const own of [price(300, 41), price(150_000, 600_000), price(1_000, 999), price(7, 2_000_000)]) {
       for (let nanoUsd = 0; nanoUsd < 400; nanoUsd++) {
         const most = completionTokensFor(nanoUsd, 9, own);
@@ -84,7 +84,7 @@ describe("the completion that a sum pays for", () => {
     }
   });
 
-  it("is nothing where the prompt alone costs as much, or nothing is left", () => {
+  it("is zero if the prompt alone costs as much, or nothing is left", () => {
     expect(completionTokensFor(101, 100, PLAIN_PRICE)).toBe(0);
     expect(completionTokensFor(102, 100, PLAIN_PRICE)).toBe(1);
     expect(completionTokensFor(100, 100, PLAIN_PRICE)).toBe(0);
@@ -92,11 +92,11 @@ describe("the completion that a sum pays for", () => {
     expect(completionTokensFor(-5, 0, PLAIN_PRICE)).toBe(0);
   });
 
-  it("has no end where completion is free", () => {
+  it("is infinite if the completion is free", () => {
     expect(completionTokensFor(0, 100, price(1_000, 0))).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it("sets aside what the call costs beside its tokens", () => {
+  it("leaves room for the price per call", () => {
     expect(completionTokensFor(110, 100, { ...PLAIN_PRICE, perCallNanoUsd: 6 })).toBe(2);
     expect(completionTokensFor(5, 0, { ...PLAIN_PRICE, perCallNanoUsd: 6 })).toBe(0);
   });

@@ -5,7 +5,7 @@ import { COMPLETION_TOKENS_DEFAULT, LIKELY_COMPLETION_TOKENS } from "../../../sr
 import { makeFacts, PLAIN_PRICE } from "../../support/engine.ts";
 
 describe("a quote", () => {
-  it("has the worst that would be reserved, and what English text of that size likely costs", () => {
+  it("has the worst case that would be reserved, and the likely cost of English text of that size", () => {
     const facts = makeFacts({ promptBytes: 400, messageCount: 1, maxTokens: 1_000 });
     expect(quoteOf(facts, PLAIN_PRICE, ANY_TOKENS)).toEqual({
       worstNanoUsd: 408 + 2 * 1_000,
@@ -15,20 +15,20 @@ describe("a quote", () => {
     });
   });
 
-  it("counts on the default cap where none is asked for, and on no more than a small one likely", () => {
+  it("assumes the default cap if none is requested, and at most a small cap as likely", () => {
     const open = quoteOf(makeFacts({ maxTokens: null }), PLAIN_PRICE, ANY_TOKENS);
     expect(open.completionTokensMax).toBe(COMPLETION_TOKENS_DEFAULT);
     const small = quoteOf(makeFacts({ promptBytes: 92, maxTokens: 5 }), PLAIN_PRICE, ANY_TOKENS);
     expect([small.worstNanoUsd, small.likelyNanoUsd]).toEqual([110, 23 + 10]);
   });
 
-  it("is at its worst in the dearest tier within reach, and likely in the one that it will meet", () => {
+  it("has its worst case in the highest tier within its bound, and its likely cost in the tier of its likely size", () => {
     const price = { ...PLAIN_PRICE, tiers: [{ ...PLAIN_PRICE, inputPicoUsd: 5_000, fromPromptTokens: 300 }] };
     const { worstNanoUsd, likelyNanoUsd } = quoteOf(makeFacts({ promptBytes: 400, maxTokens: 0 }), price, ANY_TOKENS);
     expect([worstNanoUsd, likelyNanoUsd]).toEqual([408 * 5, 100]);
   });
 
-  it("is never likelier than its worst", () => {
+  it("never has a likely cost above its worst case", () => {
     const bounds = { tokensPerByte: 0.01, mediaTokensMax: 0 };
     for (const promptBytes of [0, 1, 40, 4_000]) {
       const facts = makeFacts({ promptBytes, messageCount: 0, maxTokens: 10 });

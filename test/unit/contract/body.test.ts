@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { hearOut, parseBody, readBytes, textOf } from "../../../src/contract/body.ts";
+import { JSON_BODY_DEPTH_MAX } from "../../../src/limits.ts";
+import { drain, parseBody, readBytes, textOf } from "../../../src/contract/body.ts";
 
 const post = (body: BodyInit | null, headers: Record<string, string> = { "content-type": "application/json" }) =>
   new Request("http://localhost/", { method: "POST", body, headers });
@@ -55,7 +56,7 @@ describe("parseBody", () => {
   });
 
   it("says that a body is empty", async () => {
-    for (const body of [null, "", " \n"]) expect(await message(post(body))).toContain("empty body");
+    for (const body of [null, "", " \n"]) expect(await message(post(body))).toContain("is empty");
   });
 
   it("accepts exactly the bytes allowed and no more", async () => {
@@ -88,12 +89,12 @@ describe("parseBody", () => {
   });
 });
 
-describe("hearOut", () => {
+describe("drain", () => {
   it("reads on after a refusal, to a bound of its own", async () => {
     const body = endless(1_000);
     await parseBody(body.request, 10_000);
     const atRefusal = body.chunks();
-    await hearOut(body.request, 30_000);
+    await drain(body.request, 30_000);
     expect(body.chunks()).toBeGreaterThanOrEqual(atRefusal + 29);
     expect(body.chunks()).toBeLessThan(atRefusal + 40);
     expect(body.cancelled()).toBe(true);
@@ -101,47 +102,48 @@ describe("hearOut", () => {
 
   it("reads a body to its end that nobody has read", async () => {
     const request = post("x".repeat(1_000));
-    await hearOut(request, 30_000);
+    await drain(request, 30_000);
     expect(request.bodyUsed).toBe(true);
   });
 
   it("leaves a body alone that was read whole", async () => {
     const request = post('"read"');
     expect(await parseBody(request, 100)).toEqual({ ok: true, value: "read" });
-    await expect(hearOut(request, 100)).resolves.toBeUndefined();
+    await expect(drain(request, 100)).resolves.toBeUndefined();
   });
 });
 
 describe("the message about a body that is not JSON", () => {
   const cases: [string, string][] = [
-    ["{", "the text ended at line 1, column 2 (position 1), expected a key in double quotes or }"],
-    ['{"a":tru}', 'found "t" at line 1, column 6 (position 5), expected a value'],
-    ['{"a":1,}', 'found "}" at line 1, column 8 (position 7), expected a key in double quotes'],
-    ["[1,]", 'found "]" at line 1, column 4 (position 3), expected a value'],
-    ["[1 2]", 'found "2" at line 1, column 4 (position 3), expected , or ]'],
-    ['{\n  "a": 1\n  "b": 2\n}', 'found "\\"" at line 3, column 3 (position 13), expected , or }'],
-    ["{'a':1}", 'found "\'" at line 1, column 2 (position 1), expected a key in double quotes or }'],
-    ['{"a" 1}', 'found "1" at line 1, column 6 (position 5), expected :'],
-    ['"a', 'the text ended at line 1, column 3 (position 2), expected a closing "'],
-    ['"a\nb"', 'found "\\n" at line 1, column 3 (position 2), expected control characters in texts to be escaped'],
-    ['"\\x"', 'found "\\\\" at line 1, column 2 (position 1), expected a valid escape after the backslash'],
-    ['"\\u12g4"', 'found "\\\\" at line 1, column 2 (position 1), expected a valid escape after the backslash'],
-    ["{} x", 'found "x" at line 1, column 4 (position 3), expected the end'],
-    ["{} true", 'found "t" at line 1, column 4 (position 3), expected the end'],
-    ["[}", 'found "}" at line 1, column 2 (position 1), expected a value or ]'],
-    ["hello", 'found "h" at line 1, column 1 (position 0), expected a value'],
-    ["NaN", 'found "N" at line 1, column 1 (position 0), expected a value'],
-    ["01", 'found "1" at line 1, column 2 (position 1), expected the end'],
-    ["[[1,[2]]", "the text ended at line 1, column 9 (position 8), expected , or ]"],
+    ["{", "the text ends at line 1, column 2 (byte 1); expected a key in double quotes or }"],
+    ['{"a":tru}', 'found "t" at line 1, column 6 (byte 5); expected a value'],
+    ['{"a":1,}', 'found "}" at line 1, column 8 (byte 7); expected a key in double quotes'],
+    ["[1,]", 'found "]" at line 1, column 4 (byte 3); expected a value'],
+    ["[1 2]", 'found "2" at line 1, column 4 (byte 3); expected , or ]'],
+    ['{\n  "a": 1\n  "b": 2\n}', 'found "\\"" at line 3, column 3 (byte 13); expected , or }'],
+    ["{'a':1}", 'found "\'" at line 1, column 2 (byte 1); expected a key in double quotes or }'],
+    ['{"a" 1}', 'found "1" at line 1, column 6 (byte 5); expected :'],
+    ['"a', 'the text ends at line 1, column 3 (byte 2); expected a closing "'],
+    ['"a\nb"', 'found "\\n" at line 1, column 3 (byte 2); expected control characters in texts to be escaped'],
+    ['"\\x"', 'found "\\\\" at line 1, column 2 (byte 1); expected a valid escape after the backslash'],
+    ['"\\u12g4"', 'found "\\\\" at line 1, column 2 (byte 1); expected a valid escape after the backslash'],
+    ["{} x", 'found "x" at line 1, column 4 (byte 3); expected the end'],
+    ["{} true", 'found "t" at line 1, column 4 (byte 3); expected the end'],
+    ["[}", 'found "}" at line 1, column 2 (byte 1); expected a value or ]'],
+    ["hello", 'found "h" at line 1, column 1 (byte 0); expected a value'],
+    ["NaN", 'found "N" at line 1, column 1 (byte 0); expected a value'],
+    ["01", 'found "1" at line 1, column 2 (byte 1); expected the end'],
+    ["[[1,[2]]", "the text ends at line 1, column 9 (byte 8); expected , or ]"],
   ];
 
   it.each(cases)("places the fault of %j", async (body, expected) => {
-    expect(await message(post(body))).toBe(`the body: is not JSON: ${expected}`);
+    expect(await message(post(body))).toBe(`the body is not JSON: ${expected}`);
   });
 
-  it("survives nesting that would exhaust a stack", async () => {
+  it("speaks of the depth where nesting would exhaust a stack", async () => {
     const read = await parseBody(post("[".repeat(2_000_000)), 10_000_000);
-    expect(read).toMatchObject({ ok: false, reason: { message: expect.stringContaining("position 2000000") } });
+    const message = `the body opens level ${JSON_BODY_DEPTH_MAX + 1} of nesting at byte ${JSON_BODY_DEPTH_MAX}; expected at most ${JSON_BODY_DEPTH_MAX}`;
+    expect(read).toEqual({ ok: false, reason: { reason: "invalid_request", message, param: null } });
   });
 });
 

@@ -6,14 +6,14 @@ import { readBatch, readPieces } from "../../../src/contract/large-batch.ts";
 const bytesOf = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
 
 describe("a call of another system", () => {
-  it("says whether it knows its depth", () => {
-    for (const [depth, saysDepth] of [
+  it("has a depth, or none", () => {
+    for (const [depth, hasDepth] of [
       [undefined, false],
       [null, false],
       [0, true],
       [-1, true],
     ]) {
-      expect(parseDialectQuery({ prompt: "p", depth })).toMatchObject({ ok: true, value: { saysDepth } });
+      expect(parseDialectQuery({ prompt: "p", depth })).toMatchObject({ ok: true, value: { hasDepth } });
     }
   });
 });
@@ -46,7 +46,7 @@ describe("llm_batch", () => {
     const batch = call.ok ? parseLlmBatch(call.value) : call;
     expect(batch).toMatchObject({
       ok: true,
-      value: { count: 4, places: [1, 3], request: { errorStyle: "verifiers" } },
+      value: { count: 4, indexes: [1, 3], request: { errorStyle: "verifiers" } },
     });
   });
 });

@@ -164,7 +164,7 @@ describe("a large body", () => {
     expect(readBatch(padded(7))).toMatchObject({ ok: false, reason: { param: "prompts[2]" } });
     expect(readBatch(padded("c").subarray(0, -1))).toMatchObject({
       ok: false,
-      reason: { message: expect.stringContaining(`position ${padded("c").length - 1}`) },
+      reason: { message: expect.stringContaining(`(byte ${padded("c").length - 1})`) },
     });
   });
 

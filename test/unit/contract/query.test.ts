@@ -63,12 +63,12 @@ describe("a query that is accepted", () => {
       { role: "user", content: [{ type: "text", text: "é" }, image] },
       { role: "assistant", content: null, tool_calls: [{ id: "1" }] },
       { role: "assistant", tool_calls: [] },
-      { role: "tool", content: "42", "x-own": { deep: true } },
+      { role: "tool", content: "42", name: "t" },
     ];
     const call = accepted({ messages });
     expect(call.body).toEqual({ messages });
     const bytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
-    expect(call.facts.promptBytes).toBe(bytes(messages) - bytes(image));
+    expect(call.facts.promptBytes).toBe(bytes(messages) - bytes(image.image_url.url));
     expect(call.facts).toMatchObject({ messageCount: 4, mediaParts: 1 });
   });
 
@@ -103,7 +103,7 @@ describe("a query that is refused names the field", () => {
   it("when a field is unknown", () => {
     expect(refused({ prompt: "x", temprature: 1 })).toEqual({
       reason: "invalid_request",
-      message: 'unknown field "temprature"',
+      message: 'unknown field "temprature"; did you mean temperature?',
       param: "temprature",
     });
     expect(param(JSON.parse('{"prompt":"x","__proto__":1}'))).toBe("__proto__");

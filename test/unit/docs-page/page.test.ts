@@ -1,6 +1,9 @@
+import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createApp } from "../../../src/app.ts";
+import { batchBody } from "../../../src/contract/batch.ts";
+import { queryBody } from "../../../src/contract/query.ts";
 import { referencePage } from "../../../src/docs-page/page.ts";
 import { openApiText } from "../../../src/openapi.ts";
 
@@ -25,22 +28,43 @@ const seen = (html: string) =>
     .replaceAll(" *", "*");
 
 describe("GET /docs", () => {
-  it("shows every route once, under the door that its tag names", async () => {
+  it("shows every route once, under its tag", async () => {
     const headings = [...(await page()).matchAll(/<h([23])[^>]*>(.*?)<\/h\1>/gs)].map(([, level, text = ""]) => ({
       level,
       text: seen(text).trim(),
     }));
-    let door = "";
+    let tag = "";
     const shown: string[] = [];
-    for (const { level, text } of headings.slice(headings.findLastIndex(({ text }) => text === "Discovery"))) {
-      if (level === "2") door = text;
-      else if (door !== "Schemas") shown.push(`${door}: ${text}`);
+    for (const { level, text } of headings.slice(headings.findLastIndex(({ text }) => text === "Calls"))) {
+      if (level === "2") tag = text;
+      else if (tag !== "Schemas") shown.push(`${tag}: ${text}`);
     }
     const documented = Object.entries(api.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, { tags }]) => `${tags[0]}: ${method.toUpperCase()} ${path}`),
     );
     expect(documented.length).toBeGreaterThan(30);
     expect(shown.toSorted()).toEqual(documented.toSorted());
+  });
+
+  it("begins with one call and a list of calls as curl commands that the routes accept, before the list of routes", async () => {
+    const html = await page();
+    expect(html.indexOf("<pre>")).toBeLessThan(html.indexOf("<nav"));
+    const examples = [...html.matchAll(/<pre><code>(.*?)<\/code><\/pre>/gs)].map(([, text = ""]) =>
+      text.replaceAll("&quot;", '"').replaceAll("&#39;", "'"),
+    );
+    const bodies = examples.map((text) => ({
+      path: /\$FANOUT_URL(\S+)/.exec(text)?.[1],
+      body: JSON.parse(/-d '(.*)'$/.exec(text)?.[1] ?? ""),
+    }));
+    expect(bodies.map(({ path }) => path)).toEqual(["/query", "/batch"]);
+    expect(queryBody.safeParse(bodies[0]?.body).success).toBe(true);
+    expect(batchBody.safeParse(bodies[1]?.body).success).toBe(true);
+  });
+
+  it("names guide pages that exist", async () => {
+    const guides = [...(await page()).matchAll(/<code>(docs\/[^<]+)<\/code>/g)].map(([, path = ""]) => path);
+    expect(guides.length).toBeGreaterThan(3);
+    for (const path of guides) expect(existsSync(path)).toBe(true);
   });
 
   it("has every schema and leads each of its links to something that is there, once", async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { zeroAmounts } from "../../../src/budget/ledger.ts";
 import { cancelGroup, cancelSlot, giveUp } from "../../../src/engine/cancel.ts";
-import { drainGroup } from "../../../src/engine/open.ts";
+import { drainGroup } from "../../../src/engine/end-slot.ts";
 import { settle } from "../../../src/engine/settle.ts";
 import { slotIdOf } from "../../../src/engine/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
@@ -11,7 +11,7 @@ const STOPPED: Reason = { reason: "cancelled", message: "by the test" };
 const attemptOf = (seq: number, index: number, attempt = 1): string => `${slotIdOf(seq, index)}.${attempt}`;
 
 describe("a group that is cancelled", () => {
-  it("is over at once: what is queued, what waits for a retry and what runs is cancelled, what has ended stays", () => {
+  it("ends at once: queued, delayed and running slots are cancelled, ended slots stay as they are", () => {
     const engine = new TestEngine({ width: 3, random: () => 0.5 });
     const group = engine.open(alike(5));
     engine.startAll(0);
@@ -23,7 +23,7 @@ describe("a group that is cancelled", () => {
     expect(engine.startAll(60_000)).toEqual([]);
   });
 
-  it("keeps its reservations charged where it gave up what ran, and holds none", () => {
+  it("charges the reservations of the attempts that it gave up, and frees all others", () => {
     const engine = new TestEngine({ limits: { usd: 10_000 }, width: 2 });
     const group = engine.open(alike(3));
     engine.startAll(0);
@@ -43,20 +43,20 @@ describe("a group that is cancelled", () => {
     expect(groups).toEqual([group]);
   });
 
-  it("has its lanes told which attempts to stop, each lane its own, and no other group's", () => {
+  it("notes for each lane which of its attempts must stop, and none of another group", () => {
     const engine = new TestEngine();
     const group = engine.open(alike(3));
     engine.open(alike(1));
     engine.turn([2, 2], 0);
     cancelGroup(engine.state, group, STOPPED, 20);
-    expect([...engine.state.aborted]).toEqual([
+    expect([...engine.state.takeAborted()]).toEqual([
       [0, [attemptOf(1, 0), attemptOf(1, 1)]],
       [1, [attemptOf(1, 2)]],
     ]);
     expect([...engine.state.attempts.keys()]).toEqual([attemptOf(2, 0)]);
   });
 
-  it("lets what its lanes answer later change nothing", () => {
+  it("is not changed by answers that its lanes report later", () => {
     const engine = new TestEngine({ limits: { usd: 10_000 } });
     const group = engine.open(alike(1));
     engine.startAll(0);
@@ -65,7 +65,7 @@ describe("a group that is cancelled", () => {
     expect([group.status, engine.state.ledger.spent.usd]).toEqual(["cancelled", 300]);
   });
 
-  it("leaves single calls alone, and their permits free for the next", () => {
+  it("does not affect single calls, and frees its permits for the next", () => {
     const engine = new TestEngine({ width: 2 });
     const group = engine.open(alike(2));
     engine.call("own", 0);
@@ -76,7 +76,7 @@ describe("a group that is cancelled", () => {
     expect(engine.startAll(20)).toEqual(["next"]);
   });
 
-  it("stays as it ended if it had ended", () => {
+  it("stays as it is if it had ended", () => {
     const engine = new TestEngine();
     const group = engine.open(alike(1));
     engine.startAll(0);
@@ -87,7 +87,7 @@ describe("a group that is cancelled", () => {
     expect(engine.state.takeWrites()).toEqual({ shards: [], slots: [], groups: [] });
   });
 
-  it("that had stopped by itself keeps its reason, and what still ran is given up", () => {
+  it("keeps its reason if it had stopped by itself, and gives up what still ran", () => {
     const engine = new TestEngine({ width: 1 });
     const group = engine.open(alike(2));
     engine.startAll(0);
@@ -95,22 +95,22 @@ describe("a group that is cancelled", () => {
     drainGroup(engine.state, group, { state: "failed", reason: deadline, cause: "deadline" }, 5);
     cancelGroup(engine.state, group, STOPPED, 20);
     expect([group.drained?.reason, group.counts.failed, group.endedAtMs]).toEqual([deadline, 2, 20]);
-    expect(engine.state.aborted.get(0)).toEqual([attemptOf(1, 0)]);
+    expect(engine.state.takeAborted().get(0)).toEqual([attemptOf(1, 0)]);
   });
 });
 
-describe("what is given up", () => {
-  it("is what matches: single calls have no lane to be told, their Workers ask", () => {
+describe("attempts that are given up", () => {
+  it("are those that match; those of single calls have no lane to notify", () => {
     const engine = new TestEngine({ limits: { usd: 10_000 } });
     engine.open(alike(1));
     engine.call("a", 0);
     engine.startAll(0);
     giveUp(engine.state, () => true, STOPPED, 50);
     expect([engine.state.attempts.size, engine.state.ledger.reserved.usd]).toEqual([0, 0]);
-    expect([...engine.state.aborted]).toEqual([[0, [attemptOf(1, 0)]]]);
+    expect([...engine.state.takeAborted()]).toEqual([[0, [attemptOf(1, 0)]]]);
   });
 
-  it("is tried no more, whatever its rule for lost attempts", () => {
+  it("are not retried, whatever the rule for lost attempts", () => {
     const engine = new TestEngine();
     const group = engine.open(alike(1), { onLost: "retry" });
     engine.startAll(0);
@@ -118,7 +118,7 @@ describe("what is given up", () => {
     expect([group.status, engine.state.queue.delayedCount]).toEqual(["failed", 0]);
   });
 
-  it("took no less than no time, if clocks differ", () => {
+  it("never have a negative latency, even if clocks differ", () => {
     const engine = new TestEngine();
     engine.open(alike(1));
     engine.startAll(100);
@@ -127,7 +127,7 @@ describe("what is given up", () => {
     expect(engine.state.takeWrites().slots).toMatchObject([{ latencyMs: 0 }]);
   });
 
-  it("frees its upstream for what waits there", () => {
+  it("free their upstream for queued slots", () => {
     const engine = new TestEngine({ targets: [makeTarget({ maxInFlight: 1 })] });
     const group = engine.open(alike(1));
     engine.open(alike(1));
@@ -138,7 +138,7 @@ describe("what is given up", () => {
 });
 
 describe("a slot that is cancelled", () => {
-  it("never starts if it is queued, and the others of its group go on", () => {
+  it("never starts if it is queued, and the others of its group continue", () => {
     const engine = new TestEngine({ width: 1 });
     const group = engine.open(alike(3));
     engine.startAll(0);
@@ -153,14 +153,14 @@ describe("a slot that is cancelled", () => {
     expect([group.status, group.counts.completed, group.endedAtMs]).toEqual(["partial", 2, 30]);
   });
 
-  it("is given up if it runs: charged, not made again, and its lane is told", () => {
+  it("is given up if it runs: charged, not retried, and its lane is notified", () => {
     const engine = new TestEngine({ limits: { usd: 10_000 } });
     const group = engine.open(alike(2));
     engine.turn([2], 0);
     cancelSlot(engine.state, group, 0, STOPPED, 10);
     expect(group.counts).toMatchObject({ running: 1, cancelled: 1 });
     expect(engine.state.ledger.spent.usd).toBe(300);
-    expect([...engine.state.aborted]).toEqual([[0, [attemptOf(1, 0)]]]);
+    expect([...engine.state.takeAborted()]).toEqual([[0, [attemptOf(1, 0)]]]);
     expect(engine.startAll(60_000)).toEqual([]);
   });
 

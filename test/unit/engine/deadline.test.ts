@@ -15,7 +15,7 @@ const MONEY: Reason = {
 };
 
 describe("deadlines", () => {
-  it("end a queued call exactly when its time is over, and not before", () => {
+  it("end a queued call exactly at its deadline, and not before", () => {
     const engine = new TestEngine();
     engine.call("late", 1_000, { deadlineMs: 50 });
     engine.call("patient", 1_000);
@@ -28,7 +28,7 @@ describe("deadlines", () => {
     expect(engine.state.queue.readyCount).toBe(1);
   });
 
-  it("end the queued slots of a group, and let those that run end by themselves", () => {
+  it("end the queued slots of a group, and let running slots end with their attempts", () => {
     const engine = new TestEngine({ width: 1 });
     const group = engine.open([{}, {}, {}], { deadlineMs: 100 });
     const [running] = engine.turn([6], 0).assignments;
@@ -41,13 +41,13 @@ describe("deadlines", () => {
     expect([group.done, group.status]).toEqual([true, "partial"]);
   });
 
-  it("say that a call waited for money, so that its client may come again", () => {
+  it("end a call that waited for its budget with that reason, so that its client can retry", () => {
     const engine = new TestEngine();
     engine.call("poor", 0, { deadlineMs: 10 });
     expect(expireQueued(engine.state, MONEY, 10)[0]?.reason).toBe(MONEY);
   });
 
-  it("are times at which the run looks again", () => {
+  it("are times at which the next turn is due", () => {
     const engine = new TestEngine();
     engine.call("late", 1_000, { deadlineMs: 50 });
     expect(engine.state.nextReadyMs(1_000)).toBe(1_050);

@@ -1,13 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { withdrawCall } from "../../../src/engine/open.ts";
+import { endCall } from "../../../src/engine/calls/end-call.ts";
 import { settle } from "../../../src/engine/settle.ts";
+import type { Reason } from "../../../src/errors.ts";
 import { LEASE_TTL_MS } from "../../../src/limits.ts";
 import { alike, failure, makeTarget, nameOf, success, TestEngine } from "../../support/engine.ts";
 
 const names = (dispatched: ReturnType<TestEngine["turn"]>): string[] => dispatched.assignments.map(nameOf);
 
+const GONE: Reason = { reason: "cancelled", message: "by the test" };
+
 describe("permits", () => {
-  it("are handed out up to the run's width, whoever asks", () => {
+  it("are handed out up to the run's width, to slots and single calls alike", () => {
     const engine = new TestEngine({ width: 3 });
     engine.open(alike(5));
     engine.call("c", 0, { priority: 4 });
@@ -15,7 +18,7 @@ describe("permits", () => {
     expect(engine.startAll(0)).toEqual([]);
   });
 
-  it("pass to the next slot the moment one is free", () => {
+  it("go to the next slot as soon as one is free", () => {
     const engine = new TestEngine({ width: 2 });
     engine.open(alike(4));
     engine.startAll(0);
@@ -26,9 +29,9 @@ describe("permits", () => {
   it("are not handed out while the run is paused", () => {
     const engine = new TestEngine();
     engine.open(alike(1));
-    engine.state.paused = true;
+    engine.state.setPaused(true);
     expect(engine.startAll(0)).toEqual([]);
-    engine.state.paused = false;
+    engine.state.setPaused(false);
     expect(engine.startAll(0)).toEqual(["1:0"]);
   });
 
@@ -39,7 +42,7 @@ describe("permits", () => {
     expect(engine.startAll(0)).toEqual(["1:0", "1:1", "2:0", "2:1"]);
   });
 
-  it("stay within what one upstream takes, and go to others instead", () => {
+  it("stay within an upstream's limit, and go to other upstreams instead", () => {
     const narrow = makeTarget({ upstream: "narrow", maxInFlight: 1 });
     const engine = new TestEngine({ targets: [narrow, makeTarget({ upstream: "wide" })] });
     engine.open([{ modelIndex: 0 }, { modelIndex: 0 }, { modelIndex: 1 }, { modelIndex: 1 }]);
@@ -49,7 +52,7 @@ describe("permits", () => {
     expect(engine.startAll(5)).toEqual(["1:0"]);
   });
 
-  it("are withheld from an upstream that asked to be left alone, exactly until then", () => {
+  it("are withheld from a rate-limited upstream, exactly until its Retry-After has passed", () => {
     const engine = new TestEngine({ targets: [makeTarget({ upstream: "cold" }), makeTarget({ upstream: "warm" })] });
     engine.call("first", 0, { modelIndex: 0 });
     engine.startAll(0);
@@ -63,8 +66,8 @@ describe("permits", () => {
   });
 });
 
-describe("which starts next", () => {
-  it("is the best in line, whether a slot or a single call", () => {
+describe("the next to start", () => {
+  it("is the first in the queue, whether a slot or a single call", () => {
     const engine = new TestEngine({ width: 1 });
     engine.open([{ priority: 1 }, { priority: 3 }]);
     engine.call("low", 0, { priority: 0 });
@@ -79,7 +82,7 @@ describe("which starts next", () => {
     expect(order).toEqual(["1:1", "middle", "1:0", "low"]);
   });
 
-  it("waits for a lane if it is a slot, and needs none if it is a single call", () => {
+  it("needs a waiting lane if it is a slot, and none if it is a single call", () => {
     const engine = new TestEngine();
     engine.open(alike(2, { priority: 4 }));
     engine.call("c", 0);
@@ -88,7 +91,7 @@ describe("which starts next", () => {
     expect(names(engine.turn([1], 0))).toEqual(["1:1"]);
   });
 
-  it("starts a delayed call when it is due, not before", () => {
+  it("is a delayed call when its delay has passed, not before", () => {
     const engine = new TestEngine();
     engine.call("c", 1_000, { attempt: 2, delayMs: 300 });
     expect(engine.startAll(1_299)).toEqual([]);
@@ -96,20 +99,20 @@ describe("which starts next", () => {
     expect(engine.startAll(1_300)).toEqual(["c"]);
   });
 
-  it("never starts a call whose client has left", () => {
+  it("is never a call whose client has left", () => {
     const engine = new TestEngine();
     engine.call("gone", 0);
     engine.call("late", 0, { delayMs: 10 });
     engine.call("there", 0);
-    expect([withdrawCall(engine.state, "gone", 0), withdrawCall(engine.state, "late", 0)]).toEqual([true, true]);
-    expect(withdrawCall(engine.state, "gone", 0)).toBe(false);
+    expect([endCall(engine.state, "gone", GONE, 0), endCall(engine.state, "late", GONE, 0)]).toEqual([true, true]);
+    expect(endCall(engine.state, "gone", GONE, 0)).toBe(false);
     expect(engine.startAll(100)).toEqual(["there"]);
-    expect(withdrawCall(engine.state, "there", 100)).toBe(false);
+    expect(endCall(engine.state, "there", GONE, 100)).toBe(false);
   });
 });
 
 describe("lanes", () => {
-  it("are filled one after the other, each with no more than it asked for", () => {
+  it("are filled one after the other, each with no more than it offered to take", () => {
     const engine = new TestEngine();
     engine.open(alike(9));
     const { assignments } = engine.turn([6, 2], 0);
@@ -126,7 +129,7 @@ describe("lanes", () => {
 });
 
 describe("an attempt that starts", () => {
-  it("is named after its call and number, and says where it goes, how long it may take and what it may write", () => {
+  it("is named after its call and number, and has its target, its time limit and its cap", () => {
     const engine = new TestEngine({ limits: { usd: 1_000 }, targets: [makeTarget({ timeoutMs: 9_000 })] });
     engine.open([{ maxTokens: 40, timeoutMs: 5_000 }], { openedAtMs: 1_000 });
     const [started] = engine.turn([1], 1_250).assignments;
@@ -151,20 +154,20 @@ describe("an attempt that starts", () => {
     expect(engine.turn([2], 0).assignments.map(({ timeoutMs }) => timeoutMs)).toEqual([9_000, 9_000]);
   });
 
-  it("is on the books before anyone hears of it", () => {
+  it("is reserved and marked for writing before any reply", () => {
     const engine = new TestEngine();
     engine.open(alike(1));
     engine.startAll(0);
     const { shards, slots } = engine.state.takeWrites();
     expect(shards.map(({ leases }) => [...leases.keys()])).toEqual([["65536.1"]]);
-    // A claim writes no row of the slot's own: its lease says that it runs.
+    // A claim writes no row of the slot: the lease implies that it runs.
     expect(slots).toEqual([]);
     expect(engine.state.takeWrites()).toEqual({ shards: [], slots: [], groups: [] });
   });
 });
 
-describe("when money is short", () => {
-  it("what waits for a reservation keeps its place, and nothing overtakes it", () => {
+describe("when the budget is short", () => {
+  it("a slot that waits for reservations is not overtaken", () => {
     const engine = new TestEngine({ limits: { usd: 1_000 } });
     engine.open([{ maxTokens: 200 }]);
     engine.startAll(0);
@@ -179,7 +182,7 @@ describe("when money is short", () => {
     });
   });
 
-  it("what can never fit is refused, and the next gets its turn", () => {
+  it("a slot that can never fit is refused, and the next one starts", () => {
     const engine = new TestEngine({ limits: { usd: 1_000 } });
     engine.call("dear", 0, { promptBytes: 2_000 });
     engine.call("cheap", 0, { maxTokens: 16 });
@@ -189,7 +192,7 @@ describe("when money is short", () => {
     expect(engine.state.calls.size).toBe(0);
   });
 
-  it("a refused slot fails with the reason in its row, and its group goes on", () => {
+  it("a refused slot fails with the reason in its row, and its group continues", () => {
     const engine = new TestEngine({ limits: { usd: 300 } });
     const group = engine.open([{ promptBytes: 2_000 }, { maxTokens: 16 }]);
     expect(engine.startAll(0)).toEqual(["1:1"]);
@@ -216,7 +219,7 @@ describe("when money is short", () => {
   });
 });
 
-describe("a model that the configuration has lost", () => {
+describe("a model that is no longer configured", () => {
   it("fails its slots, and no others", () => {
     const engine = new TestEngine({ targets: [null, makeTarget()] });
     const group = engine.open([{ modelIndex: 0, model: "old" }, { modelIndex: 1 }]);
@@ -227,7 +230,7 @@ describe("a model that the configuration has lost", () => {
 });
 
 describe("single calls that arrive together", () => {
-  it("are counted alone, and as a group from the second one on", () => {
+  it("are counted as single calls, and as a group from the second one on", () => {
     const engine = new TestEngine({ windowMs: 50 });
     const counters = () => {
       const { singleCalls, groupedCalls, windowGroups } = engine.state.directShard().totals;
@@ -245,7 +248,7 @@ describe("single calls that arrive together", () => {
     expect(arrive("a", 1_051, 2)).toEqual([4, 3, 1]);
   });
 
-  it("are counted with their first attempt, in the same row, and not while they wait or when they are refused", () => {
+  it("are counted with their first attempt, in the same row, and not while queued or when refused", () => {
     const engine = new TestEngine({ width: 1, limits: { calls: 1 } });
     const counted = () => engine.state.directShard().totals.singleCalls;
     engine.call("a", 0);
@@ -259,7 +262,7 @@ describe("single calls that arrive together", () => {
     expect(counted()).toBe(1);
   });
 
-  it("start in the order in which they came within a second", () => {
+  it("start in the order of their arrival within a second", () => {
     const engine = new TestEngine({ width: 2 });
     engine.call("a", 1_900);
     engine.call("b", 1_100);
@@ -267,7 +270,7 @@ describe("single calls that arrive together", () => {
     expect(engine.startAll(2_000)).toEqual(["a", "b"]);
   });
 
-  it("share a shard by sixteen, and no more", () => {
+  it("share a shard of sixteen leases, and not of more", () => {
     const engine = new TestEngine();
     for (let call = 0; call < 17; call++) engine.call(`c${call}`, 0);
     engine.startAll(0);

@@ -6,7 +6,7 @@ import { makeHeader } from "../../support/engine.ts";
 
 const WHY: Reason = { reason: "cancelled", message: "no" };
 
-/** A group whose slots went this way: `failed` after having run. */
+/** A group whose slots have gone through these states; `failed`: after having run. */
 function groupOf(states: readonly SlotState[], fields: Partial<GroupHeader> = {}): Group {
   const group = new Group(makeHeader({ count: states.length, ...fields }));
   states.forEach((state, index) => {
@@ -32,14 +32,14 @@ describe("a group's slots", () => {
     expect([group.attempts[1], group.counts.running, group.inFlight]).toEqual([2, 1, 1]);
   });
 
-  it("take no step that the machine does not have, and stay as they were", () => {
+  it("reject a step that the state machine does not have, and stay as they were", () => {
     const group = groupOf(["completed", "queued"]);
-    expect(() => group.step(0, "running", 3)).toThrow("may not go from completed to running");
-    expect(() => group.step(1, "queued", 3)).toThrow("may not go from queued to queued");
+    expect(() => group.step(0, "running", 3)).toThrow("cannot go from completed to running");
+    expect(() => group.step(1, "queued", 3)).toThrow("cannot go from queued to queued");
     expect(group.counts).toMatchObject({ completed: 1, queued: 1, running: 0 });
   });
 
-  it("complete without an attempt when they share another's answer", () => {
+  it("complete without an attempt when they share another's outcome", () => {
     const group = new Group(makeHeader({ count: 1 }));
     group.step(0, "completed", 3);
     expect([group.status, group.attempts[0], group.peakParallel, group.inFlight]).toEqual(["completed", 0, 0, 0]);
@@ -52,7 +52,7 @@ describe("a group's slots", () => {
     expect(group.ended).toEqual([2, 0, 1]);
   });
 
-  it("come back as storage holds them", () => {
+  it("are restored as they are stored", () => {
     const group = new Group(makeHeader({ count: 3 }));
     group.restore(0, "completed", 2, 9);
     group.restore(1, "queued", 1, 9);
@@ -75,10 +75,10 @@ describe("a group's status", () => {
     expect(groupOf(states).status).toBe(status);
   });
 
-  it("is cancelled when it was stopped and slots were cancelled by that, whatever had completed", () => {
+  it("is cancelled when a cancellation has ended slots, whatever had completed before", () => {
     const stopped = (states: SlotState[], fields: Partial<GroupHeader> = {}) => {
       const group = groupOf(states, fields);
-      group.drained = { state: "cancelled", reason: WHY, cause: "cancel" };
+      group.drain({ state: "cancelled", reason: WHY, cause: "cancel" });
       return group.status;
     };
     expect(stopped(["completed", "cancelled"])).toBe("cancelled");
@@ -88,10 +88,10 @@ describe("a group's status", () => {
     expect(stopped(["cancelled", "running"])).toBe("running");
   });
 
-  it("is partial or failed, not cancelled, when its own rule stopped it", () => {
+  it("is partial or failed, not cancelled, when its failure rule has stopped it", () => {
     const aborted = (states: SlotState[]) => {
       const group = groupOf(states, { onError: "abort" });
-      group.drained = { state: "cancelled", reason: WHY, cause: "abort" };
+      group.drain({ state: "cancelled", reason: WHY, cause: "abort" });
       return group.status;
     };
     expect(aborted(["completed", "failed", "cancelled"])).toBe("partial");
@@ -100,10 +100,10 @@ describe("a group's status", () => {
 });
 
 describe("a group's measures", () => {
-  it("are wall time to its end, time one by one, their ratio, most in flight and share completed", () => {
+  it("are wall time to its end, sequential time, their ratio, peak in flight and success rate", () => {
     const group = new Group(makeHeader({ count: 3, openedAtMs: 1_000 }));
     for (const index of [0, 1]) group.step(index, "running", 1_000);
-    group.sequentialMs = 500;
+    group.addAttempt(500, 0);
     group.step(0, "completed", 1_200);
     group.step(1, "failed", 1_200);
     expect(group.metrics(1_250)).toEqual({
@@ -119,7 +119,7 @@ describe("a group's measures", () => {
     expect(group.metrics(9_999)).toMatchObject({ wall_ms: 300, speedup: 1.667, success_rate: 0.667, peak_parallel: 2 });
   });
 
-  it("are those of a perfect group before anything has happened, and never negative", () => {
+  it("are those of a perfect group before any attempt, and never negative", () => {
     const group = new Group(makeHeader({ count: 1, openedAtMs: 1_000 }));
     const start = { wall_ms: 0, sequential_ms: 0, speedup: 1, peak_parallel: 0, success_rate: 1 };
     expect(group.metrics(1_000)).toEqual(start);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { NO_LIMITS } from "../../../src/budget/ledger.ts";
-import { drainGroup, openGroup, tellOpened } from "../../../src/engine/open.ts";
+import { drainGroup } from "../../../src/engine/end-slot.ts";
+import { emitGroupStarted } from "../../../src/engine/enqueue.ts";
 import { RunLog, type LoggedEvent } from "../../../src/engine/log.ts";
 import { settle } from "../../../src/engine/settle.ts";
 import { slotIdOf } from "../../../src/engine/slot.ts";
@@ -23,8 +24,8 @@ const STARTED = {
   queuedMs: 0,
 } as const;
 
-/** What an engine has to tell since the last time. */
-function told({ state }: TestEngine): LoggedEvent[] {
+/** The events of an engine since the last call. */
+function eventsOf({ state }: TestEngine): LoggedEvent[] {
   return state.log.take()?.events ?? [];
 }
 
@@ -32,7 +33,7 @@ function names(events: readonly LoggedEvent[]): string[] {
   return events.map(({ event }) => event);
 }
 
-/** Amounts are bounded, so that attempts reserve what a reader can check. */
+/** The caps are small, so that a reader can check what attempts reserve. */
 function engineOf(options: ConstructorParameters<typeof TestEngine>[0] = {}): TestEngine {
   return new TestEngine({ limits: { usd: 1_000_000 }, ...options });
 }
@@ -52,7 +53,7 @@ describe("a run's log", () => {
     expect(log.add(CLOSED, null, 7)).toBe(44);
   });
 
-  it("gives out each event once, and nothing where there is none", () => {
+  it("returns each event once, and null without one", () => {
     const log = new RunLog(0);
     expect([log.take(), log.pending, log.urgent]).toEqual([null, false, false]);
     log.add(CLOSED, null, 5);
@@ -61,7 +62,7 @@ describe("a run's log", () => {
     expect([log.take(), log.pending, log.urgent]).toEqual([null, false, false]);
   });
 
-  it("waits with the start of an attempt, whose lease says the same, and with nothing else", () => {
+  it("delays the start of an attempt, which its lease implies, and no other event", () => {
     const log = new RunLog(0);
     log.add(STARTED, null, 5);
     expect([log.pending, log.urgent]).toEqual([true, false]);
@@ -75,17 +76,17 @@ describe("a run's log", () => {
 });
 
 describe("a group in the log", () => {
-  it("starts, has each attempt's start and end and each slot's end, and ends: in this order", () => {
+  it("has its start, each attempt's start and end, each slot's end, and its end, in this order", () => {
     const engine = engineOf({ width: 2 });
     const group = engine.open(alike(2), { openedAtMs: 900 });
-    tellOpened(engine.state, group, 900);
+    emitGroupStarted(engine.state, group, 900);
     engine.startAll(1_000);
     settle(engine.state, `${FIRST + 1}.1`, success({ promptTokens: 40, completionTokens: 7 }, 200), 1_200);
     settle(engine.state, `${FIRST}.1`, failure("rejected", null, 300), 1_300);
     const { id } = group.header;
     const attempt = (index: number) => ({ index, callId: null, attempt: 1, upstream: "acme", model: "gpt-x" });
     const { reason } = group.drained ?? failureReason();
-    expect(told(engine)).toEqual([
+    expect(eventsOf(engine)).toEqual([
       { atMs: 900, group: id, event: "group_started", count: 2, effectiveParallel: 2 },
       { atMs: 1_000, group: id, event: "attempt_started", ...attempt(0), reserved: RESERVED, queuedMs: 100 },
       { atMs: 1_000, group: id, event: "attempt_started", ...attempt(1), reserved: RESERVED, queuedMs: 100 },
@@ -124,7 +125,7 @@ describe("a group in the log", () => {
         reason,
         latencyMs: 300,
         estimated: false,
-        charged: NOTHING,
+        charged: { ...NOTHING, calls: 1 },
       },
       {
         atMs: 1_300,
@@ -156,51 +157,51 @@ describe("a group in the log", () => {
     ]);
   });
 
-  it("runs no wider than it is, than it asks and than its run: the least of these is told", () => {
+  it("reports the least of its count, its concurrency and its run's width as its parallelism", () => {
     const widthTold = (width: number, concurrency: number): unknown => {
       const engine = engineOf({ width });
-      tellOpened(engine.state, engine.open(alike(5), { concurrency }), 0);
-      return told(engine).map((event) => (event.event === "group_started" ? event.effectiveParallel : event));
+      emitGroupStarted(engine.state, engine.open(alike(5), { concurrency }), 0);
+      return eventsOf(engine).map((event) => (event.event === "group_started" ? event.effectiveParallel : event));
     };
     expect([widthTold(9, 9), widthTold(9, 3), widthTold(2, 3)]).toEqual([[5], [3], [2]]);
   });
 
-  it("tells a retry with its delay and reason, and throttling with the upstream's hint", () => {
+  it("reports a retry with its delay and reason, and throttling with the upstream's Retry-After", () => {
     const engine = engineOf({ random: () => 0.5 });
     engine.open(alike(1));
     engine.startAll(0);
     engine.state.log.take();
     settle(engine.state, `${FIRST}.1`, failure("rate_limited", 2_000), 10);
-    const events = told(engine);
+    const events = eventsOf(engine);
     expect(names(events)).toEqual(["attempt_ended", "throttled", "retry_scheduled"]);
     expect(events[1]).toMatchObject({ upstream: "acme", retryAfterMs: 2_000 });
     expect(events[2]).toMatchObject({ index: 0, callId: null, attempt: 2, delayMs: 2_400, ...failureReason() });
   });
 
-  it("tells what the budget refuses, and that the slot has failed of it", () => {
+  it("reports a budget refusal, and the failure of its slot", () => {
     const engine = engineOf({ limits: { usd: 0 } });
     engine.open(alike(1));
     engine.startAll(0);
-    const events = told(engine);
+    const events = eventsOf(engine);
     expect(names(events)).toEqual(["budget_refused", "slot_completed", "group_completed"]);
     expect(events[0]).toMatchObject({ index: 0, callId: null, reason: { reason: "budget_exhausted" } });
     expect(events[1]).toMatchObject({ status: "failed", attempts: 0, startedAtMs: null });
   });
 
-  it("tells a model that is gone as a failed slot: the budget refused nothing", () => {
+  it("reports a model that is not configured as a failed slot, not as a budget refusal", () => {
     const engine = engineOf({ targets: [null] });
     engine.open(alike(1));
     engine.startAll(0);
-    expect(names(told(engine))).toEqual(["slot_completed", "group_completed"]);
+    expect(names(eventsOf(engine))).toEqual(["slot_completed", "group_completed"]);
   });
 
-  it("tells an overrun in the dimensions that have a limit, with what was set aside and what was billed", () => {
+  it("reports an overrun in the dimensions with a limit, with the reservation and the charge", () => {
     const engine = engineOf();
     engine.open(alike(1));
     engine.startAll(0);
     engine.state.log.take();
     settle(engine.state, `${FIRST}.1`, success({ promptTokens: 100, completionTokens: 101 }), 10);
-    expect(told(engine)[1]).toMatchObject({
+    expect(eventsOf(engine)[1]).toMatchObject({
       event: "overrun",
       index: 0,
       dimensions: ["usd"],
@@ -209,14 +210,14 @@ describe("a group in the log", () => {
     });
   });
 
-  it("tells slots that were stopped before they ever ran at once, and those that had run one by one", () => {
+  it("reports slots that were stopped before their first attempt in one event, and all others one by one", () => {
     const engine = engineOf({ width: 2 });
     const group = engine.open(alike(4));
     engine.startAll(0);
     settle(engine.state, `${FIRST}.1`, failure("transient"), 10);
     engine.state.log.take();
     drainGroup(engine.state, group, { state: "cancelled", reason: STOPPED, cause: "cancel" }, 20);
-    const events = told(engine);
+    const events = eventsOf(engine);
     expect(names(events).toSorted()).toEqual(["slot_completed", "slots_cancelled"]);
     expect(events).toContainEqual({
       atMs: 20,
@@ -233,7 +234,7 @@ describe("a group in the log", () => {
 });
 
 describe("single calls in the log", () => {
-  it("are named by their own id, and by the group they came in once there is one", () => {
+  it("are named by their own id, and by their coalescing group once there is one", () => {
     const engine = engineOf();
     engine.call("a.b", 0);
     engine.startAll(0);
@@ -241,8 +242,8 @@ describe("single calls in the log", () => {
     engine.startAll(10);
     settle(engine.state, "a.b.1", success(), 90);
     settle(engine.state, "c.1", success(), 100);
-    engine.state.tellWindowEnds(100);
-    const events = told(engine);
+    engine.state.emitWindowEnds(100);
+    const events = eventsOf(engine);
     expect(events.map(({ event, group }) => [event, group !== null])).toEqual([
       ["attempt_started", false],
       ["group_started", true],
@@ -260,7 +261,7 @@ describe("single calls in the log", () => {
     expect(new Set(events.slice(1).map(({ group }) => group)).size).toBe(1);
   });
 
-  it("that fail and are tried again end once, under one name", () => {
+  it("end once, under one name, after a failure and a retry", () => {
     const engine = engineOf();
     engine.call("a", 0);
     engine.startAll(0);
@@ -268,27 +269,27 @@ describe("single calls in the log", () => {
     engine.call("a", 10, { attempt: 2, parallelGroupId: first?.parallelGroupId ?? null });
     engine.startAll(10);
     settle(engine.state, "a.2", success({ promptTokens: 3 }), 20);
-    const ends = told(engine).filter(({ event }) => event === "slot_completed");
+    const ends = eventsOf(engine).filter(({ event }) => event === "slot_completed");
     expect(ends).toMatchObject([{ callId: "a", attempts: 2, usage: { promptTokens: 3, costNanoUsd: 3 } }]);
   });
 
-  it("that are turned away are told to have failed without an attempt", () => {
+  it("are reported as failed without an attempt if they are refused", () => {
     const engine = engineOf({ limits: { usd: 0 } });
     engine.call("poor", 0);
     engine.startAll(5);
-    const events = told(engine);
+    const events = eventsOf(engine);
     expect(names(events)).toEqual(["budget_refused", "slot_completed"]);
     expect(events[1]).toMatchObject({ index: null, callId: "poor", status: "failed", attempts: 0, startedAtMs: null });
   });
 
-  it("of which some fail end as a group that is partial, of which all do as one that failed", () => {
+  it("end their group as partial if some of them fail, and as failed if all do", () => {
     const statusOf = (...ends: boolean[]): unknown => {
       const engine = engineOf();
       ends.forEach((_, place) => engine.call(String(place), 0));
       engine.startAll(0);
       ends.forEach((ok, place) => settle(engine.state, `${place}.1`, ok ? success() : failure("rejected"), 60));
-      engine.state.tellWindowEnds(60);
-      return told(engine).flatMap((event) => (event.event === "group_completed" ? [event.status] : []));
+      engine.state.emitWindowEnds(60);
+      return eventsOf(engine).flatMap((event) => (event.event === "group_completed" ? [event.status] : []));
     };
     expect([statusOf(true, true), statusOf(true, false), statusOf(false, false), statusOf(true)]).toEqual([
       ["completed"],
@@ -300,31 +301,31 @@ describe("single calls in the log", () => {
 });
 
 describe("a single call that is stored as a group", () => {
-  /** One that came as the second of two; the first is `other`. */
+  /** The second call of its coalescing window; the first is `other`. */
   function stored() {
     const engine = engineOf();
     engine.call("other", 0);
-    const { group: window, place } = engine.state.window.join(10);
-    const header = makeHeader({ seq: 1, id: "pg-0000000000010-000001", single: place, openedAtMs: 10 });
-    const group = openGroup(engine.state, header);
-    group.window = window;
-    tellOpened(engine.state, group, 10);
+    const { group: window, position } = engine.state.window.join(10);
+    const header = makeHeader({ seq: 1, id: "pg-0000000000010-000001", single: position, openedAtMs: 10 });
+    const group = engine.state.openGroup(header);
+    group.joinWindow(window);
+    emitGroupStarted(engine.state, group, 10);
     engine.state.queue.push({ groupSeq: 1, upstream: "acme", priority: 2, queuedAtMs: 10 }, FIRST);
     return { engine, group, window };
   }
 
-  it("announces the group it came in, and no group of its own", () => {
+  it("emits the start of its coalescing group, and of no group of its own", () => {
     const { engine, window } = stored();
-    expect(told(engine)).toMatchObject([{ event: "group_started", group: window.id, count: 2 }]);
+    expect(eventsOf(engine)).toMatchObject([{ event: "group_started", group: window.id, count: 2 }]);
   });
 
-  it("is named by its own id in that group, like the calls beside it", () => {
+  it("is named by its own id in that group, like the other calls", () => {
     const { engine, group, window } = stored();
     engine.startAll(10);
     settle(engine.state, `${FIRST}.1`, success(), 90);
     settle(engine.state, "other.1", success(), 90);
-    engine.state.tellWindowEnds(90);
-    const events = told(engine).filter(({ event }) => event !== "group_started");
+    engine.state.emitWindowEnds(90);
+    const events = eventsOf(engine).filter(({ event }) => event !== "group_started");
     expect(new Set(events.map((event) => event.group))).toEqual(new Set([window.id]));
     const own = events.filter((event) => "callId" in event && event.callId === group.header.id);
     expect(names(own)).toEqual(["attempt_started", "attempt_ended", "slot_completed"]);
@@ -332,11 +333,11 @@ describe("a single call that is stored as a group", () => {
     expect(events.at(-1)).toMatchObject({ event: "group_completed", count: 2, completed: 2 });
   });
 
-  it("that is stopped before it ran is told by its own name", () => {
+  it("is reported by its own name if it is stopped before its first attempt", () => {
     const { engine, group, window } = stored();
     engine.state.log.take();
     drainGroup(engine.state, group, { state: "cancelled", reason: STOPPED, cause: "cancel" }, 20);
-    expect(told(engine)).toMatchObject([
+    expect(eventsOf(engine)).toMatchObject([
       { event: "slot_completed", group: window.id, callId: group.header.id, status: "cancelled", attempts: 0 },
     ]);
     expect(window.failed).toBe(1);
@@ -344,7 +345,7 @@ describe("a single call that is stored as a group", () => {
 });
 
 describe("a run's opening", () => {
-  it("is an event like any other: with its limits as they stand in the ledger", () => {
+  it("is an event like any other, with the limits of the ledger", () => {
     const log = new RunLog(0);
     const opened = { event: "run_opened", name: "n", limits: { ...NO_LIMITS, usd: 5 }, maxParallel: 8 } as const;
     expect(log.add(opened, null, 1)).toBe(1);
@@ -352,7 +353,7 @@ describe("a run's opening", () => {
   });
 });
 
-/** The reason that `failure` fails with. */
+/** The reason of `failure`. */
 function failureReason(): { reason: Reason } {
   const failed = failure("transient");
   if (failed.kind !== "failure") throw new Error("a failure is none");

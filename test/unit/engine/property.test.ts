@@ -13,7 +13,7 @@ const TIMEOUT_MS = 60_000 + RUNS * 100;
 
 const HONEST: PlannedOutcome = { kind: "usage", promptShare: 1, completionShare: 1, cachedShare: 0, costShare: null };
 
-function live(plan: Plan, { lying }: { lying: boolean }): { overruns: number; shared: number } {
+function live(plan: Plan, { lying }: { lying: boolean }): { overruns: number; shared: number; short: number } {
   const run = new RunUnderTest(plan);
   const invariants = new Invariants(run, { lying });
   for (const step of plan.steps) {
@@ -23,22 +23,26 @@ function live(plan: Plan, { lying }: { lying: boolean }): { overruns: number; sh
   run.finish(HONEST);
   invariants.check();
   invariants.checkOver();
-  return { overruns: run.books.charged.overruns, shared: invariants.log.shared };
+  return { overruns: run.books.charged.overruns, shared: invariants.log.shared, short: run.books.short.answers };
 }
 
 describe("whatever happens to a run", () => {
   it(
-    "its limits hold, every slot ends once, nothing is lost and its log says so",
+    "its limits hold, every slot ends once, nothing is lost or cut before the budget ends, and its log says so",
     () => {
       const plans = planArbitrary({ stepsMax: 80, lying: false });
       let shared = 0;
+      let short = 0;
       fc.assert(
         fc.property(plans, (plan) => {
-          shared += live(plan, { lying: false }).shared;
+          const lived = live(plan, { lying: false });
+          shared += lived.shared;
+          short += lived.short;
         }),
         { numRuns: RUNS },
       );
       expect(shared).toBeGreaterThan(0);
+      expect(short).toBeGreaterThan(0);
     },
     TIMEOUT_MS,
   );

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Priority } from "../../../src/call.ts";
-import { AGEING_MS, ReadyQueue, type Line, type LineKey } from "../../../src/engine/queue.ts";
+import { AGEING_MS, ReadyQueue, type Bucket, type BucketKey } from "../../../src/engine/queue.ts";
 import { seeded } from "../../support/engine.ts";
 
-const key = (fields: Partial<LineKey> = {}): LineKey => ({
+const key = (fields: Partial<BucketKey> = {}): BucketKey => ({
   groupSeq: 1,
   upstream: "acme",
   priority: 2,
@@ -11,17 +11,21 @@ const key = (fields: Partial<LineKey> = {}): LineKey => ({
   ...fields,
 });
 
-/** Takes everything that is ready, best first. */
-function takeAll(queue: ReadyQueue, nowMs: number, eligible: (line: Line) => boolean = () => true): number[] {
+/** Takes everything that is ready, in order. */
+function takeAll(queue: ReadyQueue, nowMs: number, eligible: (bucket: Bucket) => boolean = () => true): number[] {
   const taken: number[] = [];
-  for (let line = queue.best(nowMs, eligible); line !== null; line = queue.best(nowMs, eligible)) {
-    const slotId = queue.take(line);
+  for (let bucket = queue.best(nowMs, eligible); bucket !== null; bucket = queue.best(nowMs, eligible)) {
+    const slotId = queue.take(bucket);
     if (slotId !== null) taken.push(slotId);
   }
   return taken;
 }
 
-describe("the order of what is ready", () => {
+function never(): never {
+  throw new Error("nothing is queued");
+}
+
+describe("the order of the ready queue", () => {
   it("is first in, first out among slots that are alike", () => {
     const queue = new ReadyQueue();
     for (const slotId of [5, 3, 9]) queue.push(key(), slotId);
@@ -57,70 +61,70 @@ describe("the order of what is ready", () => {
     expect(order(30_001)).toEqual([2, 1]);
   });
 
-  it("lets nothing starve: background work outranks critical work that came two minutes later", () => {
+  it("lets nothing starve: background work precedes critical work that arrives two minutes later", () => {
     const queue = new ReadyQueue();
     queue.push(key({ priority: 0, queuedAtMs: 0 }), 1);
     queue.push(key({ groupSeq: 2, priority: 4, queuedAtMs: 120_001 }), 2);
     expect(takeAll(queue, 120_001)).toEqual([1, 2]);
   });
 
-  it("leaves out lines that are not eligible, and keeps them", () => {
+  it("skips buckets that are not eligible, and keeps them", () => {
     const queue = new ReadyQueue();
     queue.push(key({ upstream: "busy", priority: 4 }), 1);
     queue.push(key({ upstream: "free", priority: 0 }), 2);
-    expect(takeAll(queue, 0, (line) => line.upstream === "free")).toEqual([2]);
+    expect(takeAll(queue, 0, (bucket) => bucket.upstream === "free")).toEqual([2]);
     expect(queue.readyCount).toBe(1);
     expect(takeAll(queue, 0)).toEqual([1]);
   });
 
-  it("offers nothing when nothing is queued", () => {
+  it("is empty when nothing is queued", () => {
     expect(new ReadyQueue().best(0, () => true)).toBeNull();
   });
 });
 
-describe("a long line", () => {
-  it("keeps its order and count while it gives its spent part back", () => {
+describe("a long bucket", () => {
+  it("keeps its order and count while it drops its used part", () => {
     const queue = new ReadyQueue();
     for (let slotId = 0; slotId < 5_000; slotId++) queue.push(key(), slotId);
-    const line = queue.best(0, () => true);
-    if (line === null) throw new Error("nothing is queued");
+    const bucket = queue.best(0, () => true);
+    if (bucket === null) throw new Error("nothing is queued");
     const lengths = new Set<number>();
     for (let slotId = 0; slotId < 4_999; slotId++) {
-      expect(queue.take(line)).toBe(slotId);
+      expect(queue.take(bucket)).toBe(slotId);
       expect(queue.readyCount).toBe(4_999 - slotId);
-      lengths.add(line.slots.length);
+      lengths.add(bucket.slots.length);
     }
     expect([...lengths]).toEqual([5_000, 2_500, 1_250, 226]);
     queue.push(key(), 5_000);
     expect(takeAll(queue, 0)).toEqual([4_999, 5_000]);
   });
 
-  it("gives nothing back before 1,024 slots are spent", () => {
+  it("drops nothing before 1,024 slots are used", () => {
     const queue = new ReadyQueue();
     for (let slotId = 0; slotId < 1_025; slotId++) queue.push(key(), slotId);
-    const line = queue.best(0, () => true);
-    if (line === null) throw new Error("nothing is queued");
-    for (let taken = 1; taken < 1_024; taken++) queue.take(line);
-    expect([line.slots.length, line.head]).toEqual([1_025, 1_023]);
-    queue.take(line);
-    expect([line.slots.length, line.head]).toEqual([1, 0]);
+    const bucket = queue.best(0, () => true);
+    if (bucket === null) throw new Error("nothing is queued");
+    for (let taken = 1; taken < 1_024; taken++) queue.take(bucket);
+    expect([bucket.slots.length, bucket.head]).toEqual([1_025, 1_023]);
+    queue.take(bucket);
+    expect([bucket.slots.length, bucket.head]).toEqual([1, 0]);
     expect(takeAll(queue, 0)).toEqual([1_024]);
   });
 
-  it("that is empty is forgotten, and may start again", () => {
+  it("is removed when it is empty, and can be added again", () => {
     const queue = new ReadyQueue();
     queue.push(key(), 1);
-    const line = queue.best(0, () => true);
-    if (line === null) throw new Error("nothing is queued");
-    queue.take(line);
-    expect(queue.take(line)).toBeNull();
+    const bucket = queue.best(0, () => true);
+    if (bucket === null) throw new Error("nothing is queued");
+    queue.take(bucket);
+    expect(queue.take(bucket)).toBeNull();
     queue.push(key(), 2);
     expect(takeAll(queue, 0)).toEqual([2]);
     expect(queue.readyCount).toBe(0);
   });
 });
 
-describe("what must wait for a time", () => {
+describe("a delayed slot", () => {
   it("is ready from that time on, not before", () => {
     const queue = new ReadyQueue();
     queue.delay(key(), 1, 100);
@@ -131,7 +135,7 @@ describe("what must wait for a time", () => {
     expect(takeAll(queue, 100)).toEqual([1]);
   });
 
-  it("becomes ready in the order of its times, whatever the order in which it came", () => {
+  it("becomes ready in the order of the delays, whatever the order of arrival", () => {
     const random = seeded(7);
     const queue = new ReadyQueue();
     const times = Array.from({ length: 500 }, () => Math.floor(random() * 200));
@@ -149,18 +153,42 @@ describe("what must wait for a time", () => {
     expect(new Set(woken).size).toBe(500);
   });
 
-  it("joins the end of its line", () => {
+  it("starts before the fresh slots of its bucket, the earliest due first", () => {
+    const queue = new ReadyQueue();
+    for (const slotId of [1, 2, 3]) queue.push(key(), slotId);
+    queue.delay(key(), 9, 10);
+    queue.delay(key(), 8, 5);
+    queue.wake(4);
+    expect(queue.take(queue.best(4, () => true) ?? never())).toBe(1);
+    queue.wake(10);
+    queue.push(key(), 4);
+    queue.delay(key(), 7, 10);
+    queue.wake(10);
+    expect(queue.readyCount).toBe(6);
+    expect(takeAll(queue, 10)).toEqual([8, 9, 7, 2, 3, 4]);
+    expect(queue.readyCount).toBe(0);
+  });
+
+  it("starts after the buckets that precede its own", () => {
+    const queue = new ReadyQueue();
+    queue.delay(key({ groupSeq: 2, queuedAtMs: 20 }), 1, 30);
+    queue.push(key({ groupSeq: 1, queuedAtMs: 10 }), 2);
+    queue.wake(30);
+    expect(takeAll(queue, 30)).toEqual([2, 1]);
+  });
+
+  it("can be removed while it is due", () => {
     const queue = new ReadyQueue();
     queue.delay(key(), 1, 10);
     queue.push(key(), 2);
     queue.wake(10);
-    queue.push(key(), 3);
-    expect(takeAll(queue, 10)).toEqual([2, 1, 3]);
+    expect(queue.remove((_, slotId) => slotId === 1)).toEqual([1]);
+    expect([queue.readyCount, ...takeAll(queue, 10)]).toEqual([1, 2]);
   });
 });
 
-describe("taking slots out", () => {
-  it("finds them ready and delayed, and leaves the others in order", () => {
+describe("removing slots", () => {
+  it("finds ready and delayed slots, and leaves the others in order", () => {
     const queue = new ReadyQueue();
     for (const slotId of [1, 2, 3, 4]) queue.push(key(), slotId);
     for (const slotId of [5, 6, 7]) queue.delay(key(), slotId, 100 - slotId);
@@ -169,15 +197,15 @@ describe("taking slots out", () => {
     expect(even.sort()).toEqual([2, 4, 6]);
     expect([queue.readyCount, queue.delayedCount, queue.nextDueMs]).toEqual([3, 2, 93]);
     queue.wake(100);
-    expect(takeAll(queue, 100)).toEqual([1, 3, 7, 5, 2]);
+    expect(takeAll(queue, 100)).toEqual([7, 5, 1, 3, 2]);
   });
 
-  it("does not find what has been taken already", () => {
+  it("does not find slots that were taken before", () => {
     const queue = new ReadyQueue();
     for (const slotId of [1, 2, 3]) queue.push(key(), slotId);
-    const line = queue.best(0, () => true);
-    if (line === null) throw new Error("nothing is queued");
-    queue.take(line);
+    const bucket = queue.best(0, () => true);
+    if (bucket === null) throw new Error("nothing is queued");
+    queue.take(bucket);
     expect(queue.remove(() => true)).toEqual([2, 3]);
     expect([queue.readyCount, queue.best(0, () => true)]).toEqual([0, null]);
   });

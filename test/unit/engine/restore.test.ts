@@ -1,9 +1,10 @@
-/** What a new instance makes of stored rows. Random histories, snapshots compared, are in property.test.ts. */
+/** Rebuilding the engine from stored rows. Random histories with compared snapshots are in property.test.ts. */
 import { describe, expect, it } from "vitest";
 import { Ledger, NO_LIMITS } from "../../../src/budget/ledger.ts";
-import { enqueueSlots, openGroup } from "../../../src/engine/open.ts";
+import { endDrainedSlots } from "../../../src/engine/end-slot.ts";
+import { enqueueSlots } from "../../../src/engine/enqueue.ts";
 import { freshRecord, type SlotRecord } from "../../../src/engine/record.ts";
-import { endDrained, requeueTried, restoreLease, restoreShard, restoreSlot } from "../../../src/engine/restore.ts";
+import { requeueTried, restoreLease, restoreShard, restoreSlot } from "../../../src/engine/restore.ts";
 import { expireLeases, settle } from "../../../src/engine/settle.ts";
 import { storedShard, type StoredLease, type StoredShard } from "../../../src/engine/shard.ts";
 import { slotIdOf } from "../../../src/engine/slot.ts";
@@ -37,7 +38,7 @@ function restarted(
 ) {
   const engine = new TestEngine({ limits: { usd: 10_000 } });
   const { state } = engine;
-  const group = openGroup(state, makeHeader({ count: rows.count }));
+  const group = state.openGroup(makeHeader({ count: rows.count }));
   for (const each of rows.slots ?? []) restoreSlot(state, group, each, nowMs);
   const shard = restoreShard(state, 0, { totals: zeroTotals(), leases: [] });
   for (const each of rows.leases ?? []) restoreLease(state, shard, each, rows.target ?? makeTarget(), nowMs);
@@ -51,22 +52,22 @@ function restarted(
   return { engine, state, group };
 }
 
-describe("slots that come back", () => {
-  it("start if nothing is remembered of them, and only those", () => {
+describe("restored slots", () => {
+  it("start if they have no row, and only those", () => {
     const slots = [record(0, { state: "completed", attempts: 1 }), record(1, { state: "failed", attempts: 3 })];
     const { engine, group } = restarted({ count: 4, slots, leases: [leased(2, 1)] }, 1_000);
     expect(group.counts).toMatchObject({ completed: 1, failed: 1, running: 1, queued: 1 });
     expect(engine.startAll(1_000)).toEqual(["1:3"]);
   });
 
-  it("wait for their retry as long as they had to before", () => {
+  it("wait for their retry until the same time as before", () => {
     const slots = [record(0, { attempts: 1, notBeforeMs: 5_000 })];
     const { engine } = restarted({ count: 1, slots }, 1_000);
     expect(engine.startAll(4_999)).toEqual([]);
     expect(engine.turn([1], 5_000).assignments).toMatchObject([{ lease: { attempt: 2 } }]);
   });
 
-  it("are not queued while a lease says that they run, and keep what earlier attempts cost", () => {
+  it("are not queued while they have a lease, and keep the cost of earlier attempts", () => {
     const slots = [record(0, { attempts: 1, notBeforeMs: 900, costNanoUsd: 40, latencyMs: 20 })];
     const { engine, state, group } = restarted({ count: 1, slots, leases: [leased(0, 2)] }, 1_000);
     expect(engine.startAll(9_000)).toEqual([]);
@@ -78,16 +79,16 @@ describe("slots that come back", () => {
   });
 });
 
-describe("leases that come back", () => {
-  it("hold their reservation and their permit, and can still settle", () => {
+describe("restored leases", () => {
+  it("keep their reservation and their permit, and can still settle", () => {
     const { state } = restarted({ count: 1, leases: [leased(0, 1)] }, 1_000);
     expect(state.ledger.reserved).toEqual(AMOUNTS);
-    expect(state.upstreamNamed("acme")?.inFlight).toBe(1);
+    expect(state.upstreams.get("acme")?.inFlight).toBe(1);
     expect(settle(state, `${slot(0)}.1`, success({ promptTokens: 10 }), 1_100)).toMatchObject({ queuedMs: 7 });
     expect([state.ledger.reserved.usd, state.ledger.spent.usd, state.attempts.size]).toEqual([0, 10, 0]);
   });
 
-  it("get a fresh term, after which they are over", () => {
+  it("get a new term, after which they expire", () => {
     const { state, group } = restarted({ count: 1, leases: [leased(0, 1)] }, 100_000);
     expect(expireLeases(state, 100_000 + FOUND_LEASE_TTL_MS - 1)).toBe(0);
     expect(expireLeases(state, 100_000 + FOUND_LEASE_TTL_MS)).toBe(1);
@@ -95,7 +96,7 @@ describe("leases that come back", () => {
     expect(group.stateOf(0)).toBe("queued");
   });
 
-  it("are charged at their reservation if the configuration has lost their price meanwhile", () => {
+  it("are charged at their reservation if their price is no longer configured", () => {
     const target = makeTarget({ price: null, maxInFlight: 0, attemptsMax: 0 });
     const { state } = restarted({ count: 1, leases: [leased(0, 1)], target }, 1_000);
     const settled = settle(state, `${slot(0)}.1`, success({ promptTokens: 10, completionTokens: 5 }), 1_100);
@@ -105,14 +106,14 @@ describe("leases that come back", () => {
     });
   });
 
-  it("are charged what the upstream names, price or not", () => {
+  it("are charged the cost that the upstream names, with or without a price", () => {
     const target = makeTarget({ price: null });
     const { state } = restarted({ count: 1, leases: [leased(0, 1)], target }, 1_000);
     const settled = settle(state, `${slot(0)}.1`, success({ costNanoUsd: 5 }), 1_100);
     expect(settled).toMatchObject({ charge: { usd: 5 }, estimated: false });
   });
 
-  it("of a model that is gone do not close the upstream to the models that are there", () => {
+  it("do not block their upstream for other models if their own is no longer configured", () => {
     const target = makeTarget({ price: null, maxInFlight: 0, attemptsMax: 0 });
     const { engine } = restarted({ count: 2, leases: [leased(0, 1)], target }, 1_000);
     expect(engine.startAll(1_000)).toEqual(["1:1"]);
@@ -120,17 +121,17 @@ describe("leases that come back", () => {
 });
 
 describe("the start of an attempt", () => {
-  /** An engine whose log ends with event 7, with one lease whose start was event `startSeq`. */
+  /** An engine whose stored log ends with event 7, with one lease whose start was event `startSeq`. */
   function restartedAt(startSeq: number, stored: Partial<StoredLease> = {}) {
     const deps = new TestEngine().state.deps;
     const state = new EngineState({ ledger: new Ledger(NO_LIMITS), width: 8, windowMs: 50, lastSeq: 7 }, deps);
-    const group = openGroup(state, makeHeader({ count: 1 }));
+    const group = state.openGroup(makeHeader({ count: 1 }));
     const shard = restoreShard(state, 0, { totals: zeroTotals(), leases: [] });
     restoreLease(state, shard, { ...leased(0, 1), startSeq, ...stored }, makeTarget(), 9_000);
     return { state, group, events: state.log.take()?.events ?? [] };
   }
 
-  it("is told again if it had not been written, with its own time, and numbered anew", () => {
+  it("is emitted again if it was not written, with its own time and a new number", () => {
     const { state, group, events } = restartedAt(8);
     expect(events).toEqual([
       {
@@ -149,20 +150,20 @@ describe("the start of an attempt", () => {
     expect([state.log.lastSeq, state.attempts.get(leased(0, 1).id)?.lease.startSeq]).toEqual([8, 8]);
   });
 
-  it("is not told again if it is in the log, and the log goes on after its last event", () => {
+  it("is not emitted again if it is in the log, whose numbers continue", () => {
     const { state, events } = restartedAt(7);
     expect(events).toEqual([]);
     expect(state.log.add({ event: "run_closed", status: "closed" }, null, 0)).toBe(8);
   });
 
-  it("of a single call is told by the call's own id", () => {
+  it("has the id of its call if that is a single call", () => {
     const { events } = restartedAt(8, { id: "a.b.3", slot: null, attempt: 3 });
     expect(events).toMatchObject([{ group: null, index: null, callId: "a.b", attempt: 3 }]);
   });
 });
 
 describe("a rule for lost attempts", () => {
-  it("of a single call comes back with its lease, of a slot with its group", () => {
+  it("is restored with the lease of a single call, and with the group of a slot", () => {
     const engine = new TestEngine();
     engine.call("fails", 0, { onLost: "fail" });
     engine.call("retries", 0);
@@ -173,46 +174,46 @@ describe("a rule for lost attempts", () => {
     const { state } = new TestEngine();
     const restored = restoreShard(state, shard.id, stored);
     for (const lease of stored.leases) restoreLease(state, restored, lease, makeTarget(), 50);
-    openGroup(state, makeHeader({ onLost: "fail" }));
+    state.openGroup(makeHeader({ onLost: "fail" }));
     restoreLease(state, restored, leased(0, 1), makeTarget(), 50);
     const retryOf = (attemptId: string) => settle(state, attemptId, failure("unknown"), 60)?.retryInMs;
     expect([retryOf("fails.1"), retryOf("retries.1"), retryOf(`${slot(0)}.1`)]).toEqual([null, 0, null]);
   });
 });
 
-describe("a group that had been stopped", () => {
-  it("ends what it had queued, and is over when nothing of it runs", () => {
+describe("a restored group that was stopped", () => {
+  it("ends its queued slots, and ends itself if none is running", () => {
     const { state } = new TestEngine();
-    const group = openGroup(state, makeHeader({ count: 3 }));
-    group.drained = { state: "cancelled", reason: STOPPED, cause: "cancel" };
+    const group = state.openGroup(makeHeader({ count: 3 }));
+    group.drain({ state: "cancelled", reason: STOPPED, cause: "cancel" });
     restoreSlot(state, group, record(0, { state: "completed", attempts: 1 }), 50);
     restoreSlot(state, group, record(1, { attempts: 1, notBeforeMs: 60 }), 50);
-    endDrained(state, group, 50);
+    endDrainedSlots(state, group, 50);
     expect([group.status, group.counts.cancelled, group.endedAtMs, state.tried.size]).toEqual(["cancelled", 2, 50, 0]);
     expect(state.takeWrites().groups).toEqual([group]);
   });
 
-  it("waits for what runs of it", () => {
+  it("waits for its running slots", () => {
     const { state } = new TestEngine();
-    const group = openGroup(state, makeHeader({ count: 2 }));
-    group.drained = { state: "cancelled", reason: STOPPED, cause: "cancel" };
+    const group = state.openGroup(makeHeader({ count: 2 }));
+    group.drain({ state: "cancelled", reason: STOPPED, cause: "cancel" });
     restoreLease(state, restoreShard(state, 0, { totals: zeroTotals(), leases: [] }), leased(0, 1), makeTarget(), 50);
-    endDrained(state, group, 50);
+    endDrainedSlots(state, group, 50);
     expect([group.done, state.takeWrites().groups]).toEqual([false, []]);
     settle(state, `${slot(0)}.1`, success(), 60);
     expect([group.status, state.takeWrites().groups]).toEqual(["cancelled", [group]]);
   });
 
-  it("that was not stopped keeps its slots", () => {
+  it("keeps its queued slots if it was not stopped", () => {
     const { state } = new TestEngine();
-    const group = openGroup(state, makeHeader({ count: 1 }));
-    endDrained(state, group, 50);
+    const group = state.openGroup(makeHeader({ count: 1 }));
+    endDrainedSlots(state, group, 50);
     expect(group.counts.queued).toBe(1);
   });
 });
 
 describe("a shard's row", () => {
-  it("brings totals and leases back through JSON as they were", () => {
+  it("restores totals and leases from JSON as they were", () => {
     const engine = new TestEngine();
     engine.open(alike(3));
     engine.turn([3], 0);
@@ -230,7 +231,7 @@ describe("a shard's row", () => {
     ]);
   });
 
-  it("written before a counter existed reads as zero there", () => {
+  it("has zero for a counter that did not exist when it was written", () => {
     const older: StoredShard = JSON.parse(JSON.stringify({ totals: { spent: AMOUNTS, attempts: 4 }, leases: [] }));
     expect(restoreShard(new TestEngine().state, 0, older).totals).toMatchObject({
       attempts: 4,
@@ -241,7 +242,7 @@ describe("a shard's row", () => {
 });
 
 describe("totals", () => {
-  it("add up, but for the peak, which is the highest", () => {
+  it("add up, except the peak, which is the highest", () => {
     const one = { ...zeroTotals(), attempts: 2, busyMs: 10, peakParallel: 3, spent: AMOUNTS };
     const other = { ...zeroTotals(), attempts: 5, retries: 1, peakParallel: 2, spent: AMOUNTS };
     expect(sumTotals([one, other])).toMatchObject({
@@ -253,7 +254,7 @@ describe("totals", () => {
     });
   });
 
-  it("tell models apart up to a bound, and count the others together", () => {
+  it("count models apart up to a bound, and the others together", () => {
     const models = {};
     const names = Array.from({ length: MODELS_COUNTED_MAX }, (_, each) => `acme/${each}`);
     for (const name of [...names, "acme/late", "acme/later", "acme/0"]) addModel(models, name, ONCE);

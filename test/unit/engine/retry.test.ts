@@ -11,17 +11,17 @@ const failed = (fields: Partial<FailedAttempt> = {}): FailedAttempt => ({
   ...fields,
 });
 
-describe("whether there is a next attempt", () => {
-  it.each(["transient", "rate_limited", "unknown"] as const)("a failure that is %s gets one", (failureClass) => {
+describe("the next attempt", () => {
+  it.each(["transient", "rate_limited", "unknown"] as const)("follows a failure that is %s", (failureClass) => {
     expect(retryDelayMs(failed({ class: failureClass }), 0)).toBe(0);
   });
 
-  it("a rejected one never does", () => {
+  it("never follows a rejected one", () => {
     expect(retryDelayMs(failed({ class: "rejected" }), 0)).toBeNull();
     expect(retryDelayMs(failed({ class: "rejected", retryAfterMs: 5 }), 0)).toBeNull();
   });
 
-  it("the last of its attempts does not", () => {
+  it("does not follow the last one", () => {
     expect(retryDelayMs(failed({ attempt: 2, attemptsMax: 3 }), 0)).toBe(0);
     expect(retryDelayMs(failed({ attempt: 3, attemptsMax: 3 }), 0)).toBeNull();
     expect(retryDelayMs(failed({ attempt: 1, attemptsMax: 1 }), 0)).toBeNull();
@@ -29,7 +29,7 @@ describe("whether there is a next attempt", () => {
   });
 });
 
-describe("the delay without a hint", () => {
+describe("the delay without a Retry-After", () => {
   it("is drawn from zero to a ceiling that doubles up to its bound", () => {
     const highest = [1, 2, 3, 4, 5, 6, 9].map((attempt) => retryDelayMs(failed({ attempt }), ALMOST_ONE));
     expect(highest).toEqual([799, 1_599, 3_199, 6_399, 9_999, 9_999, 9_999]);
@@ -38,12 +38,12 @@ describe("the delay without a hint", () => {
     expect([RETRY_BASE_MS, RETRY_MAX_MS]).toEqual([800, 10_000]);
   });
 
-  it("is spread evenly: half the draw is half the ceiling", () => {
+  it("is spread evenly: half the random number is half the ceiling", () => {
     expect(retryDelayMs(failed({ attempt: 3 }), 0.5)).toBe(1_600);
   });
 });
 
-describe("the delay that an upstream asks for", () => {
+describe("the delay with a Retry-After", () => {
   it("is a floor, with jitter on top", () => {
     expect(retryDelayMs(failed({ retryAfterMs: 5_000 }), 0)).toBe(5_000);
     expect(retryDelayMs(failed({ retryAfterMs: 5_000, attempt: 4 }), ALMOST_ONE)).toBe(5_000 + RETRY_BASE_MS - 1);

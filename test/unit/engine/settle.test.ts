@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { zeroAmounts } from "../../../src/budget/ledger.ts";
 import type { Outcome } from "../../../src/call.ts";
-import { drainGroup } from "../../../src/engine/open.ts";
+import { drainGroup } from "../../../src/engine/end-slot.ts";
 import { expireLeases, heartbeat, loseAttempts, LOST, settle } from "../../../src/engine/settle.ts";
 import { slotIdOf } from "../../../src/engine/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
@@ -10,15 +10,18 @@ import {
   BATCH_FAILED_ATTEMPTS_MAX,
   LEASE_TTL_MS,
   RETRY_AFTER_MAX_MS,
+  SEEN_MARGIN_TOKENS,
 } from "../../../src/limits.ts";
 import { alike, failure, makeTarget, success, TestEngine } from "../../support/engine.ts";
 
-/** What one attempt of `started()` reserves. */
+/** The reservation of one attempt of `started()`. */
 const RESERVED = { usd: 300, calls: 1, prompt_tokens: 100, completion_tokens: 100 };
+/** The charge of an attempt that was answered, but not billed. */
+const CALL = { ...zeroAmounts(), calls: 1 };
 const STOPPED: Reason = { reason: "cancelled", message: "by the test" };
 const FIRST = slotIdOf(1, 0);
 
-/** A group of which every slot is in flight as its first attempt, since 1,000. */
+/** A group with the first attempt of every slot in flight since 1,000. */
 function started(count = 1, options: ConstructorParameters<typeof TestEngine>[0] = {}) {
   const engine = new TestEngine({ limits: { usd: 1_000_000 }, ...options });
   const group = engine.open(alike(count), { openedAtMs: 900 });
@@ -27,15 +30,18 @@ function started(count = 1, options: ConstructorParameters<typeof TestEngine>[0]
   return { engine, group, state: engine.state };
 }
 
-describe("what an attempt is charged", () => {
+describe("the charge of an attempt", () => {
   it.each<[string, Outcome, object, boolean]>([
     ["exactly what was reported", success({ promptTokens: 40, completionTokens: 7 }), { usd: 54, calls: 1 }, false],
     ["the cost that the upstream names", success({ promptTokens: 40, costNanoUsd: 5 }), { usd: 5, calls: 1 }, false],
     ["its reservation if no usage was reported", success(null), RESERVED, true],
-    ["its reservation if nobody knows", failure("unknown"), RESERVED, true],
-    ["nothing if it was rejected", failure("rejected"), zeroAmounts(), false],
-    ["nothing if the upstream was down", failure("transient"), zeroAmounts(), false],
-    ["nothing if it was turned away", failure("rate_limited"), zeroAmounts(), false],
+    ["its reservation if the cost is unknown", failure("unknown"), RESERVED, true],
+    ["a call and nothing else if it was rejected", failure("rejected"), CALL, false],
+    ["a call and nothing else if the upstream was down", failure("transient"), CALL, false],
+    ["a call and nothing else if it was rate-limited", failure("rate_limited"), CALL, false],
+    ["nothing if no connection was made", failure("transient", null, 10, false), zeroAmounts(), false],
+    ["nothing if it was not sent", failure("rejected", null, 10, false), zeroAmounts(), false],
+    ["its reservation if the connection was lost", failure("unknown", null, 10, false), RESERVED, true],
   ])("is %s", (_, outcome, charge, estimated) => {
     const { state } = started();
     const settled = settle(state, `${FIRST}.1`, outcome, 1_500);
@@ -46,7 +52,45 @@ describe("what an attempt is charged", () => {
     expect(state.shards.get(0)?.totals.estimated).toBe(estimated ? 1 : 0);
   });
 
-  it("is counted as an overrun where it exceeds the reservation, and stops the next one", () => {
+  describe("if its stream was stopped after some tokens were seen", () => {
+    const seenAs = (promptTokens: number | null, completionTokens: number): Outcome => {
+      const stopped = failure("unknown");
+      if (stopped.kind === "success") throw new Error("it failed");
+      return { ...stopped, seen: { promptTokens, completionTokens } };
+    };
+    /** The cap is far above the margin. */
+    const wide = () => {
+      const engine = new TestEngine({ limits: { usd: 1_000_000 } });
+      engine.open(alike(1, { maxTokens: 10_000 }), { openedAtMs: 900 });
+      engine.startAll(1_000);
+      return engine;
+    };
+
+    it("is the prompt's bound, the tokens seen and the margin of those under way, marked as estimated", () => {
+      const { state } = wide();
+      const settled = settle(state, `${FIRST}.1`, seenAs(null, 40), 1_500);
+      const completion = 40 + SEEN_MARGIN_TOKENS;
+      expect(settled).toMatchObject({
+        charge: { usd: 100 + 2 * completion, calls: 1, prompt_tokens: 100, completion_tokens: completion },
+        estimated: true,
+      });
+    });
+
+    it("has the prompt tokens that the upstream reported, if they are fewer", () => {
+      const { state } = wide();
+      const settled = settle(state, `${FIRST}.1`, seenAs(30, 0), 1_500);
+      expect(settled).toMatchObject({ charge: { prompt_tokens: 30, completion_tokens: SEEN_MARGIN_TOKENS } });
+    });
+
+    it("is at most the reservation, however many tokens are reported as seen", () => {
+      for (const seen of [seenAs(null, 0), seenAs(1_000, 1e9), seenAs(100, 100)]) {
+        const { state } = started();
+        expect(settle(state, `${FIRST}.1`, seen, 1_500)).toMatchObject({ charge: RESERVED, estimated: true });
+      }
+    });
+  });
+
+  it("is counted as an overrun if it exceeds the reservation, and stops the next attempt", () => {
     const { engine, state } = started(1, { limits: { usd: 300 } });
     settle(state, `${FIRST}.1`, success({ promptTokens: 100, completionTokens: 101 }), 1_500);
     expect(state.shards.get(0)?.totals.overruns).toBe(1);
@@ -109,7 +153,7 @@ describe("a slot whose attempt failed", () => {
     expect(engine.turn([1], 2_400).assignments).toMatchObject([{ lease: { attemptId: `${FIRST}.2`, attempt: 2 } }]);
   });
 
-  it("costs what all its attempts cost, and waited as long as the first did", () => {
+  it("has the cost of all its attempts, and the waiting time of the first", () => {
     const { engine, state } = started();
     settle(state, `${FIRST}.1`, failure("unknown", null, 30), 2_000);
     engine.startAll(2_000);
@@ -134,7 +178,7 @@ describe("a slot whose attempt failed", () => {
     });
   });
 
-  it("fails for good when its attempts are spent, with its last reason", () => {
+  it("fails when its attempts are used up, with its last reason", () => {
     const { engine, state, group } = started(1, { targets: [makeTarget({ attemptsMax: 2 })] });
     settle(state, `${FIRST}.1`, failure("transient"), 2_000);
     engine.startAll(2_000);
@@ -144,15 +188,53 @@ describe("a slot whose attempt failed", () => {
     expect(state.shards.get(0)?.totals).toMatchObject({ failed: 1, completed: 0 });
   });
 
-  it("fails at once when it was rejected, and touches no other slot", () => {
+  it("fails at once when it was rejected, and affects no other slot", () => {
     const { state, group } = started(3);
     settle(state, `${FIRST + 1}.1`, failure("rejected"), 2_000);
     expect(group.counts).toMatchObject({ failed: 1, running: 2 });
   });
 });
 
+describe("an attempt whose cost is unknown", () => {
+  const ended = (retryable: boolean): Outcome => {
+    const reason = { reason: "upstream_error", upstream: "acme", status: 400, message: "no", retryable } as const;
+    return { kind: "failure", class: "unknown", reason, answered: true, retryAfterMs: null, latencyMs: 10 };
+  };
+
+  it("is retried if its reason is retryable and on_lost allows it", () => {
+    const { state } = started();
+    expect(settle(state, `${FIRST}.1`, ended(true), 1_500)?.retryInMs).not.toBeNull();
+  });
+
+  it("is final if its reason is, and stays charged", () => {
+    const { state, group } = started();
+    const settled = settle(state, `${FIRST}.1`, ended(false), 1_500);
+    expect(settled).toMatchObject({ retryInMs: null, charge: RESERVED, estimated: true });
+    expect(group.status).toBe("failed");
+  });
+});
+
+describe("a limit of calls", () => {
+  it("counts attempts that the upstream answered, free or not", () => {
+    const { engine, state } = started(1, { limits: { calls: 2 } });
+    settle(state, `${FIRST}.1`, failure("transient"), 1_500);
+    engine.startAll(60_000);
+    settle(state, `${FIRST}.2`, failure("transient"), 60_000);
+    expect([state.ledger.spent.calls, state.ledger.spent.usd]).toEqual([2, 0]);
+    engine.call("next", 120_000);
+    const { refused } = engine.turn([1], 120_000);
+    expect(refused).toMatchObject([{ reason: { reason: "budget_exhausted", dimension: "calls" } }]);
+  });
+
+  it("does not count attempts that reached no upstream", () => {
+    const { state } = started(1, { limits: { calls: 2 } });
+    settle(state, `${FIRST}.1`, failure("transient", null, 10, false), 1_500);
+    expect(state.ledger.spent.calls).toBe(0);
+  });
+});
+
 describe("an upstream's Retry-After", () => {
-  it("holds for every call of the run to that upstream, the longest one counts", () => {
+  it("delays every call of the run to that upstream, by the longest one", () => {
     const { engine, state } = started(2);
     settle(state, `${FIRST}.1`, failure("rate_limited", 5_000), 2_000);
     settle(state, `${FIRST + 1}.1`, failure("rate_limited", 1_000), 2_100);
@@ -161,7 +243,7 @@ describe("an upstream's Retry-After", () => {
     expect(engine.startAll(7_000)).toContain("c");
   });
 
-  it("cools nothing when there is none, or when the failure is no rate limit", () => {
+  it("delays nothing if it is missing, or the failure is not a rate limit", () => {
     const { engine, state } = started(2);
     settle(state, `${FIRST}.1`, failure("rate_limited"), 2_000);
     settle(state, `${FIRST + 1}.1`, failure("transient", 5_000), 2_000);
@@ -169,7 +251,7 @@ describe("an upstream's Retry-After", () => {
     expect(engine.startAll(2_000)).toContain("c");
   });
 
-  it("is obeyed up to its bound; beyond it the call ends and the others are not held up", () => {
+  it("is obeyed up to its bound; a longer one fails its call and does not delay the others", () => {
     const obeyed = started(1);
     settle(obeyed.state, `${FIRST}.1`, failure("rate_limited", RETRY_AFTER_MAX_MS), 0);
     obeyed.engine.call("c", 0);
@@ -185,7 +267,7 @@ describe("an upstream's Retry-After", () => {
 });
 
 describe("a group that aborts on errors", () => {
-  it("starts nothing more, lets what runs end, and tries nothing again", () => {
+  it("starts nothing more, lets running slots end, and retries nothing", () => {
     const engine = new TestEngine({ width: 2 });
     const group = engine.open(alike(5), { onError: "abort" });
     engine.startAll(0);
@@ -196,7 +278,7 @@ describe("a group that aborts on errors", () => {
     expect([group.status, group.counts.failed, group.endedAtMs]).toEqual(["failed", 2, 20]);
   });
 
-  it("still keeps what its running slots answer", () => {
+  it("still records the answers of its running slots", () => {
     const engine = new TestEngine({ width: 2 });
     const group = engine.open(alike(3), { onError: "abort" });
     engine.startAll(0);
@@ -207,7 +289,7 @@ describe("a group that aborts on errors", () => {
 });
 
 describe("a group that is stopped", () => {
-  it("ends what is queued, at no row each, and waits for what runs", () => {
+  it("ends queued slots without a row each, and waits for running ones", () => {
     const engine = new TestEngine({ width: 1 });
     const group = engine.open(alike(4));
     engine.startAll(0);
@@ -219,7 +301,7 @@ describe("a group that is stopped", () => {
     expect([group.status, group.endedAtMs]).toEqual(["cancelled", 20]);
   });
 
-  it("says in its row how a slot ended that storage remembers as queued, with what it has cost", () => {
+  it("writes the end of a slot whose row is queued, with its cost", () => {
     const { state, group } = started();
     settle(state, `${FIRST}.1`, failure("unknown"), 2_000);
     drainGroup(state, group, { state: "failed", reason: STOPPED, cause: "cancel" }, 2_100);
@@ -229,7 +311,7 @@ describe("a group that is stopped", () => {
     expect([state.tried.size, state.queue.delayedCount]).toEqual([0, 0]);
   });
 
-  it("stops once: a second order changes nothing", () => {
+  it("stops once: a second stop changes nothing", () => {
     const engine = new TestEngine();
     const group = engine.open(alike(2));
     drainGroup(engine.state, group, { state: "cancelled", reason: STOPPED, cause: "cancel" }, 10);
@@ -239,7 +321,7 @@ describe("a group that is stopped", () => {
 });
 
 describe("an attempt that is not in flight", () => {
-  it("settles no second time, and changes nothing", () => {
+  it("does not settle twice, and changes nothing", () => {
     const { state, group } = started(2);
     settle(state, `${FIRST}.1`, success({ promptTokens: 10 }), 2_000);
     state.takeWrites();
@@ -258,13 +340,13 @@ describe("an attempt that is not in flight", () => {
     expect([group.status, group.attempts[0]]).toEqual(["completed", 2]);
   });
 
-  it("was never known", () => {
+  it("does not settle if it never existed", () => {
     expect(settle(started().state, "nonsense", success(), 0)).toBeNull();
   });
 });
 
 describe("a lease", () => {
-  it("ends exactly at its time, charged at its reservation, and its slot runs again", () => {
+  it("expires exactly at its time, charged at its reservation, and its slot is retried", () => {
     const { engine, state, group } = started(1);
     expect(state.nextLeaseEndMs()).toBe(1_000 + LEASE_TTL_MS);
     expect(expireLeases(state, 1_000 + LEASE_TTL_MS - 1)).toBe(0);
@@ -275,7 +357,7 @@ describe("a lease", () => {
     expect(engine.startAll(40_000)).toEqual(["1:0"]);
   });
 
-  it("lives on with a heartbeat, and its executor learns which are not its own", () => {
+  it("is extended by a heartbeat, which returns the attempts that are not in flight", () => {
     const { state } = started(2);
     expect(heartbeat(state, [`${FIRST}.1`, "foreign"], 20_000)).toEqual(["foreign"]);
     expect(expireLeases(state, 1_000 + LEASE_TTL_MS)).toBe(1);
@@ -286,7 +368,7 @@ describe("a lease", () => {
 });
 
 describe("a single call's end", () => {
-  it("tells its group, delay and cost; the retry is its client's to ask for", () => {
+  it("returns its group, delay and cost; its Worker requests the retry", () => {
     const engine = new TestEngine({ windowMs: 50, random: () => 0.25 });
     engine.call("a", 1_000);
     engine.call("b", 1_010);
@@ -298,7 +380,7 @@ describe("a single call's end", () => {
     expect([engine.state.queue.delayedCount, engine.state.attempts.size]).toEqual([0, 0]);
   });
 
-  it("belongs to no group if it came alone", () => {
+  it("belongs to no group if it arrived alone", () => {
     const engine = new TestEngine();
     engine.call("a", 1_000);
     engine.startAll(1_000);
@@ -306,8 +388,8 @@ describe("a single call's end", () => {
   });
 });
 
-describe("the time with something in flight", () => {
-  it("is counted once, however many are, and not while nothing is", () => {
+describe("the busy time", () => {
+  it("counts once, however many attempts are in flight, and not while none is", () => {
     const engine = new TestEngine();
     engine.call("a", 0);
     engine.call("b", 0);
@@ -322,7 +404,7 @@ describe("the time with something in flight", () => {
   });
 });
 
-describe("a call that is to fail when nobody knows what became of it", () => {
+describe("a call with on_lost 'fail'", () => {
   const lostSlot = (onLost: "retry" | "fail", how: "reported" | "expired") => {
     const engine = new TestEngine({ limits: { usd: 1_000_000 } });
     const group = engine.open(alike(1), { onLost });
@@ -332,14 +414,14 @@ describe("a call that is to fail when nobody knows what became of it", () => {
     return { status: group.status, spentNanoUsd: engine.state.ledger.spent.usd };
   };
 
-  it("is not sent again, whether its executor said so or is gone, and stays charged as one that is", () => {
+  it("is not retried after an unknown outcome, reported or not, and stays charged", () => {
     for (const how of ["reported", "expired"] as const) {
       expect(lostSlot("fail", how)).toEqual({ status: "failed", spentNanoUsd: 300 });
       expect(lostSlot("retry", how)).toEqual({ status: "running", spentNanoUsd: 300 });
     }
   });
 
-  it("is tried again after failures of which it is known that nothing was billed", () => {
+  it("is retried after failures that were not billed", () => {
     const engine = new TestEngine();
     const group = engine.open(alike(2), { onLost: "fail" });
     engine.startAll(0);
@@ -348,7 +430,7 @@ describe("a call that is to fail when nobody knows what became of it", () => {
     expect(group.counts.queued).toBe(2);
   });
 
-  it("may be a single call: its Worker is told that there is nothing to try again", () => {
+  it("may be a single call: its Worker gets no delay for a retry", () => {
     const engine = new TestEngine();
     engine.call("fails", 0, { onLost: "fail" });
     engine.call("retries", 0, { onLost: "retry" });
@@ -361,13 +443,13 @@ describe("a call that is to fail when nobody knows what became of it", () => {
 describe("an attempt that was stopped", () => {
   const stopped = { ...failure("unknown"), reason: STOPPED } as const;
 
-  it("is not tried again: nobody waits for it", () => {
+  it("is not retried", () => {
     const { state, group } = started();
     expect(settle(state, `${FIRST}.1`, stopped, 2_000)?.retryInMs).toBeNull();
     expect(group.status).toBe("failed");
   });
 
-  it("is cancelled with its group, and failed where its group goes on", () => {
+  it("is cancelled with its group, and failed if its group continues", () => {
     const { state, group } = started(2);
     settle(state, `${FIRST}.1`, stopped, 2_000);
     drainGroup(state, group, { state: "cancelled", reason: STOPPED, cause: "cancel" }, 2_100);
@@ -375,7 +457,7 @@ describe("an attempt that was stopped", () => {
     expect([group.stateOf(0), group.stateOf(1), group.status]).toEqual(["failed", "cancelled", "cancelled"]);
   });
 
-  it("of a group that stopped at a failure has failed", () => {
+  it("has failed if its group was stopped by a failure", () => {
     const { state, group } = started(2);
     drainGroup(state, group, { state: "cancelled", reason: STOPPED, cause: "abort" }, 2_100);
     settle(state, `${FIRST + 1}.1`, stopped, 2_200);
@@ -383,14 +465,14 @@ describe("an attempt that was stopped", () => {
   });
 });
 
-describe("what a model has used", () => {
-  it("is counted by upstream and model, for attempts that were charged", () => {
+describe("the usage of a model", () => {
+  it("is counted by upstream and model, for every attempt that was answered", () => {
     const { state } = started(3);
     settle(state, `${FIRST}.1`, success({ promptTokens: 40, completionTokens: 7 }), 1_500);
     settle(state, `${FIRST + 1}.1`, failure("rejected"), 1_500);
     settle(state, `${FIRST + 2}.1`, success({ promptTokens: 2 }), 1_500);
     expect(state.shards.get(0)?.totals.models).toEqual({
-      "acme/gpt-x": { calls: 2, promptTokens: 42, completionTokens: 7, costNanoUsd: 56 },
+      "acme/gpt-x": { calls: 3, promptTokens: 42, completionTokens: 7, costNanoUsd: 56 },
     });
   });
 });
@@ -409,21 +491,21 @@ describe("a slot in the background", () => {
     return attempts;
   };
 
-  it("is tried many times while it is turned away", () => {
+  it("is retried many times while it is rate-limited", () => {
     const attempts = attemptsOf((engine, nowMs) => {
       for (const id of engine.state.attempts.keys()) settle(engine.state, id, failure("rate_limited"), nowMs);
     });
     expect(attempts).toBe(BATCH_ATTEMPTS_MAX);
   });
 
-  it("is tried many times while its executors are lost", () => {
+  it("is retried many times while its executors are lost", () => {
     const attempts = attemptsOf((engine, nowMs) =>
       loseAttempts(engine.state, [...engine.state.attempts.keys()], nowMs),
     );
     expect(attempts).toBe(BATCH_ATTEMPTS_MAX);
   });
 
-  it("is given a few tries more than others where its upstream fails", () => {
+  it("gets a few more attempts than others if its upstream fails", () => {
     const attempts = attemptsOf((engine, nowMs) => {
       for (const id of engine.state.attempts.keys()) settle(engine.state, id, failure("transient"), nowMs);
     });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { groupSeqOf, hasEnded, indexOf, mayStep, SLOT_STATES, slotIdOf } from "../../../src/engine/slot.ts";
+import { groupSeqOf, isFinalState, indexOf, mayStep, SLOT_STATES, slotIdOf } from "../../../src/engine/slot.ts";
 import { ITEMS_PER_BATCH_MAX } from "../../../src/limits.ts";
 
-describe("the slot machine", () => {
+describe("the state machine of a slot", () => {
   it("has these steps and no others", () => {
     const steps = SLOT_STATES.flatMap((from) =>
       SLOT_STATES.filter((to) => mayStep(from, to)).map((to) => `${from} → ${to}`),
@@ -20,13 +20,13 @@ describe("the slot machine", () => {
     ]);
   });
 
-  it("has ended where no step leads on", () => {
-    expect(SLOT_STATES.filter(hasEnded)).toEqual(["completed", "failed", "skipped", "cancelled"]);
+  it("has final states, which no step leaves", () => {
+    expect(SLOT_STATES.filter(isFinalState)).toEqual(["completed", "failed", "skipped", "cancelled"]);
   });
 });
 
-describe("a slot's address", () => {
-  it("is one exact integer from which group and place come back", () => {
+describe("a slot's id", () => {
+  it("is one exact integer that encodes its group and its index", () => {
     const places = [0, 1, ITEMS_PER_BATCH_MAX - 1, 49_999, 65_535];
     for (const seq of [1, 2, 4_000_000, 2 ** 37 - 1]) {
       for (const index of places) {
@@ -37,7 +37,7 @@ describe("a slot's address", () => {
     }
   });
 
-  it("puts a group's last place right before the next group's first", () => {
+  it("of a group's last index precedes that of the next group's first", () => {
     expect(slotIdOf(7, 65_535) + 1).toBe(slotIdOf(8, 0));
   });
 });

@@ -1,4 +1,4 @@
-/** A batch's wall time in simulated time, on latencies spread the way those of language models are. */
+/** The wall time of a batch in simulated time, with the latencies of language models. */
 import { describe, expect, it } from "vitest";
 import { seeded } from "../../support/engine.ts";
 import { chunkedWallMs, greedyWallMs, lognormalMs, simulate, type Workload } from "../../support/engine-simulation.ts";

@@ -46,7 +46,7 @@ const foundFile = (content: string | Uint8Array) => ({
 });
 
 describe("a form", () => {
-  it("is the same however its bytes are cut in two", async () => {
+  it("is the same for every border of two chunks", async () => {
     const content = `{"a":1}\r\n\r\n--${BOUNDARY.slice(0, -1)}\r\r\n--\r\n`;
     const form = formOf([fileOf(content), fieldOf("purpose", "batch"), fieldOf("expires_after[seconds]", "3600")]);
     const whole = [
@@ -57,8 +57,8 @@ describe("a form", () => {
     for (let at = 0; at <= form.length; at += 1) expect(await read(form, [at, form.length])).toEqual(whole);
   });
 
-  it("is the same however its bytes are cut into many, whatever a file holds but its delimiter", async () => {
-    // Contents made of what delimiters are made of, so that beginnings of one stand everywhere.
+  it("is the same for all chunk borders, for any content without the delimiter", async () => {
+    // Contents of the characters of delimiters, so that beginnings of one are everywhere.
     const delimiterLike = fc
       .array(fc.constantFrom("\r", "\n", "\r\n", "-", "--", "\r\n--", `\r\n--${BOUNDARY.slice(0, 6)}`, "x", "é"))
       .map((pieces) => pieces.join(""));
@@ -83,7 +83,7 @@ describe("a form", () => {
     );
   });
 
-  it("says of every truncated form that it is cut off, and never ends a file or a form that is not whole", async () => {
+  it("is a fault wherever it is cut off, and never ends a file or a form that is not whole", async () => {
     const form = formOf([fileOf('{"a":1}\n'), fieldOf("purpose", "batch")]);
     const closed = form.length - "\r\n".length;
     for (let length = 0; length < form.length; length += 1) {
@@ -94,18 +94,18 @@ describe("a form", () => {
     }
   });
 
-  it("may have text before its first boundary and behind its last one", async () => {
+  it("may have text before its first boundary and after its last one", async () => {
     const form = bytesOf("This is a form.\r\n", formOf([fileOf("x")]), "That was a form.\r\n--", BOUNDARY);
     expect(await read(form, [3])).toEqual([foundFile("x")]);
   });
 
-  it("may have white space behind a boundary and header lines that go on in the next one", async () => {
+  it("may have white space after a boundary and folded header lines", async () => {
     const header = 'content-disposition:form-data;\r\n\tname=file ;filename="a.jsonl"\r\nContent-Type: a/b\r\nX: y';
     const form = bytesOf(`--${BOUNDARY} \t\r\n${header}\r\n\r\nx\r\n--${BOUNDARY}--`);
     expect(await read(form)).toEqual([{ file: "file", filename: "a.jsonl", contentType: "a/b", bytes: bytesOf("x") }]);
   });
 
-  it("hands a file's bytes on before the file has ended", async () => {
+  it("returns a file's bytes before the file has ended", async () => {
     const form = formOf([fileOf(new Uint8Array(200_000)), fieldOf("purpose", "batch")]);
     let sent = 0;
     const source = sourceOf(form, [1_000]);
@@ -126,18 +126,18 @@ describe("a form", () => {
     expect(received).toBe(200_000);
   });
 
-  it("goes on behind a file that nobody read", async () => {
+  it("continues after a file that was not read", async () => {
     const form = formOf([fileOf("skipped"), fieldOf("purpose", "batch")]);
     const reader = new FormReader(sourceOf(form, [5]), { boundary: BOUNDARY, files: ["file"] });
     const file = await reader.next();
     expect(await reader.next()).toEqual({ kind: "field", name: "purpose", value: "batch" });
     if (file.kind !== "file") throw new Error("the first part is a file");
-    await expect(readAll(file.body)).rejects.toThrow(/after the next one was asked for/);
+    await expect(readAll(file.body)).rejects.toThrow(/after next\(\) was called/);
     expect(await reader.next()).toEqual({ kind: "end" });
     expect(await reader.next()).toEqual({ kind: "end" });
   });
 
-  it("passes on why its source broke", async () => {
+  it("returns the fault of its source", async () => {
     const broken = new ReadableStream<Uint8Array>({
       start: (controller) => controller.enqueue(formOf([fileOf("x")]).subarray(0, 120)),
       pull: (controller) => controller.error(new Error("gone")),
@@ -181,7 +181,7 @@ describe("a part's header", () => {
     ]);
   });
 
-  it("is refused when a boundary goes on in other letters", async () => {
+  it("is refused if a boundary is followed by other characters", async () => {
     const found = await read(bytesOf(`--${BOUNDARY}x\r\nContent-Disposition: form-data; name="a"\r\n\r\nx`));
     expect(found).toMatchObject([{ fault: { reason: "invalid_request" } }]);
   });
@@ -192,13 +192,13 @@ describe("bounds of a form", () => {
     fault: { reason: "invalid_request", message: expect.stringMatching(message) },
   });
 
-  it("holds as many parts as the limit says and no more", async () => {
+  it("accepts parts up to the limit and no more", async () => {
     const parts = Array.from({ length: FORM_PARTS_MAX }, (_, index) => fieldOf("a", String(index)));
     expect(await read(formOf(parts))).toHaveLength(FORM_PARTS_MAX);
     expect((await read(formOf([...parts, fieldOf("a", "x")]))).at(-1)).toMatchObject(refused(/more than 32 parts/));
   });
 
-  it("holds fields up to their limit, and files of any length", async () => {
+  it("accepts fields up to their limit, and files of any length", async () => {
     const value = "é".repeat(FORM_FIELD_BYTES_MAX / 2);
     expect(await read(formOf([fieldOf("purpose", value)]), [1_001])).toEqual([{ field: "purpose", value }]);
     expect(await read(formOf([fieldOf("purpose", `${value}x`)]))).toEqual([
@@ -215,7 +215,7 @@ describe("bounds of a form", () => {
     expect(await read(formOf([fileOf(large)]))).toEqual([foundFile(large)]);
   });
 
-  it("holds headers up to their limit", async () => {
+  it("accepts headers up to their limit", async () => {
     const start = 'Content-Disposition: form-data; name="a"; x="';
     // The limit counts from the boundary's own line break to the header's last letter.
     const fill = "y".repeat(FORM_HEADER_BYTES_MAX - start.length - '"'.length - "\r\n".length);
@@ -227,7 +227,7 @@ describe("bounds of a form", () => {
     expect(await read(bytesOf(`--${BOUNDARY}\r\n`, "y".repeat(99_999)), [512])).toMatchObject([refused(/header/)]);
   });
 
-  it("is not searched for its first boundary for ever", async () => {
+  it("is searched for its first boundary up to a bound", async () => {
     const form = formOf([fileOf("x")]);
     // The reader counts the line break that it puts before the form, for the first boundary begins a line of its own.
     const rest = (length: number) => bytesOf("x".repeat(length - "\r\n".length), "\r\n", form);
@@ -236,7 +236,7 @@ describe("bounds of a form", () => {
     expect(await read(form, undefined, "another")).toMatchObject([refused(/cut off/)]);
   });
 
-  it("does not wait for the end of what follows it without end", async () => {
+  it("does not wait for an epilogue without end", async () => {
     let pieces = 0;
     const form = formOf([fileOf("x")]);
     const endless = {

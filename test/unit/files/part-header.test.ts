@@ -27,7 +27,7 @@ describe("a form's boundary", () => {
     });
   });
 
-  it.each([null, "", "application/json", "multipart/mixed; boundary=abc"])("has no place in %s", (contentType) => {
+  it.each([null, "", "application/json", "multipart/mixed; boundary=abc"])("is refused in %s", (contentType) => {
     expect(boundaryOf(contentType)).toEqual({
       ok: false,
       reason: { reason: "unsupported_media_type", got: contentType ?? "", expected: "multipart/form-data" },

@@ -6,7 +6,7 @@ import { bytesOf, readAll, sourceOf, streamOf } from "../../support/forms.ts";
 const END = { kind: "end" };
 
 describe("a stream's source", () => {
-  it("gives the bytes of a stream of either kind, without empty pieces, and then its end for ever", async () => {
+  it("returns the bytes of either kind of stream, without empty chunks, and then its end at every read", async () => {
     const plain = streamOf(bytesOf("abc"), [0, 2, 0, 1]);
     const ofBytes = new Response(bytesOf("abc")).body;
     if (ofBytes === null) throw new Error("the answer has a body");
@@ -17,7 +17,7 @@ describe("a stream's source", () => {
     }
   });
 
-  it("says of a stream that errors what it was told to say, for ever", async () => {
+  it("returns the given fault of a stream that errors at every read", async () => {
     const source = streamSource(new ReadableStream({ pull: (controller) => controller.error("gone") }), "it broke");
     const fault = { kind: "fault", reason: { reason: "invalid_request", message: "it broke", param: null } };
     expect(await source.read()).toEqual(fault);
@@ -26,7 +26,7 @@ describe("a stream's source", () => {
     expect(await source.read()).toEqual(fault);
   });
 
-  it("tells the sender when no more is wanted, and has ended then", async () => {
+  it("cancels the stream, and has ended then", async () => {
     let isCancelled = false;
     const source = streamSource(
       new ReadableStream({
@@ -43,7 +43,7 @@ describe("a stream's source", () => {
 });
 
 describe("a chain of sources", () => {
-  it("gives one after the other and opens none before its turn", async () => {
+  it("returns one after the other and opens each when the one before has ended", async () => {
     const opened: string[] = [];
     const opening = (text: string) => async () => {
       opened.push(text);
@@ -58,7 +58,7 @@ describe("a chain of sources", () => {
     expect(await chainSources([]).read()).toEqual(END);
   });
 
-  it("stays at the fault of one of them", async () => {
+  it("stays at the first fault", async () => {
     const broken = new ReadableStream<Uint8Array>({ pull: (controller) => controller.error("gone") });
     const chain = chainSources([() => streamSource(broken, "it broke"), () => sourceOf(bytesOf("never"))]);
     expect(await chain.read()).toMatchObject({ kind: "fault" });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { GroupView, SlotView } from "../../../durable-objects/run/rpc.ts";
+import type { GroupView, SlotView } from "../../../src/run-api/groups.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { reportText } from "../../../src/respond/report.ts";
 import { failedView, GROUP_ID, groupView, readerOf, slotView } from "./views.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { demoSetting, envFileText } from "../../../scripts/demo-provider.ts";
+import { demoSetting } from "../../../scripts/demo-provider.ts";
 
 const openaiUpstream = (env: Record<string, string>) => {
   const setting = demoSetting(env);
@@ -53,16 +53,10 @@ describe("demoSetting", () => {
     [{ FANOUT_MODEL: "openai/unheard-of", OPENAI_API_KEY: "k" }, "Set FANOUT_PRICE=<input>,<output>"],
     [
       { FANOUT_MODEL: "openai/gpt-4o-mini", OPENAI_API_KEY: "k", OPENAI_BASE_URL: "http://127.0.0.1:9/v1" },
-      "no price of gpt-4o-mini at http://127.0.0.1:9/v1",
+      "no price for gpt-4o-mini at http://127.0.0.1:9/v1",
     ],
     [{ FANOUT_MODEL: "openai/unheard-of", OPENAI_API_KEY: "k", FANOUT_PRICE: "cheap" }, "Set FANOUT_PRICE"],
   ])("says what is wrong with %j", (env, complaint) => {
     expect(demoSetting(env)).toContain(complaint);
-  });
-});
-
-describe("envFileText", () => {
-  it("quotes values and keeps dollars from being expanded", () => {
-    expect(envFileText({ A: "1", B: `{"c":"$d"}` })).toBe(`A='1'\nB='{"c":"\\$d"}'\n`);
   });
 });

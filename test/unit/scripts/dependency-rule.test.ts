@@ -44,7 +44,7 @@ describe("the dependency rule", () => {
   it("keeps the platform at the edges", () => {
     const statement = 'import { DurableObject } from "cloudflare:workers";';
     expect(keeps("durable-objects/run/object.ts", statement)).toBe(true);
-    expect(keeps("src/routes/runs.ts", statement)).toBe(true);
+    expect(keeps("src/routes/native/runs.ts", statement)).toBe(true);
     expect(keeps("src/upstream/attempt.ts", statement)).toBe(false);
     expect(keeps("src/respond/json.ts", statement)).toBe(false);
     expect(keeps("src/upstream/attempt.ts", 'import { readFile } from "node:fs";')).toBe(false);
@@ -57,27 +57,36 @@ describe("the dependency rule", () => {
   });
 
   it("lets routes use the core and the upstream module, for they execute single calls, but no object", () => {
-    expect(keeps("src/routes/query.ts", 'import { usdOf } from "../budget/money.ts";')).toBe(true);
-    expect(keeps("src/routes/query.ts", 'import { attempt } from "../upstream/attempt.ts";')).toBe(true);
-    expect(keeps("src/routes/query.ts", 'import type { Lease } from "../../durable-objects/run/rpc.ts";')).toBe(true);
-    expect(keeps("src/routes/query.ts", 'import { RunCore } from "../../durable-objects/run/core.ts";')).toBe(false);
+    expect(keeps("src/routes/native/query.ts", 'import { usdOf } from "../../budget/money.ts";')).toBe(true);
+    expect(keeps("src/routes/native/query.ts", 'import { attempt } from "../../upstream/attempt.ts";')).toBe(true);
+    const insides = 'import type { RunState } from "../../../durable-objects/run/state.ts";';
+    expect(keeps("src/routes/native/query.ts", insides)).toBe(false);
   });
 
   it("lets the upstream module look prices up, but of the rest of the core use types only", () => {
     expect(keeps("src/upstream/registry.ts", 'import { catalogPrice } from "../budget/prices.ts";')).toBe(true);
     expect(keeps("src/upstream/registry.ts", 'import { Ledger } from "../budget/ledger.ts";')).toBe(false);
-    expect(keeps("src/upstream/config.ts", 'import type { TokenPrice } from "../budget/money.ts";')).toBe(true);
+    expect(
+      keeps("src/upstream/config/types.ts", 'import type { TokenPrice } from "../../budget/token-price.ts";'),
+    ).toBe(true);
+  });
+
+  it("lets routes name objects by the types of their API", () => {
+    const statement = 'import type { GroupView } from "../../run-api/groups.ts";';
+    expect(keeps("src/routes/native/query.ts", statement)).toBe(true);
   });
 
   it("lets routes reach objects by their address only", () => {
-    expect(keeps("src/routes/batch.ts", 'import { runStub } from "../../durable-objects/address.ts";')).toBe(true);
-    expect(keeps("src/routes/batch.ts", 'import { RunObject } from "../../durable-objects/run/object.ts";')).toBe(
-      false,
+    expect(keeps("src/routes/native/batch.ts", 'import { runStub } from "../../../durable-objects/address.ts";')).toBe(
+      true,
     );
+    expect(
+      keeps("src/routes/native/batch.ts", 'import { RunObject } from "../../../durable-objects/run/object.ts";'),
+    ).toBe(false);
   });
 
-  it("lets the contract import, of the upstream module, only what a request may not set", () => {
-    expect(keeps("src/contract/call.ts", 'import { RESERVED_PARAMS } from "../upstream/request.ts";')).toBe(true);
+  it("lets the contract import what the providers' formats say, and nothing of the upstream module", () => {
+    expect(keeps("src/contract/call.ts", 'import { OWN_PARAMS } from "../protocol/request/own-params.ts";')).toBe(true);
     expect(keeps("src/contract/call.ts", 'import { attempt } from "../upstream/attempt.ts";')).toBe(false);
   });
 

@@ -91,7 +91,7 @@ describe("npm run deploy", () => {
     const failing = cloudflare({ deploy: { status: 7 } });
     expect(await deploy(plan(), failing.deps)).toContain("7");
     const broken = cloudflare({}, "no upstream");
-    expect(await deploy(plan(), broken.deps)).toBe(`Deployed to ${URL}, but it cannot work: no upstream`);
+    expect(await deploy(plan(), broken.deps)).toBe(`Deployed to ${URL}, but the gateway is not usable: no upstream`);
     const routed = cloudflare({ deploy: { status: 0, output: "https://llm.example.com" } });
     expect(await deploy(plan(), routed.deps)).toBeNull();
     expect(routed.did.some((line) => line.startsWith("ask"))).toBe(false);

@@ -39,9 +39,9 @@ describe("firstMinuteOf", () => {
   it.each([
     ["# x\n", /no section/],
     [`## The first minute\n${block("npm start")}`, /`npm ci`/],
-    [readme(block("npm run demo"), block(ask)), /does not say `npm start`/],
-    [readme(block(ask), block("npm start")), /does not ask a batch after/],
-    [readme(block("npm start"), block("curl $FANOUT_URL/batch -d @file")), /no body that can be read/],
+    [readme(block("npm run demo"), block(ask)), /does not contain `npm start`/],
+    [readme(block(ask), block("npm start")), /does not send a batch after/],
+    [readme(block("npm start"), block("curl $FANOUT_URL/batch -d @file")), /no body that can be parsed/],
   ])("says what is missing in %j", (text, message) => {
     expect(firstMinuteOf(text)).toMatch(message);
   });

@@ -68,8 +68,8 @@ describe("tokenSetting", () => {
     [["--usb", "1"], /^Unknown option '--usb'/],
     [["1"], /^Unexpected argument '1'/],
     [["--url", "127.0.0.1:8787"], /^The gateway's URL must begin with http/],
-    [["--env-file", "absent"], /^There is no env file absent\.$/],
-    [["--env-file", "empty"], /^There is no ADMIN_KEY\./],
+    [["--env-file", "absent"], /^The env file absent does not exist\.$/],
+    [["--env-file", "empty"], /^ADMIN_KEY is missing\./],
   ])("says what is wrong with %j", (args, message) => {
     expect(setting(args)).toMatch(message);
   });

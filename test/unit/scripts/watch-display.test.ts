@@ -120,16 +120,13 @@ describe("Display on a terminal", () => {
     shown.lost("Lost it.", 400);
     screen.write(shown.frame());
     expect(screen.lines()).toEqual([
-      "! Lost it. Trying again in 0.2s.",
+      "! Lost it. Retrying in 0.2s.",
       "run_1 · open · $0.00 spent · 0 in flight · not connected",
     ]);
     nowMs = at(3_200);
     shown.connected();
     screen.write(shown.frame());
-    expect(screen.lines().slice(1)).toEqual([
-      "! Connected again after 3.2s.",
-      "run_1 · open · $0.00 spent · 0 in flight",
-    ]);
+    expect(screen.lines().slice(1)).toEqual(["! Reconnected after 3.2s.", "run_1 · open · $0.00 spent · 0 in flight"]);
   });
 });
 

@@ -104,9 +104,9 @@ describe("follow", () => {
   it("gives up a connection that has fallen silent", async () => {
     const connection = (number: number) =>
       number === 0 ? { tells: 1, last: "stay" as const } : { last: "end" as const };
-    const { seqs, told } = await followScript({ lines: history(3), connection }, { silenceMs: 50 });
+    const { seqs, told } = await followScript({ lines: history(3), connection }, { silenceMs: 500 });
     expect(seqs).toEqual([1, 2, 3]);
-    expect(told[2]).toBe("Lost URL: not a word for 0.05 s.");
+    expect(told[2]).toBe("Lost URL: no data for 0.5 s.");
   });
 
   it("stops at once when it is told to, in the middle of a connection", async () => {
@@ -149,9 +149,9 @@ describe("follow says what to do", () => {
       "The gateway does not accept the credential from FANOUT_TOKEN (the token has expired). " +
         "Set FANOUT_TOKEN to the run's token, or ADMIN_KEY to the operator's key.",
     ],
-    [404, "run run_1 not found", "There is no such run that FANOUT_TOKEN may see at URL (run run_1 not found)."],
-    [500, "UPSTREAMS: bad", "GET /runs/run_1/events answered 500 (UPSTREAMS: bad)."],
-    [200, "", "URL/runs/run_1/events is not a fanout gateway's: expected text/event-stream, got application/json."],
+    [404, "run run_1 not found", "No such run that FANOUT_TOKEN may read at URL (run run_1 not found)."],
+    [500, "UPSTREAMS: bad", "GET /runs/run_1/events returned 500 (UPSTREAMS: bad)."],
+    [200, "", "URL/runs/run_1/events is not a fanout gateway: expected text/event-stream, got application/json."],
   ])("where the gateway answers %i", async (status, said, message) => {
     const { ending } = await followScript(answering(status, said));
     expect(ending).toEqual({ ended: "problem", message: message.replace("URL", server?.url ?? "") });
@@ -167,7 +167,7 @@ describe("follow says what to do", () => {
 
   it("where what arrives is no event", async () => {
     const { ending } = await followScript({ lines: ["<html>"] });
-    const message = `${server?.url} sent something that is no line of the log of run run_1.`;
+    const message = `${server?.url} sent a line that does not belong to the log of run run_1.`;
     expect(ending).toEqual({ ended: "problem", message });
   });
 
@@ -213,7 +213,7 @@ describe("readLog", () => {
 
   it("says when what arrives is no log", async () => {
     const { problem } = await read({ lines: [...history(1), "17"] });
-    expect(problem).toMatch(/sent something that is no line of the log of run run_1\.$/);
+    expect(problem).toMatch(/sent a line that does not belong to the log of run run_1\.$/);
   });
 
   it("says when the connection is lost", async () => {

@@ -114,7 +114,7 @@ describe("historyOf other events", () => {
       { ...call, attempt: 2, delay_ms: 800, code: "upstream_error" },
       `↻ ${GROUP} #3 attempt 2 in 0.80s, after upstream_error`,
     ],
-    ["throttled", { upstream: "openai", retry_after_ms: 12_000 }, "! openai asks to wait 12.00s"],
+    ["throttled", { upstream: "openai", retry_after_ms: 12_000 }, "! openai requested a delay of 12.00s"],
     [
       "budget_refused",
       { ...call, code: "budget_exhausted", dimension: "usd", limit: 0.1, spent: 0.0995, reserved: 0, needed: 0.002 },
@@ -158,7 +158,7 @@ describe("historyOf other events", () => {
 
   it("goes on where an event of a known name is not as expected", () => {
     const [line] = told("throttled", { upstream: "openai" });
-    expect(line).toMatch(/^\? throttled \(number 1\) is not as expected: retry_after_ms: /);
+    expect(line).toMatch(/^\? throttled \(number 1\) has an unexpected format: retry_after_ms: /);
   });
 
   it("prints no control character of anything that the wire says", () => {

@@ -38,7 +38,7 @@ describe("render", () => {
       `${GROUP} [████······] 2/5 · 2 running · 1 queued · 1 ok · 1 failed`,
       "  #0 [██████████] ✗ upstream_error · 2.50s · sim/echo · 3 attempts · boom",
       "  #1 [██████████] ✓ 2.00s · sim/echo · $0.0004",
-      "  #2 [··········] again in 0.5s · sim/echo · attempt 2",
+      "  #2 [··········] retry in 0.5s · sim/echo · attempt 2",
       "  #3 [████······] running 0.8s · sim/echo · attempt 2",
       "  #4 [··········] queued",
       'run_1 "first" · open · $0.0004 of $0.50 spent · 1 in flight · 1 ok · 1 failed',

@@ -39,12 +39,12 @@ describe("settingOf", () => {
   });
 
   it.each([
-    [["run_1", "run_2"], env, /^Only one run can be followed\./],
+    [["run_1", "run_2"], env, /^Expected one run id\./],
     [["--onec"], env, /^Unknown option '--onec'/],
     [["run_1", "--url", "127.0.0.1:8787"], env, /^The gateway's URL must begin with http/],
-    [["run_1"], {}, /^There is no credential\. Set FANOUT_TOKEN .* or ADMIN_KEY/],
-    [["run_1"], { FANOUT_TOKEN: "a\nb" }, /^The credential from FANOUT_TOKEN holds a character/],
-    [[], { ADMIN_KEY: "k" }, /^Which run\? Name its id\./],
+    [["run_1"], {}, /^The credential is missing\. Set FANOUT_TOKEN .* or ADMIN_KEY/],
+    [["run_1"], { FANOUT_TOKEN: "a\nb" }, /^The credential from FANOUT_TOKEN contains a character/],
+    [[], { ADMIN_KEY: "k" }, /^The run id is missing\./],
   ])("says what is wrong with %j", (args, env, message) => {
     expect(settingOf(args, { env, devVars: null })).toMatch(message);
   });

@@ -71,12 +71,18 @@ describe("npm run watch", () => {
   it("ends with status 1 and says why, where there is no such run", async () => {
     const { status, stdout, stderr } = await watch({ lines: [] }, ["run_0"]);
     expect([status, stdout]).toEqual([1, ""]);
-    expect(stderr).toBe(`There is no such run that FANOUT_TOKEN may see at ${server?.url} (run run_0 not found).\n`);
+    expect(stderr).toBe(`No such run that FANOUT_TOKEN may read at ${server?.url} (run run_0 not found).\n`);
   });
 
   it("ends with status 130 on Ctrl-C", async () => {
     const connection = () => ({ last: "stay" as const });
-    const interrupt = (text: string) => void (text.includes("⚡") && child?.kill("SIGINT"));
+    // Once: a second signal, after the program has let go of it, would end the process without its own status.
+    let interrupted = false;
+    const interrupt = (text: string) => {
+      if (interrupted || !text.includes("⚡")) return;
+      interrupted = true;
+      child?.kill("SIGINT");
+    };
     const { status, stdout } = await watch({ lines: history().slice(0, 3), connection }, ["run_1"], interrupt);
     expect(status).toBe(130);
     expect(stdout).toContain("1 in flight");

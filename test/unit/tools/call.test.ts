@@ -115,9 +115,11 @@ describe("a call of a tool", () => {
     expect(messageOf(end).length).toBeLessThan(600);
   });
 
-  it("fails where the answer is no JSON but says so, or no UTF-8", async () => {
+  it("fails if the answer has a JSON content type and is not JSON, or is not UTF-8", async () => {
     const json = new Response("{", { headers: { "content-type": "application/json" } });
-    expect(messageOf(await calling(TOOL, json).ended)).toContain("said that it answers with JSON");
+    expect(messageOf(await calling(TOOL, json).ended)).toContain(
+      "with a JSON content type and a body that is not JSON",
+    );
     const bytes = new Response(new Uint8Array([0xff, 0xfe]));
     expect(messageOf(await calling(TOOL, bytes).ended)).toContain("not UTF-8");
   });

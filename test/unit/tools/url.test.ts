@@ -207,7 +207,7 @@ describe("a name", () => {
     ".example.com",
     "tools.example.com..",
   ])("that is not of the public internet is refused: %s", (name) => {
-    expect(problemOf(`https://${name}/`)).toContain("not of the public internet");
+    expect(problemOf(`https://${name}/`)).toContain("outside the public internet");
   });
 });
 

@@ -16,12 +16,11 @@ const errorBody = (fields: Record<string, unknown>) => JSON.stringify({ error: {
 describe("classify, by status", () => {
   it.each([
     [429, "rate_limited", "upstream_rate_limited"],
-    [408, "transient", "upstream_error"],
+    [408, "unknown", "upstream_error"],
     [409, "transient", "upstream_error"],
     [500, "transient", "upstream_error"],
     [503, "transient", "upstream_error"],
     [529, "transient", "upstream_error"],
-    [400, "rejected", "upstream_error"],
     [401, "rejected", "upstream_error"],
     [402, "rejected", "upstream_error"],
     [403, "rejected", "upstream_error"],
@@ -33,6 +32,18 @@ describe("classify, by status", () => {
     for (const text of [errorBody({}), "<html>oops</html>", "", null]) {
       expect(verdictOf(status, text)).toMatchObject({ kind: "failure", class: failureClass, reason: { reason } });
     }
+  });
+
+  it("calls 400 rejected where its body can be read, for a filter's 400 is billed", () => {
+    for (const text of [errorBody({}), "<html>oops</html>", ""]) {
+      expect(verdictOf(400, text)).toMatchObject({ class: "rejected", reason: { reason: "upstream_error" } });
+    }
+    const unread = [
+      verdictOf(400, null),
+      verdictOf(400, null, { body: { ok: false, why: "too_large" } }),
+      verdictOf(400, null, { body: { ok: false, why: "not_utf8" } }),
+    ];
+    for (const verdict of unread) expect(verdict).toMatchObject({ class: "unknown", reason: { retryable: false } });
   });
 
   it("tells whether a failure is worth another try, and the status", () => {
@@ -91,6 +102,48 @@ describe("classify, by status", () => {
     const verdict = verdictOf(400, "y".repeat(5_000));
     const message = verdict.kind === "failure" && "message" in verdict.reason ? verdict.reason.message : "";
     expect(message).toBe(`acme answered 400: ${"y".repeat(499)}…`);
+  });
+});
+
+describe("classify, the provider's own code", () => {
+  it.each([
+    [{ code: "context_length_exceeded", type: "invalid_request_error" }, "context_length_exceeded"],
+    [{ code: null, type: "overloaded_error" }, "overloaded_error"],
+    [{ code: 400, status: "INVALID_ARGUMENT" }, "INVALID_ARGUMENT"],
+    [{ code: "400", type: "BadRequestError" }, "BadRequestError"],
+    [{ code: "3051" }, "3051"],
+    [{ code: "a\n b", type: "x" }, "a b"],
+  ])("is kept: %j", (fields, upstreamCode) => {
+    expect(verdictOf(400, errorBody(fields))).toMatchObject({ reason: { upstreamCode } });
+    expect(verdictOf(200, errorBody(fields))).toMatchObject({ reason: { upstreamCode } });
+  });
+
+  it.each([
+    ['{"code":"permission-denied","error":"Content violates usage guidelines."}', "permission-denied"],
+    ['{"object":"error","message":"no","type":"BadRequestError","code":400}', "BadRequestError"],
+    ['[{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT"}}]', "INVALID_ARGUMENT"],
+  ])("is found in %s", (text, upstreamCode) => {
+    expect(verdictOf(400, text)).toMatchObject({ reason: { upstreamCode } });
+  });
+
+  it("is kept for a rate limit", () => {
+    const reason = { reason: "upstream_rate_limited", upstreamCode: "insufficient_quota" };
+    expect(verdictOf(429, errorBody({ code: "insufficient_quota" }))).toMatchObject({ class: "rate_limited", reason });
+  });
+
+  it.each([[{}], [{ code: null }], [{ code: 429 }], [{ code: "" }], [{ code: {} }], [{ type: "error" }]])(
+    "is absent where there is none: %j",
+    (fields) => {
+      const verdict = verdictOf(400, errorBody(fields));
+      expect(verdict.kind === "failure" && "upstreamCode" in verdict.reason).toBe(false);
+    },
+  );
+
+  it("shows no credential, and is no longer than a name", () => {
+    const shown = JSON.stringify(verdictOf(400, errorBody({ code: `bad ${KEY} sk-ant-0123456789ab` })));
+    expect(shown).toContain("bad [redacted] [redacted]");
+    const long = verdictOf(400, errorBody({ code: "c".repeat(5_000) }));
+    expect(long).toMatchObject({ reason: { upstreamCode: "c".repeat(256) } });
   });
 });
 
@@ -167,12 +220,14 @@ describe("classify, at 200", () => {
     [{ code: 502 }, "transient"],
     [{ code: "503" }, "transient"],
     [{ type: "overloaded_error" }, "transient"],
-    [{ code: 408 }, "transient"],
+    [{ code: 408 }, "unknown"],
     [{ code: 402 }, "rejected"],
     [{ code: 400 }, "rejected"],
-    [{ code: "content_policy" }, "rejected"],
-    [{ code: 200 }, "rejected"],
-    [{}, "rejected"],
+    [{ code: "model_not_found" }, "rejected"],
+    [{ type: "invalid_request_error" }, "rejected"],
+    [{ code: "content_policy" }, "unknown"],
+    [{ code: 200 }, "unknown"],
+    [{}, "unknown"],
   ])("takes an error in a 200 by its code: %j", (fields, failureClass) => {
     expect(verdictOf(200, errorBody(fields))).toMatchObject({ kind: "failure", class: failureClass });
   });
@@ -183,7 +238,7 @@ describe("classify, at 200", () => {
   });
 
   it("reads an error that is a string, and one without an envelope", () => {
-    expect(verdictOf(200, '{"error":"no"}')).toMatchObject({ class: "rejected" });
+    expect(verdictOf(200, '{"error":"no"}')).toMatchObject({ class: "unknown", reason: { retryable: false } });
     expect(verdictOf(200, '{"object":"error","message":"no","code":500}')).toMatchObject({ class: "transient" });
   });
 

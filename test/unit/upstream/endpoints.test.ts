@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { answerHeaders, endpointUrl, passHeaders } from "../../../src/upstream/endpoints.ts";
+import { answerHeaders, endpointUrl, relayHeaders } from "../../../src/upstream/endpoints.ts";
 import { KEY, makeAnthropic, makeUpstream } from "./make.ts";
 
 const openai = makeUpstream();
@@ -53,9 +53,9 @@ const SENT: Record<string, string> = {
 };
 const sent = (name: string): string | undefined => SENT[name];
 
-describe("passHeaders", () => {
+describe("relayHeaders", () => {
   it("takes from a client what its upstream reads, and nothing that speaks of client or gateway", () => {
-    expect(passHeaders(openai, sent)).toEqual({
+    expect(relayHeaders(openai, sent)).toEqual({
       accept: "text/event-stream",
       "anthropic-beta": "files-api-2025-04-14",
       "anthropic-version": "2024-01-01",
@@ -67,26 +67,26 @@ describe("passHeaders", () => {
   });
 
   it("names the upstream's key as its protocol does, and a version where the client names none", () => {
-    expect(passHeaders(anthropic, () => undefined)).toEqual({
+    expect(relayHeaders(anthropic, () => undefined)).toEqual({
       "anthropic-version": "2023-06-01",
       "content-type": "application/json",
       "user-agent": "fanout",
       "x-api-key": KEY,
     });
-    expect(passHeaders(anthropic, sent)["anthropic-version"]).toBe("2024-01-01");
-    expect(passHeaders(anthropic, sent)).not.toHaveProperty("authorization");
+    expect(relayHeaders(anthropic, sent)["anthropic-version"]).toBe("2024-01-01");
+    expect(relayHeaders(anthropic, sent)).not.toHaveProperty("authorization");
   });
 
   it("sends no key where none is configured", () => {
     for (const upstream of [makeUpstream({ apiKey: null }), makeAnthropic({ apiKey: null })]) {
-      const headers = passHeaders(upstream, sent);
+      const headers = relayHeaders(upstream, sent);
       expect([headers["authorization"], headers["x-api-key"]]).toEqual([undefined, undefined]);
     }
   });
 
   it("lets configured headers win over the client's, and the key over them", () => {
     const headers = { "openai-beta": "configured", authorization: "Bearer other", "x-org": "o" };
-    expect(passHeaders(makeUpstream({ headers }), sent)).toMatchObject({
+    expect(relayHeaders(makeUpstream({ headers }), sent)).toMatchObject({
       "openai-beta": "configured",
       "x-org": "o",
       authorization: `Bearer ${KEY}`,

@@ -1,7 +1,7 @@
 import { ANY_TOKENS } from "../../../src/budget/estimate.ts";
 import type { Lease } from "../../../src/call.ts";
 import type { AttemptDeps } from "../../../src/upstream/attempt.ts";
-import type { Upstream } from "../../../src/upstream/config.ts";
+import type { Upstream } from "../../../src/upstream/config/types.ts";
 
 export const KEY = "sk-test-0123456789abcdef";
 
@@ -17,7 +17,11 @@ export function makeUpstream(fields: Partial<Upstream> = {}): Upstream {
     timeoutMs: 60_000,
     maxAttempts: 3,
     capField: "max_tokens",
+    errorsCost: "free",
+    aggregate: "json",
+    abortCost: "reservation",
     bounds: ANY_TOKENS,
+    allowParams: [],
     prices: [],
     ...fields,
   };
@@ -38,7 +42,7 @@ export function realTimer(ms: number, elapsed: () => void): () => void {
 }
 
 export function makeDeps(fetchLike: typeof fetch, fields: Partial<AttemptDeps> = {}): AttemptDeps {
-  return { fetch: fetchLike, now: Date.now, timer: realTimer, ...fields };
+  return { fetch: fetchLike, now: Date.now, timer: realTimer, controller: new AbortController(), ...fields };
 }
 
 /** The body of a chat completion. */

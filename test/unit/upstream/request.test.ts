@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { buildRequest, RESERVED_PARAMS } from "../../../src/upstream/request.ts";
+import { OWN_PARAMS } from "../../../src/protocol/request/own-params.ts";
+import { CAP_SPELLINGS } from "../../../src/protocol/request/request-fields.ts";
+import { buildRequest } from "../../../src/upstream/request.ts";
 import { KEY, makeLease, makeUpstream } from "./make.ts";
 
 describe("buildRequest", () => {
@@ -30,7 +32,7 @@ describe("buildRequest", () => {
     expect(buildRequest(modern, makeLease(), { prompt: "a" }).body).not.toContain("max_");
   });
 
-  it.each([...RESERVED_PARAMS.keys()])("lets params set no %s", (name) => {
+  it.each([...OWN_PARAMS.keys(), ...CAP_SPELLINGS])("lets params set no %s", (name) => {
     const lease = makeLease({ capTokens: 64 });
     const body = { prompt: "a", temperature: 0.1 };
     const bare = buildRequest(makeUpstream(), lease, body).body;

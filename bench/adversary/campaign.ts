@@ -1,0 +1,157 @@
+/** A whole campaign: each personality is met once, then come storms and probes. */
+import { PERSONALITIES } from "./personalities.ts";
+import { batchStorm, startBatchGateway } from "./batches.ts";
+import { knownPlans } from "./known.ts";
+import { batchPlans, plansOf } from "./plans.ts";
+import { storm, type StormPlan, type StormResult } from "./storm.ts";
+import { faultsOf, type Fault } from "./verdict.ts";
+import { before, startWorld, type StartGateway, type World } from "./world.ts";
+import { objectOf, write } from "./json-text.ts";
+import { markerOf } from "./mock.ts";
+import type { HostileRequest } from "./grammar.ts";
+import { RUN_NUMBERS } from "./storm.ts";
+
+export type CampaignOptions = {
+  requests: number;
+  seed: number;
+  runs: number;
+  /** Storms at once. */
+  abreast: number;
+  /** Batch files, of `LINES` lines each, before a gateway with R2; 0 = none. */
+  batches: number;
+  start?: StartGateway;
+  progress?: (line: string) => void;
+};
+
+export type Campaign = {
+  faults: Fault[];
+  /** Names of the known holes that are open. */
+  holes: string[];
+  results: StormResult[];
+  calls: number;
+  runs: number;
+  upstreamRequests: number;
+  unmarked: readonly string[];
+  knows: readonly string[];
+  seconds: number;
+};
+
+/** Attempts of one call. */
+const ATTEMPTS_MAX = 2;
+/** First calls of one personality, at most. */
+const MEETING_RUNS = 8;
+/** Personalities that are met at once. */
+const MEETINGS = 6;
+/** Lines of a batch file. */
+const LINES = 40;
+
+export async function campaign(options: CampaignOptions): Promise<Campaign> {
+  const startedMs = performance.now();
+  const world = await startWorld(options.seed, ATTEMPTS_MAX, options.start);
+  try {
+    const { storms, probes } = plansOf(options.seed, options.requests, options.runs);
+    const faults: Fault[] = [];
+    const results: StormResult[] = [];
+    const holes: string[] = [];
+    const report = (line: string) =>
+      options.progress?.(`${((performance.now() - startedMs) / 1_000).toFixed(1)} s: ${line}`);
+    const take = (result: StormResult, found: Fault[]): void => {
+      faults.push(...found);
+      results.push({ ...result, sent: [] });
+      for (const { number } of result.runs) world.mock.accountOf(number).entries = [];
+    };
+    for (const result of await meet(world, options.seed, 1)) take(result, faultsOf(result, world.mock, 1));
+    report(`${results.length} first calls, ${faults.length} faults`);
+    for (const { name, plan, request } of knownPlans(options.seed, 500)) {
+      const result = await storm(world, plan, request);
+      const found = faultsOf(result, world.mock).map((fault) => ({ ...fault, what: `${name}; ${fault.what}` }));
+      if (found.length > 0) holes.push(name);
+      take(result, found);
+    }
+    report(`known holes, open: ${holes.length}`);
+    await pool(options.abreast, storms, async (plan) => take(...(await judged(world, plan))));
+    report(`${storms.length} storms, ${faults.length} faults`);
+    await pool(options.abreast * 4, probes, async (plan) => take(...(await judged(world, plan))));
+    report(`${probes.length} probes, ${faults.length} faults`);
+    if (options.batches > 0) {
+      const gateway = await before(world.mock, world.knows, ATTEMPTS_MAX, startBatchGateway);
+      try {
+        const other = { ...world, gateway };
+        for (const result of await meet(other, options.seed, 700)) take(result, faultsOf(result, world.mock, 1));
+        await pool(3, batchPlans(options.seed, options.batches, LINES), async (plan) => {
+          const result = await batchStorm(gateway, plan);
+          take(result, faultsOf(result, world.mock));
+        });
+      } finally {
+        await gateway.stop();
+      }
+      report(`${options.batches} batches, ${faults.length} faults`);
+    }
+    return {
+      ...{ faults, holes, results, calls: results.reduce((sum, { calls }) => sum + calls, 0), runs: results.length },
+      ...{ upstreamRequests: world.mock.requests, unmarked: world.mock.unmarked, knows: [...world.knows] },
+      seconds: (performance.now() - startedMs) / 1_000,
+    };
+  } finally {
+    await world.stop();
+  }
+}
+
+async function judged(world: World, plan: StormPlan): Promise<[StormResult, Fault[]]> {
+  const result = await storm(world, plan);
+  return [result, faultsOf(result, world.mock)];
+}
+
+/**
+ * The first calls of each template: at each endpoint one without tools and one with them, one after the other, on each
+ * model. They may
+ * overrun, once each, because this upstream's template overhead is not known yet.
+ */
+async function meet(world: World, seed: number, from: number): Promise<StormResult[]> {
+  const results: StormResult[] = [];
+  await pool(MEETINGS, [...PERSONALITIES.entries()], async ([at, personality]) => {
+    const limits = { usd: 5, prompt_tokens: 100_000, completion_tokens: 100_000, calls: 50 };
+    let run = from + MEETING_RUNS * at;
+    for (const model of ["m", "m-large"]) {
+      for (const tools of [false, true]) {
+        for (const path of personality.kind === "anthropic" ? ["/v1/messages"] : OPENAI_PATHS) {
+          const plan = { run, seed, personality, limits, children: [], requests: 1, width: 1, malice: 0 };
+          const request = firstCall(`${personality.name}/${model}`, path, tools, run);
+          results.push(await storm(world, { ...plan, moodAt: () => "prose" }, request));
+          run += 1;
+        }
+      }
+    }
+  });
+  return results;
+}
+
+/** Templates differ by endpoint. */
+const OPENAI_PATHS = ["/v1/chat/completions", "/v1/responses"];
+
+function firstCall(model: string, path: string, tools: boolean, run: number): HostileRequest {
+  const content = `${markerOf(run * RUN_NUMBERS, 0)} good men and great light`;
+  const parameters = { type: "object", properties: {} };
+  const tool: Record<string, unknown> = {
+    "/v1/messages": { name: "look", input_schema: parameters },
+    "/v1/responses": { type: "function", name: "look", parameters },
+    "/v1/chat/completions": { type: "function", function: { name: "look", parameters } },
+  };
+  const isResponses = path === "/v1/responses";
+  const tree = objectOf({
+    model,
+    ...(isResponses
+      ? { input: content, max_output_tokens: 20 }
+      : { messages: [{ role: "user", content }], max_tokens: 20 }),
+    ...(tools ? { tools: [tool[path]] } : {}),
+  });
+  return { path, text: write(tree), tree, calls: 1, leavesAfterMs: null };
+}
+
+async function pool<T>(width: number, items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let item = items[next++]; item !== undefined; item = items[next++]) await work(item);
+  };
+  await Promise.all(Array.from({ length: width }, worker));
+}

@@ -1,0 +1,54 @@
+/** The load generator: a closed loop of `concurrency` connections, each sending its next request when the last is answered. */
+import { Connection } from "./connection.ts";
+import { percentile } from "../stats.ts";
+
+export type LoadPlan = {
+  /** Where to POST. */
+  url: string;
+  headers: Record<string, string>;
+  /** The body of request `index`. */
+  body: (index: number) => string;
+  concurrency: number;
+  /** Requests in all: the load ends when they are answered, or `msMax` after its start. */
+  requests: number;
+  msMax: number;
+};
+
+export type LoadResult = { requests: number; rps: number; p50Ms: number; p95Ms: number };
+
+/** Runs the plan. Throws at the first reply that is not 200: a measurement of failures means nothing. */
+export async function load(plan: LoadPlan): Promise<LoadResult> {
+  const url = new URL(plan.url);
+  const head = [
+    `POST ${url.pathname} HTTP/1.1`,
+    `host: ${url.host}`,
+    "content-type: application/json",
+    ...Object.entries(plan.headers).map(([name, value]) => `${name}: ${value}`),
+    "content-length: ",
+  ].join("\r\n");
+  const latenciesMs: number[] = [];
+  let sent = 0;
+  const connections = Array.from({ length: plan.concurrency }, () => new Connection(url));
+  const startedMs = performance.now();
+  const loop = async (connection: Connection) => {
+    while (sent < plan.requests && performance.now() - startedMs < plan.msMax) {
+      const body = plan.body(sent++);
+      const sentMs = performance.now();
+      const status = await connection.send(`${head}${Buffer.byteLength(body)}\r\n\r\n${body}`);
+      if (status !== 200) throw new Error(`POST ${plan.url} answered ${status}`);
+      latenciesMs.push(performance.now() - sentMs);
+    }
+  };
+  try {
+    await Promise.all(connections.map(loop));
+  } finally {
+    for (const connection of connections) connection.close();
+  }
+  const wallMs = performance.now() - startedMs;
+  return {
+    requests: latenciesMs.length,
+    rps: (latenciesMs.length / wallMs) * 1_000,
+    p50Ms: percentile(latenciesMs, 0.5),
+    p95Ms: percentile(latenciesMs, 0.95),
+  };
+}

@@ -1,0 +1,151 @@
+/** The stream that the bench's upstream sends, and a load of clients that read it: they know how many events it must have. */
+import { connect, type Socket } from "node:net";
+import type { LoadPlan } from "./load.ts";
+import { MODEL } from "./prompts.ts";
+import { percentile } from "../stats.ts";
+
+/** Events with content in one stream. */
+const CONTENT_EVENTS = 200;
+/** Length of such an event, bytes. */
+const EVENT_BYTES = 200;
+
+/** A chat completion as server-sent events: content, the end, usage, and the mark that the stream is whole. */
+export function streamEvents(): string[] {
+  const head = { id: "chatcmpl-bench", object: "chat.completion.chunk", created: 1_763_712_000, model: MODEL };
+  const event = (fields: Record<string, unknown>) => `data: ${JSON.stringify({ ...head, ...fields })}\n\n`;
+  const choice = (delta: Record<string, unknown>, finish_reason: string | null) =>
+    event({ choices: [{ index: 0, delta, finish_reason }] });
+  const bareBytes = choice({ content: "" }, null).length;
+  const content = " and one more word".repeat(20).slice(0, EVENT_BYTES - bareBytes);
+  const usage = { prompt_tokens: 12, completion_tokens: CONTENT_EVENTS, total_tokens: 12 + CONTENT_EVENTS };
+  return [
+    ...Array.from({ length: CONTENT_EVENTS }, () => choice({ content }, null)),
+    choice({}, "stop"),
+    event({ choices: [], usage }),
+    "data: [DONE]\n\n",
+  ];
+}
+
+const EVENTS = streamEvents().length;
+
+/** The request for the stream. Its client wants the event with usage too, so that all variants carry the same events. */
+export function streamBody(prompt: string): string {
+  const messages = [{ role: "user", content: prompt }];
+  return JSON.stringify({ model: MODEL, messages, stream: true, stream_options: { include_usage: true } });
+}
+
+export type StreamResult = { streams: number; chunksPerS: number; p50Ms: number; firstP50Ms: number };
+
+/**
+ * Runs the plan as `load` does: a closed loop of clients. Throws at the first stream that is not whole: a measurement of
+ * failures means nothing.
+ */
+export async function loadStreams(plan: LoadPlan): Promise<StreamResult> {
+  const url = new URL(plan.url);
+  const headers = Object.entries(plan.headers).map(([name, value]) => `${name}: ${value}`);
+  const head = [`POST ${url.pathname} HTTP/1.1`, `host: ${url.host}`, "content-type: application/json", ...headers];
+  const wholeMs: number[] = [];
+  const firstMs: number[] = [];
+  let sent = 0;
+  const clients = Array.from({ length: plan.concurrency }, () => new StreamClient(url));
+  const startedMs = performance.now();
+  const loop = async (client: StreamClient) => {
+    while (sent < plan.requests && performance.now() - startedMs < plan.msMax) {
+      const body = plan.body(sent++);
+      const sentMs = performance.now();
+      const length = `content-length: ${Buffer.byteLength(body)}`;
+      const { reply, firstAtMs } = await client.send(`${[...head, length].join("\r\n")}\r\n\r\n${body}`);
+      wholeMs.push(performance.now() - sentMs);
+      firstMs.push(firstAtMs - sentMs);
+      requireWhole(reply, plan.url);
+    }
+  };
+  try {
+    await Promise.all(clients.map(loop));
+  } finally {
+    for (const client of clients) client.close();
+  }
+  const wallS = (performance.now() - startedMs) / 1_000;
+  return {
+    streams: wholeMs.length,
+    chunksPerS: (wholeMs.length * EVENTS) / wallS,
+    p50Ms: percentile(wholeMs, 0.5),
+    firstP50Ms: percentile(firstMs, 0.5),
+  };
+}
+
+type Reply = { reply: Buffer; firstAtMs: number };
+
+/** A keep-alive connection that only collects bytes until the reply is complete, so that it costs as little as a socket. */
+class StreamClient {
+  readonly #socket: Socket;
+  #pieces: Buffer[] = [];
+  #firstAtMs = 0;
+  #waiting: { resolve: (reply: Reply) => void; reject: (error: Error) => void } | null = null;
+
+  constructor(url: URL) {
+    this.#socket = connect({ host: url.hostname, port: Number(url.port), noDelay: true });
+    this.#socket.on("data", (data) => this.#onData(data));
+    this.#socket.on("error", (error) => this.#waiting?.reject(error));
+    this.#socket.on("close", () => this.#waiting?.reject(new Error("the server closed the connection")));
+  }
+
+  async send(request: string): Promise<Reply> {
+    return await new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject };
+      this.#socket.write(request);
+    });
+  }
+
+  close(): void {
+    this.#waiting = null;
+    this.#socket.destroy();
+  }
+
+  #onData(data: Buffer): void {
+    if (this.#pieces.length === 0) this.#firstAtMs = performance.now();
+    this.#pieces.push(data);
+    if (!endsReply(this.#pieces)) return;
+    const reply = Buffer.concat(this.#pieces);
+    this.#pieces = [];
+    this.#waiting?.resolve({ reply, firstAtMs: this.#firstAtMs });
+    this.#waiting = null;
+  }
+}
+
+/** These line breaks occur nowhere inside the events, so they mark the end of a reply. */
+const LAST_CHUNK = Buffer.from("\r\n0\r\n\r\n");
+
+function endsReply(pieces: readonly Buffer[]): boolean {
+  const [first, last] = [pieces[0], pieces.at(-1)];
+  if (first === undefined || last === undefined) return false;
+  // An error is reported at its first byte: its reply may end differently.
+  if (first.length > STATUS_END && first.toString("latin1", STATUS_END - 3, STATUS_END) !== "200") return true;
+  if (last.length >= LAST_CHUNK.length) return last.subarray(-LAST_CHUNK.length).equals(LAST_CHUNK);
+  return Buffer.concat(pieces.slice(-LAST_CHUNK.length)).subarray(-LAST_CHUNK.length).equals(LAST_CHUNK);
+}
+
+/** Where the status ends in `HTTP/1.1 200 OK`. */
+const STATUS_END = 12;
+
+/** Counts the events of a chunked reply. */
+function requireWhole(reply: Buffer, url: string): void {
+  const bodyAt = reply.indexOf("\r\n\r\n") + 4;
+  const status = reply.toString("latin1", STATUS_END - 3, STATUS_END);
+  const body = dechunked(reply.subarray(bodyAt));
+  const events = body.split("\n\n").length - 1;
+  if (status === "200" && events === EVENTS && body.endsWith("data: [DONE]\n\n")) return;
+  throw new Error(`POST ${url} answered ${status} with ${events} of ${EVENTS} events: ${body.slice(-300)}`);
+}
+
+function dechunked(framed: Buffer): string {
+  const pieces: string[] = [];
+  for (let at = 0; at < framed.length;) {
+    const lineEnd = framed.indexOf("\r\n", at);
+    const size = Number.parseInt(framed.toString("latin1", at, lineEnd), 16);
+    if (Number.isNaN(size) || size === 0) break;
+    pieces.push(framed.toString("latin1", lineEnd + 2, lineEnd + 2 + size));
+    at = lineEnd + 2 + size + 2;
+  }
+  return pieces.join("");
+}

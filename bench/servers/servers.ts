@@ -1,0 +1,102 @@
+/** The servers that take part: the upstream, the bare Worker, the gateway, and Portkey's gateway as a peer. */
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { MODEL } from "../load/prompts.ts";
+import { freePort, startNode } from "./process.ts";
+import type { Server } from "./process.ts";
+import type { Bundle } from "../../scripts/local/bundle.ts";
+import { bundleOf, startWorkerd } from "./workerd.ts";
+import type { Workerd } from "./workerd.ts";
+
+/** The operator's key of a gateway under measurement. */
+const ADMIN_KEY = "bench-admin-key-that-guards-nothing";
+
+export type UpstreamOptions = { latencyMs?: number; replyBytes?: number };
+
+/** Starts the upstream in a process of its own. */
+export async function startUpstream(options: UpstreamOptions = {}): Promise<Server> {
+  const entry = fileURLToPath(new URL("upstream.ts", import.meta.url));
+  const args = [entry, `--latency-ms=${options.latencyMs ?? 0}`, `--reply-bytes=${options.replyBytes ?? 0}`];
+  return await startNode(args, {}, (printed) => {
+    const port = /^(\d+)\n/.exec(printed)?.[1];
+    return port === undefined ? null : Number(port);
+  });
+}
+
+const upstreamStats = z.object({ requests: z.number(), peak: z.number() });
+
+/** Counts since the last call: requests the upstream saw, and the most it had in flight at once. */
+export async function takeUpstreamStats(upstream: Server): Promise<z.infer<typeof upstreamStats>> {
+  const response = await fetch(`${upstream.url}/stats?reset=1`);
+  return upstreamStats.parse(await response.json());
+}
+
+const bundles = new Map<string, Promise<Bundle>>();
+
+/** Bundled once per bench: every round measures the same source, even if it is edited meanwhile. */
+function bundleOnce(entryPoint: string, root?: string): Promise<Bundle> {
+  const key = `${root ?? ""} ${entryPoint}`;
+  const bundle = bundles.get(key) ?? bundleOf(entryPoint, root);
+  bundles.set(key, bundle);
+  return bundle;
+}
+
+/** The gateway's bundle: of this checkout, or of the one at `root`. */
+export function gatewayBundle(root?: string): Promise<Bundle> {
+  return bundleOnce("src/index.ts", root);
+}
+
+/** Starts the Worker that makes the same fetches and keeps nothing. */
+export async function startBare(upstream: Server): Promise<Workerd> {
+  const bundle = await bundleOnce("bench/workers/bare.ts");
+  return await startWorkerd({ bundle, vars: { UPSTREAM: upstream.url }, objects: false });
+}
+
+export type GatewayOptions = {
+  inspector?: boolean;
+  /** Another checkout to take the gateway's source from, such as a git worktree of an older commit. */
+  root?: string | undefined;
+};
+
+/** Starts the gateway with one priced upstream, its state on disk. */
+export async function startGateway(upstream: Server, options: GatewayOptions = {}): Promise<Workerd> {
+  const up = {
+    kind: "openai",
+    base_url: `${upstream.url}/v1`,
+    models: ["*"],
+    prices: { "*": { input: 0.15, output: 0.6 } },
+  };
+  return await startWorkerd({
+    bundle: await gatewayBundle(options.root),
+    // Plain workerd lets any number of fetches wait for headers, as under npm start.
+    vars: { WAITING_FETCHES_MAX: "512", ADMIN_KEY, UPSTREAMS: JSON.stringify({ up }), DEFAULT_MODEL: `up/${MODEL}` },
+    objects: true,
+    inspector: options.inspector === true,
+  });
+}
+
+/** Limits of every dimension, so that the ledger has all of its work to do, and none is ever reached. */
+const BUDGET = { usd: 100_000, calls: 1e8, prompt_tokens: 1e12, completion_tokens: 1e12 };
+
+const openedRun = z.object({ token: z.string() });
+
+/** Opens a run as wide as the platform allows; returns its token. Without `budget` its limits are never reached. */
+export async function openRun(gateway: Server, budget: Record<string, number> = BUDGET): Promise<string> {
+  const response = await fetch(`${gateway.url}/runs`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${ADMIN_KEY}`, "content-type": "application/json" },
+    body: JSON.stringify({ max_parallel: 512, budget }),
+  });
+  const text = await response.text();
+  if (response.status !== 201) throw new Error(`POST /runs answered ${response.status}: ${text}\n${gateway.output()}`);
+  return openedRun.parse(JSON.parse(text)).token;
+}
+
+/** Starts Portkey's gateway as its own command does, without the console that keeps a log of every request. */
+export async function startPortkey(): Promise<Server> {
+  const port = await freePort();
+  const entry = fileURLToPath(import.meta.resolve("@portkey-ai/gateway/build/start-server.js"));
+  return await startNode([entry, `--port=${port}`, "--headless"], { NODE_ENV: "production" }, (printed) =>
+    printed.includes(String(port)) ? port : null,
+  );
+}

@@ -1,0 +1,173 @@
+/**
+ * A run's files: its files, its uploads, and the list of its batches. Contents are in R2 under keys that begin with the
+ * run's id; the rows here decide whether they exist. The alarm deletes the contents of what has expired. Its methods are
+ * described in src/run-api/file-api.ts.
+ */
+import { DurableObject } from "cloudflare:workers";
+import { isExpired, type FileRecord } from "../../src/batch/files.ts";
+import type { FilesQuery, PageQuery } from "../../src/batch/pages.ts";
+import type { ApiRefusal, Checked } from "../../src/batch/refusal.ts";
+import {
+  cancelUpload,
+  completeUpload,
+  noUpload,
+  partRefusal,
+  uploadRefusal,
+  type Upload,
+} from "../../src/batch/uploads.ts";
+import { BATCH_WINDOW_S, FILES_DROPPED_AT_ONCE } from "../../src/limits.ts";
+import type { FileApi, StoredPart } from "../../src/run-api/file-api.ts";
+import { batchOf, fileKey, type Objects } from "../address.ts";
+import { FileStore } from "./store.ts";
+
+/** How long a batch may need its input if this object is never notified of its end, seconds: its window and an hour. */
+const INPUT_NEEDED_S = BATCH_WINDOW_S + 3_600;
+
+/** How long the parts of a completed upload stay, seconds: another completion may be reading them. */
+const PARTS_READ_S = 600;
+
+/**
+ * Named `ShelfObject`, with the binding SHELF, since before this folder was renamed: objects in use are stored under the
+ * class's name, and renaming it needs a migration.
+ */
+export class ShelfObject extends DurableObject<Objects> implements FileApi {
+  readonly #store: FileStore;
+
+  constructor(ctx: DurableObjectState, env: Objects) {
+    super(ctx, env);
+    this.#store = new FileStore(ctx.storage);
+  }
+
+  async addFile(file: FileRecord): Promise<void> {
+    this.#store.putFile(file);
+    await this.#armAlarm();
+  }
+
+  file(id: string): FileRecord | null {
+    const file = this.#store.file(id);
+    return file === null || isExpired(file, nowS()) ? null : file;
+  }
+
+  files(query: FilesQuery): FileRecord[] | null {
+    return this.#store.files(query, nowS());
+  }
+
+  async deleteFile(id: string): Promise<boolean> {
+    const file = this.file(id);
+    if (file === null) return false;
+    this.#store.replaceFile({ ...file, expiresAtS: 0 });
+    await this.#sweep();
+    return true;
+  }
+
+  async putUpload(upload: Upload): Promise<void> {
+    this.#store.putUpload(upload);
+    await this.#armAlarm();
+  }
+
+  upload(id: string): { upload: Upload; parts: StoredPart[] } | null {
+    const upload = this.#store.upload(id);
+    return upload === null ? null : { upload, parts: this.#store.parts(id) };
+  }
+
+  addPart(part: StoredPart): ApiRefusal | null {
+    const { uploadId, bytes } = part;
+    const upload = this.#store.upload(uploadId);
+    if (upload === null) return noUpload(uploadId);
+    const refused = partRefusal(upload, { bytes, parts: this.#store.partCount(uploadId), nowS: nowS() });
+    if (refused === null) this.#store.putPart(part);
+    return refused;
+  }
+
+  async completeUpload(id: string, file: FileRecord): Promise<Checked<Upload>> {
+    const upload = this.#store.upload(id);
+    const isPending = upload?.status === "pending";
+    this.#store.transaction(() => {
+      // The losing file is stored as already expired, so that the sweep deletes its content.
+      this.#store.putFile(isPending ? file : { ...file, expiresAtS: 0 });
+      if (upload !== null && isPending)
+        this.#store.putUpload(completeUpload(upload, file.id), { dropPartsS: nowS() + PARTS_READ_S });
+    });
+    await this.#sweep();
+    const now = this.#store.upload(id);
+    if (now === null) return { ok: false, refusal: noUpload(id) };
+    return now.status === "completed" ? { ok: true, value: now } : { ok: false, refusal: uploadRefusal(now, nowS()) };
+  }
+
+  async cancelUpload(id: string): Promise<Checked<Upload> | null> {
+    const upload = this.#store.upload(id);
+    if (upload === null) return null;
+    const cancelled = cancelUpload(upload, nowS());
+    if (!cancelled.ok || upload.status === "cancelled") return cancelled;
+    this.#store.putUpload(cancelled.value, { dropPartsS: 0 });
+    await this.#sweep();
+    return cancelled;
+  }
+
+  addBatch(id: string, inputFileId: string): void {
+    this.#store.putBatch(id, { inputFileId, neededUntilS: nowS() + INPUT_NEEDED_S });
+  }
+
+  async batchEnded(id: string): Promise<void> {
+    this.#store.endBatch(id);
+    await this.#sweep();
+  }
+
+  batches(query: PageQuery): string[] | null {
+    return this.#store.batches(query);
+  }
+
+  async destroy(runId: string): Promise<void> {
+    if (this.#store.isEmpty) return;
+    await Promise.allSettled(this.#store.batchIds().map((id) => batchOf(this.env, runId, id).destroy()));
+    if (this.env.FILES !== undefined) await emptyPrefix(this.env.FILES, fileKey(runId, ""));
+    await this.#store.destroy();
+  }
+
+  override async alarm(): Promise<void> {
+    await this.#sweep();
+  }
+
+  /** Deletes what is due, contents first: if that fails, the rows still list what is left to delete. */
+  async #sweep(): Promise<void> {
+    const files = this.#store.dueFiles(nowS());
+    await this.#deleteContents(files);
+    for (const id of files) this.#store.dropFile(id);
+    for (const uploadId of this.#store.dueUploads(nowS())) {
+      await this.#deleteContents(this.#store.parts(uploadId).map(({ id }) => id));
+      this.#store.dropParts(uploadId);
+    }
+    await this.#armAlarm();
+  }
+
+  async #deleteContents(ids: readonly string[]): Promise<void> {
+    const runId = this.ctx.id.name;
+    const { FILES: bucket } = this.env;
+    if (runId === undefined || bucket === undefined) {
+      throw new Error("contents of files cannot be deleted: the object has no name, or R2 is not bound as FILES");
+    }
+    for (let at = 0; at < ids.length; at += FILES_DROPPED_AT_ONCE) {
+      await bucket.delete(ids.slice(at, at + FILES_DROPPED_AT_ONCE).map((id) => fileKey(runId, id)));
+    }
+  }
+
+  async #armAlarm(): Promise<void> {
+    const dueS = this.#store.nextDueS(nowS());
+    // A concurrent sweep may be deleting what is due already; if it fails, the alarm deletes it.
+    if (dueS !== null) await this.ctx.storage.setAlarm(Math.max(dueS * 1_000, Date.now()));
+  }
+}
+
+/** Deletes every R2 object whose key begins with the prefix. */
+async function emptyPrefix(bucket: R2Bucket, prefix: string): Promise<void> {
+  for (let cursor: string | null = null; ;) {
+    const listed: R2Objects = await bucket.list(cursor === null ? { prefix } : { prefix, cursor });
+    if (listed.objects.length > 0) await bucket.delete(listed.objects.map(({ key }) => key));
+    if (!listed.truncated) return;
+    cursor = listed.cursor;
+  }
+}
+
+function nowS(): number {
+  return Math.floor(Date.now() / 1_000);
+}

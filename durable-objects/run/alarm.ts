@@ -1,0 +1,242 @@
+/**
+ * The run object's one alarm: when it fires, and the jobs that it does then. Everything that must happen even if the
+ * present instance of the object is gone is a job of the alarm; timers only serve callers that wait here.
+ */
+import { zeroAmounts, type Amounts } from "../../src/budget/ledger.ts";
+import { expireLeases, loseAttempts } from "../../src/engine/settle.ts";
+import { LEASE_TTL_MS, LONG_POLL_MS, NOTIFY_RETRY_MS } from "../../src/limits.ts";
+import { laneOf, type Objects } from "../address.ts";
+import type { Submit } from "./commit-queue.ts";
+import { endRun } from "./end.ts";
+import { cancelGroup } from "./groups/cancel.ts";
+import { missingLanes } from "./lanes.ts";
+import type { LeaseRecovery } from "./lease-recovery.ts";
+import type { RunState } from "./state.ts";
+import { hasEnded } from "./status.ts";
+import type { RunStore } from "./store/store.ts";
+import { endChildren } from "./tree/notify.ts";
+import type { Patches } from "./tree/patch.ts";
+
+const UNFOLLOWED = "no client follows the group any more, and it was opened with detach: false";
+
+/** What of a run decides when its alarm fires; times in epoch ms, null = never. Getters, because some visit every attempt. */
+export type AlarmState = {
+  /** When the run expires; null once it has ended. */
+  readonly expiresAtMs: number | null;
+  /** Whether groups are open or attempts in flight: a lease may expire, or a lane be missing. */
+  readonly hasWork: boolean;
+  /** When the first lease in flight expires without a heartbeat. */
+  readonly leaseEndMs: number | null;
+  /** When the first child whose opening was not confirmed is to be cancelled. */
+  readonly childDueMs: number | null;
+  /** When the first staged upload is to be dropped. */
+  readonly uploadDueMs: number | null;
+  /** When the first tool permit expires; null until the run has ended: before, the next tool call frees it. */
+  readonly toolPermitEndMs: number | null;
+  /** Whether relatives must be notified, or lanes notified to abort attempts. */
+  readonly mustCallOthers: boolean;
+  readonly isReservationInDoubt: boolean;
+  readonly deleteAtMs: number | null;
+};
+
+/** What of the alarm itself decides. */
+export type AlarmTimes = {
+  /** What the alarm is set to; null = it is not set. */
+  armedMs: number | null;
+  /** A time by which the alarm was requested whatever the state says. */
+  requestedMs: number | null;
+  /** Jobs failed: nothing but a request makes the alarm fire before this. */
+  retryAtMs: number | null;
+};
+
+/** The time to set the alarm to; null = leave it as it is. The only place where the next alarm is computed. */
+export function nextAlarmMs(
+  run: AlarmState,
+  { armedMs, requestedMs, retryAtMs }: AlarmTimes,
+  nowMs: number,
+): number | null {
+  const isUrgent = run.mustCallOthers || run.deleteAtMs !== null || requestedMs !== null;
+  // Every new lease outlasts an alarm that is this near, so the leases need not be visited. Most turns return here.
+  if (armedMs !== null && armedMs <= nowMs + LEASE_TTL_MS && !isUrgent) return null;
+  const byState = Math.max(dueMs(run, nowMs), retryAtMs ?? -Infinity);
+  const dueAtMs = Math.min(byState, requestedMs ?? Infinity);
+  // An alarm that is set too early stays: setting it costs a row, and when it fires it is set anew.
+  return dueAtMs < (armedMs ?? Infinity) ? dueAtMs : null;
+}
+
+function dueMs(run: AlarmState, nowMs: number): number {
+  const times = [run.expiresAtMs, run.childDueMs, run.uploadDueMs, run.toolPermitEndMs, run.deleteAtMs];
+  if (run.hasWork) times.push(run.leaseEndMs ?? nowMs + LEASE_TTL_MS);
+  if (run.mustCallOthers) times.push(nowMs);
+  if (run.isReservationInDoubt) times.push(nowMs + NOTIFY_RETRY_MS);
+  return Math.min(...times.map((timeMs) => timeMs ?? Infinity));
+}
+
+function alarmStateOf(run: RunState): AlarmState {
+  const { engine, children, openings, toolPermits } = run;
+  return {
+    get expiresAtMs() {
+      return hasEnded(run.status) ? null : run.settings.expiresAtMs;
+    },
+    get hasWork() {
+      return run.hasGroupWork || engine.attempts.size > 0;
+    },
+    get leaseEndMs() {
+      return engine.nextLeaseEndMs();
+    },
+    get childDueMs() {
+      return children.nextDueMs();
+    },
+    get uploadDueMs() {
+      return openings.nextDueMs;
+    },
+    get toolPermitEndMs() {
+      return hasEnded(run.status) ? toolPermits.nextEndMs() : null;
+    },
+    get mustCallOthers() {
+      return run.mustReport || run.mustNotifyChildren || engine.hasAborted;
+    },
+    get isReservationInDoubt() {
+      return run.isReservationInDoubt;
+    },
+    get deleteAtMs() {
+      return run.deleteAtMs;
+    },
+  };
+}
+
+/** What the jobs need of the object around them. */
+export type AlarmHost = {
+  /** The run; null if it was never opened, or is deleted. */
+  readonly run: RunState | null;
+  submit: Submit;
+  until: (ready: () => boolean, waitMs: number) => Promise<void>;
+  /** Reports to the run's holder what it spent, if it is final. */
+  report: () => Promise<void>;
+  childEnded: (childId: string, spent: Amounts) => Promise<void>;
+  readonly patches: Pick<Patches, "settleReservation">;
+  /** Deletes the run and everything it stores. */
+  deleteRun: (run: RunState) => Promise<void>;
+};
+
+export class RunAlarm {
+  readonly #objects: Objects;
+  readonly #store: RunStore;
+  readonly #recovery: LeaseRecovery;
+  readonly #host: AlarmHost;
+  #times: AlarmTimes = { armedMs: null, requestedMs: null, retryAtMs: null };
+
+  constructor(objects: Objects, store: RunStore, recovery: LeaseRecovery, host: AlarmHost) {
+    this.#objects = objects;
+    this.#store = store;
+    this.#recovery = recovery;
+    this.#host = host;
+  }
+
+  /** Sets the alarm, if it must fire earlier than it is set to. */
+  arm(nowMs: number): void {
+    const { run } = this.#host;
+    const atMs = run === null ? null : nextAlarmMs(alarmStateOf(run), this.#times, nowMs);
+    this.#times.requestedMs = null;
+    if (atMs === null) return;
+    this.#times.armedMs = atMs;
+    this.#store.setAlarm(atMs);
+  }
+
+  /** Makes the alarm fire at once. */
+  fireNow(nowMs: number): void {
+    this.#times.requestedMs = nowMs;
+    this.arm(nowMs);
+  }
+
+  /** Does every job of the alarm and sets the next one. */
+  async fire(): Promise<void> {
+    this.#times = { armedMs: null, requestedMs: null, retryAtMs: null };
+    const { run } = this.#host;
+    if (run === null) return;
+    await this.#expire(run);
+    await this.#abortAttempts(run);
+    await this.#reconcileLeases(run);
+    const unreached = await this.#startLanes(run);
+    try {
+      await this.#endAbandonedChildren(run);
+      await this.#notifyChildren(run);
+      await this.#host.report();
+      if (run.isReservationInDoubt) await this.#host.patches.settleReservation(run);
+      if (Date.now() >= (run.deleteAtMs ?? Infinity)) return await this.#host.deleteRun(run);
+      const nowMs = Date.now();
+      if (unreached > 0) this.#times.requestedMs = nowMs + NOTIFY_RETRY_MS;
+      this.arm(nowMs);
+      await this.#outliveFoundLeases(run);
+    } catch (error) {
+      console.error(`${run.settings.id} could not notify its relatives; it will retry`, error);
+      const nowMs = Date.now();
+      // Discarded, because turns during the jobs may have set the alarm to fire at once: the retry replaces that.
+      this.#times = { armedMs: null, requestedMs: null, retryAtMs: nowMs + NOTIFY_RETRY_MS };
+      this.arm(nowMs);
+    }
+  }
+
+  /** Ends what is over by now: leases, groups that lost their client, uploads that were abandoned, the run. */
+  #expire(run: RunState): Promise<void> {
+    return this.#host.submit<void>((reply, nowMs) => {
+      expireLeases(run.engine, nowMs);
+      for (const seq of run.clientBoundGroups.lapsed(nowMs)) cancelGroup(run, seq, UNFOLLOWED, nowMs);
+      for (const seq of run.openings.takeAbandoned(nowMs)) run.addWrite(() => this.#store.groups.drop(seq));
+      if (nowMs >= run.settings.expiresAtMs && !hasEnded(run.status)) endRun(run, "expired", nowMs);
+      reply();
+    });
+  }
+
+  /** Makes lanes close the connections of aborted attempts. A lane that cannot be reached learns of it by its heartbeat. */
+  async #abortAttempts({ engine, settings: { id } }: RunState): Promise<void> {
+    const aborted = [...engine.takeAborted()];
+    await Promise.allSettled(aborted.map(([lane, attemptIds]) => laneOf(this.#objects, id, lane).abort(attemptIds)));
+  }
+
+  /** Ends at once, as lost, the attempts that a restart found in the rows and no lane is making any more. */
+  async #reconcileLeases(run: RunState): Promise<void> {
+    const lost = await this.#recovery.lostAttempts(this.#objects, run);
+    if (lost === null) return;
+    await this.#host.submit<void>((reply, nowMs) => {
+      loseAttempts(run.engine, lost, nowMs);
+      reply();
+    });
+  }
+
+  /** Starts missing lanes. Returns how many could not be reached. */
+  async #startLanes(run: RunState): Promise<number> {
+    const { id } = run.settings;
+    const lanes = run.hasGroupWork ? missingLanes(run.engine, run.openGroups, run.waitingLanes) : [];
+    const starts = await Promise.allSettled(lanes.map((lane) => laneOf(this.#objects, id, lane).start(id, lane)));
+    const unreached = starts.filter(({ status }) => status === "rejected").length;
+    if (unreached > 0) console.error(`${unreached} of ${lanes.length} lanes of ${id} could not be started; retrying`);
+    return unreached;
+  }
+
+  #endAbandonedChildren(run: RunState): Promise<void> {
+    const abandoned = run.children.abandoned(Date.now());
+    return endChildren(this.#objects, abandoned, "cancelled", (childId) => this.#childNeverOpened(childId));
+  }
+
+  async #notifyChildren(run: RunState): Promise<void> {
+    const { status } = run;
+    if (!hasEnded(status) || !run.mustNotifyChildren) return;
+    await endChildren(this.#objects, run.children.open, status, (childId) => this.#childNeverOpened(childId));
+    run.childrenNotified(status);
+  }
+
+  #childNeverOpened(childId: string): Promise<void> {
+    return this.#host.childEnded(childId, zeroAmounts());
+  }
+
+  /**
+   * Leases that this instance found in the rows got a new term. Without callers the instance would be evicted before they
+   * expire, and the one that the next alarm wakes would grant another term: so the alarm stays until they are gone.
+   */
+  async #outliveFoundLeases(run: RunState): Promise<void> {
+    // The platform runs one alarm at a time: what must be sent to others would wait for this one.
+    const isOver = (): boolean => alarmStateOf(run).mustCallOthers || !this.#recovery.hasFound(run.engine);
+    while (!isOver() && this.#recovery.isPending(Date.now())) await this.#host.until(isOver, LONG_POLL_MS);
+  }
+}

@@ -1,0 +1,76 @@
+/** Single calls in the run object: requesting a permit, withdrawing the request, settling the attempt. */
+import type { Outcome } from "../../src/call.ts";
+import { endCall } from "../../src/engine/calls/end-call.ts";
+import { timeoutOf } from "../../src/engine/dispatch.ts";
+import { enqueueCall } from "../../src/engine/enqueue.ts";
+import { heartbeat, settle } from "../../src/engine/settle.ts";
+import type { Target } from "../../src/engine/shard.ts";
+import type { Reason } from "../../src/errors.ts";
+import { DIRECT_CALLS_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../src/limits.ts";
+import type { AcquireReply, AcquireRequest, SettleReply } from "../../src/run-api/calls.ts";
+import { leaseOf } from "./replies.ts";
+import type { RunState } from "./state.ts";
+
+/** What single calls need of the run. */
+type SingleCalls = Pick<RunState, "engine" | "waitingCalls" | "resolve" | "remainingNanoUsd">;
+
+const OVERLOADED: Reason = {
+  reason: "overloaded",
+  message: "too many calls wait in this run",
+  retryAfterMs: RUN_FULL_RETRY_AFTER_MS,
+};
+
+/** Queues a call for its permit; a call that is queued already keeps its position. `reply` is called with the decision. */
+export function acquire(
+  run: SingleCalls,
+  request: AcquireRequest,
+  reply: (acquired: AcquireReply) => void,
+  nowMs: number,
+): void {
+  const { callId, attempt, facts, delayMs, deadlineMs, onLost, parallelGroupId } = request;
+  // The Worker's clock is not this object's.
+  const ageMs = Math.max(0, request.ageMs ?? 0);
+  const { remainingNanoUsd } = run;
+  if (run.waitingCalls.wait(callId, reply, nowMs)) return;
+  const target = run.resolve(facts.model);
+  if ("reason" in target) return reply({ ok: false, reason: target, remainingNanoUsd });
+  const given = unreadPermit(run, request, target, nowMs);
+  if (given !== null) return reply({ ok: true, lease: given.lease, queuedMs: given.queuedMs, remainingNanoUsd });
+  if (run.waitingCalls.size >= DIRECT_CALLS_MAX) return reply({ ok: false, reason: OVERLOADED, remainingNanoUsd });
+  run.waitingCalls.add(callId, reply, nowMs);
+  const call = { callId, attempt, facts, target, deadlineMs, onLost, parallelGroupId, ageMs };
+  enqueueCall(run.engine, call, delayMs, nowMs);
+}
+
+/** The error of a call whose client left while it was queued. */
+export const CLIENT_GONE: Reason = { reason: "cancelled", message: "the client left before its call started" };
+
+/** Removes a call from the queue, and replies to the request that waits for its permit, if one does. */
+export function withdraw(run: SingleCalls, callId: string, nowMs: number): void {
+  run.waitingCalls.replyTo(callId, { ok: "wait" });
+  endCall(run.engine, callId, CLIENT_GONE, nowMs);
+}
+
+/** Settles an attempt. Changes nothing if the attempt is not in flight any more. */
+export function settleSingle(run: SingleCalls, attemptId: string, outcome: Outcome, nowMs: number): SettleReply {
+  const settled = settle(run.engine, attemptId, outcome, nowMs);
+  return {
+    known: settled !== null,
+    retryInMs: settled?.retryInMs ?? null,
+    costNanoUsd: settled?.charge.usd ?? 0,
+    promptTokens: settled?.charge.prompt_tokens ?? 0,
+    completionTokens: settled?.charge.completion_tokens ?? 0,
+    estimated: settled?.estimated ?? false,
+    ...(settled?.cappedBy === undefined ? {} : { cappedBy: settled.cappedBy }),
+    parallelGroupId: settled?.parallelGroupId ?? null,
+    remainingNanoUsd: run.remainingNanoUsd,
+  };
+}
+
+/** The permit that this call was granted before, in a reply that never arrived; null if it has none. */
+function unreadPermit(run: SingleCalls, { callId, attempt, facts }: AcquireRequest, target: Target, nowMs: number) {
+  const lease = run.engine.attempts.get(`${callId}.${attempt}`)?.lease;
+  if (lease === undefined) return null;
+  heartbeat(run.engine, [lease.attemptId], nowMs);
+  return { lease: leaseOf({ lease, timeoutMs: timeoutOf(facts, target) }), queuedMs: lease.queuedMs };
+}

@@ -1,0 +1,115 @@
+/**
+ * A run's counters and what clients are shown of them. The ledger is the sum of the same counters, so a reset changes none
+ * of them: it stores their present values as a baseline, and documents show the difference.
+ */
+import { usdOf } from "../../src/budget/money.ts";
+import type { UsageDocument } from "../../src/contract/runs.ts";
+import type { GroupHeader } from "../../src/engine/group.ts";
+import type { Shard } from "../../src/engine/shard.ts";
+import { sumTotals, type ModelTotals, type Totals } from "../../src/engine/totals.ts";
+import type { CounterValues, GroupCounts } from "./store/meta.ts";
+
+/** The shards of a run, by number: each counts the attempts of one executor. */
+type Shards = ReadonlyMap<number, Shard>;
+
+/** Values of the counters when statistics and usage were last reset. */
+export type Baselines = { stats: CounterValues; usage: CounterValues };
+
+export class Counters {
+  readonly #shards: Shards;
+  readonly #groups: GroupCounts;
+  #baselines: Readonly<Baselines>;
+
+  constructor(shards: Shards, groups: GroupCounts, baselines: Baselines) {
+    this.#shards = shards;
+    this.#groups = groups;
+    this.#baselines = baselines;
+  }
+
+  /** The counters of all executors, summed. */
+  get totals(): Totals {
+    return sumTotals([...this.#shards.values()].map((shard) => shard.totals));
+  }
+
+  get groups(): Readonly<GroupCounts> {
+    return this.#groups;
+  }
+
+  /** Values of the counters when the statistics were last reset. */
+  get statsBaseline(): CounterValues {
+    return this.#baselines.stats;
+  }
+
+  /** Counts a group that is opened. */
+  addGroup(header: Pick<GroupHeader, "count" | "single">): void {
+    countGroup(this.#groups, header);
+  }
+
+  /** Counts statistics and metrics from zero. Returns the new baseline; it and every shard are to be stored. */
+  resetStats(): CounterValues {
+    this.#baselines = { ...this.#baselines, stats: this.#now() };
+    // A peak is no sum, so no difference to a baseline shows it: it starts from zero in the shards.
+    for (const { totals } of this.#shards.values()) totals.peakParallel = 0;
+    return this.#baselines.stats;
+  }
+
+  /** Counts usage from zero. Returns the new baseline, to be stored. */
+  resetUsage(): CounterValues {
+    this.#baselines = { ...this.#baselines, usage: this.#now() };
+    return this.#baselines.usage;
+  }
+
+  /** What the run has used since the last reset, in all and by model: its own calls only, without those of child runs. */
+  usage(): UsageDocument {
+    return usageDocument(this.totals.models, this.#baselines.usage.totals.models);
+  }
+
+  #now(): CounterValues {
+    return { totals: this.totals, groups: { ...this.#groups } };
+  }
+}
+
+/** Adds a group to the statistics: a group of one is a sequential query. */
+export function countGroup(counts: GroupCounts, header: Pick<GroupHeader, "count" | "single">): void {
+  counts.slots += header.count;
+  if (header.single === "later") counts.parallelSlots += 1;
+  if (header.single === "second") {
+    counts.parallelGroups += 1;
+    counts.parallelSlots += 2;
+  }
+  if (header.count < 2) return;
+  counts.parallelGroups += 1;
+  counts.parallelSlots += header.count;
+}
+
+type ByModel = Readonly<Record<string, ModelTotals>>;
+
+function usageDocument(models: ByModel, baseline: ByModel): UsageDocument {
+  const byModel: UsageDocument["calls_by_model"] = {};
+  const sum: ModelTotals = { calls: 0, promptTokens: 0, completionTokens: 0, costNanoUsd: 0 };
+  for (const [model, totals] of Object.entries(models)) {
+    const used = difference(totals, baseline[model]);
+    if (used.calls === 0) continue;
+    byModel[model] = usageLine(used);
+    sum.calls += used.calls;
+    sum.promptTokens += used.promptTokens;
+    sum.completionTokens += used.completionTokens;
+    sum.costNanoUsd += used.costNanoUsd;
+  }
+  const { calls: llm_calls, ...rest } = usageLine(sum);
+  return { object: "usage", llm_calls, ...rest, calls_by_model: byModel };
+}
+
+function difference(totals: ModelTotals, baseline: ModelTotals | undefined): ModelTotals {
+  if (baseline === undefined) return totals;
+  return {
+    calls: totals.calls - baseline.calls,
+    promptTokens: totals.promptTokens - baseline.promptTokens,
+    completionTokens: totals.completionTokens - baseline.completionTokens,
+    costNanoUsd: totals.costNanoUsd - baseline.costNanoUsd,
+  };
+}
+
+function usageLine({ calls, promptTokens, completionTokens, costNanoUsd }: ModelTotals) {
+  return { input_tokens: promptTokens, output_tokens: completionTokens, calls, cost: usdOf(costNanoUsd) };
+}

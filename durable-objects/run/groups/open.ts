@@ -1,0 +1,199 @@
+/** Opening groups. A large group arrives in several calls: its pages are stored as they come, and no slot starts before the last. */
+import { shareOf } from "../../../src/budget/admit.ts";
+import { infeasibleReason, type FloorSlot } from "../../../src/budget/feasible.ts";
+import { readFacts, type CallPage } from "../../../src/engine/call-page.ts";
+import { emitGroupStarted, enqueueSlots } from "../../../src/engine/enqueue.ts";
+import { groupIdOf, groupSalt } from "../../../src/engine/group-id.ts";
+import type { GroupHeader } from "../../../src/engine/group.ts";
+import type { Reason } from "../../../src/errors.ts";
+import { GROUPS_OPEN_MAX, PARALLEL_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../../src/limits.ts";
+import type { OpenGroupReply, OpenGroupRequest } from "../../../src/run-api/groups.ts";
+import { missingLanes } from "../lanes.ts";
+import type { RunState } from "../state.ts";
+import type { StoredGroup } from "../store/records.ts";
+import { roomReason } from "../store/room.ts";
+import type { RunStore } from "../store/store.ts";
+
+/**
+ * Stores pages of a group that is not open yet, at once. Storing the same pages twice changes nothing. Null, or why there
+ * is no room for them: then the earlier pages of the upload are dropped.
+ */
+export function stagePages(
+  run: RunState,
+  store: RunStore,
+  { openKey, pages }: { openKey: string; pages: readonly CallPage[] },
+  nowMs: number,
+): Reason | null {
+  const known = run.openings.find(openKey);
+  // The copy of a retried call may arrive after the group was opened: its pages are stored, and must not be dropped.
+  if (known !== null && isOpened(run, known)) return null;
+  const full = roomReason(store.storedBytes);
+  if (full !== null) {
+    dropStaged(run, store, openKey);
+    return full;
+  }
+  const seq = known ?? run.takeGroupSeq();
+  store.transaction(() => {
+    // The row keeps the number taken across a restart; a group that is not sealed never starts.
+    if (known === null) store.groups.put(stagedGroup(seq, openKey, nowMs));
+    for (const page of pages) store.groups.putPage(seq, page);
+  });
+  run.openings.add({ openKey, seq, stagedAtMs: nowMs });
+  return null;
+}
+
+function isOpened(run: RunState, seq: number): boolean {
+  return run.storedGroup(seq)?.sealed === true;
+}
+
+/** Drops at once the pages of a group that will not be opened. An open group keeps its pages; dropping twice changes nothing. */
+export function dropStaged(run: RunState, store: RunStore, openKey: string): void {
+  const seq = run.openings.find(openKey);
+  if (seq === null || isOpened(run, seq)) return;
+  run.openings.forget(openKey);
+  store.transaction(() => store.groups.drop(seq));
+}
+
+/** Opens a group: resolves its models, queues its slots, and leaves its rows to the turn's transaction. */
+export function openGroup(
+  run: RunState,
+  store: RunStore,
+  { request, pages }: { request: OpenGroupRequest; pages: readonly CallPage[] },
+  nowMs: number,
+): OpenGroupReply {
+  const found = run.openings.find(request.openKey);
+  const opened = found === null ? undefined : run.storedGroup(found);
+  // The reply to the first request was lost.
+  if (opened?.sealed === true) return replyOf(run, opened, false);
+  const staged = found;
+  const drop = (): void => {
+    // Nothing of a refused request stays stored, nor do its earlier pages.
+    if (staged !== null) run.addWrite(() => store.groups.drop(staged));
+    run.openings.forget(request.openKey);
+  };
+  const floorReason = (): Reason | null => {
+    if (request.onBudget !== "refuse") return null;
+    const stored = staged === null ? [] : store.groups.pageFacts(staged);
+    return infeasibleReason(floorSlots(run, request.models, [stored, pages]), run.engine.ledger);
+  };
+  const { idempotencyKey } = request;
+  const before = idempotencyKey === null ? null : run.keyRecord(idempotencyKey.key);
+  if (idempotencyKey !== null && before !== null) {
+    drop();
+    const first = run.storedGroup(before.seq);
+    if (before.hash !== idempotencyKey.hash || first === undefined)
+      return { ok: false, reason: { reason: "idempotency_conflict" } };
+    return replyOf(run, first, true);
+  }
+  const refused = refusalOf(run, request) ?? roomReason(store.storedBytes) ?? floorReason();
+  if (refused !== null) {
+    drop();
+    return { ok: false, reason: refused };
+  }
+  const seq = staged ?? run.takeGroupSeq();
+  const stored = storedGroup(run, request, seq, nowMs);
+  run.openings.add({ openKey: request.openKey, seq, stagedAtMs: null });
+  if (idempotencyKey !== null) run.addKey(idempotencyKey, seq);
+  run.addWrite(() => {
+    store.groups.put(stored);
+    for (const page of pages) store.groups.putPage(seq, page);
+  });
+  start(run, store, { stored, pages, staged: staged !== null }, nowMs);
+  return replyOf(run, stored, false);
+}
+
+/** Puts a group's slots into the queue. */
+function start(
+  run: RunState,
+  store: RunStore,
+  { stored, pages, staged }: { stored: StoredGroup; pages: readonly CallPage[]; staged: boolean },
+  nowMs: number,
+): void {
+  const { header } = stored;
+  const { seq, models } = header;
+  run.groupOpened(stored, nowMs);
+  const group = run.engine.openGroup(header);
+  if (header.single !== null) group.joinWindow(run.engine.window.current);
+  emitGroupStarted(run.engine, group, nowMs);
+  if (staged) {
+    for (const page of store.groups.pageFacts(seq))
+      enqueueSlots(run.engine, group, page.firstIndex, readFacts(page.facts, models));
+  }
+  for (const page of pages) {
+    run.cachePage(seq, page);
+    enqueueSlots(run.engine, group, page.firstIndex, readFacts(page.facts, models));
+  }
+}
+
+function storedGroup(run: RunState, request: OpenGroupRequest, seq: number, nowMs: number): StoredGroup {
+  const { count, onError, onLost, models, deadlineMs, openKey, detach, hasCustomIds, defaultsJson } = request;
+  const header: GroupHeader = {
+    seq,
+    id: groupIdOf(nowMs, seq, groupSalt(run.settings.id)),
+    count,
+    // Dispatch applies the run's present width to every group, so a group without a cap follows when the width changes.
+    concurrency: request.concurrency ?? PARALLEL_MAX,
+    onError,
+    onLost,
+    single: request.single ? run.engine.window.join(nowMs).position : null,
+    share: request.split ? shareOf(run.engine.ledger, count) : null,
+    openedAtMs: nowMs,
+    deadlineMs,
+    models,
+    ...(request.background ? { background: true as const } : {}),
+  };
+  const errorStyle = request.errorStyle ?? run.settings.errorStyle;
+  return { header, defaultsJson, sealed: true, openKey, detach, errorStyle, named: hasCustomIds };
+}
+
+function replyOf(run: RunState, { header, errorStyle }: StoredGroup, replayed: boolean): OpenGroupReply {
+  const { seq, id, count } = header;
+  const effectiveParallel = Math.min(header.concurrency, run.engine.width);
+  const lanes = run.hasGroupWork ? missingLanes(run.engine, run.openGroups, run.waitingLanes) : [];
+  const { remainingNanoUsd } = run;
+  return { ok: true, seq, id, count, errorStyle, replayed, effectiveParallel, lanes, remainingNanoUsd };
+}
+
+/** The slots of a group that is not open, to compute the least it can cost. All its models resolve. */
+function* floorSlots(
+  run: RunState,
+  models: readonly (string | null)[],
+  parts: readonly Iterable<{ facts: string }>[],
+): Generator<FloorSlot> {
+  for (const part of parts) {
+    for (const page of part) {
+      for (const facts of readFacts(page.facts, models)) {
+        const target = run.resolve(facts.model);
+        if (!("reason" in target)) yield { facts, price: target.price, bounds: target.bounds };
+      }
+    }
+  }
+}
+
+/** Why a group may not be opened; null if it may. */
+function refusalOf(run: RunState, request: OpenGroupRequest): Reason | null {
+  for (const model of request.models) {
+    const target = run.resolve(model);
+    if ("reason" in target) return target;
+  }
+  if (run.openGroups.size < GROUPS_OPEN_MAX) return null;
+  const message = `this run has ${GROUPS_OPEN_MAX} groups open already`;
+  return { reason: "overloaded", message, retryAfterMs: RUN_FULL_RETRY_AFTER_MS };
+}
+
+function stagedGroup(seq: number, openKey: string, nowMs: number): StoredGroup {
+  const header: GroupHeader = {
+    seq,
+    id: "",
+    count: 0,
+    concurrency: 1,
+    onError: "continue",
+    onLost: "retry",
+    single: null,
+    share: null,
+    openedAtMs: nowMs,
+    deadlineMs: null,
+    models: [],
+  };
+  return { header, defaultsJson: "{}", sealed: false, openKey, detach: true, errorStyle: "bracket", named: false };
+}

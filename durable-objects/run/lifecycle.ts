@@ -1,0 +1,225 @@
+/**
+ * A run object's life: it is built from its rows, opened, changed in turns, and deleted. Everything that changes the run
+ * goes through `submit`, so that it is stored before any reply leaves. object.ts is the RPC surface above this.
+ */
+import type { Amounts } from "../../src/budget/ledger.ts";
+import { configOf } from "../../src/env.ts";
+import type { Reason } from "../../src/errors.ts";
+import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS } from "../../src/limits.ts";
+import type { RunSettings } from "../../src/run-api/runs.ts";
+import { directoryOf, runFilesOf, type Objects } from "../address.ts";
+import { RunAlarm, type AlarmHost } from "./alarm.ts";
+import { CommitQueue } from "./commit-queue.ts";
+import { LeaseRecovery } from "./lease-recovery.ts";
+import { Followers } from "./log/followers.ts";
+import { RunState } from "./state.ts";
+import { hasEnded } from "./status.ts";
+import { RunStore } from "./store/store.ts";
+import { exchangeTemplates } from "./templates.ts";
+import { Timer } from "./timers.ts";
+import { reportSpent } from "./tree/notify.ts";
+import { Patches } from "./tree/patch.ts";
+import { Turns } from "./turn.ts";
+
+export class RunLifecycle implements AlarmHost {
+  readonly store: RunStore;
+  /** Workers that follow the log live. */
+  readonly followers: Followers;
+  readonly alarm: RunAlarm;
+  readonly patches: Patches;
+  readonly #objects: Objects;
+  readonly #ctx: DurableObjectState;
+  readonly #commits: CommitQueue;
+  /** Settlements of single calls travel with the next commit; without one they are written after a moment. */
+  readonly #flushTimer = new Timer(() => this.#flush());
+  /** Retries fall due and cool-downs end while callers wait here. */
+  readonly #readyTimer = new Timer(() => this.#commits.poke());
+  /** Looks for callers that have waited long enough and leases that have expired, while there are any. */
+  readonly #sweepTimer = new Timer(() => this.#sweep());
+  #opened: { run: RunState; turns: Turns } | null = null;
+  /** Whether the next turn writes what may otherwise wait for a later row. */
+  #flushing = false;
+
+  constructor(ctx: DurableObjectState, objects: Objects) {
+    this.#ctx = ctx;
+    this.#objects = objects;
+    this.store = new RunStore(ctx.storage);
+    this.followers = new Followers(ctx);
+    const nowMs = Date.now();
+    this.alarm = new RunAlarm(objects, this.store, new LeaseRecovery(nowMs), this);
+    this.patches = new Patches({
+      objects,
+      submit: (operation) => this.submit(operation),
+      wake: () => this.alarm.fireNow(Date.now()),
+    });
+    this.#commits = new CommitQueue({
+      now: Date.now,
+      finish: (nowMs) => this.#finishTurn(nowMs),
+      broken: (error) => {
+        // Callers that wait here, from earlier turns too, are rejected by the abort and call the next instance.
+        console.error("a turn failed; the object restarts from its rows", error);
+        ctx.abort("a turn failed");
+      },
+      crowded: () => (this.run?.engine.attempts.size ?? 0) > 1,
+      soon: (callback) => setTimeout(callback, 0),
+    });
+    this.#rebuild(nowMs);
+    // Queued slots need not wait for the alarm that was set before the restart.
+    if (this.run?.hasGroupWork === true) this.alarm.fireNow(nowMs);
+  }
+
+  /** The run, or null if it was never opened. */
+  get run(): RunState | null {
+    return this.#opened?.run ?? null;
+  }
+
+  /** The run, for callers that know its id from itself: its executors and relatives. Throws if it was never opened. */
+  get opened(): RunState {
+    if (this.run === null) throw new Error("no such run");
+    return this.run;
+  }
+
+  /** The run, or why it may not start anything. */
+  get active(): RunState | Reason {
+    if (this.run === null) return { reason: "not_found", what: "run" };
+    const status = this.run.statusAt(Date.now());
+    return hasEnded(status) ? { reason: "invalid_api_key", message: `the run is ${status}; open another` } : this.run;
+  }
+
+  /** Stores a new run's settings. False if the run was ended before it was opened. */
+  open(settings: RunSettings): boolean {
+    if (this.run !== null) return true;
+    if (this.store.meta.get("status") !== null) return false;
+    this.store.create();
+    this.store.transaction(() => this.store.meta.set("settings", settings));
+    this.#rebuild(Date.now());
+    const { name, limits, maxParallel } = settings;
+    this.opened.engine.log.add({ event: "run_opened", name, limits, maxParallel }, null, settings.createdAtMs);
+    this.#flushing = true;
+    this.#finishTurn(Date.now());
+    return true;
+  }
+
+  /** Queues an operation for the next turn; see CommitQueue. */
+  submit<T>(operation: (reply: (value: T) => void, nowMs: number) => void): Promise<T> {
+    return this.#commits.submit(operation);
+  }
+
+  /** Changes the run in a turn; resolves when the change is stored. */
+  change(change: (run: RunState) => void): Promise<void> {
+    return this.submit<void>((reply) => {
+      change(this.opened);
+      reply();
+    });
+  }
+
+  /** Waits until `ready`, or until `waitMs` (at most 20 s) are over. */
+  until(ready: () => boolean, waitMs: number): Promise<void> {
+    const { run } = this;
+    if (run === null || waitMs <= 0 || ready()) return Promise.resolve();
+    return new Promise((resolve) => {
+      const nowMs = Date.now();
+      run.waitingReaders.wait(ready, resolve, nowMs + Math.min(waitMs, LONG_POLL_MS));
+      this.#sweepTimer.start(SWEEP_MS, nowMs);
+    });
+  }
+
+  async report(): Promise<void> {
+    const { run } = this;
+    if (run === null) return;
+    // The reported figures are final, so no restart may take the events behind them back.
+    if (run.isFinal) await this.flushLog();
+    if (!run.mustReport) return;
+    await reportSpent(this.#objects, run.settings, { ...run.engine.ledger.spent });
+    await this.change(() => run.reported());
+  }
+
+  /** A child has ended and spent this much of its reservation. Counts once. */
+  childEnded(childId: string, spent: Amounts): Promise<void> {
+    return this.submit<void>((reply, nowMs) => {
+      const run = this.opened;
+      const row = run.children.end(childId, spent);
+      if (row !== null) {
+        run.addWrite(row);
+        run.engine.log.add({ event: "child_closed", childRunId: childId, spent }, null, nowMs);
+      }
+      reply();
+    });
+  }
+
+  /** A follower has every event up to `seq`, and waits for the next. */
+  follow(socket: WebSocket, seq: number): void {
+    this.followers.wait(socket, seq);
+    this.#commits.poke();
+  }
+
+  /** Makes the log's newest events durable, so that readers see them. */
+  async flushLog(): Promise<void> {
+    if (this.run?.engine.log.pending !== true) return;
+    await this.submit<void>((reply) => {
+      this.#flushing = true;
+      reply();
+    });
+  }
+
+  async deleteRun({ settings: { id, parentId } }: RunState): Promise<void> {
+    this.followers.close();
+    await runFilesOf(this.#objects, id).destroy(id);
+    if (parentId === null) await directoryOf(this.#objects).forget(id);
+    this.#opened = null;
+    await this.store.destroy();
+  }
+
+  #finishTurn(nowMs: number): void {
+    if (this.#opened === null) return;
+    const { run, turns } = this.#opened;
+    turns.finish(nowMs, this.#flushing);
+    this.#flushing = false;
+    this.followers.notify(run.durableSeq, run.isFinal && !run.engine.log.pending);
+    if (this.#owesRows(run)) this.#flushTimer.start(SETTLE_LAG_MS, nowMs);
+    this.#exchangeTemplates(run);
+    this.#readyTimer.set(run.engine.nextReadyMs(nowMs), nowMs);
+    if (run.hasWaiters) this.#sweepTimer.start(SWEEP_MS, nowMs);
+    this.alarm.arm(nowMs);
+  }
+
+  /** Reads and reports what upstreams add to prompts, beside everything else. */
+  #exchangeTemplates(run: RunState): void {
+    const arrived = (): void => this.#commits.poke();
+    const exchange = exchangeTemplates(this.#objects, run.engine.templates, { now: Date.now, arrived });
+    if (exchange !== null) this.#ctx.waitUntil(exchange);
+  }
+
+  /** Something is unwritten that must not wait for long. */
+  #owesRows({ engine }: RunState): boolean {
+    return engine.lags || (this.followers.waiting && engine.log.pending);
+  }
+
+  #flush(): void {
+    // A later turn may have written it; the start of an attempt alone is worth no row.
+    if (this.run === null || !this.#owesRows(this.run)) return;
+    this.#flushing = true;
+    this.#commits.poke();
+  }
+
+  #sweep(): void {
+    if (this.#opened === null) return;
+    const { run, turns } = this.#opened;
+    const nowMs = Date.now();
+    // A withdrawal must be written, and makes room for the next call in the queue, even if nothing else happens.
+    if (turns.sweep(nowMs)) this.#commits.poke();
+    if ((run.engine.nextLeaseEndMs() ?? Infinity) <= nowMs) void this.alarm.fire();
+    if (run.toolPermits.isDue(nowMs)) this.#commits.poke();
+    if (run.hasWaiters) this.#sweepTimer.start(SWEEP_MS, nowMs);
+  }
+
+  /** Builds the run from its rows, if it was opened. */
+  #rebuild(nowMs: number): void {
+    const settings = this.store.meta.get("settings");
+    if (settings === null) return;
+    const parsed = configOf(this.#objects);
+    const config = parsed.ok ? parsed.config : { upstreams: [], defaultModel: null };
+    const run = new RunState(this.store, settings, config, { ms: nowMs, random: Math.random });
+    this.#opened = { run, turns: new Turns(run, this.store) };
+  }
+}

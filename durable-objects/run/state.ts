@@ -1,0 +1,351 @@
+/**
+ * A run in memory: its settings and status, its engine, its children, and the callers that wait here. Each change is a
+ * method; a change that must be stored adds its row with `addWrite`, and the turn writes all rows in one transaction.
+ * What a turn does with it is in turn.ts, how it is built from rows in store/rebuild.ts.
+ */
+import type { CallPage } from "../../src/engine/call-page.ts";
+import { storedShard, type Target } from "../../src/engine/shard.ts";
+import { slotIdOf } from "../../src/engine/slot.ts";
+import type { EngineState } from "../../src/engine/state.ts";
+import type { Config } from "../../src/env.ts";
+import type { Reason } from "../../src/errors.ts";
+import { GROUPS_ENDED_KEPT, RUN_TARGETS_CACHED_MAX } from "../../src/limits.ts";
+import type { EndStatus, RunPatch, RunSettings, RunStatus } from "../../src/run-api/runs.ts";
+import type { IdempotencyKey } from "../../src/run-api/types.ts";
+import { ToolPermits } from "../../src/tools/permits.ts";
+import { targetOf } from "../../src/upstream/target.ts";
+import { ClientBoundGroups } from "./client-bound-groups.ts";
+import { Counters } from "./counters.ts";
+import type { Openings } from "./groups/openings.ts";
+import { hasEnded } from "./status.ts";
+import { PageCache } from "./store/page-cache.ts";
+import { UNCONFIGURED_TARGET, rebuild, widthOf } from "./store/rebuild.ts";
+import type { KeyRecord, StoredGroup } from "./store/records.ts";
+import type { RunStore } from "./store/store.ts";
+import { recallTemplates } from "./templates.ts";
+import { Children } from "./tree/children.ts";
+import { WaitingCalls, WaitingLanes, WaitingReaders } from "./waiters.ts";
+
+/** What of the gateway's configuration a run needs. */
+type ModelConfig = Pick<Config, "upstreams" | "defaultModel">;
+
+/** Rows that a turn adds to its transaction. */
+type Write = () => void;
+
+export class RunState {
+  readonly engine: EngineState;
+  readonly children: Children;
+  readonly counters: Counters;
+  /** Which request opened which group. */
+  readonly openings: Openings;
+  readonly clientBoundGroups = new ClientBoundGroups();
+  readonly waitingLanes = new WaitingLanes();
+  readonly waitingReaders = new WaitingReaders();
+  readonly waitingCalls = new WaitingCalls();
+  readonly toolPermits = new ToolPermits();
+  /** Number of this instance among those of the run object that found groups open: later instances have higher numbers. */
+  readonly epoch: number;
+  readonly #store: RunStore;
+  readonly #config: ModelConfig;
+  readonly #pages: PageCache;
+  readonly #openGroups: Map<number, StoredGroup>;
+  readonly #targets = new Map<string | null, Target | Reason>();
+  /** Groups that have ended and are still in memory, oldest first. */
+  readonly #endedGroups: number[] = [];
+  /** Idempotency-Keys that the present turn writes. */
+  readonly #newKeys = new Map<string, KeyRecord>();
+  #writes: Write[] = [];
+  #settings: RunSettings;
+  #status: RunStatus;
+  #endedAtMs: number | null;
+  #nextGroupSeq: number;
+  #durableSeq: number;
+  #clientLogBytes: number;
+  #isReported: boolean;
+  #isReservationInDoubt: boolean;
+  /** The status that the children were notified of; null = none yet. */
+  #childrenNotifiedOf: RunStatus | null = null;
+
+  constructor(store: RunStore, settings: RunSettings, config: ModelConfig, now: { ms: number; random: () => number }) {
+    this.#store = store;
+    this.#config = config;
+    this.#settings = settings;
+    this.#status = store.meta.get("status") ?? "active";
+    this.#endedAtMs = store.meta.get("endedAtMs");
+    this.#isReported = store.meta.get("isReported");
+    this.#isReservationInDoubt = store.meta.get("isReservationInDoubt");
+    this.#clientLogBytes = store.meta.get("clientLogBytes");
+    this.#pages = new PageCache(
+      (slotId) => store.groups.pageOf(slotId),
+      (seq) => store.groups.get(seq)?.stored.header.models ?? [],
+    );
+    const rebuilt = rebuild(
+      store,
+      settings,
+      {
+        random: now.random,
+        recallTemplates,
+        factsOf: (slotId) => this.#pages.facts(slotId),
+        targetOf: (group, modelIndex) => {
+          const target = this.resolve(group.models[modelIndex] ?? null);
+          return "reason" in target ? null : target;
+        },
+        targetOfLease: (lease) => {
+          const target = this.resolve(`${lease.upstream}/${lease.model}`);
+          return "reason" in target ? { ...UNCONFIGURED_TARGET, upstream: lease.upstream, model: lease.model } : target;
+        },
+      },
+      now.ms,
+    );
+    this.engine = rebuilt.engine;
+    this.counters = new Counters(this.engine.shards, rebuilt.groupCounts, {
+      stats: store.meta.get("statsBaseline"),
+      usage: store.meta.get("usageBaseline"),
+    });
+    this.openings = rebuilt.openings;
+    this.#openGroups = rebuilt.openGroups;
+    this.epoch = store.meta.get("epoch");
+    if (this.hasGroupWork) {
+      this.epoch += 1;
+      store.meta.set("epoch", this.epoch);
+    }
+    for (const seq of this.#openGroups.keys()) this.groupFollowed(seq, now.ms);
+    this.#nextGroupSeq = rebuilt.nextSeq;
+    this.#durableSeq = this.engine.writtenSeq;
+    this.children = new Children(store, this.engine.ledger);
+    this.engine.setPaused(this.#status === "paused");
+  }
+
+  // ---- settings, status, budget ----
+
+  get settings(): Readonly<RunSettings> {
+    return this.#settings;
+  }
+
+  get status(): RunStatus {
+    return this.#status;
+  }
+
+  /** The status as of `nowMs`: a run past its expiry has expired, even if its alarm has not run yet. */
+  statusAt(nowMs: number): RunStatus {
+    return nowMs >= this.#settings.expiresAtMs && !hasEnded(this.#status) ? "expired" : this.#status;
+  }
+
+  /** What is left of the budget, nano-USD; null = no limit. */
+  get remainingNanoUsd(): number | null {
+    const remaining = this.engine.ledger.remaining("usd");
+    return remaining === null ? null : Math.max(0, remaining);
+  }
+
+  /** Where calls for a model go under this run's rules, or why the model is refused; null = the default model. */
+  resolve(model: string | null): Target | Reason {
+    const known = this.#targets.get(model);
+    if (known !== undefined) return known;
+    const found = targetOf(model, this.#settings, this.#config);
+    const target = found.ok ? found.target : found.reason;
+    if (this.#targets.size < RUN_TARGETS_CACHED_MAX) this.#targets.set(model, target);
+    return target;
+  }
+
+  /**
+   * Sets the status that ends the run. False if the run has ended before; `cancelled` may still follow on `closed` and
+   * `expired`. What is queued or in flight is the caller's to end: see end.ts.
+   */
+  end(status: EndStatus, nowMs: number): boolean {
+    if (this.#status === "cancelled" || (hasEnded(this.#status) && status !== "cancelled")) return false;
+    const endedAtMs = this.#endedAtMs ?? nowMs;
+    this.#status = status;
+    this.#endedAtMs = endedAtMs;
+    this.engine.setPaused(false);
+    this.addWrite(() => {
+      this.#store.meta.set("status", status);
+      this.#store.meta.set("endedAtMs", endedAtMs);
+    });
+    this.engine.log.add({ event: "run_closed", status }, null, nowMs);
+    return true;
+  }
+
+  /** Sets what a patch names. The ledger has its new limits already: it refuses limits below what is committed. */
+  applyPatch({ maxParallel, paused }: Pick<RunPatch, "maxParallel" | "paused">): void {
+    const settings = { ...this.#settings, limits: { ...this.engine.ledger.limits } };
+    if (maxParallel !== null) settings.maxParallel = maxParallel;
+    this.#settings = settings;
+    this.engine.setWidth(widthOf(settings));
+    this.addWrite(() => this.#store.meta.set("settings", settings));
+    if (paused === null || hasEnded(this.#status)) return;
+    const status = paused ? "paused" : "active";
+    this.#status = status;
+    this.engine.setPaused(paused);
+    this.addWrite(() => this.#store.meta.set("status", status));
+  }
+
+  // ---- rows of the present turn ----
+
+  /** Adds rows to the turn's transaction. */
+  addWrite(write: Write): void {
+    this.#writes.push(write);
+  }
+
+  get hasWrites(): boolean {
+    return this.#writes.length > 0;
+  }
+
+  takeWrites(): Write[] {
+    const writes = this.#writes;
+    this.#writes = [];
+    return writes;
+  }
+
+  /** The turn's rows are stored; `lastSeq` is the number of the last event among them, null = no event was written. */
+  written(lastSeq: number | null): void {
+    this.#newKeys.clear();
+    if (lastSeq !== null) this.#durableSeq = lastSeq;
+  }
+
+  /** Number of the last event in storage: readers are shown none that a restart could take back. */
+  get durableSeq(): number {
+    return this.#durableSeq;
+  }
+
+  /** What an Idempotency-Key has opened, in this turn or before; null = nothing. */
+  keyRecord(key: string): KeyRecord | null {
+    return this.#newKeys.get(key) ?? this.#store.keyRecord(key);
+  }
+
+  /** Stores under an Idempotency-Key the number of the group or child that it opens. */
+  addKey({ key, hash }: IdempotencyKey, seq: number): void {
+    this.#newKeys.set(key, { seq, hash });
+    this.addWrite(() => this.#store.putKeyRecord(key, { seq, hash }));
+  }
+
+  /** UTF-8 bytes that clients have added to the log. */
+  get clientLogBytes(): number {
+    return this.#clientLogBytes;
+  }
+
+  setClientLogBytes(bytes: number): void {
+    this.#clientLogBytes = bytes;
+    this.addWrite(() => this.#store.meta.set("clientLogBytes", bytes));
+  }
+
+  /** Counts statistics and metrics from zero. */
+  resetStats(): void {
+    const baseline = this.counters.resetStats();
+    this.addWrite(() => {
+      this.#store.meta.set("statsBaseline", baseline);
+      for (const shard of this.engine.shards.values()) this.#store.putShard(shard.id, storedShard(shard));
+    });
+  }
+
+  /** Counts usage from zero. */
+  resetUsage(): void {
+    const baseline = this.counters.resetUsage();
+    this.addWrite(() => this.#store.meta.set("usageBaseline", baseline));
+  }
+
+  // ---- groups ----
+
+  /** Groups that have not ended, by number. */
+  get openGroups(): ReadonlyMap<number, StoredGroup> {
+    return this.#openGroups;
+  }
+
+  /** True while a group has slots that have not ended: lanes are needed. */
+  get hasGroupWork(): boolean {
+    return this.#openGroups.size > 0;
+  }
+
+  /** A group as it was opened; undefined if there is no such group. */
+  storedGroup(seq: number): StoredGroup | undefined {
+    return this.#openGroups.get(seq) ?? this.#store.groups.get(seq)?.stored;
+  }
+
+  /** A number for a group. Numbers are not used twice. */
+  takeGroupSeq(): number {
+    const seq = this.#nextGroupSeq;
+    this.#nextGroupSeq += 1;
+    return seq;
+  }
+
+  groupOpened(stored: StoredGroup, nowMs: number): void {
+    this.#openGroups.set(stored.header.seq, stored);
+    this.groupFollowed(stored.header.seq, nowMs);
+    this.counters.addGroup(stored.header);
+  }
+
+  /** A client follows the group now; a group that is bound to its client lives on. */
+  groupFollowed(seq: number, nowMs: number): void {
+    if (this.#openGroups.get(seq)?.detach === false) this.clientBoundGroups.followed(seq, nowMs);
+  }
+
+  /** The rows of an ended group are stored. A few ended groups stay in memory for readers that follow them. */
+  groupEnded(seq: number): void {
+    this.#openGroups.delete(seq);
+    this.clientBoundGroups.forget(seq);
+    this.#endedGroups.push(seq);
+    const oldest = this.#endedGroups.length > GROUPS_ENDED_KEPT ? this.#endedGroups.shift() : undefined;
+    if (oldest !== undefined) this.engine.forgetGroup(oldest);
+    if (!this.hasGroupWork) this.#pages.clear();
+  }
+
+  /** Caches a page that was just stored, so that dispatch need not read it from storage. */
+  cachePage(seq: number, page: CallPage): void {
+    this.#pages.keep(slotIdOf(seq, page.firstIndex), page, this.#openGroups.get(seq)?.header.models ?? []);
+  }
+
+  /** The body of a slot's call, as JSON text. */
+  callOf(slotId: number): string {
+    return this.#pages.call(slotId);
+  }
+
+  // ---- relatives, end and deletion ----
+
+  /** Whether the holder of the run's budget may have reserved more than the run's limits: a patch is under way or failed. */
+  get isReservationInDoubt(): boolean {
+    return this.#isReservationInDoubt;
+  }
+
+  setReservationInDoubt(inDoubt: boolean): void {
+    this.#isReservationInDoubt = inDoubt;
+    this.addWrite(() => this.#store.meta.set("isReservationInDoubt", inDoubt));
+  }
+
+  /** The holder of the run's budget knows what the run spent. */
+  reported(): void {
+    this.#isReported = true;
+    this.addWrite(() => this.#store.meta.set("isReported", true));
+  }
+
+  /** Whether a holder must still be notified of what the run spent, now that nothing of it can spend any more. */
+  get mustReport(): boolean {
+    return this.isFinal && this.#settings.holder !== null && !this.#isReported;
+  }
+
+  /** The children that were open know of this status. In memory only: a restart notifies them once more. */
+  childrenNotified(status: RunStatus): void {
+    this.#childrenNotifiedOf = status;
+  }
+
+  /** Whether open children must still be notified of how the run ended. */
+  get mustNotifyChildren(): boolean {
+    return hasEnded(this.#status) && this.children.openCount > 0 && this.#childrenNotifiedOf !== this.#status;
+  }
+
+  /** True once nothing of the run can spend any more, or add to its log. */
+  get isFinal(): boolean {
+    if (!hasEnded(this.#status) || this.hasGroupWork) return false;
+    return this.engine.attempts.size + this.toolPermits.inFlight + this.children.openCount === 0;
+  }
+
+  /** When the run deletes itself, epoch ms; null while it has not ended, or a relative must still be notified. */
+  get deleteAtMs(): number | null {
+    if (this.#endedAtMs === null || !this.isFinal || this.mustReport) return null;
+    return this.#endedAtMs + this.#settings.retentionMs;
+  }
+
+  /** Whether callers wait here, or Workers must keep sending heartbeats for tool calls: time alone may then end something. */
+  get hasWaiters(): boolean {
+    const callers = this.waitingLanes.size + this.waitingReaders.size + this.waitingCalls.size;
+    return callers + this.toolPermits.waiting + this.toolPermits.inFlight > 0;
+  }
+}

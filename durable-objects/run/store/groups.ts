@@ -1,0 +1,87 @@
+/**
+ * Groups and their calls as rows:
+ *
+ *   grp    one row per group: its header at opening, its result when it has ended or was stopped
+ *   page   a group's calls, up to 32 to a row: facts for dispatch and bodies for executors; written once
+ */
+import { SLOT_IDS_PER_GROUP, rangeOf, slotIdOf } from "../../../src/engine/slot.ts";
+import type { GroupResult, StoredGroup, StoredPage } from "./records.ts";
+import type { Rows } from "./sql.ts";
+
+type GroupRow = { seq: number; header: string; result: string | null };
+
+/** A group with its result; null while it runs and was not stopped. */
+export type GroupRecord = { stored: StoredGroup; result: GroupResult | null };
+
+/** The facts of a page, without the bodies of its calls. */
+type PageFacts = { firstIndex: number; facts: string };
+
+export class GroupRows {
+  readonly #rows: Rows;
+
+  constructor(rows: Rows) {
+    this.#rows = rows;
+  }
+
+  put(group: StoredGroup): void {
+    this.#rows.write("INSERT OR REPLACE INTO grp (seq, header) VALUES (?, ?)", group.header.seq, JSON.stringify(group));
+  }
+
+  /** Deletes a group that is not opened after all, with its pages. */
+  drop(seq: number): void {
+    this.#rows.write("DELETE FROM page WHERE id >= ? AND id < ?", ...rangeOf(seq));
+    this.#rows.write("DELETE FROM grp WHERE seq = ?", seq);
+  }
+
+  putResult(seq: number, result: GroupResult): void {
+    this.#rows.write("UPDATE grp SET result = ? WHERE seq = ?", JSON.stringify(result), seq);
+  }
+
+  /** A group; null if there is no such group. */
+  get(seq: number): GroupRecord | null {
+    const row = this.#rows.sql.exec<GroupRow>("SELECT seq, header, result FROM grp WHERE seq = ?", seq).toArray()[0];
+    return row === undefined ? null : recordOf(row);
+  }
+
+  /** Every group, oldest first. */
+  *all(): Generator<GroupRecord> {
+    for (const row of this.#rows.sql.exec<GroupRow>("SELECT seq, header, result FROM grp ORDER BY seq")) {
+      yield recordOf(row);
+    }
+  }
+
+  putPage(groupSeq: number, page: StoredPage): void {
+    const id = slotIdOf(groupSeq, page.firstIndex);
+    this.#rows.write("INSERT OR REPLACE INTO page (id, facts, calls) VALUES (?, ?, ?)", id, page.facts, page.calls);
+  }
+
+  /** The page that holds a slot; null if there is none. */
+  pageOf(slotId: number): StoredPage | null {
+    const query = "SELECT id, facts, calls FROM page WHERE id <= ? ORDER BY id DESC LIMIT 1";
+    const row = this.#rows.sql.exec<{ id: number; facts: string; calls: string }>(query, slotId).toArray()[0];
+    return row === undefined ? null : { firstIndex: row.id % SLOT_IDS_PER_GROUP, facts: row.facts, calls: row.calls };
+  }
+
+  /** The facts of the page that holds a slot; null if there is none. */
+  factsOf(slotId: number): PageFacts | null {
+    const query = "SELECT id, facts FROM page WHERE id <= ? ORDER BY id DESC LIMIT 1";
+    const row = this.#rows.sql.exec<{ id: number; facts: string }>(query, slotId).toArray()[0];
+    return row === undefined ? null : { firstIndex: row.id % SLOT_IDS_PER_GROUP, facts: row.facts };
+  }
+
+  /** The facts of a group's pages, in order. */
+  *pageFacts(groupSeq: number): Generator<PageFacts> {
+    const [first, end] = rangeOf(groupSeq);
+    const query = "SELECT id, facts FROM page WHERE id >= ? AND id < ? ORDER BY id";
+    for (const row of this.#rows.sql.exec<{ id: number; facts: string }>(query, first, end)) {
+      yield { firstIndex: row.id % SLOT_IDS_PER_GROUP, facts: row.facts };
+    }
+  }
+}
+
+function recordOf(row: GroupRow): GroupRecord {
+  return {
+    stored: JSON.parse(row.header) as StoredGroup,
+    result: row.result === null ? null : (JSON.parse(row.result) as GroupResult),
+  };
+}

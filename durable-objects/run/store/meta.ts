@@ -1,0 +1,122 @@
+/**
+ * The `meta` table: single values of a run, one row each, as text. This file is the only one that knows their keys and
+ * how each is written; docs/storage.md lists them. Objects in use hold rows under these keys: renaming one needs a migration.
+ */
+import { z } from "zod";
+import { zeroTotals, type Totals } from "../../../src/engine/totals.ts";
+import type { RunSettings, RunStatus } from "../../../src/run-api/runs.ts";
+import type { Rows } from "./sql.ts";
+
+/** Statistics of groups: the slots of all groups, and of those groups that have at least two. */
+export type GroupCounts = { slots: number; parallelGroups: number; parallelSlots: number };
+
+/** All counters of a run at one time. */
+export type CounterValues = { totals: Totals; groups: GroupCounts };
+
+/** The values by name. What a getter returns if the row is missing is in the table below. */
+type Values = {
+  /** How many migrations of store.ts this storage has had. */
+  schemaVersion: number;
+  /** null = the run was never opened. */
+  settings: RunSettings | null;
+  /** The status that was set last; null = the run was neither opened nor ended. */
+  status: RunStatus | null;
+  /** When the run ended, epoch ms; null = it has not ended. */
+  endedAtMs: number | null;
+  /** Number of instances of the object that have found groups open. */
+  epoch: number;
+  /** Whether the holder of the run's budget knows what it spent. */
+  isReported: boolean;
+  /** Whether the holder may have reserved more for this run than its limits: a patch was interrupted. */
+  isReservationInDoubt: boolean;
+  /** UTF-8 bytes that clients have added to the log. */
+  clientLogBytes: number;
+  /** Values of the counters when the run's statistics were last reset. */
+  statsBaseline: CounterValues;
+  /** Values of the counters when the run's usage was last reset. */
+  usageBaseline: CounterValues;
+};
+
+type Column<T> = { key: string; missing: T; parse: (text: string) => T; format: (value: T) => string };
+
+const counters = z.object({ totals: z.custom<Totals>(), groups: z.custom<GroupCounts>() });
+
+function number<T extends number | null>(key: string, missing: T): Column<number | T> {
+  return { key, missing, parse: Number, format: String };
+}
+
+function baseline(key: string): Column<CounterValues> {
+  return {
+    key,
+    get missing(): CounterValues {
+      return { totals: zeroTotals(), groups: { slots: 0, parallelGroups: 0, parallelSlots: 0 } };
+    },
+    parse: (text) => {
+      const { totals, groups } = counters.parse(JSON.parse(text));
+      // Counters that did not exist when the row was written start at zero.
+      return { totals: { ...zeroTotals(), ...totals }, groups };
+    },
+    format: (value) => JSON.stringify(value),
+  };
+}
+
+function flag(key: string): Column<boolean> {
+  return { key, missing: false, parse: (text) => text === "1", format: (value) => (value ? "1" : "0") };
+}
+
+const COLUMNS: { readonly [Name in keyof Values]: Column<Values[Name]> } = {
+  schemaVersion: number("schema", 0),
+  settings: {
+    key: "run",
+    missing: null,
+    // Runs that were opened before there were tools have none.
+    parse: (text) => ({ tools: [], ...(JSON.parse(text) as Omit<RunSettings, "tools">) }),
+    format: (value) => JSON.stringify(value),
+  },
+  status: { key: "status", missing: null, parse: (text) => text as RunStatus, format: String },
+  endedAtMs: number("ended", null),
+  epoch: number("epoch", 0),
+  isReported: flag("reported"),
+  isReservationInDoubt: flag("hold_in_doubt"),
+  clientLogBytes: number("client_log", 0),
+  statsBaseline: baseline("base_stats"),
+  usageBaseline: baseline("base_usage"),
+};
+
+export class Meta {
+  readonly #rows: Rows;
+  /** Whether the table exists: an object that was never opened stores nothing, not even an empty table. */
+  #exists: boolean;
+
+  constructor(rows: Rows) {
+    this.#rows = rows;
+    this.#exists = rows.sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'meta'").toArray().length > 0;
+  }
+
+  get exists(): boolean {
+    return this.#exists;
+  }
+
+  create(): void {
+    this.#rows.sql.exec("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID");
+    this.#exists = true;
+  }
+
+  /** The object's storage was deleted, and this table with it. */
+  deleted(): void {
+    this.#exists = false;
+  }
+
+  get<Name extends keyof Values>(name: Name): Values[Name] {
+    const column: Column<Values[Name]> = COLUMNS[name];
+    if (!this.#exists) return column.missing;
+    const query = "SELECT value FROM meta WHERE key = ?";
+    const text = this.#rows.sql.exec<{ value: string }>(query, column.key).toArray()[0]?.value;
+    return text === undefined ? column.missing : column.parse(text);
+  }
+
+  set<Name extends keyof Values>(name: Name, value: Values[Name]): void {
+    const column: Column<Values[Name]> = COLUMNS[name];
+    this.#rows.write("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", column.key, column.format(value));
+  }
+}

@@ -1,0 +1,106 @@
+/** A run's engine, from its rows. Reads every group and shard, and the slots of the groups that have not ended. */
+import { ANY_TOKENS } from "../../../src/budget/estimate.ts";
+import { Ledger } from "../../../src/budget/ledger.ts";
+import { readFacts } from "../../../src/engine/call-page.ts";
+import { endDrainedSlots } from "../../../src/engine/end-slot.ts";
+import { enqueueSlots } from "../../../src/engine/enqueue.ts";
+import { requeueTried, restoreLease, restoreShard, restoreSlot } from "../../../src/engine/restore.ts";
+import type { StoredLease, Target } from "../../../src/engine/shard.ts";
+import { EngineState, type EngineDeps } from "../../../src/engine/state.ts";
+import { PARALLEL_MAX } from "../../../src/limits.ts";
+import type { RunSettings } from "../../../src/run-api/runs.ts";
+import { countGroup } from "../counters.ts";
+import { Openings } from "../groups/openings.ts";
+import type { GroupCounts } from "./meta.ts";
+import type { GroupResult, StoredGroup } from "./records.ts";
+import type { RunStore } from "./store.ts";
+
+/** A target for leases whose upstream the configuration no longer has: they can settle, but never be retried. */
+export const UNCONFIGURED_TARGET: Omit<Target, "upstream" | "model"> = {
+  price: null,
+  bounds: ANY_TOKENS,
+  allowParams: [],
+  maxInFlight: 0,
+  timeoutMs: 0,
+  attemptsMax: 0,
+};
+
+/** What a rebuild reads. */
+export type ReadByRebuild = {
+  groups: Pick<RunStore["groups"], "all" | "pageFacts">;
+  slots: Pick<RunStore["slots"], "states">;
+  log: Pick<RunStore["log"], "lastSeq">;
+} & Pick<RunStore, "shards">;
+
+export type Rebuilt = {
+  engine: EngineState;
+  /** Headers and shared settings of the groups that have not ended, by number. */
+  openGroups: Map<number, StoredGroup>;
+  groupCounts: GroupCounts;
+  openings: Openings;
+  /** Number of the next group. */
+  nextSeq: number;
+};
+
+/** Rebuilds a run's engine and groups. `targetOfLease` resolves a lease's upstream in the present configuration. */
+export function rebuild(
+  store: ReadByRebuild,
+  settings: RunSettings,
+  deps: EngineDeps & { targetOfLease: (lease: StoredLease) => Target },
+  nowMs: number,
+): Rebuilt {
+  const { limits, windowMs } = settings;
+  const lastSeq = store.log.lastSeq();
+  const engine = new EngineState({ ledger: new Ledger(limits), width: widthOf(settings), windowMs, lastSeq }, deps);
+  const rebuilt: Rebuilt = {
+    engine,
+    openGroups: new Map(),
+    groupCounts: { slots: 0, parallelGroups: 0, parallelSlots: 0 },
+    openings: new Openings(),
+    nextSeq: 1,
+  };
+  for (const { stored, result } of store.groups.all()) {
+    const { seq, openedAtMs } = stored.header;
+    rebuilt.nextSeq = seq + 1;
+    rebuilt.openings.add({ openKey: stored.openKey, seq, stagedAtMs: stored.sealed ? null : openedAtMs });
+    if (!stored.sealed) continue;
+    countGroup(rebuilt.groupCounts, stored.header);
+    if (result?.endedAtMs == null) rebuilt.openGroups.set(stored.header.seq, stored);
+    if (rebuilt.openGroups.has(stored.header.seq)) restoreGroup(engine, store, { stored, result }, nowMs);
+  }
+  for (const { id, shard: stored } of store.shards()) {
+    const shard = restoreShard(engine, id, stored);
+    for (const lease of stored.leases) restoreLease(engine, shard, lease, deps.targetOfLease(lease), nowMs);
+  }
+  for (const seq of rebuilt.openGroups.keys()) queueFresh(engine, store, seq, nowMs);
+  requeueTried(engine, nowMs);
+  return rebuilt;
+}
+
+/** Attempts a run may have in flight at once. */
+export function widthOf(settings: Pick<RunSettings, "maxParallel">): number {
+  return settings.maxParallel === 0 ? PARALLEL_MAX : settings.maxParallel;
+}
+
+function restoreGroup(
+  engine: EngineState,
+  store: ReadByRebuild,
+  { stored, result }: { stored: StoredGroup; result: GroupResult | null },
+  nowMs: number,
+): void {
+  const group = engine.openGroup(stored.header);
+  if (result?.drained != null) group.drain(result.drained);
+  for (const record of store.slots.states(stored.header.seq)) restoreSlot(engine, group, record, nowMs);
+}
+
+function queueFresh(engine: EngineState, store: ReadByRebuild, seq: number, nowMs: number): void {
+  const group = engine.groups.get(seq);
+  if (group === undefined) return;
+  if (group.drained !== null) {
+    endDrainedSlots(engine, group, nowMs);
+    return;
+  }
+  for (const page of store.groups.pageFacts(seq)) {
+    enqueueSlots(engine, group, page.firstIndex, readFacts(page.facts, group.header.models));
+  }
+}

@@ -1,0 +1,56 @@
+/** What the rows of a run hold. Objects in use hold rows of these shapes: fields may be added, never renamed. */
+import type { Amounts } from "../../../src/budget/ledger.ts";
+import type { ErrorStyle } from "../../../src/contract/fields.ts";
+import type { Drained, Group, GroupHeader, GroupMetrics, GroupStatus } from "../../../src/engine/group.ts";
+import type { SlotState } from "../../../src/engine/slot.ts";
+
+/** A group as stored. `defaultsJson` holds the call settings that its slots share. */
+export type StoredGroup = {
+  header: GroupHeader;
+  defaultsJson: string;
+  /** False until its last page has been written: a group that is not sealed never starts. */
+  sealed: boolean;
+  /** Identifies the request that opens it, so that the same request, if it is repeated, finds the group. */
+  openKey: string;
+  /** False if it is cancelled when no client follows it any more. */
+  detach: boolean;
+  /** How failed slots are rendered: as the request said, or else the run's settings when it opened. */
+  errorStyle: ErrorStyle;
+  /** Whether its calls have custom ids. */
+  named: boolean;
+};
+
+/** A group's state as its row and its readers need it: how it ended or was stopped, or how far it is. */
+export type GroupResult = {
+  status: GroupStatus;
+  metrics: GroupMetrics;
+  endedAtMs: number | null;
+  drained: Drained | null;
+  /** Unlike its id only for a single call: the parallel group that it belongs to. */
+  parallelGroupId: string | null;
+  counts: Record<SlotState, number>;
+};
+
+/** The state of a group in memory. */
+export function groupResult(group: Group, nowMs: number): GroupResult {
+  const { status, endedAtMs, drained, parallelGroupId, counts } = group;
+  return { status, metrics: group.metrics(nowMs), endedAtMs, drained, parallelGroupId, counts };
+}
+
+/** A stored page: `calls` holds one JSON text per line, in the order of `facts`. */
+export type StoredPage = { firstIndex: number; facts: string; calls: string };
+
+/** A child run. `opening` = its object is not known to exist yet. */
+export type ChildRecord = {
+  seq: number;
+  id: string;
+  state: "opening" | "open" | "ended";
+  /** What is reserved for it in its parent's budget. */
+  hold: Amounts;
+  /** Set once it has ended. */
+  spent: Amounts | null;
+  openedAtMs: number;
+};
+
+/** What an Idempotency-Key has opened: the number of a group or a child, and the hash of the request. */
+export type KeyRecord = { seq: number; hash: string };

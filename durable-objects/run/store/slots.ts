@@ -1,0 +1,162 @@
+/**
+ * Slots as rows. A long answer continues in rows of its own:
+ *
+ *   slot   one row per slot, from its first retry or its end on
+ *   chunk  what did not fit into the slot's row of a long answer, piece by piece
+ *   capped one row per slot whose answer the budget cut: few have one
+ */
+import type { SlotRecord } from "../../../src/engine/record.ts";
+import { rangeOf, type SlotState } from "../../../src/engine/slot.ts";
+import type { Reason } from "../../../src/errors.ts";
+import { TEXT_CHUNK_CHARS } from "../../../src/limits.ts";
+import type { Rows } from "./sql.ts";
+
+type SlotRow = {
+  id: number;
+  state: string;
+  attempts: number;
+  not_before_ms: number | null;
+  latency_ms: number;
+  queued_ms: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  cost_nano_usd: number;
+  estimated: number;
+  model: string | null;
+  finish_reason: string | null;
+  text: string | null;
+  reason: string | null;
+  capped_by: string | null;
+};
+
+/** What cut a slot's answer, as a column of the slot's row. */
+const CAPPED_BY = "(SELECT cause FROM capped WHERE capped.id = slot.id) AS capped_by";
+
+export class SlotRows {
+  readonly #rows: Rows;
+
+  constructor(rows: Rows) {
+    this.#rows = rows;
+  }
+
+  /** Writes slots, several to a statement: running one costs more than another row in it. */
+  put(slots: readonly SlotRecord[]): void {
+    for (let at = 0; at < slots.length; at += SLOTS_PER_INSERT) {
+      const some = slots.slice(at, at + SLOTS_PER_INSERT);
+      this.#rows.write(INSERT_SLOTS[some.length] ?? "", ...some.flatMap(slotColumns));
+      for (const { id, text, cappedBy } of some) {
+        this.#putRest(id, text);
+        if (cappedBy !== undefined)
+          this.#rows.write("INSERT OR REPLACE INTO capped (id, cause) VALUES (?, ?)", id, cappedBy);
+      }
+    }
+  }
+
+  one(slotId: number): SlotRecord | null {
+    const row = this.#rows.sql.exec<SlotRow>(`SELECT *, ${CAPPED_BY} FROM slot WHERE id = ?`, slotId).toArray()[0];
+    return row === undefined ? null : this.#whole(slotOf(row));
+  }
+
+  /** The slots of a group that have a row, from an index on, in order. */
+  *from(groupSeq: number, fromIndex = 0): Generator<SlotRecord> {
+    const [first, end] = rangeOf(groupSeq);
+    const query = `SELECT *, ${CAPPED_BY} FROM slot WHERE id >= ? AND id < ? ORDER BY id`;
+    for (const row of this.#rows.sql.exec<SlotRow>(query, first + fromIndex, end)) yield this.#whole(slotOf(row));
+  }
+
+  /** The same without texts, except those of slots that are to be retried: what a rebuild needs. */
+  *states(groupSeq: number): Generator<SlotRecord> {
+    const [first, end] = rangeOf(groupSeq);
+    const query = `SELECT id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens, completion_tokens,
+      cost_nano_usd, estimated, model, finish_reason,
+      CASE WHEN state = 'queued' THEN text END AS text, reason, ${CAPPED_BY} FROM slot WHERE id >= ? AND id < ? ORDER BY id`;
+    for (const row of this.#rows.sql.exec<SlotRow>(query, first, end)) yield this.#whole(slotOf(row));
+  }
+
+  /** Tokens and cost of a group, over all its attempts. */
+  usageOf(groupSeq: number): { promptTokens: number; completionTokens: number; costNanoUsd: number } {
+    const [first, end] = rangeOf(groupSeq);
+    const query = `SELECT coalesce(sum(prompt_tokens), 0) AS promptTokens,
+      coalesce(sum(completion_tokens), 0) AS completionTokens, coalesce(sum(cost_nano_usd), 0) AS costNanoUsd
+      FROM slot WHERE id >= ? AND id < ?`;
+    return this.#rows.sql
+      .exec<{ promptTokens: number; completionTokens: number; costNanoUsd: number }>(query, first, end)
+      .one();
+  }
+
+  #putRest(id: number, text: string | null): void {
+    if (text === null || text.length < TEXT_CHUNK_CHARS - 1) return;
+    // The answer of an earlier attempt may have been longer.
+    this.#rows.write("DELETE FROM chunk WHERE id = ?", id);
+    if (text.length <= TEXT_CHUNK_CHARS) return;
+    for (let at = chunkEnd(text, 0), part = 1; at < text.length; part++) {
+      const end = chunkEnd(text, at);
+      this.#rows.write("INSERT OR REPLACE INTO chunk (id, part, text) VALUES (?, ?, ?)", id, part, text.slice(at, end));
+      at = end;
+    }
+  }
+
+  /** A record with all of its text. */
+  #whole(record: SlotRecord): SlotRecord {
+    if (record.text === null || record.text.length < TEXT_CHUNK_CHARS - 1) return record;
+    const query = "SELECT text FROM chunk WHERE id = ? ORDER BY part";
+    const rest = this.#rows.sql.exec<{ text: string }>(query, record.id).toArray();
+    return { ...record, text: [record.text, ...rest.map(({ text }) => text)].join("") };
+  }
+}
+
+/** Where a piece that begins at `from` ends. Never between the two code units of a surrogate pair: half of one is no text. */
+function chunkEnd(text: string, from: number): number {
+  const end = from + TEXT_CHUNK_CHARS;
+  if (end >= text.length) return text.length;
+  const last = text.charCodeAt(end - 1);
+  return last >= 0xd800 && last <= 0xdbff ? end - 1 : end;
+}
+
+/** A statement takes at most 100 bound values, and a slot has 14. */
+const SLOTS_PER_INSERT = 7;
+const INSERT_SLOTS = Array.from(
+  { length: SLOTS_PER_INSERT + 1 },
+  (_, rows) => `INSERT OR REPLACE INTO slot (id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens,
+    completion_tokens, cost_nano_usd, estimated, model, finish_reason, text, reason)
+    VALUES ${Array(rows).fill("(?,?,?,?,?,?,?,?,?,?,?,?,?,?)").join(",")}`,
+);
+
+function slotColumns(slot: SlotRecord): (string | number | null)[] {
+  return [
+    slot.id,
+    slot.state,
+    slot.attempts,
+    slot.notBeforeMs,
+    slot.latencyMs,
+    slot.queuedMs,
+    slot.promptTokens,
+    slot.completionTokens,
+    slot.costNanoUsd,
+    slot.estimated ? 1 : 0,
+    slot.model,
+    slot.finishReason,
+    slot.text === null ? null : slot.text.slice(0, chunkEnd(slot.text, 0)),
+    slot.reason === null ? null : JSON.stringify(slot.reason),
+  ];
+}
+
+function slotOf(row: SlotRow): SlotRecord {
+  return {
+    id: row.id,
+    state: row.state as SlotState,
+    attempts: row.attempts,
+    notBeforeMs: row.not_before_ms,
+    latencyMs: row.latency_ms,
+    queuedMs: row.queued_ms,
+    promptTokens: row.prompt_tokens,
+    completionTokens: row.completion_tokens,
+    costNanoUsd: row.cost_nano_usd,
+    estimated: row.estimated === 1,
+    model: row.model,
+    finishReason: row.finish_reason,
+    text: row.text,
+    reason: row.reason === null ? null : (JSON.parse(row.reason) as Reason),
+    ...(row.capped_by === "budget" ? { cappedBy: row.capped_by } : {}),
+  };
+}

@@ -1,0 +1,62 @@
+/** A child run's settings: its request, narrowed to its parent's settings. A child can never do more than its parent. */
+import { allocate } from "../../../src/budget/allocate.ts";
+import type { Amounts, Ledger } from "../../../src/budget/ledger.ts";
+import type { Reason } from "../../../src/errors.ts";
+import { PARALLEL_MAX } from "../../../src/limits.ts";
+import type { RunInput, RunSettings } from "../../../src/run-api/runs.ts";
+
+export type Inherited = { ok: true; settings: RunSettings; reservation: Amounts } | { ok: false; reason: Reason };
+
+/** The settings of a child of `parent`, or why it may not have one like that. Changes nothing. */
+export function inherit(
+  parent: { settings: RunSettings; ledger: Ledger },
+  input: RunInput,
+  { id, nowMs }: { id: string; nowMs: number },
+): Inherited {
+  const { settings } = parent;
+  const depth = settings.depth + 1;
+  if (depth > settings.maxDepth)
+    return { ok: false, reason: { reason: "depth_exceeded", maxDepth: settings.maxDepth } };
+  if (input.unpriced === "free" && settings.unpriced === "refuse") {
+    const message = 'unpriced: the parent run refuses models without a price, so a child cannot have "free"';
+    return { ok: false, reason: { reason: "invalid_request", message, param: "unpriced" } };
+  }
+  const width = settings.maxParallel === 0 ? PARALLEL_MAX : settings.maxParallel;
+  const allocated = allocate(input.limits, parent.ledger, width);
+  if (!allocated.ok) return allocated;
+  const expiresAtMs = Math.min(settings.expiresAtMs, nowMs + (input.expiresInMs ?? Infinity));
+  return {
+    ok: true,
+    reservation: allocated.reservation,
+    settings: {
+      id,
+      name: input.name,
+      parentId: settings.id,
+      ancestors: [...settings.ancestors, settings.id],
+      holder: "run",
+      depth,
+      createdAtMs: nowMs,
+      expiresAtMs,
+      limits: allocated.limits,
+      maxParallel: narrowed(input.maxParallel, settings.maxParallel),
+      maxDepth: Math.min(input.maxDepth ?? settings.maxDepth, settings.maxDepth),
+      models: input.models === null ? settings.models : [...settings.models, input.models],
+      defaultModel: input.defaultModel ?? settings.defaultModel,
+      errorStyle: input.errorStyle ?? settings.errorStyle,
+      windowMs: input.windowMs ?? settings.windowMs,
+      unpriced: input.unpriced ?? settings.unpriced,
+      // A child is deleted no later after its end than its parent would be.
+      retentionMs: Math.min(input.retentionMs ?? settings.retentionMs, settings.retentionMs),
+      // Only the operator registers tools, when the root run is opened.
+      tools: settings.tools,
+      metadataJson: input.metadataJson,
+    },
+  };
+}
+
+/** The narrower of two widths, of which 0 is the widest. */
+function narrowed(requested: number | null, parent: number): number {
+  if (requested === null) return parent;
+  if (parent === 0) return requested;
+  return requested === 0 ? parent : Math.min(requested, parent);
+}

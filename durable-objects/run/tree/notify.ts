@@ -1,0 +1,36 @@
+/**
+ * Notifying a run's relatives of its end: its children of how it ended, the holder of its budget of what it spent. Both
+ * are repeated until they succeed, and may arrive twice. The alarm sends them, for its calls start a new chain: the
+ * platform cuts chains of calls between objects at a depth.
+ */
+import type { Amounts } from "../../../src/budget/ledger.ts";
+import type { EndStatus, RunSettings } from "../../../src/run-api/runs.ts";
+import { RunCaller } from "../../../src/run-client/caller.ts";
+import { directoryOf, type Objects } from "../../address.ts";
+
+/** Ends child runs. `neverOpened` is called for a child whose object was never opened: it will report nothing itself. */
+export async function endChildren(
+  objects: Objects,
+  childIds: readonly string[],
+  status: EndStatus,
+  neverOpened: (childId: string) => Promise<void>,
+): Promise<void> {
+  await Promise.all(
+    childIds.map(async (childId) => {
+      const exists = await new RunCaller(objects, childId).callWithRetry<boolean>((run) => run.end(status));
+      if (!exists) await neverOpened(childId);
+    }),
+  );
+}
+
+/** Reports to the holder of a run's budget what the run spent. */
+export async function reportSpent(
+  objects: Objects,
+  { holder, parentId, id }: Pick<RunSettings, "holder" | "parentId" | "id">,
+  spent: Amounts,
+): Promise<void> {
+  if (holder === "directory") await directoryOf(objects).childEnded(id, spent.usd);
+  else if (parentId !== null) {
+    await new RunCaller(objects, parentId).callWithRetry<void>((run) => run.childEnded(id, spent));
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * The second half of a turn: after the operations of a turn have changed the run, it hands out permits, writes everything
+ * in one transaction, and only then sends replies. If it throws, nothing was written and the object restarts from its rows.
+ */
+import { endCall } from "../../src/engine/calls/end-call.ts";
+import { expireQueued } from "../../src/engine/deadline.ts";
+import { dispatch } from "../../src/engine/dispatch.ts";
+import { storedShard } from "../../src/engine/shard.ts";
+import type { Reason } from "../../src/errors.ts";
+import { CLIENT_GONE } from "./calls.ts";
+import { lanesMayStartMore } from "./lanes.ts";
+import { sendReplies } from "./replies.ts";
+import type { RunState } from "./state.ts";
+import { groupResult } from "./store/records.ts";
+import type { RunStore } from "./store/store.ts";
+import { advanceTools } from "./tool-calls.ts";
+
+export class Turns {
+  readonly #run: RunState;
+  readonly #store: RunStore;
+  /** The budget refusal that the first slot in the queue waits to avoid, as of the last turn. */
+  #waitingFor: Reason | null = null;
+
+  constructor(run: RunState, store: RunStore) {
+    this.#run = run;
+    this.#store = store;
+  }
+
+  /** Finishes a turn. `flush` also writes what may otherwise wait for a later row. */
+  finish(nowMs: number, flush: boolean): void {
+    const run = this.#run;
+    run.engine.emitWindowEnds(nowMs);
+    const late = expireQueued(run.engine, this.#waitingFor, nowMs);
+    const dispatched = dispatch(run.engine, run.waitingLanes.offers(), nowMs);
+    this.#waitingFor = dispatched.waitingFor;
+    dispatched.refused.push(...late);
+    advanceTools(run, nowMs);
+    const mustWrite = flush || run.engine.mustWrite || run.hasWrites;
+    const ended = mustWrite ? this.#write(nowMs, flush) : [];
+    sendReplies(run, dispatched);
+    for (const seq of ended) run.groupEnded(seq);
+    if (run.waitingLanes.size > 0) run.waitingLanes.release(lanesMayStartMore(run.engine, run.openGroups));
+    run.waitingReaders.sweep(nowMs);
+  }
+
+  /** Replies to callers that have waited long enough, and withdraws calls whose Worker is gone: true if there are any. */
+  sweep(nowMs: number): boolean {
+    this.#run.waitingLanes.sweep(nowMs);
+    this.#run.waitingReaders.sweep(nowMs);
+    const abandoned = this.#run.waitingCalls.sweep(nowMs);
+    for (const callId of abandoned) endCall(this.#run.engine, callId, CLIENT_GONE, nowMs);
+    return abandoned.length > 0;
+  }
+
+  /** Writes what the turn changed. Returns the groups that ended in it. */
+  #write(nowMs: number, flush: boolean): number[] {
+    const { engine } = this.#run;
+    const own = this.#run.takeWrites();
+    const { shards, slots, groups } = engine.takeWrites();
+    // The start of an attempt may wait for the next row: after a crash, its lease adds the event once more.
+    const log = flush || engine.log.urgent ? engine.log.take() : null;
+    const others = own.length + slots.length + groups.length + (log === null ? 0 : 1);
+    if (shards.length + others === 0) return [];
+    const write = (): void => {
+      for (const writeOwn of own) writeOwn();
+      for (const shard of shards) this.#store.putShard(shard.id, storedShard(shard));
+      this.#store.slots.put(slots);
+      for (const group of groups) this.#store.groups.putResult(group.header.seq, groupResult(group, nowMs));
+      if (log !== null) this.#store.log.put(log);
+    };
+    // One row is one statement, which is all or nothing by itself; a transaction around it would double its cost.
+    if (shards.length === 1 && others === 0) write();
+    else this.#store.transaction(write);
+    this.#run.written(log?.lastSeq ?? null);
+    return groups.filter((group) => group.done).map((group) => group.header.seq);
+  }
+}

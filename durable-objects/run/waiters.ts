@@ -1,0 +1,129 @@
+/** Callers whose reply is pending: lanes that wait for work, single calls, readers. Each waits a bounded time. */
+import { ABANDONED_MS, LONG_POLL_MS } from "../../src/limits.ts";
+import type { AcquireReply } from "../../src/run-api/calls.ts";
+import type { ClaimReply } from "../../src/run-api/groups.ts";
+
+type Claim = { capacity: number; waits: boolean; reply: (claim: ClaimReply) => void };
+type WaitingLane = Claim & { sinceMs: number };
+
+const NO_WORK: ClaimReply = { jobs: [], epoch: 0, defaults: {}, claimMore: true, batchingDelayMs: 0 };
+const NOTHING_QUEUED: ClaimReply = { ...NO_WORK, claimMore: false };
+
+/** Lanes waiting for work, in the order of arrival. A lane waits once: its newer call makes its older one return. */
+export class WaitingLanes {
+  #lanes = new Map<number, WaitingLane>();
+
+  get size(): number {
+    return this.#lanes.size;
+  }
+
+  has(lane: number): boolean {
+    return this.#lanes.has(lane);
+  }
+
+  /** Lets a lane wait for up to `capacity` attempts. */
+  wait(lane: number, claim: Claim, nowMs: number): void {
+    this.replyTo(lane, NO_WORK);
+    if (claim.capacity > 0) this.#lanes.set(lane, { ...claim, sinceMs: nowMs });
+    else claim.reply(NOTHING_QUEUED);
+  }
+
+  /** Replies to lanes that got nothing in this turn and do not wait for the next. */
+  release(claimMore: boolean): void {
+    for (const [lane, { waits }] of [...this.#lanes]) {
+      if (!claimMore || !waits) this.replyTo(lane, claimMore ? NO_WORK : NOTHING_QUEUED);
+    }
+  }
+
+  /** How many attempts each waiting lane can take; dispatch counts them down. */
+  offers(): Map<number, number> {
+    const offers = new Map<number, number>();
+    for (const [lane, { capacity }] of this.#lanes) offers.set(lane, capacity);
+    return offers;
+  }
+
+  replyTo(lane: number, claim: ClaimReply): void {
+    const waiting = this.#lanes.get(lane);
+    this.#lanes.delete(lane);
+    waiting?.reply(claim);
+  }
+
+  /** Replies to lanes that have waited long enough; they claim once more. */
+  sweep(nowMs: number): void {
+    for (const [lane, { sinceMs }] of [...this.#lanes])
+      if (nowMs - sinceMs >= LONG_POLL_MS) this.replyTo(lane, NO_WORK);
+  }
+}
+
+type WaitingCall = {
+  /** null between the reply `wait` and the Worker's next request. */
+  reply: ((acquired: AcquireReply) => void) | null;
+  sinceMs: number;
+};
+
+/** Single calls whose Worker waits for their permit, by call id. */
+export class WaitingCalls {
+  #calls = new Map<string, WaitingCall>();
+
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  add(callId: string, reply: (acquired: AcquireReply) => void, nowMs: number): void {
+    this.#calls.set(callId, { reply, sinceMs: nowMs });
+  }
+
+  /** The Worker of a waiting call repeats its request. False if no such call waits. */
+  wait(callId: string, reply: (acquired: AcquireReply) => void, nowMs: number): boolean {
+    if (!this.#calls.has(callId)) return false;
+    this.add(callId, reply, nowMs);
+    return true;
+  }
+
+  replyTo(callId: string, acquired: AcquireReply): void {
+    const waiting = this.#calls.get(callId);
+    this.#calls.delete(callId);
+    waiting?.reply?.(acquired);
+  }
+
+  /** Replies `wait` to calls that have waited long enough; returns those whose Worker did not repeat its request in time. */
+  sweep(nowMs: number): string[] {
+    const abandoned: string[] = [];
+    for (const [callId, call] of this.#calls) {
+      if (call.reply !== null && nowMs - call.sinceMs >= LONG_POLL_MS) {
+        call.reply({ ok: "wait" });
+        this.#calls.set(callId, { reply: null, sinceMs: nowMs });
+      } else if (call.reply === null && nowMs - call.sinceMs >= ABANDONED_MS) {
+        this.#calls.delete(callId);
+        abandoned.push(callId);
+      }
+    }
+    return abandoned;
+  }
+}
+
+type Reader = { ready: () => boolean; reply: () => void; untilMs: number };
+
+/** Readers waiting for a change, such as the next slot of a group to end. */
+export class WaitingReaders {
+  #readers = new Set<Reader>();
+
+  get size(): number {
+    return this.#readers.size;
+  }
+
+  /** Calls `reply` once `ready()` is true or the time is over, whichever is first. */
+  wait(ready: () => boolean, reply: () => void, untilMs: number): void {
+    if (ready()) reply();
+    else this.#readers.add({ ready, reply, untilMs });
+  }
+
+  /** Replies to readers whose wait is over: called after every turn, and as time passes. */
+  sweep(nowMs: number): void {
+    for (const reader of this.#readers) {
+      if (!reader.ready() && nowMs < reader.untilMs) continue;
+      this.#readers.delete(reader);
+      reader.reply();
+    }
+  }
+}

@@ -1,0 +1,32 @@
+/** Bundles a Worker into one module, as wrangler does for deployment: stubs are imported as text. */
+import { build } from "esbuild";
+import { stubText } from "./stub-text.ts";
+
+/** A Worker as one module, and its source map; the map is empty unless it was requested. */
+export type Bundle = { code: string; map: string };
+
+/**
+ * Bundles the module at `entryPoint`, a path from `root`. Rejects with esbuild's list of errors.
+ * @param options.sourceMap Whether to generate a source map, for a profiler.
+ */
+export async function bundleWorker(
+  entryPoint: string,
+  { root, sourceMap = false }: { root: string; sourceMap?: boolean },
+): Promise<Bundle> {
+  const built = await build({
+    absWorkingDir: root,
+    entryPoints: [entryPoint],
+    bundle: true,
+    write: false,
+    outdir: "out",
+    format: "esm",
+    target: "es2024",
+    conditions: ["workerd", "worker", "browser"],
+    external: ["cloudflare:*", "node:*"],
+    plugins: [stubText],
+    ...(sourceMap ? { sourcemap: "external", sourceRoot: root } : {}),
+    logLevel: "silent",
+  });
+  const textOf = (end: string) => built.outputFiles.find((file) => file.path.endsWith(end))?.text ?? "";
+  return { code: textOf(".js"), map: textOf(".js.map") };
+}

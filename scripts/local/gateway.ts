@@ -1,0 +1,113 @@
+/**
+ * A local gateway: the bundled Worker on Miniflare, with its objects and buckets in one folder, behind a TCP relay that detects
+ * client disconnects. Miniflare restarts workerd after a crash. `wrangler dev --persist-to` can use the same folder; only one
+ * process may use a folder at a time.
+ */
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
+import { ROOT } from "../root.ts";
+import { bundleWorker } from "./bundle.ts";
+import { claimFolder } from "./claim-folder.ts";
+import type { LocalPlan } from "./plan.ts";
+import { startSplice } from "./splice.ts";
+import { endWorkerdWithThisProcess, ORPHAN_ENDS_MS } from "./workerd-program.ts";
+
+export type LocalGateway = {
+  url: string;
+  /** Number of requests in progress. */
+  busy(): number;
+  /** Waits up to `drainMs` (default 0) for requests in progress, then closes all connections and stops workerd. */
+  stop(drainMs?: number): Promise<void>;
+};
+
+export type LocalGatewayOptions = {
+  host: string;
+  /** 0: a free port. */
+  port: number;
+  /** Folder in which objects and buckets are stored. */
+  dataDir: string;
+  /** Receives the Worker's console output and messages about workerd. */
+  log: (line: string) => void;
+};
+
+/** Folder in which `wrangler dev --persist-to` stores its data; sharing it lets both programs use the same runs. */
+const WRANGLER_LAYOUT = "v3";
+
+/** Starts the gateway. Rejects if the source does not bundle, the folder cannot be used or is in use, or the port is taken. */
+export async function startLocalGateway(plan: LocalPlan, options: LocalGatewayOptions): Promise<LocalGateway> {
+  const claim = claimFolder(options.dataDir);
+  if ("usedBy" in claim) {
+    throw new Error(`Process ${claim.usedBy} runs a gateway on ${options.dataDir}. Stop it, or use another folder.`);
+  }
+  endWorkerdWithThisProcess();
+  try {
+    if (claim.wasLeft) await sleep(ORPHAN_ENDS_MS);
+    return await start(plan, { ...options, release: claim.release });
+  } catch (error) {
+    claim.release();
+    throw error;
+  }
+}
+
+type StartOptions = LocalGatewayOptions & {
+  /** Releases the folder. */
+  release: () => void;
+};
+
+async function start(plan: LocalPlan, options: StartOptions): Promise<LocalGateway> {
+  const { code } = await bundleWorker(plan.main, { root: ROOT });
+  let stopping = false;
+  const miniflare = new Miniflare(
+    convertV4MiniflareOptions({
+      host: "127.0.0.1",
+      resourcePersistencePath: join(options.dataDir, WRANGLER_LAYOUT),
+      // Otherwise Miniflare fetches data about the location of this machine.
+      cf: false,
+      telemetry: { enabled: false },
+      log: new Log(LogLevel.NONE),
+      logRequests: false,
+      handleStructuredLogs: ({ message }: { message: string }) => options.log(message),
+      unsafeHandleRuntimeRestart: () => {
+        if (!stopping) options.log("workerd ended and was started again; open groups go on from the disk.");
+      },
+      name: plan.name,
+      rootPath: ROOT,
+      modules: [{ type: "ESModule", path: "gateway.mjs", contents: code }],
+      compatibilityDate: plan.compatibilityDate,
+      compatibilityFlags: [...plan.compatibilityFlags],
+      bindings: plan.vars,
+      durableObjects: Object.fromEntries(
+        Object.entries(plan.objects).map(([binding, className]) => [binding, { className, useSQLite: true }]),
+      ),
+      r2Buckets: plan.buckets,
+      // The Worker gets its own socket, so that requests do not pass through Miniflare's entry Worker.
+      unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
+    }),
+  );
+  const dispose = async (): Promise<void> => {
+    stopping = true;
+    await miniflare.dispose();
+  };
+  try {
+    await miniflare.ready;
+    const direct = await miniflare.unsafeGetDirectURL();
+    const target = { host: direct.hostname, port: Number(direct.port) };
+    const splice = await startSplice({ host: options.host, port: options.port }, () => target);
+    const host = options.host === "0.0.0.0" ? "127.0.0.1" : options.host;
+    return {
+      url: `http://${host}:${splice.port}`,
+      busy: splice.busy,
+      stop: async (drainMs = 0) => {
+        if (drainMs > 0) await splice.drain(drainMs);
+        stopping = true;
+        await splice.close();
+        await dispose();
+        options.release();
+      },
+    };
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+}

@@ -1,0 +1,10 @@
+#!/bin/sh
+# Runs workerd ($FANOUT_WORKERD) and ends it when the gateway that started it is gone, even by a SIGKILL.
+gateway=$PPID
+workerd=$$
+(
+  while kill -0 "$gateway" && kill -0 "$workerd"; do sleep 1; done
+  kill -0 "$gateway" || kill -9 "$workerd"
+) < /dev/null > /dev/null 2>&1 3>&- &
+# The same process: workerd has the id of this shell.
+exec "$FANOUT_WORKERD" "$@"

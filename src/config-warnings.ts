@@ -1,0 +1,27 @@
+/** Parts of a configuration that are valid but have no effect: reported at start and at `GET /health`, because no request fails for them. */
+import type { Config } from "./env.ts";
+import { priceOf, resolveModel } from "./upstream/registry.ts";
+
+/** One sentence each, which begins with the variable. No value is quoted: it may be a secret. */
+export function configWarnings({ defaultModel, upstreams, budgets }: Config): string[] {
+  const warnings: string[] = [];
+  if (defaultModel !== null) {
+    const resolved = resolveModel(upstreams, defaultModel);
+    if (resolved === null) {
+      warnings.push("DEFAULT_MODEL: no upstream in UPSTREAMS serves it, so calls that name no model are refused");
+    } else if (priceOf(resolved.upstream, resolved.model) === null) {
+      warnings.push(
+        "DEFAULT_MODEL: it has no price, so calls that name no model are refused, but in runs with unpriced: free",
+      );
+    }
+  }
+  for (const { name, models } of upstreams) {
+    if (models.length > 0) continue;
+    warnings.push(`UPSTREAMS.${name}.models: is empty, so only calls that name ${name}/MODEL reach it`);
+  }
+  const { defaultNanoUsd, maxNanoUsd } = budgets;
+  if (defaultNanoUsd !== null && maxNanoUsd !== null && defaultNanoUsd > maxNanoUsd) {
+    warnings.push("DEFAULT_BUDGET_USD: is above MAX_BUDGET_USD, so runs that name no budget are refused");
+  }
+  return warnings;
+}

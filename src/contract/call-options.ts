@@ -1,0 +1,173 @@
+/**
+ * The options of a call: the schema of each, and where its value goes. A new option is added here and to `DispatchOptions`
+ * or `BodyOptions` in src/call.ts; docs/query.md describes it.
+ */
+import { z } from "@hono/zod-openapi";
+import type { BodyOptions, DispatchOptions, Priority } from "../call.ts";
+import type { Reason } from "../errors.ts";
+import { JSON_DEPTH_MAX, MAX_TOKENS_MAX, NAME_CHARS_MAX, PARAMS_ENTRIES_MAX, TIMEOUT_MS_MAX } from "../limits.ts";
+import { NO_SPECIAL_FACTS } from "../protocol/request/call-facts.ts";
+import { ownParamFault } from "../protocol/request/own-params.ts";
+import { readChatFields, sizeOf, type ChatFields, type TextSize } from "./chat-fields.ts";
+import { invalid, type Parsed } from "./errors.ts";
+import { label } from "./fields.ts";
+import { nestsDeeperThan, textFault } from "./text.ts";
+
+const PRIORITIES = {
+  critical: 4,
+  high: 3,
+  normal: 2,
+  medium: 2,
+  low: 1,
+  background: 0,
+  P0: 4,
+  P1: 3,
+  P2: 2,
+} as const satisfies Record<string, Priority>;
+
+const PRIORITY_NAMES = ["critical", "high", "normal", "medium", "low", "background", "P0", "P1", "P2"] as const;
+
+const priority = z.union(
+  [z.enum(PRIORITY_NAMES), z.literal([4, 3, 2, 1, 0]).openapi({ type: "integer", enum: [4, 3, 2, 1, 0] })],
+  {
+    error: `expected one of ${PRIORITY_NAMES.join(", ")}, or 4 (critical) to 0 (background)`,
+  },
+);
+
+/** The urgency that a wire value names. */
+function priorityOf(value: z.infer<typeof priority>): Priority {
+  return typeof value === "number" ? value : PRIORITIES[value];
+}
+
+/** The options of a call: on `/query`, on an item of a `/batch`, and at its top level as the default of all items. */
+export const callSettingsFields = {
+  model: label.optional().openapi({
+    description: "`upstream/model`, or a model name that an upstream lists; default: the run's `default_model`",
+  }),
+  system: z
+    .string()
+    .optional()
+    .openapi({ description: "Text of a system message that is placed before the other messages" }),
+  max_tokens: z.int().min(1).max(MAX_TOKENS_MAX).optional().openapi({ description: "Completion cap, in tokens" }),
+  temperature: z.number().min(0).optional(),
+  priority: priority.optional().openapi({ description: "Default `normal`. A queued call rises one level every 30 s" }),
+  timeout_ms: z
+    .int()
+    .min(1)
+    .max(TIMEOUT_MS_MAX)
+    .optional()
+    .openapi({ description: "Time limit of one attempt, ms; default: the upstream's" }),
+  reserve: z.enum(["learned", "worst"]).optional().openapi({
+    description:
+      "Completion cap of a call without `max_tokens` if the run has a limit. `worst`: 4,096 tokens. `learned`: if the budget is tight, a cap that earlier answers of the run fit; an answer that ends at that cap is requested again with 4,096. Default: `learned` in a batch. A `/query` call that is not stored always uses `worst`",
+  }),
+  params: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .openapi({
+      description: `Further fields for the upstream, forwarded unchanged; at most ${PARAMS_ENTRIES_MAX}. A run with a limit in USD or tokens refuses fields whose cost nothing bounds`,
+    }),
+};
+
+/** The settings as a client sends them. */
+export type CallSettingsInput = z.infer<z.ZodObject<typeof callSettingsFields>>;
+/** Names a field of the call being parsed from the root of the request: `"system"` → `"items[3].system"`. */
+export type FieldPath = (field: string) => string;
+
+/** A call's options with the sizes of those that count as prompt; shared by every call that does not override them. */
+export type CallSettings = {
+  dispatch: DispatchOptions;
+  body: BodyOptions;
+  /** Size of `system`. */
+  systemSize: TextSize;
+  /** `params` read as fields of a chat completion. */
+  paramsFields: ChatFields;
+};
+
+/** The settings of a call whose request names none. */
+export const SETTINGS_DEFAULT: CallSettings = {
+  dispatch: { model: null, maxTokens: null, priority: 2, timeoutMs: null },
+  body: {},
+  systemSize: { textBytes: 0, textTokensMax: 0, jsonBytes: 0 },
+  paramsFields: {
+    jsonBytes: 0,
+    textBytes: 0,
+    textTokensMax: 0,
+    mediaParts: 0,
+    maxTokens: null,
+    special: NO_SPECIAL_FACTS,
+  },
+};
+
+type Refusal = { ok: false; reason: Reason };
+/** Writes one field into the settings; returns why it is refused, or null. */
+type OptionWriter<Value> = (value: Value, settings: CallSettings, path: FieldPath) => Refusal | null;
+type OptionWriters<Input> = { readonly [Name in keyof Input]-?: OptionWriter<NonNullable<Input[Name]>> };
+
+/**
+ * Where each field of `callSettingsFields` goes; the compiler refuses a field without an entry. `dispatch` and `body` are
+ * carried whole from here on: pages, defaults, lanes and Workers name none of their members.
+ */
+const OPTION_WRITERS: OptionWriters<CallSettingsInput> = {
+  model: (model, { dispatch }) => written(dispatch, { model }),
+  max_tokens: (maxTokens, { dispatch }) => written(dispatch, { maxTokens }),
+  priority: (priority, { dispatch }) => written(dispatch, { priority: priorityOf(priority) }),
+  timeout_ms: (timeoutMs, { dispatch }) => written(dispatch, { timeoutMs }),
+  reserve: (reserve, { dispatch }) => written(dispatch, { reserve }),
+  temperature: (temperature, { body }) => written(body, { temperature }),
+  system: (system, settings, path) => {
+    const fault = textFault(system);
+    if (fault !== null) return invalid(path("system"), fault);
+    settings.systemSize = sizeOf(system);
+    return written(settings.body, { system });
+  },
+  params: (sent, settings, path) => {
+    const params = { ...settings.body.params, ...sent };
+    const fault = paramsFault(params, path);
+    if (fault !== null) return fault;
+    const fields = readChatFields(params, "", (field) => path(field === null ? "params" : `params.${field}`));
+    if (!fields.ok) return fields;
+    settings.paramsFields = fields.value;
+    return written(settings.body, { params });
+  },
+};
+
+function written<T extends object>(target: T, fields: Partial<T>): null {
+  Object.assign(target, fields);
+  return null;
+}
+
+/** Lays the settings that a request or an item names over those it inherits; `params` are merged entry by entry. */
+export function parseSettings(input: CallSettingsInput, base: CallSettings, path: FieldPath): Parsed<CallSettings> {
+  const settings = { ...base, dispatch: { ...base.dispatch }, body: { ...base.body } };
+  const refused = writeOptions(OPTION_WRITERS, input, settings, path);
+  return refused ?? { ok: true, value: settings };
+}
+
+function writeOptions<Input extends object>(
+  writers: OptionWriters<Input>,
+  input: Input,
+  settings: CallSettings,
+  path: FieldPath,
+): Refusal | null {
+  for (const name in writers) {
+    const value = input[name];
+    if (value === undefined || value === null) continue;
+    const refused = writers[name](value, settings, path);
+    if (refused !== null) return refused;
+  }
+  return null;
+}
+
+function paramsFault(params: Record<string, unknown>, path: FieldPath) {
+  const names = Object.keys(params);
+  if (names.length > PARAMS_ENTRIES_MAX)
+    return invalid(path("params"), `expected at most ${PARAMS_ENTRIES_MAX} entries`);
+  for (const name of names) {
+    const why = ownParamFault(name, params[name]);
+    if (why !== null) return invalid(path(`params.${name.slice(0, NAME_CHARS_MAX)}`), `cannot be forwarded. ${why}`);
+  }
+  return nestsDeeperThan(params, JSON_DEPTH_MAX)
+    ? invalid(path("params"), `expected at most ${JSON_DEPTH_MAX} levels of nesting`)
+    : null;
+}

@@ -1,0 +1,114 @@
+/**
+ * Call pages: how a group's calls are stored. A page has up to 32 calls in two texts: their facts as one JSON array,
+ * and their bodies as one JSON text per line, so that a body reaches its executor without being parsed on the way (JSON
+ * text has no line breaks of its own).
+ */
+import type { BodyOptions, CallBody, CallFacts, Priority } from "../call.ts";
+import { CALL_PAGE_BYTES_MAX, CALL_PAGE_SLOTS_MAX } from "../limits.ts";
+import type { SlotFacts } from "./slot.ts";
+
+/** A page to be stored. */
+export type CallPage = { firstIndex: number; facts: string; calls: string };
+
+/** The facts that every call has, by their position in a `FactsRow`. */
+type PositionalFacts = "promptBytes" | "messageCount" | "model" | "maxTokens" | "priority" | "timeoutMs" | "mediaParts";
+
+/** All other facts by name, without those that the call does not have; `id` is the client's id of the call. */
+type FactsExtra = { id?: string } & Omit<CallFacts, PositionalFacts>;
+
+type FactsRow = [number, number, number, number | null, Priority, number | null, number, FactsExtra?];
+
+/** Splits calls into pages. `models` collects the distinct models; a slot refers to its own by index. */
+export class CallPageBuilder {
+  readonly models: (string | null)[] = [];
+  readonly #defaults: ReadonlyMap<string, unknown>;
+  #facts: FactsRow[] = [];
+  #lines: string[] = [];
+  #chars = 0;
+  #nextIndex = 0;
+  /** Characters of all bodies so far: close enough to the bytes that the group takes in storage to bound them. */
+  totalChars = 0;
+
+  /** `defaults`: the options that the group's calls share, which the group stores once. */
+  constructor(defaults: BodyOptions) {
+    this.#defaults = new Map(Object.entries(defaults));
+  }
+
+  /** Adds a call; returns the page that it completed, if any. */
+  add(call: { body: CallBody; facts: CallFacts; id?: string | null }): CallPage | null {
+    const line = JSON.stringify(withoutDefaults(call.body, this.#defaults));
+    const full = this.#lines.length === CALL_PAGE_SLOTS_MAX || this.#chars + line.length > CALL_PAGE_BYTES_MAX;
+    const page = full ? this.flush() : null;
+    const { promptBytes, messageCount, maxTokens, priority, timeoutMs, model, mediaParts, ...extra } = call.facts;
+    const row: FactsRow = [
+      promptBytes,
+      messageCount,
+      this.#modelIndex(model),
+      maxTokens,
+      priority,
+      timeoutMs,
+      mediaParts,
+    ];
+    const named = call.id == null ? extra : { ...extra, id: call.id };
+    if (Object.keys(named).length > 0) row.push(named);
+    this.#facts.push(row);
+    this.#lines.push(line);
+    this.#chars += line.length;
+    this.totalChars += line.length;
+    return page;
+  }
+
+  /** The unfinished page, or null when it is empty. */
+  flush(): CallPage | null {
+    if (this.#lines.length === 0) return null;
+    const page = {
+      firstIndex: this.#nextIndex,
+      facts: JSON.stringify(this.#facts),
+      calls: this.#lines.join("\n"),
+    };
+    this.#nextIndex += this.#lines.length;
+    this.#facts = [];
+    this.#lines = [];
+    this.#chars = 0;
+    return page;
+  }
+
+  #modelIndex(model: string | null): number {
+    const known = this.models.lastIndexOf(model);
+    return known === -1 ? this.models.push(model) - 1 : known;
+  }
+}
+
+/** Reads a page's facts; `models` is the group's list. */
+export function readFacts(facts: string, models: readonly (string | null)[]): SlotFacts[] {
+  const rows: FactsRow[] = JSON.parse(facts);
+  return rows.map(([promptBytes, messageCount, modelIndex, maxTokens, priority, timeoutMs, mediaParts, extra]) => {
+    const model = models[modelIndex] ?? null;
+    const read = { promptBytes, messageCount, modelIndex, model, maxTokens, priority, timeoutMs, mediaParts };
+    if (extra === undefined) return read;
+    const { id, ...facts } = extra;
+    void id;
+    return { ...read, ...facts };
+  });
+}
+
+/** Reads the client's ids of a page's calls. */
+export function readCustomIds(facts: string): (string | null)[] {
+  const rows: FactsRow[] = JSON.parse(facts);
+  return rows.map((row) => row[7]?.id ?? null);
+}
+
+/** A body without the options that equal the group's defaults: a long system prompt is stored once, not per slot. */
+function withoutDefaults(body: CallBody, defaults: ReadonlyMap<string, unknown>): object {
+  if (defaults.size === 0) return body;
+  const own: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(body)) if (defaults.get(name) !== value) own[name] = value;
+  return own;
+}
+
+/** The body of a stored call: its group's defaults, overridden by its own fields. Throws if either text is not JSON. */
+export function readCall(callJson: string, defaultsJson: string): CallBody {
+  const defaults: BodyOptions = JSON.parse(defaultsJson);
+  const call: CallBody = JSON.parse(callJson);
+  return { ...defaults, ...call };
+}

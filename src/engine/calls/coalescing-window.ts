@@ -1,0 +1,135 @@
+/**
+ * The coalescing window: single calls that arrive within `windowMs` of the first form a parallel group. The first call
+ * opens the window, which does not slide. No call waits for it: a call is dispatched at once and labelled afterwards,
+ * and a group is announced when its second member arrives, so a lone call never belongs to one.
+ */
+import { WINDOW_GROUPS_KEPT } from "../../limits.ts";
+
+/** A call's position in its window: the second call forms a group with the first. */
+export type WindowPosition = "alone" | "second" | "later";
+
+/** A group of single calls. */
+export class WindowGroup {
+  /** null until its second member arrives. */
+  id: string | null = null;
+  readonly openedAtMs: number;
+  members = 1;
+  completed = 0;
+  failed = 0;
+  inFlight = 0;
+  peakParallel = 0;
+  sequentialMs = 0;
+  costNanoUsd = 0;
+  endedAtMs: number;
+
+  constructor(openedAtMs: number) {
+    this.openedAtMs = openedAtMs;
+    this.endedAtMs = openedAtMs;
+  }
+
+  /** True while all of its calls have ended. */
+  get done(): boolean {
+    return this.completed + this.failed >= this.members;
+  }
+
+  attemptStarted(): void {
+    this.inFlight += 1;
+    this.peakParallel = Math.max(this.peakParallel, this.inFlight);
+  }
+
+  attemptEnded(latencyMs: number, costNanoUsd: number): void {
+    this.inFlight -= 1;
+    this.sequentialMs += latencyMs;
+    this.costNanoUsd += costNanoUsd;
+  }
+
+  callEnded(completed: boolean, nowMs: number): void {
+    this[completed ? "completed" : "failed"] += 1;
+    this.endedAtMs = nowMs;
+  }
+}
+
+export class CoalescingWindow {
+  #current: WindowGroup | null = null;
+  /** Announced groups whose end has not been emitted, oldest first. */
+  #announced = new Map<string, WindowGroup>();
+  /** The groups of calls between two attempts, by call, oldest first. */
+  #between = new Map<string, WindowGroup>();
+  readonly #windowMs: number;
+  readonly #newGroupId: (nowMs: number) => string;
+
+  constructor(windowMs: number, newGroupId: (nowMs: number) => string) {
+    this.#windowMs = windowMs;
+    this.#newGroupId = newGroupId;
+  }
+
+  /** Adds a call that arrives now. `position` is "second" when this call has formed the group. */
+  join(nowMs: number): { group: WindowGroup; position: WindowPosition } {
+    const open = this.#current;
+    if (open === null || nowMs >= this.#closesAtMs(open)) {
+      this.#current = new WindowGroup(nowMs);
+      return { group: this.#current, position: "alone" };
+    }
+    open.members += 1;
+    if (open.id !== null) return { group: open, position: "later" };
+    open.id = this.#newGroupId(open.openedAtMs);
+    this.#announced.set(open.id, open);
+    // A call whose client left between two attempts never ends, so its group must not be kept for ever.
+    const oldest = this.#announced.size > WINDOW_GROUPS_KEPT ? this.#announced.keys().next().value : undefined;
+    if (oldest !== undefined) this.#announced.delete(oldest);
+    return { group: open, position: "second" };
+  }
+
+  /** The group of the call that has joined last. */
+  get current(): WindowGroup | null {
+    return this.#current;
+  }
+
+  /** The announced group of this id, while it has not ended. */
+  byId(id: string): WindowGroup | null {
+    return this.#announced.get(id) ?? null;
+  }
+
+  /** Remembers the group of a call whose attempt has ended and that may be retried. */
+  keepPosition(callId: string, group: WindowGroup): void {
+    this.#between.set(callId, group);
+    // A client that has left never requests the retry.
+    const oldest = this.#between.size > WINDOW_GROUPS_KEPT ? this.#between.keys().next().value : undefined;
+    if (oldest !== undefined) this.#between.delete(oldest);
+  }
+
+  /** The group of a call that is retried; `id`: of the group in the reply to its earlier attempt. */
+  rejoin(callId: string, id: string | null): WindowGroup | null {
+    const kept = this.#between.get(callId) ?? null;
+    this.#between.delete(callId);
+    return kept ?? (id === null ? null : this.byId(id));
+  }
+
+  /** Closes the window: the next call opens a new one. */
+  flush(): void {
+    this.#current = null;
+  }
+
+  /** Removes and returns the groups that no call can join any more and whose calls have all ended. */
+  takeEnded(nowMs: number): WindowGroup[] {
+    const ended: WindowGroup[] = [];
+    for (const [id, group] of this.#announced) {
+      if (!group.done || (group === this.#current && nowMs < this.#closesAtMs(group))) continue;
+      this.#announced.delete(id);
+      ended.push(group);
+    }
+    return ended;
+  }
+
+  /** When the window of a group ends whose calls have all ended; null if there is none. */
+  get nextEndMs(): number | null {
+    const open = this.#current;
+    return open !== null && open.id !== null && open.done && this.#announced.has(open.id)
+      ? this.#closesAtMs(open)
+      : null;
+  }
+
+  #closesAtMs(group: WindowGroup): number {
+    return group.openedAtMs + this.#windowMs;
+  }
+}

@@ -1,0 +1,20 @@
+/** A single call: queued in the run, executed by the Worker that holds its client's connection. */
+import type { CallFacts } from "../../call.ts";
+import type { Target } from "../shard.ts";
+import type { WindowGroup, WindowPosition } from "./coalescing-window.ts";
+
+export type SingleCall = {
+  callId: string;
+  /** Number of the attempt to make, from 1. */
+  attempt: number;
+  facts: CallFacts;
+  target: Target;
+  /** A call that has not started within this time of `queuedAtMs` fails; null = it waits without a limit. */
+  deadlineMs: number | null;
+  /** What follows an attempt whose outcome is unknown: another attempt, or the failure. */
+  onLost: "retry" | "fail";
+  queuedAtMs: number;
+  /** The coalescing window in which the call arrived; null for a retry whose group is no longer in memory. */
+  window: WindowGroup | null;
+  windowPosition: WindowPosition;
+};

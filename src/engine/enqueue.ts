@@ -1,0 +1,99 @@
+/** How work enters the queue: the slots of stored groups, single calls, and followers that lost their leader. */
+import type { WindowGroup, WindowPosition } from "./calls/coalescing-window.ts";
+import type { SingleCall } from "./calls/single-call.ts";
+import type { Group } from "./group.ts";
+import type { BucketKey } from "./queue.ts";
+import type { Follower } from "./single-flight.ts";
+import { slotIdOf, type SlotFacts } from "./slot.ts";
+import type { EngineState } from "./state.ts";
+
+/** A single call as its Worker requests a permit for it. `ageMs`: how long ago the call was accepted. */
+export type CallRequest = Omit<SingleCall, "queuedAtMs" | "window" | "windowPosition"> & {
+  /** The group that an earlier attempt of the call belonged to, if any. */
+  parallelGroupId: string | null;
+  ageMs?: number;
+};
+
+/**
+ * Emits that a group was opened. A single call that is stored as a group emits it only as the second of its coalescing
+ * window, for both.
+ */
+export function emitGroupStarted(state: EngineState, group: Group, nowMs: number): void {
+  const { single, count, concurrency } = group.header;
+  if (single === null) emitStarted(state, group.parallelGroupId, { count, concurrency }, nowMs);
+  else if (single === "second") emitStarted(state, group.parallelGroupId, { count: 2, concurrency }, nowMs);
+}
+
+function emitStarted(
+  state: EngineState,
+  groupId: string | null,
+  { count, concurrency }: { count: number; concurrency: number },
+  nowMs: number,
+): void {
+  const effectiveParallel = Math.min(count, concurrency, state.width);
+  state.log.add({ event: "group_started", count, effectiveParallel }, groupId, nowMs);
+}
+
+/** Queues those stored slots of a group, from `firstIndex` on, that have neither run nor ended. */
+export function enqueueSlots(state: EngineState, group: Group, firstIndex: number, facts: readonly SlotFacts[]): void {
+  facts.forEach((fact, offset) => {
+    const index = firstIndex + offset;
+    const isFresh = group.stateOf(index) === "queued" && group.attempts[index] === 0;
+    if (isFresh) state.queue.push(bucketOf(state, group, fact), slotIdOf(group.header.seq, index));
+  });
+}
+
+/**
+ * Queues a single call, to start no sooner than `delayMs` from now. Its first attempt joins the coalescing window; a
+ * retry does not count as a new call.
+ */
+export function enqueueCall(
+  state: EngineState,
+  { parallelGroupId, ageMs = 0, ...call }: CallRequest,
+  delayMs: number,
+  nowMs: number,
+): void {
+  const { group: window, position: windowPosition } =
+    call.attempt === 1 ? state.window.join(nowMs) : rejoined(state, call.callId, parallelGroupId);
+  if (windowPosition === "second") emitStarted(state, window?.id ?? null, { count: 2, concurrency: 2 }, nowMs);
+  const position = state.addCall({ ...call, queuedAtMs: nowMs, window, windowPosition });
+  state.upstreams.add(call.target);
+  // Calls that were accepted in the same second share a bucket: a bucket is first in, first out already.
+  const acceptedAtMs = nowMs - ageMs;
+  const queuedAtMs = acceptedAtMs - (acceptedAtMs % 1_000);
+  const key = { groupSeq: 0, upstream: call.target.upstream, priority: call.facts.priority, queuedAtMs };
+  if (delayMs > 0 || call.attempt > 1) state.queue.delay(key, position, nowMs + delayMs);
+  else state.queue.push(key, position);
+}
+
+/** A retry belongs to the window of the call's first attempt. */
+function rejoined(
+  { window }: EngineState,
+  callId: string,
+  groupId: string | null,
+): { group: WindowGroup | null; position: WindowPosition } {
+  return { group: window.rejoin(callId, groupId), position: "alone" };
+}
+
+/**
+ * Returns followers to their buckets: they do not get their leader's outcome, and the first to start leads the others.
+ */
+export function requeueFollowers(state: EngineState, followers: readonly Follower[]): void {
+  for (const { bucket, id } of followers) state.queue.push(bucket, id);
+}
+
+/** Added to the queueing time of background work, ms (1,000 years): later than any other call is queued. */
+const BACKGROUND_MS = 365_000 * 86_400_000;
+
+/** The queue bucket of a slot of a group. */
+export function bucketOf(state: EngineState, group: Group, facts: SlotFacts): BucketKey {
+  const target = state.deps.targetOf(group.header, facts.modelIndex);
+  if (target !== null) state.upstreams.add(target);
+  return {
+    groupSeq: group.header.seq,
+    upstream: target?.upstream ?? "",
+    priority: facts.priority,
+    // Background work gains no priority by waiting: it counts as queued at a time that never comes.
+    queuedAtMs: group.header.openedAtMs + (group.header.background === true ? BACKGROUND_MS : 0),
+  };
+}

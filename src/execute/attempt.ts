@@ -1,0 +1,131 @@
+/**
+ * The one executor: makes the attempt that a lease permits, for a client's Worker and for lanes alike.
+ * Permits, settlements and retries are the caller's.
+ */
+import { chargeOf } from "../budget/estimate.ts";
+import { usdOf } from "../budget/money.ts";
+import type { CallBody, Endpoint, Lease, Outcome } from "../call.ts";
+import type { Reason } from "../errors.ts";
+import { rewriteRequest } from "../protocol/request/rewrite.ts";
+import type { RequestFacts } from "../protocol/request/read.ts";
+import { simulatedAnswer } from "../simulated/provider.ts";
+import { attempt } from "../upstream/attempt.ts";
+import { failed } from "../upstream/classify.ts";
+import type { Upstream } from "../upstream/config/types.ts";
+import { endpointUrl, relayHeaders } from "../upstream/endpoints.ts";
+import type { ExchangeDeps, StartTimer } from "../upstream/exchange.ts";
+import { priceOf } from "../upstream/registry.ts";
+import { relay } from "../upstream/relay/relay.ts";
+import type { RelayAnswered, RelayFailed } from "../upstream/relay/types.ts";
+import { CallHistories } from "../upstream/stream-choice.ts";
+
+/** An attempt as its executor makes it: what permits it, what stops it, and what keeps its time and its lease. */
+export type Attempt = {
+  lease: Lease;
+  /** One for each attempt: an attempt that takes too long aborts its own. */
+  controller: AbortController;
+  timer: StartTimer;
+};
+
+/** What this isolate knows of the calls that it has made. */
+const histories = new CallHistories();
+
+/**
+ * Sends a call and reads its whole answer. Never rejects. `headersLimited`: whether few fetches of this executor may wait
+ * for headers at once.
+ */
+export async function attemptCall(
+  { lease, controller, timer }: Attempt,
+  body: CallBody,
+  { upstreams, headersLimited }: { upstreams: readonly Upstream[]; headersLimited: boolean },
+): Promise<Outcome> {
+  const upstream = upstreamOf(lease, upstreams);
+  if (upstream === null) return unsent(notConfigured(lease));
+  const deps = exchangeDeps(upstream, { lease, controller, timer }, body.raw?.endpoint ?? "chat");
+  return attempt({ upstream, lease, body }, { ...deps, histories, headersLimited });
+}
+
+/** A request whose bytes are relayed, as its client wrote it. */
+export type RelayedRequest = {
+  bytes: Uint8Array;
+  facts: RequestFacts;
+  /** The part of the client's query that goes on, with its `?`; else empty. */
+  query: string;
+  /** Looks up a header of the client's. */
+  header: (name: string) => string | undefined;
+};
+
+/** A relayed attempt that failed before the first byte of an answer. `upstream` null = its lease names none that is configured. */
+export type RelayFailure = RelayFailed & { upstream: Upstream | null };
+
+/** Sends a request on and relays the answer as it comes. Never rejects. */
+export async function attemptRelay(
+  { lease, controller, timer }: Attempt,
+  { bytes, facts, query, header }: RelayedRequest,
+  upstreams: readonly Upstream[],
+): Promise<RelayAnswered | RelayFailure> {
+  const upstream = upstreamOf(lease, upstreams);
+  if (upstream === null) return unsentRelay(notConfigured(lease), null);
+  const { endpoint, stream, base64 } = facts;
+  const target = endpointUrl(upstream, endpoint);
+  if (!target.ok) return unsentRelay(target.reason, upstream);
+  const { model, capTokens: cap } = lease;
+  const price = priceOf(upstream, model);
+  const job = {
+    upstream,
+    lease,
+    endpoint,
+    request: {
+      url: `${target.url}${query}`,
+      headers: relayHeaders(upstream, header),
+      body: rewriteRequest(bytes, facts, { model, cap, capField: upstream.capField, includeUsage: true }),
+    },
+    stream,
+    usageChunk: usageChunkOf(facts),
+    base64,
+    costUsdOf: (usage: Parameters<typeof chargeOf>[0]) => usdOf(chargeOf(usage, price, lease.priced).usd),
+  };
+  const pipe = (): IdentityTransformStream => new IdentityTransformStream();
+  const relayed = await relay(job, { ...exchangeDeps(upstream, { lease, controller, timer }, endpoint), pipe });
+  return relayed.kind === "failed" ? { ...relayed, upstream } : relayed;
+}
+
+/** The outcome of an attempt that could not be sent. It costs nothing. */
+export function unsent(reason: Reason): Outcome {
+  return { ...failed("rejected", reason), latencyMs: 0 };
+}
+
+function unsentRelay(reason: Reason, upstream: Upstream | null): RelayFailure {
+  return { kind: "failed", outcome: unsent(reason), answer: null, upstream };
+}
+
+function upstreamOf({ upstream }: Lease, upstreams: readonly Upstream[]): Upstream | null {
+  return upstreams.find(({ name }) => name === upstream) ?? null;
+}
+
+/** The configuration has changed since the call was admitted. */
+function notConfigured({ upstream }: Lease): Reason {
+  const message = `upstream ${upstream} is not configured any more`;
+  return { reason: "misconfigured", variable: "UPSTREAMS", message };
+}
+
+function exchangeDeps(upstream: Upstream, { lease, controller, timer }: Attempt, endpoint: Endpoint): ExchangeDeps {
+  const send = upstream.kind === "simulated" ? simulatedFetch(endpoint, lease, controller.signal) : fetch;
+  return { fetch: send, now: Date.now, timer, controller };
+}
+
+/** The simulated upstream in place of the network. */
+function simulatedFetch(endpoint: Endpoint, lease: Lease, signal: AbortSignal): ExchangeDeps["fetch"] {
+  // Its own timer: the attempt's renews its lease, which one timer per attempt does already.
+  const timer: StartTimer = (ms, elapsed) => {
+    const handle = setTimeout(elapsed, ms);
+    return () => clearTimeout(handle);
+  };
+  const deps = { now: Date.now, timer, signal, attempt: lease.attempt ?? 1 };
+  return async (_url, { body }) => simulatedAnswer(endpoint, await new Response(body).text(), deps);
+}
+
+function usageChunkOf({ endpoint, stream, includeUsage }: RequestFacts): "requested" | "injected" | "absent" {
+  if (!stream || (endpoint !== "chat" && endpoint !== "completions")) return "absent";
+  return includeUsage ? "requested" : "injected";
+}

@@ -1,0 +1,90 @@
+/** A call whose answer is relayed to its client as it comes. It is settled when its last byte has been written. */
+import type { StoredAnswer, SingleSettlement } from "../run-api/calls.ts";
+import { cappedOf, markCapped } from "../budget/capped.ts";
+import type { Lease } from "../call.ts";
+import type { Reason } from "../errors.ts";
+import { RELAY_QUEUE_MS_MAX } from "../limits.ts";
+import { member } from "../json/scan.ts";
+import { callFactsOf } from "../protocol/request/call-facts.ts";
+import type { RunCaller } from "../run-client/caller.ts";
+import { settleNow } from "../run-client/settlements.ts";
+import type { Upstream } from "../upstream/config/types.ts";
+import type { RelayAnswered, RelayEnd } from "../upstream/relay/types.ts";
+import { attemptRelay, type RelayedRequest, type RelayFailure } from "./attempt.ts";
+import { executeCall, type CallUsage } from "./call.ts";
+
+export type RelayedCallDeps = {
+  run: RunCaller;
+  upstreams: readonly Upstream[];
+  /** Aborts when the client has left. */
+  signal: AbortSignal;
+  /** Keeps the Worker running until the promise ends, whether its client waits or not. */
+  waitUntil: (promise: Promise<unknown>) => void;
+};
+
+/** How a relayed call ended; `answered`: its answer is on its way. */
+export type RelayedCallEnd =
+  /** `cappedBy` is set if the budget cut the answer; it is unknown of an answer that comes in pieces. */
+  | (Pick<RelayAnswered, "kind" | "status" | "headers" | "body"> & { cappedBy?: "budget" })
+  | RelayFailure
+  | { kind: "refused"; reason: Reason }
+  | { kind: "client_gone" };
+
+/** Makes a call under a run. Rejects only if the run object is unreachable. */
+export async function relayCall(
+  request: RelayedRequest,
+  { run, upstreams, signal, waitUntil }: RelayedCallDeps,
+): Promise<{ end: RelayedCallEnd; usage: CallUsage }> {
+  const { facts } = request;
+  const callFacts = callFactsOf(facts, { model: facts.model, priority: 2, timeoutMs: null });
+  const { end, usage } = await executeCall(
+    { facts: callFacts, deadlineMs: RELAY_QUEUE_MS_MAX, onLost: "retry" },
+    async (attempt) => {
+      const relayed = await attemptRelay(attempt, request, upstreams);
+      return relayed.kind === "answered"
+        ? { kind: "answering" as const, answer: relayed }
+        : { kind: "ended" as const, outcome: relayed.outcome, failure: relayed };
+    },
+    { run, signal },
+  );
+  switch (end.kind) {
+    case "answering":
+      return { end: await answered(request, end, { run, waitUntil }), usage };
+    case "ended":
+      return { end: end.failure, usage };
+    case "shared":
+      return { end: { kind: "refused", reason: SHARED }, usage };
+    default:
+      return { end, usage };
+  }
+}
+
+/** Relayed calls have no key, so none is shared. */
+const SHARED: Reason = { reason: "internal", message: "a relayed call was answered by another call's attempt" };
+
+async function answered(
+  request: RelayedRequest,
+  { answer, lease }: { answer: RelayAnswered; lease: Lease },
+  { run, waitUntil }: Pick<RelayedCallDeps, "run" | "waitUntil">,
+): Promise<RelayedCallEnd> {
+  const { kind, status, headers, body, ended } = answer;
+  // Sent before the last bytes go to the client, which does not wait for it.
+  waitUntil(ended.then((end) => settleNow(run, settlementOf(request, lease, end))));
+  // How an answer that is relayed in pieces will end is not known while its headers are sent.
+  const capped = body instanceof Uint8Array ? cappedOf(markCapped((await ended).outcome, lease)) : {};
+  return { kind, status, headers, body, ...capped };
+}
+
+function settlementOf(request: RelayedRequest, lease: Lease, { outcome, id }: RelayEnd): SingleSettlement {
+  const stored: StoredAnswer | null = id !== null && isKept(request) ? { id, upstream: lease.upstream } : null;
+  return { attemptId: lease.attemptId, outcome, stored };
+}
+
+/** Responses are stored by their upstream unless the request has `store: false`. */
+function isKept({ bytes, facts: { endpoint, object } }: RelayedRequest): boolean {
+  const store = member(object, "store");
+  return endpoint === "responses" && (store?.kind !== "boolean" || bytes[store.start] === LETTER_T);
+}
+
+/** `true` begins with it. */
+const LETTER_T = 0x74;

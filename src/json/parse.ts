@@ -1,0 +1,8 @@
+/** The value of a JSON text; undefined if the text is not JSON. */
+export function tryParse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

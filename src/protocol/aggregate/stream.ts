@@ -1,0 +1,79 @@
+/**
+ * Assembles an answer from the events of its stream, so that the code that reads JSON answers also decides how a streamed
+ * attempt ended.
+ */
+import { ChatMerger } from "./chat.ts";
+import { MessageMerger } from "./message.ts";
+import { tryParse } from "../../json/parse.ts";
+import { isRecord } from "../../json/record.ts";
+import { EventSplitter } from "../../sse/splitter.ts";
+import { fieldsOf } from "../../sse/fields.ts";
+import { EventParser, isReadable } from "../stream/event-parser.ts";
+
+/** What had arrived of a stream that ended early. Counts are the upstream's own, null if it had reported none. */
+export type Arrived = { promptTokens: number | null; completionTokens: number | null; contentBytes: number };
+
+export type Aggregated =
+  /** The whole answer, or an error in its place, in the form of a JSON answer. */
+  { kind: "answer"; json: Record<string, unknown> } | { kind: "truncated"; arrived: Arrived };
+
+/** Families whose streams are assembled. */
+export type AggregatedFamily = "chat" | "messages";
+
+const utf8 = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
+
+/**
+ * Reads all bytes of a stream that arrived. `how`: whether the connection was closed in order. A stream without its last
+ * event is whole only if it was, and if all choices have ended.
+ */
+export function aggregateStream(family: AggregatedFamily, bytes: Uint8Array, how: "clean" | "broken"): Aggregated {
+  const parser = new EventParser({ family, usageChunk: "injected", costUsdOf: () => null });
+  const merger = family === "chat" ? new ChatMerger() : new MessageMerger();
+  const splitter = new EventSplitter(Number.POSITIVE_INFINITY);
+  let error: Record<string, unknown> | null = null;
+  const read = (event: Uint8Array): void => {
+    const failedBefore = parser.facts.error !== null;
+    parser.read(event);
+    const json = jsonOf(event);
+    if (json === null) return;
+    if (parser.facts.error !== null && !failedBefore) error = errorFields(json);
+    merger.add(json);
+  };
+  for (const piece of splitter.feed(bytes)) if (piece.kind === "event") read(piece.bytes);
+  const { bytes: rest } = splitter.rest();
+  // An event that lacks only its blank line is whole.
+  if (how === "clean" && rest.length > 0 && isReadable(rest)) read(rest);
+  const { facts, contentBytes } = parser;
+  if (facts.error !== null) {
+    return { kind: "answer", json: failedAnswer(error ?? { error: { message: facts.error.message } }, merger) };
+  }
+  if (facts.ended || (how === "clean" && parser.isWhole)) return { kind: "answer", json: merger.answer() };
+  const { promptTokens = null, completionTokens = null } = facts.usage ?? {};
+  return { kind: "truncated", arrived: { promptTokens, completionTokens, contentBytes } };
+}
+
+function jsonOf(event: Uint8Array): Record<string, unknown> | null {
+  const text = utf8.decode(event);
+  // Almost every event is one line of data. Only line ends follow it, which are white space in JSON too.
+  const json = text.startsWith(DATA) ? tryParse(text.slice(DATA.length)) : undefined;
+  if (json !== undefined) return isRecord(json) ? json : null;
+  const { data } = fieldsOf(event);
+  const read = data === null ? null : tryParse(utf8.decode(data));
+  return isRecord(read) ? read : null;
+}
+
+const DATA = "data:";
+
+/** The fields of an event that report its error, as in a JSON answer. */
+function errorFields(json: Record<string, unknown>): Record<string, unknown> {
+  const { error, choices } = json;
+  if (isRecord(error) || typeof error === "string") return { error };
+  const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
+  if (isRecord(choice) && isRecord(choice["error"])) return { choices: [{ error: choice["error"] }] };
+  return { error: json };
+}
+
+/** The error in place of an answer, with the part of the answer that came before it, as in a JSON answer. */
+function failedAnswer(error: Record<string, unknown>, merger: ChatMerger | MessageMerger): Record<string, unknown> {
+  return merger.hasBegun ? { ...merger.answer(), ...error } : error;
+}

@@ -1,0 +1,31 @@
+/** Reads an Anthropic message, in the terms of a chat completion. */
+import type { AnswerRead } from "../response/chat.ts";
+import { readAnthropicUsage } from "./usage.ts";
+import { isRecord } from "../../json/record.ts";
+
+/** The finish reasons of chat completions, by stop reason; any other stop reason keeps its name. */
+const FINISH_REASONS: ReadonlyMap<unknown, string> = new Map([
+  ["end_turn", "stop"],
+  ["stop_sequence", "stop"],
+  ["max_tokens", "length"],
+  ["tool_use", "tool_calls"],
+  ["refusal", "content_filter"],
+]);
+
+/** Reads a parsed body that reports no error. The text is that of the text blocks, without thinking. */
+export function readAnthropicMessage(json: unknown): AnswerRead {
+  if (!isRecord(json) || !Array.isArray(json["content"])) {
+    return { ok: false, fault: "without a list of content blocks: not an Anthropic message" };
+  }
+  let text = "";
+  for (const [index, block] of json["content"].entries()) {
+    if (!isRecord(block)) return { ok: false, fault: `with a content[${index}] that is not a block` };
+    if (block["type"] !== "text") continue;
+    if (typeof block["text"] !== "string")
+      return { ok: false, fault: `with a content[${index}].text that is not text` };
+    text += block["text"];
+  }
+  const { model, stop_reason: stopReason, usage } = json;
+  const finishReason = FINISH_REASONS.get(stopReason) ?? stopReason;
+  return { ok: true, text, model, finishReason, usage: readAnthropicUsage(usage) };
+}

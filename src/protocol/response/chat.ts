@@ -1,0 +1,39 @@
+/** Reads an OpenAI-style chat completion. */
+import type { Usage } from "../../call.ts";
+import { isRecord } from "../../json/record.ts";
+import { readUsage, withServiceTier } from "./usage.ts";
+
+/** The parts of an answer, or its fault in words that follow "answered 200". */
+export type AnswerRead =
+  | { ok: true; text: string; model: unknown; finishReason: unknown; usage: Usage | null }
+  | { ok: false; fault: string };
+
+/** Reads a parsed body that reports no error. */
+export function readCompletion(json: unknown): AnswerRead {
+  const choices = isRecord(json) ? json["choices"] : undefined;
+  const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
+  const message = isRecord(choice) ? choice["message"] : undefined;
+  if (!isRecord(json) || !isRecord(choice) || !isRecord(message)) {
+    return { ok: false, fault: "without choices[0].message: not a chat completion" };
+  }
+  const text = messageText(message);
+  if (text === null) return { ok: false, fault: "with a choices[0].message.content that is not text" };
+  const { model, service_tier: tier } = json;
+  const usage = readUsage(json["usage"]);
+  const finishReason = choice["finish_reason"];
+  return { ok: true, text, model, finishReason, usage: usage === null ? null : withServiceTier(usage, tier) };
+}
+
+/** The text of a message: its content, its text parts joined, the refusal, or "" beside tool calls. */
+function messageText(message: Record<string, unknown>): string | null {
+  const { content, refusal } = message;
+  if (typeof content === "string" && content !== "") return content;
+  if (Array.isArray(content)) return content.map(partText).join("");
+  if (content != null && content !== "") return null;
+  return typeof refusal === "string" ? refusal : "";
+}
+
+function partText(part: unknown): string {
+  if (!isRecord(part)) return "";
+  return typeof part["text"] === "string" ? part["text"] : "";
+}

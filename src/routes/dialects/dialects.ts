@@ -1,0 +1,66 @@
+/**
+ * The names that other systems' clients call, in their dialect: `/llm_query` of shihwesley/rlm-sandbox, and those of
+ * alexzhang13/rlm. The calls are `/query` and `/batch`; they differ in the form of requests and failures.
+ */
+import type { Context, Hono } from "hono";
+import type { AppEnv } from "../../context.ts";
+import { jsonOf } from "../../contract/body.ts";
+import { DIALECT_BATCH, parseDialectQuery } from "../../contract/dialects.ts";
+import { invalid } from "../../contract/errors.ts";
+import type { ErrorStyle } from "../../contract/fields.ts";
+import { readBatch } from "../../contract/large-batch.ts";
+import { Refusal } from "../../errors.ts";
+import { answerBatch } from "../native/batch.ts";
+import { tellFailedCall, type FailedCalls } from "./error.ts";
+import { dialectBytes, dialectRun } from "./request.ts";
+import { callRolloutTool } from "./tools.ts";
+import { namedOf } from "../native/idempotency.ts";
+import { answerQuery } from "../native/query.ts";
+import { answerToolCall } from "../native/tool-call.ts";
+import type { Protection } from "../under-run.ts";
+
+export function mountDialects(app: Hono<AppEnv>, protect: Protection): void {
+  app.post("/llm_query", ...protect, (c) => query(c, "status"));
+  app.post("/rlm_query", ...protect, (c) => query(c, "ok"));
+  app.post("/rollout/:id/llm_query", ...protect, (c) => query(c, "ok"));
+  app.post("/rollout/:id/rlm_query", ...protect, (c) => query(c, "ok"));
+  for (const under of ["", "/rollout/:id"]) {
+    app.post(`${under}/llm_query_batch`, ...protect, (c) => batch(c, "status", "bracket"));
+    app.post(`${under}/llm_query_batched`, ...protect, (c) => batch(c, "ok", "rlm"));
+    app.post(`${under}/rlm_query_batched`, ...protect, (c) => batch(c, "ok", "rlm"));
+  }
+  app.post("/rollout/:id/tool_call", ...protect, async (c) => answerToolCall(c, await dialectRun(c)));
+  app.post("/rollout/:id/v1/rlm/tools", ...protect, callRolloutTool);
+}
+
+/** One call. A recursive one is plain here: where it stops being so is up to its caller, who can open a child run. */
+async function query(c: Context<AppEnv>, failedCalls: FailedCalls): Promise<Response> {
+  const runId = await dialectRun(c);
+  const bytes = await dialectBytes(c);
+  const body = jsonOf(bytes);
+  const parsed = body.ok ? parseDialectQuery(body.value) : body;
+  if (!parsed.ok) throw new Refusal(parsed.reason);
+  const { call, hasDepth } = parsed.value;
+  // rlm's stub shares the path `/llm_query` with rlm-sandbox's, but sends its depth and expects 200.
+  const failureStatus = requestedErrors(c) ?? (hasDepth ? "ok" : failedCalls);
+  return tellFailedCall(failureStatus, () => answerQuery(c, runId, { call, bytes }));
+}
+
+/** An ordered list of calls, as one group. */
+async function batch(c: Context<AppEnv>, failedCalls: FailedCalls, style: ErrorStyle): Promise<Response> {
+  const runId = await dialectRun(c);
+  const bytes = await dialectBytes(c);
+  const named = await namedOf(c, bytes);
+  const parsed = readBatch(bytes, DIALECT_BATCH);
+  if (!parsed.ok) throw new Refusal(parsed.reason);
+  const request = { ...parsed.value, errorStyle: parsed.value.errorStyle ?? style };
+  return tellFailedCall(requestedErrors(c) ?? failedCalls, () => answerBatch(c, runId, { request, named }));
+}
+
+/** `?errors=status`: a client whose only setting is its URL requests failures with an error's status there. */
+function requestedErrors(c: Context<AppEnv>): FailedCalls | null {
+  const requested = c.req.query("errors");
+  if (requested === undefined) return null;
+  if (requested === "status" || requested === "ok") return requested;
+  throw new Refusal(invalid("errors", "expected status or ok").reason);
+}

@@ -1,0 +1,44 @@
+/** `GET /docs` renders the OpenAPI document as a page; `GET /` is JSON for programs and a page for browsers. */
+import type { Context, Hono } from "hono";
+import { accepts } from "hono/accepts";
+import type { AppEnv } from "../../context.ts";
+import type { About } from "../../contract/ops.ts";
+import { aboutPage, referencePage } from "../../docs-page/page.ts";
+import { STYLE } from "../../docs-page/style.ts";
+import { openApiText } from "../../openapi.ts";
+
+let page: string | null = null;
+let policy: string | null = null;
+
+export function mountDocs(app: Hono<AppEnv>): void {
+  // Rendered at the first request and kept, like the document itself.
+  app.get("/docs", async (c) => sendPage(c, (page ??= await referencePage(openApiText()))));
+}
+
+/** Describes the gateway: as JSON, or as a page if the client prefers HTML. */
+export async function sendAbout(c: Context<AppEnv>, about: About): Promise<Response> {
+  c.header("vary", "accept", { append: true });
+  const type = accepts(c, {
+    header: "Accept",
+    supports: ["application/json", "text/html"],
+    default: "application/json",
+  });
+  return type === "text/html" ? await sendPage(c, await aboutPage(about)) : c.json(about);
+}
+
+/** Sends a page under a policy that allows nothing but the page's own style: no scripts, no loads. */
+async function sendPage(c: Context<AppEnv>, html: string): Promise<Response> {
+  policy ??= await contentSecurityPolicy();
+  return c.body(html, 200, {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": policy,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+  });
+}
+
+async function contentSecurityPolicy(): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(STYLE)));
+  const style = `'sha256-${btoa(String.fromCharCode(...digest))}'`;
+  return `default-src 'none'; style-src ${style}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+}

@@ -1,0 +1,55 @@
+/** Discovery: what this gateway is and what a client needs to use it. No route here needs a credential. */
+import type { Context, Hono } from "hono";
+import { CATALOG_DATE } from "../../budget/prices.ts";
+import type { AppEnv } from "../../context.ts";
+import type { About, Health, Limits, StubList } from "../../contract/ops.ts";
+import { limits } from "../../contract/ops.ts";
+import { configWarnings } from "../../config-warnings.ts";
+import { configOf } from "../../env.ts";
+import { Refusal, toWire } from "../../errors.ts";
+import { openApiText } from "../../openapi.ts";
+import { VERSION } from "../../version.ts";
+import { mountDocs, sendAbout } from "./docs.ts";
+import { STUB_FILES } from "./stub-files.mjs";
+
+const about: About = {
+  name: "fanout",
+  version: VERSION,
+  description: "Ordered LLM fan-out under a hard budget, for code that runs in a sandbox.",
+  links: { docs: "/docs", health: "/health", limits: "/limits", openapi: "/openapi.json", stubs: "/stubs" },
+};
+
+/** What is wrong with the configuration, or of no use in it, by variable. */
+function warningsOf(c: Context<AppEnv>): string[] {
+  const parsed = configOf(c.env);
+  return parsed.ok ? configWarnings(parsed.config) : [toWire(parsed.reason).error.message];
+}
+
+const shownLimits: Limits = { ...limits, prices_date: CATALOG_DATE };
+
+const stubs: StubList = {
+  object: "list",
+  data: STUB_FILES.map(({ lang, file }) => ({ lang, path: `/stubs/${lang}`, file })),
+};
+
+export function mountOps(app: Hono<AppEnv>): void {
+  app.get("/", (c) => sendAbout(c, about));
+  mountDocs(app);
+  app.get("/health", (c) => {
+    const health: Health = { status: "ok", version: VERSION, warnings: warningsOf(c) };
+    return c.json(health);
+  });
+  app.get("/limits", (c) => c.json(shownLimits));
+  app.get("/openapi.json", (c) => c.body(openApiText(), 200, { "content-type": "application/json" }));
+  app.get("/stubs", (c) => c.json(stubs));
+  app.get("/stubs/:lang", (c) => {
+    const lang = c.req.param("lang");
+    const stub = STUB_FILES.find((known) => known.lang === lang);
+    if (stub === undefined) {
+      const known = STUB_FILES.map((each) => each.lang).join(", ");
+      throw new Refusal({ reason: "not_found", what: `stub for "${lang}"`, hint: `available: ${known}` });
+    }
+    const disposition = `inline; filename="${stub.file}"`;
+    return c.body(stub.text, 200, { "content-type": stub.type, "content-disposition": disposition });
+  });
+}

@@ -1,0 +1,118 @@
+/** `POST /batch`: an ordered list of calls, opened as one group. */
+import type { Context, Hono } from "hono";
+import { RunCaller } from "../../run-client/caller.ts";
+import type { GroupView } from "../../run-api/groups.ts";
+import type { IdempotencyKey } from "../../run-api/types.ts";
+import type { AnswerSettingsReply } from "../../run-api/runs.ts";
+import { requireRun } from "../../auth/middleware.ts";
+import type { AppEnv } from "../../context.ts";
+import { parseQuote, type BatchRequest } from "../../contract/batch.ts";
+import { readJsonBytes } from "../../contract/body.ts";
+import { prefersAsync } from "../../contract/groups.ts";
+import { readBatch } from "../../contract/large-batch.ts";
+import { Refusal } from "../../errors.ts";
+import { emptyBatch } from "../../respond/batch-json.ts";
+import { emptyEvent } from "../../respond/batch-lines.ts";
+import { bodyBytesMax } from "../body-bound.ts";
+import { answerAccepted, answerGroup, framingOf, type GroupAnswer } from "./group-answer.ts";
+import { openGroup, type Opened, type OpenGroupDeps } from "../../run-client/open-group.ts";
+import { GroupReader } from "../../run-client/group-reader.ts";
+import { namedOf } from "./idempotency.ts";
+import { quoteBatch } from "./quote.ts";
+import type { Protection } from "../under-run.ts";
+
+export function mountBatch(app: Hono<AppEnv>, protect: Protection): void {
+  app.post("/batch", ...protect, batch);
+}
+
+async function batch(c: Context<AppEnv>): Promise<Response> {
+  const runId = requireRun(c);
+  const isQuote = parseQuote(c.req.query("quote"));
+  if (!isQuote.ok) throw new Refusal(isQuote.reason);
+  const body = await readJsonBytes(c.req.raw, bodyBytesMax(c));
+  if (!body.ok) throw new Refusal(body.reason);
+  const named = await namedOf(c, body.value);
+  const parsed = readBatch(body.value);
+  if (!parsed.ok) throw new Refusal(parsed.reason);
+  const request = parsed.value;
+  if (isQuote.value) return quoteBatch(c, runId, request);
+  return answerBatch(c, runId, { request, named });
+}
+
+/** A batch to open; `named` is its Idempotency-Key, if it has one. */
+export type RequestedBatch = { request: BatchRequest; named: IdempotencyKey | null };
+
+/** Opens a batch under a run and answers in the form that the client requests: whole, as events, or with its location. */
+export async function answerBatch(c: Context<AppEnv>, runId: string, requested: RequestedBatch): Promise<Response> {
+  if (requested.request.calls.length === 0) return answerEmpty(c, runId, requested.request);
+  const group = await openBatch(c, runId, requested);
+  if (prefersAsync(c.req.header("prefer"))) return answerAccepted(c, group, await group.reader.look());
+  return answerGroup(c, group);
+}
+
+/** Opens a batch that has calls, or finds the group that its key has opened. */
+export async function openBatch(
+  c: Context<AppEnv>,
+  runId: string,
+  { request, named }: RequestedBatch,
+): Promise<GroupAnswer> {
+  const run = new RunCaller(c.env, runId);
+  const opened = await openGroup(openingOf(request, named), openGroupDeps(c, run));
+  c.set("remainingNanoUsd", opened.remainingNanoUsd);
+  // The group ends with its client, so the client is watched for as long as this Worker runs.
+  if (!request.detach && !prefersAsync(c.req.header("prefer"))) endWithClient(c, run, opened.seq);
+  return groupAnswer(runId, opened, new GroupReader(run, opened.seq));
+}
+
+function openingOf(request: BatchRequest, named: IdempotencyKey | null) {
+  const { calls, ids, defaults, dedupe, concurrency, onError, onBudget, onLost } = request;
+  const { split, deadlineMs, detach, errorStyle } = request;
+  const rules = {
+    idempotencyKey: named,
+    count: calls.length,
+    single: false,
+    background: false,
+    hasCustomIds: ids.length > 0,
+  };
+  const options = { concurrency, onError, onBudget, onLost, split, deadlineMs, detach, errorStyle };
+  return { calls, defaults, dedupe, rules: { ...rules, ...options } };
+}
+
+/** What opening a group takes from its request. */
+export function openGroupDeps(c: Context<AppEnv>, run: RunCaller): OpenGroupDeps {
+  const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
+  return { objects: c.env, run, signal: c.req.raw.signal, waitUntil };
+}
+
+/** The answer of a group that was just opened, or found. */
+export function groupAnswer(runId: string, opened: Opened, reader: GroupReader): GroupAnswer {
+  const { id, count, effectiveParallel, errorStyle: style, remainingNanoUsd, replayed } = opened;
+  const headers: Record<string, string> = replayed ? { "idempotent-replayed": "true" } : {};
+  return { runId, id, count, effectiveParallel, reader, style, remainingNanoUsd, headers };
+}
+
+function endWithClient(c: Context<AppEnv>, run: RunCaller, seq: number): void {
+  c.req.raw.signal.addEventListener("abort", () => {
+    const cancelled = run.callWithRetry<GroupView | null>((stub) => stub.cancelGroup(seq));
+    // Should this Worker end as well, the run object misses its followers and cancels the group itself.
+    c.executionCtx.waitUntil(cancelled.catch(() => undefined));
+  });
+}
+
+/** No calls: no group and no cost; a stream has its last event only. */
+async function answerEmpty(c: Context<AppEnv>, runId: string, { concurrency }: BatchRequest): Promise<Response> {
+  const width = await widthOf(c, runId);
+  const effectiveParallel = Math.min(concurrency ?? width, width);
+  const framing = framingOf(c.req.header("accept"));
+  if (framing === null) return c.json(emptyBatch(effectiveParallel, new Date().toISOString()));
+  const event = emptyEvent(effectiveParallel);
+  const headers = { "content-type": framing.contentType, "cache-control": "no-store" };
+  return c.body(framing.frame(event.type, 1, JSON.stringify(event)), 200, headers);
+}
+
+/** The width of a run as it is now. Throws a Refusal if the run accepts no calls. */
+export async function widthOf(c: Context<AppEnv>, runId: string): Promise<number> {
+  const settings = await new RunCaller(c.env, runId).callWithRetry<AnswerSettingsReply>((run) => run.answerSettings());
+  if (!settings.ok) throw new Refusal(settings.reason);
+  return settings.width;
+}

@@ -1,0 +1,111 @@
+/** Answering with a group: as one JSON object, or as events while its slots end. */
+import type { Context } from "hono";
+import type { GroupView } from "../../run-api/groups.ts";
+import type { AppEnv } from "../../context.ts";
+import type { ErrorStyle } from "../../contract/fields.ts";
+import { Refusal } from "../../errors.ts";
+import { batchJson, runningJson } from "../../respond/batch-json.ts";
+import { completedEvent, NDJSON, slotEvent, SSE, startedEvent, type Framing } from "../../respond/batch-lines.ts";
+import { slotError } from "../../respond/slot.ts";
+import { spentBefore } from "../../respond/usage.ts";
+import { streamed } from "../../respond/stream.ts";
+import type { GroupReader } from "../../run-client/group-reader.ts";
+import { remainingUsdText } from "../under-run.ts";
+
+/** A group to answer with. `headers` are added to the answer's. */
+export type GroupAnswer = {
+  runId: string;
+  id: string;
+  count: number;
+  effectiveParallel: number;
+  reader: GroupReader;
+  style: ErrorStyle;
+  remainingNanoUsd: number | null;
+  headers?: Record<string, string>;
+};
+
+/** Answers in the form that the client's `Accept` names, when or as the group ends. */
+export async function answerGroup(c: Context<AppEnv>, group: GroupAnswer): Promise<Response> {
+  const { reader, style, count } = group;
+  const framing = framingOf(c.req.header("accept"));
+  if (framing !== null) return streamPieces(c, group, events(group, framing), framing);
+  if (style === "throw") {
+    // The status depends on how the group ends, so nothing can be sent before.
+    await reader.ended();
+    const failure = await firstFailure(reader, count);
+    if (failure !== null) throw failure;
+  }
+  return streamPieces(c, group, json(group), JSON_PIECES);
+}
+
+/** 202: the group continues, and `location` names it. */
+export function answerAccepted(c: Context<AppEnv>, group: GroupAnswer, view: GroupView): Response {
+  const headers = { ...headersOf(c, group), location: `/groups/${group.id}`, "preference-applied": "respond-async" };
+  return Response.json(runningJson(view), { status: 202, headers });
+}
+
+/** The framing that the client requests; null = one JSON object. */
+export function framingOf(accept: string | undefined): Framing | null {
+  if (accept === undefined) return null;
+  if (accept.includes("application/x-ndjson")) return NDJSON;
+  return accept.includes("text/event-stream") ? SSE : null;
+}
+
+/** White space is allowed between any two tokens of a JSON text. */
+export const JSON_PIECES = { contentType: "application/json", keepAlive: " " };
+
+/** Streams what takes its time under the headers of an answer made under a run. */
+export function streamPieces(
+  c: Context<AppEnv>,
+  group: Pick<GroupAnswer, "runId" | "remainingNanoUsd" | "headers">,
+  pieces: AsyncGenerator<string>,
+  { contentType, keepAlive }: { contentType: string; keepAlive: string },
+): Response {
+  const { body, pumped } = streamed(pieces, {
+    keepAlive,
+    failed: (error) => console.error("an answer broke off", error),
+  });
+  c.executionCtx.waitUntil(pumped);
+  return new Response(body, { headers: { ...headersOf(c, group), "content-type": contentType } });
+}
+
+function headersOf(
+  c: Context<AppEnv>,
+  { runId, remainingNanoUsd, headers }: Pick<GroupAnswer, "runId" | "remainingNanoUsd" | "headers">,
+): Record<string, string> {
+  return {
+    "x-request-id": c.get("requestId"),
+    "x-fanout-run": runId,
+    "x-fanout-budget-remaining-usd": remainingUsdText(remainingNanoUsd),
+    "cache-control": "no-store",
+    ...headers,
+  };
+}
+
+async function* json({ reader, style }: GroupAnswer): AsyncGenerator<string> {
+  const group = await reader.ended();
+  yield* batchJson({ group, style, slotsFrom: (index) => reader.slotsFrom(index) });
+}
+
+async function* events(group: GroupAnswer, { frame }: Framing): AsyncGenerator<string> {
+  const { id: groupId, reader, style } = group;
+  let id = 1;
+  const framed = (event: { type: string }): string => frame(event.type, id++, JSON.stringify(event));
+  yield framed(startedEvent(group));
+  for await (const slot of reader.slotsAsTheyEnd()) yield framed(slotEvent(groupId, slot, style));
+  yield framed(completedEvent(await reader.ended()));
+}
+
+/** The failure of the first slot, in input order, that did not complete. */
+async function firstFailure(reader: GroupReader, count: number): Promise<Refusal | null> {
+  for (let from = 0; from < count;) {
+    const slots = await reader.slotsFrom(from);
+    for (const slot of slots) {
+      if (slotError(slot) !== null && slot.reason !== null)
+        return new Refusal(slot.reason, spentBefore(slot, slot.reason));
+    }
+    if (slots.length === 0) return null;
+    from += slots.length;
+  }
+  return null;
+}

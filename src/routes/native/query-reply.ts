@@ -1,0 +1,33 @@
+/** The answer to a single call that completed. */
+import type { Context } from "hono";
+import type { AppEnv } from "../../context.ts";
+import type { QueryReply } from "../../contract/query.ts";
+import { usageOf } from "../../respond/usage.ts";
+import type { SingleCallEnd } from "../../execute/single-call.ts";
+
+/** Whether the client wants the text and nothing else. */
+export function wantsText(c: Context<AppEnv>): boolean {
+  return (c.req.header("accept") ?? "").startsWith("text/plain");
+}
+
+/** The answer to a call that completed. */
+export function queryReplyOf(
+  id: string,
+  end: Omit<SingleCallEnd, "outcome" | "remainingNanoUsd">,
+  { text, model, finishReason }: { text: string; model: string; finishReason: string | null },
+): QueryReply {
+  return {
+    id,
+    text,
+    result: text,
+    response: text,
+    model,
+    usage: usageOf(end),
+    attempts: end.attempts,
+    latency_ms: end.latencyMs,
+    queued_ms: end.queuedMs,
+    parallel_group_id: end.parallelGroupId,
+    finish_reason: finishReason,
+    capped_by: end.cappedBy,
+  };
+}

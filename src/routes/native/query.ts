@@ -1,0 +1,87 @@
+/** `POST /query`: one call, executed here while its client waits. */
+import type { Context, Hono } from "hono";
+import { requireRun } from "../../auth/middleware.ts";
+import type { AppEnv } from "../../context.ts";
+import { jsonOf, mediaType, readBytes, readJsonBytes, textOf } from "../../contract/body.ts";
+import type { Parsed } from "../../contract/errors.ts";
+import { parsePromptText, parseQuery, type QueryRequest } from "../../contract/query.ts";
+import { prefersAsync } from "../../contract/groups.ts";
+import { Refusal } from "../../errors.ts";
+import { spentBefore } from "../../respond/usage.ts";
+import { RunCaller } from "../../run-client/caller.ts";
+import { bodyBytesMax } from "../body-bound.ts";
+import { dedupeKeyOf } from "../../run-client/dedupe-key.ts";
+import { namedOf } from "./idempotency.ts";
+import { queryReplyOf, wantsText } from "./query-reply.ts";
+import { makeCall } from "../../execute/single-call.ts";
+import { storedQuery } from "./stored-query.ts";
+import { remainingUsdText, type Protection } from "../under-run.ts";
+
+export function mountQuery(app: Hono<AppEnv>, protect: Protection): void {
+  app.post("/query", ...protect, query);
+}
+
+async function query(c: Context<AppEnv>): Promise<Response> {
+  const runId = requireRun(c);
+  const read = await readCall(c.req.raw, bodyBytesMax(c));
+  if (!read.ok) throw new Refusal(read.reason);
+  return await answerQuery(c, runId, read.value);
+}
+
+/** A call with the bytes of its request, which an Idempotency-Key is bound to. */
+export type RequestedCall = { call: QueryRequest; bytes: Uint8Array };
+
+/** Makes a call under a run and answers with it. Throws a Refusal where the call fails. */
+export async function answerQuery(
+  c: Context<AppEnv>,
+  runId: string,
+  { call, bytes }: RequestedCall,
+): Promise<Response> {
+  const run = new RunCaller(c.env, runId);
+  const named = await namedOf(c, bytes);
+  if (named !== null || prefersAsync(c.req.header("prefer"))) return await storedQuery(c, { runId, run, call, named });
+  const { upstreams } = c.get("config");
+  const { signal } = c.req.raw;
+  const calling = makeCall(await withKey(call), { run, upstreams, signal });
+  // If the client leaves, the attempt is stopped and must still be settled.
+  c.executionCtx.waitUntil(calling.catch(() => undefined));
+  const end = await calling;
+  c.set("remainingNanoUsd", end.remainingNanoUsd);
+  if (!end.outcome.ok) throw new Refusal(end.outcome.reason, spentBefore(end, end.outcome.reason));
+  const asText = wantsText(c);
+  const body = asText ? end.outcome.text : JSON.stringify(queryReplyOf(c.get("requestId"), end, end.outcome));
+  // All headers at once: each one set later costs as much as the first five here.
+  return new Response(body, {
+    headers: {
+      "content-type": asText ? "text/plain; charset=utf-8" : "application/json",
+      "x-request-id": c.get("requestId"),
+      "x-fanout-run": runId,
+      "x-fanout-budget-remaining-usd": remainingUsdText(end.remainingNanoUsd),
+    },
+  });
+}
+
+/** The call that a request makes, with the bytes that it came as. */
+async function readCall(request: Request, bytesMax: number): Promise<Parsed<RequestedCall>> {
+  const isText = mediaType(request) === "text/plain";
+  const bytes = isText ? await readBytes(request, bytesMax) : await readJsonBytes(request, bytesMax);
+  if (!bytes.ok) return bytes;
+  const call = isText ? textCall(bytes.value) : jsonCall(bytes.value);
+  return call.ok ? { ok: true, value: { call: call.value, bytes: bytes.value } } : call;
+}
+
+function textCall(bytes: Uint8Array): Parsed<QueryRequest> {
+  const text = textOf(bytes);
+  return text.ok ? parsePromptText(text.value) : text;
+}
+
+function jsonCall(bytes: Uint8Array): Parsed<QueryRequest> {
+  const body = jsonOf(bytes);
+  return body.ok ? parseQuery(body.value) : body;
+}
+
+/** The call with the key under which it is shared, if it may be. */
+async function withKey(call: QueryRequest): Promise<QueryRequest> {
+  if (!call.dedupe) return call;
+  return { ...call, facts: { ...call.facts, dedupeKey: await dedupeKeyOf(call.body, call.facts) } };
+}

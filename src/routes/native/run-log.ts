@@ -1,0 +1,142 @@
+/** A run's log: read it, follow it, add to it. And its counters: what it has used, shown from zero again. */
+import type { Context, Hono } from "hono";
+import type { StoredDocument } from "../../run-api/runs.ts";
+import type { AppendReply } from "../../run-api/log.ts";
+import { requireRun } from "../../auth/middleware.ts";
+import type { AppEnv } from "../../context.ts";
+import { parseBody } from "../../contract/body.ts";
+import { parseAfter, parseClientEvents, parseReset } from "../../contract/events.ts";
+import type { UsageDocument } from "../../contract/runs.ts";
+import { Refusal } from "../../errors.ts";
+import { EVENT_SOCKET_CHARS_MAX } from "../../limits.ts";
+import { NDJSON, SSE } from "../../respond/batch-lines.ts";
+import { streamed } from "../../respond/stream.ts";
+import { bodyBytesMax } from "../body-bound.ts";
+import { LogReader } from "../../run-client/log-reader.ts";
+import { callerOf, notFound, shown } from "./runs.ts";
+import { settled } from "../../run-client/settlements.ts";
+import type { Protection } from "../under-run.ts";
+import { RunCaller, type RunStub } from "../../run-client/caller.ts";
+
+export function mountRunLog(app: Hono<AppEnv>, protect: Protection): void {
+  app.get("/runs/:id/log", ...protect, async (c) => {
+    const { reader, after } = await readerOf(c);
+    return stream(c, lines(reader, after), NDJSON);
+  });
+  app.post("/runs/:id/log", ...protect, (c) => append(c, c.req.param("id")));
+  app.post("/log", ...protect, (c) => append(c, requireRun(c)));
+  app.get("/runs/:id/events", ...protect, follow);
+  app.get("/runs/:id/usage", ...protect, (c) => usage(c, c.req.param("id")));
+  app.get("/usage", ...protect, (c) => usage(c, requireRun(c)));
+  app.post("/runs/:id/stats/reset", ...protect, async (c) => {
+    const id = c.req.param("id");
+    const run = new RunCaller(c.env, id);
+    await settled(c.env, id);
+    const document = await run.callWithRetry<StoredDocument | null>((stub) => stub.resetStats(callerOf(c)));
+    if (document === null) throw notFound(id);
+    return c.json(shown(c, document));
+  });
+  app.post("/runs/:id/flush", ...protect, async (c) => {
+    const id = c.req.param("id");
+    const run = new RunCaller(c.env, id);
+    if (!(await run.callWithRetry<boolean>((stub) => stub.flushWindow(callerOf(c))))) throw notFound(id);
+    return c.json({ object: "flush", flushed: true });
+  });
+}
+
+async function usage(c: Context<AppEnv>, id: string): Promise<Response> {
+  const reset = parseReset(c.req.query());
+  if (!reset.ok) throw new Refusal(reset.reason);
+  const run = new RunCaller(c.env, id);
+  const read = (stub: RunStub): PromiseLike<UsageDocument | null> => stub.usage(callerOf(c), reset.value);
+  await settled(c.env, id);
+  // A reset that is repeated would lose what was counted before it.
+  const used = reset.value ? await run.callOnce(read) : await run.callWithRetry(read);
+  if (used === null) throw notFound(id);
+  return c.json(used);
+}
+
+async function append(c: Context<AppEnv>, id: string): Promise<Response> {
+  const body = await parseBody(c.req.raw, bodyBytesMax(c));
+  if (!body.ok) throw new Refusal(body.reason);
+  const parsed = parseClientEvents(body.value);
+  if (!parsed.ok) throw new Refusal(parsed.reason);
+  const events = parsed.value.map(({ event, json }) => ({ json, parallelGroupId: event.parallel_group_id ?? null }));
+  const run = new RunCaller(c.env, id);
+  // Not repeated: the events would be in the log twice.
+  const appended = await run.callOnce<AppendReply | null>((stub) => stub.appendLog(events, callerOf(c)));
+  if (appended === null) throw notFound(id);
+  if (!appended.ok) throw new Refusal(appended.reason);
+  return c.json({ object: "log", appended: events.length, seq: appended.seq }, 201);
+}
+
+async function follow(c: Context<AppEnv>): Promise<Response> {
+  const { reader, after } = await readerOf(c);
+  if (c.req.header("upgrade")?.toLowerCase() === "websocket") return followBySocket(c, reader, after);
+  const gone = new AbortController();
+  c.req.raw.signal.addEventListener("abort", () => gone.abort());
+  return stream(c, events(reader, after, gone), SSE);
+}
+
+/** The reader of the run's log that the path names, and after which event it begins. */
+async function readerOf(c: Context<AppEnv>): Promise<{ reader: LogReader; after: number }> {
+  const after = parseAfter(c.req.query(), c.req.header("last-event-id"));
+  if (!after.ok) throw new Refusal(after.reason);
+  const id = c.req.param("id") ?? "";
+  const reader = new LogReader(c.env, id, callerOf(c));
+  if (!(await reader.readable())) throw notFound(id);
+  return { reader, after: after.value };
+}
+
+async function* lines(reader: LogReader, after: number): AsyncGenerator<string> {
+  for await (const page of reader.history(after)) yield page.map(({ json }) => `${json}\n`).join("");
+}
+
+async function* events(reader: LogReader, after: number, gone: AbortController): AsyncGenerator<string> {
+  try {
+    // Shows the client that the connection works, and proxies that the answer has begun.
+    yield SSE.keepAlive;
+    for await (const page of reader.live(after, gone.signal)) {
+      yield page.map(({ seq, type, json }) => SSE.frame(type, seq, json)).join("");
+    }
+  } finally {
+    gone.abort();
+  }
+}
+
+function stream(
+  c: Context<AppEnv>,
+  pieces: AsyncGenerator<string>,
+  { contentType, keepAlive }: { contentType: string; keepAlive: string },
+): Response {
+  const { body, pumped } = streamed(pieces, {
+    keepAlive,
+    failed: (error) => console.error("a log broke off", error),
+  });
+  c.executionCtx.waitUntil(pumped);
+  return c.body(body, 200, { "content-type": contentType, "cache-control": "no-store" });
+}
+
+/** One text message per event. There is no API for the number of unsent bytes, so a socket gets a bounded number. */
+function followBySocket(c: Context<AppEnv>, reader: LogReader, after: number): Response {
+  const { 0: theirs, 1: ours } = new WebSocketPair();
+  const gone = new AbortController();
+  ours.accept();
+  ours.addEventListener("close", () => gone.abort());
+  ours.addEventListener("error", () => gone.abort());
+  c.executionCtx.waitUntil(send(ours, reader.live(after, gone.signal)).catch(() => gone.abort()));
+  return new Response(null, { status: 101, webSocket: theirs });
+}
+
+async function send(socket: WebSocket, pages: AsyncGenerator<{ seq: number; json: string }[]>): Promise<void> {
+  let chars = 0;
+  for await (const page of pages) {
+    for (const { json } of page) {
+      socket.send(json);
+      chars += json.length;
+    }
+    const last = page.at(-1)?.seq ?? 0;
+    if (chars > EVENT_SOCKET_CHARS_MAX) return socket.close(1012, `resume with ?after=${last}`);
+  }
+  socket.close(1000, "the run has ended");
+}

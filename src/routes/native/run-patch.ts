@@ -1,0 +1,23 @@
+/** Turns a request to change a run into the patch for its object. */
+import type { RunPatch } from "../../run-api/runs.ts";
+import { DIMENSIONS, type Limits } from "../../budget/ledger.ts";
+import { limitNanoUsd } from "../../budget/money.ts";
+import type { RunPatchRequest } from "../../contract/runs.ts";
+import type { BudgetRules } from "../../env.ts";
+import { rootLimitNanoUsd } from "./run-request.ts";
+
+/** A request as the run's object reads it. The rules bear on what the request names, and on nothing that stays. */
+export function patchOf(request: RunPatchRequest, rules: BudgetRules, isRoot: boolean): RunPatch {
+  const limits: Partial<Limits> = {};
+  for (const dimension of DIMENSIONS) {
+    const limit = request.budget?.[dimension];
+    if (limit !== undefined) limits[dimension] = dimension === "usd" ? limitNanoUsd(limit) : limit;
+  }
+  if (isRoot && limits.usd !== undefined) limits.usd = rootLimitNanoUsd(limits.usd, rules);
+  return {
+    limits,
+    maxParallel: request.max_parallel ?? null,
+    paused: request.paused ?? null,
+    rootNanoUsdPerDay: rules.rootNanoUsdPerDay,
+  };
+}

@@ -1,0 +1,89 @@
+/** From a request for a run to what its object is opened with. */
+import type { RunInput } from "../../run-api/runs.ts";
+import type { RunSettings } from "../../run-api/runs.ts";
+import { DIMENSIONS, NO_LIMITS, type Limits } from "../../budget/ledger.ts";
+import { limitNanoUsd, usdOf } from "../../budget/money.ts";
+import { errorStyleOf } from "../../contract/fields.ts";
+import type { RunRequest } from "../../contract/runs.ts";
+import type { BudgetRules } from "../../env.ts";
+import { Refusal } from "../../errors.ts";
+import {
+  DEPTH_DEFAULT,
+  EXPIRES_S_DEFAULT,
+  PARALLEL_DEFAULT,
+  RETENTION_S_DEFAULT,
+  WINDOW_MS_DEFAULT,
+} from "../../limits.ts";
+
+/** The wire's budget in the gateway's units; null = left out. */
+function limitsOf(budget: NonNullable<RunRequest["budget"]>): Limits {
+  const limits: Limits = { ...NO_LIMITS };
+  for (const dimension of DIMENSIONS) {
+    const requested = budget[dimension];
+    if (requested !== undefined) limits[dimension] = dimension === "usd" ? limitNanoUsd(requested) : requested;
+  }
+  return limits;
+}
+
+/** A request as a child run's parent reads it. */
+export function askedOf(request: RunRequest): RunInput {
+  return {
+    name: request.name ?? null,
+    limits: limitsOf(request.budget ?? {}),
+    maxParallel: request.max_parallel ?? null,
+    maxDepth: request.max_depth ?? null,
+    expiresInMs: request.expires_in_s === undefined ? null : request.expires_in_s * 1_000,
+    models: request.models ?? null,
+    defaultModel: request.default_model ?? null,
+    errorStyle: errorStyleOf(request.error_style),
+    windowMs: request.window_ms ?? null,
+    unpriced: request.unpriced ?? null,
+    retentionMs: request.retention_s === undefined ? null : request.retention_s * 1_000,
+    metadataJson: JSON.stringify(request.metadata ?? {}),
+  };
+}
+
+/** A root run's settings, but for its tools: what the request leaves out is the gateway's default. */
+export function rootSettings(
+  requested: RunInput,
+  id: string,
+  rules: BudgetRules,
+  nowMs: number,
+): Omit<RunSettings, "tools"> {
+  return {
+    id,
+    name: requested.name,
+    parentId: null,
+    ancestors: [],
+    holder: rules.rootNanoUsdPerDay === null ? null : "directory",
+    depth: 0,
+    createdAtMs: nowMs,
+    expiresAtMs: nowMs + (requested.expiresInMs ?? EXPIRES_S_DEFAULT * 1_000),
+    limits: { ...requested.limits, usd: rootLimitNanoUsd(requested.limits.usd, rules) },
+    maxParallel: requested.maxParallel ?? PARALLEL_DEFAULT,
+    maxDepth: requested.maxDepth ?? DEPTH_DEFAULT,
+    models: requested.models === null ? [] : [requested.models],
+    defaultModel: requested.defaultModel,
+    errorStyle: requested.errorStyle ?? "bracket",
+    windowMs: requested.windowMs ?? WINDOW_MS_DEFAULT,
+    unpriced: requested.unpriced ?? "refuse",
+    retentionMs: requested.retentionMs ?? RETENTION_S_DEFAULT * 1_000,
+    metadataJson: requested.metadataJson,
+  };
+}
+
+/** A root run's USD limit. Under a maximum, or a root budget per day, no run is without one. */
+export function rootLimitNanoUsd(requested: number | null, rules: BudgetRules): number | null {
+  const { defaultNanoUsd, maxNanoUsd, rootNanoUsdPerDay } = rules;
+  const limit = requested ?? defaultNanoUsd ?? maxNanoUsd;
+  if (limit === null && rootNanoUsdPerDay !== null) {
+    const message =
+      "budget.usd: this gateway has a root budget per day (ROOT_BUDGET_USD_PER_DAY), so every run needs a limit of its own";
+    throw new Refusal({ reason: "invalid_request", message, param: "budget.usd" });
+  }
+  if (limit !== null && maxNanoUsd !== null && limit > maxNanoUsd) {
+    const message = `budget.usd: ${usdOf(limit)} is above this gateway's maximum for a run (MAX_BUDGET_USD); expected at most ${usdOf(maxNanoUsd)}`;
+    throw new Refusal({ reason: "invalid_request", message, param: "budget.usd" });
+  }
+  return limit;
+}

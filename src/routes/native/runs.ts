@@ -1,0 +1,185 @@
+/** Runs: open one, look at one, list them, change one, end one, and what is left of one's budget. */
+import type { Context, Hono } from "hono";
+import { directoryOf } from "../../../durable-objects/address.ts";
+import type { DayReservation } from "../../run-api/directory-api.ts";
+import type { StoredDocument } from "../../run-api/runs.ts";
+import type { IdempotencyKey } from "../../run-api/types.ts";
+import type { OpenChildReply, PatchReply } from "../../run-api/runs.ts";
+import type { EndStatus, RunSettings } from "../../run-api/runs.ts";
+import { requireOperator, requireRun } from "../../auth/middleware.ts";
+import { signRunToken } from "../../auth/token.ts";
+import { dayReason } from "../../budget/admit.ts";
+import type { AppEnv } from "../../context.ts";
+import { jsonOf, parseBody, readJsonBytes } from "../../contract/body.ts";
+import { parsePatch, parseRun, parseRunListQuery, type RunRequest, type BudgetDocument } from "../../contract/runs.ts";
+import { Refusal } from "../../errors.ts";
+import { LIST_PAGE_DEFAULT } from "../../limits.ts";
+import { bodyBytesMax } from "../body-bound.ts";
+import { namedOf } from "./idempotency.ts";
+import { patchOf } from "./run-patch.ts";
+import { askedOf, rootSettings } from "./run-request.ts";
+import { refuseTools, shownTools, toolsOf } from "./run-tools.ts";
+import { settled } from "../../run-client/settlements.ts";
+import { subtreeOf } from "../../run-client/subtree.ts";
+import type { Protection } from "../under-run.ts";
+import { RunCaller, type RunStub } from "../../run-client/caller.ts";
+
+export function mountRuns(app: Hono<AppEnv>, protect: Protection): void {
+  app.post("/runs", ...protect, openRun);
+  app.get("/runs", ...protect, listRuns);
+  app.get("/runs/:id", ...protect, async (c) => {
+    const document = shown(c, await documentOf(c, c.req.param("id")));
+    if (c.req.query("subtree") !== "1") return c.json(document);
+    return c.json({ ...document, subtree: await subtreeOf(c.env, document.id) });
+  });
+  app.patch("/runs/:id", ...protect, async (c) => {
+    requireOperator(c);
+    const body = await parseBody(c.req.raw, bodyBytesMax(c));
+    if (!body.ok) throw new Refusal(body.reason);
+    const patch = parsePatch(body.value);
+    if (!patch.ok) throw new Refusal(patch.reason);
+    const current = await documentOf(c, c.req.param("id"));
+    const change = patchOf(patch.value, c.get("config").budgets, current.parent_id === null);
+    const patched = await new RunCaller(c.env, current.id).callWithRetry<PatchReply | null>((run) => run.patch(change));
+    if (patched === null) throw notFound(current.id);
+    if (!patched.ok) throw new Refusal(patched.reason);
+    return c.json(shown(c, patched.document));
+  });
+  app.post("/runs/:id/close", ...protect, (c) => endRun(c, c.req.param("id"), "closed"));
+  app.delete("/runs/:id", ...protect, (c) => endRun(c, c.req.param("id"), "cancelled"));
+  app.get("/run", ...protect, async (c) => c.json(shown(c, await documentOf(c, requireRun(c)))));
+  app.get("/budget", ...protect, async (c) => {
+    const runId = requireRun(c);
+    await settled(c.env, runId);
+    const budget = await new RunCaller(c.env, runId).callWithRetry<BudgetDocument | null>((run) => run.budget());
+    if (budget === null) throw notFound(runId);
+    return c.json(budget);
+  });
+}
+
+/** Opens a root run for the operator, or a child run inside the run whose token the request has. */
+async function openRun(c: Context<AppEnv>): Promise<Response> {
+  const principal = c.get("principal");
+  const bytes = await readJsonBytes(c.req.raw, bodyBytesMax(c));
+  if (!bytes.ok) throw new Refusal(bytes.reason);
+  const body = jsonOf(bytes.value);
+  if (!body.ok) throw new Refusal(body.reason);
+  const parsed = parseRun(body.value);
+  if (!parsed.ok) throw new Refusal(parsed.reason);
+  const parentId = principal.kind === "run" || c.req.header("x-fanout-run") !== undefined ? requireRun(c) : null;
+  const named = await namedOf(c, bytes.value);
+  const document =
+    parentId === null ? await openRoot(c, parsed.value, named) : await openChild(c, parentId, parsed.value, named);
+  const { id: runId, depth } = document;
+  const expiresAtMs = Date.parse(document.expires_at);
+  const token = await signRunToken(c.get("keys").signing, { runId, depth, expiresAtMs });
+  return c.json({ ...shown(c, document), token }, 201);
+}
+
+function newRunId(): string {
+  return `run_${crypto.randomUUID().replaceAll("-", "")}`;
+}
+
+async function openRoot(
+  c: Context<AppEnv>,
+  request: RunRequest,
+  named: IdempotencyKey | null,
+): Promise<StoredDocument> {
+  if (named !== null) {
+    const message = "idempotency-key: only child runs take one; a root run reserves nothing in a parent";
+    throw new Refusal({ reason: "invalid_request", message, param: "idempotency-key" });
+  }
+  const id = newRunId();
+  const { budgets, toolHosts } = c.get("config");
+  const nowMs = Date.now();
+  const tools = toolsOf(request, toolHosts);
+  const settings = { ...rootSettings(askedOf(request), id, budgets, nowMs), tools };
+  const hold = dayHold(settings, budgets.rootNanoUsdPerDay, nowMs);
+  // The day's budget first: a run that the directory does not know must not exist.
+  const added = await directoryOf(c.env).add(id, hold);
+  if (!added.ok && hold !== null) {
+    throw new Refusal(dayReason(hold.nanoUsd, hold.limitNanoUsd, added.committedNanoUsd));
+  }
+  const run = new RunCaller(c.env, id);
+  const document = await run.callWithRetry<StoredDocument | null>((stub) => stub.open(settings));
+  if (document === null) throw new Error(`${id} was ended before it was opened`);
+  return document;
+}
+
+function dayHold(settings: RunSettings, limitNanoUsd: number | null, nowMs: number): DayReservation | null {
+  if (limitNanoUsd === null) return null;
+  return { day: new Date(nowMs).toISOString().slice(0, 10), nanoUsd: settings.limits.usd ?? 0, limitNanoUsd };
+}
+
+async function openChild(
+  c: Context<AppEnv>,
+  parentId: string,
+  request: RunRequest,
+  named: IdempotencyKey | null,
+): Promise<StoredDocument> {
+  refuseTools(request, c.get("principal"));
+  const run = new RunCaller(c.env, parentId);
+  const settings = askedOf(request);
+  const id = newRunId();
+  const open = (stub: RunStub): Promise<OpenChildReply> => stub.openChild(settings, id, named);
+  // Without a key a second request would open a second child.
+  const opened = named === null ? await run.callOnce(open) : await run.callWithRetry(open);
+  if (!opened.ok) throw new Refusal(opened.reason);
+  if (opened.replayed) c.header("idempotent-replayed", "true");
+  return opened.document;
+}
+
+async function endRun(c: Context<AppEnv>, runId: string, status: EndStatus): Promise<Response> {
+  const run = new RunCaller(c.env, runId);
+  const document = await run.callWithRetry<StoredDocument | null>((stub) => stub.endAndWait(status, callerOf(c)));
+  if (document === null) throw notFound(runId);
+  return c.json(shown(c, document));
+}
+
+async function listRuns(c: Context<AppEnv>): Promise<Response> {
+  requireOperator(c);
+  const query = parseRunListQuery(c.req.query());
+  if (!query.ok) throw new Refusal(query.reason);
+  const { limit, cursor } = query.value;
+  const page = await directoryOf(c.env).page(cursor ?? null, limit ?? LIST_PAGE_DEFAULT);
+  if (page === null) {
+    // An empty page would look like the end of the list.
+    const message = "cursor: expected the next_cursor of an earlier page";
+    throw new Refusal({ reason: "invalid_request", message, param: "cursor" });
+  }
+  const documents = await Promise.all(page.ids.map((id) => lookAt(c, id, null)));
+  const data = documents.flatMap((document) => (document === null ? [] : [shown(c, document)]));
+  const last = page.ids.at(-1) ?? null;
+  return c.json({ object: "list", data, has_more: page.hasMore, next_cursor: page.hasMore ? last : null });
+}
+
+/** A run's document. Another run's things are not found, rather than forbidden: a token learns nothing of what exists. */
+async function documentOf(c: Context<AppEnv>, runId: string): Promise<StoredDocument> {
+  const document = await lookAt(c, runId, callerOf(c));
+  if (document === null) throw notFound(runId);
+  return document;
+}
+
+async function lookAt(c: Context<AppEnv>, runId: string, caller: string | null): Promise<StoredDocument | null> {
+  await settled(c.env, runId);
+  return await new RunCaller(c.env, runId).callWithRetry<StoredDocument | null>((run) => run.document(caller));
+}
+
+/** The run whose token the request has; null = the operator. */
+export function callerOf(c: Context<AppEnv>): string | null {
+  const principal = c.get("principal");
+  return principal.kind === "run" ? principal.runId : null;
+}
+
+/** A run's document as its reader may see it. The client's metadata is stored as text; here it becomes an object again. */
+export function shown(
+  c: Context<AppEnv>,
+  { metadataJson, ...document }: StoredDocument,
+): Omit<StoredDocument, "metadataJson"> & { metadata: unknown } {
+  const metadata: unknown = JSON.parse(metadataJson);
+  return { ...document, tools: shownTools(document.tools, c.get("principal")), metadata };
+}
+
+export function notFound(runId: string): Refusal {
+  return new Refusal({ reason: "not_found", what: `run ${runId}` });
+}

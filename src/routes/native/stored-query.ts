@@ -1,0 +1,56 @@
+/**
+ * A single call that outlives its client: stored as a group of one and executed by a lane, so that a request
+ * with the same Idempotency-Key finds it running or its recorded answer. It still belongs to the parallel group in which it
+ * arrived.
+ */
+import type { Context } from "hono";
+import type { RunCaller } from "../../run-client/caller.ts";
+import type { SlotView } from "../../run-api/groups.ts";
+import type { AppEnv } from "../../context.ts";
+import { prefersAsync } from "../../contract/groups.ts";
+import type { QueryRequest } from "../../contract/query.ts";
+import { Refusal } from "../../errors.ts";
+import { slotError } from "../../respond/slot.ts";
+import { spentBefore } from "../../respond/usage.ts";
+import { groupAnswer, openGroupDeps } from "./batch.ts";
+import { answerAccepted } from "./group-answer.ts";
+import { openGroup } from "../../run-client/open-group.ts";
+import { GroupReader } from "../../run-client/group-reader.ts";
+import { queryReplyOf, wantsText } from "./query-reply.ts";
+
+type Stored = { runId: string; run: RunCaller; call: QueryRequest; named: { key: string; hash: string } | null };
+
+export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named }: Stored): Promise<Response> {
+  const { body, facts, deadlineMs, onLost, dedupe } = call;
+  const rules = {
+    idempotencyKey: named,
+    count: 1,
+    single: true,
+    background: false,
+    concurrency: 1,
+    deadlineMs,
+    onLost,
+  };
+  const defaults = { onError: "continue", onBudget: "partial", split: false, detach: true } as const;
+  const shown = { errorStyle: null, hasCustomIds: false };
+  const calls = [{ body, facts, id: null }];
+  const opened = await openGroup(
+    { calls, defaults: {}, dedupe, rules: { ...rules, ...defaults, ...shown } },
+    openGroupDeps(c, run),
+  );
+  c.set("remainingNanoUsd", opened.remainingNanoUsd);
+  const reader = new GroupReader(run, opened.seq);
+  const group = groupAnswer(runId, opened, reader);
+  if (prefersAsync(c.req.header("prefer"))) return answerAccepted(c, group, await reader.look());
+  const { parallelGroupId } = await reader.ended();
+  const slot = (await reader.slotsFrom(0))[0];
+  if (slot === undefined) throw new Error(`group ${opened.id} of one call has no slot`);
+  if (slotError(slot) !== null && slot.reason !== null) throw new Refusal(slot.reason, spentBefore(slot, slot.reason));
+  if (opened.replayed) c.header("idempotent-replayed", "true");
+  if (wantsText(c)) return c.text(slot.text ?? "");
+  return c.json(queryReplyOf(opened.id, { ...slot, parallelGroupId }, textOf(slot)));
+}
+
+function textOf({ text, model, finishReason }: SlotView): { text: string; model: string; finishReason: string | null } {
+  return { text: text ?? "", model: model ?? "", finishReason };
+}

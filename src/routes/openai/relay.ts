@@ -1,0 +1,62 @@
+/**
+ * `/v1` endpoints that spend: the client's bytes go to the upstream and the upstream's come back, under the run's budget,
+ * permits, log and retries.
+ */
+import type { Context } from "hono";
+import { requireRun } from "../../auth/middleware.ts";
+import type { AppEnv } from "../../context.ts";
+import { readJsonBytes } from "../../contract/body.ts";
+import { Refusal, type Reason } from "../../errors.ts";
+import { relayCall } from "../../execute/relayed-call.ts";
+import { RELAY_QUEUE_MS_MAX, RELAY_RETRY_AFTER_MS } from "../../limits.ts";
+import { readRequest, type Endpoint } from "../../protocol/request/read.ts";
+import { spentBefore, spentOf } from "../../respond/usage.ts";
+import { RunCaller } from "../../run-client/caller.ts";
+import { answerHeaders } from "../../upstream/endpoints.ts";
+import { bodyBytesMax } from "../body-bound.ts";
+import { relayedError } from "./relay-error.ts";
+
+/** Answers a request to an endpoint of OpenAI's or Anthropic's API. */
+export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Response> {
+  const runId = requireRun(c);
+  const body = await readJsonBytes(c.req.raw, bodyBytesMax(c));
+  if (!body.ok) throw new Refusal(body.reason);
+  const facts = readRequest(endpoint, body.value);
+  if (!facts.ok) throw new Refusal(facts.reason);
+  const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
+  const relaying = relayCall(
+    { bytes: body.value, facts: facts.value, query: queryOf(c), header: (name) => c.req.header(name) },
+    { run: new RunCaller(c.env, runId), upstreams: c.get("config").upstreams, signal: c.req.raw.signal, waitUntil },
+  );
+  // If the client leaves, the attempt is stopped and must still be settled.
+  waitUntil(relaying.catch(() => undefined));
+  const { end, usage } = await relaying;
+  c.set("remainingNanoUsd", usage.remainingNanoUsd);
+  switch (end.kind) {
+    case "client_gone":
+      return new Response(null, { status: 499 });
+    case "refused": {
+      const reason = queueReason(end.reason);
+      throw new Refusal(reason, spentBefore(usage, reason));
+    }
+    case "failed":
+      return relayedError(end, spentOf(usage));
+    case "answered": {
+      const headers = answerHeaders(end.headers);
+      if (end.cappedBy !== undefined) headers["x-fanout-capped-by"] = end.cappedBy;
+      return new Response(end.body, { status: end.status, headers });
+    }
+  }
+}
+
+/** A client of these endpoints knows that a busy server answers 503, and when to retry. */
+function queueReason(reason: Reason): Reason {
+  if (reason.reason !== "deadline_exceeded") return reason;
+  const message = `no permit was free within ${RELAY_QUEUE_MS_MAX} ms: the run has more calls waiting than it may make at once`;
+  return { reason: "overloaded", message, retryAfterMs: RELAY_RETRY_AFTER_MS };
+}
+
+/** Anthropic's clients mark their beta endpoints in the query; nothing else of it is relayed. */
+function queryOf(c: Context<AppEnv>): string {
+  return c.req.query("beta") === "true" ? "?beta=true" : "";
+}

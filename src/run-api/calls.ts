@@ -1,0 +1,52 @@
+/** Single calls and tool calls: their requests for a permit, and what their attempts ended as. */
+import type { CallFacts, CallRules, Lease, Outcome } from "../call.ts";
+import type { Tool } from "../tools/tool.ts";
+import type { Refused, Remaining } from "./types.ts";
+
+/**
+ * A single call's request for its permit. A second request with the same `callId` and `attempt` keeps the position of the
+ * first. `deadlineMs` counts from now.
+ */
+export type AcquireRequest = CallRules & {
+  callId: string;
+  /** Number of the attempt, from 1. */
+  attempt: number;
+  facts: CallFacts;
+  /** For a retry: the delay that the last `settle` returned. */
+  delayMs: number;
+  /** Time since the call was accepted, ms: a retry keeps the position of its first attempt. Absent = it was accepted now. */
+  ageMs?: number;
+  /** For a retry: the parallel group that the last `settle` returned. */
+  parallelGroupId: string | null;
+};
+
+export type AcquireReply =
+  | ({ ok: true; lease: Lease; queuedMs: number } & Remaining)
+  /** No permit yet: send the request once more. */
+  | { ok: "wait" }
+  /** An equal call has ended, and this call shares its outcome. */
+  | ({ ok: "shared"; outcome: Outcome; parallelGroupId: string | null } & Remaining)
+  | (Refused & Remaining);
+
+/** An answer that its upstream stores for later requests, by the upstream's id of it. */
+export type StoredAnswer = { id: string; upstream: string };
+
+/** What a single call's attempt ended as, and where its answer is stored, if its upstream stores it. */
+export type SingleSettlement = { attemptId: string; outcome: Outcome; stored: StoredAnswer | null };
+
+export type SettleReply = {
+  /** False when the attempt was not in flight any more: its lease had expired. */
+  known: boolean;
+  /** Delay after which the call may be retried, or null when this was its last attempt. */
+  retryInMs: number | null;
+  costNanoUsd: number;
+  promptTokens: number;
+  completionTokens: number;
+  estimated: boolean;
+  /** Set when the answer was cut by the budget. */
+  cappedBy?: "budget";
+  parallelGroupId: string | null;
+} & Remaining;
+
+/** The permit of a tool call, with the tool to call; or why it gets none. */
+export type AcquireToolReply = ({ ok: true; tool: Tool } & Remaining) | (Refused & Remaining);

@@ -1,0 +1,93 @@
+/** Groups and their slots, and the jobs that lanes make of them. */
+import type { CallRules, Lease, Outcome } from "../call.ts";
+import type { ErrorStyle } from "../contract/fields.ts";
+import type { GroupMetrics, GroupStatus } from "../engine/group.ts";
+import type { SlotRecord } from "../engine/record.ts";
+import type { SlotState } from "../engine/slot.ts";
+import type { IdempotencyKey, Refused, Remaining } from "./types.ts";
+
+export type OpenGroupRequest = CallRules & {
+  /** Identifies this request: a repeated request finds the group that the first one opened. */
+  openKey: string;
+  idempotencyKey: IdempotencyKey | null;
+  count: number;
+  /** A single call, stored as a group of one so that it outlives its client. */
+  single: boolean;
+  /** Whether its slots start only when nothing else of the run could. */
+  background: boolean;
+  /** False: the group is cancelled when no client follows it any more. */
+  detach: boolean;
+  errorStyle: ErrorStyle | null;
+  /** Whether its calls carry custom ids. */
+  hasCustomIds: boolean;
+  /** Most attempts in flight at once; null = the run's width. */
+  concurrency: number | null;
+  onError: "continue" | "abort";
+  /** `refuse`: the group is refused if the budget can never cover all its slots. */
+  onBudget: "refuse" | "partial";
+  /** Whether each slot may reserve no more than its equal share of what is left when the group opens. */
+  split: boolean;
+  models: (string | null)[];
+  /** The settings that the group's calls share, as JSON. */
+  defaultsJson: string;
+};
+
+export type OpenGroupReply =
+  | ({
+      ok: true;
+      seq: number;
+      id: string;
+      count: number;
+      errorStyle: ErrorStyle;
+      /** True when the Idempotency-Key had opened the group before. */
+      replayed: boolean;
+      effectiveParallel: number;
+      /** Lanes to start, by number. */
+      lanes: number[];
+    } & Remaining)
+  | Refused;
+
+/** A group's present state. `usage` sums all attempts. */
+export type GroupView = {
+  id: string;
+  status: GroupStatus;
+  count: number;
+  counts: Record<SlotState, number>;
+  openedAtMs: number;
+  endedAtMs: number | null;
+  errorStyle: ErrorStyle;
+  /** Unlike `id` only for a single call: the parallel group that it belongs to. */
+  parallelGroupId: string | null;
+  effectiveParallel: number;
+  remainingNanoUsd: number | null;
+  metrics: GroupMetrics;
+  usage: { promptTokens: number; completionTokens: number; costNanoUsd: number };
+};
+
+/** A slot as its answer needs it; `id` is the client's custom id. */
+export type SlotView = Omit<SlotRecord, "id" | "notBeforeMs"> & { index: number; id: string | null };
+
+/** Slots that ended after a reader's cursor. A cursor of another `epoch` starts over: the reader skips what it has. */
+export type EndedReply = { slots: SlotView[]; cursor: { epoch: number; position: number }; done: boolean };
+
+/** One attempt for a lane to make. */
+export type Job = {
+  groupSeq: number;
+  lease: Lease;
+  /** The call's body as JSON text. */
+  callJson: string;
+};
+
+export type Settlement = { attemptId: string; outcome: Outcome };
+
+export type ClaimReply = {
+  jobs: Job[];
+  /** The run object's instance that grants them: a lane does not take jobs of an instance that has been replaced. */
+  epoch: number;
+  /** Shared settings of the groups that `jobs` belong to, as JSON text by group. */
+  defaults: Record<number, string>;
+  /** Whether a lane with room should claim once more, and wait: slots are queued that may become free to start. */
+  claimMore: boolean;
+  /** How long the lane should wait for further answers before it settles the first, ms: the wider the run, the longer. */
+  batchingDelayMs: number;
+};

@@ -1,0 +1,184 @@
+/**
+ * The methods of a run object, which Workers, lanes, batches and other runs call over RPC. Every method is safe to repeat:
+ * attempts settle once, by id; groups and children open once, by key. `caller` is the id of the calling run, null for
+ * the operator; a run may be read, closed and cancelled by itself and by its ancestors.
+ */
+import type { Amounts } from "../budget/ledger.ts";
+import type { Quote } from "../budget/quote.ts";
+import type { Outcome } from "../call.ts";
+import type { BudgetDocument, UsageDocument } from "../contract/runs.ts";
+import type { CallPage } from "../engine/call-page.ts";
+import type { ToolReport } from "../engine/log.ts";
+import type { Reason } from "../errors.ts";
+import type { ToolCallName } from "../tools/permits.ts";
+import type {
+  AcquireReply,
+  AcquireRequest,
+  AcquireToolReply,
+  StoredAnswer,
+  SettleReply,
+  SingleSettlement,
+} from "./calls.ts";
+import type {
+  ClaimReply,
+  EndedReply,
+  GroupView,
+  OpenGroupReply,
+  OpenGroupRequest,
+  Settlement,
+  SlotView,
+} from "./groups.ts";
+import type { AppendReply, ClientEvent, LogPage } from "./log.ts";
+import type {
+  AnswerSettingsReply,
+  EndStatus,
+  Figures,
+  ModelRulesReply,
+  OpenChildReply,
+  PatchReply,
+  RunInput,
+  RunPatch,
+  RunSettings,
+  StoredDocument,
+} from "./runs.ts";
+import type { IdempotencyKey, Refused } from "./types.ts";
+
+export interface RunApi extends Rpc.DurableObjectBranded {
+  // ---- the run itself ----
+
+  /** Opens the run. A repeated call changes nothing and returns the document; null if the run was ended before it opened. */
+  open(settings: RunSettings): StoredDocument | null;
+
+  /** The run's document; null if there is no such run, or `caller` may not see it. */
+  document(caller: string | null): StoredDocument | null;
+
+  /** What the run itself has spent and has in flight, and its open children; null if there is no such run. */
+  figures(): Figures | null;
+
+  /** Limit, spent, reserved and remaining of each dimension; null if there is no such run. */
+  budget(): BudgetDocument | null;
+
+  /** What a route must know of the run before it can answer a batch, or why the run takes none. */
+  answerSettings(): AnswerSettingsReply;
+
+  /** Which models the run may request, or why it may request none. */
+  modelRules(): ModelRulesReply;
+
+  /** Changes limits, width or pause, and with the limits the reservation at the run's holder; null if there is no such run. */
+  patch(patch: RunPatch): Promise<PatchReply | null>;
+
+  /**
+   * Ends the run, waits up to 20 s until nothing of it can spend any more, and reports to its holder what it spent. Null
+   * if there is no such run, or `caller` may not end it.
+   */
+  endAndWait(status: EndStatus, caller: string | null): Promise<StoredDocument | null>;
+
+  /** Ends the run. False if it was never opened; then it never will be. */
+  end(status: EndStatus): Promise<boolean>;
+
+  // ---- its children ----
+
+  /**
+   * Opens a child run: the child's whole budget is reserved here before its object exists. If the Idempotency-Key has
+   * opened a child before, the reply is that child as it is now.
+   */
+  openChild(input: RunInput, id: string, idempotencyKey?: IdempotencyKey | null): Promise<OpenChildReply>;
+
+  /** A child has ended and spent this much of its reservation. Counts once. */
+  childEnded(id: string, spent: Amounts): Promise<void>;
+
+  /** Changes a child's reservation: raised before its limits rise, lowered after they fall. Null, or why it is refused. */
+  resizeChild(id: string, reservation: Amounts): Promise<Reason | null>;
+
+  // ---- single calls ----
+
+  /** Requests the permit of a single call and waits for it up to 20 s, then returns `wait`. Applies `settlements` first. */
+  acquire(request: AcquireRequest, settlements?: SingleSettlement[]): Promise<AcquireReply>;
+
+  /** Withdraws a single call whose client left before it had its permit. */
+  withdraw(callId: string): Promise<void>;
+
+  /** Records what a single call's attempt ended as, and where its answer is stored, if the upstream stores it. */
+  settle(attemptId: string, outcome: Outcome, stored?: StoredAnswer | null): Promise<SettleReply>;
+
+  /** The same for several attempts whose Workers do not need the replies. */
+  settleMany(settlements: SingleSettlement[]): Promise<void>;
+
+  /** The upstream that stores an answer of this run's; null if there is no such answer. */
+  storedAnswerAt(answerId: string): string | null;
+
+  /** Renews an executor's leases. Returns those that are not the executor's any more: it should stop their attempts. */
+  heartbeat(attemptIds: string[]): string[];
+
+  // ---- groups and lanes ----
+
+  /** Stores pages of a group that the request `openKey` will open. Null, or why they are refused. */
+  stagePages(openKey: string, pages: CallPage[]): Refused | null;
+
+  /** Drops the stored pages of a group that will not be opened. An open group keeps its pages. */
+  dropStaged(openKey: string): void;
+
+  /**
+   * Opens a group with its (last) pages; its slots start as soon as permits and lanes allow. The same request, or one
+   * with the same Idempotency-Key, finds the group that the first has opened.
+   */
+  openGroup(request: OpenGroupRequest, pages: CallPage[]): Promise<OpenGroupReply>;
+
+  /** Cancels a group: queued slots never start, running ones are aborted. Its state afterwards; null if there is no such group. */
+  cancelGroup(seq: number): Promise<GroupView | null>;
+
+  /** Cancels one slot. The group's state afterwards; null if there is no such group or slot. */
+  cancelSlot(seq: number, index: number): Promise<GroupView | null>;
+
+  /** What the slots of a group would cost, in order; `models` is the list that the pages' facts refer to. */
+  quote(models: (string | null)[], pages: CallPage[]): Quote[] | Refused;
+
+  /**
+   * A lane's one call: settles what has ended and takes attempts until the lane has `capacity` of them. With `waits`, a
+   * call that gets none waits for some up to 20 s.
+   */
+  settleAndClaim(lane: number, settlements: Settlement[], capacity: number, waits: boolean): Promise<ClaimReply>;
+
+  /** A group's state, at once or when it has ended or `waitMs` (at most 20 s) are over; null if there is no such group. */
+  waitGroup(seq: number, waitMs: number): Promise<GroupView | null>;
+
+  /** Slots that have ended since `cursor`, in the order in which they did; waits up to `waitMs` for the first. */
+  endedSlots(seq: number, cursor: EndedReply["cursor"] | null, waitMs: number): Promise<EndedReply | null>;
+
+  /** A page of a group's slots in input order, from an index on; of a running group, each slot's present state. */
+  results(seq: number, fromIndex: number): SlotView[];
+
+  // ---- tools ----
+
+  /** Requests the permit of a tool call and waits for it a few seconds. A repeated request keeps its position. */
+  acquireTool(call: ToolCallName): Promise<AcquireToolReply>;
+
+  /** Renews a tool call's permit. False: the permit was revoked, and the call must stop. */
+  heartbeatTool(call: ToolCallName): boolean;
+
+  /** Returns the permit and logs the call's result durably; null = the call was never made. */
+  endTool(callId: string, report: ToolReport | null): Promise<void>;
+
+  // ---- log and counters ----
+
+  /** Stored events after number `after`, a page of them; null if there is no such run, or `caller` may not see it. */
+  logPage(after: number, caller: string | null): Promise<LogPage | null>;
+
+  /** Adds a client's own events, each a JSON object as text. The number of the last, or why none was added; null as above. */
+  appendLog(events: ClientEvent[], caller: string | null): Promise<AppendReply | null>;
+
+  /** A follower's WebSocket; 503 if there is no such run, or it has too many followers. The caller checks who may follow. */
+  fetch(request: Request): Response;
+
+  /** What the run has used since its usage was last reset; `reset` counts from zero afterwards. Null as above. */
+  usage(caller: string | null, reset: boolean): Promise<UsageDocument | null>;
+
+  /** Counts the run's statistics and metrics from zero. The document afterwards; null as above. */
+  resetStats(caller: string | null): Promise<StoredDocument | null>;
+
+  /** Closes the coalescing window: the next single call opens another. False if there is no such run, or `caller` may not. */
+  flushWindow(caller: string | null): Promise<boolean>;
+
+  /** Rows written by this instance, and the log's share of them: rows written are what Cloudflare bills most for. */
+  rowsWritten(): { all: number; log: number };
+}

@@ -1,0 +1,84 @@
+/** A run as its object stores it and as routes see it: settings, status, documents, changes and child runs. */
+import type { Limits } from "../budget/ledger.ts";
+import type { ErrorStyle } from "../contract/fields.ts";
+import type { RunDocument } from "../contract/runs.ts";
+import type { Dimension } from "../errors.ts";
+import type { Tool } from "../tools/tool.ts";
+import type { ModelRules } from "../upstream/target.ts";
+import type { Refused } from "./types.ts";
+
+export type RunStatus = "active" | "paused" | EndStatus;
+export type EndStatus = "closed" | "cancelled" | "expired";
+
+/** What a run is opened with. */
+export type RunSettings = {
+  id: string;
+  name: string | null;
+  parentId: string | null;
+  /** Runs above it, root first: they may read it, close it and cancel it. */
+  ancestors: string[];
+  /** Who reserves this run's budget and must be notified of what it spent: its parent, the day's root budget, or no one. */
+  holder: "run" | "directory" | null;
+  depth: number;
+  createdAtMs: number;
+  expiresAtMs: number;
+  /** `usd` in nano-USD; null = no limit. */
+  limits: Limits;
+  /** 0 = no cap of the run's own. */
+  maxParallel: number;
+  maxDepth: number;
+  /** Lists of patterns, one from each ancestor that names some and from the run itself: a model must match one of every list. */
+  models: string[][];
+  defaultModel: string | null;
+  errorStyle: ErrorStyle;
+  windowMs: number;
+  unpriced: "refuse" | "free";
+  /** How long results and log are kept once the run has ended. */
+  retentionMs: number;
+  /** Tools that its code may call: those of the root run it belongs to. */
+  tools: Tool[];
+  /** The client's own object, as JSON text: it is stored and returned, never read. */
+  metadataJson: string;
+};
+
+/** A request for a run, in the gateway's own units; null = left out. */
+export type RunInput = {
+  name: string | null;
+  limits: Limits;
+  maxParallel: number | null;
+  maxDepth: number | null;
+  expiresInMs: number | null;
+  models: string[] | null;
+  defaultModel: string | null;
+  errorStyle: ErrorStyle | null;
+  windowMs: number | null;
+  unpriced: "refuse" | "free" | null;
+  retentionMs: number | null;
+  metadataJson: string;
+};
+
+/** New limits and switches of a run; what is left out keeps its value. */
+export type RunPatch = {
+  limits: Partial<Limits>;
+  maxParallel: number | null;
+  paused: boolean | null;
+  /** What all runs of a day may spend together, as configured now; null = no such budget. */
+  rootNanoUsdPerDay: number | null;
+};
+
+/** The run document with its metadata still as the text it is stored as. */
+export type StoredDocument = Omit<RunDocument, "metadata"> & { metadataJson: string };
+
+/** A run's own part of its subtree's figures; USD as decimals. */
+export type Figures = { openChildren: string[]; spent: Record<Dimension, number>; inFlight: Record<Dimension, number> };
+
+/** The run's document after a change, or why the change was refused. */
+export type PatchReply = { ok: true; document: StoredDocument } | Refused;
+
+/** `replayed`: the Idempotency-Key had opened this child before. */
+export type OpenChildReply = { ok: true; document: StoredDocument; replayed: boolean } | Refused;
+
+export type ModelRulesReply = { ok: true; rules: ModelRules } | Refused;
+
+/** What a route must know of the run before it can answer a batch, or why the run takes none. */
+export type AnswerSettingsReply = { ok: true; errorStyle: ErrorStyle; width: number } | Refused;

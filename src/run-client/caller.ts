@@ -1,0 +1,52 @@
+/** Calls to a run object that may restart during the call. Every call to a run object from outside goes through here. */
+import { runOf, type Objects } from "../../durable-objects/address.ts";
+import { Refusal } from "../errors.ts";
+import { OBJECT_OVERLOADED_RETRY_MS } from "../limits.ts";
+import { objectFailure, withRetry } from "./retry.ts";
+
+/** A stub of a run object. */
+export type RunStub = ReturnType<typeof runOf>;
+type Call<T> = (run: RunStub) => PromiseLike<T>;
+
+/** A run object as one request sees it: one stub while it works, a new one after an error, for then a stub is broken. */
+export class RunCaller {
+  readonly runId: string;
+  readonly #objects: Objects;
+  #stub: RunStub;
+
+  constructor(objects: Objects, runId: string) {
+    this.#objects = objects;
+    this.runId = runId;
+    this.#stub = runOf(objects, runId);
+  }
+
+  /**
+   * Makes an idempotent call, and retries it while the object restarts. Rejects with the last error when the retries are
+   * spent, at once with an error that another call would meet as well, and with a Refusal (`overloaded`, 503) if the
+   * object is overloaded: retries would keep it so.
+   */
+  callWithRetry<T>(call: Call<T>): Promise<T> {
+    return withRetry(() => this.callOnce(call), { wait: (ms) => scheduler.wait(ms), random: Math.random });
+  }
+
+  /** Makes a call that must not be repeated, or that is not worth it. Rejects as `callWithRetry`, without retries. */
+  async callOnce<T>(call: Call<T>): Promise<T> {
+    try {
+      return await call(this.#stub);
+    } catch (error) {
+      this.#stub = runOf(this.#objects, this.runId);
+      if (objectFailure(error) !== "overloaded") throw error;
+      const message = "the run has more requests than its object can take; retry later";
+      throw new Refusal({ reason: "overloaded", message, retryAfterMs: OBJECT_OVERLOADED_RETRY_MS });
+    }
+  }
+
+  /** Sends the object something that it can do without: fire and forget, errors are ignored. */
+  notify(call: Call<unknown>): void {
+    // The promise of an RPC refuses a `then` without its first function.
+    call(this.#stub).then(
+      () => undefined,
+      () => undefined,
+    );
+  }
+}

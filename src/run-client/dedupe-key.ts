@@ -1,0 +1,17 @@
+/** The key under which equal calls of a run share an answer: a hash of everything that determines it. */
+import type { CallBody, CallFacts } from "../call.ts";
+
+/**
+ * SHA-256 of the body and of every fact except the two that concern only the time. Prompts contain texts of strangers, so
+ * a weaker hash is not enough.
+ */
+export async function dedupeKeyOf(body: CallBody, facts: CallFacts): Promise<string> {
+  const deciding = { ...facts, priority: undefined, timeoutMs: undefined };
+  return await sha256Hex(new TextEncoder().encode(JSON.stringify([deciding, body])));
+}
+
+/** The SHA-256 of some bytes, as hexadecimal text. */
+export async function sha256Hex(bytes: Uint8Array): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", bytes);
+  return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

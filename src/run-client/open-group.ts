@@ -1,0 +1,100 @@
+/** Opening a group: its calls become pages, large ones reach the run object in several calls, and its lanes are started. */
+import { laneOf, type Objects } from "../../durable-objects/address.ts";
+import type { RunCaller } from "./caller.ts";
+import type { OpenGroupReply, OpenGroupRequest } from "../run-api/groups.ts";
+import type { Refused } from "../run-api/types.ts";
+import type { BodyOptions, CallBody, CallFacts } from "../call.ts";
+import { CallPageBuilder, type CallPage } from "../engine/call-page.ts";
+import { Refusal, type Reason } from "../errors.ts";
+import { GROUP_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../limits.ts";
+import { dedupeKeyOf } from "./dedupe-key.ts";
+import { settled } from "./settlements.ts";
+
+/** What is opened. `calls` are read once. */
+export type Opening = {
+  calls: Iterable<{ body: CallBody; facts: CallFacts; id: string | null }>;
+  defaults: BodyOptions;
+  dedupe: boolean;
+  rules: Omit<OpenGroupRequest, "openKey" | "models" | "defaultsJson">;
+};
+
+export type Opened = Extract<OpenGroupReply, { ok: true }>;
+
+export type OpenGroupDeps = {
+  objects: Objects;
+  run: RunCaller;
+  /** Aborts when the client has left. */
+  signal: AbortSignal;
+  /** Keeps the Worker running until the promise ends, whether its client waits or not. */
+  waitUntil: (promise: Promise<unknown>) => void;
+};
+
+/**
+ * Opens a group, or finds the one that its idempotency key has opened, and starts its lanes. Throws a Refusal if it may
+ * not be opened, or if its client has left.
+ */
+export async function openGroup(opening: Opening, deps: OpenGroupDeps): Promise<Opened> {
+  const { objects, run, signal, waitUntil } = deps;
+  const { runId } = run;
+  // The object knows the group by this key: a call whose reply is lost can be repeated.
+  const openKey = crypto.randomUUID();
+  await settled(objects, runId);
+  const pending = openWithPages(run, openKey, opening, signal).catch(async (error: unknown) => {
+    // Nothing of a batch that is not opened stays stored. If this call is lost as well, the run's alarm drops the pages.
+    await run.callWithRetry<void>((stub) => stub.dropStaged(openKey)).catch(() => undefined);
+    throw error;
+  });
+  // If the client leaves, what it has sent so far is still dropped.
+  waitUntil(pending.catch(() => undefined));
+  const opened = await pending;
+  const starting = opened.lanes.map((lane) => laneOf(objects, runId, lane).start(runId, lane));
+  // A lane that does not start is started again by the run's alarm.
+  waitUntil(Promise.allSettled(starting));
+  return opened;
+}
+
+/** Sends the pages and opens the group. */
+async function openWithPages(run: RunCaller, openKey: string, opening: Opening, signal: AbortSignal): Promise<Opened> {
+  const { builder, pages } = await stage(run, openKey, opening, signal);
+  const defaultsJson = JSON.stringify(opening.defaults);
+  const request: OpenGroupRequest = { ...opening.rules, openKey, models: builder.models, defaultsJson };
+  const opened = await run.callWithRetry<OpenGroupReply>((stub) => stub.openGroup(request, pages));
+  if (!opened.ok) throw new Refusal(opened.reason);
+  return opened;
+}
+
+const CLIENT_GONE: Reason = { reason: "cancelled", message: "the client left before its batch was opened" };
+
+/** Sends all but the last pages ahead. */
+async function stage(
+  run: RunCaller,
+  openKey: string,
+  { calls, defaults, dedupe }: Opening,
+  signal: AbortSignal,
+): Promise<{ builder: CallPageBuilder; pages: CallPage[] }> {
+  const builder = new CallPageBuilder(defaults);
+  let pages: CallPage[] = [];
+  let chars = 0;
+  for (const { body, facts, id } of calls) {
+    const known = dedupe ? { ...facts, dedupeKey: await dedupeKeyOf(body, facts) } : facts;
+    const page = builder.add({ body, facts: known, id });
+    if (builder.totalChars > GROUP_CHARS_MAX) {
+      const what = "the batch with its shared settings";
+      throw new Refusal({ reason: "payload_too_large", what, bytesMax: GROUP_CHARS_MAX, param: null });
+    }
+    if (page === null) continue;
+    if (chars + page.calls.length > PAGES_CALL_CHARS_MAX) {
+      if (signal.aborted) throw new Refusal(CLIENT_GONE);
+      const sent = pages;
+      const refused = await run.callWithRetry<Refused | null>((stub) => stub.stagePages(openKey, sent));
+      if (refused !== null) throw new Refusal(refused.reason);
+      pages = [];
+      chars = 0;
+    }
+    pages.push(page);
+    chars += page.calls.length;
+  }
+  const last = builder.flush();
+  if (last !== null) pages.push(last);
+  return { builder, pages };
+}

@@ -1,0 +1,175 @@
+/** Parses UPSTREAMS. Messages name what was expected and never what was found: a value may be a secret. */
+import { z } from "zod";
+import {
+  NAME_CHARS_MAX,
+  PROMPT_TOKENS_FIXED_ANTHROPIC,
+  PROMPT_TOKENS_FIXED_OPENAI,
+  PROMPT_TOKENS_FIXED_TOOLS,
+} from "../../limits.ts";
+import type { Upstream } from "./types.ts";
+import { resolveHeaders, resolveKey } from "./credentials.ts";
+import {
+  baseUrlField,
+  commonFields,
+  commonOf,
+  patternError,
+  pricesOf,
+  remoteFields,
+  type CacheWrites,
+} from "./fields.ts";
+import { isRecord } from "../../json/record.ts";
+import { SIMULATED_MODEL_PATTERNS } from "../../simulated/model.ts";
+
+/** The upstreams in the order listed, or the path of the first wrong field and what is expected there. */
+export type ParsedUpstreams = { ok: true; upstreams: Upstream[] } | { ok: false; path: string; message: string };
+
+const NAME = /^[a-z0-9][a-z0-9_-]*$/;
+
+const simulatedSchema = z.strictObject({ kind: z.literal("simulated"), ...commonFields });
+
+const openaiSchema = z.strictObject({
+  kind: z.literal("openai"),
+  base_url: baseUrlField("/chat/completions"),
+  cap_field: z
+    .enum(["max_tokens", "max_completion_tokens"], { error: "must be max_tokens or max_completion_tokens" })
+    .optional(),
+  ...remoteFields,
+  ...commonFields,
+});
+
+const anthropicSchema = z.strictObject({
+  kind: z.literal("anthropic"),
+  base_url: baseUrlField("/messages").default("https://api.anthropic.com"),
+  ...remoteFields,
+  ...commonFields,
+});
+
+/**
+ * Anthropic's price list: 1.25 times the input price for what is kept for five minutes, twice for an hour
+ * (platform.claude.com/docs/en/build-with-claude/prompt-caching). Only what a request marks is written.
+ */
+const ANTHROPIC_WRITES: CacheWrites = { perInput: 1.25, perInput1h: 2, unasked: false };
+
+/** Servers that speak OpenAI's protocol write to their caches by themselves; most charge nothing for it. */
+const OPENAI_WRITES: CacheWrites = { unasked: true };
+
+/** Parses the value of UPSTREAMS; `secret:NAME` in a key or header reads `vars[NAME]`. */
+export function parseUpstreams(value: unknown, vars: Record<string, unknown>): ParsedUpstreams {
+  if (value === undefined || value === null) return wrong([], "is not set: name at least one upstream");
+  if (!isRecord(value)) return wrong([], "must be an object of upstreams by name, or JSON text of one");
+  const upstreams: Upstream[] = [];
+  for (const [name, entry] of Object.entries(value)) {
+    if (!NAME.test(name) || name.length > NAME_CHARS_MAX) {
+      return wrong([name], "an upstream's name starts with a-z or 0-9 and goes on with a-z, 0-9, _ and -");
+    }
+    const parsed = parseUpstream(name, entry, vars);
+    if (!parsed.ok) return parsed;
+    upstreams.push(...parsed.upstreams);
+  }
+  return upstreams.length === 0 ? wrong([], "names no upstream") : { ok: true, upstreams };
+}
+
+function parseUpstream(name: string, entry: unknown, vars: Record<string, unknown>): ParsedUpstreams {
+  if (!isRecord(entry)) return wrong([name], "must be an object");
+  switch (entry["kind"]) {
+    case "simulated":
+      return parseSimulated(name, entry);
+    case "openai":
+      return parseOpenai(name, entry, vars);
+    case "anthropic":
+      return parseAnthropic(name, entry, vars);
+    default:
+      return wrong([name, "kind"], 'must be "openai", "anthropic" or "simulated"');
+  }
+}
+
+function parseSimulated(name: string, entry: unknown): ParsedUpstreams {
+  const parsed = simulatedSchema.safeParse(entry);
+  if (!parsed.success) return wrongIssue(name, parsed.error);
+  const fields = parsed.data;
+  const upstream: Upstream = {
+    name,
+    kind: "simulated",
+    baseUrl: "",
+    apiKey: null,
+    headers: {},
+    ...commonOf(fields, { models: SIMULATED_MODEL_PATTERNS, bounds: {} }),
+    capField: "max_tokens",
+    prices: pricesOf(fields.prices ?? { "*": { input: 0.15, output: 0.6 } }, OPENAI_WRITES),
+  };
+  return { ok: true, upstreams: [upstream] };
+}
+
+const OPENAI_TEMPLATE = {
+  fixedTokens: PROMPT_TOKENS_FIXED_OPENAI,
+  toolsTokens: PROMPT_TOKENS_FIXED_TOOLS,
+  learnsTemplate: true,
+} as const;
+
+function parseOpenai(name: string, entry: unknown, vars: Record<string, unknown>): ParsedUpstreams {
+  const parsed = openaiSchema.safeParse(entry);
+  if (!parsed.success) return wrongIssue(name, parsed.error);
+  const fields = parsed.data;
+  const key = resolveKey(fields.api_key, vars);
+  if (!key.ok) return wrong([name, "api_key"], key.message);
+  const headers = resolveHeaders(fields.headers, vars, key.value === null ? [] : ["authorization"]);
+  if (!headers.ok) return wrong([name, "headers", ...headers.field], headers.message);
+  const upstream: Upstream = {
+    name,
+    kind: "openai",
+    baseUrl: withoutEndSlash(fields.base_url),
+    apiKey: key.value,
+    headers: headers.value,
+    ...commonOf(fields, { models: ["*"], bounds: OPENAI_TEMPLATE }),
+    capField: fields.cap_field ?? defaultCapField(fields.base_url),
+    prices: pricesOf(fields.prices ?? {}, OPENAI_WRITES),
+  };
+  return { ok: true, upstreams: [upstream] };
+}
+
+function parseAnthropic(name: string, entry: unknown, vars: Record<string, unknown>): ParsedUpstreams {
+  const parsed = anthropicSchema.safeParse(entry);
+  if (!parsed.success) return wrongIssue(name, parsed.error);
+  const fields = parsed.data;
+  const key = resolveKey(fields.api_key, vars);
+  if (!key.ok) return wrong([name, "api_key"], key.message);
+  const headers = resolveHeaders(fields.headers, vars, key.value === null ? [] : ["authorization", "x-api-key"]);
+  if (!headers.ok) return wrong([name, "headers", ...headers.field], headers.message);
+  const upstream: Upstream = {
+    name,
+    kind: "anthropic",
+    // Anthropic's clients are given its base URL without the version, OpenAI's with it: both are understood.
+    baseUrl: withoutEndSlash(withoutEndSlash(fields.base_url).replace(/\/v1$/, "")),
+    apiKey: key.value,
+    headers: headers.value,
+    ...commonOf(fields, {
+      models: ["*"],
+      bounds: { fixedTokens: PROMPT_TOKENS_FIXED_ANTHROPIC, learnsTemplate: true },
+    }),
+    capField: "max_tokens",
+    prices: pricesOf(fields.prices ?? {}, ANTHROPIC_WRITES),
+  };
+  return { ok: true, upstreams: [upstream] };
+}
+
+function withoutEndSlash(url: string): string {
+  return new URL(url).href.replace(/\/+$/, "");
+}
+
+/** OpenAI's newer models refuse `max_tokens`; most other servers know nothing else. */
+function defaultCapField(baseUrl: string): Upstream["capField"] {
+  return new URL(baseUrl).hostname === "api.openai.com" ? "max_completion_tokens" : "max_tokens";
+}
+
+function wrongIssue(name: string, error: z.ZodError): ParsedUpstreams {
+  const issue = error.issues[0];
+  if (issue === undefined) return wrong([name], "is not valid");
+  const path = [name, ...issue.path];
+  if (issue.code === "unrecognized_keys") return wrong([...path, ...issue.keys.slice(0, 1)], "is not a known field");
+  if (issue.code === "invalid_key") return wrong(path, patternError);
+  return wrong(path, issue.message);
+}
+
+function wrong(path: readonly PropertyKey[], message: string): ParsedUpstreams {
+  return { ok: false, path: ["UPSTREAMS", ...path.map(String)].join("."), message };
+}

@@ -1,0 +1,38 @@
+/** A provider endpoint as configured and parsed: see UPSTREAMS in the configuration page. Never leaves the gateway. */
+import type { TokenBounds } from "../../budget/estimate.ts";
+import type { TokenPrice } from "../../budget/token-price.ts";
+import type { ErrorsCost } from "../failure-table.ts";
+import type { ChatCapField } from "../../protocol/request/rewrite.ts";
+import type { Aggregate } from "../stream-choice.ts";
+
+/** Price of a model in pico-USD per token (USD per million tokens × 10⁶), so that 0.0375 USD/M stays an integer. */
+export type Price = TokenPrice;
+
+export type Upstream = {
+  name: string;
+  kind: "openai" | "anthropic" | "simulated";
+  /** Without a trailing slash, and for `anthropic` without the version's `/v1`; empty for `simulated`. */
+  baseUrl: string;
+  /** The provider key itself, resolved from its secret; null = none is sent. */
+  apiKey: string | null;
+  headers: Record<string, string>;
+  /** Patterns with `*`, in the order listed; a plain name matches itself. */
+  models: readonly string[];
+  maxInFlight: number;
+  timeoutMs: number;
+  maxAttempts: number;
+  /** What a request costs that this upstream read and refused: nothing, or its reservation. */
+  errorsCost: ErrorsCost;
+  /** Field of a chat completion that carries the completion cap. */
+  capField: ChatCapField;
+  /** Fields that are allowed under a limit although no reservation covers them, by decision of the operator. */
+  allowParams: readonly string[];
+  /** Whether chat and message calls request a stream or JSON when no client reads the stream. */
+  aggregate: Aggregate;
+  /** What a streamed attempt is charged that was stopped or broke off: its reservation, or what had been seen of it. */
+  abortCost: "reservation" | "seen";
+  /** How this upstream's prompt tokens are bounded from what is sent. */
+  bounds: TokenBounds;
+  /** By model pattern, first match wins; a model without a match has the catalogue's price, if any. */
+  prices: readonly { pattern: string; price: Price }[];
+};

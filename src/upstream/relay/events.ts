@@ -1,0 +1,70 @@
+/** Relays an event stream. What the stream ended as decides what its attempt is charged. */
+import type { Classification } from "../../call.ts";
+import type { Exchange } from "../exchange.ts";
+import { reportedError, type RelayEnd, type RelayInProgress, type RelayJob } from "./types.ts";
+import { pump } from "./pump.ts";
+import { redacting } from "./redact.ts";
+import { shownMessage, withoutOwnSecrets } from "../redact.ts";
+import { withSeen } from "../seen.ts";
+import type { Arrived } from "../../protocol/aggregate/stream.ts";
+import type { StreamFamily } from "../../protocol/stream/error.ts";
+import { StreamObserver, type StreamOutcome } from "../../protocol/stream/observer.ts";
+
+export function relayEvents(
+  { job, exchange, deps }: RelayInProgress,
+  source: ReadableStream<Uint8Array>,
+  family: StreamFamily,
+): { body: ReadableStream<Uint8Array>; ended: Promise<RelayEnd> } {
+  const { upstream, usageChunk, costUsdOf } = job;
+  const redact = (text: string): string => withoutOwnSecrets(text, upstream);
+  const observer = new StreamObserver({ family, upstream: upstream.name, usageChunk, costUsdOf, redact });
+  // Clients stop reading at the protocol's last event, which may come long before the upstream closes the connection.
+  // The timer runs on until then: should it never close, the heartbeat of the settled attempt ends it.
+  const known = Promise.withResolvers<RelayEnd>();
+  const watched = {
+    feed: (chunk: Uint8Array): Uint8Array[] => {
+      const pieces = observer.feed(chunk);
+      const outcome = observer.early;
+      if (outcome !== null)
+        known.resolve({ outcome: exchange.outcome(classificationOf(job, exchange, outcome)), id: outcome.id });
+      return pieces;
+    },
+    end: (how: "clean" | "broken") => {
+      const stopped = how === "broken" && exchange.isStopped ? exchange.stopped() : null;
+      return observer.end(how, stopped?.kind === "failure" ? stopped.reason : undefined);
+    },
+  };
+  const { body, ended } = pump({ head: [], reader: source.getReader() }, redacting(watched, upstream), {
+    // The observer ends a broken stream with an error event.
+    closes: () => true,
+    deps,
+  });
+  const whole = ended.then(({ outcome, by }) => ({
+    outcome: exchange.end(
+      by === "source" || outcome.complete ? classificationOf(job, exchange, outcome) : brokenOff(exchange, by, outcome),
+    ),
+    id: outcome.id,
+  }));
+  return { body, ended: Promise.race([known.promise, whole]) };
+}
+
+function brokenOff(exchange: Exchange, by: "broken" | "client" | "source", outcome: StreamOutcome): Classification {
+  const classification = by === "client" ? exchange.stopped("cancelled") : exchange.truncated();
+  return withSeen(classification, exchange.upstream, arrivedOf(outcome));
+}
+
+/** What had arrived of a stream that ended early; null = no event of it. */
+function arrivedOf({ events, usage, contentBytes }: StreamOutcome): Arrived | null {
+  if (events === 0) return null;
+  const { promptTokens = null, completionTokens = null } = usage ?? {};
+  return { promptTokens, completionTokens, contentBytes };
+}
+
+function classificationOf(job: RelayJob, exchange: Exchange, outcome: StreamOutcome): Classification {
+  const { complete, usage, model, finishReason, error } = outcome;
+  if (complete) return { kind: "success", text: "", model: model ?? job.lease.model, finishReason, usage };
+  if (error === null) return withSeen(exchange.truncated(), job.upstream, arrivedOf(outcome));
+  const { upstream } = job;
+  const message = `${upstream.name} reported an error in its stream: ${shownMessage(error.message, upstream)}`;
+  return reportedError(job, message, error.code);
+}

@@ -1,0 +1,96 @@
+/** Moves an answer from its upstream to its client, at the client's pace, through an observer. */
+import type { RelayDeps } from "./types.ts";
+
+/** Observes the bytes of an answer; what it returns is written to the client. */
+export type Tap<End> = {
+  feed: (chunk: Uint8Array) => Uint8Array[];
+  end: (how: "clean" | "broken") => { bytes: Uint8Array[]; outcome: End };
+};
+
+/** How the relay ended: at the source's end, because the source broke, or because the client left. */
+export type PumpEnd<End> = { outcome: End; by: "source" | "broken" | "client" };
+
+/** The bytes of an answer: those that were read ahead, then the rest. */
+export type Source = { head: readonly Uint8Array[]; reader: ReadableStreamDefaultReader<Uint8Array> };
+
+type Moved = { by: "source" | "broken" | "client"; error?: unknown };
+type Writer = WritableStreamDefaultWriter<Uint8Array>;
+
+export type PumpOptions<End> = {
+  /**
+   * Whether the body is closed in order; else its connection breaks off, so that no client takes half an answer for the
+   * whole. Called once, at the end, with the tap's outcome and what ended the source.
+   */
+  closes: (end: PumpEnd<End>) => boolean;
+  deps: Pick<RelayDeps, "pipe" | "controller">;
+};
+
+/**
+ * Relays `source`. `ended` never rejects, and does not wait for a client that stops reading: it resolves once the source
+ * has ended or the attempt is stopped.
+ */
+export function pump<End>(
+  source: Source,
+  tap: Tap<End>,
+  { closes, deps }: PumpOptions<End>,
+): { body: ReadableStream<Uint8Array>; ended: Promise<PumpEnd<End>> } {
+  const { readable, writable } = deps.pipe();
+  const writer = writable.getWriter();
+  const { controller } = deps;
+  let isMoving = true;
+  // A client that leaves while the upstream is silent is noticed by its side of the pipe. Later, this may be
+  // the pump's own abort, which must not be taken for the client's.
+  writer.closed.catch(() => {
+    if (isMoving) controller.abort();
+  });
+  const ended = Promise.race([move(source, writer, tap), stopOf(controller.signal)]).then((moved) => {
+    isMoving = false;
+    const { bytes, outcome } = tap.end(moved.by === "source" ? "clean" : "broken");
+    if (moved.by === "client") controller.abort();
+    if (moved.by !== "source") source.reader.cancel().catch(() => undefined);
+    const end: PumpEnd<End> = { outcome, by: moved.by };
+    void finish(writer, bytes, closes(end) ? null : moved);
+    return end;
+  });
+  return { body: readable, ended };
+}
+
+/** Resolves when the attempt is stopped, which a write to a client that reads no further would not notice. */
+function stopOf(signal: AbortSignal): Promise<Moved> {
+  return new Promise((resolve) =>
+    signal.addEventListener("abort", () => resolve({ by: "broken", error: signal.reason })),
+  );
+}
+
+async function move<End>({ head, reader }: Source, writer: Writer, tap: Tap<End>): Promise<Moved> {
+  const goesOn = async (chunk: Uint8Array): Promise<boolean> => {
+    try {
+      for (const piece of tap.feed(chunk)) await writer.write(piece);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  for (const chunk of head) if (!(await goesOn(chunk))) return { by: "client" };
+  for (;;) {
+    let chunk: ReadableStreamReadResult<Uint8Array>;
+    try {
+      chunk = await reader.read();
+    } catch (error) {
+      return { by: "broken", error };
+    }
+    if (chunk.done) return { by: "source" };
+    if (!(await goesOn(chunk.value))) return { by: "client" };
+  }
+}
+
+/** The body's last bytes, and its end: in order, or broken off. */
+async function finish(writer: Writer, bytes: readonly Uint8Array[], breaksOff: Moved | null): Promise<void> {
+  try {
+    for (const piece of bytes) await writer.write(piece);
+    if (breaksOff === null) await writer.close();
+    else await writer.abort(breaksOff.error ?? new Error("the upstream ended its answer before it was whole"));
+  } catch {
+    // The client left at the last moment: the outcome of the answer is known nevertheless.
+  }
+}

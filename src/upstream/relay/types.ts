@@ -1,0 +1,62 @@
+/** What a relayed call sends, and what its attempt ends as. */
+import type { Classification, Endpoint, Lease, Outcome, Usage } from "../../call.ts";
+import { failed } from "../classify.ts";
+import type { Upstream } from "../config/types.ts";
+import type { Exchange, ExchangeDeps, UpstreamRequest } from "../exchange.ts";
+import { shownCode } from "../redact.ts";
+
+/** What is sent where. `request` goes out as it is; its headers contain the provider key. */
+export type RelayJob = {
+  upstream: Upstream;
+  lease: Lease;
+  endpoint: Endpoint;
+  request: UpstreamRequest<Uint8Array>;
+  /** Whether the request is for an event stream, and whether its usage chunk was requested by the client or injected here. */
+  stream: boolean;
+  usageChunk: "requested" | "injected" | "absent";
+  /** Whether the request is for embeddings as base64. */
+  base64: boolean;
+  costUsdOf: (usage: Usage) => number | null;
+};
+
+/** A pipe whose writer waits for its reader. */
+export type Pipe = { readable: ReadableStream<Uint8Array>; writable: WritableStream<Uint8Array> };
+
+export type RelayDeps = ExchangeDeps & { pipe: () => Pipe };
+
+/** What an answer ended as, known before its last bytes go to the client. `id` is the upstream's id of the answer. */
+export type RelayEnd = { outcome: Outcome; id: string | null };
+
+/** An error answer as its upstream wrote it. */
+export type ErrorAnswer = { status: number; headers: Headers; text: string };
+
+export type RelayFailed = { kind: "failed"; outcome: Outcome; answer: ErrorAnswer | null };
+
+export type RelayAnswered = {
+  kind: "answered";
+  status: number;
+  headers: Headers;
+  body: ReadableStream<Uint8Array> | Uint8Array;
+  /** Never rejects. */
+  ended: Promise<RelayEnd>;
+};
+
+export type Relayed = RelayFailed | RelayAnswered;
+
+/** An attempt whose answer is being relayed. */
+export type RelayInProgress = { job: RelayJob; exchange: Exchange; deps: RelayDeps };
+
+/** What an answer counts as that reports an error after its relay began; `code` is the upstream's code, if it gave one. */
+export function reportedError({ upstream }: RelayJob, message: string, code: string | null = null): Classification {
+  const { name } = upstream;
+  const shown = code === null ? "" : shownCode(code, upstream);
+  const named = shown === "" ? {} : { upstreamCode: shown };
+  return failed("unknown", {
+    reason: "upstream_error",
+    upstream: name,
+    status: null,
+    message,
+    retryable: true,
+    ...named,
+  });
+}

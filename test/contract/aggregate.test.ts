@@ -1,0 +1,186 @@
+/** An upstream's answers and costs are the same, whether they are requested as JSON or as streams. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { startByteUpstream, type ByteHandler, type ByteUpstream } from "../support/byte-upstream.ts";
+import { resultsOf, runBatch, startBatchPlace, type BatchPlace } from "./batch-place.ts";
+import { documentOf, replyOf, type RunAccess } from "./world.ts";
+
+const asked = z.object({
+  messages: z.array(z.object({ content: z.string() })),
+  stream: z.boolean().optional(),
+  stream_options: z.object({ include_usage: z.boolean() }).optional(),
+});
+type ChatRequest = z.infer<typeof asked>;
+
+/** The upstream's answer: the words of the prompt reversed, and a tool call if the prompt requests one. */
+function answerTo({ messages }: ChatRequest) {
+  const prompt = messages.at(-1)?.content ?? "";
+  const words = prompt.split(" ").toReversed();
+  const call = { id: "call_1", type: "function", function: { name: "find", arguments: '{"q":"é😀"}' } };
+  const usage = { prompt_tokens: 7, completion_tokens: words.length, total_tokens: 7 + words.length };
+  const head = { id: "chatcmpl-1", created: 1763712000, model: "m-2026" };
+  return { words, calls: prompt.includes("tool") ? [call] : [], usage, head };
+}
+
+function jsonOf(request: ChatRequest): string {
+  const { words, calls, usage, head } = answerTo(request);
+  const message = { role: "assistant", content: words.join(" "), ...(calls.length > 0 ? { tool_calls: calls } : {}) };
+  const choices = [{ index: 0, message, logprobs: null, finish_reason: "stop" }];
+  return JSON.stringify({ ...head, object: "chat.completion", choices, usage });
+}
+
+function eventsOf(request: ChatRequest): string[] {
+  const { words, calls, usage, head } = answerTo(request);
+  const event = (choices: unknown[], more = {}): string =>
+    `data: ${JSON.stringify({ ...head, object: "chat.completion.chunk", choices, ...more })}\r\n\r\n`;
+  const delta = (fields: unknown): string => event([{ index: 0, delta: fields, logprobs: null, finish_reason: null }]);
+  return [
+    delta({ role: "assistant", content: "" }),
+    ...words.map((word, at) => delta({ content: at === 0 ? word : ` ${word}` })),
+    ...calls.map((call, index) => delta({ tool_calls: [{ index, ...call }] })),
+    event([{ index: 0, delta: {}, logprobs: null, finish_reason: "stop" }]),
+    ...(request.stream_options?.include_usage === true ? [event([], { usage })] : []),
+    "data: [DONE]\r\n\r\n",
+  ];
+}
+
+let upstream: ByteUpstream;
+let place: BatchPlace;
+const streams: boolean[] = [];
+
+const answering: ByteHandler = async ({ body }, reply) => {
+  const request = asked.parse(JSON.parse(body.toString()));
+  streams.push(request.stream === true);
+  if (request.stream !== true) return reply.whole(jsonOf(request));
+  reply.begin({ headers: { "content-type": "text/event-stream" } });
+  for (const text of eventsOf(request)) await reply.write(text);
+  reply.end();
+};
+
+beforeAll(async () => {
+  upstream = await startByteUpstream();
+  const common = {
+    kind: "openai",
+    base_url: `${upstream.origin}/v1`,
+    models: [],
+    prices: { "*": { input: 1, output: 2 } },
+  };
+  const UPSTREAMS = {
+    whole: { ...common, aggregate: "json" },
+    parts: { ...common, aggregate: "stream" },
+    proxied: { ...common, max_attempts: 2 },
+    strict: { ...common, aggregate: "stream", max_attempts: 1 },
+    seen: { ...common, aggregate: "stream", max_attempts: 1, abort_cost: "seen" },
+  };
+  place = await startBatchPlace(undefined, { vars: { UPSTREAMS, WAITING_FETCHES_MAX: "512" } });
+});
+beforeEach(() => {
+  streams.length = 0;
+  upstream.serve(answering);
+});
+afterAll(async () => {
+  await place.stop();
+  await upstream.stop();
+});
+
+const PROMPTS = ["one two three", "é 😀 tool", "x"];
+const BUDGET = { budget: { usd: 1, prompt_tokens: 1_000_000, completion_tokens: 100_000 } };
+
+/** What a run was answered with, and what it has spent, by upstream. */
+async function both(send: (run: Awaited<ReturnType<BatchPlace["openRun"]>>, model: string) => Promise<unknown>) {
+  const ends: unknown[] = [];
+  for (const model of ["whole/m", "parts/m"]) {
+    const run = await place.openRun(BUDGET);
+    const answers = await send(run, model);
+    ends.push({ answers, spent: await spentOf(run) });
+  }
+  return ends;
+}
+
+async function spentOf(run: RunAccess) {
+  const { budget } = await documentOf(run);
+  expect(budget.usd.reserved).toBe(0);
+  return budget.usd.spent;
+}
+
+describe("an answer assembled from a stream equals the JSON answer, at the same cost,", () => {
+  it("of POST /query", async () => {
+    const [whole, parts] = await both(async (run, model) => {
+      const texts: unknown[] = [];
+      for (const prompt of PROMPTS) {
+        const { text, finish_reason, usage } = z
+          .object({ text: z.string(), finish_reason: z.string(), usage: z.unknown() })
+          .parse((await run.send("/query", { method: "POST", json: { prompt, model } })).json);
+        texts.push({ text, finish_reason, usage });
+      }
+      return texts;
+    });
+    expect(parts).toEqual(whole);
+    expect(whole).toMatchObject({ answers: [{ text: "three two one" }, { text: "tool 😀 é" }, { text: "x" }] });
+    expect(streams).toEqual([false, false, false, true, true, true]);
+  });
+
+  it("of POST /batch", async () => {
+    const [whole, parts] = await both(async (run, model) => {
+      const answer = await run.send("/batch", { method: "POST", json: { prompts: PROMPTS, model } });
+      const { results, errors, usage } = z
+        .object({ results: z.array(z.string()), errors: z.unknown(), usage: z.unknown() })
+        .parse(answer.json);
+      return { results, errors, usage };
+    });
+    expect(parts).toEqual(whole);
+    expect(streams).toEqual([false, false, false, true, true, true]);
+  });
+
+  it("of a line of POST /v1/batches, including its tool calls", async () => {
+    const [whole, parts] = await both(async (run, model) => {
+      const lines = PROMPTS.map((content, at) => ({
+        custom_id: `line-${at}`,
+        method: "POST",
+        url: "/v1/chat/completions",
+        body: { model, messages: [{ role: "user", content }], max_tokens: 50 },
+      }));
+      const { output } = await resultsOf(run, await runBatch(run, lines));
+      return lines.map(({ custom_id: id }) => output.get(id)?.response?.body);
+    });
+    expect(parts).toEqual(whole);
+    expect(JSON.stringify(parts)).toContain("call_1");
+    expect(streams.toSorted()).toEqual([false, false, false, true, true, true]);
+  });
+});
+
+describe("with aggregation of streams", () => {
+  it("a call that a proxy times out as JSON succeeds on its retry, which streams", async () => {
+    upstream.serve(async (call, reply) => {
+      const request = asked.parse(JSON.parse(call.body.toString()));
+      if (request.stream === true) return await answering(call, reply);
+      streams.push(false);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      reply.whole("<html>a timeout occurred</html>", { status: 524, headers: { "content-type": "text/html" } });
+    });
+    const run = await place.openRun(BUDGET);
+    const answer = await run.send("/query", { method: "POST", json: { prompt: "one two", model: "proxied/m" } });
+    expect(replyOf(answer)).toMatchObject({ text: "two one", attempts: 2 });
+    expect(streams).toEqual([false, true]);
+    // The attempt of unknown outcome stays charged.
+    expect(await spentOf(run)).toBeGreaterThan(0.004);
+  });
+
+  it.each([
+    ["strict", 2 * 4_096],
+    ["seen", 2 * (3 + 512)],
+  ])("a stream that breaks off at %s is charged at least for what had arrived", async (name, completionNanoUsd) => {
+    upstream.serve(async ({ body }, reply) => {
+      reply.begin({ headers: { "content-type": "text/event-stream" } });
+      for (const text of eventsOf(asked.parse(JSON.parse(body.toString()))).slice(0, 2)) await reply.write(text);
+      // A reset takes what is still on its way along.
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      reply.reset();
+    });
+    const run = await place.openRun(BUDGET);
+    const answer = await run.send("/query", { method: "POST", json: { prompt: "one two", model: `${name}/m` } });
+    expect(answer).toMatchObject({ status: 502, json: { error: { code: "upstream_truncated" } } });
+    const promptNanoUsd = (await documentOf(run)).budget.prompt_tokens.spent * 1_000;
+    expect(Math.round((await spentOf(run)) * 1e9)).toBe(promptNanoUsd + completionNanoUsd * 1_000);
+  });
+});

@@ -1,0 +1,60 @@
+/** What callers of a run object meet when its instance ends, on a real runtime. */
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { RunCaller } from "../../src/run-client/caller.ts";
+import { objectFailure } from "../../src/run-client/retry.ts";
+import type { BudgetDocument } from "../../src/contract/runs.ts";
+import { acquireRequest, crash, factsOf } from "../support/objects-direct.ts";
+import { openRun } from "../support/objects-run.ts";
+
+const budgetOf = (caller: RunCaller): Promise<BudgetDocument | null> =>
+  caller.callWithRetry<BudgetDocument | null>((run) => run.budget());
+
+describe("a run object whose instance was aborted", () => {
+  it("fails the pending and the later calls of a stub with durableObjectReset and without retryable", async () => {
+    const run = await openRun({ max_parallel: 1 });
+    const stub = run.object;
+    const facts = factsOf("p", "up/x");
+    await stub.acquire(acquireRequest("holds the permit", facts));
+    const pending = stub.acquire(acquireRequest("waits", facts)).catch((error: unknown) => error);
+    await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(2);
+    await crash(stub);
+    const later: unknown = await Promise.resolve(stub.budget()).catch((error: unknown) => error);
+    for (const error of [await pending, later]) {
+      expect(error).toMatchObject({ durableObjectReset: true });
+      expect(error).not.toHaveProperty("retryable");
+      expect(objectFailure(error)).toBe("reset");
+    }
+  });
+
+  it("is reached by a retry of the caller that saw it end", async () => {
+    const run = await openRun({ budget: { usd: 1 } });
+    const caller = new RunCaller(env, run.id);
+    await budgetOf(caller);
+    await crash(run.object);
+    expect(await budgetOf(caller)).toMatchObject({ usd: { limit: 1 } });
+  });
+
+  it("is called once by a caller that must not retry, whose next call reaches it", async () => {
+    const run = await openRun();
+    const caller = new RunCaller(env, run.id);
+    await caller.callOnce<BudgetDocument | null>((stub) => stub.budget());
+    await crash(run.object);
+    const once = caller.callOnce<BudgetDocument | null>((stub) => stub.budget());
+    await expect(once).rejects.toMatchObject({ durableObjectReset: true });
+    expect(await caller.callOnce<BudgetDocument | null>((stub) => stub.budget())).not.toBeNull();
+  });
+});
+
+describe("a bug in a run object", () => {
+  it("is thrown to the caller: the call is not retried", async () => {
+    const caller = new RunCaller(env, (await openRun()).id);
+    let calls = 0;
+    const asked = caller.callWithRetry<unknown>((run) => {
+      calls += 1;
+      return run.quote([], [{ firstIndex: 0, facts: "no JSON", calls: "" }]);
+    });
+    await expect(asked).rejects.toThrow("JSON");
+    expect(calls).toBe(1);
+  });
+});

@@ -1,0 +1,68 @@
+/** A configuration that is valid and yet of no use is said to be, by variable and without a value. */
+import { describe, expect, it } from "vitest";
+import { createApp } from "../../src/app.ts";
+import { configWarnings } from "../../src/config-warnings.ts";
+import { parseConfig } from "../../src/env.ts";
+import { targetOf } from "../../src/upstream/target.ts";
+
+const local = (fields: Record<string, unknown> = {}) => ({
+  UPSTREAMS: { local: { kind: "openai", base_url: "http://127.0.0.1:1/v1", models: ["tiny-*"], ...fields } },
+});
+
+function configOf(vars: Record<string, unknown>) {
+  const parsed = parseConfig(vars);
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.reason));
+  return parsed.config;
+}
+
+const priced = { prices: { "*": { input: 0, output: 0 } } };
+
+describe("the warnings of a configuration", () => {
+  it.each([
+    ["a default model that is served and priced", { ...local(priced), DEFAULT_MODEL: "tiny-1" }, []],
+    ["no default model", local(), []],
+    [
+      "a default model that nothing serves",
+      { ...local(priced), DEFAULT_MODEL: "secret-large" },
+      ["DEFAULT_MODEL: no upstream"],
+    ],
+    ["a default model without a price", { ...local(), DEFAULT_MODEL: "tiny-1" }, ["DEFAULT_MODEL: it has no price"]],
+    ["an upstream without models", local({ models: [] }), ["UPSTREAMS.local.models: is empty"]],
+    [
+      "a default budget above the largest",
+      { ...local(), DEFAULT_BUDGET_USD: 3, MAX_BUDGET_USD: 2 },
+      ["DEFAULT_BUDGET_USD: is above"],
+    ],
+    ["a default budget that is the largest", { ...local(), DEFAULT_BUDGET_USD: 2, MAX_BUDGET_USD: 2 }, []],
+  ])("with %s", (_, vars, begins) => {
+    const warnings = configWarnings(configOf(vars));
+    expect(warnings).toHaveLength(begins.length);
+    for (const [at, begin] of begins.entries()) expect(warnings[at]).toContain(begin);
+    expect(warnings.join()).not.toContain("secret");
+  });
+
+  it("are shown at GET /health, and so is what makes it wrong", async () => {
+    const health = async (vars: object) => (await createApp().request("/health", {}, vars)).json();
+    const served = { status: "ok", warnings: [expect.stringContaining("DEFAULT_MODEL")] };
+    expect(await health({ ...local(priced), DEFAULT_MODEL: "other" })).toMatchObject(served);
+    expect(await health({})).toMatchObject({ status: "ok", warnings: [expect.stringContaining("UPSTREAMS")] });
+  });
+});
+
+describe("a call that names no model, where nothing serves the gateway's default", () => {
+  const config = configOf({ ...local(priced), DEFAULT_MODEL: "other" });
+  const rules = { defaultModel: null, models: [], unpriced: "refuse" } as const;
+
+  it("is told that the variable is wrong, not that its model is", () => {
+    expect(targetOf(null, rules, config)).toMatchObject({
+      ok: false,
+      reason: { reason: "misconfigured", variable: "DEFAULT_MODEL" },
+    });
+  });
+
+  it("is told of its model where it, or its run, names that one", () => {
+    const reason = { reason: "model_not_found", model: "other" };
+    expect(targetOf("other", rules, config)).toMatchObject({ ok: false, reason });
+    expect(targetOf(null, { ...rules, defaultModel: "other" }, config)).toMatchObject({ ok: false, reason });
+  });
+});

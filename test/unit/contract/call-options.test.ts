@@ -1,0 +1,127 @@
+/** An option of a call reaches its upstream request, or dispatch, on every way in. Walks the definition, so it holds for new options. */
+import { describe, expect, it } from "vitest";
+import type { CallBody, CallFacts, DispatchOptions } from "../../../src/call.ts";
+import { batchItem, parseBatch } from "../../../src/contract/batch.ts";
+import { parseDialectQuery } from "../../../src/contract/dialects.ts";
+import { callSettingsFields, type CallSettingsInput } from "../../../src/contract/call-options.ts";
+import { parseQuery } from "../../../src/contract/query.ts";
+import { CallPageBuilder, readCall, readFacts } from "../../../src/engine/call-page.ts";
+import { buildAnthropicRequest } from "../../../src/upstream/anthropic-request.ts";
+import { buildRequest } from "../../../src/upstream/request.ts";
+import { makeAnthropic, makeLease, makeUpstream } from "../upstream/make.ts";
+
+type OptionName = keyof CallSettingsInput;
+
+/** A value of each option other than its default, and the fact that it must become; null = a part of the body. */
+const SAMPLES: { [Name in OptionName]-?: { value: CallSettingsInput[Name]; fact: Partial<DispatchOptions> | null } } = {
+  model: { value: "up/large", fact: { model: "up/large" } },
+  max_tokens: { value: 77, fact: { maxTokens: 77 } },
+  priority: { value: "critical", fact: { priority: 4 } },
+  timeout_ms: { value: 1_234, fact: { timeoutMs: 1_234 } },
+  reserve: { value: "worst", fact: { reserve: "worst" } },
+  system: { value: "Answer in Latin.", fact: null },
+  temperature: { value: 0.25, fact: null },
+  params: { value: { top_p: 0.5 }, fact: null },
+};
+
+type Call = { body: CallBody; facts: CallFacts };
+
+function parsed<T>(result: { ok: true; value: T } | { ok: false; reason: unknown }): T {
+  if (!result.ok) throw new Error(JSON.stringify(result.reason));
+  return result.value;
+}
+
+/** A batch's only call, as its lane gets it: cut into a page, stored as text, read again. */
+function storedCall(request: unknown): Call {
+  const { calls, defaults } = parsed(parseBatch(request));
+  const builder = new CallPageBuilder(defaults);
+  for (const call of calls) builder.add(call);
+  const page = builder.flush();
+  const [facts] = readFacts(page?.facts ?? "[]", builder.models);
+  if (page === null || facts === undefined) throw new Error("the batch has no page");
+  const { modelIndex, ...read } = facts;
+  expect(builder.models[modelIndex]).toBe(read.model);
+  return { body: readCall(page.calls, JSON.stringify(defaults)), facts: read };
+}
+
+const WAYS: Record<string, (options: object) => Call> = {
+  "/query": (options) => parsed(parseQuery({ prompt: "hi", ...options })),
+  "/llm_query": (options) => parsed(parseDialectQuery({ prompt: "hi", ...options })).call,
+  "an item of /batch": (options) => storedCall({ items: [{ prompt: "hi", ...options }] }),
+  "the defaults of prompts": (options) => storedCall({ prompts: ["hi"], ...options }),
+  "the defaults of items": (options) => storedCall({ items: [{ prompt: "hi" }], ...options }),
+};
+
+const lease = makeLease({ capTokens: null });
+
+function requestsOf(body: CallBody): string[] {
+  const anthropic = buildAnthropicRequest(makeAnthropic(), lease, body);
+  return [buildRequest(makeUpstream(), lease, body).body, anthropic.ok ? anthropic.request.body : "refused"];
+}
+
+const NAMES = Object.keys(callSettingsFields).filter((name): name is OptionName => name in SAMPLES);
+
+describe("each option of a call", () => {
+  it("has a sample here", () => {
+    expect(NAMES).toEqual(Object.keys(callSettingsFields));
+    expect(Object.keys(batchItem.shape)).toEqual(expect.arrayContaining(NAMES));
+  });
+
+  describe.each(NAMES)("%s", (name) => {
+    const { value, fact } = SAMPLES[name];
+
+    it.each(Object.keys(WAYS))("survives %s", (way) => {
+      const callOf = WAYS[way];
+      if (callOf === undefined) throw new Error(way);
+      const plain = callOf({});
+      const call = callOf({ [name]: value });
+      if (fact === null) expect(call.body).toMatchObject({ [name]: value });
+      else {
+        expect(call.facts).toMatchObject(fact);
+        expect(plain.facts).not.toMatchObject(fact);
+      }
+    });
+
+    it("is the same on /query as in a batch", () => {
+      const calls = Object.values(WAYS).map((callOf) => callOf({ [name]: value }));
+      for (const { body, facts } of calls)
+        expect({ body, facts }).toEqual({ body: calls[0]?.body, facts: calls[0]?.facts });
+    });
+  });
+
+  it.each(NAMES.filter((name) => SAMPLES[name].fact === null))(
+    "%s changes the request to every kind of upstream",
+    (name) => {
+      const plain = requestsOf({ prompt: "hi" });
+      const sent = requestsOf({ prompt: "hi", ...{ [name]: SAMPLES[name].value } });
+      expect(sent).not.toContain("refused");
+      for (const [index, request] of sent.entries()) expect(request).not.toBe(plain[index]);
+    },
+  );
+});
+
+describe("an option of an item", () => {
+  it("wins over the default of its batch", () => {
+    const defaults = { model: "a", max_tokens: 1, priority: "low", timeout_ms: 5, system: "s", temperature: 1 };
+    const options = Object.fromEntries(NAMES.map((name) => [name, SAMPLES[name].value]));
+    expect(storedCall({ items: [{ prompt: "hi", ...options }], ...defaults })).toEqual(
+      storedCall({ items: [{ prompt: "hi", ...options }] }),
+    );
+  });
+});
+
+describe("a part of the body that this version does not know", () => {
+  it("survives storage, shared or not", () => {
+    const shared = { system: "s", made_up: { deep: [1] } };
+    const builder = new CallPageBuilder(shared);
+    const facts = storedCall({ prompts: ["hi"] }).facts;
+    builder.add({ body: { prompt: "a", ...shared }, facts });
+    builder.add({ body: { prompt: "b", ...{ made_up: 2 } }, facts });
+    const lines = builder.flush()?.calls.split("\n") ?? [];
+    expect(lines[0]).toBe('{"prompt":"a"}');
+    expect(lines.map((line) => readCall(line, JSON.stringify(shared)))).toEqual([
+      { prompt: "a", system: "s", made_up: { deep: [1] } },
+      { prompt: "b", system: "s", made_up: 2 },
+    ]);
+  });
+});

@@ -1,0 +1,157 @@
+/** Single calls of the run object, on a real engine without the object around it. */
+import { describe, expect, it } from "vitest";
+import type { AcquireReply, AcquireRequest } from "../../../src/run-api/calls.ts";
+import { acquire, settleSingle, withdraw } from "../../../durable-objects/run/calls.ts";
+import { WaitingCalls } from "../../../durable-objects/run/waiters.ts";
+import { restoreLease, restoreShard } from "../../../src/engine/restore.ts";
+import { expireLeases } from "../../../src/engine/settle.ts";
+import { storedShard, type StoredShard, type Target } from "../../../src/engine/shard.ts";
+import type { EngineState } from "../../../src/engine/state.ts";
+import { sumTotals } from "../../../src/engine/totals.ts";
+import type { Reason } from "../../../src/errors.ts";
+import { DIRECT_CALLS_MAX, LEASE_TTL_MS } from "../../../src/limits.ts";
+import { makeFacts, makeTarget, success, TestEngine } from "../../support/engine.ts";
+
+const LIMITS = { usd: 10_000 };
+
+function asking(callId: string, fields: Partial<AcquireRequest> = {}): AcquireRequest {
+  const facts = makeFacts({ maxTokens: 40, timeoutMs: 5_000 });
+  const first = { attempt: 1, delayMs: 0, deadlineMs: null, onLost: "retry", parallelGroupId: null } as const;
+  return { callId, facts, ...first, ...fields };
+}
+
+/** A run with this engine; replies are recorded. */
+function callerOf(engine: TestEngine, resolved: Target | Reason = makeTarget({ timeoutMs: 9_000 })) {
+  const waitingCalls = new WaitingCalls();
+  const run = { engine: engine.state, waitingCalls, resolve: () => resolved, remainingNanoUsd: null };
+  const told: AcquireReply[] = [];
+  const ask = (request: AcquireRequest, nowMs: number): void =>
+    acquire(run, request, (reply) => void told.push(reply), nowMs);
+  return { run, told, ask };
+}
+
+/** Grants permits, whose replies the run object would have sent by now. */
+function grant(engine: TestEngine, { waitingCalls }: { waitingCalls: WaitingCalls }, nowMs: number): void {
+  for (const callId of engine.startAll(nowMs)) waitingCalls.replyTo(callId, { ok: "wait" });
+}
+
+function singleCallsCounted(state: EngineState): number {
+  return sumTotals([...state.shards.values()].map(({ totals }) => totals)).singleCalls;
+}
+
+const GIVEN = {
+  ok: true,
+  lease: {
+    attemptId: "a.1",
+    attempt: 1,
+    upstream: "acme",
+    model: "gpt-x",
+    capTokens: 40,
+    capKind: "client",
+    timeoutMs: 5_000,
+  },
+  queuedMs: 7,
+  remainingNanoUsd: null,
+};
+
+describe("a call that requests its permit", () => {
+  it("waits in the queue once, however often the request is repeated", () => {
+    const engine = new TestEngine();
+    const { run, told, ask } = callerOf(engine);
+    ask(asking("a"), 0);
+    ask(asking("a"), 5);
+    expect([engine.state.calls.size, run.waitingCalls.size, told]).toEqual([1, 1, []]);
+    expect(engine.startAll(5)).toEqual(["a"]);
+  });
+
+  it("is refused at once if its model has no target", () => {
+    const engine = new TestEngine();
+    const { told, ask } = callerOf(engine, { reason: "model_not_found", model: "m" });
+    ask(asking("a"), 0);
+    expect([told, engine.state.calls.size]).toMatchObject([[{ ok: false, reason: { reason: "model_not_found" } }], 0]);
+  });
+
+  it("is refused with Retry-After if the queue is full", () => {
+    const engine = new TestEngine();
+    const { run, told, ask } = callerOf(engine);
+    for (let each = 1; each < DIRECT_CALLS_MAX; each++) run.waitingCalls.add(`call ${each}`, () => undefined, 0);
+    ask(asking("last"), 0);
+    expect([told, run.waitingCalls.size]).toEqual([[], DIRECT_CALLS_MAX]);
+    ask(asking("one more"), 0);
+    expect(told).toMatchObject([{ ok: false, reason: { reason: "overloaded", retryAfterMs: 1_000 } }]);
+  });
+
+  it("is removed from the queue and replied to if its client has left", () => {
+    const engine = new TestEngine();
+    const { run, told, ask } = callerOf(engine);
+    ask(asking("a"), 0);
+    withdraw(run, "a", 5);
+    expect([told, engine.startAll(5), run.waitingCalls.size]).toEqual([[{ ok: "wait" }], [], 0]);
+  });
+});
+
+describe("a call whose permit was lost in its reply", () => {
+  /** It was given its permit at 7 and asks again at 20,000. */
+  function lost() {
+    const engine = new TestEngine({ limits: LIMITS });
+    const door = callerOf(engine);
+    door.ask(asking("a"), 0);
+    grant(engine, door.run, 7);
+    door.told.length = 0;
+    return { engine, ...door };
+  }
+
+  it("gets the same permit for a repeated request, with a new term", () => {
+    const { engine, told, ask } = lost();
+    ask(asking("a"), 20_000);
+    expect(told).toEqual([GIVEN]);
+    expect(expireLeases(engine.state, 7 + LEASE_TTL_MS)).toBe(0);
+    expect(expireLeases(engine.state, 20_000 + LEASE_TTL_MS)).toBe(1);
+  });
+
+  it("starts, counts and ends once: in the log, in the window and in the totals", () => {
+    const { engine, run, ask } = lost();
+    ask(asking("a"), 20);
+    settleSingle(run, "a.1", success({ promptTokens: 3 }), 30);
+    const { state } = engine;
+    expect(state.log.take()?.events.map(({ event }) => event)).toEqual([
+      "attempt_started",
+      "attempt_ended",
+      "slot_completed",
+    ]);
+    expect([state.window.current?.members, singleCallsCounted(state), state.ledger.spent.calls]).toEqual([1, 1, 1]);
+  });
+
+  it("gets the same permit from the next instance", () => {
+    const { engine } = lost();
+    const again = new TestEngine({ limits: LIMITS });
+    for (const shard of engine.state.takeWrites().shards) {
+      const stored: StoredShard = JSON.parse(JSON.stringify(storedShard(shard)));
+      const restored = restoreShard(again.state, shard.id, stored);
+      for (const lease of stored.leases) restoreLease(again.state, restored, lease, makeTarget(), 50);
+    }
+    const { told, ask } = callerOf(again);
+    ask(asking("a"), 60);
+    expect([told, singleCallsCounted(again.state), again.state.attempts.size]).toEqual([[GIVEN], 1, 1]);
+  });
+
+  it("is queued anew if that attempt has ended meanwhile", () => {
+    const { engine, told, ask } = lost();
+    expireLeases(engine.state, 7 + LEASE_TTL_MS);
+    ask(asking("a", { attempt: 2 }), 40_000);
+    expect([told, engine.startAll(40_000)]).toEqual([[], ["a"]]);
+  });
+});
+
+describe("the reply to a settlement", () => {
+  it("is the cost, and nothing for the second settlement", () => {
+    const engine = new TestEngine({ limits: LIMITS });
+    const { run, ask } = callerOf(engine);
+    ask(asking("a"), 0);
+    engine.startAll(0);
+    const outcome = success({ promptTokens: 3, completionTokens: 4 });
+    const settled = { costNanoUsd: 11, promptTokens: 3, completionTokens: 4, estimated: false, retryInMs: null };
+    expect(settleSingle(run, "a.1", outcome, 10)).toMatchObject({ known: true, ...settled });
+    expect(settleSingle(run, "a.1", outcome, 11)).toMatchObject({ known: false, costNanoUsd: 0, promptTokens: 0 });
+  });
+});

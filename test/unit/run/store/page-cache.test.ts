@@ -1,0 +1,132 @@
+import { describe, expect, it } from "vitest";
+import { PageCache } from "../../../../durable-objects/run/store/page-cache.ts";
+import { CallPageBuilder, type CallPage } from "../../../../src/engine/call-page.ts";
+import { groupSeqOf, indexOf, slotIdOf } from "../../../../src/engine/slot.ts";
+import { PAGE_CACHE_BYTES_MAX } from "../../../../src/limits.ts";
+import { makeFacts } from "../../../support/engine.ts";
+
+/** Stored groups by number: each call's prompt is given, its prompt bytes are its index. */
+function stored(groups: Record<number, readonly string[]>) {
+  const pages = new Map<number, CallPage[]>();
+  const models = new Map<number, readonly (string | null)[]>();
+  for (const [seq, prompts] of Object.entries(groups)) {
+    const builder = new CallPageBuilder({});
+    const built = prompts.map((prompt, index) =>
+      builder.add({ body: { prompt }, facts: makeFacts({ promptBytes: index, model: `m${seq}` }) }),
+    );
+    pages.set(
+      Number(seq),
+      [...built, builder.flush()].filter((page) => page !== null),
+    );
+    models.set(Number(seq), builder.models);
+  }
+  const loads: number[] = [];
+  const cache = new PageCache(
+    (slotId) => {
+      loads.push(slotId);
+      return pages.get(groupSeqOf(slotId))?.findLast(({ firstIndex }) => firstIndex <= indexOf(slotId)) ?? null;
+    },
+    (seq) => models.get(seq) ?? [],
+  );
+  return { cache, loads, pages, models };
+}
+
+const numbered = (count: number): string[] => Array.from({ length: count }, (_, index) => `p${index}`);
+
+describe("pages being dispatched", () => {
+  it("give a slot's facts and its call's text, whatever page it is in", () => {
+    const { cache } = stored({ 1: numbered(70), 2: numbered(3) });
+    for (const [seq, index] of [
+      [1, 0],
+      [2, 2],
+      [1, 69],
+      [1, 31],
+      [1, 32],
+      [2, 0],
+    ] as const) {
+      expect(cache.facts(slotIdOf(seq, index))).toMatchObject({ promptBytes: index, model: `m${seq}`, modelIndex: 0 });
+      expect(cache.call(slotIdOf(seq, index))).toBe(`{"prompt":"p${index}"}`);
+    }
+  });
+
+  it("are read once each, in whatever order their slots are needed", () => {
+    const { cache, loads } = stored({ 1: numbered(64), 2: numbered(32) });
+    for (let index = 0; index < 32; index++) {
+      for (const slotId of [slotIdOf(1, index), slotIdOf(2, index), slotIdOf(1, 32 + index)]) {
+        cache.facts(slotId);
+        cache.call(slotId);
+      }
+    }
+    expect(loads).toEqual([slotIdOf(1, 0), slotIdOf(2, 0), slotIdOf(1, 32)]);
+  });
+
+  it("that were just stored are not read", () => {
+    const { cache, loads, pages, models } = stored({ 1: numbered(40) });
+    for (const page of pages.get(1) ?? []) cache.keep(slotIdOf(1, page.firstIndex), page, models.get(1) ?? []);
+    for (let index = 0; index < 40; index++) expect(cache.call(slotIdOf(1, index))).toBe(`{"prompt":"p${index}"}`);
+    expect(loads).toEqual([]);
+  });
+
+  it("are read once more after the cache was cleared", () => {
+    const { cache, loads } = stored({ 1: numbered(1) });
+    cache.facts(slotIdOf(1, 0));
+    cache.clear();
+    expect(cache.facts(slotIdOf(1, 0)).promptBytes).toBe(0);
+    expect(loads).toHaveLength(2);
+  });
+
+  it("throw for a slot that is in no page", () => {
+    const { cache } = stored({ 1: numbered(33) });
+    expect(() => cache.facts(slotIdOf(1, 33))).toThrow("is in no page");
+    expect(() => cache.call(slotIdOf(1, 33))).toThrow("is in no page");
+    expect(() => cache.facts(slotIdOf(2, 0))).toThrow("is in no page");
+  });
+});
+
+describe("the memory of pages", () => {
+  // Groups of one call each: a page of exactly a quarter of what may be kept.
+  const quarter = "x".repeat(PAGE_CACHE_BYTES_MAX / 4 - '{"prompt":""}'.length);
+  const groups = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, seq) => [seq + 1, [quarter]]));
+
+  it("stays within its bound", () => {
+    const four = stored(groups(4));
+    for (const seq of [1, 2, 3, 4, 1, 2, 3, 4]) four.cache.facts(slotIdOf(seq, 0));
+    expect(four.loads).toHaveLength(4);
+    const five = stored(groups(5));
+    for (const seq of [1, 2, 3, 4, 5, 2, 3, 4, 5]) five.cache.facts(slotIdOf(seq, 0));
+    expect(five.loads).toHaveLength(5);
+    five.cache.facts(slotIdOf(1, 0));
+    expect(five.loads).toHaveLength(6);
+  });
+
+  it("drops the least recently used page first", () => {
+    const { cache, loads } = stored(groups(5));
+    for (const seq of [1, 2, 3, 4]) cache.facts(slotIdOf(seq, 0));
+    cache.facts(slotIdOf(1, 0));
+    cache.facts(slotIdOf(5, 0));
+    loads.length = 0;
+    for (const seq of [1, 3, 4, 5]) cache.facts(slotIdOf(seq, 0));
+    expect(loads).toEqual([]);
+    cache.facts(slotIdOf(2, 0));
+    expect(loads).toEqual([slotIdOf(2, 0)]);
+  });
+
+  it("keeps the page in use even if that page alone exceeds the bound", () => {
+    const { cache, loads } = stored({ 1: [quarter.repeat(5)], 2: ["a"] });
+    for (let times = 0; times < 3; times++) cache.call(slotIdOf(1, 0));
+    expect(loads).toHaveLength(1);
+    cache.facts(slotIdOf(2, 0));
+    cache.facts(slotIdOf(1, 0));
+    expect(loads).toHaveLength(3);
+  });
+
+  it("counts a page that is cached twice once", () => {
+    const { cache, loads, pages, models } = stored(groups(4));
+    const keepFirst = (): void => {
+      for (const page of pages.get(1) ?? []) cache.keep(slotIdOf(1, 0), page, models.get(1) ?? []);
+    };
+    for (let times = 0; times < 5; times++) keepFirst();
+    for (const seq of [2, 3, 4, 1, 2, 3, 4]) cache.facts(slotIdOf(seq, 0));
+    expect(loads).toHaveLength(3);
+  });
+});

@@ -1,0 +1,209 @@
+import { describe, expect, it } from "vitest";
+import { WaitingCalls, WaitingLanes, WaitingReaders } from "../../../durable-objects/run/waiters.ts";
+import type { AcquireReply } from "../../../src/run-api/calls.ts";
+import type { ClaimReply } from "../../../src/run-api/groups.ts";
+import { ABANDONED_MS, LONG_POLL_MS } from "../../../src/limits.ts";
+
+/** Lanes whose replies are written down as `lane: claim`. */
+function makeLanes() {
+  const lanes = new WaitingLanes();
+  const told: string[] = [];
+  const wait = (lane: number, capacity: number, { nowMs = 0, waits = true } = {}): void => {
+    const reply = (claim: ClaimReply): void => void told.push(`${lane}: ${claim.claimMore ? "claim" : "rest"}`);
+    lanes.wait(lane, { capacity, waits, reply }, nowMs);
+  };
+  return { lanes, told, wait };
+}
+
+describe("waiting lanes", () => {
+  it("offer their free capacity, in the order of arrival", () => {
+    const { lanes, told, wait } = makeLanes();
+    wait(3, 6);
+    wait(0, 2);
+    expect([...lanes.offers()]).toEqual([
+      [3, 6],
+      [0, 2],
+    ]);
+    expect([lanes.size, lanes.has(3), lanes.has(1), told.length]).toEqual([2, true, false, 0]);
+  });
+
+  it("hand out copies of their offers: counting one down changes nothing here", () => {
+    const { lanes, wait } = makeLanes();
+    wait(0, 6);
+    lanes.offers().set(0, 1);
+    expect(lanes.offers().get(0)).toBe(6);
+  });
+
+  it("are replied to once, and then no longer wait", () => {
+    const { lanes, told, wait } = makeLanes();
+    wait(0, 6);
+    const claim = { jobs: [], epoch: 1, defaults: {}, claimMore: true, batchingDelayMs: 0 };
+    lanes.replyTo(0, claim);
+    lanes.replyTo(0, claim);
+    expect([told, lanes.size]).toEqual([["0: claim"], 0]);
+  });
+
+  it("wait once: a newer call makes the older one return and goes to the end", () => {
+    const { lanes, told, wait } = makeLanes();
+    wait(0, 6);
+    wait(1, 6);
+    wait(0, 3);
+    expect(told).toEqual(["0: claim"]);
+    expect([...lanes.offers()]).toEqual([
+      [1, 6],
+      [0, 3],
+    ]);
+  });
+
+  it("without room do not wait", () => {
+    const { lanes, told, wait } = makeLanes();
+    wait(0, 0);
+    wait(1, -1);
+    expect([told, lanes.size]).toEqual([["0: rest", "1: rest"], 0]);
+  });
+
+  it("all get a reply when nothing is queued for them", () => {
+    const { lanes, told, wait } = makeLanes();
+    wait(0, 1);
+    wait(1, 1, { waits: false });
+    lanes.release(false);
+    expect([told, lanes.size]).toEqual([["0: rest", "1: rest"], 0]);
+  });
+
+  it("stay while something is queued, except those that claimed without waiting", () => {
+    const { lanes, told, wait } = makeLanes();
+    wait(0, 1);
+    wait(1, 1, { waits: false });
+    lanes.release(true);
+    expect([told, lanes.has(0), lanes.size]).toEqual([["1: claim"], true, 1]);
+  });
+
+  it("are made to claim once more when they have waited long enough, exactly then", () => {
+    const { lanes, told, wait } = makeLanes();
+    wait(0, 1, { nowMs: 100 });
+    wait(1, 1, { nowMs: 101 });
+    lanes.sweep(99 + LONG_POLL_MS);
+    expect(told).toEqual([]);
+    lanes.sweep(100 + LONG_POLL_MS);
+    expect([told, lanes.has(1)]).toEqual([["0: claim"], true]);
+  });
+});
+
+/** Single calls whose replies are written down. */
+function makeCalls() {
+  const calls = new WaitingCalls();
+  const told: string[] = [];
+  const replyTo =
+    (name: string) =>
+    (reply: AcquireReply): void =>
+      void told.push(`${name}: ${reply.ok}`);
+  return { calls, told, replyTo };
+}
+
+describe("waiting single calls", () => {
+  const refusal: AcquireReply = { ok: false, reason: { reason: "idempotency_conflict" }, remainingNanoUsd: null };
+
+  it("are replied to once, and then no longer wait", () => {
+    const { calls, told, replyTo } = makeCalls();
+    calls.add("a", replyTo("a"), 0);
+    calls.replyTo("a", refusal);
+    calls.replyTo("a", refusal);
+    expect([told, calls.size]).toEqual([["a: false"], 0]);
+  });
+
+  it("get the reply wait when they have waited long enough, and keep their position", () => {
+    const { calls, told, replyTo } = makeCalls();
+    calls.add("a", replyTo("a"), 100);
+    expect(calls.sweep(99 + LONG_POLL_MS)).toEqual([]);
+    expect(told).toEqual([]);
+    expect(calls.sweep(100 + LONG_POLL_MS)).toEqual([]);
+    expect([told, calls.size]).toEqual([["a: wait"], 1]);
+    expect(calls.wait("a", replyTo("again"), 200 + LONG_POLL_MS)).toBe(true);
+    calls.replyTo("a", refusal);
+    expect(told).toEqual(["a: wait", "again: false"]);
+  });
+
+  it("cannot continue a wait that never began", () => {
+    const { calls, replyTo } = makeCalls();
+    expect(calls.wait("a", replyTo("a"), 0)).toBe(false);
+    expect(calls.size).toBe(0);
+  });
+
+  it("are abandoned if the request is not repeated in time, and returned once", () => {
+    const { calls, told, replyTo } = makeCalls();
+    calls.add("a", replyTo("a"), 0);
+    calls.sweep(LONG_POLL_MS);
+    expect(calls.sweep(LONG_POLL_MS + ABANDONED_MS - 1)).toEqual([]);
+    expect(calls.sweep(LONG_POLL_MS + ABANDONED_MS)).toEqual(["a"]);
+    expect([calls.sweep(LONG_POLL_MS + ABANDONED_MS), told, calls.size]).toEqual([[], ["a: wait"], 0]);
+  });
+
+  it("wait their full time from each repeated request", () => {
+    const { calls, told, replyTo } = makeCalls();
+    calls.add("a", replyTo("a"), 0);
+    calls.sweep(LONG_POLL_MS);
+    calls.wait("a", replyTo("again"), LONG_POLL_MS + 5);
+    expect(calls.sweep(LONG_POLL_MS + ABANDONED_MS)).toEqual([]);
+    calls.sweep(2 * LONG_POLL_MS + 4);
+    expect(told).toEqual(["a: wait"]);
+    calls.sweep(2 * LONG_POLL_MS + 5);
+    expect(told).toEqual(["a: wait", "again: wait"]);
+  });
+
+  it("may be decided between two requests: the reply is not kept", () => {
+    const { calls, told, replyTo } = makeCalls();
+    calls.add("a", replyTo("a"), 0);
+    calls.sweep(LONG_POLL_MS);
+    calls.replyTo("a", refusal);
+    expect([told, calls.wait("a", replyTo("again"), 0)]).toEqual([["a: wait"], false]);
+  });
+});
+
+describe("waiting readers", () => {
+  it("return at once if they need not wait", () => {
+    const readers = new WaitingReaders();
+    let told = 0;
+    readers.wait(
+      () => true,
+      () => (told += 1),
+      100,
+    );
+    expect([told, readers.size]).toEqual([1, 0]);
+  });
+
+  it("return once, when what they wait for is there", () => {
+    const readers = new WaitingReaders();
+    let told = 0;
+    let ready = false;
+    readers.wait(
+      () => ready,
+      () => (told += 1),
+      100,
+    );
+    readers.sweep(10);
+    expect([told, readers.size]).toEqual([0, 1]);
+    ready = true;
+    readers.sweep(10);
+    readers.sweep(10);
+    expect([told, readers.size]).toEqual([1, 0]);
+  });
+
+  it("wait until their time is over, exactly", () => {
+    const readers = new WaitingReaders();
+    const told: string[] = [];
+    readers.wait(
+      () => false,
+      () => told.push("a"),
+      100,
+    );
+    readers.wait(
+      () => false,
+      () => told.push("b"),
+      101,
+    );
+    readers.sweep(99);
+    expect(told).toEqual([]);
+    readers.sweep(100);
+    expect([told, readers.size]).toEqual([["a"], 1]);
+  });
+});
