@@ -107,7 +107,8 @@ describe("a stream", () => {
   it("of 10,000 chunks to a slow reader slows the upstream down, in bounded memory", async () => {
     const { token } = await world.gateway.openRun({ budget: { usd: 1 } });
     const CHUNKS = 10_000;
-    const piece = event("0123456789".repeat(400));
+    // 160 MB in all: held in memory they would be seen above what garbage collection leaves from one moment to the next.
+    const piece = event("0123456789".repeat(1_600));
     let made = 0;
     world.upstream.serve(async (_, reply) => {
       reply.begin(EVENTS);
@@ -149,7 +150,7 @@ describe("a stream", () => {
     peak = Math.max(peak, await memory());
     expect([ended, made, read]).toEqual([true, CHUNKS, CHUNKS * piece.length + (LAST + DONE).length]);
     expect(Math.max(...ahead)).toBeLessThan(20e6);
-    expect(peak - before).toBeLessThan(30);
+    expect(peak - before).toBeLessThan(80);
     await expect
       .poll(async () => (await budgetOf(world.gateway, token)).usd)
       .toMatchObject({ spent: 0.00004, reserved: 0 });

@@ -155,8 +155,10 @@ describe("an idle run", () => {
     const alarm = (await alarmOf(run)) ?? 0;
     expect(alarm).toBeGreaterThanOrEqual(beforeMs + 3_600_000);
     expect(alarm).toBeLessThanOrEqual(afterMs + 3_600_000);
-    // Without a timer and an alarm that is near there is nothing that could write a row.
     await expectStill(run);
+    const before = (await run.object.rowsWritten()).all;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect((await run.object.rowsWritten()).all).toBe(before);
   });
 });
 
