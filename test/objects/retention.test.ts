@@ -124,10 +124,11 @@ describe("a run that has ended", () => {
   });
 
   it("is kept a day by default, and its children as long as it", async () => {
+    // Before the first request: the clock of an object is that of its last event.
+    const beforeMs = Date.now();
     const run = await openRun();
     const short = await openRun({ retention_s: KEPT_S });
     const child = await short.openChild();
-    const beforeMs = Date.now();
     for (const each of [run, child]) await each.send("POST", `/runs/${each.id}/close`);
     await ring(child.object);
     const afterMs = Date.now();
