@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { Reconnect } from "../../../durable-objects/lane/reconnect.ts";
-import { Worklist } from "../../../durable-objects/lane/worklist.ts";
+import { Reconnect } from "../../../src/execute/reconnect.ts";
+import { Worklist } from "../../../src/execute/worklist.ts";
 import { LANE_EMPTY_FAILURES_MAX, LANE_KEEP_MS, LANE_RECONNECT_MAX_MS } from "../../../src/limits.ts";
 
 const latest = (): number => 0.999_999_9;

@@ -1,6 +1,6 @@
 /** The attempts of a lane: those in flight, and those that have ended but are not settled yet. */
-import type { Settlement } from "../../src/run-api/groups.ts";
-import type { StartTimer } from "../../src/upstream/exchange.ts";
+import type { Settlement } from "../run-api/groups.ts";
+import type { StartTimer } from "../upstream/exchange.ts";
 import { Deadlines } from "./deadlines.ts";
 
 /** An attempt shorter than this, ms, is no LLM's: the gateway limits the speed of such a run, the upstream that of others. */

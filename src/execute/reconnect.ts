@@ -7,13 +7,8 @@
  * answer that arrives after its lease has expired changes nothing, for its attempt is settled at its reservation then and
  * its slot may be running in another attempt: no slot ends twice, and none is charged less than was billed.
  */
-import {
-  LANE_EMPTY_FAILURES_MAX,
-  LANE_KEEP_MS,
-  LANE_RECONNECT_FIRST_MS,
-  LANE_RECONNECT_MAX_MS,
-} from "../../src/limits.ts";
-import { jittered } from "../../src/run-client/retry.ts";
+import { LANE_EMPTY_FAILURES_MAX, LANE_KEEP_MS, LANE_RECONNECT_FIRST_MS, LANE_RECONNECT_MAX_MS } from "../limits.ts";
+import { jittered } from "../run-client/retry.ts";
 
 export class Reconnect {
   #failures = 0;

@@ -1,0 +1,101 @@
+import { describe, expect, it } from "vitest";
+import type { Outcome } from "../../../src/call.ts";
+import { Executor, type Claim, type ExecutorDeps } from "../../../src/execute/executor.ts";
+import type { ClaimReply, Job } from "../../../src/run-api/groups.ts";
+
+const ANSWER: Outcome = { kind: "success", text: "a", model: "m", finishReason: "stop", usage: null, latencyMs: 1 };
+
+function jobOf(attemptId: string): Job {
+  const lease = { attemptId, upstream: "up", model: "m", capTokens: null, timeoutMs: 60_000 };
+  return { groupSeq: 1, lease, callJson: "{}" };
+}
+
+function replyOf(jobs: Job[], more: Partial<ClaimReply> = {}): ClaimReply {
+  return { jobs, epoch: 1, defaults: {}, claimMore: false, batchingDelayMs: 0, ...more };
+}
+
+/** A run that replies with what a test scripts, and what it was sent. */
+function scripted(replies: (() => ClaimReply)[], more: Partial<ExecutorDeps> = {}) {
+  const claims: Claim[] = [];
+  const sent: string[] = [];
+  const deps: ExecutorDeps = {
+    claim: async (claim) => {
+      claims.push(claim);
+      const reply = replies.shift();
+      return reply === undefined ? replyOf([]) : reply();
+    },
+    heartbeat: async () => [],
+    execute: async ({ lease: { attemptId } }) => {
+      sent.push(attemptId);
+      return { attemptId, outcome: ANSWER };
+    },
+    now: () => 0,
+    random: () => 0,
+    wait: async () => undefined,
+    ...more,
+  };
+  return { executor: new Executor(deps, { callsMax: 6 }), claims, sent };
+}
+
+const settledIn = (claims: readonly Claim[]): string[] =>
+  claims.flatMap(({ settlements }) => settlements.map(({ attemptId }) => attemptId));
+
+const unreachable = (): ClaimReply => {
+  throw new Error("the object is restarting");
+};
+
+describe("an executor", () => {
+  it("settles every attempt that it claimed, and ends when the run has nothing left for it", async () => {
+    const { executor, claims, sent } = scripted([() => replyOf([jobOf("1"), jobOf("2")]), () => replyOf([jobOf("3")])]);
+    await executor.run();
+    expect(sent).toEqual(["1", "2", "3"]);
+    expect(settledIn(claims).toSorted()).toEqual(["1", "2", "3"]);
+    expect(claims[0]).toMatchObject({ settlements: [], waits: true });
+  });
+
+  it("settles once more what a call that failed may not have settled, and sends nothing twice", async () => {
+    const { executor, claims, sent } = scripted([() => replyOf([jobOf("1")]), unreachable, unreachable]);
+    await executor.run();
+    expect(sent).toEqual(["1"]);
+    expect(settledIn(claims)).toEqual(["1", "1", "1"]);
+  });
+
+  it("waits for nothing while it has something to settle", async () => {
+    const { executor, claims } = scripted([() => replyOf([jobOf("1")], { claimMore: true })]);
+    await executor.run();
+    for (const { settlements, waits } of claims) expect(waits && settlements.length > 0).toBe(false);
+  });
+
+  it("drops jobs of an instance of the run that has been replaced", async () => {
+    const { executor, sent } = scripted([
+      () => {
+        executor.reconcile(2);
+        return replyOf([jobOf("late")], { epoch: 1 });
+      },
+      () => replyOf([jobOf("new")], { epoch: 2 }),
+    ]);
+    await executor.run();
+    expect(sent).toEqual(["new"]);
+  });
+
+  it("aborts the attempts that the run does not know any more", async () => {
+    const aborted: string[] = [];
+    const { executor } = scripted([() => replyOf([jobOf("1"), jobOf("2")])], {
+      heartbeat: async () => ["2"],
+      execute: ({ lease: { attemptId } }, _, { controller }) =>
+        new Promise((resolve) => {
+          const end = (): void => resolve({ attemptId, outcome: ANSWER });
+          controller.signal.addEventListener("abort", () => {
+            aborted.push(attemptId);
+            end();
+          });
+          if (attemptId === "1") end();
+        }),
+    });
+    const ended = executor.run();
+    await expect.poll(() => executor.reconcile(0)).toContain("2");
+    await executor.heartbeat();
+    await ended;
+    expect(aborted).toEqual(["2"]);
+  });
+});
