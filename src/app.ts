@@ -5,7 +5,7 @@ import { TrieRouter } from "hono/router/trie-router";
 import type { AppEnv } from "./context.ts";
 import { crossOrigin } from "./cors.ts";
 import type { Reason, Spent } from "./errors.ts";
-import { Refusal, toWire } from "./errors.ts";
+import { Refusal, toWire, withJitter } from "./errors.ts";
 import { authenticate } from "./auth/middleware.ts";
 import { drain } from "./contract/body.ts";
 import { REFUSED_BODY_BYTES_MAX } from "./limits.ts";
@@ -27,6 +27,7 @@ import { mountRunLog } from "./routes/native/run-log.ts";
 import { mountRuns } from "./routes/native/runs.ts";
 import { mountToolCall } from "./routes/native/tool-call.ts";
 import { mountUploads } from "./routes/openai/uploads.ts";
+import { refusedFor } from "./routes/refused.ts";
 import { underRun, type Protection } from "./routes/under-run.ts";
 
 /** Effects of the application. `log` takes what an operator must see and a client must not. */
@@ -35,12 +36,15 @@ export type AppDeps = {
   now: () => number;
   newRequestId: () => string;
   log: (message: string) => void;
+  /** Uniform in [0, 1). */
+  random: () => number;
 };
 
 const RUNTIME_DEPS: AppDeps = {
   now: () => Date.now(),
   newRequestId: () => crypto.randomUUID(),
   log: (message) => console.error(message),
+  random: () => Math.random(),
 };
 
 /** The application, ready to `fetch`. Tests replace its effects. */
@@ -70,7 +74,9 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountBatches(app, protect);
 
   app.onError((error, c) => {
-    if (error instanceof Refusal) return failure(error.reason, c.req.path, error.spent);
+    const reason = refusedFor(error);
+    const spent = error instanceof Refusal ? error.spent : null;
+    if (reason !== null) return failure(withJitter(reason, deps.random), c.req.path, spent);
     const id = c.get("requestId");
     deps.log(`request ${id} failed: ${error.stack ?? error.message}`);
     const message = `an internal error, logged under the request id ${id}`;

@@ -96,12 +96,15 @@ export class Refusal extends Error {
   readonly reason: Reason;
   /** Null if no attempt was made. */
   readonly spent: Spent | null;
+  /** Named as the platform names it: a Refusal of an object that called another one crosses the RPC with its properties. */
+  readonly overloaded: boolean;
 
   constructor(reason: Reason, spent: Spent | null = null) {
     super(reason.reason);
     this.name = "Refusal";
     this.reason = reason;
     this.spent = spent;
+    this.overloaded = reason.reason === "overloaded";
   }
 }
 
@@ -133,6 +136,15 @@ const PREDICATE = /^(?:is|has|contains|opens|appears|cannot) /;
  */
 function shouldResend(reason: Reason, spent: Spent | null): boolean {
   return isRetryable(reason) && spent === null;
+}
+
+/**
+ * The reason as a request is refused with: an overload's wait is drawn from once to twice the time that its reason names,
+ * so that clients that were refused together do not come back together. `random` is uniform in [0, 1).
+ */
+export function withJitter(reason: Reason, random: () => number): Reason {
+  if (reason.reason !== "overloaded") return reason;
+  return { ...reason, retryAfterMs: Math.floor(reason.retryAfterMs * (1 + random())) };
 }
 
 /** The one map from a reason to its HTTP answer; for a slot of a group, only its `error` is used. */

@@ -1,6 +1,8 @@
 /** What callers of a run object meet when its instance ends, on a real runtime. */
 import { env } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { RunObject } from "../../src/index.ts";
+import { OBJECT_OVERLOADED_RETRY_MS } from "../../src/limits.ts";
 import { RunCaller } from "../../src/run-client/caller.ts";
 import { objectFailure } from "../../src/run-client/retry.ts";
 import type { BudgetDocument } from "../../src/contract/runs.ts";
@@ -56,5 +58,37 @@ describe("a bug in a run object", () => {
     });
     await expect(asked).rejects.toThrow("JSON");
     expect(calls).toBe(1);
+  });
+});
+
+describe("an object that is overloaded", () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  /** Fails every call of a method as the platform does for an object with too many requests. */
+  function overload(method: "acquire" | "open") {
+    const failing = (): never => {
+      throw Object.assign(new Error("the test keeps the object overloaded"), { overloaded: true, retryable: true });
+    };
+    return vi.spyOn(RunObject.prototype, method).mockImplementation(failing);
+  }
+
+  async function refusal(response: Response) {
+    expect(response.status).toBe(503);
+    expect(Number(response.headers.get("retry-after-ms"))).toBeGreaterThanOrEqual(OBJECT_OVERLOADED_RETRY_MS);
+    expect(await response.json()).toMatchObject({ error: { code: "overloaded", retryable: true } });
+  }
+
+  it("is called once, and its client is told to come later", async () => {
+    const run = await openRun();
+    const acquire = overload("acquire");
+    await refusal(await run.post("/query", { prompt: "p", model: "up/x" }));
+    expect(acquire).toHaveBeenCalledTimes(1);
+  });
+
+  it("is reported as such through the object that called it", async () => {
+    const parent = await openRun();
+    const open = overload("open");
+    await refusal(await parent.post("/runs", { name: "child" }));
+    expect(open).toHaveBeenCalledTimes(1);
   });
 });

@@ -7,6 +7,8 @@ const INTENDED: readonly RegExp[] = [
   /\bjsg\.Error: Application called abortAllDurableObjects/,
   // An object that aborts itself. Why it does so is in an error of its own, which is reported apart.
   /\bjsg\.Error: a turn failed/,
+  // An object that cannot reach another, which a test keeps overloaded.
+  /\bRefusal: overloaded/,
   // Lanes that a test keeps out of reach.
   /lanes of \S+ could not be started; retrying/,
   // Alarms that a test has rung by hand, or whose time it has put forward.

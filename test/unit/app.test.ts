@@ -4,11 +4,12 @@ import { z } from "zod";
 import { createApp } from "../../src/app.ts";
 import { CATALOG_DATE } from "../../src/budget/prices.ts";
 import { Refusal } from "../../src/errors.ts";
-import { ITEMS_PER_BATCH_MAX } from "../../src/limits.ts";
+import { ITEMS_PER_BATCH_MAX, OBJECT_OVERLOADED_RETRY_MS } from "../../src/limits.ts";
 
-function subject() {
+function subject({ random = () => 0 }: { random?: () => number } = {}) {
   const logged: string[] = [];
-  const app = createApp({ now: () => 0, newRequestId: () => "made-here", log: (message) => logged.push(message) });
+  const log = (message: string) => logged.push(message);
+  const app = createApp({ now: () => 0, newRequestId: () => "made-here", log, random });
   /** As the runtime asks: with the Worker's variables, of which there are none. */
   const request = (path: string, init: RequestInit = {}) => app.request(path, init, {});
   return { app, request, logged };
@@ -73,6 +74,41 @@ describe("a failed request", () => {
     const answer = await request("/full");
     expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "2"]);
     expect(logged).toEqual([]);
+  });
+
+  it("is 503 when an object has more requests than it can take, whichever object that is", async () => {
+    const { app, request, logged } = subject();
+    app.get("/full", () => {
+      throw Object.assign(new Error("too many requests"), { overloaded: true, retryable: true });
+    });
+    const answer = await request("/full");
+    expect(answer.status).toBe(503);
+    expect(answer.headers.get("retry-after-ms")).toBe(String(OBJECT_OVERLOADED_RETRY_MS));
+    expect(await answer.json()).toMatchObject({ error: { code: "overloaded", retryable: true } });
+    expect(logged).toEqual([]);
+  });
+
+  it.each([
+    { drawn: 0, waitMs: 1_500 },
+    { drawn: 0.5, waitMs: 2_250 },
+    { drawn: 0.999_999, waitMs: 2_999 },
+  ])("advises $waitMs ms for a wait of 1,500 if $drawn is drawn", async ({ drawn, waitMs }) => {
+    const { app, request } = subject({ random: () => drawn });
+    app.get("/full", () => {
+      throw new Refusal({ reason: "overloaded", message: "too many calls wait", retryAfterMs: 1_500 });
+    });
+    const answer = await request("/full");
+    expect(answer.headers.get("retry-after-ms")).toBe(String(waitMs));
+    expect(await answer.json()).toMatchObject({ error: { retry_after_ms: waitMs } });
+  });
+
+  it("draws no wait for other reasons", async () => {
+    const { app, request } = subject({ random: () => 0.5 });
+    const reason = { reason: "upstream_rate_limited", upstream: "u", message: "later", retryAfterMs: 1_500 } as const;
+    app.get("/limited", () => {
+      throw new Refusal(reason);
+    });
+    expect((await request("/limited")).headers.get("retry-after-ms")).toBe("1500");
   });
 
   it("is 500 without a detail when the gateway breaks; the log has it under the request id", async () => {

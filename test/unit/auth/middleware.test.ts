@@ -9,7 +9,7 @@ const NOW_MS = 1_800_000_000_000;
 const env = { ADMIN_KEY: "the admin key", UPSTREAMS: { sim: { kind: "simulated" } } };
 
 function guarded() {
-  const deps: AppDeps = { now: () => NOW_MS, newRequestId: () => "id", log: () => {} };
+  const deps: AppDeps = { now: () => NOW_MS, newRequestId: () => "id", log: () => {}, random: () => 0 };
   const app = createApp(deps);
   const auth = authenticate(deps);
   app.get("/who", auth, (c) => c.json(c.get("principal")));

@@ -14,7 +14,8 @@ const namespace = { get: () => object, getByName: () => object, idFromName: (nam
 const env = { ADMIN_KEY, UPSTREAMS: { sim: { kind: "simulated" } }, FILES: {}, RUN: namespace, SHELF: namespace };
 
 const errors: string[] = [];
-const app = createApp({ now: Date.now, newRequestId: () => "id", log: (message) => errors.push(message) });
+const log = (message: string) => errors.push(message);
+const app = createApp({ now: Date.now, newRequestId: () => "id", log, random: () => 0 });
 const routes = Object.entries(BODY_BYTES);
 /** Routes whose bodies go to storage as they arrive, half a gigabyte: test/objects/files-upload.test.ts sends those. */
 const FORMS = ["POST /v1/files", "POST /v1/uploads/:id/parts"];

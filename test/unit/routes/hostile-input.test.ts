@@ -133,7 +133,8 @@ describe("a name of a megabyte", () => {
   const RUN = { get: () => object, idFromName: (id: string) => id };
   const env = { ADMIN_KEY: "k", UPSTREAMS: { sim: { kind: "simulated" } }, FILES: {}, RUN };
   const logged: string[] = [];
-  const app = createApp({ now: Date.now, newRequestId: () => "id", log: (message) => logged.push(message) });
+  const log = (message: string) => logged.push(message);
+  const app = createApp({ now: Date.now, newRequestId: () => "id", log, random: () => 0 });
   const headers = { authorization: "Bearer k", "x-fanout-run": "run_1", "content-type": "application/json" };
   const name = "ab".repeat(20_000);
   const long = "ab".repeat(500_000);
