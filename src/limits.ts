@@ -5,9 +5,10 @@
 // ---- what a client may send ----
 
 /**
- * Most slots of one `/batch`: a group's queue and counters are memory of one object; ten thousand cost it under 1 MB.
+ * Most slots of one `/batch`: as many as the lines of a batch file, so that clients split their work by one number. A
+ * group's queue and counters are memory of one object, 2 MB for so many, and its index must fit a slot's id (65,536).
  */
-export const ITEMS_PER_BATCH_MAX = 10_000;
+export const ITEMS_PER_BATCH_MAX = 50_000;
 /** Largest request body, read whole by the Worker: an isolate has 128 MB for all that it does at once. */
 export const BODY_BYTES_MAX = 32 * 1024 * 1024;
 /** Largest body that is one call: `PROMPT_BYTES_MAX` of text with each character as an escape, six bytes for one. */
@@ -424,8 +425,10 @@ export const RUN_TARGETS_CACHED_MAX = 1_000;
 export const RUN_FULL_RETRY_AFTER_MS = 1_000;
 /** Ended groups in a run object's memory, so that their streaming readers see the order in which slots ended. */
 export const GROUPS_ENDED_KEPT = 8;
-/** Characters of call bodies in one group: those of 10,000 slots of a full-size request, with room for escapes. */
+/** Characters of call bodies in one group: those of a full-size request, with room for escapes. */
 export const GROUP_CHARS_MAX = 64 * 1024 * 1024;
+/** Characters of the distinct models that the calls of one group name: they are in one row, which has at most 2 MB. */
+export const GROUP_MODELS_CHARS_MAX = 512 * 1024;
 /** Characters of call pages in one RPC to the run object: during the call they are in memory several times. */
 export const PAGES_CALL_CHARS_MAX = 1024 * 1024;
 /** `/query` calls that are queued or in flight in one run: each has a waiting Worker. */
@@ -438,6 +441,11 @@ export const LIST_PAGE_MAX = 100;
 export const LIST_PAGE_DEFAULT = 20;
 /** Characters of results that a Worker keeps to write them twice into a JSON answer; larger results are read twice. */
 export const ANSWER_KEPT_CHARS_MAX = 1024 * 1024;
+/**
+ * Characters of `errors`, and of `items`, that a Worker keeps while it writes `results`: those of 10,000 slots fit, so
+ * that only larger answers are read once more for each.
+ */
+export const ANSWER_NOTES_CHARS_MAX = 3 * 1024 * 1024;
 
 // ---- tools ----
 

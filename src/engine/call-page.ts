@@ -21,6 +21,7 @@ type FactsRow = [number, number, number, number | null, Priority, number | null,
 /** Splits calls into pages. `models` collects the distinct models; a slot refers to its own by index. */
 export class CallPageBuilder {
   readonly models: (string | null)[] = [];
+  readonly #modelIndexes = new Map<string | null, number>();
   readonly #defaults: ReadonlyMap<string, unknown>;
   #facts: FactsRow[] = [];
   #lines: string[] = [];
@@ -28,6 +29,8 @@ export class CallPageBuilder {
   #nextIndex = 0;
   /** Characters of all bodies so far: close enough to the bytes that the group takes in storage to bound them. */
   totalChars = 0;
+  /** Characters of all models: the group stores them in one row. */
+  modelChars = 0;
 
   /** `defaults`: the options that the group's calls share, which the group stores once. */
   constructor(defaults: BodyOptions) {
@@ -74,8 +77,12 @@ export class CallPageBuilder {
   }
 
   #modelIndex(model: string | null): number {
-    const known = this.models.lastIndexOf(model);
-    return known === -1 ? this.models.push(model) - 1 : known;
+    const known = this.#modelIndexes.get(model);
+    if (known !== undefined) return known;
+    const index = this.models.push(model) - 1;
+    this.#modelIndexes.set(model, index);
+    this.modelChars += model?.length ?? 0;
+    return index;
   }
 }
 

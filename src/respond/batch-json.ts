@@ -1,10 +1,10 @@
 /**
- * The JSON answer of a batch, as pieces of text. A large one is never assembled: `results` and `responses` are the same
- * texts, so the second list is read from the run's rows once more if the first is too large to keep in memory.
+ * The JSON answer of a batch, as pieces of text. A large one is never assembled: its four lists are made of the same slots,
+ * which are read in pages. A list that is short is made beside the first one; the slots are read once more for each other.
  */
 import type { GroupView, SlotView } from "../run-api/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
-import { ANSWER_KEPT_CHARS_MAX } from "../limits.ts";
+import { ANSWER_KEPT_CHARS_MAX, ANSWER_NOTES_CHARS_MAX } from "../limits.ts";
 import { slotError, slotItem, slotResult } from "./slot.ts";
 import { usageOf } from "./usage.ts";
 
@@ -17,34 +17,63 @@ export type BatchAnswer = {
 
 /** Yields the answer's text, piece by piece. */
 export async function* batchJson({ group, style, slotsFrom }: BatchAnswer): AsyncGenerator<string> {
-  const errors: string[] = [];
-  const items: string[] = [];
-  let kept: string[] | null = [];
-  let keptChars = 0;
+  const result: Show = (slot) => slotResult(slot, slotError(slot), style);
+  const responses = new KeptList(result, ANSWER_KEPT_CHARS_MAX);
+  const errors = new KeptList(slotError, ANSWER_NOTES_CHARS_MAX);
+  const items = new KeptList(slotItem, ANSWER_NOTES_CHARS_MAX);
+  const pages = (): AsyncGenerator<SlotView[]> => pagesOf(group.count, slotsFrom);
   yield `{"id":${JSON.stringify(group.id)},"object":"group","status":"${group.status}","results":[`;
-  for await (const slots of pagesOf(group.count, slotsFrom)) {
-    const results = slots.map((slot) => {
-      const error = slotError(slot);
-      errors.push(JSON.stringify(error));
-      items.push(JSON.stringify(slotItem(slot)));
-      return JSON.stringify(slotResult(slot, error, style));
-    });
-    const text = `${slots[0]?.index === 0 ? "" : ","}${results.join(",")}`;
-    keptChars += text.length;
-    if (keptChars <= ANSWER_KEPT_CHARS_MAX) kept?.push(text);
-    else kept = null;
+  for await (const slots of pages()) {
+    const text = textOf(slots, result);
+    responses.add(slots, text);
+    errors.add(slots);
+    items.add(slots);
     yield text;
   }
   yield `],"responses":[`;
-  if (kept !== null) yield kept.join("");
-  else {
-    for await (const slots of pagesOf(group.count, slotsFrom)) {
-      const results = slots.map((slot) => JSON.stringify(slotResult(slot, slotError(slot), style)));
-      yield `${slots[0]?.index === 0 ? "" : ","}${results.join(",")}`;
-    }
+  yield* responses.text(pages);
+  yield `],"errors":[`;
+  yield* errors.text(pages);
+  yield `],"items":[`;
+  yield* items.text(pages);
+  yield `],${JSON.stringify(measuresOf(group)).slice(1)}`;
+}
+
+/** What a list of the answer has for a slot. */
+type Show = (slot: SlotView) => unknown;
+
+/** The elements of a page of slots, after those of the page before. */
+function textOf(slots: readonly SlotView[], show: Show): string {
+  const elements = slots.map((slot) => JSON.stringify(show(slot))).join(",");
+  return slots[0]?.index === 0 ? elements : `,${elements}`;
+}
+
+/** A list of the answer that is written after another one: its text is kept while it is short. */
+class KeptList {
+  readonly #show: Show;
+  readonly #charsMax: number;
+  #kept: string[] | null = [];
+  #chars = 0;
+
+  constructor(show: Show, charsMax: number) {
+    this.#show = show;
+    this.#charsMax = charsMax;
   }
-  yield `],"errors":[${errors.join(",")}],"items":[${items.join(",")}],`;
-  yield JSON.stringify(measuresOf(group)).slice(1);
+
+  /** Adds the next page; `text` is its text in this list, if it is known. */
+  add(slots: readonly SlotView[], text?: string): void {
+    if (this.#kept === null) return;
+    const added = text ?? textOf(slots, this.#show);
+    this.#chars += added.length;
+    if (this.#chars <= this.#charsMax) this.#kept.push(added);
+    else this.#kept = null;
+  }
+
+  /** The list's text: as it was kept, or from the slots once more. */
+  async *text(pages: () => AsyncGenerator<SlotView[]>): AsyncGenerator<string> {
+    if (this.#kept !== null) yield this.#kept.join("");
+    else for await (const slots of pages()) yield textOf(slots, this.#show);
+  }
 }
 
 /** A group that has not ended: its state, without results. */

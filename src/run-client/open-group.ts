@@ -6,7 +6,7 @@ import type { Refused } from "../run-api/types.ts";
 import type { BodyOptions, CallBody, CallFacts } from "../call.ts";
 import { CallPageBuilder, type CallPage } from "../engine/call-page.ts";
 import { Refusal, type Reason } from "../errors.ts";
-import { GROUP_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../limits.ts";
+import { GROUP_CHARS_MAX, GROUP_MODELS_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../limits.ts";
 import { dedupeKeyOf } from "./dedupe-key.ts";
 import { settled } from "./settlements.ts";
 
@@ -65,6 +65,17 @@ async function openWithPages(run: RunCaller, openKey: string, opening: Opening, 
 
 const CLIENT_GONE: Reason = { reason: "cancelled", message: "the client left before its batch was opened" };
 
+/** Why the calls so far are more than one group may have; null if they are not. */
+function excessOf({ totalChars, modelChars }: CallPageBuilder): Reason | null {
+  if (totalChars > GROUP_CHARS_MAX) {
+    const what = "the batch with its shared settings";
+    return { reason: "payload_too_large", what, bytesMax: GROUP_CHARS_MAX, param: null };
+  }
+  if (modelChars <= GROUP_MODELS_CHARS_MAX) return null;
+  const message = `model: the names of the batch's different models have more than ${GROUP_MODELS_CHARS_MAX} characters`;
+  return { reason: "invalid_request", message, param: "model" };
+}
+
 /** Sends all but the last pages ahead. */
 async function stage(
   run: RunCaller,
@@ -78,10 +89,8 @@ async function stage(
   for (const { body, facts, id } of calls) {
     const known = dedupe ? { ...facts, dedupeKey: await dedupeKeyOf(body, facts) } : facts;
     const page = builder.add({ body, facts: known, id });
-    if (builder.totalChars > GROUP_CHARS_MAX) {
-      const what = "the batch with its shared settings";
-      throw new Refusal({ reason: "payload_too_large", what, bytesMax: GROUP_CHARS_MAX, param: null });
-    }
+    const tooLarge = excessOf(builder);
+    if (tooLarge !== null) throw new Refusal(tooLarge);
     if (page === null) continue;
     if (chars + page.calls.length > PAGES_CALL_CHARS_MAX) {
       if (signal.aborted) throw new Refusal(CLIENT_GONE);

@@ -98,10 +98,13 @@ describe("a batch", () => {
     expect(group.results).toEqual(prompts);
   });
 
-  it("may have 10,000 calls", async () => {
+  it("may have more than 10,000 calls, and answers them in order", async () => {
     const wide = await world.openRun({ max_parallel: 64 });
-    const prompts = Array.from({ length: 10_000 }, (_, index) => String(index));
-    expect(groupOf(await wide.send("/batch", { json: { prompts, model: "sim/echo" } })).results).toEqual(prompts);
+    const prompts = Array.from({ length: 12_000 }, (_, index) => String(index));
+    const group = groupOf(await wide.send("/batch", { json: { prompts, model: "sim/echo" } }));
+    expect(group.results).toEqual(prompts);
+    expect(group.items.map(({ index }) => index)).toEqual(prompts.map(Number));
+    expect(group.errors).toEqual(prompts.map(() => null));
   });
 });
 

@@ -123,7 +123,7 @@ describe("a batch that is refused", () => {
     expect(refused({ prompts: prompts(ITEMS_PER_BATCH_MAX + 1) })).toEqual({
       reason: "invalid_request",
       param: "prompts",
-      message: "prompts has 10001 calls; expected at most 10000",
+      message: "prompts has 50001 calls; expected at most 50000",
     });
     expect(param({ items: prompts(ITEMS_PER_BATCH_MAX + 1) })).toBe("items");
   });
