@@ -269,11 +269,15 @@ export const ATTEMPTS_PER_BATCHING_MS = 16;
  */
 export const BATCHING_DELAY_MS_MAX = 12;
 /**
- * Life of a lease without a heartbeat, ms: more than two intervals, so that one may be lost, and recovery stays < 60 s.
+ * Life of a lease whose executor has no socket, ms: more than two heartbeats of a lane, so that one may be lost, and
+ * twenty times the age at which a Worker opens its socket; recovery stays < 60 s. The lease of an executor with a socket
+ * lasts this long beyond its attempt's time limit: its end is noticed by the socket, so the term is a backstop, and the
+ * margin is longer than all retries of a settlement.
  */
 export const LEASE_TTL_MS = 30_000;
 /**
- * Life of a lease that a restarted run object finds in its rows, ms: longer than two heartbeats. Together with the life
+ * Life of a lease that a restarted run object finds in its rows, or whose executor's socket broke, ms: longer than two
+ * heartbeats, and than the longest delay before a socket is opened again. Together with the life
  * of a lease, by which the alarm is set, and the delay of a retry it is below the minute within which everything runs
  * again.
  */
@@ -300,10 +304,14 @@ export const LANE_RECONNECT_MAX_MS = 15_000;
 /** Interval at which an object with waiting callers replies to those that have waited long enough, ms. */
 export const SWEEP_MS = 1_000;
 /**
- * Heartbeat interval of a single call's Worker, ms: its reply reports a cancellation, which must end the call within
- * two seconds.
+ * Age at which a call's Worker opens a socket to the run object, ms. The socket reports a cancellation, which must end the
+ * call within two seconds, and the Worker's own end; a shorter call is not worth what a socket costs.
  */
-export const CALL_HEARTBEAT_MS = 1_500;
+export const CALL_SOCKET_AFTER_MS = 1_500;
+/** Upper bounds of the delays before a lost socket is opened again, ms; the last repeats. Below FOUND_LEASE_TTL_MS. */
+export const SOCKET_RETRY_LIMITS_MS: readonly number[] = [50, 200, 1_000, 5_000];
+/** Sockets of callers of one run at once: the platform allows 32,768, and followers have theirs beside them. */
+export const RUN_SOCKETS_MAX = 20_000;
 /**
  * Upper bounds of the delays before a call to a run object is retried, ms; each delay is drawn below its bound. A
  * restart takes well under a second; a deploy ends within the last two delays. All of them last 4.6 s on average.

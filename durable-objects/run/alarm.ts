@@ -25,7 +25,7 @@ export type AlarmState = {
   readonly expiresAtMs: number | null;
   /** Whether groups are open or attempts in flight: a lease may expire, or a lane be missing. */
   readonly hasWork: boolean;
-  /** When the first lease in flight expires without a heartbeat. */
+  /** When the first lease in flight expires by itself. */
   readonly leaseEndMs: number | null;
   /** When the first child whose opening was not confirmed is to be cancelled. */
   readonly childDueMs: number | null;

@@ -3,6 +3,7 @@
  * goes through `submit`, so that it is stored before any reply leaves. object.ts is the RPC surface above this.
  */
 import type { Amounts } from "../../src/budget/ledger.ts";
+import { callIdOf } from "../../src/engine/log.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS } from "../../src/limits.ts";
@@ -12,6 +13,8 @@ import { RunAlarm, type AlarmHost } from "./alarm.ts";
 import { CommitQueue } from "./commit-queue.ts";
 import { LeaseRecovery } from "./lease-recovery.ts";
 import { Followers } from "./log/followers.ts";
+import { RunSockets } from "./sockets/hub.ts";
+import { ownerLeft, ownerPresent } from "./sockets/owners.ts";
 import { RunState } from "./state.ts";
 import { hasEnded } from "./status.ts";
 import { RunStore } from "./store/store.ts";
@@ -25,6 +28,8 @@ export class RunLifecycle implements AlarmHost {
   readonly store: RunStore;
   /** Workers that follow the log live. */
   readonly followers: Followers;
+  /** Workers that hold a permit for long. */
+  readonly sockets: RunSockets;
   readonly alarm: RunAlarm;
   readonly patches: Patches;
   readonly #objects: Objects;
@@ -45,6 +50,7 @@ export class RunLifecycle implements AlarmHost {
     this.#objects = objects;
     this.store = new RunStore(ctx.storage);
     this.followers = new Followers(ctx);
+    this.sockets = new RunSockets(ctx);
     const nowMs = Date.now();
     this.alarm = new RunAlarm(objects, this.store, new LeaseRecovery(nowMs), this);
     this.patches = new Patches({
@@ -153,6 +159,26 @@ export class RunLifecycle implements AlarmHost {
     this.#commits.poke();
   }
 
+  /** Accepts the socket of someone who holds something of the run; null if the run gives none. */
+  acceptOwner(url: string): WebSocket | null {
+    const accepted = this.run === null ? null : this.sockets.accept(url);
+    if (accepted === null) return null;
+    const { theirs, owner } = accepted;
+    const signal = ownerPresent(this.opened, owner, Date.now());
+    if (signal !== null) this.sockets.signal(owner, signal);
+    return theirs;
+  }
+
+  /** A socket has closed, of an owner or of a follower. */
+  socketClosed(socket: WebSocket, code: number): void {
+    this.followers.forget(socket);
+    const owner = this.sockets.closed(socket);
+    if (owner === null || this.run === null) return;
+    const nowMs = Date.now();
+    ownerLeft(this.run, owner, code, nowMs);
+    this.alarm.arm(nowMs);
+  }
+
   /** Makes the log's newest events durable, so that readers see them. */
   async flushLog(): Promise<void> {
     if (this.run?.engine.log.pending !== true) return;
@@ -164,6 +190,7 @@ export class RunLifecycle implements AlarmHost {
 
   async deleteRun({ settings: { id, parentId } }: RunState): Promise<void> {
     this.followers.close();
+    this.sockets.close();
     await runFilesOf(this.#objects, id).destroy(id);
     if (parentId === null) await directoryOf(this.#objects).forget(id);
     this.#opened = null;
@@ -175,12 +202,21 @@ export class RunLifecycle implements AlarmHost {
     const { run, turns } = this.#opened;
     turns.finish(nowMs, this.#flushing);
     this.#flushing = false;
+    this.#signal(run);
     this.followers.notify(run.durableSeq, run.isFinal && !run.engine.log.pending);
     if (this.#owesRows(run)) this.#flushTimer.start(SETTLE_LAG_MS, nowMs);
     this.#exchangeTemplates(run);
     this.#readyTimer.set(run.engine.nextReadyMs(nowMs), nowMs);
     if (run.hasWaiters) this.#sweepTimer.start(SWEEP_MS, nowMs);
     this.alarm.arm(nowMs);
+  }
+
+  /** Signals to Workers, now that what they report is stored. */
+  #signal(run: RunState): void {
+    for (const attemptId of run.engine.takeAbortedCalls()) {
+      this.sockets.signal({ kind: "call", callId: callIdOf(attemptId), attemptId }, { type: "abort" });
+    }
+    for (const { to, signal } of run.takeSignals()) this.sockets.signal(to, signal);
   }
 
   /** Reads and reports what upstreams add to prompts, beside everything else. */
@@ -209,7 +245,7 @@ export class RunLifecycle implements AlarmHost {
     // A withdrawal must be written, and makes room for the next call in the queue, even if nothing else happens.
     if (turns.sweep(nowMs)) this.#commits.poke();
     if ((run.engine.nextLeaseEndMs() ?? Infinity) <= nowMs) void this.alarm.fire();
-    if (run.toolPermits.isDue(nowMs)) this.#commits.poke();
+    if (run.toolPermits.waiting > 0 && run.toolPermits.isDue(nowMs)) this.#commits.poke();
     if (run.hasWaiters) this.#sweepTimer.start(SWEEP_MS, nowMs);
   }
 
@@ -221,5 +257,9 @@ export class RunLifecycle implements AlarmHost {
     const config = parsed.ok ? parsed.config : { upstreams: [], defaultModel: null };
     const run = new RunState(this.store, settings, config, { ms: nowMs, random: Math.random });
     this.#opened = { run, turns: new Turns(run, this.store) };
+    for (const owner of this.sockets.owners()) {
+      const signal = ownerPresent(run, owner, nowMs);
+      if (signal !== null) this.sockets.signal(owner, signal);
+    }
   }
 }

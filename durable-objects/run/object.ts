@@ -9,7 +9,7 @@ import type { Quote } from "../../src/budget/quote.ts";
 import type { Outcome } from "../../src/call.ts";
 import type { BudgetDocument, UsageDocument } from "../../src/contract/runs.ts";
 import type { CallPage } from "../../src/engine/call-page.ts";
-import type { ToolReport } from "../../src/engine/log.ts";
+import { callIdOf, type ToolReport } from "../../src/engine/log.ts";
 import { heartbeat, settle } from "../../src/engine/settle.ts";
 import type { Reason } from "../../src/errors.ts";
 import { LANE_SLOTS, LONG_POLL_MS } from "../../src/limits.ts";
@@ -216,6 +216,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   #settle({ attemptId, outcome, stored }: SingleSettlement, nowMs: number): SettleReply {
     const run = this.#life.opened;
     if (stored !== null) run.addWrite(() => this.#life.store.putStoredAnswer(stored));
+    run.addSignal({ kind: "call", callId: callIdOf(attemptId), attemptId }, { type: "settled" });
     return settleSingle(run, attemptId, outcome, nowMs);
   }
 
@@ -352,8 +353,10 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     });
   }
 
-  override fetch(): Response {
-    const socket = this.#life.run === null ? null : this.#life.followers.accept();
+  override fetch({ url }: Request): Response {
+    const isFollower = new URL(url).pathname === "/follow";
+    const { run, followers } = this.#life;
+    const socket = run === null ? null : isFollower ? followers.accept() : this.#life.acceptOwner(url);
     return socket === null
       ? new Response(null, { status: 503 })
       : new Response(null, { status: 101, webSocket: socket });
@@ -363,12 +366,12 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     this.#life.follow(socket, Number(message));
   }
 
-  override webSocketClose(socket: WebSocket): void {
-    this.#life.followers.forget(socket);
+  override webSocketClose(socket: WebSocket, code: number): void {
+    this.#life.socketClosed(socket, code);
   }
 
   override webSocketError(socket: WebSocket): void {
-    this.#life.followers.forget(socket);
+    this.#life.socketClosed(socket, LOST_CODE);
   }
 
   // ---- counters ----
@@ -397,6 +400,9 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return { all: this.#life.store.rowsWritten, log: this.#life.store.log.written };
   }
 }
+
+/** What a socket closes with that breaks, in the words of the WebSocket protocol. */
+const LOST_CODE = 1_006;
 
 /** A run may be read, closed and cancelled by itself and by its ancestors; `caller` null = the operator. */
 function mayManage(run: RunState | null, caller: string | null): run is RunState {

@@ -11,6 +11,7 @@ import type { Config } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import { GROUPS_ENDED_KEPT, RUN_TARGETS_CACHED_MAX } from "../../src/limits.ts";
 import type { EndStatus, RunPatch, RunSettings, RunStatus } from "../../src/run-api/runs.ts";
+import type { SocketOwner, SocketSignal } from "../../src/run-api/sockets.ts";
 import type { IdempotencyKey } from "../../src/run-api/types.ts";
 import { ToolPermits } from "../../src/tools/permits.ts";
 import { targetOf } from "../../src/upstream/target.ts";
@@ -31,6 +32,9 @@ type ModelConfig = Pick<Config, "upstreams" | "defaultModel">;
 
 /** Rows that a turn adds to its transaction. */
 type Write = () => void;
+
+/** What a turn sends to the socket of an owner, if it has one. */
+type Signal = { to: SocketOwner; signal: SocketSignal };
 
 export class RunState {
   readonly engine: EngineState;
@@ -55,6 +59,7 @@ export class RunState {
   /** Idempotency-Keys that the present turn writes. */
   readonly #newKeys = new Map<string, KeyRecord>();
   #writes: Write[] = [];
+  #signals: Signal[] = [];
   #settings: RunSettings;
   #status: RunStatus;
   #endedAtMs: number | null;
@@ -184,6 +189,17 @@ export class RunState {
   /** Adds rows to the turn's transaction. */
   addWrite(write: Write): void {
     this.#writes.push(write);
+  }
+
+  /** Adds a signal that is sent once the turn is stored. */
+  addSignal(to: Signal["to"], signal: SocketSignal): void {
+    this.#signals.push({ to, signal });
+  }
+
+  takeSignals(): Signal[] {
+    const signals = this.#signals;
+    if (signals.length > 0) this.#signals = [];
+    return signals;
   }
 
   get hasWrites(): boolean {
@@ -343,9 +359,9 @@ export class RunState {
     return this.#endedAtMs + this.#settings.retentionMs;
   }
 
-  /** Whether callers wait here, or Workers must keep sending heartbeats for tool calls: time alone may then end something. */
+  /** Whether callers wait here: time alone may then end something. */
   get hasWaiters(): boolean {
     const callers = this.waitingLanes.size + this.waitingReaders.size + this.waitingCalls.size;
-    return callers + this.toolPermits.waiting + this.toolPermits.inFlight > 0;
+    return callers + this.toolPermits.waiting > 0;
   }
 }

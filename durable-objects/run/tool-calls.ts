@@ -11,7 +11,10 @@ import type { RunState } from "./state.ts";
 import { hasEnded } from "./status.ts";
 
 /** What tool calls need of the run. */
-type ToolRun = Pick<RunState, "settings" | "status" | "statusAt" | "engine" | "toolPermits" | "remainingNanoUsd">;
+type ToolRun = Pick<
+  RunState,
+  "settings" | "status" | "statusAt" | "engine" | "toolPermits" | "remainingNanoUsd" | "addSignal"
+>;
 
 const LOST: Reason = {
   reason: "internal",
@@ -51,7 +54,11 @@ function refusalReason(run: ToolRun, nowMs: number): Reason {
 }
 
 /** Renews a call's permit. False: the call must stop. */
-export function renewToolPermit(run: ToolRun, call: ToolCallName, nowMs: number): boolean {
+export function renewToolPermit(
+  run: Pick<ToolRun, "status" | "toolPermits">,
+  call: ToolCallName,
+  nowMs: number,
+): boolean {
   return run.status !== "cancelled" && run.toolPermits.renew(call, nowMs);
 }
 
@@ -73,7 +80,8 @@ export function abortTools(run: ToolRun, reason: Reason, nowMs: number): void {
   for (const call of run.toolPermits.abort(nowMs)) logRevoked(run, call, reason, nowMs);
 }
 
-function logRevoked(run: ToolRun, { tool, latencyMs }: RevokedCall, reason: Reason, nowMs: number): void {
+function logRevoked(run: ToolRun, { callId, tool, latencyMs }: RevokedCall, reason: Reason, nowMs: number): void {
+  run.addSignal({ kind: "tool", callId, tool }, { type: "abort" });
   logCall(run, { tool, reason, status: null, latencyMs, bytes: 0, attempts: 1 }, nowMs);
 }
 

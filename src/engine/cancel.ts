@@ -25,8 +25,8 @@ export function cancelSlot(state: EngineState, group: Group, index: number, reas
 }
 
 /**
- * Gives up the attempts in flight that `matches`. The shell notifies lanes of them (`takeAborted`); the Worker of a
- * single call learns it from its next heartbeat.
+ * Gives up the attempts in flight that `matches`. The shell notifies lanes of them (`takeAborted`), and the Workers of
+ * single calls (`takeAbortedCalls`).
  */
 export function giveUp(
   state: EngineState,
@@ -45,5 +45,6 @@ export function giveUp(
       nowMs,
     );
     if (shard.id < DIRECT_SHARD_FIRST) state.addAborted(shard.id, lease.attemptId);
+    else state.addAbortedCall(lease.attemptId);
   }
 }

@@ -88,8 +88,13 @@ export function callName(
   { slotId, attemptId }: Pick<AttemptInFlight, "slotId" | "attemptId">,
   group: Group | undefined,
 ): CallName {
-  if (slotId === null) return { index: null, callId: attemptId.slice(0, attemptId.lastIndexOf(".")) };
+  if (slotId === null) return { index: null, callId: callIdOf(attemptId) };
   return group === undefined ? { index: indexOf(slotId), callId: null } : slotName(group, slotId);
+}
+
+/** The single call that an attempt belongs to. */
+export function callIdOf(attemptId: string): string {
+  return attemptId.slice(0, attemptId.lastIndexOf("."));
 }
 
 /**

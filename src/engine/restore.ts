@@ -19,7 +19,7 @@ export function restoreShard(state: EngineState, id: number, stored: StoredShard
 
 /**
  * Takes over a lease that was in flight when the object stopped. Its executor may be alive and report, so it gets a
- * new term; without a report or heartbeat it expires, its outcome is unknown, and its slot is retried.
+ * new term; without a report, a socket or a heartbeat it expires, its outcome is unknown, and its slot is retried.
  */
 export function restoreLease(
   state: EngineState,

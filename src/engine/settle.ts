@@ -8,7 +8,7 @@ import { addAmounts, type Amounts } from "../budget/ledger.ts";
 import { textRatioOf } from "../budget/text-scale.ts";
 import type { Outcome } from "../call.ts";
 import { isRetryable, type Dimension, type Reason } from "../errors.ts";
-import { BATCH_ATTEMPTS_MAX, BATCH_FAILED_ATTEMPTS_MAX, LEASE_TTL_MS } from "../limits.ts";
+import { BATCH_ATTEMPTS_MAX, BATCH_FAILED_ATTEMPTS_MAX, FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../limits.ts";
 import { endCallAfterAttempt, shareWithCall } from "./calls/end-call.ts";
 import type { SingleCall } from "./calls/single-call.ts";
 import { endSlot, shareWithSlot } from "./end-slot.ts";
@@ -146,9 +146,26 @@ export function heartbeat(state: EngineState, attemptIds: readonly string[], now
   for (const attemptId of attemptIds) {
     const inFlight = state.attempts.get(attemptId);
     if (inFlight === undefined) unknown.push(attemptId);
-    else inFlight.lease.expiresAtMs = nowMs + LEASE_TTL_MS;
+    else inFlight.lease.expiresAtMs = Math.max(inFlight.lease.expiresAtMs, nowMs + LEASE_TTL_MS);
   }
   return unknown;
+}
+
+/**
+ * Extends the lease of an executor whose end will be noticed, because it has a socket: to the latest end of its attempt,
+ * and the time in which that is reported. False if the attempt is not in flight (any more): it must stop.
+ */
+export function holdLease(state: EngineState, attemptId: string): boolean {
+  const lease = state.attempts.get(attemptId)?.lease;
+  if (lease === undefined) return false;
+  lease.expiresAtMs = Math.max(lease.expiresAtMs, lease.startedAtMs + lease.target.timeoutMs + LEASE_TTL_MS);
+  return true;
+}
+
+/** The socket of an executor was lost: it has the time of a reconnect to open another. */
+export function doubtLease(state: EngineState, attemptId: string, nowMs: number): void {
+  const lease = state.attempts.get(attemptId)?.lease;
+  if (lease !== undefined) lease.expiresAtMs = Math.min(lease.expiresAtMs, nowMs + FOUND_LEASE_TTL_MS);
 }
 
 /** Ends the attempts whose leases have expired: their outcomes are unknown. Returns how many. */

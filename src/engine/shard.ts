@@ -53,7 +53,7 @@ export type AttemptInFlight = {
   textSample: number | null;
   /** What follows if its outcome is unknown: another attempt, or the failure of its call. */
   onLost: "retry" | "fail";
-  /** The lease expires then, unless a heartbeat extends it. In memory only: a restart grants a new term. */
+  /** The lease expires then, unless it is held or renewed. In memory only: a restart grants a new term. */
   expiresAtMs: number;
   /** Number of the event of its start. */
   startSeq: number;

@@ -66,6 +66,7 @@ export class EngineState {
   readonly #calls = new Map<number, SingleCall>();
   readonly #tried = new Map<number, SlotRecord>();
   #aborted = new Map<number, string[]>();
+  #abortedCalls: string[] = [];
   #sharedOutcomes: SharedOutcome[] = [];
   readonly #dirtyShards = new Set<Shard>();
   /** Shards that only single calls have changed by ending: written with the next commit, or after SETTLE_LAG_MS. */
@@ -182,6 +183,18 @@ export class EngineState {
   takeAborted(): Map<number, string[]> {
     const aborted = this.#aborted;
     this.#aborted = new Map();
+    return aborted;
+  }
+
+  /** Notes an attempt of a single call whose Worker must be notified that it was given up. */
+  addAbortedCall(attemptId: string): void {
+    this.#abortedCalls.push(attemptId);
+  }
+
+  /** Attempts of single calls that were given up since the last call. */
+  takeAbortedCalls(): string[] {
+    const aborted = this.#abortedCalls;
+    if (aborted.length > 0) this.#abortedCalls = [];
     return aborted;
   }
 
@@ -306,7 +319,7 @@ export class EngineState {
     return writes;
   }
 
-  /** When the first lease in flight ends without a heartbeat, or null. */
+  /** When the first lease in flight ends by itself, or null. */
   nextLeaseEndMs(): number | null {
     let earliest: number | null = null;
     for (const { lease } of this.#attempts.values()) earliest = Math.min(earliest ?? Infinity, lease.expiresAtMs);

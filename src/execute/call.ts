@@ -8,7 +8,7 @@ import type { CallFacts, CallRules, Lease, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import type { RunCaller } from "../run-client/caller.ts";
 import type { Attempt } from "./attempt.ts";
-import { acquire, heartbeatTimer, watchClient, type ClientWatch } from "./permit.ts";
+import { acquire, attemptTimer, watchClient, type ClientWatch } from "./permit.ts";
 
 /** What all attempts of a call took and cost. */
 export type CallUsage = {
@@ -86,7 +86,7 @@ function underWatch(lease: Lease, run: RunCaller, watch: ClientWatch): Attempt {
   const controller = new AbortController();
   if (watch.signal.aborted) controller.abort();
   watch.controller = controller;
-  return { lease, controller, timer: heartbeatTimer(run, lease.attemptId, controller) };
+  return { lease, controller, timer: attemptTimer(run, lease.attemptId, controller) };
 }
 
 /** The text is the client's; the run object needs it only if equal calls wait for it. */

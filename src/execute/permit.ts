@@ -1,7 +1,10 @@
 /** The permit of a call that its client's Worker executes: waiting for it, keeping its lease, giving it up. */
 import type { AcquireReply, AcquireRequest } from "../run-api/calls.ts";
-import { CALL_HEARTBEAT_MS } from "../limits.ts";
+import { callIdOf } from "../engine/log.ts";
+import { CALL_SOCKET_AFTER_MS } from "../limits.ts";
+import type { SocketOwner, SocketSignal } from "../run-api/sockets.ts";
 import type { RunCaller } from "../run-client/caller.ts";
+import { RunSocket } from "../run-client/run-socket.ts";
 import { returnSettlements, settlementsArrived, takeSettlements } from "../run-client/settlements.ts";
 import type { StartTimer } from "../upstream/exchange.ts";
 
@@ -51,40 +54,50 @@ export async function acquire(
   return null;
 }
 
-/** The timer of an attempt, which also keeps its lease alive. */
-export function heartbeatTimer(run: RunCaller, attemptId: string, controller: AbortController): StartTimer {
+/** The timer of a single call's attempt, which also keeps its lease. */
+export function attemptTimer(run: RunCaller, attemptId: string, controller: AbortController): StartTimer {
+  const callId = callIdOf(attemptId);
   const renewed = async (): Promise<boolean> => {
     const lost = await run.callOnce<string[]>((stub) => stub.heartbeat([attemptId]));
     return lost.length === 0;
   };
-  return timerWithHeartbeats(renewed, controller);
+  return timerWithSocket({ run, owner: { kind: "call", callId, attemptId }, renewed, controller });
 }
 
+export type HeldWork = {
+  run: RunCaller;
+  owner: SocketOwner;
+  /** Extends what the work needs for a while, where the object gives no socket. Resolves with false if it is gone. */
+  renewed: () => Promise<boolean>;
+  /** Aborted when the run was cancelled or gave the work up. */
+  controller: AbortController;
+};
+
 /**
- * One timer for both: it goes off at every heartbeat until the time is over. `heartbeat` renews what the work needs, and
- * resolves with false if that is gone, because the run was cancelled or gave the work up: then the work is aborted.
+ * One timer for both: it goes off when the work has lasted for a while, to open its socket, and when its time is over. The
+ * run object notices by the socket that the Worker is lost, and sends what ends the work.
  */
-export function timerWithHeartbeats(heartbeat: () => Promise<boolean>, controller: AbortController): StartTimer {
-  const beat = async (): Promise<void> => {
-    try {
-      if (!(await heartbeat())) controller.abort();
-    } catch {
-      // A missed heartbeat is harmless: a lease outlives many.
-    }
-  };
+export function timerWithSocket({ run, owner, renewed, controller }: HeldWork): StartTimer {
   return (ms, elapsed) => {
-    let leftMs = ms;
+    let socket: RunSocket | null = null;
     let handle: ReturnType<typeof setTimeout>;
-    const next = (): void => {
-      const stepMs = Math.min(leftMs, CALL_HEARTBEAT_MS);
-      leftMs -= stepMs;
-      handle = setTimeout(() => {
-        if (leftMs <= 0) return elapsed();
-        void beat();
-        next();
-      }, stepMs);
+    const refused = async (): Promise<void> => {
+      if (!(await renewed())) controller.abort();
     };
-    next();
-    return () => clearTimeout(handle);
+    const signalled = ({ type }: SocketSignal): void => {
+      if (type === "abort") return controller.abort();
+      // A stream that is settled may still have its last bytes to deliver; one that never closes is not waited for.
+      clearTimeout(handle);
+      handle = setTimeout(() => controller.abort(), CALL_SOCKET_AFTER_MS);
+    };
+    const open = (): void => {
+      socket = new RunSocket(owner, { run, signalled, refused });
+      handle = setTimeout(elapsed, ms - CALL_SOCKET_AFTER_MS);
+    };
+    handle = ms > CALL_SOCKET_AFTER_MS ? setTimeout(open, CALL_SOCKET_AFTER_MS) : setTimeout(elapsed, ms);
+    return () => {
+      clearTimeout(handle);
+      socket?.close();
+    };
   };
 }

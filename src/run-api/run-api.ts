@@ -107,7 +107,7 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** The upstream that stores an answer of this run's; null if there is no such answer. */
   storedAnswerAt(answerId: string): string | null;
 
-  /** Renews an executor's leases. Returns those that are not the executor's any more: it should stop their attempts. */
+  /** Renews the leases of an executor without a socket. Returns those that are not the executor's any more: it should stop their attempts. */
   heartbeat(attemptIds: string[]): string[];
 
   // ---- groups and lanes ----
@@ -153,7 +153,7 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** Requests the permit of a tool call and waits for it a few seconds. A repeated request keeps its position. */
   acquireTool(call: ToolCallName): Promise<AcquireToolReply>;
 
-  /** Renews a tool call's permit. False: the permit was revoked, and the call must stop. */
+  /** Renews the permit of a tool call without a socket. False: the permit was revoked, and the call must stop. */
   heartbeatTool(call: ToolCallName): boolean;
 
   /** Returns the permit and logs the call's result durably; null = the call was never made. */
@@ -167,7 +167,10 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** Adds a client's own events, each a JSON object as text. The number of the last, or why none was added; null as above. */
   appendLog(events: ClientEvent[], caller: string | null): Promise<AppendReply | null>;
 
-  /** A follower's WebSocket; 503 if there is no such run, or it has too many followers. The caller checks who may follow. */
+  /**
+   * A WebSocket of a follower (`/follow`; the caller checks who may follow), or of someone who holds something of the run
+   * (`/hold?owner=`, a SocketOwner as JSON). 503 if there is no such run, or it has too many of them.
+   */
   fetch(request: Request): Response;
 
   /** What the run has used since its usage was last reset; `reset` counts from zero afterwards. Null as above. */

@@ -1,13 +1,21 @@
 /**
  * Which tool calls of a run are in flight, and which wait for a permit. In memory only: a restart loses the permits, and
- * the next heartbeat of a call in flight restores its own. A permit expires when its Worker sends no more heartbeats.
+ * the socket of a call in flight restores its own. A permit expires after a short term unless its Worker has a socket,
+ * which it opens for a call that lasts.
  */
-import { LEASE_TTL_MS, TOOL_CALLS_OVER_KEPT, TOOL_CALLS_WAITING_MAX, TOOL_QUEUE_MS_MAX } from "../limits.ts";
+import {
+  FOUND_LEASE_TTL_MS,
+  LEASE_TTL_MS,
+  TOOL_CALLS_OVER_KEPT,
+  TOOL_CALLS_WAITING_MAX,
+  TOOL_QUEUE_MS_MAX,
+  TOOL_TIMEOUT_MS_MAX,
+} from "../limits.ts";
 
 export type ToolCallName = { callId: string; tool: string };
 
 /** A call whose permit was revoked, and the time that it had been in flight. */
-export type RevokedCall = { tool: string; latencyMs: number };
+export type RevokedCall = { callId: string; tool: string; latencyMs: number };
 
 type InFlight = { tool: string; startedAtMs: number; endsAtMs: number };
 type Waiting = { tool: string; reply: (granted: boolean) => void; untilMs: number };
@@ -54,9 +62,22 @@ export class ToolPermits {
   /** Renews a call's permit, or restores it after a restart. False: it was revoked, and the call must stop. */
   renew({ callId, tool }: ToolCallName, nowMs: number): boolean {
     if (this.#revoked.has(callId)) return false;
-    const startedAtMs = this.#inFlight.get(callId)?.startedAtMs ?? nowMs;
-    this.#inFlight.set(callId, { tool, startedAtMs, endsAtMs: nowMs + LEASE_TTL_MS });
+    const known = this.#inFlight.get(callId);
+    const endsAtMs = Math.max(known?.endsAtMs ?? 0, nowMs + LEASE_TTL_MS);
+    this.#inFlight.set(callId, { tool, startedAtMs: known?.startedAtMs ?? nowMs, endsAtMs });
     return true;
+  }
+
+  /** The call's Worker has a socket, so that its end will be noticed: the permit lasts as long as a call can. */
+  hold(callId: string): void {
+    const call = this.#inFlight.get(callId);
+    if (call !== undefined) call.endsAtMs = call.startedAtMs + TOOL_TIMEOUT_MS_MAX + LEASE_TTL_MS;
+  }
+
+  /** That socket was lost: the Worker has the time of a reconnect to open another. */
+  doubt(callId: string, nowMs: number): void {
+    const call = this.#inFlight.get(callId);
+    if (call !== undefined) call.endsAtMs = Math.min(call.endsAtMs, nowMs + FOUND_LEASE_TTL_MS);
   }
 
   /** Returns a permit. False if it was revoked before. */
@@ -69,7 +90,7 @@ export class ToolPermits {
     return !this.#revoked.has(callId);
   }
 
-  /** Revokes permits whose Workers send no more heartbeats. */
+  /** Revokes permits whose term is over: their Workers are lost. */
   expire(nowMs: number): RevokedCall[] {
     return this.#revoke(({ endsAtMs }) => nowMs >= endsAtMs, nowMs);
   }
@@ -85,7 +106,7 @@ export class ToolPermits {
     this.#waiting.clear();
   }
 
-  /** When the first permit expires without a heartbeat; null if no call is in flight. */
+  /** When the first permit expires by itself; null if no call is in flight. */
   nextEndMs(): number | null {
     let next: number | null = null;
     for (const { endsAtMs } of this.#inFlight.values()) next = Math.min(next ?? Infinity, endsAtMs);
@@ -104,7 +125,7 @@ export class ToolPermits {
       if (!isOver(call)) continue;
       this.#inFlight.delete(callId);
       this.#revoked.add(callId);
-      revoked.push({ tool: call.tool, latencyMs: Math.max(0, nowMs - call.startedAtMs) });
+      revoked.push({ callId, tool: call.tool, latencyMs: Math.max(0, nowMs - call.startedAtMs) });
     }
     for (const callId of this.#revoked) {
       if (this.#revoked.size <= TOOL_CALLS_OVER_KEPT) break;

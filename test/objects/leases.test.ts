@@ -140,19 +140,6 @@ describe("a lease", () => {
     ]);
   });
 
-  it("of a Worker lasts as long as the Worker's heartbeats arrive", async () => {
-    const run = await openRun();
-    const answer = await withHeartbeats(20, async () => {
-      const query = run.query({ prompt: "p", model: "up/key/beating-worker/latch/beating-worker" });
-      await untilInFlight("beating-worker", 1);
-      await ageBy(3 * LEASE_TTL_MS, run);
-      await openLatch("beating-worker");
-      return query;
-    });
-    expect(answer).toMatchObject({ text: "p", attempts: 1 });
-    expectSettled(await run.budget(), answer.usage.cost);
-  });
-
   it("without heartbeats expires after its term, and not earlier", async () => {
     const run = await openRun({ max_parallel: 2 });
     await withHeartbeats(null, async () => {

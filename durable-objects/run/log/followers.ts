@@ -5,6 +5,9 @@
  */
 import { FOLLOWERS_MAX } from "../../../src/limits.ts";
 
+/** The tag of these sockets: those of callers have another. */
+const TAG = "log";
+
 /** `more`: there are events that the follower does not have. `end`: there will never be any. */
 type Signal = "more" | "end";
 
@@ -15,7 +18,7 @@ export class Followers {
 
   constructor(ctx: DurableObjectState) {
     this.#ctx = ctx;
-    for (const socket of ctx.getWebSockets()) {
+    for (const socket of ctx.getWebSockets(TAG)) {
       const seq: unknown = socket.deserializeAttachment();
       if (typeof seq === "number") this.#waiting.set(socket, seq);
     }
@@ -28,9 +31,9 @@ export class Followers {
 
   /** Accepts a follower and returns its end of the socket; null if there are too many. */
   accept(): WebSocket | null {
-    if (this.#ctx.getWebSockets().length >= FOLLOWERS_MAX) return null;
+    if (this.#ctx.getWebSockets(TAG).length >= FOLLOWERS_MAX) return null;
     const { 0: theirs, 1: ours } = new WebSocketPair();
-    this.#ctx.acceptWebSocket(ours);
+    this.#ctx.acceptWebSocket(ours, [TAG]);
     return theirs;
   }
 
@@ -54,7 +57,7 @@ export class Followers {
 
   /** Closes all sockets: the run's log is about to be deleted. */
   close(): void {
-    for (const socket of this.#ctx.getWebSockets()) socket.close(1001, "the run is deleted");
+    for (const socket of this.#ctx.getWebSockets(TAG)) socket.close(1001, "the run is deleted");
     this.#waiting.clear();
   }
 

@@ -7,7 +7,7 @@ import { enqueueSlots } from "../../../src/engine/enqueue.ts";
 import { requeueTried, restoreLease, restoreShard, restoreSlot } from "../../../src/engine/restore.ts";
 import type { StoredLease, Target } from "../../../src/engine/shard.ts";
 import { EngineState, type EngineDeps } from "../../../src/engine/state.ts";
-import { PARALLEL_MAX } from "../../../src/limits.ts";
+import { PARALLEL_MAX, TIMEOUT_MS_MAX } from "../../../src/limits.ts";
 import type { RunSettings } from "../../../src/run-api/runs.ts";
 import { countGroup } from "../counters.ts";
 import { Openings } from "../groups/openings.ts";
@@ -21,7 +21,7 @@ export const UNCONFIGURED_TARGET: Omit<Target, "upstream" | "model"> = {
   bounds: ANY_TOKENS,
   allowParams: [],
   maxInFlight: 0,
-  timeoutMs: 0,
+  timeoutMs: TIMEOUT_MS_MAX,
   attemptsMax: 0,
 };
 

@@ -17,7 +17,7 @@ import type { Tool } from "../../tools/tool.ts";
 import { checkToolUrl } from "../../tools/url.ts";
 import { tellFailedCall } from "../dialects/error.ts";
 import { dialectBytes } from "../dialects/request.ts";
-import { timerWithHeartbeats } from "../../execute/permit.ts";
+import { timerWithSocket } from "../../execute/permit.ts";
 import type { Protection } from "../under-run.ts";
 
 export function mountToolCall(app: Hono<AppEnv>, protect: Protection): void {
@@ -79,7 +79,8 @@ async function callUnderPermit(
   }
   const controller = new AbortController();
   signal.addEventListener("abort", () => controller.abort());
-  const timer = timerWithHeartbeats(() => run.callOnce<boolean>((stub) => stub.heartbeatTool(call)), controller);
+  const renewed = (): Promise<boolean> => run.callOnce<boolean>((stub) => stub.heartbeatTool(call));
+  const timer = timerWithSocket({ run, owner: { kind: "tool", ...call }, renewed, controller });
   const checked = checkToolUrl(granted.tool.url, c.get("config").toolHosts);
   const { value, report } = checked.ok
     ? await makeToolCall(

@@ -2,12 +2,21 @@ import { describe, expect, it } from "vitest";
 import { zeroAmounts } from "../../../src/budget/ledger.ts";
 import type { Outcome } from "../../../src/call.ts";
 import { drainGroup } from "../../../src/engine/end-slot.ts";
-import { expireLeases, heartbeat, loseAttempts, LOST, settle } from "../../../src/engine/settle.ts";
+import {
+  doubtLease,
+  expireLeases,
+  heartbeat,
+  holdLease,
+  loseAttempts,
+  LOST,
+  settle,
+} from "../../../src/engine/settle.ts";
 import { slotIdOf } from "../../../src/engine/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
 import {
   BATCH_ATTEMPTS_MAX,
   BATCH_FAILED_ATTEMPTS_MAX,
+  FOUND_LEASE_TTL_MS,
   LEASE_TTL_MS,
   RETRY_AFTER_MAX_MS,
   SEEN_MARGIN_TOKENS,
@@ -364,6 +373,34 @@ describe("a lease", () => {
     expect([...state.attempts.keys()]).toEqual([`${FIRST}.1`]);
     expect(state.nextLeaseEndMs()).toBe(20_000 + LEASE_TTL_MS);
     expect(heartbeat(state, [`${FIRST + 1}.1`], 40_000)).toEqual([`${FIRST + 1}.1`]);
+  });
+
+  it("is held to the latest end of its attempt by an executor with a socket, whatever comes by heartbeat", () => {
+    const { state } = started();
+    const { timeoutMs } = state.attempts.get(`${FIRST}.1`)?.lease.target ?? { timeoutMs: 0 };
+    const endMs = 1_000 + timeoutMs + LEASE_TTL_MS;
+    expect([holdLease(state, `${FIRST}.1`), holdLease(state, "foreign")]).toEqual([true, false]);
+    expect(state.nextLeaseEndMs()).toBe(endMs);
+    heartbeat(state, [`${FIRST}.1`], 2_000);
+    expect([expireLeases(state, endMs - 1), expireLeases(state, endMs)]).toEqual([0, 1]);
+    expect(holdLease(state, `${FIRST}.1`)).toBe(false);
+  });
+
+  it("whose executor loses its socket expires after the time of a reconnect, unless it is held again", () => {
+    const { state } = started(2);
+    const [kept, lost] = [`${FIRST}.1`, `${FIRST + 1}.1`];
+    for (const attemptId of [kept, lost]) {
+      holdLease(state, attemptId);
+      doubtLease(state, attemptId, 5_000);
+    }
+    doubtLease(state, "foreign", 5_000);
+    holdLease(state, kept);
+    expect(state.nextLeaseEndMs()).toBe(5_000 + FOUND_LEASE_TTL_MS);
+    expect(expireLeases(state, 5_000 + FOUND_LEASE_TTL_MS)).toBe(1);
+    expect([...state.attempts.keys()]).toEqual([kept]);
+    // A doubt never extends a lease.
+    doubtLease(state, kept, 10_000_000);
+    expect(state.nextLeaseEndMs()).toBeLessThan(10_000_000);
   });
 });
 

@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { LEASE_TTL_MS, TOOL_CALLS_OVER_KEPT, TOOL_CALLS_WAITING_MAX, TOOL_QUEUE_MS_MAX } from "../../../src/limits.ts";
+import {
+  FOUND_LEASE_TTL_MS,
+  LEASE_TTL_MS,
+  TOOL_CALLS_OVER_KEPT,
+  TOOL_CALLS_WAITING_MAX,
+  TOOL_QUEUE_MS_MAX,
+  TOOL_TIMEOUT_MS_MAX,
+} from "../../../src/limits.ts";
 import { ToolPermits } from "../../../src/tools/permits.ts";
 
 /** Permits, and in `decisions` the replies in order: `a+` granted, `a-` refused. */
@@ -89,7 +96,7 @@ describe("a permit", () => {
     const { toolPermits } = inFlight();
     expect([toolPermits.expire(LEASE_TTL_MS - 1), toolPermits.isDue(LEASE_TTL_MS - 1)]).toEqual([[], false]);
     expect([toolPermits.nextEndMs(), toolPermits.isDue(LEASE_TTL_MS)]).toEqual([LEASE_TTL_MS, true]);
-    expect(toolPermits.expire(LEASE_TTL_MS)).toEqual([{ tool: "t", latencyMs: LEASE_TTL_MS }]);
+    expect(toolPermits.expire(LEASE_TTL_MS)).toEqual([{ callId: "a", tool: "t", latencyMs: LEASE_TTL_MS }]);
     expect([toolPermits.inFlight, toolPermits.nextEndMs()]).toEqual([0, null]);
   });
 
@@ -97,12 +104,37 @@ describe("a permit", () => {
     const { toolPermits } = inFlight();
     expect(toolPermits.renew({ callId: "a", tool: "t" }, 20_000)).toBe(true);
     expect(toolPermits.expire(LEASE_TTL_MS)).toEqual([]);
-    expect(toolPermits.expire(20_000 + LEASE_TTL_MS)).toEqual([{ tool: "t", latencyMs: 20_000 + LEASE_TTL_MS }]);
+    const latencyMs = 20_000 + LEASE_TTL_MS;
+    expect(toolPermits.expire(latencyMs)).toEqual([{ callId: "a", tool: "t", latencyMs }]);
+  });
+
+  it("is held as long as a call can last by a Worker with a socket, without heartbeats", () => {
+    const { toolPermits } = inFlight();
+    toolPermits.hold("a");
+    expect(toolPermits.nextEndMs()).toBe(TOOL_TIMEOUT_MS_MAX + LEASE_TTL_MS);
+    // A heartbeat that was under way does not shorten it.
+    toolPermits.renew({ callId: "a", tool: "t" }, 1_000);
+    expect(toolPermits.nextEndMs()).toBe(TOOL_TIMEOUT_MS_MAX + LEASE_TTL_MS);
+  });
+
+  it("whose Worker loses its socket expires after the time of a reconnect, unless it is held again", () => {
+    const { toolPermits } = inFlight();
+    toolPermits.hold("a");
+    toolPermits.doubt("a", 5_000);
+    expect(toolPermits.nextEndMs()).toBe(5_000 + FOUND_LEASE_TTL_MS);
+    toolPermits.hold("a");
+    expect(toolPermits.expire(5_000 + FOUND_LEASE_TTL_MS)).toEqual([]);
+    toolPermits.doubt("a", 60_000);
+    expect(toolPermits.expire(60_000 + FOUND_LEASE_TTL_MS)).toHaveLength(1);
+    // Whose permit is gone holds none.
+    toolPermits.hold("a");
+    toolPermits.doubt("a", 60_000);
+    expect(toolPermits.inFlight).toBe(0);
   });
 
   it("that was revoked stops its Worker at the next heartbeat, and is returned once", () => {
     const { toolPermits, decisions, request } = inFlight();
-    expect(toolPermits.abort(7)).toEqual([{ tool: "t", latencyMs: 7 }]);
+    expect(toolPermits.abort(7)).toEqual([{ callId: "a", tool: "t", latencyMs: 7 }]);
     expect(toolPermits.renew({ callId: "a", tool: "t" }, 8)).toBe(false);
     expect(toolPermits.end("a")).toBe(false);
     expect([toolPermits.inFlight, toolPermits.abort(9)]).toEqual([0, []]);

@@ -1,0 +1,183 @@
+/** Sockets of Workers that hold something of a run: they keep leases without heartbeats, also while the run sleeps. */
+import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import { CALL_SOCKET_AFTER_MS, FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../../src/limits.ts";
+import type { SocketOwner } from "../../src/run-api/sockets.ts";
+import { DONE_CODE } from "../../src/run-client/run-socket.ts";
+import { skipTime, withTimers } from "../support/objects-clock.ts";
+import { acquireOne, crash, SUCCESS } from "../support/objects-direct.ts";
+import {
+  expectSettled,
+  openLatch,
+  openRun,
+  untilInFlight,
+  upstreamStats,
+  type TestRun,
+} from "../support/objects-run.ts";
+import { watched, watchObjects } from "../support/objects-watch.ts";
+
+watchObjects();
+
+const TOOLS = [{ name: "search", url: "https://tools.example.com/search" }];
+const TOOL = { callId: "held", tool: "search" };
+
+describe("a query that lasts", () => {
+  it("keeps its lease by one socket and no other call, for as long as its attempt may take", async () => {
+    const run = await openRun();
+    const answer = await early(async () => {
+      const query = run.query({ prompt: "p", model: "up/key/held/latch/held" });
+      await untilInFlight("held", 1);
+      await untilSockets(run, 1);
+      await age(run, 3 * LEASE_TTL_MS);
+      expect((await run.budget()).calls).toMatchObject({ spent: 0, reserved: 1 });
+      await openLatch("held");
+      return query;
+    });
+    expect(answer).toMatchObject({ text: "p", attempts: 1 });
+    const { acquire, fetch, settle, heartbeat } = watched(run.id).calls;
+    expect({ acquire, fetch, settle, heartbeat }).toEqual({ acquire: 1, fetch: 1, settle: 1, heartbeat: undefined });
+    expectSettled(await run.budget(), answer.usage.cost);
+  });
+
+  it("keeps it while the run's object sleeps and wakes, without a call of its Worker", async () => {
+    const run = await openRun();
+    const answer = await early(async () => {
+      const query = run.query({ prompt: "p", model: "up/key/slept/latch/slept" });
+      await untilInFlight("slept", 1);
+      await untilSockets(run, 1);
+      for (let wakes = 0; wakes < 2; wakes += 1) {
+        await evictDurableObject(run.object);
+        await age(run, FOUND_LEASE_TTL_MS + 1);
+      }
+      expect((await run.budget()).calls).toMatchObject({ spent: 0, reserved: 1 });
+      // Nothing holds the object awake, and nothing must be confirmed.
+      await expect.poll(() => watched(run.id).timers.size).toBe(0);
+      await openLatch("slept");
+      return query;
+    });
+    expect(answer).toMatchObject({ text: "p", attempts: 1 });
+    expect(watched(run.id).calls["fetch"]).toBe(1);
+    expectSettled(await run.budget(), answer.usage.cost);
+  });
+
+  it("opens its socket again after a crash of the run's object, and keeps its lease by it", async () => {
+    const run = await openRun();
+    const answer = await early(async () => {
+      const query = run.query({ prompt: "p", model: "up/key/reopened/latch/reopened" });
+      await untilInFlight("reopened", 1);
+      await untilSockets(run, 1);
+      await crash(run.object);
+      await untilSockets(run, 2);
+      await age(run, 3 * LEASE_TTL_MS);
+      await openLatch("reopened");
+      return query;
+    });
+    expect(answer).toMatchObject({ text: "p", attempts: 1 });
+    expect((await upstreamStats("reopened")).requests).toBe(1);
+    expectSettled(await run.budget(), answer.usage.cost);
+  });
+});
+
+describe("a lease", () => {
+  it("whose Worker is lost with its socket ends after the time of a reconnect, and is charged", async () => {
+    const run = await openRun({ budget: { calls: 5 } });
+    const attemptId = await acquireOne(run);
+    const socket = await hold(run, { kind: "call", callId: "call", attemptId });
+    socket.close(4_000);
+    await expect.poll(() => watched(run.id).calls["webSocketClose"]).toBe(1);
+    skipTime(FOUND_LEASE_TTL_MS);
+    await runDurableObjectAlarm(run.object);
+    expect((await run.budget()).calls).toMatchObject({ spent: 1, reserved: 0 });
+  });
+
+  it("whose Worker closes its socket because it is done waits for its settlement", async () => {
+    const run = await openRun({ budget: { calls: 5 } });
+    const attemptId = await acquireOne(run);
+    const socket = await hold(run, { kind: "call", callId: "call", attemptId });
+    socket.close(DONE_CODE);
+    await expect.poll(() => watched(run.id).calls["webSocketClose"]).toBe(1);
+    await age(run, FOUND_LEASE_TTL_MS + 1);
+    expect(await run.object.settle(attemptId, SUCCESS)).toMatchObject({ known: true });
+  });
+
+  it("that is not in flight any more is refused: its Worker is sent the end of its work", async () => {
+    const run = await openRun();
+    const signals = signalsOf(await hold(run, { kind: "call", callId: "gone", attemptId: "gone.1" }));
+    await expect.poll(signals).toEqual([{ type: "abort" }]);
+  });
+
+  it("that is cancelled or settled is signalled to the socket that holds it, and to no other", async () => {
+    const run = await openRun({ max_parallel: 2 });
+    const attemptId = await acquireOne(run);
+    const held = signalsOf(await hold(run, { kind: "call", callId: "call", attemptId }));
+    const waiting = signalsOf(await hold(run, { kind: "call", callId: "other", attemptId: null }));
+    await run.object.settle(attemptId, SUCCESS);
+    await expect.poll(held).toEqual([{ type: "settled" }]);
+    await run.object.end("cancelled");
+    await run.document();
+    expect(waiting()).toEqual([]);
+  });
+});
+
+describe("the permit of a tool call that lasts", () => {
+  it("is held by its Worker's socket, and by the same socket after the run's object slept", async () => {
+    const run = await openRun({ max_parallel: 1, tools: TOOLS });
+    await run.object.acquireTool(TOOL);
+    await hold(run, { kind: "tool", ...TOOL });
+    await evictDurableObject(run.object);
+    await age(run, 3 * LEASE_TTL_MS);
+    await run.object.end("closed");
+    expect(await run.object.logPage(0, null)).toMatchObject({ final: false });
+    await run.object.endTool(TOOL.callId, null);
+    expect(await run.object.logPage(0, null)).toMatchObject({ final: true });
+  });
+
+  it("is revoked over its socket when the run is cancelled, also if the run's object slept", async () => {
+    const run = await openRun({ max_parallel: 2, tools: TOOLS });
+    await run.object.acquireTool(TOOL);
+    const signals = signalsOf(await hold(run, { kind: "tool", ...TOOL }));
+    await evictDurableObject(run.object);
+    await run.object.end("cancelled");
+    await expect.poll(signals).toEqual([{ type: "abort" }]);
+  });
+
+  it("ends after the time of a reconnect if its Worker is lost with its socket", async () => {
+    const run = await openRun({ max_parallel: 1, tools: TOOLS });
+    await run.object.acquireTool(TOOL);
+    (await hold(run, { kind: "tool", ...TOOL })).close(4_000);
+    await expect.poll(() => watched(run.id).calls["webSocketClose"]).toBe(1);
+    skipTime(FOUND_LEASE_TTL_MS);
+    expect(await run.object.acquireTool({ callId: "next", tool: "search" })).toMatchObject({ ok: true });
+  });
+});
+
+/** Runs `work` with Workers that open their sockets almost at once. */
+function early<T>(work: () => Promise<T>): Promise<T> {
+  return withTimers([CALL_SOCKET_AFTER_MS], 10, work);
+}
+
+/** Opens a socket as the Worker of a call does. */
+async function hold(run: TestRun, owner: SocketOwner): Promise<WebSocket> {
+  const url = `https://run/hold?owner=${encodeURIComponent(JSON.stringify(owner))}`;
+  const { webSocket } = await run.object.fetch(url, { headers: { upgrade: "websocket" } });
+  if (webSocket === null) throw new Error("the run gave no socket");
+  webSocket.accept();
+  return webSocket;
+}
+
+/** What a socket receives from now on. */
+function signalsOf(socket: WebSocket): () => unknown[] {
+  const signals: unknown[] = [];
+  socket.addEventListener("message", ({ data }) => void signals.push(JSON.parse(String(data))));
+  return () => signals;
+}
+
+async function untilSockets(run: TestRun, count: number): Promise<void> {
+  await expect.poll(() => watched(run.id).calls["fetch"], { interval: 5 }).toBe(count);
+}
+
+/** Puts the time forward and rings the run's alarm. */
+async function age(run: TestRun, ms: number): Promise<void> {
+  skipTime(ms);
+  await runDurableObjectAlarm(run.object);
+}
