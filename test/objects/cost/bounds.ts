@@ -26,7 +26,7 @@ export const BOUNDS = {
     awakeS: 3.55,
     ...batch,
   },
-  "/query": { rows: 5, requests: 16.5, commits: 4, alarms: 1, messages: 0, awakeS: 0.35, ...single },
+  "/query": { rows: 5, requests: 3, commits: 4, alarms: 1, messages: 0, awakeS: 0.13, ...single },
   "/query with an Idempotency-Key": {
     rows: 10,
     requests: 12,
@@ -36,7 +36,7 @@ export const BOUNDS = {
     awakeS: 40.5,
     ...single,
   },
-  "/v1/chat/completions": { rows: 5, requests: 16.5, commits: 4, alarms: 1, messages: 0, awakeS: 0.35, ...single },
+  "/v1/chat/completions": { rows: 5, requests: 3, commits: 4, alarms: 1, messages: 0, awakeS: 0.13, ...single },
   "/v1/chat/completions, streamed": {
     rows: 5,
     requests: 16.5,
@@ -55,7 +55,7 @@ export const BOUNDS = {
     awakeS: 4.3,
     ...batch,
   },
-  "/tool_call": { rows: 2, requests: 16, commits: 2, alarms: 1, messages: 0, awakeS: 20.5, ...single },
+  "/tool_call": { rows: 2, requests: 2, commits: 2, alarms: 1, messages: 0, awakeS: 0.13, ...single },
   "POST /runs": { rows: 20, requests: 2, commits: 3, alarms: 0, messages: 0, awakeS: 0.1, ...single },
 } as const satisfies Record<string, Bound>;
 

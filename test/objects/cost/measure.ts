@@ -1,6 +1,6 @@
 /** Counts the operations of calls that wait at a latch of the upstream: see counted.ts. */
 import { expect } from "vitest";
-import { CALL_HEARTBEAT_MS, HEARTBEAT_MS, LONG_POLL_MS } from "../../../src/limits.ts";
+import { HEARTBEAT_MS, LONG_POLL_MS } from "../../../src/limits.ts";
 import { alarmTimes, awake, operations, resetMeter, type Operations } from "../../support/objects-meter.ts";
 import { letThrough, openLatch, untilInFlight, upstreamStats, type TestRun } from "../../support/objects-run.ts";
 import { BATCH_CALLS, CALL_MS, EVENT_MS, type Counted } from "./counted.ts";
@@ -72,7 +72,7 @@ function waitingNow(): Waiting {
   return { ...NOTHING, requests, alarms, rows: alarms, commits: alarms, awake: objects.length };
 }
 
-const HEARTBEATS: ReadonlySet<number> = new Set([HEARTBEAT_MS, CALL_HEARTBEAT_MS]);
+const HEARTBEATS: ReadonlySet<number> = new Set([HEARTBEAT_MS]);
 const LONG_POLLS: ReadonlySet<string> = new Set(["waitGroup", "endedSlots", "settleAndClaim", "acquire"]);
 
 /** Waits until nothing happens any more but waiting. The operations so far. */
