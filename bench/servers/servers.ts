@@ -9,7 +9,7 @@ import { bundleOf, startWorkerd } from "./workerd.ts";
 import type { Workerd } from "./workerd.ts";
 
 /** The operator's key of a gateway under measurement. */
-const ADMIN_KEY = "bench-admin-key-that-guards-nothing";
+export const ADMIN_KEY = "bench-admin-key-that-guards-nothing";
 
 export type UpstreamOptions = { latencyMs?: number; replyBytes?: number };
 

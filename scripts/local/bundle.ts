@@ -1,9 +1,12 @@
 /** Bundles a Worker into one module, as wrangler does for deployment: stubs are imported as text. */
-import { build } from "esbuild";
+import { build, stop } from "esbuild";
 import { stubText } from "./stub-text.ts";
 
 /** A Worker as one module, and its source map; the map is empty unless it was requested. */
 export type Bundle = { code: string; map: string };
+
+/** Number of bundles being made. */
+let building = 0;
 
 /**
  * Bundles the module at `entryPoint`, a path from `root`. Rejects with esbuild's list of errors.
@@ -13,6 +16,17 @@ export async function bundleWorker(
   entryPoint: string,
   { root, sourceMap = false }: { root: string; sourceMap?: boolean },
 ): Promise<Bundle> {
+  building += 1;
+  try {
+    return await bundled(entryPoint, root, sourceMap);
+  } finally {
+    building -= 1;
+    // esbuild's service would stay, with 90 MB, as long as the gateway runs.
+    if (building === 0) await stop();
+  }
+}
+
+async function bundled(entryPoint: string, root: string, sourceMap: boolean): Promise<Bundle> {
   const built = await build({
     absWorkingDir: root,
     entryPoints: [entryPoint],

@@ -3,6 +3,7 @@
  * client disconnects. Miniflare restarts workerd after a crash. `wrangler dev --persist-to` can use the same folder; only one
  * process may use a folder at a time.
  */
+import "./small-heap.ts";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
