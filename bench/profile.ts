@@ -1,6 +1,7 @@
 /**
- * `node bench/profile.ts query|batch [--at=48] [--seconds=5] [--interval-us=200] [--top=30] [--by=self|total] [--new-runs]`: where the
- * gateway's isolate spends its time under load. `--at` is the concurrency of `query`, the width of `batch`; with
+ * `node bench/profile.ts query|batch|native|js [--at=48] [--seconds=5] [--interval-us=200] [--top=30] [--by=self|total] [--new-runs]`: where the
+ * gateway's isolate spends its time under load. `--at` is the concurrency of `query` and of the streams (`native`, `js`), the width
+ * of `batch`; with
  * `--new-runs` every batch opens its own run. Prints files, functions and lines by self time
  * (or by time with callees), and leaves the
  * `.cpuprofile` in bench/results for the browser's developer tools.
@@ -11,6 +12,8 @@ import { cpuProfile, foldProfile } from "./cpu-profile.ts";
 import type { Cost } from "./cpu-profile.ts";
 import { connectInspector } from "./servers/inspector.ts";
 import { load } from "./load/load.ts";
+import { loadStreams } from "./load/stream.ts";
+import { streamTarget } from "./servers/streaming.ts";
 import { queryTarget } from "./suites/query.ts";
 import type { Server } from "./servers/process.ts";
 import { writeResult } from "./results.ts";
@@ -30,11 +33,11 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 const [what] = positionals;
-if (what !== "query" && what !== "batch") {
-  console.error("node bench/profile.ts query|batch");
+if (what !== "query" && what !== "batch" && what !== "native" && what !== "js") {
+  console.error("node bench/profile.ts query|batch|native|js");
   process.exit(2);
 }
-const at = Number(values.at ?? (what === "query" ? 16 : 48));
+const at = Number(values.at ?? (what === "batch" ? 48 : 16));
 const top = Number(values.top);
 
 /** Calls answered under load for `ms`. */
@@ -42,6 +45,10 @@ async function callsDuring(gateway: Server, token: string, ms: number): Promise<
   if (what === "query") {
     const target = queryTarget(gateway, token);
     return (await load({ ...target, concurrency: at, requests: 1_000_000, msMax: ms })).requests;
+  }
+  if (what === "native" || what === "js") {
+    const target = await streamTarget(what, upstream, gateway);
+    return (await loadStreams({ ...target, concurrency: at, requests: 1_000_000, msMax: ms })).streams;
   }
   const endMs = performance.now() + ms;
   let calls = 0;

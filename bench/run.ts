@@ -1,6 +1,6 @@
 /**
  * `npm run bench` = `node bench/run.ts [--quick] [--rounds=n] [--variants=a,b] [--baseline=path] [batch] [slow]
- * [query] [stream]`: measures the suites named, or all, prints a table of medians for each and writes every raw round to bench/results.
+ * [query] [stream] [paced]`: measures the suites named, or all, prints a table of medians for each and writes every raw round to bench/results.
  * README.md explains the figures.
  */
 import { resolve } from "node:path";
@@ -9,6 +9,7 @@ import { machine, writeResult } from "./results.ts";
 import { medianOf, runRounds } from "./suite.ts";
 import type { Suite } from "./suite.ts";
 import { batchSuite } from "./suites/batch.ts";
+import { pacedSuite } from "./suites/paced.ts";
 import { querySuite } from "./suites/query.ts";
 import { slowSuite } from "./suites/slow.ts";
 import { streamSuite } from "./suites/stream.ts";
@@ -27,7 +28,13 @@ const options = {
   quick: values.quick,
   baseline: values.baseline === undefined ? undefined : resolve(values.baseline),
 };
-const suites: Suite[] = [batchSuite(options), slowSuite(options), querySuite(options), streamSuite(options)];
+const suites: Suite[] = [
+  batchSuite(options),
+  slowSuite(options),
+  querySuite(options),
+  streamSuite(options),
+  pacedSuite(options),
+];
 const unknown = positionals.filter((name) => !suites.some((suite) => suite.name === name));
 if (unknown.length > 0) {
   console.error(`no suite ${unknown.join(", ")}; there are ${suites.map((suite) => suite.name).join(", ")}`);

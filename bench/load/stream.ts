@@ -9,8 +9,11 @@ const CONTENT_EVENTS = 200;
 /** Length of such an event, bytes. */
 const EVENT_BYTES = 200;
 
-/** A chat completion as server-sent events: content, the end, usage, and the mark that the stream is whole. */
-export function streamEvents(): string[] {
+/**
+ * A chat completion as server-sent events: content, the end, usage if it was requested, and the mark that the stream is
+ * whole.
+ */
+export function streamEvents(hasUsage: boolean): string[] {
   const head = { id: "chatcmpl-bench", object: "chat.completion.chunk", created: 1_763_712_000, model: MODEL };
   const event = (fields: Record<string, unknown>) => `data: ${JSON.stringify({ ...head, ...fields })}\n\n`;
   const choice = (delta: Record<string, unknown>, finish_reason: string | null) =>
@@ -21,17 +24,15 @@ export function streamEvents(): string[] {
   return [
     ...Array.from({ length: CONTENT_EVENTS }, () => choice({ content }, null)),
     choice({}, "stop"),
-    event({ choices: [], usage }),
+    ...(hasUsage ? [event({ choices: [], usage })] : []),
     "data: [DONE]\n\n",
   ];
 }
 
-const EVENTS = streamEvents().length;
-
-/** The request for the stream. Its client wants the event with usage too, so that all variants carry the same events. */
-export function streamBody(prompt: string): string {
+/** The request for the stream, whose client wants the event with usage or not. */
+export function streamBody(prompt: string, hasUsage: boolean): string {
   const messages = [{ role: "user", content: prompt }];
-  return JSON.stringify({ model: MODEL, messages, stream: true, stream_options: { include_usage: true } });
+  return JSON.stringify({ model: MODEL, messages, stream: true, stream_options: { include_usage: hasUsage } });
 }
 
 export type StreamResult = { streams: number; chunksPerS: number; p50Ms: number; firstP50Ms: number };
@@ -40,8 +41,9 @@ export type StreamResult = { streams: number; chunksPerS: number; p50Ms: number;
  * Runs the plan as `load` does: a closed loop of clients. Throws at the first stream that is not whole: a measurement of
  * failures means nothing.
  */
-export async function loadStreams(plan: LoadPlan): Promise<StreamResult> {
+export async function loadStreams(plan: LoadPlan & { hasUsage: boolean }): Promise<StreamResult> {
   const url = new URL(plan.url);
+  const events = streamEvents(plan.hasUsage).length;
   const headers = Object.entries(plan.headers).map(([name, value]) => `${name}: ${value}`);
   const head = [`POST ${url.pathname} HTTP/1.1`, `host: ${url.host}`, "content-type: application/json", ...headers];
   const wholeMs: number[] = [];
@@ -57,7 +59,7 @@ export async function loadStreams(plan: LoadPlan): Promise<StreamResult> {
       const { reply, firstAtMs } = await client.send(`${[...head, length].join("\r\n")}\r\n\r\n${body}`);
       wholeMs.push(performance.now() - sentMs);
       firstMs.push(firstAtMs - sentMs);
-      requireWhole(reply, plan.url);
+      requireWhole(reply, plan.url, events);
     }
   };
   try {
@@ -68,7 +70,7 @@ export async function loadStreams(plan: LoadPlan): Promise<StreamResult> {
   const wallS = (performance.now() - startedMs) / 1_000;
   return {
     streams: wholeMs.length,
-    chunksPerS: (wholeMs.length * EVENTS) / wallS,
+    chunksPerS: (wholeMs.length * events) / wallS,
     p50Ms: percentile(wholeMs, 0.5),
     firstP50Ms: percentile(firstMs, 0.5),
   };
@@ -128,14 +130,17 @@ function endsReply(pieces: readonly Buffer[]): boolean {
 /** Where the status ends in `HTTP/1.1 200 OK`. */
 const STATUS_END = 12;
 
+/** The gateway's own last line, which clients ignore and which is no event. */
+const COST_COMMENT = /: fanout cost=[\d.]+\n\n$/;
+
 /** Counts the events of a chunked reply. */
-function requireWhole(reply: Buffer, url: string): void {
+function requireWhole(reply: Buffer, url: string, expected: number): void {
   const bodyAt = reply.indexOf("\r\n\r\n") + 4;
   const status = reply.toString("latin1", STATUS_END - 3, STATUS_END);
-  const body = dechunked(reply.subarray(bodyAt));
+  const body = dechunked(reply.subarray(bodyAt)).replace(COST_COMMENT, "");
   const events = body.split("\n\n").length - 1;
-  if (status === "200" && events === EVENTS && body.endsWith("data: [DONE]\n\n")) return;
-  throw new Error(`POST ${url} answered ${status} with ${events} of ${EVENTS} events: ${body.slice(-300)}`);
+  if (status === "200" && events === expected && body.endsWith("data: [DONE]\n\n")) return;
+  throw new Error(`POST ${url} answered ${status} with ${events} of ${expected} events: ${body.slice(-300)}`);
 }
 
 function dechunked(framed: Buffer): string {

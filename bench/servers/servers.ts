@@ -11,12 +11,18 @@ import type { Workerd } from "./workerd.ts";
 /** The operator's key of a gateway under measurement. */
 export const ADMIN_KEY = "bench-admin-key-that-guards-nothing";
 
-export type UpstreamOptions = { latencyMs?: number; replyBytes?: number };
+export type UpstreamOptions = {
+  latencyMs?: number;
+  replyBytes?: number;
+  /** Time between two events of a stream; absent = none. */
+  paceMs?: number;
+};
 
 /** Starts the upstream in a process of its own. */
 export async function startUpstream(options: UpstreamOptions = {}): Promise<Server> {
   const entry = fileURLToPath(new URL("upstream.ts", import.meta.url));
   const args = [entry, `--latency-ms=${options.latencyMs ?? 0}`, `--reply-bytes=${options.replyBytes ?? 0}`];
+  if (options.paceMs !== undefined) args.push(`--pace-ms=${options.paceMs}`);
   return await startNode(args, {}, (printed) => {
     const port = /^(\d+)\n/.exec(printed)?.[1];
     return port === undefined ? null : Number(port);

@@ -2,22 +2,28 @@
  * A chat completions endpoint that answers every POST with the same small reply, at once or after a fixed latency, as
  * fast as node:http can. Runs in a process of its own so that it shares no event loop with what is measured.
  *
- *   node bench/servers/upstream.ts [--latency-ms=200] [--reply-bytes=1000]
+ *   node bench/servers/upstream.ts [--latency-ms=200] [--reply-bytes=1000] [--pace-ms=5]
  *
  * A request that says `"stream":true` is answered with the events of stream.ts, each written by itself as soon as the
- * socket takes it.
+ * socket takes it; with `--pace-ms=n`, with those of paced.ts, one every n ms, each with the time at which it was written.
  * Prints its port. `GET /stats` answers `{ requests, peak }`, and `?reset=1` zeroes both.
  */
 import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
 import { parseArgs } from "node:util";
 import { MODEL } from "../load/prompts.ts";
+import { pacedEvent, pacedEnd, PACED_EVENTS } from "../load/paced-events.ts";
 import { streamEvents } from "../load/stream.ts";
 
 const { values } = parseArgs({
-  options: { "latency-ms": { type: "string", default: "0" }, "reply-bytes": { type: "string", default: "0" } },
+  options: {
+    "latency-ms": { type: "string", default: "0" },
+    "reply-bytes": { type: "string", default: "0" },
+    "pace-ms": { type: "string", default: "0" },
+  },
 });
 const latencyMs = Number(values["latency-ms"]);
+const paceMs = Number(values["pace-ms"]);
 
 const content = "One sentence that sums it up.".padEnd(Number(values["reply-bytes"]), " and more of it");
 const reply = Buffer.from(
@@ -36,23 +42,39 @@ let requests = 0;
 let inFlight = 0;
 let peak = 0;
 
-const events = streamEvents().map((text) => Buffer.from(text));
+const buffersOf = (texts: readonly string[]) => texts.map((text) => Buffer.from(text));
+const events = buffersOf(streamEvents(false));
+const eventsWithUsage = buffersOf(streamEvents(true));
 
-function answer(response: ServerResponse, stream: boolean): void {
+function answer(response: ServerResponse, wanted: "json" | "stream" | "stream with usage"): void {
   inFlight -= 1;
-  if (stream) {
+  if (wanted !== "json") {
     response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
-    writeEvents(response, 0);
+    if (paceMs > 0) writePaced(response, wanted === "stream with usage");
+    else writeEvents(response, wanted === "stream" ? events : eventsWithUsage);
     return;
   }
   response.writeHead(200, headers);
   response.end(reply);
 }
 
-/** Writes the events from `place` on, each once the socket has taken the one before; streams take turns, event by event. */
-function writeEvents(response: ServerResponse, place: number): void {
-  if (place === events.length) response.end();
-  else response.write(events[place], () => setImmediate(writeEvents, response, place + 1));
+/** Writes events, each once the socket has taken the one before; streams take turns, event by event. */
+function writeEvents(response: ServerResponse, left: readonly Buffer[], place = 0): void {
+  if (place === left.length) response.end();
+  else response.write(left[place], () => setImmediate(writeEvents, response, left, place + 1));
+}
+
+function writePaced(response: ServerResponse, hasUsage: boolean): void {
+  let place = 0;
+  const timer = setInterval(() => {
+    if (place++ < PACED_EVENTS) {
+      response.write(pacedEvent());
+      return;
+    }
+    clearInterval(timer);
+    response.end(pacedEnd(hasUsage));
+  }, paceMs);
+  response.once("close", () => clearInterval(timer));
 }
 
 const server = createServer((request, response) => {
@@ -66,11 +88,14 @@ const server = createServer((request, response) => {
   inFlight += 1;
   if (inFlight > peak) peak = inFlight;
   // These bodies are small enough to arrive in one piece.
-  let stream = false;
-  request.on("data", (piece: Buffer) => (stream ||= piece.includes('"stream":true')));
+  let wanted: Parameters<typeof answer>[1] = "json";
+  request.on("data", (piece: Buffer) => {
+    if (!piece.includes('"stream":true')) return;
+    wanted = piece.includes('"include_usage":true') ? "stream with usage" : "stream";
+  });
   request.on("end", () => {
-    if (latencyMs > 0) setTimeout(answer, latencyMs, response, stream);
-    else answer(response, stream);
+    if (latencyMs > 0) setTimeout(answer, latencyMs, response, wanted);
+    else answer(response, wanted);
   });
 });
 // Connections that idle between two rounds stay open: a reset one would be measured as the gateway's failure.

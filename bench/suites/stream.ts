@@ -1,23 +1,20 @@
 /** Streams through `POST /v1/chat/completions`, as fast as sockets take them: no gateway, Portkey's, and ours. */
-import { fileURLToPath } from "node:url";
-import type { LoadPlan } from "../load/load.ts";
-import { freePort, startNode } from "../servers/process.ts";
-import type { Server } from "../servers/process.ts";
-import { promptOf } from "../load/prompts.ts";
-import { openRun, startGateway, startUpstream } from "../servers/servers.ts";
-import { loadStreams, streamBody } from "../load/stream.ts";
+import { loadStreams } from "../load/stream.ts";
+import { startVariant, streamTarget, streamVariants, type StreamVariant } from "../servers/streaming.ts";
+import { startUpstream } from "../servers/servers.ts";
 import { against } from "../suite.ts";
 import type { Figures, Suite, SuiteOptions } from "../suite.ts";
 
 const CONCURRENCIES = [1, 16, 64];
-const TIMES_PORTKEY = 2;
-
-/** `chat-baseline` is `chat` of another checkout. */
-type Variant = "direct" | "portkey" | "chat" | "chat-baseline";
+/** Chunks per second, in times of Portkey's, by concurrency. */
+const TARGETS: Record<number, { native: number; js: number }> = {
+  1: { native: 3, js: 2 },
+  16: { native: 0.8, js: 0.45 },
+  64: { native: 0.6, js: 0.4 },
+};
 
 export function streamSuite({ quick, baseline }: SuiteOptions): Suite {
-  const variants: Variant[] = ["direct", "portkey", "chat"];
-  if (baseline !== undefined) variants.push("chat-baseline");
+  const variants = streamVariants(baseline);
   return {
     name: "stream",
     title: "streams as fast as sockets take them, chunks per second",
@@ -32,23 +29,25 @@ export function streamSuite({ quick, baseline }: SuiteOptions): Suite {
       CONCURRENCIES.map((c) => {
         const row: Record<string, string> = { concurrency: String(c) };
         for (const variant of variants) row[`${variant} chunks/s`] = of(variant, c, "chunks_per_s").toFixed(0);
-        const times = of("chat", c, "chunks_per_s") / of("portkey", c, "chunks_per_s");
-        row["chat ÷ portkey"] = against(times, ">=", TIMES_PORTKEY);
-        if (baseline !== undefined)
-          row["chat ÷ baseline"] = (of("chat", c, "chunks_per_s") / of("chat-baseline", c, "chunks_per_s")).toFixed(2);
+        const times = (variant: StreamVariant, other: StreamVariant) =>
+          of(variant, c, "chunks_per_s") / of(other, c, "chunks_per_s");
+        for (const path of ["native", "js"] as const) {
+          row[`${path} ÷ portkey`] = against(times(path, "portkey"), ">=", TARGETS[c]?.[path] ?? 0);
+          if (baseline !== undefined) row[`${path} ÷ baseline`] = times(path, `${path}-baseline`).toFixed(2);
+        }
         for (const variant of variants) row[`whole stream p50 ms, ${variant}`] = of(variant, c, "p50_ms").toFixed(1);
         return row;
       }),
   };
 }
 
-type Plan = { variant: Variant; concurrency: number; streams: number; baseline: string | undefined };
+type Plan = { variant: StreamVariant; concurrency: number; streams: number; baseline: string | undefined };
 
 /** A third of the streams warms the server up; both parts end after 20 s at the latest. */
 async function measure({ variant, concurrency, streams, baseline }: Plan): Promise<Figures> {
   await using upstream = await startUpstream();
   await using server = await startVariant(variant, upstream, baseline);
-  const plan = { ...(await targetOf(variant, upstream, server)), concurrency, msMax: 20_000 };
+  const plan = { ...(await streamTarget(variant, upstream, server)), concurrency, msMax: 20_000 };
   await loadStreams({ ...plan, requests: Math.ceil(streams / 3) });
   const result = await loadStreams({ ...plan, requests: streams });
   return {
@@ -57,33 +56,4 @@ async function measure({ variant, concurrency, streams, baseline }: Plan): Promi
     first_p50_ms: result.firstP50Ms,
     rss_mb: server.rssBytes() / 1e6,
   };
-}
-
-async function startVariant(variant: Variant, upstream: Server, baseline: string | undefined): Promise<Server> {
-  if (variant === "direct") return { ...upstream, [Symbol.asyncDispose]: () => Promise.resolve() };
-  if (variant === "portkey") return await startStreamingPortkey();
-  return await startGateway(upstream, { root: variant === "chat-baseline" ? baseline : undefined });
-}
-
-/** Started as in servers.ts, with the module that lets it stream (see portkey-fetch.ts). */
-async function startStreamingPortkey(): Promise<Server> {
-  const port = await freePort();
-  const shim = new URL("portkey-fetch.ts", import.meta.url).href;
-  const entry = fileURLToPath(import.meta.resolve("@portkey-ai/gateway/build/start-server.js"));
-  const args = ["--import", shim, entry, `--port=${port}`, "--headless"];
-  return await startNode(args, { NODE_ENV: "production" }, (printed) => (printed.includes(String(port)) ? port : null));
-}
-
-async function targetOf(
-  variant: Variant,
-  upstream: Server,
-  server: Server,
-): Promise<Pick<LoadPlan, "url" | "headers" | "body">> {
-  const url = `${server.url}/v1/chat/completions`;
-  const body = (index: number) => streamBody(promptOf(index));
-  if (variant === "chat" || variant === "chat-baseline")
-    return { url, body, headers: { authorization: `Bearer ${await openRun(server)}` } };
-  const headers = { authorization: "Bearer bench" };
-  const portkey = { "x-portkey-provider": "openai", "x-portkey-custom-host": `${upstream.url}/v1` };
-  return { url, body, headers: variant === "portkey" ? { ...headers, ...portkey } : headers };
 }

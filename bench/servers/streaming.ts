@@ -1,0 +1,56 @@
+/** The servers that streams are relayed by: no gateway, Portkey's, and ours on both of its paths. */
+import { fileURLToPath } from "node:url";
+import type { LoadPlan } from "../load/load.ts";
+import { promptOf } from "../load/prompts.ts";
+import { streamBody } from "../load/stream.ts";
+import { freePort, startNode } from "./process.ts";
+import type { Server } from "./process.ts";
+import { openRun, startGateway } from "./servers.ts";
+
+/**
+ * `native`: the client requests usage, so that the runtime moves the stream. `js`: it does not, so that each event is read.
+ * The baselines are those of another checkout.
+ */
+export type StreamVariant = "direct" | "portkey" | "native" | "js" | "native-baseline" | "js-baseline";
+
+/** All variants; those of another checkout only if there is one. */
+export function streamVariants(baseline: string | undefined): StreamVariant[] {
+  const own: StreamVariant[] = ["direct", "portkey", "native", "js"];
+  return baseline === undefined ? own : [...own, "native-baseline", "js-baseline"];
+}
+
+/** Starts what relays; `direct` is the upstream itself, which stays its owner's. */
+export async function startVariant(
+  variant: StreamVariant,
+  upstream: Server,
+  baseline: string | undefined,
+): Promise<Server> {
+  if (variant === "direct") return { ...upstream, [Symbol.asyncDispose]: () => Promise.resolve() };
+  if (variant === "portkey") return await startStreamingPortkey();
+  return await startGateway(upstream, { root: variant.endsWith("-baseline") ? baseline : undefined });
+}
+
+/** Started as in servers.ts, with the module that lets it stream (see portkey-fetch.ts). */
+async function startStreamingPortkey(): Promise<Server> {
+  const port = await freePort();
+  const shim = new URL("../suites/portkey-fetch.ts", import.meta.url).href;
+  const entry = fileURLToPath(import.meta.resolve("@portkey-ai/gateway/build/start-server.js"));
+  const args = ["--import", shim, entry, `--port=${port}`, "--headless"];
+  return await startNode(args, { NODE_ENV: "production" }, (printed) => (printed.includes(String(port)) ? port : null));
+}
+
+export type StreamTarget = Pick<LoadPlan, "url" | "headers" | "body"> & { hasUsage: boolean };
+
+/** Where a variant's clients post what. */
+export async function streamTarget(variant: StreamVariant, upstream: Server, server: Server): Promise<StreamTarget> {
+  const url = `${server.url}/v1/chat/completions`;
+  const hasUsage = variant !== "js" && variant !== "js-baseline";
+  const body = (index: number) => streamBody(promptOf(index), hasUsage);
+  const headers = { authorization: "Bearer bench" };
+  if (variant === "direct") return { url, body, hasUsage, headers };
+  if (variant !== "portkey") {
+    return { url, body, hasUsage, headers: { authorization: `Bearer ${await openRun(server)}` } };
+  }
+  const portkey = { "x-portkey-provider": "openai", "x-portkey-custom-host": `${upstream.url}/v1` };
+  return { url, body, hasUsage, headers: { ...headers, ...portkey } };
+}
