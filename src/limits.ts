@@ -323,8 +323,24 @@ export const OBJECT_OVERLOADED_RETRY_MS = 2_000;
  * Longest that a relayed call is queued, ms: OpenAI's Node client gives up after 300 s without headers, and retries.
  */
 export const RELAY_QUEUE_MS_MAX = 120_000;
-/** Longest that a settlement waits to be sent with others while one is being sent, ms: sending takes about 2. */
-export const RELAY_SETTLE_LAG_MS = 20;
+/**
+ * Time for which a single call's settlement waits for a request of its run that takes it along, ms: its permit and its
+ * reservation are freed that much later, which is little beside a model's answer, and a busy run saves a call to its
+ * object per call.
+ */
+export const SETTLE_SEND_LAG_MS = 10;
+/**
+ * Time after which another request takes over the sending of an isolate's settlements, ms: the platform ends a request
+ * 30 s after its reply, and this one may have ended with its isolate's memory limit before.
+ */
+export const SETTLE_HANDOVER_MS = 250;
+/**
+ * Time after which a call requests its permit by itself, ms, if the request that asks for several calls has not
+ * replied: that request may have ended with its client. A reply takes a few ms.
+ */
+export const PERMIT_GUARD_MS = 250;
+/** Permits in one request to the run object: it bounds the request's size; a run has 512 in flight at most. */
+export const PERMITS_PER_REQUEST_MAX = 512;
 /** Wait advised to a relayed call that was queued for too long, ms. */
 export const RELAY_RETRY_AFTER_MS = 1_000;
 /** Time for which an isolate caches the list of an upstream's models, ms. */

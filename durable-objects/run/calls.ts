@@ -8,7 +8,7 @@ import type { Target } from "../../src/engine/shard.ts";
 import type { Reason } from "../../src/errors.ts";
 import { DIRECT_CALLS_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../src/limits.ts";
 import type { AcquireReply, AcquireRequest, SettleReply } from "../../src/run-api/calls.ts";
-import { leaseOf } from "./replies.ts";
+import { permitOf } from "./replies.ts";
 import type { RunState } from "./state.ts";
 
 /** What single calls need of the run. */
@@ -20,22 +20,50 @@ const OVERLOADED: Reason = {
   retryAfterMs: RUN_FULL_RETRY_AFTER_MS,
 };
 
-/** Queues a call for its permit; a call that is queued already keeps its position. `reply` is called with the decision. */
+/**
+ * Requests the permits of several calls: the decisions of this turn, in the order of the requests. A call that gets none
+ * in this turn stays queued; its reply is `wait`, and its Worker waits for it by a request of its own.
+ */
+export function acquireMany(
+  run: SingleCalls,
+  requests: readonly AcquireRequest[],
+  reply: (acquired: AcquireReply[]) => void,
+  nowMs: number,
+): void {
+  const acquired: AcquireReply[] = [];
+  let undecided = requests.length;
+  if (undecided === 0) reply(acquired);
+  requests.forEach((request, position) => {
+    const decided = (decision: AcquireReply): void => {
+      acquired[position] = decision;
+      undecided -= 1;
+      if (undecided === 0) reply(acquired);
+    };
+    acquire(run, request, decided, nowMs, false);
+  });
+}
+
+/**
+ * Queues a call for its permit; a call that is queued already keeps its position. `reply` is called with the decision.
+ * @param waits False: `reply` is called at the end of the turn at the latest.
+ */
 export function acquire(
   run: SingleCalls,
   request: AcquireRequest,
   reply: (acquired: AcquireReply) => void,
   nowMs: number,
+  waits = true,
 ): void {
   const { callId, attempt, facts, delayMs, deadlineMs, onLost, parallelGroupId } = request;
   // The Worker's clock is not this object's.
   const ageMs = Math.max(0, request.ageMs ?? 0);
   const { remainingNanoUsd } = run;
+  if (!waits) run.waitingCalls.addBrief(callId);
   if (run.waitingCalls.wait(callId, reply, nowMs)) return;
   const target = run.resolve(facts.model);
   if ("reason" in target) return reply({ ok: false, reason: target, remainingNanoUsd });
   const given = unreadPermit(run, request, target, nowMs);
-  if (given !== null) return reply({ ok: true, lease: given.lease, queuedMs: given.queuedMs, remainingNanoUsd });
+  if (given !== null) return reply({ ok: true, ...given, remainingNanoUsd });
   if (run.waitingCalls.size >= DIRECT_CALLS_MAX) return reply({ ok: false, reason: OVERLOADED, remainingNanoUsd });
   run.waitingCalls.add(callId, reply, nowMs);
   const call = { callId, attempt, facts, target, deadlineMs, onLost, parallelGroupId, ageMs };
@@ -69,8 +97,9 @@ export function settleSingle(run: SingleCalls, attemptId: string, outcome: Outco
 
 /** The permit that this call was granted before, in a reply that never arrived; null if it has none. */
 function unreadPermit(run: SingleCalls, { callId, attempt, facts }: AcquireRequest, target: Target, nowMs: number) {
-  const lease = run.engine.attempts.get(`${callId}.${attempt}`)?.lease;
-  if (lease === undefined) return null;
+  const inFlight = run.engine.attempts.get(`${callId}.${attempt}`);
+  if (inFlight === undefined) return null;
+  const { lease, call } = inFlight;
   heartbeat(run.engine, [lease.attemptId], nowMs);
-  return { lease: leaseOf({ lease, timeoutMs: timeoutOf(facts, target) }), queuedMs: lease.queuedMs };
+  return permitOf({ lease, timeoutMs: timeoutOf(facts, target) }, call?.window ?? null);
 }

@@ -48,7 +48,7 @@ import type { IdempotencyKey, Refused } from "../../src/run-api/types.ts";
 import { RunCaller } from "../../src/run-client/caller.ts";
 import type { ToolCallName } from "../../src/tools/permits.ts";
 import type { Objects } from "../address.ts";
-import { acquire, settleSingle, withdraw } from "./calls.ts";
+import { acquire, acquireMany, settleSingle, withdraw } from "./calls.ts";
 import { budgetDocumentOf, figuresOf, runDocumentOf } from "./document.ts";
 import { endRun } from "./end.ts";
 import { cancelGroup, cancelSlot } from "./groups/cancel.ts";
@@ -192,6 +192,16 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
       const run = this.#life.active;
       if (!("reason" in run)) return acquire(run, request, reply, nowMs);
       reply({ ok: false, reason: run, remainingNanoUsd: this.#life.run?.remainingNanoUsd ?? null });
+    });
+  }
+
+  acquireMany(requests: AcquireRequest[], settlements: SingleSettlement[]): Promise<AcquireReply[]> {
+    return this.#life.submit((reply, nowMs) => {
+      for (const settlement of settlements) this.#settle(settlement, nowMs);
+      const run = this.#life.active;
+      if (!("reason" in run)) return acquireMany(run, requests, reply, nowMs);
+      const remainingNanoUsd = this.#life.run?.remainingNanoUsd ?? null;
+      reply(requests.map(() => ({ ok: false, reason: run, remainingNanoUsd })));
     });
   }
 

@@ -1,7 +1,9 @@
 /** The replies of a turn, sent once it is written: permits, refusals and shared outcomes. */
 import type { Lease } from "../../src/call.ts";
+import type { WindowGroup } from "../../src/engine/calls/coalescing-window.ts";
 import type { Assignment, Dispatched } from "../../src/engine/dispatch.ts";
 import { groupSeqOf } from "../../src/engine/slot.ts";
+import type { Permit } from "../../src/run-api/calls.ts";
 import type { ClaimReply, Job } from "../../src/run-api/groups.ts";
 import { batchingDelayMs, lanesMayStartMore } from "./lanes.ts";
 import type { RunState } from "./state.ts";
@@ -17,9 +19,11 @@ export function sendReplies(run: Callers, { assignments, refused }: Dispatched):
   const byLane = new Map<number, Assignment[]>();
   for (const assignment of assignments) {
     if (assignment.lane === null) {
-      const { lease, call } = assignment;
-      const granted = { ok: true, lease: leaseOf(assignment), queuedMs: lease.queuedMs, remainingNanoUsd } as const;
-      run.waitingCalls.replyTo(call.callId, granted);
+      run.waitingCalls.replyTo(assignment.call.callId, {
+        ok: true,
+        ...permitOf(assignment, assignment.call.window),
+        remainingNanoUsd,
+      });
     } else {
       const own = byLane.get(assignment.lane);
       if (own === undefined) byLane.set(assignment.lane, [assignment]);
@@ -50,6 +54,13 @@ function claimOf(
     jobs.push({ groupSeq, lease: leaseOf(assignment), callJson: run.callOf(assignment.slotId) });
   }
   return { jobs, epoch: run.epoch, defaults, claimMore, batchingDelayMs: batchingDelayMs(run.engine.attempts.size) };
+}
+
+/** The permit of a single call's attempt. `window` null = a restart has forgotten it. */
+export function permitOf(attempt: Pick<Assignment, "lease" | "timeoutMs">, window: WindowGroup | null): Permit {
+  const { queuedMs, amounts: reserved } = attempt.lease;
+  const group = { parallelGroupId: window?.id ?? null, windowOpenedAtMs: window?.openedAtMs ?? null };
+  return { lease: leaseOf(attempt), queuedMs, reserved, ...group };
 }
 
 /** What an executor needs to know of its attempt. */

@@ -38,6 +38,7 @@ export class Turns {
     const mustWrite = flush || run.engine.mustWrite || run.hasWrites;
     const ended = mustWrite ? this.#write(nowMs, flush) : [];
     sendReplies(run, dispatched);
+    run.waitingCalls.release(nowMs);
     for (const seq of ended) run.groupEnded(seq);
     if (run.waitingLanes.size > 0) run.waitingLanes.release(lanesMayStartMore(run.engine, run.openGroups));
     run.waitingReaders.sweep(nowMs);

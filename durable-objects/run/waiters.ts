@@ -64,6 +64,8 @@ type WaitingCall = {
 /** Single calls whose Worker waits for their permit, by call id. */
 export class WaitingCalls {
   #calls = new Map<string, WaitingCall>();
+  /** Ids of calls whose Worker waits only to the end of the turn. */
+  #brief: string[] = [];
 
   get size(): number {
     return this.#calls.size;
@@ -73,11 +75,26 @@ export class WaitingCalls {
     this.#calls.set(callId, { reply, sinceMs: nowMs });
   }
 
-  /** The Worker of a waiting call repeats its request. False if no such call waits. */
+  /** The Worker of this call waits only to the end of the turn: see `release`. */
+  addBrief(callId: string): void {
+    this.#brief.push(callId);
+  }
+
+  /** The Worker of a waiting call repeats its request, which ends the earlier one. False if no such call waits. */
   wait(callId: string, reply: (acquired: AcquireReply) => void, nowMs: number): boolean {
-    if (!this.#calls.has(callId)) return false;
+    const known = this.#calls.get(callId);
+    if (known === undefined) return false;
+    known.reply?.({ ok: "wait" });
     this.add(callId, reply, nowMs);
     return true;
+  }
+
+  /** Replies `wait` to Workers that wait only to the end of the turn: call it there. */
+  release(nowMs: number): void {
+    if (this.#brief.length === 0) return;
+    const brief = this.#brief;
+    this.#brief = [];
+    for (const callId of brief) this.#replyWait(callId, nowMs);
   }
 
   replyTo(callId: string, acquired: AcquireReply): void {
@@ -91,14 +108,21 @@ export class WaitingCalls {
     const abandoned: string[] = [];
     for (const [callId, call] of this.#calls) {
       if (call.reply !== null && nowMs - call.sinceMs >= LONG_POLL_MS) {
-        call.reply({ ok: "wait" });
-        this.#calls.set(callId, { reply: null, sinceMs: nowMs });
+        this.#replyWait(callId, nowMs);
       } else if (call.reply === null && nowMs - call.sinceMs >= ABANDONED_MS) {
         this.#calls.delete(callId);
         abandoned.push(callId);
       }
     }
     return abandoned;
+  }
+
+  /** The call stays queued for ABANDONED_MS without a request from its Worker. */
+  #replyWait(callId: string, nowMs: number): void {
+    const call = this.#calls.get(callId);
+    if (call === undefined) return;
+    call.reply?.({ ok: "wait" });
+    this.#calls.set(callId, { reply: null, sinceMs: nowMs });
   }
 }
 

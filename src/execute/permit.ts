@@ -1,9 +1,10 @@
 /** The permit of a call that its client's Worker executes: waiting for it, keeping its lease, giving it up. */
-import type { AcquireReply, AcquireRequest } from "../run-api/calls.ts";
+import type { AcquireReply, AcquireRequest, SingleSettlement } from "../run-api/calls.ts";
 import { callIdOf } from "../engine/log.ts";
 import { CALL_SOCKET_AFTER_MS } from "../limits.ts";
 import type { SocketOwner, SocketSignal } from "../run-api/sockets.ts";
-import type { RunCaller } from "../run-client/caller.ts";
+import type { RunCaller, RunStub } from "../run-client/caller.ts";
+import { PermitRequests } from "../run-client/permit-requests.ts";
 import { RunSocket } from "../run-client/run-socket.ts";
 import { returnSettlements, settlementsArrived, takeSettlements } from "../run-client/settlements.ts";
 import type { StartTimer } from "../upstream/exchange.ts";
@@ -26,32 +27,70 @@ export function watchClient(signal: AbortSignal): ClientWatch {
 
 const WITHDRAWN: AcquireReply = { ok: "wait" };
 
-/** Waits for the permit; null when the client left meanwhile. Settlements that wait in this isolate travel along. */
-export async function acquire(
-  run: RunCaller,
-  request: AcquireRequest,
-  watch: ClientWatch,
-): Promise<Exclude<AcquireReply, { ok: "wait" }> | null> {
-  const { runId } = run;
+type Decision = Exclude<AcquireReply, { ok: "wait" }>;
+
+/**
+ * Waits for the permit; null when the client left meanwhile. The request is made together with those that other calls of
+ * the run make in this isolate; a call that is queued then waits by itself.
+ */
+export async function acquire(run: RunCaller, request: AcquireRequest, watch: ClientWatch): Promise<Decision | null> {
   watch.withdraw = () => run.notify((stub) => stub.withdraw(request.callId));
-  while (!watch.signal.aborted) {
-    const taken = takeSettlements(runId);
-    let reply: AcquireReply;
-    try {
-      // An object that restarted has forgotten the call: it must not be queued anew for a client that has left.
-      reply = await run.callWithRetry<AcquireReply>((stub) =>
-        watch.signal.aborted && taken.length === 0 ? Promise.resolve(WITHDRAWN) : stub.acquire(request, taken),
-      );
-    } catch (error) {
-      returnSettlements(runId, taken);
-      throw error;
-    }
-    settlementsArrived(runId, taken);
-    if (reply.ok === "wait") continue;
-    watch.withdraw = null;
-    return reply;
+  if (watch.signal.aborted) return null;
+  const { signal } = watch;
+  const send = (live: () => AcquireRequest[]): Promise<AcquireReply[]> => acquireTogether(run, live);
+  const first = await permitRequests.decisionOn(run.runId, { request, signal }, { send, endedWithin });
+  const reply = first.ok === "wait" ? await queuedDecision(run, request, signal) : first;
+  if (reply !== null) watch.withdraw = null;
+  return reply;
+}
+
+const permitRequests = new PermitRequests();
+
+/** Requests permits; settlements that wait in this isolate travel along. */
+function acquireTogether(run: RunCaller, live: () => AcquireRequest[]): Promise<AcquireReply[]> {
+  return withSettlements<AcquireReply[]>(run, (stub, taken) => {
+    const requests = live();
+    return requests.length === 0 && taken.length === 0 ? Promise.resolve([]) : stub.acquireMany(requests, taken);
+  });
+}
+
+/** Waits in the run object until it decides on a queued call. */
+async function queuedDecision(run: RunCaller, request: AcquireRequest, signal: AbortSignal): Promise<Decision | null> {
+  while (!signal.aborted) {
+    // An object that restarted has forgotten the call: it must not be queued anew for a client that has left.
+    const reply = await withSettlements<AcquireReply>(run, (stub, taken) =>
+      signal.aborted && taken.length === 0 ? Promise.resolve(WITHDRAWN) : stub.acquire(request, taken),
+    );
+    if (reply.ok !== "wait") return reply;
   }
   return null;
+}
+
+/** Makes a call to the run object that takes along the settlements that wait in this isolate. */
+async function withSettlements<T>(
+  run: RunCaller,
+  call: (stub: RunStub, taken: SingleSettlement[]) => PromiseLike<T>,
+): Promise<T> {
+  const taken = takeSettlements(run.runId);
+  try {
+    const reply = await run.callWithRetry<T>((stub) => call(stub, taken));
+    settlementsArrived(run.runId, taken);
+    return reply;
+  } catch (error) {
+    returnSettlements(run.runId, taken);
+    throw error;
+  }
+}
+
+/** True once the promise has ended; false if `ms` were over before. The timer also counts as work of this request's own. */
+function endedWithin(promise: Promise<void>, ms: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const guard = setTimeout(() => resolve(false), ms);
+    void promise.then(() => {
+      clearTimeout(guard);
+      resolve(true);
+    });
+  });
 }
 
 /** The timer of a single call's attempt, which also keeps its lease. */

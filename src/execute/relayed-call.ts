@@ -6,21 +6,10 @@ import type { Reason } from "../errors.ts";
 import { RELAY_QUEUE_MS_MAX } from "../limits.ts";
 import { member } from "../json/scan.ts";
 import { callFactsOf } from "../protocol/request/call-facts.ts";
-import type { RunCaller } from "../run-client/caller.ts";
-import { settleNow } from "../run-client/settlements.ts";
-import type { Upstream } from "../upstream/config/types.ts";
+import { settleSoon } from "../run-client/settlements.ts";
 import type { RelayAnswered, RelayEnd } from "../upstream/relay/types.ts";
 import { attemptRelay, type RelayedRequest, type RelayFailure } from "./attempt.ts";
-import { executeCall, type CallUsage } from "./call.ts";
-
-export type RelayedCallDeps = {
-  run: RunCaller;
-  upstreams: readonly Upstream[];
-  /** Aborts when the client has left. */
-  signal: AbortSignal;
-  /** Keeps the Worker running until the promise ends, whether its client waits or not. */
-  waitUntil: (promise: Promise<unknown>) => void;
-};
+import { executeCall, type CallDeps, type CallUsage } from "./call.ts";
 
 /** How a relayed call ended; `answered`: its answer is on its way. */
 export type RelayedCallEnd =
@@ -33,23 +22,23 @@ export type RelayedCallEnd =
 /** Makes a call under a run. Rejects only if the run object is unreachable. */
 export async function relayCall(
   request: RelayedRequest,
-  { run, upstreams, signal, waitUntil }: RelayedCallDeps,
+  deps: CallDeps,
 ): Promise<{ end: RelayedCallEnd; usage: CallUsage }> {
   const { facts } = request;
   const callFacts = callFactsOf(facts, { model: facts.model, priority: 2, timeoutMs: null });
   const { end, usage } = await executeCall(
     { facts: callFacts, deadlineMs: RELAY_QUEUE_MS_MAX, onLost: "retry" },
     async (attempt) => {
-      const relayed = await attemptRelay(attempt, request, upstreams);
+      const relayed = await attemptRelay(attempt, request, deps.upstreams);
       return relayed.kind === "answered"
         ? { kind: "answering" as const, answer: relayed }
         : { kind: "ended" as const, outcome: relayed.outcome, failure: relayed };
     },
-    { run, signal },
+    deps,
   );
   switch (end.kind) {
     case "answering":
-      return { end: await answered(request, end, { run, waitUntil }), usage };
+      return { end: await answered(request, end, deps), usage };
     case "ended":
       return { end: end.failure, usage };
     case "shared":
@@ -65,11 +54,11 @@ const SHARED: Reason = { reason: "internal", message: "a relayed call was answer
 async function answered(
   request: RelayedRequest,
   { answer, lease }: { answer: RelayAnswered; lease: Lease },
-  { run, waitUntil }: Pick<RelayedCallDeps, "run" | "waitUntil">,
+  { run, waitUntil }: Pick<CallDeps, "run" | "waitUntil">,
 ): Promise<RelayedCallEnd> {
   const { kind, status, headers, body, ended } = answer;
-  // Sent before the last bytes go to the client, which does not wait for it.
-  waitUntil(ended.then((end) => settleNow(run, settlementOf(request, lease, end))));
+  // Added before the last bytes go to the client, so that what it reads next contains it.
+  waitUntil(ended.then((end) => settleSoon(run, settlementOf(request, lease, end))));
   // How an answer that is relayed in pieces will end is not known while its headers are sent.
   const capped = body instanceof Uint8Array ? cappedOf(markCapped((await ended).outcome, lease)) : {};
   return { kind, status, headers, body, ...capped };

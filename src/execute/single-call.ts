@@ -1,17 +1,8 @@
 /** A call whose client waits for its whole answer. */
 import type { CallBody, CallFacts, CallRules, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
-import type { RunCaller } from "../run-client/caller.ts";
-import type { Upstream } from "../upstream/config/types.ts";
 import { attemptCall } from "./attempt.ts";
-import { executeCall, type CallUsage } from "./call.ts";
-
-export type SingleCallDeps = {
-  run: RunCaller;
-  upstreams: readonly Upstream[];
-  /** Aborts when the client has left. */
-  signal: AbortSignal;
-};
+import { executeCall, type CallDeps, type CallUsage } from "./call.ts";
 
 /** What a call ended as, with what all its attempts took and cost. */
 export type SingleCallEnd = CallUsage & {
@@ -21,15 +12,15 @@ export type SingleCallEnd = CallUsage & {
 /** Makes a call under a run. Rejects only if the run object is unreachable. */
 export async function makeCall(
   call: CallRules & { body: CallBody; facts: CallFacts },
-  { run, upstreams, signal }: SingleCallDeps,
+  deps: CallDeps,
 ): Promise<SingleCallEnd> {
   const { end, usage } = await executeCall(
     call,
     async (attempt) => {
-      const outcome = await attemptCall(attempt, call.body, { upstreams, headersLimited: false });
+      const outcome = await attemptCall(attempt, call.body, { upstreams: deps.upstreams, headersLimited: false });
       return { kind: "ended" as const, outcome };
     },
-    { run, signal },
+    deps,
   );
   if (end.kind === "ended" || end.kind === "shared") return { ...usage, outcome: outcomeOf(end.outcome) };
   return { ...usage, outcome: { ok: false, reason: end.kind === "refused" ? end.reason : CLIENT_GONE } };

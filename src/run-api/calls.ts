@@ -1,4 +1,5 @@
 /** Single calls and tool calls: their requests for a permit, and what their attempts ended as. */
+import type { Amounts } from "../budget/ledger.ts";
 import type { CallFacts, CallRules, Lease, Outcome } from "../call.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Refused, Remaining } from "./types.ts";
@@ -20,8 +21,20 @@ export type AcquireRequest = CallRules & {
   parallelGroupId: string | null;
 };
 
+/** A permit. With it the Worker knows what its call costs, without a reply to its settlement. */
+export type Permit = {
+  lease: Lease;
+  queuedMs: number;
+  /** What is reserved for the attempt. */
+  reserved: Amounts;
+  /** The parallel group that the call belongs to by now; null = it is alone in its coalescing window so far. */
+  parallelGroupId: string | null;
+  /** When its coalescing window opened, epoch ms: names the window before it has an id. Null = it is not known any more. */
+  windowOpenedAtMs: number | null;
+};
+
 export type AcquireReply =
-  | ({ ok: true; lease: Lease; queuedMs: number } & Remaining)
+  | ({ ok: true } & Permit & Remaining)
   /** No permit yet: send the request once more. */
   | { ok: "wait" }
   /** An equal call has ended, and this call shares its outcome. */

@@ -95,6 +95,12 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** Requests the permit of a single call and waits for it up to 20 s, then returns `wait`. Applies `settlements` first. */
   acquire(request: AcquireRequest, settlements?: SingleSettlement[]): Promise<AcquireReply>;
 
+  /**
+   * Requests the permits of several single calls, and does not wait: `wait` = request it again with `acquire`. The replies
+   * are in the order of the requests. Applies `settlements` first.
+   */
+  acquireMany(requests: AcquireRequest[], settlements: SingleSettlement[]): Promise<AcquireReply[]>;
+
   /** Withdraws a single call whose client left before it had its permit. */
   withdraw(callId: string): Promise<void>;
 

@@ -1,18 +1,26 @@
 /**
- * Settlements of calls whose clients already have their answer. Each is sent at once, unless another of its run is being
- * sent from this isolate: then it is sent with the next, or with a call that requests a permit. Should the isolate end
- * first, the lease ends as lost and stays charged: too much, never too little.
+ * Settlements of calls whose clients already have their answer. They are sent with the next request for a permit of the
+ * run, or by themselves after a moment. Should the isolate end first, the lease ends as lost and stays charged: too much,
+ * never too little.
  *
  * A request that reads the run's figures first settles what is not acknowledged yet: settling twice changes nothing, and so
  * the figures contain every call that this isolate has answered.
  */
 import type { Objects } from "../../durable-objects/address.ts";
 import type { SingleSettlement } from "../run-api/calls.ts";
-import { RELAY_SETTLE_LAG_MS } from "../limits.ts";
+import { SETTLE_HANDOVER_MS, SETTLE_SEND_LAG_MS } from "../limits.ts";
 import { RunCaller } from "./caller.ts";
 
-/** `waiting` have not been sent; `sent` have, but are not acknowledged. */
-type Outbox = { waiting: SingleSettlement[]; sent: Set<SingleSettlement>; isSending: boolean };
+type Outbox = {
+  /** Not sent yet. */
+  waiting: SingleSettlement[];
+  /** Sent, but not acknowledged. */
+  sent: Set<SingleSettlement>;
+  /** When the request that sends what is waiting has last looked, epoch ms; null = no request does. */
+  senderSeenMs: number | null;
+  /** When a settlement was last added, epoch ms. */
+  addedAtMs: number;
+};
 
 /** Outboxes that are not empty, by run. */
 const outboxes = new Map<string, Outbox>();
@@ -32,7 +40,7 @@ export function settlementsArrived(runId: string, settlements: readonly SingleSe
   const outbox = outboxes.get(runId);
   if (outbox === undefined) return;
   for (const settlement of settlements) outbox.sent.delete(settlement);
-  if (outbox.sent.size === 0 && outbox.waiting.length === 0 && !outbox.isSending) outboxes.delete(runId);
+  if (outbox.sent.size === 0 && outbox.waiting.length === 0 && outbox.senderSeenMs === null) outboxes.delete(runId);
 }
 
 /** Returns settlements that may not have arrived: they are sent with the next. */
@@ -43,21 +51,31 @@ export function returnSettlements(runId: string, settlements: readonly SingleSet
   outbox.waiting.push(...settlements);
 }
 
-/** Sends a settlement; resolves once it has arrived or another call has taken it. */
-export async function settleNow(run: RunCaller, settlement: SingleSettlement): Promise<void> {
+/**
+ * Sends a settlement with the run's next request for a permit, or by itself when none follows soon. Resolves once this
+ * request need not live on for it: await it in `waitUntil`.
+ */
+export async function settleSoon(run: RunCaller, settlement: SingleSettlement): Promise<void> {
   const { runId } = run;
   const outbox = outboxOf(runId);
+  const nowMs = Date.now();
   outbox.waiting.push(settlement);
-  if (outbox.isSending) {
-    // The request that is sending takes it along. Should that request end first, it is sent from here.
-    await scheduler.wait(RELAY_SETTLE_LAG_MS);
-    if (!outbox.waiting.includes(settlement)) return;
-  }
-  outbox.isSending = true;
+  outbox.addedAtMs = nowMs;
+  // One request sends for all, because a timer costs as much as a call to the object. Should that request end before it
+  // has sent everything, the next one finds that it has not looked for a while.
+  if (outbox.senderSeenMs !== null && nowMs - outbox.senderSeenMs < SETTLE_HANDOVER_MS) return;
+  outbox.senderSeenMs = nowMs;
   try {
+    const untilMs = nowMs + SETTLE_HANDOVER_MS;
+    do {
+      await scheduler.wait(SETTLE_SEND_LAG_MS);
+      outbox.senderSeenMs = Date.now();
+      if (outbox.waiting.length === 0) return;
+      // While calls keep coming, their requests for permits take the settlements along.
+    } while (outbox.senderSeenMs - outbox.addedAtMs < SETTLE_SEND_LAG_MS / 2 && outbox.senderSeenMs < untilMs);
     while (outbox.waiting.length > 0) await send(run, takeSettlements(runId));
   } finally {
-    outbox.isSending = false;
+    outbox.senderSeenMs = null;
     settlementsArrived(runId, []);
   }
 }
@@ -82,7 +100,7 @@ async function send(run: RunCaller, settlements: SingleSettlement[]): Promise<vo
 function outboxOf(runId: string): Outbox {
   const known = outboxes.get(runId);
   if (known !== undefined) return known;
-  const outbox = { waiting: [], sent: new Set<SingleSettlement>(), isSending: false };
+  const outbox = { waiting: [], sent: new Set<SingleSettlement>(), senderSeenMs: null, addedAtMs: 0 };
   outboxes.set(runId, outbox);
   return outbox;
 }

@@ -45,7 +45,8 @@ describe("equal calls in flight with dedupe", () => {
     const query = run.query({ prompt: "a", ...shared });
     await untilInFlight("led-by-query", 1);
     const others = Promise.all([run.batch({ prompts: ["a"], ...shared }), run.query({ prompt: "a", ...shared })]);
-    await untilCalled(run, { openGroup: 1, acquire: 2 });
+    // The follower is queued, so it requests its permit once more, and waits.
+    await untilCalled(run, { openGroup: 1, acquire: 1 });
     await openLatch("led-by-query");
     const [batch, other] = await others;
     expect([(await query).text, batch.results[0], other.text]).toEqual(["a", "a", "a"]);

@@ -34,9 +34,10 @@ describe("a query that lasts", () => {
       return query;
     });
     expect(answer).toMatchObject({ text: "p", attempts: 1 });
-    const { acquire, fetch, settle, heartbeat } = watched(run.id).calls;
-    expect({ acquire, fetch, settle, heartbeat }).toEqual({ acquire: 1, fetch: 1, settle: 1, heartbeat: undefined });
     expectSettled(await run.budget(), answer.usage.cost);
+    const { acquireMany, fetch, settleMany, heartbeat } = watched(run.id).calls;
+    const once = { acquireMany: 1, fetch: 1, settleMany: 1 };
+    expect({ acquireMany, fetch, settleMany, heartbeat }).toEqual({ ...once, heartbeat: undefined });
   });
 
   it("keeps it while the run's object sleeps and wakes, without a call of its Worker", async () => {

@@ -42,9 +42,10 @@ export async function answerQuery(
   if (named !== null || prefersAsync(c.req.header("prefer"))) return await storedQuery(c, { runId, run, call, named });
   const { upstreams } = c.get("config");
   const { signal } = c.req.raw;
-  const calling = makeCall(await withKey(call), { run, upstreams, signal });
+  const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
+  const calling = makeCall(await withKey(call), { run, upstreams, signal, waitUntil });
   // If the client leaves, the attempt is stopped and must still be settled.
-  c.executionCtx.waitUntil(calling.catch(() => undefined));
+  waitUntil(calling.catch(() => undefined));
   const end = await calling;
   c.set("remainingNanoUsd", end.remainingNanoUsd);
   if (!end.outcome.ok) throw new Refusal(end.outcome.reason, spentBefore(end, end.outcome.reason));

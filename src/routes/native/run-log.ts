@@ -39,6 +39,7 @@ export function mountRunLog(app: Hono<AppEnv>, protect: Protection): void {
   app.post("/runs/:id/flush", ...protect, async (c) => {
     const id = c.req.param("id");
     const run = new RunCaller(c.env, id);
+    await settled(c.env, id);
     if (!(await run.callWithRetry<boolean>((stub) => stub.flushWindow(callerOf(c))))) throw notFound(id);
     return c.json({ object: "flush", flushed: true });
   });
@@ -63,6 +64,8 @@ async function append(c: Context<AppEnv>, id: string): Promise<Response> {
   if (!parsed.ok) throw new Refusal(parsed.reason);
   const events = parsed.value.map(({ event, json }) => ({ json, parallelGroupId: event.parallel_group_id ?? null }));
   const run = new RunCaller(c.env, id);
+  // The client's events come after those of the calls whose answers it has.
+  await settled(c.env, id);
   // Not repeated: the events would be in the log twice.
   const appended = await run.callOnce<AppendReply | null>((stub) => stub.appendLog(events, callerOf(c)));
   if (appended === null) throw notFound(id);
@@ -84,6 +87,7 @@ async function readerOf(c: Context<AppEnv>): Promise<{ reader: LogReader; after:
   if (!after.ok) throw new Refusal(after.reason);
   const id = c.req.param("id") ?? "";
   const reader = new LogReader(c.env, id, callerOf(c));
+  await settled(c.env, id);
   if (!(await reader.readable())) throw notFound(id);
   return { reader, after: after.value };
 }

@@ -119,6 +119,8 @@ async function openChild(
 ): Promise<StoredDocument> {
   refuseTools(request, c.get("principal"));
   const run = new RunCaller(c.env, parentId);
+  // What answered calls have left of their reservations is free for the child.
+  await settled(c.env, parentId);
   const settings = askedOf(request);
   const id = newRunId();
   const open = (stub: RunStub): Promise<OpenChildReply> => stub.openChild(settings, id, named);
@@ -131,6 +133,8 @@ async function openChild(
 
 async function endRun(c: Context<AppEnv>, runId: string, status: EndStatus): Promise<Response> {
   const run = new RunCaller(c.env, runId);
+  // A call that was answered is not cancelled.
+  await settled(c.env, runId);
   const document = await run.callWithRetry<StoredDocument | null>((stub) => stub.endAndWait(status, callerOf(c)));
   if (document === null) throw notFound(runId);
   return c.json(shown(c, document));

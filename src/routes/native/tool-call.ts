@@ -4,6 +4,7 @@
  */
 import type { Context, Hono } from "hono";
 import { RunCaller } from "../../run-client/caller.ts";
+import { settled } from "../../run-client/settlements.ts";
 import type { AcquireToolReply } from "../../run-api/calls.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
@@ -69,6 +70,7 @@ async function callUnderPermit(
   const { signal } = c.req.raw;
   const withdraw = (): void => run.notify((stub) => stub.endTool(call.callId, null));
   signal.addEventListener("abort", withdraw);
+  await settled(c.env, runId);
   const granted = await run.callWithRetry<AcquireToolReply>((stub) => stub.acquireTool(call));
   signal.removeEventListener("abort", withdraw);
   c.set("remainingNanoUsd", granted.remainingNanoUsd);

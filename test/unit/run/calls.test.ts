@@ -1,7 +1,7 @@
 /** Single calls of the run object, on a real engine without the object around it. */
 import { describe, expect, it } from "vitest";
 import type { AcquireReply, AcquireRequest } from "../../../src/run-api/calls.ts";
-import { acquire, settleSingle, withdraw } from "../../../durable-objects/run/calls.ts";
+import { acquire, acquireMany, settleSingle, withdraw } from "../../../durable-objects/run/calls.ts";
 import { WaitingCalls } from "../../../durable-objects/run/waiters.ts";
 import { restoreLease, restoreShard } from "../../../src/engine/restore.ts";
 import { expireLeases } from "../../../src/engine/settle.ts";
@@ -39,6 +39,9 @@ function singleCallsCounted(state: EngineState): number {
   return sumTotals([...state.shards.values()].map(({ totals }) => totals)).singleCalls;
 }
 
+/** 92 bytes and a message of prompt, and a cap of 40. */
+const RESERVED = { usd: 180, calls: 1, prompt_tokens: 100, completion_tokens: 40 };
+
 const GIVEN = {
   ok: true,
   lease: {
@@ -51,6 +54,9 @@ const GIVEN = {
     timeoutMs: 5_000,
   },
   queuedMs: 7,
+  reserved: RESERVED,
+  parallelGroupId: null,
+  windowOpenedAtMs: 0,
   remainingNanoUsd: null,
 };
 
@@ -60,7 +66,8 @@ describe("a call that requests its permit", () => {
     const { run, told, ask } = callerOf(engine);
     ask(asking("a"), 0);
     ask(asking("a"), 5);
-    expect([engine.state.calls.size, run.waitingCalls.size, told]).toEqual([1, 1, []]);
+    // The earlier request ends, which would be replied to by nobody.
+    expect([engine.state.calls.size, run.waitingCalls.size, told]).toEqual([1, 1, [{ ok: "wait" }]]);
     expect(engine.startAll(5)).toEqual(["a"]);
   });
 
@@ -87,6 +94,61 @@ describe("a call that requests its permit", () => {
     ask(asking("a"), 0);
     withdraw(run, "a", 5);
     expect([told, engine.startAll(5), run.waitingCalls.size]).toEqual([[{ ok: "wait" }], [], 0]);
+  });
+});
+
+describe("calls that request their permits together", () => {
+  function together(engine: TestEngine, resolved?: Reason) {
+    const caller = callerOf(engine, resolved);
+    const replies: AcquireReply[][] = [];
+    const askAll = (callIds: string[], nowMs: number): void => {
+      const requests = callIds.map((callId) => asking(callId));
+      acquireMany(caller.run, requests, (reply) => void replies.push(reply), nowMs);
+    };
+    return { ...caller, replies, askAll };
+  }
+
+  it("get their replies together and in their order, once all are decided", () => {
+    const engine = new TestEngine();
+    const { run, replies, askAll } = together(engine);
+    askAll(["a", "b"], 0);
+    run.waitingCalls.replyTo("b", { ok: false, reason: { reason: "internal", message: "b" }, remainingNanoUsd: null });
+    expect(replies).toEqual([]);
+    run.waitingCalls.replyTo("a", { ok: "wait" });
+    expect(replies).toMatchObject([[{ ok: "wait" }, { ok: false, reason: { message: "b" } }]]);
+  });
+
+  it("wait no longer than the turn, and keep their positions in the queue", () => {
+    const engine = new TestEngine();
+    const { run, replies, told, ask, askAll } = together(engine);
+    ask(asking("before"), 0);
+    askAll(["a", "b"], 0);
+    run.waitingCalls.release(0);
+    expect([replies, told]).toEqual([[[{ ok: "wait" }, { ok: "wait" }]], []]);
+    ask(asking("b"), 10);
+    run.waitingCalls.release(10);
+    expect([told, engine.startAll(10)]).toEqual([[], ["before", "a", "b"]]);
+  });
+
+  it("are refused one by one", () => {
+    const engine = new TestEngine();
+    const { replies, askAll } = together(engine, { reason: "model_not_found", model: "m" });
+    askAll(["a", "b"], 0);
+    expect(replies.map((reply) => reply.map(({ ok }) => ok))).toEqual([[false, false]]);
+  });
+
+  it("end an earlier request for the same call", () => {
+    const engine = new TestEngine();
+    const { replies, askAll } = together(engine);
+    askAll(["a"], 0);
+    askAll(["a"], 0);
+    expect(replies).toEqual([[{ ok: "wait" }]]);
+  });
+
+  it("are replied to if there are none", () => {
+    const { replies, askAll } = together(new TestEngine());
+    askAll([], 0);
+    expect(replies).toEqual([[]]);
   });
 });
 
@@ -132,7 +194,9 @@ describe("a call whose permit was lost in its reply", () => {
     }
     const { told, ask } = callerOf(again);
     ask(asking("a"), 60);
-    expect([told, singleCallsCounted(again.state), again.state.attempts.size]).toEqual([[GIVEN], 1, 1]);
+    // A restart forgets coalescing windows.
+    const given = { ...GIVEN, windowOpenedAtMs: null };
+    expect([told, singleCallsCounted(again.state), again.state.attempts.size]).toEqual([[given], 1, 1]);
   });
 
   it("is queued anew if that attempt has ended meanwhile", () => {
