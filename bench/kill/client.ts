@@ -1,11 +1,11 @@
 /** A client with one batch: it posts it under a key and gets its answer, however often the gateway dies in between. */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { ask, type Answer } from "./ask.ts";
+import { ask, type Answer, type Question } from "./ask.ts";
 import type { Phase } from "./hit.ts";
 import type { RunPlan } from "./plan.ts";
 import { MAX_TOKENS, promptOf } from "./provider.ts";
-import { sleep } from "./wait.ts";
+import { sleep, until } from "./wait.ts";
 import type { KillWorld } from "./world.ts";
 
 const started = z.looseObject({ id: z.string(), status: z.string() });
@@ -39,6 +39,8 @@ export class Client {
   readonly faults: string[] = [];
   readonly plan: RunPlan;
   readonly token: string;
+  /** When the client disconnected in the middle of its batch, `performance.now()`; null if it has not. */
+  leftAtMs: number | null = null;
   readonly #world: Target;
   readonly #body: string;
   readonly #key = randomUUID();
@@ -57,7 +59,12 @@ export class Client {
   async follow(over: AbortSignal): Promise<void> {
     this.#over = over;
     await sleep(this.plan.postsAfterMs);
-    if (this.plan.client === "attached") await this.post();
+    const { client } = this.plan;
+    if (client === "leaves") {
+      await this.#postAndLeave();
+      await this.#allAnswered();
+    }
+    if (client === "attached" || client === "leaves") await this.post();
     else {
       const { id } = started.parse(JSON.parse((await this.#untilAnswered("/batch", 202, true)).text));
       this.ids.add(id);
@@ -75,6 +82,26 @@ export class Client {
     const group = ended.parse(JSON.parse(answer.text));
     this.ids.add(group.id);
     return { group, replayed: answer.headers.get("idempotent-replayed") === "true" };
+  }
+
+  /** Posts the batch, and disconnects when so many of its slots are answered; posts again what the gateway has not accepted. */
+  async #postAndLeave(): Promise<void> {
+    const { provider, url } = this.#world;
+    const { name, slots, leavesAt = 0 } = this.plan;
+    const isOpen = (): boolean => this.phase === "open";
+    while (!isOpen()) {
+      this.phase = "opening";
+      const leaving = new AbortController();
+      const signal = AbortSignal.any([leaving.signal, this.#over]);
+      let isAnswered = false;
+      const answer = ask(`${url}/batch`, this.token, { ...this.#question(false), signal });
+      const ended = answer.then(() => (isAnswered = true));
+      await until(() => isAnswered || (isOpen() && provider.answeredOf(name) >= leavesAt * slots));
+      if (!isAnswered) this.leftAtMs = performance.now();
+      leaving.abort();
+      await ended;
+      if (!isOpen()) await this.#pause();
+    }
   }
 
   async #looks(id: string): Promise<void> {
@@ -112,12 +139,17 @@ export class Client {
     await sleep(PAUSE_MS);
   }
 
-  async #untilAnswered(path: string, status: number, isAsync: boolean): Promise<Answer> {
+  /** The POST of the batch. */
+  #question(isAsync: boolean): Question {
     const headers: Record<string, string> = { "idempotency-key": this.#key };
     if (isAsync) headers["prefer"] = "respond-async";
     const onReply = (): void => void (this.phase === "opening" && (this.phase = "open"));
+    return { body: this.#body, headers, onReply };
+  }
+
+  async #untilAnswered(path: string, status: number, isAsync: boolean): Promise<Answer> {
     const signal = this.#over;
-    const question = path === "/batch" ? { body: this.#body, headers, onReply, signal } : { signal };
+    const question = path === "/batch" ? { ...this.#question(isAsync), signal } : { signal };
     for (;;) {
       if (this.phase === "before") this.phase = "opening";
       const answer = await ask(this.#world.url + path, this.token, question);

@@ -3,10 +3,11 @@ import { draw } from "../budget/tariff.ts";
 
 /**
  * What the client does once its batch is posted. `attached` waits for the answer and posts again, with the same key, when
- * it is lost; `looks` was answered 202 and polls the group; `silent` was answered 202 and asks nothing until all is over,
- * so that nothing but its alarm wakes the run.
+ * it is lost; `leaves` waits for it too, so that the Worker of its request executes the batch, and disconnects in the middle;
+ * `looks` was answered 202 and polls the group; `silent` was answered 202 and asks nothing until all is over, as one that has
+ * left, so that nothing but its alarm wakes the run.
  */
-export type ClientKind = "attached" | "looks" | "silent";
+export type ClientKind = "attached" | "leaves" | "looks" | "silent";
 
 export type RunPlan = {
   name: string;
@@ -17,6 +18,8 @@ export type RunPlan = {
   /** Longest that the upstream takes for an answer, ms; 0 = it answers at once. */
   latencyMsMax: number;
   client: ClientKind;
+  /** Of a client that leaves: the share of slots that the upstream has answered by then. */
+  leavesAt?: number;
   onLost: "retry" | "fail";
   /** The budget as a share of what the batch costs: below 1, it ends before the batch does. */
   budgetShare: number;
@@ -77,11 +80,18 @@ function planRun(
     maxParallel: pick(WIDTHS, drawn(at, "width")),
     promptBytes: drawn(at, "large") < 0.4 ? 1_200 : 60,
     latencyMsMax: pick(LATENCIES_MS, drawn(at, "latency")),
-    client: client < 0.35 ? "attached" : client < 0.65 || isPolled ? "looks" : "silent",
+    client: isPolled ? (client < 0.35 ? "attached" : "looks") : kindOf(client),
+    leavesAt: 0.9 * drawn(at, "leaves"),
     onLost: kind < 0.1 ? "fail" : "retry",
     budgetShare: kind >= 0.1 && isPolled ? 0.3 + 0.6 * drawn(at, "share") : AMPLE,
     postsAfterMs: (opening ? 500 : 2_000) * drawn(at, "posts"),
   };
+}
+
+function kindOf(drawn: number): ClientKind {
+  if (drawn < 0.3) return "attached";
+  if (drawn < 0.55) return "leaves";
+  return drawn < 0.75 ? "looks" : "silent";
 }
 
 /** Just after the restart, while found leases are waited for, or when they have run out. */

@@ -69,7 +69,7 @@ export function summaryOf(rounds: readonly Round[]): Summary {
 
 /** A client that did not get its group's id had to post again. */
 function wasSilent({ client, phases }: Round): boolean {
-  return client === "silent" && phases.at(-1) === "open";
+  return (client === "silent" || client === "leaves") && phases.at(-1) === "open";
 }
 
 function recoveryOf(rounds: readonly Round[]): Recovery {

@@ -84,12 +84,13 @@ async function moment(
   if ("posted" in when) await sleep(when.afterMs);
 }
 
-/** Looks at one run after the other. A silent client's is left alone once it has posted: a look would wake it. */
+/** Looks at one run after the other. One that nobody polls is left alone once its batch is posted: a look would wake it. */
 async function watch(subjects: readonly Subject[], over: AbortSignal): Promise<void> {
   while (!over.aborted) {
     for (const { client, looks } of subjects) {
       if (over.aborted) return;
-      if (client.plan.client !== "silent" || client.phase === "before") await looks.take();
+      const isPolled = client.plan.client === "attached" || client.plan.client === "looks";
+      if (isPolled || client.phase === "before") await looks.take();
       await sleep(LOOK_EVERY_MS);
     }
   }
