@@ -81,12 +81,13 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // Of the upstream module what reads a bounded body and what cleans a message.
   tools: { parts: ["contract", "json", "upstream"], types: ["core"], packages: [] },
   env: { parts: ["contract", "json", "upstream", "protocol", "tools", "core"], packages: [ZOD, PLATFORM] },
-  context: { parts: [], types: ["env", "address"], packages: [HONO] },
+  context: { parts: [], types: ["env", "address", "bytes"], packages: [HONO] },
   auth: { parts: ["env", "context"], packages: [HONO, ZOD] },
   openapi: { parts: ["contract"], packages: [ZOD] },
   routes: {
     // A route executes single calls, so it may use the upstream module; of the core it uses money and pages.
     parts: [
+      "bytes",
       "contract",
       "batch",
       "files",

@@ -1,5 +1,6 @@
 /** What handlers find in their context. */
 import type { Objects } from "../durable-objects/address.ts";
+import type { Hold } from "./bytes/held-bytes.ts";
 import type { Bindings, Config } from "./env.ts";
 
 /** Who sent the request. The operator may do everything; a run acts for itself and its descendants. */
@@ -16,6 +17,8 @@ export type AppEnv = {
     config: Config;
     keys: Keys;
     principal: Principal;
+    /** The memory that the request's body takes, on routes that take one. */
+    bodyHold: Hold;
     /** USD left in the run's budget by the run object's last reply, for the answer's header: nano-USD, null = no limit. */
     remainingNanoUsd: number | null;
   };

@@ -11,6 +11,15 @@
 export const ITEMS_PER_BATCH_MAX = 50_000;
 /** Largest request body, read whole by the Worker: an isolate has 128 MB for all that it does at once. */
 export const BODY_BYTES_MAX = 32 * 1024 * 1024;
+/**
+ * Bytes of bodies that the requests of one isolate may hold when a large one arrives: one and a half of the largest. A relayed
+ * body is copied once, and the rest of the isolate's 128 MB is for other clients. Small bodies count, and are never refused.
+ */
+export const BODIES_HELD_BYTES_MAX = 48 * 1024 * 1024;
+/** Time after which a held body counts as returned, ms: the runtime may drop a request, which then returns nothing. */
+export const BODY_HELD_MS_MAX = 600_000;
+/** Wait advised to a client whose large body has no room, ms: a body is read, and let go, within seconds. */
+export const BODIES_FULL_RETRY_AFTER_MS = 2_000;
 /** Largest body that is one call: `PROMPT_BYTES_MAX` of text with each character as an escape, six bytes for one. */
 export const CALL_BODY_BYTES_MAX = 10 * 1024 * 1024;
 /** Largest body of `POST /runs`: the largest metadata and all model patterns, with room for a dozen tools. */

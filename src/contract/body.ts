@@ -1,6 +1,6 @@
 /** Request bodies, read under a bound that does not rely on the announced length. */
 import type { Reason } from "../errors.ts";
-import { JSON_BODY_DEPTH_MAX } from "../limits.ts";
+import { BODIES_FULL_RETRY_AFTER_MS, JSON_BODY_DEPTH_MAX } from "../limits.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid } from "./errors.ts";
 import { tooDeepAt } from "../json/depth.ts";
@@ -10,19 +10,26 @@ const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json$/;
 /** A byte order mark is dropped; bytes that are no UTF-8 throw instead of becoming question marks. */
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
+/** How much a body may have, and what it takes of the memory that all bodies share. */
+export type BodyRoom = {
+  bytesMax: number;
+  /** Takes so many bytes in total for the body. False if there is no room for them now. */
+  take: (totalBytes: number) => boolean;
+};
+
 /** The JSON value of a body. */
-export async function parseBody(request: Request, bytesMax: number): Promise<Parsed<unknown>> {
-  const bytes = await readJsonBytes(request, bytesMax);
+export async function parseBody(request: Request, room: BodyRoom): Promise<Parsed<unknown>> {
+  const bytes = await readJsonBytes(request, room);
   return bytes.ok ? jsonOf(bytes.value) : bytes;
 }
 
 /** The bytes of a body whose content type is JSON. A missing content type counts as JSON: short scripts send none. */
-export async function readJsonBytes(request: Request, bytesMax: number): Promise<Parsed<Uint8Array>> {
+export async function readJsonBytes(request: Request, room: BodyRoom): Promise<Parsed<Uint8Array>> {
   const type = mediaType(request);
   if (type !== "" && !JSON_TYPE.test(type)) {
     return { ok: false, reason: { reason: "unsupported_media_type", got: type, expected: "application/json" } };
   }
-  return await readBytes(request, bytesMax);
+  return await readBytes(request, room);
 }
 
 /** Why a body is nested too deep to be parsed, or null. */
@@ -67,15 +74,26 @@ export function textOf(bytes: Uint8Array): Parsed<string> {
   }
 }
 
-/** The bytes of a body, at most `bytesMax`; the rest of a longer one is left unread. */
-export async function readBytes(request: Request, bytesMax: number): Promise<Parsed<Uint8Array>> {
+/**
+ * The bytes of a body, at most `bytesMax`; the rest of a longer one is left unread, and so is one that there is no room
+ * for: an announced one before its first byte, one of unknown length when it has grown too large.
+ */
+export async function readBytes(request: Request, room: BodyRoom): Promise<Parsed<Uint8Array>> {
   const header = request.headers.get("content-length");
-  if (Number(header) > bytesMax) return tooLarge(bytesMax);
+  const announced = Number(header);
+  if (announced > room.bytesMax) return { ok: false, reason: bodyTooLarge(room.bytesMax) };
   // A stated length is enforced by HTTP, and a body of known length is read whole by the runtime, which is faster.
   const known = header !== null && request.headers.get("content-encoding") === null;
-  const bytes = known ? new Uint8Array(await request.arrayBuffer()) : await collect(request.body, bytesMax);
-  return bytes === null ? tooLarge(bytesMax) : { ok: true, value: bytes };
+  if (!known) return await collect(request.body, room);
+  if (!room.take(announced)) return { ok: false, reason: NO_ROOM };
+  return { ok: true, value: new Uint8Array(await request.arrayBuffer()) };
 }
+
+const NO_ROOM: Reason = {
+  reason: "overloaded",
+  message: "the gateway is busy with other large bodies; retry later, or send the calls in smaller batches",
+  retryAfterMs: BODIES_FULL_RETRY_AFTER_MS,
+};
 
 /**
  * Drains the rest of a refused request's body, up to `bytesMax` bytes. Most clients read no answer before they have sent
@@ -102,34 +120,37 @@ export function mediaType(request: Request): string {
   return (request.headers.get("content-type") ?? "").split(";", 1).join("").trim().toLowerCase();
 }
 
-/** The bytes of a stream; null if there are more than `bytesMax`. One buffer that doubles: pieces may be one byte each. */
-async function collect(stream: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<Uint8Array | null> {
-  if (stream === null) return new Uint8Array();
+/** The bytes of a stream. One buffer that doubles: pieces may be one byte each. */
+async function collect(stream: ReadableStream<Uint8Array> | null, room: BodyRoom): Promise<Parsed<Uint8Array>> {
+  if (stream === null) return { ok: true, value: new Uint8Array() };
+  const { bytesMax } = room;
   const reader = stream.getReader();
+  const left = (reason: Reason): Parsed<never> => {
+    reader.releaseLock();
+    return { ok: false, reason };
+  };
   const first = await reader.read();
-  if (first.done) return new Uint8Array();
+  if (first.done) return { ok: true, value: new Uint8Array() };
   let buffer = first.value;
   let bytes = buffer.length;
+  if (!room.take(bytes)) return left(NO_ROOM);
   while (bytes <= bytesMax) {
     const { done, value } = await reader.read();
-    if (done) return buffer.subarray(0, bytes);
+    if (done) return { ok: true, value: buffer.subarray(0, bytes) };
     if (bytes + value.length > buffer.length) {
-      const grown = new Uint8Array(Math.min(bytesMax + 1, Math.max(bytes + value.length, buffer.length * 2)));
+      const grownBytes = Math.min(bytesMax + 1, Math.max(bytes + value.length, buffer.length * 2));
+      if (!room.take(grownBytes)) return left(NO_ROOM);
+      const grown = new Uint8Array(grownBytes);
       grown.set(buffer.subarray(0, bytes));
       buffer = grown;
     }
     buffer.set(value.subarray(0, buffer.length - bytes), bytes);
     bytes += value.length;
   }
-  reader.releaseLock();
-  return null;
+  return left(bodyTooLarge(bytesMax));
 }
 
 /** The refusal of a body of more than `bytesMax` bytes. */
 export function bodyTooLarge(bytesMax: number): Reason {
   return { reason: "payload_too_large", what: "the body", bytesMax, param: null };
-}
-
-function tooLarge(bytesMax: number): { ok: false; reason: Reason } {
-  return { ok: false, reason: bodyTooLarge(bytesMax) };
 }

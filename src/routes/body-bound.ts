@@ -1,32 +1,49 @@
-/** The bound of the body of the route that answers a request. */
+/** The bound of the body of the route that answers a request, and the memory that all bodies of the isolate share. */
 import type { Context, MiddlewareHandler } from "hono";
 import { routePath } from "hono/route";
+import { HeldBytes, type Hold } from "../bytes/held-bytes.ts";
 import type { AppEnv } from "../context.ts";
-import { bodyTooLarge, readBytes } from "../contract/body.ts";
+import { bodyTooLarge, readBytes, type BodyRoom } from "../contract/body.ts";
 import { bodyBound, readsNoBody } from "../contract/body-bounds.ts";
 import { Refusal } from "../errors.ts";
+import { BODIES_HELD_BYTES_MAX, BODY_HELD_MS_MAX, LARGE_BODY_BYTES_MIN } from "../limits.ts";
 
-/** Most bytes that the body of this request may have. */
-export function bodyBytesMax(c: Context<AppEnv>): number {
+/** The bodies of all requests of this isolate, which share its 128 MB. */
+const bodies = new HeldBytes({
+  bytesMax: BODIES_HELD_BYTES_MAX,
+  largeBytesMin: LARGE_BODY_BYTES_MIN,
+  ageMsMax: BODY_HELD_MS_MAX,
+});
+
+/** How many bytes the body of this request may have, and what it takes of the memory of all. */
+export function bodyRoom(c: Context<AppEnv>): BodyRoom {
   const bytesMax = bodyBound(c.req.method, routePath(c));
   if (bytesMax === null) throw new Error(`${c.req.method} ${routePath(c)} has no bound for its body`);
-  return bytesMax;
+  const hold = c.get("bodyHold");
+  return { bytesMax, take: (totalBytes) => hold.take(totalBytes, Date.now()) };
 }
 
 /**
  * Refuses a body that is announced to be too large before anything else is done for its request, and on routes that read
- * none one that turns out to be.
+ * none one that turns out to be. What is read counts until the request is answered, or its client has left.
  */
 export function boundBody(): MiddlewareHandler<AppEnv> {
   return async function boundBody(c, next) {
     const bytesMax = bodyBound(c.req.method, routePath(c));
-    if (bytesMax !== null) {
-      if (Number(c.req.header("content-length")) > bytesMax) throw new Refusal(bodyTooLarge(bytesMax));
+    if (bytesMax === null) return await next();
+    if (Number(c.req.header("content-length")) > bytesMax) throw new Refusal(bodyTooLarge(bytesMax));
+    const hold: Hold = bodies.hold();
+    c.set("bodyHold", hold);
+    // The runtime may end a request whose client has left, with whatever it waits for.
+    c.req.raw.signal.addEventListener("abort", hold.release);
+    try {
       if (readsNoBody(c.req.method, routePath(c)) && c.req.raw.body !== null) {
-        const read = await readBytes(c.req.raw, bytesMax);
+        const read = await readBytes(c.req.raw, bodyRoom(c));
         if (!read.ok) throw new Refusal(read.reason);
       }
+      await next();
+    } finally {
+      hold.release();
     }
-    await next();
   };
 }

@@ -29,12 +29,21 @@ export class Meeting {
 
 /** A place where callers wait until the test opens it; it stays open. */
 export class Latch {
-  readonly opened: Promise<void>;
-  readonly open: () => void;
+  readonly #waiting: (() => void)[] = [];
+  #isOpen = false;
 
-  constructor() {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.opened = promise;
-    this.open = resolve;
+  /** Resolves once the latch is open, or the caller is let through. */
+  arrive(): Promise<void> {
+    return this.#isOpen ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** Lets the callers pass that have waited longest; those that arrive later wait. */
+  letThrough(count: number): void {
+    for (const leave of this.#waiting.splice(0, count)) leave();
+  }
+
+  open(): void {
+    this.#isOpen = true;
+    this.letThrough(this.#waiting.length);
   }
 }

@@ -166,8 +166,8 @@ export async function listRuns(query: string): Promise<{ ids: string[]; hasMore:
 }
 
 /** What the upstream saw under a key. */
-export async function upstreamStats(key: string): Promise<Stats> {
-  return (await fetch(`http://upstream.test/stats?key=${key}`)).json();
+export async function upstreamStats(key: string, host = "upstream.test"): Promise<Stats> {
+  return (await fetch(`http://${host}/stats?key=${key}`)).json();
 }
 
 /** Has the upstream forget what it has seen, and close its latches. */
@@ -178,6 +178,11 @@ export async function resetUpstream(): Promise<void> {
 /** Lets the upstream answer the calls that wait at a latch, and those that come to it later. */
 export async function openLatch(name: string, host = "upstream.test"): Promise<void> {
   await fetch(`http://${host}/open?latch=${name}`, { method: "POST" });
+}
+
+/** Has the upstream answer the calls that have waited longest at a latch; the others wait on. */
+export async function letThrough(latch: string, calls: number, host = "upstream.test"): Promise<void> {
+  await fetch(`http://${host}/open?latch=${latch}&calls=${calls}`, { method: "POST" });
 }
 
 /** Waits until the upstream has that many calls of a key in flight. */

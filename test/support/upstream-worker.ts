@@ -14,7 +14,7 @@
  * | `GET  <any host>/hold/<ms>`, `/barrier/<K>` | the same waits without a completion, for the emulator's self-test |
  * | `GET  <any host>/trickle/<K>` | headers at once, and a body that ends when K bodies are open at once |
  * | `GET  <any host>/stats` | `Stats`; with `?key=NAME` those of that key |
- * | `POST <any host>/open?latch=NAME` | opens a latch: the calls that wait at it are answered, and later ones at once |
+ * | `POST <any host>/open?latch=NAME` | opens a latch: the calls that wait at it are answered, and later ones at once; with `&calls=N` only the N that have waited longest are answered |
  * | `POST <any host>/reset` | forgets counters, barriers and latches of all keys of that host |
  *
  * Counters and barriers belong to a host and key: a test that counts uses a host or key of its own.
@@ -75,7 +75,10 @@ export class UpstreamObject extends DurableObject<UpstreamEnv> {
     if (pathname === "/stats") return Response.json(this.#statsOf(searchParams.get("key") ?? ""));
     if (pathname === "/reset") return this.#reset();
     if (pathname === "/open") {
-      this.#latchOf(searchParams.get("latch") ?? "").open();
+      const latch = this.#latchOf(searchParams.get("latch") ?? "");
+      const calls = searchParams.get("calls");
+      if (calls === null) latch.open();
+      else latch.letThrough(Number(calls));
       return new Response(null, { status: 204 });
     }
     if (pathname.endsWith("/models")) return Response.json(MODELS);
@@ -127,7 +130,7 @@ export class UpstreamObject extends DurableObject<UpstreamEnv> {
   async #wait(steering: Steering, prompt: string): Promise<Response | null> {
     const waitMs = steering.delayMs + steering.jitterMs * drawOf(prompt);
     if (waitMs > 0) await sleep(waitMs);
-    if (steering.latch !== null) await this.#latchOf(steering.latch).opened;
+    if (steering.latch !== null) await this.#latchOf(steering.latch).arrive();
     if (steering.barrier === null) return null;
     const meeting = this.#meetingOf(`${steering.key ?? ""}/${steering.barrier}`, steering.barrier);
     const isMet = await meeting.arrive(steering.withinMs);

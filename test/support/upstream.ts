@@ -165,8 +165,8 @@ class Answerer {
       answer.after = meeting.arrive(steering.withinMs + (answer.delayMs ?? 0));
     }
     if (steering.latch !== null) {
-      const { opened } = this.latchOf(steering.latch);
-      answer.after = Promise.all([opened, answer.after]).then(([, isMet]) => isMet);
+      const passed = this.latchOf(steering.latch).arrive();
+      answer.after = Promise.all([passed, answer.after]).then(([, isMet]) => isMet);
     }
     if (!fails(steering, call.prompt, call.send)) return answer;
     if (steering.status !== null) answer.status = steering.status;

@@ -12,7 +12,7 @@ import { readRequest } from "../../protocol/request/read.ts";
 import { rewriteRequest } from "../../protocol/request/rewrite.ts";
 import { redacted } from "../../upstream/redact.ts";
 import { targetOf } from "../../upstream/target.ts";
-import { bodyBytesMax } from "../body-bound.ts";
+import { bodyRoom } from "../body-bound.ts";
 import { relay } from "../openai/relay.ts";
 import type { Protection } from "../under-run.ts";
 
@@ -24,7 +24,7 @@ export function mountAnthropic(app: Hono<AppEnv>, protect: Protection): void {
 /** Counts a prompt's tokens at the upstream, which bills nothing for it: so nothing is reserved. */
 async function countTokens(c: Context<AppEnv>): Promise<Response> {
   const runId = requireRun(c);
-  const body = await readJsonBytes(c.req.raw, bodyBytesMax(c));
+  const body = await readJsonBytes(c.req.raw, bodyRoom(c));
   if (!body.ok) throw new Refusal(body.reason);
   const read = readRequest("messages", body.value);
   if (!read.ok) throw new Refusal(read.reason);

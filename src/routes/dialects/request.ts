@@ -5,7 +5,7 @@ import { TOKEN_PREFIX, verifyRunToken } from "../../auth/token.ts";
 import type { AppEnv } from "../../context.ts";
 import { readBytes } from "../../contract/body.ts";
 import { Refusal } from "../../errors.ts";
-import { bodyBytesMax } from "../body-bound.ts";
+import { bodyRoom } from "../body-bound.ts";
 
 /** The credential's run. Below `/rollout/:id` the id must be that run's, or a token of it; any other is not found. */
 export async function dialectRun(c: Context<AppEnv>): Promise<string> {
@@ -24,7 +24,7 @@ async function runOfToken(c: Context<AppEnv>, text: string): Promise<string | nu
 
 /** The body, whatever its content type: the servers that these clients were written for ignored it. */
 export async function dialectBytes(c: Context<AppEnv>): Promise<Uint8Array> {
-  const bytes = await readBytes(c.req.raw, bodyBytesMax(c));
+  const bytes = await readBytes(c.req.raw, bodyRoom(c));
   if (!bytes.ok) throw new Refusal(bytes.reason);
   return bytes.value;
 }

@@ -13,7 +13,7 @@ import { readBatch } from "../../contract/large-batch.ts";
 import { Refusal } from "../../errors.ts";
 import { emptyBatch } from "../../respond/batch-json.ts";
 import { emptyEvent } from "../../respond/batch-lines.ts";
-import { bodyBytesMax } from "../body-bound.ts";
+import { bodyRoom } from "../body-bound.ts";
 import { answerAccepted, answerGroup, framingOf, type GroupAnswer } from "./group-answer.ts";
 import { openGroup, type Opened, type OpenGroupDeps } from "../../run-client/open-group.ts";
 import { GroupReader } from "../../run-client/group-reader.ts";
@@ -29,7 +29,7 @@ async function batch(c: Context<AppEnv>): Promise<Response> {
   const runId = requireRun(c);
   const isQuote = parseQuote(c.req.query("quote"));
   if (!isQuote.ok) throw new Refusal(isQuote.reason);
-  const body = await readJsonBytes(c.req.raw, bodyBytesMax(c));
+  const body = await readJsonBytes(c.req.raw, bodyRoom(c));
   if (!body.ok) throw new Refusal(body.reason);
   const named = await namedOf(c, body.value);
   const parsed = readBatch(body.value);

@@ -2,14 +2,14 @@
 import type { Context, Hono } from "hono";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
-import { jsonOf, mediaType, readBytes, readJsonBytes, textOf } from "../../contract/body.ts";
+import { jsonOf, mediaType, readBytes, readJsonBytes, textOf, type BodyRoom } from "../../contract/body.ts";
 import type { Parsed } from "../../contract/errors.ts";
 import { parsePromptText, parseQuery, type QueryRequest } from "../../contract/query.ts";
 import { prefersAsync } from "../../contract/groups.ts";
 import { Refusal } from "../../errors.ts";
 import { spentBefore } from "../../respond/usage.ts";
 import { RunCaller } from "../../run-client/caller.ts";
-import { bodyBytesMax } from "../body-bound.ts";
+import { bodyRoom } from "../body-bound.ts";
 import { dedupeKeyOf } from "../../run-client/dedupe-key.ts";
 import { namedOf } from "./idempotency.ts";
 import { queryReplyOf, wantsText } from "./query-reply.ts";
@@ -23,7 +23,7 @@ export function mountQuery(app: Hono<AppEnv>, protect: Protection): void {
 
 async function query(c: Context<AppEnv>): Promise<Response> {
   const runId = requireRun(c);
-  const read = await readCall(c.req.raw, bodyBytesMax(c));
+  const read = await readCall(c.req.raw, bodyRoom(c));
   if (!read.ok) throw new Refusal(read.reason);
   return await answerQuery(c, runId, read.value);
 }
@@ -63,9 +63,9 @@ export async function answerQuery(
 }
 
 /** The call that a request makes, with the bytes that it came as. */
-async function readCall(request: Request, bytesMax: number): Promise<Parsed<RequestedCall>> {
+async function readCall(request: Request, room: BodyRoom): Promise<Parsed<RequestedCall>> {
   const isText = mediaType(request) === "text/plain";
-  const bytes = isText ? await readBytes(request, bytesMax) : await readJsonBytes(request, bytesMax);
+  const bytes = isText ? await readBytes(request, room) : await readJsonBytes(request, room);
   if (!bytes.ok) return bytes;
   const call = isText ? textCall(bytes.value) : jsonCall(bytes.value);
   return call.ok ? { ok: true, value: { call: call.value, bytes: bytes.value } } : call;

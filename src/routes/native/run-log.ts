@@ -11,7 +11,7 @@ import { Refusal } from "../../errors.ts";
 import { EVENT_SOCKET_CHARS_MAX } from "../../limits.ts";
 import { NDJSON, SSE } from "../../respond/batch-lines.ts";
 import { streamed } from "../../respond/stream.ts";
-import { bodyBytesMax } from "../body-bound.ts";
+import { bodyRoom } from "../body-bound.ts";
 import { LogReader } from "../../run-client/log-reader.ts";
 import { callerOf, notFound, shown } from "./runs.ts";
 import { settled } from "../../run-client/settlements.ts";
@@ -58,7 +58,7 @@ async function usage(c: Context<AppEnv>, id: string): Promise<Response> {
 }
 
 async function append(c: Context<AppEnv>, id: string): Promise<Response> {
-  const body = await parseBody(c.req.raw, bodyBytesMax(c));
+  const body = await parseBody(c.req.raw, bodyRoom(c));
   if (!body.ok) throw new Refusal(body.reason);
   const parsed = parseClientEvents(body.value);
   if (!parsed.ok) throw new Refusal(parsed.reason);

@@ -14,7 +14,7 @@ import { jsonOf, parseBody, readJsonBytes } from "../../contract/body.ts";
 import { parsePatch, parseRun, parseRunListQuery, type RunRequest, type BudgetDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
 import { LIST_PAGE_DEFAULT } from "../../limits.ts";
-import { bodyBytesMax } from "../body-bound.ts";
+import { bodyRoom } from "../body-bound.ts";
 import { namedOf } from "./idempotency.ts";
 import { patchOf } from "./run-patch.ts";
 import { askedOf, rootSettings } from "./run-request.ts";
@@ -34,7 +34,7 @@ export function mountRuns(app: Hono<AppEnv>, protect: Protection): void {
   });
   app.patch("/runs/:id", ...protect, async (c) => {
     requireOperator(c);
-    const body = await parseBody(c.req.raw, bodyBytesMax(c));
+    const body = await parseBody(c.req.raw, bodyRoom(c));
     if (!body.ok) throw new Refusal(body.reason);
     const patch = parsePatch(body.value);
     if (!patch.ok) throw new Refusal(patch.reason);
@@ -60,7 +60,7 @@ export function mountRuns(app: Hono<AppEnv>, protect: Protection): void {
 /** Opens a root run for the operator, or a child run inside the run whose token the request has. */
 async function openRun(c: Context<AppEnv>): Promise<Response> {
   const principal = c.get("principal");
-  const bytes = await readJsonBytes(c.req.raw, bodyBytesMax(c));
+  const bytes = await readJsonBytes(c.req.raw, bodyRoom(c));
   if (!bytes.ok) throw new Refusal(bytes.reason);
   const body = jsonOf(bytes.value);
   if (!body.ok) throw new Refusal(body.reason);

@@ -7,7 +7,7 @@ import type { AppEnv } from "../../context.ts";
 import { jsonOf, readJsonBytes } from "../../contract/body.ts";
 import { Refusal } from "../../errors.ts";
 import { RunCaller } from "../../run-client/caller.ts";
-import { bodyBytesMax } from "../body-bound.ts";
+import { bodyRoom } from "../body-bound.ts";
 
 /** The bucket with the contents of files. Refuses with `misconfigured` if the gateway has none. */
 export function bucketOf(c: Context<AppEnv>): R2Bucket {
@@ -32,7 +32,7 @@ export function apiRefusal({ status, error }: ApiRefusal): Response {
 
 /** A JSON body, as its bytes and as the value that they spell. */
 export async function readSmallJson(c: Context<AppEnv>): Promise<{ bytes: Uint8Array; value: unknown }> {
-  const bytes = await readJsonBytes(c.req.raw, bodyBytesMax(c));
+  const bytes = await readJsonBytes(c.req.raw, bodyRoom(c));
   if (!bytes.ok) throw new Refusal(bytes.reason);
   const body = jsonOf(bytes.value);
   if (!body.ok) throw new Refusal(body.reason);

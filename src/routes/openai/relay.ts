@@ -13,13 +13,13 @@ import { readRequest, type Endpoint } from "../../protocol/request/read.ts";
 import { spentBefore, spentOf } from "../../respond/usage.ts";
 import { RunCaller } from "../../run-client/caller.ts";
 import { answerHeaders } from "../../upstream/endpoints.ts";
-import { bodyBytesMax } from "../body-bound.ts";
+import { bodyRoom } from "../body-bound.ts";
 import { relayedError } from "./relay-error.ts";
 
 /** Answers a request to an endpoint of OpenAI's or Anthropic's API. */
 export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Response> {
   const runId = requireRun(c);
-  const body = await readJsonBytes(c.req.raw, bodyBytesMax(c));
+  const body = await readJsonBytes(c.req.raw, bodyRoom(c));
   if (!body.ok) throw new Refusal(body.reason);
   const facts = readRequest(endpoint, body.value);
   if (!facts.ok) throw new Refusal(facts.reason);

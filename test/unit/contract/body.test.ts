@@ -5,6 +5,9 @@ import { drain, parseBody, readBytes, textOf } from "../../../src/contract/body.
 const post = (body: BodyInit | null, headers: Record<string, string> = { "content-type": "application/json" }) =>
   new Request("http://localhost/", { method: "POST", body, headers });
 
+/** Room for a body of so many bytes, while the others leave `freeBytes`. */
+const room = (bytesMax: number, freeBytes = Infinity) => ({ bytesMax, take: (total: number) => total <= freeBytes });
+
 /** A body that counts how much of it was asked for. */
 function endless(chunkBytes: number) {
   let pulled = 0;
@@ -23,7 +26,7 @@ function endless(chunkBytes: number) {
 }
 
 async function message(request: Request): Promise<string> {
-  const read = await parseBody(request, 1_000);
+  const read = await parseBody(request, room(1_000));
   if (read.ok || read.reason.reason !== "invalid_request") throw new Error(`unexpected: ${JSON.stringify(read)}`);
   return read.reason.message;
 }
@@ -36,22 +39,22 @@ describe("parseBody", () => {
       "Application/JSON",
       "application/ld+json",
     ]) {
-      expect(await parseBody(post('{"a":[1,"é"]}', { "content-type": type }), 100)).toEqual({
+      expect(await parseBody(post('{"a":[1,"é"]}', { "content-type": type }), room(100))).toEqual({
         ok: true,
         value: { a: [1, "é"] },
       });
     }
     const untyped = new Request("http://localhost/", { method: "POST", body: new TextEncoder().encode("7") });
     expect(untyped.headers.get("content-type")).toBeNull();
-    expect(await parseBody(untyped, 100)).toEqual({ ok: true, value: 7 });
+    expect(await parseBody(untyped, room(100))).toEqual({ ok: true, value: 7 });
   });
 
   it("refuses other types by name", async () => {
-    expect(await parseBody(post("{}", { "content-type": "text/html" }), 100)).toEqual({
+    expect(await parseBody(post("{}", { "content-type": "text/html" }), room(100))).toEqual({
       ok: false,
       reason: { reason: "unsupported_media_type", got: "text/html", expected: "application/json" },
     });
-    const form = await parseBody(post("a=1", { "content-type": "application/x-www-form-urlencoded" }), 100);
+    const form = await parseBody(post("a=1", { "content-type": "application/x-www-form-urlencoded" }), room(100));
     expect(form).toMatchObject({ ok: false, reason: { reason: "unsupported_media_type" } });
   });
 
@@ -60,8 +63,8 @@ describe("parseBody", () => {
   });
 
   it("accepts exactly the bytes allowed and no more", async () => {
-    expect(await parseBody(post('"aé"'), 5)).toEqual({ ok: true, value: "aé" });
-    expect(await parseBody(post('"aé"'), 4)).toEqual({
+    expect(await parseBody(post('"aé"'), room(5))).toEqual({ ok: true, value: "aé" });
+    expect(await parseBody(post('"aé"'), room(4))).toEqual({
       ok: false,
       reason: { reason: "payload_too_large", what: "the body", bytesMax: 4, param: null },
     });
@@ -69,14 +72,20 @@ describe("parseBody", () => {
 
   it("stops reading a body of unknown length at the bound", async () => {
     const body = endless(1_000);
-    expect(await parseBody(body.request, 10_000)).toMatchObject({ ok: false, reason: { reason: "payload_too_large" } });
+    expect(await parseBody(body.request, room(10_000))).toMatchObject({
+      ok: false,
+      reason: { reason: "payload_too_large" },
+    });
     expect(body.chunks()).toBeLessThan(20);
   });
 
   it("refuses a length stated above the bound without reading", async () => {
     const body = endless(1_000);
     const request = new Request(body.request, { headers: { "content-length": "99999" } });
-    expect(await parseBody(request, 10_000)).toMatchObject({ ok: false, reason: { reason: "payload_too_large" } });
+    expect(await parseBody(request, room(10_000))).toMatchObject({
+      ok: false,
+      reason: { reason: "payload_too_large" },
+    });
     expect(body.chunks()).toBeLessThan(8);
   });
 
@@ -85,14 +94,14 @@ describe("parseBody", () => {
   });
 
   it("drops a byte order mark", async () => {
-    expect(await parseBody(post("\ufeff{}"), 100)).toEqual({ ok: true, value: {} });
+    expect(await parseBody(post("\ufeff{}"), room(100))).toEqual({ ok: true, value: {} });
   });
 });
 
 describe("drain", () => {
   it("reads on after a refusal, to a bound of its own", async () => {
     const body = endless(1_000);
-    await parseBody(body.request, 10_000);
+    await parseBody(body.request, room(10_000));
     const atRefusal = body.chunks();
     await drain(body.request, 30_000);
     expect(body.chunks()).toBeGreaterThanOrEqual(atRefusal + 29);
@@ -108,7 +117,7 @@ describe("drain", () => {
 
   it("leaves a body alone that was read whole", async () => {
     const request = post('"read"');
-    expect(await parseBody(request, 100)).toEqual({ ok: true, value: "read" });
+    expect(await parseBody(request, room(100))).toEqual({ ok: true, value: "read" });
     await expect(drain(request, 100)).resolves.toBeUndefined();
   });
 });
@@ -141,7 +150,7 @@ describe("the message about a body that is not JSON", () => {
   });
 
   it("speaks of the depth where nesting would exhaust a stack", async () => {
-    const read = await parseBody(post("[".repeat(2_000_000)), 10_000_000);
+    const read = await parseBody(post("[".repeat(2_000_000)), room(10_000_000));
     const message = `the body opens level ${JSON_BODY_DEPTH_MAX + 1} of nesting at byte ${JSON_BODY_DEPTH_MAX}; expected at most ${JSON_BODY_DEPTH_MAX}`;
     expect(read).toEqual({ ok: false, reason: { reason: "invalid_request", message, param: null } });
   });
@@ -149,10 +158,10 @@ describe("the message about a body that is not JSON", () => {
 
 describe("readBytes and textOf", () => {
   it("give the text of any type under the same bound", async () => {
-    const bytes = await readBytes(post("héllo", { "content-type": "text/plain" }), 6);
+    const bytes = await readBytes(post("héllo", { "content-type": "text/plain" }), room(6));
     if (!bytes.ok) throw new Error("six bytes were refused");
     expect(textOf(bytes.value)).toEqual({ ok: true, value: "héllo" });
-    expect(await readBytes(post("héllo", { "content-type": "text/plain" }), 5)).toMatchObject({ ok: false });
+    expect(await readBytes(post("héllo", { "content-type": "text/plain" }), room(5))).toMatchObject({ ok: false });
   });
 
   it("refuse bytes that are no UTF-8", () => {

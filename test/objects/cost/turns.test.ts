@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { storedLeases } from "../support/objects-direct.ts";
-import { withHeartbeats } from "../support/objects-clock.ts";
-import { openRun, prompts, type TestRun } from "../support/objects-run.ts";
-import { watched, watchObjects } from "../support/objects-watch.ts";
+import { storedLeases } from "../../support/objects-direct.ts";
+import { withHeartbeats } from "../../support/objects-clock.ts";
+import { openRun, prompts, type TestRun } from "../../support/objects-run.ts";
+import { watched, watchObjects } from "../../support/objects-watch.ts";
 
 watchObjects();
 

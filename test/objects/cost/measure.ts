@@ -1,0 +1,124 @@
+/** Counts the operations of calls that wait at a latch of the upstream: see counted.ts. */
+import { expect } from "vitest";
+import { HEARTBEAT_MS, LONG_POLL_MS } from "../../../src/limits.ts";
+import { alarmTimes, awake, operations, resetMeter, type Operations } from "../../support/objects-meter.ts";
+import { letThrough, openLatch, untilInFlight, upstreamStats, type TestRun } from "../../support/objects-run.ts";
+import { BATCH_CALLS, CALL_MS, EVENT_MS, type Counted } from "./counted.ts";
+
+/** Calls of a batch that end one by one while it is as wide as it may be. */
+const ENDED_ALONE = 24;
+
+/** Where the tools of runs are: the upstream, at its route that only waits. */
+export const TOOL_HOST = "tools.example.com";
+
+/** What starts calls that wait at the latch `key` of the upstream, and resolves when the client has its answer. */
+export type Start = (run: TestRun, key: string, calls: number) => Promise<unknown>;
+
+/** The operations of a call of a batch that has BATCH_CALLS, `width` of them at a time, each ending by itself. */
+export async function countBatch(run: TestRun, key: string, width: number, start: Start): Promise<Counted> {
+  const before = await quiet();
+  const answered = start(run, key, width + ENDED_ALONE);
+  await untilInFlight(key, width);
+  const full = await quiet();
+  const waiting = waitingNow();
+  for (let ended = 1; ended <= ENDED_ALONE; ended++) {
+    await letThrough(key, 1);
+    await expect.poll(async () => (await upstreamStats(key)).requests, { interval: 2 }).toBe(width + ended);
+  }
+  const steady = await quiet();
+  await letThrough(key, width - 1);
+  await untilInFlight(key, 1);
+  const last = await quiet();
+  await openLatch(key);
+  await answered;
+  const each = scaled(since(full, steady), 1 / ENDED_ALONE);
+  const ends = sum(since(before, full), since(last, await quiet()));
+  return counted(sum(each, scaled(ends, 1 / BATCH_CALLS)), scaled(waiting, 1 / width));
+}
+
+/** The operations of a call that is alone in its run. `host`: where it waits. */
+export async function countSingle(run: TestRun, key: string, start: Start, host = "upstream.test"): Promise<Counted> {
+  const before = await quiet();
+  const answered = start(run, key, 1);
+  await expect.poll(async () => (await upstreamStats(host === TOOL_HOST ? "" : key, host)).inFlight).toBe(1);
+  await quiet();
+  const waiting = waitingNow();
+  await letThrough(key, 1, host);
+  await answered;
+  return counted(since(before, await quiet()), waiting);
+}
+
+/** The operations of something that no upstream answers. */
+export async function countAlone(work: () => Promise<unknown>): Promise<Counted> {
+  resetMeter();
+  await work();
+  return counted(await quiet(), { ...NOTHING, awake: 0 });
+}
+
+const NOTHING: Operations = { requests: 0, rows: 0, commits: 0, alarms: 0, messages: 0, timerMs: 0 };
+
+/** What 20 seconds of waiting cost in all; `awake`: objects that are held in memory for all of them. */
+type Waiting = Operations & { awake: number };
+
+function waitingNow(): Waiting {
+  const { objects, workerTimers } = awake();
+  const holders = objects.flatMap((object) => object.holders);
+  const longPolls = holders.filter(({ kind, method }) => kind === "request" && LONG_POLLS.has(method)).length;
+  const beats = [...workerTimers, ...holders].map(({ delayMs }) => (HEARTBEATS.has(delayMs) ? CALL_MS / delayMs : 0));
+  const nowMs = Date.now();
+  // An alarm that is set anew whenever it fires.
+  const alarms = alarmTimes().reduce((total, atMs) => total + Math.min(1, CALL_MS / Math.max(1_000, atMs - nowMs)), 0);
+  const requests = (longPolls * CALL_MS) / LONG_POLL_MS + beats.reduce((total, beat) => total + beat, 0);
+  return { ...NOTHING, requests, alarms, rows: alarms, commits: alarms, awake: objects.length };
+}
+
+const HEARTBEATS: ReadonlySet<number> = new Set([HEARTBEAT_MS]);
+const LONG_POLLS: ReadonlySet<string> = new Set(["waitGroup", "endedSlots", "settleAndClaim", "acquire"]);
+
+/** Waits until nothing happens any more but waiting. The operations so far. */
+async function quiet(): Promise<Operations> {
+  let before = "";
+  let same = 0;
+  await expect
+    .poll(
+      () => {
+        const now = JSON.stringify([{ ...operations(), timerMs: 0 }, awake().objects.map(({ kind }) => kind)]);
+        same = now === before ? same + 1 : 0;
+        before = now;
+        return same;
+      },
+      { interval: 20 },
+    )
+    .toBeGreaterThanOrEqual(QUIET_LOOKS);
+  return operations();
+}
+
+/** Looks in a row, 20 ms apart, that see nothing happen: longer than a settlement may wait to be written. */
+const QUIET_LOOKS = 8;
+
+function counted(done: Operations, waiting: Waiting): Counted {
+  const { rows, requests, commits, alarms, messages, timerMs } = sum(done, waiting);
+  const events = requests + alarms + messages;
+  const awakeS = (waiting.awake * CALL_MS + events * EVENT_MS + timerMs) / 1_000;
+  return { rows, requests, commits, alarms, messages, awakeS };
+}
+
+function since(before: Operations, now: Operations): Operations {
+  return sum(now, scaled(before, -1));
+}
+
+function sum(a: Operations, b: Operations): Operations {
+  return {
+    requests: a.requests + b.requests,
+    rows: a.rows + b.rows,
+    commits: a.commits + b.commits,
+    alarms: a.alarms + b.alarms,
+    messages: a.messages + b.messages,
+    timerMs: a.timerMs + b.timerMs,
+  };
+}
+
+function scaled<T extends Operations>(operations: T, factor: number): T {
+  const entries = Object.entries(operations).map(([name, value]) => [name, value * factor]);
+  return { ...operations, ...Object.fromEntries(entries) };
+}

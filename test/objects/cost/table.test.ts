@@ -1,0 +1,54 @@
+/** Every way in costs at most what bounds.ts says, counted. `npm run cost` prices the same table. */
+import { describe, expect, it } from "vitest";
+import { meterObjects, resetMeter } from "../../support/objects-meter.ts";
+import { openRun, type TestRun } from "../../support/objects-run.ts";
+import { BOUNDS, type WayIn } from "./bounds.ts";
+import type { Counted } from "./counted.ts";
+import { countAlone, countBatch, countSingle, TOOL_HOST, type Start } from "./measure.ts";
+import * as ways from "./ways.ts";
+
+meterObjects();
+
+const run = (width: number): Promise<TestRun> => openRun({ max_parallel: width });
+
+const batch = (width: number, start: Start) => async (key: string) => {
+  resetMeter();
+  return countBatch(await run(width), key, width, start);
+};
+
+const single = (start: Start, host?: string) => async (key: string) => {
+  resetMeter();
+  const tools = [{ name: "t", url: `https://${TOOL_HOST}/hold/1/latch/${key}` }];
+  const opened = await openRun({ max_parallel: 8, tools });
+  // The first call of a run also makes tables and sets the alarm.
+  await opened.query({ prompt: "first" });
+  return countSingle(opened, key, start, host);
+};
+
+const COUNT: Record<WayIn, (key: string) => Promise<Counted>> = {
+  "/batch, width 8": batch(8, ways.batchJson),
+  "/batch, width 64": batch(64, ways.batchJson),
+  "/batch, width 512": batch(512, ways.batchJson),
+  "/batch as lines, width 64": batch(64, ways.batchLines),
+  "/batch, respond-async, width 64": batch(64, ways.asyncGroup),
+  "/query": single(ways.query),
+  "/query with an Idempotency-Key": single(ways.storedQuery),
+  "/v1/chat/completions": single(ways.chat),
+  "/v1/chat/completions, streamed": single(ways.streamedChat),
+  "/v1/batches, width 64": batch(64, ways.batchApi),
+  "/tool_call": single(ways.toolCall, TOOL_HOST),
+  "POST /runs": () => countAlone(() => run(8)),
+};
+
+describe.each(Object.entries(BOUNDS))("a call by %s", (name, bound) => {
+  it("costs at most the operations of its bound", async () => {
+    const count = COUNT[name as WayIn];
+    const counted = await count(`cost-${Object.keys(BOUNDS).indexOf(name)}`);
+    console.log(`counted ${JSON.stringify({ name, ...counted })}`);
+    for (const operation of ["rows", "requests", "commits", "alarms", "messages", "awakeS"] as const) {
+      expect.soft(counted[operation], operation).toBeLessThanOrEqual(bound[operation]);
+    }
+    // A way in that counts nothing is not metered.
+    expect(counted.rows).toBeGreaterThan(0);
+  });
+});
