@@ -395,6 +395,28 @@ export const STREAM_BYTES_MAX = 24 * 1024 * 1024;
  * isolate take 8 MB of buffers.
  */
 export const STREAM_READ_BYTES = 16 * 1024;
+/**
+ * Longest pause between two looks at the copy of a relayed stream, ms: each look wakes JavaScript, and the copy may hold what
+ * arrives in between.
+ */
+export const COPY_LOOK_MS = 250;
+/** Pause before the first look at such a copy, ms: a stream that fills its connection must not go unseen for longer. */
+export const COPY_LOOK_FIRST_MS = 20;
+/** Bytes that one look should find: faster streams are looked at more often, so that their copies hold about this much. */
+export const COPY_LOOK_BYTES = 256 * 1024;
+/** Buffer of a look's first read, bytes. If its client reads no further, a stream goes on by this much per look. */
+export const COPY_WAITING_BYTES = 4 * 1024;
+/** Buffer of a look's further reads, bytes: it exists only while a look finds more than its first read takes. */
+export const COPY_READ_BYTES = 16 * 1024;
+/** Bytes of a stream that the runtime gathers while those before them are edited: some dozens of events. */
+export const BATCH_WINDOW_BYTES = 16 * 1024;
+/**
+ * Pause before the next batch of a stream that is too fast to be read event by event, ms: its events come at a greater rate
+ * than one in two of these pauses, so no reader sees it, and a batch costs as much as an event.
+ */
+export const BATCH_PAUSE_MS = 2;
+/** Longest wait for the rest of the copy of a stream that was stopped, ms: the runtime has it, and ends it at once. */
+export const COPY_REST_MS_MAX = 1_000;
 /** Mean latency of a model from which its calls are requested as streams, ms: common proxies give up at 30 s and up. */
 export const STREAM_FROM_MS = 10_000;
 /** Models whose latencies an isolate remembers: each is four fields. */
@@ -429,10 +451,6 @@ export const PAGE_CACHE_BYTES_MAX = 4 * 1024 * 1024;
 export const RESULTS_REPLY_BYTES_MAX = 128 * 1024;
 /** Characters of one row of the log: at most 1.5 MB of the 2 MB of a row. A larger write is several rows. */
 export const LOG_ROW_CHARS_MAX = 512 * 1024;
-/** Events that wait in the row of a shard for a row of the log: a call has three, so the log costs 0.05 rows per call. */
-export const LOG_TAIL_EVENTS_MAX = 64;
-/** Characters of these events: the shard's row is rewritten with every turn, and must not grow far beyond its leases. */
-export const LOG_TAIL_CHARS_MAX = 32 * 1024;
 /** Characters of log rows in one reply of the run object. */
 export const LOG_REPLY_CHARS_MAX = 256 * 1024;
 /** Characters sent on one event socket before it is closed to be resumed: the runtime has no API for unsent bytes. */

@@ -82,11 +82,13 @@ export async function attemptRelay(
     },
     stream,
     usageChunk: usageChunkOf(facts),
+    passes: passesOf(upstream, facts),
     base64,
     costUsdOf: (usage: Parameters<typeof chargeOf>[0]) => usdOf(chargeOf(usage, price, lease.priced).usd),
   };
   const pipe = (): IdentityTransformStream => new IdentityTransformStream();
-  const relayed = await relay(job, { ...exchangeDeps(upstream, { lease, controller, timer }, endpoint), pipe });
+  const exchanged = exchangeDeps(upstream, { lease, controller, timer }, endpoint);
+  const relayed = await relay(job, { ...exchanged, pipe, lookTimer: plainTimer });
   return relayed.kind === "failed" ? { ...relayed, upstream } : relayed;
 }
 
@@ -116,13 +118,23 @@ function exchangeDeps(upstream: Upstream, { lease, controller, timer }: Attempt,
 
 /** The simulated upstream in place of the network. */
 function simulatedFetch(endpoint: Endpoint, lease: Lease, signal: AbortSignal): ExchangeDeps["fetch"] {
-  // Its own timer: the attempt's renews its lease, which one timer per attempt does already.
-  const timer: StartTimer = (ms, elapsed) => {
-    const handle = setTimeout(elapsed, ms);
-    return () => clearTimeout(handle);
-  };
-  const deps = { now: Date.now, timer, signal, attempt: lease.attempt ?? 1 };
+  const deps = { now: Date.now, timer: plainTimer, signal, attempt: lease.attempt ?? 1 };
   return async (_url, { body }) => simulatedAnswer(endpoint, await new Response(body).text(), deps);
+}
+
+/** A timer that renews no lease, unlike an attempt's, of which one is enough. */
+const plainTimer: StartTimer = (ms, elapsed) => {
+  const handle = setTimeout(elapsed, ms);
+  return () => clearTimeout(handle);
+};
+
+/**
+ * Whether a stream goes to its client as the upstream writes it: if the client gets all of its events anyway. The simulated
+ * upstream's is made in JavaScript, so that the runtime could not move it.
+ */
+function passesOf({ kind, streamUsage }: Upstream, facts: RequestFacts): boolean {
+  if (kind === "simulated" || streamUsage === "edit") return false;
+  return streamUsage === "pass" || usageChunkOf(facts) !== "injected";
 }
 
 function usageChunkOf({ endpoint, stream, includeUsage }: RequestFacts): "requested" | "injected" | "absent" {

@@ -68,6 +68,21 @@ export class EventSplitter {
     return pieces;
   }
 
+  /** Whether the next byte begins an event. */
+  get isBetweenEvents(): boolean {
+    return this.#incomplete.length === 0 && this.#atLineStart && this.#endedByCr === null && !this.#oversize;
+  }
+
+  /** Whether the first part of the current event has been returned already. */
+  get isInPart(): boolean {
+    return this.#oversize;
+  }
+
+  /** A copy of what has been fed and not yet returned: the beginning of the current event. */
+  kept(): Uint8Array {
+    return this.#incomplete.view().slice();
+  }
+
   /** What is left at the end of the stream. Call it once, after the last chunk. */
   rest(): StreamRest {
     return { bytes: this.#incomplete.take(), isPartial: this.#oversize };

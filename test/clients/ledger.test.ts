@@ -2,7 +2,7 @@
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { all, startClients, type ClientRun, type Clients } from "./world.ts";
+import { all, costReader, startClients, type ClientRun, type Clients } from "./world.ts";
 
 let clients: Clients;
 let run: ClientRun;
@@ -22,40 +22,48 @@ const costOf = (usage: object | null | undefined): number => {
   return Math.round(usage.cost * 1e9);
 };
 const messages = (content: string) => [{ role: "user" as const, content }];
-const chatStream = (model: string, content: string) =>
-  openai.chat.completions.create({
+const chatStream = (model: string, content: string, client = openai) =>
+  client.chat.completions.create({
     ...{ model, messages: messages(content), stream: true },
     stream_options: { include_usage: true },
   });
 
+/** The cost behind a stream that is read to its end with a client of its own. */
+async function costBehind(read: (reader: Pick<typeof globalThis, "fetch">) => Promise<unknown>): Promise<number> {
+  const { fetch, costNanoUsd } = costReader();
+  await read({ fetch });
+  return await costNanoUsd();
+}
+
 /** Calls that succeed, each with the cost that its client read, in nano-USD. */
 const CALLS: ((text: string) => Promise<number>)[] = [
   async (text) => costOf((await openai.chat.completions.create({ model: "up/echo", messages: messages(text) })).usage),
-  async (text) => costOf((await all(await chatStream("up/echo", text))).at(-1)?.usage),
+  (text) => costBehind(async (own) => all(await chatStream("up/echo", text, openai.withOptions(own)))),
+  async (text) => costOf((await all(await chatStream("edited/echo", text))).at(-1)?.usage),
   async (text) =>
     costOf((await openai.chat.completions.create({ model: "router/routed", messages: messages(text) })).usage),
-  async (text) => costOf((await all(await chatStream("router/routed", text))).at(-1)?.usage),
+  (text) => costBehind(async (own) => all(await chatStream("router/routed", text, openai.withOptions(own)))),
   async (text) => costOf((await openai.completions.create({ model: "up/echo", prompt: text, max_tokens: 99 })).usage),
   async (text) => costOf((await openai.embeddings.create({ model: "up/floats", input: [text, text] })).usage),
   async (text) => costOf((await openai.responses.create({ model: "up/echo", input: text })).usage),
-  async (text) => {
-    const last = (await all(await openai.responses.create({ model: "up/echo", input: text, stream: true }))).at(-1);
-    return costOf(last?.type === "response.completed" ? last.response.usage : null);
+  (text) => {
+    const request = { model: "up/echo", input: text, stream: true } as const;
+    return costBehind(async (own) => all(await openai.withOptions(own).responses.create(request)));
   },
   async (text) => {
     const request = { model: "claude-x", max_tokens: 99, messages: messages(text) };
     return costOf((await anthropic.messages.create(request)).usage);
   },
-  async (text) => {
+  (text) => {
     const request = { model: "claude-x", max_tokens: 99, messages: messages(text), stream: true } as const;
-    const events = await all(await anthropic.messages.create(request));
-    return costOf(events.find((event) => event.type === "message_delta")?.usage);
+    return costBehind(async (own) => all(await anthropic.withOptions(own).messages.create(request)));
   },
 ];
 
 /** Calls that fail after the provider may have begun to bill. */
 const BROKEN: (() => Promise<unknown>)[] = [
   async () => all(await chatStream("up/cut-short", "cut in the middle of it")),
+  async () => all(await chatStream("edited/cut-short", "cut in the middle of it")),
   async () => all(await chatStream("up/raw-error", "x")),
   async () => all(await chatStream("up/raw-reset", "x")),
   async () => all(await openai.responses.create({ model: "up/raw-eof", input: "x", stream: true })),

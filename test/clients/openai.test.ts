@@ -7,7 +7,7 @@ import { VERSION } from "openai/version";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { EMBEDDING, tokensIn } from "../support/provider-exchange.ts";
 import { RAW_TEXT } from "../support/provider-raw.ts";
-import { all, startClients, thrownBy, type ClientRun, type Clients } from "./world.ts";
+import { all, costReader, startClients, thrownBy, type ClientRun, type Clients } from "./world.ts";
 
 let clients: Clients;
 let run: ClientRun;
@@ -69,12 +69,24 @@ describe("chat.completions", () => {
     expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
   });
 
-  it("streams usage with cost on request", async () => {
-    const options = { stream: true, stream_options: { include_usage: true } } as const;
+  const withUsage = { stream: true, stream_options: { include_usage: true } } as const;
+
+  it("streams usage on request, with the cost in a comment that the client ignores", async () => {
+    const { fetch, costNanoUsd } = costReader();
+    const stream = await openai
+      .withOptions({ fetch })
+      .chat.completions.create({ model: "up/echo", messages: userMessage("story"), ...withUsage });
+    const last = (await all(stream)).at(-1);
+    expect(last).toMatchObject({ choices: [], usage: { completion_tokens: tokensIn("story") } });
+    expect(await costNanoUsd()).toBe(clients.provider.billedNanoUsd());
+    expect(await run.spentNanoUsd()).toBe(clients.provider.billedNanoUsd());
+  });
+
+  it("streams usage with cost on request, if the upstream's streams are edited", async () => {
     const stream = await openai.chat.completions.create({
-      model: "up/echo",
+      model: "edited/echo",
       messages: userMessage("story"),
-      ...options,
+      ...withUsage,
     });
     const last = (await all(stream)).at(-1);
     expect(last).toMatchObject({ choices: [], usage: { completion_tokens: tokensIn("story") } });

@@ -39,7 +39,7 @@ export type Clients = {
 
 /**
  * Starts a gateway with upstreams of one provider: `up` (whose prices are configured), `router` (which names its costs),
- * `claude` (Anthropic's protocol), `once` (`up` without retries), `impatient` (with a short time limit), `sim` (the embedded upstream) and `locked` (with a
+ * `claude` (Anthropic's protocol), `edited` (`up`, but the cost of a stream is added to its usage), `once` (`up` without retries), `impatient` (with a short time limit), `sim` (the embedded upstream) and `locked` (with a
  * key that the provider does not know).
  */
 export async function startClients(vars: Record<string, unknown> = {}): Promise<Clients> {
@@ -52,6 +52,7 @@ export async function startClients(vars: Record<string, unknown> = {}): Promise<
     up: { ...up, models: ["*"] },
     router: { ...up, base_url: provider.routerUrl, models: [] },
     claude: { ...remote, kind: "anthropic", base_url: provider.origin, models: ["claude-*", "glm-*"] },
+    edited: { ...up, models: [], stream_usage: "edit" },
     once: { ...up, models: [], max_attempts: 1 },
     impatient: { ...up, models: [], timeout_ms: 400, max_attempts: 1 },
     locked: { ...up, models: [], api_key: WRONG_KEY },
@@ -93,6 +94,22 @@ function runOf(gateway: Gateway, { id, token }: { id: string; token: string }): 
       };
       await expect.poll(async () => (await read()).length).toBe(count);
       return read();
+    },
+  };
+}
+
+/** A `fetch` for a client, and the cost in the comment behind the last stream that it got, nano-USD. */
+export function costReader(): { fetch: typeof fetch; costNanoUsd: () => Promise<number> } {
+  let text = Promise.resolve("");
+  return {
+    fetch: async (input, init) => {
+      const response = await fetch(input, init);
+      text = response.clone().text();
+      return response;
+    },
+    costNanoUsd: async () => {
+      const cost = /\n\n: fanout cost=(\d+(?:\.\d+)?)\n\n$/.exec(await text)?.[1];
+      return cost === undefined ? expect.fail("no cost is behind the stream") : Math.round(Number(cost) * 1e9);
     },
   };
 }

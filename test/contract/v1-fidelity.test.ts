@@ -3,17 +3,32 @@ import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { bodies, CHAT, clientSide, upstreamSide, type Shape } from "./v1-shapes.ts";
-import { streams } from "./v1-stream-shapes.ts";
+import { passedStreams, streams } from "./v1-stream-shapes.ts";
 import { post, PROVIDER_KEY, startV1, type V1World } from "./v1-world.ts";
 
 let world: V1World;
 let token: string;
+/** The same gateway, but with upstreams whose streams are all edited. */
+let editing: { world: V1World; token: string };
+
+async function start(fields: Record<string, unknown>): Promise<typeof editing> {
+  const world = await startV1(fields);
+  const { token } = await world.gateway.openRun({ max_parallel: 0 });
+  return { world, token };
+}
+
 beforeAll(async () => {
-  world = await startV1();
-  ({ token } = await world.gateway.openRun({ max_parallel: 0 }));
+  ({ world, token } = await start({}));
+  editing = await start({ stream_usage: "edit" });
 });
-beforeEach(() => world.upstream.forget());
-afterAll(() => world.stop());
+beforeEach(() => {
+  world.upstream.forget();
+  editing.world.upstream.forget();
+});
+afterAll(async () => {
+  await world.stop();
+  await editing.world.stop();
+});
 
 const sha256 = (bytes: Uint8Array | string): string => createHash("sha256").update(bytes).digest("hex");
 
@@ -34,10 +49,10 @@ function cut(bytes: Buffer, sizes: readonly number[]): Buffer[] {
   return chunks;
 }
 
-function serve({ answer, events }: Shape, sizes: readonly number[] | null): void {
+function serve({ answer, events }: Shape, sizes: readonly number[] | null, { upstream } = world): void {
   const bytes = Buffer.from(upstreamSide(answer));
   const headers = { "content-type": events ? "text/event-stream" : "application/json" };
-  world.upstream.serve(async (_, reply) => {
+  upstream.serve(async (_, reply) => {
     if (sizes === null && !events) return reply.whole(bytes, { headers });
     reply.begin({ headers });
     for (const chunk of sizes === null ? [bytes] : cut(bytes, sizes)) await reply.write(chunk);
@@ -45,18 +60,28 @@ function serve({ answer, events }: Shape, sizes: readonly number[] | null): void
   });
 }
 
-async function exchange({ path, request, budget }: Shape): Promise<{ asked: Buffer; got: Buffer; ended: boolean }> {
-  const { token: own } = budget === undefined ? { token } : await world.gateway.openRun({ budget });
-  const { bytes, ended } = await post(world.gateway, path, own, clientSide(request)).body;
-  const [call, ...more] = world.upstream.calls;
+async function exchange(
+  { path, request, budget }: Shape,
+  at = { world, token },
+): Promise<{ asked: Buffer; got: Buffer; ended: boolean }> {
+  const { gateway, upstream } = at.world;
+  const { token: own } = budget === undefined ? at : await gateway.openRun({ budget });
+  const { bytes, ended } = await post(gateway, path, own, clientSide(request)).body;
+  const [call, ...more] = upstream.calls;
   expect(more).toEqual([]);
   return { asked: call?.body ?? Buffer.alloc(0), got: bytes, ended };
 }
 
+const CASES = [
+  ...[...bodies, ...passedStreams].map((shape) => ({ name: shape.name, shape, isEdited: false })),
+  ...streams.map((shape) => ({ name: `${shape.name}, edited`, shape, isEdited: true })),
+];
+
 describe.each(Object.entries(FRAMINGS))("an answer that arrives %s", (_, sizes) => {
-  it.each([...bodies, ...streams].map((shape) => [shape.name, shape] as const))("%s", async (_name, shape) => {
-    serve(shape, sizes);
-    const { asked, got, ended } = await exchange(shape);
+  it.each(CASES)("$name", async ({ shape, isEdited }) => {
+    const at = isEdited ? editing : { world, token };
+    serve(shape, sizes, at.world);
+    const { asked, got, ended } = await exchange(shape, at);
     // The texts first, for they show what differs.
     expect(asked.toString()).toBe(upstreamSide(shape.request));
     expect(got.toString()).toBe(clientSide(shape.answer));

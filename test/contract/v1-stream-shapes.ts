@@ -159,4 +159,20 @@ data: {"type":"response.failed","sequence_number":4,"response":{"id":"resp_1","s
   },
 ].map((shape) => ({ ...shape, events: true }));
 
+/** As they are edited where nothing passes. */
 export const streams: readonly Shape[] = [...chats, ...others];
+
+/** As they go to their clients where all passes that may: with its cost behind it. */
+export const passedStreams: readonly Shape[] = streams.map(passed);
+
+function passed(shape: Shape): Shape {
+  const { path, request, answer } = shape;
+  const passes = path === "/v1/responses" || path === "/v1/messages" || request === USAGE_REQUESTED;
+  if (!passes) return shape;
+  const cost = /"cost":([\d.E-]+)/.exec(answer)?.[1];
+  if (cost === undefined) return shape;
+  const whole = answer.replace(/⟦,"cost":[^⟧]*⟧/, "");
+  const ends = /(\n\n|\r\r|\r\n\r\n)$/.test(whole) ? "" : "\n\n";
+  const decimal = cost === "1.95E-5" ? "0.0000195" : cost;
+  return { ...shape, answer: `${whole}⟦${ends}: fanout cost=${decimal}\n\n⟧` };
+}

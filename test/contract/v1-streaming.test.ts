@@ -13,8 +13,17 @@ const DONE = "data: [DONE]\n\n";
 const USAGE = 'data: {"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}\n\n';
 const LAST = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n';
 const event = (content: string) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
-const chat = (content: string) =>
-  JSON.stringify({ model: "up-1", stream: true, max_tokens: 50, messages: [{ role: "user", content }] });
+const COST = ": fanout cost=0.00002\n\n";
+const fields = { model: "up-1", stream: true, max_tokens: 50 };
+const silent = (content: string) => JSON.stringify({ ...fields, messages: [{ role: "user", content }] });
+const asking = (content: string) =>
+  JSON.stringify({ ...fields, stream_options: { include_usage: true }, messages: [{ role: "user", content }] });
+
+/** The two ways of a stream through the gateway: how a client asks for each, and how its stream ends. */
+const PATHS = [
+  { path: "that is edited", chat: silent, end: LAST + DONE },
+  { path: "that passes", chat: asking, end: LAST + USAGE + DONE + COST },
+];
 
 /** The request of the kind above. */
 const promptOf = (body: Buffer): string => /"content":"([^"]*)"/.exec(body.toString("utf8"))?.[1] ?? "";
@@ -26,7 +35,8 @@ function gate(): { opened: Promise<void>; open: () => void } {
 
 describe("a stream", () => {
   it.each([
-    ["/v1/chat/completions", chat("a"), event("x")],
+    ["/v1/chat/completions", silent("a"), event("x")],
+    ["/v1/chat/completions", asking("a"), event("x")],
     [
       "/v1/completions",
       '{"model":"up-1","stream":true,"prompt":"a","max_tokens":5}',
@@ -69,7 +79,9 @@ describe("a stream", () => {
     }
     await asked.body;
   });
+});
 
+describe.each(PATHS)("a stream $path", ({ chat, end }) => {
   it("does not mix with 1,000 concurrent streams", async () => {
     const OPEN = 500;
     const runs = await Promise.all([0, 1].map(() => world.gateway.openRun({ budget: { usd: 10 }, max_parallel: 0 })));
@@ -95,7 +107,7 @@ describe("a stream", () => {
     for (const { prompt, body } of asked) {
       const { bytes, ended } = await body;
       const words = Array.from({ length: 10 }, (_, at) => event(`${prompt} ${at}`)).join("");
-      expect([bytes.toString(), ended]).toEqual([event(`${prompt} begins`) + words + LAST + DONE, true]);
+      expect([bytes.toString(), ended]).toEqual([event(`${prompt} begins`) + words + end, true]);
     }
     expect(arrived).toBe(1_000);
     for (const { token } of runs) {
@@ -148,7 +160,7 @@ describe("a stream", () => {
     response.resume();
     const { ended } = await asked.body;
     peak = Math.max(peak, await memory());
-    expect([ended, made, read]).toEqual([true, CHUNKS, CHUNKS * piece.length + (LAST + DONE).length]);
+    expect([ended, made, read]).toEqual([true, CHUNKS, CHUNKS * piece.length + end.length]);
     expect(Math.max(...ahead)).toBeLessThan(20e6);
     expect(peak - before).toBeLessThan(80);
     await expect
@@ -157,12 +169,12 @@ describe("a stream", () => {
   });
 });
 
-describe("a client that disconnects from", () => {
+describe.each(PATHS)("a client that disconnects from", ({ path, chat }) => {
   it.each([
     ["before the headers", 0],
     ["before the first event", 1],
     ["in the middle, while the upstream is silent", 2],
-  ])("a stream %s closes the upstream's connection, and is charged at its reservation", async (_, step) => {
+  ])(`a stream ${path}, %s, closes the upstream's connection, and is charged at its reservation`, async (_, step) => {
     const run = await world.gateway.openRun({ budget: { usd: 1 } });
     world.upstream.serve(async (_call, reply) => {
       if (step > 0) reply.begin(EVENTS);
@@ -187,7 +199,7 @@ describe("a client that disconnects from", () => {
     expect(world.upstream.calls).toHaveLength(1);
   });
 
-  it("a stream in a flood of events stops the upstream as soon", async () => {
+  it(`a stream ${path}, in a flood of events, stops the upstream as soon`, async () => {
     const { token } = await world.gateway.openRun({ budget: { usd: 1 } });
     let going = true;
     world.upstream.serve(async (_, reply) => {

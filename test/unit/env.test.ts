@@ -45,6 +45,7 @@ describe("parseConfig", () => {
       errorsCost: "free",
       aggregate: "auto",
       abortCost: "reservation",
+      streamUsage: "auto",
       capField: "max_tokens",
       allowParams: [],
       bounds: { tokensPerByte: 1, mediaTokensMax: null, fixedTokens: 128, toolsTokens: 1_024, learnsTemplate: true },

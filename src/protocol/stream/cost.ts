@@ -1,6 +1,8 @@
-/** Adds a cost to the usage object of one event; every other byte of the event stays as it is. */
+/** Names a cost in a stream: in the usage object of one event, whose other bytes stay as they are, or in a comment. */
 import { applyPatches } from "../../json/edit.ts";
 import { member, readObject, scanObject, valueAtPath } from "../../json/scan.ts";
+
+const encoder = new TextEncoder();
 
 /**
  * The event with `"cost"` in the object at `path` of its data: added at the object's end, or in the place of a null.
@@ -16,4 +18,12 @@ export function addCost(event: Uint8Array, data: Uint8Array, path: readonly stri
   const cost = member(usage, "cost");
   if (cost === null) return applyPatches(event, [{ start: last.end, end: last.end, text: `,"cost":${costUsd}` }]);
   return cost.kind === "null" ? applyPatches(event, [{ ...cost, text: String(costUsd) }]) : event;
+}
+
+/** Decimals of USD that a comment has: the ledger counts nano-USD. */
+const USD_DECIMALS = 9;
+
+/** The line that names the cost of a stream whose events are left as they came. Clients of the protocols ignore comments. */
+export function costComment(costUsd: number): Uint8Array {
+  return encoder.encode(`: fanout cost=${costUsd.toFixed(USD_DECIMALS).replace(/\.?0+$/, "")}\n\n`);
 }

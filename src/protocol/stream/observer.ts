@@ -2,11 +2,13 @@
  * Observes one streamed answer on its way to the client, as a TransformStream that only looks: bytes leave as they came,
  * event by event, while usage, model, errors and the end are read from them. It changes only what the contract lists: a
  * usage chunk that the client did not ask for is removed, a cost is added to the usage that the client gets, and a stream
- * that breaks ends with an error event.
+ * that breaks ends with an error event. A stream that `passes` keeps all of its events, and its cost is in a comment behind
+ * them.
  */
 import type { Usage } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
 import { EventSplitter, SSE_EVENT_BYTES_MAX, type StreamPiece } from "../../sse/splitter.ts";
+import { costComment } from "./cost.ts";
 import { errorEvent, type StreamError } from "./error.ts";
 import { EventParser, type EventParserOptions, isReadable } from "./event-parser.ts";
 
@@ -36,6 +38,8 @@ export type StreamOutcome = {
 
 /** First bytes of an event too large to be read, in which its type is looked for. */
 const HEAD_BYTES = 512;
+const LF = 0x0a;
+const CR = 0x0d;
 /** Ends an event that the client has in part. */
 const BLANK_LINE = new Uint8Array([10, 10]);
 
@@ -44,25 +48,42 @@ export class StreamObserver {
   readonly #options: StreamObserverOptions;
   readonly #splitter: EventSplitter;
   readonly #parser: EventParser;
+  readonly #eventBytesMax: number;
   readonly #headBytes: number;
   #isLastRemoved = false;
+  #isReleased = false;
 
   constructor(options: StreamObserverOptions) {
     const eventBytesMax = options.eventBytesMax ?? SSE_EVENT_BYTES_MAX;
     this.#options = options;
     this.#splitter = new EventSplitter(eventBytesMax);
     this.#parser = new EventParser(options);
+    this.#eventBytesMax = eventBytesMax;
     this.#headBytes = Math.min(HEAD_BYTES, eventBytesMax);
   }
 
   /** Takes a chunk from the upstream; returns what to send to the client now. */
   feed(chunk: Uint8Array): Uint8Array[] {
     const out: Uint8Array[] = [];
-    for (const piece of this.#splitter.feed(chunk)) {
+    const deltas = this.#deltasOf(chunk);
+    if (deltas > 0) push(out, chunk.subarray(0, deltas));
+    for (const piece of this.#splitter.feed(chunk.subarray(deltas))) {
       const bytes = this.#forwarded(piece);
       if (bytes !== null) push(out, bytes);
     }
     return out;
+  }
+
+  /**
+   * Releases the rest of a stream that passes, once its first event with data was no error: returns what `feed` has kept
+   * back of the next one. Null before. What `feed` returns afterwards is a copy of what has gone to the client.
+   */
+  release(): Uint8Array | null {
+    const { facts, events } = this.#parser;
+    const isDue = this.#options.passes === true && events > 0 && facts.error === null;
+    if (!isDue || this.#isReleased || this.#splitter.isInPart) return null;
+    this.#isReleased = true;
+    return this.#splitter.kept();
   }
 
   /** The outcome, once the protocol's last event has been read and reported usage; null until then. */
@@ -82,15 +103,24 @@ export class StreamObserver {
     // An event that lacks only its blank line is whole for clients; half an event would spoil the event that follows.
     if (how === "clean" && left.length > 0 && isReadable(left)) {
       const last = this.#parser.read(left);
-      if (last !== null) bytes.push(last);
+      if (last !== null && !this.#isReleased) bytes.push(last);
     }
     const { facts } = this.#parser;
     const ended = facts.ended || (how === "clean" && !isPartial && this.#parser.isWhole);
-    if (!ended && facts.error?.isNoticed !== true) {
-      if (isPartial || bytes.length > 0) bytes.push(BLANK_LINE);
-      bytes.push(this.#errorEvent(reason));
-    }
+    const added = this.#added(ended, reason);
+    const inEvent = isPartial || bytes.length > 0 || (this.#isReleased && left.length > 0);
+    if (added !== null && inEvent) bytes.push(BLANK_LINE);
+    if (added !== null) bytes.push(added);
     return { bytes, outcome: this.#outcome(ended) };
+  }
+
+  /** What is added to the stream's end: an error unless the client has one, or the cost of a stream that passes. */
+  #added(ended: boolean, reason: Reason | undefined): Uint8Array | null {
+    const { error, usage } = this.#parser.facts;
+    if (!ended) return error?.isNoticed === true ? null : this.#errorEvent(reason);
+    if (this.#options.passes !== true || usage === null) return null;
+    const costUsd = this.#options.costUsdOf(usage);
+    return costUsd === null ? null : costComment(costUsd);
   }
 
   #errorEvent(reason: Reason | undefined): Uint8Array {
@@ -106,6 +136,16 @@ export class StreamObserver {
     const complete = ended && (facts.error === null || this.#options.family === "responses");
     const error = facts.error === null ? null : { message: facts.error.message, code: facts.error.code };
     return { usage, model, id, finishReason, complete, error, events, contentBytes };
+  }
+
+  /** Reads the whole events at the beginning of a chunk if they are nothing but deltas; returns their length, bytes. */
+  #deltasOf(chunk: Uint8Array): number {
+    if (!this.#splitter.isBetweenEvents || chunk.includes(CR)) return 0;
+    let end = chunk.lastIndexOf(LF);
+    while (end > 0 && chunk[end - 1] !== LF) end = chunk.lastIndexOf(LF, end - 1);
+    if (end < 1 || end >= this.#eventBytesMax) return 0;
+    this.#isLastRemoved = false;
+    return this.#parser.readDeltas(chunk.subarray(0, end + 1)) ? end + 1 : 0;
   }
 
   /** The bytes to send in place of a piece; null if there are none. */

@@ -98,6 +98,7 @@ export const remoteFields = {
   headers: z
     .record(z.string(), z.string({ error: "must be text" }), { error: "must be an object of texts" })
     .default({}),
+  stream_usage: z.enum(["auto", "pass", "edit"], { error: "must be auto, pass or edit" }).default("auto"),
 };
 
 type Common = z.infer<z.ZodObject<typeof commonFields>>;

@@ -93,6 +93,7 @@ function parseSimulated(name: string, entry: unknown): ParsedUpstreams {
     baseUrl: "",
     apiKey: null,
     headers: {},
+    streamUsage: "auto",
     ...commonOf(fields, { models: SIMULATED_MODEL_PATTERNS, bounds: {} }),
     capField: "max_tokens",
     prices: pricesOf(fields.prices ?? { "*": { input: 0.15, output: 0.6 } }, OPENAI_WRITES),
@@ -120,6 +121,7 @@ function parseOpenai(name: string, entry: unknown, vars: Record<string, unknown>
     baseUrl: withoutEndSlash(fields.base_url),
     apiKey: key.value,
     headers: headers.value,
+    streamUsage: fields.stream_usage,
     ...commonOf(fields, { models: ["*"], bounds: OPENAI_TEMPLATE }),
     capField: fields.cap_field ?? defaultCapField(fields.base_url),
     prices: pricesOf(fields.prices ?? {}, OPENAI_WRITES),
@@ -142,6 +144,7 @@ function parseAnthropic(name: string, entry: unknown, vars: Record<string, unkno
     baseUrl: withoutEndSlash(withoutEndSlash(fields.base_url).replace(/\/v1$/, "")),
     apiKey: key.value,
     headers: headers.value,
+    streamUsage: fields.stream_usage,
     ...commonOf(fields, {
       models: ["*"],
       bounds: { fixedTokens: PROMPT_TOKENS_FIXED_ANTHROPIC, learnsTemplate: true },

@@ -31,6 +31,11 @@ export type Upstream = {
   aggregate: Aggregate;
   /** What a streamed attempt is charged that was stopped or broke off: its reservation, or what had been seen of it. */
   abortCost: "reservation" | "seen";
+  /**
+   * Who sees the usage event of a relayed stream. `auto`: a client that requests it; for others it is removed. `pass`: every
+   * client. `edit`: as `auto`, and the cost is added to the event. A stream that needs no edit is moved by the runtime.
+   */
+  streamUsage: "auto" | "pass" | "edit";
   /** How this upstream's prompt tokens are bounded from what is sent. */
   bounds: TokenBounds;
   /** By model pattern, first match wins; a model without a match has the catalogue's price, if any. */

@@ -1,9 +1,13 @@
-/** Relays an event stream. What the stream ended as decides what its attempt is charged. */
+/**
+ * Relays an event stream. What the stream ended as decides what its attempt is charged. If nothing in it must be changed,
+ * the runtime moves all but its first event.
+ */
 import type { Classification } from "../../call.ts";
 import type { Exchange } from "../exchange.ts";
-import { reportedError, type RelayEnd, type RelayInProgress, type RelayJob } from "./types.ts";
-import { pump } from "./pump.ts";
-import { redacting } from "./redact.ts";
+import { batchReaderOf } from "./batches.ts";
+import { reportedError, type RelayDeps, type RelayEnd, type RelayInProgress, type RelayJob } from "./types.ts";
+import { pump, type Source, type Tap } from "./pump.ts";
+import { redactedBytes, redacting } from "./redact.ts";
 import { shownMessage, withoutOwnSecrets } from "../redact.ts";
 import { withSeen } from "../seen.ts";
 import type { Arrived } from "../../protocol/aggregate/stream.ts";
@@ -15,26 +19,35 @@ export function relayEvents(
   source: ReadableStream<Uint8Array>,
   family: StreamFamily,
 ): { body: ReadableStream<Uint8Array>; ended: Promise<RelayEnd> } {
-  const { upstream, usageChunk, costUsdOf } = job;
+  const { upstream, usageChunk, costUsdOf, passes } = job;
   const redact = (text: string): string => withoutOwnSecrets(text, upstream);
-  const observer = new StreamObserver({ family, upstream: upstream.name, usageChunk, costUsdOf, redact });
+  const observer = new StreamObserver({ family, upstream: upstream.name, usageChunk, costUsdOf, redact, passes });
   // Clients stop reading at the protocol's last event, which may come long before the upstream closes the connection.
   // The timer runs on until then: should it never close, the heartbeat of the settled attempt ends it.
   const known = Promise.withResolvers<RelayEnd>();
-  const watched = {
-    feed: (chunk: Uint8Array): Uint8Array[] => {
+  let isReleased = !passes;
+  let isClean = true;
+  const watched: Tap<StreamOutcome> = {
+    feed: (chunk) => {
       const pieces = observer.feed(chunk);
+      if (!isReleased) isClean &&= pieces.every((piece) => redactedBytes(piece, upstream) === piece);
       const outcome = observer.early;
       if (outcome !== null)
         known.resolve({ outcome: exchange.outcome(classificationOf(job, exchange, outcome)), id: outcome.id });
       return pieces;
     },
-    end: (how: "clean" | "broken") => {
+    // An upstream that quotes its key does so in an error, which is the first event if the key is refused.
+    release: () => {
+      const kept = passes && isClean ? observer.release() : null;
+      isReleased ||= kept !== null;
+      return kept;
+    },
+    end: (how) => {
       const stopped = how === "broken" && exchange.isStopped ? exchange.stopped() : null;
       return observer.end(how, stopped?.kind === "failure" ? stopped.reason : undefined);
     },
   };
-  const { body, ended } = pump({ head: [], reader: source.getReader() }, redacting(watched, upstream), {
+  const { body, ended } = pump(sourceOf(source, passes, deps), redacting(watched, upstream), {
     // The observer ends a broken stream with an error event.
     closes: () => true,
     deps,
@@ -46,6 +59,17 @@ export function relayEvents(
     id: outcome.id,
   }));
   return { body, ended: Promise.race([known.promise, whole]) };
+}
+
+/** A stream that passes is read chunk by chunk until it is released, which batches could not be. */
+function sourceOf(stream: ReadableStream<Uint8Array>, passes: boolean, deps: RelayDeps): Source {
+  if (!passes) return { head: [], reader: batchReaderOf(stream, deps) };
+  const reader = stream.getReader();
+  const release = (): typeof stream => {
+    reader.releaseLock();
+    return stream;
+  };
+  return { head: [], reader, release };
 }
 
 function brokenOff(exchange: Exchange, by: "broken" | "client" | "source", outcome: StreamOutcome): Classification {

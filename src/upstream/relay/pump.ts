@@ -1,19 +1,31 @@
-/** Moves an answer from its upstream to its client, at the client's pace, through an observer. */
+/** Moves an answer from its upstream to its client, at the client's pace, through an observer or past it. */
+import type { ChunkReader } from "./batches.ts";
+import { passRest } from "./native.ts";
 import type { RelayDeps } from "./types.ts";
 
 /** Observes the bytes of an answer; what it returns is written to the client. */
 export type Tap<End> = {
   feed: (chunk: Uint8Array) => Uint8Array[];
+  /**
+   * Once the rest of the answer may reach its client unread: what `feed` has kept back, to be sent before that. Null until
+   * then. From then on, `feed` only observes, and what it returns is not written. Absent = never.
+   */
+  release?: () => Uint8Array | null;
   end: (how: "clean" | "broken") => { bytes: Uint8Array[]; outcome: End };
 };
 
 /** How the relay ended: at the source's end, because the source broke, or because the client left. */
 export type PumpEnd<End> = { outcome: End; by: "source" | "broken" | "client" };
 
-/** The bytes of an answer: those that were read ahead, then the rest. */
-export type Source = { head: readonly Uint8Array[]; reader: ReadableStreamDefaultReader<Uint8Array> };
+/** The bytes of an answer: those that were read ahead, then the rest. `release` gives the rest up: absent = cannot. */
+export type Source = {
+  head: readonly Uint8Array[];
+  reader: ChunkReader;
+  release?: () => ReadableStream<Uint8Array>;
+};
 
-type Moved = { by: "source" | "broken" | "client"; error?: unknown };
+/** How the source ended. `flushed`: when a writer can be had again, if the runtime has moved the rest. */
+type Moved = { by: "source" | "broken" | "client"; error?: unknown; flushed?: Promise<unknown> };
 type Writer = WritableStreamDefaultWriter<Uint8Array>;
 
 export type PumpOptions<End> = {
@@ -22,7 +34,7 @@ export type PumpOptions<End> = {
    * whole. Called once, at the end, with the tap's outcome and what ended the source.
    */
   closes: (end: PumpEnd<End>) => boolean;
-  deps: Pick<RelayDeps, "pipe" | "controller">;
+  deps: Pick<RelayDeps, "pipe" | "controller" | "lookTimer">;
 };
 
 /**
@@ -43,13 +55,22 @@ export function pump<End>(
   writer.closed.catch(() => {
     if (isMoving) controller.abort();
   });
-  const ended = Promise.race([move(source, writer, tap), stopOf(controller.signal)]).then((moved) => {
+  const moving = async (): Promise<Moved> => {
+    const moved = await Promise.race([move(source, writer, tap), stopOf(controller.signal)]);
     isMoving = false;
+    if (moved.by !== "released") return moved;
+    writer.releaseLock();
+    return await passRest(moved.rest, writable, { feed: tap.feed, controller, timer: deps.lookTimer });
+  };
+  const ended = moving().then((moved) => {
     const { bytes, outcome } = tap.end(moved.by === "source" ? "clean" : "broken");
     if (moved.by === "client") controller.abort();
-    if (moved.by !== "source") source.reader.cancel().catch(() => undefined);
+    const { flushed } = moved;
+    if (moved.by !== "source" && flushed === undefined) source.reader.cancel().catch(() => undefined);
     const end: PumpEnd<End> = { outcome, by: moved.by };
-    void finish(writer, bytes, closes(end) ? null : moved);
+    const breaksOff = closes(end) ? null : moved;
+    if (flushed === undefined) void finish(writer, bytes, breaksOff);
+    else void flushed.then(() => finish(writable.getWriter(), bytes, breaksOff));
     return end;
   });
   return { body: readable, ended };
@@ -62,15 +83,21 @@ function stopOf(signal: AbortSignal): Promise<Moved> {
   );
 }
 
-async function move<End>({ head, reader }: Source, writer: Writer, tap: Tap<End>): Promise<Moved> {
-  const goesOn = async (chunk: Uint8Array): Promise<boolean> => {
+/** The source's bytes pass `tap` until its end, or until the tap releases the rest. */
+async function move<End>(
+  { head, reader, release }: Source,
+  writer: Writer,
+  tap: Tap<End>,
+): Promise<Moved | { by: "released"; rest: ReadableStream<Uint8Array> }> {
+  const written = async (pieces: readonly Uint8Array[]): Promise<boolean> => {
     try {
-      for (const piece of tap.feed(chunk)) await writer.write(piece);
+      for (const piece of pieces) await writer.write(piece);
       return true;
     } catch {
       return false;
     }
   };
+  const goesOn = (chunk: Uint8Array): Promise<boolean> => written(tap.feed(chunk));
   for (const chunk of head) if (!(await goesOn(chunk))) return { by: "client" };
   for (;;) {
     let chunk: ReadableStreamReadResult<Uint8Array>;
@@ -81,6 +108,9 @@ async function move<End>({ head, reader }: Source, writer: Writer, tap: Tap<End>
     }
     if (chunk.done) return { by: "source" };
     if (!(await goesOn(chunk.value))) return { by: "client" };
+    const kept = release === undefined ? null : (tap.release?.() ?? null);
+    if (release === undefined || kept === null) continue;
+    return (await written([kept])) ? { by: "released", rest: release() } : { by: "client" };
   }
 }
 

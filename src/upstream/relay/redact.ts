@@ -12,6 +12,7 @@ export function redacting<End>(tap: Tap<End>, upstream: Upstream): Tap<End> {
   const filters = ownSecrets(upstream).map((secret) => new SecretFilter(encoder.encode(secret)));
   if (filters.length === 0) return tap;
   return {
+    ...tap,
     feed: (chunk) => filters.reduce((pieces, filter) => filter.feed(pieces), tap.feed(chunk)),
     end: (how) => {
       const { bytes, outcome } = tap.end(how);

@@ -2,7 +2,7 @@
 import type { Classification, Endpoint, Lease, Outcome, Usage } from "../../call.ts";
 import { failed } from "../classify.ts";
 import type { Upstream } from "../config/types.ts";
-import type { Exchange, ExchangeDeps, UpstreamRequest } from "../exchange.ts";
+import type { Exchange, ExchangeDeps, StartTimer, UpstreamRequest } from "../exchange.ts";
 import { shownCode } from "../redact.ts";
 
 /** What is sent where. `request` goes out as it is; its headers contain the provider key. */
@@ -14,6 +14,8 @@ export type RelayJob = {
   /** Whether the request is for an event stream, and whether its usage chunk was requested by the client or injected here. */
   stream: boolean;
   usageChunk: "requested" | "injected" | "absent";
+  /** Whether the client gets a stream as its upstream writes it, with its cost behind it: then the runtime moves it. */
+  passes: boolean;
   /** Whether the request is for embeddings as base64. */
   base64: boolean;
   costUsdOf: (usage: Usage) => number | null;
@@ -22,7 +24,11 @@ export type RelayJob = {
 /** A pipe whose writer waits for its reader. */
 export type Pipe = { readable: ReadableStream<Uint8Array>; writable: WritableStream<Uint8Array> };
 
-export type RelayDeps = ExchangeDeps & { pipe: () => Pipe };
+export type RelayDeps = ExchangeDeps & {
+  pipe: () => Pipe;
+  /** Times when a stream is looked at; unlike `timer`, it keeps nothing alive. */
+  lookTimer: StartTimer;
+};
 
 /** What an answer ended as, known before its last bytes go to the client. `id` is the upstream's id of the answer. */
 export type RelayEnd = { outcome: Outcome; id: string | null };

@@ -20,6 +20,7 @@ export function makeUpstream(fields: Partial<Upstream> = {}): Upstream {
     errorsCost: "free",
     aggregate: "json",
     abortCost: "reservation",
+    streamUsage: "auto",
     bounds: ANY_TOKENS,
     allowParams: [],
     prices: [],

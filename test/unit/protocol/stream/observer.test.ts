@@ -48,6 +48,46 @@ describe("StreamObserver", () => {
     expect(sha256(text.replace(inserted, ""))).toBe(sha256(stream));
   });
 
+  it.each([
+    ["chat", "0.029"],
+    ["completions", "0.005"],
+    ["responses", "0.123"],
+    ["messages", "0.052"],
+  ] as const)("leaves a %s stream that passes as it came, with the cost in a comment behind it", (family, cost) => {
+    const stream = recorded[family].join("");
+    for (const usageChunk of ["requested", "injected"] as const) {
+      const { text, outcome } = playText(stream, { family, usageChunk, passes: true });
+      expect(text).toBe(`${stream}: fanout cost=${cost}\n\n`);
+      expect(outcome).toMatchObject({ complete: true, error: null });
+    }
+    expect(playText(stream, { family, passes: true, costUsdOf: () => 1e-9 }).text).toMatch(/ cost=0\.000000001\n\n$/);
+    expect(playText(stream, { family, passes: true, costUsdOf: () => null }).text).toBe(stream);
+  });
+
+  it("releases a stream that passes after its first event with data, with the bytes that it has kept", () => {
+    const observer = new StreamObserver(observerOptions({ family: "chat", passes: true }));
+    const [first = "", second = ""] = recorded.chat;
+    const feed = (text: string) => textOf(observer.feed(bytesOf(text)));
+    const release = () => {
+      const kept = observer.release();
+      return kept === null ? null : textOf([kept]);
+    };
+    expect([feed(": a comment\n\n"), release()]).toEqual([": a comment\n\n", null]);
+    expect([feed(first.slice(0, 9)), release()]).toEqual(["", null]);
+    expect([feed(first.slice(9) + second.slice(0, 5)), release()]).toEqual([first, second.slice(0, 5)]);
+    expect(release()).toBeNull();
+  });
+
+  it("releases no stream that must be edited, and none that begins with an error", () => {
+    const edited = new StreamObserver(observerOptions({ family: "chat" }));
+    edited.feed(bytesOf(recorded.chat[0] ?? ""));
+    expect(edited.release()).toBeNull();
+    const failing = new StreamObserver(observerOptions({ family: "chat", passes: true }));
+    failing.feed(bytesOf('data: {"error":{"message":"m"}}\n\n'));
+    failing.feed(bytesOf(recorded.chat[0] ?? ""));
+    expect(failing.release()).toBeNull();
+  });
+
   it.each(FAMILIES)("forwards a %s stream byte for byte if no price is known", (family) => {
     const stream = recorded[family].join("");
     expect(playText(stream, { family, costUsdOf: () => null }).text).toBe(stream);

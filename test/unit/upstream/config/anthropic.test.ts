@@ -31,6 +31,7 @@ describe("an upstream of kind anthropic", () => {
       errorsCost: "free",
       aggregate: "auto",
       abortCost: "reservation",
+      streamUsage: "auto",
       capField: "max_tokens",
       allowParams: [],
       bounds: {

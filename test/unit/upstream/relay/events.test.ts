@@ -1,9 +1,11 @@
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { KEY } from "../make.ts";
 import {
   answeredOf,
   Attempt,
   both,
+  bytesOf,
   CHAT_EVENTS,
   EVENTS,
   failedOf,
@@ -15,8 +17,15 @@ import {
 } from "./make.ts";
 
 const job = makeJob({ stream: true, usageChunk: "injected" });
+/** Of a client that gets all events as they come: the runtime moves them. */
+const passing = makeJob({ stream: true, usageChunk: "requested", passes: true });
 const [first, last, usageChunk, done] = CHAT_EVENTS;
+const COST = ": fanout cost=0.00002\n\n";
 const asked = { ...job, usageChunk: "requested" } as const;
+const PATHS = [
+  ["that JavaScript reads", job],
+  ["that the runtime moves", passing],
+] as const;
 const USAGE = { promptTokens: 10, completionTokens: 5, cachedTokens: 0, reasoningTokens: 0, costNanoUsd: null };
 const truncated = `data: {"error":{"message":"acme broke off its answer","type":"upstream_error","param":null,"code":"upstream_truncated"}}\n\n`;
 
@@ -59,6 +68,51 @@ describe("a stream", () => {
     expect(successOf(outcome).usage).toEqual({ ...USAGE, costNanoUsd: 250_000 });
   });
 
+  it("that passes goes on as it came, with its cost behind it", async () => {
+    const { text, broke, outcome } = await both(await streamed(...CHAT_EVENTS).run(passing));
+    expect([text, broke]).toEqual([CHAT_EVENTS.join("") + COST, false]);
+    expect(successOf(outcome)).toMatchObject({ model: "gpt-x-2026", finishReason: "stop", usage: USAGE });
+  });
+
+  it("that passes has the cost that its upstream names, and none where no price is known", async () => {
+    const named = usageChunk.replace("}}\n", ',"cost":2.50e-4}}\n');
+    const costUsdOf = () => 0.00025;
+    const { text } = await both(await streamed(first, last, named, done).run({ ...passing, costUsdOf }));
+    expect(text).toBe(`${first + last + named + done}: fanout cost=0.00025\n\n`);
+    const unpriced = await both(await streamed(...CHAT_EVENTS).run({ ...passing, costUsdOf: () => null }));
+    expect(unpriced.text).toBe(CHAT_EVENTS.join(""));
+  });
+
+  it("that passes with a usage event that its client did not request keeps it", async () => {
+    const { text } = await both(await streamed(...CHAT_EVENTS).run({ ...passing, usageChunk: "injected" }));
+    expect(text).toBe(CHAT_EVENTS.join("") + COST);
+  });
+
+  it("that passes has its cost on a line of its own, even if its last event has no blank line", async () => {
+    const { text } = await both(await streamed(first + last, usageChunk + done.trimEnd()).run(passing));
+    expect(text).toBe(CHAT_EVENTS.join("") + COST);
+  });
+
+  it.each(PATHS)("%s is the same wherever its chunks are cut", async (_, path) => {
+    const whole = CHAT_EVENTS.join("");
+    const clients = path.passes ? whole + COST : first + last + done;
+    const bytes = bytesOf(whole);
+    await fc.assert(
+      fc.asyncProperty(fc.uniqueArray(fc.nat(bytes.length - 1), { maxLength: 12 }), async (cuts) => {
+        const edges = [0, ...cuts.toSorted((a, b) => a - b), bytes.length];
+        const slices = edges.slice(1).map((to, at) => bytes.slice(edges[at], to));
+        const pieces = slices.filter(({ length }) => length > 0);
+        const source = new Source((at) => pieces[at] ?? null);
+        const { text, outcome } = await both(await Attempt.answered(source, EVENTS).run(path));
+        expect(text).toBe(clients);
+        expect(successOf(outcome)).toMatchObject({ model: "gpt-x-2026", finishReason: "stop", usage: USAGE });
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+describe.each(PATHS)("a stream %s", (_, job) => {
   it("gives its client each event before the next one comes", async () => {
     const { source, attempt, answered } = await waiting();
     const reader = readerOf(answered);
@@ -104,16 +158,18 @@ describe("a stream", () => {
   });
 });
 
-describe("a stream that breaks", () => {
+describe.each(PATHS)("a stream %s and that breaks", (_, job) => {
   it("ends with an error event, closes in order, and stays charged", async () => {
     const { text, broke, outcome } = await both(await broken(first).run(job));
     expect([text, broke]).toEqual([first + truncated, false]);
     expect(outcome).toMatchObject({ class: "unknown", reason: { reason: "upstream_truncated" } });
   });
 
-  it("inside an event does not show the half of it", async () => {
-    const { text } = await both(await broken(first, 'data: {"choices":[').run(job));
-    expect(text).toBe(first + truncated);
+  it("inside an event ends with an error event of its own", async () => {
+    const half = 'data: {"choices":[';
+    const { text } = await both(await broken(first, half).run(job));
+    // What has passed cannot be taken back.
+    expect(text).toBe(first + (job.passes ? `${half}\n\n` : "") + truncated);
   });
 
   it("before its first event tells the same", async () => {
@@ -128,8 +184,9 @@ describe("a stream that breaks", () => {
 
   it("because its upstream reports an error ends with that error alone, redacted, and stays charged", async () => {
     const error = (key: string) => `data: {"error":{"message":"bad ${key}","code":"server_error"}}\n\n`;
-    const { text, outcome } = await both(await streamed(first, error(KEY)).run(job));
-    expect(text).toBe(first + error("[redacted]"));
+    const events = job.passes ? [error(KEY), first] : [first, error(KEY)];
+    const { text, outcome } = await both(await streamed(...events).run(job));
+    expect(text).toBe(events.join("").replace(KEY, "[redacted]"));
     expect(outcome).toMatchObject({
       class: "unknown",
       reason: { reason: "upstream_error", upstreamCode: "server_error" },
@@ -150,7 +207,7 @@ describe("a stream that breaks", () => {
   });
 });
 
-describe("a client that leaves a stream", () => {
+describe.each(PATHS)("a client that leaves a stream %s", (_, job) => {
   it("in the middle stops it at the upstream; it stays charged", async () => {
     const { source, attempt, answered } = await waiting();
     const reader = readerOf(answered);
@@ -169,7 +226,7 @@ describe("a client that leaves a stream", () => {
   });
 
   it("after the last byte leaves a success with its usage", async () => {
-    const { source, answered } = await waiting(asked);
+    const { source, answered } = await waiting({ ...job, usageChunk: "requested" });
     const reader = readerOf(answered);
     source.push(CHAT_EVENTS.join(""));
     for (let text = ""; !text.endsWith(done);) text += await read(reader);
@@ -242,9 +299,11 @@ describe("what was asked and what comes", () => {
     "of %s: the upstream's key is in no event",
     async (endpoint) => {
       const event = (key: string) => `data: {"id":"${key}"}\n\n`;
-      const { text } = await both(await streamed(event(KEY)).run({ ...job, endpoint, usageChunk: "absent" }));
-      expect(text.startsWith(event("[redacted]"))).toBe(true);
-      expect(text).not.toContain(KEY);
+      for (const passes of [false, true]) {
+        const { text } = await both(await streamed(event(KEY)).run({ ...job, endpoint, passes, usageChunk: "absent" }));
+        expect(text.startsWith(event("[redacted]"))).toBe(true);
+        expect(text).not.toContain(KEY);
+      }
     },
   );
 });

@@ -10,7 +10,7 @@ import type {
   RelayFailed,
   RelayJob,
 } from "../../../../src/upstream/relay/types.ts";
-import { KEY, makeLease, makeUpstream } from "../make.ts";
+import { KEY, makeLease, makeUpstream, realTimer } from "../make.ts";
 
 const encoder = new TextEncoder();
 
@@ -32,6 +32,7 @@ export function makeJob(fields: Partial<RelayJob> = {}): RelayJob {
     request: requestOf('{"model":"gpt-x","messages":[]}'),
     stream: false,
     usageChunk: "absent",
+    passes: false,
     base64: false,
     // $1 and $2 per million tokens.
     costUsdOf: ({ promptTokens, completionTokens }) => (promptTokens + 2 * completionTokens) / 1e6,
@@ -39,29 +40,66 @@ export function makeJob(fields: Partial<RelayJob> = {}): RelayJob {
   };
 }
 
+/**
+ * A stream's two copies as the runtime makes them: what arrived before a break is read before the break is noticed, while
+ * those of Node throw it away.
+ */
+function copiesOf(stream: ReadableStream<Uint8Array>): [ReadableStream<Uint8Array>, ReadableStream<Uint8Array>] {
+  const reader = stream.getReader();
+  const queues: [Uint8Array[], Uint8Array[]] = [[], []];
+  const source: { end: { error?: unknown } | null } = { end: null };
+  let reading: Promise<void> | null = null;
+  const readOn = async (): Promise<void> => {
+    try {
+      const { done, value } = await reader.read();
+      if (done) source.end = {};
+      else for (const queue of queues) queue.push(value.slice());
+    } catch (error) {
+      source.end = { error };
+    }
+    reading = null;
+  };
+  const copy = (queue: Uint8Array[]): ReadableStream<Uint8Array> =>
+    new ReadableStream({
+      type: "bytes",
+      pull: async (controller) => {
+        while (queue.length === 0 && source.end === null) await (reading ??= readOn());
+        const next = queue.shift();
+        if (next !== undefined) return controller.enqueue(next);
+        if (source.end !== null && "error" in source.end) return controller.error(source.end.error);
+        controller.close();
+        controller.byobRequest?.respond(0);
+      },
+    });
+  return [copy(queues[0]), copy(queues[1])];
+}
+
 /** The upstream's side of an answer's body: a test says what comes when, and sees what was asked for. */
 export class Source {
   pulled = 0;
   cancelled = false;
   readonly stream: ReadableStream<Uint8Array>;
-  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #controller: ReadableByteStreamController | undefined;
 
   /** With `pull`, the body is made as it is read; without, `push` makes it. */
-  constructor(pull?: (at: number) => string | null) {
-    this.stream = new ReadableStream<Uint8Array>(
+  constructor(pull?: (at: number) => string | Uint8Array | null) {
+    this.stream = new ReadableStream(
       {
+        // A stream of bytes, as the runtime's are.
+        type: "bytes",
         start: (controller) => void (this.#controller = controller),
         pull: (controller) => {
           this.pulled += 1;
           if (pull === undefined) return;
           const text = pull(this.pulled - 1);
-          if (text === null) controller.close();
-          else controller.enqueue(bytesOf(text));
+          if (text === null) this.close();
+          else controller.enqueue(typeof text === "string" ? bytesOf(text) : text);
         },
         cancel: () => void (this.cancelled = true),
       },
       { highWaterMark: 0 },
     );
+    this.stream.tee = () => copiesOf(this.stream);
   }
 
   static of(...texts: string[]): Source {
@@ -74,6 +112,8 @@ export class Source {
 
   close(): void {
     this.#controller?.close();
+    // A read into a buffer of the reader's ends only when it is answered.
+    this.#controller?.byobRequest?.respond(0);
   }
 
   break(error: Error = new TypeError("terminated")): void {
@@ -118,6 +158,7 @@ export class Attempt {
       },
       controller: this.controller,
       pipe: () => new TransformStream<Uint8Array, Uint8Array>(),
+      lookTimer: realTimer,
     };
   }
 
@@ -185,3 +226,25 @@ export const CHAT_EVENTS = [
 ] as const;
 
 export const EVENTS = { headers: { "content-type": "text/event-stream; charset=utf-8" } };
+
+/** A timer that only a test moves. */
+export class FakeTimer {
+  readonly #pending = new Map<() => void, number>();
+
+  /** What was started and not stopped. */
+  get pendingMs(): number[] {
+    return [...this.#pending.values()];
+  }
+
+  readonly start = (ms: number, elapsed: () => void): (() => void) => {
+    this.#pending.set(elapsed, ms);
+    return () => void this.#pending.delete(elapsed);
+  };
+
+  /** Lets all of them elapse. */
+  elapse(): void {
+    const due = [...this.#pending.keys()];
+    this.#pending.clear();
+    for (const elapsed of due) elapsed();
+  }
+}

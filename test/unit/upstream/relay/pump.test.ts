@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { pump, type Tap } from "../../../../src/upstream/relay/pump.ts";
+import { realTimer } from "../make.ts";
 import { bytesOf, Source } from "./make.ts";
 
 /** A tap that notes what it saw and adds a last word. */
@@ -20,7 +21,7 @@ function noting() {
 
 function pumped(source: Source, tap: Tap<string>, { closes = true, head = [] as string[] } = {}) {
   const controller = new AbortController();
-  const deps = { controller, pipe: () => new TransformStream<Uint8Array, Uint8Array>() };
+  const deps = { controller, pipe: () => new TransformStream<Uint8Array, Uint8Array>(), lookTimer: realTimer };
   const from = { head: head.map((text) => bytesOf(text)), reader: source.stream.getReader() };
   return { controller, ...pump(from, tap, { closes: () => closes, deps }) };
 }
