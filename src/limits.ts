@@ -451,6 +451,10 @@ export const PAGE_CACHE_BYTES_MAX = 4 * 1024 * 1024;
 export const RESULTS_REPLY_BYTES_MAX = 128 * 1024;
 /** Characters of one row of the log: at most 1.5 MB of the 2 MB of a row. A larger write is several rows. */
 export const LOG_ROW_CHARS_MAX = 512 * 1024;
+/** Events that wait in the row of a shard for a row of the log: a call has three, so the log costs 0.05 rows per call. */
+export const LOG_TAIL_EVENTS_MAX = 64;
+/** Characters of these events: the shard's row is rewritten with every turn, and must not grow far beyond its leases. */
+export const LOG_TAIL_CHARS_MAX = 32 * 1024;
 /** Characters of log rows in one reply of the run object. */
 export const LOG_REPLY_CHARS_MAX = 256 * 1024;
 /** Characters sent on one event socket before it is closed to be resumed: the runtime has no API for unsent bytes. */

@@ -22,7 +22,7 @@ import { exchangeTemplates } from "./templates.ts";
 import { Timer } from "./timers.ts";
 import { reportSpent } from "./tree/notify.ts";
 import { Patches } from "./tree/patch.ts";
-import { Turns } from "./turn.ts";
+import { Turns, type Flush } from "./turn.ts";
 
 export class RunLifecycle implements AlarmHost {
   readonly store: RunStore;
@@ -42,8 +42,8 @@ export class RunLifecycle implements AlarmHost {
   /** Looks for callers that have waited long enough and leases that have expired, while there are any. */
   readonly #sweepTimer = new Timer(() => this.#sweep());
   #opened: { run: RunState; turns: Turns } | null = null;
-  /** Whether the next turn writes what may otherwise wait for a later row. */
-  #flushing = false;
+  /** What the next turn writes although it may wait for a later row. */
+  #flushing: Flush = null;
 
   constructor(ctx: DurableObjectState, objects: Objects) {
     this.#ctx = ctx;
@@ -101,7 +101,7 @@ export class RunLifecycle implements AlarmHost {
     this.#rebuild(Date.now());
     const { name, limits, maxParallel } = settings;
     this.opened.engine.log.add({ event: "run_opened", name, limits, maxParallel }, null, settings.createdAtMs);
-    this.#flushing = true;
+    this.#flushing = "log";
     this.#finishTurn(Date.now());
     return true;
   }
@@ -179,11 +179,11 @@ export class RunLifecycle implements AlarmHost {
     this.alarm.arm(nowMs);
   }
 
-  /** Makes the log's newest events durable, so that readers see them. */
+  /** Writes the log's newest events to its rows, where readers look. */
   async flushLog(): Promise<void> {
     if (this.run?.engine.log.pending !== true) return;
     await this.submit<void>((reply) => {
-      this.#flushing = true;
+      this.#flushing = "log";
       reply();
     });
   }
@@ -201,9 +201,9 @@ export class RunLifecycle implements AlarmHost {
     if (this.#opened === null) return;
     const { run, turns } = this.#opened;
     turns.finish(nowMs, this.#flushing);
-    this.#flushing = false;
+    this.#flushing = null;
     this.#signal(run);
-    this.followers.notify(run.durableSeq, run.isFinal && !run.engine.log.pending);
+    this.followers.notify(run.readableSeq, run.isFinal && !run.engine.log.pending);
     if (this.#owesRows(run)) this.#flushTimer.start(SETTLE_LAG_MS, nowMs);
     this.#exchangeTemplates(run);
     this.#readyTimer.set(run.engine.nextReadyMs(nowMs), nowMs);
@@ -234,7 +234,7 @@ export class RunLifecycle implements AlarmHost {
   #flush(): void {
     // A later turn may have written it; the start of an attempt alone is worth no row.
     if (this.run === null || !this.#owesRows(this.run)) return;
-    this.#flushing = true;
+    this.#flushing ??= this.followers.waiting ? "log" : "lag";
     this.#commits.poke();
   }
 

@@ -4,7 +4,7 @@
  * What a turn does with it is in turn.ts, how it is built from rows in store/rebuild.ts.
  */
 import type { CallPage } from "../../src/engine/call-page.ts";
-import { storedShard, type Target } from "../../src/engine/shard.ts";
+import type { Target } from "../../src/engine/shard.ts";
 import { slotIdOf } from "../../src/engine/slot.ts";
 import type { EngineState } from "../../src/engine/state.ts";
 import type { Config } from "../../src/env.ts";
@@ -64,7 +64,7 @@ export class RunState {
   #status: RunStatus;
   #endedAtMs: number | null;
   #nextGroupSeq: number;
-  #durableSeq: number;
+  #readableSeq: number;
   #clientLogBytes: number;
   #isReported: boolean;
   #isReservationInDoubt: boolean;
@@ -116,7 +116,7 @@ export class RunState {
     }
     for (const seq of this.#openGroups.keys()) this.groupFollowed(seq, now.ms);
     this.#nextGroupSeq = rebuilt.nextSeq;
-    this.#durableSeq = this.engine.writtenSeq;
+    this.#readableSeq = rebuilt.rowsSeq;
     this.children = new Children(store, this.engine.ledger);
     this.engine.setPaused(this.#status === "paused");
   }
@@ -212,15 +212,15 @@ export class RunState {
     return writes;
   }
 
-  /** The turn's rows are stored; `lastSeq` is the number of the last event among them, null = no event was written. */
+  /** The turn's rows are stored; `lastSeq` is the number of the last event in a row of the log, null = it has no new row. */
   written(lastSeq: number | null): void {
     this.#newKeys.clear();
-    if (lastSeq !== null) this.#durableSeq = lastSeq;
+    if (lastSeq !== null) this.#readableSeq = lastSeq;
   }
 
-  /** Number of the last event in storage: readers are shown none that a restart could take back. */
-  get durableSeq(): number {
-    return this.#durableSeq;
+  /** Number of the last event in the rows of the log: readers are shown none that a restart could take back. */
+  get readableSeq(): number {
+    return this.#readableSeq;
   }
 
   /** What an Idempotency-Key has opened, in this turn or before; null = nothing. */
@@ -247,10 +247,8 @@ export class RunState {
   /** Counts statistics and metrics from zero. */
   resetStats(): void {
     const baseline = this.counters.resetStats();
-    this.addWrite(() => {
-      this.#store.meta.set("statsBaseline", baseline);
-      for (const shard of this.engine.shards.values()) this.#store.putShard(shard.id, storedShard(shard));
-    });
+    this.addWrite(() => this.#store.meta.set("statsBaseline", baseline));
+    this.engine.writeShards();
   }
 
   /** Counts usage from zero. */

@@ -15,6 +15,9 @@ import { groupResult } from "./store/records.ts";
 import type { RunStore } from "./store/store.ts";
 import { advanceTools } from "./tool-calls.ts";
 
+/** What a turn writes beside what it must; null = nothing. */
+export type Flush = "lag" | "log" | null;
+
 export class Turns {
   readonly #run: RunState;
   readonly #store: RunStore;
@@ -26,8 +29,11 @@ export class Turns {
     this.#store = store;
   }
 
-  /** Finishes a turn. `flush` also writes what may otherwise wait for a later row. */
-  finish(nowMs: number, flush: boolean): void {
+  /**
+   * Finishes a turn. `flush`: "lag" also writes what may otherwise wait for a later row, "log" also makes the events of
+   * the log readable.
+   */
+  finish(nowMs: number, flush: Flush): void {
     const run = this.#run;
     run.engine.emitWindowEnds(nowMs);
     const late = expireQueued(run.engine, this.#waitingFor, nowMs);
@@ -35,7 +41,7 @@ export class Turns {
     this.#waitingFor = dispatched.waitingFor;
     dispatched.refused.push(...late);
     advanceTools(run, nowMs);
-    const mustWrite = flush || run.engine.mustWrite || run.hasWrites;
+    const mustWrite = flush !== null || run.engine.mustWrite || run.hasWrites;
     const ended = mustWrite ? this.#write(nowMs, flush) : [];
     sendReplies(run, dispatched);
     run.waitingCalls.release(nowMs);
@@ -54,25 +60,26 @@ export class Turns {
   }
 
   /** Writes what the turn changed. Returns the groups that ended in it. */
-  #write(nowMs: number, flush: boolean): number[] {
+  #write(nowMs: number, flush: Flush): number[] {
     const { engine } = this.#run;
     const own = this.#run.takeWrites();
     const { shards, slots, groups } = engine.takeWrites();
-    // The start of an attempt may wait for the next row: after a crash, its lease adds the event once more.
-    const log = flush || engine.log.urgent ? engine.log.take() : null;
-    const others = own.length + slots.length + groups.length + (log === null ? 0 : 1);
+    const [carrier] = shards;
+    // Any row of a shard may hold the newest tail, so the first that is written takes over all that is in no row yet.
+    const { rows, tail } = engine.log.write({ carrier: carrier !== undefined, asRows: flush === "log" });
+    const others = own.length + slots.length + groups.length + (rows === null ? 0 : 1);
     if (shards.length + others === 0) return [];
     const write = (): void => {
       for (const writeOwn of own) writeOwn();
-      for (const shard of shards) this.#store.putShard(shard.id, storedShard(shard));
+      for (const shard of shards) this.#store.putShard(shard.id, storedShard(shard), shard === carrier ? tail : null);
       this.#store.slots.put(slots);
       for (const group of groups) this.#store.groups.putResult(group.header.seq, groupResult(group, nowMs));
-      if (log !== null) this.#store.log.put(log);
+      if (rows !== null) this.#store.log.put(rows);
     };
     // One row is one statement, which is all or nothing by itself; a transaction around it would double its cost.
     if (shards.length === 1 && others === 0) write();
     else this.#store.transaction(write);
-    this.#run.written(log?.lastSeq ?? null);
+    this.#run.written(rows?.lastSeq ?? null);
     return groups.filter((group) => group.done).map((group) => group.header.seq);
   }
 }

@@ -65,6 +65,8 @@ async function start(plan: LocalPlan, options: StartOptions): Promise<LocalGatew
       resourcePersistencePath: join(options.dataDir, WRANGLER_LAYOUT),
       // Otherwise Miniflare fetches data about the location of this machine.
       cf: false,
+      // Otherwise a Worker in front of the network rewrites the headers of each upstream call, and adds one of its own.
+      stripCfConnectingIp: false,
       telemetry: { enabled: false },
       log: new Log(LogLevel.NONE),
       logRequests: false,

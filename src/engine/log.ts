@@ -1,12 +1,12 @@
 /**
- * The event log of a run: its events, numbered without gaps. Events are collected during a turn and written with the
- * turn's rows, so an event is as durable as the change that it reports. Only the start of an attempt may wait for the
- * next write: its lease has the same facts, and the event is emitted again from it after a crash.
+ * The event log of a run: its events, numbered without gaps. An event is as durable as the change that it reports, and
+ * costs no row of its own: until there are many, the newest events are the tail of a shard's row that is written anyway.
  */
 import type { Amounts, Limits } from "../budget/ledger.ts";
 import { cappedOf } from "../budget/capped.ts";
 import type { FailureClass, Outcome } from "../call.ts";
 import type { Dimension, Reason } from "../errors.ts";
+import { LOG_TAIL_CHARS_MAX, LOG_TAIL_EVENTS_MAX } from "../limits.ts";
 import { round, type Group, type GroupMetrics, type GroupStatus } from "./group.ts";
 import type { AttemptInFlight } from "./shard.ts";
 import { indexOf } from "./slot.ts";
@@ -182,17 +182,46 @@ export function attemptName(lease: AttemptInFlight, group: Group | undefined): A
 /** An event with its time and the parallel group it belongs to. */
 export type LoggedEvent = { atMs: number; group: string | null } & RunEvent;
 
-/** Events to be stored; the last of them has the number `lastSeq`. */
+/** Events to be stored as rows of the log; the last of them has the number `lastSeq`. */
 export type LogWrite = { lastSeq: number; events: LoggedEvent[] };
+
+/** What a turn writes of the log: rows of it, or the tail of the shard's row that carries it; null = nothing. */
+export type LogWrites = { rows: LogWrite | null; tail: string | null };
+
+/** An event of a tail, with its number. */
+export type TailEvent = [seq: number, event: LoggedEvent];
+
+/** The events of a tail, which has one line for each. */
+export function readTail(lines: readonly string[]): TailEvent[] {
+  return lines.map((line) => JSON.parse(line) as TailEvent);
+}
+
+/**
+ * The events that no row of the log has, from the tails of all shards: the tail that was written last has all of them,
+ * and older ones, which remain in the rows of other shards, have some.
+ */
+export function eventsAfter(lastSeq: number, tails: Iterable<readonly TailEvent[]>): LoggedEvent[] {
+  const events = new Map<number, LoggedEvent>();
+  for (const tail of tails) for (const [seq, event] of tail) if (seq > lastSeq) events.set(seq, event);
+  return [...events].sort(([a], [b]) => a - b).map(([, event]) => event);
+}
 
 export class RunLog {
   #lastSeq: number;
-  #pending: LoggedEvent[] = [];
+  /** Events that are in no row of the log, oldest first. */
+  #pending: LoggedEvent[];
+  /** The first of them as the lines of a tail. */
+  #tail: string[] = [];
+  #tailChars = 0;
   #urgent = false;
 
-  /** @param lastSeq Number of the last event in storage; 0 = none. */
-  constructor(lastSeq: number) {
-    this.#lastSeq = lastSeq;
+  /**
+   * @param lastSeq Number of the last event in the rows of the log; 0 = none.
+   * @param events Those after it, which are in the tail of a shard's row.
+   */
+  constructor(lastSeq: number, events: readonly LoggedEvent[] = []) {
+    this.#lastSeq = lastSeq + events.length;
+    this.#pending = [...events];
   }
 
   /** Number of the newest event, written or not. */
@@ -208,22 +237,48 @@ export class RunLog {
     return this.#lastSeq;
   }
 
-  /** True if events are unwritten. */
+  /** True if events are in no row of the log, where readers look. */
   get pending(): boolean {
     return this.#pending.length > 0;
   }
 
-  /** True if unwritten events report what no other row stores. */
+  /** True if events are unwritten that report what no row stores. */
   get urgent(): boolean {
     return this.#urgent;
   }
 
-  /** All unwritten events, to be written in one transaction with the rows of their turn; null if there are none. */
+  /**
+   * What to write of the log with the rows of a turn. `carrier`: whether they include the row of a shard, which then
+   * takes the returned tail. `asRows`: whether a reader waits for the events, so that they must be rows of the log.
+   */
+  write({ carrier, asRows }: { carrier: boolean; asRows: boolean }): LogWrites {
+    if (asRows || (!carrier && this.#urgent)) return { rows: this.take(), tail: null };
+    if (!carrier || !this.pending) return { rows: null, tail: null };
+    this.#extendTail();
+    if (this.#tail.length >= LOG_TAIL_EVENTS_MAX || this.#tailChars >= LOG_TAIL_CHARS_MAX)
+      return { rows: this.take(), tail: null };
+    this.#urgent = false;
+    return { rows: null, tail: this.#tail.join("\n") };
+  }
+
+  /** All events that no row of the log has, to be written as such; null if there are none. */
   take(): LogWrite | null {
     if (this.#pending.length === 0) return null;
     const events = this.#pending;
     this.#pending = [];
+    this.#tail = [];
+    this.#tailChars = 0;
     this.#urgent = false;
     return { lastSeq: this.#lastSeq, events };
+  }
+
+  /** Each event is turned into text once, although a tail is written with every turn. */
+  #extendTail(): void {
+    const firstSeq = this.#lastSeq - this.#pending.length + 1;
+    for (let at = this.#tail.length; at < this.#pending.length; at++) {
+      const line = JSON.stringify([firstSeq + at, this.#pending[at]]);
+      this.#tail.push(line);
+      this.#tailChars += line.length;
+    }
   }
 }

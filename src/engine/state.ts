@@ -55,7 +55,7 @@ export class EngineState {
   readonly templates: Templates;
   /** The run's event log, up to its next write. */
   readonly log: RunLog;
-  /** Number of the last event that was in storage when this instance began. */
+  /** Number of the last event that was in storage when this instance began, in whatever row. */
   readonly writtenSeq: number;
 
   #maxParallel: number;
@@ -76,11 +76,11 @@ export class EngineState {
   #busySinceMs: number | null = null;
   #lastPosition = 0;
 
-  /** @param options.lastSeq Number of the last event in storage; 0 = none. */
-  constructor(options: { ledger: Ledger; width: number; windowMs: number; lastSeq?: number }, deps: EngineDeps) {
+  /** @param options.log The event log as storage has it; absent = it is empty. */
+  constructor(options: { ledger: Ledger; width: number; windowMs: number; log?: RunLog }, deps: EngineDeps) {
     this.ledger = options.ledger;
-    this.writtenSeq = options.lastSeq ?? 0;
-    this.log = new RunLog(this.writtenSeq);
+    this.log = options.log ?? new RunLog(0);
+    this.writtenSeq = this.log.lastSeq;
     this.#maxParallel = options.width;
     this.deps = deps;
     this.templates = new Templates(deps.recallTemplates);
@@ -303,6 +303,11 @@ export class EngineState {
   /** True when something must be durable before replies leave. */
   get mustWrite(): boolean {
     return this.#dirtyShards.size + this.#dirtySlots.size + this.#dirtyGroups.size > 0;
+  }
+
+  /** Marks every shard for writing. */
+  writeShards(): void {
+    for (const shard of this.#shards.values()) this.#dirtyShards.add(shard);
   }
 
   /** All rows that changed since the last call, settlements of single calls included. */

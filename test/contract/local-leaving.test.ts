@@ -1,9 +1,10 @@
 /**
  * `npm start` notices clients that leave: a call that nobody waits for any more is given up at its upstream, whether its
- * client closed its connection, aborted its fetch or reset. Each kind of leaving on each kind of route.
+ * client closed its connection, aborted its fetch or reset. Each kind of leaving on each kind of route. And what the upstream
+ * receives comes from the gateway alone.
  */
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,8 +18,10 @@ const ADMIN_KEY = "operator-key";
 class SilentUpstream {
   requests = 0;
   abandoned = 0;
+  headers: IncomingHttpHeaders = {};
   readonly #server: Server = createServer((request, reply) => {
     this.requests += 1;
+    this.headers = request.headers;
     request.resume();
     reply.once("close", () => (this.abandoned += 1));
   });
@@ -108,4 +111,13 @@ describe.each(Object.keys(CALLS))("a client of %s", (path) => {
     leave?.();
     await expect.poll(() => upstream.abandoned).toBe(abandoned + 1);
   });
+});
+
+it("sends an upstream no header of the local tools, nor any of the client's", async () => {
+  const requests = upstream.requests;
+  const socket = send("/query", JSON.stringify({ prompt: "x" }));
+  await expect.poll(() => upstream.requests).toBe(requests + 1);
+  socket.destroy();
+  const sent = Object.keys(upstream.headers).toSorted();
+  expect(sent).toEqual(["accept", "content-length", "content-type", "host", "user-agent"]);
 });

@@ -1,4 +1,7 @@
-/** The invariants of a run's log, read like a client reads it: from its rows, in order, over all restarts. */
+/**
+ * The invariants of a run's log, read in order over all restarts: from its rows, and from the tail that the rows of shards
+ * have until a reader looks. What is in neither would be lost in a crash.
+ */
 import assert from "node:assert/strict";
 import { addAmounts, zeroAmounts } from "../../src/budget/ledger.ts";
 import type { GroupHeader } from "../../src/engine/group.ts";
@@ -11,7 +14,10 @@ type EventOf<E extends LoggedEvent["event"]> = Extract<LoggedEvent, { event: E }
 export class LogAudit {
   readonly #run: RunUnderTest;
   #rows = 0;
+  /** Number of the last event in the rows of the log, and of the last that was read. */
+  #rowsSeq = 0;
   #lastSeq = 0;
+  readonly #events: LoggedEvent[] = [];
   /** Calls that completed with the outcome of an equal one. */
   shared = 0;
   readonly #charged = zeroAmounts();
@@ -33,14 +39,15 @@ export class LogAudit {
     const { state, rows, books } = this.#run;
     for (const { last, events } of rows.logRows(this.#rows)) {
       this.#rows += 1;
-      this.#lastSeq += events.length;
-      assert.equal(last, this.#lastSeq, "a row is named by its last event");
-      for (const event of events) this.#read(event);
+      this.#rowsSeq += events.length;
+      assert.equal(last, this.#rowsSeq, "a row is named by its last event");
+      this.#readFrom(last - events.length, events);
     }
+    this.#readFrom(this.#rowsSeq, rows.logTail());
     assert.deepEqual(this.#charged, books.charged.spent, "what ended attempts were charged is what the run has spent");
     const open = this.#started.size - this.#ended.size;
-    const unwritten = state.log.lastSeq - this.#lastSeq;
-    assert.equal(open + unwritten, state.attempts.size, "what started and has not ended is in flight");
+    assert.equal(state.log.lastSeq, this.#lastSeq, "every event is stored with the turn that emits it");
+    assert.equal(open, state.attempts.size, "what started and has not ended is in flight");
   }
 
   /** After everything has ended and was written. */
@@ -52,6 +59,20 @@ export class LogAudit {
     for (const { stored } of rows.groups.all()) {
       if (stored.header.single === null) this.#groupOver(stored.header);
       else this.#slotOver(stored.header, 0, stored.header.id);
+    }
+  }
+
+  /** Reads events that follow number `after`. Those that were in a tail before must still be the same. */
+  #readFrom(after: number, events: readonly LoggedEvent[]): void {
+    for (const [at, event] of events.entries()) {
+      const seq = after + at + 1;
+      if (seq <= this.#lastSeq) {
+        assert.deepEqual(event, this.#events[seq - 1], `event ${seq} stays what it was`);
+        continue;
+      }
+      this.#lastSeq = seq;
+      this.#events.push(event);
+      this.#read(event);
     }
   }
 

@@ -1,14 +1,19 @@
 /** A run's rows in memory, as JSON texts: all that an engine under test finds after a crash. */
 import assert from "node:assert/strict";
 import type { EngineState, EngineDeps } from "../../src/engine/state.ts";
-import type { LoggedEvent, LogWrite } from "../../src/engine/log.ts";
+import { eventsAfter, readTail, type LoggedEvent, type LogWrite } from "../../src/engine/log.ts";
 import type { CallPage } from "../../src/engine/call-page.ts";
 import type { SlotRecord } from "../../src/engine/record.ts";
 import { storedShard, type StoredLease, type StoredShard, type Target } from "../../src/engine/shard.ts";
 import { groupSeqOf, indexOf } from "../../src/engine/slot.ts";
 import { rebuild, type ReadByRebuild } from "../../durable-objects/run/store/rebuild.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
-import { groupResult, type GroupResult, type StoredGroup } from "../../durable-objects/run/store/records.ts";
+import {
+  groupResult,
+  type GroupResult,
+  type ShardRecord,
+  type StoredGroup,
+} from "../../durable-objects/run/store/records.ts";
 
 export class Rows implements ReadByRebuild {
   readonly #groups = new Map<number, { stored: string; pages: CallPage[] }>();
@@ -28,16 +33,19 @@ export class Rows implements ReadByRebuild {
     this.#groups.set(stored.header.seq, { stored: JSON.stringify(stored), pages });
   }
 
-  /** Stores what a turn changed; starts of attempts wait for other events unless it is to `flush`. */
+  /** Stores what a turn changed; with `flush`, all events become rows of the log. */
   commit(state: EngineState, nowMs: number, flush: boolean): void {
     const { shards, slots, groups } = state.takeWrites();
-    for (const shard of shards) this.#shards.set(shard.id, JSON.stringify(storedShard(shard)));
+    const log = state.log.write({ carrier: shards.length > 0, asRows: flush });
+    for (const [at, shard] of shards.entries()) {
+      const stored = { shard: storedShard(shard), tail: at === 0 && log.tail !== null ? log.tail.split("\n") : [] };
+      this.#shards.set(shard.id, JSON.stringify(stored));
+    }
     for (const slot of slots) this.#slots.set(slot.id, JSON.stringify(slot));
     for (const group of groups) {
       this.#results.set(group.header.seq, JSON.stringify(groupResult(group, nowMs)));
     }
-    const log = flush || state.log.urgent ? state.log.take() : null;
-    if (log !== null) this.#putLog(log);
+    if (log.rows !== null) this.#putLog(log.rows);
   }
 
   /** The engine that a new instance would find. */
@@ -54,6 +62,14 @@ export class Rows implements ReadByRebuild {
     for (const { last, lines } of this.#log.slice(fromRow)) {
       yield { last, events: lines.split("\n").map((line): LoggedEvent => JSON.parse(line)) };
     }
+  }
+
+  /** The events that are in no row of the log, but in the rows of shards. */
+  logTail(): LoggedEvent[] {
+    return eventsAfter(
+      this.log.lastSeq(),
+      [...this.shards()].map(({ tail }) => tail),
+    );
   }
 
   slot(slotId: number): SlotRecord | null {
@@ -86,9 +102,10 @@ export class Rows implements ReadByRebuild {
     yield* this.#groups.get(groupSeq)?.pages ?? [];
   }
 
-  *shards(): Generator<{ id: number; shard: StoredShard }> {
+  *shards(): Generator<ShardRecord> {
     for (const id of [...this.#shards.keys()].sort((a, b) => a - b)) {
-      yield { id, shard: JSON.parse(this.#shards.get(id) ?? "") };
+      const { shard, tail }: { shard: StoredShard; tail: string[] } = JSON.parse(this.#shards.get(id) ?? "");
+      yield { id, shard, tail: readTail(tail) };
     }
   }
 

@@ -2,6 +2,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { expect } from "vitest";
 import { z } from "zod";
+import { TABLES } from "../../durable-objects/run/store/tables.ts";
 import type { RunObject } from "../../src/index.ts";
 import { expectLoggedOnce, logOf } from "./objects-log.ts";
 import { upstreamStats, type TestRun } from "./objects-run.ts";
@@ -62,14 +63,17 @@ export async function expectAtRest(run: TestRun): Promise<void> {
   expectLoggedOnce(lines, budget.usd.spent);
 }
 
-/** How many rows each table of a run's object has; empty where there are no tables. */
+/** How many rows each table of a run's object has, also those that were not made yet; empty where there are no tables. */
 export function rowCounts(run: TestRun): Promise<Record<string, number>> {
   return runInDurableObject(run.object, (_: RunObject, { storage: { sql } }) => {
-    const tables = sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table'").toArray();
-    const counted = tables
-      .filter(({ name }) => !name.startsWith("_cf_"))
-      .map(({ name }) => [name, Number(sql.exec(`SELECT count(*) AS n FROM "${name}"`).one()["n"])] as const);
-    return Object.fromEntries(counted);
+    const all = sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table'").toArray();
+    const made = all.filter(({ name }) => !name.startsWith("_cf_"));
+    if (made.length === 0) return {};
+    const none = Object.fromEntries(Object.keys(TABLES).map((name) => [name, 0]));
+    const counted = made.map(
+      ({ name }) => [name, Number(sql.exec(`SELECT count(*) AS n FROM "${name}"`).one()["n"])] as const,
+    );
+    return { ...none, ...Object.fromEntries(counted) };
   });
 }
 

@@ -40,14 +40,14 @@ export class LogRows {
 
   /** Number of the last event written; 0 = no event was written. */
   lastSeq(): number {
-    return this.#rows.sql.exec<{ last: number | null }>("SELECT max(last) AS last FROM log").one().last ?? 0;
+    return this.#rows.first<{ last: number | null }>("log", "SELECT max(last) AS last FROM log")?.last ?? 0;
   }
 
   /** Rows that hold events after `seq`, in order, up to `charsMax` characters; at least one, if there is one. */
   after(seq: number, charsMax: number): LogRow[] {
     const rows: LogRow[] = [];
     let chars = 0;
-    for (const row of this.#rows.sql.exec<LogRow>("SELECT last, lines FROM log WHERE last > ? ORDER BY last", seq)) {
+    for (const row of this.#rows.read<LogRow>("log", "SELECT last, lines FROM log WHERE last > ? ORDER BY last", seq)) {
       rows.push(row);
       chars += row.lines.length;
       if (chars >= charsMax) break;
@@ -57,6 +57,6 @@ export class LogRows {
 
   #put(last: number, lines: string[]): void {
     this.#written += 1;
-    this.#rows.write("INSERT INTO log (last, lines) VALUES (?, ?)", last, lines.join("\n"));
+    this.#rows.write("log", "INSERT INTO log (last, lines) VALUES (?, ?)", last, lines.join("\n"));
   }
 }

@@ -24,48 +24,59 @@ export class GroupRows {
   }
 
   put(group: StoredGroup): void {
-    this.#rows.write("INSERT OR REPLACE INTO grp (seq, header) VALUES (?, ?)", group.header.seq, JSON.stringify(group));
+    this.#rows.write(
+      "grp",
+      "INSERT OR REPLACE INTO grp (seq, header) VALUES (?, ?)",
+      group.header.seq,
+      JSON.stringify(group),
+    );
   }
 
   /** Deletes a group that is not opened after all, with its pages. */
   drop(seq: number): void {
-    this.#rows.write("DELETE FROM page WHERE id >= ? AND id < ?", ...rangeOf(seq));
-    this.#rows.write("DELETE FROM grp WHERE seq = ?", seq);
+    this.#rows.remove("page", "DELETE FROM page WHERE id >= ? AND id < ?", ...rangeOf(seq));
+    this.#rows.remove("grp", "DELETE FROM grp WHERE seq = ?", seq);
   }
 
   putResult(seq: number, result: GroupResult): void {
-    this.#rows.write("UPDATE grp SET result = ? WHERE seq = ?", JSON.stringify(result), seq);
+    this.#rows.write("grp", "UPDATE grp SET result = ? WHERE seq = ?", JSON.stringify(result), seq);
   }
 
   /** A group; null if there is no such group. */
   get(seq: number): GroupRecord | null {
-    const row = this.#rows.sql.exec<GroupRow>("SELECT seq, header, result FROM grp WHERE seq = ?", seq).toArray()[0];
+    const row = this.#rows.first<GroupRow>("grp", "SELECT seq, header, result FROM grp WHERE seq = ?", seq);
     return row === undefined ? null : recordOf(row);
   }
 
   /** Every group, oldest first. */
   *all(): Generator<GroupRecord> {
-    for (const row of this.#rows.sql.exec<GroupRow>("SELECT seq, header, result FROM grp ORDER BY seq")) {
+    for (const row of this.#rows.read<GroupRow>("grp", "SELECT seq, header, result FROM grp ORDER BY seq")) {
       yield recordOf(row);
     }
   }
 
   putPage(groupSeq: number, page: StoredPage): void {
     const id = slotIdOf(groupSeq, page.firstIndex);
-    this.#rows.write("INSERT OR REPLACE INTO page (id, facts, calls) VALUES (?, ?, ?)", id, page.facts, page.calls);
+    this.#rows.write(
+      "page",
+      "INSERT OR REPLACE INTO page (id, facts, calls) VALUES (?, ?, ?)",
+      id,
+      page.facts,
+      page.calls,
+    );
   }
 
   /** The page that holds a slot; null if there is none. */
   pageOf(slotId: number): StoredPage | null {
     const query = "SELECT id, facts, calls FROM page WHERE id <= ? ORDER BY id DESC LIMIT 1";
-    const row = this.#rows.sql.exec<{ id: number; facts: string; calls: string }>(query, slotId).toArray()[0];
+    const row = this.#rows.first<{ id: number; facts: string; calls: string }>("page", query, slotId);
     return row === undefined ? null : { firstIndex: row.id % SLOT_IDS_PER_GROUP, facts: row.facts, calls: row.calls };
   }
 
   /** The facts of the page that holds a slot; null if there is none. */
   factsOf(slotId: number): PageFacts | null {
     const query = "SELECT id, facts FROM page WHERE id <= ? ORDER BY id DESC LIMIT 1";
-    const row = this.#rows.sql.exec<{ id: number; facts: string }>(query, slotId).toArray()[0];
+    const row = this.#rows.first<{ id: number; facts: string }>("page", query, slotId);
     return row === undefined ? null : { firstIndex: row.id % SLOT_IDS_PER_GROUP, facts: row.facts };
   }
 
@@ -73,7 +84,7 @@ export class GroupRows {
   *pageFacts(groupSeq: number): Generator<PageFacts> {
     const [first, end] = rangeOf(groupSeq);
     const query = "SELECT id, facts FROM page WHERE id >= ? AND id < ? ORDER BY id";
-    for (const row of this.#rows.sql.exec<{ id: number; facts: string }>(query, first, end)) {
+    for (const row of this.#rows.read<{ id: number; facts: string }>("page", query, first, end)) {
       yield { firstIndex: row.id % SLOT_IDS_PER_GROUP, facts: row.facts };
     }
   }

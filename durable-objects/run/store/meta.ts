@@ -15,7 +15,7 @@ export type CounterValues = { totals: Totals; groups: GroupCounts };
 
 /** The values by name. What a getter returns if the row is missing is in the table below. */
 type Values = {
-  /** How many migrations of store.ts this storage has had. */
+  /** The SCHEMA_VERSION of the code that wrote this storage last. */
   schemaVersion: number;
   /** null = the run was never opened. */
   settings: RunSettings | null;
@@ -85,38 +85,25 @@ const COLUMNS: { readonly [Name in keyof Values]: Column<Values[Name]> } = {
 
 export class Meta {
   readonly #rows: Rows;
-  /** Whether the table exists: an object that was never opened stores nothing, not even an empty table. */
-  #exists: boolean;
 
   constructor(rows: Rows) {
     this.#rows = rows;
-    this.#exists = rows.sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'meta'").toArray().length > 0;
   }
 
+  /** Whether the run stores anything: an object that was never opened has not even this table. */
   get exists(): boolean {
-    return this.#exists;
-  }
-
-  create(): void {
-    this.#rows.sql.exec("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID");
-    this.#exists = true;
-  }
-
-  /** The object's storage was deleted, and this table with it. */
-  deleted(): void {
-    this.#exists = false;
+    return this.#rows.has("meta");
   }
 
   get<Name extends keyof Values>(name: Name): Values[Name] {
     const column: Column<Values[Name]> = COLUMNS[name];
-    if (!this.#exists) return column.missing;
-    const query = "SELECT value FROM meta WHERE key = ?";
-    const text = this.#rows.sql.exec<{ value: string }>(query, column.key).toArray()[0]?.value;
+    const text = this.#rows.first<{ value: string }>("meta", "SELECT value FROM meta WHERE key = ?", column.key)?.value;
     return text === undefined ? column.missing : column.parse(text);
   }
 
   set<Name extends keyof Values>(name: Name, value: Values[Name]): void {
     const column: Column<Values[Name]> = COLUMNS[name];
-    this.#rows.write("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", column.key, column.format(value));
+    const query = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)";
+    this.#rows.write("meta", query, column.key, column.format(value));
   }
 }

@@ -4,6 +4,7 @@ import { Ledger } from "../../../src/budget/ledger.ts";
 import { readFacts } from "../../../src/engine/call-page.ts";
 import { endDrainedSlots } from "../../../src/engine/end-slot.ts";
 import { enqueueSlots } from "../../../src/engine/enqueue.ts";
+import { eventsAfter, RunLog } from "../../../src/engine/log.ts";
 import { requeueTried, restoreLease, restoreShard, restoreSlot } from "../../../src/engine/restore.ts";
 import type { StoredLease, Target } from "../../../src/engine/shard.ts";
 import { EngineState, type EngineDeps } from "../../../src/engine/state.ts";
@@ -40,6 +41,8 @@ export type Rebuilt = {
   openings: Openings;
   /** Number of the next group. */
   nextSeq: number;
+  /** Number of the last event in the rows of the log. */
+  rowsSeq: number;
 };
 
 /** Rebuilds a run's engine and groups. `targetOfLease` resolves a lease's upstream in the present configuration. */
@@ -50,14 +53,18 @@ export function rebuild(
   nowMs: number,
 ): Rebuilt {
   const { limits, windowMs } = settings;
-  const lastSeq = store.log.lastSeq();
-  const engine = new EngineState({ ledger: new Ledger(limits), width: widthOf(settings), windowMs, lastSeq }, deps);
+  const shards = [...store.shards()];
+  const rowsSeq = store.log.lastSeq();
+  const tails = shards.map(({ tail }) => tail);
+  const log = new RunLog(rowsSeq, eventsAfter(rowsSeq, tails));
+  const engine = new EngineState({ ledger: new Ledger(limits), width: widthOf(settings), windowMs, log }, deps);
   const rebuilt: Rebuilt = {
     engine,
     openGroups: new Map(),
     groupCounts: { slots: 0, parallelGroups: 0, parallelSlots: 0 },
     openings: new Openings(),
     nextSeq: 1,
+    rowsSeq,
   };
   for (const { stored, result } of store.groups.all()) {
     const { seq, openedAtMs } = stored.header;
@@ -68,7 +75,7 @@ export function rebuild(
     if (result?.endedAtMs == null) rebuilt.openGroups.set(stored.header.seq, stored);
     if (rebuilt.openGroups.has(stored.header.seq)) restoreGroup(engine, store, { stored, result }, nowMs);
   }
-  for (const { id, shard: stored } of store.shards()) {
+  for (const { id, shard: stored } of shards) {
     const shard = restoreShard(engine, id, stored);
     for (const lease of stored.leases) restoreLease(engine, shard, lease, deps.targetOfLease(lease), nowMs);
   }

@@ -2,6 +2,8 @@
 import type { Amounts } from "../../../src/budget/ledger.ts";
 import type { ErrorStyle } from "../../../src/contract/fields.ts";
 import type { Drained, Group, GroupHeader, GroupMetrics, GroupStatus } from "../../../src/engine/group.ts";
+import type { TailEvent } from "../../../src/engine/log.ts";
+import type { StoredShard } from "../../../src/engine/shard.ts";
 import type { SlotState } from "../../../src/engine/slot.ts";
 
 /** A group as stored. `defaultsJson` holds the call settings that its slots share. */
@@ -39,6 +41,9 @@ export function groupResult(group: Group, nowMs: number): GroupResult {
 
 /** A stored page: `calls` holds one JSON text per line, in the order of `facts`. */
 export type StoredPage = { firstIndex: number; facts: string; calls: string };
+
+/** A shard, and the newest events of the log if its row had to carry them; some may be in rows of the log by now. */
+export type ShardRecord = { id: number; shard: StoredShard; tail: TailEvent[] };
 
 /** A child run. `opening` = its object is not known to exist yet. */
 export type ChildRecord = {

@@ -31,6 +31,8 @@ type SlotRow = {
 
 /** What cut a slot's answer, as a column of the slot's row. */
 const CAPPED_BY = "(SELECT cause FROM capped WHERE capped.id = slot.id) AS capped_by";
+/** The same while no answer of the run was cut: then there is no such table. */
+const NOT_CAPPED = "NULL AS capped_by";
 
 export class SlotRows {
   readonly #rows: Rows;
@@ -43,25 +45,25 @@ export class SlotRows {
   put(slots: readonly SlotRecord[]): void {
     for (let at = 0; at < slots.length; at += SLOTS_PER_INSERT) {
       const some = slots.slice(at, at + SLOTS_PER_INSERT);
-      this.#rows.write(INSERT_SLOTS[some.length] ?? "", ...some.flatMap(slotColumns));
+      this.#rows.write("slot", INSERT_SLOTS[some.length] ?? "", ...some.flatMap(slotColumns));
       for (const { id, text, cappedBy } of some) {
         this.#putRest(id, text);
         if (cappedBy !== undefined)
-          this.#rows.write("INSERT OR REPLACE INTO capped (id, cause) VALUES (?, ?)", id, cappedBy);
+          this.#rows.write("capped", "INSERT OR REPLACE INTO capped (id, cause) VALUES (?, ?)", id, cappedBy);
       }
     }
   }
 
   one(slotId: number): SlotRecord | null {
-    const row = this.#rows.sql.exec<SlotRow>(`SELECT *, ${CAPPED_BY} FROM slot WHERE id = ?`, slotId).toArray()[0];
+    const row = this.#rows.first<SlotRow>("slot", `SELECT *, ${this.#cappedBy} FROM slot WHERE id = ?`, slotId);
     return row === undefined ? null : this.#whole(slotOf(row));
   }
 
   /** The slots of a group that have a row, from an index on, in order. */
   *from(groupSeq: number, fromIndex = 0): Generator<SlotRecord> {
     const [first, end] = rangeOf(groupSeq);
-    const query = `SELECT *, ${CAPPED_BY} FROM slot WHERE id >= ? AND id < ? ORDER BY id`;
-    for (const row of this.#rows.sql.exec<SlotRow>(query, first + fromIndex, end)) yield this.#whole(slotOf(row));
+    const query = `SELECT *, ${this.#cappedBy} FROM slot WHERE id >= ? AND id < ? ORDER BY id`;
+    for (const row of this.#rows.read<SlotRow>("slot", query, first + fromIndex, end)) yield this.#whole(slotOf(row));
   }
 
   /** The same without texts, except those of slots that are to be retried: what a rebuild needs. */
@@ -69,8 +71,8 @@ export class SlotRows {
     const [first, end] = rangeOf(groupSeq);
     const query = `SELECT id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens, completion_tokens,
       cost_nano_usd, estimated, model, finish_reason,
-      CASE WHEN state = 'queued' THEN text END AS text, reason, ${CAPPED_BY} FROM slot WHERE id >= ? AND id < ? ORDER BY id`;
-    for (const row of this.#rows.sql.exec<SlotRow>(query, first, end)) yield this.#whole(slotOf(row));
+      CASE WHEN state = 'queued' THEN text END AS text, reason, ${this.#cappedBy} FROM slot WHERE id >= ? AND id < ? ORDER BY id`;
+    for (const row of this.#rows.read<SlotRow>("slot", query, first, end)) yield this.#whole(slotOf(row));
   }
 
   /** Tokens and cost of a group, over all its attempts. */
@@ -79,19 +81,29 @@ export class SlotRows {
     const query = `SELECT coalesce(sum(prompt_tokens), 0) AS promptTokens,
       coalesce(sum(completion_tokens), 0) AS completionTokens, coalesce(sum(cost_nano_usd), 0) AS costNanoUsd
       FROM slot WHERE id >= ? AND id < ?`;
-    return this.#rows.sql
-      .exec<{ promptTokens: number; completionTokens: number; costNanoUsd: number }>(query, first, end)
-      .one();
+    type Sums = { promptTokens: number; completionTokens: number; costNanoUsd: number };
+    const none: Sums = { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 };
+    return this.#rows.first<Sums>("slot", query, first, end) ?? none;
+  }
+
+  get #cappedBy(): string {
+    return this.#rows.has("capped") ? CAPPED_BY : NOT_CAPPED;
   }
 
   #putRest(id: number, text: string | null): void {
     if (text === null || text.length < TEXT_CHUNK_CHARS - 1) return;
     // The answer of an earlier attempt may have been longer.
-    this.#rows.write("DELETE FROM chunk WHERE id = ?", id);
+    this.#rows.remove("chunk", "DELETE FROM chunk WHERE id = ?", id);
     if (text.length <= TEXT_CHUNK_CHARS) return;
     for (let at = chunkEnd(text, 0), part = 1; at < text.length; part++) {
       const end = chunkEnd(text, at);
-      this.#rows.write("INSERT OR REPLACE INTO chunk (id, part, text) VALUES (?, ?, ?)", id, part, text.slice(at, end));
+      this.#rows.write(
+        "chunk",
+        "INSERT OR REPLACE INTO chunk (id, part, text) VALUES (?, ?, ?)",
+        id,
+        part,
+        text.slice(at, end),
+      );
       at = end;
     }
   }
@@ -100,7 +112,7 @@ export class SlotRows {
   #whole(record: SlotRecord): SlotRecord {
     if (record.text === null || record.text.length < TEXT_CHUNK_CHARS - 1) return record;
     const query = "SELECT text FROM chunk WHERE id = ? ORDER BY part";
-    const rest = this.#rows.sql.exec<{ text: string }>(query, record.id).toArray();
+    const rest = [...this.#rows.read<{ text: string }>("chunk", query, record.id)];
     return { ...record, text: [record.text, ...rest.map(({ text }) => text)].join("") };
   }
 }

@@ -1,10 +1,16 @@
-/** An object's SQLite, with its cost: Cloudflare bills most for rows written. */
+/** An object's SQLite, with its cost: Cloudflare bills most for rows written, and making a table writes rows too. */
+import { TABLES, type TableName } from "./tables.ts";
+
+type Value = string | number | null;
+
 export class Rows {
-  readonly sql: SqlStorage;
+  readonly #sql: SqlStorage;
+  #made: Set<string>;
   #written = 0;
 
   constructor(sql: SqlStorage) {
-    this.sql = sql;
+    this.#sql = sql;
+    this.#made = tablesOf(sql);
   }
 
   /** Rows written by this instance, as Cloudflare bills them: setting the alarm counts as one. */
@@ -12,12 +18,60 @@ export class Rows {
     return this.#written;
   }
 
+  /** Bytes that the object stores now. */
+  get storedBytes(): number {
+    return this.#sql.databaseSize;
+  }
+
   /** Counts a row that was written without SQL: the alarm's. */
   countAlarm(): void {
     this.#written += 1;
   }
 
-  write(query: string, ...bindings: (string | number | null)[]): void {
-    this.#written += this.sql.exec(query, ...bindings).rowsWritten;
+  /** Whether a table was made: it gets its first row with `write`. */
+  has(table: TableName): boolean {
+    return this.#made.has(table);
   }
+
+  /** Writes rows to a table, which is made if it was not. */
+  write(table: TableName, query: string, ...bindings: Value[]): void {
+    this.make(table);
+    this.#written += this.#sql.exec(query, ...bindings).rowsWritten;
+  }
+
+  /** Deletes rows of a table. */
+  remove(table: TableName, query: string, ...bindings: Value[]): void {
+    if (this.has(table)) this.write(table, query, ...bindings);
+  }
+
+  /** The rows of a query on a table: none if it was not made. */
+  read<T extends Record<string, SqlStorageValue>>(table: TableName, query: string, ...bindings: Value[]): Iterable<T> {
+    return this.has(table) ? this.#sql.exec<T>(query, ...bindings) : [];
+  }
+
+  /** The first row of a query on a table. */
+  first<T extends Record<string, SqlStorageValue>>(
+    table: TableName,
+    query: string,
+    ...bindings: Value[]
+  ): T | undefined {
+    return this.has(table) ? this.#sql.exec<T>(query, ...bindings).toArray()[0] : undefined;
+  }
+
+  /** Makes a table, if it was not made. */
+  make(table: TableName): void {
+    if (this.#made.has(table)) return;
+    this.#written += this.#sql.exec(TABLES[table]).rowsWritten;
+    this.#made.add(table);
+  }
+
+  /** Looks again which tables there are: a transaction was undone, or the storage was deleted. */
+  lookAgain(): void {
+    this.#made = tablesOf(this.#sql);
+  }
+}
+
+function tablesOf(sql: SqlStorage): Set<string> {
+  const tables = sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table'").toArray();
+  return new Set(tables.map(({ name }) => name));
 }

@@ -5,11 +5,11 @@ const batch = { callsPerRequest: 1_000, workerCpuMs: 2, storedBytes: 3_000 };
 const single = { callsPerRequest: 1, workerCpuMs: 3, storedBytes: 500 };
 
 export const BOUNDS = {
-  "/batch, width 8": { rows: 3.2, requests: 1.95, commits: 1.2, alarms: 0.1, messages: 0, awakeS: 7.7, ...batch },
-  "/batch, width 64": { rows: 3.15, requests: 1.5, commits: 1.1, alarms: 0.02, messages: 0, awakeS: 3.85, ...batch },
-  "/batch, width 512": { rows: 3.2, requests: 1.65, commits: 1.1, alarms: 0.01, messages: 0, awakeS: 3.55, ...batch },
+  "/batch, width 8": { rows: 2.25, requests: 1.95, commits: 1.2, alarms: 0.1, messages: 0, awakeS: 7.7, ...batch },
+  "/batch, width 64": { rows: 2.15, requests: 1.5, commits: 1.1, alarms: 0.02, messages: 0, awakeS: 3.85, ...batch },
+  "/batch, width 512": { rows: 2.25, requests: 1.65, commits: 1.1, alarms: 0.01, messages: 0, awakeS: 3.55, ...batch },
   "/batch as lines, width 64": {
-    rows: 3.15,
+    rows: 2.15,
     requests: 2.5,
     commits: 1.1,
     alarms: 0.02,
@@ -18,7 +18,7 @@ export const BOUNDS = {
     ...batch,
   },
   "/batch, respond-async, width 64": {
-    rows: 3.15,
+    rows: 2.15,
     requests: 1.5,
     commits: 1.1,
     alarms: 0.02,
@@ -26,9 +26,9 @@ export const BOUNDS = {
     awakeS: 3.55,
     ...batch,
   },
-  "/query": { rows: 5, requests: 3, commits: 4, alarms: 1, messages: 0, awakeS: 0.13, ...single },
+  "/query": { rows: 3.7, requests: 3, commits: 4, alarms: 1, messages: 0, awakeS: 0.13, ...single },
   "/query with an Idempotency-Key": {
-    rows: 10,
+    rows: 8.8,
     requests: 12,
     commits: 5,
     alarms: 1,
@@ -36,19 +36,19 @@ export const BOUNDS = {
     awakeS: 40.5,
     ...single,
   },
-  "/v1/chat/completions": { rows: 5, requests: 3, commits: 4, alarms: 1, messages: 0, awakeS: 0.13, ...single },
+  "/v1/chat/completions": { rows: 3.7, requests: 3, commits: 4, alarms: 1, messages: 0, awakeS: 0.13, ...single },
   "/v1/chat/completions, streamed": {
-    rows: 5,
-    requests: 16.5,
+    rows: 3.7,
+    requests: 3,
     commits: 4,
     alarms: 1,
     messages: 0,
-    awakeS: 0.35,
+    awakeS: 0.13,
     ...single,
   },
   "/v1/batches, width 64": {
-    rows: 3.2,
-    requests: 1.7,
+    rows: 2.25,
+    requests: 1.8,
     commits: 1.15,
     alarms: 0.02,
     messages: 0,

@@ -17,14 +17,13 @@ export type Start = (run: TestRun, key: string, calls: number) => Promise<unknow
 /** The operations of a call of a batch that has BATCH_CALLS, `width` of them at a time, each ending by itself. */
 export async function countBatch(run: TestRun, key: string, width: number, start: Start): Promise<Counted> {
   const before = await quiet();
-  const answered = start(run, key, width + ENDED_ALONE);
+  // The first that ends makes tables, so it belongs to the opening.
+  const answered = start(run, key, width + 1 + ENDED_ALONE);
   await untilInFlight(key, width);
+  await endOne(key, width + 1);
   const full = await quiet();
   const waiting = waitingNow();
-  for (let ended = 1; ended <= ENDED_ALONE; ended++) {
-    await letThrough(key, 1);
-    await expect.poll(async () => (await upstreamStats(key)).requests, { interval: 2 }).toBe(width + ended);
-  }
+  for (let ended = 1; ended <= ENDED_ALONE; ended++) await endOne(key, width + 1 + ended);
   const steady = await quiet();
   await letThrough(key, width - 1);
   await untilInFlight(key, 1);
@@ -34,6 +33,12 @@ export async function countBatch(run: TestRun, key: string, width: number, start
   const each = scaled(since(full, steady), 1 / ENDED_ALONE);
   const ends = sum(since(before, full), since(last, await quiet()));
   return counted(sum(each, scaled(ends, 1 / BATCH_CALLS)), scaled(waiting, 1 / width));
+}
+
+/** Ends one call, and waits until the next has started as the `started`th. */
+async function endOne(key: string, started: number): Promise<void> {
+  await letThrough(key, 1);
+  await expect.poll(async () => (await upstreamStats(key)).requests, { interval: 2 }).toBe(started);
 }
 
 /** The operations of a call that is alone in its run. `host`: where it waits. */

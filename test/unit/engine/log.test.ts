@@ -2,10 +2,18 @@ import { describe, expect, it } from "vitest";
 import { NO_LIMITS } from "../../../src/budget/ledger.ts";
 import { drainGroup } from "../../../src/engine/end-slot.ts";
 import { emitGroupStarted } from "../../../src/engine/enqueue.ts";
-import { RunLog, type LoggedEvent } from "../../../src/engine/log.ts";
+import {
+  eventsAfter,
+  readTail,
+  RunLog,
+  type LoggedEvent,
+  type RunEvent,
+  type TailEvent,
+} from "../../../src/engine/log.ts";
 import { settle } from "../../../src/engine/settle.ts";
 import { slotIdOf } from "../../../src/engine/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
+import { LOG_TAIL_CHARS_MAX, LOG_TAIL_EVENTS_MAX } from "../../../src/limits.ts";
 import { alike, failure, makeHeader, success, TestEngine } from "../../support/engine.ts";
 
 const FIRST = slotIdOf(1, 0);
@@ -72,6 +80,86 @@ describe("a run's log", () => {
     expect(names(log.take()?.events ?? [])).toEqual(["attempt_started", "run_closed", "attempt_started"]);
     log.add(STARTED, null, 8);
     expect(log.urgent).toBe(false);
+  });
+});
+
+describe("the tail of a run's log", () => {
+  const CARRIED = { carrier: true, asRows: false };
+  const eventsIn = (tail: string | null): TailEvent[] => readTail(tail?.split("\n") ?? []);
+  const closedAt = (atMs: number) => ({ atMs, group: null, ...CLOSED });
+
+  it("has all events that no row of the log has, whenever a shard's row can carry it", () => {
+    const log = new RunLog(41);
+    log.add(CLOSED, null, 1);
+    const first = log.write(CARRIED);
+    expect(first.rows).toBeNull();
+    expect(eventsIn(first.tail)).toEqual([[42, closedAt(1)]]);
+    expect([log.urgent, log.pending]).toEqual([false, true]);
+    log.add(CLOSED, null, 2);
+    expect(eventsIn(log.write(CARRIED).tail)).toEqual([
+      [42, closedAt(1)],
+      [43, closedAt(2)],
+    ]);
+    // Without news, too: the row that had it may be the one that is written.
+    expect(eventsIn(log.write(CARRIED).tail)).toHaveLength(2);
+  });
+
+  it("becomes rows of the log for a reader, and is empty then", () => {
+    const log = new RunLog(0);
+    log.add(CLOSED, null, 1);
+    log.write(CARRIED);
+    log.add(CLOSED, null, 2);
+    const { rows, tail } = log.write({ carrier: true, asRows: true });
+    expect(rows).toEqual({ lastSeq: 2, events: [closedAt(1), closedAt(2)] });
+    expect(tail).toBeNull();
+    expect(log.write(CARRIED)).toEqual({ rows: null, tail: null });
+    log.add(CLOSED, null, 3);
+    expect(eventsIn(log.write(CARRIED).tail)).toEqual([[3, closedAt(3)]]);
+  });
+
+  it("cannot take events without a carrier: they become rows at once, unless a lease has the same facts", () => {
+    const log = new RunLog(0);
+    log.add(STARTED, null, 1);
+    expect(log.write({ carrier: false, asRows: false })).toEqual({ rows: null, tail: null });
+    log.add(CLOSED, null, 2);
+    const { rows } = log.write({ carrier: false, asRows: false });
+    expect([rows?.lastSeq, names(rows?.events ?? [])]).toEqual([2, ["attempt_started", "run_closed"]]);
+  });
+
+  it("becomes rows once it has the most events that it may have, and not before", () => {
+    const log = new RunLog(0);
+    for (let at = 1; at < LOG_TAIL_EVENTS_MAX; at++) log.add(CLOSED, null, at);
+    expect(log.write(CARRIED).rows).toBeNull();
+    log.add(CLOSED, null, LOG_TAIL_EVENTS_MAX);
+    const { rows, tail } = log.write(CARRIED);
+    expect([rows?.events.length, tail]).toEqual([LOG_TAIL_EVENTS_MAX, null]);
+  });
+
+  it("becomes rows once it has the most characters that it may have, and not before", () => {
+    const log = new RunLog(0);
+    const half: RunEvent = { event: "client", json: "x".repeat(LOG_TAIL_CHARS_MAX / 2 - 100) };
+    log.add(half, null, 1);
+    log.add(half, null, 2);
+    const { rows, tail } = log.write(CARRIED);
+    expect([rows, tail === null ? 0 : tail.length > LOG_TAIL_CHARS_MAX - 200]).toEqual([null, true]);
+    log.add({ event: "client", json: "x".repeat(200) }, null, 3);
+    expect(log.write(CARRIED).rows?.events).toHaveLength(3);
+  });
+
+  it("is found again after a restart: the newest tail has what older ones have, and rows have what was older", () => {
+    const log = new RunLog(0);
+    const tails: TailEvent[][] = [];
+    for (const atMs of [1, 2, 3]) {
+      log.add(CLOSED, null, atMs);
+      tails.unshift(eventsIn(log.write(CARRIED).tail));
+    }
+    expect(eventsAfter(0, tails)).toEqual([closedAt(1), closedAt(2), closedAt(3)]);
+    expect(eventsAfter(2, tails)).toEqual([closedAt(3)]);
+    expect(eventsAfter(3, tails)).toEqual([]);
+    const restarted = new RunLog(0, eventsAfter(0, tails));
+    expect([restarted.lastSeq, restarted.urgent, restarted.pending]).toEqual([3, false, true]);
+    expect(restarted.add(CLOSED, null, 4)).toBe(4);
+    expect(eventsIn(restarted.write(CARRIED).tail).map(([seq]) => seq)).toEqual([1, 2, 3, 4]);
   });
 });
 

@@ -8,6 +8,7 @@ import { requeueTried, restoreLease, restoreShard, restoreSlot } from "../../../
 import { expireLeases, settle } from "../../../src/engine/settle.ts";
 import { storedShard, type StoredLease, type StoredShard } from "../../../src/engine/shard.ts";
 import { slotIdOf } from "../../../src/engine/slot.ts";
+import { RunLog } from "../../../src/engine/log.ts";
 import { EngineState } from "../../../src/engine/state.ts";
 import { addModel, sumTotals, zeroTotals } from "../../../src/engine/totals.ts";
 import type { Reason } from "../../../src/errors.ts";
@@ -124,7 +125,7 @@ describe("the start of an attempt", () => {
   /** An engine whose stored log ends with event 7, with one lease whose start was event `startSeq`. */
   function restartedAt(startSeq: number, stored: Partial<StoredLease> = {}) {
     const deps = new TestEngine().state.deps;
-    const state = new EngineState({ ledger: new Ledger(NO_LIMITS), width: 8, windowMs: 50, lastSeq: 7 }, deps);
+    const state = new EngineState({ ledger: new Ledger(NO_LIMITS), width: 8, windowMs: 50, log: new RunLog(7) }, deps);
     const group = state.openGroup(makeHeader({ count: 1 }));
     const shard = restoreShard(state, 0, { totals: zeroTotals(), leases: [] });
     restoreLease(state, shard, { ...leased(0, 1), startSeq, ...stored }, makeTarget(), 9_000);

@@ -1,0 +1,27 @@
+/** The tables of a run. Each is made with its first row: making one costs as much as two rows, and few runs need all. */
+export const TABLES = {
+  meta: "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
+  grp: "CREATE TABLE grp (seq INTEGER PRIMARY KEY, header TEXT NOT NULL, result TEXT) STRICT",
+  page: "CREATE TABLE page (id INTEGER PRIMARY KEY, facts TEXT NOT NULL, calls TEXT NOT NULL) STRICT",
+  slot: `CREATE TABLE slot (
+    id INTEGER PRIMARY KEY, state TEXT NOT NULL, attempts INTEGER NOT NULL, not_before_ms INTEGER,
+    latency_ms INTEGER NOT NULL, queued_ms INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, cost_nano_usd INTEGER NOT NULL,
+    estimated INTEGER NOT NULL, model TEXT, finish_reason TEXT, text TEXT, reason TEXT) STRICT`,
+  chunk: `CREATE TABLE chunk (
+    id INTEGER, part INTEGER, text TEXT NOT NULL, PRIMARY KEY (id, part)) STRICT, WITHOUT ROWID`,
+  capped: "CREATE TABLE capped (id INTEGER PRIMARY KEY, cause TEXT NOT NULL) STRICT",
+  shard: "CREATE TABLE shard (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT",
+  child: "CREATE TABLE child (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT",
+  log: "CREATE TABLE log (last INTEGER PRIMARY KEY, lines TEXT NOT NULL) STRICT",
+  named: "CREATE TABLE named (key TEXT PRIMARY KEY, hash TEXT NOT NULL, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+  kept: "CREATE TABLE kept (id TEXT PRIMARY KEY, upstream TEXT NOT NULL) STRICT, WITHOUT ROWID",
+} as const;
+
+export type TableName = keyof typeof TABLES;
+
+/**
+ * The version of these tables and of what their rows hold. An object whose version is higher was written by newer code and
+ * is refused. Up to 3, all tables were made when the run was opened; from 4 on, the row of a shard may have a tail.
+ */
+export const SCHEMA_VERSION = 4;
