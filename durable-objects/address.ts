@@ -56,6 +56,11 @@ export function fileKey(runId: string, fileId: string): string {
   return `${runId}/${fileId}`;
 }
 
+/** The prefix of the keys in R2 under which are bodies of a run's large groups; with `openKey`, of one group. */
+export function bodiesPrefix(runId: string, openKey?: string): string {
+  return openKey === undefined ? `${runId}/bodies/` : `${runId}/bodies/${openKey}/`;
+}
+
 /** What all runs have learned of an upstream, by its name in the configuration. */
 export function upstreamOf(objects: Objects, upstream: string): DurableObjectStub<UpstreamApi> {
   return objects.UPSTREAM.getByName(upstream);

@@ -441,6 +441,25 @@ export const RETRY_AFTER_MAX_MS = 90_000;
 
 // ---- storage ----
 
+/**
+ * Characters of call bodies of one group that are rows; the rest goes to R2, if that is bound. As many as the page cache has
+ * in memory: so the first calls start without a read of R2, and most batches have nothing there.
+ */
+export const ROW_BODIES_CHARS_MAX = 4 * 1024 * 1024;
+/** Bodies in one object of R2: a read of it gives the widest run half of its calls, and a batch of 50,000 is 200 writes. */
+export const BODY_OBJECT_SLOTS_MAX = 256;
+/** Characters of bodies in one object of R2; a single larger body has an object to itself. It is read whole. */
+export const BODY_OBJECT_CHARS_MAX = 512 * 1024;
+/** Objects of bodies that a Worker writes at once: half of the six requests that may wait, for bodies in memory meanwhile. */
+export const BODY_PUTS_IN_FLIGHT_MAX = 3;
+/** Objects of bodies that a run object reads ahead of the one it dispatches from: a read takes as long as a few calls. */
+export const BODY_OBJECTS_AHEAD = 2;
+/** Reads of such objects at once: below the six that may wait, for the texts that are in memory meanwhile. */
+export const BODY_LOADS_MAX = 4;
+/** Characters of such objects in a run object's memory: three of the largest, and as much as the page cache has. */
+export const BODY_CACHE_CHARS_MAX = 6 * 1024 * 1024;
+/** Delay before an object of bodies that R2 did not give is read once more, ms. */
+export const BODY_RETRY_MS = 2_000;
 /** Calls in one stored call page: 32 in a row divide the price of writing them by 32. */
 export const CALL_PAGE_SLOTS_MAX = 32;
 /** Bytes of one stored call page, below the 2 MB limit of a row. A page has at least one call. */

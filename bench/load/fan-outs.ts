@@ -8,7 +8,7 @@ import { completionBody, promptOf } from "./prompts.ts";
 export type FanOut = { n: number; width: number; promptBytes?: number };
 
 /** Longest a fan-out may take, ms: what takes longer is stuck, not slow. */
-const FAN_OUT_MS_MAX = 120_000;
+const FAN_OUT_MS_MAX = 240_000;
 
 const batchAnswer = z.object({ status: z.string(), results: z.array(z.string()), errors: z.array(z.unknown()) });
 const bareAnswer = z.object({ results: z.array(z.string()) });

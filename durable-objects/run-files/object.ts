@@ -15,6 +15,7 @@ import {
   uploadRefusal,
   type Upload,
 } from "../../src/batch/uploads.ts";
+import { emptyPrefix } from "../../src/files/r2-delete.ts";
 import { BATCH_WINDOW_S, FILES_DROPPED_AT_ONCE } from "../../src/limits.ts";
 import type { FileApi, StoredPart } from "../../src/run-api/file-api.ts";
 import { batchOf, fileKey, type Objects } from "../address.ts";
@@ -155,16 +156,6 @@ export class ShelfObject extends DurableObject<Objects> implements FileApi {
     const dueS = this.#store.nextDueS(nowS());
     // A concurrent sweep may be deleting what is due already; if it fails, the alarm deletes it.
     if (dueS !== null) await this.ctx.storage.setAlarm(Math.max(dueS * 1_000, Date.now()));
-  }
-}
-
-/** Deletes every R2 object whose key begins with the prefix. */
-async function emptyPrefix(bucket: R2Bucket, prefix: string): Promise<void> {
-  for (let cursor: string | null = null; ;) {
-    const listed: R2Objects = await bucket.list(cursor === null ? { prefix } : { prefix, cursor });
-    if (listed.objects.length > 0) await bucket.delete(listed.objects.map(({ key }) => key));
-    if (!listed.truncated) return;
-    cursor = listed.cursor;
   }
 }
 

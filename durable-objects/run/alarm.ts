@@ -5,9 +5,10 @@
 import { zeroAmounts, type Amounts } from "../../src/budget/ledger.ts";
 import { expireLeases, loseAttempts } from "../../src/engine/settle.ts";
 import { LEASE_TTL_MS, LONG_POLL_MS, NOTIFY_RETRY_MS } from "../../src/limits.ts";
-import { laneOf, type Objects } from "../address.ts";
+import { bodiesPrefix, laneOf, type Objects } from "../address.ts";
 import type { Submit } from "./commit-queue.ts";
 import { endRun } from "./end.ts";
+import { dropBodies } from "./groups/bodies.ts";
 import { cancelGroup } from "./groups/cancel.ts";
 import { missingLanes } from "./lanes.ts";
 import type { LeaseRecovery } from "./lease-recovery.ts";
@@ -178,14 +179,22 @@ export class RunAlarm {
   }
 
   /** Ends what is over by now: leases, groups that lost their client, uploads that were abandoned, the run. */
-  #expire(run: RunState): Promise<void> {
-    return this.#host.submit<void>((reply, nowMs) => {
+  async #expire(run: RunState): Promise<void> {
+    const dropped: string[] = [];
+    await this.#host.submit<void>((reply, nowMs) => {
       expireLeases(run.engine, nowMs);
       for (const seq of run.clientBoundGroups.lapsed(nowMs)) cancelGroup(run, seq, UNFOLLOWED, nowMs);
-      for (const seq of run.openings.takeAbandoned(nowMs)) run.addWrite(() => this.#store.groups.drop(seq));
+      for (const seq of run.openings.takeAbandoned(nowMs)) {
+        const openKey = run.storedGroup(seq)?.openKey;
+        if (openKey !== undefined) dropped.push(openKey);
+        run.addWrite(() => this.#store.groups.drop(seq));
+      }
       if (nowMs >= run.settings.expiresAtMs && !hasEnded(run.status)) endRun(run, "expired", nowMs);
       reply();
     });
+    // What this leaves if it fails is deleted with the run.
+    const drops = dropped.map((openKey) => dropBodies(this.#objects, bodiesPrefix(run.settings.id, openKey)));
+    await Promise.allSettled(drops);
   }
 
   /** Makes lanes close the connections of aborted attempts. A lane that cannot be reached learns of it by its heartbeat. */

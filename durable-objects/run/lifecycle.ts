@@ -8,15 +8,17 @@ import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS } from "../../src/limits.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
-import { directoryOf, runFilesOf, type Objects } from "../address.ts";
+import { bodiesPrefix, directoryOf, runFilesOf, type Objects } from "../address.ts";
 import { RunAlarm, type AlarmHost } from "./alarm.ts";
 import { CommitQueue } from "./commit-queue.ts";
+import { dropBodies, loadBodies } from "./groups/bodies.ts";
 import { LeaseRecovery } from "./lease-recovery.ts";
 import { Followers } from "./log/followers.ts";
 import { RunSockets } from "./sockets/hub.ts";
 import { ownerLeft, ownerPresent } from "./sockets/owners.ts";
 import { RunState } from "./state.ts";
 import { hasEnded } from "./status.ts";
+import { BodyCache } from "./store/body-cache.ts";
 import { RunStore } from "./store/store.ts";
 import { exchangeTemplates } from "./templates.ts";
 import { Timer } from "./timers.ts";
@@ -192,6 +194,7 @@ export class RunLifecycle implements AlarmHost {
     this.followers.close();
     this.sockets.close();
     await runFilesOf(this.#objects, id).destroy(id);
+    if (this.store.meta.get("hasBodies")) await dropBodies(this.#objects, bodiesPrefix(id));
     if (parentId === null) await directoryOf(this.#objects).forget(id);
     this.#opened = null;
     await this.store.destroy();
@@ -255,7 +258,13 @@ export class RunLifecycle implements AlarmHost {
     if (settings === null) return;
     const parsed = configOf(this.#objects);
     const config = parsed.ok ? parsed.config : { upstreams: [], defaultModel: null };
-    const run = new RunState(this.store, settings, config, { ms: nowMs, random: Math.random });
+    const { id } = settings;
+    const bodies = new BodyCache({
+      load: (openKey, object) => loadBodies(this.#objects, id, { openKey, object }),
+      arrived: () => this.#commits.poke(),
+      wait: (ms) => scheduler.wait(ms),
+    });
+    const run = new RunState(this.store, settings, { config, bodies }, { ms: nowMs, random: Math.random });
     this.#opened = { run, turns: new Turns(run, this.store) };
     for (const owner of this.sockets.owners()) {
       const signal = ownerPresent(run, owner, nowMs);

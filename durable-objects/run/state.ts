@@ -5,8 +5,8 @@
  */
 import type { CallPage } from "../../src/engine/call-page.ts";
 import type { Target } from "../../src/engine/shard.ts";
-import { slotIdOf } from "../../src/engine/slot.ts";
-import type { EngineState } from "../../src/engine/state.ts";
+import { groupSeqOf, slotIdOf } from "../../src/engine/slot.ts";
+import type { BodyState, EngineState } from "../../src/engine/state.ts";
 import type { Config } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import { GROUPS_ENDED_KEPT, RUN_TARGETS_CACHED_MAX } from "../../src/limits.ts";
@@ -19,6 +19,7 @@ import { ClientBoundGroups } from "./client-bound-groups.ts";
 import { Counters } from "./counters.ts";
 import type { Openings } from "./groups/openings.ts";
 import { hasEnded } from "./status.ts";
+import type { BodyCache } from "./store/body-cache.ts";
 import { PageCache } from "./store/page-cache.ts";
 import { UNCONFIGURED_TARGET, rebuild, widthOf } from "./store/rebuild.ts";
 import type { KeyRecord, StoredGroup } from "./store/records.ts";
@@ -52,6 +53,7 @@ export class RunState {
   readonly #store: RunStore;
   readonly #config: ModelConfig;
   readonly #pages: PageCache;
+  readonly #bodies: BodyCache;
   readonly #openGroups: Map<number, StoredGroup>;
   readonly #targets = new Map<string | null, Target | Reason>();
   /** Groups that have ended and are still in memory, oldest first. */
@@ -71,9 +73,15 @@ export class RunState {
   /** The status that the children were notified of; null = none yet. */
   #childrenNotifiedOf: RunStatus | null = null;
 
-  constructor(store: RunStore, settings: RunSettings, config: ModelConfig, now: { ms: number; random: () => number }) {
+  constructor(
+    store: RunStore,
+    settings: RunSettings,
+    { config, bodies }: { config: ModelConfig; bodies: BodyCache },
+    now: { ms: number; random: () => number },
+  ) {
     this.#store = store;
     this.#config = config;
+    this.#bodies = bodies;
     this.#settings = settings;
     this.#status = store.meta.get("status") ?? "active";
     this.#endedAtMs = store.meta.get("endedAtMs");
@@ -91,6 +99,7 @@ export class RunState {
         random: now.random,
         recallTemplates,
         factsOf: (slotId) => this.#pages.facts(slotId),
+        bodyOf: (slotId) => this.#bodyOf(slotId),
         targetOf: (group, modelIndex) => {
           const target = this.resolve(group.models[modelIndex] ?? null);
           return "reason" in target ? null : target;
@@ -295,6 +304,7 @@ export class RunState {
   /** The rows of an ended group are stored. A few ended groups stay in memory for readers that follow them. */
   groupEnded(seq: number): void {
     this.#openGroups.delete(seq);
+    this.#bodies.forget(seq);
     this.clientBoundGroups.forget(seq);
     this.#endedGroups.push(seq);
     const oldest = this.#endedGroups.length > GROUPS_ENDED_KEPT ? this.#endedGroups.shift() : undefined;
@@ -307,9 +317,20 @@ export class RunState {
     this.#pages.keep(slotIdOf(seq, page.firstIndex), page, this.#openGroups.get(seq)?.header.models ?? []);
   }
 
-  /** The body of a slot's call, as JSON text. */
+  /** The body of a slot's call, as JSON text. Throws unless dispatch has just found it at hand. */
   callOf(slotId: number): string {
-    return this.#pages.call(slotId);
+    const place = this.#pages.placeOf(slotId);
+    return place === null ? this.#pages.call(slotId) : this.#bodies.line(groupSeqOf(slotId), place);
+  }
+
+  /** Whether the body of a slot is at hand; if not, it is being read. */
+  #bodyOf(slotId: number): BodyState {
+    const seq = groupSeqOf(slotId);
+    const group = this.#openGroups.get(seq);
+    const objects = group?.bodyObjects ?? 0;
+    if (group === undefined || objects === 0) return "here";
+    const place = this.#pages.placeOf(slotId);
+    return place === null ? "here" : this.#bodies.stateOf({ seq, openKey: group.openKey, objects }, place.object);
   }
 
   // ---- relatives, end and deletion ----

@@ -7,8 +7,11 @@ import type { BodyOptions, CallBody, CallFacts, Priority } from "../call.ts";
 import { CALL_PAGE_BYTES_MAX, CALL_PAGE_SLOTS_MAX } from "../limits.ts";
 import type { SlotFacts } from "./slot.ts";
 
-/** A page to be stored. */
+/** A page to be stored. `calls` has the bodies, or the place of the first of them (`placedPage`). */
 export type CallPage = { firstIndex: number; facts: string; calls: string };
+
+/** Where a body is in R2: in which of its group's objects, and in which line of it. */
+export type BodyPlace = { object: number; line: number };
 
 /** The facts that every call has, by their position in a `FactsRow`. */
 type PositionalFacts = "promptBytes" | "messageCount" | "model" | "maxTokens" | "priority" | "timeoutMs" | "mediaParts";
@@ -84,6 +87,18 @@ export class CallPageBuilder {
     this.modelChars += model?.length ?? 0;
     return index;
   }
+}
+
+/** A page whose bodies are in R2 from `place` on, one after another. */
+export function placedPage({ firstIndex, facts }: CallPage, { object, line }: BodyPlace): CallPage {
+  return { firstIndex, facts, calls: JSON.stringify([object, line]) };
+}
+
+/** Where the first body of a page is in R2; null if the page has its bodies, each of which is a JSON object. */
+export function placeOf(calls: string): BodyPlace | null {
+  if (!calls.startsWith("[")) return null;
+  const [object, line]: [number, number] = JSON.parse(calls);
+  return { object, line };
 }
 
 /** Reads a page's facts; `models` is the group's list. */

@@ -19,7 +19,7 @@ import { headOf, type Bucket } from "./queue.ts";
 import { hasShortAnswer } from "./record.ts";
 import type { AttemptInFlight, Target } from "./shard.ts";
 import { groupSeqOf, indexOf } from "./slot.ts";
-import type { EngineState } from "./state.ts";
+import type { BodyState, EngineState } from "./state.ts";
 
 /** An attempt to make, and its executor: a lane, or the Worker of a single call. */
 export type Assignment = { lease: AttemptInFlight; timeoutMs: number } & (
@@ -51,7 +51,9 @@ type Candidate = {
 export function dispatch(state: EngineState, offers: Map<number, number>, nowMs: number): Dispatched {
   const result: Dispatched = { assignments: [], refused: [], waitingFor: null };
   state.queue.wake(nowMs);
-  const eligible = (bucket: Bucket): boolean => mayStart(state, bucket, offers, nowMs);
+  // Buckets whose first slot waits for its body: others may overtake it until that has arrived.
+  const awaiting = new Set<Bucket>();
+  const eligible = (bucket: Bucket): boolean => !awaiting.has(bucket) && mayStart(state, bucket, offers, nowMs);
   while (!state.isPaused && state.attempts.size < state.width) {
     const bucket = state.queue.best(nowMs, eligible);
     const id = bucket === null ? undefined : headOf(bucket);
@@ -61,7 +63,12 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
       state.queue.take(bucket);
       continue;
     }
-    const decided = decide(state, candidate, nowMs);
+    const body = bodyOf(state, candidate);
+    if (body === "awaited") {
+      awaiting.add(bucket);
+      continue;
+    }
+    const decided = body === "lost" ? LOST_BODY : decide(state, candidate, nowMs);
     if (endsShort(state, candidate, decided)) {
       state.queue.take(bucket);
       deliverShortAnswer(state, id, nowMs);
@@ -78,6 +85,16 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
     else start(state, candidate, decided, { offers, result }, nowMs);
   }
   return result;
+}
+
+const LOST_BODY: Admission = {
+  kind: "refuse",
+  reason: { reason: "internal", message: "the request of this call is gone from R2" },
+};
+
+/** Whether the body of a candidate is at hand: a single call's Worker has it. */
+function bodyOf({ deps }: EngineState, { slotId }: Candidate): BodyState {
+  return slotId === null ? "here" : (deps.bodyOf?.(slotId) ?? "here");
 }
 
 /** True if a slot ends with the answer that a learned cap cut: the rest of the budget does not pay for the full cap. */

@@ -21,6 +21,9 @@ import { SingleFlight } from "./single-flight.ts";
 import { groupSeqOf, indexOf, isFinalState, type SlotFacts } from "./slot.ts";
 import { Upstreams } from "./upstreams.ts";
 
+/** Whether the body of a slot's call is at hand. */
+export type BodyState = "here" | "awaited" | "lost";
+
 /** What the engine cannot know by itself. */
 export type EngineDeps = {
   /** Uniform in [0, 1). */
@@ -29,6 +32,11 @@ export type EngineDeps = {
   factsOf: (slotId: number) => SlotFacts;
   /** The target of a group's model; null when the configuration no longer has it. */
   targetOf: (group: GroupHeader, modelIndex: number) => Target | null;
+  /**
+   * Whether the body of a stored slot can be given to an executor: `awaited` = it is being read, and a turn follows when it
+   * has arrived; `lost` = it is gone. Absent = every body can.
+   */
+  bodyOf?: (slotId: number) => BodyState;
   /** What this isolate has read of an upstream's templates lately; absent = nothing. */
   recallTemplates?: RecallTemplates;
 };

@@ -30,6 +30,8 @@ export type OpenGroupRequest = CallRules & {
   models: (string | null)[];
   /** The settings that the group's calls share, as JSON. */
   defaultsJson: string;
+  /** Objects in R2 that hold bodies of its calls; absent = all are in its pages. */
+  bodyObjects?: number;
 };
 
 export type OpenGroupReply =

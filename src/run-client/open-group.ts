@@ -1,5 +1,5 @@
 /** Opening a group: its calls become pages, large ones reach the run object in several calls, and its lanes are started. */
-import { laneOf, type Objects } from "../../durable-objects/address.ts";
+import { bodiesPrefix, laneOf, type Objects } from "../../durable-objects/address.ts";
 import type { RunCaller } from "./caller.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../run-api/groups.ts";
 import type { Refused } from "../run-api/types.ts";
@@ -7,6 +7,7 @@ import type { BodyOptions, CallBody, CallFacts } from "../call.ts";
 import { CallPageBuilder, type CallPage } from "../engine/call-page.ts";
 import { Refusal, type Reason } from "../errors.ts";
 import { GROUP_CHARS_MAX, GROUP_MODELS_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../limits.ts";
+import { bodyUploadTo, type BodyUpload } from "./body-upload.ts";
 import { dedupeKeyOf } from "./dedupe-key.ts";
 import { settled } from "./settlements.ts";
 
@@ -39,25 +40,35 @@ export async function openGroup(opening: Opening, deps: OpenGroupDeps): Promise<
   // The object knows the group by this key: a call whose reply is lost can be repeated.
   const openKey = crypto.randomUUID();
   await settled(objects, runId);
-  const pending = openWithPages(run, openKey, opening, signal).catch(async (error: unknown) => {
+  const bodies = objects.FILES === undefined ? null : bodyUploadTo(objects.FILES, bodiesPrefix(runId, openKey));
+  const pending = openWithPages(run, openKey, { opening, bodies }, signal).catch(async (error: unknown) => {
     // Nothing of a batch that is not opened stays stored. If this call is lost as well, the run's alarm drops the pages.
     await run.callWithRetry<void>((stub) => stub.dropStaged(openKey)).catch(() => undefined);
+    await bodies?.discard().catch(() => undefined);
     throw error;
   });
   // If the client leaves, what it has sent so far is still dropped.
   waitUntil(pending.catch(() => undefined));
   const opened = await pending;
+  // The group that the key had opened has its own.
+  if (opened.replayed && bodies !== null) waitUntil(bodies.discard().catch(() => undefined));
   const starting = opened.lanes.map((lane) => laneOf(objects, runId, lane).start(runId, lane));
   // A lane that does not start is started again by the run's alarm.
   waitUntil(Promise.allSettled(starting));
   return opened;
 }
 
+/** `bodies` null = the gateway has no R2: all bodies are rows. */
+type Upload = { opening: Opening; bodies: BodyUpload | null };
+
 /** Sends the pages and opens the group. */
-async function openWithPages(run: RunCaller, openKey: string, opening: Opening, signal: AbortSignal): Promise<Opened> {
-  const { builder, pages } = await stage(run, openKey, opening, signal);
+async function openWithPages(run: RunCaller, openKey: string, upload: Upload, signal: AbortSignal): Promise<Opened> {
+  const { builder, pages } = await stage(run, openKey, upload, signal);
+  const { opening, bodies } = upload;
   const defaultsJson = JSON.stringify(opening.defaults);
-  const request: OpenGroupRequest = { ...opening.rules, openKey, models: builder.models, defaultsJson };
+  const plain: OpenGroupRequest = { ...opening.rules, openKey, models: builder.models, defaultsJson };
+  const bodyObjects = bodies?.objects;
+  const request = bodyObjects === undefined ? plain : { ...plain, bodyObjects };
   const opened = await run.callWithRetry<OpenGroupReply>((stub) => stub.openGroup(request, pages));
   if (!opened.ok) throw new Refusal(opened.reason);
   return opened;
@@ -80,7 +91,7 @@ function excessOf({ totalChars, modelChars }: CallPageBuilder): Reason | null {
 async function stage(
   run: RunCaller,
   openKey: string,
-  { calls, defaults, dedupe }: Opening,
+  { opening: { calls, defaults, dedupe }, bodies }: Upload,
   signal: AbortSignal,
 ): Promise<{ builder: CallPageBuilder; pages: CallPage[] }> {
   const builder = new CallPageBuilder(defaults);
@@ -88,12 +99,14 @@ async function stage(
   let chars = 0;
   for (const { body, facts, id } of calls) {
     const known = dedupe ? { ...facts, dedupeKey: await dedupeKeyOf(body, facts) } : facts;
-    const page = builder.add({ body, facts: known, id });
+    const full = builder.add({ body, facts: known, id });
     const tooLarge = excessOf(builder);
     if (tooLarge !== null) throw new Refusal(tooLarge);
-    if (page === null) continue;
-    if (chars + page.calls.length > PAGES_CALL_CHARS_MAX) {
+    if (full === null) continue;
+    const page = bodies === null ? full : await bodies.place(full);
+    if (chars + charsOf(page) > PAGES_CALL_CHARS_MAX) {
       if (signal.aborted) throw new Refusal(CLIENT_GONE);
+      await bodies?.stored();
       const sent = pages;
       const refused = await run.callWithRetry<Refused | null>((stub) => stub.stagePages(openKey, sent));
       if (refused !== null) throw new Refusal(refused.reason);
@@ -101,9 +114,14 @@ async function stage(
       chars = 0;
     }
     pages.push(page);
-    chars += page.calls.length;
+    chars += charsOf(page);
   }
   const last = builder.flush();
-  if (last !== null) pages.push(last);
+  if (last !== null) pages.push(bodies === null ? last : await bodies.place(last));
+  await bodies?.stored();
   return { builder, pages };
+}
+
+function charsOf({ facts, calls }: CallPage): number {
+  return facts.length + calls.length;
 }

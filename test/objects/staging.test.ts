@@ -1,7 +1,7 @@
 /** Large groups arrive in pieces. What is never opened, or refused, stays nowhere. */
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { RUN_STORED_BYTES_MAX, STAGED_KEPT_MS } from "../../src/limits.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { crash, openingOf, pagesOf } from "../support/objects-direct.ts";
@@ -135,6 +135,19 @@ describe("pages of a group that is open", () => {
   });
 });
 
+/** Counts writes to R2 until the test ends. Tests and objects share one isolate, and so its prototypes. */
+function countedWrites(): { count: number } {
+  const counted = { count: 0 };
+  const prototype: { put: (this: R2Bucket, ...args: unknown[]) => Promise<unknown> } = Object.getPrototypeOf(env.FILES);
+  const plain = prototype.put;
+  prototype.put = function (...args) {
+    counted.count += 1;
+    return plain.apply(this, args);
+  };
+  onTestFinished(() => void (prototype.put = plain));
+  return counted;
+}
+
 describe("a large batch that is refused", () => {
   it("leaves nothing stored, whether it can never fit its budget or is too large", async () => {
     const run = await openRun({ budget: { usd: 0.01 } });
@@ -154,9 +167,13 @@ describe("a large batch that is refused", () => {
     const items = prompts(80).map((prompt, seed) => ({ prompt, params: { seed } }));
     const tooLarge = { items, params: { user: "u".repeat(900_000) } };
     const calls = watched(run.id).calls["stagePages"] ?? 0;
+    const writes = countedWrites();
     const refused = await run.post("/batch", { ...tooLarge, model: "up/echo" });
-    expect(watched(run.id).calls["stagePages"]).toBeGreaterThan(calls + 40);
+    // The first few went to the run's rows, the others to R2.
+    expect(watched(run.id).calls["stagePages"]).toBeGreaterThan(calls + 2);
+    expect(writes.count).toBeGreaterThan(40);
     expect(refused.status).toBe(413);
+    expect((await env.FILES.list({ prefix: `${run.id}/` })).objects).toEqual([]);
     expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0, slot: 0 });
     expect(await storedBytes(run)).toBeLessThan(before + 100_000);
   });

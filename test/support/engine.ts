@@ -8,7 +8,7 @@ import type { Group, GroupHeader } from "../../src/engine/group.ts";
 import { enqueueCall, enqueueSlots } from "../../src/engine/enqueue.ts";
 import type { Target } from "../../src/engine/shard.ts";
 import { groupSeqOf, indexOf, slotIdOf, type SlotFacts } from "../../src/engine/slot.ts";
-import { EngineState } from "../../src/engine/state.ts";
+import { EngineState, type EngineDeps } from "../../src/engine/state.ts";
 
 /** 1 nano-USD per prompt token and 2 per completion token: sums that a reader can check. */
 export const PLAIN_PRICE: TokenPrice = { inputPicoUsd: 1_000, cachedInputPicoUsd: 1_000, outputPicoUsd: 2_000 };
@@ -62,6 +62,7 @@ type Options = {
   random?: () => number;
   /** By a slot's `modelIndex`; null = the configuration does not have it. */
   targets?: readonly (Target | null)[];
+  bodyOf?: EngineDeps["bodyOf"];
 };
 
 /** An engine with stored slots, and lanes with the offers that a test names. */
@@ -70,7 +71,8 @@ export class TestEngine {
   readonly targets: readonly (Target | null)[];
   readonly #facts = new Map<number, SlotFacts>();
 
-  constructor({ limits = {}, width = 512, windowMs = 50, random = () => 0, targets = [makeTarget()] }: Options = {}) {
+  constructor({ limits = {}, width = 512, windowMs = 50, random = () => 0, ...options }: Options = {}) {
+    const { targets = [makeTarget()], bodyOf } = options;
     this.targets = targets;
     const ledger = new Ledger({ ...NO_LIMITS, ...limits });
     this.state = new EngineState(
@@ -79,6 +81,7 @@ export class TestEngine {
         random,
         factsOf: (slotId) => this.#facts.get(slotId) ?? makeFacts(),
         targetOf: (_, modelIndex) => this.targets[modelIndex] ?? null,
+        ...(bodyOf === undefined ? {} : { bodyOf }),
       },
     );
   }

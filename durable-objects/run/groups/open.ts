@@ -36,6 +36,8 @@ export function stagePages(
   store.transaction(() => {
     // The row keeps the number taken across a restart; a group that is not sealed never starts.
     if (known === null) store.groups.put(stagedGroup(seq, openKey, nowMs));
+    // Before the first body: its Worker writes to R2 only after it has sent pages here.
+    if (!store.meta.get("hasBodies")) store.meta.set("hasBodies", true);
     for (const page of pages) store.groups.putPage(seq, page);
   });
   run.openings.add({ openKey, seq, stagedAtMs: nowMs });
@@ -126,7 +128,8 @@ function start(
 }
 
 function storedGroup(run: RunState, request: OpenGroupRequest, seq: number, nowMs: number): StoredGroup {
-  const { count, onError, onLost, models, deadlineMs, openKey, detach, hasCustomIds, defaultsJson } = request;
+  const { count, onError, onLost, models, deadlineMs, openKey, detach, hasCustomIds, defaultsJson, bodyObjects } =
+    request;
   const header: GroupHeader = {
     seq,
     id: groupIdOf(nowMs, seq, groupSalt(run.settings.id)),
@@ -143,7 +146,8 @@ function storedGroup(run: RunState, request: OpenGroupRequest, seq: number, nowM
     ...(request.background ? { background: true as const } : {}),
   };
   const errorStyle = request.errorStyle ?? run.settings.errorStyle;
-  return { header, defaultsJson, sealed: true, openKey, detach, errorStyle, named: hasCustomIds };
+  const stored = { header, defaultsJson, sealed: true, openKey, detach, errorStyle, named: hasCustomIds };
+  return bodyObjects === undefined ? stored : { ...stored, bodyObjects };
 }
 
 function replyOf(run: RunState, { header, errorStyle }: StoredGroup, replayed: boolean): OpenGroupReply {

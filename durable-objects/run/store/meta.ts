@@ -29,6 +29,8 @@ type Values = {
   isReported: boolean;
   /** Whether the holder may have reserved more for this run than its limits: a patch was interrupted. */
   isReservationInDoubt: boolean;
+  /** Whether a large group was uploaded: bodies of it may be in R2. */
+  hasBodies: boolean;
   /** UTF-8 bytes that clients have added to the log. */
   clientLogBytes: number;
   /** Values of the counters when the run's statistics were last reset. */
@@ -78,6 +80,7 @@ const COLUMNS: { readonly [Name in keyof Values]: Column<Values[Name]> } = {
   epoch: number("epoch", 0),
   isReported: flag("reported"),
   isReservationInDoubt: flag("hold_in_doubt"),
+  hasBodies: flag("bodies"),
   clientLogBytes: number("client_log", 0),
   statsBaseline: baseline("base_stats"),
   usageBaseline: baseline("base_usage"),

@@ -1,10 +1,21 @@
 /** Parsed pages of the slots being dispatched, in bounded memory: the least recently used are dropped first. */
-import { readFacts } from "../../../src/engine/call-page.ts";
+import { placeOf, readFacts, type BodyPlace } from "../../../src/engine/call-page.ts";
 import { groupSeqOf, indexOf, type SlotFacts } from "../../../src/engine/slot.ts";
 import { PAGE_CACHE_BYTES_MAX } from "../../../src/limits.ts";
 import type { StoredPage } from "./records.ts";
 
-type CachedPage = { firstIndex: number; facts: SlotFacts[]; calls: string; lines: string[] | null };
+/** `place` null = the page has its bodies. `chars`: about what it takes in memory. */
+type CachedPage = {
+  firstIndex: number;
+  facts: SlotFacts[];
+  calls: string;
+  lines: string[] | null;
+  place: BodyPlace | null;
+  chars: number;
+};
+
+/** Characters that the facts of a slot whose body is in R2 count for in the cache's bound: an object of ten fields. */
+const FACTS_CHARS = 200;
 
 export class PageCache {
   readonly #load: (slotId: number) => StoredPage | null;
@@ -26,9 +37,17 @@ export class PageCache {
     return facts;
   }
 
-  /** The body of a slot's call, as JSON text. */
+  /** Where the body of a slot's call is in R2; null if it is in its page. */
+  placeOf(slotId: number): BodyPlace | null {
+    const { page, firstSlot } = this.#pageOf(slotId);
+    if (page.place === null) return null;
+    return { object: page.place.object, line: page.place.line + slotId - firstSlot };
+  }
+
+  /** The body of a slot's call, as JSON text. Throws if it is not in its page. */
   call(slotId: number): string {
     const { page, firstSlot } = this.#pageOf(slotId);
+    if (page.place !== null) throw new Error(`the body of slot ${slotId} is not in its page`);
     page.lines ??= page.calls.split("\n");
     const line = page.lines[slotId - firstSlot];
     if (line === undefined) throw new Error(`slot ${slotId} is in no page`);
@@ -64,14 +83,18 @@ export class PageCache {
     models: readonly (string | null)[],
   ): { page: CachedPage; firstSlot: number } {
     const facts = readFacts(stored.facts, models);
-    const page = { firstIndex: stored.firstIndex, facts, calls: stored.calls, lines: null };
-    this.#chars += page.calls.length - (this.#pages.get(firstSlot)?.calls.length ?? 0);
+    const { firstIndex, calls } = stored;
+    const place = placeOf(calls);
+    // Beside bodies the facts are little.
+    const chars = place === null ? calls.length : facts.length * FACTS_CHARS;
+    const page = { firstIndex, facts, calls, lines: null, place, chars };
+    this.#chars += chars - (this.#pages.get(firstSlot)?.chars ?? 0);
     this.#pages.delete(firstSlot);
     this.#pages.set(firstSlot, page);
-    for (const [oldest, { calls }] of this.#pages) {
+    for (const [oldest, { chars: freed }] of this.#pages) {
       if (this.#chars <= PAGE_CACHE_BYTES_MAX || oldest === firstSlot) break;
       this.#pages.delete(oldest);
-      this.#chars -= calls.length;
+      this.#chars -= freed;
     }
     this.#current = { page, firstSlot };
     return this.#current;

@@ -20,6 +20,8 @@ export type StoredGroup = {
   errorStyle: ErrorStyle;
   /** Whether its calls have custom ids. */
   named: boolean;
+  /** Objects in R2 that hold bodies of its calls, numbered from 0; absent = all are in its pages. */
+  bodyObjects?: number;
 };
 
 /** A group's state as its row and its readers need it: how it ended or was stopped, or how far it is. */

@@ -22,6 +22,7 @@ export type TableName = keyof typeof TABLES;
 
 /**
  * The version of these tables and of what their rows hold. An object whose version is higher was written by newer code and
- * is refused. Up to 3, all tables were made when the run was opened; from 4 on, the row of a shard may have a tail.
+ * is refused. Up to 3, all tables were made when the run was opened; from 4 on, the row of a shard may have a tail, and a
+ * page may have the place of its bodies in R2.
  */
 export const SCHEMA_VERSION = 4;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { CallBody, CallFacts } from "../../../src/call.ts";
-import { CallPageBuilder, readFacts, type CallPage } from "../../../src/engine/call-page.ts";
+import { CallPageBuilder, readFacts, type CallPage, placedPage, placeOf } from "../../../src/engine/call-page.ts";
 import { CALL_PAGE_BYTES_MAX, CALL_PAGE_SLOTS_MAX } from "../../../src/limits.ts";
 
 const facts = (fields: Partial<CallFacts> = {}): CallFacts => ({
@@ -124,5 +124,16 @@ describe("the facts of a page", () => {
     const last = builder.flush();
     expect(first.filter((page) => page !== null)).toHaveLength(1);
     expect(readFacts(last?.facts ?? "", builder.models).map(({ model }) => model)).toEqual(["a", "b"]);
+  });
+});
+
+describe("a page whose bodies are in R2", () => {
+  it("has the place of its first body, which no body is taken for", () => {
+    const page = { firstIndex: 64, facts: "[]", calls: '{"prompt":"a"}' };
+    const placed = placedPage(page, { object: 12, line: 96 });
+    expect(placed).toMatchObject({ firstIndex: 64, facts: "[]" });
+    expect(placeOf(placed.calls)).toEqual({ object: 12, line: 96 });
+    expect(placeOf(page.calls)).toBeNull();
+    expect(placeOf('{"messages":[[1,2]]}')).toBeNull();
   });
 });

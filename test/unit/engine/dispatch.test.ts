@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { endCall } from "../../../src/engine/calls/end-call.ts";
+import { expireQueued } from "../../../src/engine/deadline.ts";
 import { settle } from "../../../src/engine/settle.ts";
+import { slotIdOf } from "../../../src/engine/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { LEASE_TTL_MS } from "../../../src/limits.ts";
 import { alike, failure, makeTarget, nameOf, success, TestEngine } from "../../support/engine.ts";
@@ -275,5 +277,57 @@ describe("single calls that arrive together", () => {
     for (let call = 0; call < 17; call++) engine.call(`c${call}`, 0);
     engine.startAll(0);
     expect([engine.state.shards.get(1_000)?.leases.size, engine.state.shards.get(1_001)?.leases.size]).toEqual([16, 1]);
+  });
+});
+
+describe("a slot whose body is not at hand", () => {
+  it("is passed over by other groups and single calls, and starts first once the body has arrived", () => {
+    const absent = new Set([slotIdOf(1, 1)]);
+    const engine = new TestEngine({ width: 4, bodyOf: (slotId) => (absent.has(slotId) ? "awaited" : "here") });
+    engine.open(alike(3));
+    engine.open(alike(1));
+    engine.call("c", 0);
+    expect(engine.startAll(0)).toEqual(["c", "1:0", "2:0"]);
+    expect(engine.startAll(0)).toEqual([]);
+    absent.clear();
+    expect(engine.startAll(0)).toEqual(["1:1"]);
+  });
+
+  it("is asked for only while a permit is free for it", () => {
+    const asked: number[] = [];
+    const bodyOf = (slotId: number) => {
+      asked.push(slotId);
+      return "here" as const;
+    };
+    const engine = new TestEngine({ width: 1, bodyOf });
+    engine.open(alike(2));
+    engine.open(alike(2));
+    engine.startAll(0);
+    engine.startAll(0);
+    expect(asked).toEqual([slotIdOf(1, 0)]);
+  });
+
+  it("holds no budget and ends at its deadline", () => {
+    const engine = new TestEngine({ limits: { calls: 5 }, bodyOf: () => "awaited" });
+    const group = engine.open(alike(2), { deadlineMs: 100 });
+    expect(engine.startAll(0)).toEqual([]);
+    expect(engine.state.ledger.reserved.calls).toBe(0);
+    expireQueued(engine.state, null, 100);
+    expect([group.status, group.counts.failed]).toEqual(["failed", 2]);
+  });
+
+  it("fails by itself if the body is lost, at no cost", () => {
+    const engine = new TestEngine({ bodyOf: (slotId) => (slotId === slotIdOf(1, 1) ? "lost" : "here") });
+    const group = engine.open(alike(3));
+    expect(engine.startAll(0)).toEqual(["1:0", "1:2"]);
+    expect([group.stateOf(1), group.counts.failed]).toEqual(["failed", 1]);
+    expect(engine.state.takeWrites().slots).toEqual([
+      expect.objectContaining({
+        state: "failed",
+        attempts: 0,
+        costNanoUsd: 0,
+        reason: expect.objectContaining({ reason: "internal" }),
+      }),
+    ]);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { PageCache } from "../../../../durable-objects/run/store/page-cache.ts";
-import { CallPageBuilder, type CallPage } from "../../../../src/engine/call-page.ts";
+import { CallPageBuilder, placedPage, type CallPage } from "../../../../src/engine/call-page.ts";
 import { groupSeqOf, indexOf, slotIdOf } from "../../../../src/engine/slot.ts";
 import { PAGE_CACHE_BYTES_MAX } from "../../../../src/limits.ts";
 import { makeFacts } from "../../../support/engine.ts";
@@ -128,5 +128,40 @@ describe("the memory of pages", () => {
     for (let times = 0; times < 5; times++) keepFirst();
     for (const seq of [2, 3, 4, 1, 2, 3, 4]) cache.facts(slotIdOf(seq, 0));
     expect(loads).toHaveLength(3);
+  });
+});
+
+describe("pages whose bodies are in R2", () => {
+  it("give the place of each body, and no text", () => {
+    const { pages, models } = stored({ 3: numbered(40) });
+    const placed = (pages.get(3) ?? []).map((page, index) => placedPage(page, { object: 7 + index, line: 64 }));
+    const cache = new PageCache(
+      (slotId) => placed.findLast(({ firstIndex }) => firstIndex <= indexOf(slotId)) ?? null,
+      () => models.get(3) ?? [],
+    );
+    expect(cache.placeOf(slotIdOf(3, 0))).toEqual({ object: 7, line: 64 });
+    expect(cache.placeOf(slotIdOf(3, 31))).toEqual({ object: 7, line: 95 });
+    expect(cache.placeOf(slotIdOf(3, 33))).toEqual({ object: 8, line: 65 });
+    expect(cache.facts(slotIdOf(3, 33)).promptBytes).toBe(33);
+    expect(() => cache.call(slotIdOf(3, 33))).toThrow("not in its page");
+  });
+
+  it("are as bounded in memory as others: their facts count, too", () => {
+    const { pages, models } = stored({ 1: numbered(32) });
+    const [page] = pages.get(1) ?? [];
+    if (page === undefined) throw new Error("no page");
+    const loads: number[] = [];
+    const cache = new PageCache(
+      (slotId) => {
+        loads.push(slotId);
+        return placedPage({ ...page, firstIndex: indexOf(slotId) - (indexOf(slotId) % 32) }, { object: 0, line: 0 });
+      },
+      () => models.get(1) ?? [],
+    );
+    const count = 1_500;
+    for (let index = 0; index < count; index++) cache.facts(slotIdOf(1, index * 32));
+    for (let index = 0; index < count; index++) cache.facts(slotIdOf(1, index * 32));
+    // Each pass finds that the pages it begins with are gone.
+    expect(loads.length).toBe(2 * count);
   });
 });

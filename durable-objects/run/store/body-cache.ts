@@ -1,0 +1,118 @@
+/**
+ * Bodies of large groups, which are in R2, in the memory of the run object: an object of R2 is read when dispatch comes to
+ * it, together with those after it, and forgotten when others are read. Dispatch is synchronous, so it passes a slot over
+ * until its body is here. Memory is bounded: the least recently used are dropped first.
+ */
+import type { BodyPlace } from "../../../src/engine/call-page.ts";
+import type { BodyState } from "../../../src/engine/state.ts";
+import { BODY_CACHE_CHARS_MAX, BODY_LOADS_MAX, BODY_OBJECTS_AHEAD, BODY_RETRY_MS } from "../../../src/limits.ts";
+
+/** A group with bodies in R2, in objects numbered from 0. */
+export type BodyGroup = { seq: number; openKey: string; objects: number };
+
+export type BodyCacheDeps = {
+  /** The text of an object: one body per line; null if there is no such object. Rejects if it cannot be read now. */
+  load: (openKey: string, object: number) => Promise<string | null>;
+  /** Called when a slot that was passed over may have its body. */
+  arrived: () => void;
+  wait: (ms: number) => Promise<void>;
+};
+
+type Held = { seq: number; lines: readonly string[]; chars: number };
+
+export class BodyCache {
+  readonly #deps: BodyCacheDeps;
+  /** By name, least recently used first. */
+  readonly #held = new Map<string, Held>();
+  /** Objects that are being read, or wait for it. */
+  readonly #loading = new Set<string>();
+  /** Objects that are not in R2. */
+  readonly #lost = new Map<string, number>();
+  #chars = 0;
+
+  constructor(deps: BodyCacheDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Whether the bodies of an object can be read; if not, it is loaded, and the next ones with it. While too many are being
+   * loaded it is not: the turn that follows the next of them asks once more.
+   */
+  stateOf(group: BodyGroup, object: number): BodyState {
+    const state = this.#demand(group, object);
+    const last = Math.min(object + BODY_OBJECTS_AHEAD, group.objects - 1);
+    for (let next = object + 1; next <= last; next++)
+      if (!this.#knows(nameOf(group.seq, next))) this.#load(group, next);
+    return state;
+  }
+
+  /** A body, as JSON text. Throws unless its object is `here`. */
+  line(seq: number, { object, line }: BodyPlace): string {
+    const text = this.#held.get(nameOf(seq, object))?.lines[line];
+    if (text === undefined) throw new Error(`line ${line} of bodies ${object} of group ${seq} is not in memory`);
+    return text;
+  }
+
+  /** Forgets a group that has ended. What is being read for it is dropped as it arrives, by later reads. */
+  forget(seq: number): void {
+    for (const [name, held] of this.#held) {
+      if (held.seq !== seq) continue;
+      this.#held.delete(name);
+      this.#chars -= held.chars;
+    }
+    for (const [name, of] of this.#lost) if (of === seq) this.#lost.delete(name);
+  }
+
+  #demand(group: BodyGroup, object: number): BodyState {
+    const name = nameOf(group.seq, object);
+    const held = this.#held.get(name);
+    if (held !== undefined) {
+      this.#held.delete(name);
+      this.#held.set(name, held);
+      return "here";
+    }
+    if (this.#lost.has(name)) return "lost";
+    if (!this.#loading.has(name)) this.#load(group, object);
+    return "awaited";
+  }
+
+  #knows(name: string): boolean {
+    return this.#held.has(name) || this.#loading.has(name) || this.#lost.has(name);
+  }
+
+  #load(group: BodyGroup, object: number): void {
+    if (this.#loading.size >= BODY_LOADS_MAX) return;
+    const name = nameOf(group.seq, object);
+    this.#loading.add(name);
+    void this.#read(group, object, name).then(() => {
+      this.#loading.delete(name);
+      this.#deps.arrived();
+    });
+  }
+
+  /** Never rejects: an object that could not be read is read again once it is demanded after a pause. */
+  async #read({ seq, openKey }: BodyGroup, object: number, name: string): Promise<void> {
+    try {
+      const text = await this.#deps.load(openKey, object);
+      if (text === null) this.#lost.set(name, seq);
+      else this.#keep(name, { seq, lines: text.split("\n"), chars: text.length });
+    } catch (error) {
+      console.error(`bodies ${object} of group ${seq} could not be read from R2; retrying`, error);
+      await this.#deps.wait(BODY_RETRY_MS);
+    }
+  }
+
+  #keep(name: string, held: Held): void {
+    this.#held.set(name, held);
+    this.#chars += held.chars;
+    for (const [oldest, { chars }] of this.#held) {
+      if (this.#chars <= BODY_CACHE_CHARS_MAX || oldest === name) break;
+      this.#held.delete(oldest);
+      this.#chars -= chars;
+    }
+  }
+}
+
+function nameOf(seq: number, object: number): string {
+  return `${seq}/${object}`;
+}
