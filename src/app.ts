@@ -21,6 +21,7 @@ import { mountFiles } from "./routes/openai/files.ts";
 import { mountGroups } from "./routes/native/groups.ts";
 import { mountModels } from "./routes/openai/models.ts";
 import { mountOpenAi } from "./routes/openai/openai.ts";
+import { mountProbe } from "./routes/probe/probe.ts";
 import { mountOps } from "./routes/discovery/ops.ts";
 import { mountQuery } from "./routes/native/query.ts";
 import { mountRunLog } from "./routes/native/run-log.ts";
@@ -72,6 +73,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountFiles(app, protect);
   mountUploads(app, protect);
   mountBatches(app, protect);
+  mountProbe(app, protect);
 
   app.onError((error, c) => {
     const reason = refusedFor(error);

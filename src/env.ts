@@ -25,6 +25,7 @@ export const VARIABLES = [
   "WEBHOOK_URL",
   "WEBHOOK_SECRET",
   "WAITING_FETCHES_MAX",
+  "PROBE",
 ] as const;
 
 /** The vars and secrets read from the environment, unparsed. */
@@ -57,6 +58,8 @@ export type Config = {
   toolHosts: readonly ToolHost[];
   /** Fetches of one object or request that may wait for response headers at once. */
   waitingFetchesMax: number;
+  /** Whether the operator may measure the platform by `GET /_probe/:n`. */
+  probes: boolean;
   /** The URL that is notified of every batch's end, and the secret that signs the notification; null = none. */
   webhook: { url: string; secret: string } | null;
 };
@@ -83,6 +86,11 @@ function numberIn(text: string): number {
 const waitingFetches = z.preprocess(
   (value) => (value === "" || value == null ? undefined : typeof value === "string" ? numberIn(value) : value),
   z.number().int().min(1).max(WAITING_FETCHES_MAX).default(WAITING_FETCHES_DEFAULT),
+);
+
+const probeSwitch = z.preprocess(
+  (value) => (value === "" || value == null ? 0 : typeof value === "string" ? numberIn(value) : value),
+  z.union([z.literal(0), z.literal(1)]),
 );
 
 /** Parses the environment's vars and secrets. A failure is `misconfigured` and names the variable and the field. */
@@ -116,6 +124,8 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   if (!waiting.success) {
     return misconfigured("WAITING_FETCHES_MAX", `must be a whole number from 1 to ${WAITING_FETCHES_MAX}`);
   }
+  const probe = probeSwitch.safeParse(vars["PROBE"]);
+  if (!probe.success) return misconfigured("PROBE", "must be 1 or 0");
   const listed = upstreamsOf(vars["UPSTREAMS"]);
   if (!listed.ok) return misconfigured("UPSTREAMS", listed.message);
   const upstreams = parseUpstreams(listed.value, vars);
@@ -130,6 +140,7 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
       corsOrigins,
       toolHosts,
       waitingFetchesMax: waiting.data,
+      probes: probe.data === 1,
       webhook: webhook.target,
       budgets,
     },

@@ -647,3 +647,10 @@ export const FILE_PAGE_BYTES = 1024 * 1024;
 /** Largest body of a form, bytes: its file, and 2 MB for its few fields and headers. */
 export const FILE_FORM_BYTES_MAX = FILE_BYTES_MAX + 2 * 1024 * 1024;
 export const PART_FORM_BYTES_MAX = UPLOAD_PART_BYTES_MAX + 2 * 1024 * 1024;
+
+// ---- probes ----
+
+/** Longest that a probe holds a request, ms: longer than a call of 20 minutes, whose end it must see. */
+export const PROBE_HOLD_MS_MAX = 1_500_000;
+/** Calls, sockets or runs of one probe: a wide batch; a mistake of the operator must not cost more. */
+export const PROBE_CALLS_MAX = 1_000;

@@ -2,6 +2,10 @@
  * Group commit: calls into the object are queued as operations and run together in one turn, in one transaction. A call
  * that is committed alone costs a transaction and its fsync, which is more than the work itself.
  *
+ * Turns are paced by load. An idle object's turn runs at once. While one of a busy object is stored, its replies wait, and what
+ * arrives gathers for the next turn. A pause of 2 to 4 ms on top of that was tried: it saves a tenth of the commits of a wide
+ * batch and none of single calls, and delays both.
+ *
  * A turn: each operation changes the state, `finish` dispatches and writes, and only then are replies sent. If
  * anything throws, nothing of the turn was written: `broken` discards this state, and every operation is rejected.
  */
@@ -21,12 +25,18 @@ export type CommitDeps = {
   crowded: () => boolean;
   /** Calls back after what has arrived already has been delivered. */
   soon: (callback: () => void) => void;
+  /** Resolves once what was written is durable, so that the replies to it leave. */
+  stored: () => Promise<void>;
 };
 
 export class CommitQueue {
   readonly #deps: CommitDeps;
   #operations: Operation[] = [];
   #scheduled = false;
+  /** Whether a turn is being stored, and the next one waits for that. */
+  #storing = false;
+  /** Whether the next turn runs even without an operation. */
+  #poked = false;
   /** Replies of the running turn, sent at its end; null between turns. */
   #pendingReplies: (() => void)[] | null = null;
 
@@ -51,11 +61,12 @@ export class CommitQueue {
 
   /** Runs a turn without an operation, because time has passed. */
   poke(): void {
+    this.#poked = true;
     this.#schedule();
   }
 
   #schedule(): void {
-    if (this.#scheduled) return;
+    if (this.#scheduled || this.#storing) return;
     if (!this.#deps.crowded()) {
       this.#turn();
       return;
@@ -71,12 +82,15 @@ export class CommitQueue {
     const operations = this.#operations;
     const replies: (() => void)[] = [];
     this.#operations = [];
+    this.#poked = false;
     this.#pendingReplies = replies;
+    let isBroken = false;
     try {
       const nowMs = this.#deps.now();
       for (const operation of operations) operation.run(nowMs);
       this.#deps.finish(nowMs);
     } catch (error) {
+      isBroken = true;
       replies.length = 0;
       this.#deps.broken(error);
       for (const operation of operations) operation.reject(error);
@@ -84,5 +98,15 @@ export class CommitQueue {
       this.#pendingReplies = null;
     }
     for (const send of replies) send();
+    if (!isBroken && this.#deps.crowded()) void this.#gather();
+  }
+
+  /** Lets what arrives gather until the replies of this turn leave: the busier the object, the more each turn commits. */
+  async #gather(): Promise<void> {
+    this.#storing = true;
+    // A store that fails ends the object, and with it this queue.
+    await this.#deps.stored().catch(() => undefined);
+    this.#storing = false;
+    if (this.#operations.length > 0 || this.#poked) this.#turn();
   }
 }

@@ -70,6 +70,7 @@ export class RunLifecycle implements AlarmHost {
       },
       crowded: () => (this.run?.engine.attempts.size ?? 0) > 1,
       soon: (callback) => setTimeout(callback, 0),
+      stored: () => ctx.storage.sync(),
     });
     this.#rebuild(nowMs);
     // Queued slots need not wait for the alarm that was set before the restart.

@@ -6,15 +6,15 @@ const single = { callsPerRequest: 1, workerCpuMs: 3, storedBytes: 500 };
 
 export const BOUNDS = {
   "/batch, width 8": { rows: 2.25, requests: 1.95, commits: 1.2, alarms: 0.1, messages: 0, awakeS: 7.7, ...batch },
-  "/batch, width 64": { rows: 2.15, requests: 1.5, commits: 1.1, alarms: 0.02, messages: 0, awakeS: 3.85, ...batch },
-  "/batch, width 512": { rows: 2.25, requests: 1.65, commits: 1.1, alarms: 0.01, messages: 0, awakeS: 3.55, ...batch },
+  "/batch, width 64": { rows: 2.15, requests: 1.5, commits: 1.1, alarms: 0.02, messages: 0, awakeS: 4, ...batch },
+  "/batch, width 512": { rows: 2.25, requests: 1.65, commits: 1.1, alarms: 0.01, messages: 0, awakeS: 3.7, ...batch },
   "/batch as lines, width 64": {
     rows: 2.15,
     requests: 2.5,
     commits: 1.1,
     alarms: 0.02,
     messages: 0,
-    awakeS: 3.95,
+    awakeS: 4,
     ...batch,
   },
   "/batch, respond-async, width 64": {
@@ -23,7 +23,7 @@ export const BOUNDS = {
     commits: 1.1,
     alarms: 0.02,
     messages: 0,
-    awakeS: 3.55,
+    awakeS: 3.7,
     ...batch,
   },
   "/query": { rows: 3.7, requests: 3, commits: 4, alarms: 1, messages: 0, awakeS: 0.13, ...single },
@@ -52,7 +52,7 @@ export const BOUNDS = {
     commits: 1.15,
     alarms: 0.02,
     messages: 0,
-    awakeS: 4.3,
+    awakeS: 4.5,
     ...batch,
   },
   "/tool_call": { rows: 2, requests: 2, commits: 2, alarms: 1, messages: 0, awakeS: 0.13, ...single },

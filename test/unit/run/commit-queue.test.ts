@@ -5,6 +5,8 @@ import { CommitQueue } from "../../../durable-objects/run/commit-queue.ts";
 function makeQueue({ crowded = false, finish = () => {} }: { crowded?: boolean; finish?: () => void } = {}) {
   const log: string[] = [];
   const later: (() => void)[] = [];
+  /** Stores that are under way: the test ends them. */
+  const stores: (() => void)[] = [];
   const control = { crowded, finish, nowMs: 7 };
   const queue = new CommitQueue({
     now: () => control.nowMs,
@@ -15,6 +17,7 @@ function makeQueue({ crowded = false, finish = () => {} }: { crowded?: boolean; 
     broken: (error) => log.push(`broken ${String(error)}`),
     crowded: () => control.crowded,
     soon: (callback) => later.push(callback),
+    stored: () => new Promise((resolve) => stores.push(resolve)),
   });
   const submit = (name: string): Promise<string> =>
     queue.submit<string>((reply, nowMs) => {
@@ -26,7 +29,7 @@ function makeQueue({ crowded = false, finish = () => {} }: { crowded?: boolean; 
       (value) => log.push(`told ${value}`),
       (error: unknown) => log.push(`${name} rejected: ${String(error)}`),
     );
-  return { queue, log, later, control, submit, told };
+  return { queue, log, later, stores, control, submit, told };
 }
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -59,14 +62,49 @@ describe("a turn", () => {
     expect(log).toEqual(["a 7", "b 7", "finish 7"]);
   });
 
-  it("is followed by another for operations that arrive after it", () => {
-    const { log, later, submit } = makeQueue({ crowded: true });
+  it("of a crowded object is followed by one for all that arrived until its replies left", async () => {
+    const { log, later, stores, submit } = makeQueue({ crowded: true });
     void submit("a");
     later.shift()?.();
     void submit("b");
-    expect(later).toHaveLength(1);
+    void submit("c");
+    await settled();
+    expect([log, later.length]).toEqual([["a 7", "finish 7"], 0]);
+    stores.shift()?.();
+    await settled();
+    expect(log).toEqual(["a 7", "finish 7", "b 7", "c 7", "finish 7"]);
+    // Its own replies are waited for, too.
+    expect(stores).toHaveLength(1);
+  });
+
+  it("of a crowded object is followed by none if nothing arrived, and the next waits for nothing", async () => {
+    const { log, later, stores, submit } = makeQueue({ crowded: true });
+    void submit("a");
+    later.shift()?.();
+    stores.shift()?.();
+    await settled();
+    expect(log).toEqual(["a 7", "finish 7"]);
+    void submit("b");
     later.shift()?.();
     expect(log).toEqual(["a 7", "finish 7", "b 7", "finish 7"]);
+  });
+
+  it("that is requested while another is stored runs after it, even without an operation", async () => {
+    const { queue, log, later, stores, submit } = makeQueue({ crowded: true });
+    void submit("a");
+    later.shift()?.();
+    queue.poke();
+    expect(log).toEqual(["a 7", "finish 7"]);
+    stores.shift()?.();
+    await settled();
+    expect(log).toEqual(["a 7", "finish 7", "finish 7"]);
+  });
+
+  it("of an idle object runs at once, whatever is being stored", () => {
+    const { log, stores, submit } = makeQueue();
+    void submit("a");
+    void submit("b");
+    expect([log, stores]).toEqual([["a 7", "finish 7", "b 7", "finish 7"], []]);
   });
 
   it("needs no operation: it may run because time has passed", () => {
