@@ -17,6 +17,12 @@ export function atMost(what: string, figure: number, target: number, unit = ""):
   return { what, figure: shown(figure), target: `<= ${shown(target)}`, met: figure <= target, exact: false };
 }
 
+/** A figure that is to be at least `target`. */
+export function atLeast(what: string, figure: number, target: number): Row {
+  const shown = (value: number): string => value.toFixed(2);
+  return { what, figure: shown(figure), target: `>= ${shown(target)}`, met: figure >= target, exact: false };
+}
+
 /** A figure that nothing was promised of. */
 export function plain(what: string, figure: string): Row {
   return { what, figure, target: "", met: null, exact: false };
