@@ -509,6 +509,13 @@ export const GROUP_CHARS_MAX = 64 * 1024 * 1024;
 export const GROUP_MODELS_CHARS_MAX = 512 * 1024;
 /** Characters of call pages in one RPC to the run object: during the call they are in memory several times. */
 export const PAGES_CALL_CHARS_MAX = 1024 * 1024;
+/**
+ * Characters of call pages on their way to the run object at once: four calls hide the way there and back of each, and
+ * are copies of 8 MB beside the body that they are read from.
+ */
+export const PAGES_AHEAD_CHARS_MAX = 4 * PAGES_CALL_CHARS_MAX;
+/** Pages of results that are read before the client has taken those before them: each has 128 KB. */
+export const RESULT_PAGES_AHEAD = 2;
 /** `/query` calls that are queued or in flight in one run: each has a waiting Worker. */
 export const DIRECT_CALLS_MAX = 10_000;
 /** Verified run tokens that an isolate remembers: signature checks cost more than the rest of a small request. */

@@ -104,18 +104,20 @@ async function stage(
   openKey: string,
   all: readonly CallPage[],
 ): Promise<{ pages: CallPage[] } | Refused> {
+  // A chunk has a few calls of pages: they go at once.
+  const sending: Promise<Refused | null>[] = [];
   let pages: CallPage[] = [];
   let chars = 0;
   for (const page of all) {
     if (chars + page.calls.length > PAGES_CALL_CHARS_MAX && pages.length > 0) {
       const sent = pages;
-      const refused = await run.callWithRetry<Refused | null>((stub) => stub.stagePages(openKey, sent));
-      if (refused !== null) return refused;
+      sending.push(run.callWithRetry<Refused | null>((stub) => stub.stagePages(openKey, sent)));
       pages = [];
       chars = 0;
     }
     pages.push(page);
     chars += page.calls.length;
   }
-  return { pages };
+  const replies = await Promise.all(sending);
+  return replies.find((reply) => reply !== null) ?? { pages };
 }

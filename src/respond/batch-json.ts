@@ -4,7 +4,8 @@
  */
 import type { GroupView, SlotView } from "../run-api/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
-import { ANSWER_KEPT_CHARS_MAX, ANSWER_NOTES_CHARS_MAX } from "../limits.ts";
+import { ANSWER_KEPT_CHARS_MAX, ANSWER_NOTES_CHARS_MAX, RESULT_PAGES_AHEAD } from "../limits.ts";
+import { readAhead } from "./read-ahead.ts";
 import { slotError, slotItem, slotResult } from "./slot.ts";
 import { usageOf } from "./usage.ts";
 
@@ -115,12 +116,18 @@ export function emptyBatch(effectiveParallel: number, at: string) {
 }
 
 async function* pagesOf(count: number, slotsFrom: BatchAnswer["slotsFrom"]): AsyncGenerator<SlotView[]> {
+  for await (const slots of readAhead(storedPages(count, slotsFrom), RESULT_PAGES_AHEAD)) {
+    yield slots;
+    // workerd keeps what a call returned until its next full collection: emptied, that is little.
+    slots.length = 0;
+  }
+}
+
+async function* storedPages(count: number, slotsFrom: BatchAnswer["slotsFrom"]): AsyncGenerator<SlotView[]> {
   for (let from = 0; from < count;) {
     const slots = await slotsFrom(from);
     if (slots.length === 0) throw new Error(`a group of ${count} slots ends at slot ${from}`);
     from += slots.length;
     yield slots;
-    // workerd keeps what a call returned until its next full collection: emptied, that is little.
-    slots.length = 0;
   }
 }

@@ -6,9 +6,10 @@ import type { Refused } from "../run-api/types.ts";
 import type { BodyOptions, CallBody, CallFacts } from "../call.ts";
 import { CallPageBuilder, type CallPage } from "../engine/call-page.ts";
 import { Refusal, type Reason } from "../errors.ts";
-import { GROUP_CHARS_MAX, GROUP_MODELS_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../limits.ts";
+import { GROUP_CHARS_MAX, GROUP_MODELS_CHARS_MAX, PAGES_AHEAD_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../limits.ts";
 import { bodyUploadTo, type BodyUpload } from "./body-upload.ts";
 import { dedupeKeyOf } from "./dedupe-key.ts";
+import { SendAhead } from "./send-ahead.ts";
 import { settled } from "./settlements.ts";
 
 /** What is opened. `calls` are read once. */
@@ -87,12 +88,33 @@ function excessOf({ totalChars, modelChars }: CallPageBuilder): Reason | null {
   return { reason: "invalid_request", message, param: "model" };
 }
 
-/** Sends all but the last pages ahead. */
+/** Sends all but the last pages ahead, several calls at once. Nothing is on its way any more when it resolves or rejects. */
 async function stage(
   run: RunCaller,
   openKey: string,
+  upload: Upload,
+  signal: AbortSignal,
+): Promise<{ builder: CallPageBuilder; pages: CallPage[] }> {
+  const ahead = new SendAhead(PAGES_AHEAD_CHARS_MAX);
+  const send = async (pages: CallPage[]): Promise<void> => {
+    const refused = await run.callWithRetry<Refused | null>((stub) => stub.stagePages(openKey, pages));
+    if (refused !== null) throw new Refusal(refused.reason);
+  };
+  try {
+    const staged = await stagePages(upload, signal, (pages, chars) => ahead.add(chars, () => send(pages)));
+    await ahead.arrived();
+    return staged;
+  } finally {
+    // A page that arrives after its upload was dropped would be stored until the run's alarm finds it.
+    await ahead.settled();
+  }
+}
+
+/** Makes the pages, and gives all but the last to `send`, in calls of a bounded size. */
+async function stagePages(
   { opening: { calls, defaults, dedupe }, bodies }: Upload,
   signal: AbortSignal,
+  send: (pages: CallPage[], chars: number) => Promise<void>,
 ): Promise<{ builder: CallPageBuilder; pages: CallPage[] }> {
   const builder = new CallPageBuilder(defaults);
   let pages: CallPage[] = [];
@@ -107,9 +129,7 @@ async function stage(
     if (chars + charsOf(page) > PAGES_CALL_CHARS_MAX) {
       if (signal.aborted) throw new Refusal(CLIENT_GONE);
       await bodies?.stored();
-      const sent = pages;
-      const refused = await run.callWithRetry<Refused | null>((stub) => stub.stagePages(openKey, sent));
-      if (refused !== null) throw new Refusal(refused.reason);
+      await send(pages, chars);
       pages = [];
       chars = 0;
     }
