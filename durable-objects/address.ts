@@ -24,16 +24,40 @@ export function runOf(objects: Objects, runId: string): DurableObjectStub<RunApi
   return objects.RUN.get(runIdOf(objects.RUN, runId));
 }
 
+/**
+ * The id of a run that is about to be opened. It holds the id of its object, which the platform finds without a look
+ * around the world: the first use of an object by its name can take some hundred milliseconds.
+ */
+export function newRunId(objects: Pick<Objects, "RUN">): string {
+  return `run_${objects.RUN.newUniqueId().toString()}`;
+}
+
+/** A run id that holds its object's. Runs of earlier versions have ids of 32 digits, which name their objects. */
+const UNIQUE_RUN = /^run_([0-9a-f]{64})$/;
+
 const ids = new Map<string, DurableObjectId>();
 
-/** Deriving an id from a name takes a hash; a busy run's is remembered. */
-function runIdOf(namespace: Objects["RUN"], runId: string): DurableObjectId {
+/** The part of a namespace that makes ids of what is written. */
+type IdReader = Pick<DurableObjectNamespace, "idFromName" | "idFromString">;
+
+/** The id of a run's object. Reading one, and deriving one from a name, takes a hash; a busy run's is remembered. */
+export function runIdOf(namespace: IdReader, runId: string): DurableObjectId {
   const known = ids.get(runId);
   if (known !== undefined) return known;
   if (ids.size >= TOKEN_CACHE_MAX) ids.clear();
-  const id = namespace.idFromName(runId);
+  const id = uniqueIdOf(namespace, UNIQUE_RUN.exec(runId)?.[1]) ?? namespace.idFromName(runId);
   ids.set(runId, id);
   return id;
+}
+
+/** The id that these digits spell; null if this namespace did not make it: the platform checks a signature in it. */
+function uniqueIdOf(namespace: IdReader, digits: string | undefined): DurableObjectId | null {
+  if (digits === undefined) return null;
+  try {
+    return namespace.idFromString(digits);
+  } catch {
+    return null;
+  }
 }
 
 /** A lane of a run. Each run has lanes of its own: its calls cannot slow another run's. */

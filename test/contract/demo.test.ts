@@ -26,7 +26,7 @@ describe("npm run demo", () => {
   it("shows the fan-out, the answer and its cost, keyless", async () => {
     const { status, printed, complaint } = await demo();
     expect([status, complaint]).toEqual([0, ""]);
-    expect(printed).toMatch(/Run run_[0-9a-f]{32}: budget \$0\.25, 32 calls at once/);
+    expect(printed).toMatch(/Run run_[0-9a-f]{64}: budget \$0\.25, 32 calls at once/);
     expect(printed).toMatch(/⚡ Parallel Execution Started: 97 sub-calls in group pg-\d{13}-[0-9a-z]{1,6}/);
     expect(printed).toMatch(/speed-up \d+\.\dx · 32 at once at the peak · \$0\.\d{6}/);
     expect(printed).toMatch(/Colour words in the book\n {2}red +\d+\n/);

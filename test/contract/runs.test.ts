@@ -15,7 +15,7 @@ describe("POST /runs", () => {
     const answer = await world.sendAsOperator("/runs", { json: {} });
     expect(answer.status).toBe(201);
     expect(answer.json).toEqual({
-      id: expect.stringMatching(/^run_[0-9a-f]{32}$/),
+      id: expect.stringMatching(/^run_[0-9a-f]{64}$/),
       object: "run",
       name: null,
       status: "active",

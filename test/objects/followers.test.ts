@@ -1,6 +1,6 @@
 /** Those who follow a run's events get each once and in order, and cost the run nothing while nothing happens. */
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
-import { env, exports } from "cloudflare:workers";
+import { exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { FOLLOWERS_MAX } from "../../src/limits.ts";
 import { ADMIN_KEY } from "../support/object-vars.ts";
@@ -189,7 +189,7 @@ async function expectStill(run: TestRun): Promise<void> {
 
 /** A follower's socket to the run's object itself; null where it is refused. */
 async function ring(run: TestRun): Promise<WebSocket | null> {
-  const stub = env.RUN.getByName(run.id);
+  const stub = run.object;
   const { webSocket } = await stub.fetch("https://run/follow", { headers: { upgrade: "websocket" } });
   webSocket?.accept();
   return webSocket;

@@ -9,6 +9,7 @@ import { describe, expect, it } from "vitest";
 import { DIMENSIONS, zeroAmounts, addAmounts } from "../../src/budget/ledger.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 import { skipTime } from "../support/objects-clock.ts";
+import { runObjectOf } from "../support/objects-run.ts";
 import { ring } from "../support/objects-tree.ts";
 import { expectAsModelled } from "../support/tree-model.ts";
 import { treePlans, type TreePlan } from "../support/tree-plan.ts";
@@ -32,7 +33,7 @@ async function finish(tree: TreeRun): Promise<void> {
   skipTime(LEASE_TTL_MS);
   for (const node of nodes) {
     node.giveUp();
-    await ring(env.RUN.getByName(node.id));
+    await ring(runObjectOf(node.id));
   }
   await expectAsModelled(root);
   const total = zeroAmounts();

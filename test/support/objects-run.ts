@@ -3,6 +3,7 @@ import { env, exports } from "cloudflare:workers";
 import { expect } from "vitest";
 import { z } from "zod";
 import type { RunObject } from "../../src/index.ts";
+import { runIdOf } from "../../durable-objects/address.ts";
 import { openedRunDocument, runDocument, type BudgetDocument, type RunDocument } from "../../src/contract/runs.ts";
 import { ADMIN_KEY } from "./object-vars.ts";
 import type { Stats } from "./upstream-worker.ts";
@@ -44,6 +45,11 @@ const runList = z.object({ data: z.array(runDocument), has_more: z.boolean(), ne
 /** What a `/query` ended as: its answer, or the HTTP error. */
 export type QueryEnd = { status: number; answer: QueryAnswer | null; error: z.infer<typeof error> | null };
 
+/** A fresh stub of a run's object. */
+export function runObjectOf(runId: string): DurableObjectStub<RunObject> {
+  return env.RUN.get(runIdOf(env.RUN, runId));
+}
+
 /** One run and its token. */
 export class TestRun {
   readonly id: string;
@@ -56,7 +62,7 @@ export class TestRun {
 
   /** A fresh stub of the run's object: one is broken after an error. */
   get object(): DurableObjectStub<RunObject> {
-    return env.RUN.getByName(this.id);
+    return runObjectOf(this.id);
   }
 
   /** Sends a request with the run's token. */

@@ -171,8 +171,7 @@ function watchStubs(): void {
     throw new Error("the runtime's namespaces have no prototype");
   watchTaking(prototype, "getByName", (name) => (typeof name === "string" ? name : null));
   watchTaking(prototype, "get", (id) => {
-    const name: unknown = typeof id === "object" && id !== null ? Reflect.get(id, "name") : null;
-    return typeof name === "string" ? name : null;
+    return typeof id === "object" && id !== null ? nameOfId(id) : null;
   });
 }
 
@@ -205,9 +204,14 @@ function runIdOf(laneName: string): string {
 function nameOf(instance: object): string {
   const ctx: unknown = Reflect.get(instance, "ctx");
   const id: unknown = typeof ctx === "object" && ctx !== null ? Reflect.get(ctx, "id") : null;
-  const name: unknown = typeof id === "object" && id !== null ? Reflect.get(id, "name") : null;
-  if (typeof name !== "string") throw new Error("an object without a name acts");
-  return name;
+  if (typeof id !== "object" || id === null) throw new Error("an object without an id acts");
+  return nameOfId(id);
+}
+
+/** The name of an object, or the run id that holds its id. */
+function nameOfId(id: object): string {
+  const name: unknown = Reflect.get(id, "name");
+  return typeof name === "string" ? name : `run_${String(id)}`;
 }
 
 function isMethod(value: unknown): value is Method {

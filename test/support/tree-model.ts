@@ -10,6 +10,7 @@ import { addAmounts, DIMENSIONS, zeroAmounts, type Amounts, type Limits } from "
 import type { BudgetDocument } from "../../src/contract/runs.ts";
 import type { Outcome } from "../../src/call.ts";
 import type { Dimension } from "../../src/errors.ts";
+import { runObjectOf } from "./objects-run.ts";
 import { ring } from "./objects-tree.ts";
 import { MODELS } from "./tree-plan.ts";
 
@@ -134,11 +135,11 @@ export async function expectAsModelled(root: Node): Promise<void> {
       const difference = await differenceOf(node);
       if (difference === null) continue;
       wrong.push(difference);
-      await ring(env.RUN.getByName(node.id));
+      await ring(runObjectOf(node.id));
     }
     if (wrong.length === 0) return;
     // A run that has just ended rings for its relatives too, which may show right already.
-    for (const node of nodes) await ring(env.RUN.getByName(node.id));
+    for (const node of nodes) await ring(runObjectOf(node.id));
     if (round >= 60) assert.fail(`the tree does not come to what it must show:\n${JSON.stringify(wrong, null, 1)}`);
     await scheduler.wait(round < 10 ? 1 : 20);
   }

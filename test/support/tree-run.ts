@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { evictDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { z } from "zod";
+import { newRunId } from "../../durable-objects/address.ts";
 import type { RunInput } from "../../src/run-api/runs.ts";
 import type { AcquireReply, SettleReply } from "../../src/run-api/calls.ts";
 import { addAmounts, DIMENSIONS, NO_LIMITS, type Amounts, type Limits } from "../../src/budget/ledger.ts";
@@ -10,6 +11,7 @@ import type { Outcome } from "../../src/call.ts";
 import { SETTLE_LAG_MS } from "../../src/limits.ts";
 import { ADMIN_KEY } from "./object-vars.ts";
 import { acquireRequest, crash } from "./objects-direct.ts";
+import { runObjectOf } from "./objects-run.ts";
 import { amountsOf, costOf, expectAsModelled, modelName, Node, type Attempt } from "./tree-model.ts";
 import type { PlannedEnd, TreeOp, TreePlan } from "./tree-plan.ts";
 
@@ -46,8 +48,8 @@ export class TreeRun {
 
   static async start(planned: Limits): Promise<TreeRun> {
     const limits = { ...planned };
-    const id = newId();
-    const opened = await env.RUN.getByName(id).open({
+    const id = namedId();
+    const opened = await runObjectOf(id).open({
       id,
       name: null,
       parentId: null,
@@ -154,9 +156,9 @@ export class TreeRun {
       const left = parent.remaining(dimension);
       if (share !== undefined) limits[dimension] = Math.max(0, Math.floor((Math.min(left, 100_000) * share) / 1_000));
     }
-    const id = newId();
+    const id = newRunId(env);
     try {
-      const opened = await env.RUN.getByName(parent.id).openChild({ ...NOTHING_ASKED, limits, maxParallel }, id);
+      const opened = await runObjectOf(parent.id).openChild({ ...NOTHING_ASKED, limits, maxParallel }, id);
       if (!opened.ok) {
         this.counts.refused += 1;
         return;
@@ -293,7 +295,7 @@ export class TreeRun {
 
   async #crash(node: Node, how: "evict" | "abort"): Promise<void> {
     this.counts.crashes += 1;
-    const stub = env.RUN.getByName(node.id);
+    const stub = runObjectOf(node.id);
     // An eviction waits for an alarm, and an alarm may stay with the leases that it found.
     if (how === "abort" || node.inFlight.size > 0) await crash(stub);
     else await evictDurableObject(stub).catch(() => undefined);
@@ -328,7 +330,8 @@ function picked(nodes: readonly Node[], pick: number): Node {
   return node;
 }
 
-function newId(): string {
+/** The id of a run of an earlier version, which names its object: its children have ids of today. */
+function namedId(): string {
   return `run_${crypto.randomUUID().replaceAll("-", "")}`;
 }
 

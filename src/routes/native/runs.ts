@@ -1,6 +1,6 @@
 /** Runs: open one, look at one, list them, change one, end one, and what is left of one's budget. */
 import type { Context, Hono } from "hono";
-import { directoryOf } from "../../../durable-objects/address.ts";
+import { directoryOf, newRunId } from "../../../durable-objects/address.ts";
 import type { DayReservation } from "../../run-api/directory-api.ts";
 import type { StoredDocument } from "../../run-api/runs.ts";
 import type { IdempotencyKey } from "../../run-api/types.ts";
@@ -76,10 +76,6 @@ async function openRun(c: Context<AppEnv>): Promise<Response> {
   return c.json({ ...shown(c, document), token }, 201);
 }
 
-function newRunId(): string {
-  return `run_${crypto.randomUUID().replaceAll("-", "")}`;
-}
-
 async function openRoot(
   c: Context<AppEnv>,
   request: RunRequest,
@@ -89,7 +85,7 @@ async function openRoot(
     const message = "idempotency-key: only child runs take one; a root run reserves nothing in a parent";
     throw new Refusal({ reason: "invalid_request", message, param: "idempotency-key" });
   }
-  const id = newRunId();
+  const id = newRunId(c.env);
   const { budgets, toolHosts } = c.get("config");
   const nowMs = Date.now();
   const tools = toolsOf(request, toolHosts);
@@ -122,7 +118,7 @@ async function openChild(
   // What answered calls have left of their reservations is free for the child.
   await settled(c.env, parentId);
   const settings = askedOf(request);
-  const id = newRunId();
+  const id = newRunId(c.env);
   const open = (stub: RunStub): Promise<OpenChildReply> => stub.openChild(settings, id, named);
   // Without a key a second request would open a second child.
   const opened = named === null ? await run.callOnce(open) : await run.callWithRetry(open);

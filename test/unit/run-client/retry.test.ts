@@ -78,17 +78,13 @@ describe("a call to an object", () => {
 });
 
 describe("the callers of run objects", () => {
-  it("all go through RunCaller, but for lanes, which have a loop of their own", () => {
+  it("all go through RunCaller", () => {
     const calling = ["src", "durable-objects"].flatMap((folder) =>
       readdirSync(folder, { recursive: true, encoding: "utf8" })
         .filter((name) => name.endsWith(".ts"))
         .map((name) => join(folder, name))
         .filter((path) => /\brunOf\(/.test(readFileSync(path, "utf8"))),
     );
-    expect(calling.sort()).toEqual([
-      "durable-objects/address.ts",
-      "durable-objects/lane/object.ts",
-      "src/run-client/caller.ts",
-    ]);
+    expect(calling.sort()).toEqual(["durable-objects/address.ts", "src/run-client/caller.ts"]);
   });
 });

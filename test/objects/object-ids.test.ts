@@ -1,0 +1,112 @@
+/** Runs hold the id of their object in their own; those of earlier versions name it. */
+import { runDurableObjectAlarm } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { makeKeys } from "../../src/auth/keys.ts";
+import { signRunToken } from "../../src/auth/token.ts";
+import { NO_LIMITS } from "../../src/budget/ledger.ts";
+import type { RunSettings } from "../../src/run-api/runs.ts";
+import { skipTime } from "../support/objects-clock.ts";
+import { ADMIN_KEY } from "../support/object-vars.ts";
+import { expectWhole, openRun, prompts, TestRun } from "../support/objects-run.ts";
+
+/** Opens a root run as a version before unique ids did: its object is found by its name, and so is the one directory. */
+async function openNamed(changes: Partial<RunSettings> = {}): Promise<TestRun> {
+  const id = `run_${crypto.randomUUID().replaceAll("-", "")}`;
+  const createdAtMs = Date.now();
+  const settings: RunSettings = {
+    id,
+    name: "of an earlier version",
+    parentId: null,
+    ancestors: [],
+    holder: null,
+    depth: 0,
+    createdAtMs,
+    expiresAtMs: createdAtMs + 60_000,
+    limits: { ...NO_LIMITS, usd: 1_000_000_000 },
+    maxParallel: 8,
+    maxDepth: 3,
+    models: [],
+    defaultModel: null,
+    errorStyle: "bracket",
+    windowMs: 50,
+    unpriced: "refuse",
+    retentionMs: 60_000,
+    tools: [],
+    metadataJson: "{}",
+    ...changes,
+  };
+  await env.DIRECTORY.getByName("runs").add(id, null);
+  await env.RUN.getByName(id).open(settings);
+  const { signing } = await makeKeys(ADMIN_KEY, null);
+  const { expiresAtMs } = settings;
+  return new TestRun(id, await signRunToken(signing, { runId: id, depth: 0, expiresAtMs }));
+}
+
+const opened = z.object({ id: z.string(), token: z.string(), parent_id: z.string().nullable() });
+
+const statusOf = async (path: string, token: string): Promise<number> => {
+  const request = new Request(`http://gateway.test${path}`, { headers: { authorization: `Bearer ${token}` } });
+  const response = await exports.default.fetch(request);
+  await response.body?.cancel();
+  return response.status;
+};
+
+describe("a run of an earlier version", () => {
+  it("spends, is read and ends with the token that it was opened with", async () => {
+    const run = await openNamed();
+    expect((await run.query({ prompt: "one", model: "up/echo" })).text).toBe("one");
+    expectWhole(await run.batch({ prompts: prompts(20), model: "up/echo" }), prompts(20));
+    expect((await run.budget()).calls.spent).toBe(21);
+    expect((await run.post(`/runs/${run.id}/close`, {})).status).toBe(200);
+    expect((await run.document()).status).toBe("closed");
+  });
+
+  it("opens children of today, which return what they do not spend", async () => {
+    const run = await openNamed();
+    const child = opened.parse(await (await run.post("/runs", { budget: { usd: 0.5 } })).json());
+    expect(child).toMatchObject({ id: expect.stringMatching(/^run_[0-9a-f]{64}$/), parent_id: run.id });
+    const inside = new TestRun(child.id, child.token);
+    const { usage } = await inside.query({ prompt: "two", model: "up/echo" });
+    await run.post(`/runs/${child.id}/close`, {});
+    const { usd } = await run.budget();
+    expect(usd.reserved).toBe(0);
+    expect(usd.spent).toBeCloseTo(usage.cost, 9);
+  });
+
+  it("is deleted with its retention", async () => {
+    const run = await openNamed();
+    skipTime(60_000);
+    await runDurableObjectAlarm(run.object);
+    skipTime(60_000);
+    await runDurableObjectAlarm(run.object);
+    expect(await run.object.document(null)).toBeNull();
+  });
+});
+
+describe("the id of a run", () => {
+  it("holds the id of its object, so that no name is looked up", async () => {
+    const run = await openRun();
+    expect(run.id).toBe(`run_${String(run.object.id)}`);
+    expect(run.object.id.name).toBeUndefined();
+    expect(env.RUN.idFromString(run.id.slice("run_".length)).equals(run.object.id)).toBe(true);
+  });
+
+  it("of another class of objects, or of none, is the id of no run", async () => {
+    const shelf = env.SHELF.newUniqueId().toString();
+    for (const digits of [shelf, "0".repeat(64), "f".repeat(64)]) {
+      expect(await statusOf(`/runs/run_${digits}`, ADMIN_KEY)).toBe(404);
+      const { signing } = await makeKeys(ADMIN_KEY, null);
+      const token = await signRunToken(signing, { runId: `run_${digits}`, depth: 0, expiresAtMs: Date.now() + 60_000 });
+      expect(await statusOf("/run", token)).toBe(404);
+    }
+  });
+
+  it("of another run is not found with this run's token", async () => {
+    const mine = await openRun();
+    const other = await openRun();
+    expect((await mine.send("GET", `/runs/${other.id}`)).status).toBe(404);
+    expect((await mine.send("GET", `/runs/${mine.id}`)).status).toBe(200);
+  });
+});
