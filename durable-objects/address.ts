@@ -1,10 +1,11 @@
 /** The only file that turns an id into a stub: which object owns what, and how its name is made. */
-import { TOKEN_CACHE_MAX } from "../src/limits.ts";
+import { DIRECTORY_SHARDS, TOKEN_CACHE_MAX } from "../src/limits.ts";
 import type { BatchApi } from "../src/run-api/batch-api.ts";
 import type { DirectoryApi } from "../src/run-api/directory-api.ts";
 import type { FileApi } from "../src/run-api/file-api.ts";
 import type { LaneApi } from "../src/run-api/lane-api.ts";
 import type { RunApi } from "../src/run-api/run-api.ts";
+import type { RunSettings } from "../src/run-api/runs.ts";
 import type { UpstreamApi } from "../src/run-api/upstream-api.ts";
 
 /** The object namespaces, as bound in wrangler.toml. */
@@ -90,7 +91,28 @@ export function upstreamOf(objects: Objects, upstream: string): DurableObjectStu
   return objects.UPSTREAM.getByName(upstream);
 }
 
-/** The one list of runs. */
-export function directoryOf(objects: Objects): DurableObjectStub<DirectoryApi> {
-  return objects.DIRECTORY.getByName("runs");
+/**
+ * The part of the list that has a root run. Runs that reserve in the root budget of a day are in one object, because the
+ * day's budget is one figure; so are those of earlier versions. The others are spread, by the end of their ids, which is
+ * a hash.
+ */
+export function directoryOf(
+  objects: Objects,
+  { id, holder }: Pick<RunSettings, "id" | "holder">,
+): DurableObjectStub<DirectoryApi> {
+  const isSpread = holder !== "directory" && UNIQUE_RUN.test(id);
+  return objects.DIRECTORY.getByName(isSpread ? shardName(parseInt(id.slice(-2), 16) % DIRECTORY_SHARDS) : WHOLE);
+}
+
+/** Every object that has a part of the list. */
+export function directoriesOf(objects: Objects): DurableObjectStub<DirectoryApi>[] {
+  const shards = Array.from({ length: DIRECTORY_SHARDS }, (_, shard) => shardName(shard));
+  return [...shards, WHOLE].map((name) => objects.DIRECTORY.getByName(name));
+}
+
+/** The name of the object that was the whole list once. */
+const WHOLE = "runs";
+
+function shardName(shard: number): string {
+  return `runs/${shard}`;
 }

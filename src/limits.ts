@@ -520,6 +520,11 @@ export const RESULT_PAGES_AHEAD = 2;
 export const DIRECT_CALLS_MAX = 10_000;
 /** Verified run tokens that an isolate remembers: signature checks cost more than the rest of a small request. */
 export const TOKEN_CACHE_MAX = 1_000;
+/**
+ * Objects over which the list of root runs is spread: one object takes about 150 openings per second, and each page of
+ * the list is a call to every one of them.
+ */
+export const DIRECTORY_SHARDS = 64;
 /** Runs in one page of `GET /runs`: each is a call to its object. */
 export const LIST_PAGE_MAX = 100;
 /** Runs in such a page if the request names no number. */

@@ -1,13 +1,14 @@
 /**
- * The list of root runs, newest first, and the root budget of each day. A run's figures are in its own object; this one
- * stores that the run exists and, under a root budget, what is reserved for it on the day it was opened. Its methods are
- * described in src/run-api/directory-api.ts.
+ * A part of the list of root runs, newest first, and the root budget of each day. A run's figures are in its own object;
+ * this one stores that the run exists and, under a root budget, what is reserved for it on the day it was opened. Its
+ * methods are described in src/run-api/directory-api.ts, which object has what in address.ts.
  *
- *   run  one row per root run, written when it is opened; `held_nano_usd`: reserved until the run ends, then what it spent
+ *   run  one row per root run, written when it is opened; `opened`: its place in the list; `held_nano_usd`: reserved until
+ *        the run ends, then what it spent
  *   day  one row per UTC day with a root budget: what its runs have reserved and spent
  */
 import { DurableObject } from "cloudflare:workers";
-import type { DayReservation, DayReply, DirectoryApi } from "../../src/run-api/directory-api.ts";
+import type { DayReservation, DayReply, DirectoryApi, ListedRun } from "../../src/run-api/directory-api.ts";
 
 type RunRow = { opened: number; id: string; day: string | null; held_nano_usd: number; ended: number };
 
@@ -25,19 +26,16 @@ export class DirectoryObject extends DurableObject<object> implements DirectoryA
       CREATE TABLE IF NOT EXISTS day (day TEXT PRIMARY KEY, committed_nano_usd INTEGER NOT NULL) STRICT, WITHOUT ROWID`);
   }
 
-  add(runId: string, reservation: DayReservation | null): DayReply {
+  add({ id, openedAt }: ListedRun, reservation: DayReservation | null): DayReply {
     return this.#storage.transactionSync(() => {
+      if (this.#run(id) !== null) return { ok: true };
       if (reservation !== null) {
         const committedNanoUsd = this.#committed(reservation.day);
         if (committedNanoUsd + reservation.nanoUsd > reservation.limitNanoUsd) return { ok: false, committedNanoUsd };
         this.#commit(reservation.day, reservation.nanoUsd);
       }
-      this.#sql.exec(
-        "INSERT INTO run (id, day, held_nano_usd) VALUES (?, ?, ?)",
-        runId,
-        reservation?.day ?? null,
-        reservation?.nanoUsd ?? 0,
-      );
+      const insert = "INSERT INTO run (opened, id, day, held_nano_usd) VALUES (?, ?, ?, ?)";
+      this.#sql.exec(insert, this.#placeFrom(openedAt), id, reservation?.day ?? null, reservation?.nanoUsd ?? 0);
       return { ok: true };
     });
   }
@@ -70,12 +68,21 @@ export class DirectoryObject extends DurableObject<object> implements DirectoryA
     });
   }
 
-  page(after: string | null, limit: number): { ids: string[]; hasMore: boolean } | null {
-    const cursor = after === null ? null : this.#run(after);
-    if (after !== null && cursor === null) return null;
-    const query = "SELECT * FROM run WHERE opened < ? ORDER BY opened DESC LIMIT ?";
-    const rows = this.#sql.exec<RunRow>(query, cursor?.opened ?? Number.MAX_SAFE_INTEGER, limit + 1).toArray();
-    return { ids: rows.slice(0, limit).map((row) => row.id), hasMore: rows.length > limit };
+  newest(before: ListedRun | null, limit: number): ListedRun[] {
+    const query = `SELECT opened, id FROM run WHERE opened <= ?1 AND (opened < ?1 OR id < ?2)
+      ORDER BY opened DESC LIMIT ?3`;
+    const { openedAt, id } = before ?? { openedAt: Number.MAX_SAFE_INTEGER, id: "" };
+    const rows = this.#sql.exec<Pick<RunRow, "opened" | "id">>(query, openedAt, id, limit);
+    return rows.toArray().map((row) => ({ openedAt: row.opened, id: row.id }));
+  }
+
+  /** The first free place from `openedAt` on: runs that several isolates open may have the same. */
+  #placeFrom(openedAt: number): number {
+    const isTaken = (place: number): boolean =>
+      this.#sql.exec("SELECT 1 FROM run WHERE opened = ?", place).toArray().length > 0;
+    let place = openedAt;
+    while (isTaken(place)) place += 1;
+    return place;
   }
 
   #run(runId: string): RunRow | null {

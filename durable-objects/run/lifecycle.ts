@@ -191,12 +191,12 @@ export class RunLifecycle implements AlarmHost {
     });
   }
 
-  async deleteRun({ settings: { id, parentId } }: RunState): Promise<void> {
+  async deleteRun({ settings: { id, parentId, holder } }: RunState): Promise<void> {
     this.followers.close();
     this.sockets.close();
     await runFilesOf(this.#objects, id).destroy(id);
     if (this.store.meta.get("hasBodies")) await dropBodies(this.#objects, bodiesPrefix(id));
-    if (parentId === null) await directoryOf(this.#objects).forget(id);
+    if (parentId === null) await directoryOf(this.#objects, { id, holder }).forget(id);
     this.#opened = null;
     await this.store.destroy();
   }

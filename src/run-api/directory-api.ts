@@ -1,4 +1,4 @@
-/** The methods of the directory object: the list of root runs, and the root budget of each day. */
+/** The methods of a directory object: a part of the list of root runs, and the root budget of each day. */
 
 /** A root run's reservation in the root budget of a day. */
 export type DayReservation = { day: string; nanoUsd: number; limitNanoUsd: number };
@@ -6,19 +6,28 @@ export type DayReservation = { day: string; nanoUsd: number; limitNanoUsd: numbe
 /** Whether the day's budget covers the reservation; if not, what the day's runs have reserved and spent. */
 export type DayReply = { ok: true } | { ok: false; committedNanoUsd: number };
 
+/**
+ * A root run's place in the list: when it was opened, µs since 1970, then its id. Those of earlier versions have small
+ * numbers, in the order of their opening.
+ */
+export type ListedRun = { openedAt: number; id: string };
+
 export interface DirectoryApi extends Rpc.DurableObjectBranded {
-  /** Adds a run that is about to be opened. Not ok, and nothing is added, if the day's budget cannot cover the reservation. */
-  add(runId: string, reservation: DayReservation | null): DayReply;
+  /**
+   * Adds a run that is being opened. Not ok, and nothing is added, if the day's budget cannot cover the reservation. Safe
+   * to repeat.
+   */
+  add(run: ListedRun, reservation: DayReservation | null): DayReply;
 
   /** A run has ended and spent this much of its reservation. Counts once. */
   childEnded(runId: string, spentNanoUsd: number): void;
 
-  /** Removes a run that has deleted itself. Its day's figures remain. */
+  /** Removes a run that has deleted itself, or was not opened. Its day's figures remain. */
   forget(runId: string): void;
 
   /** Changes a run's reservation. Not ok, with nothing changed, if the day's budget cannot cover it. */
   resizeChild(runId: string, nanoUsd: number, limitNanoUsd: number): DayReply;
 
-  /** A page of run ids, newest first, older than the run `after` (null = from the newest); null if there is no such run. */
-  page(after: string | null, limit: number): { ids: string[]; hasMore: boolean } | null;
+  /** This part's runs, newest first, at most `limit`, from behind `before` on; null = from the newest. */
+  newest(before: ListedRun | null, limit: number): ListedRun[];
 }

@@ -1,48 +1,37 @@
 /** Runs hold the id of their object in their own; those of earlier versions name it. */
-import { runDurableObjectAlarm } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { makeKeys } from "../../src/auth/keys.ts";
 import { signRunToken } from "../../src/auth/token.ts";
-import { NO_LIMITS } from "../../src/budget/ledger.ts";
-import type { RunSettings } from "../../src/run-api/runs.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { ADMIN_KEY } from "../support/object-vars.ts";
-import { expectWhole, openRun, prompts, TestRun } from "../support/objects-run.ts";
+import { namedSettings } from "../support/objects-direct.ts";
+import { expectWhole, listRuns, openRun, prompts, TestRun } from "../support/objects-run.ts";
 
 /** Opens a root run as a version before unique ids did: its object is found by its name, and so is the one directory. */
-async function openNamed(changes: Partial<RunSettings> = {}): Promise<TestRun> {
+async function openNamed(): Promise<TestRun> {
   const id = `run_${crypto.randomUUID().replaceAll("-", "")}`;
-  const createdAtMs = Date.now();
-  const settings: RunSettings = {
-    id,
-    name: "of an earlier version",
-    parentId: null,
-    ancestors: [],
-    holder: null,
-    depth: 0,
-    createdAtMs,
-    expiresAtMs: createdAtMs + 60_000,
-    limits: { ...NO_LIMITS, usd: 1_000_000_000 },
-    maxParallel: 8,
-    maxDepth: 3,
-    models: [],
-    defaultModel: null,
-    errorStyle: "bracket",
-    windowMs: 50,
-    unpriced: "refuse",
-    retentionMs: 60_000,
-    tools: [],
-    metadataJson: "{}",
-    ...changes,
-  };
-  await env.DIRECTORY.getByName("runs").add(id, null);
+  const settings = namedSettings(id);
+  await runInDurableObject(env.DIRECTORY.getByName("runs"), (_, { storage }) => {
+    storage.sql.exec("INSERT INTO run (id, day, held_nano_usd) VALUES (?, NULL, 0)", id);
+  });
   await env.RUN.getByName(id).open(settings);
   const { signing } = await makeKeys(ADMIN_KEY, null);
   const { expiresAtMs } = settings;
   return new TestRun(id, await signRunToken(signing, { runId: id, depth: 0, expiresAtMs }));
 }
+
+const listed = async (id: string): Promise<boolean> => {
+  const all: string[] = [];
+  for (let query: string | null = "limit=100"; query !== null;) {
+    const page = await listRuns(query);
+    all.push(...page.ids);
+    query = page.cursor === null ? null : `limit=100&cursor=${page.cursor}`;
+  }
+  return all.includes(id);
+};
 
 const opened = z.object({ id: z.string(), token: z.string(), parent_id: z.string().nullable() });
 
@@ -75,13 +64,16 @@ describe("a run of an earlier version", () => {
     expect(usd.spent).toBeCloseTo(usage.cost, 9);
   });
 
-  it("is deleted with its retention", async () => {
+  it("is listed, and deleted with its retention", async () => {
     const run = await openNamed();
+    expect(await listed(run.id)).toBe(true);
     skipTime(60_000);
     await runDurableObjectAlarm(run.object);
     skipTime(60_000);
     await runDurableObjectAlarm(run.object);
     expect(await run.object.document(null)).toBeNull();
+    const rows = await env.DIRECTORY.getByName("runs").newest(null, 1_000);
+    expect(rows.map(({ id }) => id)).not.toContain(run.id);
   });
 });
 

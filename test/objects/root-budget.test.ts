@@ -1,9 +1,10 @@
 /** The operator's rules for root runs: a default and a maximum budget, and a root budget per UTC day. */
 import { createExecutionContext, evictDurableObject, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
-import worker from "../../src/index.ts";
+import worker, { RunObject } from "../../src/index.ts";
+import type { ListedRun } from "../../src/run-api/directory-api.ts";
 import { ADMIN_KEY } from "../support/object-vars.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { openedBy, openRun, prompts, type TestRun } from "../support/objects-run.ts";
@@ -107,6 +108,18 @@ describe("a root budget per day", () => {
     const left = 1 - priceOf(50, 20) / 1e9;
     expect((await refused(rules, left + 1e-9)).status).toBe(402);
     await open(rules, left);
+  });
+
+  it("gets all of it back if the run could not be opened, which is then not listed", async () => {
+    const failing = vi.spyOn(RunObject.prototype, "open").mockImplementation(() => {
+      throw new Error("the test keeps the run out of reach");
+    });
+    expect((await send(rules, "POST", "/runs", { budget: { usd: 1 } })).status).toBe(500);
+    failing.mockRestore();
+    const rows = (): Promise<ListedRun[]> => env.DIRECTORY.getByName("runs").newest(null, 1_000);
+    const before = (await rows()).length;
+    await open(rules, 1);
+    expect(await rows()).toHaveLength(before + 1);
   });
 
   it("requires every run to have a limit, its own or the default", async () => {

@@ -1,8 +1,10 @@
 /** What tests do to objects directly, as Workers and the platform do: open, acquire, crash. */
 import { runInDurableObject } from "cloudflare:test";
+import { NO_LIMITS } from "../../src/budget/ledger.ts";
 import type { CallFacts, Outcome } from "../../src/call.ts";
 import type { AcquireRequest } from "../../src/run-api/calls.ts";
 import type { OpenGroupRequest } from "../../src/run-api/groups.ts";
+import type { RunSettings } from "../../src/run-api/runs.ts";
 import { CallPageBuilder, type CallPage } from "../../src/engine/call-page.ts";
 import { RunStore } from "../../durable-objects/run/store/store.ts";
 import { RunObject, type LaneObject } from "../../src/index.ts";
@@ -46,6 +48,32 @@ export function openingOf(count: number, models: (string | null)[]): OpenGroupRe
     split: false,
     models,
     defaultsJson: "{}",
+  };
+}
+
+/** The settings of a root run that lives for a minute; a name as id is that of a run of an earlier version. */
+export function namedSettings(id: string): RunSettings {
+  const createdAtMs = Date.now();
+  return {
+    id,
+    name: null,
+    parentId: null,
+    ancestors: [],
+    holder: null,
+    depth: 0,
+    createdAtMs,
+    expiresAtMs: createdAtMs + 60_000,
+    limits: { ...NO_LIMITS, usd: 1_000_000_000 },
+    maxParallel: 8,
+    maxDepth: 3,
+    models: [],
+    defaultModel: null,
+    errorStyle: "bracket",
+    windowMs: 50,
+    unpriced: "refuse",
+    retentionMs: 60_000,
+    tools: [],
+    metadataJson: "{}",
   };
 }
 

@@ -29,7 +29,7 @@ export async function reportSpent(
   { holder, parentId, id }: Pick<RunSettings, "holder" | "parentId" | "id">,
   spent: Amounts,
 ): Promise<void> {
-  if (holder === "directory") await directoryOf(objects).childEnded(id, spent.usd);
+  if (holder === "directory") await directoryOf(objects, { id, holder }).childEnded(id, spent.usd);
   else if (parentId !== null) {
     await new RunCaller(objects, parentId).callWithRetry<void>((run) => run.childEnded(id, spent));
   }

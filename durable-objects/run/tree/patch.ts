@@ -97,7 +97,7 @@ async function resizeReservation(
     return new RunCaller(objects, parentId).callWithRetry<Reason | null>((run) => run.resizeChild(id, reservation));
   }
   if (holder !== "directory" || rootNanoUsdPerDay === null) return null;
-  const resized = await directoryOf(objects).resizeChild(id, reservation.usd, rootNanoUsdPerDay);
+  const resized = await directoryOf(objects, { id, holder }).resizeChild(id, reservation.usd, rootNanoUsdPerDay);
   return resized.ok ? null : dayReason(reservation.usd, rootNanoUsdPerDay, resized.committedNanoUsd);
 }
 

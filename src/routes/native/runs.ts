@@ -1,6 +1,6 @@
 /** Runs: open one, look at one, list them, change one, end one, and what is left of one's budget. */
 import type { Context, Hono } from "hono";
-import { directoryOf, newRunId } from "../../../durable-objects/address.ts";
+import { newRunId } from "../../../durable-objects/address.ts";
 import type { DayReservation } from "../../run-api/directory-api.ts";
 import type { StoredDocument } from "../../run-api/runs.ts";
 import type { IdempotencyKey } from "../../run-api/types.ts";
@@ -8,7 +8,6 @@ import type { OpenChildReply, PatchReply } from "../../run-api/runs.ts";
 import type { EndStatus, RunSettings } from "../../run-api/runs.ts";
 import { requireOperator, requireRun } from "../../auth/middleware.ts";
 import { signRunToken } from "../../auth/token.ts";
-import { dayReason } from "../../budget/admit.ts";
 import type { AppEnv } from "../../context.ts";
 import { jsonOf, parseBody, readJsonBytes } from "../../contract/body.ts";
 import { parsePatch, parseRun, parseRunListQuery, type RunRequest, type BudgetDocument } from "../../contract/runs.ts";
@@ -19,6 +18,8 @@ import { namedOf } from "./idempotency.ts";
 import { patchOf } from "./run-patch.ts";
 import { askedOf, rootSettings } from "./run-request.ts";
 import { refuseTools, shownTools, toolsOf } from "./run-tools.ts";
+import { ListOrder, pageOfRuns, parseCursor } from "../../run-client/directory.ts";
+import { openRootRun } from "../../run-client/open-run.ts";
 import { settled } from "../../run-client/settlements.ts";
 import { subtreeOf } from "../../run-client/subtree.ts";
 import type { Protection } from "../under-run.ts";
@@ -90,17 +91,14 @@ async function openRoot(
   const nowMs = Date.now();
   const tools = toolsOf(request, toolHosts);
   const settings = { ...rootSettings(askedOf(request), id, budgets, nowMs), tools };
-  const hold = dayHold(settings, budgets.rootNanoUsdPerDay, nowMs);
-  // The day's budget first: a run that the directory does not know must not exist.
-  const added = await directoryOf(c.env).add(id, hold);
-  if (!added.ok && hold !== null) {
-    throw new Refusal(dayReason(hold.nanoUsd, hold.limitNanoUsd, added.committedNanoUsd));
-  }
-  const run = new RunCaller(c.env, id);
-  const document = await run.callWithRetry<StoredDocument | null>((stub) => stub.open(settings));
-  if (document === null) throw new Error(`${id} was ended before it was opened`);
-  return document;
+  return await openRootRun(settings, dayHold(settings, budgets.rootNanoUsdPerDay, nowMs), {
+    objects: c.env,
+    openedAt: listOrder.next(nowMs),
+    waitUntil: (promise) => c.executionCtx.waitUntil(promise),
+  });
 }
+
+const listOrder = new ListOrder();
 
 function dayHold(settings: RunSettings, limitNanoUsd: number | null, nowMs: number): DayReservation | null {
   if (limitNanoUsd === null) return null;
@@ -140,17 +138,17 @@ async function listRuns(c: Context<AppEnv>): Promise<Response> {
   requireOperator(c);
   const query = parseRunListQuery(c.req.query());
   if (!query.ok) throw new Refusal(query.reason);
-  const { limit, cursor } = query.value;
-  const page = await directoryOf(c.env).page(cursor ?? null, limit ?? LIST_PAGE_DEFAULT);
-  if (page === null) {
+  const { limit = LIST_PAGE_DEFAULT, cursor } = query.value;
+  const before = cursor === undefined ? null : parseCursor(cursor);
+  if (cursor !== undefined && before === null) {
     // An empty page would look like the end of the list.
     const message = "cursor: expected the next_cursor of an earlier page";
     throw new Refusal({ reason: "invalid_request", message, param: "cursor" });
   }
+  const page = await pageOfRuns(c.env, before, limit);
   const documents = await Promise.all(page.ids.map((id) => lookAt(c, id, null)));
   const data = documents.flatMap((document) => (document === null ? [] : [shown(c, document)]));
-  const last = page.ids.at(-1) ?? null;
-  return c.json({ object: "list", data, has_more: page.hasMore, next_cursor: page.hasMore ? last : null });
+  return c.json({ object: "list", data, has_more: page.cursor !== null, next_cursor: page.cursor });
 }
 
 /** A run's document. Another run's things are not found, rather than forbidden: a token learns nothing of what exists. */

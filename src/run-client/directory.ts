@@ -1,0 +1,53 @@
+/** The list of root runs, over the objects that have a part of it each. */
+import { directoriesOf, type Objects } from "../../durable-objects/address.ts";
+import type { ListedRun } from "../run-api/directory-api.ts";
+
+/** A page of the list, newest first; `cursor` continues it, null at its end. */
+export type RunPage = { ids: string[]; cursor: string | null };
+
+/** Runs that were opened before `before`, newest first; from the newest on if it is null. */
+export async function pageOfRuns(objects: Objects, before: ListedRun | null, limit: number): Promise<RunPage> {
+  // One more than the page has, because all of it, and whether there is more, may be in one part.
+  const parts = await Promise.all(directoriesOf(objects).map((directory) => directory.newest(before, limit + 1)));
+  return mergeParts(parts, limit);
+}
+
+/** Makes a page of what each part of the list has of it. */
+export function mergeParts(parts: readonly (readonly ListedRun[])[], limit: number): RunPage {
+  const runs = parts.flat().toSorted(newestFirst);
+  const page = runs.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    ids: page.map(({ id }) => id),
+    cursor: last === undefined || runs.length <= limit ? null : cursorOf(last),
+  };
+}
+
+/** Runs opened at the same time have an order too: that of their ids. */
+function newestFirst(a: ListedRun, b: ListedRun): number {
+  if (a.openedAt !== b.openedAt) return b.openedAt - a.openedAt;
+  return a.id < b.id ? 1 : -1;
+}
+
+const CURSOR = /^(\d{1,16})\.(run_[0-9A-Za-z_-]{1,128})$/;
+
+function cursorOf({ openedAt, id }: ListedRun): string {
+  return `${openedAt}.${id}`;
+}
+
+/** The run that a cursor names, which may have been deleted since; null for a text that is no cursor. */
+export function parseCursor(text: string): ListedRun | null {
+  const [, openedAt = "", id = ""] = CURSOR.exec(text) ?? [];
+  return id === "" || !Number.isSafeInteger(Number(openedAt)) ? null : { openedAt: Number(openedAt), id };
+}
+
+/** Positions of runs in the list: those of one isolate are in the order in which they were opened, also within one ms. */
+export class ListOrder {
+  #last = 0;
+
+  /** The position of a run that is opened now, in µs since 1970. */
+  next(nowMs: number): number {
+    this.#last = Math.max(this.#last + 1, nowMs * 1_000);
+    return this.#last;
+  }
+}
