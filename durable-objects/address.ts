@@ -20,9 +20,17 @@ export type Objects = {
   FILES?: R2Bucket;
 };
 
-/** A fresh stub of a run. After an error a stub is broken: take a new one. */
-export function runOf(objects: Objects, runId: string): DurableObjectStub<RunApi> {
-  return objects.RUN.get(runIdOf(objects.RUN, runId));
+/**
+ * A fresh stub of a run. After an error a stub is broken: take a new one. `region`: where the object begins, if this is
+ * the first use of it; afterwards it stays where it is.
+ */
+export function runOf(
+  objects: Objects,
+  runId: string,
+  region: RunSettings["region"] = null,
+): DurableObjectStub<RunApi> {
+  const id = runIdOf(objects.RUN, runId);
+  return region === null ? objects.RUN.get(id) : objects.RUN.get(id, { locationHint: region });
 }
 
 /**

@@ -71,6 +71,7 @@ export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
       attempts: since("attempts"),
       retries: since("retries"),
     },
+    region: settings.region ?? null,
     tools: settings.tools.map(({ name, description, idempotent, timeoutMs: timeout_ms, url }) => {
       return { name, description, idempotent, timeout_ms, url };
     }),

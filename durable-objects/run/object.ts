@@ -149,7 +149,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     if (!added.ok) return added;
     const { settings } = added;
     const replayed = settings === null;
-    const child = new RunCaller(this.env, added.id);
+    const child = new RunCaller(this.env, added.id, settings?.region);
     const read = (): Promise<StoredDocument | null> =>
       child.callWithRetry<StoredDocument | null>((run) => run.document(null));
     let document = replayed

@@ -89,3 +89,19 @@ export type SentRules = CallRules & { dedupe: boolean };
 export function rulesOf(input: CallRulesInput): SentRules {
   return { deadlineMs: input.deadline_ms ?? null, onLost: input.on_lost ?? "retry", dedupe: input.dedupe ?? false };
 }
+
+/** Regions of the world in which a run's object may begin: the location hints of Cloudflare. */
+export const REGIONS = [
+  "wnam",
+  "enam",
+  "sam",
+  "weur",
+  "eeur",
+  "apac",
+  "apac-ne",
+  "apac-se",
+  "oc",
+  "afr",
+  "me",
+] as const;
+export type Region = (typeof REGIONS)[number];

@@ -20,7 +20,7 @@ import {
 } from "../limits.ts";
 import type { Parsed } from "./errors.ts";
 import { zodReason } from "./errors.ts";
-import { errorStyle, label } from "./fields.ts";
+import { errorStyle, label, REGIONS } from "./fields.ts";
 import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
 import { shownTool, toolList } from "./tools.ts";
@@ -88,6 +88,9 @@ export const runBody = strictFields({
     .openapi({
       description: `How long results and the log are kept after the run ends, seconds; default ${RETENTION_S_DEFAULT}`,
     }),
+  region: z.enum(REGIONS).optional().openapi({
+    description: "Where in the world the run should begin, as a hint; default: near the client, where that is known",
+  }),
   tools: toolList.optional(),
   metadata: metadata.optional(),
 }).openapi("RunRequest");
@@ -144,6 +147,7 @@ export const runDocument = z
       attempts: z.int(),
       retries: z.int(),
     }),
+    region: z.enum(REGIONS).nullable(),
     tools: z.array(shownTool),
     metadata: z.record(z.string(), z.unknown()),
   })

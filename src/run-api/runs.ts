@@ -1,6 +1,7 @@
 /** A run as its object stores it and as routes see it: settings, status, documents, changes and child runs. */
 import type { Limits } from "../budget/ledger.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
+import type { Region } from "../contract/fields.ts";
 import type { RunDocument } from "../contract/runs.ts";
 import type { Dimension } from "../errors.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -35,6 +36,8 @@ export type RunSettings = {
   unpriced: "refuse" | "free";
   /** How long results and log are kept once the run has ended. */
   retentionMs: number;
+  /** Hint where its object begins; null = near its first caller. Runs of earlier versions have none. */
+  region?: Region | null;
   /** Tools that its code may call: those of the root run it belongs to. */
   tools: Tool[];
   /** The client's own object, as JSON text: it is stored and returned, never read. */
@@ -54,6 +57,7 @@ export type RunInput = {
   windowMs: number | null;
   unpriced: "refuse" | "free" | null;
   retentionMs: number | null;
+  region: Region | null;
   metadataJson: string;
 };
 

@@ -2,6 +2,7 @@
 import { runOf, type Objects } from "../../durable-objects/address.ts";
 import { Refusal } from "../errors.ts";
 import { OBJECT_OVERLOADED_RETRY_MS } from "../limits.ts";
+import type { RunSettings } from "../run-api/runs.ts";
 import { objectFailure, withRetry } from "./retry.ts";
 
 /** A stub of a run object. */
@@ -12,12 +13,15 @@ type Call<T> = (run: RunStub) => PromiseLike<T>;
 export class RunCaller {
   readonly runId: string;
   readonly #objects: Objects;
+  readonly #region: RunSettings["region"];
   #stub: RunStub;
 
-  constructor(objects: Objects, runId: string) {
+  /** @param region Hint where an object begins that is not there yet: for who opens the run. */
+  constructor(objects: Objects, runId: string, region: RunSettings["region"] = null) {
     this.#objects = objects;
     this.runId = runId;
-    this.#stub = runOf(objects, runId);
+    this.#region = region;
+    this.#stub = runOf(objects, runId, region);
   }
 
   /**
@@ -34,7 +38,7 @@ export class RunCaller {
     try {
       return await call(this.#stub);
     } catch (error) {
-      this.#stub = runOf(this.#objects, this.runId);
+      this.#stub = runOf(this.#objects, this.runId, this.#region);
       if (objectFailure(error) !== "overloaded") throw error;
       const message = "the run has more requests than its object can take; retry later";
       throw new Refusal({ reason: "overloaded", message, retryAfterMs: OBJECT_OVERLOADED_RETRY_MS });

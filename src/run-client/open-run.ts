@@ -30,7 +30,9 @@ export async function openRootRun(
     const added = await directory.add(reservation);
     if (!added.ok) throw new Refusal(dayReason(reservation.nanoUsd, reservation.limitNanoUsd, added.committedNanoUsd));
   }
-  const opening = new RunCaller(objects, id).callWithRetry<StoredDocument | null>((run) => run.open(settings));
+  const opening = new RunCaller(objects, id, settings.region).callWithRetry<StoredDocument | null>((run) =>
+    run.open(settings),
+  );
   const [opened, listed] = await Promise.allSettled([opening, reservation === null ? directory.add(null) : null]);
   if (opened.status === "fulfilled" && listed.status === "fulfilled" && opened.value !== null) return opened.value;
   // No client has the run's token: if its object exists, nothing ever calls it, and it deletes itself when its time is over.

@@ -153,6 +153,8 @@ export interface RunSettings extends RunLimits, CallOptions {
   window_ms?: number | undefined;
   unpriced?: "refuse" | "free" | undefined;
   retention_s?: number | undefined;
+  /** Where in the world the run should begin, such as `weur`. */
+  region?: string | undefined;
   metadata?: Record<string, unknown> | undefined;
   /** Names the request: repeated under the same key, it returns the same child run. */
   idempotencyKey?: string | undefined;

@@ -42,6 +42,7 @@ describe("POST /runs", () => {
         attempts: 0,
         retries: 0,
       },
+      region: null,
       tools: [],
       metadata: {},
       token: expect.stringMatching(/^fo-run-/),
@@ -58,6 +59,7 @@ describe("POST /runs", () => {
       budget: { usd: 0.07, calls: 3, prompt_tokens: 5, completion_tokens: 0 },
       max_parallel: 0,
       expires_in_s: 60,
+      region: "apac-ne",
       metadata: { deep: [1, { a: "\ud83e\udd89" }] },
     };
     const run = await world.openRun(asked);
@@ -72,10 +74,19 @@ describe("POST /runs", () => {
       },
       max_parallel: 0,
       effective_parallel: 512,
+      region: "apac-ne",
       metadata: asked.metadata,
     });
     expect(shown).not.toHaveProperty("token");
     expect((await world.sendAsOperator(`/runs/${run.id}`)).json).toEqual(shown);
+  });
+
+  it("refuses a region that there is none of", async () => {
+    for (const region of ["europe", "", 7, null]) {
+      const answer = await world.sendAsOperator("/runs", { json: { region } });
+      expect(answer.status).toBe(400);
+      expect(answer.json).toMatchObject({ error: { code: "invalid_request", param: "region" } });
+    }
   });
 
   it("gives each run its own budget", async () => {

@@ -1,7 +1,7 @@
 /** Runs hold the id of their object in their own; those of earlier versions name it. */
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
 import { makeKeys } from "../../src/auth/keys.ts";
 import { signRunToken } from "../../src/auth/token.ts";
@@ -33,7 +33,7 @@ const listed = async (id: string): Promise<boolean> => {
   return all.includes(id);
 };
 
-const opened = z.object({ id: z.string(), token: z.string(), parent_id: z.string().nullable() });
+const opened = z.looseObject({ id: z.string(), token: z.string(), parent_id: z.string().nullable() });
 
 const statusOf = async (path: string, token: string): Promise<number> => {
   const request = new Request(`http://gateway.test${path}`, { headers: { authorization: `Bearer ${token}` } });
@@ -55,7 +55,7 @@ describe("a run of an earlier version", () => {
   it("opens children of today, which return what they do not spend", async () => {
     const run = await openNamed();
     const child = opened.parse(await (await run.post("/runs", { budget: { usd: 0.5 } })).json());
-    expect(child).toMatchObject({ id: expect.stringMatching(/^run_[0-9a-f]{64}$/), parent_id: run.id });
+    expect(child).toMatchObject({ id: expect.stringMatching(/^run_[0-9a-f]{64}$/), parent_id: run.id, region: null });
     const inside = new TestRun(child.id, child.token);
     const { usage } = await inside.query({ prompt: "two", model: "up/echo" });
     await run.post(`/runs/${child.id}/close`, {});
@@ -100,5 +100,52 @@ describe("the id of a run", () => {
     const other = await openRun();
     expect((await mine.send("GET", `/runs/${other.id}`)).status).toBe(404);
     expect((await mine.send("GET", `/runs/${mine.id}`)).status).toBe(200);
+  });
+});
+
+/** The hints with which the stubs of an object were taken, in order; null = without one. */
+function hintsOf(objectId: () => string): () => (string | null)[] {
+  const taken: { id: string; hint: string | null }[] = [];
+  const prototype: object = Reflect.getPrototypeOf(env.RUN) ?? {};
+  const plain: unknown = Reflect.get(prototype, "get");
+  if (typeof plain !== "function") throw new Error("the runtime's namespaces have no get on their prototype");
+  const get = function (this: object, id: object, options?: { locationHint?: string }): unknown {
+    taken.push({ id: String(id), hint: options?.locationHint ?? null });
+    return Reflect.apply(plain, this, options === undefined ? [id] : [id, options]);
+  };
+  Object.defineProperty(prototype, "get", { value: get, writable: true, configurable: true });
+  onTestFinished(() => {
+    Object.defineProperty(prototype, "get", { value: plain, writable: true, configurable: true });
+  });
+  return () => taken.filter(({ id }) => id === objectId()).map(({ hint }) => hint);
+}
+
+const objectIdOf = (run: TestRun | null): string => run?.id.slice("run_".length) ?? "";
+
+describe("the region of a run", () => {
+  it("is the hint with which its object is used first, and the child's that of its own object", async () => {
+    let run: TestRun | null = null;
+    const hints = hintsOf(() => objectIdOf(run));
+    run = await openRun({ region: "eeur" });
+    expect(hints()[0]).toBe("eeur");
+    expect((await run.document()).region).toBe("eeur");
+
+    let child: TestRun | null = null;
+    const childHints = hintsOf(() => objectIdOf(child));
+    child = await run.openChild();
+    expect(childHints()[0]).toBe("eeur");
+    child = await run.openChild({ region: "oc" });
+    expect(childHints()[0]).toBe("oc");
+  });
+
+  it("is the client's, if the request names none and the platform reports where it is", async () => {
+    const init = { method: "POST", headers: { authorization: `Bearer ${ADMIN_KEY}` }, body: "{}" };
+    const open = async (cf: Record<string, string>): Promise<string | null> => {
+      const response = await exports.default.fetch("http://fanout.test/runs", { ...init, cf });
+      return z.object({ region: z.string().nullable() }).parse(await response.json()).region;
+    };
+    expect(await open({ continent: "SA" })).toBe("sam");
+    expect(await open({ continent: "EU", longitude: "13.4" })).toBe("weur");
+    expect(await open({ continent: "T1" })).toBeNull();
   });
 });

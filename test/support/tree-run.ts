@@ -35,6 +35,7 @@ export const NOTHING_ASKED: RunInput = {
   windowMs: null,
   unpriced: null,
   retentionMs: null,
+  region: null,
   metadataJson: "{}",
 };
 

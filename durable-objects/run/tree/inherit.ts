@@ -47,6 +47,7 @@ export function inherit(
       unpriced: input.unpriced ?? settings.unpriced,
       // A child is deleted no later after its end than its parent would be.
       retentionMs: Math.min(input.retentionMs ?? settings.retentionMs, settings.retentionMs),
+      region: input.region ?? settings.region ?? null,
       // Only the operator registers tools, when the root run is opened.
       tools: settings.tools,
       metadataJson: input.metadataJson,

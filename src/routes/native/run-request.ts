@@ -39,6 +39,7 @@ export function askedOf(request: RunRequest): RunInput {
     windowMs: request.window_ms ?? null,
     unpriced: request.unpriced ?? null,
     retentionMs: request.retention_s === undefined ? null : request.retention_s * 1_000,
+    region: request.region ?? null,
     metadataJson: JSON.stringify(request.metadata ?? {}),
   };
 }
@@ -68,6 +69,7 @@ export function rootSettings(
     windowMs: requested.windowMs ?? WINDOW_MS_DEFAULT,
     unpriced: requested.unpriced ?? "refuse",
     retentionMs: requested.retentionMs ?? RETENTION_S_DEFAULT * 1_000,
+    region: requested.region,
     metadataJson: requested.metadataJson,
   };
 }

@@ -10,6 +10,7 @@ import { requireOperator, requireRun } from "../../auth/middleware.ts";
 import { signRunToken } from "../../auth/token.ts";
 import type { AppEnv } from "../../context.ts";
 import { jsonOf, parseBody, readJsonBytes } from "../../contract/body.ts";
+import { regionOf } from "./client-region.ts";
 import { parsePatch, parseRun, parseRunListQuery, type RunRequest, type BudgetDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
 import { LIST_PAGE_DEFAULT } from "../../limits.ts";
@@ -90,7 +91,9 @@ async function openRoot(
   const { budgets, toolHosts } = c.get("config");
   const nowMs = Date.now();
   const tools = toolsOf(request, toolHosts);
-  const settings = { ...rootSettings(askedOf(request), id, budgets, nowMs), tools };
+  const asked = askedOf(request);
+  const region = asked.region ?? regionOf(c.req.raw.cf);
+  const settings = { ...rootSettings(asked, id, budgets, nowMs), region, tools };
   return await openRootRun(settings, dayHold(settings, budgets.rootNanoUsdPerDay, nowMs), {
     objects: c.env,
     openedAt: listOrder.next(nowMs),

@@ -22,6 +22,7 @@ const NOTHING_ASKED: RunInput = {
   windowMs: null,
   unpriced: null,
   retentionMs: null,
+  region: null,
   metadataJson: "{}",
 };
 
@@ -43,6 +44,7 @@ const PARENT: RunSettings = {
   windowMs: 70,
   unpriced: "refuse",
   retentionMs: 3_600_000,
+  region: "weur",
   tools: [{ name: "search", url: "https://t.example.com/", description: null, idempotent: true, timeoutMs: 5 }],
   metadataJson: '{"of":"parent"}',
 };
@@ -165,6 +167,14 @@ describe("the retention of a child", () => {
     expect(childOf({ retentionMs: 3_600_001 }).retentionMs).toBe(3_600_000);
     expect(childOf().retentionMs).toBe(3_600_000);
     expect(childOf({ retentionMs: 1 }, { retentionMs: 0 }).retentionMs).toBe(0);
+  });
+});
+
+describe("the region of a child", () => {
+  it("is its parent's by default", () => {
+    expect(childOf().region).toBe("weur");
+    expect(childOf({ region: "oc" }).region).toBe("oc");
+    expect(childOf({}, { region: null }).region).toBeNull();
   });
 });
 
