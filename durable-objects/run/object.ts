@@ -167,7 +167,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
       const row = run.children.confirm(added.id);
       if (row !== null) run.addWrite(row);
     });
-    return { ok: true, document, replayed };
+    return { ok: true, document, replayed, remainingNanoUsd: this.#life.opened.remainingNanoUsd };
   }
 
   childEnded(id: string, spent: Amounts): Promise<void> {

@@ -79,8 +79,10 @@ export type Figures = { openChildren: string[]; spent: Record<Dimension, number>
 /** The run's document after a change, or why the change was refused. */
 export type PatchReply = { ok: true; document: StoredDocument } | Refused;
 
-/** `replayed`: the Idempotency-Key had opened this child before. */
-export type OpenChildReply = { ok: true; document: StoredDocument; replayed: boolean } | Refused;
+/** `replayed`: the Idempotency-Key had opened this child before. `remainingNanoUsd`: of the parent; null = no limit. */
+export type OpenChildReply =
+  | { ok: true; document: StoredDocument; replayed: boolean; remainingNanoUsd: number | null }
+  | Refused;
 
 export type ModelRulesReply = { ok: true; rules: ModelRules } | Refused;
 

@@ -139,7 +139,8 @@ describe("the region of a run", () => {
   });
 
   it("is the client's, if the request names none and the platform reports where it is", async () => {
-    const init = { method: "POST", headers: { authorization: `Bearer ${ADMIN_KEY}` }, body: "{}" };
+    const headers = { authorization: `Bearer ${ADMIN_KEY}`, "content-type": "application/json" };
+    const init = { method: "POST", headers, body: "{}" };
     const open = async (cf: Record<string, string>): Promise<string | null> => {
       const response = await exports.default.fetch("http://fanout.test/runs", { ...init, cf });
       return z.object({ region: z.string().nullable() }).parse(await response.json()).region;

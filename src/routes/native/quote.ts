@@ -24,9 +24,12 @@ export async function quoteBatch(c: Context<AppEnv>, runId: string, request: Bat
   keep(builder.flush());
   const run = new RunCaller(c.env, runId);
   await settled(c.env, runId);
-  const quotes = await run.callWithRetry<Quote[] | Refused>((stub) => stub.quote(builder.models, pages));
+  const [quotes, budget] = await Promise.all([
+    run.callWithRetry<Quote[] | Refused>((stub) => stub.quote(builder.models, pages)),
+    run.callWithRetry<BudgetDocument | null>((stub) => stub.budget()),
+  ]);
   if (!Array.isArray(quotes)) throw new Refusal(quotes.reason);
-  return c.json(replyOf(quotes, await run.callWithRetry<BudgetDocument | null>((stub) => stub.budget())));
+  return c.json(replyOf(quotes, budget));
 }
 
 function replyOf(quotes: readonly Quote[], budget: BudgetDocument | null): QuoteReply {

@@ -124,6 +124,7 @@ async function openChild(
   // Without a key a second request would open a second child.
   const opened = named === null ? await run.callOnce(open) : await run.callWithRetry(open);
   if (!opened.ok) throw new Refusal(opened.reason);
+  c.set("remainingNanoUsd", opened.remainingNanoUsd);
   if (opened.replayed) c.header("idempotent-replayed", "true");
   return opened.document;
 }

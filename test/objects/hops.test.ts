@@ -1,0 +1,79 @@
+/** Calls to objects that follow one another before an upstream gets its first byte, for each way in. */
+import { exports } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { PAGES_CALL_CHARS_MAX } from "../../src/limits.ts";
+import { hopsOf } from "../support/objects-hops.ts";
+import { ADMIN_KEY } from "../support/object-vars.ts";
+import { openRun, prompts, type TestRun } from "../support/objects-run.ts";
+
+/** Sends a request and reads its answer to the end. */
+async function post(run: TestRun, path: string, body: unknown, headers?: Record<string, string>): Promise<void> {
+  const response = await run.post(path, body, headers === undefined ? {} : { headers });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${path} was refused: ${text}`);
+}
+
+const chat = (prompt: string) => ({ model: "up/echo", messages: [{ role: "user", content: prompt }] });
+
+describe("a call", () => {
+  it.each([
+    ["/query", { prompt: "p", model: "up/echo" }],
+    ["/v1/chat/completions", chat("p")],
+    ["/v1/chat/completions", { ...chat("p"), stream: true }],
+    ["/llm_query", { prompt: "p", model: "up/echo" }],
+  ])("to %s asks its run once before the upstream has it", async (path, body) => {
+    const run = await openRun();
+    for (const time of ["first", "second"]) {
+      const { beforeUpstream } = await hopsOf(() => post(run, path, body));
+      expect(beforeUpstream, time).toEqual(["RunObject.acquire"]);
+    }
+  });
+});
+
+describe("a batch", () => {
+  const BATCH_HOPS = 3;
+
+  it.each([1, 1_000])("of %d calls makes few calls to objects before its first reaches the upstream", async (count) => {
+    const run = await openRun({ max_parallel: 64 });
+    const { beforeUpstream } = await hopsOf(() => post(run, "/batch", { prompts: prompts(count), model: "up/echo" }));
+    expect(beforeUpstream?.[0]).toBe("RunObject.openGroup");
+    expect(beforeUpstream?.length).toBeLessThanOrEqual(BATCH_HOPS);
+  });
+
+  it("of many megabytes makes one more, for all of its pages", async () => {
+    const run = await openRun();
+    const large = Array.from({ length: 6 }, () => "x".repeat(PAGES_CALL_CHARS_MAX));
+    const { beforeUpstream } = await hopsOf(() => post(run, "/batch", { prompts: large, model: "up/echo" }));
+    expect(beforeUpstream?.slice(0, 2)).toEqual(["RunObject.stagePages", "RunObject.openGroup"]);
+    expect(beforeUpstream?.length).toBeLessThanOrEqual(BATCH_HOPS + 1);
+  });
+});
+
+describe("the opening of a run", () => {
+  it("calls its object, and its part of the list at the same time", async () => {
+    const headers = { authorization: `Bearer ${ADMIN_KEY}`, "content-type": "application/json" };
+    const send = () => exports.default.fetch("http://fanout.test/runs", { method: "POST", headers, body: "{}" });
+    const { inAll } = await hopsOf(async () => expect((await send()).status).toBe(201));
+    expect(inAll).toHaveLength(1);
+  });
+
+  it("inside another calls that one, which calls the child's object", async () => {
+    const run = await openRun({ budget: { usd: 1 } });
+    const { inAll } = await hopsOf(() => run.openChild({ budget: { usd: 0.5 } }));
+    expect(inAll).toEqual(["RunObject.openChild", "RunObject.open"]);
+  });
+});
+
+describe("the counter itself", () => {
+  it("counts calls one after another, calls at once, and calls of calls", async () => {
+    const run = await openRun();
+    const stub = () => run.object;
+    expect((await hopsOf(async () => (await stub().budget(), await stub().figures()))).inAll).toEqual([
+      "RunObject.budget",
+      "RunObject.figures",
+    ]);
+    expect((await hopsOf(() => Promise.all([stub().budget(), stub().figures()]))).inAll).toHaveLength(1);
+    const nested = await hopsOf(async () => (await run.openChild(), await stub().budget()));
+    expect(nested.inAll).toEqual(["RunObject.openChild", "RunObject.open", "RunObject.budget"]);
+  });
+});

@@ -1,0 +1,126 @@
+/**
+ * Counts the calls to objects that follow one another before something happens: each is a way there and back, and a
+ * flush, that a client waits for. Calls that are under way at the same time count as one; what an object calls while it
+ * is called comes after that call.
+ *
+ * Stubs are wrapped where they are taken, and methods where they run, which tells which call a method serves. Tests and
+ * objects share one isolate; a scope does not cross an RPC, so the order of calls to one method of one object is used.
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { DurableObject, env } from "cloudflare:workers";
+import * as worker from "../../src/index.ts";
+
+/** A chain of calls, each begun after the one before had ended, or by it. */
+type Chain = readonly string[];
+
+/** A request or a method that makes calls: the longest chain that had ended when its next call begins. */
+type Caller = { chain: Chain };
+
+type Method = (this: object, ...args: unknown[]) => unknown;
+
+const calling = new AsyncLocalStorage<Caller>();
+/** Calls that have been sent and whose methods have not begun, by object and method. */
+const sent = new Map<string, Caller[]>();
+let request: Caller = { chain: [] };
+let firstFetch: Chain | null = null;
+let isWatching = false;
+
+/** What a request did one after another, by object kind and method. */
+export type Hops = {
+  /** Until the first byte went to an upstream; null if none did. */
+  beforeUpstream: Chain | null;
+  /** Until `send` resolved. */
+  inAll: Chain;
+};
+
+/** Makes one request and counts; no other may be under way. */
+export async function hopsOf(send: () => Promise<unknown>): Promise<Hops> {
+  watch();
+  request = { chain: [] };
+  firstFetch = null;
+  sent.clear();
+  await send();
+  return { beforeUpstream: firstFetch, inAll: request.chain };
+}
+
+function watch(): void {
+  if (isWatching) return;
+  isWatching = true;
+  const namespaces: object = Reflect.getPrototypeOf(env.RUN) ?? {};
+  for (const key of ["get", "getByName"]) {
+    replace(namespaces, key, (plain) => {
+      return function (this: object, ...args: unknown[]): unknown {
+        return watchedStub(Reflect.apply(plain, this, args));
+      };
+    });
+  }
+  for (const [name, exported] of Object.entries(worker)) {
+    if (typeof exported === "function" && exported.prototype instanceof DurableObject) {
+      watchMethods(name, exported.prototype);
+    }
+  }
+  replace(globalThis, "fetch", (plain) => {
+    return function (this: object, ...args: unknown[]): unknown {
+      firstFetch ??= current().chain;
+      return Reflect.apply(plain, this, args);
+    };
+  });
+}
+
+function current(): Caller {
+  return calling.getStore() ?? request;
+}
+
+/** A stub whose calls are counted for who makes them. */
+function watchedStub(stub: unknown): unknown {
+  if (typeof stub !== "object" || stub === null) return stub;
+  const id = String(Reflect.get(stub, "id"));
+  return new Proxy(stub, {
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key);
+      if (typeof key !== "string" || typeof value !== "function" || key === "then") return value;
+      return (...args: unknown[]): unknown => {
+        const caller = current();
+        const call: Caller = { chain: [...caller.chain, key] };
+        const waiting = sent.get(`${id} ${key}`) ?? [];
+        sent.set(`${id} ${key}`, [...waiting, call]);
+        const reply: unknown = Reflect.apply(value, target, args);
+        const ended = (): void => {
+          if (call.chain.length > caller.chain.length) caller.chain = call.chain;
+        };
+        // The promise of an RPC: looking at it makes no other call.
+        Promise.resolve(reply).then(ended, ended);
+        return reply;
+      };
+    },
+  });
+}
+
+function watchMethods(kind: string, prototype: object): void {
+  for (let level = prototype; level !== DurableObject.prototype; level = Object.getPrototypeOf(level)) {
+    for (const key of Object.getOwnPropertyNames(level)) {
+      if (key === "constructor" || typeof Reflect.get(level, key) !== "function") continue;
+      replace(level, key, (plain) => {
+        return function (this: object, ...args: unknown[]): unknown {
+          const id = String(Reflect.get(Object(Reflect.get(this, "ctx")), "id"));
+          const [call, ...others] = sent.get(`${id} ${key}`) ?? [];
+          sent.set(`${id} ${key}`, others);
+          // An alarm, or a call of the object to itself.
+          if (call === undefined) return Reflect.apply(plain, this, args);
+          call.chain = [...call.chain.slice(0, -1), `${kind}.${key}`];
+          return calling.run(call, () => Reflect.apply(plain, this, args));
+        };
+      });
+    }
+  }
+}
+
+function replace(owner: object, key: string, wrap: (plain: Method) => Method): void {
+  const plain: unknown = Reflect.get(owner, key);
+  if (!isMethod(plain)) throw new Error(`there is no ${key} to watch`);
+  Object.defineProperty(owner, key, { value: wrap(plain), writable: true, configurable: true });
+}
+
+function isMethod(value: unknown): value is Method {
+  return typeof value === "function";
+}
