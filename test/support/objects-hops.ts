@@ -39,7 +39,7 @@ export async function hopsOf(send: () => Promise<unknown>): Promise<Hops> {
   request = { chain: [] };
   firstFetch = null;
   sent.clear();
-  await send();
+  await calling.run(request, send);
   return { beforeUpstream: firstFetch, inAll: request.chain };
 }
 
@@ -59,16 +59,18 @@ function watch(): void {
       watchMethods(name, exported.prototype);
     }
   }
+  // A request comes without the scope of who sent it.
+  replace(worker.default, "fetch", (plain) => {
+    return function (this: object, ...args: unknown[]): unknown {
+      return calling.run(request, () => Reflect.apply(plain, this, args));
+    };
+  });
   replace(globalThis, "fetch", (plain) => {
     return function (this: object, ...args: unknown[]): unknown {
-      firstFetch ??= current().chain;
+      firstFetch ??= calling.getStore()?.chain ?? null;
       return Reflect.apply(plain, this, args);
     };
   });
-}
-
-function current(): Caller {
-  return calling.getStore() ?? request;
 }
 
 /** A stub whose calls are counted for who makes them. */
@@ -80,7 +82,8 @@ function watchedStub(stub: unknown): unknown {
       const value: unknown = Reflect.get(target, key);
       if (typeof key !== "string" || typeof value !== "function" || key === "then") return value;
       return (...args: unknown[]): unknown => {
-        const caller = current();
+        // Without a scope it is what an object does by itself: no request waits for it.
+        const caller = calling.getStore() ?? { chain: [] };
         const call: Caller = { chain: [...caller.chain, key] };
         const waiting = sent.get(`${id} ${key}`) ?? [];
         sent.set(`${id} ${key}`, [...waiting, call]);
