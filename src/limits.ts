@@ -293,9 +293,20 @@ export const LEASE_TTL_MS = 30_000;
 export const FOUND_LEASE_TTL_MS = 25_000;
 /** Time between two heartbeats of an executor, ms. */
 export const HEARTBEAT_MS = 10_000;
-/** Longest that a call of a lane or a reader waits in the run object, ms: below every idle cut-off on the way. */
+/**
+ * Longest that a call waits in the run object for a permit, a slot's end or a group's end, ms. Whoever must wait longer
+ * waits at a socket, so that the object sleeps. The object is billed for the time, and a socket for its opening: that is
+ * about as much as 100 ms cost.
+ */
+export const RPC_WAIT_MS = 100;
+/**
+ * Longest time for which the run object sets a timer, ms: retries of a call are drawn from below it. For what is due later
+ * it sets its alarm, and sleeps: an alarm costs about as much as 0.7 s of being awake, and may ring later than a timer.
+ */
+export const TIMER_MS_MAX = 2_000;
+/** Longest that a call of a lane waits in the run object, ms: below every idle cut-off on the way. */
 export const LONG_POLL_MS = 20_000;
-/** Time after which a queued call counts as left by its Worker, which has not repeated its request, ms. */
+/** Time after which a queued call counts as left by its Worker, which neither waits nor opens a socket, ms. */
 export const ABANDONED_MS = 10_000;
 /**
  * Time for which a lane keeps answers that it cannot deliver, ms: longer than a deploy or a platform fault of one
@@ -310,8 +321,8 @@ export const LANE_RECONNECT_FIRST_MS = 100;
  * Largest upper bound of such a delay, ms: below FOUND_LEASE_TTL_MS, so that a restarted run gets a heartbeat in time.
  */
 export const LANE_RECONNECT_MAX_MS = 15_000;
-/** Interval at which an object with waiting callers replies to those that have waited long enough, ms. */
-export const SWEEP_MS = 1_000;
+/** Interval at which an object with pending calls replies to those that have waited long enough, ms: as long as most may. */
+export const SWEEP_MS = RPC_WAIT_MS;
 /**
  * Age at which a call's Worker opens a socket to the run object, ms. The socket reports a cancellation, which must end the
  * call within two seconds, and the Worker's own end; a shorter call is not worth what a socket costs.
@@ -319,6 +330,12 @@ export const SWEEP_MS = 1_000;
 export const CALL_SOCKET_AFTER_MS = 1_500;
 /** Upper bounds of the delays before a lost socket is opened again, ms; the last repeats. Below FOUND_LEASE_TTL_MS. */
 export const SOCKET_RETRY_LIMITS_MS: readonly number[] = [50, 200, 1_000, 5_000];
+/**
+ * Time after which a Worker that waits at a socket opens another, ms: an object that ends may not close its sockets (seen
+ * on workerd, where all objects are ended at once), and then no signal would ever come. Below a minute, within which
+ * everything runs again.
+ */
+export const SOCKET_RENEW_MS = 30_000;
 /** Sockets of callers of one run at once: the platform allows 32,768, and followers have theirs beside them. */
 export const RUN_SOCKETS_MAX = 20_000;
 /**

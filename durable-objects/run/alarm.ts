@@ -28,6 +28,10 @@ export type AlarmState = {
   readonly hasWork: boolean;
   /** When the first lease in flight expires by itself. */
   readonly leaseEndMs: number | null;
+  /** When the next retry is due, deadline passes or cool-down ends, if no timer is set for it. */
+  readonly readyAtMs: number | null;
+  /** When the first group is to be cancelled because its client is gone. */
+  readonly lapseAtMs: number | null;
   /** When the first child whose opening was not confirmed is to be cancelled. */
   readonly childDueMs: number | null;
   /** When the first staged upload is to be dropped. */
@@ -58,7 +62,8 @@ export function nextAlarmMs(
 ): number | null {
   const isUrgent = run.mustCallOthers || run.deleteAtMs !== null || requestedMs !== null;
   // Every new lease outlasts an alarm that is this near, so the leases need not be visited. Most turns return here.
-  if (armedMs !== null && armedMs <= nowMs + LEASE_TTL_MS && !isUrgent) return null;
+  const isEarly = armedMs !== null && armedMs <= nowMs + LEASE_TTL_MS && armedMs <= (run.readyAtMs ?? Infinity);
+  if (isEarly && !isUrgent) return null;
   const byState = Math.max(dueMs(run, nowMs), retryAtMs ?? -Infinity);
   const dueAtMs = Math.min(byState, requestedMs ?? Infinity);
   // An alarm that is set too early stays: setting it costs a row, and when it fires it is set anew.
@@ -66,16 +71,23 @@ export function nextAlarmMs(
 }
 
 function dueMs(run: AlarmState, nowMs: number): number {
-  const times = [run.expiresAtMs, run.childDueMs, run.uploadDueMs, run.toolPermitEndMs, run.deleteAtMs];
+  const times = [run.expiresAtMs, run.readyAtMs, run.lapseAtMs, run.childDueMs, run.uploadDueMs];
+  times.push(run.toolPermitEndMs, run.deleteAtMs);
   if (run.hasWork) times.push(run.leaseEndMs ?? nowMs + LEASE_TTL_MS);
   if (run.mustCallOthers) times.push(nowMs);
   if (run.isReservationInDoubt) times.push(nowMs + NOTIFY_RETRY_MS);
   return Math.min(...times.map((timeMs) => timeMs ?? Infinity));
 }
 
-function alarmStateOf(run: RunState): AlarmState {
+function alarmStateOf(run: RunState, isFollowed: (seq: number) => boolean): AlarmState {
   const { engine, children, openings, toolPermits } = run;
   return {
+    get readyAtMs() {
+      return run.readyAtMs;
+    },
+    get lapseAtMs() {
+      return run.clientBoundGroups.nextLapseMs(isFollowed);
+    },
     get expiresAtMs() {
       return hasEnded(run.status) ? null : run.settings.expiresAtMs;
     },
@@ -95,7 +107,7 @@ function alarmStateOf(run: RunState): AlarmState {
       return hasEnded(run.status) ? toolPermits.nextEndMs() : null;
     },
     get mustCallOthers() {
-      return run.mustReport || run.mustNotifyChildren || engine.hasAborted;
+      return mustCallOthers(run);
     },
     get isReservationInDoubt() {
       return run.isReservationInDoubt;
@@ -106,11 +118,17 @@ function alarmStateOf(run: RunState): AlarmState {
   };
 }
 
+function mustCallOthers(run: RunState): boolean {
+  return run.mustReport || run.mustNotifyChildren || run.engine.hasAborted;
+}
+
 /** What the jobs need of the object around them. */
 export type AlarmHost = {
   /** The run; null if it was never opened, or is deleted. */
   readonly run: RunState | null;
   submit: Submit;
+  /** Whether a client follows a group at a socket. */
+  isFollowed: (seq: number) => boolean;
   until: (ready: () => boolean, waitMs: number) => Promise<void>;
   /** Reports to the run's holder what it spent, if it is final. */
   report: () => Promise<void>;
@@ -137,7 +155,7 @@ export class RunAlarm {
   /** Sets the alarm, if it must fire earlier than it is set to. */
   arm(nowMs: number): void {
     const { run } = this.#host;
-    const atMs = run === null ? null : nextAlarmMs(alarmStateOf(run), this.#times, nowMs);
+    const atMs = run === null ? null : nextAlarmMs(alarmStateOf(run, this.#host.isFollowed), this.#times, nowMs);
     this.#times.requestedMs = null;
     if (atMs === null) return;
     this.#times.armedMs = atMs;
@@ -183,7 +201,8 @@ export class RunAlarm {
     const dropped: string[] = [];
     await this.#host.submit<void>((reply, nowMs) => {
       expireLeases(run.engine, nowMs);
-      for (const seq of run.clientBoundGroups.lapsed(nowMs)) cancelGroup(run, seq, UNFOLLOWED, nowMs);
+      for (const seq of run.clientBoundGroups.lapsed(this.#host.isFollowed, nowMs))
+        cancelGroup(run, seq, UNFOLLOWED, nowMs);
       for (const seq of run.openings.takeAbandoned(nowMs)) {
         const openKey = run.storedGroup(seq)?.openKey;
         if (openKey !== undefined) dropped.push(openKey);
@@ -245,7 +264,7 @@ export class RunAlarm {
    */
   async #outliveFoundLeases(run: RunState): Promise<void> {
     // The platform runs one alarm at a time: what must be sent to others would wait for this one.
-    const isOver = (): boolean => alarmStateOf(run).mustCallOthers || !this.#recovery.hasFound(run.engine);
+    const isOver = (): boolean => mustCallOthers(run) || !this.#recovery.hasFound(run.engine);
     while (!isOver() && this.#recovery.isPending(Date.now())) await this.#host.until(isOver, LONG_POLL_MS);
   }
 }

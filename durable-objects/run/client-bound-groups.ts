@@ -13,10 +13,19 @@ export class ClientBoundGroups {
     this.#followedAtMs.delete(seq);
   }
 
-  /** Groups that no client has followed for the term of a lease. */
-  lapsed(nowMs: number): number[] {
+  /** Groups that no client has followed for the term of a lease. `isFollowed`: whether a client does at a socket. */
+  lapsed(isFollowed: (seq: number) => boolean, nowMs: number): number[] {
     return [...this.#followedAtMs]
-      .filter(([, followedAtMs]) => nowMs >= followedAtMs + LEASE_TTL_MS)
+      .filter(([seq, followedAtMs]) => nowMs >= followedAtMs + LEASE_TTL_MS && !isFollowed(seq))
       .map(([seq]) => seq);
+  }
+
+  /** When the first group is cancelled that no client follows at a socket; null = never. */
+  nextLapseMs(isFollowed: (seq: number) => boolean): number | null {
+    let next: number | null = null;
+    for (const [seq, followedAtMs] of this.#followedAtMs) {
+      if (!isFollowed(seq)) next = Math.min(next ?? Infinity, followedAtMs + LEASE_TTL_MS);
+    }
+    return next;
   }
 }

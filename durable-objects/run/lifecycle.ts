@@ -6,8 +6,9 @@ import type { Amounts } from "../../src/budget/ledger.ts";
 import { callIdOf } from "../../src/engine/log.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
-import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS } from "../../src/limits.ts";
+import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS, TIMER_MS_MAX } from "../../src/limits.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
+import type { SocketOwner } from "../../src/run-api/sockets.ts";
 import { bodiesPrefix, directoryOf, runFilesOf, type Objects } from "../address.ts";
 import { RunAlarm, type AlarmHost } from "./alarm.ts";
 import { CommitQueue } from "./commit-queue.ts";
@@ -15,7 +16,7 @@ import { dropBodies, loadBodies } from "./groups/bodies.ts";
 import { LeaseRecovery } from "./lease-recovery.ts";
 import { Followers } from "./log/followers.ts";
 import { RunSockets } from "./sockets/hub.ts";
-import { ownerLeft, ownerPresent } from "./sockets/owners.ts";
+import { hasChanged, ownerLeft, ownerPresent } from "./sockets/owners.ts";
 import { RunState } from "./state.ts";
 import { hasEnded } from "./status.ts";
 import { BodyCache } from "./store/body-cache.ts";
@@ -30,7 +31,7 @@ export class RunLifecycle implements AlarmHost {
   readonly store: RunStore;
   /** Workers that follow the log live. */
   readonly followers: Followers;
-  /** Workers that hold a permit for long. */
+  /** Workers that hold something for long, or wait. */
   readonly sockets: RunSockets;
   readonly alarm: RunAlarm;
   readonly patches: Patches;
@@ -156,20 +157,29 @@ export class RunLifecycle implements AlarmHost {
     });
   }
 
-  /** A follower has every event up to `seq`, and waits for the next. */
-  follow(socket: WebSocket, seq: number): void {
+  /** An owner has changed what it waits for; or a follower of the log has every event up to a number. */
+  messageArrived(socket: WebSocket, message: string | ArrayBuffer): void {
+    const seq = Number(message);
+    const owner = Number.isNaN(seq) ? this.sockets.updated(socket, message) : null;
+    if (owner !== null) return this.#ownerPresent(owner);
     this.followers.wait(socket, seq);
     this.#commits.poke();
   }
+
+  /** Whether a client follows a group at a socket. */
+  readonly isFollowed = (seq: number): boolean => this.sockets.isFollowed(seq);
 
   /** Accepts the socket of someone who holds something of the run; null if the run gives none. */
   acceptOwner(url: string): WebSocket | null {
     const accepted = this.run === null ? null : this.sockets.accept(url);
     if (accepted === null) return null;
-    const { theirs, owner } = accepted;
-    const signal = ownerPresent(this.opened, owner, Date.now());
+    this.#ownerPresent(accepted.owner);
+    return accepted.theirs;
+  }
+
+  #ownerPresent(owner: SocketOwner): void {
+    const signal = this.run === null ? null : ownerPresent(this.run, owner, Date.now());
     if (signal !== null) this.sockets.signal(owner, signal);
-    return theirs;
   }
 
   /** A socket has closed, of an owner or of a follower. */
@@ -179,6 +189,7 @@ export class RunLifecycle implements AlarmHost {
     if (owner === null || this.run === null) return;
     const nowMs = Date.now();
     ownerLeft(this.run, owner, code, nowMs);
+    if (this.run.hasWaiters) this.#sweepTimer.start(SWEEP_MS, nowMs);
     this.alarm.arm(nowMs);
   }
 
@@ -210,7 +221,10 @@ export class RunLifecycle implements AlarmHost {
     this.followers.notify(run.readableSeq, run.isFinal && !run.engine.log.pending);
     if (this.#owesRows(run)) this.#flushTimer.start(SETTLE_LAG_MS, nowMs);
     this.#exchangeTemplates(run);
-    this.#readyTimer.set(run.engine.nextReadyMs(nowMs), nowMs);
+    const readyMs = run.engine.nextReadyMs(nowMs);
+    const isFar = readyMs !== null && readyMs > nowMs + TIMER_MS_MAX;
+    this.#readyTimer.set(isFar ? null : readyMs, nowMs);
+    run.readyAtMs = isFar ? readyMs : null;
     if (run.hasWaiters) this.#sweepTimer.start(SWEEP_MS, nowMs);
     this.alarm.arm(nowMs);
   }
@@ -221,6 +235,9 @@ export class RunLifecycle implements AlarmHost {
       this.sockets.signal({ kind: "call", callId: callIdOf(attemptId), attemptId }, { type: "abort" });
     }
     for (const { to, signal } of run.takeSignals()) this.sockets.signal(to, signal);
+    for (const owner of this.sockets.armed()) {
+      if (owner.kind === "group" && hasChanged(run, owner)) this.sockets.signal(owner, { type: "changed" });
+    }
   }
 
   /** Reads and reports what upstreams add to prompts, beside everything else. */
@@ -267,9 +284,6 @@ export class RunLifecycle implements AlarmHost {
     });
     const run = new RunState(this.store, settings, { config, bodies }, { ms: nowMs, random: Math.random });
     this.#opened = { run, turns: new Turns(run, this.store) };
-    for (const owner of this.sockets.owners()) {
-      const signal = ownerPresent(run, owner, nowMs);
-      if (signal !== null) this.sockets.signal(owner, signal);
-    }
+    for (const owner of this.sockets.owners()) this.#ownerPresent(owner);
   }
 }

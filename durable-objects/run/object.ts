@@ -373,7 +373,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   }
 
   override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
-    this.#life.follow(socket, Number(message));
+    this.#life.messageArrived(socket, message);
   }
 
   override webSocketClose(socket: WebSocket, code: number): void {

@@ -46,7 +46,9 @@ export class RunState {
   readonly clientBoundGroups = new ClientBoundGroups();
   readonly waitingLanes = new WaitingLanes();
   readonly waitingReaders = new WaitingReaders();
-  readonly waitingCalls = new WaitingCalls();
+  readonly waitingCalls = new WaitingCalls((callId, reply) =>
+    this.addSignal({ kind: "call", callId, attemptId: null }, { type: "reply", reply }),
+  );
   readonly toolPermits = new ToolPermits();
   /** Number of this instance among those of the run object that found groups open: later instances have higher numbers. */
   readonly epoch: number;
@@ -70,6 +72,8 @@ export class RunState {
   #clientLogBytes: number;
   #isReported: boolean;
   #isReservationInDoubt: boolean;
+  /** When the next retry is due, deadline passes or cool-down ends, if that is too far away for a timer; null = never. */
+  readyAtMs: number | null = null;
   /** The status that the children were notified of; null = none yet. */
   #childrenNotifiedOf: RunStatus | null = null;
 
@@ -378,9 +382,9 @@ export class RunState {
     return this.#endedAtMs + this.#settings.retentionMs;
   }
 
-  /** Whether callers wait here: time alone may then end something. */
+  /** Whether callers wait in requests: time alone may then end something. */
   get hasWaiters(): boolean {
-    const callers = this.waitingLanes.size + this.waitingReaders.size + this.waitingCalls.size;
+    const callers = this.waitingLanes.size + this.waitingReaders.size + this.waitingCalls.awake;
     return callers + this.toolPermits.waiting > 0;
   }
 }

@@ -1,5 +1,5 @@
-/** Callers whose reply is pending: lanes that wait for work, single calls, readers. Each waits a bounded time. */
-import { ABANDONED_MS, LONG_POLL_MS } from "../../src/limits.ts";
+/** Who waits for the run: lanes for work, single calls for their permits, readers. A pending request waits a bounded time. */
+import { ABANDONED_MS, LONG_POLL_MS, RPC_WAIT_MS } from "../../src/limits.ts";
 import type { AcquireReply } from "../../src/run-api/calls.ts";
 import type { ClaimReply } from "../../src/run-api/groups.ts";
 
@@ -56,23 +56,39 @@ export class WaitingLanes {
 }
 
 type WaitingCall = {
-  /** null between the reply `wait` and the Worker's next request. */
+  /** The pending reply of its Worker's request; null = it has had the reply `wait`. */
   reply: ((acquired: AcquireReply) => void) | null;
+  /** When its Worker has sent its last request, or lost its socket. */
   sinceMs: number;
+  /** Its Worker waits at a socket. */
+  hasSocket: boolean;
 };
 
-/** Single calls whose Worker waits for their permit, by call id. */
+/** Single calls that wait for their permit, by call id. Their Workers wait at sockets, after a short while in a request. */
 export class WaitingCalls {
-  #calls = new Map<string, WaitingCall>();
+  readonly #calls = new Map<string, WaitingCall>();
+  readonly #send: (callId: string, acquired: AcquireReply) => void;
   /** Ids of calls whose Worker waits only to the end of the turn. */
   #brief: string[] = [];
+  /** Calls that wait at their sockets and nowhere else: nothing must be done for them as time passes. */
+  #asleep = 0;
+
+  /** @param send Sends the decision to the socket of a call. */
+  constructor(send: (callId: string, acquired: AcquireReply) => void) {
+    this.#send = send;
+  }
 
   get size(): number {
     return this.#calls.size;
   }
 
+  /** Calls with a pending request, and calls whose Worker should come back. */
+  get awake(): number {
+    return this.#calls.size - this.#asleep;
+  }
+
   add(callId: string, reply: (acquired: AcquireReply) => void, nowMs: number): void {
-    this.#calls.set(callId, { reply, sinceMs: nowMs });
+    this.#calls.set(callId, { reply, sinceMs: nowMs, hasSocket: false });
   }
 
   /** The Worker of this call waits only to the end of the turn: see `release`. */
@@ -82,11 +98,26 @@ export class WaitingCalls {
 
   /** The Worker of a waiting call repeats its request, which ends the earlier one. False if no such call waits. */
   wait(callId: string, reply: (acquired: AcquireReply) => void, nowMs: number): boolean {
-    const known = this.#calls.get(callId);
-    if (known === undefined) return false;
-    known.reply?.({ ok: "wait" });
-    this.add(callId, reply, nowMs);
-    return true;
+    return this.#change(callId, (call) => {
+      call.reply?.({ ok: "wait" });
+      call.reply = reply;
+      call.sinceMs = nowMs;
+    });
+  }
+
+  /** The Worker of a waiting call has a socket. False if no such call waits. */
+  socketOpened(callId: string): boolean {
+    return this.#change(callId, (call) => {
+      call.hasSocket = true;
+    });
+  }
+
+  /** The socket of a call's Worker has closed: it comes back, or the call is abandoned. */
+  socketClosed(callId: string, nowMs: number): void {
+    this.#change(callId, (call) => {
+      call.hasSocket = false;
+      call.sinceMs = nowMs;
+    });
   }
 
   /** Replies `wait` to Workers that wait only to the end of the turn: call it there. */
@@ -99,17 +130,21 @@ export class WaitingCalls {
 
   replyTo(callId: string, acquired: AcquireReply): void {
     const waiting = this.#calls.get(callId);
+    if (waiting === undefined) return;
+    if (isAsleep(waiting)) this.#asleep -= 1;
     this.#calls.delete(callId);
-    waiting?.reply?.(acquired);
+    if (waiting.reply !== null) waiting.reply(acquired);
+    else if (waiting.hasSocket) this.#send(callId, acquired);
   }
 
-  /** Replies `wait` to calls that have waited long enough; returns those whose Worker did not repeat its request in time. */
+  /** Replies `wait` to calls that have waited long enough; returns those whose Worker did not come back in time. */
   sweep(nowMs: number): string[] {
     const abandoned: string[] = [];
-    for (const [callId, call] of this.#calls) {
-      if (call.reply !== null && nowMs - call.sinceMs >= LONG_POLL_MS) {
+    if (this.awake === 0) return abandoned;
+    for (const [callId, { reply, sinceMs, hasSocket }] of this.#calls) {
+      if (reply !== null && nowMs - sinceMs >= RPC_WAIT_MS) {
         this.#replyWait(callId, nowMs);
-      } else if (call.reply === null && nowMs - call.sinceMs >= ABANDONED_MS) {
+      } else if (reply === null && !hasSocket && nowMs - sinceMs >= ABANDONED_MS) {
         this.#calls.delete(callId);
         abandoned.push(callId);
       }
@@ -117,13 +152,27 @@ export class WaitingCalls {
     return abandoned;
   }
 
-  /** The call stays queued for ABANDONED_MS without a request from its Worker. */
+  /** The call stays queued for ABANDONED_MS without a request or a socket of its Worker. */
   #replyWait(callId: string, nowMs: number): void {
-    const call = this.#calls.get(callId);
-    if (call === undefined) return;
-    call.reply?.({ ok: "wait" });
-    this.#calls.set(callId, { reply: null, sinceMs: nowMs });
+    this.#change(callId, (call) => {
+      call.reply?.({ ok: "wait" });
+      call.reply = null;
+      call.sinceMs = nowMs;
+    });
   }
+
+  #change(callId: string, change: (call: WaitingCall) => void): boolean {
+    const call = this.#calls.get(callId);
+    if (call === undefined) return false;
+    if (isAsleep(call)) this.#asleep -= 1;
+    change(call);
+    if (isAsleep(call)) this.#asleep += 1;
+    return true;
+  }
+}
+
+function isAsleep({ reply, hasSocket }: WaitingCall): boolean {
+  return reply === null && hasSocket;
 }
 
 type Reader = { ready: () => boolean; reply: () => void; untilMs: number };

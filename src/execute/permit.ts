@@ -5,7 +5,7 @@ import { CALL_SOCKET_AFTER_MS } from "../limits.ts";
 import type { SocketOwner, SocketSignal } from "../run-api/sockets.ts";
 import type { RunCaller, RunStub } from "../run-client/caller.ts";
 import { PermitRequests } from "../run-client/permit-requests.ts";
-import { RunSocket } from "../run-client/run-socket.ts";
+import { RunSocket, WaitingSocket } from "../run-client/run-socket.ts";
 import { returnSettlements, settlementsArrived, takeSettlements } from "../run-client/settlements.ts";
 import type { StartTimer } from "../upstream/exchange.ts";
 
@@ -54,16 +54,32 @@ function acquireTogether(run: RunCaller, live: () => AcquireRequest[]): Promise<
   });
 }
 
-/** Waits in the run object until it decides on a queued call. */
+/** Waits until the run object decides on a queued call: in the object for a moment, then at a socket. */
 async function queuedDecision(run: RunCaller, request: AcquireRequest, signal: AbortSignal): Promise<Decision | null> {
-  while (!signal.aborted) {
-    // An object that restarted has forgotten the call: it must not be queued anew for a client that has left.
-    const reply = await withSettlements<AcquireReply>(run, (stub, taken) =>
-      signal.aborted && taken.length === 0 ? Promise.resolve(WITHDRAWN) : stub.acquire(request, taken),
-    );
-    if (reply.ok !== "wait") return reply;
+  const owner = { kind: "call", callId: request.callId, attemptId: null } as const;
+  let socket: WaitingSocket | null = null;
+  try {
+    while (!signal.aborted) {
+      // An object that restarted has forgotten the call: it must not be queued anew for a client that has left.
+      const reply = await withSettlements<AcquireReply>(run, (stub, taken) =>
+        signal.aborted && taken.length === 0 ? Promise.resolve(WITHDRAWN) : stub.acquire(request, taken),
+      );
+      if (reply.ok !== "wait") return reply;
+      // An object that has just queued the call anew does not know its socket.
+      if (socket === null) socket = new WaitingSocket(owner, run, signal);
+      else socket.update(owner);
+      const decision = decisionIn(await socket.next());
+      if (decision !== null) return decision;
+    }
+    return null;
+  } finally {
+    socket?.close();
   }
-  return null;
+}
+
+/** The decision that a signal brings; null = the request must be repeated. */
+function decisionIn(signal: SocketSignal | null): Decision | null {
+  return signal?.type === "reply" && signal.reply.ok !== "wait" ? signal.reply : null;
 }
 
 /** Makes a call to the run object that takes along the settlements that wait in this isolate. */
@@ -130,7 +146,7 @@ export function timerWithSocket({ run, owner, renewed, controller }: HeldWork): 
       handle = setTimeout(() => controller.abort(), CALL_SOCKET_AFTER_MS);
     };
     const open = (): void => {
-      socket = new RunSocket(owner, { run, signalled, refused });
+      socket = new RunSocket(owner, { run, signalled, refused, renewMs: null });
       handle = setTimeout(elapsed, ms - CALL_SOCKET_AFTER_MS);
     };
     handle = ms > CALL_SOCKET_AFTER_MS ? setTimeout(open, CALL_SOCKET_AFTER_MS) : setTimeout(elapsed, ms);

@@ -92,7 +92,7 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   // ---- single calls ----
 
-  /** Requests the permit of a single call and waits for it up to 20 s, then returns `wait`. Applies `settlements` first. */
+  /** Requests the permit of a single call and waits for it for a moment, then returns `wait`: its Worker waits at a socket. Applies `settlements` first. */
   acquire(request: AcquireRequest, settlements?: SingleSettlement[]): Promise<AcquireReply>;
 
   /**
@@ -174,7 +174,7 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   appendLog(events: ClientEvent[], caller: string | null): Promise<AppendReply | null>;
 
   /**
-   * A WebSocket of a follower (`/follow`; the caller checks who may follow), or of someone who holds something of the run
+   * A WebSocket of a follower (`/follow`; the caller checks who may follow), or of someone who holds something of the run or waits for it
    * (`/hold?owner=`, a SocketOwner as JSON). 503 if there is no such run, or it has too many of them.
    */
   fetch(request: Request): Response;

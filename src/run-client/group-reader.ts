@@ -1,36 +1,48 @@
 /** Follows a group in its run object, across restarts of that object. */
 import type { RunCaller } from "./caller.ts";
 import type { EndedReply, GroupView, SlotView } from "../run-api/groups.ts";
-import { LONG_POLL_MS } from "../limits.ts";
+import { Refusal } from "../errors.ts";
+import { RPC_WAIT_MS } from "../limits.ts";
+import { WaitingSocket } from "./run-socket.ts";
 
+/**
+ * A reader requests what there is, which waits for a moment in the run object; if nothing comes, it waits at a socket, so
+ * that the object can sleep.
+ */
 export class GroupReader {
   readonly #run: RunCaller;
   readonly #seq: number;
+  readonly #signal: AbortSignal;
+  readonly #readerId = crypto.randomUUID();
 
-  constructor(run: RunCaller, seq: number) {
+  /** @param signal Aborts when the client has left: what waits then rejects with a Refusal. */
+  constructor(run: RunCaller, seq: number, signal: AbortSignal) {
     this.#run = run;
     this.#seq = seq;
+    this.#signal = signal;
   }
 
   /** Resolves when the group has ended. */
-  async ended(): Promise<GroupView> {
-    for (;;) {
-      const group = await this.#run.callWithRetry<GroupView | null>((run) => run.waitGroup(this.#seq, LONG_POLL_MS));
-      if (group === null) throw new Error(`group ${this.#seq} of its run has gone`);
-      if (group.status !== "running") return group;
-    }
+  ended(): Promise<GroupView> {
+    return this.look(Infinity);
   }
 
   /** The group as it is now; waits up to `waitMs` for its end. */
   async look(waitMs = 0): Promise<GroupView> {
     const untilMs = Date.now() + waitMs;
-    for (;;) {
-      const leftMs = Math.max(0, untilMs - Date.now());
-      const group = await this.#run.callWithRetry<GroupView | null>((run) =>
-        run.waitGroup(this.#seq, Math.min(leftMs, LONG_POLL_MS)),
-      );
-      if (group === null) throw new Error(`group ${this.#seq} of its run has gone`);
-      if (group.status !== "running" || Date.now() >= untilMs) return group;
+    let socket: WaitingSocket | null = null;
+    try {
+      for (;;) {
+        const leftMs = Math.max(0, untilMs - Date.now());
+        const group = await this.#view(socket === null ? Math.min(leftMs, RPC_WAIT_MS) : 0);
+        if (group.status !== "running" || Date.now() >= untilMs) return group;
+        socket = this.#wait(socket, null);
+        const changed = socket.next();
+        await (leftMs === Infinity ? changed : Promise.race([changed, scheduler.wait(untilMs - Date.now())]));
+        this.#checkClient();
+      }
+    } finally {
+      socket?.close();
     }
   }
 
@@ -43,19 +55,48 @@ export class GroupReader {
   async *slotsAsTheyEnd(): AsyncGenerator<SlotView> {
     const yielded = new Set<number>();
     let cursor: EndedReply["cursor"] | null = null;
-    for (let done = false; !done;) {
-      const from: EndedReply["cursor"] | null = cursor;
-      const reply: EndedReply | null = await this.#run.callWithRetry<EndedReply | null>((run) =>
-        run.endedSlots(this.#seq, from, LONG_POLL_MS),
-      );
-      if (reply === null) throw new Error(`group ${this.#seq} of its run has gone`);
-      for (const slot of reply.slots) {
-        if (yielded.has(slot.index)) continue;
-        yielded.add(slot.index);
-        yield slot;
+    let socket: WaitingSocket | null = null;
+    try {
+      for (let done = false; !done;) {
+        const from: EndedReply["cursor"] | null = cursor;
+        const reply: EndedReply | null = await this.#run.callWithRetry<EndedReply | null>((run) =>
+          run.endedSlots(this.#seq, from, RPC_WAIT_MS),
+        );
+        if (reply === null) throw new Error(`group ${this.#seq} of its run has gone`);
+        for (const slot of reply.slots) {
+          if (yielded.has(slot.index)) continue;
+          yielded.add(slot.index);
+          yield slot;
+        }
+        cursor = reply.cursor;
+        done = reply.done;
+        if (done || reply.slots.length > 0) continue;
+        socket = this.#wait(socket, cursor);
+        await socket.next();
+        this.#checkClient();
       }
-      cursor = reply.cursor;
-      done = reply.done;
+    } finally {
+      socket?.close();
+    }
+  }
+
+  async #view(waitMs: number): Promise<GroupView> {
+    const group = await this.#run.callWithRetry<GroupView | null>((run) => run.waitGroup(this.#seq, waitMs));
+    if (group === null) throw new Error(`group ${this.#seq} of its run has gone`);
+    return group;
+  }
+
+  /** Waits for slots that the cursor does not count, or for the group's end; at the socket that is open already, if one is. */
+  #wait(socket: WaitingSocket | null, after: EndedReply["cursor"] | null): WaitingSocket {
+    const owner = { kind: "group", readerId: this.#readerId, seq: this.#seq, after, isArmed: true } as const;
+    if (socket === null) return new WaitingSocket(owner, this.#run, this.#signal);
+    socket.update(owner);
+    return socket;
+  }
+
+  #checkClient(): void {
+    if (this.#signal.aborted) {
+      throw new Refusal({ reason: "cancelled", message: "the client left before its group ended" });
     }
   }
 }

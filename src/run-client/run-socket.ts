@@ -2,7 +2,7 @@
  * A socket to a run object for what lasts: the object notices the end of its owner by it, and signals through it. It is
  * opened again when it is lost, until it is closed. It belongs to the request that opens it.
  */
-import { SOCKET_RETRY_LIMITS_MS } from "../limits.ts";
+import { SOCKET_RENEW_MS, SOCKET_RETRY_LIMITS_MS } from "../limits.ts";
 import type { SocketOwner, SocketSignal } from "../run-api/sockets.ts";
 import type { RunCaller } from "./caller.ts";
 import { jittered } from "./retry.ts";
@@ -16,13 +16,16 @@ export type RunSocketDeps = {
   signalled: (signal: SocketSignal) => void;
   /** Called when the object gives no socket, before the next try: what the owner can do without one. */
   refused: () => Promise<void>;
+  /** Age at which the socket is replaced by a new one, ms; null = never. */
+  renewMs: number | null;
 };
 
 export class RunSocket {
-  readonly #owner: SocketOwner;
+  #owner: SocketOwner;
   readonly #deps: RunSocketDeps;
   #socket: WebSocket | null = null;
   #isClosed = false;
+  #renewal: ReturnType<typeof setTimeout> | null = null;
 
   constructor(owner: SocketOwner, deps: RunSocketDeps) {
     this.#owner = owner;
@@ -30,27 +33,39 @@ export class RunSocket {
     void this.#keepOpen();
   }
 
+  /** What the owner is by now, which the object is sent. */
+  update(owner: SocketOwner): void {
+    this.#owner = owner;
+    try {
+      this.#socket?.send(JSON.stringify(owner));
+    } catch {
+      // The socket was lost: the next one is opened with it.
+    }
+  }
+
   /** Closes the socket, whose signals are ignored from now on. */
   close(): void {
     this.#isClosed = true;
+    if (this.#renewal !== null) clearTimeout(this.#renewal);
     this.#socket?.close(DONE_CODE);
     this.#socket = null;
   }
 
   async #keepOpen(): Promise<void> {
     for (let failures = 0; !this.#isClosed;) {
-      const isOpen = await this.#open();
+      const isOpened = await this.#open();
       if (this.#isClosed) return;
-      if (!isOpen) await this.#deps.refused().catch(() => undefined);
+      if (!isOpened) await this.#deps.refused().catch(() => undefined);
       const limitMs = SOCKET_RETRY_LIMITS_MS[Math.min(failures, SOCKET_RETRY_LIMITS_MS.length - 1)] ?? 0;
-      failures = isOpen ? 1 : failures + 1;
+      failures = isOpened ? 1 : failures + 1;
       await scheduler.wait(jittered(limitMs, Math.random));
     }
   }
 
   /** Opens the socket and resolves with true once it is lost; with false if the object gives none. */
   async #open(): Promise<boolean> {
-    const url = `https://run/hold?owner=${encodeURIComponent(JSON.stringify(this.#owner))}`;
+    const asked = this.#owner;
+    const url = `https://run/hold?owner=${encodeURIComponent(JSON.stringify(asked))}`;
     try {
       const response = await this.#deps.run.callOnce<Response>((stub) =>
         stub.fetch(url, { headers: { upgrade: "websocket" } }),
@@ -63,7 +78,9 @@ export class RunSocket {
         return true;
       }
       this.#socket = webSocket;
-      return await this.#ended(webSocket);
+      const ended = this.#ended(webSocket);
+      if (this.#owner !== asked) this.update(this.#owner);
+      return await ended;
     } catch {
       // The object restarts.
       return false;
@@ -71,16 +88,67 @@ export class RunSocket {
   }
 
   #ended(socket: WebSocket): Promise<true> {
+    const { renewMs } = this.#deps;
     return new Promise((resolve) => {
       const end = (): void => {
-        this.#socket = null;
+        if (this.#renewal !== null) clearTimeout(this.#renewal);
+        if (this.#socket === socket) this.#socket = null;
         resolve(true);
       };
+      const renew = (): void => {
+        socket.close(DONE_CODE);
+        end();
+      };
+      if (renewMs !== null) this.#renewal = setTimeout(renew, renewMs);
       socket.addEventListener("close", end);
       socket.addEventListener("error", end);
       socket.addEventListener("message", ({ data }) => {
-        if (!this.#isClosed && typeof data === "string") this.#deps.signalled(JSON.parse(data) as SocketSignal);
+        if (this.#socket === socket && typeof data === "string") this.#deps.signalled(JSON.parse(data) as SocketSignal);
       });
     });
+  }
+}
+
+/** Waits at a socket for signals. */
+export class WaitingSocket {
+  readonly #socket: RunSocket;
+  readonly #signal: AbortSignal;
+  #arrived: SocketSignal[] = [];
+  #resolve: ((signal: SocketSignal | null) => void) | null = null;
+
+  /** @param signal Aborts when the client has left: then nothing is waited for. */
+  constructor(owner: SocketOwner, run: RunCaller, signal: AbortSignal) {
+    this.#signal = signal;
+    const refused = (): Promise<void> => {
+      this.#wake(null);
+      return Promise.resolve();
+    };
+    const signalled = (arrived: SocketSignal): void => {
+      if (this.#resolve === null) this.#arrived.push(arrived);
+      else this.#wake(arrived);
+    };
+    this.#socket = new RunSocket(owner, { run, signalled, refused, renewMs: SOCKET_RENEW_MS });
+    signal.addEventListener("abort", () => this.#wake(null));
+  }
+
+  update(owner: SocketOwner): void {
+    this.#socket.update(owner);
+  }
+
+  /** The next signal; null if the object gave no socket, or the client has left: whatever it was must be requested anew. */
+  next(): Promise<SocketSignal | null> {
+    const arrived = this.#arrived.shift();
+    if (arrived !== undefined) return Promise.resolve(arrived);
+    if (this.#signal.aborted) return Promise.resolve(null);
+    return new Promise((resolve) => (this.#resolve = resolve));
+  }
+
+  close(): void {
+    this.#socket.close();
+  }
+
+  #wake(signal: SocketSignal | null): void {
+    this.#resolve?.(signal);
+    this.#resolve = null;
   }
 }

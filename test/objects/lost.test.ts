@@ -1,4 +1,5 @@
 /** Attempts of unknown outcome: retried under a new reservation, or failed, depending on `on_lost`. */
+import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
@@ -85,4 +86,5 @@ async function loseLane(run: TestRun, key: string, inFlight: number): Promise<vo
   await openLatch(key);
   await untilInFlight(key, 0);
   skipTime(LEASE_TTL_MS);
+  await runDurableObjectAlarm(run.object);
 }

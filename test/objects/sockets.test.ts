@@ -5,14 +5,16 @@ import { CALL_SOCKET_AFTER_MS, FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../../sr
 import type { SocketOwner } from "../../src/run-api/sockets.ts";
 import { DONE_CODE } from "../../src/run-client/run-socket.ts";
 import { skipTime, withTimers } from "../support/objects-clock.ts";
-import { acquireOne, crash, SUCCESS } from "../support/objects-direct.ts";
+import { acquireOne, acquireRequest, crash, factsOf, SUCCESS } from "../support/objects-direct.ts";
 import {
   expectSettled,
+  letThrough,
   openLatch,
   openRun,
+  prompts,
+  type TestRun,
   untilInFlight,
   upstreamStats,
-  type TestRun,
 } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
@@ -35,9 +37,8 @@ describe("a query that lasts", () => {
     });
     expect(answer).toMatchObject({ text: "p", attempts: 1 });
     expectSettled(await run.budget(), answer.usage.cost);
-    const { acquireMany, fetch, settleMany, heartbeat } = watched(run.id).calls;
-    const once = { acquireMany: 1, fetch: 1, settleMany: 1 };
-    expect({ acquireMany, fetch, settleMany, heartbeat }).toEqual({ ...once, heartbeat: undefined });
+    const { acquireMany, fetch, heartbeat } = watched(run.id).calls;
+    expect({ acquireMany, fetch, heartbeat }).toEqual({ acquireMany: 1, fetch: 1, heartbeat: undefined });
   });
 
   it("keeps it while the run's object sleeps and wakes, without a call of its Worker", async () => {
@@ -111,12 +112,87 @@ describe("a lease", () => {
     const run = await openRun({ max_parallel: 2 });
     const attemptId = await acquireOne(run);
     const held = signalsOf(await hold(run, { kind: "call", callId: "call", attemptId }));
-    const waiting = signalsOf(await hold(run, { kind: "call", callId: "other", attemptId: null }));
+    await run.object.acquire(acquireRequest("other", factsOf("p", "up/x")));
+    const other = signalsOf(await hold(run, { kind: "call", callId: "other", attemptId: "other.1" }));
     await run.object.settle(attemptId, SUCCESS);
     await expect.poll(held).toEqual([{ type: "settled" }]);
     await run.object.end("cancelled");
-    await run.document();
-    expect(waiting()).toEqual([]);
+    await expect.poll(other).toEqual([{ type: "abort" }]);
+    expect(held()).toEqual([{ type: "settled" }]);
+  });
+});
+
+describe("callers that wait", () => {
+  it("for permits hold no call open and set no timer, and lose nothing when the run's object sleeps", async () => {
+    const run = await openRun({ max_parallel: 4, budget: { usd: 1 } });
+    const asked = prompts(16);
+    const answers = await early(async () => {
+      const queries = asked.map((prompt) => run.query({ prompt, model: "up/key/parked/latch/parked" }));
+      await untilInFlight("parked", 4);
+      // Four hold their permits, twelve wait for one.
+      await untilSockets(run, 16);
+      await expect.poll(() => watched(run.id).timers.size).toBe(0);
+      await evictDurableObject(run.object);
+      // What wakes it learns of the calls that wait by their sockets alone.
+      await letThrough("parked", 4);
+      await expect.poll(async () => (await upstreamStats("parked")).requests).toBe(8);
+      // The other eight wait once more, at the sockets that they have.
+      await expect.poll(() => watched(run.id).timers.size).toBe(0);
+      await openLatch("parked");
+      return Promise.all(queries);
+    });
+    expect(answers.map(({ text, attempts }) => [text, attempts])).toEqual(asked.map((prompt) => [prompt, 1]));
+    expect((await upstreamStats("parked")).requests).toBe(16);
+    expectSettled(
+      await run.budget(),
+      answers.reduce((total, { usage }) => total + usage.cost, 0),
+    );
+    expect((await run.document()).stats).toMatchObject({ total_queries: 16, pending_queries: 0 });
+  });
+
+  it("for permits get their refusal over their sockets when the run ends", async () => {
+    const run = await openRun({ max_parallel: 1 });
+    await acquireOne(run);
+    const waiting = run.tryQuery({ prompt: "waits", model: "up/x" });
+    await untilSockets(run, 1);
+    await run.object.end("closed");
+    expect(await waiting).toMatchObject({ status: 409 });
+  });
+
+  it("until a deadline are refused by the run's alarm, without a timer", async () => {
+    const run = await openRun({ max_parallel: 1 });
+    await acquireOne(run);
+    const waiting = run.tryQuery({ prompt: "waits", model: "up/x", deadline_ms: 50_000 });
+    await untilSockets(run, 1);
+    await expect.poll(() => watched(run.id).timers.size).toBe(0);
+    await age(run, 50_000);
+    expect(await waiting).toMatchObject({ error: { code: "deadline_exceeded" } });
+  });
+
+  it("for a group's end hold no call open, and are signalled by an instance that never saw them", async () => {
+    const run = await openRun({ max_parallel: 2 });
+    const batch = run.batch({ prompts: prompts(2), model: "up/key/awaited/latch/awaited" });
+    await untilInFlight("awaited", 2);
+    await untilSockets(run, 1);
+    await evictDurableObject(run.object);
+    await openLatch("awaited");
+    expect((await batch).results).toEqual(prompts(2));
+    expect(watched(run.id).calls["fetch"]).toBe(1);
+  });
+
+  it("for slots get each once, with a look only when one has ended", async () => {
+    const run = await openRun({ max_parallel: 3 });
+    const body = { prompts: prompts(3), model: "up/key/stepwise/latch/stepwise" };
+    const lines = run.post("/batch", body, { accept: "application/x-ndjson" }).then((response) => response.text());
+    await untilInFlight("stepwise", 3);
+    await untilSockets(run, 1);
+    const looks = watched(run.id).calls["endedSlots"] ?? 0;
+    await letThrough("stepwise", 1);
+    // One look at the slot, and one that finds nothing further.
+    await expect.poll(() => watched(run.id).calls["endedSlots"]).toBe(looks + 2);
+    await openLatch("stepwise");
+    expect((await lines).split("\n").filter((line) => line.includes('"type":"slot"'))).toHaveLength(3);
+    expect(watched(run.id).calls["fetch"]).toBe(1);
   });
 });
 

@@ -1,46 +1,79 @@
 /**
- * The sockets of those who hold something of the run. A socket outlives the instance that accepted it: its owner is in
- * its attachment, so that an instance which wakes from hibernation knows who is there.
+ * The sockets of those who hold something of the run or wait for it. A socket outlives the instance that accepted it: its
+ * owner is in its attachment, so that an instance which wakes from hibernation knows who is there.
  */
 import { z } from "zod";
 import type { SocketOwner, SocketSignal } from "../../../src/run-api/sockets.ts";
 import { RUN_SOCKETS_MAX } from "../../../src/limits.ts";
 
+const cursor = z.object({ epoch: z.number(), position: z.number() });
+
 const owner = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("call"), callId: z.string(), attemptId: z.string().nullable() }),
   z.object({ kind: z.literal("tool"), callId: z.string(), tool: z.string() }),
+  z.object({
+    kind: z.literal("group"),
+    readerId: z.string(),
+    seq: z.number(),
+    after: cursor.nullable(),
+    isArmed: z.boolean(),
+  }),
 ]) satisfies z.ZodType<SocketOwner>;
 
-/** The tag of these sockets: those of followers have another. */
+/** The tag of these sockets: those of followers of the log have another. */
 const TAG = "owner";
 
 export class RunSockets {
   readonly #ctx: DurableObjectState;
   /** The newest socket of each owner. */
   readonly #sockets = new Map<string, { socket: WebSocket; owner: SocketOwner }>();
+  /** Those that are to be signalled when something of their group ends, by key. */
+  readonly #armed = new Set<string>();
 
   constructor(ctx: DurableObjectState) {
     this.#ctx = ctx;
     for (const socket of ctx.getWebSockets(TAG)) {
       const parsed = owner.safeParse(socket.deserializeAttachment());
-      if (parsed.success) this.#sockets.set(keyOf(parsed.data), { socket, owner: parsed.data });
+      if (parsed.success) this.#add(socket, parsed.data);
     }
   }
 
   /** Everyone who has a socket. */
-  *owners(): Iterable<SocketOwner> {
-    for (const { owner: each } of this.#sockets.values()) yield each;
+  owners(): SocketOwner[] {
+    return [...this.#sockets.values()].map((known) => known.owner);
+  }
+
+  /** Those who wait for something of a group to end. */
+  *armed(): Iterable<SocketOwner> {
+    for (const key of this.#armed) {
+      const known = this.#sockets.get(key);
+      if (known !== undefined) yield known.owner;
+    }
+  }
+
+  /** Whether a client follows a group at a socket. */
+  isFollowed(seq: number): boolean {
+    return this.owners().some((each) => each.kind === "group" && each.seq === seq);
   }
 
   /** Accepts the socket that a request's URL describes. Null if there are too many, or the URL describes none. */
   accept(url: string): { theirs: WebSocket; owner: SocketOwner } | null {
-    const asked = ownerIn(url);
+    const asked = parse(new URL(url).searchParams.get("owner"));
     if (asked === null || this.#sockets.size >= RUN_SOCKETS_MAX) return null;
     const { 0: theirs, 1: ours } = new WebSocketPair();
     this.#ctx.acceptWebSocket(ours, [TAG]);
     ours.serializeAttachment(asked);
-    this.#sockets.set(keyOf(asked), { socket: ours, owner: asked });
+    this.#add(ours, asked);
     return { theirs, owner: asked };
+  }
+
+  /** An owner says what it is by now. Null if the message is of another socket, or no owner. */
+  updated(socket: WebSocket, message: string | ArrayBuffer): SocketOwner | null {
+    const next = typeof message === "string" ? parse(message) : null;
+    if (next === null || this.#sockets.get(keyOf(next))?.socket !== socket) return null;
+    socket.serializeAttachment(next);
+    this.#add(socket, next);
+    return next;
   }
 
   /** Sends a signal to an owner's socket; nothing if it has none, or is busy with another attempt by now. */
@@ -48,6 +81,11 @@ export class RunSockets {
     const known = this.#sockets.get(keyOf(to));
     if (known === undefined || attemptOf(known.owner) !== attemptOf(to)) return;
     try {
+      if (known.owner.kind === "group" && signal.type === "changed") {
+        const disarmed = { ...known.owner, isArmed: false };
+        known.socket.serializeAttachment(disarmed);
+        this.#add(known.socket, disarmed);
+      }
       known.socket.send(JSON.stringify(signal));
     } catch {
       // Its owner is gone, or opens another socket.
@@ -61,6 +99,7 @@ export class RunSockets {
     const key = keyOf(parsed.data);
     if (this.#sockets.get(key)?.socket !== socket) return null;
     this.#sockets.delete(key);
+    this.#armed.delete(key);
     return parsed.data;
   }
 
@@ -68,6 +107,14 @@ export class RunSockets {
   close(): void {
     for (const socket of this.#ctx.getWebSockets(TAG)) socket.close(1001, "the run is deleted");
     this.#sockets.clear();
+    this.#armed.clear();
+  }
+
+  #add(socket: WebSocket, added: SocketOwner): void {
+    const key = keyOf(added);
+    this.#sockets.set(key, { socket, owner: added });
+    if (added.kind === "group" && added.isArmed) this.#armed.add(key);
+    else this.#armed.delete(key);
   }
 }
 
@@ -75,12 +122,11 @@ function attemptOf(who: SocketOwner): string | null {
   return who.kind === "call" ? who.attemptId : null;
 }
 
-function keyOf({ kind, callId }: Pick<SocketOwner, "kind" | "callId">): string {
-  return `${kind}/${callId}`;
+function keyOf(who: SocketOwner): string {
+  return `${who.kind}/${who.kind === "group" ? who.readerId : who.callId}`;
 }
 
-function ownerIn(url: string): SocketOwner | null {
-  const text = new URL(url).searchParams.get("owner");
+function parse(text: string | null): SocketOwner | null {
   if (text === null) return null;
   const parsed = owner.safeParse(JSON.parse(text));
   return parsed.success ? parsed.data : null;

@@ -1,29 +1,61 @@
 /**
- * What the sockets of owners mean for the run: who has one is alive, so its leases need no heartbeat; who loses it has
- * the time of a reconnect to come back.
+ * What the sockets of owners mean for the run: who has one is alive, so its leases need no heartbeat and its place in the
+ * queue is kept; who loses it has the time of a reconnect to come back.
  */
 import { doubtLease, holdLease } from "../../../src/engine/settle.ts";
-import type { SocketOwner, SocketSignal } from "../../../src/run-api/sockets.ts";
+import type { GroupFollower, SocketOwner, SocketSignal } from "../../../src/run-api/sockets.ts";
 import { DONE_CODE } from "../../../src/run-client/run-socket.ts";
 import type { RunState } from "../state.ts";
 import { renewToolPermit } from "../tool-calls.ts";
 
-type OwnedRun = Pick<RunState, "engine" | "status" | "toolPermits">;
+type OwnedRun = Pick<
+  RunState,
+  "engine" | "status" | "toolPermits" | "waitingCalls" | "openGroups" | "epoch" | "groupFollowed"
+>;
 
-/** An owner has opened its socket, or was found with one by a new instance. Returns what to send it, null = nothing. */
+const ABORT: SocketSignal = { type: "abort" };
+
+/**
+ * An owner has opened its socket, has changed what it waits for, or was found by a new instance. Returns what to send it,
+ * null = nothing yet.
+ */
 export function ownerPresent(run: OwnedRun, owner: SocketOwner, nowMs: number): SocketSignal | null {
-  if (owner.kind === "tool") {
-    const isPermitted = renewToolPermit(run, owner, nowMs);
-    if (isPermitted) run.toolPermits.hold(owner.callId);
-    return isPermitted ? null : { type: "abort" };
+  switch (owner.kind) {
+    case "tool": {
+      const isPermitted = renewToolPermit(run, owner, nowMs);
+      if (isPermitted) run.toolPermits.hold(owner.callId);
+      return isPermitted ? null : ABORT;
+    }
+    case "call": {
+      const { callId, attemptId } = owner;
+      // A call that is unknown was decided while its Worker opened the socket, or queued in an earlier instance.
+      if (attemptId === null) return run.waitingCalls.socketOpened(callId) ? null : { type: "again" };
+      return holdLease(run.engine, attemptId) ? null : ABORT;
+    }
+    case "group":
+      run.groupFollowed(owner.seq, nowMs);
+      return owner.isArmed && hasChanged(run, owner) ? { type: "changed" } : null;
   }
-  const { attemptId } = owner;
-  return attemptId === null || holdLease(run.engine, attemptId) ? null : { type: "abort" };
 }
 
 /** An owner's socket has closed. One that is done returns by itself what it holds. */
 export function ownerLeft(run: OwnedRun, owner: SocketOwner, code: number, nowMs: number): void {
+  // Its lapse counts from here.
+  if (owner.kind === "group") return run.groupFollowed(owner.seq, nowMs);
+  // The withdrawal of a call whose client has left may be lost.
+  if (owner.kind === "call" && owner.attemptId === null) return run.waitingCalls.socketClosed(owner.callId, nowMs);
   if (code === DONE_CODE) return;
   if (owner.kind === "tool") run.toolPermits.doubt(owner.callId, nowMs);
   else if (owner.attemptId !== null) doubtLease(run.engine, owner.attemptId, nowMs);
+}
+
+/** Whether something of a group has ended that its follower does not know. */
+export function hasChanged(
+  { engine, openGroups, epoch }: Pick<RunState, "engine" | "openGroups" | "epoch">,
+  { seq, after }: Pick<GroupFollower, "seq" | "after">,
+): boolean {
+  if (!openGroups.has(seq)) return true;
+  if (after === null) return false;
+  const group = engine.groups.get(seq);
+  return group === undefined || group.done || after.epoch !== epoch || group.ended.length > after.position;
 }

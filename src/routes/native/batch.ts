@@ -61,7 +61,7 @@ export async function openBatch(
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
   // The group ends with its client, so the client is watched for as long as this Worker runs.
   if (!request.detach && !prefersAsync(c.req.header("prefer"))) endWithClient(c, run, opened.seq);
-  return groupAnswer(runId, opened, new GroupReader(run, opened.seq));
+  return groupAnswer(runId, opened, new GroupReader(run, opened.seq, c.req.raw.signal));
 }
 
 function openingOf(request: BatchRequest, named: IdempotencyKey | null) {

@@ -63,7 +63,10 @@ export function streamPieces(
 ): Response {
   const { body, pumped } = streamed(pieces, {
     keepAlive,
-    failed: (error) => console.error("an answer broke off", error),
+    failed: (error) => {
+      // Whoever waits for a group stops when its client has left.
+      if (!c.req.raw.signal.aborted) console.error("an answer broke off", error);
+    },
   });
   c.executionCtx.waitUntil(pumped);
   return new Response(body, { headers: { ...headersOf(c, group), "content-type": contentType } });

@@ -71,7 +71,7 @@ async function find(c: Context<AppEnv>, waitMs: number): Promise<{ group: GroupA
   const run = new RunCaller(c.env, runId);
   const known = seq === null ? null : await run.callWithRetry<GroupView | null>((stub) => stub.waitGroup(seq, 0));
   if (seq === null || known === null || known.id !== id) throw notFound(id);
-  const reader = new GroupReader(run, seq);
+  const reader = new GroupReader(run, seq, c.req.raw.signal);
   const view = waitMs > 0 && known.status === "running" ? await reader.look(waitMs) : known;
   const { count, effectiveParallel, errorStyle: style, remainingNanoUsd } = view;
   c.set("remainingNanoUsd", remainingNanoUsd);

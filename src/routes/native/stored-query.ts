@@ -39,7 +39,7 @@ export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named 
     openGroupDeps(c, run),
   );
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
-  const reader = new GroupReader(run, opened.seq);
+  const reader = new GroupReader(run, opened.seq, c.req.raw.signal);
   const group = groupAnswer(runId, opened, reader);
   if (prefersAsync(c.req.header("prefer"))) return answerAccepted(c, group, await reader.look());
   const { parallelGroupId } = await reader.ended();

@@ -5,16 +5,16 @@ const batch = { callsPerRequest: 1_000, workerCpuMs: 2, storedBytes: 3_000 };
 const single = { callsPerRequest: 1, workerCpuMs: 3, storedBytes: 500 };
 
 export const BOUNDS = {
-  "/batch, width 8": { rows: 2.25, requests: 1.95, commits: 1.2, alarms: 0.1, messages: 0, awakeS: 7.7, ...batch },
-  "/batch, width 64": { rows: 2.15, requests: 1.5, commits: 1.1, alarms: 0.02, messages: 0, awakeS: 4, ...batch },
+  "/batch, width 8": { rows: 2.25, requests: 1.95, commits: 1.2, alarms: 0.1, messages: 0, awakeS: 5.5, ...batch },
+  "/batch, width 64": { rows: 2.15, requests: 1.5, commits: 1.1, alarms: 0.02, messages: 0, awakeS: 3.8, ...batch },
   "/batch, width 512": { rows: 2.25, requests: 1.65, commits: 1.1, alarms: 0.01, messages: 0, awakeS: 3.7, ...batch },
   "/batch as lines, width 64": {
     rows: 2.15,
     requests: 2.5,
     commits: 1.1,
     alarms: 0.02,
-    messages: 0,
-    awakeS: 4,
+    messages: 0.25,
+    awakeS: 3.85,
     ...batch,
   },
   "/batch, respond-async, width 64": {
@@ -33,7 +33,7 @@ export const BOUNDS = {
     commits: 5,
     alarms: 1,
     messages: 0,
-    awakeS: 40.5,
+    awakeS: 20.5,
     ...single,
   },
   "/v1/chat/completions": { rows: 3.7, requests: 3, commits: 4, alarms: 1, messages: 0, awakeS: 0.13, ...single },

@@ -9,6 +9,8 @@ const IDLE: AlarmState = {
   expiresAtMs: EXPIRY,
   hasWork: false,
   leaseEndMs: null,
+  readyAtMs: null,
+  lapseAtMs: null,
   childDueMs: null,
   uploadDueMs: null,
   toolPermitEndMs: null,
@@ -31,6 +33,8 @@ describe("the next alarm of a run", () => {
     expect(next({ hasWork: true, leaseEndMs: NOW + 70_000, childDueMs: NOW + 60_000 })).toBe(NOW + 60_000);
     expect(next({ uploadDueMs: NOW + 5, childDueMs: NOW + 60_000 })).toBe(NOW + 5);
     expect(next({ expiresAtMs: null, toolPermitEndMs: NOW + 7 })).toBe(NOW + 7);
+    expect(next({ readyAtMs: NOW + 8, lapseAtMs: NOW + 9 })).toBe(NOW + 8);
+    expect(next({ readyAtMs: NOW + 9, lapseAtMs: NOW + 8 })).toBe(NOW + 8);
     expect(next({ expiresAtMs: null, deleteAtMs: NOW + 9 })).toBe(NOW + 9);
   });
 
@@ -59,6 +63,11 @@ describe("the next alarm of a run", () => {
     const times = { armedMs: NOW + LEASE_TTL_MS, requestedMs: null, retryAtMs: null };
     expect(nextAlarmMs(run, times, NOW)).toBe(null);
     expect(() => nextAlarmMs(run, { ...times, armedMs: NOW + LEASE_TTL_MS + 1 }, NOW)).toThrow("visited");
+  });
+
+  it("is set anew however near it is if something falls due before it, and left if not", () => {
+    expect(next({ readyAtMs: NOW + 3 }, { armedMs: NOW + 10 })).toBe(NOW + 3);
+    expect(next({ readyAtMs: NOW + 10 }, { armedMs: NOW + 10 })).toBe(null);
   });
 
   it("is set anew however near it is if others must be called or the run is to be deleted", () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { WaitingCalls, WaitingLanes, WaitingReaders } from "../../../durable-objects/run/waiters.ts";
 import type { AcquireReply } from "../../../src/run-api/calls.ts";
 import type { ClaimReply } from "../../../src/run-api/groups.ts";
-import { ABANDONED_MS, LONG_POLL_MS } from "../../../src/limits.ts";
+import { ABANDONED_MS, LONG_POLL_MS, RPC_WAIT_MS } from "../../../src/limits.ts";
 
 /** Lanes whose replies are written down as `lane: claim`. */
 function makeLanes() {
@@ -91,8 +91,8 @@ describe("waiting lanes", () => {
 
 /** Single calls whose replies are written down. */
 function makeCalls() {
-  const calls = new WaitingCalls();
   const told: string[] = [];
+  const calls = new WaitingCalls((callId, { ok }) => void told.push(`socket of ${callId}: ${ok}`));
   const replyTo =
     (name: string) =>
     (reply: AcquireReply): void =>
@@ -114,11 +114,11 @@ describe("waiting single calls", () => {
   it("get the reply wait when they have waited long enough, and keep their position", () => {
     const { calls, told, replyTo } = makeCalls();
     calls.add("a", replyTo("a"), 100);
-    expect(calls.sweep(99 + LONG_POLL_MS)).toEqual([]);
+    expect(calls.sweep(99 + RPC_WAIT_MS)).toEqual([]);
     expect(told).toEqual([]);
-    expect(calls.sweep(100 + LONG_POLL_MS)).toEqual([]);
+    expect(calls.sweep(100 + RPC_WAIT_MS)).toEqual([]);
     expect([told, calls.size]).toEqual([["a: wait"], 1]);
-    expect(calls.wait("a", replyTo("again"), 200 + LONG_POLL_MS)).toBe(true);
+    expect(calls.wait("a", replyTo("again"), 200 + RPC_WAIT_MS)).toBe(true);
     calls.replyTo("a", refusal);
     expect(told).toEqual(["a: wait", "again: false"]);
   });
@@ -132,30 +132,70 @@ describe("waiting single calls", () => {
   it("are abandoned if the request is not repeated in time, and returned once", () => {
     const { calls, told, replyTo } = makeCalls();
     calls.add("a", replyTo("a"), 0);
-    calls.sweep(LONG_POLL_MS);
-    expect(calls.sweep(LONG_POLL_MS + ABANDONED_MS - 1)).toEqual([]);
-    expect(calls.sweep(LONG_POLL_MS + ABANDONED_MS)).toEqual(["a"]);
-    expect([calls.sweep(LONG_POLL_MS + ABANDONED_MS), told, calls.size]).toEqual([[], ["a: wait"], 0]);
+    calls.sweep(RPC_WAIT_MS);
+    expect(calls.sweep(RPC_WAIT_MS + ABANDONED_MS - 1)).toEqual([]);
+    expect(calls.sweep(RPC_WAIT_MS + ABANDONED_MS)).toEqual(["a"]);
+    expect([calls.sweep(RPC_WAIT_MS + ABANDONED_MS), told, calls.size]).toEqual([[], ["a: wait"], 0]);
   });
 
   it("wait their full time from each repeated request", () => {
     const { calls, told, replyTo } = makeCalls();
     calls.add("a", replyTo("a"), 0);
-    calls.sweep(LONG_POLL_MS);
-    calls.wait("a", replyTo("again"), LONG_POLL_MS + 5);
-    expect(calls.sweep(LONG_POLL_MS + ABANDONED_MS)).toEqual([]);
-    calls.sweep(2 * LONG_POLL_MS + 4);
+    calls.sweep(RPC_WAIT_MS);
+    calls.wait("a", replyTo("again"), RPC_WAIT_MS + 5);
+    calls.sweep(2 * RPC_WAIT_MS + 4);
     expect(told).toEqual(["a: wait"]);
-    calls.sweep(2 * LONG_POLL_MS + 5);
+    calls.sweep(2 * RPC_WAIT_MS + 5);
     expect(told).toEqual(["a: wait", "again: wait"]);
   });
 
   it("may be decided between two requests: the reply is not kept", () => {
     const { calls, told, replyTo } = makeCalls();
     calls.add("a", replyTo("a"), 0);
-    calls.sweep(LONG_POLL_MS);
+    calls.sweep(RPC_WAIT_MS);
     calls.replyTo("a", refusal);
     expect([told, calls.wait("a", replyTo("again"), 0)]).toEqual([["a: wait"], false]);
+  });
+
+  it("with a socket are never abandoned, need nothing as time passes, and get the decision there", () => {
+    const { calls, told, replyTo } = makeCalls();
+    calls.add("a", replyTo("a"), 0);
+    calls.sweep(RPC_WAIT_MS);
+    expect([calls.awake, calls.socketOpened("a"), calls.awake]).toEqual([1, true, 0]);
+    expect(calls.sweep(1_000_000)).toEqual([]);
+    calls.replyTo("a", refusal);
+    expect([told, calls.size, calls.awake]).toEqual([["a: wait", "socket of a: false"], 0, 0]);
+  });
+
+  it("with a socket get the decision of a repeated request as its reply", () => {
+    const { calls, told, replyTo } = makeCalls();
+    calls.add("a", replyTo("a"), 0);
+    calls.sweep(RPC_WAIT_MS);
+    calls.socketOpened("a");
+    calls.wait("a", replyTo("again"), 200);
+    expect(calls.awake).toBe(1);
+    calls.replyTo("a", refusal);
+    expect([told, calls.awake]).toEqual([["a: wait", "again: false"], 0]);
+  });
+
+  it("whose socket closes are abandoned if their Worker does not come back in time", () => {
+    const { calls, replyTo } = makeCalls();
+    for (const name of ["a", "b"]) {
+      calls.add(name, replyTo(name), 0);
+      calls.sweep(RPC_WAIT_MS);
+      calls.socketOpened(name);
+      calls.socketClosed(name, 50_000);
+    }
+    calls.socketOpened("b");
+    expect(calls.sweep(50_000 + ABANDONED_MS - 1)).toEqual([]);
+    expect(calls.sweep(50_000 + ABANDONED_MS)).toEqual(["a"]);
+    expect([calls.size, calls.awake]).toEqual([1, 0]);
+  });
+
+  it("that are unknown have no use for a socket", () => {
+    const { calls } = makeCalls();
+    calls.socketClosed("a", 0);
+    expect([calls.socketOpened("a"), calls.size, calls.awake]).toEqual([false, 0, 0]);
   });
 });
 
