@@ -252,8 +252,9 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return refused === null ? null : { ok: false, reason: refused };
   }
 
-  dropStaged(openKey: string): void {
-    if (this.#life.run !== null) dropStaged(this.#life.run, this.#life.store, openKey);
+  dropStaged(openKey: string): boolean {
+    const { run, store } = this.#life;
+    return run === null || dropStaged(run, store, openKey);
   }
 
   openGroup(request: OpenGroupRequest, pages: CallPage[]): Promise<OpenGroupReply> {

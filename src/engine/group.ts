@@ -45,6 +45,9 @@ export type GroupMetrics = {
  */
 export type Drained = { state: "cancelled" | "failed"; reason: Reason; cause: "cancel" | "abort" | "deadline" };
 
+/** Tokens and cost of attempts, the sum of all that have ended. */
+export type GroupUsage = { promptTokens: number; completionTokens: number; costNanoUsd: number };
+
 const CODE_OF: Record<SlotState, number> = { queued: 0, running: 1, completed: 2, failed: 3, skipped: 4, cancelled: 5 };
 
 export class Group {
@@ -58,7 +61,7 @@ export class Group {
   #inFlight = 0;
   #peakParallel = 0;
   #sequentialMs = 0;
-  #costNanoUsd = 0;
+  readonly #usage: GroupUsage = { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 };
   #window: WindowGroup | null = null;
   #drained: Drained | null = null;
   #endedAtMs: number | null = null;
@@ -89,9 +92,9 @@ export class Group {
     return this.#sequentialMs;
   }
 
-  /** Cost of all of its attempts. */
-  get costNanoUsd(): number {
-    return this.#costNanoUsd;
+  /** Tokens and cost of all of its attempts. */
+  get usage(): Readonly<GroupUsage> {
+    return this.#usage;
   }
 
   /** For a single call stored as a group: its coalescing window, unless a restart has lost it. */
@@ -140,9 +143,11 @@ export class Group {
   }
 
   /** Adds an attempt that ended to the group's measures; while the group is rebuilt, the sums of a slot's attempts. */
-  addAttempt(latencyMs: number, costNanoUsd: number): void {
+  addAttempt(latencyMs: number, { promptTokens, completionTokens, costNanoUsd }: GroupUsage): void {
     this.#sequentialMs += latencyMs;
-    this.#costNanoUsd += costNanoUsd;
+    this.#usage.promptTokens += promptTokens;
+    this.#usage.completionTokens += completionTokens;
+    this.#usage.costNanoUsd += costNanoUsd;
   }
 
   /** Stops the group: no queued slot may start any more. The caller ends those slots. */

@@ -151,7 +151,8 @@ export function slotEnd(
 
 /** The event of a group's end. */
 export function groupEnd(group: Group, endedAtMs: number): RunEvent {
-  const { status, costNanoUsd } = group;
+  const { status } = group;
+  const { costNanoUsd } = group.usage;
   const { completed, failed, skipped, cancelled } = group.counts;
   const ended = { completed, failed, cancelled: cancelled + skipped };
   const { count } = group.header;

@@ -48,7 +48,7 @@ export function restoreLease(
 /** Takes over a slot's row. Call it before `restoreLease`: a slot whose row is queued may have a lease. */
 export function restoreSlot(state: EngineState, group: Group, record: SlotRecord, nowMs: number): void {
   group.restore(indexOf(record.id), record.state, record.attempts, nowMs);
-  group.addAttempt(record.latencyMs, record.costNanoUsd);
+  group.addAttempt(record.latencyMs, record);
   if (record.state === "queued") state.restoreTried(record);
 }
 

@@ -93,7 +93,8 @@ function advanceSlot(state: EngineState, group: Group, slotId: number, ended: En
   const record = state.tried.get(slotId) ?? freshRecord(slotId);
   const shortAnswer = hasShortAnswer(record) && outcome.kind === "failure" ? record.text : null;
   addAttempt(record, { ...ended, attempt: lease.attempt, queuedMs: lease.queuedMs });
-  group.addAttempt(outcome.latencyMs, charge.usd);
+  const { prompt_tokens: promptTokens, completion_tokens: completionTokens, usd: costNanoUsd } = charge;
+  group.addAttempt(outcome.latencyMs, { promptTokens, completionTokens, costNanoUsd });
   if (retryInMs === null) {
     if (outcome.kind === "failure") Object.assign(record, { model: null, finishReason: null });
     record.state = outcome.kind === "success" ? "completed" : failureState(outcome.reason, group, indexOf(slotId));

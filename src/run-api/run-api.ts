@@ -121,8 +121,8 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** Stores pages of a group that the request `openKey` will open. Null, or why they are refused. */
   stagePages(openKey: string, pages: CallPage[]): Refused | null;
 
-  /** Drops the stored pages of a group that will not be opened. An open group keeps its pages. */
-  dropStaged(openKey: string): void;
+  /** Drops the stored pages of a group that will not be opened. False: it is open, and keeps its pages. */
+  dropStaged(openKey: string): boolean;
 
   /**
    * Opens a group with its (last) pages; its slots start as soon as permits and lanes allow. The same request, or one

@@ -43,9 +43,10 @@ export async function openGroup(opening: Opening, deps: OpenGroupDeps): Promise<
   await settled(objects, runId);
   const bodies = objects.FILES === undefined ? null : bodyUploadTo(objects.FILES, bodiesPrefix(runId, openKey));
   const pending = openWithPages(run, openKey, { opening, bodies }, signal).catch(async (error: unknown) => {
-    // Nothing of a batch that is not opened stays stored. If this call is lost as well, the run's alarm drops the pages.
-    await run.callWithRetry<void>((stub) => stub.dropStaged(openKey)).catch(() => undefined);
-    await bodies?.discard().catch(() => undefined);
+    // Nothing of a batch that is not opened stays stored. If this call is lost as well, the run's alarm drops it.
+    const isDropped = await run.callWithRetry<boolean>((stub) => stub.dropStaged(openKey)).catch(() => false);
+    // The run may have opened the group although its reply was lost: then its bodies are needed.
+    if (isDropped) await bodies?.discard().catch(() => undefined);
     throw error;
   });
   // If the client leaves, what it has sent so far is still dropped.

@@ -3,11 +3,12 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { ROW_BODIES_CHARS_MAX, STAGED_KEPT_MS } from "../../src/limits.ts";
-import type { RunObject } from "../../src/index.ts";
+import { RunObject } from "../../src/index.ts";
 import type { SlotView } from "../../src/run-api/groups.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { crash, pagesOf } from "../support/objects-direct.ts";
 import { keyed, openAsync } from "../support/objects-group.ts";
+import { ringUntil } from "../support/objects-tree.ts";
 import { expectWhole, openLatch, openRun, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
 
 /** Characters of a prompt: each page has a few, and each object of R2 a few pages. */
@@ -79,6 +80,21 @@ describe("a batch with more than a few megabytes of prompts", () => {
     expect((await keyed(run, "k", "/batch", body)).replayed).toBe(true);
     await expect.poll(() => keysOf(run)).toEqual(keys);
     expect((await upstreamStats("repeated")).requests).toBe(COUNT);
+  });
+
+  it("keeps its prompts in R2 if the run has opened it, although no reply says so", async () => {
+    const run = await openRun({ max_parallel: 16 });
+    const plain = RunObject.prototype.openGroup;
+    onTestFinished(() => void (RunObject.prototype.openGroup = plain));
+    RunObject.prototype.openGroup = async function (this: RunObject, ...args: Parameters<typeof plain>) {
+      await plain.apply(this, args);
+      throw new TypeError("the test loses a reply");
+    };
+    const failed = await run.post("/batch", { prompts: large(), model: "up/key/unreplied" });
+    expect(failed.status).toBe(500);
+    // Its Worker has started no lanes: the run's alarm does.
+    await ringUntil([run], async () => (await run.object.waitGroup(1, 0))?.status === "completed");
+    expect((await upstreamStats("unreplied")).requests).toBe(COUNT);
   });
 
   it("leaves nothing in R2 if its Worker dies in the middle of the upload", async () => {

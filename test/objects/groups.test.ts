@@ -1,4 +1,4 @@
-import { runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import type { RunObject } from "../../src/index.ts";
 import { isHit } from "../support/steering.ts";
@@ -244,6 +244,32 @@ describe("under load", () => {
     expect(budget.calls).toMatchObject({ spent: 500, reserved: 0 });
     expect(await shardRows(run.object)).toBeLessThanOrEqual(Math.ceil(128 / 16) + 1);
   });
+
+  it.each(["in memory", "in rows only"])(
+    "that has ended, %s, is looked at without a read of its slots",
+    async (where) => {
+      const run = await openRun({ max_parallel: 8 });
+      const first = { prompts: prompts(20), model: `up/key/looked-${where.length}/status/500/first/1` };
+      const { usage } = await run.batch(first);
+      expect(usage.prompt_tokens).toBeGreaterThan(0);
+      if (where === "in rows only") await evictDurableObject(run.object);
+      const look = async () => (await run.object.waitGroup(1, 0))?.usage;
+      const before = await look();
+      expect([before?.promptTokens, before?.completionTokens]).toEqual([usage.prompt_tokens, usage.completion_tokens]);
+      const change = (query: string): Promise<void> =>
+        runInDurableObject(run.object, (_: RunObject, state) => void state.storage.sql.exec(query));
+      // A row as it was written before it had the usage: then the slots tell.
+      if (where === "in rows only") {
+        await change("UPDATE grp SET result = json_remove(result, '$.usage')");
+        expect(await look()).toEqual(before);
+        await change("UPDATE slot SET prompt_tokens = 0");
+        expect((await look())?.promptTokens).toBe(0);
+      } else {
+        await change("UPDATE slot SET prompt_tokens = 0");
+        expect(await look()).toEqual(before);
+      }
+    },
+  );
 
   it("1,000 slots keep their order with answers in any order and a tenth failing", async () => {
     const run = await openRun({ max_parallel: 100 });

@@ -43,6 +43,21 @@ describe("pages of a group that is never opened", () => {
     expect(await rowCounts(run)).toMatchObject({ grp: 1, page: 1 });
   });
 
+  it("are missed by a group that is opened too late: it is refused, and nothing of it is stored", async () => {
+    const run = await openRun({ expires_in_s: 86_400 * 7 });
+    const { pages, models } = pagesOf(["first"], "up/key/too-late");
+    await run.object.stagePages("late", pages);
+    skipTime(STAGED_KEPT_MS);
+    await runDurableObjectAlarm(run.object);
+    const last = pages.map((page) => ({ ...page, firstIndex: 1 }));
+    for (const rest of [last, []]) {
+      const opened = await run.object.openGroup({ ...openingOf(2, models), openKey: "late" }, rest);
+      expect(opened).toMatchObject({ ok: false, reason: { reason: "overloaded" } });
+    }
+    expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0 });
+    expect((await upstreamStats("too-late")).requests).toBe(0);
+  });
+
   it("that are sent once more after a lost reply are stored once", async () => {
     const run = await openRun();
     const { pages } = pagesOf(["staged"], "up/key/staged-twice");
@@ -89,9 +104,7 @@ describe("the bytes of pages that are never opened", () => {
     const run = await openRun();
     const before = await storedBytes(run);
     await run.object.stagePages("key", largePages(10, 200_000, "up/echo"));
-    await run.object.dropStaged("key");
-    await run.object.dropStaged("key");
-    await run.object.dropStaged("never staged");
+    for (const key of ["key", "key", "never staged"]) expect(await run.object.dropStaged(key)).toBe(true);
     expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0 });
     expect(await storedBytes(run)).toBeLessThan(before + 100_000);
   });
@@ -127,7 +140,7 @@ describe("pages of a group that is open", () => {
     expect(await run.object.openGroup({ ...openingOf(1, models), openKey: "key" }, [])).toMatchObject({ ok: true });
     // A copy of an earlier call that was on its way for long.
     expect(await run.object.stagePages("key", pages)).toBeNull();
-    await run.object.dropStaged("key");
+    expect(await run.object.dropStaged("key")).toBe(false);
     skipTime(STAGED_KEPT_MS);
     await runDurableObjectAlarm(run.object);
     await expect.poll(async () => (await run.object.waitGroup(1, 0))?.status).toBe("completed");

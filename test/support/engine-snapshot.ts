@@ -20,7 +20,7 @@ export function snapshotOf(state: EngineState): unknown {
       counts: { ...group.counts },
       inFlight: group.inFlight,
       sequentialMs: group.sequentialMs,
-      costNanoUsd: group.costNanoUsd,
+      usage: { ...group.usage },
       drained: group.drained,
     })),
     // Followers are queued slots after a restart.

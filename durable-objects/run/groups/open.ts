@@ -48,12 +48,14 @@ function isOpened(run: RunState, seq: number): boolean {
   return run.storedGroup(seq)?.sealed === true;
 }
 
-/** Drops at once the pages of a group that will not be opened. An open group keeps its pages; dropping twice changes nothing. */
-export function dropStaged(run: RunState, store: RunStore, openKey: string): void {
+/** Drops at once the pages of a group that will not be opened; dropping twice changes nothing. False: it is open, and keeps them. */
+export function dropStaged(run: RunState, store: RunStore, openKey: string): boolean {
   const seq = run.openings.find(openKey);
-  if (seq === null || isOpened(run, seq)) return;
+  if (seq === null) return true;
+  if (isOpened(run, seq)) return false;
   run.openings.forget(openKey);
   store.transaction(() => store.groups.drop(seq));
+  return true;
 }
 
 /** Opens a group: resolves its models, queues its slots, and leaves its rows to the turn's transaction. */
@@ -87,7 +89,8 @@ export function openGroup(
       return { ok: false, reason: { reason: "idempotency_conflict" } };
     return replyOf(run, first, true);
   }
-  const refused = refusalOf(run, request) ?? roomReason(store.storedBytes) ?? floorReason();
+  const isWhole = staged !== null || pages[0]?.firstIndex === 0;
+  const refused = isWhole ? (refusalOf(run, request) ?? roomReason(store.storedBytes) ?? floorReason()) : INTERRUPTED;
   if (refused !== null) {
     drop();
     return { ok: false, reason: refused };
@@ -103,6 +106,13 @@ export function openGroup(
   start(run, store, { stored, pages, staged: staged !== null }, nowMs);
   return replyOf(run, stored, false);
 }
+
+/** The pages that were sent ahead are gone: they were dropped, or the upload took too long. */
+const INTERRUPTED: Reason = {
+  reason: "overloaded",
+  message: "the upload of the batch was interrupted; send it once more",
+  retryAfterMs: RUN_FULL_RETRY_AFTER_MS,
+};
 
 /** Puts a group's slots into the queue. */
 function start(

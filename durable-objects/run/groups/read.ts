@@ -32,7 +32,8 @@ export function groupView(run: Groups, store: RunStore, seq: number, nowMs: numb
     effectiveParallel: Math.min(header.concurrency, run.engine.width),
     remainingNanoUsd: run.remainingNanoUsd,
     metrics,
-    usage: store.slots.usageOf(seq),
+    // The sum of a large group's rows takes long, and groups are looked at often.
+    usage: result.usage ?? store.slots.usageOf(seq),
   };
 }
 

@@ -1,7 +1,7 @@
 /** What the rows of a run hold. Objects in use hold rows of these shapes: fields may be added, never renamed. */
 import type { Amounts } from "../../../src/budget/ledger.ts";
 import type { ErrorStyle } from "../../../src/contract/fields.ts";
-import type { Drained, Group, GroupHeader, GroupMetrics, GroupStatus } from "../../../src/engine/group.ts";
+import type { Drained, Group, GroupHeader, GroupMetrics, GroupStatus, GroupUsage } from "../../../src/engine/group.ts";
 import type { TailEvent } from "../../../src/engine/log.ts";
 import type { StoredShard } from "../../../src/engine/shard.ts";
 import type { SlotState } from "../../../src/engine/slot.ts";
@@ -33,12 +33,14 @@ export type GroupResult = {
   /** Unlike its id only for a single call: the parallel group that it belongs to. */
   parallelGroupId: string | null;
   counts: Record<SlotState, number>;
+  /** Absent in rows that were written before there was one: then the slots' rows are summed. */
+  usage?: GroupUsage;
 };
 
 /** The state of a group in memory. */
 export function groupResult(group: Group, nowMs: number): GroupResult {
-  const { status, endedAtMs, drained, parallelGroupId, counts } = group;
-  return { status, metrics: group.metrics(nowMs), endedAtMs, drained, parallelGroupId, counts };
+  const { status, endedAtMs, drained, parallelGroupId, counts, usage } = group;
+  return { status, metrics: group.metrics(nowMs), endedAtMs, drained, parallelGroupId, counts, usage };
 }
 
 /** A stored page: `calls` holds one JSON text per line, in the order of `facts`. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { groupResult } from "../../../durable-objects/run/store/records.ts";
 import { Group, type GroupHeader } from "../../../src/engine/group.ts";
 import type { SlotState } from "../../../src/engine/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
@@ -103,7 +104,7 @@ describe("a group's measures", () => {
   it("are wall time to its end, sequential time, their ratio, peak in flight and success rate", () => {
     const group = new Group(makeHeader({ count: 3, openedAtMs: 1_000 }));
     for (const index of [0, 1]) group.step(index, "running", 1_000);
-    group.addAttempt(500, 0);
+    group.addAttempt(500, { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 });
     group.step(0, "completed", 1_200);
     group.step(1, "failed", 1_200);
     expect(group.metrics(1_250)).toEqual({
@@ -117,6 +118,14 @@ describe("a group's measures", () => {
     group.step(2, "completed", 1_300);
     expect(group.endedAtMs).toBe(1_300);
     expect(group.metrics(9_999)).toMatchObject({ wall_ms: 300, speedup: 1.667, success_rate: 0.667, peak_parallel: 2 });
+  });
+
+  it("have the tokens and the cost of all attempts, in the result that is stored", () => {
+    const group = new Group(makeHeader({ count: 2 }));
+    expect(groupResult(group, 0).usage).toEqual({ promptTokens: 0, completionTokens: 0, costNanoUsd: 0 });
+    group.addAttempt(1, { promptTokens: 3, completionTokens: 5, costNanoUsd: 7 });
+    group.addAttempt(1, { promptTokens: 10, completionTokens: 20, costNanoUsd: 30 });
+    expect(groupResult(group, 0).usage).toEqual({ promptTokens: 13, completionTokens: 25, costNanoUsd: 37 });
   });
 
   it("are those of a perfect group before any attempt, and never negative", () => {

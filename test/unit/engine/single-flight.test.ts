@@ -89,7 +89,7 @@ describe("equal calls", () => {
   it("share a success and pay nothing for it", () => {
     const { group, state } = pair({ limits: { usd: 1_000 } });
     settle(state, `${FIRST}.1`, success({ promptTokens: 10 }), 10);
-    expect([group.status, state.ledger.spent.usd, group.costNanoUsd]).toEqual(["completed", 10, 10]);
+    expect([group.status, state.ledger.spent.usd, group.usage.costNanoUsd]).toEqual(["completed", 10, 10]);
     expect(state.takeWrites().slots).toMatchObject([
       { id: FIRST, attempts: 1, costNanoUsd: 10, text: "ok" },
       { id: FIRST + 1, state: "completed", attempts: 0, costNanoUsd: 0, text: "ok", model: "gpt-x-2026", reason: null },
