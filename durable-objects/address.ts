@@ -74,9 +74,23 @@ export function laneOf(objects: Objects, runId: string, lane: number): DurableOb
   return objects.LANE.getByName(`${runId}/${lane}`);
 }
 
-/** A batch of a run. Under another run's id the name leads to an empty object: a run cannot reach another run's batch. */
+/** The id of a batch that is about to be created. It holds the id of its object, as a run's does. */
+export function newBatchId(objects: Pick<Objects, "BATCH">): string {
+  return `batch_${objects.BATCH.newUniqueId().toString()}`;
+}
+
+/** A batch id that holds its object's. One made of an Idempotency-Key has 32 digits, as those of earlier versions have. */
+const UNIQUE_BATCH = /^batch_([0-9a-f]{64})$/;
+
+/** A batch of a run. Clients name it, so its object is told the run: it replies to its own only. */
 export function batchOf(objects: Objects, runId: string, batchId: string): DurableObjectStub<BatchApi> {
-  return objects.BATCH.getByName(`${runId}/${batchId}`);
+  return objects.BATCH.get(batchIdOf(objects.BATCH, runId, batchId));
+}
+
+/** The id of a batch's object. A name has the run's id, so that a key of one run finds no batch of another. */
+export function batchIdOf(namespace: IdReader, runId: string, batchId: string): DurableObjectId {
+  const unique = uniqueIdOf(namespace, UNIQUE_BATCH.exec(batchId)?.[1]);
+  return unique ?? namespace.idFromName(`${runId}/${batchId}`);
 }
 
 /** A run's files, its uploads and the list of its batches. */

@@ -29,7 +29,7 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
   }
 
   create({ id, runId, request, requestHash }: BatchOpening): { document: BatchDocument; replayed: boolean } | null {
-    const known = this.document();
+    const known = this.document(runId);
     if (known !== null) return this.#job?.requestHash === requestHash ? { document: known, replayed: true } : null;
     const file = () => ({ id: `file-${crypto.randomUUID().replaceAll("-", "")}`, state: NOTHING_APPENDED, bytes: 0 });
     const job: Job = {
@@ -48,17 +48,17 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
     return { document: batchDocument(job.batch), replayed: false };
   }
 
-  document(): BatchDocument | null {
-    if (this.#job === null) return null;
+  document(runId: string): BatchDocument | null {
+    if (this.#job?.runId !== runId) return null;
     const { batch } = this.#job;
     // While a batch is being stopped, a line that has ended may still be discarded.
     const counts = batch.status === "in_progress" ? this.#work?.progress.countsWith(batch.counts) : undefined;
     return batchDocument({ ...batch, counts: counts ?? batch.counts });
   }
 
-  cancel(): Checked<BatchDocument> | null {
+  cancel(runId: string): Checked<BatchDocument> | null {
     const job = this.#job;
-    if (job === null) return null;
+    if (job?.runId !== runId) return null;
     const cancelled = cancelBatch(job.batch, Math.floor(Date.now() / 1_000));
     if (!cancelled.ok) return cancelled;
     job.batch = cancelled.value;

@@ -10,11 +10,11 @@ export interface BatchApi extends Rpc.DurableObjectBranded {
   /** Creates the batch. The same request finds it (`replayed`); null for another request under the same id. */
   create(opening: BatchOpening): { document: BatchDocument; replayed: boolean } | null;
 
-  /** The batch as it is now; null if there is no such batch. */
-  document(): BatchDocument | null;
+  /** The batch as it is now; null if this run has no such batch. */
+  document(runId: string): BatchDocument | null;
 
-  /** Stops the batch; null if there is no such batch. */
-  cancel(): Checked<BatchDocument> | null;
+  /** Stops the batch; null if this run has no such batch. */
+  cancel(runId: string): Checked<BatchDocument> | null;
 
   /** Deletes everything of the batch, as its run is deleted. */
   destroy(): Promise<void>;

@@ -3,6 +3,7 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { batchIdOf } from "../../durable-objects/address.ts";
 import type { BatchObject, ShelfObject } from "../../src/index.ts";
 import { BatchStore } from "../../durable-objects/batch/store.ts";
 import { skipTime } from "../support/objects-clock.ts";
@@ -33,7 +34,8 @@ const lineOf = (customId: string, model: string, prompt = customId) =>
   });
 
 const runFilesOf = (run: TestRun): DurableObjectStub<ShelfObject> => env.SHELF.getByName(run.id);
-const batchOf = (run: TestRun, id: string): DurableObjectStub<BatchObject> => env.BATCH.getByName(`${run.id}/${id}`);
+const batchOf = (run: TestRun, id: string): DurableObjectStub<BatchObject> =>
+  env.BATCH.get(batchIdOf(env.BATCH, run.id, id));
 const keysOf = async (run: TestRun) =>
   (await env.FILES.list({ prefix: `${run.id}/` })).objects.map(({ key }) => key.slice(run.id.length + 1)).toSorted();
 
@@ -58,7 +60,7 @@ async function create(run: TestRun, lines: readonly string[]): Promise<string> {
 }
 
 async function documentOf(run: TestRun, id: string): Promise<z.infer<typeof batchDocument>> {
-  return batchDocument.parse(await batchOf(run, id).document());
+  return batchDocument.parse(await batchOf(run, id).document(run.id));
 }
 
 async function contentOf(run: TestRun, id: string | null): Promise<string> {

@@ -3,6 +3,8 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
+import { batchOf, newBatchId } from "../../durable-objects/address.ts";
+import type { BatchRequest } from "../../src/batch/create.ts";
 import { makeKeys } from "../../src/auth/keys.ts";
 import { signRunToken } from "../../src/auth/token.ts";
 import { skipTime } from "../support/objects-clock.ts";
@@ -100,6 +102,39 @@ describe("the id of a run", () => {
     const other = await openRun();
     expect((await mine.send("GET", `/runs/${other.id}`)).status).toBe(404);
     expect((await mine.send("GET", `/runs/${mine.id}`)).status).toBe(200);
+  });
+});
+
+describe("the id of a batch", () => {
+  const batchRequest: BatchRequest = {
+    inputFileId: "file-of-nobody",
+    url: "/v1/chat/completions",
+    metadata: null,
+    outputExpiresAfterS: null,
+    strict: false,
+  };
+
+  it("holds the id of its object, which replies to the run of the batch only", async () => {
+    const mine = await openRun();
+    const other = await openRun();
+    const id = newBatchId(env);
+    const batch = batchOf(env, mine.id, id);
+    expect(String(batch.id)).toBe(id.slice("batch_".length));
+    await batch.create({ id, runId: mine.id, request: batchRequest, requestHash: "" });
+    expect(await batch.document(mine.id)).toMatchObject({ id });
+    expect(await batchOf(env, other.id, id).document(other.id)).toBeNull();
+    expect(await batchOf(env, other.id, id).cancel(other.id)).toBeNull();
+    expect((await other.send("GET", `/v1/batches/${id}`)).status).toBe(404);
+    expect((await mine.send("GET", `/v1/batches/${id}`)).status).toBe(200);
+    await batch.destroy();
+  });
+
+  it("of an earlier version, or made of a key, names its object together with its run", async () => {
+    const run = await openRun();
+    const id = `batch_${"0".repeat(32)}`;
+    await env.BATCH.getByName(`${run.id}/${id}`).create({ id, runId: run.id, request: batchRequest, requestHash: "" });
+    expect((await run.send("GET", `/v1/batches/${id}`)).status).toBe(200);
+    await batchOf(env, run.id, id).destroy();
   });
 });
 

@@ -1,6 +1,6 @@
 /** `/v1/batches`: create a batch, look at it, list those of the run, cancel one. */
 import type { Context, Hono } from "hono";
-import { batchOf, runFilesOf } from "../../../durable-objects/address.ts";
+import { batchOf, newBatchId, runFilesOf } from "../../../durable-objects/address.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import { parseBatchCreate } from "../../batch/create.ts";
 import { noBatch, type BatchDocument } from "../../batch/document.ts";
@@ -9,7 +9,7 @@ import { refusal } from "../../batch/refusal.ts";
 import type { AppEnv } from "../../context.ts";
 import { Refusal } from "../../errors.ts";
 import { sha256Hex } from "../../run-client/dedupe-key.ts";
-import { apiRefusal, bucketOf, freshId, readSmallJson, requireOpenRun } from "./file-access.ts";
+import { apiRefusal, bucketOf, readSmallJson, requireOpenRun } from "./file-access.ts";
 import { namedOf } from "../native/idempotency.ts";
 import type { Protection } from "../under-run.ts";
 
@@ -18,12 +18,14 @@ export function mountBatches(app: Hono<AppEnv>, protect: Protection): void {
   app.get("/v1/batches", ...protect, list);
   app.get("/v1/batches/:id", ...protect, async (c) => {
     const id = c.req.param("id");
-    const document = await batchOf(c.env, requireRun(c), id).document();
+    const runId = requireRun(c);
+    const document = await batchOf(c.env, runId, id).document(runId);
     return document === null ? apiRefusal(noBatch(id)) : c.json(document);
   });
   app.post("/v1/batches/:id/cancel", ...protect, async (c) => {
     const id = c.req.param("id");
-    const cancelled = await batchOf(c.env, requireRun(c), id).cancel();
+    const runId = requireRun(c);
+    const cancelled = await batchOf(c.env, runId, id).cancel(runId);
     if (cancelled === null) return apiRefusal(noBatch(id));
     return cancelled.ok ? c.json(cancelled.value) : apiRefusal(cancelled.refusal);
   });
@@ -37,7 +39,7 @@ async function create(c: Context<AppEnv>): Promise<Response> {
   const runId = await requireOpenRun(c);
   const named = await namedOf(c, bytes);
   // The same key gives the same id and so the same object, which compares the requests.
-  const id = named === null ? freshId("batch_") : `batch_${await idOfKey(runId, named.key)}`;
+  const id = named === null ? newBatchId(c.env) : `batch_${await idOfKey(runId, named.key)}`;
   // Listed first: a batch that is not on the list would run unseen.
   await runFilesOf(c.env, runId).addBatch(id, parsed.value.inputFileId);
   const requestHash = named?.hash ?? "";
@@ -58,7 +60,7 @@ async function list(c: Context<AppEnv>): Promise<Response> {
   const ids = await runFilesOf(c.env, runId).batches(query.value);
   if (ids === null) return apiRefusal(refusal(noSuchCursor(query.value.after ?? "")));
   const { limit } = query.value;
-  const documents = await Promise.all(ids.slice(0, limit).map((id) => batchOf(c.env, runId, id).document()));
+  const documents = await Promise.all(ids.slice(0, limit).map((id) => batchOf(c.env, runId, id).document(runId)));
   const known: BatchDocument[] = [];
   // A batch that is on the list but was not created: its creation failed, and its client got an error.
   for (const document of documents) if (document !== null) known.push(document);
