@@ -125,8 +125,10 @@ async function openChild(
   const opened = named === null ? await run.callOnce(open) : await run.callWithRetry(open);
   if (!opened.ok) throw new Refusal(opened.reason);
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
-  if (opened.replayed) c.header("idempotent-replayed", "true");
-  return opened.document;
+  if (!opened.replayed) return opened.document;
+  c.header("idempotent-replayed", "true");
+  // It may have made calls since, whose settlements this isolate still has.
+  return (await lookAt(c, opened.document.id, null)) ?? opened.document;
 }
 
 async function endRun(c: Context<AppEnv>, runId: string, status: EndStatus): Promise<Response> {
