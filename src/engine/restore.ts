@@ -1,5 +1,6 @@
 /** Rebuilds a run's state from its rows, in this order: groups, their slots, leases, and then the queue. */
 import { FOUND_LEASE_TTL_MS } from "../limits.ts";
+import { callIdOf } from "./log.ts";
 import { bucketOf } from "./enqueue.ts";
 import type { Group } from "./group.ts";
 import type { SlotRecord } from "./record.ts";
@@ -34,12 +35,14 @@ export function restoreLease(
   const onLost: AttemptInFlight["onLost"] = stored.onLost ?? group?.header.onLost ?? "retry";
   const cap = { capTokens: stored.capTokens ?? null, capKind: stored.capKind ?? ("client" as const) };
   const template = { shape: stored.shape ?? "chat", byteTokensMax: stored.byteTokensMax ?? null };
+  const dedupeKey = stored.dedupeKey ?? null;
   const learned = { priced: stored.priced ?? {}, textSample: null, ...template };
-  const rest = { startSeq, dedupeKey: null, ...cap, onLost, ...learned };
+  const rest = { startSeq, dedupeKey, ...cap, onLost, ...learned };
   const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs, queuedMs, expiresAtMs, ...rest };
   shard.leases.set(attemptId, lease);
   state.ledger.restore(attemptId, amounts);
   state.addInFlight({ lease, shard, call: null }, nowMs);
+  if (dedupeKey !== null) state.singleFlight.lead(dedupeKey, slotId === null ? callIdOf(attemptId) : String(slotId));
   if (slotId !== null) group?.restore(indexOf(slotId), "running", attempt, nowMs);
   // The event of its start was in memory only when the object stopped. It is emitted again, under the next number.
   if (startSeq > state.writtenSeq) lease.startSeq = state.emitStart(lease, null, startedAtMs);

@@ -92,6 +92,8 @@ export type StoredLease = {
   byteTokensMax?: number;
   /** Of a single call whose unknown outcome is its failure; a slot has the rule of its group. */
   onLost?: "fail";
+  /** The in-flight key that its call leads, so that equal calls follow it in the next instance too; absent = none. */
+  dedupeKey?: string;
 };
 
 /** A shard's row. */
@@ -114,6 +116,7 @@ export function storedShard(shard: Shard): StoredShard {
       ...capOf(lease),
       ...(lease.byteTokensMax === null ? {} : { shape: lease.shape, byteTokensMax: lease.byteTokensMax }),
       ...(lease.slotId === null && lease.onLost === "fail" ? { onLost: "fail" } : {}),
+      ...(lease.dedupeKey === null ? {} : { dedupeKey: lease.dedupeKey }),
     });
   }
   return { totals: shard.totals, leases };

@@ -1,8 +1,8 @@
 /**
  * Single flight: equal calls share one upstream attempt. The first call with an in-flight key leads, the others follow.
  * Followers wait outside the queue and get their leader's outcome; if the leader is given up, they return to their
- * buckets. Kept in memory only: after a restart followers are queued slots again and are sent themselves, which costs
- * money but loses nothing.
+ * buckets. Followers are kept in memory only: after a restart they are queued again, and follow again a leader whose
+ * attempt is in flight, because its lease has the key. Of a leader that waited for its retry they are sent themselves.
  */
 import type { SingleCall } from "./calls/single-call.ts";
 import type { BucketKey } from "./queue.ts";

@@ -1,4 +1,5 @@
 /** Equal calls in flight within a run are sent once, whichever API family they use. */
+import { evictDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { cancel, expectAtRest, keyed, openAsync } from "../support/objects-group.ts";
 import { openLatch, openRun, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
@@ -15,6 +16,24 @@ describe("equal calls in flight with dedupe", () => {
     expect((await upstreamStats("one-batch")).sends).toEqual({ a: 1, b: 1, c: 1 });
     expect(answer.usage.total_tokens).toBe(sum(answer.items.map(({ usage }) => usage?.total_tokens ?? 0)));
     expect((await run.budget()).calls.spent).toBe(3);
+    await expectAtRest(run);
+  });
+
+  it("are sent once if the run's object sleeps meanwhile: the next instance knows what is in flight", async () => {
+    const run = await openRun({ max_parallel: 8 });
+    const shared = { prompt: "a", model: "up/key/slept-on/latch/slept-on", dedupe: true };
+    const leader = run.query(shared);
+    await untilInFlight("slept-on", 1);
+    const follower = run.query(shared);
+    // It waits at a socket by then.
+    await expect.poll(() => watched(run.id).calls["fetch"] ?? 0).toBeGreaterThanOrEqual(1);
+    await evictDurableObject(run.object);
+    // The next instance lets those who wait repeat their requests.
+    await run.document();
+    await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(2);
+    await openLatch("slept-on");
+    expect([(await leader).text, (await follower).text]).toEqual(["a", "a"]);
+    expect((await upstreamStats("slept-on")).sends).toEqual({ a: 1 });
     await expectAtRest(run);
   });
 

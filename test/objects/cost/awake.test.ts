@@ -1,0 +1,41 @@
+/** Waiting is free: while calls are at the upstream or wait for a permit, no object is held awake by them. */
+import { evictDurableObject } from "cloudflare:test";
+import { expect, it } from "vitest";
+import { CALL_SOCKET_AFTER_MS } from "../../../src/limits.ts";
+import { withTimers } from "../../support/objects-clock.ts";
+import { awake, meterObjects, operations, resetMeter } from "../../support/objects-meter.ts";
+import { expectSettled, openLatch, openRun, prompts, untilInFlight, upstreamStats } from "../../support/objects-run.ts";
+
+meterObjects();
+
+const QUERIES = 64;
+
+it.each([64, 8])("64 queries at width %i hold no object, and an eviction in their middle loses none", async (width) => {
+  resetMeter();
+  const key = `awake-${width}`;
+  const run = await openRun({ max_parallel: width, budget: { usd: 1 } });
+  const asked = prompts(QUERIES);
+  // Their Workers have opened their sockets, as they have after a moment of a call of 20 seconds.
+  const answers = await withTimers([CALL_SOCKET_AFTER_MS], 10, async () => {
+    const queries = asked.map((prompt) => run.query({ prompt, model: `up/key/${key}/latch/${key}` }));
+    await untilInFlight(key, width);
+    // One request for permits each at most, one while it is queued, one socket: then nothing until something ends.
+    await expect.poll(() => awake().objects).toEqual([]);
+    await expect.poll(() => operations().requests).toBeGreaterThanOrEqual(QUERIES);
+    await expect.poll(() => awake().objects).toEqual([]);
+    const before = operations();
+    expect(before.requests).toBeLessThanOrEqual(3 * QUERIES + 5);
+    // Long enough for any pulse that is shorter than a lease's term would allow to be seen at its scale.
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect({ ...operations(), timerMs: 0 }).toEqual({ ...before, timerMs: 0 });
+    await evictDurableObject(run.object);
+    await openLatch(key);
+    return Promise.all(queries);
+  });
+  expect(answers.map(({ text, attempts }) => [text, attempts])).toEqual(asked.map((prompt) => [prompt, 1]));
+  expect((await upstreamStats(key)).requests).toBe(QUERIES);
+  expectSettled(
+    await run.budget(),
+    answers.reduce((total, { usage }) => total + usage.cost, 0),
+  );
+});
