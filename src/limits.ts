@@ -549,8 +549,8 @@ export const LIST_PAGE_DEFAULT = 20;
 /** Characters of results that a Worker keeps to write them twice into a JSON answer; larger results are read twice. */
 export const ANSWER_KEPT_CHARS_MAX = 1024 * 1024;
 /**
- * Characters of `errors`, and of `items`, that a Worker keeps while it writes `results`: those of 10,000 slots fit, so
- * that only larger answers are read once more for each.
+ * Characters of `errors`, of `items`, or of a report's failures that a Worker keeps while it writes what comes before them:
+ * those of 10,000 slots fit, so that only larger answers are read once more for each.
  */
 export const ANSWER_NOTES_CHARS_MAX = 3 * 1024 * 1024;
 

@@ -1,6 +1,7 @@
 /** The answer to `llm_batch` of verifiers' RLMEnv: a list of texts, in which a prompt that was not sent has its error. */
 import type { GroupView, SlotView } from "../run-api/groups.ts";
 import { toWire } from "../errors.ts";
+import { ANSWER_NOTES_CHARS_MAX } from "../limits.ts";
 import { slotError, slotResult } from "./slot.ts";
 import { usageOf } from "./usage.ts";
 
@@ -14,35 +15,59 @@ export type LlmBatchAnswer = {
   slotsFrom: (index: number) => Promise<SlotView[]>;
 };
 
-/** Yields the answer's text, piece by piece. */
-export async function* llmBatchJson({ count, indexes, group, slotsFrom }: LlmBatchAnswer): AsyncGenerator<string> {
-  const errors: string[] = [];
-  const element = (result: unknown, error: unknown): string => {
-    errors.push(JSON.stringify(error));
-    return `${errors.length === 1 ? "" : ","}${JSON.stringify(result)}`;
-  };
-  const unsentUpTo = (place: number): string => {
-    let text = "";
-    for (let index = errors.length; index < place; index += 1) {
-      const error = notAText(index);
-      text += element(`Error in sub-LLM call: ${error.message}`, error);
-    }
-    return text;
-  };
+/** Yields the answer's text, piece by piece. The slots are read once more for the errors if those are too long to keep. */
+export async function* llmBatchJson(answer: LlmBatchAnswer): AsyncGenerator<string> {
+  let errors: string[] | null = [];
+  let errorChars = 0;
   yield `{"result":[`;
+  for await (const entries of pagesOf(answer)) {
+    yield textOf(entries, ({ result }) => result);
+    const text = textOf(entries, ({ error }) => error);
+    errorChars += text.length;
+    if (errorChars <= ANSWER_NOTES_CHARS_MAX) errors?.push(text);
+    else errors = null;
+  }
+  yield `],"errors":[`;
+  if (errors !== null) yield errors.join("");
+  else for await (const entries of pagesOf(answer)) yield textOf(entries, ({ error }) => error);
+  const usage = usageOf(answer.group?.usage ?? { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 });
+  yield `],"usage":${JSON.stringify(usage)}}`;
+}
+
+/** What the lists of the answer have at one place. */
+type Entry = { place: number; result: unknown; error: unknown };
+
+/** The entries of all prompts in order, a page of slots at a time. */
+async function* pagesOf({ count, indexes, slotsFrom }: LlmBatchAnswer): AsyncGenerator<Entry[]> {
+  let next = 0;
   for (let from = 0; from < indexes.length;) {
     const slots = await slotsFrom(from);
     if (slots.length === 0) throw new Error(`a group of ${indexes.length} slots ends at slot ${from}`);
     from += slots.length;
-    const texts = slots.map((slot) => {
+    const entries: Entry[] = [];
+    for (const slot of slots) {
+      const place = indexes[slot.index] ?? 0;
+      while (next < place) entries.push(unsent(next++));
       const error = slotError(slot);
-      return unsentUpTo(indexes[slot.index] ?? 0) + element(slotResult(slot, error, "verifiers"), error);
-    });
-    yield texts.join("");
+      entries.push({ place, result: slotResult(slot, error, "verifiers"), error });
+      next = place + 1;
+    }
+    yield entries;
   }
-  yield unsentUpTo(count);
-  const usage = usageOf(group?.usage ?? { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 });
-  yield `],"errors":[${errors.join(",")}],"usage":${JSON.stringify(usage)}}`;
+  const rest: Entry[] = [];
+  while (next < count) rest.push(unsent(next++));
+  yield rest;
+}
+
+/** The elements of a page, after those of the page before. */
+function textOf(entries: readonly Entry[], show: (entry: Entry) => unknown): string {
+  return entries.map((entry) => `${entry.place === 0 ? "" : ","}${JSON.stringify(show(entry))}`).join("");
+}
+
+/** The entry of a prompt that was not sent. */
+function unsent(place: number): Entry {
+  const error = notAText(place);
+  return { place, result: `Error in sub-LLM call: ${error.message}`, error };
 }
 
 function notAText(index: number) {

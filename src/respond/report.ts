@@ -6,6 +6,7 @@ import type { GroupView, SlotView } from "../run-api/groups.ts";
 import { usdOf } from "../budget/money.ts";
 import { isFinalState } from "../engine/slot.ts";
 import type { WireError } from "../errors.ts";
+import { ANSWER_NOTES_CHARS_MAX } from "../limits.ts";
 import { slotError } from "./slot.ts";
 
 /** The report's content type; a line of nothing keeps the connection alive before the text begins. */
@@ -16,25 +17,44 @@ const FINDING_CHARS = 160;
 
 type Source = { group: GroupView; slotsFrom: (index: number) => Promise<SlotView[]> };
 
-/** Yields the report, piece by piece. */
+/** Yields the report, piece by piece. The slots are read once more for the failures if those are too long to keep. */
 export async function* reportText({ group, slotsFrom }: Source): AsyncGenerator<string> {
-  const failures: string[] = [];
+  let failures: string[] | null = [];
+  let failureChars = 0;
   yield `# Group ${group.id}: ${group.status}\n\n`;
   yield "| Agent | Status | Output Location | Key Findings |\n| --- | --- | --- | --- |\n";
-  for (let from = 0; from < group.count;) {
-    const slots = await slotsFrom(from);
-    if (slots.length === 0) break;
-    from += slots.length;
+  for await (const slots of pagesOf(group.count, slotsFrom)) {
     yield slots.map((slot) => agentLine(group.id, slot)).join("");
-    for (const slot of slots) {
-      const error = slotError(slot);
-      if (error !== null) failures.push(failureLine(slot, error));
-    }
+    const text = failureLines(slots);
+    failureChars += text.length;
+    if (failureChars <= ANSWER_NOTES_CHARS_MAX) failures?.push(text);
+    else failures = null;
   }
-  if (failures.length > 0) {
-    yield `\n## Failed\n\n| Agent | Error | Impact | Action |\n| --- | --- | --- | --- |\n${failures.join("")}`;
+  if (failureChars > 0) {
+    yield "\n## Failed\n\n| Agent | Error | Impact | Action |\n| --- | --- | --- | --- |\n";
+    if (failures !== null) yield failures.join("");
+    else for await (const slots of pagesOf(group.count, slotsFrom)) yield failureLines(slots);
   }
   yield metricsText(group);
+}
+
+async function* pagesOf(count: number, slotsFrom: Source["slotsFrom"]): AsyncGenerator<SlotView[]> {
+  for (let from = 0; from < count;) {
+    const slots = await slotsFrom(from);
+    if (slots.length === 0) return;
+    from += slots.length;
+    yield slots;
+  }
+}
+
+/** The lines of the slots that failed. */
+function failureLines(slots: readonly SlotView[]): string {
+  return slots
+    .map((slot) => {
+      const error = slotError(slot);
+      return error === null ? "" : failureLine(slot, error);
+    })
+    .join("");
 }
 
 function agentLine(groupId: string, slot: SlotView): string {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { GroupView, SlotView } from "../../../src/run-api/groups.ts";
 import type { Reason } from "../../../src/errors.ts";
+import { ANSWER_NOTES_CHARS_MAX } from "../../../src/limits.ts";
 import { reportText } from "../../../src/respond/report.ts";
 import { failedView, GROUP_ID, groupView, readerOf, slotView } from "./views.ts";
 
@@ -167,5 +168,25 @@ describe("names and errors, in a report", () => {
   it("are cut where they are long", async () => {
     const [failure] = failures(await report([failedView({ ...DOWN, message: "m".repeat(5_000) })]));
     expect(failure?.[1]?.length).toBeLessThan(200);
+  });
+});
+
+describe("a report of many failures", () => {
+  it("lists each once, in order, without keeping them all in memory", async () => {
+    const count = Math.ceil(ANSWER_NOTES_CHARS_MAX / 150);
+    const slots = Array.from({ length: count }, (_, index) =>
+      index % 7 === 0 ? slotView({ index }) : failedView({ ...DOWN, message: "z".repeat(150) }, { index }),
+    );
+    let reads = 0;
+    const slotsFrom = (index: number) => {
+      if (index === 0) reads += 1;
+      return Promise.resolve(slots.slice(index, index + 1_000));
+    };
+    const pieces: string[] = [];
+    for await (const piece of reportText({ group: groupView(count), slotsFrom })) pieces.push(piece);
+    expect(reads).toBe(2);
+    const failed = slots.filter(({ state }) => state === "failed").map(({ index }) => String(index));
+    expect(failures(pieces.join("")).map(([agent]) => agent)).toEqual(failed);
+    expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(1_000_000);
   });
 });
