@@ -428,10 +428,21 @@ export const COPY_READ_BYTES = 16 * 1024;
 /** Bytes of a stream that the runtime gathers while those before them are edited: some dozens of events. */
 export const BATCH_WINDOW_BYTES = 16 * 1024;
 /**
- * Pause before the next batch of a stream that is too fast to be read event by event, ms: its events come at a greater rate
- * than one in two of these pauses, so no reader sees it, and a batch costs as much as an event.
+ * Shortest pause before the next batch of a stream that is too fast to be read event by event, ms: its events come at a
+ * greater rate than one in two pauses, and a batch costs as much as an event.
  */
 export const BATCH_PAUSE_MS = 2;
+/** Chunks of a stream that are read one by one before a batch is tried: several streams begin with two or three at once. */
+export const BATCH_FIRST_READS = 4;
+/** Reads before a batch is tried again after one of a single event: a try that gathers nothing costs a timer. */
+export const BATCH_RETRY_READS = 16;
+/** Longest such pause, ms: events that come in pairs within 16 ms look the same to a reader. */
+export const BATCH_PAUSE_MS_MAX = 8;
+/**
+ * Streams that an isolate edits at once per ms of their pause: each batch costs about 50 µs, so that they take less than half
+ * of its thread.
+ */
+export const BATCH_STREAMS_PER_MS = 8;
 /** Longest wait for the rest of the copy of a stream that was stopped, ms: the runtime has it, and ends it at once. */
 export const COPY_REST_MS_MAX = 1_000;
 /** Mean latency of a model from which its calls are requested as streams, ms: common proxies give up at 30 s and up. */

@@ -15,6 +15,7 @@ import type { Upstream } from "../upstream/config/types.ts";
 import { endpointUrl, relayHeaders } from "../upstream/endpoints.ts";
 import type { ExchangeDeps, StartTimer } from "../upstream/exchange.ts";
 import { priceOf } from "../upstream/registry.ts";
+import { EditedStreams } from "../upstream/relay/batches.ts";
 import { relay } from "../upstream/relay/relay.ts";
 import type { RelayAnswered, RelayFailed } from "../upstream/relay/types.ts";
 import { CallHistories } from "../upstream/stream-choice.ts";
@@ -29,6 +30,9 @@ export type Attempt = {
 
 /** What this isolate knows of the calls that it has made. */
 const histories = new CallHistories();
+
+/** The streams that this isolate edits. */
+const edited = new EditedStreams();
 
 /**
  * Sends a call and reads its whole answer. Never rejects. `headersLimited`: whether few fetches of this executor may wait
@@ -88,7 +92,7 @@ export async function attemptRelay(
   };
   const pipe = (): IdentityTransformStream => new IdentityTransformStream();
   const exchanged = exchangeDeps(upstream, { lease, controller, timer }, endpoint);
-  const relayed = await relay(job, { ...exchanged, pipe, lookTimer: plainTimer });
+  const relayed = await relay(job, { ...exchanged, pipe, lookTimer: plainTimer, edited });
   return relayed.kind === "failed" ? { ...relayed, upstream } : relayed;
 }
 

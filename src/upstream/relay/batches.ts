@@ -1,49 +1,121 @@
 /**
- * Reads a stream of bytes in batches: a read returns all that has arrived, not one chunk of the connection. To read a
- * chunk costs the same whatever it holds, and a stream is hundreds of small ones.
+ * Reads a stream that must be edited: chunk by chunk while it is slow, in batches once it is not. To read and write a chunk
+ * costs the same whatever it holds, and a stream is hundreds of small ones.
  *
  * The runtime gathers what arrives in a copy only while something reads the original. So the original runs, in the
  * runtime, into a reader that counts: it takes a window of bytes, and the next one when the copy has been read.
  */
-import { BATCH_PAUSE_MS, BATCH_WINDOW_BYTES } from "../../limits.ts";
-import type { RelayDeps } from "./types.ts";
+import {
+  BATCH_FIRST_READS,
+  BATCH_PAUSE_MS,
+  BATCH_PAUSE_MS_MAX,
+  BATCH_RETRY_READS,
+  BATCH_STREAMS_PER_MS,
+  BATCH_WINDOW_BYTES,
+} from "../../limits.ts";
+import type { StartTimer } from "../exchange.ts";
 
 /** What is read from: a reader of a stream, or of its batches. */
 export type ChunkReader = Pick<ReadableStreamDefaultReader<Uint8Array>, "read" | "cancel">;
 
-type BatchDeps = Pick<RelayDeps, "pipe" | "now"> & {
+/** The streams that one isolate edits at the same time: the more there are, the longer each of them waits for a batch. */
+export class EditedStreams {
+  #count = 0;
+
+  /** The pause before the next batch of each, ms. */
+  get pauseMs(): number {
+    return Math.min(BATCH_PAUSE_MS_MAX, Math.max(BATCH_PAUSE_MS, Math.ceil(this.#count / BATCH_STREAMS_PER_MS)));
+  }
+
+  /** Whether they are so many that reading each chunk of each may take all of the isolate's time. */
+  get areMany(): boolean {
+    return this.#count >= BATCH_STREAMS_PER_MS;
+  }
+
+  /** Counts one more; call what it returns at the stream's end, once or more often. */
+  begin(): () => void {
+    this.#count += 1;
+    let left = 1;
+    return () => {
+      this.#count -= left;
+      left = 0;
+    };
+  }
+}
+
+export type BatchDeps = {
+  /** Makes a pipe in which the runtime moves bytes. */
+  pipe: () => { readable: ReadableStream<Uint8Array>; writable: WritableStream<Uint8Array> };
+  now: () => number;
   /** Times the pauses in which batches are gathered. */
-  lookTimer: RelayDeps["lookTimer"];
+  lookTimer: StartTimer;
+  edited: EditedStreams;
 };
 
 /**
- * A reader of the stream's batches; a reader of its chunks where the runtime gathers none (only workerd does). A value that
- * was read is valid until the next read.
+ * A reader of the stream's chunks, or of batches of them. Where the runtime gathers none (only workerd does), of its chunks. A value that was read is valid until the next read.
  */
 export function batchReaderOf(stream: ReadableStream<Uint8Array>, deps: BatchDeps): ChunkReader {
-  if (!canGather(stream)) return stream.getReader();
-  return pausing(gathering(stream, deps), deps);
+  const chunks = canGather(stream) ? bytesReader(stream) : null;
+  if (chunks === null) return stream.getReader();
+  return pausing(chunks, { ...deps, gather: () => gathering(stream, chunks, deps) });
 }
 
+type PauseDeps = Omit<BatchDeps, "pipe"> & {
+  /** The reader of batches, in place of the reader of chunks. */
+  gather: () => ChunkReader;
+};
+
 /**
- * The reader, which pauses before it reads from a stream that has just been read twice in little time: without pauses, a read
- * finds one chunk, however fast they come.
+ * Reads chunk by chunk, and tries now and then whether a pause gathers several events; while it does, it pauses before each read.
+ * Whether events come fast cannot be seen from the time between two reads alone: in a busy isolate, that time is long.
  */
-export function pausing(reader: ChunkReader, { now, lookTimer }: Omit<BatchDeps, "pipe">): ChunkReader {
+export function pausing(chunks: ChunkReader, { gather, now, lookTimer, edited }: PauseDeps): ChunkReader {
+  const end = edited.begin();
+  let reader = chunks;
   let lastMs = Number.NEGATIVE_INFINITY;
-  let isFast = false;
+  let isDense = false;
+  /** Reads before the next try. */
+  let left = BATCH_FIRST_READS;
+  const read = async (): Promise<ReadableStreamReadResult<Uint8Array>> => {
+    const isTry = left <= 0 && (isDense || edited.areMany);
+    if (isTry) {
+      if (reader === chunks) reader = gather();
+      await new Promise<void>((resolve) => void lookTimer(edited.pauseMs, resolve));
+    }
+    const result = await reader.read();
+    const nowMs = now();
+    isDense = nowMs - lastMs < 2 * edited.pauseMs;
+    lastMs = nowMs;
+    if (result.done) end();
+    else if (!isTry) left -= 1;
+    else if (!hasSeveral(result.value)) left = BATCH_RETRY_READS;
+    return result;
+  };
   return {
     read: async () => {
-      if (isFast) await new Promise<void>((resolve) => void lookTimer(BATCH_PAUSE_MS, resolve));
-      const read = await reader.read();
-      const nowMs = now();
-      isFast = nowMs - lastMs < 2 * BATCH_PAUSE_MS;
-      lastMs = nowMs;
-      return read;
+      try {
+        return await read();
+      } catch (error) {
+        end();
+        throw error;
+      }
     },
-    cancel: (reason) => reader.cancel(reason),
+    cancel: async (reason) => {
+      end();
+      await reader.cancel(reason);
+    },
   };
 }
+
+/** Whether bytes go on behind their first blank line. */
+function hasSeveral(bytes: Uint8Array): boolean {
+  let lf = bytes.indexOf(LF);
+  while (lf !== -1 && bytes[lf + 1] !== LF) lf = bytes.indexOf(LF, lf + 1);
+  return lf !== -1 && lf + 2 < bytes.length;
+}
+
+const LF = 0x0a;
 
 /** Whether the stream's bytes are the runtime's own: a stream that JavaScript feeds has no reader of bytes. */
 function canGather(stream: ReadableStream<Uint8Array>): boolean {
@@ -57,21 +129,40 @@ function canGather(stream: ReadableStream<Uint8Array>): boolean {
   }
 }
 
-function gathering(stream: ReadableStream<Uint8Array>, { pipe }: Pick<BatchDeps, "pipe">): ChunkReader {
+/** A reader into the same memory, over and over. */
+type BytesReader = ChunkReader & { releaseLock: () => void };
+
+function bytesReader(stream: ReadableStream<Uint8Array>): BytesReader {
+  const reader = stream.getReader({ mode: "byob" });
+  let memory: Uint8Array = new Uint8Array(BATCH_WINDOW_BYTES);
+  return {
+    read: async () => {
+      const read = await reader.read(memory);
+      if (read.done) return { done: true, value: undefined };
+      memory = new Uint8Array(read.value.buffer);
+      return read;
+    },
+    cancel: (reason) => reader.cancel(reason),
+    releaseLock: () => reader.releaseLock(),
+  };
+}
+
+function gathering(
+  stream: ReadableStream<Uint8Array>,
+  chunks: BytesReader,
+  { pipe }: Pick<BatchDeps, "pipe">,
+): ChunkReader {
+  chunks.releaseLock();
   const [original, copy] = stream.tee();
   const { readable, writable } = pipe();
   // A stream that breaks breaks its copy as well, where it is noticed.
   original.pipeTo(writable).catch(() => undefined);
   const window = new Window(readable.getReader({ mode: "byob" }));
-  const reader = copy.getReader({ mode: "byob" });
-  let memory: Uint8Array = new Uint8Array(BATCH_WINDOW_BYTES);
+  const reader = bytesReader(copy);
   return {
     read: async () => {
-      window.open();
-      const read = await reader.read(memory);
-      if (read.done) return { done: true, value: undefined };
-      memory = new Uint8Array(read.value.buffer);
-      window.taken(read.value.length);
+      const read = await reader.read();
+      if (!read.done) window.taken(read.value.length);
       return read;
     },
     cancel: async (reason) => {
@@ -88,22 +179,26 @@ class Window {
   /** Bytes of the original beyond those of the copy. */
   #ahead = 0;
 
+  /** It is open at once: the first batch is gathered before it is read. */
   constructor(reader: ReadableStreamBYOBReader) {
     this.#reader = reader;
+    this.#open();
   }
 
+  /** Notes what was read of the copy. */
   taken(bytes: number): void {
     this.#ahead -= bytes;
-  }
-
-  open(): void {
-    if (this.#isOpen || this.#ahead > 0) return;
-    this.#isOpen = true;
-    void this.#drain();
+    this.#open();
   }
 
   cancel(reason: unknown): Promise<void> {
     return this.#reader.cancel(reason);
+  }
+
+  #open(): void {
+    if (this.#isOpen || this.#ahead > 0) return;
+    this.#isOpen = true;
+    void this.#drain();
   }
 
   async #drain(): Promise<void> {
@@ -113,6 +208,7 @@ class Window {
       this.#memory = new Uint8Array(value.buffer);
       this.#ahead += value.length;
       this.#isOpen = false;
+      this.#open();
     } catch {
       // The stream broke: its copy says so.
     }

@@ -2,6 +2,7 @@
 import type { Classification, Endpoint, Lease, Outcome, Usage } from "../../call.ts";
 import { failed } from "../classify.ts";
 import type { Upstream } from "../config/types.ts";
+import type { EditedStreams } from "./batches.ts";
 import type { Exchange, ExchangeDeps, StartTimer, UpstreamRequest } from "../exchange.ts";
 import { shownCode } from "../redact.ts";
 
@@ -28,6 +29,8 @@ export type RelayDeps = ExchangeDeps & {
   pipe: () => Pipe;
   /** Times when a stream is looked at; unlike `timer`, it keeps nothing alive. */
   lookTimer: StartTimer;
+  /** The streams that this isolate edits. */
+  edited: EditedStreams;
 };
 
 /** What an answer ended as, known before its last bytes go to the client. `id` is the upstream's id of the answer. */

@@ -1,6 +1,7 @@
 /** A relayed attempt, with everything around it faked: the upstream's connection, the clock and the client. */
 import { expect } from "vitest";
 import type { Outcome } from "../../../../src/call.ts";
+import { EditedStreams } from "../../../../src/upstream/relay/batches.ts";
 import { relay } from "../../../../src/upstream/relay/relay.ts";
 import type {
   RelayAnswered,
@@ -159,6 +160,7 @@ export class Attempt {
       controller: this.controller,
       pipe: () => new TransformStream<Uint8Array, Uint8Array>(),
       lookTimer: realTimer,
+      edited: new EditedStreams(),
     };
   }
 
