@@ -1,7 +1,8 @@
 /** The answer to `llm_batch` of verifiers' RLMEnv: a list of texts, in which a prompt that was not sent has its error. */
 import type { GroupView, SlotView } from "../run-api/groups.ts";
 import { toWire } from "../errors.ts";
-import { ANSWER_NOTES_CHARS_MAX } from "../limits.ts";
+import { ANSWER_NOTES_CHARS_MAX, RESULT_PAGES_AHEAD } from "../limits.ts";
+import { readAhead } from "./read-ahead.ts";
 import { slotError, slotResult } from "./slot.ts";
 import { usageOf } from "./usage.ts";
 
@@ -20,7 +21,7 @@ export async function* llmBatchJson(answer: LlmBatchAnswer): AsyncGenerator<stri
   let errors: string[] | null = [];
   let errorChars = 0;
   yield `{"result":[`;
-  for await (const entries of pagesOf(answer)) {
+  for await (const entries of entriesOf(answer)) {
     yield textOf(entries, ({ result }) => result);
     const text = textOf(entries, ({ error }) => error);
     errorChars += text.length;
@@ -29,7 +30,7 @@ export async function* llmBatchJson(answer: LlmBatchAnswer): AsyncGenerator<stri
   }
   yield `],"errors":[`;
   if (errors !== null) yield errors.join("");
-  else for await (const entries of pagesOf(answer)) yield textOf(entries, ({ error }) => error);
+  else for await (const entries of entriesOf(answer)) yield textOf(entries, ({ error }) => error);
   const usage = usageOf(answer.group?.usage ?? { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 });
   yield `],"usage":${JSON.stringify(usage)}}`;
 }
@@ -38,6 +39,10 @@ export async function* llmBatchJson(answer: LlmBatchAnswer): AsyncGenerator<stri
 type Entry = { place: number; result: unknown; error: unknown };
 
 /** The entries of all prompts in order, a page of slots at a time. */
+function entriesOf(answer: LlmBatchAnswer): AsyncGenerator<Entry[]> {
+  return readAhead(pagesOf(answer), RESULT_PAGES_AHEAD);
+}
+
 async function* pagesOf({ count, indexes, slotsFrom }: LlmBatchAnswer): AsyncGenerator<Entry[]> {
   let next = 0;
   for (let from = 0; from < indexes.length;) {

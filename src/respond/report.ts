@@ -6,7 +6,8 @@ import type { GroupView, SlotView } from "../run-api/groups.ts";
 import { usdOf } from "../budget/money.ts";
 import { isFinalState } from "../engine/slot.ts";
 import type { WireError } from "../errors.ts";
-import { ANSWER_NOTES_CHARS_MAX } from "../limits.ts";
+import { ANSWER_NOTES_CHARS_MAX, RESULT_PAGES_AHEAD } from "../limits.ts";
+import { readAhead } from "./read-ahead.ts";
 import { slotError } from "./slot.ts";
 
 /** The report's content type; a line of nothing keeps the connection alive before the text begins. */
@@ -23,7 +24,7 @@ export async function* reportText({ group, slotsFrom }: Source): AsyncGenerator<
   let failureChars = 0;
   yield `# Group ${group.id}: ${group.status}\n\n`;
   yield "| Agent | Status | Output Location | Key Findings |\n| --- | --- | --- | --- |\n";
-  for await (const slots of pagesOf(group.count, slotsFrom)) {
+  for await (const slots of readAhead(pagesOf(group.count, slotsFrom), RESULT_PAGES_AHEAD)) {
     yield slots.map((slot) => agentLine(group.id, slot)).join("");
     const text = failureLines(slots);
     failureChars += text.length;
@@ -33,7 +34,9 @@ export async function* reportText({ group, slotsFrom }: Source): AsyncGenerator<
   if (failureChars > 0) {
     yield "\n## Failed\n\n| Agent | Error | Impact | Action |\n| --- | --- | --- | --- |\n";
     if (failures !== null) yield failures.join("");
-    else for await (const slots of pagesOf(group.count, slotsFrom)) yield failureLines(slots);
+    else
+      for await (const slots of readAhead(pagesOf(group.count, slotsFrom), RESULT_PAGES_AHEAD))
+        yield failureLines(slots);
   }
   yield metricsText(group);
 }
