@@ -16,7 +16,10 @@ let cost = 0;
 
 const ask = (content) => ({ model: MODEL, max_completion_tokens: 60, messages: [{ role: "user", content }] });
 
-/** The gateway fills `usage.cost` in, in USD, even if the provider does not. */
+/**
+ * The gateway fills `usage.cost` in, in USD, even if the provider does not; in a stream, only if the stream is edited, as those
+ * of the simulated model are (docs/v1.md). `GET /runs/:id/usage` has the cost of all calls.
+ */
 function count(usage) {
   cost += usage?.cost ?? 0;
 }

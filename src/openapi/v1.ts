@@ -22,7 +22,8 @@ const passed = (path: string, summary: string, streams: boolean): RouteConfig =>
     },
     responses: {
       200: {
-        description: "The upstream's answer, with `usage.cost` added",
+        description:
+          "The upstream's answer, with `usage.cost` added. A stream whose events are not changed has its cost in a comment behind them: `: fanout cost=0.000123`",
         content: {
           "application/json": { schema: opaque },
           ...(streams ? asText("", "text/event-stream").content : {}),
