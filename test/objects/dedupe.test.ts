@@ -20,7 +20,8 @@ describe("equal calls in flight with dedupe", () => {
   });
 
   it("are sent once if the run's object sleeps meanwhile: the next instance knows what is in flight", async () => {
-    const run = await openRun({ max_parallel: 8 });
+    // Coalescing windows are in memory only, and so is what ends their groups.
+    const run = await openRun({ max_parallel: 8, window_ms: 0 });
     const shared = { prompt: "a", model: "up/key/slept-on/latch/slept-on", dedupe: true };
     const leader = run.query(shared);
     await untilInFlight("slept-on", 1);
