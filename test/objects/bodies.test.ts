@@ -88,7 +88,7 @@ describe("a batch with more than a few megabytes of prompts", () => {
     onTestFinished(() => void (RunObject.prototype.openGroup = plain));
     RunObject.prototype.openGroup = async function (this: RunObject, ...args: Parameters<typeof plain>) {
       await plain.apply(this, args);
-      throw new TypeError("the test loses a reply");
+      throw new Error("the test loses a reply");
     };
     const failed = await run.post("/batch", { prompts: large(), model: "up/key/unreplied" });
     expect(failed.status).toBe(500);
