@@ -263,6 +263,26 @@ export const MEDIA_TOKENS_MAX = 10_000_000;
 
 /** Attempts in flight of one lane: on Cloudflare, an object's seventh fetch that waits for headers queues silently. */
 export const LANE_SLOTS = 6;
+/** Attempts that the Worker of a group holds if headers limit it: three dozen streams, and six calls that begin. */
+export const WORKER_CALLS_DEFAULT = 48;
+/** Most attempts that such a Worker holds where nothing limits them: no run is wider. */
+export const WORKER_CALLS_MAX = PARALLEL_MAX;
+/**
+ * Time for which a Worker collects answers before it settles, ms, unless half of its calls have ended before: a
+ * settlement costs as much as the fetches of several calls, and 2 ms are nothing to an LLM call.
+ */
+export const WORKER_MERGE_MS = 2;
+/**
+ * Time for which a Worker without a client completes its calls, ms: the platform ends it after 30 s, and it needs some to
+ * report those that it gives up.
+ */
+export const WORKER_LEAVE_MS = 25_000;
+/** Time for which a Worker must be full while slots wait before lanes join it, ms: the first headers of a local upstream take less. */
+export const LANES_JOIN_MS = 5;
+/** Time after which a Worker that only waits for its calls looks at its run, ms: a cancelled call ends within two seconds. */
+export const WORKER_LOOK_MS = 1_000;
+/** Characters of answers that a Worker keeps for its client; the others are read from the run's rows when their turn comes. */
+export const WORKER_KEPT_CHARS_MAX = 4 * 1024 * 1024;
 /** Fetches of one object that may wait for headers if the configuration names none: Cloudflare queues a seventh. */
 export const WAITING_FETCHES_DEFAULT = 6;
 /** Most waiting fetches that a configuration may name: on plain workerd nothing limits them, and no run is wider. */

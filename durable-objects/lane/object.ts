@@ -4,15 +4,18 @@
  * no watchdog of its own. Its methods are described in src/run-api/lane-api.ts.
  */
 import { DurableObject } from "cloudflare:workers";
-import { readCall } from "../../src/engine/call-page.ts";
 import { configOf } from "../../src/env.ts";
-import { attemptCall, unsent, type Attempt } from "../../src/execute/attempt.ts";
-import { Executor } from "../../src/execute/executor.ts";
-import { HEARTBEAT_MS, LANE_SLOTS } from "../../src/limits.ts";
+import { unsent, type Attempt } from "../../src/execute/attempt.ts";
+import { Executor, LANE_DUTY } from "../../src/execute/executor.ts";
+import { attemptJob } from "../../src/execute/job.ts";
+import type { WorkRules } from "../../src/execute/worklist.ts";
+import { LANE_SLOTS } from "../../src/limits.ts";
 import type { ClaimReply, Job, Settlement } from "../../src/run-api/groups.ts";
 import type { LaneApi } from "../../src/run-api/lane-api.ts";
 import { RunCaller } from "../../src/run-client/caller.ts";
 import type { Objects } from "../address.ts";
+
+const LANE_RULES: WorkRules = { callsMax: LANE_SLOTS, waitingMax: LANE_SLOTS, settleAtShare: 1, mergeMs: null };
 
 export class LaneObject extends DurableObject<Objects> implements LaneApi {
   #executor: Executor | null = null;
@@ -25,9 +28,7 @@ export class LaneObject extends DurableObject<Objects> implements LaneApi {
     }
     const executor = this.#executorOf(new RunCaller(this.env, runId), lane);
     this.#executor = executor;
-    const heartbeats = setInterval(() => void executor.heartbeat(), HEARTBEAT_MS);
     const ended = executor.run().finally(() => {
-      clearInterval(heartbeats);
       this.#executor = null;
     });
     this.ctx.waitUntil(ended);
@@ -54,17 +55,15 @@ export class LaneObject extends DurableObject<Objects> implements LaneApi {
         random: Math.random,
         wait: (ms) => scheduler.wait(ms),
       },
-      { callsMax: LANE_SLOTS },
+      LANE_RULES,
+      LANE_DUTY,
     );
   }
 
-  async #execute({ lease, callJson }: Job, defaultsJson: string, attempt: Attempt): Promise<Settlement> {
-    const { attemptId } = lease;
+  async #execute(job: Job, defaultsJson: string, attempt: Attempt): Promise<Settlement> {
     const parsed = configOf(this.env);
-    if (!parsed.ok) return { attemptId, outcome: unsent(parsed.reason) };
+    if (!parsed.ok) return { attemptId: job.lease.attemptId, outcome: unsent(parsed.reason) };
     const { upstreams, waitingFetchesMax } = parsed.config;
-    const headersLimited = waitingFetchesMax <= LANE_SLOTS;
-    const outcome = await attemptCall(attempt, readCall(callJson, defaultsJson), { upstreams, headersLimited });
-    return { attemptId, outcome };
+    return attemptJob(job, defaultsJson, attempt, { upstreams, headersLimited: waitingFetchesMax <= LANE_SLOTS });
   }
 }

@@ -10,7 +10,7 @@ import type { Submit } from "./commit-queue.ts";
 import { endRun } from "./end.ts";
 import { dropBodies } from "./groups/bodies.ts";
 import { cancelGroup } from "./groups/cancel.ts";
-import { missingLanes } from "./lanes.ts";
+import { missingLanes } from "./executors/lanes.ts";
 import type { LeaseRecovery } from "./lease-recovery.ts";
 import type { RunState } from "./state.ts";
 import { hasEnded } from "./status.ts";
@@ -201,6 +201,7 @@ export class RunAlarm {
     const dropped: string[] = [];
     await this.#host.submit<void>((reply, nowMs) => {
       expireLeases(run.engine, nowMs);
+      run.workers.expire(nowMs);
       for (const seq of run.clientBoundGroups.lapsed(this.#host.isFollowed, nowMs))
         cancelGroup(run, seq, UNFOLLOWED, nowMs);
       for (const seq of run.openings.takeAbandoned(nowMs)) {
@@ -235,7 +236,7 @@ export class RunAlarm {
   /** Starts missing lanes. Returns how many could not be reached. */
   async #startLanes(run: RunState): Promise<number> {
     const { id } = run.settings;
-    const lanes = run.hasGroupWork ? missingLanes(run.engine, run.openGroups, run.waitingLanes) : [];
+    const lanes = run.hasGroupWork ? missingLanes(run) : [];
     const starts = await Promise.allSettled(lanes.map((lane) => laneOf(this.#objects, id, lane).start(id, lane)));
     const unreached = starts.filter(({ status }) => status === "rejected").length;
     if (unreached > 0) console.error(`${unreached} of ${lanes.length} lanes of ${id} could not be started; retrying`);

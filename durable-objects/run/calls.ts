@@ -8,7 +8,7 @@ import type { Target } from "../../src/engine/shard.ts";
 import type { Reason } from "../../src/errors.ts";
 import { DIRECT_CALLS_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../src/limits.ts";
 import type { AcquireReply, AcquireRequest, SettleReply } from "../../src/run-api/calls.ts";
-import { permitOf } from "./replies.ts";
+import { permitOf } from "./executors/replies.ts";
 import type { RunState } from "./state.ts";
 
 /** What single calls need of the run. */

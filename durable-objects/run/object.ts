@@ -10,9 +10,9 @@ import type { Outcome } from "../../src/call.ts";
 import type { BudgetDocument, UsageDocument } from "../../src/contract/runs.ts";
 import type { CallPage } from "../../src/engine/call-page.ts";
 import { callIdOf, type ToolReport } from "../../src/engine/log.ts";
-import { heartbeat, settle } from "../../src/engine/settle.ts";
+import { workerOf } from "../../src/engine/shard.ts";
 import type { Reason } from "../../src/errors.ts";
-import { LANE_SLOTS, LONG_POLL_MS } from "../../src/limits.ts";
+import { LONG_POLL_MS } from "../../src/limits.ts";
 import type {
   AcquireReply,
   AcquireRequest,
@@ -29,6 +29,7 @@ import type {
   OpenGroupRequest,
   Settlement,
   SlotView,
+  WorkerState,
 } from "../../src/run-api/groups.ts";
 import type { AppendReply, ClientEvent, LogPage } from "../../src/run-api/log.ts";
 import type { RunApi } from "../../src/run-api/run-api.ts";
@@ -51,6 +52,7 @@ import type { Objects } from "../address.ts";
 import { acquire, acquireMany, settleSingle, withdraw } from "./calls.ts";
 import { budgetDocumentOf, figuresOf, runDocumentOf } from "./document.ts";
 import { endRun } from "./end.ts";
+import { claim, renewLeases } from "./executors/claim.ts";
 import { cancelGroup, cancelSlot } from "./groups/cancel.ts";
 import { dropStaged, openGroup, stagePages } from "./groups/open.ts";
 import { quoteGroup } from "./groups/quote.ts";
@@ -61,6 +63,9 @@ import { logPage } from "./log/read.ts";
 import type { RunState } from "./state.ts";
 import { acquireTool, endTool, renewToolPermit } from "./tool-calls.ts";
 import { addChild, childUnderKey, notOpenedReason } from "./tree/open-child.ts";
+
+/** A Worker that has just opened its group: it holds nothing, whatever an earlier reply has given it. */
+const NEW_WORKER: WorkerState = { covers: null, asksForLanes: false, leaves: false, holds: [], gaveUp: [] };
 
 export class RunObject extends DurableObject<Objects> implements RunApi {
   readonly #life: RunLifecycle;
@@ -235,7 +240,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   }
 
   heartbeat(attemptIds: string[]): string[] {
-    return this.#life.run === null ? attemptIds : heartbeat(this.#life.run.engine, attemptIds, Date.now());
+    return this.#life.run === null ? attemptIds : renewLeases(this.#life.run, attemptIds, Date.now());
   }
 
   // ---- groups and lanes ----
@@ -257,14 +262,17 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return run === null || dropStaged(run, store, openKey);
   }
 
-  openGroup(request: OpenGroupRequest, pages: CallPage[]): Promise<OpenGroupReply> {
+  openGroup(request: OpenGroupRequest, pages: CallPage[], capacity: number | null = null): Promise<OpenGroupReply> {
     return this.#life.submit((reply, nowMs) => {
       const run = this.#life.active;
       if ("reason" in run) {
         this.dropStaged(request.openKey);
         return reply({ ok: false, reason: run });
       }
-      reply(openGroup(run, this.#life.store, { request, pages }, nowMs));
+      const opened = openGroup(run, this.#life.store, { request, pages, hasWorker: capacity !== null }, nowMs);
+      if (!opened.ok || opened.replayed || capacity === null) return reply(opened);
+      const first = { executor: workerOf(opened.seq), settlements: [], capacity, waits: false, worker: NEW_WORKER };
+      claim(run, first, (claimed) => reply({ ...opened, claim: claimed }), nowMs);
     });
   }
 
@@ -288,13 +296,17 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return "reason" in run ? { ok: false, reason: run } : quoteGroup(run, models, pages, Date.now());
   }
 
-  settleAndClaim(lane: number, settlements: Settlement[], capacity: number, waits: boolean): Promise<ClaimReply> {
+  settleAndClaim(
+    executor: number,
+    settlements: Settlement[],
+    capacity: number,
+    waits: boolean,
+    worker: WorkerState | null = null,
+  ): Promise<ClaimReply> {
     return this.#life.submit((reply, nowMs) => {
-      const { engine, waitingLanes } = this.#life.opened;
-      for (const { attemptId, outcome } of settlements) settle(engine, attemptId, outcome, nowMs);
-      // The lane's leases are counted here: the reply to an older call may still be on its way to it.
-      const leases = engine.shards.get(lane)?.leases.size ?? 0;
-      waitingLanes.wait(lane, { capacity: Math.min(capacity, LANE_SLOTS) - leases, waits, reply }, nowMs);
+      claim(this.#life.opened, { executor, settlements, capacity, waits, worker }, reply, nowMs);
+      // Lanes take over what the Worker has left, even if it cannot start them any more.
+      if (worker?.leaves === true) this.#life.alarm.fireNow(nowMs);
     });
   }
 

@@ -4,7 +4,8 @@
  * What a turn does with it is in turn.ts, how it is built from rows in store/rebuild.ts.
  */
 import type { CallPage } from "../../src/engine/call-page.ts";
-import type { Target } from "../../src/engine/shard.ts";
+import type { SlotRecord } from "../../src/engine/record.ts";
+import { workerOf, type Target } from "../../src/engine/shard.ts";
 import { groupSeqOf, slotIdOf } from "../../src/engine/slot.ts";
 import type { BodyState, EngineState } from "../../src/engine/state.ts";
 import type { Config } from "../../src/env.ts";
@@ -17,6 +18,8 @@ import { ToolPermits } from "../../src/tools/permits.ts";
 import { targetOf } from "../../src/upstream/target.ts";
 import { ClientBoundGroups } from "./client-bound-groups.ts";
 import { Counters } from "./counters.ts";
+import { WaitingExecutors } from "./executors/waiting.ts";
+import { GroupWorkers } from "./executors/workers.ts";
 import type { Openings } from "./groups/openings.ts";
 import { hasEnded } from "./status.ts";
 import type { BodyCache } from "./store/body-cache.ts";
@@ -26,7 +29,7 @@ import type { KeyRecord, StoredGroup } from "./store/records.ts";
 import type { RunStore } from "./store/store.ts";
 import { recallTemplates } from "./templates.ts";
 import { Children } from "./tree/children.ts";
-import { WaitingCalls, WaitingLanes, WaitingReaders } from "./waiters.ts";
+import { WaitingCalls, WaitingReaders } from "./waiters.ts";
 
 /** What of the gateway's configuration a run needs. */
 type ModelConfig = Pick<Config, "upstreams" | "defaultModel">;
@@ -44,7 +47,8 @@ export class RunState {
   /** Which request opened which group. */
   readonly openings: Openings;
   readonly clientBoundGroups = new ClientBoundGroups();
-  readonly waitingLanes = new WaitingLanes();
+  readonly workers = new GroupWorkers();
+  readonly waitingExecutors = new WaitingExecutors();
   readonly waitingReaders = new WaitingReaders();
   readonly waitingCalls = new WaitingCalls((callId, reply) =>
     this.addSignal({ kind: "call", callId, attemptId: null }, { type: "reply", reply }),
@@ -62,6 +66,7 @@ export class RunState {
   readonly #endedGroups: number[] = [];
   /** Idempotency-Keys that the present turn writes. */
   readonly #newKeys = new Map<string, KeyRecord>();
+  readonly #slotsWritten = new Map<number, SlotRecord>();
   #writes: Write[] = [];
   #signals: Signal[] = [];
   #settings: RunSettings;
@@ -226,9 +231,21 @@ export class RunState {
   }
 
   /** The turn's rows are stored; `lastSeq` is the number of the last event in a row of the log, null = it has no new row. */
-  written(lastSeq: number | null): void {
+  written(lastSeq: number | null, slots: readonly SlotRecord[]): void {
     this.#newKeys.clear();
+    this.#pages.stored();
+    for (const slot of slots) this.#slotsWritten.set(slot.id, slot);
     if (lastSeq !== null) this.#readableSeq = lastSeq;
+  }
+
+  /** The slots that the present turn has stored, for its replies. */
+  get slotsWritten(): ReadonlyMap<number, SlotRecord> {
+    return this.#slotsWritten;
+  }
+
+  /** The turn's replies are sent. */
+  forgetWritten(): void {
+    this.#slotsWritten.clear();
   }
 
   /** Number of the last event in the rows of the log: readers are shown none that a restart could take back. */
@@ -310,13 +327,15 @@ export class RunState {
     this.#openGroups.delete(seq);
     this.#bodies.forget(seq);
     this.clientBoundGroups.forget(seq);
+    this.workers.left(seq);
+    this.engine.takeAbortedOf(workerOf(seq));
     this.#endedGroups.push(seq);
     const oldest = this.#endedGroups.length > GROUPS_ENDED_KEPT ? this.#endedGroups.shift() : undefined;
     if (oldest !== undefined) this.engine.forgetGroup(oldest);
     if (!this.hasGroupWork) this.#pages.clear();
   }
 
-  /** Caches a page that was just stored, so that dispatch need not read it from storage. */
+  /** Caches a page that the present turn stores, so that dispatch need not read it from storage. */
   cachePage(seq: number, page: CallPage): void {
     this.#pages.keep(slotIdOf(seq, page.firstIndex), page, this.#openGroups.get(seq)?.header.models ?? []);
   }
@@ -384,7 +403,7 @@ export class RunState {
 
   /** Whether callers wait in requests: time alone may then end something. */
   get hasWaiters(): boolean {
-    const callers = this.waitingLanes.size + this.waitingReaders.size + this.waitingCalls.awake;
+    const callers = this.waitingExecutors.size + this.waitingReaders.size + this.waitingCalls.awake;
     return callers + this.toolPermits.waiting > 0;
   }
 }

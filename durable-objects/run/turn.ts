@@ -8,8 +8,9 @@ import { dispatch } from "../../src/engine/dispatch.ts";
 import { storedShard } from "../../src/engine/shard.ts";
 import type { Reason } from "../../src/errors.ts";
 import { CLIENT_GONE } from "./calls.ts";
-import { lanesMayStartMore } from "./lanes.ts";
-import { sendReplies } from "./replies.ts";
+import { ownGroupOf } from "./executors/own-group.ts";
+import { releaseExecutors, sendReplies } from "./executors/replies.ts";
+import type { OwnGroup } from "../../src/run-api/groups.ts";
 import type { RunState } from "./state.ts";
 import { groupResult } from "./store/records.ts";
 import type { RunStore } from "./store/store.ts";
@@ -37,22 +38,24 @@ export class Turns {
     const run = this.#run;
     run.engine.emitWindowEnds(nowMs);
     const late = expireQueued(run.engine, this.#waitingFor, nowMs);
-    const dispatched = dispatch(run.engine, run.waitingLanes.offers(), nowMs);
+    const dispatched = dispatch(run.engine, run.waitingExecutors.offers(), nowMs);
     this.#waitingFor = dispatched.waitingFor;
     dispatched.refused.push(...late);
     advanceTools(run, nowMs);
     const mustWrite = flush !== null || run.engine.mustWrite || run.hasWrites;
     const ended = mustWrite ? this.#write(nowMs, flush) : [];
-    sendReplies(run, dispatched);
+    const ownGroups = (seq: number): OwnGroup => ownGroupOf(run, this.#store, seq, nowMs);
+    sendReplies(run, dispatched, ownGroups);
     run.waitingCalls.release(nowMs);
     for (const seq of ended) run.groupEnded(seq);
-    if (run.waitingLanes.size > 0) run.waitingLanes.release(lanesMayStartMore(run.engine, run.openGroups));
+    releaseExecutors(run, ownGroups);
+    run.forgetWritten();
     run.waitingReaders.sweep(nowMs);
   }
 
   /** Replies to callers that have waited long enough, and withdraws calls whose Worker is gone: true if there are any. */
   sweep(nowMs: number): boolean {
-    this.#run.waitingLanes.sweep(nowMs);
+    this.#run.waitingExecutors.sweep(nowMs);
     this.#run.waitingReaders.sweep(nowMs);
     const abandoned = this.#run.waitingCalls.sweep(nowMs);
     for (const callId of abandoned) endCall(this.#run.engine, callId, CLIENT_GONE, nowMs);
@@ -79,7 +82,7 @@ export class Turns {
     // One row is one statement, which is all or nothing by itself; a transaction around it would double its cost.
     if (shards.length === 1 && others === 0) write();
     else this.#store.transaction(write);
-    this.#run.written(rows?.lastSeq ?? null);
+    this.#run.written(rows?.lastSeq ?? null, slots);
     return groups.filter((group) => group.done).map((group) => group.header.seq);
   }
 }

@@ -1,59 +1,6 @@
-/** Who waits for the run: lanes for work, single calls for their permits, readers. A pending request waits a bounded time. */
-import { ABANDONED_MS, LONG_POLL_MS, RPC_WAIT_MS } from "../../src/limits.ts";
+/** Who waits for the run: single calls for their permits, readers. A pending request waits a bounded time. Executors are in executors/. */
+import { ABANDONED_MS, RPC_WAIT_MS } from "../../src/limits.ts";
 import type { AcquireReply } from "../../src/run-api/calls.ts";
-import type { ClaimReply } from "../../src/run-api/groups.ts";
-
-type Claim = { capacity: number; waits: boolean; reply: (claim: ClaimReply) => void };
-type WaitingLane = Claim & { sinceMs: number };
-
-const NO_WORK: ClaimReply = { jobs: [], epoch: 0, defaults: {}, claimMore: true, batchingDelayMs: 0 };
-const NOTHING_QUEUED: ClaimReply = { ...NO_WORK, claimMore: false };
-
-/** Lanes waiting for work, in the order of arrival. A lane waits once: its newer call makes its older one return. */
-export class WaitingLanes {
-  #lanes = new Map<number, WaitingLane>();
-
-  get size(): number {
-    return this.#lanes.size;
-  }
-
-  has(lane: number): boolean {
-    return this.#lanes.has(lane);
-  }
-
-  /** Lets a lane wait for up to `capacity` attempts. */
-  wait(lane: number, claim: Claim, nowMs: number): void {
-    this.replyTo(lane, NO_WORK);
-    if (claim.capacity > 0) this.#lanes.set(lane, { ...claim, sinceMs: nowMs });
-    else claim.reply(NOTHING_QUEUED);
-  }
-
-  /** Replies to lanes that got nothing in this turn and do not wait for the next. */
-  release(claimMore: boolean): void {
-    for (const [lane, { waits }] of [...this.#lanes]) {
-      if (!claimMore || !waits) this.replyTo(lane, claimMore ? NO_WORK : NOTHING_QUEUED);
-    }
-  }
-
-  /** How many attempts each waiting lane can take; dispatch counts them down. */
-  offers(): Map<number, number> {
-    const offers = new Map<number, number>();
-    for (const [lane, { capacity }] of this.#lanes) offers.set(lane, capacity);
-    return offers;
-  }
-
-  replyTo(lane: number, claim: ClaimReply): void {
-    const waiting = this.#lanes.get(lane);
-    this.#lanes.delete(lane);
-    waiting?.reply(claim);
-  }
-
-  /** Replies to lanes that have waited long enough; they claim once more. */
-  sweep(nowMs: number): void {
-    for (const [lane, { sinceMs }] of [...this.#lanes])
-      if (nowMs - sinceMs >= LONG_POLL_MS) this.replyTo(lane, NO_WORK);
-  }
-}
 
 type WaitingCall = {
   /** The pending reply of its Worker's request; null = it has had the reply `wait`. */

@@ -3,7 +3,6 @@ import type { Reason } from "../errors.ts";
 import { cancelQueuedSlot, drainGroup } from "./end-slot.ts";
 import type { Group } from "./group.ts";
 import { settle } from "./settle.ts";
-import { DIRECT_SHARD_FIRST } from "./shard.ts";
 import { groupSeqOf, slotIdOf } from "./slot.ts";
 import type { EngineState, InFlight } from "./state.ts";
 
@@ -25,8 +24,8 @@ export function cancelSlot(state: EngineState, group: Group, index: number, reas
 }
 
 /**
- * Gives up the attempts in flight that `matches`. The shell notifies lanes of them (`takeAborted`), and the Workers of
- * single calls (`takeAbortedCalls`).
+ * Gives up the attempts in flight that `matches`. The shell notifies lanes of them (`takeAborted`), the Workers of groups
+ * (`takeAbortedOf`) and those of single calls (`takeAbortedCalls`).
  */
 export function giveUp(
   state: EngineState,
@@ -36,7 +35,7 @@ export function giveUp(
 ): void {
   for (const inFlight of [...state.attempts.values()]) {
     if (!matches(inFlight)) continue;
-    const { lease, shard } = inFlight;
+    const { lease } = inFlight;
     const latencyMs = Math.max(0, nowMs - lease.startedAtMs);
     settle(
       state,
@@ -44,7 +43,7 @@ export function giveUp(
       { kind: "failure", class: "unknown", reason, answered: false, retryAfterMs: null, latencyMs },
       nowMs,
     );
-    if (shard.id < DIRECT_SHARD_FIRST) state.addAborted(shard.id, lease.attemptId);
-    else state.addAbortedCall(lease.attemptId);
+    if (lease.slotId === null) state.addAbortedCall(lease.attemptId);
+    else state.addAborted(inFlight);
   }
 }

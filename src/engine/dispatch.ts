@@ -17,14 +17,14 @@ import { deliverShortAnswer, refuseSlot } from "./end-slot.ts";
 import type { Group } from "./group.ts";
 import { headOf, type Bucket } from "./queue.ts";
 import { hasShortAnswer } from "./record.ts";
-import type { AttemptInFlight, Target } from "./shard.ts";
+import { isWorker, workerOf, type AttemptInFlight, type Target } from "./shard.ts";
 import { groupSeqOf, indexOf } from "./slot.ts";
 import type { BodyState, EngineState } from "./state.ts";
 
-/** An attempt to make, and its executor: a lane, or the Worker of a single call. */
+/** An attempt to make, and its executor: a lane or the Worker of the slot's group by its number, or that of a single call. */
 export type Assignment = { lease: AttemptInFlight; timeoutMs: number } & (
-  | { lane: number; slotId: number }
-  | { lane: null; call: SingleCall }
+  | { executor: number; slotId: number }
+  | { executor: null; call: SingleCall }
 );
 
 /** The decisions of one turn of dispatch. */
@@ -47,7 +47,7 @@ type Candidate = {
   onLost: "retry" | "fail";
 } & ({ slotId: number; call: null; target: Target | null } | { slotId: null; call: SingleCall; target: Target });
 
-/** Hands out permits. `offers`: how many attempts each waiting lane can take; it is counted down. */
+/** Hands out permits. `offers`: how many attempts each waiting executor can take; it is counted down. */
 export function dispatch(state: EngineState, offers: Map<number, number>, nowMs: number): Dispatched {
   const result: Dispatched = { assignments: [], refused: [], waitingFor: null };
   state.queue.wake(nowMs);
@@ -121,7 +121,7 @@ function mayStart(state: EngineState, bucket: Bucket, offers: Map<number, number
   if (!state.upstreams.mayStart(bucket.upstream, nowMs)) return false;
   if (bucket.groupSeq === 0) return true;
   const group = state.groups.get(bucket.groupSeq);
-  return group !== undefined && offers.size > 0 && group.inFlight < group.header.concurrency;
+  return group !== undefined && offerFor(offers, bucket.groupSeq) !== null && group.inFlight < group.header.concurrency;
 }
 
 function callCandidate(state: EngineState, position: number): Candidate {
@@ -229,12 +229,12 @@ function start(
   const timeoutMs = timeoutOf(facts, target);
   if (call !== null) {
     state.begin(lease, null, call, nowMs);
-    result.assignments.push({ lane: null, call, lease, timeoutMs });
+    result.assignments.push({ executor: null, call, lease, timeoutMs });
     return;
   }
-  const lane = takeOffer(offers);
-  state.begin(lease, lane, null, nowMs);
-  result.assignments.push({ lane, slotId, lease, timeoutMs });
+  const executor = takeOffer(offers, groupSeqOf(slotId));
+  state.begin(lease, executor, null, nowMs);
+  result.assignments.push({ executor, slotId, lease, timeoutMs });
 }
 
 /** Without absent fields: few calls have one, and a lease is part of a row that is rewritten often. */
@@ -247,14 +247,20 @@ export function timeoutOf(facts: Pick<CallFacts, "timeoutMs">, target: Pick<Targ
   return Math.min(facts.timeoutMs ?? target.timeoutMs, target.timeoutMs);
 }
 
-/**
- * Takes one offer of the first waiting lane. A lane is filled before the next, so that few lanes serve a narrow group.
- */
-function takeOffer(offers: Map<number, number>): number {
-  for (const [lane, left] of offers) {
-    if (left > 1) offers.set(lane, left - 1);
-    else offers.delete(lane);
-    return lane;
-  }
-  throw new Error("a slot of a group was eligible without a waiting lane");
+/** The executor that takes the next slot of a group: the Worker of its client, else the first lane; null = none waits. */
+function offerFor(offers: ReadonlyMap<number, number>, groupSeq: number): number | null {
+  const worker = workerOf(groupSeq);
+  if (offers.has(worker)) return worker;
+  for (const executor of offers.keys()) if (!isWorker(executor)) return executor;
+  return null;
+}
+
+/** Takes one offer. A lane is filled before the next, so that few lanes serve a narrow group. */
+function takeOffer(offers: Map<number, number>, groupSeq: number): number {
+  const executor = offerFor(offers, groupSeq);
+  if (executor === null) throw new Error("a slot of a group was eligible without a waiting executor");
+  const left = offers.get(executor) ?? 0;
+  if (left > 1) offers.set(executor, left - 1);
+  else offers.delete(executor);
+  return executor;
 }

@@ -2,7 +2,7 @@
  * A shard of the run's ledger: one executor's attempts in flight with their reservations, and the totals of those that
  * ended. Each shard is one row, so that a lane's settlement and claim cost one row together; what the run has spent and
  * reserved is the sum of its shards. A lane has the shard of its number; single calls share shards from
- * DIRECT_SHARD_FIRST on.
+ * DIRECT_SHARD_FIRST on, Workers that execute their groups those from WORKER_SHARD_FIRST on.
  */
 import type { TokenBounds } from "../budget/estimate.ts";
 import type { Amounts } from "../budget/ledger.ts";
@@ -14,6 +14,26 @@ import { zeroTotals, type Totals } from "./totals.ts";
 export const DIRECT_SHARD_FIRST = 1_000;
 /** Leases in one shard of single calls: rewriting a row of sixteen is cheap, and one busy run has few such rows. */
 export const DIRECT_SHARD_LEASES_MAX = 16;
+/** Number of the first shard of Workers that execute their groups: single calls have at most DIRECT_CALLS_MAX ÷ 16 shards. */
+export const WORKER_SHARD_FIRST = 2_000;
+/**
+ * Leases in one shard of Workers. A Worker may have 512, and a row of that many would be 100 KB, written for each answer
+ * that arrives alone; where many arrive together, more than a few rows would be.
+ */
+export const WORKER_SHARD_LEASES_MAX = 32;
+
+/** Executors of slots have numbers: lanes their own, from 0; the Worker of a group this one plus the group's number. */
+export const WORKER_FIRST = 1_000_000;
+
+/** The executor that the Worker of a group's client is. */
+export function workerOf(groupSeq: number): number {
+  return WORKER_FIRST + groupSeq;
+}
+
+/** True if an executor is a client's Worker, which is bound to its group; false for a lane, which serves any. */
+export function isWorker(executor: number): boolean {
+  return executor >= WORKER_FIRST;
+}
 
 /** What a model resolves to: its upstream, price and limits. */
 export type Target = {

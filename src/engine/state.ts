@@ -15,7 +15,15 @@ import { Templates, type RecallTemplates } from "./learned/templates.ts";
 import { attemptName, groupEnd, RunLog, windowEnd } from "./log.ts";
 import { ReadyQueue } from "./queue.ts";
 import type { SlotRecord } from "./record.ts";
-import { DIRECT_SHARD_FIRST, DIRECT_SHARD_LEASES_MAX, newShard } from "./shard.ts";
+import {
+  DIRECT_SHARD_FIRST,
+  DIRECT_SHARD_LEASES_MAX,
+  isWorker,
+  newShard,
+  WORKER_SHARD_FIRST,
+  WORKER_SHARD_LEASES_MAX,
+  workerOf,
+} from "./shard.ts";
 import type { AttemptInFlight, Shard, Target } from "./shard.ts";
 import { SingleFlight } from "./single-flight.ts";
 import { groupSeqOf, indexOf, isFinalState, type SlotFacts } from "./slot.ts";
@@ -75,6 +83,7 @@ export class EngineState {
   readonly #tried = new Map<number, SlotRecord>();
   #aborted = new Map<number, string[]>();
   #abortedCalls: string[] = [];
+  readonly #abortedByWorkers = new Map<number, string[]>();
   #sharedOutcomes: SharedOutcome[] = [];
   readonly #dirtyShards = new Set<Shard>();
   /** Shards that only single calls have changed by ending: written with the next commit, or after SETTLE_LAG_MS. */
@@ -175,10 +184,14 @@ export class EngineState {
     return shared;
   }
 
-  /** Notes an attempt whose lane must be notified that it was given up. */
-  addAborted(lane: number, attemptId: string): void {
-    const known = this.#aborted.get(lane);
-    if (known === undefined) this.#aborted.set(lane, [attemptId]);
+  /** Notes an attempt of a slot whose executor must be notified that it was given up. */
+  addAborted({ lease: { attemptId, slotId }, shard }: InFlight): void {
+    if (slotId === null) return;
+    const isWorkers = shard.id >= WORKER_SHARD_FIRST;
+    const aborted = isWorkers ? this.#abortedByWorkers : this.#aborted;
+    const executor = isWorkers ? workerOf(groupSeqOf(slotId)) : shard.id;
+    const known = aborted.get(executor);
+    if (known === undefined) aborted.set(executor, [attemptId]);
     else known.push(attemptId);
   }
 
@@ -206,9 +219,21 @@ export class EngineState {
     return aborted;
   }
 
-  /** Records a reserved attempt as in flight. `lane` null = the single call's own Worker executes it. */
-  begin(lease: AttemptInFlight, lane: number | null, call: SingleCall | null, nowMs: number): void {
-    const shard = lane === null ? this.directShard() : this.shard(lane);
+  /** True if a group's Worker must be notified of attempts that were given up. */
+  hasAbortedOf(worker: number): boolean {
+    return this.#abortedByWorkers.has(worker);
+  }
+
+  /** Attempts of a group's Worker that were given up since the last call. */
+  takeAbortedOf(worker: number): string[] {
+    const aborted = this.#abortedByWorkers.get(worker) ?? [];
+    this.#abortedByWorkers.delete(worker);
+    return aborted;
+  }
+
+  /** Records a reserved attempt as in flight. `executor` null = the single call's own Worker executes it. */
+  begin(lease: AttemptInFlight, executor: number | null, call: SingleCall | null, nowMs: number): void {
+    const shard = this.#shardOf(executor);
     shard.leases.set(lease.attemptId, lease);
     this.#dirtyShards.add(shard);
     this.addInFlight({ lease, shard, call }, nowMs);
@@ -264,11 +289,23 @@ export class EngineState {
     return shard;
   }
 
+  /** The shard that takes the next attempt of an executor; null = of a single call. */
+  #shardOf(executor: number | null): Shard {
+    if (executor === null) return this.directShard();
+    if (isWorker(executor)) return this.#sharedShard(WORKER_SHARD_FIRST, WORKER_SHARD_LEASES_MAX);
+    return this.shard(executor);
+  }
+
   /** The shard that takes the next single call. */
   directShard(): Shard {
-    for (let id = DIRECT_SHARD_FIRST; ; id++) {
+    return this.#sharedShard(DIRECT_SHARD_FIRST, DIRECT_SHARD_LEASES_MAX);
+  }
+
+  /** The first shard from a number on that has room for a lease. */
+  #sharedShard(firstId: number, leasesMax: number): Shard {
+    for (let id = firstId; ; id++) {
       const shard = this.shard(id);
-      if (shard.leases.size < DIRECT_SHARD_LEASES_MAX) return shard;
+      if (shard.leases.size < leasesMax) return shard;
     }
   }
 

@@ -26,6 +26,8 @@ export type Attempt = {
   /** One for each attempt: an attempt that takes too long aborts its own. */
   controller: AbortController;
   timer: StartTimer;
+  /** Called when the headers of the answer have come, if anyone counts the attempts that wait for them. */
+  headersArrived?: () => void;
 };
 
 /** What this isolate knows of the calls that it has made. */
@@ -39,14 +41,14 @@ const edited = new EditedStreams();
  * for headers at once.
  */
 export async function attemptCall(
-  { lease, controller, timer }: Attempt,
+  { lease, controller, timer, headersArrived }: Attempt,
   body: CallBody,
   { upstreams, headersLimited }: { upstreams: readonly Upstream[]; headersLimited: boolean },
 ): Promise<Outcome> {
   const upstream = upstreamOf(lease, upstreams);
   if (upstream === null) return unsent(notConfigured(lease));
   const deps = exchangeDeps(upstream, { lease, controller, timer }, body.raw?.endpoint ?? "chat");
-  return attempt({ upstream, lease, body }, { ...deps, histories, headersLimited });
+  return attempt({ upstream, lease, body }, { ...deps, histories, headersLimited, headersArrived });
 }
 
 /** A request whose bytes are relayed, as its client wrote it. */

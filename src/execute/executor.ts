@@ -1,15 +1,19 @@
 /**
  * The loop of an executor: it claims attempts of one run, makes them, and settles them, until the run has nothing left for
- * it. It stores nothing: if it dies, its leases expire in the run object. Lanes run it; what differs between executors is
- * in `ExecutorDeps`.
+ * it. It stores nothing: if it dies, its leases expire in the run object. Lanes run it, and the Worker of a group's client;
+ * a `Duty` is what differs between them.
  */
-import type { ClaimReply, Job, Settlement } from "../run-api/groups.ts";
+import { HEARTBEAT_MS } from "../limits.ts";
+import type { ClaimReply, Job, Settlement, WorkerState } from "../run-api/groups.ts";
 import type { Attempt } from "./attempt.ts";
 import { Reconnect } from "./reconnect.ts";
-import { Worklist } from "./worklist.ts";
+import { Worklist, type WorkRules } from "./worklist.ts";
 
-/** What a claim requests: attempts until the executor has `capacity`; `waits` for some if there are none at once. */
-export type Claim = { settlements: Settlement[]; capacity: number; waits: boolean };
+/**
+ * What a claim requests: attempts until the executor has `capacity`; `waits` for some if there are none at once. `worker`
+ * null = it is a lane.
+ */
+export type Claim = { settlements: Settlement[]; capacity: number; waits: boolean; worker: WorkerState | null };
 
 export type ExecutorDeps = {
   /** Calls the run object once. It rejects if the object cannot be reached. */
@@ -25,17 +29,45 @@ export type ExecutorDeps = {
   wait: (ms: number) => Promise<void>;
 };
 
-/** Attempts that an executor may hold at once. */
-export type ExecutorRules = { callsMax: number };
+/** What an executor does next: settle and claim, the same and wait for work, nothing until something changes, or end. */
+export type Step = "claim" | "wait" | "idle" | "end";
+
+/** What differs between executors. */
+export type Duty = {
+  /** Never `idle` while another claim is requested: the executor would not wait. */
+  next: (work: Worklist, claimMore: boolean) => Step;
+  /** What a claim says of the executor. */
+  stateOf: (work: Worklist) => WorkerState | null;
+  /** A reply has come, and its jobs have begun; `state` and `settlements` are those of the claim. */
+  replied: (reply: ClaimReply, claim: Pick<Claim, "settlements" | "worker">, work: Worklist) => void;
+  /** A claim has failed: the run may have committed it or not. */
+  failed: () => void;
+};
+
+/** A lane serves every group of its run while there is work, and then ends. */
+export const LANE_DUTY: Duty = {
+  next: (work, claimMore) => {
+    if (work.hasEnded) return "claim";
+    if (work.room > 0 && (claimMore || work.isNudged)) return "wait";
+    if (work.isNudged) return "claim";
+    return work.idle ? "end" : "idle";
+  },
+  stateOf: () => null,
+  replied: () => undefined,
+  failed: () => undefined,
+};
 
 export class Executor {
   readonly #deps: ExecutorDeps;
-  readonly #rules: ExecutorRules;
-  readonly #work = new Worklist();
+  readonly #duty: Duty;
+  readonly #work: Worklist;
+  #claimMore = true;
+  #isIdle = false;
 
-  constructor(deps: ExecutorDeps, rules: ExecutorRules) {
+  constructor(deps: ExecutorDeps, rules: WorkRules, duty: Duty) {
     this.#deps = deps;
-    this.#rules = rules;
+    this.#duty = duty;
+    this.#work = new Worklist(rules);
   }
 
   /** Makes the executor claim once more, if it is about to stop. */
@@ -48,27 +80,32 @@ export class Executor {
     this.#work.abort(attemptIds);
   }
 
+  /** Whether it waits for its attempts only, and not for the run. */
+  get isIdle(): boolean {
+    return this.#isIdle;
+  }
+
+  /** The attempts in flight. */
+  attemptIds(): string[] {
+    return this.#work.attemptIds();
+  }
+
   /** Every attempt that is in flight or whose settlement may not have arrived. Jobs of instances before `epoch` are late. */
   reconcile(epoch: number): string[] {
     return this.#work.reconcile(epoch);
   }
 
-  /** Renews the executor's leases, and aborts attempts whose lease is not its own any more. Call it every HEARTBEAT_MS. */
-  async heartbeat(): Promise<void> {
-    const work = this.#work;
-    if (work.running === 0) return;
+  /**
+   * Claims, executes and settles until the run has nothing left for this executor. `first`: the reply to a claim that was
+   * made before. Call it once.
+   */
+  async run(first: ClaimReply | null = null): Promise<void> {
+    const heartbeats = setInterval(() => void this.#heartbeat(), HEARTBEAT_MS);
     try {
-      work.abort(await this.#deps.heartbeat(work.attemptIds()));
-    } catch {
-      // The run object is restarting. A missed heartbeat is harmless: a lease outlives two.
-    }
-  }
-
-  /** Claims, executes and settles until the run has nothing left for this executor. Call it once. */
-  async run(): Promise<void> {
-    try {
+      if (first !== null) this.#replied(first, { settlements: [], worker: this.#duty.stateOf(this.#work) });
       await this.#loop();
     } finally {
+      clearInterval(heartbeats);
       this.#work.close();
     }
   }
@@ -77,55 +114,77 @@ export class Executor {
     const work = this.#work;
     const { now, random, wait } = this.#deps;
     const reconnect = new Reconnect();
-    let claimMore = true;
     for (;;) {
-      const waits: boolean = work.hasEnded ? false : claimMore && work.running < this.#rules.callsMax;
-      if (!waits && !work.hasEnded) {
-        if (work.idle) return;
-        await work.changed();
-        claimMore = true;
-        if (!work.hasEnded) continue;
-      }
-      const claim = this.#claim(waits);
-      // What ends while a call waits for work must not wait with it: the next call makes the run reply to this one. What
-      // ends while a call settles travels with the next: so the busier the run, the more each call carries.
-      const reply: { claimMore: boolean } | "failed" | "changed" = await (waits
-        ? Promise.race([claim, work.changed()])
-        : claim);
-      if (reply === "changed") continue;
-      if (reply === "failed") {
-        const delayMs = reconnect.failed(work.running > 0 || work.hasEnded, now(), random);
-        if (delayMs === null) return;
-        // A run that is back reconciles its leases with its lanes: then there is no reason to wait.
-        await Promise.race([wait(delayMs), work.nudged()]);
+      const step = this.#duty.next(work, this.#claimMore);
+      if (step === "end") return;
+      if (step === "idle") {
+        this.#isIdle = true;
+        await work.changed(this.#claimMore);
+        this.#isIdle = false;
         continue;
       }
-      reconnect.succeeded();
-      claimMore = reply.claimMore;
+      const claim = this.#claim(step === "wait");
+      // What ends while a call waits for work must not wait with it: the next call makes the run reply to this one. What
+      // ends while a call settles travels with the next: so the busier the run, the more each call carries.
+      const reply: "replied" | "failed" | "changed" = await (step === "wait"
+        ? Promise.race([claim, work.changed()])
+        : claim);
+      if (reply === "replied") reconnect.succeeded();
+      if (reply !== "failed") continue;
+      const delayMs = reconnect.failed(work.running > 0 || work.hasEnded, now(), random);
+      if (delayMs === null) return;
+      // A run that is back reconciles its leases with its lanes: then there is no reason to wait.
+      await Promise.race([wait(delayMs), work.nudged()]);
     }
   }
 
   /** Settles what has ended, and starts the jobs of the reply; `waits` for jobs if there are none at once. */
-  async #claim(waits: boolean): Promise<{ claimMore: boolean } | "failed"> {
+  async #claim(waits: boolean): Promise<"replied" | "failed"> {
     const work = this.#work;
     const settlements = work.takeEnded();
+    const worker = this.#duty.stateOf(work);
+    const capacity = work.running + work.room;
     try {
-      const claim = await this.#deps.claim({ settlements, capacity: this.#rules.callsMax, waits });
+      const reply = await this.#deps.claim({ settlements, capacity, waits, worker });
       work.delivered(settlements);
-      if (claim.jobs.length > 0 && work.isReplaced(claim.epoch)) return { claimMore: true };
-      if (claim.jobs.length > 0) work.setBatchingDelay(claim.batchingDelayMs);
-      // Taken out of the reply: workerd keeps what a call returned until its next full collection.
-      for (const job of claim.jobs.splice(0)) {
-        const controller = new AbortController();
-        const attempt = { lease: job.lease, controller, timer: work.timer };
-        const settlement = this.#deps.execute(job, claim.defaults[job.groupSeq] ?? "{}", attempt);
-        work.add(job.lease.attemptId, controller, settlement);
-      }
-      return { claimMore: claim.claimMore };
+      this.#replied(reply, { settlements, worker });
+      return "replied";
     } catch {
       // The run object may or may not have committed. Settling twice changes nothing, so what ended is settled once more.
       work.putBack(settlements);
+      this.#duty.failed();
       return "failed";
+    }
+  }
+
+  #replied(reply: ClaimReply, claim: Pick<Claim, "settlements" | "worker">): void {
+    const work = this.#work;
+    const isLate = reply.jobs.length > 0 && work.isReplaced(reply.epoch);
+    this.#claimMore = reply.claimMore || isLate;
+    if (!isLate) {
+      if (reply.jobs.length > 0) work.setBatchingDelay(reply.batchingDelayMs);
+      // Taken out of the reply: workerd keeps what a call returned until its next full collection.
+      for (const job of reply.jobs.splice(0)) this.#begin(job, reply.defaults[job.groupSeq] ?? "{}");
+    }
+    this.#duty.replied(reply, claim, work);
+  }
+
+  #begin(job: Job, defaultsJson: string): void {
+    const { lease } = job;
+    const controller = new AbortController();
+    const headersArrived = (): void => this.#work.headersArrived(lease.attemptId);
+    const attempt = { lease, controller, timer: this.#work.timer, headersArrived };
+    this.#work.add(lease.attemptId, controller, this.#deps.execute(job, defaultsJson, attempt));
+  }
+
+  /** Renews the executor's leases, and aborts attempts whose lease is not its own any more. */
+  async #heartbeat(): Promise<void> {
+    const work = this.#work;
+    if (work.running === 0) return;
+    try {
+      work.abort(await this.#deps.heartbeat(work.attemptIds()));
+    } catch {
+      // The run object is restarting. A missed heartbeat is harmless: a lease outlives two.
     }
   }
 }

@@ -1,4 +1,4 @@
-/** The attempts of a lane: those in flight, and those that have ended but are not settled yet. */
+/** The attempts of an executor: those in flight, and those that have ended but are not settled yet. */
 import type { Settlement } from "../run-api/groups.ts";
 import type { StartTimer } from "../upstream/exchange.ts";
 import { Deadlines } from "./deadlines.ts";
@@ -6,14 +6,30 @@ import { Deadlines } from "./deadlines.ts";
 /** An attempt shorter than this, ms, is no LLM's: the gateway limits the speed of such a run, the upstream that of others. */
 const SHORT_ATTEMPT_MS = 100;
 
+/** How many attempts an executor may have, and how it settles them. */
+export type WorkRules = {
+  /** Attempts that it may hold at once. */
+  callsMax: number;
+  /** Of them, those that may wait for the headers of their answer. */
+  waitingMax: number;
+  /** It settles at once when this share of its attempts has ended. */
+  settleAtShare: number;
+  /** Otherwise it waits so long for further answers, ms; null = as long as the run says, and only if attempts are short. */
+  mergeMs: number | null;
+};
+
 export class Worklist {
+  readonly #rules: WorkRules;
   #running = new Map<string, AbortController>();
+  /** Attempts whose headers have not come. */
+  #waitingForHeaders = new Set<string>();
   #ended: Settlement[] = [];
   /** Settlements that a call is delivering: whether it arrives is not known yet. */
   #delivering = new Set<Settlement>();
-  /** The newest instance of the run that has reconciled its leases with this lane; 0 = none has. */
+  /** The newest instance of the run that has reconciled its leases with this executor; 0 = none has. */
   #epoch = 0;
   #waiting: (() => void)[] = [];
+  #wantsRoom = false;
   #deadlines = new Deadlines();
   #nudged = false;
   #awaitingNudge: (() => void)[] = [];
@@ -21,6 +37,10 @@ export class Worklist {
   #batchingDelayMs = 0;
   /** The last attempt was so short that settling is what limits the run: then it pays to settle more at once. */
   #isShort = false;
+
+  constructor(rules: WorkRules) {
+    this.#rules = rules;
+  }
 
   /** Starts a timer for an attempt. */
   get timer(): StartTimer {
@@ -47,16 +67,32 @@ export class Worklist {
     return this.#ended.length > 0;
   }
 
+  /** Whether another claim was requested since the last. */
+  get isNudged(): boolean {
+    return this.#nudged;
+  }
+
   /** Number of attempts in flight. */
   get running(): number {
     return this.#running.size;
   }
 
-  /** Every attempt that is in flight or whose settlement may not have arrived. Jobs of instances before `epoch` are late. */
-  reconcile(epoch: number): string[] {
-    this.#epoch = epoch;
+  /** How many attempts may begin now. */
+  get room(): number {
+    const { callsMax, waitingMax } = this.#rules;
+    return Math.max(0, Math.min(callsMax - this.#running.size, waitingMax - this.#waitingForHeaders.size));
+  }
+
+  /** Every attempt that is in flight or whose settlement may not have arrived. */
+  held(): string[] {
     const unsettled = [...this.#ended, ...this.#delivering].map(({ attemptId }) => attemptId);
     return [...this.#running.keys(), ...unsettled];
+  }
+
+  /** The same, for an instance of the run. Jobs of instances before `epoch` are late from now on. */
+  reconcile(epoch: number): string[] {
+    this.#epoch = Math.max(this.#epoch, epoch);
+    return this.held();
   }
 
   /** Whether jobs of that instance of the run are late: a newer instance has reconciled its leases meanwhile. */
@@ -71,12 +107,19 @@ export class Worklist {
   /** Follows an attempt to its end. `ended` must not reject. */
   add(attemptId: string, abort: AbortController, ended: Promise<Settlement>): void {
     this.#running.set(attemptId, abort);
+    this.#waitingForHeaders.add(attemptId);
     void ended.then((settlement) => {
       this.#running.delete(attemptId);
+      this.#waitingForHeaders.delete(attemptId);
       this.#isShort = settlement.outcome.latencyMs < SHORT_ATTEMPT_MS;
       this.#ended.push(settlement);
       this.#wakeLater();
     });
+  }
+
+  /** The headers of an attempt's answer have come: another may wait for its own. */
+  headersArrived(attemptId: string): void {
+    if (this.#waitingForHeaders.delete(attemptId) && this.#wantsRoom && this.room > 0) this.#wakeAll();
   }
 
   /** Takes what has ended, to settle it. */
@@ -115,11 +158,16 @@ export class Worklist {
     return new Promise((resolve) => this.#awaitingNudge.push(resolve));
   }
 
-  /** Resolves when an attempt has ended that is not taken yet, or another claim was requested. */
-  changed(): Promise<"changed"> {
+  /**
+   * Resolves when an attempt has ended that is not taken yet, another claim was requested, or, if it `wantsRoom`, another
+   * attempt may begin.
+   */
+  changed(wantsRoom = false): Promise<"changed"> {
     return new Promise((resolve) => {
       this.#waiting.push(() => resolve("changed"));
-      this.#wakeLater();
+      this.#wantsRoom = wantsRoom;
+      if (this.#nudged) this.#wake();
+      else this.#wakeLater();
     });
   }
 
@@ -128,11 +176,13 @@ export class Worklist {
     for (const attemptId of attemptIds) this.#running.get(attemptId)?.abort();
   }
 
-  /** Waits the batching delay, so that answers that arrive together are settled together: a call costs more than the wait. */
+  /** Waits for further answers, so that those that arrive together are settled together: a call costs more than the wait. */
   #wakeLater(): void {
-    if (this.#ended.length === 0 || this.#waiting.length === 0) return;
+    const ended = this.#ended.length;
+    if (ended === 0 || this.#waiting.length === 0) return;
+    const { settleAtShare, mergeMs } = this.#rules;
     // When nothing runs any more, there is nothing to wait for.
-    if (this.#running.size === 0) return this.#wake();
+    if (ended >= (ended + this.#running.size) * settleAtShare) return this.#wake();
     if (this.#isBatching) return;
     this.#isBatching = true;
     setTimeout(
@@ -140,14 +190,18 @@ export class Worklist {
         this.#isBatching = false;
         this.#wake();
       },
-      this.#isShort ? this.#batchingDelayMs : 0,
+      mergeMs ?? (this.#isShort ? this.#batchingDelayMs : 0),
     );
   }
 
   #wake(): void {
-    if (this.#ended.length === 0 && !this.#nudged) return;
+    if (this.#ended.length > 0 || this.#nudged) this.#wakeAll();
+  }
+
+  #wakeAll(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
+    this.#wantsRoom = false;
     for (const resolve of waiting) resolve();
   }
 }

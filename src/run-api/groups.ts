@@ -46,6 +46,8 @@ export type OpenGroupReply =
       effectiveParallel: number;
       /** Lanes to start, by number. */
       lanes: number[];
+      /** The first claim of the Worker that opened the group; null if it does not execute it. */
+      claim: ClaimReply | null;
     } & Remaining)
   | Refused;
 
@@ -72,7 +74,7 @@ export type SlotView = Omit<SlotRecord, "id" | "notBeforeMs"> & { index: number;
 /** Slots that ended after a reader's cursor. A cursor of another `epoch` starts over: the reader skips what it has. */
 export type EndedReply = { slots: SlotView[]; cursor: { epoch: number; position: number }; done: boolean };
 
-/** One attempt for a lane to make. */
+/** One attempt for an executor to make. */
 export type Job = {
   groupSeq: number;
   lease: Lease;
@@ -84,12 +86,43 @@ export type Settlement = { attemptId: string; outcome: Outcome };
 
 export type ClaimReply = {
   jobs: Job[];
-  /** The run object's instance that grants them: a lane does not take jobs of an instance that has been replaced. */
+  /** The run object's instance that grants them: no executor takes jobs of an instance that has been replaced. */
   epoch: number;
   /** Shared settings of the groups that `jobs` belong to, as JSON text by group. */
   defaults: Record<number, string>;
-  /** Whether a lane with room should claim once more, and wait: slots are queued that may become free to start. */
+  /** Whether an executor with room should claim once more, and wait: slots are queued that may become free to start. */
   claimMore: boolean;
   /** How long the lane should wait for further answers before it settles the first, ms: the wider the run, the longer. */
   batchingDelayMs: number;
+  /** For the Worker of a group; absent where nothing was looked up, as at the end of a long wait. */
+  group?: OwnGroup;
 };
+
+/** What the Worker of a group says of itself with each claim. */
+export type WorkerState = {
+  /** How many attempts it can hold at once, if it has been full while slots waited; null = it needs no lanes. */
+  covers: number | null;
+  /** Whether the reply names the lanes to start: once when it needs lanes, and when it leaves. */
+  asksForLanes: boolean;
+  /** True once it claims nothing any more, because its client has left. */
+  leaves: boolean;
+  /** Every attempt that it has, after a reply may have been lost: others of its leases are lost; null = as before. */
+  holds: string[] | null;
+  /** Attempts that it cannot bring to their end. */
+  gaveUp: string[];
+};
+
+/** What the reply to the Worker of a group says of it. */
+export type OwnGroup = {
+  /** Slots that its settlements have ended. */
+  ended: EndedSlot[];
+  /** Attempts that were given up: it must stop them. */
+  aborted: string[];
+  /** Lanes to start, by number, if it asked for them. */
+  lanes: number[];
+  /** The group, once it has ended; else null. */
+  view: GroupView | null;
+};
+
+/** A slot that has ended; without `text` if its Worker has it. The client's id is known to the Worker. */
+export type EndedSlot = Omit<SlotView, "id" | "text"> & { text?: string | null };

@@ -27,6 +27,7 @@ import type {
   OpenGroupRequest,
   Settlement,
   SlotView,
+  WorkerState,
 } from "./groups.ts";
 import type { AppendReply, ClientEvent, LogPage } from "./log.ts";
 import type {
@@ -126,9 +127,10 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   /**
    * Opens a group with its (last) pages; its slots start as soon as permits and lanes allow. The same request, or one
-   * with the same Idempotency-Key, finds the group that the first has opened.
+   * with the same Idempotency-Key, finds the group that the first has opened. With `capacity`, the caller executes the
+   * group and claims so many attempts at once; the Worker that finds another's group by its key does not.
    */
-  openGroup(request: OpenGroupRequest, pages: CallPage[]): Promise<OpenGroupReply>;
+  openGroup(request: OpenGroupRequest, pages: CallPage[], capacity?: number | null): Promise<OpenGroupReply>;
 
   /** Cancels a group: queued slots never start, running ones are aborted. Its state afterwards; null if there is no such group. */
   cancelGroup(seq: number): Promise<GroupView | null>;
@@ -140,10 +142,17 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   quote(models: (string | null)[], pages: CallPage[]): Quote[] | Refused;
 
   /**
-   * A lane's one call: settles what has ended and takes attempts until the lane has `capacity` of them. With `waits`, a
-   * call that gets none waits for some up to 20 s.
+   * An executor's one call: settles what has ended and takes attempts until the executor has `capacity` of them. With
+   * `waits`, a call that gets none waits for some up to 20 s. `executor` is the number of a lane, or of a group's Worker,
+   * which says `worker` of itself, gets attempts of its group only, and waits for the group's end as well.
    */
-  settleAndClaim(lane: number, settlements: Settlement[], capacity: number, waits: boolean): Promise<ClaimReply>;
+  settleAndClaim(
+    executor: number,
+    settlements: Settlement[],
+    capacity: number,
+    waits: boolean,
+    worker?: WorkerState | null,
+  ): Promise<ClaimReply>;
 
   /** A group's state, at once or when it has ended or `waitMs` (at most 20 s) are over; null if there is no such group. */
   waitGroup(seq: number, waitMs: number): Promise<GroupView | null>;

@@ -5,6 +5,9 @@ import { Refusal } from "../errors.ts";
 import { RPC_WAIT_MS } from "../limits.ts";
 import { WaitingSocket } from "./run-socket.ts";
 
+/** What an answer needs of its group. */
+export type GroupSource = Pick<GroupReader, "ended" | "look" | "slotsFrom" | "slotsAsTheyEnd">;
+
 /**
  * A reader requests what there is, which waits for a moment in the run object; if nothing comes, it waits at a socket, so
  * that the object can sleep.

@@ -29,6 +29,8 @@ export type OpenGroupDeps = {
   signal: AbortSignal;
   /** Keeps the Worker running until the promise ends, whether its client waits or not. */
   waitUntil: (promise: Promise<unknown>) => void;
+  /** The attempts that this Worker claims with the opening, if it executes the group; null = lanes do. */
+  capacity: number | null;
 };
 
 /**
@@ -36,13 +38,14 @@ export type OpenGroupDeps = {
  * not be opened, or if its client has left.
  */
 export async function openGroup(opening: Opening, deps: OpenGroupDeps): Promise<Opened> {
-  const { objects, run, signal, waitUntil } = deps;
+  const { objects, run, signal, waitUntil, capacity } = deps;
   const { runId } = run;
   // The object knows the group by this key: a call whose reply is lost can be repeated.
   const openKey = crypto.randomUUID();
   await settled(objects, runId);
   const bodies = objects.FILES === undefined ? null : bodyUploadTo(objects.FILES, bodiesPrefix(runId, openKey));
-  const pending = openWithPages(run, openKey, { opening, bodies }, signal).catch(async (error: unknown) => {
+  const upload = { opening, bodies, capacity };
+  const pending = openWithPages(run, openKey, upload, signal).catch(async (error: unknown) => {
     // Nothing of a batch that is not opened stays stored. If this call is lost as well, the run's alarm drops it.
     const isDropped = await run.callWithRetry<boolean>((stub) => stub.dropStaged(openKey)).catch(() => false);
     // The run may have opened the group although its reply was lost: then its bodies are needed.
@@ -61,17 +64,17 @@ export async function openGroup(opening: Opening, deps: OpenGroupDeps): Promise<
 }
 
 /** `bodies` null = the gateway has no R2: all bodies are rows. */
-type Upload = { opening: Opening; bodies: BodyUpload | null };
+type Upload = { opening: Opening; bodies: BodyUpload | null } & Pick<OpenGroupDeps, "capacity">;
 
 /** Sends the pages and opens the group. */
 async function openWithPages(run: RunCaller, openKey: string, upload: Upload, signal: AbortSignal): Promise<Opened> {
   const { builder, pages } = await stage(run, openKey, upload, signal);
-  const { opening, bodies } = upload;
+  const { opening, bodies, capacity } = upload;
   const defaultsJson = JSON.stringify(opening.defaults);
   const plain: OpenGroupRequest = { ...opening.rules, openKey, models: builder.models, defaultsJson };
   const bodyObjects = bodies?.objects;
   const request = bodyObjects === undefined ? plain : { ...plain, bodyObjects };
-  const opened = await run.callWithRetry<OpenGroupReply>((stub) => stub.openGroup(request, pages));
+  const opened = await run.callWithRetry<OpenGroupReply>((stub) => stub.openGroup(request, pages, capacity));
   if (!opened.ok) throw new Refusal(opened.reason);
   return opened;
 }

@@ -25,6 +25,8 @@ export type AttemptDeps = ExchangeDeps & {
   histories?: CallHistories;
   /** Whether few fetches of this executor may wait for headers at once; absent = no. */
   headersLimited?: boolean;
+  /** Called when the headers of the answer have come, or will not come. */
+  headersArrived?: (() => void) | undefined;
 };
 
 /**
@@ -62,6 +64,7 @@ async function answer(inProgress: InProgress): Promise<Classification> {
   const family = streamFamily(inProgress);
   const sentMs = deps.now();
   const sent = await exchange.send(family === null ? built.request : streamedRequest(built.request, family));
+  deps.headersArrived?.();
   if (!sent.ok) return exchange.isStopped ? stoppedWith(exchange, progress) : sent.classification;
   const { response } = sent;
   if (exchange.isStopped) {

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { LEASE_TTL_MS, SOCKET_RENEW_MS } from "../../src/limits.ts";
 import { skipTime, withTimers } from "../support/objects-clock.ts";
 import { crash, loseNextSettlement } from "../support/objects-direct.ts";
-import { expectAtRest, lookAt, openAsync } from "../support/objects-group.ts";
+import { batchOnLanes, EXECUTORS, expectAtRest, lookAt, openAsync } from "../support/objects-group.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
 import {
   expectWhole,
@@ -18,18 +18,22 @@ import {
 } from "../support/objects-run.ts";
 import { holdsNothing, ring, ringUntil } from "../support/objects-tree.ts";
 
+const [WORKER, LANES] = EXECUTORS;
+
 describe("an attempt that the upstream has answered", () => {
   it.each([
-    { dies: "lane", isRetried: true },
-    { dies: "run", isRetried: false },
-    { dies: "lane and run", isRetried: true },
-  ])("is settled once if the $dies crashes before the settlement is stored", async ({ dies, isRetried }) => {
-    const key = `unrecorded-${dies.replaceAll(" ", "-")}`;
+    { dies: "lane", isRetried: true, by: LANES },
+    { dies: "run", isRetried: false, by: LANES },
+    { dies: "run", isRetried: false, by: WORKER },
+    { dies: "lane and run", isRetried: true, by: LANES },
+  ])("is settled once if the $dies crashes before the settlement of $by.executor is stored", async (crashed) => {
+    const { dies, isRetried, by } = crashed;
+    const key = `unrecorded-${dies.replaceAll(" ", "-")}-${by === LANES ? "lane" : "worker"}`;
     const run = await openRun({ max_parallel: 6, budget: { usd: 1, calls: 100 } });
     const lost = loseNextSettlement({ endsRun: dies !== "lane" }, async (_, lane) => {
       if (dies !== "run") await crash(env.LANE.getByName(`${run.id}/${lane}`));
     });
-    const batch = run.batch({ prompts: prompts(9), model: `up/key/${key}/latch/${key}`, max_tokens: 50 });
+    const batch = by.sendBatch(run, { prompts: prompts(9), model: `up/key/${key}/latch/${key}`, max_tokens: 50 });
     await untilInFlight(key, 6);
     await openLatch(key);
     await expect.poll(lost).toBe(true);
@@ -54,7 +58,7 @@ describe("an attempt that the upstream has answered", () => {
       await crash(env.LANE.getByName(`${run.id}/${lane}`));
     });
     const others = prompts(5, "{{latch/unheard-reply}}");
-    const batch = run.batch({ prompts: ["first", ...others], model: "up/key/unheard-reply", max_tokens: 50 });
+    const batch = batchOnLanes(run, { prompts: ["first", ...others], model: "up/key/unheard-reply", max_tokens: 50 });
     await expect.poll(lost).toBe(true);
     await untilLeasesEnd(run);
     await ring(run.object);

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { LEASE_TTL_MS, SOCKET_RENEW_MS } from "../../src/limits.ts";
 import { skipTime, withHeartbeats, withTimers } from "../support/objects-clock.ts";
 import { acquireOne, crash, openUnwatched, storedLeases } from "../support/objects-direct.ts";
+import { batchOnLanes } from "../support/objects-group.ts";
 import {
   expectSettled,
   expectWhole,
@@ -21,7 +22,7 @@ watchObjects();
 describe("a lane", () => {
   it("that is evicted together with its run in the middle of a batch loses nothing", async () => {
     const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
-    const batch = run.batch({ prompts: prompts(12), model: "up/key/evicted-lane/latch/evicted-lane" });
+    const batch = batchOnLanes(run, { prompts: prompts(12), model: "up/key/evicted-lane/latch/evicted-lane" });
     await untilInFlight("evicted-lane", 6);
     // An object is evicted once its calls have ended.
     const evicted = evictDurableObject(env.LANE.getByName(`${run.id}/0`));
@@ -39,7 +40,7 @@ describe("a lane", () => {
   it("that is lost has its attempts charged as estimates and retried after their leases expire", async () => {
     const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
     const model = "up/key/lost-lane/latch/lost-lane";
-    const batch = run.batch({ prompts: prompts(9), model, max_tokens: 50 });
+    const batch = batchOnLanes(run, { prompts: prompts(9), model, max_tokens: 50 });
     await untilInFlight("lost-lane", 6);
     await crash(env.LANE.getByName(`${run.id}/0`));
     // Its attempts end at the upstream, and no lane gets the answers.
@@ -68,7 +69,7 @@ describe("a crash of everything", () => {
     const inFlightAtMost = 12;
     // The runtime does not close the sockets of objects that it ends all at once.
     const answer = await withTimers([SOCKET_RENEW_MS], 100, async () => {
-      const batch = run.batch({ prompts: prompts(40), model: "up/key/crash/latch/crash", max_tokens: 50 });
+      const batch = batchOnLanes(run, { prompts: prompts(40), model: "up/key/crash/latch/crash", max_tokens: 50 });
       await untilInFlight("crash", 12);
       await abortAllDurableObjects();
       // A lease that a restart finds gets a fresh term.

@@ -5,14 +5,18 @@ import { describe, expect, it } from "vitest";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { crash } from "../support/objects-direct.ts";
-import { expectAtRest, keyed } from "../support/objects-group.ts";
+import { batchOnLanes, expectAtRest, keyed } from "../support/objects-group.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
 import { openLatch, openRun, prompts, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
 
 describe("a lane that is lost", () => {
   it("has its slots retried by default", async () => {
     const run = await openRun({ max_parallel: 2, budget: { usd: 1 } });
-    const batch = run.batch({ prompts: prompts(3), model: "up/key/lost-retry/latch/lost-retry", max_tokens: 50 });
+    const batch = batchOnLanes(run, {
+      prompts: prompts(3),
+      model: "up/key/lost-retry/latch/lost-retry",
+      max_tokens: 50,
+    });
     await loseLane(run, "lost-retry", 2);
     const answer = await batch;
     expect(answer.status).toBe("completed");
@@ -28,7 +32,7 @@ describe("a lane that is lost", () => {
   it("fails its slots if on_lost is fail, charged at their reservation, and the others run", async () => {
     const run = await openRun({ max_parallel: 2, budget: { usd: 1 } });
     const model = "up/key/lost-fail/latch/lost-fail";
-    const batch = run.batch({ prompts: prompts(3), model, max_tokens: 50, on_lost: "fail" });
+    const batch = batchOnLanes(run, { prompts: prompts(3), model, max_tokens: 50, on_lost: "fail" });
     await loseLane(run, "lost-fail", 2);
     const answer = await batch;
     expect(answer.status).toBe("partial");

@@ -3,6 +3,7 @@ import { abortAllDurableObjects } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { FOUND_LEASE_TTL_MS } from "../../src/limits.ts";
 import { crash } from "../support/objects-direct.ts";
+import { batchOnLanes, EXECUTORS } from "../support/objects-group.ts";
 import {
   expectSettled,
   expectWhole,
@@ -19,7 +20,11 @@ watchObjects();
 describe("a run that was restarted", () => {
   it("retries attempts at once that were lost with their lanes, and charges the lost ones", async () => {
     const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
-    const batch = run.batch({ prompts: prompts(12), model: "up/key/recalled-all/latch/recalled-all", max_tokens: 50 });
+    const batch = batchOnLanes(run, {
+      prompts: prompts(12),
+      model: "up/key/recalled-all/latch/recalled-all",
+      max_tokens: 50,
+    });
     await untilInFlight("recalled-all", 6);
     await abortAllDurableObjects();
     await openLatch("recalled-all");
@@ -33,21 +38,32 @@ describe("a run that was restarted", () => {
     expectSettled(await run.budget(), answer.usage.cost);
   });
 
-  it("keeps attempts that its lanes are still making", async () => {
+  it("loses nothing of a client's Worker, which no crash of objects ends", async () => {
     const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
-    const batch = run.batch({
-      prompts: prompts(12),
-      model: "up/key/recalled-none/latch/recalled-none",
-      max_tokens: 50,
-    });
-    await untilInFlight("recalled-none", 6);
-    await crash(run.object);
-    await run.document();
-    await openLatch("recalled-none");
+    const model = "up/key/recalled-worker/latch/recalled-worker";
+    const batch = run.batch({ prompts: prompts(12), model, max_tokens: 50 });
+    await untilInFlight("recalled-worker", 6);
+    await abortAllDurableObjects();
+    await openLatch("recalled-worker");
     const answer = await batch;
     expectWhole(answer, prompts(12));
     expect(answer.items.filter(({ estimated, attempts }) => estimated || attempts > 1)).toEqual([]);
-    expect((await upstreamStats("recalled-none")).requests).toBe(12);
+    expect((await upstreamStats("recalled-worker")).requests).toBe(12);
+    expectSettled(await run.budget(), answer.usage.cost);
+  });
+
+  it.each(EXECUTORS)("keeps attempts that $executor is still making", async ({ executor, sendBatch }) => {
+    const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
+    const key = executor === "lanes" ? "recalled-none" : "recalled-none-worker";
+    const batch = sendBatch(run, { prompts: prompts(12), model: `up/key/${key}/latch/${key}`, max_tokens: 50 });
+    await untilInFlight(key, 6);
+    await crash(run.object);
+    await run.document();
+    await openLatch(key);
+    const answer = await batch;
+    expectWhole(answer, prompts(12));
+    expect(answer.items.filter(({ estimated, attempts }) => estimated || attempts > 1)).toEqual([]);
+    expect((await upstreamStats(key)).requests).toBe(12);
     expectSettled(await run.budget(), answer.usage.cost);
   });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { openAsync } from "../support/objects-group.ts";
 import { openRun, prompts, upstreamStats, type BatchAnswer } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
@@ -16,10 +17,32 @@ describe("a run of width 64, where an object has six fetches", () => {
     expect(answer.results).toEqual(prompts(64));
     expect((await upstreamStats("width-batch")).requests).toBe(64);
     expect(watched(run.id).runFetches).toBe(0);
+    // The client's Worker has six of them, and lanes the others.
+    expect(Object.values(watched(run.id).lanePeaks).toSorted((a, b) => b - a)).toEqual([
+      ...Array<number>(9).fill(6),
+      4,
+    ]);
+  });
+
+  it("has 64 slots of a batch without a client in flight at once, all in lanes", async () => {
+    const run = await openRun({ max_parallel: 64 });
+    await openAsync(run, { prompts: prompts(64), model: "up/key/width-async/barrier/64/within/30000" });
+    await expect
+      .poll(async () => (await run.object.waitGroup(1, 20_000))?.status, { timeout: 30_000 })
+      .toBe("completed");
+    expect((await upstreamStats("width-async")).requests).toBe(64);
     expect(Object.values(watched(run.id).lanePeaks).toSorted((a, b) => b - a)).toEqual([
       ...Array<number>(10).fill(6),
       4,
     ]);
+  });
+
+  it("needs no lane for a batch that six calls of the client's Worker can make", async () => {
+    const run = await openRun({ max_parallel: 6 });
+    const answer = await run.batch({ prompts: prompts(30), model: "up/key/width-worker/delay/5" });
+    expect(statuses(answer)).toEqual({ completed: 30 });
+    expect(answer.metrics.peak_parallel).toBe(6);
+    expect(watched(run.id).laneStarts).toBe(0);
   });
 
   it("has 64 queries of 64 Worker requests in flight at once", async () => {
@@ -48,7 +71,7 @@ describe("a lane", () => {
     expect(statuses(answer)).toEqual({ completed: 120 });
     expect(answer.metrics.peak_parallel).toBe(20);
     const peaks = Object.values(watched(run.id).lanePeaks);
-    expect(peaks).toHaveLength(4);
+    expect(peaks).toHaveLength(3);
     expect(Math.max(...peaks)).toBeLessThanOrEqual(6);
     expect((await upstreamStats("six")).peakInFlight).toBeLessThanOrEqual(20);
     expect(watched(run.id).runFetches).toBe(0);
@@ -61,7 +84,7 @@ describe("object calls", () => {
     await run.batch({ prompts: prompts(48), model: "up/key/depth/delay/5/status/503/first/1/percent/20" });
     const seen = watched(run.id);
     expect([...seen.laneStubsTakenBy]).toEqual(["worker"]);
-    expect(seen.laneStarts).toBe(3);
+    expect(seen.laneStarts).toBe(2);
     expect(seen.strangersCalledByLanes).toEqual([]);
   });
 });

@@ -31,7 +31,7 @@ export class Books {
   lend(assignment: Assignment): Lent {
     const { attemptId } = assignment.lease;
     assert(!this.lent.has(attemptId), `${attemptId} was lent twice`);
-    const lent = { assignment, callId: assignment.lane === null ? assignment.call.callId : null };
+    const lent = { assignment, callId: assignment.executor === null ? assignment.call.callId : null };
     this.lent.set(attemptId, lent);
     return lent;
   }
@@ -57,13 +57,13 @@ export class Books {
   /** A group's attempts in flight. */
   ofGroup(seq: number): [string, Lent][] {
     return [...this.lent].filter(
-      ([, { assignment }]) => assignment.lane !== null && groupSeqOf(assignment.slotId) === seq,
+      ([, { assignment }]) => assignment.executor !== null && groupSeqOf(assignment.slotId) === seq,
     );
   }
 }
 
 /** True if a call fails when the outcome of an attempt is unknown. */
 export function failsIfLost({ groups }: Pick<EngineState, "groups">, { assignment }: Lent): boolean {
-  if (assignment.lane === null) return assignment.call.onLost === "fail";
+  if (assignment.executor === null) return assignment.call.onLost === "fail";
   return groups.get(groupSeqOf(assignment.slotId))?.header.onLost === "fail";
 }

@@ -58,6 +58,8 @@ export type Step =
   | { do: "call"; call: PlannedCall; delayMs: number; onLost: OnLost }
   | { do: "withdraw"; pick: number }
   | { do: "lane"; lane: number; want: number }
+  /** The Worker of a group waits for its group's slots. */
+  | { do: "worker"; pick: number; want: number }
   | { do: "settle"; pick: number; outcome: PlannedOutcome }
   | { do: "settle_again"; pick: number }
   | { do: "heartbeat"; every: number }
@@ -120,6 +122,7 @@ function stepArbitrary(shareMax: number): fc.Arbitrary<Step> {
       12,
       fc.record({ do: fc.constant("lane" as const), lane: fc.nat({ max: 3 }), want: fc.integer({ min: 1, max: 6 }) }),
     ),
+    at(4, fc.record({ do: fc.constant("worker" as const), pick, want: fc.integer({ min: 1, max: 12 }) })),
     at(16, fc.record({ do: fc.constant("settle" as const), pick, outcome: outcomeArbitrary(shareMax) })),
     at(1, fc.record({ do: fc.constant("settle_again" as const), pick })),
     at(1, fc.record({ do: fc.constant("heartbeat" as const), every: fc.integer({ min: 1, max: 3 }) })),

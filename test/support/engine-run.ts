@@ -15,6 +15,7 @@ import type { Group, GroupHeader } from "../../src/engine/group.ts";
 import { isTooShort } from "../../src/engine/learned/caps.ts";
 import { enqueueCall } from "../../src/engine/enqueue.ts";
 import { expireLeases, heartbeat, settle, type Settled } from "../../src/engine/settle.ts";
+import { workerOf } from "../../src/engine/shard.ts";
 import { indexOf, slotIdOf } from "../../src/engine/slot.ts";
 import { EngineState, type EngineDeps } from "../../src/engine/state.ts";
 import type { Reason } from "../../src/errors.ts";
@@ -123,6 +124,8 @@ export class RunUnderTest {
         return this.#withdraw(step.pick);
       case "lane":
         return this.#offer(step.lane, step.want);
+      case "worker":
+        return this.#offerOfWorker(step.pick, step.want);
       case "settle": {
         const attemptId = picked([...this.books.lent.keys()], step.pick);
         return attemptId === null ? undefined : this.settle(attemptId, step.outcome);
@@ -205,17 +208,19 @@ export class RunUnderTest {
     enqueueCall(this.state, { ...call, deadlineMs: null }, delayMs, this.nowMs);
   }
 
-  /** Cancels a group: its attempts in flight are given up, and exactly those are noted for their lanes. */
+  /** Cancels a group: its attempts in flight are given up, and exactly those are noted for their executors. */
   #cancel(group: Group): void {
     const { seq } = group.header;
     const givenUp = this.books.ofGroup(seq);
     cancelGroup(this.state, group, WHY, this.nowMs);
     assert(group.done, "a cancelled group has ended");
     const aborted = this.state.takeAborted();
+    const ofWorker = this.state.takeAbortedOf(workerOf(seq));
+    if (ofWorker.length > 0) aborted.set(workerOf(seq), ofWorker);
     assert.deepEqual([...aborted.values()].flat().sort(), givenUp.map(([id]) => id).sort());
     for (const [id, lent] of givenUp) {
-      const { lane } = lent.assignment;
-      assert(aborted.get(lane ?? -1)?.includes(id), `the lane of ${id} is notified`);
+      const { executor } = lent.assignment;
+      assert(aborted.get(executor ?? -1)?.includes(id), `the executor of ${id} is notified`);
       this.#account(id, lent, null, null);
     }
   }
@@ -232,6 +237,11 @@ export class RunUnderTest {
   #offer(lane: number, want: number): void {
     const held = this.state.shards.get(lane)?.leases.size ?? 0;
     if (held + want <= LANE_SLOTS) this.#waiting.set(lane, want);
+  }
+
+  #offerOfWorker(pick: number, want: number): void {
+    const seq = picked([...this.state.groups.keys()], pick);
+    if (seq !== null) this.#waiting.set(workerOf(seq), want);
   }
 
   #expire(): void {
@@ -259,11 +269,12 @@ export class RunUnderTest {
     this.#waitingFor = waitingFor;
     if (assignments.length > 0) mustFit(state.ledger);
     this.rows.commit(state, nowMs, flush);
+    this.#pages.stored();
     for (const assignment of assignments) {
       const { callId } = this.books.lend(assignment);
       if (callId !== null && !this.calls.delete(callId)) throw new Error(`${callId} started but did not wait`);
     }
-    for (const assignment of assignments) if (assignment.lane !== null) this.#waiting.delete(assignment.lane);
+    for (const assignment of assignments) if (assignment.executor !== null) this.#waiting.delete(assignment.executor);
     for (const { callId } of [...refused, ...state.takeSharedOutcomes()].map(({ call }) => call)) {
       if (!this.calls.delete(callId)) throw new Error(`${callId} ended but did not wait`);
       this.books.callsEnded.add(callId);
@@ -274,7 +285,7 @@ export class RunUnderTest {
   /** Enters an attempt's end in the books; `settled` null = its lease expired. */
   #account(attemptId: string, lent: Lent, outcome: Outcome | null, settled: Settled | null): void {
     this.books.enter(attemptId, lent, outcome);
-    if (settled === null || lent.assignment.lane !== null) return;
+    if (settled === null || lent.assignment.executor !== null) return;
     const { callId, facts, target, attempt, onLost } = lent.assignment.call;
     if (settled.retryInMs === null) {
       this.books.callsEnded.add(callId);

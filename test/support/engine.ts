@@ -114,7 +114,7 @@ export class TestEngine {
   slotsStarted(offers: Map<number, number>, nowMs: number): { lease: Assignment["lease"]; index: number }[] {
     const { assignments } = dispatch(this.state, offers, nowMs);
     return assignments.flatMap((each) =>
-      each.lane === null ? [] : [{ lease: each.lease, index: indexOf(each.slotId) }],
+      each.executor === null ? [] : [{ lease: each.lease, index: indexOf(each.slotId) }],
     );
   }
 
@@ -126,7 +126,7 @@ export class TestEngine {
 
 /** `group:index` of a slot's attempt, the call's id of a single one. */
 export function nameOf(assignment: Assignment): string {
-  if (assignment.lane === null) return assignment.call.callId;
+  if (assignment.executor === null) return assignment.call.callId;
   return `${groupSeqOf(assignment.slotId)}:${indexOf(assignment.slotId)}`;
 }
 

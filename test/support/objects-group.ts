@@ -5,7 +5,7 @@ import { z } from "zod";
 import { TABLES } from "../../durable-objects/run/store/tables.ts";
 import type { RunObject } from "../../src/index.ts";
 import { expectLoggedOnce, logOf } from "./objects-log.ts";
-import { upstreamStats, type TestRun } from "./objects-run.ts";
+import { batchAnswerOf, upstreamStats, type BatchAnswer, type TestRun } from "./objects-run.ts";
 
 const accepted = z.looseObject({ id: z.string(), status: z.string() });
 /** A group as `GET /groups/:id` and `DELETE` show it. */
@@ -18,6 +18,23 @@ export async function openAsync(run: TestRun, body: unknown, key?: string): Prom
   expect(response.status).toBe(202);
   return accepted.parse(await response.json()).id;
 }
+
+/** Opens a batch that lanes execute, for no client waits for it, and follows it to its end. */
+export async function batchOnLanes(run: TestRun, body: unknown): Promise<BatchAnswer> {
+  const id = await openAsync(run, body);
+  for (;;) {
+    const response = await run.send("GET", `/groups/${id}?wait_ms=20000`);
+    if (response.status !== 200) throw new Error(`group ${id} cannot be read: ${await response.text()}`);
+    const json: unknown = await response.json();
+    if (accepted.parse(json).status !== "running") return batchAnswerOf(json);
+  }
+}
+
+/** Both ways in which a batch is executed: by its client's Worker, which lanes join where it needs them, and by lanes alone. */
+export const EXECUTORS = [
+  { executor: "its client's Worker", sendBatch: (run: TestRun, body: unknown) => run.batch(body) },
+  { executor: "lanes", sendBatch: batchOnLanes },
+] as const;
 
 /** Sends a request under an Idempotency-Key. Its status, whether the answer is a recorded one, and its JSON. */
 export async function keyed(

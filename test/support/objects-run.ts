@@ -119,7 +119,7 @@ export class TestRun {
     const response = await this.post("/batch", body);
     const text = await response.text();
     if (response.status !== 200) throw new Error(`the batch was refused: ${text}`);
-    return batchReply.parse(JSON.parse(text));
+    return batchAnswerOf(JSON.parse(text));
   }
 
   async document(): Promise<RunDocument> {
@@ -134,6 +134,11 @@ export class TestRun {
   #headers(): Record<string, string> {
     return { authorization: `Bearer ${this.#token}` };
   }
+}
+
+/** A group that has ended, as `POST /batch` and `GET /groups/:id` answer with it. */
+export function batchAnswerOf(json: unknown): BatchAnswer {
+  return batchReply.parse(json);
 }
 
 /** Opens a run as the operator. */

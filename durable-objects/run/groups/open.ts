@@ -8,7 +8,7 @@ import type { GroupHeader } from "../../../src/engine/group.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { GROUPS_OPEN_MAX, PARALLEL_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../../src/limits.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../../../src/run-api/groups.ts";
-import { missingLanes } from "../lanes.ts";
+import { missingLanes } from "../executors/lanes.ts";
 import type { RunState } from "../state.ts";
 import type { StoredGroup } from "../store/records.ts";
 import { roomReason } from "../store/room.ts";
@@ -58,11 +58,14 @@ export function dropStaged(run: RunState, store: RunStore, openKey: string): boo
   return true;
 }
 
-/** Opens a group: resolves its models, queues its slots, and leaves its rows to the turn's transaction. */
+/**
+ * Opens a group: resolves its models, queues its slots, and leaves its rows to the turn's transaction. `hasWorker`: the
+ * Worker that opens it executes it.
+ */
 export function openGroup(
   run: RunState,
   store: RunStore,
-  { request, pages }: { request: OpenGroupRequest; pages: readonly CallPage[] },
+  { request, pages, hasWorker }: { request: OpenGroupRequest; pages: readonly CallPage[]; hasWorker: boolean },
   nowMs: number,
 ): OpenGroupReply {
   const found = run.openings.find(request.openKey);
@@ -104,6 +107,8 @@ export function openGroup(
     for (const page of pages) store.groups.putPage(seq, page);
   });
   start(run, store, { stored, pages, staged: staged !== null }, nowMs);
+  // Before the reply, which names the lanes that are missing.
+  if (hasWorker) run.workers.claimed(seq, null, nowMs);
   return replyOf(run, stored, false);
 }
 
@@ -163,9 +168,9 @@ function storedGroup(run: RunState, request: OpenGroupRequest, seq: number, nowM
 function replyOf(run: RunState, { header, errorStyle }: StoredGroup, replayed: boolean): OpenGroupReply {
   const { seq, id, count } = header;
   const effectiveParallel = Math.min(header.concurrency, run.engine.width);
-  const lanes = run.hasGroupWork ? missingLanes(run.engine, run.openGroups, run.waitingLanes) : [];
+  const lanes = run.hasGroupWork ? missingLanes(run) : [];
   const { remainingNanoUsd } = run;
-  return { ok: true, seq, id, count, errorStyle, replayed, effectiveParallel, lanes, remainingNanoUsd };
+  return { ok: true, seq, id, count, errorStyle, replayed, effectiveParallel, lanes, remainingNanoUsd, claim: null };
 }
 
 /** The slots of a group that is not open, to compute the least it can cost. All its models resolve. */

@@ -114,7 +114,8 @@ function endedRecord(record: SlotRecord | null, slotId: number, drained: GroupRe
   return drained === null ? base : { ...withoutAnswer(base), state: drained.state, reason: drained.reason };
 }
 
-function viewOf(record: SlotRecord, nameOf: (index: number) => string | null): SlotView {
+/** A slot as its readers see it. */
+export function viewOf(record: SlotRecord, nameOf: (index: number) => string | null): SlotView {
   const { notBeforeMs, id, ...view } = isFinalState(record.state) ? record : withoutAnswer(record);
   void notBeforeMs;
   const index = indexOf(id);

@@ -1,4 +1,7 @@
-/** Parsed pages of the slots being dispatched, in bounded memory: the least recently used are dropped first. */
+/**
+ * Parsed pages of the slots being dispatched, in bounded memory: the least recently used are dropped first. Pages that the
+ * present turn stores stay until it has, because its dispatch cannot read them: one request has at most a few megabytes.
+ */
 import { placeOf, readFacts, type BodyPlace } from "../../../src/engine/call-page.ts";
 import { groupSeqOf, indexOf, type SlotFacts } from "../../../src/engine/slot.ts";
 import { PAGE_CACHE_BYTES_MAX } from "../../../src/limits.ts";
@@ -24,6 +27,8 @@ export class PageCache {
   #pages = new Map<number, CachedPage>();
   #current: { page: CachedPage; firstSlot: number } | null = null;
   #chars = 0;
+  /** Pages that storage does not have yet. */
+  readonly #unstored = new Set<number>();
 
   constructor(load: (slotId: number) => StoredPage | null, modelsOf: (groupSeq: number) => readonly (string | null)[]) {
     this.#load = load;
@@ -73,11 +78,23 @@ export class PageCache {
     const stored = this.#load(slotId);
     if (stored === null) throw new Error(`slot ${slotId} is in no page`);
     const firstSlot = slotId - indexOf(slotId) + stored.firstIndex;
-    return this.keep(firstSlot, stored, this.#modelsOf(groupSeqOf(slotId)));
+    return this.#keep(firstSlot, stored, this.#modelsOf(groupSeqOf(slotId)));
   }
 
-  /** Caches a page that was just stored or read. */
-  keep(
+  /** Caches a page that the present turn stores. */
+  keep(firstSlot: number, page: StoredPage, models: readonly (string | null)[]): void {
+    this.#unstored.add(firstSlot);
+    this.#keep(firstSlot, page, models);
+  }
+
+  /** The turn has stored its pages. */
+  stored(): void {
+    if (this.#unstored.size === 0) return;
+    this.#unstored.clear();
+    this.#shrink();
+  }
+
+  #keep(
     firstSlot: number,
     stored: StoredPage,
     models: readonly (string | null)[],
@@ -91,18 +108,24 @@ export class PageCache {
     this.#chars += chars - (this.#pages.get(firstSlot)?.chars ?? 0);
     this.#pages.delete(firstSlot);
     this.#pages.set(firstSlot, page);
-    for (const [oldest, { chars: freed }] of this.#pages) {
-      if (this.#chars <= PAGE_CACHE_BYTES_MAX || oldest === firstSlot) break;
-      this.#pages.delete(oldest);
-      this.#chars -= freed;
-    }
     this.#current = { page, firstSlot };
+    this.#shrink();
     return this.#current;
+  }
+
+  #shrink(): void {
+    for (const [firstSlot, { chars }] of this.#pages) {
+      if (this.#chars <= PAGE_CACHE_BYTES_MAX) break;
+      if (firstSlot === this.#current?.firstSlot || this.#unstored.has(firstSlot)) continue;
+      this.#pages.delete(firstSlot);
+      this.#chars -= chars;
+    }
   }
 
   /** Forgets everything: nothing is being dispatched. */
   clear(): void {
     this.#pages.clear();
+    this.#unstored.clear();
     this.#current = null;
     this.#chars = 0;
   }

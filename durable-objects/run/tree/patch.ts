@@ -11,7 +11,7 @@ import type { RunPatch, RunSettings } from "../../../src/run-api/runs.ts";
 import { RunCaller } from "../../../src/run-client/caller.ts";
 import { directoryOf, type Objects } from "../../address.ts";
 import type { Submit } from "../commit-queue.ts";
-import { missingLanes } from "../lanes.ts";
+import { missingLanes } from "../executors/lanes.ts";
 import { SerialQueue } from "../serial-queue.ts";
 import type { RunState } from "../state.ts";
 
@@ -73,7 +73,7 @@ export class Patches {
   async #applyHere(run: RunState, patch: RunPatch): Promise<Reason | null> {
     const reason = await this.#deps.submit<Reason | null>((reply) => reply(applyPatch(run, patch)));
     // A wider run needs lanes that nothing has started yet. The alarm starts them: its calls begin a new chain.
-    const isShortOfLanes = run.hasGroupWork && missingLanes(run.engine, run.openGroups, run.waitingLanes).length > 0;
+    const isShortOfLanes = run.hasGroupWork && missingLanes(run).length > 0;
     if (reason === null && isShortOfLanes) this.#deps.wake();
     return reason;
   }

@@ -16,7 +16,11 @@ import { emptyEvent } from "../../respond/batch-lines.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { answerAccepted, answerGroup, framingOf, type GroupAnswer } from "./group-answer.ts";
 import { openGroup, type Opened, type OpenGroupDeps } from "../../run-client/open-group.ts";
-import { GroupReader } from "../../run-client/group-reader.ts";
+import { ExecutedGroup } from "../../execute/executed-group.ts";
+import { firstCapacity, GroupExecutor } from "../../execute/group-executor.ts";
+import { attemptJob } from "../../execute/job.ts";
+import { LANE_SLOTS } from "../../limits.ts";
+import { GroupReader, type GroupSource } from "../../run-client/group-reader.ts";
 import { namedOf } from "./idempotency.ts";
 import { quoteBatch } from "./quote.ts";
 import type { Protection } from "../under-run.ts";
@@ -50,18 +54,43 @@ export async function answerBatch(c: Context<AppEnv>, runId: string, requested: 
   return answerGroup(c, group);
 }
 
-/** Opens a batch that has calls, or finds the group that its key has opened. */
+/** Opens a batch that has calls, or finds the group that its key has opened. This Worker executes what it opens. */
 export async function openBatch(
   c: Context<AppEnv>,
   runId: string,
   { request, named }: RequestedBatch,
 ): Promise<GroupAnswer> {
   const run = new RunCaller(c.env, runId);
-  const opened = await openGroup(openingOf(request, named), openGroupDeps(c, run));
+  const isAsync = prefersAsync(c.req.header("prefer"));
+  // A stream of slots is read from the run object, which would have to be asked for each slot beside every settlement.
+  const isFollowed = framingOf(c.req.header("accept")) !== null;
+  const capacity = isAsync || isFollowed ? null : firstCapacity(c.get("config").waitingFetchesMax);
+  const opened = await openGroup(openingOf(request, named), openGroupDeps(c, run, capacity));
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
-  // The group ends with its client, so the client is watched for as long as this Worker runs.
-  if (!request.detach && !prefersAsync(c.req.header("prefer"))) endWithClient(c, run, opened.seq);
-  return groupAnswer(runId, opened, new GroupReader(run, opened.seq, c.req.raw.signal));
+  const executor = executorOf(c, run, opened, request.ids);
+  if (!isAsync) watchClient(c, run, opened.seq, { detach: request.detach, executor });
+  const reader = new GroupReader(run, opened.seq, c.req.raw.signal);
+  return groupAnswer(runId, opened, executor === null ? reader : new ExecutedGroup(reader, executor));
+}
+
+/** The executor of the group in this Worker; null if lanes execute it, or another Worker. */
+function executorOf(
+  c: Context<AppEnv>,
+  run: RunCaller,
+  { seq, claim }: Opened,
+  ids: readonly (string | null)[],
+): GroupExecutor | null {
+  if (claim === null) return null;
+  const { upstreams, waitingFetchesMax } = c.get("config");
+  const headersLimited = waitingFetchesMax <= LANE_SLOTS;
+  return new GroupExecutor(seq, claim, {
+    objects: c.env,
+    run,
+    waitingFetchesMax,
+    waitUntil: (promise) => c.executionCtx.waitUntil(promise),
+    idOf: (index) => ids[index] ?? null,
+    execute: (job, defaultsJson, attempt) => attemptJob(job, defaultsJson, attempt, { upstreams, headersLimited }),
+  });
 }
 
 function openingOf(request: BatchRequest, named: IdempotencyKey | null) {
@@ -79,24 +108,33 @@ function openingOf(request: BatchRequest, named: IdempotencyKey | null) {
 }
 
 /** What opening a group takes from its request. */
-export function openGroupDeps(c: Context<AppEnv>, run: RunCaller): OpenGroupDeps {
+export function openGroupDeps(c: Context<AppEnv>, run: RunCaller, capacity: number | null): OpenGroupDeps {
   const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
-  return { objects: c.env, run, signal: c.req.raw.signal, waitUntil };
+  return { objects: c.env, run, signal: c.req.raw.signal, waitUntil, capacity };
 }
 
 /** The answer of a group that was just opened, or found. */
-export function groupAnswer(runId: string, opened: Opened, reader: GroupReader): GroupAnswer {
+export function groupAnswer(runId: string, opened: Opened, reader: GroupSource): GroupAnswer {
   const { id, count, effectiveParallel, errorStyle: style, remainingNanoUsd, replayed } = opened;
   const headers: Record<string, string> = replayed ? { "idempotent-replayed": "true" } : {};
   return { runId, id, count, effectiveParallel, reader, style, remainingNanoUsd, headers };
 }
 
-function endWithClient(c: Context<AppEnv>, run: RunCaller, seq: number): void {
-  c.req.raw.signal.addEventListener("abort", () => {
+/** Watches the client for as long as this Worker runs: without it, its group ends, or goes on without this Worker. */
+function watchClient(
+  c: Context<AppEnv>,
+  run: RunCaller,
+  seq: number,
+  { detach, executor }: { detach: boolean; executor: GroupExecutor | null },
+): void {
+  const left = (): void => {
+    if (detach) return executor?.leave();
     const cancelled = run.callWithRetry<GroupView | null>((stub) => stub.cancelGroup(seq));
     // Should this Worker end as well, the run object misses its followers and cancels the group itself.
     c.executionCtx.waitUntil(cancelled.catch(() => undefined));
-  });
+  };
+  if (c.req.raw.signal.aborted) left();
+  else c.req.raw.signal.addEventListener("abort", left);
 }
 
 /** No calls: no group and no cost; a stream has its last event only. */

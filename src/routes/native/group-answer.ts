@@ -9,7 +9,7 @@ import { completedEvent, NDJSON, slotEvent, SSE, startedEvent, type Framing } fr
 import { slotError } from "../../respond/slot.ts";
 import { spentBefore } from "../../respond/usage.ts";
 import { streamed } from "../../respond/stream.ts";
-import type { GroupReader } from "../../run-client/group-reader.ts";
+import type { GroupSource } from "../../run-client/group-reader.ts";
 import { remainingUsdText } from "../under-run.ts";
 
 /** A group to answer with. `headers` are added to the answer's. */
@@ -18,7 +18,7 @@ export type GroupAnswer = {
   id: string;
   count: number;
   effectiveParallel: number;
-  reader: GroupReader;
+  reader: GroupSource;
   style: ErrorStyle;
   remainingNanoUsd: number | null;
   headers?: Record<string, string>;
@@ -100,7 +100,7 @@ async function* events(group: GroupAnswer, { frame }: Framing): AsyncGenerator<s
 }
 
 /** The failure of the first slot, in input order, that did not complete. */
-async function firstFailure(reader: GroupReader, count: number): Promise<Refusal | null> {
+async function firstFailure(reader: GroupSource, count: number): Promise<Refusal | null> {
   for (let from = 0; from < count;) {
     const slots = await reader.slotsFrom(from);
     for (const slot of slots) {

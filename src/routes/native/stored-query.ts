@@ -36,7 +36,7 @@ export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named 
   const calls = [{ body, facts, id: null }];
   const opened = await openGroup(
     { calls, defaults: {}, dedupe, rules: { ...rules, ...defaults, ...shown } },
-    openGroupDeps(c, run),
+    openGroupDeps(c, run, null),
   );
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
   const reader = new GroupReader(run, opened.seq, c.req.raw.signal);

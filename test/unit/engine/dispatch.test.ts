@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { endCall } from "../../../src/engine/calls/end-call.ts";
+import { cancelGroup } from "../../../src/engine/cancel.ts";
 import { expireQueued } from "../../../src/engine/deadline.ts";
+import { dispatch } from "../../../src/engine/dispatch.ts";
 import { settle } from "../../../src/engine/settle.ts";
-import { slotIdOf } from "../../../src/engine/slot.ts";
+import { WORKER_SHARD_FIRST, WORKER_SHARD_LEASES_MAX, workerOf } from "../../../src/engine/shard.ts";
+import { groupSeqOf, slotIdOf } from "../../../src/engine/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { LEASE_TTL_MS } from "../../../src/limits.ts";
 import { alike, failure, makeTarget, nameOf, success, TestEngine } from "../../support/engine.ts";
@@ -113,12 +116,71 @@ describe("the next to start", () => {
   });
 });
 
+describe("the Worker of a group", () => {
+  it("gets slots of its own group only, before any lane; lanes serve every group", () => {
+    const engine = new TestEngine();
+    engine.open(alike(3));
+    engine.open(alike(3));
+    const offers = new Map([
+      [0, 6],
+      [workerOf(2), 2],
+    ]);
+    const { assignments } = dispatch(engine.state, offers, 0);
+    const takers = assignments.map((each) => [each.executor, each.executor === null ? 0 : groupSeqOf(each.slotId)]);
+    expect(takers).toEqual([
+      [0, 1],
+      [0, 1],
+      [0, 1],
+      [workerOf(2), 2],
+      [workerOf(2), 2],
+      [0, 2],
+    ]);
+  });
+
+  it("lets the slots of other groups wait for a lane", () => {
+    const engine = new TestEngine();
+    engine.open(alike(3));
+    engine.open(alike(1));
+    const { assignments } = dispatch(engine.state, new Map([[workerOf(2), 6]]), 0);
+    expect(assignments).toHaveLength(1);
+    expect(engine.state.queue.readyCount).toBe(3);
+  });
+
+  it("shares shards of bounded size with other Workers, so that no row of many leases is written for one answer", () => {
+    const engine = new TestEngine({ width: 100 });
+    engine.open(alike(70));
+    dispatch(engine.state, new Map([[workerOf(1), 70]]), 0);
+    const sizes = [...engine.state.shards.values()].map(({ id, leases }) => [id, leases.size]);
+    expect(sizes).toEqual([
+      [WORKER_SHARD_FIRST, WORKER_SHARD_LEASES_MAX],
+      [WORKER_SHARD_FIRST + 1, WORKER_SHARD_LEASES_MAX],
+      [WORKER_SHARD_FIRST + 2, 70 - 2 * WORKER_SHARD_LEASES_MAX],
+    ]);
+  });
+
+  it("is named by the attempts that a cancelled group gives up, apart from those of lanes", () => {
+    const engine = new TestEngine();
+    const group = engine.open(alike(4));
+    const offers = new Map([
+      [workerOf(1), 2],
+      [0, 2],
+    ]);
+    const { assignments } = dispatch(engine.state, offers, 0);
+    const ofWorker = assignments.filter(({ executor }) => executor === workerOf(1)).map(({ lease }) => lease.attemptId);
+    cancelGroup(engine.state, group, { reason: "cancelled", message: "by a test" }, 0);
+    expect(engine.state.hasAbortedOf(workerOf(1))).toBe(true);
+    expect(engine.state.takeAbortedOf(workerOf(1))).toEqual(ofWorker);
+    expect(engine.state.takeAbortedOf(workerOf(1))).toEqual([]);
+    expect([...engine.state.takeAborted().keys()]).toEqual([0]);
+  });
+});
+
 describe("lanes", () => {
   it("are filled one after the other, each with no more than it offered to take", () => {
     const engine = new TestEngine();
     engine.open(alike(9));
     const { assignments } = engine.turn([6, 2], 0);
-    expect(assignments.map(({ lane }) => lane)).toEqual([0, 0, 0, 0, 0, 0, 1, 1]);
+    expect(assignments.map(({ executor }) => executor)).toEqual([0, 0, 0, 0, 0, 0, 1, 1]);
   });
 
   it("keep their attempts and reservations in shards of their own", () => {
@@ -136,7 +198,7 @@ describe("an attempt that starts", () => {
     engine.open([{ maxTokens: 40, timeoutMs: 5_000 }], { openedAtMs: 1_000 });
     const [started] = engine.turn([1], 1_250).assignments;
     expect(started).toMatchObject({
-      lane: 0,
+      executor: 0,
       timeoutMs: 5_000,
       lease: {
         capTokens: 40,

@@ -1,8 +1,10 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Outcome } from "../../../src/call.ts";
-import { Executor, type Claim, type ExecutorDeps } from "../../../src/execute/executor.ts";
+import { Executor, LANE_DUTY, type Claim, type ExecutorDeps } from "../../../src/execute/executor.ts";
+import { HEARTBEAT_MS } from "../../../src/limits.ts";
 import type { ClaimReply, Job } from "../../../src/run-api/groups.ts";
 
+const LANE = { callsMax: 6, waitingMax: 6, settleAtShare: 1, mergeMs: null };
 const ANSWER: Outcome = { kind: "success", text: "a", model: "m", finishReason: "stop", usage: null, latencyMs: 1 };
 
 function jobOf(attemptId: string): Job {
@@ -34,7 +36,7 @@ function scripted(replies: (() => ClaimReply)[], more: Partial<ExecutorDeps> = {
     wait: async () => undefined,
     ...more,
   };
-  return { executor: new Executor(deps, { callsMax: 6 }), claims, sent };
+  return { executor: new Executor(deps, LANE, LANE_DUTY), claims, sent };
 }
 
 const settledIn = (claims: readonly Claim[]): string[] =>
@@ -43,6 +45,8 @@ const settledIn = (claims: readonly Claim[]): string[] =>
 const unreachable = (): ClaimReply => {
   throw new Error("the object is restarting");
 };
+
+afterEach(() => vi.useRealTimers());
 
 describe("an executor", () => {
   it("settles every attempt that it claimed, and ends when the run has nothing left for it", async () => {
@@ -92,9 +96,9 @@ describe("an executor", () => {
           if (attemptId === "1") end();
         }),
     });
+    vi.useFakeTimers();
     const ended = executor.run();
-    await expect.poll(() => executor.reconcile(0)).toContain("2");
-    await executor.heartbeat();
+    await vi.advanceTimersByTimeAsync(HEARTBEAT_MS);
     await ended;
     expect(aborted).toEqual(["2"]);
   });

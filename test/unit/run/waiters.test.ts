@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { WaitingCalls, WaitingLanes, WaitingReaders } from "../../../durable-objects/run/waiters.ts";
+import { WaitingExecutors } from "../../../durable-objects/run/executors/waiting.ts";
+import { WaitingCalls, WaitingReaders } from "../../../durable-objects/run/waiters.ts";
 import type { AcquireReply } from "../../../src/run-api/calls.ts";
 import type { ClaimReply } from "../../../src/run-api/groups.ts";
 import { ABANDONED_MS, LONG_POLL_MS, RPC_WAIT_MS } from "../../../src/limits.ts";
 
 /** Lanes whose replies are written down as `lane: claim`. */
 function makeLanes() {
-  const lanes = new WaitingLanes();
+  const lanes = new WaitingExecutors();
   const told: string[] = [];
   const wait = (lane: number, capacity: number, { nowMs = 0, waits = true } = {}): void => {
     const reply = (claim: ClaimReply): void => void told.push(`${lane}: ${claim.claimMore ? "claim" : "rest"}`);
@@ -66,7 +67,7 @@ describe("waiting lanes", () => {
     const { lanes, told, wait } = makeLanes();
     wait(0, 1);
     wait(1, 1, { waits: false });
-    lanes.release(false);
+    lanes.releaseLanes(false);
     expect([told, lanes.size]).toEqual([["0: rest", "1: rest"], 0]);
   });
 
@@ -74,7 +75,7 @@ describe("waiting lanes", () => {
     const { lanes, told, wait } = makeLanes();
     wait(0, 1);
     wait(1, 1, { waits: false });
-    lanes.release(true);
+    lanes.releaseLanes(true);
     expect([told, lanes.has(0), lanes.size]).toEqual([["1: claim"], true, 1]);
   });
 

@@ -126,8 +126,22 @@ describe("the memory of pages", () => {
       for (const page of pages.get(1) ?? []) cache.keep(slotIdOf(1, 0), page, models.get(1) ?? []);
     };
     for (let times = 0; times < 5; times++) keepFirst();
+    cache.stored();
     for (const seq of [2, 3, 4, 1, 2, 3, 4]) cache.facts(slotIdOf(seq, 0));
     expect(loads).toHaveLength(3);
+  });
+
+  it("keeps every page that its turn stores until it has, for dispatch cannot read them before", () => {
+    const { cache, loads, pages, models } = stored(groups(8));
+    const seqs = [1, 2, 3, 4, 5, 6, 7, 8];
+    for (const seq of seqs) {
+      for (const page of pages.get(seq) ?? []) cache.keep(slotIdOf(seq, 0), page, models.get(seq) ?? []);
+    }
+    for (const seq of seqs) cache.facts(slotIdOf(seq, 0));
+    expect(loads).toEqual([]);
+    cache.stored();
+    for (const seq of seqs) cache.facts(slotIdOf(seq, 0));
+    expect(loads.length).toBeGreaterThan(0);
   });
 });
 

@@ -1,0 +1,83 @@
+/** The one call of an executor: it settles what has ended, and waits here for what dispatch gives it. */
+import { heartbeat, loseAttempts, settle } from "../../../src/engine/settle.ts";
+import { isWorker, WORKER_FIRST, WORKER_SHARD_FIRST } from "../../../src/engine/shard.ts";
+import { groupSeqOf } from "../../../src/engine/slot.ts";
+import type { EngineState } from "../../../src/engine/state.ts";
+import { LANE_SLOTS, WORKER_CALLS_MAX } from "../../../src/limits.ts";
+import type { ClaimReply, Settlement, WorkerState } from "../../../src/run-api/groups.ts";
+import type { RunState } from "../state.ts";
+
+export type Claim = {
+  /** The number of a lane, or of a group's Worker. */
+  executor: number;
+  settlements: readonly Settlement[];
+  capacity: number;
+  waits: boolean;
+  /** Set by a Worker. */
+  worker: WorkerState | null;
+};
+
+type Run = Pick<RunState, "engine" | "waitingExecutors" | "workers" | "groupFollowed">;
+
+/** Settles, and lets the executor wait for its reply, which the turn sends. */
+export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => void, nowMs: number): void {
+  const { engine, waitingExecutors } = run;
+  const { executor, settlements, capacity, waits, worker } = request;
+  const settled = new Map<number, { answered: boolean }>();
+  for (const { attemptId, outcome } of settlements) {
+    const slotId = engine.attempts.get(attemptId)?.lease.slotId ?? null;
+    settle(engine, attemptId, outcome, nowMs);
+    if (slotId !== null) settled.set(slotId, { answered: outcome.kind === "success" });
+  }
+  // Leases are counted here: the reply to an older call may still be on its way to its executor.
+  if (worker === null || !isWorker(executor)) {
+    const leases = engine.shards.get(executor)?.leases.size ?? 0;
+    waitingExecutors.wait(executor, { capacity: Math.min(capacity, LANE_SLOTS) - leases, waits, reply }, nowMs);
+    return;
+  }
+  const seq = executor - WORKER_FIRST;
+  const leases = reconcile(run, seq, worker, nowMs);
+  const free = worker.leaves ? 0 : Math.min(capacity, WORKER_CALLS_MAX) - leases;
+  const { asksForLanes } = worker;
+  waitingExecutors.wait(executor, { capacity: free, waits, settled, asksForLanes, reply }, nowMs);
+}
+
+/** Compares what a group's Worker says of itself with what is known of it. Returns how many leases it has. */
+function reconcile(run: Run, seq: number, { covers, leaves, holds, gaveUp }: WorkerState, nowMs: number): number {
+  run.groupFollowed(seq, nowMs);
+  if (leaves) run.workers.left(seq);
+  else run.workers.claimed(seq, covers, nowMs);
+  loseAttempts(run.engine, gaveUp, nowMs);
+  const leases = leasesOf(run.engine, seq);
+  if (holds === null) return leases.length;
+  // Those of a run that has restarted are confirmed by this.
+  heartbeat(run.engine, holds, nowMs);
+  const held = new Set(holds);
+  const lost = leases.filter((attemptId) => !held.has(attemptId));
+  loseAttempts(run.engine, lost, nowMs);
+  return leases.length - lost.length;
+}
+
+/** The attempts in flight of a group's Worker. */
+function leasesOf({ shards }: EngineState, seq: number): string[] {
+  const attemptIds: string[] = [];
+  for (const { id, leases } of shards.values()) {
+    if (id < WORKER_SHARD_FIRST) continue;
+    for (const { attemptId, slotId } of leases.values()) {
+      if (slotId !== null && groupSeqOf(slotId) === seq) attemptIds.push(attemptId);
+    }
+  }
+  return attemptIds;
+}
+
+/** Renews leases; a Worker that renews one is alive. Returns the attempts that are not in flight any more. */
+export function renewLeases(run: Run, attemptIds: readonly string[], nowMs: number): string[] {
+  for (const attemptId of attemptIds) {
+    const inFlight = run.engine.attempts.get(attemptId);
+    if (inFlight === undefined || inFlight.shard.id < WORKER_SHARD_FIRST || inFlight.lease.slotId === null) continue;
+    const seq = groupSeqOf(inFlight.lease.slotId);
+    run.workers.seen(seq, nowMs);
+    run.groupFollowed(seq, nowMs);
+  }
+  return heartbeat(run.engine, attemptIds, nowMs);
+}

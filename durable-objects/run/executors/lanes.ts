@@ -1,0 +1,71 @@
+/** How many lanes a run needs, whether a lane with room should wait, and how long a lane collects answers. */
+import { DIRECT_SHARD_FIRST, WORKER_SHARD_FIRST } from "../../../src/engine/shard.ts";
+import type { EngineState } from "../../../src/engine/state.ts";
+import { ATTEMPTS_PER_BATCHING_MS, LANE_SLOTS, BATCHING_DELAY_MS_MAX } from "../../../src/limits.ts";
+import type { RunState } from "../state.ts";
+
+/** What decides on lanes. */
+type Executed = Pick<RunState, "engine" | "openGroups" | "waitingExecutors" | "workers">;
+
+/**
+ * Whether a lane with room should wait for work. If lanes hold every permit, or every group with queued slots is at its
+ * own limit, the next slot can only start when a lane settles, and that lane has room by then. The same is true of a
+ * group's Worker and the slots of its group, which are the Worker's alone until it needs lanes; but what its end frees for
+ * another group is for lanes.
+ */
+export function lanesMayStartMore({ engine, openGroups, workers }: Omit<Executed, "waitingExecutors">): boolean {
+  const heldByLanes = attemptsIn(engine, (shard) => shard < DIRECT_SHARD_FIRST);
+  if (heldByLanes >= engine.width) return false;
+  const held = heldByLanes + attemptsIn(engine, (shard) => shard >= WORKER_SHARD_FIRST);
+  for (const seq of openGroups.keys()) {
+    const worker = workers.of(seq);
+    const isForLanes = worker === undefined || (worker.covers !== null && held < engine.width);
+    if (isForLanes && hasRoom(engine, seq)) return true;
+  }
+  return false;
+}
+
+/** Whether the Worker of a group should claim more: slots are queued, and not all permits are held by executors of slots. */
+export function workerMayStartMore({ engine }: Pick<Executed, "engine">, seq: number): boolean {
+  const isDirect = (shard: number): boolean => shard >= DIRECT_SHARD_FIRST && shard < WORKER_SHARD_FIRST;
+  return hasRoom(engine, seq) && engine.attempts.size - attemptsIn(engine, isDirect) < engine.width;
+}
+
+function hasRoom({ groups }: EngineState, seq: number): boolean {
+  const group = groups.get(seq);
+  return group !== undefined && group.counts.queued > 0 && group.inFlight < group.header.concurrency;
+}
+
+/** Lanes that should claim work and do not wait here, by number: lanes to start, or to make claim once more. */
+export function missingLanes({ engine, openGroups, waitingExecutors, workers }: Executed): number[] {
+  let slots = 0;
+  for (const seq of openGroups.keys()) {
+    const group = engine.groups.get(seq);
+    if (group === undefined) continue;
+    const wanted = Math.min(group.header.concurrency, engine.width, group.counts.queued + group.counts.running);
+    const worker = workers.of(seq);
+    // A Worker serves its group; what it cannot hold at once is for lanes.
+    slots += worker === undefined ? wanted : Math.max(0, wanted - (worker.covers ?? wanted));
+  }
+  const needed = Math.ceil(Math.min(slots, engine.width) / LANE_SLOTS);
+  const missing: number[] = [];
+  for (let lane = 0; lane < needed; lane++) {
+    const leases = engine.shards.get(lane)?.leases.size ?? 0;
+    if (!waitingExecutors.has(lane) && leases < LANE_SLOTS) missing.push(lane);
+  }
+  return missing;
+}
+
+/**
+ * How long a lane should collect answers before it settles, ms. A settlement costs the run object as much as several slots
+ * in it, and a wide run has many lanes that settle: a few milliseconds are nothing to an LLM call and halve that cost.
+ */
+export function batchingDelayMs(attemptsInFlight: number): number {
+  return Math.min(BATCHING_DELAY_MS_MAX, Math.floor(attemptsInFlight / ATTEMPTS_PER_BATCHING_MS));
+}
+
+function attemptsIn({ shards }: EngineState, matches: (shardId: number) => boolean): number {
+  let attempts = 0;
+  for (const { id, leases } of shards.values()) if (matches(id)) attempts += leases.size;
+  return attempts;
+}

@@ -1,0 +1,97 @@
+/** The replies of a turn, sent once it is written: permits, refusals and shared outcomes. */
+import type { Lease } from "../../../src/call.ts";
+import type { WindowGroup } from "../../../src/engine/calls/coalescing-window.ts";
+import type { Assignment, Dispatched } from "../../../src/engine/dispatch.ts";
+import { isWorker, WORKER_FIRST } from "../../../src/engine/shard.ts";
+import { groupSeqOf } from "../../../src/engine/slot.ts";
+import type { Permit } from "../../../src/run-api/calls.ts";
+import type { ClaimReply, Job, OwnGroup } from "../../../src/run-api/groups.ts";
+import type { RunState } from "../state.ts";
+import { batchingDelayMs, lanesMayStartMore, workerMayStartMore } from "./lanes.ts";
+import { NO_WORK, NOTHING_QUEUED } from "./waiting.ts";
+
+type Callers = Pick<
+  RunState,
+  "engine" | "openGroups" | "workers" | "epoch" | "waitingExecutors" | "waitingCalls" | "remainingNanoUsd" | "callOf"
+>;
+
+/** What the reply to the Worker of a group says of its group, by the group's number. */
+type OwnGroups = (seq: number) => OwnGroup;
+
+/** Replies to executors and single calls with what dispatch decided, and to calls whose equal call has ended. */
+export function sendReplies(run: Callers, { assignments, refused }: Dispatched, ownGroups: OwnGroups): void {
+  const { remainingNanoUsd } = run;
+  const byExecutor = new Map<number, Assignment[]>();
+  for (const assignment of assignments) {
+    if (assignment.executor === null) {
+      run.waitingCalls.replyTo(assignment.call.callId, {
+        ok: true,
+        ...permitOf(assignment, assignment.call.window),
+        remainingNanoUsd,
+      });
+    } else {
+      const own = byExecutor.get(assignment.executor);
+      if (own === undefined) byExecutor.set(assignment.executor, [assignment]);
+      else own.push(assignment);
+    }
+  }
+  const claimMore = byExecutor.size > 0 && lanesMayStartMore(run);
+  for (const [executor, own] of byExecutor) {
+    if (!isWorker(executor)) run.waitingExecutors.replyTo(executor, claimOf(run, own, claimMore));
+    else {
+      const seq = executor - WORKER_FIRST;
+      const claim = claimOf(run, own, workerMayStartMore(run, seq));
+      run.waitingExecutors.replyTo(executor, { ...claim, group: ownGroups(seq) });
+    }
+  }
+  for (const { call, reason } of refused)
+    run.waitingCalls.replyTo(call.callId, { ok: false, reason, remainingNanoUsd });
+  for (const { call, outcome } of run.engine.takeSharedOutcomes()) {
+    const parallelGroupId = call.window?.id ?? null;
+    run.waitingCalls.replyTo(call.callId, { ok: "shared", outcome, parallelGroupId, remainingNanoUsd });
+  }
+}
+
+/** Replies to the executors that wait here and need not, or must know at once what the turn changed. */
+export function releaseExecutors(run: Callers, ownGroups: OwnGroups): void {
+  const { waitingExecutors, engine, openGroups } = run;
+  if (waitingExecutors.size === 0) return;
+  waitingExecutors.releaseLanes(lanesMayStartMore(run));
+  waitingExecutors.releaseWorkers((worker, waits) => {
+    const seq = worker - WORKER_FIRST;
+    if (waits && openGroups.has(seq) && !engine.hasAbortedOf(worker)) return null;
+    const claim = workerMayStartMore(run, seq) ? NO_WORK : NOTHING_QUEUED;
+    return { ...claim, epoch: run.epoch, group: ownGroups(seq) };
+  });
+}
+
+function claimOf(
+  run: Pick<RunState, "engine" | "openGroups" | "epoch" | "callOf">,
+  assignments: Assignment[],
+  claimMore: boolean,
+): ClaimReply {
+  const jobs: Job[] = [];
+  const defaults: Record<number, string> = {};
+  for (const assignment of assignments) {
+    if (assignment.executor === null) continue;
+    const groupSeq = groupSeqOf(assignment.slotId);
+    defaults[groupSeq] ??= run.openGroups.get(groupSeq)?.defaultsJson ?? "{}";
+    jobs.push({ groupSeq, lease: leaseOf(assignment), callJson: run.callOf(assignment.slotId) });
+  }
+  return { jobs, epoch: run.epoch, defaults, claimMore, batchingDelayMs: batchingDelayMs(run.engine.attempts.size) };
+}
+
+/** The permit of a single call's attempt. `window` null = a restart has forgotten it. */
+export function permitOf(attempt: Pick<Assignment, "lease" | "timeoutMs">, window: WindowGroup | null): Permit {
+  const { queuedMs, amounts: reserved } = attempt.lease;
+  const group = { parallelGroupId: window?.id ?? null, windowOpenedAtMs: window?.openedAtMs ?? null };
+  return { lease: leaseOf(attempt), queuedMs, reserved, ...group };
+}
+
+/** What an executor needs to know of its attempt. */
+export function leaseOf({ lease, timeoutMs }: Pick<Assignment, "lease" | "timeoutMs">): Lease {
+  const { attemptId, attempt, capTokens, capKind, target, priced } = lease;
+  const { upstream, model } = target;
+  const sent = { attemptId, attempt, upstream, model, capTokens, capKind, timeoutMs };
+  return Object.keys(priced).length === 0 ? sent : { ...sent, priced };
+}

@@ -1,0 +1,87 @@
+/** Executors whose claim is pending: lanes that wait for work, and Workers that wait for work or their group's end. */
+import { isWorker } from "../../../src/engine/shard.ts";
+import { LONG_POLL_MS } from "../../../src/limits.ts";
+import type { ClaimReply } from "../../../src/run-api/groups.ts";
+
+/** Slots whose attempts a claim has settled, and whether each was answered. */
+export type SettledSlots = ReadonlyMap<number, { answered: boolean }>;
+
+type Claim = {
+  capacity: number;
+  waits: boolean;
+  settled?: SettledSlots;
+  asksForLanes?: boolean;
+  reply: (claim: ClaimReply) => void;
+};
+type WaitingExecutor = Claim & { sinceMs: number };
+
+const NO_SLOTS: SettledSlots = new Map();
+/** Nothing to do for now. */
+export const NO_WORK: Readonly<ClaimReply> = { jobs: [], epoch: 0, defaults: {}, claimMore: true, batchingDelayMs: 0 };
+/** Nothing to do, and nothing to wait for. */
+export const NOTHING_QUEUED: Readonly<ClaimReply> = { ...NO_WORK, claimMore: false };
+
+/** Executors waiting for work, in the order of arrival. One waits once: its newer call makes its older one return. */
+export class WaitingExecutors {
+  #executors = new Map<number, WaitingExecutor>();
+
+  get size(): number {
+    return this.#executors.size;
+  }
+
+  has(executor: number): boolean {
+    return this.#executors.has(executor);
+  }
+
+  /** Lets an executor wait for up to `capacity` attempts. A lane without room does not wait; a Worker follows its group. */
+  wait(executor: number, claim: Claim, nowMs: number): void {
+    this.replyTo(executor, NO_WORK);
+    if (claim.capacity > 0 || isWorker(executor)) this.#executors.set(executor, { ...claim, sinceMs: nowMs });
+    else claim.reply(NOTHING_QUEUED);
+  }
+
+  /** Replies to lanes that got nothing in this turn and do not wait for the next. */
+  releaseLanes(claimMore: boolean): void {
+    for (const [executor, { waits }] of [...this.#executors]) {
+      if (isWorker(executor)) continue;
+      if (!claimMore || !waits) this.replyTo(executor, claimMore ? NO_WORK : NOTHING_QUEUED);
+    }
+  }
+
+  /** Replies to the Workers that wait with what `replyOf` returns; null = the Worker goes on waiting. */
+  releaseWorkers(replyOf: (worker: number, waits: boolean) => ClaimReply | null): void {
+    for (const [executor, { waits }] of [...this.#executors]) {
+      const claim = isWorker(executor) ? replyOf(executor, waits) : null;
+      if (claim !== null) this.replyTo(executor, claim);
+    }
+  }
+
+  /** The slots that the claim of a waiting executor has settled. */
+  settledBy(executor: number): SettledSlots {
+    return this.#executors.get(executor)?.settled ?? NO_SLOTS;
+  }
+
+  /** Whether the reply to a waiting executor names the lanes to start. */
+  asksForLanes(executor: number): boolean {
+    return this.#executors.get(executor)?.asksForLanes === true;
+  }
+
+  /** How many attempts each waiting executor can take; dispatch counts them down. */
+  offers(): Map<number, number> {
+    const offers = new Map<number, number>();
+    for (const [executor, { capacity }] of this.#executors) if (capacity > 0) offers.set(executor, capacity);
+    return offers;
+  }
+
+  replyTo(executor: number, claim: Readonly<ClaimReply>): void {
+    const waiting = this.#executors.get(executor);
+    this.#executors.delete(executor);
+    waiting?.reply(claim);
+  }
+
+  /** Replies to executors that have waited long enough; they claim once more. */
+  sweep(nowMs: number): void {
+    for (const [executor, { sinceMs }] of [...this.#executors])
+      if (nowMs - sinceMs >= LONG_POLL_MS) this.replyTo(executor, NO_WORK);
+  }
+}

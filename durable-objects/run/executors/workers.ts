@@ -1,0 +1,41 @@
+/**
+ * Groups whose client's Worker executes them. In memory only: a Worker that is there names itself with its next claim, and
+ * until then lanes serve its group beside it.
+ */
+import { LEASE_TTL_MS } from "../../../src/limits.ts";
+
+type Worker = {
+  seenAtMs: number;
+  /** How many attempts it can hold at once, if it has been full while slots waited; null = it needs no lanes. */
+  covers: number | null;
+};
+
+export class GroupWorkers {
+  #workers = new Map<number, Worker>();
+
+  /** The Worker of a group; undefined if lanes alone serve it. */
+  of(seq: number): Readonly<Worker> | undefined {
+    return this.#workers.get(seq);
+  }
+
+  /** The Worker of a group has claimed. */
+  claimed(seq: number, covers: number | null, nowMs: number): void {
+    this.#workers.set(seq, { seenAtMs: nowMs, covers });
+  }
+
+  /** The Worker of a group is alive. */
+  seen(seq: number, nowMs: number): void {
+    const worker = this.#workers.get(seq);
+    if (worker !== undefined) worker.seenAtMs = nowMs;
+  }
+
+  /** The Worker claims nothing any more; its attempts in flight may still settle. */
+  left(seq: number): void {
+    this.#workers.delete(seq);
+  }
+
+  /** Forgets Workers that were not seen for the term of a lease: lanes take their groups over. */
+  expire(nowMs: number): void {
+    for (const [seq, { seenAtMs }] of this.#workers) if (nowMs >= seenAtMs + LEASE_TTL_MS) this.#workers.delete(seq);
+  }
+}

@@ -1,0 +1,151 @@
+/**
+ * The Worker of a client as the executor of its group: waiting costs nothing here, and the answers are where they are
+ * needed. The run object has the last word on everything; if this Worker ends, lanes take over.
+ */
+import { laneOf, type Objects } from "../../durable-objects/address.ts";
+import { workerOf } from "../engine/shard.ts";
+import { indexOf } from "../engine/slot.ts";
+import {
+  WORKER_CALLS_DEFAULT,
+  WORKER_KEPT_CHARS_MAX,
+  WORKER_LEAVE_MS,
+  WORKER_LOOK_MS,
+  WORKER_MERGE_MS,
+} from "../limits.ts";
+import type { ClaimReply, GroupView, OwnGroup, Settlement, SlotView } from "../run-api/groups.ts";
+import type { RunCaller } from "../run-client/caller.ts";
+import { Executor, type Claim, type ExecutorDeps } from "./executor.ts";
+import { KeptSlots } from "./kept-slots.ts";
+import { WorkerDuty } from "./worker-duty.ts";
+import type { WorkRules } from "./worklist.ts";
+
+export type GroupExecutorDeps = Pick<ExecutorDeps, "execute"> & {
+  objects: Objects;
+  run: RunCaller;
+  /** Fetches of this Worker that may wait for headers at once. */
+  waitingFetchesMax: number;
+  /** Keeps the Worker running until the promise ends, whether its client waits or not. */
+  waitUntil: (promise: Promise<unknown>) => void;
+  /** The client's id of a slot. */
+  idOf: (index: number) => string | null;
+};
+
+/** How many attempts a Worker holds: as many as it can, if nothing limits the headers that it waits for. */
+export function workerRules(waitingFetchesMax: number): WorkRules {
+  const callsMax = Math.max(WORKER_CALLS_DEFAULT, waitingFetchesMax);
+  return { callsMax, waitingMax: waitingFetchesMax, settleAtShare: 0.5, mergeMs: WORKER_MERGE_MS };
+}
+
+/** How many attempts a Worker requests with the opening of its group. */
+export function firstCapacity(waitingFetchesMax: number): number {
+  const { callsMax, waitingMax } = workerRules(waitingFetchesMax);
+  return Math.min(callsMax, waitingMax);
+}
+
+export class GroupExecutor {
+  readonly #seq: number;
+  readonly #deps: GroupExecutorDeps;
+  readonly #executor: Executor;
+  readonly #duty: WorkerDuty;
+  readonly #kept = new KeptSlots(WORKER_KEPT_CHARS_MAX);
+  readonly #ended: Promise<GroupView | null>;
+  #view: GroupView | null = null;
+
+  /** Begins with the attempts that the opening of group `seq` has granted. */
+  constructor(seq: number, first: ClaimReply, deps: GroupExecutorDeps) {
+    this.#seq = seq;
+    this.#deps = deps;
+    this.#duty = new WorkerDuty({
+      now: Date.now,
+      nudge: () => this.#executor.nudge(),
+      after: (ms, callback) => {
+        const handle = setTimeout(callback, ms);
+        return () => clearTimeout(handle);
+      },
+      replied: (group, settlements) => this.#replied(group, settlements),
+    });
+    this.#executor = new Executor(this.#executorDeps(), workerRules(deps.waitingFetchesMax), this.#duty);
+    this.#ended = this.#run(first);
+    deps.waitUntil(this.#ended);
+  }
+
+  /** Resolves with the group when it has ended; null if this Worker has left it or lost its run before. Never rejects. */
+  get ended(): Promise<GroupView | null> {
+    return this.#ended;
+  }
+
+  /** Slots that are known here, from an index on without a gap; empty if that slot must be read from the run. */
+  slotsFrom(index: number): SlotView[] {
+    return this.#kept.from(index);
+  }
+
+  /** The client has left, and its group goes on: this Worker completes what it has begun, and lanes do the rest. */
+  leave(): void {
+    this.#duty.leave();
+    const giveUp = setTimeout(() => {
+      const attemptIds = this.#executor.attemptIds();
+      this.#duty.giveUp(attemptIds);
+      this.#executor.abort(attemptIds);
+    }, WORKER_LEAVE_MS);
+    const stopTimer = (): void => clearTimeout(giveUp);
+    void this.#ended.then(stopTimer);
+  }
+
+  async #run(first: ClaimReply): Promise<GroupView | null> {
+    const looks = setInterval(() => this.#look(), WORKER_LOOK_MS);
+    try {
+      await this.#executor.run(first);
+    } catch (error) {
+      console.error(`the Worker of group ${this.#seq} of ${this.#deps.run.runId} failed; lanes take over`, error);
+    } finally {
+      clearInterval(looks);
+      this.#duty.close();
+    }
+    return this.#view;
+  }
+
+  #executorDeps(): ExecutorDeps {
+    const { run, execute } = this.#deps;
+    const executor = workerOf(this.#seq);
+    return {
+      claim: ({ settlements, capacity, waits, worker }: Claim) =>
+        run.callOnce<ClaimReply>((stub) => stub.settleAndClaim(executor, settlements, capacity, waits, worker)),
+      heartbeat: (attemptIds) => run.callOnce<string[]>((stub) => stub.heartbeat(attemptIds)),
+      execute,
+      now: Date.now,
+      random: Math.random,
+      wait: (ms) => scheduler.wait(ms),
+    };
+  }
+
+  /** While the Worker only waits for its calls it claims now and then, to learn which of them were cancelled. */
+  #look(): void {
+    if (this.#executor.isIdle) this.#executor.nudge();
+  }
+
+  #replied({ ended, lanes, view }: OwnGroup, settlements: readonly Settlement[]): void {
+    if (ended.length > 0) this.#keep(ended, settlements);
+    if (view !== null) this.#view = view;
+    this.#startLanes(lanes);
+  }
+
+  /** Keeps the slots that settlements have ended. The reply leaves out the texts, which are here. */
+  #keep(ended: OwnGroup["ended"], settlements: readonly Settlement[]): void {
+    const texts = new Map<number, string>();
+    for (const { attemptId, outcome } of settlements) {
+      if (outcome.kind === "success") texts.set(indexOf(Number.parseInt(attemptId, 10)), outcome.text);
+    }
+    for (const slot of ended) {
+      const text = slot.text === undefined ? (texts.get(slot.index) ?? null) : slot.text;
+      this.#kept.add({ ...slot, text, id: this.#deps.idOf(slot.index) });
+    }
+  }
+
+  #startLanes(lanes: readonly number[]): void {
+    const { objects, run, waitUntil } = this.#deps;
+    for (const lane of lanes) {
+      // A lane that does not start is started again by the run's alarm.
+      waitUntil(Promise.allSettled([laneOf(objects, run.runId, lane).start(run.runId, lane)]));
+    }
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * What the Worker of a group's client does beyond a lane: it follows its group to the end, lets lanes join it while headers
+ * keep it from sending more, and hands the group over when its client leaves.
+ *
+ * The states of a slot when the client leaves, and what becomes of it:
+ *
+ *   queued, or waiting for a retry       a lane makes its attempt: the run starts lanes when the Worker says that it leaves
+ *   in flight here                       it ends here within `WORKER_LEAVE_MS` and is settled, else it is given up and
+ *                                        counts as lost: it stays charged, and a lane makes the next attempt
+ *   granted, in a reply on its way here  it is sent, and then as above
+ *   ended here, not settled              it is settled
+ *   in flight in a lane                  nothing changes
+ *
+ * If the Worker ends without a word, its leases expire, and the run's alarm starts lanes.
+ */
+import { LANES_JOIN_MS } from "../limits.ts";
+import type { ClaimReply, OwnGroup, Settlement, WorkerState } from "../run-api/groups.ts";
+import type { Claim, Duty, Step } from "./executor.ts";
+import type { Worklist } from "./worklist.ts";
+
+export type WorkerDutyDeps = {
+  /** Wall clock, ms since 1970. */
+  now: () => number;
+  /** Makes the executor claim once more. */
+  nudge: () => void;
+  /** Calls back after `ms`; returns what prevents it. */
+  after: (ms: number, callback: () => void) => () => void;
+  /** What a reply says of the group, and the settlements that it acknowledges. */
+  replied: (group: OwnGroup, settlements: readonly Settlement[]) => void;
+};
+
+export class WorkerDuty implements Duty {
+  readonly #deps: WorkerDutyDeps;
+  /** Whether a reply may have been lost since the last that came. */
+  #inDoubt = false;
+  /** Since when the Worker has been full while slots waited, ms; null = it is not. */
+  #fullSinceMs: number | null = null;
+  #cancelJoin: () => void = () => undefined;
+  /** How many attempts it held when it was full; null = lanes have not had to join it. */
+  #covers: number | null = null;
+  #hasAskedForLanes = false;
+  #leaving: "no" | "yes" | "announced" = "no";
+  #gaveUp: string[] = [];
+  #hasGroupEnded = false;
+
+  constructor(deps: WorkerDutyDeps) {
+    this.#deps = deps;
+  }
+
+  /** The client has left: the Worker completes what it has begun, and claims nothing any more. */
+  leave(): void {
+    if (this.#leaving !== "no") return;
+    this.#leaving = "yes";
+    this.#deps.nudge();
+  }
+
+  /** The Worker cannot bring these attempts to their end. */
+  giveUp(attemptIds: readonly string[]): void {
+    this.#gaveUp.push(...attemptIds);
+    this.#deps.nudge();
+  }
+
+  /** Stops the timer. */
+  close(): void {
+    this.#cancelJoin();
+  }
+
+  next(work: Worklist, claimMore: boolean): Step {
+    if (this.#hasGroupEnded) return "end";
+    if (work.hasEnded || this.#leaving === "yes" || this.#gaveUp.length > 0) return "claim";
+    if (this.#leaving === "announced") return work.running === 0 ? "end" : work.isNudged ? "claim" : "idle";
+    // Without calls of its own it waits for what the run decides, as for the end of a pause.
+    if (work.running === 0 || (claimMore && work.room > 0)) return "wait";
+    if (!work.isNudged) return "idle";
+    return this.#isFull() && !this.#hasAskedForLanes ? "claim" : "wait";
+  }
+
+  stateOf(work: Worklist): WorkerState {
+    if (this.#isFull()) this.#covers = Math.max(this.#covers ?? 0, work.running);
+    const asksForLanes = this.#leaving === "yes" || (this.#covers !== null && !this.#hasAskedForLanes);
+    return {
+      covers: this.#covers,
+      asksForLanes,
+      leaves: this.#leaving !== "no",
+      holds: this.#inDoubt ? work.held() : null,
+      gaveUp: this.#gaveUp,
+    };
+  }
+
+  replied(reply: ClaimReply, { settlements, worker }: Pick<Claim, "settlements" | "worker">, work: Worklist): void {
+    if (worker?.leaves === true) this.#leaving = "announced";
+    // Once: the run's alarm starts lanes that end while they are needed.
+    if (worker?.asksForLanes === true) this.#hasAskedForLanes = true;
+    if (worker?.holds != null) {
+      this.#inDoubt = false;
+      // Jobs of an instance that was asked before are lost: this one has counted them so.
+      work.reconcile(reply.epoch);
+    }
+    const sent = worker?.gaveUp.length ?? 0;
+    if (sent > 0) this.#gaveUp = this.#gaveUp.slice(sent);
+    this.#noteFull(reply.claimMore && work.room === 0);
+    const { group } = reply;
+    if (group === undefined) return;
+    work.abort(group.aborted);
+    if (group.view !== null) {
+      this.#hasGroupEnded = true;
+      work.abort(work.attemptIds());
+    }
+    this.#deps.replied(group, settlements);
+  }
+
+  failed(): void {
+    this.#inDoubt = true;
+  }
+
+  /** Whether slots have waited for so long, because this Worker can send no more, that lanes must join it. */
+  #isFull(): boolean {
+    return this.#fullSinceMs !== null && this.#deps.now() - this.#fullSinceMs >= LANES_JOIN_MS;
+  }
+
+  #noteFull(isFull: boolean): void {
+    if (!isFull) {
+      this.#fullSinceMs = null;
+      this.#cancelJoin();
+      return;
+    }
+    if (this.#fullSinceMs !== null) return;
+    this.#fullSinceMs = this.#deps.now();
+    this.#cancelJoin = this.#deps.after(LANES_JOIN_MS, () => this.#deps.nudge());
+  }
+}

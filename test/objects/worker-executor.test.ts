@@ -1,0 +1,158 @@
+/** A client's Worker as the executor of its group, as its run sees it: claims, leaving, silence, lost replies. */
+import { runDurableObjectAlarm } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import { workerOf } from "../../src/engine/shard.ts";
+import { LEASE_TTL_MS } from "../../src/limits.ts";
+import type { ClaimReply, OpenGroupRequest, WorkerState } from "../../src/run-api/groups.ts";
+import { skipTime } from "../support/objects-clock.ts";
+import { crash, openingOf, pagesOf, SUCCESS } from "../support/objects-direct.ts";
+import { expectAtRest } from "../support/objects-group.ts";
+import { openRun, prompts, upstreamStats, type TestRun } from "../support/objects-run.ts";
+import { watched, watchObjects } from "../support/objects-watch.ts";
+
+watchObjects();
+
+const THERE: WorkerState = { covers: null, asksForLanes: false, leaves: false, holds: null, gaveUp: [] };
+
+/** Opens a group as a Worker does that executes it. Returns what it has claimed. */
+async function openAsWorker(
+  run: TestRun,
+  { count, key, capacity }: { count: number; key: string; capacity: number },
+  rules: Partial<OpenGroupRequest> = {},
+): Promise<ClaimReply> {
+  const { pages, models } = pagesOf(prompts(count), `up/key/${key}`);
+  const opened = await run.object.openGroup({ ...openingOf(count, models), ...rules }, pages, capacity);
+  if (!opened.ok) throw new Error(`the batch was refused: ${JSON.stringify(opened.reason)}`);
+  if (opened.claim === null) throw new Error("the Worker got no claim");
+  return opened.claim;
+}
+
+/** A claim of the Worker of a run's first group. */
+function claim(run: TestRun, answered: string[], state: Partial<WorkerState> = {}, capacity = 0, waits = false) {
+  const settlements = answered.map((attemptId) => ({ attemptId, outcome: SUCCESS }));
+  return run.object.settleAndClaim(workerOf(1), settlements, capacity, waits, { ...THERE, ...state });
+}
+
+const idsOf = ({ jobs }: ClaimReply): string[] => jobs.map(({ lease }) => lease.attemptId);
+const attemptsOf = async (run: TestRun): Promise<number[]> =>
+  (await run.object.results(1, 0)).map(({ attempts }) => attempts);
+const statusOf = async (run: TestRun): Promise<string | undefined> => (await run.object.waitGroup(1, 0))?.status;
+
+describe("a Worker that opens a group", () => {
+  it("gets its first attempts with the reply, and no lane is started", async () => {
+    const run = await openRun({ max_parallel: 8 });
+    const first = await openAsWorker(run, { count: 20, key: "worker-first", capacity: 48 });
+    expect(idsOf(first)).toHaveLength(8);
+    expect((await run.budget()).calls.reserved).toBe(8);
+    const answered = idsOf(first).slice(0, 5);
+    const next = await claim(run, answered, {}, 48);
+    expect(idsOf(next)).toHaveLength(5);
+    expect(next.group?.ended.map(({ index, state }) => [index, state])).toEqual([
+      [0, "completed"],
+      [1, "completed"],
+      [2, "completed"],
+      [3, "completed"],
+      [4, "completed"],
+    ]);
+    // The Worker has the texts.
+    expect(next.group?.ended.every((slot) => !("text" in slot))).toBe(true);
+    expect(watched(run.id).laneStarts).toBe(0);
+  });
+
+  it("learns of its group's end with its last settlement, and the texts are stored", async () => {
+    const run = await openRun({ max_parallel: 8 });
+    const first = await openAsWorker(run, { count: 3, key: "worker-last", capacity: 8 });
+    const last = await claim(run, idsOf(first));
+    expect(last.group?.view).toMatchObject({ status: "completed", counts: { completed: 3 } });
+    expect((await run.object.results(1, 0)).map(({ text }) => text)).toEqual(["t", "t", "t"]);
+    await expectAtRest(run);
+  });
+
+  it("whose reply was lost gets other attempts for what it never knew of, which stays charged", async () => {
+    const run = await openRun({ max_parallel: 4, budget: { calls: 20 } });
+    const openKey = crypto.randomUUID();
+    await openAsWorker(run, { count: 4, key: "worker-reopen", capacity: 4 }, { openKey });
+    await openAsWorker(run, { count: 4, key: "worker-reopen", capacity: 4 }, { openKey });
+    expect((await run.object.waitGroup(1, 0))?.count).toBe(4);
+    expect((await run.budget()).calls.spent).toBe(4);
+  });
+});
+
+describe("a Worker that leaves", () => {
+  it("settles what it has in flight; lanes make the rest, and nothing is sent twice", async () => {
+    const run = await openRun({ max_parallel: 4 });
+    const first = await openAsWorker(run, { count: 12, key: "worker-leaves", capacity: 4 });
+    const left = await claim(run, [], { leaves: true, asksForLanes: true }, 4);
+    expect([idsOf(left), left.group?.lanes]).toEqual([[], [0]]);
+    await claim(run, idsOf(first), { leaves: true }, 4);
+    await runDurableObjectAlarm(run.object);
+    await expect.poll(() => statusOf(run), { timeout: 8_000 }).toBe("completed");
+    expect(await attemptsOf(run)).toEqual(Array<number>(12).fill(1));
+    expect((await upstreamStats("worker-leaves")).requests).toBe(8);
+    await expectAtRest(run);
+  });
+
+  it("and gives attempts up has them charged, and made once more by lanes", async () => {
+    const run = await openRun({ max_parallel: 4, budget: { calls: 50 } });
+    const first = await openAsWorker(run, { count: 6, key: "worker-gives-up", capacity: 4 });
+    await claim(run, [], { leaves: true, gaveUp: idsOf(first) });
+    await runDurableObjectAlarm(run.object);
+    await expect.poll(() => statusOf(run), { timeout: 8_000 }).toBe("completed");
+    expect(await attemptsOf(run)).toEqual([2, 2, 2, 2, 1, 1]);
+    expect((await upstreamStats("worker-gives-up")).requests).toBe(6);
+    expect((await run.budget()).calls.spent).toBe(10);
+    await expectAtRest(run);
+  });
+});
+
+describe("a Worker that ends without a word", () => {
+  it("has its attempts charged and made once more by lanes when its leases have expired", async () => {
+    const run = await openRun({ max_parallel: 4, budget: { calls: 50 } });
+    await openAsWorker(run, { count: 6, key: "worker-dies", capacity: 4 });
+    skipTime(LEASE_TTL_MS);
+    await runDurableObjectAlarm(run.object);
+    await expect.poll(() => statusOf(run), { timeout: 8_000 }).toBe("completed");
+    expect(await attemptsOf(run)).toEqual([2, 2, 2, 2, 1, 1]);
+    expect((await run.budget()).calls.spent).toBe(10);
+    await expectAtRest(run);
+  });
+});
+
+describe("a run that restarts under a Worker", () => {
+  it("keeps the attempts that the Worker has, and loses those of a reply that never came", async () => {
+    const run = await openRun({ max_parallel: 4, budget: { calls: 50 } });
+    const [kept = "", ...others] = idsOf(await openAsWorker(run, { count: 4, key: "worker-restart", capacity: 4 }));
+    await crash(run.object);
+    await expect.poll(() => run.object.budget().catch(() => null)).not.toBeNull();
+    await claim(run, [], { holds: [kept] });
+    expect(others).toHaveLength(3);
+    await claim(run, [kept], { leaves: true });
+    await runDurableObjectAlarm(run.object);
+    await expect.poll(() => statusOf(run), { timeout: 8_000 }).toBe("completed");
+    expect(await attemptsOf(run)).toEqual([1, 2, 2, 2]);
+    await expectAtRest(run);
+  });
+});
+
+describe("a slot that is cancelled", () => {
+  it("is named at once to the Worker that waits for the end of its group", async () => {
+    const run = await openRun({ max_parallel: 4 });
+    const [, second = ""] = idsOf(await openAsWorker(run, { count: 2, key: "worker-cancel", capacity: 4 }));
+    const waiting = claim(run, [], {}, 4, true);
+    await run.object.cancelSlot(1, 1);
+    expect((await waiting).group?.aborted).toEqual([second]);
+  });
+});
+
+describe("a Worker that cannot hold as many attempts as the run allows", () => {
+  it("is named the lanes that must join it, once it says so", async () => {
+    const run = await openRun({ max_parallel: 20 });
+    await openAsWorker(run, { count: 30, key: "worker-full", capacity: 6 });
+    const alone = await claim(run, [], {}, 6);
+    expect([alone.claimMore, alone.group?.lanes]).toEqual([true, []]);
+    const full = await claim(run, [], { covers: 6, asksForLanes: true }, 6);
+    // Fourteen attempts are left for lanes of six.
+    expect(full.group?.lanes).toEqual([0, 1, 2]);
+    expect((await claim(run, [], { covers: 6 }, 6)).group?.lanes).toEqual([]);
+  });
+});
