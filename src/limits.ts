@@ -283,6 +283,23 @@ export const LANES_JOIN_MS = 5;
 export const WORKER_LOOK_MS = 1_000;
 /** Characters of answers that a Worker keeps for its client; the others are read from the run's rows when their turn comes. */
 export const WORKER_KEPT_CHARS_MAX = 4 * 1024 * 1024;
+/**
+ * Longest time for which a lane claims, ms; each lane draws its own, from half of it on, so that few end together. Together
+ * with the longest call it is below the delay that wrangler.toml allows a deploy: then a deploy finds every lane idle once.
+ */
+export const LANE_LIFE_MS = 600_000;
+/**
+ * Time without a call or a lease after which a lane's object counts as idle, ms: longer than a claim waits in the run
+ * object and the 10 s after which the platform takes an idle object out of memory.
+ */
+export const LANE_REST_MS = 35_000;
+/**
+ * Time after which a busy lane keeps itself in memory by alarms, ms: until then its calls do, for each of them counts for 15
+ * minutes at most.
+ */
+export const LANE_ALARM_FROM_MS = 600_000;
+/** Interval of these alarms, ms: the platform takes an object without events out of memory after 70 s at the earliest. */
+export const LANE_ALARM_MS = 45_000;
 /** Fetches of one object that may wait for headers if the configuration names none: Cloudflare queues a seventh. */
 export const WAITING_FETCHES_DEFAULT = 6;
 /** Most waiting fetches that a configuration may name: on plain workerd nothing limits them, and no run is wider. */

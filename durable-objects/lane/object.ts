@@ -9,7 +9,7 @@ import { unsent, type Attempt } from "../../src/execute/attempt.ts";
 import { Executor, LANE_DUTY } from "../../src/execute/executor.ts";
 import { attemptJob } from "../../src/execute/job.ts";
 import type { WorkRules } from "../../src/execute/worklist.ts";
-import { LANE_SLOTS } from "../../src/limits.ts";
+import { LANE_ALARM_FROM_MS, LANE_ALARM_MS, LANE_SLOTS } from "../../src/limits.ts";
 import type { ClaimReply, Job, Settlement } from "../../src/run-api/groups.ts";
 import type { LaneApi } from "../../src/run-api/lane-api.ts";
 import { RunCaller } from "../../src/run-client/caller.ts";
@@ -20,6 +20,14 @@ const LANE_RULES: WorkRules = { callsMax: LANE_SLOTS, waitingMax: LANE_SLOTS, se
 export class LaneObject extends DurableObject<Objects> implements LaneApi {
   #executor: Executor | null = null;
 
+  /**
+   * Keeps a lane in memory that works for long: its calls do so for 15 minutes each, and this is an event. An alarm of a lane
+   * that has ended changes nothing.
+   */
+  override async alarm(): Promise<void> {
+    if (this.#executor !== null) await this.ctx.storage.setAlarm(Date.now() + LANE_ALARM_MS);
+  }
+
   start(runId: string, lane: number): void {
     if (this.#executor !== null) {
       // A lane that is about to stop claims once more.
@@ -28,7 +36,9 @@ export class LaneObject extends DurableObject<Objects> implements LaneApi {
     }
     const executor = this.#executorOf(new RunCaller(this.env, runId), lane);
     this.#executor = executor;
+    const staysAwake = setTimeout(() => void this.alarm(), LANE_ALARM_FROM_MS);
     const ended = executor.run().finally(() => {
+      clearTimeout(staysAwake);
       this.#executor = null;
     });
     this.ctx.waitUntil(ended);

@@ -53,6 +53,7 @@ import { acquire, acquireMany, settleSingle, withdraw } from "./calls.ts";
 import { budgetDocumentOf, figuresOf, runDocumentOf } from "./document.ts";
 import { endRun } from "./end.ts";
 import { claim, renewLeases } from "./executors/claim.ts";
+import { missingLanes } from "./executors/lanes.ts";
 import { cancelGroup, cancelSlot } from "./groups/cancel.ts";
 import { dropStaged, openGroup, stagePages } from "./groups/open.ts";
 import { quoteGroup } from "./groups/quote.ts";
@@ -304,9 +305,13 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     worker: WorkerState | null = null,
   ): Promise<ClaimReply> {
     return this.#life.submit((reply, nowMs) => {
-      claim(this.#life.opened, { executor, settlements, capacity, waits, worker }, reply, nowMs);
-      // Lanes take over what the Worker has left, even if it cannot start them any more.
-      if (worker?.leaves === true) this.#life.alarm.fireNow(nowMs);
+      const run = this.#life.opened;
+      claim(run, { executor, settlements, capacity, waits, worker }, reply, nowMs);
+      // Lanes take over what the Worker has left, even if it cannot start them any more, or what a retired lane does not claim.
+      // The alarm starts them, because its calls begin a new chain: the platform limits the depth of one.
+      const isReplaced = (): boolean =>
+        run.laneLives.isRetired(executor) && run.hasGroupWork && missingLanes(run).length > 0;
+      if (worker?.leaves === true || isReplaced()) this.#life.alarm.fireNow(nowMs);
     });
   }
 

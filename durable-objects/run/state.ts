@@ -18,6 +18,7 @@ import { ToolPermits } from "../../src/tools/permits.ts";
 import { targetOf } from "../../src/upstream/target.ts";
 import { ClientBoundGroups } from "./client-bound-groups.ts";
 import { Counters } from "./counters.ts";
+import { LaneLives } from "./executors/lane-lives.ts";
 import { WaitingExecutors } from "./executors/waiting.ts";
 import { GroupWorkers } from "./executors/workers.ts";
 import type { Openings } from "./groups/openings.ts";
@@ -48,6 +49,7 @@ export class RunState {
   readonly openings: Openings;
   readonly clientBoundGroups = new ClientBoundGroups();
   readonly workers = new GroupWorkers();
+  readonly laneLives = new LaneLives({ now: () => Date.now(), random: Math.random });
   readonly waitingExecutors = new WaitingExecutors();
   readonly waitingReaders = new WaitingReaders();
   readonly waitingCalls = new WaitingCalls((callId, reply) =>

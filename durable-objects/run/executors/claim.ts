@@ -17,7 +17,7 @@ export type Claim = {
   worker: WorkerState | null;
 };
 
-type Run = Pick<RunState, "engine" | "waitingExecutors" | "workers" | "groupFollowed">;
+type Run = Pick<RunState, "engine" | "waitingExecutors" | "workers" | "laneLives" | "groupFollowed">;
 
 /** Settles, and lets the executor wait for its reply, which the turn sends. */
 export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => void, nowMs: number): void {
@@ -32,7 +32,9 @@ export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => vo
   // Leases are counted here: the reply to an older call may still be on its way to its executor.
   if (worker === null || !isWorker(executor)) {
     const leases = engine.shards.get(executor)?.leases.size ?? 0;
-    waitingExecutors.wait(executor, { capacity: Math.min(capacity, LANE_SLOTS) - leases, waits, reply }, nowMs);
+    const mayClaim = run.laneLives.mayClaim(executor, leases > 0 || settlements.length > 0);
+    const free = mayClaim ? Math.min(capacity, LANE_SLOTS) - leases : 0;
+    waitingExecutors.wait(executor, { capacity: free, waits, reply }, nowMs);
     return;
   }
   const seq = executor - WORKER_FIRST;

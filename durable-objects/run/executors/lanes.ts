@@ -5,16 +5,22 @@ import { ATTEMPTS_PER_BATCHING_MS, LANE_SLOTS, BATCHING_DELAY_MS_MAX } from "../
 import type { RunState } from "../state.ts";
 
 /** What decides on lanes. */
-type Executed = Pick<RunState, "engine" | "openGroups" | "waitingExecutors" | "workers">;
+type Executed = Pick<RunState, "engine" | "openGroups" | "waitingExecutors" | "workers" | "laneLives">;
 
 /**
  * Whether a lane with room should wait for work. If lanes hold every permit, or every group with queued slots is at its
  * own limit, the next slot can only start when a lane settles, and that lane has room by then. The same is true of a
  * group's Worker and the slots of its group, which are the Worker's alone until it needs lanes; but what its end frees for
- * another group is for lanes.
+ * another group is for lanes. A permit of a retired lane goes to another lane, which therefore waits.
  */
-export function lanesMayStartMore({ engine, openGroups, workers }: Omit<Executed, "waitingExecutors">): boolean {
-  const heldByLanes = attemptsIn(engine, (shard) => shard < DIRECT_SHARD_FIRST);
+export function lanesMayStartMore({
+  engine,
+  openGroups,
+  workers,
+  laneLives,
+}: Omit<Executed, "waitingExecutors">): boolean {
+  const isClaiming = (shard: number): boolean => shard < DIRECT_SHARD_FIRST && !laneLives.isRetired(shard);
+  const heldByLanes = attemptsIn(engine, isClaiming);
   if (heldByLanes >= engine.width) return false;
   const held = heldByLanes + attemptsIn(engine, (shard) => shard >= WORKER_SHARD_FIRST);
   for (const seq of openGroups.keys()) {
@@ -37,7 +43,7 @@ function hasRoom({ groups }: EngineState, seq: number): boolean {
 }
 
 /** Lanes that should claim work and do not wait here, by number: lanes to start, or to make claim once more. */
-export function missingLanes({ engine, openGroups, waitingExecutors, workers }: Executed): number[] {
+export function missingLanes({ engine, openGroups, waitingExecutors, workers, laneLives }: Executed): number[] {
   let slots = 0;
   for (const seq of openGroups.keys()) {
     const group = engine.groups.get(seq);
@@ -48,12 +54,9 @@ export function missingLanes({ engine, openGroups, waitingExecutors, workers }: 
     slots += worker === undefined ? wanted : Math.max(0, wanted - (worker.covers ?? wanted));
   }
   const needed = Math.ceil(Math.min(slots, engine.width) / LANE_SLOTS);
-  const missing: number[] = [];
-  for (let lane = 0; lane < needed; lane++) {
-    const leases = engine.shards.get(lane)?.leases.size ?? 0;
-    if (!waitingExecutors.has(lane) && leases < LANE_SLOTS) missing.push(lane);
-  }
-  return missing;
+  const leasesOf = (lane: number): number => engine.shards.get(lane)?.leases.size ?? 0;
+  const lanes = laneLives.numbers(needed, (lane) => leasesOf(lane) > 0);
+  return lanes.filter((lane) => !waitingExecutors.has(lane) && leasesOf(lane) < LANE_SLOTS);
 }
 
 /**
@@ -66,6 +69,6 @@ export function batchingDelayMs(attemptsInFlight: number): number {
 
 function attemptsIn({ shards }: EngineState, matches: (shardId: number) => boolean): number {
   let attempts = 0;
-  for (const { id, leases } of shards.values()) if (matches(id)) attempts += leases.size;
+  for (const { id, leases } of shards.values()) if (leases.size > 0 && matches(id)) attempts += leases.size;
   return attempts;
 }

@@ -12,7 +12,15 @@ import { NO_WORK, NOTHING_QUEUED } from "./waiting.ts";
 
 type Callers = Pick<
   RunState,
-  "engine" | "openGroups" | "workers" | "epoch" | "waitingExecutors" | "waitingCalls" | "remainingNanoUsd" | "callOf"
+  | "engine"
+  | "openGroups"
+  | "workers"
+  | "laneLives"
+  | "epoch"
+  | "waitingExecutors"
+  | "waitingCalls"
+  | "remainingNanoUsd"
+  | "callOf"
 >;
 
 /** What the reply to the Worker of a group says of its group, by the group's number. */

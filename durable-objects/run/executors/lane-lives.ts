@@ -1,0 +1,64 @@
+/**
+ * How long a lane claims. A deploy replaces an object's code when the object is idle, and resets what is busy when the delay
+ * that wrangler.toml allows is over: then all busy lanes at once, each with the calls that it has in flight. So a lane claims
+ * for some minutes, each for another time, completes its calls, and its object is idle; a lane of another number takes over.
+ * Lives are in memory: a run object that restarts begins them anew.
+ */
+import { LANE_LIFE_MS, LANE_REST_MS } from "../../../src/limits.ts";
+
+export type LaneLivesDeps = {
+  /** Wall clock, ms since 1970. */
+  now: () => number;
+  /** Uniform in [0, 1). */
+  random: () => number;
+};
+
+type Life = { endsAtMs: number; claimedAtMs: number };
+
+export class LaneLives {
+  readonly #lives = new Map<number, Life>();
+  readonly #deps: LaneLivesDeps;
+
+  constructor(deps: LaneLivesDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Notes that a lane claims. Returns whether it may: its life has not ended. `isBusy`: the lane settles, or has leases; one
+   * that is not and has not claimed for LANE_REST_MS was idle, so that its object has the present code: a new life begins.
+   */
+  mayClaim(lane: number, isBusy: boolean): boolean {
+    const nowMs = this.#deps.now();
+    const life = this.#lives.get(lane);
+    if (life === undefined || (!isBusy && hasRested(life, nowMs))) {
+      const lifeMs = (LANE_LIFE_MS * (1 + this.#deps.random())) / 2;
+      this.#lives.set(lane, { endsAtMs: nowMs + lifeMs, claimedAtMs: nowMs });
+      return true;
+    }
+    life.claimedAtMs = nowMs;
+    return nowMs < life.endsAtMs;
+  }
+
+  /** Whether a lane completes its calls and claims no more. */
+  isRetired(lane: number): boolean {
+    const life = this.#lives.get(lane);
+    return life !== undefined && this.#deps.now() >= life.endsAtMs;
+  }
+
+  /** The `count` lowest numbers of lanes that may claim. A retired lane's number is free once it has rested. */
+  numbers(count: number, hasLeases: (lane: number) => boolean): number[] {
+    const nowMs = this.#deps.now();
+    const numbers: number[] = [];
+    for (let lane = 0; numbers.length < count; lane++) {
+      const life = this.#lives.get(lane);
+      const isRetired = life !== undefined && nowMs >= life.endsAtMs;
+      if (isRetired && (hasLeases(lane) || !hasRested(life, nowMs))) continue;
+      numbers.push(lane);
+    }
+    return numbers;
+  }
+}
+
+function hasRested({ claimedAtMs }: Life, nowMs: number): boolean {
+  return nowMs - claimedAtMs >= LANE_REST_MS;
+}
