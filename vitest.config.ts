@@ -83,6 +83,31 @@ export default defineConfig({
       },
       {
         plugins: [
+          textModules(),
+          cloudflareTest({
+            wrangler: { configPath: "./wrangler.toml" },
+            miniflare: {
+              bindings: { ...objectVars, TREE_RUNS: treeRuns },
+              outboundService: "upstream",
+              workflows: { WORKFLOW: { name: "fanout-lane", className: "LaneWorkflow" } },
+              workers: [upstreamWorker],
+            },
+          }),
+        ],
+        test: {
+          name: "workflows",
+          include: ["test/workflows/**/*.test.ts"],
+          globalSetup: ["test/setup/quiet-runtime.ts"],
+          setupFiles: ["test/setup/objects.ts"],
+          // A runtime loads the gateway once, which takes as long as the tests of a file.
+          isolate: false,
+          testTimeout: 60_000,
+          // Long enough for a busy machine, and shorter than a found lease's term: what only its end would bring fails.
+          expect: { poll: { timeout: 20_000 } },
+        },
+      },
+      {
+        plugins: [
           cloudflareTest({
             main: "./test/support/fixtures/fan-out-worker.ts",
             miniflare: {

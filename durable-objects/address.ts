@@ -8,6 +8,9 @@ import type { RunApi } from "../src/run-api/run-api.ts";
 import type { RunSettings } from "../src/run-api/runs.ts";
 import type { UpstreamApi } from "../src/run-api/upstream-api.ts";
 
+/** A group of a run, by its number. */
+export type GroupName = { runId: string; seq: number };
+
 /** The object namespaces, as bound in wrangler.toml. */
 export type Objects = {
   RUN: DurableObjectNamespace<RunApi>;
@@ -18,6 +21,8 @@ export type Objects = {
   UPSTREAM: DurableObjectNamespace<UpstreamApi>;
   /** Contents of files. Absent where the gateway runs without R2: then it takes no files. */
   FILES?: R2Bucket;
+  /** Executes groups without a client. Absent unless bound in wrangler.toml: then lanes do. */
+  WORKFLOW?: Workflow<GroupName>;
 };
 
 /**

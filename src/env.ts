@@ -25,6 +25,7 @@ export const VARIABLES = [
   "WEBHOOK_URL",
   "WEBHOOK_SECRET",
   "WAITING_FETCHES_MAX",
+  "ASYNC_EXECUTOR",
   "PROBE",
 ] as const;
 
@@ -58,6 +59,8 @@ export type Config = {
   toolHosts: readonly ToolHost[];
   /** Fetches of one object or request that may wait for response headers at once. */
   waitingFetchesMax: number;
+  /** Whether Workflow instances execute groups without a client, where they are bound; else lanes do. */
+  mayUseWorkflows: boolean;
   /** Whether the operator may measure the platform by `GET /_probe/:n`. */
   probes: boolean;
   /** The URL that is notified of every batch's end, and the secret that signs the notification; null = none. */
@@ -86,6 +89,12 @@ function numberIn(text: string): number {
 const waitingFetches = z.preprocess(
   (value) => (value === "" || value == null ? undefined : typeof value === "string" ? numberIn(value) : value),
   z.number().int().min(1).max(WAITING_FETCHES_MAX).default(WAITING_FETCHES_DEFAULT),
+);
+
+/** Unset = Workflow instances where they are bound: they cost a fraction of lanes. */
+const asyncExecutor = z.preprocess(
+  (value) => (value === "" || value == null ? "workflow" : value),
+  z.enum(["workflow", "lanes"]),
 );
 
 const probeSwitch = z.preprocess(
@@ -124,6 +133,8 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   if (!waiting.success) {
     return misconfigured("WAITING_FETCHES_MAX", `must be a whole number from 1 to ${WAITING_FETCHES_MAX}`);
   }
+  const executor = asyncExecutor.safeParse(vars["ASYNC_EXECUTOR"]);
+  if (!executor.success) return misconfigured("ASYNC_EXECUTOR", "must be workflow or lanes");
   const probe = probeSwitch.safeParse(vars["PROBE"]);
   if (!probe.success) return misconfigured("PROBE", "must be 1 or 0");
   const listed = upstreamsOf(vars["UPSTREAMS"]);
@@ -140,6 +151,7 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
       corsOrigins,
       toolHosts,
       waitingFetchesMax: waiting.data,
+      mayUseWorkflows: executor.data === "workflow",
       probes: probe.data === 1,
       webhook: webhook.target,
       budgets,

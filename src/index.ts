@@ -11,3 +11,4 @@ export { UpstreamObject } from "../durable-objects/upstream/object.ts";
 const app = createApp();
 
 export default { fetch: app.fetch };
+export { LaneWorkflow } from "../durable-objects/lane/workflow.ts";

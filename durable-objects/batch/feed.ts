@@ -23,12 +23,14 @@ export type Fed =
 
 const decoder = new TextDecoder();
 
-/** Opens the next chunk of lines as a group. A repeated request for the same chunk finds the group that the first one opened. */
+/**
+ * Opens the next chunk of lines as a group. `capacity`: what its executor claims with the opening; null = lanes execute it. A repeated request for the same chunk finds the group that the first one opened.
+ */
 export async function feedChunk(
   bucket: R2Bucket,
   run: RunCaller,
   job: Job,
-  { rules, nowMs }: { rules: LineRules; nowMs: number },
+  { rules, capacity, nowMs }: { rules: LineRules; capacity: number | null; nowMs: number },
 ): Promise<Fed> {
   const taken = await takeLines(bucket, job, rules);
   const { builder, pages, customIds, feed } = taken;
@@ -55,7 +57,7 @@ export async function feedChunk(
     models: builder.models,
     defaultsJson: "{}",
   };
-  const opened = await run.callWithRetry<OpenGroupReply>((stub) => stub.openGroup(request, last.pages));
+  const opened = await run.callWithRetry<OpenGroupReply>((stub) => stub.openGroup(request, last.pages, capacity));
   if (!opened.ok) return { kind: "refused", reason: opened.reason, customIds, feed };
   const { chunkNo: no, index: firstIndex } = job.feed;
   const chunk = { no, seq: opened.seq, firstIndex, count: customIds.length, nextIndex: 0 };

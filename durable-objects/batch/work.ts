@@ -18,6 +18,7 @@ import type { NotRun } from "../../src/batch/output.ts";
 import { readLine, type LineRules } from "../../src/batch/validate.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
+import { startWorkflow, WORKFLOW_CAPACITY, type Workflows } from "../../src/execute/workflow-group.ts";
 import { BATCH_TAIL_BYTES, BATCH_WAIT_MS } from "../../src/limits.ts";
 import type { GroupView, SlotView } from "../../src/run-api/groups.ts";
 import type { ModelRulesReply } from "../../src/run-api/runs.ts";
@@ -134,7 +135,9 @@ export class BatchWork {
   async #feed(job: Job): Promise<Stepped> {
     // Every line was valid when the batch began; if the rules have changed since, the run refuses the line.
     const rules = { ...(await this.#rules(job)), serves: () => true };
-    const fed = await feedChunk(this.#bucket, this.#run, job, { rules, nowMs: this.#now() });
+    const workflows = this.#workflows();
+    const capacity = workflows === undefined ? null : WORKFLOW_CAPACITY;
+    const fed = await feedChunk(this.#bucket, this.#run, job, { rules, capacity, nowMs: this.#now() });
     if (fed.kind === "refused" && fed.reason.reason === "overloaded") {
       await scheduler.wait(Math.min(fed.reason.retryAfterMs, BATCH_WAIT_MS));
       return "more";
@@ -152,8 +155,16 @@ export class BatchWork {
     await this.#output.write(job, lines, () => {
       if (fed.kind === "opened") this.#store.putChunk(fed.chunk);
     });
-    if (fed.kind === "opened") await this.#startLanes(job.runId, fed.lanes);
+    if (fed.kind !== "opened") return "more";
+    if (workflows === undefined) await this.#startLanes(job.runId, fed.lanes);
+    else await startWorkflow(workflows, this.#run, fed.chunk.seq);
     return "more";
+  }
+
+  /** What executes the groups of the batch; undefined = lanes do. */
+  #workflows(): Workflows | undefined {
+    const parsed = configOf(this.#objects);
+    return parsed.ok && parsed.config.mayUseWorkflows ? this.#objects.WORKFLOW : undefined;
   }
 
   /** If a lane does not start, the run's alarm starts it. */

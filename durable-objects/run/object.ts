@@ -272,7 +272,9 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
       }
       const opened = openGroup(run, this.#life.store, { request, pages, hasWorker: capacity !== null }, nowMs);
       if (!opened.ok || opened.replayed || capacity === null) return reply(opened);
-      const first = { executor: workerOf(opened.seq), settlements: [], capacity, waits: false, worker: NEW_WORKER };
+      // Who claims nothing opens the group for another executor, which may have begun by the time of a repeated request.
+      const worker = capacity === 0 ? { ...NEW_WORKER, holds: null } : NEW_WORKER;
+      const first = { executor: workerOf(opened.seq), settlements: [], capacity, waits: false, worker };
       claim(run, first, (claimed) => reply({ ...opened, claim: claimed }), nowMs);
     });
   }

@@ -20,5 +20,7 @@ declare namespace Cloudflare {
     BATCH: DurableObjectNamespace<import("../../src/index.ts").BatchObject>;
     SHELF: DurableObjectNamespace<import("../../src/index.ts").ShelfObject>;
     UPSTREAM: DurableObjectNamespace<import("../../src/index.ts").UpstreamObject>;
+    /** In the project `workflows` only. */
+    WORKFLOW: Workflow<{ runId: string; seq: number }>;
   }
 }

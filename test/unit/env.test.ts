@@ -265,6 +265,17 @@ describe("configOf", () => {
     }
   });
 
+  it("reads who executes groups without a client: Workflow instances unless it is told, where they are bound", () => {
+    const may = (ASYNC_EXECUTOR?: unknown) => {
+      const parsed = parseConfig({ ...openai(), ASYNC_EXECUTOR });
+      return parsed.ok ? parsed.config.mayUseWorkflows : null;
+    };
+    expect([may(), may(""), may("workflow"), may("lanes")]).toEqual([true, true, true, false]);
+    for (const wrong of ["Workflow", "lane", 1]) {
+      expect(refusalOf({ ...openai(), ASYNC_EXECUTOR: wrong })).toMatchObject({ variable: "ASYNC_EXECUTOR" });
+    }
+  });
+
   it("parses one vars object once", () => {
     const vars = openai();
     expect(configOf(vars)).toBe(configOf(vars));

@@ -18,6 +18,7 @@ import { answerAccepted, answerGroup, framingOf, type GroupAnswer } from "./grou
 import { openGroup, type Opened, type OpenGroupDeps } from "../../run-client/open-group.ts";
 import { ExecutedGroup } from "../../execute/executed-group.ts";
 import { firstCapacity, GroupExecutor } from "../../execute/group-executor.ts";
+import { startWorkflow, WORKFLOW_CAPACITY } from "../../execute/workflow-group.ts";
 import { attemptJob } from "../../execute/job.ts";
 import { LANE_SLOTS } from "../../limits.ts";
 import { GroupReader, type GroupSource } from "../../run-client/group-reader.ts";
@@ -62,12 +63,18 @@ export async function openBatch(
 ): Promise<GroupAnswer> {
   const run = new RunCaller(c.env, runId);
   const isAsync = prefersAsync(c.req.header("prefer"));
+  const { waitingFetchesMax, mayUseWorkflows } = c.get("config");
+  const workflows = isAsync && mayUseWorkflows ? c.env.WORKFLOW : undefined;
   // A stream of slots is read from the run object, which would have to be asked for each slot beside every settlement.
   const isFollowed = framingOf(c.req.header("accept")) !== null;
-  const capacity = isAsync || isFollowed ? null : firstCapacity(c.get("config").waitingFetchesMax);
+  const ownCapacity = isAsync || isFollowed ? null : firstCapacity(waitingFetchesMax);
+  const capacity = workflows === undefined ? ownCapacity : WORKFLOW_CAPACITY;
   const opened = await openGroup(openingOf(request, named), openGroupDeps(c, run, capacity));
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
-  const executor = executorOf(c, run, opened, request.ids);
+  if (workflows !== undefined && opened.claim !== null) {
+    c.executionCtx.waitUntil(startWorkflow(workflows, run, opened.seq));
+  }
+  const executor = isAsync ? null : executorOf(c, run, opened, request.ids);
   if (!isAsync) watchClient(c, run, opened.seq, { detach: request.detach, executor });
   const reader = new GroupReader(run, opened.seq, c.req.raw.signal);
   return groupAnswer(runId, opened, executor === null ? reader : new ExecutedGroup(reader, executor));
