@@ -36,6 +36,8 @@ async function fire(): Promise<void> {
     const plan = planVolley(values.seed, number, { runs: Math.min(RUNS_PER_VOLLEY, wanted), slots });
     const hit = await runVolley(plan);
     rounds.push(...hit);
+    for (const { run, client, faults } of hit)
+      for (const fault of faults) console.error(`${run} (${client}): ${fault}`);
     const faults = hit.reduce((sum, round) => sum + round.faults.length, 0);
     console.error(`volley ${number}: ${hit.length} rounds, ${faults} faults; ${rounds.length} of ${wanted} rounds`);
   }

@@ -13,7 +13,7 @@ import { GroupExecutor, type GroupExecutorDeps } from "./group-executor.ts";
 export const WORKFLOW_CAPACITY = 0;
 
 const NOTHING_CLAIMED: Readonly<ClaimReply> = { jobs: [], epoch: 0, defaults: {}, claimMore: true, batchingDelayMs: 0 };
-const LEAVES: WorkerState = { covers: null, leaves: true, holds: null, gaveUp: [] };
+const LEAVES: WorkerState = { covers: null, asksForLanes: false, leaves: true, holds: null, gaveUp: [] };
 
 /** The part of a Workflow's binding that is used here. */
 export type Workflows = {

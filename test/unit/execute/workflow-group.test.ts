@@ -41,7 +41,7 @@ describe("startWorkflow", () => {
   });
 
   it("hands the group to lanes if no instance can be created", async () => {
-    const leaves = { covers: null, leaves: true, holds: null, gaveUp: [] };
+    const leaves = { covers: null, asksForLanes: false, leaves: true, holds: null, gaveUp: [] };
     expect(await start({ create: refused, get: refused })).toEqual([[workerOf(SEQ), [], 0, false, leaves]]);
   });
 
