@@ -14,7 +14,7 @@ const WIDTH = 512;
 /** What takes longer per line is stuck, not slow, ms. */
 const LINE_MS_MAX = 40;
 const BATCH_MS_MIN = 60_000;
-const HEAP_MB_MAX = 100;
+const HEAP_MB_MAX = 80;
 const RATIO_MAX = 1.3;
 
 /** Times of one batch, ms, and what its files had wrong. */
