@@ -322,6 +322,11 @@ export const BATCHING_DELAY_MS_MAX = 12;
  */
 export const LEASE_TTL_MS = 30_000;
 /**
+ * Longest that a run looks late for a single call that was lost, ms: while nothing waits for its permit or its reservation. An
+ * alarm for each call would cost as much as the call's own rows.
+ */
+export const LOST_CALL_MS = 600_000;
+/**
  * Life of a lease that a restarted run object finds in its rows, or whose executor's socket broke, ms: longer than two
  * heartbeats, and than the longest delay before a socket is opened again. Together with the life
  * of a lease, by which the alarm is set, and the delay of a retry it is below the minute within which everything runs
@@ -535,8 +540,8 @@ export const PAGE_CACHE_BYTES_MAX = 4 * 1024 * 1024;
 export const RESULTS_REPLY_BYTES_MAX = 128 * 1024;
 /** Characters of one row of the log: at most 1.5 MB of the 2 MB of a row. A larger write is several rows. */
 export const LOG_ROW_CHARS_MAX = 512 * 1024;
-/** Events that wait in the row of a shard for a row of the log: a call has three, so the log costs 0.05 rows per call. */
-export const LOG_TAIL_EVENTS_MAX = 64;
+/** Events that wait in the row of a shard for a row of the log: a call has three, so the log costs 0.02 rows per call. */
+export const LOG_TAIL_EVENTS_MAX = 128;
 /** Characters of these events: the shard's row is rewritten with every turn, and must not grow far beyond its leases. */
 export const LOG_TAIL_CHARS_MAX = 32 * 1024;
 /** Characters of log rows in one reply of the run object. */

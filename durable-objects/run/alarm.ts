@@ -4,7 +4,7 @@
  */
 import { zeroAmounts, type Amounts } from "../../src/budget/ledger.ts";
 import { expireLeases, loseAttempts } from "../../src/engine/settle.ts";
-import { LEASE_TTL_MS, LONG_POLL_MS, NOTIFY_RETRY_MS } from "../../src/limits.ts";
+import { LEASE_TTL_MS, LONG_POLL_MS, LOST_CALL_MS, NOTIFY_RETRY_MS } from "../../src/limits.ts";
 import { bodiesPrefix, laneOf, type Objects } from "../address.ts";
 import type { Submit } from "./commit-queue.ts";
 import { endRun } from "./end.ts";
@@ -32,6 +32,8 @@ export type AlarmState = {
   readonly readyAtMs: number | null;
   /** When the first group is to be cancelled because its client is gone. */
   readonly lapseAtMs: number | null;
+  /** Whether only single calls are in flight whose loss nobody waits for: a turn would find it, too. */
+  readonly mayLookLate: boolean;
   /** When the first child whose opening was not confirmed is to be cancelled. */
   readonly childDueMs: number | null;
   /** When the first staged upload is to be dropped. */
@@ -73,13 +75,16 @@ export function nextAlarmMs(
 function dueMs(run: AlarmState, nowMs: number): number {
   const times = [run.expiresAtMs, run.readyAtMs, run.lapseAtMs, run.childDueMs, run.uploadDueMs];
   times.push(run.toolPermitEndMs, run.deleteAtMs);
-  if (run.hasWork) times.push(run.leaseEndMs ?? nowMs + LEASE_TTL_MS);
+  if (run.hasWork) times.push(run.mayLookLate ? nowMs + LOST_CALL_MS : (run.leaseEndMs ?? nowMs + LEASE_TTL_MS));
   if (run.mustCallOthers) times.push(nowMs);
   if (run.isReservationInDoubt) times.push(nowMs + NOTIFY_RETRY_MS);
   return Math.min(...times.map((timeMs) => timeMs ?? Infinity));
 }
 
-function alarmStateOf(run: RunState, isFollowed: (seq: number) => boolean): AlarmState {
+function alarmStateOf(
+  run: RunState,
+  { isFollowed, hasFound }: { isFollowed: (seq: number) => boolean; hasFound: () => boolean },
+): AlarmState {
   const { engine, children, openings, toolPermits } = run;
   return {
     get readyAtMs() {
@@ -87,6 +92,10 @@ function alarmStateOf(run: RunState, isFollowed: (seq: number) => boolean): Alar
     },
     get lapseAtMs() {
       return run.clientBoundGroups.nextLapseMs(isFollowed);
+    },
+    get mayLookLate() {
+      const isWaitedFor = run.hasGroupWork || hasEnded(run.status) || engine.calls.size > 0;
+      return !isWaitedFor && !hasFound();
     },
     get expiresAtMs() {
       return hasEnded(run.status) ? null : run.settings.expiresAtMs;
@@ -152,10 +161,26 @@ export class RunAlarm {
     this.#host = host;
   }
 
+  /** The alarm that an earlier instance has set, so that this one does not set it again; null = none. */
+  restored(armedMs: number | null): void {
+    this.#times.armedMs ??= armedMs;
+  }
+
+  /** Sets the alarm for leases that this instance found in the rows: nothing else may look for them in time. */
+  armForFound(nowMs: number): void {
+    const { run } = this.#host;
+    if (run !== null && this.#recovery.hasFound(run.engine)) this.arm(nowMs);
+  }
+
+  #stateOf(run: RunState): AlarmState {
+    const hasFound = (): boolean => this.#recovery.hasFound(run.engine);
+    return alarmStateOf(run, { isFollowed: this.#host.isFollowed, hasFound });
+  }
+
   /** Sets the alarm, if it must fire earlier than it is set to. */
   arm(nowMs: number): void {
     const { run } = this.#host;
-    const atMs = run === null ? null : nextAlarmMs(alarmStateOf(run, this.#host.isFollowed), this.#times, nowMs);
+    const atMs = run === null ? null : nextAlarmMs(this.#stateOf(run), this.#times, nowMs);
     this.#times.requestedMs = null;
     if (atMs === null) return;
     this.#times.armedMs = atMs;

@@ -8,6 +8,7 @@ import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS, TIMER_MS_MAX } from "../../src/limits.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
+import { DONE_CODE } from "../../src/run-client/run-socket.ts";
 import type { SocketOwner } from "../../src/run-api/sockets.ts";
 import { bodiesPrefix, directoryOf, runFilesOf, type Objects } from "../address.ts";
 import { RunAlarm, type AlarmHost } from "./alarm.ts";
@@ -44,6 +45,8 @@ export class RunLifecycle implements AlarmHost {
   readonly #readyTimer = new Timer(() => this.#commits.poke());
   /** Looks for callers that have waited long enough and leases that have expired, while there are any. */
   readonly #sweepTimer = new Timer(() => this.#sweep());
+  /** Leases that were found in the rows, and that neither a socket nor a settlement has claimed meanwhile, need the alarm. */
+  readonly #foundTimer = new Timer(() => this.alarm.armForFound(Date.now()));
   #opened: { run: RunState; turns: Turns } | null = null;
   /** What the next turn writes although it may wait for a later row. */
   #flushing: Flush = null;
@@ -74,8 +77,15 @@ export class RunLifecycle implements AlarmHost {
       stored: () => ctx.storage.sync(),
     });
     this.#rebuild(nowMs);
+    if (this.run !== null) void ctx.blockConcurrencyWhile(() => this.#restoreAlarm(nowMs));
+  }
+
+  async #restoreAlarm(nowMs: number): Promise<void> {
+    this.alarm.restored(await this.#ctx.storage.getAlarm());
     // Queued slots need not wait for the alarm that was set before the restart.
     if (this.run?.hasGroupWork === true) this.alarm.fireNow(nowMs);
+    // What wakes the object most often is the end of the call whose lease it finds: then it needs no alarm.
+    else if ((this.run?.engine.attempts.size ?? 0) > 0) this.#foundTimer.start(SWEEP_MS, nowMs);
   }
 
   /** The run, or null if it was never opened. */
@@ -190,7 +200,8 @@ export class RunLifecycle implements AlarmHost {
     const nowMs = Date.now();
     ownerLeft(this.run, owner, code, nowMs);
     if (this.run.hasWaiters) this.#sweepTimer.start(SWEEP_MS, nowMs);
-    this.alarm.arm(nowMs);
+    // The lease of a call that is done ends with the settlement that follows.
+    if (owner.kind === "group" || code !== DONE_CODE) this.alarm.arm(nowMs);
   }
 
   /** Writes the log's newest events to its rows, where readers look. */
@@ -220,6 +231,7 @@ export class RunLifecycle implements AlarmHost {
     this.#signal(run);
     this.followers.notify(run.readableSeq, run.isFinal && !run.engine.log.pending);
     if (this.#owesRows(run)) this.#flushTimer.start(SETTLE_LAG_MS, nowMs);
+    if (run.engine.attempts.size === 0) this.#foundTimer.set(null, nowMs);
     this.#exchangeTemplates(run);
     const readyMs = run.engine.nextReadyMs(nowMs);
     const isFar = readyMs !== null && readyMs > nowMs + TIMER_MS_MAX;

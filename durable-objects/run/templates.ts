@@ -4,6 +4,7 @@
  * cover what a template might add. All runs of an isolate share what was read for a while, so that many short runs cause
  * few reads.
  */
+import { isKnown } from "../../src/budget/template.ts";
 import type { TemplateRow, Templates } from "../../src/engine/learned/templates.ts";
 import { TEMPLATES_FRESH_MS } from "../../src/limits.ts";
 import { withRetry } from "../../src/run-client/retry.ts";
@@ -23,7 +24,7 @@ export function exchangeTemplates(
   templates: Templates,
   { now, arrived }: { now: () => number; arrived: () => void },
 ): Promise<unknown> | null {
-  const news = templates.takeNews();
+  const news = unstored(templates.takeNews());
   const upstreams = new Set([...templates.takeWanted(), ...news.keys()]);
   if (upstreams.size === 0) return null;
   const exchanges = [...upstreams].map(async (upstream) => {
@@ -36,6 +37,22 @@ export function exchangeTemplates(
     arrived();
   });
   return Promise.allSettled(exchanges);
+}
+
+/**
+ * What is new to the upstream objects, too. A run object that slept has forgotten what it knew, but its isolate often has
+ * not: without this, each call of a slow run would report once more what is stored.
+ */
+function unstored(news: Map<string, TemplateRow[]>): Map<string, TemplateRow[]> {
+  const left = new Map<string, TemplateRow[]>();
+  for (const [upstream, rows] of news) {
+    const stored = recent.get(upstream)?.rows ?? [];
+    const isStored = ({ model, shape, ...facts }: TemplateRow): boolean =>
+      stored.some((row) => row.model === model && row.shape === shape && isKnown(row, facts));
+    const fresh = rows.filter((row) => !isStored(row));
+    if (fresh.length > 0) left.set(upstream, fresh);
+  }
+  return left;
 }
 
 /** Both calls are idempotent. Rejects when the retries are spent: then this run alone knows what it has seen. */

@@ -5,8 +5,10 @@
 import { endCall } from "../../src/engine/calls/end-call.ts";
 import { expireQueued } from "../../src/engine/deadline.ts";
 import { dispatch } from "../../src/engine/dispatch.ts";
+import { expireLeases } from "../../src/engine/settle.ts";
 import { storedShard } from "../../src/engine/shard.ts";
 import type { Reason } from "../../src/errors.ts";
+import { SWEEP_MS } from "../../src/limits.ts";
 import { CLIENT_GONE } from "./calls.ts";
 import { ownGroupOf } from "./executors/own-group.ts";
 import { releaseExecutors, sendReplies } from "./executors/replies.ts";
@@ -24,6 +26,8 @@ export class Turns {
   readonly #store: RunStore;
   /** The budget refusal that the first slot in the queue waits to avoid, as of the last turn. */
   #waitingFor: Reason | null = null;
+  /** When a turn last looked for expired leases. */
+  #lookedAtMs = 0;
 
   constructor(run: RunState, store: RunStore) {
     this.#run = run;
@@ -36,6 +40,7 @@ export class Turns {
    */
   finish(nowMs: number, flush: Flush): void {
     const run = this.#run;
+    this.#loseExpired(nowMs);
     run.engine.emitWindowEnds(nowMs);
     const late = expireQueued(run.engine, this.#waitingFor, nowMs);
     const dispatched = dispatch(run.engine, run.waitingExecutors.offers(), nowMs);
@@ -51,6 +56,13 @@ export class Turns {
     releaseExecutors(run, ownGroups);
     run.forgetWritten();
     run.waitingReaders.sweep(nowMs);
+  }
+
+  /** Ends attempts whose leases are over: the alarm looks late for single calls. Rarely, because it visits every attempt. */
+  #loseExpired(nowMs: number): void {
+    if (nowMs < this.#lookedAtMs + SWEEP_MS) return;
+    this.#lookedAtMs = nowMs;
+    expireLeases(this.#run.engine, nowMs);
   }
 
   /** Replies to callers that have waited long enough, and withdraws calls whose Worker is gone: true if there are any. */

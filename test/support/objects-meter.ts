@@ -183,12 +183,22 @@ function meterStorage(storage: unknown): void {
   });
 }
 
+/** A constructor has no scope: what it writes when its object wakes belongs to no object by name. */
+function constructed(): Metered {
+  const known = byId.get("");
+  if (known !== undefined) return known;
+  const fresh: Metered = { ...none(), kind: "constructor", isOurs: true, holders: new Set(), alarmAtMs: null };
+  byId.set("", fresh);
+  return fresh;
+}
+
 const writing = new WeakSet<Metered>();
 
 /** Rows of one moment are durable together. */
 function wrote(rows: number): void {
-  const object = acting.getStore()?.object;
-  if (!object || rows === 0) return;
+  const actor = acting.getStore();
+  const object = actor === undefined ? constructed() : actor.object;
+  if (object === null || rows === 0) return;
   object.rows += rows;
   if (writing.has(object)) return;
   writing.add(object);

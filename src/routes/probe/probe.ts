@@ -3,11 +3,11 @@
  * docs/probe.md says what each settles.
  */
 import type { Context, Hono } from "hono";
-import { runOf } from "../../../durable-objects/address.ts";
 import { requireOperator } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { Refusal } from "../../errors.ts";
 import { PROBE_CALLS_MAX, PROBE_HOLD_MS_MAX } from "../../limits.ts";
+import { RunCaller } from "../../run-client/caller.ts";
 import type { Protection } from "../under-run.ts";
 import { besideHeld, latencies, longHold, widthOf, type Clock } from "./measure.ts";
 
@@ -75,11 +75,14 @@ function probesOf(own: Own): Record<number, Handler> {
     6: async (c) => {
       const run = await opened(c);
       const count = numberOf(c, "count", 100, PROBE_CALLS_MAX);
-      const object = runOf(c.env, run);
-      await object.figures();
-      const read = await latencies(clock, count, async () => object.figures());
+      const object = new RunCaller(c.env, run);
+      const figures = () => object.callOnce<unknown>((stub) => stub.figures());
+      await figures();
+      const read = await latencies(clock, count, figures);
       const event = { json: JSON.stringify({ event_type: "probe" }), parallelGroupId: null };
-      const written = await latencies(clock, count, async () => object.appendLog([event], null));
+      const written = await latencies(clock, count, () =>
+        object.callOnce<unknown>((stub) => stub.appendLog([event], null)),
+      );
       return { run, read, written };
     },
     7: (c) => leftGroup(c, own, 1),
@@ -128,10 +131,12 @@ async function idleSockets(
   const run = await opened(c);
   const count = numberOf(c, "count", 10, PROBE_CALLS_MAX);
   const holdMs = numberOf(c, "ms", 60_000, PROBE_HOLD_MS_MAX);
+  const object = new RunCaller(c.env, run);
   const sockets: WebSocket[] = [];
   const from = new Date().toISOString();
   for (let at = 0; at < count; at++) {
-    const { webSocket } = await runOf(c.env, run).fetch("https://run/follow", { headers: { upgrade: "websocket" } });
+    const headers = { upgrade: "websocket" };
+    const { webSocket } = await object.callOnce<Response>((stub) => stub.fetch("https://run/follow", { headers }));
     webSocket?.accept();
     if (webSocket !== null) sockets.push(webSocket);
   }
@@ -149,7 +154,8 @@ async function rowsOfRuns(
   const from = new Date().toISOString();
   let rows = 0;
   for (let at = 0; at < count; at++) {
-    const { all } = await runOf(c.env, await opened(c)).rowsWritten();
+    const object = new RunCaller(c.env, await opened(c));
+    const { all } = await object.callOnce<{ all: number }>((stub) => stub.rowsWritten());
     rows += all;
   }
   return { runs: count, rows_counted: rows, from, to: new Date().toISOString() };

@@ -22,8 +22,8 @@ const single = (start: Start, host?: string) => async (key: string) => {
   const opened = await openRun({ max_parallel: 8, tools });
   // The first call of a run also makes tables. A tool call makes none of its own.
   const warm = host === undefined ? start : ways.query;
-  await openLatch(`${key}-first`);
-  await warm(opened, `${key}-first`, 1);
+  await openLatch("0");
+  await warm(opened, "0", 1);
   return countSingle(opened, key, start, host);
 };
 

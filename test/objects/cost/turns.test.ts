@@ -75,7 +75,7 @@ describe("a query", () => {
     const run = await openRun({ window_ms: 0 });
     const before = await costsOf(run);
     const calls = Math.floor(LOG_TAIL_EVENTS_MAX / EVENTS_PER_CALL) - 1;
-    for (const [at, prompt] of prompts(calls).entries()) await run.query({ prompt, model: `up/delay/${at * 5}` });
+    for (const [at, prompt] of prompts(calls).entries()) await run.query({ prompt, model: `up/delay/${at}` });
     await expect.poll(() => storedLeases(run)).toBe(0);
     expect(since(before, await costsOf(run)).logRows).toBe(0);
     // They are stored all the same, and a reader makes them rows.

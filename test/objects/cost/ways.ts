@@ -7,7 +7,13 @@ import { exports } from "cloudflare:workers";
 import { prompts, upstreamStats } from "../../support/objects-run.ts";
 import type { Start } from "./measure.ts";
 
-const modelOf = (key: string): string => `up/key/${key}/latch/${key}`;
+/** One model for all: what a run learns of a model, it stores once. */
+const model = "up/counted";
+
+/** A prompt that waits at the latch `key`. */
+const promptOf = (key: string, question = "question"): string => `${question} {{key/${key}/latch/${key}}}`;
+
+const promptsOf = (key: string, calls: number): string[] => prompts(calls).map((prompt) => promptOf(key, prompt));
 
 /** Reads an answer to its end. Throws unless it is a success. */
 async function whole(answer: Response | Promise<Response>): Promise<string> {
@@ -27,30 +33,24 @@ async function untilAnswered(key: string, calls: number): Promise<void> {
     .toBe(calls);
 }
 
-export const batchJson: Start = (run, key, calls) => run.batch({ prompts: prompts(calls), model: modelOf(key) });
+export const batchJson: Start = (run, key, calls) => run.batch({ prompts: promptsOf(key, calls), model });
 
 export const batchLines: Start = (run, key, calls) =>
-  whole(run.post("/batch", { prompts: prompts(calls), model: modelOf(key) }, { accept: "application/x-ndjson" }));
+  whole(run.post("/batch", { prompts: promptsOf(key, calls), model }, { accept: "application/x-ndjson" }));
 
 /** Opens a group and leaves; looks at it once it has ended. */
 export const asyncGroup: Start = async (run, key, calls) => {
-  const id = await openAsync(run, { prompts: prompts(calls), model: modelOf(key) });
+  const id = await openAsync(run, { prompts: promptsOf(key, calls), model });
   await untilAnswered(key, calls);
   expect((await lookAt(run, id)).status).toBe("completed");
 };
 
-export const query: Start = (run, key) => run.query({ prompt: "question", model: modelOf(key) });
+export const query: Start = (run, key) => run.query({ prompt: promptOf(key), model });
 
 export const storedQuery: Start = (run, key) =>
-  whole(
-    run.post(
-      "/query",
-      { prompt: "question", model: modelOf(key) },
-      { headers: { "idempotency-key": crypto.randomUUID() } },
-    ),
-  );
+  whole(run.post("/query", { prompt: promptOf(key), model }, { headers: { "idempotency-key": crypto.randomUUID() } }));
 
-const chatOf = (key: string) => ({ model: modelOf(key), messages: [{ role: "user", content: "question" }] });
+const chatOf = (key: string) => ({ model, messages: [{ role: "user", content: promptOf(key) }] });
 
 export const chat: Start = (run, key) => whole(run.post("/v1/chat/completions", chatOf(key)));
 
@@ -64,12 +64,12 @@ const batchDocument = z.looseObject({ status: z.string() });
 
 /** Uploads a file of lines, creates a batch of it, and waits without a request until it has ended. */
 export const batchApi: Start = async (run, key, calls) => {
-  const lines = prompts(calls).map((content, at) =>
+  const lines = promptsOf(key, calls).map((content, at) =>
     JSON.stringify({
       custom_id: `c${at}`,
       method: "POST",
       url: "/v1/chat/completions",
-      body: { model: modelOf(key), messages: [{ role: "user", content }] },
+      body: { model, messages: [{ role: "user", content }] },
     }),
   );
   const form = new FormData();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { nextAlarmMs, type AlarmState, type AlarmTimes } from "../../../durable-objects/run/alarm.ts";
-import { LEASE_TTL_MS, NOTIFY_RETRY_MS } from "../../../src/limits.ts";
+import { LEASE_TTL_MS, LOST_CALL_MS, NOTIFY_RETRY_MS } from "../../../src/limits.ts";
 
 const NOW = 1_000_000;
 const EXPIRY = NOW + 3_600_000;
@@ -11,6 +11,7 @@ const IDLE: AlarmState = {
   leaseEndMs: null,
   readyAtMs: null,
   lapseAtMs: null,
+  mayLookLate: false,
   childDueMs: null,
   uploadDueMs: null,
   toolPermitEndMs: null,
@@ -40,6 +41,14 @@ describe("the next alarm of a run", () => {
 
   it("is one lease's term away if groups are open without any lease: their lanes may be lost", () => {
     expect(next({ hasWork: true })).toBe(NOW + LEASE_TTL_MS);
+  });
+
+  it("is late for single calls whose loss nobody waits for, and is not set again for each", () => {
+    const calls = { hasWork: true, mayLookLate: true, leaseEndMs: NOW + LEASE_TTL_MS };
+    expect(next(calls)).toBe(NOW + LOST_CALL_MS);
+    expect(next(calls, { armedMs: NOW + LOST_CALL_MS - 20_000 })).toBe(null);
+    expect(next({ ...calls, mayLookLate: false }, { armedMs: NOW + LOST_CALL_MS })).toBe(NOW + LEASE_TTL_MS);
+    expect(next({ ...calls, expiresAtMs: NOW + 60_000 })).toBe(NOW + 60_000);
   });
 
   it("is now if others must be called, and a retry's delay away if a reservation is in doubt", () => {
