@@ -543,7 +543,7 @@ export const LOG_ROW_CHARS_MAX = 512 * 1024;
 /** Events that wait in the row of a shard for a row of the log: a call has three, so the log costs 0.02 rows per call. */
 export const LOG_TAIL_EVENTS_MAX = 128;
 /** Characters of these events: the shard's row is rewritten with every turn, and must not grow far beyond its leases. */
-export const LOG_TAIL_CHARS_MAX = 32 * 1024;
+export const LOG_TAIL_CHARS_MAX = 48 * 1024;
 /** Characters of log rows in one reply of the run object. */
 export const LOG_REPLY_CHARS_MAX = 256 * 1024;
 /** Characters sent on one event socket before it is closed to be resumed: the runtime has no API for unsent bytes. */
