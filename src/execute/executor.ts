@@ -4,6 +4,7 @@
  * a `Duty` is what differs between them.
  */
 import { HEARTBEAT_MS } from "../limits.ts";
+import { objectFailure } from "../run-client/retry.ts";
 import type { ClaimReply, Job, Settlement, WorkerState } from "../run-api/groups.ts";
 import type { Attempt } from "./attempt.ts";
 import { Reconnect } from "./reconnect.ts";
@@ -63,6 +64,8 @@ export class Executor {
   readonly #work: Worklist;
   #claimMore = true;
   #isIdle = false;
+  /** Whether the last call that failed met a run with too many requests. */
+  #isOverloaded = false;
 
   constructor(deps: ExecutorDeps, rules: WorkRules, duty: Duty) {
     this.#deps = deps;
@@ -131,7 +134,11 @@ export class Executor {
         : claim);
       if (reply === "replied") reconnect.succeeded();
       if (reply !== "failed") continue;
-      const delayMs = reconnect.failed(work.running > 0 || work.hasEnded, now(), random);
+      const delayMs = reconnect.failed(
+        { keeps: work.running > 0 || work.hasEnded, isOverloaded: this.#isOverloaded },
+        now(),
+        random,
+      );
       if (delayMs === null) return;
       // A run that is back reconciles its leases with its lanes: then there is no reason to wait.
       await Promise.race([wait(delayMs), work.nudged()]);
@@ -149,7 +156,8 @@ export class Executor {
       work.delivered(settlements);
       this.#replied(reply, { settlements, worker });
       return "replied";
-    } catch {
+    } catch (error) {
+      this.#isOverloaded = objectFailure(error) === "overloaded";
       // The run object may or may not have committed. Settling twice changes nothing, so what ended is settled once more.
       work.putBack(settlements);
       this.#duty.failed();

@@ -7,7 +7,13 @@
  * answer that arrives after its lease has expired changes nothing, for its attempt is settled at its reservation then and
  * its slot may be running in another attempt: no slot ends twice, and none is charged less than was billed.
  */
-import { LANE_EMPTY_FAILURES_MAX, LANE_KEEP_MS, LANE_RECONNECT_FIRST_MS, LANE_RECONNECT_MAX_MS } from "../limits.ts";
+import {
+  LANE_EMPTY_FAILURES_MAX,
+  LANE_KEEP_MS,
+  LANE_RECONNECT_FIRST_MS,
+  LANE_RECONNECT_MAX_MS,
+  OBJECT_OVERLOADED_RETRY_MS,
+} from "../limits.ts";
 import { jittered } from "../run-client/retry.ts";
 
 export class Reconnect {
@@ -19,13 +25,21 @@ export class Reconnect {
     this.#failures = 0;
   }
 
-  /** A call has failed. Delay before the next, ms; null = stop. `keeps`: whether there are answers to deliver. */
-  failed(keeps: boolean, nowMs: number, random: () => number): number | null {
+  /**
+   * A call has failed. Delay before the next, ms; null = stop. `keeps`: whether there are answers to deliver. A run that is
+   * overloaded is left alone for a while first: each further call would keep it so.
+   */
+  failed(
+    { keeps, isOverloaded }: { keeps: boolean; isOverloaded: boolean },
+    nowMs: number,
+    random: () => number,
+  ): number | null {
     if (this.#failures === 0) this.#sinceMs = nowMs;
     this.#failures += 1;
     const isOver = keeps ? nowMs - this.#sinceMs >= LANE_KEEP_MS : this.#failures > LANE_EMPTY_FAILURES_MAX;
     if (isOver) return null;
     const limitMs = Math.min(LANE_RECONNECT_MAX_MS, LANE_RECONNECT_FIRST_MS * 2 ** (this.#failures - 1));
-    return jittered(limitMs, random);
+    const pauseMs = isOverloaded ? OBJECT_OVERLOADED_RETRY_MS : 0;
+    return pauseMs + jittered(limitMs + pauseMs, random);
   }
 }
