@@ -9,7 +9,7 @@ import { cancelBatch, newBatch } from "../../src/batch/lifecycle.ts";
 import type { Checked } from "../../src/batch/refusal.ts";
 import { configOf } from "../../src/env.ts";
 import { NOTHING_APPENDED } from "../../src/files/r2-append.ts";
-import { BATCH_RETRY_MS, BATCH_ALARM_MS } from "../../src/limits.ts";
+import { BATCH_ALARM_MS, BATCH_RETRY_MS, BATCH_WAIT_MS } from "../../src/limits.ts";
 import type { BatchApi, BatchOpening } from "../../src/run-api/batch-api.ts";
 import { runFilesOf, type Objects } from "../address.ts";
 import { BatchStore, type Job } from "./store.ts";
@@ -76,9 +76,9 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
     const untilMs = Date.now() + BATCH_ALARM_MS;
     try {
       for (let job = this.#job; job !== null && Date.now() < untilMs; job = this.#job) {
-        if ((await this.#workOf(job).step(job)) === "more") continue;
-        await this.#end(job);
-        return;
+        const stepped = await this.#workOf(job).step(job);
+        if (stepped === "ended") return await this.#end(job);
+        if (stepped !== "more" && !(await this.#paused(stepped.pauseMs))) return;
       }
       if (this.#job !== null) await this.ctx.storage.setAlarm(Date.now());
     } catch (error) {
@@ -88,6 +88,17 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
       this.#work = null;
       if (this.#job !== null) await this.ctx.storage.setAlarm(Date.now() + BATCH_RETRY_MS);
     }
+  }
+
+  /** True after a short pause; false if the object sleeps until its alarm. */
+  async #paused(pauseMs: number): Promise<boolean> {
+    if (pauseMs <= BATCH_WAIT_MS) {
+      await scheduler.wait(pauseMs);
+      return true;
+    }
+    // A cancel that came meanwhile has set the alarm to now.
+    if ((await this.ctx.storage.getAlarm()) === null) await this.ctx.storage.setAlarm(Date.now() + pauseMs);
+    return false;
   }
 
   #workOf(job: Job): BatchWork {

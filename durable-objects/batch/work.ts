@@ -33,8 +33,8 @@ import { Progress } from "./progress.ts";
 import { BATCH_FILES, type BatchStore, type Chunk, type Job } from "./store.ts";
 import { Watch } from "./watch.ts";
 
-/** The result of a step: there is more to do at once, or the batch has ended. */
-export type Stepped = "more" | "ended";
+/** The result of a step: there is more to do at once, or after a pause, or the batch has ended. */
+export type Stepped = "more" | "ended" | { pauseMs: number };
 
 export class BatchWork {
   readonly #store: BatchStore;
@@ -180,10 +180,13 @@ export class BatchWork {
     return "more";
   }
 
-  /** Writes the lines of a group that has ended; if none has, waits for news of one. */
+  /** Writes the lines of a group that has ended, if one has. */
   async #collect(job: Job, chunks: readonly Chunk[]): Promise<Stepped> {
-    const ended = await this.#watch.next(chunks);
-    return ended === null ? "more" : await this.#write(job, ended);
+    const ended = await this.#watch.look(chunks, this.#now());
+    if (ended !== null) return await this.#write(job, ended);
+    // What was seen may have made room for further lines.
+    if (this.#stopped(job) === null && !job.feed.done && this.#watch.hasRoom(chunks)) return "more";
+    return { pauseMs: this.#watch.pauseMs };
   }
 
   async #write(job: Job, chunk: Chunk): Promise<Stepped> {
