@@ -72,12 +72,12 @@ export class Client {
       await this.#looks(id);
     }
     this.phase = "ended";
-    // From now on every request is answered at once.
-    this.#over = AbortSignal.timeout(AFTERWARDS_MS_MAX);
   }
 
   /** Posts the batch under its key and waits for the whole answer: the first time, or any time after. */
   async post(): Promise<{ group: EndedGroup; replayed: boolean }> {
+    // A batch that has ended is answered at once. Others of its volley may end minutes later, and it is asked for after them.
+    if (this.phase === "ended") this.#over = AbortSignal.timeout(AFTERWARDS_MS_MAX);
     const answer = await this.#untilAnswered("/batch", 200, false);
     const group = ended.parse(JSON.parse(answer.text));
     this.ids.add(group.id);
