@@ -27,6 +27,7 @@ export const VARIABLES = [
   "WAITING_FETCHES_MAX",
   "ASYNC_EXECUTOR",
   "PROBE",
+  "LEASED_CREDIT",
 ] as const;
 
 /** The vars and secrets read from the environment, unparsed. */
@@ -63,6 +64,8 @@ export type Config = {
   mayUseWorkflows: boolean;
   /** Whether the operator may measure the platform by `GET /_probe/:n`. */
   probes: boolean;
+  /** Whether instances of the gateway may start single calls by themselves, inside credit. */
+  leasedCredit: boolean;
   /** The URL that is notified of every batch's end, and the secret that signs the notification; null = none. */
   webhook: { url: string; secret: string } | null;
 };
@@ -86,6 +89,7 @@ function numberIn(text: string): number {
 }
 
 /** A count, or its digits where it comes from an env file. */
+const switchText = z.preprocess((value) => (value === "" ? undefined : value), z.enum(["on", "off"]).default("on"));
 const waitingFetches = z.preprocess(
   (value) => (value === "" || value == null ? undefined : typeof value === "string" ? numberIn(value) : value),
   z.number().int().min(1).max(WAITING_FETCHES_MAX).default(WAITING_FETCHES_DEFAULT),
@@ -137,6 +141,8 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   if (!executor.success) return misconfigured("ASYNC_EXECUTOR", "must be workflow or lanes");
   const probe = probeSwitch.safeParse(vars["PROBE"]);
   if (!probe.success) return misconfigured("PROBE", "must be 1 or 0");
+  const leased = switchText.safeParse(vars["LEASED_CREDIT"]);
+  if (!leased.success) return misconfigured("LEASED_CREDIT", "must be on or off");
   const listed = upstreamsOf(vars["UPSTREAMS"]);
   if (!listed.ok) return misconfigured("UPSTREAMS", listed.message);
   const upstreams = parseUpstreams(listed.value, vars);
@@ -153,6 +159,7 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
       waitingFetchesMax: waiting.data,
       mayUseWorkflows: executor.data === "workflow",
       probes: probe.data === 1,
+      leasedCredit: leased.data === "on",
       webhook: webhook.target,
       budgets,
     },

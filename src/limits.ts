@@ -741,3 +741,34 @@ export const PART_FORM_BYTES_MAX = UPLOAD_PART_BYTES_MAX + 2 * 1024 * 1024;
 export const PROBE_HOLD_MS_MAX = 1_500_000;
 /** Calls, sockets or runs of one probe: a wide batch; a mistake of the operator must not cost more. */
 export const PROBE_CALLS_MAX = 1_000;
+// ---- leased credit ----
+
+/** Instances of the gateway that hold credit of one run at once: each has a share of its width. */
+export const CREDITS_MAX = 8;
+/** Fewest permits of a credit: with one, calls would wait for each other's report. */
+export const CREDIT_PERMITS_MIN = 2;
+/** Most permits of a credit: it bounds a report, and what an instance must remember. */
+export const CREDIT_PERMITS_MAX = 128;
+/** Calls of the largest recent size that a credit must cover: for fewer it saves nothing. */
+export const CREDIT_CALLS_MIN = 4;
+/**
+ * Time after which a credit whose instance has not reported is charged, ms: longer than all retries of a report (4.6 s on
+ * average, 10 s at most), shorter than a minute, within which a run recovers from anything.
+ */
+export const CREDIT_TTL_MS = 20_000;
+/** Interval at which an instance reports its calls, ms: pausing or ending a run takes effect that late in another instance. */
+export const CREDIT_REPORT_MS = 100;
+/** Time without a call after which an instance returns its credit, ms. */
+export const CREDIT_IDLE_MS = 1_000;
+/** Calls that an instance starts inside credit before it reports early: it bounds a report's size. */
+export const CREDIT_CALLS_KEPT_MAX = 256;
+/** Calls of one run within CREDIT_IDLE_MS after which an instance asks for credit: fewer are served as well without. */
+export const CREDIT_AFTER_CALLS = 4;
+/** Upstreams of a credit: its permits count at each of them. */
+export const CREDIT_UPSTREAMS_MAX = 4;
+/** Runs whose latest calls an instance remembers, to know whether it should ask for credit. */
+export const CREDIT_RUNS_MAX = 1_000;
+/** Time without a sign of the request that reports, ms, after which another one takes over. */
+export const CREDIT_HANDOVER_MS = 500;
+/** Time for which one request reports, ms: the platform ends what a request does 30 s after its reply. */
+export const CREDIT_KEEPER_MS = 20_000;

@@ -62,6 +62,8 @@ export type GatewayOptions = {
   inspector?: boolean;
   /** Another checkout to take the gateway's source from, such as a git worktree of an older commit. */
   root?: string | undefined;
+  /** LEASED_CREDIT of the gateway. */
+  leasedCredit?: "on" | "off";
 };
 
 /** Starts the gateway with one priced upstream, its state on disk. */
@@ -75,7 +77,13 @@ export async function startGateway(upstream: Server, options: GatewayOptions = {
   return await startWorkerd({
     bundle: await gatewayBundle(options.root),
     // Plain workerd lets any number of fetches wait for headers, as under npm start.
-    vars: { WAITING_FETCHES_MAX: "512", ADMIN_KEY, UPSTREAMS: JSON.stringify({ up }), DEFAULT_MODEL: `up/${MODEL}` },
+    vars: {
+      LEASED_CREDIT: options.leasedCredit ?? "on",
+      WAITING_FETCHES_MAX: "512",
+      ADMIN_KEY,
+      UPSTREAMS: JSON.stringify({ up }),
+      DEFAULT_MODEL: `up/${MODEL}`,
+    },
     objects: true,
     inspector: options.inspector === true,
   });

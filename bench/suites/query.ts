@@ -9,13 +9,16 @@ import type { Figures, Suite, SuiteOptions } from "../suite.ts";
 
 const CONCURRENCIES = [1, 16, 64];
 
-/** `query-baseline` is `query` of another checkout. */
-type Variant = "direct" | "portkey" | "query" | "chat" | "query-baseline";
+/** `query-baseline` is `query` of another checkout; the strict ones have no leased credit. */
+type Variant = "direct" | "portkey" | "query" | "chat" | "query-strict" | "chat-strict" | "query-baseline";
+
+/** The gateway's variants that are compared with Portkey's. */
+const OURS = ["query", "chat", "query-strict", "chat-strict"] as const;
 
 type Target = Pick<LoadPlan, "url" | "headers" | "body">;
 
 export function querySuite({ quick, baseline }: SuiteOptions): Suite {
-  const variants: Variant[] = ["direct", "portkey", "query", "chat"];
+  const variants: Variant[] = ["direct", "portkey", ...OURS];
   if (baseline !== undefined) variants.push("query-baseline");
   return {
     name: "query",
@@ -32,8 +35,12 @@ export function querySuite({ quick, baseline }: SuiteOptions): Suite {
         const addedMs = (variant: Variant) => of(variant, c, "p50_ms") - of("direct", c, "p50_ms");
         const row: Record<string, string> = { concurrency: String(c) };
         for (const variant of variants) row[`${variant} rps`] = of(variant, c, "rps").toFixed(0);
-        for (const variant of ["query", "chat"] as const)
-          row[`${variant} ÷ portkey`] = against(of(variant, c, "rps") / of("portkey", c, "rps"), ">=", 1);
+        for (const variant of OURS)
+          row[`${variant} ÷ portkey`] = against(
+            of(variant, c, "rps") / of("portkey", c, "rps"),
+            ">=",
+            targetOf(variant, c),
+          );
         if (baseline !== undefined)
           row["query ÷ baseline"] = (of("query", c, "rps") / of("query-baseline", c, "rps")).toFixed(2);
         row["added p50 ms, portkey"] = addedMs("portkey").toFixed(2);
@@ -55,7 +62,7 @@ type Plan = { variant: Variant; concurrency: number; requests: number; baseline:
 async function measure({ variant, concurrency, requests, baseline }: Plan): Promise<Figures> {
   await using upstream = await startUpstream();
   await using server = await startVariant(variant, upstream, baseline);
-  const target = await targetOf(variant, upstream, server);
+  const target = await requestsOf(variant, upstream, server);
   const bounds = { concurrency, msMax: 20_000 };
   await load({ ...target, ...bounds, requests: Math.ceil(requests / 3) });
   const result = await load({ ...target, ...bounds, requests });
@@ -65,12 +72,25 @@ async function measure({ variant, concurrency, requests, baseline }: Plan): Prom
 async function startVariant(variant: Variant, upstream: Server, baseline: string | undefined): Promise<Server> {
   if (variant === "direct") return { ...upstream, [Symbol.asyncDispose]: () => Promise.resolve() };
   if (variant === "portkey") return await startPortkey();
-  return await startGateway(upstream, { root: variant === "query-baseline" ? baseline : undefined });
+  const leasedCredit = variant === "query-strict" || variant === "chat-strict" ? "off" : "on";
+  return await startGateway(upstream, { root: variant === "query-baseline" ? baseline : undefined, leasedCredit });
 }
 
-async function targetOf(variant: Variant, upstream: Server, server: Server): Promise<Target> {
-  if (variant === "query" || variant === "query-baseline") return queryTarget(server, await openRun(server));
-  if (variant === "chat") return chatTarget(server, await openRun(server));
+/** The least ratio to Portkey's requests per second at each concurrency. */
+const RATIOS: Record<(typeof OURS)[number], readonly number[]> = {
+  query: [1.1, 1.5, 2],
+  "query-strict": [0.9, 1.2, 2],
+  chat: [1, 1.3, 1.6],
+  "chat-strict": [1, 1.3, 1.6],
+};
+
+function targetOf(variant: (typeof OURS)[number], concurrency: number): number {
+  return RATIOS[variant][CONCURRENCIES.indexOf(concurrency)] ?? Number.NaN;
+}
+
+async function requestsOf(variant: Variant, upstream: Server, server: Server): Promise<Target> {
+  if (variant.startsWith("query")) return queryTarget(server, await openRun(server));
+  if (variant.startsWith("chat")) return chatTarget(server, await openRun(server));
   const headers = { authorization: "Bearer bench" };
   const portkey = { "x-portkey-provider": "openai", "x-portkey-custom-host": `${upstream.url}/v1` };
   return {

@@ -3,6 +3,7 @@
  * present instance of the object is gone is a job of the alarm; timers only serve callers that wait here.
  */
 import { zeroAmounts, type Amounts } from "../../src/budget/ledger.ts";
+import { expireCredits } from "../../src/engine/credit/report.ts";
 import { expireLeases, loseAttempts } from "../../src/engine/settle.ts";
 import { LEASE_TTL_MS, LONG_POLL_MS, LOST_CALL_MS, NOTIFY_RETRY_MS } from "../../src/limits.ts";
 import { bodiesPrefix, laneOf, type Objects } from "../address.ts";
@@ -101,7 +102,7 @@ function alarmStateOf(
       return hasEnded(run.status) ? null : run.settings.expiresAtMs;
     },
     get hasWork() {
-      return run.hasGroupWork || engine.attempts.size > 0;
+      return run.hasGroupWork || engine.attempts.size + engine.credits.size > 0;
     },
     get leaseEndMs() {
       return engine.nextLeaseEndMs();
@@ -227,6 +228,7 @@ export class RunAlarm {
     await this.#host.submit<void>((reply, nowMs) => {
       expireLeases(run.engine, nowMs);
       run.workers.expire(nowMs);
+      expireCredits(run.engine, nowMs);
       for (const seq of run.clientBoundGroups.lapsed(this.#host.isFollowed, nowMs))
         cancelGroup(run, seq, UNFOLLOWED, nowMs);
       for (const seq of run.openings.takeAbandoned(nowMs)) {

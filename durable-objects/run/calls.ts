@@ -1,5 +1,9 @@
 /** Single calls in the run object: requesting a permit, withdrawing the request, settling the attempt. */
 import type { Outcome } from "../../src/call.ts";
+import { giveUp } from "../../src/engine/cancel.ts";
+import { openCredit, termsOf } from "../../src/engine/credit/lend.ts";
+import { applyReport } from "../../src/engine/credit/report.ts";
+import type { CreditReport, CreditRequest } from "../../src/engine/credit/terms.ts";
 import { endCall } from "../../src/engine/calls/end-call.ts";
 import { timeoutOf } from "../../src/engine/dispatch.ts";
 import { enqueueCall } from "../../src/engine/enqueue.ts";
@@ -8,8 +12,43 @@ import type { Target } from "../../src/engine/shard.ts";
 import type { Reason } from "../../src/errors.ts";
 import { DIRECT_CALLS_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../src/limits.ts";
 import type { AcquireReply, AcquireRequest, SettleReply } from "../../src/run-api/calls.ts";
+import type { CreditReportReply, OpenCreditReply } from "../../src/run-api/credit.ts";
 import { permitOf } from "./executors/replies.ts";
 import type { RunState } from "./state.ts";
+import { hasEnded } from "./status.ts";
+import { UNCONFIGURED_TARGET } from "./store/rebuild.ts";
+
+/** What credit needs of the run. */
+type Lender = Pick<RunState, "engine" | "resolve" | "remainingNanoUsd" | "settings" | "status">;
+
+/** Lends a part of the budget and the width to an instance of the gateway, if nothing waits for them. */
+export function lendCredit(run: Lender, request: CreditRequest, nowMs: number): OpenCreditReply {
+  const { models, defaultModel, unpriced, windowMs } = run.settings;
+  const credit = openCredit(run.engine, request, nowMs);
+  const { remainingNanoUsd } = run;
+  const terms = credit === null ? null : { ...termsOf(run.engine, credit), remainingNanoUsd };
+  return { terms, rules: { models, defaultModel, unpriced }, windowMs };
+}
+
+/** Takes in what an instance has started inside its credit. */
+export function takeCreditReport(run: Lender, report: CreditReport, nowMs: number): CreditReportReply {
+  const { engine, status } = run;
+  // The run must know of what was started, even if it has ended meanwhile.
+  if (hasEnded(status)) engine.credits.recall();
+  const kind = applyReport(engine, report, (model) => targetOrNone(run, model), nowMs);
+  if (status === "cancelled") giveUp(engine, () => true, RUN_CANCELLED, nowMs);
+  const credit = engine.credits.get(report.creditId);
+  if (kind !== "continue" || credit === undefined) return { kind: kind === "recalled" ? "recalled" : "ended" };
+  return { kind, terms: termsOf(engine, credit), remainingNanoUsd: run.remainingNanoUsd };
+}
+
+const RUN_CANCELLED: Reason = { reason: "cancelled", message: "the run was cancelled" };
+
+/** The target of a call that was started already: the configuration may have lost it since. */
+function targetOrNone(run: Pick<Lender, "resolve">, model: string | null): Target {
+  const target = run.resolve(model);
+  return "reason" in target ? { ...UNCONFIGURED_TARGET, upstream: "", model: model ?? "" } : target;
+}
 
 /** What single calls need of the run. */
 type SingleCalls = Pick<RunState, "engine" | "waitingCalls" | "resolve" | "remainingNanoUsd">;
@@ -54,7 +93,7 @@ export function acquire(
   nowMs: number,
   waits = true,
 ): void {
-  const { callId, attempt, facts, delayMs, deadlineMs, onLost, parallelGroupId } = request;
+  const { callId, attempt, facts, delayMs, deadlineMs, onLost, parallelGroupId, label } = request;
   // The Worker's clock is not this object's.
   const ageMs = Math.max(0, request.ageMs ?? 0);
   const { remainingNanoUsd } = run;
@@ -66,7 +105,8 @@ export function acquire(
   if (given !== null) return reply({ ok: true, ...given, remainingNanoUsd });
   if (run.waitingCalls.size >= DIRECT_CALLS_MAX) return reply({ ok: false, reason: OVERLOADED, remainingNanoUsd });
   run.waitingCalls.add(callId, reply, nowMs);
-  const call = { callId, attempt, facts, target, deadlineMs, onLost, parallelGroupId, ageMs };
+  const rules = { deadlineMs, onLost, parallelGroupId, ageMs, ...(label === undefined ? {} : { label }) };
+  const call = { callId, attempt, facts, target, ...rules };
   enqueueCall(run.engine, call, delayMs, nowMs);
 }
 

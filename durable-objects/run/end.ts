@@ -18,6 +18,7 @@ export function endRun(run: RunState, status: EndStatus, nowMs: number): void {
   if (!run.end(status, nowMs)) return;
   const reason: Reason = status === "expired" ? EXPIRED : { reason: "cancelled", message: `the run was ${status}` };
   endQueued(run, reason, nowMs);
+  run.engine.credits.recall();
   if (status !== "cancelled") return;
   giveUp(run.engine, () => true, reason, nowMs);
   abortTools(run, reason, nowMs);

@@ -144,6 +144,14 @@ export class RunLifecycle implements AlarmHost {
     });
   }
 
+  /** Takes back the credit of all instances of the gateway: they return it with their next report, or are charged. */
+  async recallCredits(): Promise<void> {
+    const credits = this.run?.engine.credits;
+    if (credits === undefined || credits.size === 0) return;
+    credits.recall();
+    await this.until(() => credits.size === 0, LONG_POLL_MS);
+  }
+
   async report(): Promise<void> {
     const { run } = this;
     if (run === null) return;

@@ -21,6 +21,8 @@ import type {
   SettleReply,
   SingleSettlement,
 } from "../../src/run-api/calls.ts";
+import type { CreditReport, CreditRequest } from "../../src/engine/credit/terms.ts";
+import type { CreditReportReply, OpenCreditReply } from "../../src/run-api/credit.ts";
 import type {
   ClaimReply,
   EndedReply,
@@ -49,7 +51,7 @@ import type { IdempotencyKey, Refused } from "../../src/run-api/types.ts";
 import { RunCaller } from "../../src/run-client/caller.ts";
 import type { ToolCallName } from "../../src/tools/permits.ts";
 import type { Objects } from "../address.ts";
-import { acquire, acquireMany, settleSingle, withdraw } from "./calls.ts";
+import { acquire, acquireMany, lendCredit, settleSingle, takeCreditReport, withdraw } from "./calls.ts";
 import { budgetDocumentOf, figuresOf, runDocumentOf } from "./document.ts";
 import { endRun } from "./end.ts";
 import { claim, renewLeases } from "./executors/claim.ts";
@@ -117,6 +119,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   async patch(patch: RunPatch): Promise<PatchReply | null> {
     const { run } = this.#life;
     if (run === null) return null;
+    await this.#life.recallCredits();
     const reason = await this.#life.patches.apply(run, patch);
     if (reason !== null) return { ok: false, reason };
     return { ok: true, document: runDocumentOf(run, Date.now()) };
@@ -146,6 +149,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   // ---- its children ----
 
   async openChild(input: RunInput, id: string, idempotencyKey: IdempotencyKey | null = null): Promise<OpenChildReply> {
+    await this.#life.recallCredits();
     const added = await this.#life.submit<ReturnType<typeof addChild>>((reply, nowMs) => {
       const run = this.#life.active;
       if ("reason" in run) return reply({ ok: false, reason: run });
@@ -209,6 +213,17 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
       const remainingNanoUsd = this.#life.run?.remainingNanoUsd ?? null;
       reply(requests.map(() => ({ ok: false, reason: run, remainingNanoUsd })));
     });
+  }
+
+  openCredit(request: CreditRequest): Promise<OpenCreditReply | null> {
+    return this.#life.submit((reply, nowMs) => {
+      const run = this.#life.active;
+      reply("reason" in run ? null : lendCredit(run, request, nowMs));
+    });
+  }
+
+  reportCredit(report: CreditReport): Promise<CreditReportReply> {
+    return this.#life.submit((reply, nowMs) => reply(takeCreditReport(this.#life.opened, report, nowMs)));
   }
 
   withdraw(callId: string): Promise<void> {

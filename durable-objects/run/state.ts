@@ -8,6 +8,7 @@ import type { SlotRecord } from "../../src/engine/record.ts";
 import { workerOf, type Target } from "../../src/engine/shard.ts";
 import { groupSeqOf, slotIdOf } from "../../src/engine/slot.ts";
 import type { BodyState, EngineState } from "../../src/engine/state.ts";
+import { restoreCredits } from "../../src/engine/credit/lend.ts";
 import type { Config } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import { GROUPS_ENDED_KEPT, RUN_TARGETS_CACHED_MAX } from "../../src/limits.ts";
@@ -123,6 +124,7 @@ export class RunState {
       now.ms,
     );
     this.engine = rebuilt.engine;
+    restoreCredits(this.engine, store.meta.get("credits"), now.ms);
     this.counters = new Counters(this.engine.shards, rebuilt.groupCounts, {
       stats: store.meta.get("statsBaseline"),
       usage: store.meta.get("usageBaseline"),
@@ -394,7 +396,8 @@ export class RunState {
   /** True once nothing of the run can spend any more, or add to its log. */
   get isFinal(): boolean {
     if (!hasEnded(this.#status) || this.hasGroupWork) return false;
-    return this.engine.attempts.size + this.toolPermits.inFlight + this.children.openCount === 0;
+    const { attempts, credits } = this.engine;
+    return attempts.size + credits.size + this.toolPermits.inFlight + this.children.openCount === 0;
   }
 
   /** When the run deletes itself, epoch ms; null while it has not ended, or a relative must still be notified. */

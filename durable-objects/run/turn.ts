@@ -78,14 +78,15 @@ export class Turns {
   #write(nowMs: number, flush: Flush): number[] {
     const { engine } = this.#run;
     const own = this.#run.takeWrites();
-    const { shards, slots, groups } = engine.takeWrites();
+    const { shards, slots, groups, credits } = engine.takeWrites();
     const [carrier] = shards;
     // Any row of a shard may hold the newest tail, so the first that is written takes over all that is in no row yet.
     const { rows, tail } = engine.log.write({ carrier: carrier !== undefined, asRows: flush === "log" });
-    const others = own.length + slots.length + groups.length + (rows === null ? 0 : 1);
+    const others = own.length + slots.length + groups.length + (rows === null ? 0 : 1) + (credits === null ? 0 : 1);
     if (shards.length + others === 0) return [];
     const write = (): void => {
       for (const writeOwn of own) writeOwn();
+      if (credits !== null) this.#store.meta.set("credits", credits);
       for (const shard of shards) this.#store.putShard(shard.id, storedShard(shard), shard === carrier ? tail : null);
       this.#store.slots.put(slots);
       for (const group of groups) this.#store.groups.putResult(group.header.seq, groupResult(group, nowMs));

@@ -13,6 +13,7 @@ const OWN = new Set([
   "run_closed",
   "child_opened",
   "child_closed",
+  "credit_lost",
   "group_started",
   "group_completed",
   "attempt_started",

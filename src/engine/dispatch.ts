@@ -2,13 +2,13 @@
  * Which slot starts next: while permits are free, the first queued slot whose executor is available gets a reservation
  * and becomes an attempt. Runs after every change, so nothing polls and nothing waits for a chunk to end.
  */
-import { admit, type Admission } from "../budget/admit.ts";
+import { admit, type Admission, type AdmissionRules } from "../budget/admit.ts";
 import { byteTokensMax } from "../budget/estimate.ts";
 import { admitWithTemplate } from "../budget/template-admit.ts";
 import { shapeOf } from "../budget/template.ts";
 import type { Limits } from "../budget/ledger.ts";
 import { textSampleOf, withLook } from "../budget/text-scale.ts";
-import type { CallFacts, PriceFacts } from "../call.ts";
+import type { CallFacts, Lease, PriceFacts } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { LEASE_TTL_MS } from "../limits.ts";
 import { refuseCall } from "./calls/end-call.ts";
@@ -54,7 +54,7 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
   // Buckets whose first slot waits for its body: others may overtake it until that has arrived.
   const awaiting = new Set<Bucket>();
   const eligible = (bucket: Bucket): boolean => !awaiting.has(bucket) && mayStart(state, bucket, offers, nowMs);
-  while (!state.isPaused && state.attempts.size < state.width) {
+  while (!state.isPaused && state.attempts.size + state.credits.permits < state.width) {
     const bucket = state.queue.best(nowMs, eligible);
     const id = bucket === null ? undefined : headOf(bucket);
     if (bucket === null || id === undefined) break;
@@ -118,7 +118,7 @@ function leaderName({ slotId, call }: Candidate): string {
 }
 
 function mayStart(state: EngineState, bucket: Bucket, offers: Map<number, number>, nowMs: number): boolean {
-  if (!state.upstreams.mayStart(bucket.upstream, nowMs)) return false;
+  if (!state.upstreams.mayStart(bucket.upstream, nowMs, state.credits.permitsAt(bucket.upstream))) return false;
   if (bucket.groupSeq === 0) return true;
   const group = state.groups.get(bucket.groupSeq);
   return group !== undefined && offerFor(offers, bucket.groupSeq) !== null && group.inFlight < group.header.concurrency;
@@ -172,22 +172,37 @@ function decide(state: EngineState, candidate: Candidate, nowMs: number): Admiss
   if (candidate.target === null) {
     return { kind: "refuse", reason: { reason: "model_not_found", model: candidate.facts.model ?? "" } };
   }
-  const { target, share, learnedCapTokens } = candidate;
-  const { unbounded = [] } = candidate.facts;
-  const facts =
-    target.unbounded === undefined
-      ? candidate.facts
-      : { ...candidate.facts, unbounded: [...unbounded, ...target.unbounded] };
-  const { usd, prompt_tokens: promptTokens } = state.ledger.limits;
+  const { facts, target, share, learnedCapTokens } = candidate;
+  const rules = { share, learnedCapTokens, attemptsWanted: attemptsWanted(state) };
+  const isInFlight = (shape: string): boolean => hasTemplateInFlight(state, target, shape);
+  return admissionOf({ facts, target, rules, isInFlight }, state, nowMs);
+}
+
+type Admitted = {
+  facts: CallFacts;
+  target: Target;
+  rules: Pick<AdmissionRules, "share" | "learnedCapTokens" | "attemptsWanted">;
+  /** True if an attempt with a template of this shape is in flight. */
+  isInFlight: (shape: string) => boolean;
+};
+
+/** Decides on one attempt by a ledger, and by what is known of its upstream. Changes nothing. */
+export function admissionOf(
+  { facts: asked, target, rules: own, isInFlight }: Admitted,
+  { ledger, templates }: Pick<EngineState, "ledger" | "templates">,
+  nowMs: number,
+): Admission {
+  const { unbounded = [] } = asked;
+  const facts = target.unbounded === undefined ? asked : { ...asked, unbounded: [...unbounded, ...target.unbounded] };
+  const { usd, prompt_tokens: promptTokens } = ledger.limits;
   const isLimited = usd !== null || promptTokens !== null;
-  const overhead = isLimited ? state.templates.overheadOf(target, facts, nowMs) : null;
+  const overhead = isLimited ? templates.overheadOf(target, facts, nowMs) : null;
   // After the overhead, which reads what other runs have learned.
-  const bounds = withLook(target.bounds, state.templates.textRatioOf(target));
-  const learned = { learnedCapTokens, attemptsWanted: attemptsWanted(state) };
-  const rules = { bounds, share, ...learned, allowParams: target.allowParams };
-  if (overhead === null) return admit(facts, target.price, state.ledger, rules);
-  const isInFlight = (): boolean => hasTemplateInFlight(state, target, shapeOf(facts));
-  return admitWithTemplate(facts, target.price, state.ledger, { ...rules, overhead, isInFlight });
+  const bounds = withLook(target.bounds, templates.textRatioOf(target));
+  const rules = { ...own, bounds, allowParams: target.allowParams };
+  if (overhead === null) return admit(facts, target.price, ledger, rules);
+  const template = { overhead, isInFlight: () => isInFlight(shapeOf(facts)) };
+  return admitWithTemplate(facts, target.price, ledger, { ...rules, ...template });
 }
 
 /** Attempts that would be in flight without a budget. */
@@ -216,16 +231,10 @@ function start(
   { offers, result }: { offers: Map<number, number>; result: Dispatched },
   nowMs: number,
 ): void {
-  const { attemptId, attempt, facts, target, slotId, call, onLost } = candidate;
+  const { attemptId, facts, target, slotId, call } = candidate;
   if (target === null || !state.ledger.reserve(attemptId, amounts)) throw new Error(`${attemptId} cannot be reserved`);
-  const queuedMs = Math.max(0, nowMs - candidate.queuedAtMs);
-  const expiresAtMs = nowMs + LEASE_TTL_MS;
-  const dedupeKey = facts.dedupeKey ?? null;
-  if (dedupeKey !== null) state.singleFlight.lead(dedupeKey, leaderName(candidate));
-  const template = { shape: shapeOf(facts), byteTokensMax: byteTokensMax(facts, target.bounds) };
-  const learned = { priced: priceFactsOf(facts), textSample: textSampleOf(facts), ...template };
-  const rest = { startSeq: 0, dedupeKey, capTokens, capKind, onLost, ...learned };
-  const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...rest };
+  if (facts.dedupeKey !== undefined) state.singleFlight.lead(facts.dedupeKey, leaderName(candidate));
+  const lease = leaseFor({ ...candidate, target }, { amounts, capTokens, capKind }, nowMs);
   const timeoutMs = timeoutOf(facts, target);
   if (call !== null) {
     state.begin(lease, null, call, nowMs);
@@ -237,9 +246,37 @@ function start(
   result.assignments.push({ executor, slotId, lease, timeoutMs });
 }
 
+/** An attempt to start. */
+export type Start = Pick<AttemptInFlight, "attemptId" | "attempt" | "slotId" | "target" | "onLost"> & {
+  facts: CallFacts;
+  queuedAtMs: number;
+};
+
+/** The lease of an attempt that starts now, with this reservation. */
+export function leaseFor(
+  { attemptId, slotId, attempt, target, facts, queuedAtMs, onLost }: Start,
+  { amounts, capTokens, capKind }: Pick<AttemptInFlight, "amounts" | "capTokens" | "capKind">,
+  nowMs: number,
+): AttemptInFlight {
+  const queuedMs = Math.max(0, nowMs - queuedAtMs);
+  const expiresAtMs = nowMs + LEASE_TTL_MS;
+  const template = { shape: shapeOf(facts), byteTokensMax: byteTokensMax(facts, target.bounds) };
+  const learned = { priced: priceFactsOf(facts), textSample: textSampleOf(facts), ...template };
+  const rest = { startSeq: 0, dedupeKey: facts.dedupeKey ?? null, capTokens, capKind, onLost, ...learned };
+  return { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...rest };
+}
+
 /** Without absent fields: few calls have one, and a lease is part of a row that is rewritten often. */
 function priceFactsOf({ cacheTtl, serviceTier }: CallFacts): PriceFacts {
   return { ...(cacheTtl === undefined ? {} : { cacheTtl }), ...(serviceTier === undefined ? {} : { serviceTier }) };
+}
+
+/** What an executor needs to know of its attempt. */
+export function leaseOf({ lease, timeoutMs }: Pick<Assignment, "lease" | "timeoutMs">): Lease {
+  const { attemptId, attempt, capTokens, capKind, target, priced } = lease;
+  const { upstream, model } = target;
+  const sent = { attemptId, attempt, upstream, model, capTokens, capKind, timeoutMs };
+  return Object.keys(priced).length === 0 ? sent : { ...sent, priced };
 }
 
 /** Time limit of one attempt of a call, ms: the client's, if it is below the upstream's. */

@@ -1,5 +1,5 @@
 /** How work enters the queue: the slots of stored groups, single calls, and followers that lost their leader. */
-import type { WindowGroup, WindowPosition } from "./calls/coalescing-window.ts";
+import type { InstanceLabel, WindowGroup, WindowPosition } from "./calls/coalescing-window.ts";
 import type { SingleCall } from "./calls/single-call.ts";
 import type { Group } from "./group.ts";
 import type { BucketKey } from "./queue.ts";
@@ -12,6 +12,7 @@ export type CallRequest = Omit<SingleCall, "queuedAtMs" | "window" | "windowPosi
   /** The group that an earlier attempt of the call belonged to, if any. */
   parallelGroupId: string | null;
   ageMs?: number;
+  label?: InstanceLabel;
 };
 
 /**
@@ -22,6 +23,11 @@ export function emitGroupStarted(state: EngineState, group: Group, nowMs: number
   const { single, count, concurrency } = group.header;
   if (single === null) emitStarted(state, group.parallelGroupId, { count, concurrency }, nowMs);
   else if (single === "second") emitStarted(state, group.parallelGroupId, { count: 2, concurrency }, nowMs);
+}
+
+/** Emits that the second call of a coalescing window has formed its group. */
+export function emitWindowStart(state: EngineState, window: WindowGroup, nowMs: number): void {
+  emitStarted(state, window.id, { count: 2, concurrency: 2 }, nowMs);
 }
 
 function emitStarted(
@@ -49,13 +55,13 @@ export function enqueueSlots(state: EngineState, group: Group, firstIndex: numbe
  */
 export function enqueueCall(
   state: EngineState,
-  { parallelGroupId, ageMs = 0, ...call }: CallRequest,
+  { parallelGroupId, ageMs = 0, label, ...call }: CallRequest,
   delayMs: number,
   nowMs: number,
 ): void {
   const { group: window, position: windowPosition } =
-    call.attempt === 1 ? state.window.join(nowMs) : rejoined(state, call.callId, parallelGroupId);
-  if (windowPosition === "second") emitStarted(state, window?.id ?? null, { count: 2, concurrency: 2 }, nowMs);
+    call.attempt === 1 ? joined(state, label, nowMs) : rejoined(state, call.callId, parallelGroupId);
+  if (windowPosition === "second" && window !== null) emitWindowStart(state, window, nowMs);
   const position = state.addCall({ ...call, queuedAtMs: nowMs, window, windowPosition });
   state.upstreams.add(call.target);
   // Calls that were accepted in the same second share a bucket: a bucket is first in, first out already.
@@ -64,6 +70,16 @@ export function enqueueCall(
   const key = { groupSeq: 0, upstream: call.target.upstream, priority: call.facts.priority, queuedAtMs };
   if (delayMs > 0 || call.attempt > 1) state.queue.delay(key, position, nowMs + delayMs);
   else state.queue.push(key, position);
+}
+
+/** A call of an instance that holds credit belongs to the instance's window, together with those inside the credit. */
+function joined(
+  { window, credits }: EngineState,
+  label: InstanceLabel | undefined,
+  nowMs: number,
+): { group: WindowGroup; position: WindowPosition } {
+  if (label === undefined || credits.get(label.creditId) === undefined) return window.join(nowMs);
+  return window.joinReported(label.creditId, label, nowMs);
 }
 
 /** A retry belongs to the window of the call's first attempt. */

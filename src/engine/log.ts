@@ -24,6 +24,8 @@ type Usage = { promptTokens: number; completionTokens: number; costNanoUsd: numb
 export type RunEvent =
   | { event: "run_opened"; name: string | null; limits: Limits; maxParallel: number }
   | { event: "run_closed"; status: "closed" | "cancelled" | "expired" }
+  /** The instance of the gateway that held credit was lost: what it had not reported is charged. */
+  | { event: "credit_lost"; charged: Amounts }
   | { event: "child_opened"; childRunId: string; reserved: Amounts }
   | { event: "child_closed"; childRunId: string; spent: Amounts }
   | { event: "group_started"; count: number; effectiveParallel: number }

@@ -15,6 +15,7 @@ import { endSlot, shareWithSlot } from "./end-slot.ts";
 import { bucketOf, requeueFollowers } from "./enqueue.ts";
 import type { Group } from "./group.ts";
 import { isTooShort } from "./learned/caps.ts";
+import type { Templates } from "./learned/templates.ts";
 import { attemptEnd, attemptName, callName, type RunEvent } from "./log.ts";
 import { addAttempt, freshRecord, hasShortAnswer } from "./record.ts";
 import { retryDelayMs } from "./retry.ts";
@@ -200,6 +201,15 @@ function lose(state: EngineState, { lease }: InFlight, nowMs: number): void {
 /** Learns from an answer how long completions are, what the upstream adds to prompts, and how its tokenizer counts. */
 function learnFrom({ learnedCaps, templates }: EngineState, outcome: Outcome, lease: AttemptInFlight): void {
   learnedCaps.learn(outcome, lease);
+  learnTemplate(templates, outcome, lease);
+}
+
+/** Learns from an answer what the upstream adds to prompts, and how its tokenizer counts. */
+export function learnTemplate(
+  templates: Templates,
+  outcome: Outcome,
+  lease: Pick<AttemptInFlight, "target" | "shape" | "byteTokensMax" | "textSample">,
+): void {
   if (outcome.kind !== "success" || outcome.usage === null) return;
   const { target, shape, byteTokensMax, textSample } = lease;
   const { promptTokens } = outcome.usage;

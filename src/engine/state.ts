@@ -4,10 +4,11 @@
  * any reply leaves, and rebuilds the state from those rows after a restart or a failed commit. Everything is
  * synchronous and takes `nowMs`.
  */
-import type { Ledger } from "../budget/ledger.ts";
 import type { Outcome } from "../call.ts";
+import { addAmounts, type Amounts, type Ledger } from "../budget/ledger.ts";
 import { CoalescingWindow } from "./calls/coalescing-window.ts";
 import type { SingleCall } from "./calls/single-call.ts";
+import { Credits, type StoredCredit } from "./credit/credits.ts";
 import { Group, type GroupHeader } from "./group.ts";
 import { windowIdOf } from "./group-id.ts";
 import { LearnedCaps } from "./learned/caps.ts";
@@ -50,7 +51,13 @@ export type EngineDeps = {
 };
 
 /** Rows that changed since the last call of `takeWrites`. */
-export type EngineWrites = { shards: Shard[]; slots: SlotRecord[]; groups: Group[] };
+export type EngineWrites = {
+  shards: Shard[];
+  slots: SlotRecord[];
+  groups: Group[];
+  /** All credits, if one has changed; else null. */
+  credits: StoredCredit[] | null;
+};
 
 /** An attempt in flight with the shard that stores it and, for a single call, the call. */
 export type InFlight = { lease: AttemptInFlight; shard: Shard; call: SingleCall | null };
@@ -65,6 +72,8 @@ export class EngineState {
   readonly window: CoalescingWindow;
   readonly upstreams = new Upstreams();
   readonly singleFlight = new SingleFlight();
+  /** Parts of the budget and the width that instances of the gateway hold. */
+  readonly credits = new Credits();
   /** Caps that the answers of the run's models have shown to suffice. */
   readonly learnedCaps = new LearnedCaps();
   /** What upstreams add to prompts and how their tokenizers count, as far as this run knows. */
@@ -280,6 +289,14 @@ export class EngineState {
     return busyMs;
   }
 
+  /** Charges what a credit held whose instance was lost: what calls it made is not known. */
+  chargeLost(charged: Amounts): void {
+    this.ledger.restoreSpent(charged);
+    const shard = this.directShard();
+    addAmounts(shard.totals.spent, charged);
+    this.#dirtyShards.add(shard);
+  }
+
   /** The shard of this number. */
   shard(id: number): Shard {
     const known = this.#shards.get(id);
@@ -347,7 +364,7 @@ export class EngineState {
 
   /** True when something must be durable before replies leave. */
   get mustWrite(): boolean {
-    return this.#dirtyShards.size + this.#dirtySlots.size + this.#dirtyGroups.size > 0;
+    return this.#dirtyShards.size + this.#dirtySlots.size + this.#dirtyGroups.size > 0 || this.credits.hasChanged;
   }
 
   /** Marks every shard for writing. */
@@ -361,6 +378,7 @@ export class EngineState {
       shards: [...new Set([...this.#dirtyShards, ...this.#laggingShards])],
       slots: [...this.#dirtySlots.values()],
       groups: [...this.#dirtyGroups],
+      credits: this.credits.takeWrite(),
     };
     this.#dirtyShards.clear();
     this.#laggingShards.clear();
@@ -369,11 +387,12 @@ export class EngineState {
     return writes;
   }
 
-  /** When the first lease in flight ends by itself, or null. */
+  /** When the first lease in flight, or credit, ends by itself, or null. */
   nextLeaseEndMs(): number | null {
     let earliest: number | null = null;
     for (const { lease } of this.#attempts.values()) earliest = Math.min(earliest ?? Infinity, lease.expiresAtMs);
-    return earliest;
+    const creditEndMs = this.credits.nextEndMs();
+    return creditEndMs === null ? earliest : Math.min(earliest ?? Infinity, creditEndMs);
   }
 
   /** When the next retry is due, deadline passes, cool-down or coalescing window ends; null when none is pending. */

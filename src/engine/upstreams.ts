@@ -27,10 +27,13 @@ export class Upstreams {
     this.#stateOf(upstream, maxInFlight).inFlight -= 1;
   }
 
-  /** True if the upstream takes one more attempt now. An upstream without a target has no limit to check. */
-  mayStart(upstream: string, nowMs: number): boolean {
+  /**
+   * True if the upstream takes one more attempt now. An upstream without a target has no limit to check.
+   * @param lent Attempts that credits may start there.
+   */
+  mayStart(upstream: string, nowMs: number, lent = 0): boolean {
     const known = this.#byName.get(upstream);
-    return known === undefined || (known.coolUntilMs <= nowMs && known.inFlight < known.maxInFlight);
+    return known === undefined || (known.coolUntilMs <= nowMs && known.inFlight + lent < known.maxInFlight);
   }
 
   /**

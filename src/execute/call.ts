@@ -2,17 +2,24 @@
  * A call executed by its client's Worker: permit, attempt, settlement, retried while the run object allows it. Waiting here
  * is free, and a Worker request has its own six connections.
  */
-import type { Permit, SettleReply } from "../run-api/calls.ts";
+import type { AcquireReply, AcquireRequest, Permit, SettleReply, SingleSettlement } from "../run-api/calls.ts";
+import type { WindowGroup } from "../engine/calls/coalescing-window.ts";
+import { leaseOf } from "../engine/dispatch.ts";
+import type { Target } from "../engine/shard.ts";
 import { cappedOf, markCapped } from "../budget/capped.ts";
 import { chargeFor } from "../budget/charge.ts";
 import type { Amounts } from "../budget/ledger.ts";
 import type { CallFacts, CallRules, Lease, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import type { RunCaller } from "../run-client/caller.ts";
-import { LoneCalls, type LoneCall } from "../run-client/lone-calls.ts";
+import type { CreditRun } from "../run-client/credit/credits.ts";
+import type { Started } from "../run-client/credit/holder.ts";
+import { creditRun, credits } from "../run-client/credit/instance.ts";
+import { LoneCalls } from "../run-client/lone-calls.ts";
 import { settleSoon } from "../run-client/settlements.ts";
 import type { Upstream } from "../upstream/config/types.ts";
 import { priceOf } from "../upstream/registry.ts";
+import { targetOf, type ModelRules } from "../upstream/target.ts";
 import type { Attempt } from "./attempt.ts";
 import { acquire, attemptTimer, watchClient, type ClientWatch } from "./permit.ts";
 
@@ -43,14 +50,34 @@ export type CallEnd<A extends Attempted> =
   /** The client left before an attempt was made. */
   | { kind: "client_gone" };
 
+/** What of the gateway's configuration a call needs. */
+type CallConfig = {
+  upstreams: readonly Upstream[];
+  defaultModel: string | null;
+  /** Whether this instance may start calls inside credit. */
+  leasedCredit: boolean;
+};
+
 export type CallDeps = {
   run: RunCaller;
-  upstreams: readonly Upstream[];
+  config: CallConfig;
   /** Aborts when the client has left. */
   signal: AbortSignal;
   /** Keeps the Worker running until the promise ends, whether its client waits or not. */
   waitUntil: (promise: Promise<unknown>) => void;
 };
+
+/** A call under a run. */
+export type Call = CallRules & {
+  facts: CallFacts;
+  /** False for a call that the run object itself must start, because it may wait there or share an answer. */
+  mayUseCredit: boolean;
+};
+
+type Granted = Permit & { remainingNanoUsd: number | null };
+
+/** The parallel group of a call in flight: known once its window has a second call. */
+type GroupWatch = { readonly id: string | null; end: () => void };
 
 const loneCalls = new LoneCalls();
 
@@ -59,11 +86,11 @@ const loneCalls = new LoneCalls();
  * @param attempt Makes one attempt. It must not reject.
  */
 export async function executeCall<A extends Attempted>(
-  call: CallRules & { facts: CallFacts },
+  call: Call,
   attempt: (attempt: Attempt) => Promise<A>,
   deps: CallDeps,
 ): Promise<{ end: CallEnd<A>; usage: CallUsage }> {
-  const { run, signal } = deps;
+  const { signal } = deps;
   const { facts, onLost } = call;
   const acceptedAtMs = Date.now();
   const callId = crypto.randomUUID();
@@ -77,7 +104,7 @@ export async function executeCall<A extends Attempted>(
     const deadlineMs = call.deadlineMs === null ? null : Math.max(1, call.deadlineMs - ageMs);
     const { parallelGroupId } = usage;
     const request = { callId, attempt: number, facts, delayMs, ageMs, deadlineMs, onLost, parallelGroupId };
-    const granted = await acquire(run, request, watch);
+    const { granted, group } = await permitOf(call, request, deps, watch);
     if (granted === null) return { end, usage };
     usage.remainingNanoUsd = granted.remainingNanoUsd;
     if (granted.ok === "shared") {
@@ -86,30 +113,106 @@ export async function executeCall<A extends Attempted>(
     }
     if (!granted.ok) return { end: { kind: "refused", reason: granted.reason }, usage };
     if (number === 1) usage.queuedMs = granted.queuedMs;
-    const group = loneCalls.add(run.runId, granted);
-    const attempted = await attempt(underWatch(granted.lease, run, watch));
-    loneCalls.remove(run.runId, group);
-    usage.parallelGroupId ??= group.parallelGroupId;
+    const attempted = await attempt(underWatch(granted.lease, deps, watch));
+    group.end();
+    usage.parallelGroupId ??= group.id;
     end = { ...attempted, lease: granted.lease };
     if (attempted.kind === "answering") return { end, usage };
-    const settled = await settle(granted, attempted.outcome, {
-      ...deps,
-      group,
-      isShared: facts.dedupeKey !== undefined,
-    });
+    const isShared = facts.dedupeKey !== undefined;
+    const settled = await settle(granted, attempted.outcome, { ...deps, groupId: group.id, isShared });
     addAttempt(usage, attempted.outcome, settled);
     if (settled.retryInMs === null || signal.aborted) return { end, usage };
     delayMs = settled.retryInMs;
   }
 }
 
+/** The permit of an attempt: from this instance's credit, or from the run object. */
+async function permitOf(
+  { mayUseCredit }: Call,
+  request: AcquireRequest,
+  { run, config, waitUntil }: CallDeps,
+  watch: ClientWatch,
+): Promise<{ granted: Exclude<AcquireReply, { ok: "wait" }> | null; group: GroupWatch }> {
+  const { callId, attempt, facts, onLost } = request;
+  const { runId } = run;
+  const lender = creditRunOf(run, waitUntil);
+  const isFirst = attempt === 1 && config.leasedCredit;
+  if (isFirst && mayUseCredit && !watch.signal.aborted) {
+    const targetOf = (rules: ModelRules): Target | null => targetUnder(rules, facts.model, config);
+    const started = credits.start(lender, { callId, facts, onLost, targetOf }, waitUntil);
+    if (started !== null) return { granted: permitInCredit(started), group: watchOf(started.group) };
+  }
+  const place = isFirst ? credits.place(runId) : null;
+  const labelled = place === null ? request : { ...request, label: place.label };
+  const granted = await acquire(run, labelled, watch);
+  if (granted?.ok !== true) return { granted, group: NO_GROUP };
+  if (isFirst) credits.permitted(lender, granted, waitUntil);
+  return { granted, group: place === null ? loneWatch(runId, granted) : watchOf(place.group) };
+}
+
+/** The run object as credit needs it: what it is told to settle is settled when this request has been answered. */
+function creditRunOf(run: RunCaller, waitUntil: CallDeps["waitUntil"]): CreditRun {
+  return creditRun(run, (settlement) => waitUntil(settleSoon(run, settlement)));
+}
+
+function targetUnder(rules: ModelRules, model: string | null, config: CallDeps["config"]): Target | null {
+  const found = targetOf(model, rules, config);
+  return found.ok ? found.target : null;
+}
+
+function permitInCredit(started: Started & { remainingNanoUsd: number | null }): { ok: true } & Granted {
+  const { lease, group, remainingNanoUsd } = started;
+  const label = { parallelGroupId: group.id, windowOpenedAtMs: null };
+  return { ok: true, lease: leaseOf(started), queuedMs: 0, reserved: lease.amounts, ...label, remainingNanoUsd };
+}
+
+const NO_GROUP: GroupWatch = { id: null, end: () => undefined };
+
+function watchOf(group: WindowGroup): GroupWatch {
+  return {
+    get id() {
+      return group.id;
+    },
+    end: () => undefined,
+  };
+}
+
+function loneWatch(runId: string, permit: Permit): GroupWatch {
+  const call = loneCalls.add(runId, permit);
+  return {
+    get id() {
+      return call.parallelGroupId;
+    },
+    end: () => loneCalls.remove(runId, call),
+  };
+}
+
 /** An attempt that ends when the client leaves, and whose timer keeps its lease alive. */
-function underWatch(lease: Lease, run: RunCaller, watch: ClientWatch): Attempt {
+function underWatch(lease: Lease, { run, waitUntil }: CallDeps, watch: ClientWatch): Attempt {
   // One for each attempt: the last one's was aborted if it took too long, which must not stop this one.
   const controller = new AbortController();
   if (watch.signal.aborted) controller.abort();
   watch.controller = controller;
-  return { lease, controller, timer: attemptTimer(run, lease.attemptId, controller) };
+  const known = (): Promise<void> => knownToRun(run, lease.attemptId, waitUntil);
+  return { lease, controller, timer: attemptTimer(run, lease.attemptId, { controller, known }) };
+}
+
+/** Resolves once the run object knows of the attempt. */
+async function knownToRun(run: RunCaller, attemptId: string, waitUntil: CallDeps["waitUntil"]): Promise<void> {
+  if (credits.holds(run.runId, attemptId)) await credits.flush(creditRunOf(run, waitUntil));
+}
+
+/**
+ * Settles a success while its client has the answer already. The charge, if the attempt ended inside this instance's
+ * credit; null = the run object computes it.
+ */
+export function settleLater(
+  { run, waitUntil }: Pick<CallDeps, "run" | "waitUntil">,
+  settlement: SingleSettlement,
+): ReturnType<typeof credits.end> {
+  const ended = credits.end(run.runId, settlement);
+  if (ended === null) waitUntil(settleSoon(run, settlement));
+  return ended;
 }
 
 /** What the client of a call is shown of an attempt's settlement. */
@@ -129,25 +232,29 @@ type Settled = Pick<
  * permit: so it is settled while its client has the answer already.
  */
 async function settle(
-  permit: Permit & { remainingNanoUsd: number | null },
+  permit: Granted,
   outcome: Outcome,
-  { run, upstreams, waitUntil, group, isShared }: CallDeps & { group: LoneCall; isShared: boolean },
+  { run, config, waitUntil, groupId, isShared }: CallDeps & { groupId: string | null; isShared: boolean },
 ): Promise<Settled> {
   const { attemptId } = permit.lease;
-  if (outcome.kind === "failure")
+  if (outcome.kind === "failure") {
+    // The run object holds back all calls to an upstream that limits rates: none may start without it.
+    if (outcome.class === "rate_limited") credits.stop(run.runId);
+    await knownToRun(run, attemptId, waitUntil);
     return await run.callWithRetry<SettleReply>((stub) => stub.settle(attemptId, outcome));
+  }
   // The text is the client's; the run object needs it only if equal calls wait for it.
   const settled = isShared ? outcome : { ...outcome, text: "" };
-  waitUntil(settleSoon(run, { attemptId, outcome: settled, stored: null }));
-  const charge = chargeOfPermit(permit, outcome, upstreams);
+  const ended = settleLater({ run, waitUntil }, { attemptId, outcome: settled, stored: null });
+  const charge = ended?.charge ?? chargeOfPermit(permit, outcome, config.upstreams);
   return {
     retryInMs: null,
     costNanoUsd: charge.usd,
     promptTokens: charge.prompt_tokens,
     completionTokens: charge.completion_tokens,
     ...cappedOf(markCapped(outcome, permit.lease)),
-    parallelGroupId: group.parallelGroupId,
-    remainingNanoUsd: remainingAfter(permit, charge),
+    parallelGroupId: groupId,
+    remainingNanoUsd: ended === null ? remainingAfter(permit, charge) : ended.remainingNanoUsd,
   };
 }
 

@@ -110,13 +110,17 @@ function endedWithin(promise: Promise<void>, ms: number): Promise<boolean> {
 }
 
 /** The timer of a single call's attempt, which also keeps its lease. */
-export function attemptTimer(run: RunCaller, attemptId: string, controller: AbortController): StartTimer {
+export function attemptTimer(
+  run: RunCaller,
+  attemptId: string,
+  { controller, known }: { controller: AbortController; known: () => Promise<void> },
+): StartTimer {
   const callId = callIdOf(attemptId);
   const renewed = async (): Promise<boolean> => {
     const lost = await run.callOnce<string[]>((stub) => stub.heartbeat([attemptId]));
     return lost.length === 0;
   };
-  return timerWithSocket({ run, owner: { kind: "call", callId, attemptId }, renewed, controller });
+  return timerWithSocket({ run, owner: { kind: "call", callId, attemptId }, renewed, controller, known });
 }
 
 export type HeldWork = {
@@ -126,13 +130,15 @@ export type HeldWork = {
   renewed: () => Promise<boolean>;
   /** Aborted when the run was cancelled or gave the work up. */
   controller: AbortController;
+  /** Resolves once the run object knows of the work: it would give up what it does not know. Absent = it does. */
+  known?: () => Promise<void>;
 };
 
 /**
  * One timer for both: it goes off when the work has lasted for a while, to open its socket, and when its time is over. The
  * run object notices by the socket that the Worker is lost, and sends what ends the work.
  */
-export function timerWithSocket({ run, owner, renewed, controller }: HeldWork): StartTimer {
+export function timerWithSocket({ run, owner, renewed, controller, known }: HeldWork): StartTimer {
   return (ms, elapsed) => {
     let socket: RunSocket | null = null;
     let handle: ReturnType<typeof setTimeout>;
@@ -145,12 +151,19 @@ export function timerWithSocket({ run, owner, renewed, controller }: HeldWork): 
       clearTimeout(handle);
       handle = setTimeout(() => controller.abort(), CALL_SOCKET_AFTER_MS);
     };
+    let isStopped = false;
+    const openSocket = (): void => {
+      if (!isStopped) socket = new RunSocket(owner, { run, signalled, refused, renewMs: null });
+    };
     const open = (): void => {
-      socket = new RunSocket(owner, { run, signalled, refused, renewMs: null });
+      if (known === undefined) openSocket();
+      // While the run object cannot be reached, no socket could be opened either.
+      else void known().then(openSocket, openSocket);
       handle = setTimeout(elapsed, ms - CALL_SOCKET_AFTER_MS);
     };
     handle = ms > CALL_SOCKET_AFTER_MS ? setTimeout(open, CALL_SOCKET_AFTER_MS) : setTimeout(elapsed, ms);
     return () => {
+      isStopped = true;
       clearTimeout(handle);
       socket?.close();
     };

@@ -6,10 +6,9 @@ import type { Reason } from "../errors.ts";
 import { RELAY_QUEUE_MS_MAX } from "../limits.ts";
 import { member } from "../json/scan.ts";
 import { callFactsOf } from "../protocol/request/call-facts.ts";
-import { settleSoon } from "../run-client/settlements.ts";
 import type { RelayAnswered, RelayEnd } from "../upstream/relay/types.ts";
 import { attemptRelay, type RelayedRequest, type RelayFailure } from "./attempt.ts";
-import { executeCall, type CallDeps, type CallUsage } from "./call.ts";
+import { executeCall, settleLater, type CallDeps, type CallUsage } from "./call.ts";
 
 /** How a relayed call ended; `answered`: its answer is on its way. */
 export type RelayedCallEnd =
@@ -27,9 +26,10 @@ export async function relayCall(
   const { facts } = request;
   const callFacts = callFactsOf(facts, { model: facts.model, priority: 2, timeoutMs: null });
   const { end, usage } = await executeCall(
-    { facts: callFacts, deadlineMs: RELAY_QUEUE_MS_MAX, onLost: "retry" },
+    // What an upstream stores is written with the settlement, which credit does not carry.
+    { facts: callFacts, deadlineMs: RELAY_QUEUE_MS_MAX, onLost: "retry", mayUseCredit: facts.endpoint !== "responses" },
     async (attempt) => {
-      const relayed = await attemptRelay(attempt, request, deps.upstreams);
+      const relayed = await attemptRelay(attempt, request, deps.config.upstreams);
       return relayed.kind === "answered"
         ? { kind: "answering" as const, answer: relayed }
         : { kind: "ended" as const, outcome: relayed.outcome, failure: relayed };
@@ -58,7 +58,7 @@ async function answered(
 ): Promise<RelayedCallEnd> {
   const { kind, status, headers, body, ended } = answer;
   // Added before the last bytes go to the client, so that what it reads next contains it.
-  waitUntil(ended.then((end) => settleSoon(run, settlementOf(request, lease, end))));
+  waitUntil(ended.then((end) => settleLater({ run, waitUntil }, settlementOf(request, lease, end))));
   // How an answer that is relayed in pieces will end is not known while its headers are sent.
   const capped = body instanceof Uint8Array ? cappedOf(markCapped((await ended).outcome, lease)) : {};
   return { kind, status, headers, body, ...capped };

@@ -15,9 +15,12 @@ export async function makeCall(
   deps: CallDeps,
 ): Promise<SingleCallEnd> {
   const { end, usage } = await executeCall(
-    call,
+    { ...call, mayUseCredit: call.deadlineMs === null && call.facts.dedupeKey === undefined },
     async (attempt) => {
-      const outcome = await attemptCall(attempt, call.body, { upstreams: deps.upstreams, headersLimited: false });
+      const outcome = await attemptCall(attempt, call.body, {
+        upstreams: deps.config.upstreams,
+        headersLimited: false,
+      });
       return { kind: "ended" as const, outcome };
     },
     deps,

@@ -45,6 +45,8 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
       return { child_run_id: event.childRunId, reserved: shown(event.reserved) };
     case "child_closed":
       return { child_run_id: event.childRunId, spent: shown(event.spent) };
+    case "credit_lost":
+      return { charged: shown(event.charged), estimated: true };
     case "group_started":
       return { count: event.count, effective_parallel: event.effectiveParallel };
     case "group_completed":

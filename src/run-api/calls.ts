@@ -1,6 +1,7 @@
 /** Single calls and tool calls: their requests for a permit, and what their attempts ended as. */
 import type { Amounts } from "../budget/ledger.ts";
 import type { CallFacts, CallRules, Lease, Outcome } from "../call.ts";
+import type { InstanceLabel } from "../engine/calls/coalescing-window.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Refused, Remaining } from "./types.ts";
 
@@ -19,6 +20,8 @@ export type AcquireRequest = CallRules & {
   ageMs?: number;
   /** For a retry: the parallel group that the last `settle` returned. */
   parallelGroupId: string | null;
+  /** The call's place in the windows of an instance that holds credit; absent = the run's own windows hold. */
+  label?: InstanceLabel;
 };
 
 /** A permit. With it the Worker knows what its call costs, without a reply to its settlement. */

@@ -8,6 +8,8 @@ import type { Quote } from "../budget/quote.ts";
 import type { Outcome } from "../call.ts";
 import type { BudgetDocument, UsageDocument } from "../contract/runs.ts";
 import type { CallPage } from "../engine/call-page.ts";
+import type { CreditReport, CreditRequest } from "../engine/credit/terms.ts";
+import type { CreditReportReply, OpenCreditReply } from "./credit.ts";
 import type { ToolReport } from "../engine/log.ts";
 import type { Reason } from "../errors.ts";
 import type { ToolCallName } from "../tools/permits.ts";
@@ -101,6 +103,12 @@ export interface RunApi extends Rpc.DurableObjectBranded {
    * are in the order of the requests. Applies `settlements` first.
    */
   acquireMany(requests: AcquireRequest[], settlements: SingleSettlement[]): Promise<AcquireReply[]>;
+
+  /** Lends a part of the budget and the width to an instance of the gateway; null if the run has ended. */
+  openCredit(request: CreditRequest): Promise<OpenCreditReply | null>;
+
+  /** Takes in what an instance has started inside its credit. The same report twice changes nothing. */
+  reportCredit(report: CreditReport): Promise<CreditReportReply>;
 
   /** Withdraws a single call whose client left before it had its permit. */
   withdraw(callId: string): Promise<void>;

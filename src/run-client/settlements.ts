@@ -10,6 +10,7 @@ import type { Objects } from "../../durable-objects/address.ts";
 import type { SingleSettlement } from "../run-api/calls.ts";
 import { SETTLE_HANDOVER_MS, SETTLE_SEND_LAG_MS } from "../limits.ts";
 import { RunCaller } from "./caller.ts";
+import { creditRun, credits } from "./credit/instance.ts";
 
 type Outbox = {
   /** Not sent yet. */
@@ -80,8 +81,15 @@ export async function settleSoon(run: RunCaller, settlement: SingleSettlement): 
   }
 }
 
-/** Resolves once the run has every settlement that this isolate knows of. Costs nothing if it knows of none. */
+/**
+ * Resolves once the run has every settlement that this isolate knows of, and the credit that it holds. Costs nothing if it
+ * has none.
+ */
 export async function settled(objects: Objects, runId: string): Promise<void> {
+  if (credits.has(runId)) {
+    const run = new RunCaller(objects, runId);
+    await credits.giveBack(creditRun(run, (settlement) => outboxOf(runId).waiting.push(settlement)));
+  }
   const outbox = outboxes.get(runId);
   if (outbox === undefined) return;
   takeSettlements(runId);

@@ -254,6 +254,16 @@ describe("hosts of tools in the configuration", () => {
 });
 
 describe("configOf", () => {
+  it("leases credit unless it is turned off", () => {
+    const leased = (LEASED_CREDIT?: unknown) => {
+      const parsed = parseConfig({ ...openai(), LEASED_CREDIT });
+      return parsed.ok && parsed.config.leasedCredit;
+    };
+    expect([leased(), leased("on"), leased("off"), leased("")]).toEqual([true, true, false, true]);
+    for (const wrong of ["no", "1", false])
+      expect(refusalOf({ ...openai(), LEASED_CREDIT: wrong })).toMatchObject({ variable: "LEASED_CREDIT" });
+  });
+
   it("reads how many fetches may wait for headers: six unless it is told, as on Cloudflare", () => {
     const waiting = (WAITING_FETCHES_MAX?: unknown) => {
       const parsed = parseConfig({ ...openai(), WAITING_FETCHES_MAX });

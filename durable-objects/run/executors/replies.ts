@@ -1,7 +1,6 @@
 /** The replies of a turn, sent once it is written: permits, refusals and shared outcomes. */
-import type { Lease } from "../../../src/call.ts";
 import type { WindowGroup } from "../../../src/engine/calls/coalescing-window.ts";
-import type { Assignment, Dispatched } from "../../../src/engine/dispatch.ts";
+import { leaseOf, type Assignment, type Dispatched } from "../../../src/engine/dispatch.ts";
 import { isWorker, WORKER_FIRST } from "../../../src/engine/shard.ts";
 import { groupSeqOf } from "../../../src/engine/slot.ts";
 import type { Permit } from "../../../src/run-api/calls.ts";
@@ -94,12 +93,4 @@ export function permitOf(attempt: Pick<Assignment, "lease" | "timeoutMs">, windo
   const { queuedMs, amounts: reserved } = attempt.lease;
   const group = { parallelGroupId: window?.id ?? null, windowOpenedAtMs: window?.openedAtMs ?? null };
   return { lease: leaseOf(attempt), queuedMs, reserved, ...group };
-}
-
-/** What an executor needs to know of its attempt. */
-export function leaseOf({ lease, timeoutMs }: Pick<Assignment, "lease" | "timeoutMs">): Lease {
-  const { attemptId, attempt, capTokens, capKind, target, priced } = lease;
-  const { upstream, model } = target;
-  const sent = { attemptId, attempt, upstream, model, capTokens, capKind, timeoutMs };
-  return Object.keys(priced).length === 0 ? sent : { ...sent, priced };
 }

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { zeroTotals, type Totals } from "../../../src/engine/totals.ts";
+import type { StoredCredit } from "../../../src/engine/credit/credits.ts";
 import type { RunSettings, RunStatus } from "../../../src/run-api/runs.ts";
 import type { Rows } from "./sql.ts";
 
@@ -33,6 +34,8 @@ type Values = {
   hasBodies: boolean;
   /** UTF-8 bytes that clients have added to the log. */
   clientLogBytes: number;
+  /** The parts of the budget and the width that instances of the gateway hold. */
+  credits: StoredCredit[];
   /** Values of the counters when the run's statistics were last reset. */
   statsBaseline: CounterValues;
   /** Values of the counters when the run's usage was last reset. */
@@ -82,6 +85,12 @@ const COLUMNS: { readonly [Name in keyof Values]: Column<Values[Name]> } = {
   isReservationInDoubt: flag("hold_in_doubt"),
   hasBodies: flag("bodies"),
   clientLogBytes: number("client_log", 0),
+  credits: {
+    key: "credits",
+    missing: [],
+    parse: (text) => JSON.parse(text) as StoredCredit[],
+    format: (value) => JSON.stringify(value),
+  },
   statsBaseline: baseline("base_stats"),
   usageBaseline: baseline("base_usage"),
 };

@@ -8,6 +8,15 @@ import { WINDOW_GROUPS_KEPT } from "../../limits.ts";
 /** A call's position in its window: the second call forms a group with the first. */
 export type WindowPosition = "alone" | "second" | "later";
 
+/**
+ * A call's place in a window that an instance of the gateway keeps while it has credit: when the window opened, its
+ * group's id if it has one by now, and the call's position.
+ */
+export type CallLabel = { openedAgoMs: number; windowNumber: number; id: string | null; position: WindowPosition };
+
+/** The same, with the credit of the instance. */
+export type InstanceLabel = CallLabel & { creditId: string };
+
 /** A group of single calls. */
 export class WindowGroup {
   /** null until its second member arrives. */
@@ -53,6 +62,8 @@ export class CoalescingWindow {
   #current: WindowGroup | null = null;
   /** Announced groups whose end has not been emitted, oldest first. */
   #announced = new Map<string, WindowGroup>();
+  /** Windows of instances with credit that may have calls which were not reported, by instance and number. */
+  #reported = new Map<string, WindowGroup>();
   /** The groups of calls between two attempts, by call, oldest first. */
   #between = new Map<string, WindowGroup>();
   readonly #windowMs: number;
@@ -73,11 +84,35 @@ export class CoalescingWindow {
     open.members += 1;
     if (open.id !== null) return { group: open, position: "later" };
     open.id = this.#newGroupId(open.openedAtMs);
-    this.#announced.set(open.id, open);
-    // A call whose client left between two attempts never ends, so its group must not be kept for ever.
-    const oldest = this.#announced.size > WINDOW_GROUPS_KEPT ? this.#announced.keys().next().value : undefined;
-    if (oldest !== undefined) this.#announced.delete(oldest);
+    this.#announce(open.id, open);
     return { group: open, position: "second" };
+  }
+
+  /**
+   * Adds a call that an instance with credit has placed in a window of its own. The group cannot end before the instance
+   * has reported all calls of the window: see `reportedUntil`.
+   */
+  joinReported(
+    instance: string,
+    { windowNumber, openedAgoMs, id, position }: CallLabel,
+    nowMs: number,
+  ): { group: WindowGroup; position: WindowPosition } {
+    const key = `${instance} ${windowNumber}`;
+    const known = this.#reported.get(key);
+    const group = known ?? new WindowGroup(nowMs - openedAgoMs);
+    if (known === undefined) this.#reported.set(key, group);
+    else group.members += 1;
+    if (id !== null && group.id === null) {
+      group.id = id;
+      this.#announce(id, group);
+    }
+    return { group, position };
+  }
+
+  /** The instance has reported every call that arrived before now: its windows that are over have all their calls. */
+  reportedUntil(instance: string, nowMs: number): void {
+    for (const [key, group] of this.#reported)
+      if (key.startsWith(`${instance} `) && this.#closesAtMs(group) <= nowMs) this.#reported.delete(key);
   }
 
   /** The group of the call that has joined last. */
@@ -113,8 +148,10 @@ export class CoalescingWindow {
   /** Removes and returns the groups that no call can join any more and whose calls have all ended. */
   takeEnded(nowMs: number): WindowGroup[] {
     const ended: WindowGroup[] = [];
+    const unreported = new Set(this.#reported.values());
     for (const [id, group] of this.#announced) {
-      if (!group.done || (group === this.#current && nowMs < this.#closesAtMs(group))) continue;
+      if (!group.done || unreported.has(group) || (group === this.#current && nowMs < this.#closesAtMs(group)))
+        continue;
       this.#announced.delete(id);
       ended.push(group);
     }
@@ -127,6 +164,13 @@ export class CoalescingWindow {
     return open !== null && open.id !== null && open.done && this.#announced.has(open.id)
       ? this.#closesAtMs(open)
       : null;
+  }
+
+  #announce(id: string, group: WindowGroup): void {
+    this.#announced.set(id, group);
+    // A call whose client left between two attempts never ends, so its group must not be kept for ever.
+    const oldest = this.#announced.size > WINDOW_GROUPS_KEPT ? this.#announced.keys().next().value : undefined;
+    if (oldest !== undefined) this.#announced.delete(oldest);
   }
 
   #closesAtMs(group: WindowGroup): number {

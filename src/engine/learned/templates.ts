@@ -24,6 +24,9 @@ export const ANY_MODEL = "*";
 /** One template's facts, as objects exchange them. */
 export type TemplateRow = TemplateFacts & { model: string; shape: string };
 
+/** What is known of an upstream, as it travels with credit. `isRead`: the facts of other runs are in it. */
+export type LearnedTemplates = { rows: TemplateRow[]; textRatios: Record<string, number>; isRead: boolean };
+
 /** What this isolate has read of an upstream's templates lately; null = nothing. */
 export type RecallTemplates = (upstream: string, nowMs: number) => readonly TemplateRow[] | null;
 
@@ -99,6 +102,24 @@ export class Templates {
     rows.set(keyOf(name, shape), row);
     const news = this.#news.get(upstream)?.filter((other) => other.model !== name || other.shape !== shape) ?? [];
     this.#news.set(upstream, [...news, row]);
+  }
+
+  /** All that is known of an upstream, for another instance of this class. */
+  learnedOf(upstream: string): LearnedTemplates {
+    const known = this.#upstreams.get(upstream);
+    if (known === undefined) return { rows: [], textRatios: {}, isRead: false };
+    return { rows: [...known.rows.values()], textRatios: Object.fromEntries(known.textRatios), isRead: known.isRead };
+  }
+
+  /** Takes in what `learnedOf` has returned elsewhere. */
+  adopt(upstream: string, { rows, textRatios, isRead }: LearnedTemplates, nowMs: number): void {
+    if (isRead) this.read(upstream, [], nowMs);
+    const known = this.#knownOf(upstream);
+    for (const row of rows) {
+      const key = keyOf(row.model, row.shape);
+      known.rows.set(key, { ...row, ...mergedFacts(known.rows.get(key), row) });
+    }
+    for (const [model, ratio] of Object.entries(textRatios)) raiseTextRatio(known, model, ratio);
   }
 
   /** Takes in the facts of the upstream object, which are those of all runs. */

@@ -40,10 +40,9 @@ export async function answerQuery(
   const run = new RunCaller(c.env, runId);
   const named = await namedOf(c, bytes);
   if (named !== null || prefersAsync(c.req.header("prefer"))) return await storedQuery(c, { runId, run, call, named });
-  const { upstreams } = c.get("config");
   const { signal } = c.req.raw;
   const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
-  const calling = makeCall(await withKey(call), { run, upstreams, signal, waitUntil });
+  const calling = makeCall(await withKey(call), { run, config: c.get("config"), signal, waitUntil });
   // If the client leaves, the attempt is stopped and must still be settled.
   waitUntil(calling.catch(() => undefined));
   const end = await calling;

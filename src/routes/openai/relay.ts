@@ -26,7 +26,7 @@ export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Res
   const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
   const relaying = relayCall(
     { bytes: body.value, facts: facts.value, query: queryOf(c), header: (name) => c.req.header(name) },
-    { run: new RunCaller(c.env, runId), upstreams: c.get("config").upstreams, signal: c.req.raw.signal, waitUntil },
+    { run: new RunCaller(c.env, runId), config: c.get("config"), signal: c.req.raw.signal, waitUntil },
   );
   // If the client leaves, the attempt is stopped and must still be settled.
   waitUntil(relaying.catch(() => undefined));

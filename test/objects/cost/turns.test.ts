@@ -63,9 +63,10 @@ describe("a query", () => {
     });
     const { rows, logRows } = since(before, await costsOf(run));
     expect(rows - ALARM_ROWS).toBeLessThanOrEqual(2 * 50);
-    // Settlements leave after the answer, most of them with the next call's request.
-    const { acquireMany, settleMany = 0, ...others } = ownCalls(run);
-    expect([acquireMany, others]).toEqual([50, {}]);
+    // Once there is credit, calls start without the run object. Before, settlements leave after the answer.
+    const { acquireMany = 0, settleMany = 0, openCredit = 0, reportCredit = 0, ...others } = ownCalls(run);
+    expect(others).toEqual({});
+    expect(acquireMany + openCredit + reportCredit).toBeLessThanOrEqual(50);
     expect(settleMany).toBeLessThanOrEqual(50);
     expect(logRows).toBeLessThanOrEqual(logRowsMax(50));
     expect(ofType(await logOf(run), "slot_completed")).toHaveLength(50);
@@ -89,8 +90,9 @@ describe("a query", () => {
     await quietly(() => Promise.all(prompts(50).map((prompt) => run.query({ prompt, model: "up/jitter/40" }))));
     const { rows, logRows } = since(before, await costsOf(run));
     expect(rows - ALARM_ROWS).toBeLessThanOrEqual(2 * 50);
-    const { acquireMany = 0, settleMany = 0, ...others } = ownCalls(run);
+    const { acquireMany = 0, settleMany = 0, openCredit = 0, reportCredit = 0, ...others } = ownCalls(run);
     expect(others).toEqual({});
+    expect(openCredit + reportCredit).toBeLessThanOrEqual(10);
     // The first asks by itself; what arrives meanwhile asks together. A settlement has a call of its own at most.
     expect(acquireMany).toBeLessThanOrEqual(25);
     expect(settleMany).toBeLessThanOrEqual(50);

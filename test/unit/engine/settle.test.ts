@@ -337,7 +337,7 @@ describe("an attempt that is not in flight", () => {
     expect(settle(state, `${FIRST}.1`, success({ promptTokens: 10 }), 2_001)).toBeNull();
     expect(state.ledger.spent.usd).toBe(10);
     expect(group.counts.completed).toBe(1);
-    expect(state.takeWrites()).toEqual({ shards: [], slots: [], groups: [] });
+    expect(state.takeWrites()).toEqual({ shards: [], slots: [], groups: [], credits: null });
   });
 
   it("is too late when its lease has expired: the retry counts", () => {
