@@ -54,6 +54,19 @@ export function completion(chat: Chat, options: { text?: string; usage?: boolean
   };
 }
 
+/** The same completion as the events of a stream, with its usage at the end. */
+export function completionEvents(chat: Chat): string {
+  const { choices, usage, ...whole } = completion(chat);
+  const chunk = { ...whole, object: "chat.completion.chunk" };
+  const [choice] = choices;
+  const events = [
+    { ...chunk, choices: [{ index: 0, delta: choice?.message, finish_reason: null }] },
+    { ...chunk, choices: [{ index: 0, delta: {}, finish_reason: choice?.finish_reason }] },
+    { ...chunk, choices: [], usage },
+  ];
+  return [...events.map((event) => JSON.stringify(event)), "[DONE]"].map((data) => `data: ${data}\n\n`).join("");
+}
+
 /** An error in the shape of the OpenAI API. */
 export function errorBody(status: number, message = `the upstream was told to answer ${status}`) {
   return { error: { message, type: "upstream_fault", param: null, code: `status_${status}` } };

@@ -10,6 +10,7 @@
  * | `jitter/MS`    | answer after 0 … MS more, a fixed draw per prompt |
  * | `barrier/K`    | answer only when K calls wait at this barrier at once; else 504 |
  * | `latch/NAME`   | answer only once the test has opened the latch of that name; it stays open |
+ * | `early/1`      | answers a request for a stream with its headers at once, and with the rest when the other words let it |
  * | `within/MS`    | how long a barrier waits before its 504; 3,000 if not given |
  * | `status/CODE`  | answer with that status and an OpenAI error body |
  * | `retry-after/S`| send that header with a failure |
@@ -41,6 +42,8 @@ export type Steering = {
   barrier: number | null;
   withinMs: number;
   latch: string | null;
+  /** Whether the headers of a stream come before everything that the other words make a call wait for. */
+  hasEarlyHeaders: boolean;
   status: number | null;
   retryAfterS: number | null;
   fault: Fault | null;
@@ -55,6 +58,7 @@ const NEUTRAL: Steering = {
   barrier: null,
   withinMs: 3_000,
   latch: null,
+  hasEarlyHeaders: false,
   status: null,
   retryAfterS: null,
   fault: null,
@@ -80,6 +84,7 @@ function apply(steering: Steering, word: string, argument: string): boolean {
   else if (word === "jitter") steering.jitterMs = Number(argument);
   else if (word === "barrier") steering.barrier = Number(argument);
   else if (word === "latch") steering.latch = argument;
+  else if (word === "early") steering.hasEarlyHeaders = argument === "1";
   else if (word === "within") steering.withinMs = Number(argument);
   else if (word === "status") steering.status = Number(argument);
   else if (word === "retry-after") steering.retryAfterS = Number(argument);

@@ -20,7 +20,7 @@
  * Counters and barriers belong to a host and key: a test that counts uses a host or key of its own.
  */
 import { DurableObject } from "cloudflare:workers";
-import { completion, errorBody, faultBody, readChat, type Chat } from "./completion.ts";
+import { completion, completionEvents, errorBody, faultBody, readChat, type Chat } from "./completion.ts";
 import { Latch, Meeting } from "./meeting.ts";
 import { drawOf, fails, steer, type Steering } from "./steering.ts";
 
@@ -98,12 +98,26 @@ export class UpstreamObject extends DurableObject<UpstreamEnv> {
     stats.lastBody = body;
     const callId = request.headers.get(CALL_ID) ?? "";
     this.#open.set(callId, stats);
+    if (steering.hasEarlyHeaders && /"stream":\s*true/.test(body)) return this.#stream(chat, steering, stats);
     return this.#counted(stats, async () => {
       const refusal = await this.#wait(steering, chat.prompt);
       const answered = refusal ?? (await answer(chat, steering, fails(steering, chat.prompt, send)));
       this.#open.delete(callId);
       return answered;
     });
+  }
+
+  /** Answers with the headers of a stream at once, and with all of its events when the call has waited. */
+  #stream(chat: Chat, steering: Steering, stats: Stats): Response {
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const finish = async () => {
+      await this.#counted(stats, async () => (await this.#wait(steering, chat.prompt)) ?? new Response(null));
+      const writer = writable.getWriter();
+      await writer.write(new TextEncoder().encode(completionEvents(chat)));
+      await writer.close();
+    };
+    this.ctx.waitUntil(finish());
+    return new Response(readable, { headers: { "content-type": "text/event-stream" } });
   }
 
   async #probe(path: string): Promise<Response> {

@@ -2,6 +2,8 @@
  * The counted operations of a call of 20 seconds. No test waits for that long: a call waits at a latch of the upstream,
  * and what 20 seconds of waiting cost follows from what is found there then. An object that a pending request, a timer
  * or a fetch holds in memory is awake for all of them; heartbeats, long polls and alarms come as often as their delays say.
+ * A stream that the gateway requests has its headers at once, as from a model whose first token is early: a wide batch starts
+ * all of its calls in one moment, which starts more lanes than a batch that grows.
  * No imports of the platform: `npm run cost` reads this in Node.
  */
 

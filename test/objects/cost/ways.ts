@@ -10,8 +10,8 @@ import type { Start } from "./measure.ts";
 /** One model for all: what a run learns of a model, it stores once. */
 const model = "up/counted";
 
-/** A prompt that waits at the latch `key`. */
-const promptOf = (key: string, question = "question"): string => `${question} {{key/${key}/latch/${key}}}`;
+/** A prompt that waits at the latch `key`, as a model generates: a stream's headers come at once. */
+const promptOf = (key: string, question = "question"): string => `${question} {{early/1/key/${key}/latch/${key}}}`;
 
 const promptsOf = (key: string, calls: number): string[] => prompts(calls).map((prompt) => promptOf(key, prompt));
 
