@@ -18,8 +18,9 @@ describe("a run object whose instance was aborted", () => {
     const stub = run.object;
     const facts = factsOf("p", "up/x");
     await stub.acquire(acquireRequest("holds the permit", facts));
-    const pending = stub.acquire(acquireRequest("waits", facts)).catch((error: unknown) => error);
-    await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(2);
+    // It waits for the call in flight.
+    const pending = stub.endAndWait("closed", null).catch((error: unknown) => error);
+    await expect.poll(async () => (await run.object.document(null))?.status).toBe("closed");
     await crash(stub);
     const later: unknown = await Promise.resolve(stub.budget()).catch((error: unknown) => error);
     for (const error of [await pending, later]) {
@@ -65,7 +66,7 @@ describe("an object that is overloaded", () => {
   afterEach(() => vi.restoreAllMocks());
 
   /** Fails every call of a method as the platform does for an object with too many requests. */
-  function overload(method: "acquire" | "open") {
+  function overload(method: "acquireMany" | "open") {
     const failing = (): never => {
       throw Object.assign(new Error("the test keeps the object overloaded"), { overloaded: true, retryable: true });
     };
@@ -80,7 +81,7 @@ describe("an object that is overloaded", () => {
 
   it("is called once, and its client is told to come later", async () => {
     const run = await openRun();
-    const acquire = overload("acquire");
+    const acquire = overload("acquireMany");
     await refusal(await run.post("/query", { prompt: "p", model: "up/x" }));
     expect(acquire).toHaveBeenCalledTimes(1);
   });

@@ -24,6 +24,8 @@ const sent = new Map<string, Caller[]>();
 let request: Caller = { chain: [] };
 let firstFetch: Chain | null = null;
 let isWatching = false;
+/** Only then stubs are wrapped: other files of the runtime give theirs to functions that take no wrapped one. */
+let isCounting = false;
 
 /** What a request did one after another, by object kind and method. */
 export type Hops = {
@@ -39,7 +41,12 @@ export async function hopsOf(send: () => Promise<unknown>): Promise<Hops> {
   request = { chain: [] };
   firstFetch = null;
   sent.clear();
-  await calling.run(request, send);
+  isCounting = true;
+  try {
+    await calling.run(request, send);
+  } finally {
+    isCounting = false;
+  }
   return { beforeUpstream: firstFetch, inAll: request.chain };
 }
 
@@ -50,7 +57,8 @@ function watch(): void {
   for (const key of ["get", "getByName"]) {
     replace(namespaces, key, (plain) => {
       return function (this: object, ...args: unknown[]): unknown {
-        return watchedStub(Reflect.apply(plain, this, args));
+        const stub = Reflect.apply(plain, this, args);
+        return isCounting ? watchedStub(stub) : stub;
       };
     });
   }
