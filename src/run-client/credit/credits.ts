@@ -54,6 +54,8 @@ type Session = {
   rules: ModelRules | null;
   windowMs: number;
   isOpening: boolean;
+  /** The credit that is being requested; null = none, or a request that reads the run has returned it already. */
+  openingId: string | null;
   /** Credit is not requested before this time. */
   notBeforeMs: number;
   /** Starts of the latest calls that the run object has permitted, oldest first. */
@@ -127,7 +129,8 @@ export class InstanceCredits {
 
   /** True if this instance holds credit of the run. */
   has(runId: string): boolean {
-    return this.#sessions.get(runId)?.holder != null;
+    const session = this.#sessions.get(runId);
+    return session !== undefined && (session.holder !== null || session.openingId !== null);
   }
 
   /** True if the run object does not know of this attempt yet. */
@@ -157,8 +160,13 @@ export class InstanceCredits {
   /** Returns the credit: the run object then knows of every call. Costs nothing if there is none. */
   async giveBack(run: CreditRun): Promise<void> {
     const session = this.#sessions.get(run.runId);
-    const holder = session?.holder ?? null;
-    if (session === undefined || holder === null) return;
+    if (session === undefined) return;
+    const { holder, openingId } = session;
+    if (openingId !== null) {
+      session.openingId = null;
+      await run.reportCredit(unused(openingId));
+    }
+    if (holder === null) return;
     holder.close();
     while (session.holder === holder) await this.#report(run, session, true);
   }
@@ -173,8 +181,11 @@ export class InstanceCredits {
       session.notBeforeMs = now() + CREDIT_IDLE_MS;
       const creditId = newId();
       if (need === null) return;
+      session.openingId = creditId;
       const reply = await run.openCredit({ creditId, need, upstreams });
       if (reply === null || reply.terms === null) return;
+      // A request that reads the run has returned it meanwhile; that may have overtaken this one.
+      if (session.openingId !== creditId) return void (await run.reportCredit(unused(creditId)));
       const { terms, rules, windowMs } = reply;
       session.holder = new CreditHolder({ creditId, terms, upstreams, windowMs, random }, now());
       Object.assign(session, {
@@ -190,6 +201,7 @@ export class InstanceCredits {
       // Without credit, every call asks the run object. One that was opened there expires.
     } finally {
       session.isOpening = false;
+      session.openingId = null;
     }
   }
 
@@ -248,7 +260,16 @@ export class InstanceCredits {
     if (known !== undefined) return known;
     if (this.#sessions.size >= CREDIT_RUNS_MAX) this.#dropOldest();
     const session: Session = {
-      ...{ holder: null, rules: null, windowMs: 0, isOpening: false, notBeforeMs: 0, startsMs: [], need: null },
+      ...{
+        holder: null,
+        rules: null,
+        windowMs: 0,
+        isOpening: false,
+        openingId: null,
+        notBeforeMs: 0,
+        startsMs: [],
+        need: null,
+      },
       ...{
         upstreams: new Set<string>(),
         windowOpenedAtMs: 0,
@@ -269,6 +290,11 @@ export class InstanceCredits {
       return;
     }
   }
+}
+
+/** The report that returns a credit in which nothing was started. */
+function unused(creditId: string): CreditReport {
+  return { creditId, number: 1, calls: [], returns: true };
 }
 
 /** The larger amount of each dimension. */
