@@ -281,6 +281,11 @@ export const WORKER_LEAVE_MS = 25_000;
 export const LANES_JOIN_MS = 5;
 /** Time after which a Worker that only waits for its calls looks at its run, ms: a cancelled call ends within two seconds. */
 export const WORKER_LOOK_MS = 1_000;
+/**
+ * Bytes of prompts in one reply to an executor, and characters of answers in one settlement, after which the rest waits for
+ * the next call: a call takes at most 32 MB, and both are in memory twice. The last may exceed it by one call.
+ */
+export const CLAIM_BYTES_MAX = 8 * 1024 * 1024;
 /** Characters of answers that a Worker keeps for its client; the others are read from the run's rows when their turn comes. */
 export const WORKER_KEPT_CHARS_MAX = 4 * 1024 * 1024;
 /**

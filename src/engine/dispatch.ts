@@ -10,7 +10,7 @@ import type { Limits } from "../budget/ledger.ts";
 import { textSampleOf, withLook } from "../budget/text-scale.ts";
 import type { CallFacts, Lease, PriceFacts } from "../call.ts";
 import type { Reason } from "../errors.ts";
-import { LEASE_TTL_MS } from "../limits.ts";
+import { CLAIM_BYTES_MAX, LEASE_TTL_MS } from "../limits.ts";
 import { refuseCall } from "./calls/end-call.ts";
 import type { SingleCall } from "./calls/single-call.ts";
 import { deliverShortAnswer, refuseSlot } from "./end-slot.ts";
@@ -50,6 +50,7 @@ type Candidate = {
 /** Hands out permits. `offers`: how many attempts each waiting executor can take; it is counted down. */
 export function dispatch(state: EngineState, offers: Map<number, number>, nowMs: number): Dispatched {
   const result: Dispatched = { assignments: [], refused: [], waitingFor: null };
+  const givenBytes = new Map<number, number>();
   state.queue.wake(nowMs);
   // Buckets whose first slot waits for its body: others may overtake it until that has arrived.
   const awaiting = new Set<Bucket>();
@@ -82,7 +83,7 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
     state.queue.take(bucket);
     if (candidate.call !== null) state.removeCall(id);
     if (decided.kind === "refuse") refuse(state, candidate, decided.reason, result, nowMs);
-    else start(state, candidate, decided, { offers, result }, nowMs);
+    else start(state, candidate, decided, { offers, result, givenBytes }, nowMs);
   }
   return result;
 }
@@ -228,7 +229,7 @@ function start(
   state: EngineState,
   candidate: Candidate,
   { amounts, capTokens, capKind }: Pick<AttemptInFlight, "amounts" | "capTokens" | "capKind">,
-  { offers, result }: { offers: Map<number, number>; result: Dispatched },
+  { offers, result, givenBytes }: { offers: Map<number, number>; result: Dispatched; givenBytes: Map<number, number> },
   nowMs: number,
 ): void {
   const { attemptId, facts, target, slotId, call } = candidate;
@@ -242,6 +243,9 @@ function start(
     return;
   }
   const executor = takeOffer(offers, groupSeqOf(slotId));
+  const bytes = (givenBytes.get(executor) ?? 0) + facts.promptBytes;
+  givenBytes.set(executor, bytes);
+  if (bytes >= CLAIM_BYTES_MAX) offers.delete(executor);
   state.begin(lease, executor, null, nowMs);
   result.assignments.push({ executor, slotId, lease, timeoutMs });
 }

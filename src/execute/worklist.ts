@@ -1,4 +1,5 @@
 /** The attempts of an executor: those in flight, and those that have ended but are not settled yet. */
+import { CLAIM_BYTES_MAX } from "../limits.ts";
 import type { Settlement } from "../run-api/groups.ts";
 import type { StartTimer } from "../upstream/exchange.ts";
 import { Deadlines } from "./deadlines.ts";
@@ -122,10 +123,14 @@ export class Worklist {
     if (this.#waitingForHeaders.delete(attemptId) && this.#wantsRoom && this.room > 0) this.#wakeAll();
   }
 
-  /** Takes what has ended, to settle it. */
+  /** Takes what has ended, to settle it: as much as one call carries. */
   takeEnded(): Settlement[] {
-    const ended = this.#ended;
-    this.#ended = [];
+    let count = 0;
+    for (let chars = 0; count < this.#ended.length && chars < CLAIM_BYTES_MAX; count++) {
+      const outcome = this.#ended[count]?.outcome;
+      chars += (outcome?.kind === "success" ? outcome.text : outcome?.body)?.length ?? 0;
+    }
+    const ended = this.#ended.splice(0, count);
     for (const settlement of ended) this.#delivering.add(settlement);
     this.#nudged = false;
     return ended;

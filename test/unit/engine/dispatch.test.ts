@@ -7,7 +7,7 @@ import { settle } from "../../../src/engine/settle.ts";
 import { WORKER_SHARD_FIRST, WORKER_SHARD_LEASES_MAX, workerOf } from "../../../src/engine/shard.ts";
 import { groupSeqOf, slotIdOf } from "../../../src/engine/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
-import { LEASE_TTL_MS } from "../../../src/limits.ts";
+import { CLAIM_BYTES_MAX, LEASE_TTL_MS } from "../../../src/limits.ts";
 import { alike, failure, makeTarget, nameOf, success, TestEngine } from "../../support/engine.ts";
 
 const names = (dispatched: ReturnType<TestEngine["turn"]>): string[] => dispatched.assignments.map(nameOf);
@@ -144,6 +144,14 @@ describe("the Worker of a group", () => {
     const { assignments } = dispatch(engine.state, new Map([[workerOf(2), 6]]), 0);
     expect(assignments).toHaveLength(1);
     expect(engine.state.queue.readyCount).toBe(3);
+  });
+
+  it("gets no more prompts than one reply carries; the others are the next executor's, or wait", () => {
+    const engine = new TestEngine({ width: 100 });
+    engine.open(alike(30, { promptBytes: CLAIM_BYTES_MAX / 8 }));
+    const { assignments } = dispatch(engine.state, new Map([[workerOf(1), 30]]), 0);
+    expect(assignments).toHaveLength(8);
+    expect(engine.state.queue.readyCount).toBe(22);
   });
 
   it("shares shards of bounded size with other Workers, so that no row of many leases is written for one answer", () => {

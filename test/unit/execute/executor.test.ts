@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Outcome } from "../../../src/call.ts";
 import { Executor, LANE_DUTY, type Claim, type ExecutorDeps } from "../../../src/execute/executor.ts";
-import { HEARTBEAT_MS } from "../../../src/limits.ts";
+import { CLAIM_BYTES_MAX, HEARTBEAT_MS } from "../../../src/limits.ts";
 import type { ClaimReply, Job } from "../../../src/run-api/groups.ts";
 
 const LANE = { callsMax: 6, waitingMax: 6, settleAtShare: 1, mergeMs: null };
@@ -62,6 +62,15 @@ describe("an executor", () => {
     await executor.run();
     expect(sent).toEqual(["1"]);
     expect(settledIn(claims)).toEqual(["1", "1", "1"]);
+  });
+
+  it("settles no more than one call carries, and the rest with the next", async () => {
+    const text = "x".repeat(CLAIM_BYTES_MAX / 2);
+    const { executor, claims } = scripted([() => replyOf([jobOf("1"), jobOf("2"), jobOf("3")])], {
+      execute: async ({ lease: { attemptId } }) => ({ attemptId, outcome: { ...ANSWER, text } }),
+    });
+    await executor.run();
+    expect(claims.map(({ settlements }) => settlements.length).filter((count) => count > 0)).toEqual([2, 1]);
   });
 
   it("waits for nothing while it has something to settle", async () => {
