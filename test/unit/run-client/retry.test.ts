@@ -78,17 +78,13 @@ describe("a call to an object", () => {
 });
 
 describe("the callers of run objects", () => {
-  it("all go through RunCaller, but for the probes, which measure the calls themselves", () => {
+  it("all go through RunCaller", () => {
     const calling = ["src", "durable-objects"].flatMap((folder) =>
       readdirSync(folder, { recursive: true, encoding: "utf8" })
         .filter((name) => name.endsWith(".ts"))
         .map((name) => join(folder, name))
         .filter((path) => /\brunOf\(/.test(readFileSync(path, "utf8"))),
     );
-    expect(calling.sort()).toEqual([
-      "durable-objects/address.ts",
-      "src/routes/probe/probe.ts",
-      "src/run-client/caller.ts",
-    ]);
+    expect(calling.sort()).toEqual(["durable-objects/address.ts", "src/run-client/caller.ts"]);
   });
 });
