@@ -174,11 +174,11 @@ describe("a batch is refused", () => {
     expect(errorOf(answer).message).toContain(param);
   });
 
-  it.each(["prompts", "items"])("with 10,001 %s", async (field) => {
+  it.each(["prompts", "items"])("with 50,001 %s", async (field) => {
     const call = field === "prompts" ? "a" : { prompt: "a" };
-    const answer = await run.send("/batch", { json: { [field]: Array.from({ length: 10_001 }, () => call) } });
+    const answer = await run.send("/batch", { json: { [field]: Array.from({ length: 50_001 }, () => call) } });
     expect([answer.status, errorOf(answer).param]).toEqual([400, field]);
-    expect(errorOf(answer).message).toMatch(/10001.*at most 10000/);
+    expect(errorOf(answer).message).toMatch(/50001.*at most 50000/);
   });
 });
 

@@ -184,7 +184,7 @@ describe("a body", () => {
     ["has a conversation with a wrong role", { prompts: ["a", [{ role: 1 }]] }, "prompts[1][0].role"],
     ["has a depth that is true", { prompts: ["a"], depth: true }, "depth"],
     ["has a width of nothing", { prompts: ["a"], concurrency: 0 }, "concurrency"],
-    ["has 10,001 prompts", { prompts: Array.from({ length: 10_001 }, () => "a") }, "prompts"],
+    ["has 50,001 prompts", { prompts: Array.from({ length: 50_001 }, () => "a") }, "prompts"],
   ])("of a list that %s returns a 400 that names the field", async (_, json, field) => {
     for (const path of [...LISTS, `/rollout/${run.id}/llm_query_batched`]) {
       const [status, message] = statusAndError(await run.send(path, { json }));
@@ -200,7 +200,7 @@ describe("a body", () => {
     ["names a tool by a number", { tool_name: 1 }, "tool_name"],
     ["has arguments that are an object", { tool_name: "llm_batch", args: {} }, "args must be a JSON array"],
     ["has named arguments that are a list", { tool_name: "llm_batch", kwargs: [] }, "kwargs must be a JSON object"],
-    ["has 10,001 prompts that are no texts", { tool_name: "llm_batch", args: [Array(10_001).fill(1)] }, "prompts"],
+    ["has 50,001 prompts that are no texts", { tool_name: "llm_batch", args: [Array(50_001).fill(1)] }, "prompts"],
     ["has NUL in a text", { tool_name: "llm_batch", args: [[1, "a", "\0"]] }, "prompts[2]"],
   ])("of a tool call that %s returns a 400 that names the fault", async (_, json, message) => {
     const told = statusAndError(await run.send(`/rollout/${run.id}/v1/rlm/tools`, { json }));

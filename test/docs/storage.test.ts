@@ -71,7 +71,7 @@ it("names every key of a run's and a batch's settings", async () => {
 });
 
 it("has an object for each class that is bound", async () => {
-  const classes = [...(await readFile(join(ROOT, "wrangler.toml"), "utf8")).matchAll(/class_name = "(\w+)"/g)];
+  const classes = [...(await readFile(join(ROOT, "wrangler.toml"), "utf8")).matchAll(/^[^#\n]*class_name = "(\w+)"/gm)];
   const headings = [...page.matchAll(/^## `(\w+Object)`/gm)].map(([, name]) => name);
   expect(headings.toSorted()).toEqual(classes.map(([, name]) => name).toSorted());
 });

@@ -85,7 +85,7 @@ describe("GET /docs", () => {
     // Not `toContain`, which would print all of the page.
     expect(text.includes("max_tokens integer 1 to 10,000,000 Completion cap, in tokens")).toBe(true);
     expect(text.includes('on_error "continue" or "abort"')).toBe(true);
-    expect(text.includes("items array of BatchItem at most 10,000 of them")).toBe(true);
+    expect(text.includes("items array of BatchItem at most 50,000 of them")).toBe(true);
     expect(text.includes('object* "quote"')).toBe(true);
   });
 
