@@ -87,7 +87,7 @@ export function newBatchId(objects: Pick<Objects, "BATCH">): string {
 /** A batch id that holds its object's. One made of an Idempotency-Key has 32 digits, as those of earlier versions have. */
 const UNIQUE_BATCH = /^batch_([0-9a-f]{64})$/;
 
-/** A batch of a run. Clients name it, so its object is told the run: it replies to its own only. */
+/** A batch of a run. Clients name it, so each call to its object names the run, and the object replies to its own run only. */
 export function batchOf(objects: Objects, runId: string, batchId: string): DurableObjectStub<BatchApi> {
   return objects.BATCH.get(batchIdOf(objects.BATCH, runId, batchId));
 }

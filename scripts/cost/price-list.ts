@@ -18,7 +18,7 @@ export const PRICE_LIST = {
   messagesPerRequest: 20,
   /** Time in which an object is awake, per million GB-s. */
   objectGbSeconds: 12.5,
-  /** Memory that an object is billed for, GB, whatever it uses. */
+  /** Memory that an object is billed for, GB. It does not depend on what the object uses. */
   objectGb: 0.128,
   /** Rows written, per million: deletes, index rows and alarms set count. */
   rowsWritten: 1,

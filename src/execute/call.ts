@@ -150,7 +150,7 @@ async function permitOf(
   return { granted, group: place === null ? loneWatch(runId, granted) : watchOf(place.group) };
 }
 
-/** The run object as credit needs it: what it is told to settle is settled when this request has been answered. */
+/** The run object as credit needs it: a settlement is sent to it once this request has been answered. */
 function creditRunOf(run: RunCaller, waitUntil: CallDeps["waitUntil"]): CreditRun {
   return creditRun(run, (settlement) => waitUntil(settleSoon(run, settlement)));
 }

@@ -34,7 +34,7 @@ export function boundBody(): MiddlewareHandler<AppEnv> {
     if (Number(c.req.header("content-length")) > bytesMax) throw new Refusal(bodyTooLarge(bytesMax));
     const hold: Hold = bodies.hold();
     c.set("bodyHold", hold);
-    // The runtime may end a request whose client has left, with whatever it waits for.
+    // The runtime may end a request whose client has left, and then no promise of that request settles.
     c.req.raw.signal.addEventListener("abort", hold.release);
     try {
       if (readsNoBody(c.req.method, routePath(c)) && c.req.raw.body !== null) {

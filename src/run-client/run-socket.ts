@@ -135,7 +135,7 @@ export class WaitingSocket {
     this.#socket.update(owner);
   }
 
-  /** The next signal; null if the object gave no socket, or the client has left: whatever it was must be requested anew. */
+  /** The next signal; null if the object gave no socket, or the client has left: the caller must repeat its request. */
   next(): Promise<SocketSignal | null> {
     const arrived = this.#arrived.shift();
     if (arrived !== undefined) return Promise.resolve(arrived);

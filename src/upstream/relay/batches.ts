@@ -1,6 +1,6 @@
 /**
  * Reads a stream that must be edited: chunk by chunk while it is slow, in batches once it is not. To read and write a chunk
- * costs the same whatever it holds, and a stream is hundreds of small ones.
+ * costs the same for one event as for many, and a stream is hundreds of small ones.
  *
  * The runtime gathers what arrives in a copy only while something reads the original. So the original runs, in the
  * runtime, into a reader that counts: it takes a window of bytes, and the next one when the copy has been read.
