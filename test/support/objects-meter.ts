@@ -34,7 +34,7 @@ export type Holder = {
   delayMs: number;
 };
 
-type Metered = Operations & { kind: string; isOurs: boolean; holders: Set<Holder>; alarmAtMs: number | null };
+type Metered = Operations & { kind: string; isOurs: boolean; holders: Set<Holder>; alarmDelayMs: number | null };
 
 type Method = (this: object, ...args: unknown[]) => unknown;
 
@@ -93,9 +93,9 @@ export function awake(): { objects: { kind: string; holders: Holder[] }[]; worke
   };
 }
 
-/** When the alarms of objects fire, epoch ms. */
-export function alarmTimes(): number[] {
-  return ours().flatMap(({ alarmAtMs }) => (alarmAtMs === null ? [] : [alarmAtMs]));
+/** The delays for which the alarms of objects are set, ms: as they were set, however long ago. */
+export function alarmDelays(): number[] {
+  return ours().flatMap(({ alarmDelayMs }) => (alarmDelayMs === null ? [] : [alarmDelayMs]));
 }
 
 function ours(): Metered[] {
@@ -127,7 +127,7 @@ function metered(kind: string, instance: object, method: string): Metered {
   const id = `${kind}/${String(ctx.id)}`;
   const known = byId.get(id);
   if (known !== undefined) return known;
-  const fresh: Metered = { ...none(), kind, isOurs: method !== "alarm", holders: new Set(), alarmAtMs: null };
+  const fresh: Metered = { ...none(), kind, isOurs: method !== "alarm", holders: new Set(), alarmDelayMs: null };
   byId.set(id, fresh);
   return fresh;
 }
@@ -139,7 +139,7 @@ function request(
 ): unknown {
   if (method === "alarm") {
     object.alarms += 1;
-    object.alarmAtMs = null;
+    object.alarmDelayMs = null;
   } else if (method === "webSocketMessage") object.messages += 1;
   else if (!UNBILLED.has(method)) object.requests += 1;
   const holder: Holder = { kind: "request", method, delayMs: 0 };
@@ -177,7 +177,7 @@ function meterStorage(storage: unknown): void {
     return function (this: object, ...args: unknown[]): unknown {
       wrote(1);
       const object = acting.getStore()?.object;
-      if (object) object.alarmAtMs = Number(args[0]);
+      if (object) object.alarmDelayMs = Number(args[0]) - Date.now();
       return plain.apply(this, args);
     };
   });
@@ -187,7 +187,7 @@ function meterStorage(storage: unknown): void {
 function constructed(): Metered {
   const known = byId.get("");
   if (known !== undefined) return known;
-  const fresh: Metered = { ...none(), kind: "constructor", isOurs: true, holders: new Set(), alarmAtMs: null };
+  const fresh: Metered = { ...none(), kind: "constructor", isOurs: true, holders: new Set(), alarmDelayMs: null };
   byId.set("", fresh);
   return fresh;
 }
