@@ -3,6 +3,7 @@ import { DIRECTORY_SHARDS, TOKEN_CACHE_MAX } from "../src/limits.ts";
 import type { BatchApi } from "../src/run-api/batch-api.ts";
 import type { DirectoryApi } from "../src/run-api/directory-api.ts";
 import type { FileApi } from "../src/run-api/file-api.ts";
+import type { GateApi } from "../src/run-api/gate-api.ts";
 import type { LaneApi } from "../src/run-api/lane-api.ts";
 import type { RunApi } from "../src/run-api/run-api.ts";
 import type { RunSettings } from "../src/run-api/runs.ts";
@@ -19,6 +20,7 @@ export type Objects = {
   BATCH: DurableObjectNamespace<BatchApi>;
   SHELF: DurableObjectNamespace<FileApi>;
   UPSTREAM: DurableObjectNamespace<UpstreamApi>;
+  GATES: DurableObjectNamespace<GateApi>;
   /** Contents of files. Absent where the gateway runs without R2: then it takes no files. */
   FILES?: R2Bucket;
   /** Executes groups without a client. Absent unless bound in wrangler.toml: then lanes do. */
@@ -116,6 +118,11 @@ export function bodiesPrefix(runId: string, openKey?: string): string {
 /** What all runs have learned of an upstream, by its name in the configuration. */
 export function upstreamOf(objects: Objects, upstream: string): DurableObjectStub<UpstreamApi> {
   return objects.UPSTREAM.getByName(upstream);
+}
+
+/** A gate by its name: the upstream's, and `#` with the name of the key's secret if the upstream has several keys. */
+export function gateOf(objects: Objects, gate: string): DurableObjectStub<GateApi> {
+  return objects.GATES.getByName(gate);
 }
 
 /**

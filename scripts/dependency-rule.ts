@@ -1,5 +1,5 @@
 /**
- * Which part of the gateway may import which. The core (engine, budget, graph, reduce) imports nothing but itself and
+ * Which part of the gateway may import which. The core (engine, budget, gate, graph, reduce) imports nothing but itself and
  * the shared words; the edges import the core; the platform appears at the edges only. Data first: the table below is
  * the rule, the rest reads imports and looks them up.
  */
@@ -8,7 +8,7 @@ import { posix } from "node:path";
 /** A part of the code: files that obey one line of the table. The first pattern that fits a path decides. */
 const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["words", /^src\/(errors|limits|call)\.ts$/],
-  ["core", /^src\/(engine|budget|graph|reduce)\//],
+  ["core", /^src\/(engine|budget|gate|graph|reduce)\//],
   ["tokens", /^src\/tokens\//],
   ["bytes", /^src\/bytes\//],
   ["json", /^src\/json\//],

@@ -158,6 +158,12 @@ export type Usage = {
  */
 export type FailureClass = "rejected" | "transient" | "rate_limited" | "unknown";
 
+/**
+ * Why a provider calls a key itself unusable. `insufficient_quota`: its quota or credit is used up (also 402). `invalid_key`:
+ * 401. `forbidden`: a 403 of the key, as opposed to one of a model or of content.
+ */
+export type StopReason = "insufficient_quota" | "invalid_key" | "forbidden";
+
 /** Tokens that were seen of a stream before it was stopped or broke off; `promptTokens` null = not reported by then. */
 export type Seen = { promptTokens: number | null; completionTokens: number };
 
@@ -183,6 +189,8 @@ export type Outcome =
       answered: boolean;
       /** The upstream's Retry-After, in ms from now. */
       retryAfterMs: number | null;
+      /** Set if the upstream calls its key unusable: other calls with the key fail in the same way. Never billed. */
+      stop?: StopReason;
       /** For a raw request: the upstream's error body, without credentials. */
       body?: string;
       /**

@@ -3,6 +3,7 @@ import { createApp } from "./app.ts";
 
 export { BatchObject } from "../durable-objects/batch/object.ts";
 export { DirectoryObject } from "../durable-objects/directory/object.ts";
+export { GateObject } from "../durable-objects/gate/object.ts";
 export { LaneObject } from "../durable-objects/lane/object.ts";
 export { RunObject } from "../durable-objects/run/object.ts";
 export { ShelfObject } from "../durable-objects/run-files/object.ts";

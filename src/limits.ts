@@ -514,6 +514,13 @@ export const RETRY_MAX_MS = 10_000;
 /** Longest Retry-After that is obeyed, ms; a call that gets a longer one fails as rate-limited. */
 export const RETRY_AFTER_MAX_MS = 90_000;
 
+// ---- gates ----
+
+/** Time for which a grant of an open gate is valid, ms: a run that calls seldom asks its gate as seldom. */
+export const GATE_OPEN_TTL_MS = 60_000;
+/** Time after which a run that calls exchanges with an open gate, ms: beside calls of seconds it costs nothing. */
+export const GATE_OPEN_NEXT_MS = 10_000;
+
 // ---- storage ----
 
 /**

@@ -23,7 +23,7 @@ describe("npm run deploy", () => {
     const before = existsSync(SECRETS_FILE);
     const { status, stdout, stderr } = deploy("--dry-run");
     expect([status, stderr]).toEqual([0, expect.not.stringContaining("ERROR")]);
-    for (const bound of ["RUN", "LANE", "DIRECTORY", "BATCH", "SHELF", "UPSTREAM", "FILES", "UPSTREAMS"]) {
+    for (const bound of ["RUN", "LANE", "DIRECTORY", "BATCH", "SHELF", "UPSTREAM", "GATES", "FILES", "UPSTREAMS"]) {
       expect(stdout).toContain(`env.${bound} (`);
     }
     expect(stdout).toContain('env.ADMIN_KEY ("(hidden)")');

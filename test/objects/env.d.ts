@@ -8,7 +8,8 @@ declare namespace Cloudflare {
       | "DirectoryObject"
       | "BatchObject"
       | "ShelfObject"
-      | "UpstreamObject";
+      | "UpstreamObject"
+      | "GateObject";
   }
   interface Env {
     /** Histories per property test, as text. */
@@ -20,6 +21,7 @@ declare namespace Cloudflare {
     BATCH: DurableObjectNamespace<import("../../src/index.ts").BatchObject>;
     SHELF: DurableObjectNamespace<import("../../src/index.ts").ShelfObject>;
     UPSTREAM: DurableObjectNamespace<import("../../src/index.ts").UpstreamObject>;
+    GATES: DurableObjectNamespace<import("../../src/index.ts").GateObject>;
     /** In the project `workflows` only. */
     WORKFLOW: Workflow<{ runId: string; seq: number }>;
   }

@@ -1,0 +1,162 @@
+/**
+ * What a run and a gate send each other. A gate is the state of one key of one upstream, shared by all runs; a run exchanges
+ * a report for a grant. Times are durations in ms, never points in time, because the clocks of objects differ. A field that
+ * is optional is newer than the first version: its docstring names what an absent one means.
+ */
+import type { StopReason } from "../call.ts";
+
+/** The classes of work, in the order of their shares when all of them wait. */
+export const WORK_CLASSES = ["interactive", "standard", "batch"] as const;
+export type WorkClass = (typeof WORK_CLASSES)[number];
+
+/** What a run has waiting in one class. A slot whose retry is not due yet does not wait. */
+export type ClassDemand = {
+  /** Attempts that would start now if the gate allowed them. */
+  waiting: number;
+  /**
+   * Tokens of one such attempt, on average, as providers count them at admission: prompt bytes ÷ 4 plus the completion cap.
+   * No bound: the gate learns from the provider's headers by how much it is wrong.
+   */
+  tokensPerCall: number;
+  /** The part of `tokensPerCall` that is the prompt; absent = half of it. */
+  inputTokensPerCall?: number;
+};
+
+/** One bucket of a provider's rate limit as its headers show it. */
+export type BucketSample = {
+  /** Requests or tokens per minute. null = the headers do not name it. */
+  limit: number | null;
+  remaining: number;
+  /** Time until the bucket is full again, ms; null = the headers do not name it. */
+  resetMs: number | null;
+};
+
+export const BUCKETS = ["requests", "tokens", "inputTokens", "outputTokens"] as const;
+export type BucketName = (typeof BUCKETS)[number];
+
+/** A provider's rate limits, as the headers of one answer show them. */
+export type RateSample = Partial<Record<BucketName, BucketSample>> & {
+  /**
+   * Age of the figures, ms: since the attempt was sent, because providers count at admission. An executor adds the time
+   * since then before it reports, a run the time since it was reported to.
+   */
+  ageMs: number;
+};
+
+/**
+ * What attempts failed with that concerns the key. `rate_limited`: 429. `overloaded`: 503 and 529. `timeout` and
+ * `schema_violation` count only in the mode `penalty`. `stopped`: the provider calls the key itself unusable.
+ */
+export type GateFailure = {
+  class: "rate_limited" | "overloaded" | "timeout" | "schema_violation" | "stopped";
+  /** Set for `stopped` only. */
+  stop: StopReason | null;
+  /** The largest of the providers' hints when to come again, ms from its arrival; null = none of them had one. */
+  hintMs: number | null;
+  /** Attempts that failed so. */
+  count: number;
+  /** Time since the latest of them, ms. */
+  ageMs: number;
+  /** The provider's words, without secrets, for the operator; null = none. */
+  message: string | null;
+};
+
+/** What a run reports to a gate. */
+export type GateReport = {
+  /** Id of the run. */
+  run: string;
+  /**
+   * Names the run object's instance: its counters start at 0. A gate that does not know it yet takes the first counters
+   * as they are.
+   */
+  instance: string;
+  /** Number of the report within its instance, from 1. A repeated one (its reply was lost) counts once. */
+  number: number;
+  /** `epoch` of the last grant; 0 = the run has had none. */
+  epoch: number;
+  /** The run's weight among runs that wait: 1 = an equal share. */
+  weight: number;
+  classes: Readonly<Record<WorkClass, ClassDemand>>;
+  /** Attempts in flight through this gate, leased credit included. */
+  inFlight: number;
+  /** `permits` of the last grant, while it is valid; null = no limit, 0 = no valid grant. */
+  permits: number | null;
+  /** Attempts that this instance has started through the gate since its begin, and their tokens as in `tokensPerCall`. */
+  started: { requests: number; tokens: number };
+  /** Attempts of this instance that have ended in an answer, since its begin. */
+  succeeded: number;
+  /** Among the attempts that have ended in an answer since the last report; null = none has. */
+  latency: {
+    /** The shortest time to the first byte, ms; null = none was measured. It is what load adds to every call. */
+    ttfbMs: number | null;
+    /** Mean time to the end, ms. */
+    meanMs: number;
+  } | null;
+  /** The newest headers seen since the last report, oldest first; at most a few. */
+  samples: readonly RateSample[];
+  /** Since the last report, one entry per class and stop reason. */
+  failures: readonly GateFailure[];
+  /** True if an attempt has succeeded that was started after the run learned that the gate is stopped: the key works again. */
+  recovered: boolean;
+};
+
+/**
+ * `open`: nothing is known that makes calls wait. `paced`: calls wait for a rate, or for a time that the provider named.
+ * `shrunk`: the width is limited, because the provider rejects calls without a hint. `stopped`: nothing is sent but probes.
+ */
+export type GateClass = "open" | "paced" | "shrunk" | "stopped";
+
+/** What calls wait for at a gate. */
+export type GateReason = "requests_per_minute" | "tokens_per_minute" | "width" | "stopped";
+
+/**
+ * What a run may do. The counts start with the report that the grant answers: attempts that were started meanwhile count.
+ * A run exchanges again when `nextInMs` has passed and it has anything waiting or in flight; at once when the first attempt
+ * fails with one of `GateFailure`, when attempts begin to wait for the gate, and when half of `requests` or `tokens` is used.
+ */
+export type GateGrant = {
+  /** Names the gate object's instance. */
+  epoch: number;
+  class: GateClass;
+  /** What attempts wait for; null = nothing, or the gate is open. */
+  reason: GateReason | null;
+  /** Most attempts in flight of this run through this gate; null = no limit of the gate. */
+  permits: number | null;
+  /** Attempts that may be started; null = no limit of the gate. */
+  requests: number | null;
+  /** Tokens that may be started, in the run's own measure (`tokensPerCall`); null = no limit of the gate. */
+  tokens: number | null;
+  /** No attempt starts before this time has passed, ms. 0 = now. */
+  waitMs: number;
+  /** The grant is valid for this time, ms. Then the run has no permits until it exchanges again. */
+  ttlMs: number;
+  /** When the run exchanges again, ms. */
+  nextInMs: number;
+  /** While stopped: why, since when (ms ago), and the provider's words; null = it is not stopped. */
+  stop: { reason: StopReason; forMs: number; message: string | null } | null;
+};
+
+/** A bucket as the gate sees it now. */
+export type BucketStatus = { limit: number; remaining: number; resetMs: number };
+
+/** A gate as an operator sees it. */
+export type GateStatus = {
+  epoch: number;
+  class: GateClass;
+  reason: GateReason | null;
+  /** The learned width; null = none is needed so far. */
+  width: number | null;
+  /** Attempts in flight by the latest reports. */
+  inFlight: number;
+  /** Permits that runs hold; null = no limit. */
+  permits: number | null;
+  buckets: Partial<Record<BucketName, BucketStatus>>;
+  /** Attempts that wait, by the latest reports. */
+  waiting: number;
+  /** Runs known to the gate. */
+  runs: number;
+  /** Time for which nobody may start, ms. */
+  waitMs: number;
+  stop: { reason: StopReason; forMs: number; message: string | null; nextProbeInMs: number } | null;
+  lastError: { class: GateFailure["class"]; message: string | null; forMs: number } | null;
+};

@@ -1,0 +1,19 @@
+/** The methods of a gate object: the state of one key of one upstream, shared by all runs. */
+import type { GateGrant, GateReport, GateStatus } from "../gate/wire.ts";
+
+export interface GateApi extends Rpc.DurableObjectBranded {
+  /**
+   * Exchanges a run's report for a grant, which replaces the run's last one. Never waits. A report may be repeated. A run has
+   * one exchange with a gate at a time; it is never awaited inside of a turn.
+   */
+  exchange(report: GateReport): GateGrant;
+
+  /** The run has nothing waiting or in flight here any more: its permits are free. Repeating it changes nothing. */
+  leave(run: string): void;
+
+  /** What an operator sees. */
+  status(): GateStatus;
+
+  /** Ends a stop by an operator's decision: runs may call again at once. False if the gate was not stopped. */
+  resume(): boolean;
+}
