@@ -516,6 +516,11 @@ export const RETRY_AFTER_MAX_MS = 90_000;
 
 // ---- gates ----
 
+/**
+ * Shortest time between two answers of one key whose headers an executor reads, ms: reading them is a noticeable part of a
+ * short call's time, and a gate needs a few samples a second.
+ */
+export const RATE_SAMPLE_EVERY_MS = 100;
 /** Time for which a grant of an open gate is valid, ms: a run that calls seldom asks its gate as seldom. */
 export const GATE_OPEN_TTL_MS = 60_000;
 /** Time after which a run that calls exchanges with an open gate, ms: beside calls of seconds it costs nothing. */

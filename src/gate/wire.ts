@@ -24,11 +24,13 @@ export type ClassDemand = {
 
 /** One bucket of a provider's rate limit as its headers show it. */
 export type BucketSample = {
-  /** Requests or tokens per minute. null = the headers do not name it. */
+  /** Requests or tokens per window; null = the headers do not name it. */
   limit: number | null;
   remaining: number;
-  /** Time until the bucket is full again, ms; null = the headers do not name it. */
+  /** Time until the bucket is full again, or its window ends, ms; null = the headers do not name it. */
   resetMs: number | null;
+  /** Time in which an empty bucket becomes full, ms. */
+  windowMs: number;
 };
 
 export const BUCKETS = ["requests", "tokens", "inputTokens", "outputTokens"] as const;

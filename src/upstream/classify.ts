@@ -3,7 +3,7 @@
  * Pure: status, headers and body in, part of an outcome out. A doubt is `unknown`, which stays charged, never `transient`,
  * which is free.
  */
-import type { Classification, FailureClass } from "../call.ts";
+import type { Classification, FailureClass, StopReason } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { NAME_CHARS_MAX, RESPONSE_BYTES_MAX } from "../limits.ts";
 import { type AnswerError, errorIn, errorWords, type ErrorWords } from "../protocol/response/error.ts";
@@ -12,6 +12,7 @@ import type { BodyText } from "./read-body.ts";
 import { readCompletion } from "../protocol/response/chat.ts";
 import type { Upstream } from "./config/types.ts";
 import { isFinal, treatmentOf, type Treatment } from "./failure-table.ts";
+import { stopOf } from "./limits/stop.ts";
 import { shownCode, shownMessage, withoutOwnSecrets } from "./redact.ts";
 import { readRetryAfterMs } from "./retry-after.ts";
 
@@ -62,7 +63,12 @@ function classifyStatus(upstream: Upstream, answer: Answer): Classification {
     status === 401 || status === 403
       ? `refused the gateway's credentials (status ${status})${quote}`
       : `answered ${status}${quote}`;
-  return byStatus(upstream, { status, message: `${upstream.name} ${what}`, codes: words.codes, treatment }, answer);
+  const stop = stopOf(status, words);
+  return byStatus(
+    upstream,
+    { status, message: `${upstream.name} ${what}`, codes: words.codes, treatment, stop },
+    answer,
+  );
 }
 
 /** A 400 may be a content filter's, which is billed; only its body can show that it is not. */
@@ -70,14 +76,16 @@ function isUnread400({ status, body }: Answer): boolean {
   return status === 400 && body?.ok !== true;
 }
 
-type Failed = ErrorWords & { status: number; treatment: Treatment };
+type Failed = ErrorWords & { status: number; treatment: Treatment; stop: StopReason | null };
 
 function byStatus(upstream: Upstream, failure: Failed, { headers, nowMs }: Answer): Classification {
-  const { status, message, codes, treatment } = failure;
+  const { status, message, codes, treatment, stop } = failure;
   const { class: failureClass, retryable } = treatment;
   // A failure that is final has no time at which to come again.
   const retryAfterMs = retryable ? readRetryAfterMs(headers, nowMs) : null;
-  const base = { kind: "failure", class: failureClass, answered: true, retryAfterMs } as const;
+  // An attempt that may have been billed is no sign that nothing is done for this key.
+  const stops = stop === null || failureClass === "unknown" ? {} : { stop };
+  const base = { kind: "failure", class: failureClass, answered: true, retryAfterMs, ...stops } as const;
   const reason = upstreamError(upstream, status, message, { retryable, codes });
   if (failureClass !== "rate_limited") return { ...base, reason };
   const named = namedCode(upstream, codes);
@@ -95,7 +103,8 @@ function classifyErrorIn200(upstream: Upstream, answer: Answer, error: AnswerErr
   const { codes } = error;
   const status = error.status ?? answer.status;
   const message = `${upstream.name} answered ${answer.status} with an error: ${shownMessage(error.message, upstream)}`;
-  return byStatus(upstream, { status, message, codes, treatment: treatmentIn200(upstream, error) }, answer);
+  const stop = error.status === null || error.afterStart ? null : stopOf(error.status, error);
+  return byStatus(upstream, { status, message, codes, treatment: treatmentIn200(upstream, error), stop }, answer);
 }
 
 function treatmentIn200({ errorsCost }: Upstream, { status, codes, afterStart }: AnswerError): Treatment {
