@@ -51,7 +51,9 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/unit/**/*.test.ts"],
-          testTimeout: 30_000,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          expect: { poll: { timeout: 20_000 } },
           pool: "threads",
           isolate: false,
         },
@@ -77,6 +79,7 @@ export default defineConfig({
           // A runtime loads the gateway once, which takes as long as the tests of a file.
           isolate: false,
           testTimeout: 60_000,
+          hookTimeout: 60_000,
           // Long enough for a busy machine, and shorter than a found lease's term: what only its end would bring fails.
           expect: { poll: { timeout: 20_000 } },
         },
@@ -102,6 +105,7 @@ export default defineConfig({
           // A runtime loads the gateway once, which takes as long as the tests of a file.
           isolate: false,
           testTimeout: 60_000,
+          hookTimeout: 60_000,
           // Long enough for a busy machine, and shorter than a found lease's term: what only its end would bring fails.
           expect: { poll: { timeout: 20_000 } },
         },
@@ -124,6 +128,9 @@ export default defineConfig({
           include: [...supportTests],
           globalSetup: ["test/setup/quiet-runtime.ts"],
           setupFiles: ["test/setup/emulator.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          expect: { poll: { timeout: 20_000 } },
         },
       },
       {

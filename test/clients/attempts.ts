@@ -6,8 +6,8 @@ import { startGateway } from "../support/gateway.ts";
 
 /** What every upstream's configuration allows; the clients would make three of each by themselves. */
 export const MAX_ATTEMPTS = 2;
-/** Limit of an attempt, ms: far below the clients' own. */
-const TIMEOUT_MS = 300;
+/** Limit of an attempt, ms: far below the clients' own. Only an upstream that hangs is to reach it. */
+const timeoutMsOf = (failure: string): number => (failure === "hang" ? 1_000 : 20_000);
 
 /** How the upstream fails, how many requests it gets, and whether they stay charged. */
 export const FAILURES = [
@@ -52,7 +52,7 @@ export async function startAttempts(kind: "openai" | "anthropic") {
   const upstream = await startFailingUpstream();
   const path = kind === "openai" ? "/v1" : "";
   const configured = (failure: string) => ({
-    ...{ kind, base_url: `${upstream.origin}/${failure}${path}`, timeout_ms: TIMEOUT_MS, models: [] },
+    ...{ kind, base_url: `${upstream.origin}/${failure}${path}`, timeout_ms: timeoutMsOf(failure), models: [] },
     ...{ max_attempts: MAX_ATTEMPTS, prices: { "*": { input: 1, output: 2 } } },
   });
   const UPSTREAMS = Object.fromEntries([...FAILURES, CHUNKED].map(({ failure }) => [failure, configured(failure)]));

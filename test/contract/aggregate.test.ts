@@ -174,7 +174,7 @@ describe("with aggregation of streams", () => {
       reply.begin({ headers: { "content-type": "text/event-stream" } });
       for (const text of eventsOf(asked.parse(JSON.parse(body.toString()))).slice(0, 2)) await reply.write(text);
       // A reset takes what is still on its way along.
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
       reply.reset();
     });
     const run = await place.openRun(BUDGET);

@@ -1,6 +1,5 @@
 /** `POST /batch` as a stream: NDJSON, server-sent events, and the white space that keeps a slow reply alive. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { KEEP_ALIVE_MS } from "../../src/limits.ts";
 import { z } from "zod";
 import { errorOf, startWorld, type RunAccess, type World } from "./world.ts";
 
@@ -15,13 +14,28 @@ afterAll(() => world.stop());
 const event = z.looseObject({ type: z.string(), index: z.int().optional() });
 type Event = z.infer<typeof event>;
 
-const PROMPTS = ["{{delay/350}} slow", "{{delay/20}} fast", "{{delay/180}} middle", "{{status/400}} refused"];
-/** The order in which they end: the refused one at once. */
+/** Calls that wait at latches of their own, and one that is refused at once. */
+const promptsOf = (name: string) => [
+  ...["slow", "fast", "middle"].map((word, at) => `{{latch/${name}-${at}}} ${word}`),
+  "{{status/400}} refused",
+];
+/** The order in which they end. */
 const ENDS = [3, 1, 2, 0];
 
-const asking = (accept: string, body: unknown = { prompts: PROMPTS }) => ({ json: body, headers: { accept } });
+const asking = (accept: string, body: unknown) => ({ json: body, headers: { accept } });
 
-function expectGroup(events: Event[]): void {
+/** Posts such a batch. Each call is answered once the end of the one before it has arrived. */
+async function inOrder(name: string, accept: string) {
+  const prompts = promptsOf(name);
+  const response = await world.gateway.fetch("/batch", { token: run.token, ...asking(accept, { prompts }) });
+  const texts = await pieces(response, (_, text) => {
+    const ended = text.split('"type":"slot"').length - 1;
+    for (const at of ENDS.slice(1, ended + 1)) world.upstream.open(`${name}-${at}`);
+  });
+  return { prompts, status: response.status, headers: response.headers, text: texts.join("") };
+}
+
+function expectGroup(events: Event[], prompts: string[]): void {
   expect(events.map(({ type }) => type)).toEqual(["group_started", "slot", "slot", "slot", "slot", "group_completed"]);
   expect(events.slice(1, -1).map(({ index }) => index)).toEqual(ENDS);
   const [started, refused, fast] = events;
@@ -30,7 +44,7 @@ function expectGroup(events: Event[]): void {
   expect(new Set(events.map((one) => one["parallel_group_id"]))).toEqual(new Set([started?.["id"]]));
   expect(refused).toMatchObject({ status: "failed", result: expect.stringMatching(/^\[error\] /), attempts: 1 });
   expect(refused?.["error"]).toMatchObject({ code: "upstream_error", status: 400, retryable: false });
-  expect(fast).toMatchObject({ status: "completed", result: PROMPTS[1], error: null, model: "up-1", attempts: 1 });
+  expect(fast).toMatchObject({ status: "completed", result: prompts[1], error: null, model: "up-1", attempts: 1 });
   expect(events.at(-1)).toMatchObject({
     status: "partial",
     count: 4,
@@ -42,7 +56,7 @@ function expectGroup(events: Event[]): void {
 
 describe("NDJSON", () => {
   it("has a JSON object per line: the group's start, each slot as it ends, the group's end", async () => {
-    const answer = await run.send("/batch", asking("application/x-ndjson"));
+    const answer = await inOrder("lines", "application/x-ndjson");
     expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "application/x-ndjson; charset=utf-8"]);
     expect(answer.text.endsWith("\n")).toBe(true);
     expectGroup(
@@ -50,6 +64,7 @@ describe("NDJSON", () => {
         .trimEnd()
         .split("\n")
         .map((line) => event.parse(JSON.parse(line))),
+      answer.prompts,
     );
   });
 
@@ -97,7 +112,7 @@ describe("NDJSON", () => {
 
 describe("server-sent events", () => {
   it("are numbered from 1, named by their type, and contain the same data as NDJSON", async () => {
-    const answer = await run.send("/batch", asking("text/event-stream"));
+    const answer = await inOrder("events", "text/event-stream");
     expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/event-stream; charset=utf-8"]);
     expect(answer.headers.get("cache-control")).toBe("no-store");
     expect(answer.text.endsWith("\n\n")).toBe(true);
@@ -111,7 +126,7 @@ describe("server-sent events", () => {
       expect([id, name, rest]).toEqual([`id: ${at + 1}`, `event: ${parsed.type}`, []]);
       return parsed;
     });
-    expectGroup(events);
+    expectGroup(events, answer.prompts);
   });
 
   it("escape the line breaks of a text, so that each event has one data line", async () => {
@@ -141,6 +156,9 @@ describe.each(["application/x-ndjson", "text/event-stream"])("a stream as %s", (
   });
 });
 
+/** What each format sends while nothing happens. */
+const KEEP_ALIVES = [" ", "\n", ": keep-alive\n\n"];
+
 describe("a slow JSON answer", () => {
   it("sends its headers at once and white space every 10 s, and is still valid JSON; streams get keep-alives too", async () => {
     const body = { prompts: ["{{latch/silent}} slow"] };
@@ -150,8 +168,12 @@ describe("a slow JSON answer", () => {
       ),
     );
     // The headers are here, and the upstream has not answered.
-    setTimeout(() => world.upstream.open("silent"), KEEP_ALIVE_MS + 600);
-    const [json, lines, events] = await Promise.all(responses.map(pieces));
+    const kept = new Set<Response>();
+    const keep = (response: Response) => (piece: string) => {
+      if (KEEP_ALIVES.includes(piece)) kept.add(response);
+      if (kept.size === responses.length) world.upstream.open("silent");
+    };
+    const [json, lines, events] = await Promise.all(responses.map((response) => pieces(response, keep(response))));
     expect(json?.[0]).toBe(" ");
     expect(JSON.parse(json?.join("") ?? "")).toMatchObject({ status: "completed", results: body.prompts });
     expect(lines).toContain("\n");
@@ -159,9 +181,14 @@ describe("a slow JSON answer", () => {
   });
 });
 
-async function pieces(response: Response): Promise<string[]> {
+/** Reads a stream to its end. `arrived` gets each piece, and all so far. */
+async function pieces(response: Response, arrived: (piece: string, text: string) => void): Promise<string[]> {
   const decoder = new TextDecoder();
   const texts: string[] = [];
-  for await (const piece of response.body ?? []) texts.push(decoder.decode(piece, { stream: true }));
+  for await (const bytes of response.body ?? []) {
+    const piece = decoder.decode(bytes, { stream: true });
+    texts.push(piece);
+    arrived(piece, texts.join(""));
+  }
   return texts;
 }

@@ -264,7 +264,7 @@ describe("a failed slot is shown", () => {
 
 describe("on_error abort", () => {
   it("starts nothing after the first failure, lets calls in flight finish, and reports the rest as cancelled", async () => {
-    const prompts = ["{{delay/200}} running", REFUSED, ...Array.from({ length: 30 }, (_, index) => `late ${index}`)];
+    const prompts = ["{{delay/1000}} running", REFUSED, ...Array.from({ length: 30 }, (_, index) => `late ${index}`)];
     const group = groupOf(await run.send("/batch", { json: { prompts, concurrency: 2, on_error: "abort" } }));
     expect(group.results[0]).toBe(prompts[0]);
     expect(group.errors[1]?.code).toBe("upstream_error");

@@ -122,10 +122,12 @@ describe("the remaining budget", () => {
 
   it("makes a call wait if a call in flight may release part of its reservation", async () => {
     const run = await open({ completion_tokens: 100 });
-    const first = send(run, { prompt: "{{delay/300}}", max_tokens: 100 });
+    const first = send(run, { prompt: "{{latch/first}}", max_tokens: 100 });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     const second = send(run, { prompt: "second", max_tokens: 50 });
-    expect([replyOf(await first).text, replyOf(await second).text]).toEqual(["{{delay/300}}", "second"]);
+    await expect.poll(async () => (await documentOf(run)).stats.pending_queries).toBe(2);
+    world.upstream.open("first");
+    expect([replyOf(await first).text, replyOf(await second).text]).toEqual(["{{latch/first}}", "second"]);
     expect(world.upstream.counters.peakInFlight).toBe(1);
   });
 

@@ -144,10 +144,11 @@ describe("DELETE /groups/:id", () => {
   it("does not affect other groups of the run", async () => {
     const run = await openOwn();
     const doomed = await openGroup(run, { prompts: hanging(2) });
-    const other = await openGroup(run, { prompts: ["{{delay/400}} other"] });
+    const other = await openGroup(run, { prompts: ["{{latch/other}} other"] });
     await inFlight(3);
     await cancel(run, doomed.at);
-    expect(groupOf(await endOf(run, other.at)).results).toEqual(["{{delay/400}} other"]);
+    world.upstream.open("other");
+    expect(groupOf(await endOf(run, other.at)).results).toEqual(["{{latch/other}} other"]);
     expect(world.upstream.counters.abandoned).toBe(2);
   });
 });
@@ -194,11 +195,12 @@ describe("DELETE /runs/:id", () => {
   it("of a child does not end its parent", async () => {
     const run = await openOwn();
     const child = await childOf(run);
-    const { at } = await openGroup(run, { prompts: ["{{delay/500}} parent"] });
+    const { at } = await openGroup(run, { prompts: ["{{latch/parent}} parent"] });
     await openGroup(child, { prompts: hanging(2) });
     await inFlight(3);
     await cancel(run, `/runs/${child.id}`);
     await expect.poll(() => world.upstream.counters.abandoned).toBe(2);
+    world.upstream.open("parent");
     expect(groupOf(await endOf(run, at)).status).toBe("completed");
     await expect.poll(async () => (await documentOf(run)).budget.calls).toMatchObject({ spent: 3, reserved: 0 });
   });
@@ -207,7 +209,7 @@ describe("DELETE /runs/:id", () => {
 describe("POST /runs/:id/close", () => {
   it("lets calls in flight finish, and starts nothing more", async () => {
     const run = await openOwn();
-    const prompts = ["{{delay/400}} a", "{{delay/400}} b", "never"];
+    const prompts = ["{{delay/2000}} a", "{{delay/2000}} b", "never"];
     const { at } = await openGroup(run, { prompts, concurrency: 2 });
     await inFlight(2);
     expect((await run.send(`/runs/${run.id}/close`, { method: "POST" })).json).toMatchObject({ status: "closed" });

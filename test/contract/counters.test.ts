@@ -97,10 +97,11 @@ describe("POST /runs/:id/stats/reset", () => {
 
   it("does not reset pending calls", async () => {
     const run = await world.openRun({ default_model: "up-1" });
-    const pending = run.send("/query", { json: { prompt: "{{delay/500}} pending" } });
+    const pending = run.send("/query", { json: { prompt: "{{latch/pending}} pending" } });
     await expect.poll(async () => (await documentOf(run)).stats.pending_queries).toBe(1);
     const answer = await run.send(`/runs/${run.id}/stats/reset`, { method: "POST" });
     expect(answer.json).toMatchObject({ stats: { pending_queries: 1 } });
+    world.upstream.open("pending");
     replyOf(await pending);
     expect((await documentOf(run)).stats.pending_queries).toBe(0);
   });

@@ -286,7 +286,7 @@ describe("a failed call", () => {
 
   it.each(FAILURES)("because %s has rlm-sandbox's status, and 200 for rlm", async (what, json, native, status) => {
     const narrow = await world.openRun({ models: ["up/*", "free/*"], default_model: "up-1", max_parallel: 1 });
-    const busy = what === "it waits too long" ? narrow.send("/query", { json: { prompt: "{{delay/1500}}" } }) : null;
+    const busy = what === "it waits too long" ? narrow.send("/query", { json: { prompt: "{{latch/busy}}" } }) : null;
     if (busy !== null) await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     const { message } = errorOf(await narrow.send("/query", { json }));
     const send = (path: string, body: object = json) => narrow.send(path, { json: body }).then(statusAndError);
@@ -298,6 +298,7 @@ describe("a failed call", () => {
       expect(await send(path)).toEqual([200, message]);
       expect(await send(`${path}?errors=status`)).toEqual([status, message]);
     }
+    if (busy !== null) world.upstream.open("busy");
     await busy;
   });
 

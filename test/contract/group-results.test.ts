@@ -17,7 +17,7 @@ const SLOW = "{{delay/3000}} slow";
 const MIXED = ["a", "{{status/400}} refused", "{{delay/200}} c | d", "e"];
 
 describe("GET /groups/:id/results", () => {
-  const prompts = Array.from({ length: 60 }, (_, index) => `{{delay/${index < 20 ? 0 : 300}}} ${index}`);
+  const prompts = Array.from({ length: 60 }, (_, index) => `{{${index < 20 ? "delay/0" : "latch/pages"}}} ${index}`);
 
   it("pages through a group in input order, while it runs and after", async () => {
     const { at } = await openGroup(run, { prompts, concurrency: 8 });
@@ -29,6 +29,7 @@ describe("GET /groups/:id/results", () => {
     for (const { result, error, usage } of open) expect([result, error, usage]).toEqual([null, null, null]);
     const done = during.filter(({ status }) => status === "completed");
     expect(done.map(({ result }) => result)).toEqual(done.map(({ index }) => prompts[index]));
+    world.upstream.open("pages");
     await endOf(run, at);
     const after = await pagesOf(run, at, 7);
     expect(after.map(({ result }) => result)).toEqual(prompts);
@@ -77,10 +78,15 @@ describe("GET /groups/:id/results", () => {
   it.each(["application/x-ndjson", "text/event-stream"])(
     "as %s sends each slot of a running group once",
     async (accept) => {
-      const { id, at } = await openGroup(run, { prompts: ["{{delay/600}} a", "b", "{{delay/300}} c"] });
+      const name = accept.replaceAll(/\W/g, "-");
+      const { id, at } = await openGroup(run, { prompts: [`{{latch/${name}-0}} a`, "b", `{{latch/${name}-2}} c`] });
       // The second one has ended when the reader comes, the others have not.
       await expect.poll(async () => ended(await run.send(`${at}/results`))).toBe(1);
-      const events = await streamed(at, accept);
+      const open = (slot: number) => world.upstream.open(`${name}-${slot}`);
+      // Each of the others ends once the one before it has arrived.
+      const events = await streamed(at, accept, ({ index }) =>
+        index === 1 ? open(2) : index === 2 ? open(0) : undefined,
+      );
       expect(events.map(({ type, index }) => [type, index])).toEqual([
         ["group_started", undefined],
         ["slot", 1],
@@ -102,14 +108,32 @@ describe("GET /groups/:id/results", () => {
     },
   );
 
-  async function streamed(at: string, accept: string): Promise<Event[]> {
+  /** The events of a group; `arrived` gets each when it arrives. */
+  async function streamed(at: string, accept: string, arrived: (event: Event) => void): Promise<Event[]> {
     const response = await world.gateway.fetch(`${at}/results`, { token: run.token, headers: { accept } });
-    const texts: string[] = [];
-    if (accept === "text/event-stream") for await (const { data } of framesOf(response)) texts.push(data);
-    else texts.push(...(await response.text()).trimEnd().split("\n"));
-    return texts.map((text) => event.parse(JSON.parse(text)));
+    const events: Event[] = [];
+    for await (const text of accept === "text/event-stream" ? dataOf(response) : linesOf(response)) {
+      const next = event.parse(JSON.parse(text));
+      events.push(next);
+      arrived(next);
+    }
+    return events;
   }
 });
+
+async function* dataOf(response: Response): AsyncGenerator<string> {
+  for await (const { data } of framesOf(response)) yield data;
+}
+
+async function* linesOf(response: Response): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const bytes of response.body ?? []) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    yield* lines.filter((line) => line.trim() !== "");
+  }
+}
 
 describe("GET /groups/:id/report", () => {
   it("has tables of agents, of failures with actions, and of measures", async () => {

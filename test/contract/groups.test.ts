@@ -146,12 +146,13 @@ describe("a group is not found", () => {
 
   it("by another run, which can neither read nor cancel it", async () => {
     const other = await world.openRun();
-    const { id, at } = await openGroup(run, { prompts: ["{{delay/300}} mine"] });
+    const { id, at } = await openGroup(run, { prompts: ["{{latch/mine}} mine"] });
     for (const [method, path] of DOORS) {
       const answer = await other.send(`${at}${path}`, { method });
       expect([answer.status, errorOf(answer).message]).toEqual([404, expect.stringContaining(id)]);
     }
-    expect(groupOf(await endOf(run, at)).results).toEqual(["{{delay/300}} mine"]);
+    world.upstream.open("mine");
+    expect(groupOf(await endOf(run, at)).results).toEqual(["{{latch/mine}} mine"]);
   });
 
   it("by its sequence number with another timestamp", async () => {

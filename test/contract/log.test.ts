@@ -135,7 +135,7 @@ describe("GET /runs/:id/log", () => {
     const ids = only(alone, "slot_completed").map(({ index, call_id }) => [index, typeof call_id]);
     expect(ids).toEqual([[null, "string"]]);
 
-    const other = await world.openRun({ default_model: "up-1", window_ms: 500 });
+    const other = await world.openRun({ default_model: "up-1", window_ms: 3_000 });
     const prompts = ["{{delay/300}} a", "{{delay/300}} b", "{{delay/300}} c"];
     const replies = await Promise.all(prompts.map((prompt) => other.send("/query", { json: { prompt } })));
     const id = z.looseObject({ parallel_group_id: z.string() }).parse(replies[0]?.json).parallel_group_id;

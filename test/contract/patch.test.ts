@@ -58,11 +58,12 @@ describe("PATCH /runs/:id", () => {
 
   it("counts the reservations of calls in flight and children as committed", async () => {
     const run = await open({ calls: 10 });
-    const running = send(run, "{{delay/400}}");
+    const running = send(run, "{{latch/committed}}");
     expect((await run.send("/runs", { json: { budget: { calls: 4 } } })).status).toBe(201);
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     expect(errorOf(await patch(run.id, { budget: { calls: 4 } }))).toMatchObject({ limit: 4, committed: 5 });
     expect((await patch(run.id, { budget: { calls: 5 } })).status).toBe(200);
+    world.upstream.open("committed");
     replyOf(await running);
   });
 
@@ -83,17 +84,19 @@ describe("PATCH /runs/:id", () => {
 
   it("raises the concurrency of a running batch", async () => {
     const run = await open({ calls: 100 }, { max_parallel: 1 });
-    const json = { prompts: Array.from({ length: 13 }, (_, index) => `p${index}`), model: "sim/slow?ms=600" };
+    const json = { prompts: Array.from({ length: 13 }, (_, index) => `{{latch/raised}} ${index}`) };
     const batch = run.send("/batch", { method: "POST", json });
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     await patch(run.id, { max_parallel: 12 });
+    await expect.poll(() => world.upstream.counters.inFlight).toBe(12);
+    world.upstream.open("raised");
     expect(groupOf(await batch).metrics.peak_parallel).toBe(12);
   });
 
   it("raises max_parallel for later requests", async () => {
     const run = await open({ calls: 100 }, { max_parallel: 1 });
     expect((await patch(run.id, { max_parallel: 4 })).json).toMatchObject({ max_parallel: 4, effective_parallel: 4 });
-    const prompts = Array.from({ length: 4 }, (_, at) => `{{delay/300}} ${at}`);
+    const prompts = Array.from({ length: 4 }, (_, at) => `{{barrier/4/within/30000}} ${at}`);
     expect(groupOf(await run.send("/batch", { json: { prompts } }))).toMatchObject({ effective_parallel: 4 });
     expect(world.upstream.counters.peakInFlight).toBe(4);
   });
@@ -106,12 +109,13 @@ describe("PATCH /runs/:id", () => {
 
   it("starts calls that wait for budget", async () => {
     const run = await open({ completion_tokens: 100 });
-    const first = run.send("/query", { json: { prompt: "{{delay/1500}}", max_tokens: 100 } });
+    const first = run.send("/query", { json: { prompt: "{{latch/waiting}}", max_tokens: 100 } });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     const second = run.send("/query", { json: { prompt: "second", max_tokens: 20 } });
     await patch(run.id, { budget: { completion_tokens: 200 } });
     await expect.poll(() => world.upstream.counters.peakInFlight).toBe(2);
-    expect([replyOf(await first).text, replyOf(await second).text]).toEqual(["{{delay/1500}}", "second"]);
+    world.upstream.open("waiting");
+    expect([replyOf(await first).text, replyOf(await second).text]).toEqual(["{{latch/waiting}}", "second"]);
   });
 });
 
@@ -180,9 +184,10 @@ describe("a paused run", () => {
 
   it("lets calls in flight end", async () => {
     const run = await open({ calls: 10 }, { max_parallel: 1 });
-    const batch = run.send("/batch", { json: { prompts: ["{{delay/300}}", "after"] } });
+    const batch = run.send("/batch", { json: { prompts: ["{{latch/paused}}", "after"] } });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     await patch(run.id, { paused: true });
+    world.upstream.open("paused");
     await expect.poll(() => callsOf(run)).toMatchObject({ spent: 1, reserved: 0 });
     expect(world.upstream.counters.requests).toBe(1);
     await patch(run.id, { paused: false });

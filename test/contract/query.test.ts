@@ -125,7 +125,7 @@ describe("concurrent calls", () => {
     const run = await world.openRun({ default_model: model, max_parallel: 4 });
     await send(
       run,
-      Array.from({ length: 24 }, (_, index) => `{{delay/30}} ${index}`),
+      Array.from({ length: 24 }, (_, index) => `{{barrier/4/within/30000}} ${index}`),
     );
     expect(world.upstream.counters.peakInFlight).toBe(4);
   });
@@ -143,7 +143,7 @@ describe("concurrent calls", () => {
 
   it("share the run's max_parallel with batches", async () => {
     const run = await world.openRun({ default_model: model, max_parallel: 6 });
-    const prompts = Array.from({ length: 18 }, (_, index) => `{{delay/40}} ${index}`);
+    const prompts = Array.from({ length: 18 }, (_, index) => `{{barrier/6/within/30000}} ${index}`);
     await Promise.all([
       run.send("/batch", { json: { prompts } }),
       send(
@@ -174,11 +174,13 @@ describe("a client that disconnects", () => {
 
   it("while its call is queued causes no upstream request", async () => {
     const run = await world.openRun({ default_model: model, max_parallel: 1 });
-    const first = run.send("/query", { json: { prompt: "{{delay/500}} first" } });
+    const first = run.send("/query", { json: { prompt: "{{latch/permit}} first" } });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     const client = await clientOf(run, "second");
     await expect.poll(async () => (await documentOf(run)).stats.pending_queries).toBe(2);
     client.leave();
+    await expect.poll(async () => (await documentOf(run)).stats.pending_queries).toBe(1);
+    world.upstream.open("permit");
     replyOf(await first);
     expect(replyOf(await run.send("/query", { json: { prompt: "third" } })).text).toBe("third");
     expect(world.upstream.counters.sends.get("second")).toBeUndefined();
@@ -187,10 +189,10 @@ describe("a client that disconnects", () => {
 
   it("between two attempts causes no retry", async () => {
     const run = await world.openRun({ default_model: model });
-    const client = await clientOf(run, "{{status/429/retry-after/1}}");
+    const client = await clientOf(run, "{{status/429/retry-after/4}}");
     await expect.poll(async () => (await documentOf(run)).metrics.attempts).toBe(1);
     client.leave();
-    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
     expect(world.upstream.counters.requests).toBe(1);
     expect(await documentOf(run)).toMatchObject({ stats: { pending_queries: 0 }, budget: { usd: { reserved: 0 } } });
   });

@@ -62,11 +62,12 @@ describe("POST /batch?quote=1", () => {
   it("equals the later reservation, once an answer has shown what the upstream adds to a prompt", async () => {
     const run = await open({ usd: 1 });
     expect((await run.send("/query", { json: { prompt: "p" } })).status).toBe(200);
-    const batch = { prompts: ["{{delay/500}}", "{{delay/500}} and more"], max_tokens: 70 };
+    const batch = { prompts: ["{{latch/quoted}}", "{{latch/quoted}} and more"], max_tokens: 70 };
     const { worst_usd: worst } = quoted.parse((await quote(run, batch)).json);
     const running = run.send("/batch", { json: batch });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(2);
     expect((await documentOf(run)).budget.usd.reserved).toBe(worst);
+    world.upstream.open("quoted");
     groupOf(await running);
   });
 
@@ -76,12 +77,13 @@ describe("POST /batch?quote=1", () => {
     const text = "The light of the sun is made of rays that are not the same. ".repeat(200);
     // The short one shows how little the upstream adds, the long one how it cuts texts.
     for (const prompt of ["p", text]) expect((await run.send("/query", { json: { prompt } })).status).toBe(200);
-    const batch = { prompts: [`{{delay/500}} ${text}`], max_tokens: 70 };
+    const batch = { prompts: [`{{latch/english}} ${text}`], max_tokens: 70 };
     const { worst_usd: worst } = quoted.parse((await quote(run, batch)).json);
     expect(worst).toBeLessThan(text.length / 1e6);
     const running = run.send("/batch", { json: batch });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     expect((await documentOf(run)).budget.usd.reserved).toBe(worst);
+    world.upstream.open("english");
     groupOf(await running);
   });
 

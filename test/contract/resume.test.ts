@@ -26,29 +26,35 @@ function sandbox(run: RunAccess, prompts: readonly string[], accept: string): Ch
   });
 }
 
-const PROMPTS = Array.from({ length: 80 }, (_, index) => `{{delay/80}} ${index}`);
+const CALLS = 80;
+/** The last calls wait at a latch, so that the batch runs still however late a sandbox is killed. */
+const promptsOf = (latch: string) =>
+  Array.from({ length: CALLS }, (_, index) => `{{${index < 60 ? "delay/80" : `latch/${latch}`}}} ${index}`);
 
 it.each(["application/json", "application/x-ndjson"])(
   "a batch answered as %s is resumed without charging any call twice",
   async (accept) => {
+    const latch = accept.replaceAll(/\W/g, "-");
+    const prompts = promptsOf(latch);
     const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 }, max_parallel: 8 });
     for (const requests of [10, 30]) {
-      const first = sandbox(run, PROMPTS, accept);
+      const first = sandbox(run, prompts, accept);
       await expect.poll(() => world.upstream.counters.requests, { interval: 5 }).toBeGreaterThan(requests);
       first.kill("SIGKILL");
       expect((await once(first, "exit"))[1]).toBe("SIGKILL");
-      expect(world.upstream.counters.requests).toBeLessThan(PROMPTS.length);
+      expect(world.upstream.counters.requests).toBeLessThan(CALLS);
     }
-    const second = sandbox(run, PROMPTS, accept);
+    world.upstream.open(latch);
+    const second = sandbox(run, prompts, accept);
     if (second.stdout === null) throw new Error("the sandbox has no output");
     const printed = await text(second.stdout);
-    for (const [index, prompt] of PROMPTS.entries()) {
+    for (const [index, prompt] of prompts.entries()) {
       if (accept !== "application/json") expect(printed).toContain(`"index":${index},`);
       expect(printed).toContain(JSON.stringify(prompt));
     }
-    if (accept === "application/json") expect(JSON.parse(printed)).toMatchObject({ results: PROMPTS });
-    expect(world.upstream.counters).toMatchObject({ requests: PROMPTS.length, abandoned: 0 });
+    if (accept === "application/json") expect(JSON.parse(printed)).toMatchObject({ results: prompts });
+    expect(world.upstream.counters).toMatchObject({ requests: CALLS, abandoned: 0 });
     expect([...world.upstream.counters.sends.values()].every((sends) => sends === 1)).toBe(true);
-    expect((await documentOf(run)).budget.calls).toMatchObject({ spent: PROMPTS.length, reserved: 0 });
+    expect((await documentOf(run)).budget.calls).toMatchObject({ spent: CALLS, reserved: 0 });
   },
 );

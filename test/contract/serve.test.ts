@@ -64,17 +64,17 @@ describe("npm run serve", () => {
     const served = new Served(["npm", "run", "-s", "serve"], { cwd: ROOT, env });
     await served.prints("fanout is ready");
     const token = await openRun(url);
-    const answer = post(`${url}/batch`, token, { prompts: ["one", "two"], model: "sim/echo?ms=1500" });
+    const answer = post(`${url}/batch`, token, { prompts: ["one", "two"], model: "sim/echo?ms=4000" });
     // The upstream has both calls as soon as the budget shows them.
     const headers = { authorization: `Bearer ${token}` };
     const reserved = z.object({ calls: z.object({ reserved: z.number() }) });
     const inFlight = async (): Promise<number> =>
       reserved.parse(await (await fetch(`${url}/budget`, { headers })).json()).calls.reserved;
-    await expect.poll(inFlight, { timeout: 10_000, interval: 20 }).toBe(2);
+    await expect.poll(inFlight, { timeout: 60_000, interval: 20 }).toBe(2);
     served.child.kill("SIGTERM");
     expect(await answer).toMatchObject({ status: "completed", results: ["one", "two"] });
     await served.ended;
-    await expect.poll(() => existsSync(join(folder, "data", "gateway.pid")), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => existsSync(join(folder, "data", "gateway.pid")), { timeout: 60_000 }).toBe(false);
     await expect.poll(async () => "port" in (await tryPort(Number(env["PORT"]), "127.0.0.1"))).toBe(true);
   });
 
@@ -106,7 +106,7 @@ describe("npm run serve", () => {
     expect(runtimes).not.toEqual([]);
     served.child.kill("SIGKILL");
     await served.ended;
-    await expect.poll(() => runtimes.filter(isAlive), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => runtimes.filter(isAlive), { timeout: 60_000 }).toEqual([]);
   });
 
   it.each([

@@ -12,20 +12,24 @@ const openOwn = (more: Record<string, unknown> = {}) => world.openRun({ default_
 describe("timeout_ms", () => {
   it("does not run while a call is queued", async () => {
     const run = await openOwn({ max_parallel: 1 });
-    const first = run.send("/query", { json: { prompt: "{{delay/900}} first" } });
+    const first = run.send("/query", { json: { prompt: "{{latch/queued}} first" } });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
-    const second = replyOf(await run.send("/query", { json: { prompt: "second", timeout_ms: 400 } }));
+    const asked = run.send("/query", { json: { prompt: "second", timeout_ms: 1_500 } });
+    await expect.poll(async () => (await documentOf(run)).stats.pending_queries).toBe(2);
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    world.upstream.open("queued");
+    const second = replyOf(await asked);
     expect([second.text, second.attempts]).toEqual(["second", 1]);
-    expect(second.queued_ms).toBeGreaterThan(500);
+    expect(second.queued_ms).toBeGreaterThan(1_500);
     replyOf(await first);
   });
 
   it("does not run while a slot is queued", async () => {
     const run = await openOwn();
-    const prompts = Array.from({ length: 6 }, (_, index) => `{{delay/250}} ${index}`);
-    const group = groupOf(await run.send("/batch", { json: { prompts, concurrency: 1, timeout_ms: 700 } }));
+    const prompts = Array.from({ length: 6 }, (_, index) => `{{delay/400}} ${index}`);
+    const group = groupOf(await run.send("/batch", { json: { prompts, concurrency: 1, timeout_ms: 1_800 } }));
     expect([group.status, group.results]).toEqual(["completed", prompts]);
-    expect(Number(group.items[5]?.["queued_ms"])).toBeGreaterThan(1_000);
+    expect(Number(group.items[5]?.["queued_ms"])).toBeGreaterThan(1_800);
     expect(world.upstream.counters).toMatchObject({ requests: 6, abandoned: 0 });
   });
 
@@ -41,7 +45,7 @@ describe("timeout_ms", () => {
     ],
   ])("closes the upstream's connection when it has passed, on %s", async (_, codeOf) => {
     const run = await openOwn({ budget: { usd: 1 } });
-    const code = await codeOf(run, { timeout_ms: 400, on_lost: "fail" });
+    const code = await codeOf(run, { timeout_ms: 1_200, on_lost: "fail" });
     expect(code).toBe("upstream_timeout");
     await expect.poll(() => world.upstream.counters).toMatchObject({ requests: 1, inFlight: 0, abandoned: 1 });
     const { budget } = await documentOf(run);

@@ -239,8 +239,8 @@ describe("a tool call fails", () => {
   });
 
   it.each(["/hang", "/stall"])("on a timeout, also within the answer (%s): 408", async (path) => {
-    const run = await runWith(path, { timeout_ms: 300, idempotent: true });
-    expect(failureOf(await call(run))).toEqual([408, expect.stringContaining("300 ms")]);
+    const run = await runWith(path, { timeout_ms: 1_500, idempotent: true });
+    expect(failureOf(await call(run))).toEqual([408, expect.stringContaining("1500 ms")]);
     expect(await toolLines(run)).toMatchObject([{ ok: false, status: null, code: "upstream_timeout", attempts: 1 }]);
     // Its connection is closed, too.
     await expect.poll(tools.inFlight).toBe(0);
@@ -317,7 +317,11 @@ describe("concurrent tool calls", () => {
 
   it("release every permit, however they end", async () => {
     const paths = ["/500", "/lost", "/redirect", "/large", "/broken-json", "/hang", "/echo"];
-    const named = paths.map((path, index) => ({ name: `t${index}`, url: at(path), timeout_ms: 200 }));
+    const named = paths.map((path, index) => ({
+      name: `t${index}`,
+      url: at(path),
+      timeout_ms: path === "/hang" ? 500 : 10_000,
+    }));
     const run = await world.openRun({ tools: named, max_parallel: 1 });
     for (let round = 0; round < 2; round += 1) {
       for (const { name } of named) expect((await call(run, {}, name)).status).not.toBe(503);

@@ -243,7 +243,7 @@ describe("a run that ends", () => {
   it("by being closed lets calls in flight finish and settles them; queued calls are cancelled", async () => {
     const parent = await root({ calls: 10 });
     const child = await openChild(parent, { budget: { calls: 5 }, max_parallel: 1 });
-    const batch = child.send("/batch", { json: { prompts: ["{{delay/400}} runs", "waits"] } });
+    const batch = child.send("/batch", { json: { prompts: ["{{delay/2000}} runs", "waits"] } });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     await close(parent, child.id);
     const group = groupOf(await batch);
@@ -254,7 +254,7 @@ describe("a run that ends", () => {
   it("by being cancelled charges calls in flight at their reservation, in its parent too", async () => {
     const parent = await root({ calls: 10, completion_tokens: 1_000 });
     const child = await openChild(parent, { budget: { calls: 5, completion_tokens: 100 } });
-    const batch = child.send("/batch", { json: { prompts: ["{{delay/5000}}"], max_tokens: 70 } });
+    const batch = child.send("/batch", { json: { prompts: ["{{fault/hang}}"], max_tokens: 70 } });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     await cancel(parent, child.id);
     const group = groupOf(await batch);
@@ -307,13 +307,14 @@ describe("in a tree", () => {
     const child = await openChild(parent, { budget: { calls: 8, completion_tokens: 5_000 } });
     const grandchild = await openChild(child, { budget: { calls: 3, completion_tokens: 500 } });
     for (const run of [parent, child, grandchild]) await send(run);
-    const running = grandchild.send("/query", { json: { prompt: "{{delay/600}}", max_tokens: 40 } });
+    const running = grandchild.send("/query", { json: { prompt: "{{latch/subtree}}", max_tokens: 40 } });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     const look = async () => subtree.parse((await parent.send(`/runs/${parent.id}?subtree=1`)).json).subtree;
     const live = await look();
     expect(live).toMatchObject({ runs: 3, complete: true });
     expect(live.budget["calls"]).toEqual({ spent: 3, in_flight: 1 });
     expect(live.budget["completion_tokens"]?.in_flight).toBe(40);
+    world.upstream.open("subtree");
     await running;
     await close(grandchild, grandchild.id);
     const after = await look();

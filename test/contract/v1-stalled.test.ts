@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { budgetOf, logOf, post, startV1, type V1World } from "./v1-world.ts";
 
 let world: V1World;
-beforeAll(async () => void (world = await startV1({ timeout_ms: 700, max_attempts: 1 })));
+beforeAll(async () => void (world = await startV1({ timeout_ms: 3_000, max_attempts: 1 })));
 afterAll(() => world.stop());
 
 /** Requests of a stream that is edited, and of one that passes. */

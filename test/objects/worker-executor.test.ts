@@ -86,7 +86,7 @@ describe("a Worker that leaves", () => {
     expect([idsOf(left), left.group?.lanes]).toEqual([[], [0]]);
     await claim(run, idsOf(first), { leaves: true }, 4);
     await runDurableObjectAlarm(run.object);
-    await expect.poll(() => statusOf(run), { timeout: 8_000 }).toBe("completed");
+    await expect.poll(() => statusOf(run), { timeout: 20_000 }).toBe("completed");
     expect(await attemptsOf(run)).toEqual(Array<number>(12).fill(1));
     expect((await upstreamStats("worker-leaves")).requests).toBe(8);
     await expectAtRest(run);
@@ -97,7 +97,7 @@ describe("a Worker that leaves", () => {
     const first = await openAsWorker(run, { count: 6, key: "worker-gives-up", capacity: 4 });
     await claim(run, [], { leaves: true, gaveUp: idsOf(first) });
     await runDurableObjectAlarm(run.object);
-    await expect.poll(() => statusOf(run), { timeout: 8_000 }).toBe("completed");
+    await expect.poll(() => statusOf(run), { timeout: 20_000 }).toBe("completed");
     expect(await attemptsOf(run)).toEqual([2, 2, 2, 2, 1, 1]);
     expect((await upstreamStats("worker-gives-up")).requests).toBe(6);
     expect((await run.budget()).calls.spent).toBe(10);
@@ -111,7 +111,7 @@ describe("a Worker that ends without a word", () => {
     await openAsWorker(run, { count: 6, key: "worker-dies", capacity: 4 });
     skipTime(LEASE_TTL_MS);
     await runDurableObjectAlarm(run.object);
-    await expect.poll(() => statusOf(run), { timeout: 8_000 }).toBe("completed");
+    await expect.poll(() => statusOf(run), { timeout: 20_000 }).toBe("completed");
     expect(await attemptsOf(run)).toEqual([2, 2, 2, 2, 1, 1]);
     expect((await run.budget()).calls.spent).toBe(10);
     await expectAtRest(run);
@@ -128,7 +128,7 @@ describe("a run that restarts under a Worker", () => {
     expect(others).toHaveLength(3);
     await claim(run, [kept], { leaves: true });
     await runDurableObjectAlarm(run.object);
-    await expect.poll(() => statusOf(run), { timeout: 8_000 }).toBe("completed");
+    await expect.poll(() => statusOf(run), { timeout: 20_000 }).toBe("completed");
     expect(await attemptsOf(run)).toEqual([1, 2, 2, 2]);
     await expectAtRest(run);
   });

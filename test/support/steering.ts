@@ -11,7 +11,7 @@
  * | `barrier/K`    | answer only when K calls wait at this barrier at once; else 504 |
  * | `latch/NAME`   | answer only once the test has opened the latch of that name; it stays open |
  * | `early/1`      | answers a request for a stream with its headers at once, and with the rest when the other words let it |
- * | `within/MS`    | how long a barrier waits before its 504; 3,000 if not given |
+ * | `within/MS`    | how long a barrier waits before its 504; 30,000 if not given |
  * | `status/CODE`  | answer with that status and an OpenAI error body |
  * | `retry-after/S`| send that header with a failure |
  * | `fault/NAME`   | a broken answer; names in `FAULTS` |
@@ -56,7 +56,7 @@ const NEUTRAL: Steering = {
   delayMs: 0,
   jitterMs: 0,
   barrier: null,
-  withinMs: 3_000,
+  withinMs: 30_000,
   latch: null,
   hasEarlyHeaders: false,
   status: null,

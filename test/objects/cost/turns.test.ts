@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LOG_TAIL_EVENTS_MAX } from "../../../src/limits.ts";
+import { LEASE_TTL_MS, LOG_TAIL_EVENTS_MAX } from "../../../src/limits.ts";
 import { crash, storedLeases } from "../../support/objects-direct.ts";
 import { withHeartbeats } from "../../support/objects-clock.ts";
 import { logOf, ofType } from "../../support/objects-log.ts";
@@ -32,6 +32,7 @@ describe("a call of a batch", () => {
       const pages = Math.ceil(count / CALLS_PER_PAGE);
       const run = await openRun({ max_parallel: width });
       const before = await costsOf(run);
+      const startedMs = performance.now();
       const answer = await quietly(() => run.batch({ prompts: prompts(count), model: "up/delay/2/jitter/60" }));
       expect(answer.status).toBe("completed");
 
@@ -39,7 +40,9 @@ describe("a call of a batch", () => {
       expect(rows).toBeLessThanOrEqual(2.1 * count + pages + OPENING_ROWS);
       // Each answer is a row of its own, so less would be a loss.
       expect(rows).toBeGreaterThan(count);
-      expect(alarms).toBeLessThanOrEqual(ALARM_ROWS);
+      // Set anew when it has fired, which it does on a machine so busy that the batch outlasts a lease.
+      const fired = Math.floor((performance.now() - startedMs) / LEASE_TTL_MS);
+      expect(alarms).toBeLessThanOrEqual(ALARM_ROWS + fired);
 
       // One settlement that is also a claim for each answer, and those of lanes that start, wait and end.
       const { settleAndClaim: claims = 0, ...others } = ownCalls(run);
