@@ -19,6 +19,8 @@ export type EventParserOptions = {
   costUsdOf: (usage: Usage) => number | null;
   /** Whether the client gets all events as they came, so that none is removed and no cost is added. Absent = no. */
   passes?: boolean;
+  /** Whether to count the bytes of the answer's deltas, which takes as long as all else; absent = yes. */
+  countsContent?: boolean;
   /** Cleans the text of an event that reports an error, in which the upstream may quote the provider's key. */
   redact?: (eventText: string) => string;
 };
@@ -61,7 +63,7 @@ export class EventParser {
     return this.#events;
   }
 
-  /** UTF-8 bytes of the answer's deltas. */
+  /** UTF-8 bytes of the answer's deltas; 0 if they are not counted. */
   get contentBytes(): number {
     return this.#contentBytes;
   }
@@ -89,15 +91,28 @@ export class EventParser {
   }
 
   /**
-   * Reads several whole events at once, with lines that end in LF, if none of them may report more than a delta: most batches
-   * are such, and one search through all costs a fraction of one per event. Returns false, and has read nothing, if one may.
+   * Reads several whole events at once, with lines that end in LF, up to the first that may report more than a delta: most
+   * batches have none, and one search through all costs a fraction of one per event. Returns the length of those read, bytes.
    */
-  readDeltas(bytes: Uint8Array): boolean {
+  readDeltas(bytes: Uint8Array): number {
     const text = utf8.decode(bytes);
-    const { mayReport, deltaText } = this.#reader;
-    const namesModel = this.#facts.model === null && text.includes('"model"');
-    if (namesModel || mayReport.test(text) || text.startsWith(BYTE_ORDER_MARK)) return false;
-    this.#contentBytes += deltaBytes(text, deltaText);
+    if (text.startsWith(BYTE_ORDER_MARK)) return 0;
+    if (this.#facts.model === null && text.includes('"model"')) return 0;
+    const reportAt = text.search(this.#reader.mayReport);
+    if (reportAt === -1) {
+      this.#noteDeltas(text);
+      return bytes.length;
+    }
+    const before = text.lastIndexOf(BLANK_LINE, reportAt - 1);
+    // Only in ASCII is an index in the text one in the bytes.
+    if (reportAt === 0 || before === -1 || text.length !== bytes.length) return 0;
+    const end = before + BLANK_LINE.length;
+    this.#noteDeltas(text.slice(0, end));
+    return end;
+  }
+
+  #noteDeltas(text: string): void {
+    this.#countContent(text);
     for (let start = 0; start < text.length;) {
       const blank = text.indexOf(BLANK_LINE, start);
       const end = blank === -1 ? text.length : blank + BLANK_LINE.length;
@@ -108,7 +123,10 @@ export class EventParser {
       }
       start = end;
     }
-    return true;
+  }
+
+  #countContent(text: string): void {
+    if (this.#options.countsContent !== false) this.#contentBytes += deltaBytes(text, this.#reader.deltaText);
   }
 
   /** Reads a whole event. Returns the bytes to send in its place; null if the event is removed. */
@@ -117,8 +135,8 @@ export class EventParser {
     if (!hasData(text)) return bytes;
     this.#events++;
     this.#lastText = text;
-    const { mayReport, deltaText } = this.#reader;
-    this.#contentBytes += deltaBytes(text, deltaText);
+    const { mayReport } = this.#reader;
+    this.#countContent(text);
     const namesModel = this.#facts.model === null && text.includes('"model"');
     return namesModel || mayReport.test(text) ? this.#parse(bytes, text) : bytes;
   }

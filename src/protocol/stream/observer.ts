@@ -32,7 +32,7 @@ export type StreamOutcome = {
   error: StreamError | null;
   /** Events with data that the upstream sent. */
   events: number;
-  /** UTF-8 bytes of the answer's deltas: text, refusals, reasoning, arguments of calls. Good for an estimate only. */
+  /** UTF-8 bytes of the answer's deltas: text, refusals, reasoning, arguments of calls; 0 if not counted. Good for an estimate only. */
   contentBytes: number;
 };
 
@@ -138,14 +138,15 @@ export class StreamObserver {
     return { usage, model, id, finishReason, complete, error, events, contentBytes };
   }
 
-  /** Reads the whole events at the beginning of a chunk if they are nothing but deltas; returns their length, bytes. */
+  /** Reads the whole events at the beginning of a chunk that are nothing but deltas; returns their length, bytes. */
   #deltasOf(chunk: Uint8Array): number {
     if (!this.#splitter.isBetweenEvents || chunk.includes(CR)) return 0;
     let end = chunk.lastIndexOf(LF);
     while (end > 0 && chunk[end - 1] !== LF) end = chunk.lastIndexOf(LF, end - 1);
     if (end < 1 || end >= this.#eventBytesMax) return 0;
-    this.#isLastRemoved = false;
-    return this.#parser.readDeltas(chunk.subarray(0, end + 1)) ? end + 1 : 0;
+    const length = this.#parser.readDeltas(chunk.subarray(0, end + 1));
+    if (length > 0) this.#isLastRemoved = false;
+    return length;
   }
 
   /** The bytes to send in place of a piece; null if there are none. */

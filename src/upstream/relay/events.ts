@@ -21,7 +21,10 @@ export function relayEvents(
 ): { body: ReadableStream<Uint8Array>; ended: Promise<RelayEnd> } {
   const { upstream, usageChunk, costUsdOf, passes } = job;
   const redact = (text: string): string => withoutOwnSecrets(text, upstream);
-  const observer = new StreamObserver({ family, upstream: upstream.name, usageChunk, costUsdOf, redact, passes });
+  // What has arrived of an answer is an estimate of its cost only where the upstream stops with its connection.
+  const countsContent = upstream.abortCost === "seen";
+  const options = { family, upstream: upstream.name, usageChunk, costUsdOf, redact, passes, countsContent };
+  const observer = new StreamObserver(options);
   // Clients stop reading at the protocol's last event, which may come long before the upstream closes the connection.
   // The timer runs on until then: should it never close, the heartbeat of the settled attempt ends it.
   const known = Promise.withResolvers<RelayEnd>();

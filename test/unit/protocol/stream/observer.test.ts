@@ -211,6 +211,35 @@ describe("StreamObserver", () => {
     expect(outcome).toMatchObject({ complete: true, contentBytes: 8_000 });
   });
 
+  it.each(["plain", "café 日本 😀"])(
+    "reads a batch of deltas (%s) with a report among them as it reads each alone",
+    (word) => {
+      const delta = `data: {"choices":[{"index":0,"delta":{"content":"${word}"}}]}\n\n`;
+      const events = [
+        chatEvents[0] ?? "",
+        delta,
+        `: note\n\n${delta}`,
+        ...chatEvents.slice(2),
+        delta,
+        "data: [DONE]\n\n",
+      ];
+      const options = { usageChunk: "injected" } as const;
+      const alone = play(events.map(bytesOf), options);
+      const together = play([bytesOf(events[0] ?? ""), bytesOf(events.slice(1).join(""))], options);
+      expect(together.outcome).toEqual(alone.outcome);
+      expect(together.sent).toEqual(alone.sent);
+      expect(together.outcome.events).toBeGreaterThan(6);
+    },
+  );
+
+  it("counts no bytes of the answer where nothing depends on them", () => {
+    const stream = recorded.chat.join("");
+    const { outcome, text } = playText(stream, { countsContent: false });
+    const counted = playText(stream, {});
+    expect({ ...outcome, contentBytes: 23 }).toEqual(counted.outcome);
+    expect([outcome.contentBytes, text]).toEqual([0, counted.text]);
+  });
+
   it("forwards bytes that are neither JSON nor UTF-8 unchanged", () => {
     const odd = [...bytesOf("data: {nonsense\n\ndata: 7\n\nretry: 5\n\n"), ...bytesOf("data: "), 0xff, 0xc3, 10, 10];
     const chunk = new Uint8Array([...odd, ...bytesOf(chatEvents.join(""))]);

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { KEY } from "../make.ts";
+import { KEY, makeUpstream } from "../make.ts";
 import {
   answeredOf,
   Attempt,
@@ -170,6 +170,18 @@ describe.each(PATHS)("a stream %s and that breaks", (_, job) => {
     const { text } = await both(await broken(first, half).run(job));
     // What has passed cannot be taken back.
     expect(text).toBe(first + (job.passes ? `${half}\n\n` : "") + truncated);
+  });
+
+  it("counts the bytes of what arrived only where they bound what is charged", async () => {
+    const delta = `data: {"choices":[{"index":0,"delta":{"content":"0123456789"}}]}\n\n`;
+    const upstream = makeUpstream({ abortCost: "seen" });
+    const seen = async (fields: Partial<typeof job>) =>
+      (await both(await broken(first, delta, delta).run({ ...job, ...fields }))).outcome;
+    const { tokensPerByte } = upstream.bounds;
+    expect(await seen({ upstream })).toMatchObject({
+      seen: { completionTokens: Math.ceil(("hé".length + 1 + 20) * tokensPerByte) },
+    });
+    expect(await seen({})).not.toHaveProperty("seen");
   });
 
   it("before its first event tells the same", async () => {
