@@ -777,8 +777,16 @@ export const CREDIT_TTL_MS = 20_000;
 export const CREDIT_REPORT_MS = 100;
 /** Time without a call after which an instance returns its credit, ms. */
 export const CREDIT_IDLE_MS = 1_000;
-/** Calls that an instance starts inside credit before it reports early: it bounds a report's size. */
-export const CREDIT_CALLS_KEPT_MAX = 256;
+/**
+ * Calls that an instance starts inside credit before it reports early: at 100 ms a report, an instance that makes thousands
+ * a second. A report takes calls in flight out of the credit, so too many reports would do its work twice.
+ */
+export const CREDIT_REPORT_CALLS = 512;
+/**
+ * Calls started inside credit that an instance keeps until the run knows of them, at most: it bounds a report's size, to
+ * less than a megabyte, and leaves room for what starts while an early report is under way. Further calls are the run's to start.
+ */
+export const CREDIT_CALLS_KEPT_MAX = 2 * CREDIT_REPORT_CALLS;
 /** Calls of one run within CREDIT_IDLE_MS after which an instance asks for credit: fewer are served as well without. */
 export const CREDIT_AFTER_CALLS = 4;
 /** Upstreams of a credit: its permits count at each of them. */

@@ -14,6 +14,7 @@ import {
   CREDIT_HANDOVER_MS,
   CREDIT_IDLE_MS,
   CREDIT_KEEPER_MS,
+  CREDIT_REPORT_CALLS,
   CREDIT_REPORT_MS,
   CREDIT_RUNS_MAX,
   CREDIT_TTL_MS,
@@ -100,6 +101,7 @@ export class InstanceCredits {
     session.isUsed = true;
     session.usedAtMs = nowMs;
     this.#ensureKept(run, session, waitUntil);
+    if (holder.heldCount >= CREDIT_REPORT_CALLS && !holder.isReporting) waitUntil(this.#reportEarly(run, session));
     return { ...started, remainingNanoUsd: holder.remainingNanoUsd };
   }
 
@@ -234,6 +236,11 @@ export class InstanceCredits {
         if (own.seenMs - session.acknowledgedAtMs > CREDIT_TTL_MS) this.#forget(session, holder);
       }
     }
+  }
+
+  /** If this report fails, the request that keeps the credit repeats it. */
+  async #reportEarly(run: CreditRun, session: Session): Promise<void> {
+    await this.#report(run, session, false).catch(() => undefined);
   }
 
   async #report(run: CreditRun, session: Session, returns: boolean): Promise<void> {

@@ -80,6 +80,11 @@ export class CreditHolder {
     return this.#held.size;
   }
 
+  /** True from a report's writing until it is acknowledged. */
+  get isReporting(): boolean {
+    return this.#sending !== null;
+  }
+
   /** What is left of the run's budget in USD, the credit included; null = no limit. */
   get remainingNanoUsd(): number | null {
     const own = this.#ledger.remaining("usd");

@@ -2,8 +2,10 @@ import { describe, expect, it } from "vitest";
 import type { CreditReport } from "../../../../src/engine/credit/terms.ts";
 import {
   CREDIT_AFTER_CALLS,
+  CREDIT_CALLS_KEPT_MAX,
   CREDIT_HANDOVER_MS,
   CREDIT_IDLE_MS,
+  CREDIT_REPORT_CALLS,
   CREDIT_REPORT_MS,
   CREDIT_TTL_MS,
 } from "../../../../src/limits.ts";
@@ -12,7 +14,7 @@ import { InstanceCredits, type CreditRun } from "../../../../src/run-client/cred
 import { makeFacts, makeTarget, success } from "../../../support/engine.ts";
 
 const TERMS = {
-  granted: { usd: 10_000, calls: null, prompt_tokens: null, completion_tokens: null },
+  granted: { usd: 10_000_000, calls: null, prompt_tokens: null, completion_tokens: null },
   permits: 8,
   learned: {},
   remainingNanoUsd: 1_000_000,
@@ -119,6 +121,39 @@ describe("an instance of the gateway", () => {
     expect(reports[0]?.calls.map(({ ended }) => ended?.outcome.kind ?? null)).toEqual(["success", null]);
     const settlement = { attemptId: second?.lease.attemptId ?? "", outcome: success(), stored: null };
     expect([credits.end("run", settlement), settled]).toEqual([null, []]);
+  });
+
+  it("reports early, and each call once, when there are many: none is the run object's to start meanwhile", async () => {
+    const { credits, run, reports, advance, start } = await withCredit();
+    const call = () => {
+      const started = start();
+      credits.end("run", { attemptId: started?.lease.attemptId ?? "", outcome: success(), stored: null });
+      return started;
+    };
+    for (let calls = 0; calls < CREDIT_REPORT_CALLS - 1; calls++) expect(call()).not.toBeNull();
+    expect(reports).toEqual([]);
+    for (let calls = 0; calls < 10; calls++) expect(call()).not.toBeNull();
+    expect(reports.map(({ calls }) => calls.length)).toEqual([CREDIT_REPORT_CALLS]);
+    await advance(10);
+    await credits.giveBack(run);
+    const ids = callIds(reports).flat();
+    expect([ids.length, new Set(ids).size]).toEqual([CREDIT_REPORT_CALLS + 9, CREDIT_REPORT_CALLS + 9]);
+  });
+
+  it("keeps a bounded number of calls while the run object cannot be reached", async () => {
+    const { credits, object, reports, advance, start } = await withCredit();
+    object.isUnreachable = true;
+    const call = () => {
+      const started = start();
+      credits.end("run", { attemptId: started?.lease.attemptId ?? "", outcome: success(), stored: null });
+      return started;
+    };
+    for (let calls = 0; calls < CREDIT_CALLS_KEPT_MAX; calls++) expect(call()).not.toBeNull();
+    expect(call()).toBeNull();
+    object.isUnreachable = false;
+    await advance(2 * CREDIT_REPORT_MS);
+    expect(call()).not.toBeNull();
+    expect(callIds(reports).flat()).toHaveLength(CREDIT_CALLS_KEPT_MAX);
   });
 
   it("settles what has ended while its start was being reported", async () => {
