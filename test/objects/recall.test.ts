@@ -7,6 +7,7 @@ import { batchOnLanes, EXECUTORS } from "../support/objects-group.ts";
 import {
   expectSettled,
   expectWhole,
+  letThrough,
   openLatch,
   openRun,
   prompts,
@@ -69,13 +70,18 @@ describe("a run that was restarted", () => {
 
   it("recovers from several restarts in a row", async () => {
     const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
-    const batch = run.batch({ prompts: prompts(30), model: "up/key/recalled-often/delay/100", max_tokens: 50 });
+    const model = "up/key/recalled-often/latch/recalled-often";
+    const batch = run.batch({ prompts: prompts(30), model, max_tokens: 50 });
+    let seen = 0;
     for (let restarts = 0; restarts < 4; restarts++) {
-      const { requests } = await upstreamStats("recalled-often");
-      await expect.poll(async () => (await upstreamStats("recalled-often")).requests).toBeGreaterThan(requests);
+      await expect.poll(async () => (await upstreamStats("recalled-often")).requests).toBeGreaterThan(seen);
+      seen = (await upstreamStats("recalled-often")).requests;
+      // Six calls end around each restart, so that some are left for the next.
+      await letThrough("recalled-often", 6);
       await crash(run.object);
       await run.document();
     }
+    await openLatch("recalled-often");
     const answer = await batch;
     expectWhole(answer, prompts(30));
     expectSettled(await run.budget(), answer.usage.cost);
