@@ -127,6 +127,8 @@ export type Lease = {
   upstream: string;
   /** Model id as the upstream knows it. */
   model: string;
+  /** Name of the key to send, if the upstream has several; never the key itself. */
+  key?: string;
   /** Completion cap sent upstream, in tokens; null when neither client nor budget sets one. */
   capTokens: number | null;
   /** Absent = `client` or `default`. */

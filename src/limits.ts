@@ -90,6 +90,13 @@ export const UNRESERVABLE_LISTED_MAX = 16;
 export const UNRESERVABLE_NOTED_MAX = 10_000;
 /** Longest name in `allow_params`, characters: it is the path of a field in a request. */
 export const UNRESERVABLE_NAME_CHARS_MAX = 128;
+/**
+ * Time between attempts with a key that its upstream has stopped (no credit, not valid), ms: a minute finds a key that was paid
+ * for soon enough, and makes 1,440 calls a day in vain at most.
+ */
+export const KEY_PROBE_MS = 60_000;
+/** Keys of one upstream: a provider gives an organisation dozens at most, and each is compared at each dispatch. */
+export const UPSTREAM_KEYS_MAX = 32;
 /** Names in `allow_params` of one upstream: each is compared with each field that no reservation covers. */
 export const ALLOW_PARAMS_MAX = 64;
 /** Levels of nested content that are read (a document in a tool's result is two): a deeper request is refused. */

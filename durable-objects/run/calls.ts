@@ -47,7 +47,7 @@ const RUN_CANCELLED: Reason = { reason: "cancelled", message: "the run was cance
 /** The target of a call that was started already: the configuration may have lost it since. */
 function targetOrNone(run: Pick<Lender, "resolve">, model: string | null): Target {
   const target = run.resolve(model);
-  return "reason" in target ? { ...UNCONFIGURED_TARGET, upstream: "", model: model ?? "" } : target;
+  return "reason" in target ? { ...UNCONFIGURED_TARGET, upstream: "", gate: "", model: model ?? "" } : target;
 }
 
 /** What single calls need of the run. */
@@ -93,7 +93,7 @@ export function acquire(
   nowMs: number,
   waits = true,
 ): void {
-  const { callId, attempt, facts, delayMs, deadlineMs, onLost, parallelGroupId, label } = request;
+  const { callId, attempt, facts, delayMs, deadlineMs, onLost, parallelGroupId, label, position } = request;
   // The Worker's clock is not this object's.
   const ageMs = Math.max(0, request.ageMs ?? 0);
   const { remainingNanoUsd } = run;
@@ -101,12 +101,12 @@ export function acquire(
   if (run.waitingCalls.wait(callId, reply, nowMs)) return;
   const target = run.resolve(facts.model);
   if ("reason" in target) return reply({ ok: false, reason: target, remainingNanoUsd });
-  const given = unreadPermit(run, request, target, nowMs);
+  const given = unreadPermit(run, request, nowMs);
   if (given !== null) return reply({ ok: true, ...given, remainingNanoUsd });
   if (run.waitingCalls.size >= DIRECT_CALLS_MAX) return reply({ ok: false, reason: OVERLOADED, remainingNanoUsd });
   run.waitingCalls.add(callId, reply, nowMs);
   const rules = { deadlineMs, onLost, parallelGroupId, ageMs, ...(label === undefined ? {} : { label }) };
-  const call = { callId, attempt, facts, target, ...rules };
+  const call = { callId, attempt, facts, target, ...rules, ...(position === undefined ? {} : { position }) };
   enqueueCall(run.engine, call, delayMs, nowMs);
 }
 
@@ -125,6 +125,7 @@ export function settleSingle(run: SingleCalls, attemptId: string, outcome: Outco
   return {
     known: settled !== null,
     retryInMs: settled?.retryInMs ?? null,
+    ...(settled?.position === undefined ? {} : { position: settled.position }),
     costNanoUsd: settled?.charge.usd ?? 0,
     promptTokens: settled?.charge.prompt_tokens ?? 0,
     completionTokens: settled?.charge.completion_tokens ?? 0,
@@ -136,10 +137,10 @@ export function settleSingle(run: SingleCalls, attemptId: string, outcome: Outco
 }
 
 /** The permit that this call was granted before, in a reply that never arrived; null if it has none. */
-function unreadPermit(run: SingleCalls, { callId, attempt, facts }: AcquireRequest, target: Target, nowMs: number) {
+function unreadPermit(run: SingleCalls, { callId, attempt, facts }: AcquireRequest, nowMs: number) {
   const inFlight = run.engine.attempts.get(`${callId}.${attempt}`);
   if (inFlight === undefined) return null;
   const { lease, call } = inFlight;
   heartbeat(run.engine, [lease.attemptId], nowMs);
-  return permitOf({ lease, timeoutMs: timeoutOf(facts, target) }, call?.window ?? null);
+  return permitOf({ lease, timeoutMs: timeoutOf(facts, lease.target) }, call?.window ?? null);
 }

@@ -5,7 +5,7 @@
  */
 import type { CallPage } from "../../src/engine/call-page.ts";
 import type { SlotRecord } from "../../src/engine/record.ts";
-import { workerOf, type Target } from "../../src/engine/shard.ts";
+import { workerOf, type StoredLease, type Target } from "../../src/engine/shard.ts";
 import { groupSeqOf, slotIdOf } from "../../src/engine/slot.ts";
 import type { BodyState, EngineState } from "../../src/engine/state.ts";
 import { restoreCredits } from "../../src/engine/credit/lend.ts";
@@ -16,6 +16,7 @@ import type { EndStatus, RunPatch, RunSettings, RunStatus } from "../../src/run-
 import type { SocketOwner, SocketSignal } from "../../src/run-api/sockets.ts";
 import type { IdempotencyKey } from "../../src/run-api/types.ts";
 import { ToolPermits } from "../../src/tools/permits.ts";
+import { gateOf } from "../../src/upstream/config/keys.ts";
 import { targetOf } from "../../src/upstream/target.ts";
 import { ClientBoundGroups } from "./client-bound-groups.ts";
 import { Counters } from "./counters.ts";
@@ -116,10 +117,7 @@ export class RunState {
           const target = this.resolve(group.models[modelIndex] ?? null);
           return "reason" in target ? null : target;
         },
-        targetOfLease: (lease) => {
-          const target = this.resolve(`${lease.upstream}/${lease.model}`);
-          return "reason" in target ? { ...UNCONFIGURED_TARGET, upstream: lease.upstream, model: lease.model } : target;
-        },
+        targetOfLease: (lease) => this.#targetOfLease(lease),
       },
       now.ms,
     );
@@ -172,6 +170,14 @@ export class RunState {
     const target = found.ok ? found.target : found.reason;
     if (this.#targets.size < RUN_TARGETS_CACHED_MAX) this.#targets.set(model, target);
     return target;
+  }
+
+  /** Where an attempt went that an earlier instance started. */
+  #targetOfLease({ upstream, model, key }: StoredLease): Target {
+    const target = this.resolve(`${upstream}/${model}`);
+    const targets = "reason" in target ? [] : (target.choices?.flatMap((choice) => choice.targets) ?? [target]);
+    const found = targets.find((each) => each.key === key);
+    return found ?? { ...UNCONFIGURED_TARGET, upstream, gate: gateOf(upstream, key), model };
   }
 
   /**

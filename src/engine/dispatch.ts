@@ -17,7 +17,8 @@ import { deliverShortAnswer, refuseSlot } from "./end-slot.ts";
 import type { Group } from "./group.ts";
 import { headOf, type Bucket } from "./queue.ts";
 import { hasShortAnswer } from "./record.ts";
-import { isWorker, workerOf, type AttemptInFlight, type Target } from "./shard.ts";
+import { choose, FRESH, type Chosen, type Gates } from "./routes/choose.ts";
+import { isWorker, workerOf, type AttemptInFlight, type ChosenFrom, type Position, type Target } from "./shard.ts";
 import { groupSeqOf, indexOf } from "./slot.ts";
 import type { BodyState, EngineState } from "./state.ts";
 
@@ -45,6 +46,7 @@ type Candidate = {
   share: Limits | null;
   learnedCapTokens: number | null;
   onLost: "retry" | "fail";
+  chosenFrom?: ChosenFrom;
 } & ({ slotId: number; call: null; target: Target | null } | { slotId: null; call: SingleCall; target: Target });
 
 /** Hands out permits. `offers`: how many attempts each waiting executor can take; it is counted down. */
@@ -54,12 +56,13 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
   state.queue.wake(nowMs);
   // Buckets whose first slot waits for its body: others may overtake it until that has arrived.
   const awaiting = new Set<Bucket>();
-  const eligible = (bucket: Bucket): boolean => !awaiting.has(bucket) && mayStart(state, bucket, offers, nowMs);
+  const gates = gatesOf(state, nowMs);
+  const eligible = (bucket: Bucket): boolean => !awaiting.has(bucket) && mayStart(state, bucket, offers, gates);
   while (!state.isPaused && state.attempts.size + state.credits.permits < state.width) {
     const bucket = state.queue.best(nowMs, eligible);
     const id = bucket === null ? undefined : headOf(bucket);
     if (bucket === null || id === undefined) break;
-    const candidate = bucket.groupSeq === 0 ? callCandidate(state, id) : slotCandidate(state, id);
+    const candidate = bucket.groupSeq === 0 ? callCandidate(state, id, gates) : slotCandidate(state, id, gates);
     if (follows(state, bucket, id, candidate)) {
       state.queue.take(bucket);
       continue;
@@ -118,22 +121,32 @@ function leaderName({ slotId, call }: Candidate): string {
   return slotId === null ? call.callId : String(slotId);
 }
 
-function mayStart(state: EngineState, bucket: Bucket, offers: Map<number, number>, nowMs: number): boolean {
-  if (!state.upstreams.mayStart(bucket.upstream, nowMs, state.credits.permitsAt(bucket.upstream))) return false;
+function mayStart(state: EngineState, bucket: Bucket, offers: Map<number, number>, gates: Gates): boolean {
+  const line = state.lines.get(bucket.upstream);
+  if (line === undefined ? !gates.mayStart(bucket.upstream) : choose(line, FRESH, gates) === null) return false;
   if (bucket.groupSeq === 0) return true;
   const group = state.groups.get(bucket.groupSeq);
   return group !== undefined && offerFor(offers, bucket.groupSeq) !== null && group.inFlight < group.header.concurrency;
 }
 
-function callCandidate(state: EngineState, position: number): Candidate {
-  const call = state.calls.get(position);
-  if (call === undefined) throw new Error(`the single call at position ${position} is queued but not known`);
-  const { attempt, facts, target, queuedAtMs, onLost } = call;
+/** What the choice of a target is made by. */
+export function gatesOf({ upstreams, credits }: EngineState, nowMs: number): Gates {
+  return {
+    mayStart: (gate) => upstreams.mayStart(gate, nowMs, credits.permitsAt(gate)),
+    isStopped: (gate) => upstreams.isStopped(gate, nowMs),
+    inFlight: (gate) => upstreams.get(gate)?.inFlight ?? 0,
+  };
+}
+
+function callCandidate(state: EngineState, place: number, gates: Gates): Candidate {
+  const call = state.calls.get(place);
+  if (call === undefined) throw new Error(`the single call at position ${place} is queued but not known`);
+  const { attempt, facts, queuedAtMs, onLost } = call;
   return {
     attemptId: `${call.callId}.${attempt}`,
     attempt,
     facts,
-    target,
+    ...chosen(call.target, call.position, gates),
     queuedAtMs,
     share: null,
     learnedCapTokens: null,
@@ -143,17 +156,37 @@ function callCandidate(state: EngineState, position: number): Candidate {
   };
 }
 
-function slotCandidate(state: EngineState, slotId: number): Candidate {
+function slotCandidate(state: EngineState, slotId: number, gates: Gates): Candidate {
   const group = state.groups.get(groupSeqOf(slotId));
   if (group === undefined) throw new Error(`slot ${slotId} is queued but its group is not known`);
   const facts = state.deps.factsOf(slotId);
-  const target = state.deps.targetOf(group.header, facts.modelIndex);
+  const asked = state.deps.targetOf(group.header, facts.modelIndex);
+  const { target, ...from } =
+    asked === null ? { target: null } : chosen(asked, state.tried.get(slotId)?.position, gates);
   const attempt = (group.attempts[indexOf(slotId)] ?? 0) + 1;
   const queuedAtMs = group.header.openedAtMs;
   const { share, onLost } = group.header;
   const learnedCapTokens = target === null ? null : learnedCapFor(state, group, facts, { slotId, target });
   const rules = { share, learnedCapTokens, onLost };
-  return { attemptId: `${slotId}.${attempt}`, attempt, facts, target, queuedAtMs, ...rules, slotId, call: null };
+  return {
+    attemptId: `${slotId}.${attempt}`,
+    attempt,
+    facts,
+    target,
+    ...from,
+    queuedAtMs,
+    ...rules,
+    slotId,
+    call: null,
+  };
+}
+
+/** Where the attempt of a call goes whose bucket may start. */
+function chosen(target: Target, position: Position | undefined, gates: Gates): Chosen {
+  if (target.choices === undefined) return { target };
+  const found = choose(target, position ?? FRESH, gates);
+  if (found === null) throw new Error(`no target of ${target.upstream} may start, but its line may`);
+  return found;
 }
 
 /**
@@ -251,14 +284,14 @@ function start(
 }
 
 /** An attempt to start. */
-export type Start = Pick<AttemptInFlight, "attemptId" | "attempt" | "slotId" | "target" | "onLost"> & {
+export type Start = Pick<AttemptInFlight, "attemptId" | "attempt" | "slotId" | "target" | "onLost" | "chosenFrom"> & {
   facts: CallFacts;
   queuedAtMs: number;
 };
 
 /** The lease of an attempt that starts now, with this reservation. */
 export function leaseFor(
-  { attemptId, slotId, attempt, target, facts, queuedAtMs, onLost }: Start,
+  { attemptId, slotId, attempt, target, facts, queuedAtMs, onLost, chosenFrom }: Start,
   { amounts, capTokens, capKind }: Pick<AttemptInFlight, "amounts" | "capTokens" | "capKind">,
   nowMs: number,
 ): AttemptInFlight {
@@ -267,7 +300,8 @@ export function leaseFor(
   const template = { shape: shapeOf(facts), byteTokensMax: byteTokensMax(facts, target.bounds) };
   const learned = { priced: priceFactsOf(facts), textSample: textSampleOf(facts), ...template };
   const rest = { startSeq: 0, dedupeKey: facts.dedupeKey ?? null, capTokens, capKind, onLost, ...learned };
-  return { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...rest };
+  const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...rest };
+  return chosenFrom === undefined ? lease : { ...lease, chosenFrom };
 }
 
 /** Without absent fields: few calls have one, and a lease is part of a row that is rewritten often. */
@@ -278,8 +312,9 @@ function priceFactsOf({ cacheTtl, serviceTier }: CallFacts): PriceFacts {
 /** What an executor needs to know of its attempt. */
 export function leaseOf({ lease, timeoutMs }: Pick<Assignment, "lease" | "timeoutMs">): Lease {
   const { attemptId, attempt, capTokens, capKind, target, priced } = lease;
-  const { upstream, model } = target;
-  const sent = { attemptId, attempt, upstream, model, capTokens, capKind, timeoutMs };
+  const { upstream, model, key } = target;
+  const sent: Lease = { attemptId, attempt, upstream, model, capTokens, capKind, timeoutMs };
+  if (key !== undefined) sent.key = key;
   return Object.keys(priced).length === 0 ? sent : { ...sent, priced };
 }
 

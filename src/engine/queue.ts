@@ -10,7 +10,10 @@ import type { Priority } from "../call.ts";
 /** A waiting slot gains one priority level per this many ms, so nothing starves. */
 export const AGEING_MS = 30_000;
 
-/** What the slots of one bucket have in common. `groupSeq` 0: single calls, which their own Workers execute. */
+/**
+ * What the slots of one bucket have in common. `groupSeq` 0: single calls, which their own Workers execute. `upstream`: the
+ * line that they wait in (routes/lines.ts), which is their upstream unless they may go to several.
+ */
 export type BucketKey = { groupSeq: number; upstream: string; priority: Priority; queuedAtMs: number };
 
 /** `due`: slots whose delay is over, earliest first. `slots`: the fresh ones, from `head` on. */

@@ -2,6 +2,7 @@
 import type { Amounts } from "../budget/ledger.ts";
 import type { Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
+import type { Position } from "./shard.ts";
 import type { SlotState } from "./slot.ts";
 
 /** A slot's row. Tokens and cost are sums over its attempts: a call costs what all its attempts cost. */
@@ -23,6 +24,8 @@ export type SlotRecord = {
   cappedBy?: "budget";
   text: string | null;
   reason: Reason | null;
+  /** What a queued slot that has choices has tried; in memory only. */
+  position?: Position;
 };
 
 /** The record of a slot that has none yet. */

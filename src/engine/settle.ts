@@ -11,6 +11,7 @@ import { isRetryable, type Dimension, type Reason } from "../errors.ts";
 import { BATCH_ATTEMPTS_MAX, BATCH_FAILED_ATTEMPTS_MAX, FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../limits.ts";
 import { endCallAfterAttempt, shareWithCall } from "./calls/end-call.ts";
 import type { SingleCall } from "./calls/single-call.ts";
+import { gatesOf } from "./dispatch.ts";
 import { endSlot, shareWithSlot } from "./end-slot.ts";
 import { bucketOf, requeueFollowers } from "./enqueue.ts";
 import type { Group } from "./group.ts";
@@ -19,17 +20,21 @@ import type { Templates } from "./learned/templates.ts";
 import { attemptEnd, attemptName, callName, type RunEvent } from "./log.ts";
 import { addAttempt, freshRecord, hasShortAnswer } from "./record.ts";
 import { retryDelayMs } from "./retry.ts";
-import type { AttemptInFlight } from "./shard.ts";
+import { causeOf } from "./routes/cause.ts";
+import { attemptAt, nextAttempt } from "./routes/next.ts";
+import type { AttemptInFlight, Position } from "./shard.ts";
 import { indexOf } from "./slot.ts";
 import type { EngineState, InFlight } from "./state.ts";
 import { addModel } from "./totals.ts";
 
-type Ended = Charge & { outcome: Outcome; retryInMs: number | null; lease: AttemptInFlight };
+type Ended = Charge & { outcome: Outcome; retryInMs: number | null; position?: Position; lease: AttemptInFlight };
 
 /** What the end of an attempt means for its call. */
 export type Settled = {
   /** Delay until the call may be retried, or null when it has ended. */
   retryInMs: number | null;
+  /** For the retry of a call that has choices: what it has tried. */
+  position?: Position;
   charge: Amounts;
   /** True when the charge is the reservation because the cost of the attempt is not known. */
   estimated: boolean;
@@ -75,17 +80,26 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
     state.upstreams.rateLimited(target, retryAfterMs, nowMs);
     emit({ event: "throttled", upstream: target.upstream, retryAfterMs });
   }
-  const retryInMs = isRequestedAgain ? 0 : retryDelayOf(state, outcome, lease, group);
+  const next = isRequestedAgain
+    ? { delayMs: 0, ...positionIn(lease) }
+    : nextOf(state, outcome, { lease, group }, nowMs);
+  const retryInMs = next?.delayMs ?? null;
   if (retryInMs === null) shard.totals[outcome.kind === "success" ? "completed" : "failed"] += 1;
   else {
-    const next = { ...callName(lease, group), attempt: lease.attempt + 1, delayMs: retryInMs };
-    emit({ event: "retry_scheduled", ...next, reason: outcome.kind === "failure" ? outcome.reason : null });
+    const retry = { ...callName(lease, group), attempt: lease.attempt + 1, delayMs: retryInMs };
+    emit({ event: "retry_scheduled", ...retry, reason: outcome.kind === "failure" ? outcome.reason : null });
   }
-  const ended = { outcome, charge, estimated, retryInMs, lease };
+  const tried = next?.position === undefined ? {} : { position: next.position };
+  const ended = { outcome, charge, estimated, retryInMs, lease, ...tried };
   if (group !== undefined && lease.slotId !== null) advanceSlot(state, group, lease.slotId, ended, nowMs);
   else advanceCall(state, call, ended, nowMs);
   settleFollowers(state, ended, nowMs);
-  return { retryInMs, charge, estimated, ...cappedOf(outcome), queuedMs: lease.queuedMs, parallelGroupId };
+  return { retryInMs, ...tried, charge, estimated, ...cappedOf(outcome), queuedMs: lease.queuedMs, parallelGroupId };
+}
+
+/** The position of an attempt's call, which an answer that is requested again does not change. */
+function positionIn({ chosenFrom }: AttemptInFlight): { position?: Position } {
+  return chosenFrom === undefined ? {} : { position: chosenFrom.position };
 }
 
 /** Ends a slot, or queues it for its retry. */
@@ -96,6 +110,8 @@ function advanceSlot(state: EngineState, group: Group, slotId: number, ended: En
   addAttempt(record, { ...ended, attempt: lease.attempt, queuedMs: lease.queuedMs });
   const { prompt_tokens: promptTokens, completion_tokens: completionTokens, usd: costNanoUsd } = charge;
   group.addAttempt(outcome.latencyMs, { promptTokens, completionTokens, costNanoUsd });
+  if (ended.position === undefined || retryInMs === null) delete record.position;
+  else record.position = ended.position;
   if (retryInMs === null) {
     if (outcome.kind === "failure") Object.assign(record, { model: null, finishReason: null });
     record.state = outcome.kind === "success" ? "completed" : failureState(outcome.reason, group, indexOf(slotId));
@@ -252,20 +268,40 @@ function endAttempt(
   return overrun;
 }
 
-/** Delay until an attempt's retry, ms; null = its outcome is final. */
-function retryDelayOf(
+/** When and how an attempt's call is tried again; null = the outcome is final. */
+function nextOf(
   state: EngineState,
   outcome: Outcome,
-  lease: AttemptInFlight,
-  group: Group | undefined,
-): number | null {
-  if (outcome.kind === "success" || (group !== undefined && group.drained !== null)) return null;
+  { lease, group }: { lease: AttemptInFlight; group: Group | undefined },
+  nowMs: number,
+): { delayMs: number; position?: Position } | null {
+  const { target, chosenFrom } = lease;
+  if (outcome.kind === "success") {
+    if (chosenFrom !== undefined) state.upstreams.answered(target);
+    return null;
+  }
+  const cause = causeOf(outcome);
+  if (chosenFrom !== undefined && cause === "stop") state.upstreams.stopped(target, nowMs);
+  if (group !== undefined && group.drained !== null) return null;
   // The answer of a cancelled call has no reader.
   if (outcome.reason.reason === "cancelled") return null;
   if (outcome.class === "unknown" && (lease.onLost === "fail" || !isRetryable(outcome.reason))) return null;
-  const { target, slotId } = lease;
+  const delayMs = retryDelayOf(state, outcome, lease, group);
+  if (chosenFrom !== undefined) return nextAttempt(chosenFrom, cause, delayMs, gatesOf(state, nowMs));
+  return delayMs === null ? null : { delayMs };
+}
+
+/** Delay until an attempt's retry at the same upstream, ms; null = it has none. */
+function retryDelayOf(
+  state: EngineState,
+  outcome: Extract<Outcome, { kind: "failure" }>,
+  lease: AttemptInFlight,
+  group: Group | undefined,
+): number | null {
+  const { target, slotId, chosenFrom } = lease;
+  const made = chosenFrom === undefined ? lease.attempt : attemptAt(chosenFrom);
   // The attempt whose answer ended at a learned cap did not fail.
-  const attempt = lease.attempt - (slotId !== null && hasShortAnswer(state.tried.get(slotId)) ? 1 : 0);
+  const attempt = made - (slotId !== null && hasShortAnswer(state.tried.get(slotId)) ? 1 : 0);
   const attemptsMax =
     group?.header.background === true ? backgroundAttemptsMax(outcome, target.attemptsMax) : target.attemptsMax;
   return retryDelayMs(

@@ -39,6 +39,10 @@ export function isWorker(executor: number): boolean {
 export type Target = {
   upstream: string;
   model: string;
+  /** The gate of its upstream and key: what one call learns there of limits holds for all calls of the same gate. */
+  gate: string;
+  /** Name of the key, if the upstream has several. */
+  key?: string;
   /** null = unpriced and allowed to be free. */
   price: TokenPrice | null;
   bounds: TokenBounds;
@@ -46,10 +50,28 @@ export type Target = {
   allowParams: readonly string[];
   /** What the model's name requests that no reservation covers; absent = nothing. */
   unbounded?: readonly UnreservableField[];
+  /** Most attempts of the run in flight at its gate. */
   maxInFlight: number;
   timeoutMs: number;
   attemptsMax: number;
+  /**
+   * Set if dispatch chooses where an attempt goes; the target itself is then the first that it may choose. The target of
+   * an attempt has no choices.
+   */
+  choices?: readonly Choice[];
 };
+
+/** One way of making a call: its model at an upstream, under any of that upstream's keys. */
+export type Choice = { targets: readonly Target[] };
+
+/** Where a call that has choices is among them. */
+export type Position = {
+  /** By choice: its attempts so far, without those that their key's stop ended. */
+  tried: readonly number[];
+};
+
+/** The choices of an attempt's call, and which of them it is. In memory only: a restart forgets what was tried. */
+export type ChosenFrom = { choices: readonly Choice[]; at: number; position: Position };
 
 /** An attempt in flight: the lease of an executor on a slot, and the reservation behind it. */
 export type AttemptInFlight = {
@@ -79,6 +101,8 @@ export type AttemptInFlight = {
   startSeq: number;
   /** The in-flight key that its call leads; null = its outcome is not shared. */
   dedupeKey: string | null;
+  /** Absent if its call has no choice. */
+  chosenFrom?: ChosenFrom;
 };
 
 export type Shard = { id: number; totals: Totals; leases: Map<string, AttemptInFlight> };
@@ -94,6 +118,8 @@ export type StoredLease = {
   attempt: number;
   upstream: string;
   model: string;
+  /** Name of the key, if the upstream has several. */
+  key?: string;
   amounts: Amounts;
   startedAtMs: number;
   queuedMs: number;
@@ -128,6 +154,7 @@ export function storedShard(shard: Shard): StoredShard {
       attempt: lease.attempt,
       upstream: lease.target.upstream,
       model: lease.target.model,
+      ...(lease.target.key === undefined ? {} : { key: lease.target.key }),
       amounts: lease.amounts,
       startedAtMs: lease.startedAtMs,
       queuedMs: lease.queuedMs,

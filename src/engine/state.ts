@@ -26,6 +26,7 @@ import {
   workerOf,
 } from "./shard.ts";
 import type { AttemptInFlight, Shard, Target } from "./shard.ts";
+import { Lines } from "./routes/lines.ts";
 import { SingleFlight } from "./single-flight.ts";
 import { groupSeqOf, indexOf, isFinalState, type SlotFacts } from "./slot.ts";
 import { Upstreams } from "./upstreams.ts";
@@ -71,6 +72,7 @@ export class EngineState {
   readonly queue = new ReadyQueue();
   readonly window: CoalescingWindow;
   readonly upstreams = new Upstreams();
+  readonly lines = new Lines();
   readonly singleFlight = new SingleFlight();
   /** Parts of the budget and the width that instances of the gateway hold. */
   readonly credits = new Credits();

@@ -11,6 +11,7 @@ import type { RequestFacts } from "../protocol/request/read.ts";
 import { simulatedAnswer } from "../simulated/provider.ts";
 import { attempt } from "../upstream/attempt.ts";
 import { failed } from "../upstream/classify.ts";
+import { underKey } from "../upstream/config/keys.ts";
 import type { Upstream } from "../upstream/config/types.ts";
 import { endpointUrl, relayHeaders } from "../upstream/endpoints.ts";
 import type { ExchangeDeps, StartTimer } from "../upstream/exchange.ts";
@@ -107,13 +108,15 @@ function unsentRelay(reason: Reason, upstream: Upstream | null): RelayFailure {
   return { kind: "failed", outcome: unsent(reason), answer: null, upstream };
 }
 
-function upstreamOf({ upstream }: Lease, upstreams: readonly Upstream[]): Upstream | null {
-  return upstreams.find(({ name }) => name === upstream) ?? null;
+/** The upstream of a lease, under the lease's key. */
+function upstreamOf({ upstream, key }: Lease, upstreams: readonly Upstream[]): Upstream | null {
+  const found = upstreams.find(({ name }) => name === upstream);
+  return found === undefined ? null : underKey(found, key);
 }
 
 /** The configuration has changed since the call was admitted. */
-function notConfigured({ upstream }: Lease): Reason {
-  const message = `upstream ${upstream} is not configured any more`;
+function notConfigured({ upstream, key }: Lease): Reason {
+  const message = `upstream ${upstream}${key === undefined ? "" : " with this key"} is not configured any more`;
   return { reason: "misconfigured", variable: "UPSTREAMS", message };
 }
 

@@ -97,13 +97,14 @@ export async function executeCall<A extends Attempted>(
   const usage = noUsage();
   const watch = watchClient(signal);
   let end: CallEnd<A> = { kind: "client_gone" };
+  let tried: Pick<AcquireRequest, "position"> = {};
   for (let delayMs = 0; ;) {
     const number = usage.attempts + 1;
     // A retry is queued for the time that its call has left.
     const ageMs = Date.now() - acceptedAtMs;
     const deadlineMs = call.deadlineMs === null ? null : Math.max(1, call.deadlineMs - ageMs);
     const { parallelGroupId } = usage;
-    const request = { callId, attempt: number, facts, delayMs, ageMs, deadlineMs, onLost, parallelGroupId };
+    const request = { callId, attempt: number, facts, delayMs, ageMs, deadlineMs, onLost, parallelGroupId, ...tried };
     const { granted, group } = await permitOf(call, request, deps, watch);
     if (granted === null) return { end, usage };
     usage.remainingNanoUsd = granted.remainingNanoUsd;
@@ -123,6 +124,7 @@ export async function executeCall<A extends Attempted>(
     addAttempt(usage, attempted.outcome, settled);
     if (settled.retryInMs === null || signal.aborted) return { end, usage };
     delayMs = settled.retryInMs;
+    tried = settled.position === undefined ? {} : { position: settled.position };
   }
 }
 
@@ -146,7 +148,7 @@ async function permitOf(
   const labelled = place === null ? request : { ...request, label: place.label };
   const granted = await acquire(run, labelled, watch);
   if (granted?.ok !== true) return { granted, group: NO_GROUP };
-  if (isFirst) credits.permitted(lender, granted, waitUntil);
+  if (isFirst && granted.lease.key === undefined) credits.permitted(lender, granted, waitUntil);
   return { granted, group: place === null ? loneWatch(runId, granted) : watchOf(place.group) };
 }
 
@@ -157,7 +159,8 @@ function creditRunOf(run: RunCaller, waitUntil: CallDeps["waitUntil"]): CreditRu
 
 function targetUnder(rules: ModelRules, model: string | null, config: CallDeps["config"]): Target | null {
   const found = targetOf(model, rules, config);
-  return found.ok ? found.target : null;
+  // Where such a call goes depends on every call in flight, which the run object knows.
+  return found.ok && found.target.choices === undefined ? found.target : null;
 }
 
 function permitInCredit(started: Started & { remainingNanoUsd: number | null }): { ok: true } & Granted {
@@ -219,6 +222,7 @@ export function settleLater(
 type Settled = Pick<
   SettleReply,
   | "retryInMs"
+  | "position"
   | "costNanoUsd"
   | "promptTokens"
   | "completionTokens"

@@ -2,6 +2,7 @@
 import type { Amounts } from "../budget/ledger.ts";
 import type { CallFacts, CallRules, Lease, Outcome } from "../call.ts";
 import type { InstanceLabel } from "../engine/calls/coalescing-window.ts";
+import type { Position } from "../engine/shard.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Refused, Remaining } from "./types.ts";
 
@@ -18,6 +19,8 @@ export type AcquireRequest = CallRules & {
   delayMs: number;
   /** Time since the call was accepted, ms: a retry keeps the position of its first attempt. Absent = it was accepted now. */
   ageMs?: number;
+  /** For a retry: what the call has tried of its choices, as the last `settle` returned it; absent = nothing. */
+  position?: Position;
   /** For a retry: the parallel group that the last `settle` returned. */
   parallelGroupId: string | null;
   /** The call's place in the windows of an instance that holds credit; absent = the run's own windows hold. */
@@ -45,7 +48,11 @@ export type AcquireReply =
   | (Refused & Remaining);
 
 /** An answer that its upstream stores for later requests, by the upstream's id of it. */
-export type StoredAnswer = { id: string; upstream: string };
+export type StoredAnswer = {
+  id: string;
+  /** The gate of the upstream, since another of its keys may not see the answer. */
+  upstream: string;
+};
 
 /** What a single call's attempt ended as, and where its answer is stored, if its upstream stores it. */
 export type SingleSettlement = { attemptId: string; outcome: Outcome; stored: StoredAnswer | null };
@@ -55,6 +62,8 @@ export type SettleReply = {
   known: boolean;
   /** Delay after which the call may be retried, or null when this was its last attempt. */
   retryInMs: number | null;
+  /** For the retry of a call that has choices: what it has tried. */
+  position?: Position;
   costNanoUsd: number;
   promptTokens: number;
   completionTokens: number;

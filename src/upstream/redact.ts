@@ -19,11 +19,13 @@ const CREDENTIALS =
   /\bbearer\s+[^\s"',;]+|\b(?:sk|pk|rk|gsk|xai|fw|nvapi|hf|r8|pplx|api|key)[-_][\w*.-]{6,}|\bAIza[\w*-]{6,}/gi;
 
 /** The parts of an upstream's configuration that must not appear in answers. */
-type Secrets = Pick<Upstream, "apiKey" | "headers">;
+type Secrets = Pick<Upstream, "apiKey" | "keys" | "headers">;
 
-/** This upstream's own key and the configured header values that are long enough to be secrets. */
-export function ownSecrets({ apiKey, headers }: Secrets): string[] {
-  const secrets = apiKey === null || apiKey === "" ? [] : [apiKey];
+/**
+ * This upstream's own keys, whichever of them was sent, and the configured header values that are long enough to be secrets.
+ */
+export function ownSecrets({ apiKey, keys, headers }: Secrets): string[] {
+  const secrets = keys !== undefined ? keys.map(({ key }) => key) : apiKey === null || apiKey === "" ? [] : [apiKey];
   for (const name in headers) {
     const value = headers[name];
     if (value === undefined || value.length < SECRET_CHARS_MIN || PUBLIC_HEADERS.has(name)) continue;

@@ -3,6 +3,7 @@ import type { Target } from "../engine/shard.ts";
 import { quoted, type Reason } from "../errors.ts";
 import { USABLE_MODEL_CHARS_MAX, USABLE_MODELS_MAX } from "../limits.ts";
 import { routedModel } from "../protocol/request/routed-model.ts";
+import { gateOf } from "./config/keys.ts";
 import type { Upstream } from "./config/types.ts";
 import { modelAllowed, priceOf, resolveModel } from "./registry.ts";
 
@@ -50,8 +51,22 @@ export function targetOf(
   const { bounds, allowParams, maxInFlight, timeoutMs, maxAttempts: attemptsMax } = upstream;
   const limits = { bounds, allowParams, maxInFlight, timeoutMs, attemptsMax };
   const routed = routedModel(model);
-  const target: Target = { upstream: upstream.name, model, price, ...limits };
-  return { ok: true, target: routed === null ? target : { ...target, unbounded: [routed] } };
+  const plain = {
+    upstream: upstream.name,
+    model,
+    price,
+    ...limits,
+    ...(routed === null ? {} : { unbounded: [routed] }),
+  };
+  return { ok: true, target: withKeys(plain, upstream.keys) };
+}
+
+/** The target, with a choice of keys if its upstream has several. */
+function withKeys(plain: Omit<Target, "gate">, keys: Upstream["keys"]): Target {
+  const under = (key: string): Target => ({ ...plain, gate: gateOf(plain.upstream, key), key });
+  const [first, ...others] = (keys ?? []).map(({ name }) => under(name));
+  if (first === undefined) return { ...plain, gate: gateOf(plain.upstream, undefined) };
+  return { ...first, choices: [{ targets: [first, ...others] }] };
 }
 
 /**

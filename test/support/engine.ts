@@ -15,7 +15,8 @@ export const PLAIN_PRICE: TokenPrice = { inputPicoUsd: 1_000, cachedInputPicoUsd
 
 export function makeTarget(fields: Partial<Target> = {}): Target {
   const limits = { bounds: ANY_TOKENS, allowParams: [], maxInFlight: 512, timeoutMs: 60_000, attemptsMax: 3 };
-  return { upstream: "acme", model: "gpt-x", price: PLAIN_PRICE, ...limits, ...fields };
+  const { upstream = "acme", gate = upstream } = fields;
+  return { upstream, gate, model: "gpt-x", price: PLAIN_PRICE, ...limits, ...fields };
 }
 
 export function makeFacts(fields: Partial<SlotFacts> = {}): SlotFacts {

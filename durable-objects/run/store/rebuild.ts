@@ -17,7 +17,7 @@ import type { GroupResult, StoredGroup } from "./records.ts";
 import type { RunStore } from "./store.ts";
 
 /** A target for leases whose upstream the configuration no longer has: they can settle, but never be retried. */
-export const UNCONFIGURED_TARGET: Omit<Target, "upstream" | "model"> = {
+export const UNCONFIGURED_TARGET: Omit<Target, "upstream" | "gate" | "model"> = {
   price: null,
   bounds: ANY_TOKENS,
   allowParams: [],

@@ -1,6 +1,6 @@
 /** A single call: queued in the run, executed by the Worker that holds its client's connection. */
 import type { CallFacts } from "../../call.ts";
-import type { Target } from "../shard.ts";
+import type { Position, Target } from "../shard.ts";
 import type { WindowGroup, WindowPosition } from "./coalescing-window.ts";
 
 export type SingleCall = {
@@ -9,6 +9,8 @@ export type SingleCall = {
   attempt: number;
   facts: CallFacts;
   target: Target;
+  /** For a retry: what the call has tried, if it has choices. */
+  position?: Position;
   /** A call that has not started within this time of `queuedAtMs` fails; null = it waits without a limit. */
   deadlineMs: number | null;
   /** What follows an attempt whose outcome is unknown: another attempt, or the failure. */

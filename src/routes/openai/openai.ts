@@ -6,6 +6,7 @@ import type { BudgetDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
 import { NAME_CHARS_MAX } from "../../limits.ts";
 import { RunCaller } from "../../run-client/caller.ts";
+import { upstreamAt } from "../../upstream/config/keys.ts";
 import { answerHeaders, relayHeaders } from "../../upstream/endpoints.ts";
 import { relay } from "./relay.ts";
 import { redactedStream } from "../../upstream/relay/redact.ts";
@@ -30,9 +31,8 @@ async function forwardToStore(c: Context<AppEnv>, method: "GET" | "DELETE" | "PO
   const runId = requireRun(c);
   const id = c.req.param("id") ?? "";
   const stored = await storingUpstreamOf(c, runId, id);
-  const upstream = c.get("config").upstreams.find(({ name }) => name === stored);
-  if (upstream === undefined)
-    throw new Refusal({ reason: "not_found", what: `response ${id.slice(0, NAME_CHARS_MAX)}` });
+  const upstream = stored === null ? null : upstreamAt(c.get("config").upstreams, stored);
+  if (upstream === null) throw new Refusal({ reason: "not_found", what: `response ${id.slice(0, NAME_CHARS_MAX)}` });
   // Its responses have `store: false`, whatever was requested: it stores nothing between requests.
   if (upstream.kind === "simulated") {
     throw new Refusal({

@@ -36,7 +36,7 @@ export function resolveHeaders(
     if (!read.ok) return wrong(read.message);
     if (!HEADER_NAME.test(name)) return wrong("is not a header name");
     if (FRAMING_HEADERS.has(name)) return wrong("is set by the gateway");
-    if (keyHeaders.includes(name)) return wrong("contradicts api_key: set one of the two");
+    if (keyHeaders.includes(name)) return wrong("contradicts the key: set one of the two");
     headers[name] = read.value;
   }
   return { ok: true, value: headers };

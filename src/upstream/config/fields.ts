@@ -16,6 +16,7 @@ import {
   UPSTREAM_IN_FLIGHT_DEFAULT,
   UNRESERVABLE_NAME_CHARS_MAX,
   UPSTREAM_IN_FLIGHT_MAX,
+  UPSTREAM_KEYS_MAX,
 } from "../../limits.ts";
 import type { Price, Upstream } from "./types.ts";
 import { scaledUp } from "../../budget/decimal.ts";
@@ -92,9 +93,17 @@ export const commonFields = {
   prices: z.record(pattern, priceSchema, { error: "must be an object of prices by model" }).optional(),
 };
 
+const keyError = "must be secret: and the name of a secret; a key itself has no place in a list";
+const keysError = `must be a list of 1 to ${UPSTREAM_KEYS_MAX} texts such as secret:NAME`;
+
 /** Fields of the kinds that are reached over HTTP. */
 export const remoteFields = {
   api_key: z.string({ error: "must be text: a key, or secret: and the name of a secret" }).optional(),
+  keys: z
+    .array(z.string({ error: keyError }).regex(/^secret:[\w-]+$/, { error: keyError }), { error: keysError })
+    .min(1, { error: keysError })
+    .max(UPSTREAM_KEYS_MAX, { error: keysError })
+    .optional(),
   headers: z
     .record(z.string(), z.string({ error: "must be text" }), { error: "must be an object of texts" })
     .default({}),

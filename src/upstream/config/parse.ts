@@ -7,7 +7,7 @@ import {
   PROMPT_TOKENS_FIXED_TOOLS,
 } from "../../limits.ts";
 import type { Upstream } from "./types.ts";
-import { resolveHeaders, resolveKey } from "./credentials.ts";
+import { resolveHeaders } from "./credentials.ts";
 import {
   baseUrlField,
   commonFields,
@@ -17,6 +17,7 @@ import {
   remoteFields,
   type CacheWrites,
 } from "./fields.ts";
+import { resolveKeys } from "./keys.ts";
 import { isRecord } from "../../json/record.ts";
 import { SIMULATED_MODEL_PATTERNS } from "../../simulated/model.ts";
 
@@ -111,15 +112,15 @@ function parseOpenai(name: string, entry: unknown, vars: Record<string, unknown>
   const parsed = openaiSchema.safeParse(entry);
   if (!parsed.success) return wrongIssue(name, parsed.error);
   const fields = parsed.data;
-  const key = resolveKey(fields.api_key, vars);
-  if (!key.ok) return wrong([name, "api_key"], key.message);
-  const headers = resolveHeaders(fields.headers, vars, key.value === null ? [] : ["authorization"]);
+  const keys = resolveKeys(fields, vars);
+  if (!keys.ok) return wrong([name, ...keys.field], keys.message);
+  const headers = resolveHeaders(fields.headers, vars, keys.value.apiKey === null ? [] : ["authorization"]);
   if (!headers.ok) return wrong([name, "headers", ...headers.field], headers.message);
   const upstream: Upstream = {
     name,
     kind: "openai",
     baseUrl: withoutEndSlash(fields.base_url),
-    apiKey: key.value,
+    ...keys.value,
     headers: headers.value,
     streamUsage: fields.stream_usage,
     ...commonOf(fields, { models: ["*"], bounds: OPENAI_TEMPLATE }),
@@ -133,16 +134,20 @@ function parseAnthropic(name: string, entry: unknown, vars: Record<string, unkno
   const parsed = anthropicSchema.safeParse(entry);
   if (!parsed.success) return wrongIssue(name, parsed.error);
   const fields = parsed.data;
-  const key = resolveKey(fields.api_key, vars);
-  if (!key.ok) return wrong([name, "api_key"], key.message);
-  const headers = resolveHeaders(fields.headers, vars, key.value === null ? [] : ["authorization", "x-api-key"]);
+  const keys = resolveKeys(fields, vars);
+  if (!keys.ok) return wrong([name, ...keys.field], keys.message);
+  const headers = resolveHeaders(
+    fields.headers,
+    vars,
+    keys.value.apiKey === null ? [] : ["authorization", "x-api-key"],
+  );
   if (!headers.ok) return wrong([name, "headers", ...headers.field], headers.message);
   const upstream: Upstream = {
     name,
     kind: "anthropic",
     // Anthropic's clients are given its base URL without the version, OpenAI's with it: both are understood.
     baseUrl: withoutEndSlash(withoutEndSlash(fields.base_url).replace(/\/v1$/, "")),
-    apiKey: key.value,
+    ...keys.value,
     headers: headers.value,
     streamUsage: fields.stream_usage,
     ...commonOf(fields, {

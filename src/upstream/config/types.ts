@@ -8,13 +8,22 @@ import type { Aggregate } from "../stream-choice.ts";
 /** Price of a model in pico-USD per token (USD per million tokens × 10⁶), so that 0.0375 USD/M stays an integer. */
 export type Price = TokenPrice;
 
+/** One of several keys of an upstream. Only its name leaves the upstream module. */
+export type UpstreamKey = {
+  /** The name of its secret. */
+  name: string;
+  key: string;
+};
+
 export type Upstream = {
   name: string;
   kind: "openai" | "anthropic" | "simulated";
   /** Without a trailing slash, and for `anthropic` without the version's `/v1`; empty for `simulated`. */
   baseUrl: string;
-  /** The provider key itself, resolved from its secret; null = none is sent. */
+  /** The provider key itself, resolved from its secret; null = none is sent. With `keys`, that of the present request. */
   apiKey: string | null;
+  /** Set if the upstream has several keys: dispatch chooses one for each attempt. */
+  keys?: readonly UpstreamKey[];
   headers: Record<string, string>;
   /** Patterns with `*`, in the order listed; a plain name matches itself. */
   models: readonly string[];

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Upstreams } from "../../../src/engine/upstreams.ts";
 import { RETRY_AFTER_MAX_MS } from "../../../src/limits.ts";
 
-const acme = { upstream: "acme", maxInFlight: 2 };
+const acme = { gate: "acme", maxInFlight: 2 };
 
 describe("an upstream", () => {
   it("takes attempts up to its limit, and another when one has ended", () => {
@@ -18,11 +18,11 @@ describe("an upstream", () => {
 
   it("has the largest limit of its targets: that of a model that is not configured any more does not count", () => {
     const upstreams = new Upstreams();
-    upstreams.attemptStarted({ upstream: "acme", maxInFlight: 0 });
+    upstreams.attemptStarted({ gate: "acme", maxInFlight: 0 });
     expect(upstreams.mayStart("acme", 0)).toBe(false);
     upstreams.add(acme);
     expect(upstreams.mayStart("acme", 0)).toBe(true);
-    upstreams.attemptEnded({ upstream: "acme", maxInFlight: 0 });
+    upstreams.attemptEnded({ gate: "acme", maxInFlight: 0 });
     expect(upstreams.get("acme")).toMatchObject({ inFlight: 0, maxInFlight: 2 });
   });
 
@@ -32,7 +32,7 @@ describe("an upstream", () => {
 
   it("takes nothing until its Retry-After has passed, the longest of several, and others are not affected", () => {
     const upstreams = new Upstreams();
-    upstreams.add({ upstream: "other", maxInFlight: 1 });
+    upstreams.add({ gate: "other", maxInFlight: 1 });
     upstreams.rateLimited(acme, 500, 1_000);
     upstreams.rateLimited(acme, 100, 1_100);
     expect([upstreams.mayStart("acme", 1_499), upstreams.mayStart("acme", 1_500)]).toEqual([false, true]);
@@ -51,7 +51,7 @@ describe("an upstream", () => {
   it("that is ready first decides when the next attempt may start", () => {
     const upstreams = new Upstreams();
     upstreams.rateLimited(acme, 900, 0);
-    upstreams.rateLimited({ upstream: "other", maxInFlight: 1 }, 300, 0);
+    upstreams.rateLimited({ gate: "other", maxInFlight: 1 }, 300, 0);
     expect([upstreams.nextReadyMs(0), upstreams.nextReadyMs(300)]).toEqual([300, 900]);
   });
 });
