@@ -11,6 +11,14 @@ export type Priority = 0 | 1 | 2 | 3 | 4;
 /** An endpoint of OpenAI's or Anthropic's API, by its format of requests. */
 export type Endpoint = "chat" | "completions" | "embeddings" | "responses" | "messages";
 
+/**
+ * Why a call is made at a later target of its route. `rate_limited`: the target limits the rate of calls. `stop`: its key is
+ * not accepted, or nothing is left to spend with it. `timeout`: it took too long. `context_length`: the prompt is too long for
+ * the model. `upstream_error`: any other failure that passes.
+ */
+export const FALLBACK_CAUSES = ["rate_limited", "stop", "timeout", "upstream_error", "context_length"] as const;
+export type FallbackCause = (typeof FALLBACK_CAUSES)[number];
+
 /** Options of a call that are written into its upstream request. A group stores those that its calls share once. */
 export type BodyOptions = {
   system?: string;
@@ -92,6 +100,8 @@ export type CallFacts = DispatchOptions & {
   tools?: boolean;
   /** The endpoint of the request, which decides its template; absent = chat. */
   endpoint?: Endpoint;
+  /** True if the body is sent as its client wrote it, so that only upstreams of its protocol can take it; absent = no. */
+  isRaw?: true;
   /** The most expensive cache lifetime that the request marks: it prices cache writes; absent = it marks none. */
   cacheTtl?: "5m" | "1h";
   /** The service tier in the request, by the upstream's name for it; absent = the upstream's default. */
@@ -129,6 +139,8 @@ export type Lease = {
   model: string;
   /** Name of the key to send, if the upstream has several; never the key itself. */
   key?: string;
+  /** Name of the route that the call asked for, if it asked for one. */
+  route?: string;
   /** Completion cap sent upstream, in tokens; null when neither client nor budget sets one. */
   capTokens: number | null;
   /** Absent = `client` or `default`. */

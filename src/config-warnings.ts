@@ -3,15 +3,26 @@ import type { Config } from "./env.ts";
 import { priceOf, resolveModel } from "./upstream/registry.ts";
 
 /** One sentence each, which begins with the variable. No value is quoted: it may be a secret. */
-export function configWarnings({ defaultModel, upstreams, budgets }: Config): string[] {
+export function configWarnings({ defaultModel, upstreams, routes, budgets }: Config): string[] {
   const warnings: string[] = [];
   if (defaultModel !== null) {
-    const resolved = resolveModel(upstreams, defaultModel);
-    if (resolved === null) {
+    const isRoute = routes.some(({ name }) => name === defaultModel);
+    const resolved = isRoute ? null : resolveModel(upstreams, defaultModel);
+    if (isRoute) {
+      // That its targets are served was checked with ROUTES; those without a price are named below.
+    } else if (resolved === null) {
       warnings.push("DEFAULT_MODEL: no upstream in UPSTREAMS serves it, so calls that name no model are refused");
     } else if (priceOf(resolved.upstream, resolved.model) === null) {
       warnings.push(
         "DEFAULT_MODEL: it has no price, so calls that name no model are refused, but in runs with unpriced: free",
+      );
+    }
+  }
+  for (const { name, entries } of routes) {
+    for (const [index, { upstream, model }] of entries.entries()) {
+      if (priceOf(upstream, model) !== null) continue;
+      warnings.push(
+        `ROUTES.${name}.${index}: it has no price, so calls to the route are refused, but in runs with unpriced: free`,
       );
     }
   }

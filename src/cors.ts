@@ -11,6 +11,7 @@ const EXPOSED = [
   "x-fanout-run",
   "x-fanout-budget-remaining-usd",
   "x-fanout-capped-by",
+  "x-fanout-upstream",
   "x-fanout-attempts",
   "x-fanout-charged-usd",
   "x-should-retry",

@@ -10,6 +10,7 @@ import { BUDGET_USD_MAX, WAITING_FETCHES_DEFAULT, WAITING_FETCHES_MAX } from "./
 import { parseToolHosts, type ToolHost } from "./tools/hosts.ts";
 import type { Upstream } from "./upstream/config/types.ts";
 import { parseUpstreams } from "./upstream/config/parse.ts";
+import { parseRoutes, type Route } from "./upstream/config/routes.ts";
 
 /** The names of the vars and secrets that the gateway reads; secrets that these refer to have names of the operator's. */
 export const VARIABLES = [
@@ -17,6 +18,7 @@ export const VARIABLES = [
   "SIGNING_KEY",
   "DEFAULT_MODEL",
   "UPSTREAMS",
+  "ROUTES",
   "DEFAULT_BUDGET_USD",
   "MAX_BUDGET_USD",
   "ROOT_BUDGET_USD_PER_DAY",
@@ -53,6 +55,8 @@ export type Config = {
   defaultModel: string | null;
   /** In the order listed, which is the order in which plain model names are matched. */
   upstreams: readonly Upstream[];
+  /** Model names that stand for several targets. */
+  routes: readonly Route[];
   budgets: BudgetRules;
   /** Origins whose pages may call the gateway from a browser; `*` alone means any; none if it is not set. */
   corsOrigins: readonly string[];
@@ -143,17 +147,15 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   if (!probe.success) return misconfigured("PROBE", "must be 1 or 0");
   const leased = switchText.safeParse(vars["LEASED_CREDIT"]);
   if (!leased.success) return misconfigured("LEASED_CREDIT", "must be on or off");
-  const listed = upstreamsOf(vars["UPSTREAMS"]);
-  if (!listed.ok) return misconfigured("UPSTREAMS", listed.message);
-  const upstreams = parseUpstreams(listed.value, vars);
-  if (!upstreams.ok) return misconfigured(upstreams.path, upstreams.message);
+  const models = modelsIn(vars);
+  if ("reason" in models) return { ok: false, reason: models };
   return {
     ok: true,
     config: {
       adminKey: texts.ADMIN_KEY,
       signingKey: texts.SIGNING_KEY,
       defaultModel: texts.DEFAULT_MODEL,
-      upstreams: upstreams.upstreams,
+      ...models,
       corsOrigins,
       toolHosts,
       waitingFetchesMax: waiting.data,
@@ -164,6 +166,18 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
       budgets,
     },
   };
+}
+
+/** The upstreams and routes, or what is wrong with them. */
+function modelsIn(vars: Record<string, unknown>): Pick<Config, "upstreams" | "routes"> | Reason {
+  const listed = jsonOf(vars["UPSTREAMS"]);
+  if (!listed.ok) return wrong("UPSTREAMS", listed.message);
+  const upstreams = parseUpstreams(listed.value, vars);
+  if (!upstreams.ok) return wrong(upstreams.path, upstreams.message);
+  const routed = jsonOf(vars["ROUTES"] === "" ? undefined : vars["ROUTES"]);
+  if (!routed.ok) return wrong("ROUTES", routed.message);
+  const routes = parseRoutes(routed.value, upstreams.upstreams);
+  return routes.ok ? { upstreams: upstreams.upstreams, routes: routes.routes } : wrong(routes.path, routes.message);
 }
 
 /** The operator's rules for budgets, or what is wrong with one of their variables. */
@@ -217,8 +231,8 @@ export function configOf(vars: object): ParsedConfig {
   return fresh;
 }
 
-/** UPSTREAMS is an object in wrangler.toml, and the same as JSON text where it comes from a secret or an env file. */
-function upstreamsOf(value: unknown): { ok: true; value: unknown } | { ok: false; message: string } {
+/** UPSTREAMS and ROUTES are objects in wrangler.toml, and the same as JSON text where they come from a secret or an env file. */
+function jsonOf(value: unknown): { ok: true; value: unknown } | { ok: false; message: string } {
   if (typeof value !== "string") return { ok: true, value };
   try {
     return { ok: true, value: JSON.parse(value) };

@@ -95,6 +95,15 @@ export const UNRESERVABLE_NAME_CHARS_MAX = 128;
  * for soon enough, and makes 1,440 calls a day in vain at most.
  */
 export const KEY_PROBE_MS = 60_000;
+/** Targets of one route: more than anyone has models that may stand in for each other, and a bit each in a position. */
+export const ROUTE_TARGETS_MAX = 8;
+/** Routes of a configuration: each is resolved once per run, and `GET /v1/models` lists them all. */
+export const ROUTES_MAX = 256;
+/**
+ * Most attempts of a call with several keys or targets, wherever they go: each target has its own `max_attempts`, and each key
+ * may stop once. It is the end of what else could go round for as long as keys stop and come back.
+ */
+export const CHOICE_ATTEMPTS_MAX = 64;
 /** Keys of one upstream: a provider gives an organisation dozens at most, and each is compared at each dispatch. */
 export const UPSTREAM_KEYS_MAX = 32;
 /** Names in `allow_params` of one upstream: each is compared with each field that no reservation covers. */

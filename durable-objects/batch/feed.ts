@@ -4,7 +4,7 @@ import { readLine } from "../../src/batch/validate.ts";
 import { CallPageBuilder, type CallPage } from "../../src/engine/call-page.ts";
 import type { Reason } from "../../src/errors.ts";
 import { BATCH_CHUNK_BYTES, BATCH_CHUNK_LINES, PAGES_CALL_CHARS_MAX } from "../../src/limits.ts";
-import { callFactsOf } from "../../src/protocol/request/call-facts.ts";
+import { rawCallFactsOf } from "../../src/protocol/request/call-facts.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../../src/run-api/groups.ts";
 import type { Refused } from "../../src/run-api/types.ts";
 import type { RunCaller } from "../../src/run-client/caller.ts";
@@ -83,7 +83,7 @@ async function takeLines(bucket: R2Bucket, job: Job, rules: LineRules): Promise<
     const json = decoder.decode(line.bytes.subarray(bodyStart, bodyEnd));
     const page = builder.add({
       body: { raw: { endpoint, json } },
-      facts: callFactsOf(facts, { model, priority: 0, timeoutMs: null }),
+      facts: rawCallFactsOf(facts, { model, priority: 0, timeoutMs: null }),
       id: customId,
     });
     if (page !== null) pages.push(page);

@@ -295,7 +295,7 @@ export class RunLifecycle implements AlarmHost {
     const settings = this.store.meta.get("settings");
     if (settings === null) return;
     const parsed = configOf(this.#objects);
-    const config = parsed.ok ? parsed.config : { upstreams: [], defaultModel: null };
+    const config = parsed.ok ? parsed.config : { upstreams: [], routes: [], defaultModel: null };
     const { id } = settings;
     const bodies = new BodyCache({
       load: (openKey, object) => loadBodies(this.#objects, id, { openKey, object }),

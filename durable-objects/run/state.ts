@@ -35,7 +35,7 @@ import { Children } from "./tree/children.ts";
 import { WaitingCalls, WaitingReaders } from "./waiters.ts";
 
 /** What of the gateway's configuration a run needs. */
-type ModelConfig = Pick<Config, "upstreams" | "defaultModel">;
+type ModelConfig = Pick<Config, "upstreams" | "routes" | "defaultModel">;
 
 /** Rows that a turn adds to its transaction. */
 type Write = () => void;
@@ -174,8 +174,10 @@ export class RunState {
 
   /** Where an attempt went that an earlier instance started. */
   #targetOfLease({ upstream, model, key }: StoredLease): Target {
-    const target = this.resolve(`${upstream}/${model}`);
-    const targets = "reason" in target ? [] : (target.choices?.flatMap((choice) => choice.targets) ?? [target]);
+    // Without the run's list of models: it may allow a route, and not its targets.
+    const resolved = targetOf(`${upstream}/${model}`, { ...this.#settings, models: [] }, this.#config);
+    const target = resolved.ok ? resolved.target : null;
+    const targets = target?.choices?.flatMap((choice) => choice.targets) ?? (target === null ? [] : [target]);
     const found = targets.find((each) => each.key === key);
     return found ?? { ...UNCONFIGURED_TARGET, upstream, gate: gateOf(upstream, key), model };
   }

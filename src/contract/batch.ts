@@ -10,7 +10,16 @@ import type { Parsed } from "./errors.ts";
 import { errorBody, invalid, zodReason } from "./errors.ts";
 import { strictFields } from "./strict-fields.ts";
 import type { ErrorStyle, SentRules } from "./fields.ts";
-import { callRulesFields, cappedBy, contentFields, errorStyle, errorStyleOf, label, rulesOf } from "./fields.ts";
+import {
+  answeredBy,
+  callRulesFields,
+  cappedBy,
+  contentFields,
+  errorStyle,
+  errorStyleOf,
+  label,
+  rulesOf,
+} from "./fields.ts";
 import { usageDocument } from "./query.ts";
 
 /** One of `items`. */
@@ -78,6 +87,7 @@ export const slotDocument = z.object({
   attempts: z.int(),
   finish_reason: z.string().nullable(),
   capped_by: cappedBy,
+  upstream: answeredBy,
   estimated: z
     .boolean()
     .openapi({ description: "True if the cost of an attempt is unknown and its reservation was charged" }),

@@ -18,6 +18,11 @@ export const cappedBy = z.enum(["budget"]).optional().openapi({
     "`budget` if the gateway lowered the completion cap to fit the remaining budget and the answer ended at that cap",
 });
 
+/** Who answered a call that asked for a route. */
+export const answeredBy = z.string().optional().openapi({
+  description: "The upstream that answered, if the requested model is a route; `model` is the model that answered",
+});
+
 /** A whole number in a query string. An empty text is refused, though JavaScript reads it as 0. */
 export const queryInt = z
   .string()

@@ -6,7 +6,7 @@ import { parseCall } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid, zodReason } from "./errors.ts";
 import { strictFields } from "./strict-fields.ts";
-import { callRulesFields, cappedBy, contentFields, rulesOf, type SentRules } from "./fields.ts";
+import { answeredBy, callRulesFields, cappedBy, contentFields, rulesOf, type SentRules } from "./fields.ts";
 
 /** The request as documented. */
 export const queryBody = strictFields({ ...contentFields, ...callSettingsFields, ...callRulesFields }).openapi("Query");
@@ -36,6 +36,7 @@ export const queryReply = z
     parallel_group_id: z.string().nullable(),
     finish_reason: z.string().nullable(),
     capped_by: cappedBy,
+    upstream: answeredBy,
   })
   .openapi("QueryReply");
 export type QueryReply = z.infer<typeof queryReply>;

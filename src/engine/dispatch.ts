@@ -18,6 +18,7 @@ import type { Group } from "./group.ts";
 import { headOf, type Bucket } from "./queue.ts";
 import { hasShortAnswer } from "./record.ts";
 import { choose, FRESH, type Chosen, type Gates } from "./routes/choose.ts";
+import { sendable } from "./routes/sendable.ts";
 import { isWorker, workerOf, type AttemptInFlight, type ChosenFrom, type Position, type Target } from "./shard.ts";
 import { groupSeqOf, indexOf } from "./slot.ts";
 import type { BodyState, EngineState } from "./state.ts";
@@ -123,7 +124,9 @@ function leaderName({ slotId, call }: Candidate): string {
 
 function mayStart(state: EngineState, bucket: Bucket, offers: Map<number, number>, gates: Gates): boolean {
   const line = state.lines.get(bucket.upstream);
-  if (line === undefined ? !gates.mayStart(bucket.upstream) : choose(line, FRESH, gates) === null) return false;
+  const isOpen =
+    line === undefined ? gates.mayStart(bucket.upstream) : choose(line.target, line.position, gates) !== null;
+  if (!isOpen) return false;
   if (bucket.groupSeq === 0) return true;
   const group = state.groups.get(bucket.groupSeq);
   return group !== undefined && offerFor(offers, bucket.groupSeq) !== null && group.inFlight < group.header.concurrency;
@@ -134,6 +137,7 @@ export function gatesOf({ upstreams, credits }: EngineState, nowMs: number): Gat
   return {
     mayStart: (gate) => upstreams.mayStart(gate, nowMs, credits.permitsAt(gate)),
     isStopped: (gate) => upstreams.isStopped(gate, nowMs),
+    isLimited: (gate) => upstreams.isLimited(gate, nowMs),
     inFlight: (gate) => upstreams.get(gate)?.inFlight ?? 0,
   };
 }
@@ -162,7 +166,7 @@ function slotCandidate(state: EngineState, slotId: number, gates: Gates): Candid
   const facts = state.deps.factsOf(slotId);
   const asked = state.deps.targetOf(group.header, facts.modelIndex);
   const { target, ...from } =
-    asked === null ? { target: null } : chosen(asked, state.tried.get(slotId)?.position, gates);
+    asked === null ? { target: null } : chosen(sendable(asked, facts), state.tried.get(slotId)?.position, gates);
   const attempt = (group.attempts[indexOf(slotId)] ?? 0) + 1;
   const queuedAtMs = group.header.openedAtMs;
   const { share, onLost } = group.header;
@@ -315,6 +319,7 @@ export function leaseOf({ lease, timeoutMs }: Pick<Assignment, "lease" | "timeou
   const { upstream, model, key } = target;
   const sent: Lease = { attemptId, attempt, upstream, model, capTokens, capKind, timeoutMs };
   if (key !== undefined) sent.key = key;
+  if (lease.chosenFrom?.route !== undefined) sent.route = lease.chosenFrom.route;
   return Object.keys(priced).length === 0 ? sent : { ...sent, priced };
 }
 

@@ -4,7 +4,8 @@ import type { SingleCall } from "./calls/single-call.ts";
 import type { Group } from "./group.ts";
 import type { BucketKey } from "./queue.ts";
 import { lineOf } from "./routes/lines.ts";
-import type { Target } from "./shard.ts";
+import { sendable } from "./routes/sendable.ts";
+import type { Position, Target } from "./shard.ts";
 import type { Follower } from "./single-flight.ts";
 import { slotIdOf, type SlotFacts } from "./slot.ts";
 import type { EngineState } from "./state.ts";
@@ -65,11 +66,11 @@ export function enqueueCall(
     call.attempt === 1 ? joined(state, label, nowMs) : rejoined(state, call.callId, parallelGroupId);
   if (windowPosition === "second" && window !== null) emitWindowStart(state, window, nowMs);
   const position = state.addCall({ ...call, queuedAtMs: nowMs, window, windowPosition });
-  addTarget(state, call.target);
+  addTarget(state, call.target, call.position);
   // Calls that were accepted in the same second share a bucket: a bucket is first in, first out already.
   const acceptedAtMs = nowMs - ageMs;
   const queuedAtMs = acceptedAtMs - (acceptedAtMs % 1_000);
-  const key = { groupSeq: 0, upstream: lineOf(call.target), priority: call.facts.priority, queuedAtMs };
+  const key = { groupSeq: 0, upstream: lineOf(call.target, call.position), priority: call.facts.priority, queuedAtMs };
   if (delayMs > 0 || call.attempt > 1) state.queue.delay(key, position, nowMs + delayMs);
   else state.queue.push(key, position);
 }
@@ -104,19 +105,20 @@ export function requeueFollowers(state: EngineState, followers: readonly Followe
 const BACKGROUND_MS = 365_000 * 86_400_000;
 
 /** Registers the gates and the line of a target. */
-function addTarget({ upstreams, lines }: EngineState, target: Target): void {
-  lines.add(target);
+function addTarget({ upstreams, lines }: EngineState, target: Target, position?: Position): void {
+  lines.add(target, position);
   if (target.choices === undefined) return upstreams.add(target);
   for (const { targets } of target.choices) for (const each of targets) upstreams.add(each);
 }
 
 /** The queue bucket of a slot of a group. */
-export function bucketOf(state: EngineState, group: Group, facts: SlotFacts): BucketKey {
-  const target = state.deps.targetOf(group.header, facts.modelIndex);
-  if (target !== null) addTarget(state, target);
+export function bucketOf(state: EngineState, group: Group, facts: SlotFacts, position?: Position): BucketKey {
+  const asked = state.deps.targetOf(group.header, facts.modelIndex);
+  const target = asked === null ? null : sendable(asked, facts);
+  if (target !== null) addTarget(state, target, position);
   return {
     groupSeq: group.header.seq,
-    upstream: target === null ? "" : lineOf(target),
+    upstream: target === null ? "" : lineOf(target, position),
     priority: facts.priority,
     // Background work gains no priority by waiting: it counts as queued at a time that never comes.
     queuedAtMs: group.header.openedAtMs + (group.header.background === true ? BACKGROUND_MS : 0),

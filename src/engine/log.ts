@@ -4,7 +4,7 @@
  */
 import type { Amounts, Limits } from "../budget/ledger.ts";
 import { cappedOf } from "../budget/capped.ts";
-import type { FailureClass, Outcome } from "../call.ts";
+import type { FailureClass, FallbackCause, Outcome } from "../call.ts";
 import type { Dimension, Reason } from "../errors.ts";
 import { LOG_TAIL_CHARS_MAX, LOG_TAIL_EVENTS_MAX } from "../limits.ts";
 import { round, type Group, type GroupMetrics, type GroupStatus } from "./group.ts";
@@ -39,7 +39,14 @@ export type RunEvent =
       failed: number;
       cancelled: number;
     }
-  | ({ event: "attempt_started"; reserved: Amounts; queuedMs: number } & Attempt)
+  /** `route`: the name that the call asked for; `fallback`: why the attempt is not at an earlier target of it. */
+  | ({
+      event: "attempt_started";
+      reserved: Amounts;
+      queuedMs: number;
+      route?: string;
+      fallback?: FallbackCause;
+    } & Attempt)
   | ({
       event: "attempt_ended";
       outcome: "success" | FailureClass;

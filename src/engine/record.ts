@@ -24,6 +24,8 @@ export type SlotRecord = {
   cappedBy?: "budget";
   text: string | null;
   reason: Reason | null;
+  /** Name of the upstream that answered, of a call that asked for a route. */
+  upstream?: string;
   /** What a queued slot that has choices has tried; in memory only. */
   position?: Position;
 };

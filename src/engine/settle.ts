@@ -21,8 +21,8 @@ import { attemptEnd, attemptName, callName, type RunEvent } from "./log.ts";
 import { addAttempt, freshRecord, hasShortAnswer } from "./record.ts";
 import { retryDelayMs } from "./retry.ts";
 import { causeOf } from "./routes/cause.ts";
-import { attemptAt, nextAttempt } from "./routes/next.ts";
-import type { AttemptInFlight, Position } from "./shard.ts";
+import { nextAttempt } from "./routes/next.ts";
+import type { AttemptInFlight, Position, Target } from "./shard.ts";
 import { indexOf } from "./slot.ts";
 import type { EngineState, InFlight } from "./state.ts";
 import { addModel } from "./totals.ts";
@@ -112,6 +112,8 @@ function advanceSlot(state: EngineState, group: Group, slotId: number, ended: En
   group.addAttempt(outcome.latencyMs, { promptTokens, completionTokens, costNanoUsd });
   if (ended.position === undefined || retryInMs === null) delete record.position;
   else record.position = ended.position;
+  const route = lease.chosenFrom?.route;
+  if (route !== undefined && outcome.kind === "success") record.upstream = lease.target.upstream;
   if (retryInMs === null) {
     if (outcome.kind === "failure") Object.assign(record, { model: null, finishReason: null });
     record.state = outcome.kind === "success" ? "completed" : failureState(outcome.reason, group, indexOf(slotId));
@@ -121,7 +123,8 @@ function advanceSlot(state: EngineState, group: Group, slotId: number, ended: En
   if (shortAnswer !== null) record.text = shortAnswer;
   record.notBeforeMs = nowMs + retryInMs;
   group.step(indexOf(slotId), "queued", nowMs);
-  state.queue.delay(bucketOf(state, group, state.deps.factsOf(slotId)), slotId, record.notBeforeMs);
+  const bucket = bucketOf(state, group, state.deps.factsOf(slotId), record.position);
+  state.queue.delay(bucket, slotId, record.notBeforeMs);
   state.writeSlot(record);
 }
 
@@ -286,24 +289,36 @@ function nextOf(
   // The answer of a cancelled call has no reader.
   if (outcome.reason.reason === "cancelled") return null;
   if (outcome.class === "unknown" && (lease.onLost === "fail" || !isRetryable(outcome.reason))) return null;
-  const delayMs = retryDelayOf(state, outcome, lease, group);
-  if (chosenFrom !== undefined) return nextAttempt(chosenFrom, cause, delayMs, gatesOf(state, nowMs));
-  return delayMs === null ? null : { delayMs };
+  if (chosenFrom === undefined) {
+    const delayMs = retryDelayOf(state, outcome, lease, group);
+    return delayMs === null ? null : { delayMs };
+  }
+  const { class: failureClass, retryAfterMs, reason } = outcome;
+  const isUnsendable = failureClass === "rejected" && reason.reason === "invalid_request";
+  const failed = { from: chosenFrom, class: failureClass, cause, isUnsendable, retryAfterMs, attempts: lease.attempt };
+  const attemptsMaxAt = (each: Target): number => attemptsMaxOf(outcome, each, group);
+  return nextAttempt({ ...failed, attemptsMaxAt }, gatesOf(state, nowMs), state.deps.random());
+}
+
+/** Most attempts of a call at a target. */
+function attemptsMaxOf(
+  outcome: Extract<Outcome, { kind: "failure" }>,
+  { attemptsMax }: Pick<Target, "attemptsMax">,
+  group: Group | undefined,
+): number {
+  return group?.header.background === true ? backgroundAttemptsMax(outcome, attemptsMax) : attemptsMax;
 }
 
 /** Delay until an attempt's retry at the same upstream, ms; null = it has none. */
 function retryDelayOf(
   state: EngineState,
   outcome: Extract<Outcome, { kind: "failure" }>,
-  lease: AttemptInFlight,
+  { target, slotId, attempt: made }: AttemptInFlight,
   group: Group | undefined,
 ): number | null {
-  const { target, slotId, chosenFrom } = lease;
-  const made = chosenFrom === undefined ? lease.attempt : attemptAt(chosenFrom);
   // The attempt whose answer ended at a learned cap did not fail.
   const attempt = made - (slotId !== null && hasShortAnswer(state.tried.get(slotId)) ? 1 : 0);
-  const attemptsMax =
-    group?.header.background === true ? backgroundAttemptsMax(outcome, target.attemptsMax) : target.attemptsMax;
+  const attemptsMax = attemptsMaxOf(outcome, target, group);
   return retryDelayMs(
     { class: outcome.class, attempt, attemptsMax, retryAfterMs: outcome.retryAfterMs },
     state.deps.random(),

@@ -7,7 +7,7 @@
 import type { TokenBounds } from "../budget/estimate.ts";
 import type { Amounts } from "../budget/ledger.ts";
 import type { TokenPrice } from "../budget/token-price.ts";
-import type { CapKind, PriceFacts, UnreservableField } from "../call.ts";
+import type { CapKind, FallbackCause, PriceFacts, UnreservableField } from "../call.ts";
 import { zeroTotals, type Totals } from "./totals.ts";
 
 /** Number of the first shard of single calls; the numbers of lanes are lower. */
@@ -59,19 +59,44 @@ export type Target = {
    * an attempt has no choices.
    */
   choices?: readonly Choice[];
+  /** The name of the route that the choices belong to; absent = they are the keys of one upstream. */
+  route?: string;
+  /** The one protocol that the upstream speaks, or all choices do; absent = it takes both, or some choices do not. */
+  protocol?: Protocol;
 };
 
-/** One way of making a call: its model at an upstream, under any of that upstream's keys. */
-export type Choice = { targets: readonly Target[] };
+/** What an upstream speaks. */
+export type Protocol = "openai" | "anthropic";
+
+/**
+ * One way of making a call: a model at an upstream, under any of that upstream's keys. `on`: the causes of failure for which
+ * calls are made here that were to be made at an earlier choice; null = any that passes (routes/cause.ts).
+ */
+export type Choice = { targets: readonly Target[]; on: readonly FallbackCause[] | null };
 
 /** Where a call that has choices is among them. */
 export type Position = {
+  /** The first choice that it may have. */
+  from: number;
+  /** Why that is not the first of all. */
+  cause: FallbackCause | null;
   /** By choice: its attempts so far, without those that their key's stop ended. */
   tried: readonly number[];
+  /** The choices that take no more of its attempts, as bits. */
+  spent: number;
 };
 
-/** The choices of an attempt's call, and which of them it is. In memory only: a restart forgets what was tried. */
-export type ChosenFrom = { choices: readonly Choice[]; at: number; position: Position };
+/**
+ * The choices of an attempt's call, which of them it is, and why it is not an earlier one. In memory only: a restart forgets
+ * what was tried.
+ */
+export type ChosenFrom = {
+  choices: readonly Choice[];
+  route: string | undefined;
+  at: number;
+  cause: FallbackCause | null;
+  position: Position;
+};
 
 /** An attempt in flight: the lease of an executor on a slot, and the reservation behind it. */
 export type AttemptInFlight = {

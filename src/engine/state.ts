@@ -265,7 +265,9 @@ export class EngineState {
   emitStart(lease: AttemptInFlight, windowId: string | null, atMs: number): number {
     const { amounts: reserved, queuedMs } = lease;
     const group = this.groupOf(lease);
-    const started = { event: "attempt_started", ...attemptName(lease, group), reserved, queuedMs } as const;
+    const { route, cause } = lease.chosenFrom ?? {};
+    const routed = route === undefined ? {} : { route, ...(cause == null ? {} : { fallback: cause }) };
+    const started = { event: "attempt_started", ...attemptName(lease, group), reserved, queuedMs, ...routed } as const;
     return this.log.add(started, windowId ?? group?.parallelGroupId ?? null, atMs);
   }
 

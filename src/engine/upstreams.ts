@@ -77,6 +77,11 @@ export class Upstreams {
     return known != null && known.probeAtMs !== null && (nowMs < known.probeAtMs || known.inFlight > 0);
   }
 
+  /** True while it takes no attempts after a rate limit. */
+  isLimited(gate: string, nowMs: number): boolean {
+    return (this.#byName.get(gate)?.coolUntilMs ?? 0) > nowMs;
+  }
+
   get(gate: string): Readonly<UpstreamState> | undefined {
     return this.#byName.get(gate);
   }

@@ -17,6 +17,7 @@ import type { Started } from "../run-client/credit/holder.ts";
 import { creditRun, credits } from "../run-client/credit/instance.ts";
 import { LoneCalls } from "../run-client/lone-calls.ts";
 import { settleSoon } from "../run-client/settlements.ts";
+import type { Route } from "../upstream/config/routes.ts";
 import type { Upstream } from "../upstream/config/types.ts";
 import { priceOf } from "../upstream/registry.ts";
 import { targetOf, type ModelRules } from "../upstream/target.ts";
@@ -53,6 +54,7 @@ export type CallEnd<A extends Attempted> =
 /** What of the gateway's configuration a call needs. */
 type CallConfig = {
   upstreams: readonly Upstream[];
+  routes: readonly Route[];
   defaultModel: string | null;
   /** Whether this instance may start calls inside credit. */
   leasedCredit: boolean;
@@ -148,8 +150,13 @@ async function permitOf(
   const labelled = place === null ? request : { ...request, label: place.label };
   const granted = await acquire(run, labelled, watch);
   if (granted?.ok !== true) return { granted, group: NO_GROUP };
-  if (isFirst && granted.lease.key === undefined) credits.permitted(lender, granted, waitUntil);
+  if (isFirst && !hasChoices(granted.lease)) credits.permitted(lender, granted, waitUntil);
   return { granted, group: place === null ? loneWatch(runId, granted) : watchOf(place.group) };
+}
+
+/** Whether the run object chooses where attempts of the call go. */
+function hasChoices({ key, route }: Lease): boolean {
+  return key !== undefined || route !== undefined;
 }
 
 /** The run object as credit needs it: a settlement is sent to it once this request has been answered. */

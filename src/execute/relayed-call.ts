@@ -5,7 +5,7 @@ import type { Lease } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { RELAY_QUEUE_MS_MAX } from "../limits.ts";
 import { member } from "../json/scan.ts";
-import { callFactsOf } from "../protocol/request/call-facts.ts";
+import { rawCallFactsOf } from "../protocol/request/call-facts.ts";
 import { gateOf } from "../upstream/config/keys.ts";
 import type { RelayAnswered, RelayEnd } from "../upstream/relay/types.ts";
 import { attemptRelay, type RelayedRequest, type RelayFailure } from "./attempt.ts";
@@ -13,8 +13,11 @@ import { executeCall, settleLater, type CallDeps, type CallUsage } from "./call.
 
 /** How a relayed call ended; `answered`: its answer is on its way. */
 export type RelayedCallEnd =
-  /** `cappedBy` is set if the budget cut the answer; it is unknown of an answer that comes in pieces. */
-  | (Pick<RelayAnswered, "kind" | "status" | "headers" | "body"> & { cappedBy?: "budget" })
+  /**
+   * `cappedBy` is set if the budget cut the answer; it is unknown of an answer that comes in pieces. `upstream`: who answers a
+   * call that asked for a route.
+   */
+  | (Pick<RelayAnswered, "kind" | "status" | "headers" | "body"> & { cappedBy?: "budget"; upstream?: string })
   | RelayFailure
   | { kind: "refused"; reason: Reason }
   | { kind: "client_gone" };
@@ -25,7 +28,7 @@ export async function relayCall(
   deps: CallDeps,
 ): Promise<{ end: RelayedCallEnd; usage: CallUsage }> {
   const { facts } = request;
-  const callFacts = callFactsOf(facts, { model: facts.model, priority: 2, timeoutMs: null });
+  const callFacts = rawCallFactsOf(facts, { model: facts.model, priority: 2, timeoutMs: null });
   const { end, usage } = await executeCall(
     // What an upstream stores is written with the settlement, which credit does not carry.
     { facts: callFacts, deadlineMs: RELAY_QUEUE_MS_MAX, onLost: "retry", mayUseCredit: facts.endpoint !== "responses" },
@@ -62,7 +65,7 @@ async function answered(
   waitUntil(ended.then((end) => settleLater({ run, waitUntil }, settlementOf(request, lease, end))));
   // How an answer that is relayed in pieces will end is not known while its headers are sent.
   const capped = body instanceof Uint8Array ? cappedOf(markCapped((await ended).outcome, lease)) : {};
-  return { kind, status, headers, body, ...capped };
+  return { kind, status, headers, body, ...capped, ...(lease.route === undefined ? {} : { upstream: lease.upstream }) };
 }
 
 function settlementOf(request: RelayedRequest, lease: Lease, { outcome, id }: RelayEnd): SingleSettlement {

@@ -52,7 +52,11 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
     case "group_completed":
       return groupFacts(event);
     case "attempt_started":
-      return { ...attempt(event), queued_ms: event.queuedMs, reserved: shown(event.reserved) };
+      return {
+        ...attempt(event),
+        ...{ route: event.route, fallback: event.fallback },
+        ...{ queued_ms: event.queuedMs, reserved: shown(event.reserved) },
+      };
     case "attempt_ended": {
       const { outcome, latencyMs: latency_ms, estimated } = event;
       const code = codeOf(event.reason);

@@ -52,6 +52,7 @@ export function slotItem(slot: SlotView) {
     attempts: slot.attempts,
     finish_reason: slot.finishReason,
     capped_by: slot.cappedBy,
+    upstream: slot.upstream,
     estimated: slot.estimated,
   };
 }

@@ -69,7 +69,7 @@ export type GroupView = {
 };
 
 /** A slot as its answer needs it; `id` is the client's custom id. */
-export type SlotView = Omit<SlotRecord, "id" | "notBeforeMs"> & { index: number; id: string | null };
+export type SlotView = Omit<SlotRecord, "id" | "notBeforeMs" | "position"> & { index: number; id: string | null };
 
 /** Slots that ended after a reader's cursor. A cursor of another `epoch` starts over: the reader skips what it has. */
 export type EndedReply = { slots: SlotView[]; cursor: { epoch: number; position: number }; done: boolean };

@@ -1,11 +1,13 @@
 /** Resolves the model that a request names: its upstream, price and limits, or why it is refused. */
-import type { Target } from "../engine/shard.ts";
+import type { Choice, Target } from "../engine/shard.ts";
 import { quoted, type Reason } from "../errors.ts";
 import { USABLE_MODEL_CHARS_MAX, USABLE_MODELS_MAX } from "../limits.ts";
 import { routedModel } from "../protocol/request/routed-model.ts";
 import { gateOf } from "./config/keys.ts";
+import type { Route } from "./config/routes.ts";
 import type { Upstream } from "./config/types.ts";
-import { modelAllowed, priceOf, resolveModel } from "./registry.ts";
+import { matchesPattern } from "./config/pattern.ts";
+import { modelAllowed, priceOf, resolveModel, type ResolvedModel } from "./registry.ts";
 
 /** The settings of a run that decide on models. */
 export type ModelRules = {
@@ -23,28 +25,72 @@ const UNSERVED_DEFAULT: Reason = {
   message: "no upstream in UPSTREAMS serves this model; name a model in the request, or correct the variable",
 };
 
-/** Resolves the requested model, or the run's or the gateway's default if it is null. */
-export function targetOf(
-  requested: string | null,
-  rules: ModelRules,
-  config: { upstreams: readonly Upstream[]; defaultModel: string | null },
-): { ok: true; target: Target } | { ok: false; reason: Reason } {
+/** What of the gateway's configuration decides on models. */
+export type ModelConfig = {
+  upstreams: readonly Upstream[];
+  /** Absent = none. */
+  routes?: readonly Route[];
+  defaultModel: string | null;
+};
+
+type Found = { ok: true; target: Target } | { ok: false; reason: Reason };
+
+/** Resolves the requested model or route, or the run's or the gateway's default if it is null. */
+export function targetOf(requested: string | null, rules: ModelRules, config: ModelConfig): Found {
   const name = requested ?? rules.defaultModel ?? config.defaultModel;
   if (name === null) {
     const message = "no model: name one in the request, or set the run's default_model or the gateway's DEFAULT_MODEL";
     return { ok: false, reason: { reason: "invalid_request", message, param: "model" } };
   }
+  const route = config.routes?.find((candidate) => candidate.name === name);
+  if (route !== undefined) return routeTarget(route, rules, config);
   const resolved = resolveModel(config.upstreams, name);
   if (resolved === null) {
     if (requested === null && rules.defaultModel === null) return { ok: false, reason: UNSERVED_DEFAULT };
-    const usableModels = usableModelsOf(rules, config.upstreams);
-    return { ok: false, reason: { reason: "model_not_found", model: name, usableModels } };
+    return refused("model_not_found", name, rules, config);
   }
   const { upstream, model } = resolved;
   if (!rules.models.every((patterns) => modelAllowed(patterns, upstream.name, model, name))) {
-    const usableModels = usableModelsOf(rules, config.upstreams);
-    return { ok: false, reason: { reason: "model_not_allowed", model: name, usableModels } };
+    return refused("model_not_allowed", name, rules, config);
   }
+  return targetAt(resolved, rules, name);
+}
+
+/**
+ * The targets of a route. A run that lists the route's name itself may use all of them, by its operator's decision. One
+ * whose patterns only happen to match the name may use those that they match as well: a route widens no list of models.
+ */
+function routeTarget({ name, entries }: Route, rules: ModelRules, config: ModelConfig): Found {
+  const { models } = rules;
+  const isNamed = (patterns: readonly string[]): boolean => patterns.some((pattern) => matchesPattern(pattern, name));
+  const usable = entries.filter(({ upstream, model }) =>
+    models.every(
+      (patterns) =>
+        patterns.includes(name) || modelAllowed(patterns, upstream.name, model, `${upstream.name}/${model}`),
+    ),
+  );
+  if (!models.every(isNamed) || usable.length === 0) return refused("model_not_allowed", name, rules, config);
+  const choices: Choice[] = [];
+  for (const entry of usable) {
+    const found = targetAt(entry, rules, `${entry.upstream.name}/${entry.model}`);
+    if (!found.ok) return found;
+    const { choices: keys, ...target } = { ...found.target, ...protocolOf(entry.upstream) };
+    const targets = keys?.[0]?.targets.map((each) => ({ ...each, ...protocolOf(entry.upstream) })) ?? [target];
+    choices.push({ targets, on: choices.length === 0 ? null : entry.on });
+  }
+  const first = choices[0]?.targets[0];
+  if (first === undefined) return refused("model_not_allowed", name, rules, config);
+  const { protocol: _, ...head } = first;
+  return { ok: true, target: { ...head, route: name, choices } };
+}
+
+/** The simulated upstream takes requests of both protocols. */
+function protocolOf({ kind }: Upstream): Pick<Target, "protocol"> {
+  return kind === "simulated" ? {} : { protocol: kind };
+}
+
+/** A model at its upstream, with its price and limits; `name`: as the refusal of an unpriced model shows it. */
+function targetAt({ upstream, model }: ResolvedModel, rules: Pick<ModelRules, "unpriced">, name: string): Found {
   const price = priceOf(upstream, model);
   if (price === null && rules.unpriced === "refuse")
     return { ok: false, reason: { reason: "unpriced_model", model: name } };
@@ -66,15 +112,24 @@ function withKeys(plain: Omit<Target, "gate">, keys: Upstream["keys"]): Target {
   const under = (key: string): Target => ({ ...plain, gate: gateOf(plain.upstream, key), key });
   const [first, ...others] = (keys ?? []).map(({ name }) => under(name));
   if (first === undefined) return { ...plain, gate: gateOf(plain.upstream, undefined) };
-  return { ...first, choices: [{ targets: [first, ...others] }] };
+  return { ...first, choices: [{ targets: [first, ...others], on: null }] };
+}
+
+function refused(
+  reason: "model_not_found" | "model_not_allowed",
+  model: string,
+  rules: ModelRules,
+  config: ModelConfig,
+): Found {
+  return { ok: false, reason: { reason, model, usableModels: usableModelsOf(rules, config) } };
 }
 
 /**
  * What a run may use, for the refusal of another model: the patterns of its own list, which is the narrowest, or those of
- * the configured upstreams.
+ * the configured routes and upstreams.
  */
-function usableModelsOf({ models }: ModelRules, upstreams: readonly Upstream[]): string {
-  const patterns = models.at(-1) ?? upstreams.flatMap(patternsOf);
+function usableModelsOf({ models }: ModelRules, { upstreams, routes = [] }: ModelConfig): string {
+  const patterns = models.at(-1) ?? [...routes.map(({ name }) => name), ...upstreams.flatMap(patternsOf)];
   const shown = patterns.slice(0, USABLE_MODELS_MAX).map((pattern) => quoted(pattern, USABLE_MODEL_CHARS_MAX));
   const more = patterns.length - shown.length;
   return more > 0 ? `${shown.join(", ")} and ${more} more (GET /v1/models lists all)` : shown.join(", ");

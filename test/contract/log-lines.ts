@@ -23,7 +23,13 @@ const iso = z.iso.datetime().nullable();
 const FACTS = {
   run_opened: { name: z.string().nullable(), limits, max_parallel: z.int() },
   group_started: { count: z.int(), effective_parallel: z.int() },
-  attempt_started: { ...attempt, queued_ms: z.number(), reserved: amounts },
+  attempt_started: {
+    ...attempt,
+    route: z.string().optional(),
+    fallback: z.enum(["rate_limited", "stop", "timeout", "upstream_error", "context_length"]).optional(),
+    queued_ms: z.number(),
+    reserved: amounts,
+  },
   attempt_ended: {
     ...attempt,
     outcome: z.enum(["success", "rejected", "transient", "rate_limited", "unknown"]),

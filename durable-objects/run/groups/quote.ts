@@ -21,10 +21,30 @@ export function quoteGroup(
     for (const facts of readFacts(page.facts, models)) {
       const target = run.resolve(facts.model);
       if ("reason" in target) return { ok: false, reason: target };
-      quotes.push(quoteOf(facts, target.price, boundsNow(run.engine, target, facts, nowMs)));
+      quotes.push(dearestOf(targetsOf(target).map((each) => quoteAt(run.engine, each, facts, nowMs))));
     }
   }
   return quotes;
+}
+
+/** The targets that may answer, the preferred one first: keys of one upstream cost the same. */
+function targetsOf(target: Target): Target[] {
+  return target.choices?.flatMap(({ targets: [first] }) => first ?? []) ?? [target];
+}
+
+function quoteAt(engine: EngineState, target: Target, facts: CallFacts, nowMs: number): Quote {
+  return quoteOf(facts, target.price, boundsNow(engine, target, facts, nowMs));
+}
+
+/** What a call costs at most wherever it goes, and likely costs at the target that is preferred. */
+function dearestOf(quotes: readonly Quote[]): Quote {
+  const most = (of: (quote: Quote) => number): number => Math.max(...quotes.map(of));
+  return {
+    worstNanoUsd: most((quote) => quote.worstNanoUsd),
+    likelyNanoUsd: quotes[0]?.likelyNanoUsd ?? 0,
+    promptTokensMax: most((quote) => quote.promptTokensMax),
+    completionTokensMax: most((quote) => quote.completionTokensMax),
+  };
 }
 
 /** The bounds of a call's tokens, by what is known of its upstream's template and tokenizer. */

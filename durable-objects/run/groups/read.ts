@@ -116,8 +116,9 @@ function endedRecord(record: SlotRecord | null, slotId: number, drained: GroupRe
 
 /** A slot as its readers see it. */
 export function viewOf(record: SlotRecord, nameOf: (index: number) => string | null): SlotView {
-  const { notBeforeMs, id, ...view } = isFinalState(record.state) ? record : withoutAnswer(record);
+  const { notBeforeMs, id, position, ...view } = isFinalState(record.state) ? record : withoutAnswer(record);
   void notBeforeMs;
+  void position;
   const index = indexOf(id);
   return { ...view, index, id: nameOf(index) };
 }

@@ -4,6 +4,7 @@
  *   slot   one row per slot, from its first retry or its end on
  *   chunk  what did not fit into the slot's row of a long answer, piece by piece
  *   capped one row per slot whose answer the budget cut: few have one
+ *   routed one row per slot that a target of a route answered
  */
 import type { SlotRecord } from "../../../src/engine/record.ts";
 import { rangeOf, type SlotState } from "../../../src/engine/slot.ts";
@@ -27,12 +28,16 @@ type SlotRow = {
   text: string | null;
   reason: string | null;
   capped_by: string | null;
+  upstream: string | null;
 };
 
 /** What cut a slot's answer, as a column of the slot's row. */
 const CAPPED_BY = "(SELECT cause FROM capped WHERE capped.id = slot.id) AS capped_by";
 /** The same while no answer of the run was cut: then there is no such table. */
 const NOT_CAPPED = "NULL AS capped_by";
+/** The upstream that answered a slot, and the same while no call of the run asked for a route. */
+const UPSTREAM = "(SELECT upstream FROM routed WHERE routed.id = slot.id) AS upstream";
+const NOT_ROUTED = "NULL AS upstream";
 
 export class SlotRows {
   readonly #rows: Rows;
@@ -46,23 +51,25 @@ export class SlotRows {
     for (let at = 0; at < slots.length; at += SLOTS_PER_INSERT) {
       const some = slots.slice(at, at + SLOTS_PER_INSERT);
       this.#rows.write("slot", INSERT_SLOTS[some.length] ?? "", ...some.flatMap(slotColumns));
-      for (const { id, text, cappedBy } of some) {
+      for (const { id, text, cappedBy, upstream } of some) {
         this.#putRest(id, text);
         if (cappedBy !== undefined)
           this.#rows.write("capped", "INSERT OR REPLACE INTO capped (id, cause) VALUES (?, ?)", id, cappedBy);
+        if (upstream !== undefined)
+          this.#rows.write("routed", "INSERT OR REPLACE INTO routed (id, upstream) VALUES (?, ?)", id, upstream);
       }
     }
   }
 
   one(slotId: number): SlotRecord | null {
-    const row = this.#rows.first<SlotRow>("slot", `SELECT *, ${this.#cappedBy} FROM slot WHERE id = ?`, slotId);
+    const row = this.#rows.first<SlotRow>("slot", `SELECT *, ${this.#extra} FROM slot WHERE id = ?`, slotId);
     return row === undefined ? null : this.#whole(slotOf(row));
   }
 
   /** The slots of a group that have a row, from an index on, in order. */
   *from(groupSeq: number, fromIndex = 0): Generator<SlotRecord> {
     const [first, end] = rangeOf(groupSeq);
-    const query = `SELECT *, ${this.#cappedBy} FROM slot WHERE id >= ? AND id < ? ORDER BY id`;
+    const query = `SELECT *, ${this.#extra} FROM slot WHERE id >= ? AND id < ? ORDER BY id`;
     for (const row of this.#rows.read<SlotRow>("slot", query, first + fromIndex, end)) yield this.#whole(slotOf(row));
   }
 
@@ -71,7 +78,7 @@ export class SlotRows {
     const [first, end] = rangeOf(groupSeq);
     const query = `SELECT id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens, completion_tokens,
       cost_nano_usd, estimated, model, finish_reason,
-      CASE WHEN state = 'queued' THEN text END AS text, reason, ${this.#cappedBy} FROM slot WHERE id >= ? AND id < ? ORDER BY id`;
+      CASE WHEN state = 'queued' THEN text END AS text, reason, ${this.#extra} FROM slot WHERE id >= ? AND id < ? ORDER BY id`;
     for (const row of this.#rows.read<SlotRow>("slot", query, first, end)) yield this.#whole(slotOf(row));
   }
 
@@ -86,8 +93,9 @@ export class SlotRows {
     return this.#rows.first<Sums>("slot", query, first, end) ?? none;
   }
 
-  get #cappedBy(): string {
-    return this.#rows.has("capped") ? CAPPED_BY : NOT_CAPPED;
+  /** Columns from the tables that few runs have. */
+  get #extra(): string {
+    return `${this.#rows.has("capped") ? CAPPED_BY : NOT_CAPPED}, ${this.#rows.has("routed") ? UPSTREAM : NOT_ROUTED}`;
   }
 
   #putRest(id: number, text: string | null): void {
@@ -170,5 +178,6 @@ function slotOf(row: SlotRow): SlotRecord {
     text: row.text,
     reason: row.reason === null ? null : (JSON.parse(row.reason) as Reason),
     ...(row.capped_by === "budget" ? { cappedBy: row.capped_by } : {}),
+    ...(row.upstream === null ? {} : { upstream: row.upstream }),
   };
 }

@@ -3,7 +3,7 @@
  *
  *   meta   single values: the schema's version, the run's settings, its status, baselines of its counters: see meta.ts
  *   grp, page            groups and their calls: see groups.ts
- *   slot, chunk, capped  how slots ended: see slots.ts
+ *   slot, chunk, capped, routed  how slots ended: see slots.ts
  *   log    what happened, in the order in which it was written: see ../log/rows.ts
  *   named  one row per Idempotency-Key: the group or child that it opened, and the hash of its request
  *   kept   one row per answer that its upstream stores for later requests: which upstream that is

@@ -11,6 +11,7 @@ export const TABLES = {
   chunk: `CREATE TABLE chunk (
     id INTEGER, part INTEGER, text TEXT NOT NULL, PRIMARY KEY (id, part)) STRICT, WITHOUT ROWID`,
   capped: "CREATE TABLE capped (id INTEGER PRIMARY KEY, cause TEXT NOT NULL) STRICT",
+  routed: "CREATE TABLE routed (id INTEGER PRIMARY KEY, upstream TEXT NOT NULL) STRICT",
   shard: "CREATE TABLE shard (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT",
   child: "CREATE TABLE child (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT",
   log: "CREATE TABLE log (last INTEGER PRIMARY KEY, lines TEXT NOT NULL) STRICT",

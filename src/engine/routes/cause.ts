@@ -1,39 +1,39 @@
 /** Why an attempt failed, as far as that decides whether its call may be made elsewhere. */
-import type { Outcome } from "../../call.ts";
+import type { FallbackCause, Outcome } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
+import type { Choice } from "../shard.ts";
 
-/** `stop`: the key is not accepted, or nothing is left to spend with it: no call with the key succeeds for now. */
-export type Cause = "rate_limited" | "stop" | "other";
-
-/** The cause of a failure. */
-export function causeOf({ class: failureClass, reason }: Extract<Outcome, { kind: "failure" }>): Cause {
-  if (failureClass !== "unknown" && isStop(reason)) return "stop";
-  return failureClass === "rate_limited" ? "rate_limited" : "other";
+/** The cause of a failure; null = the same call would fail elsewhere, too, or may have been answered. */
+export function causeOf(failure: Extract<Outcome, { kind: "failure" }>): FallbackCause | null {
+  const { class: failureClass, reason, stop } = failure;
+  if (stop !== undefined) return "stop";
+  if (failureClass === "rate_limited") return "rate_limited";
+  if (failureClass === "rejected") return isTooLong(reason) ? "context_length" : null;
+  return reason.reason === "upstream_timeout" ? "timeout" : "upstream_error";
 }
 
 /**
- * Codes that speak of the key or its account, without case and punctuation. OpenAI: `insufficient_quota` (a 429),
- * `billing_hard_limit_reached` (a 400), `billing_not_active`, `account_deactivated`. Anthropic: `authentication_error`,
- * `billing_error`, `permission_error`.
+ * True if calls that failed for this cause are made at the choice. One that names no causes takes all but a prompt that is
+ * too long, which is an error of its client until the operator has named a model for it.
  */
-const STOP_CODES: ReadonlySet<string> = new Set([
-  "insufficientquota",
-  "billinghardlimitreached",
-  "billingnotactive",
-  "accountdeactivated",
-  "invalidapikey",
-  "authenticationerror",
-  "billingerror",
-  "permissionerror",
-]);
+export function accepts({ on }: Choice, cause: FallbackCause | null): boolean {
+  if (on === null) return cause !== "context_length";
+  return cause !== null && on.includes(cause);
+}
 
-/** Anthropic reports exhausted credit as a 400 of type `invalid_request_error`, by these words. */
-const CREDIT_MESSAGE = /credit balance is too low/i;
+/** OpenAI and llama.cpp name a code. Anthropic, vLLM and others say it in words, with status 400 or 413. */
+const LENGTH_CODES: ReadonlySet<string> = new Set(["contextlengthexceeded", "exceedcontextsizeerror"]);
+const LENGTH_MESSAGE =
+  /\bprompt is too long\b|\bmaximum context length\b|\bcontext (window|length|size)\b.*\bexceed|\bexceed\w*\b.*\bcontext (window|length|size)\b/i;
 
-/** A 403 without such a code is about the content of the request at some providers: it is no stop. */
-function isStop(reason: Reason): boolean {
-  if (reason.reason !== "upstream_error" && reason.reason !== "upstream_rate_limited") return false;
-  if (reason.reason === "upstream_error" && (reason.status === 401 || reason.status === 402)) return true;
-  const code = (reason.upstreamCode ?? "").toLowerCase().replace(/[^a-z]/g, "");
-  return STOP_CODES.has(code) || CREDIT_MESSAGE.test(reason.message);
+function isTooLong(reason: Reason): boolean {
+  if (reason.reason !== "upstream_error") return false;
+  if (LENGTH_CODES.has(folded(reason.upstreamCode))) return true;
+  return (
+    (reason.status === 400 || reason.status === 413 || reason.status === 422) && LENGTH_MESSAGE.test(reason.message)
+  );
+}
+
+function folded(code: string | undefined): string {
+  return (code ?? "").toLowerCase().replace(/[^a-z]/g, "");
 }

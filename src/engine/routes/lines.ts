@@ -2,23 +2,29 @@
  * The lines of the queue: calls that may start at the same gates wait in one line, so that whether its head may start is
  * known without looking at the call.
  */
-import type { Target } from "../shard.ts";
+import type { Position, Target } from "../shard.ts";
+import { FRESH } from "./choose.ts";
 
-/** The line of calls for a target: they share its gate, or its upstream's keys. */
-export function lineOf({ upstream, gate, choices }: Target): string {
-  return choices === undefined ? gate : upstream;
+/** The line of calls for a target in a position: they share its gate, its upstream's keys, or what is left of a route. */
+export function lineOf({ upstream, gate, choices, route, protocol }: Target, position: Position = FRESH): string {
+  if (choices === undefined) return gate;
+  if (route === undefined) return upstream;
+  const { from, cause, spent } = position;
+  return `route ${route} ${protocol ?? ""} ${from} ${cause ?? ""} ${spent}`;
 }
 
-export class Lines {
-  readonly #withChoice = new Map<string, Target>();
+type Line = { target: Target; position: Position };
 
-  /** Registers the line of a target. As many have choices as the configuration has upstreams. */
-  add(target: Target): void {
-    if (target.choices !== undefined) this.#withChoice.set(lineOf(target), target);
+export class Lines {
+  readonly #withChoice = new Map<string, Line>();
+
+  /** Registers the line of a target. There are as many as the configuration has upstreams, and places in its routes. */
+  add(target: Target, position: Position = FRESH): void {
+    if (target.choices !== undefined) this.#withChoice.set(lineOf(target, position), { target, position });
   }
 
-  /** A target with choices like those of every call in the line; undefined for a line with one gate, its own name. */
-  get(line: string): Target | undefined {
+  /** A target and a position like those of every call in the line; undefined for a line with one gate, its own name. */
+  get(line: string): Line | undefined {
     return this.#withChoice.get(line);
   }
 }

@@ -8,7 +8,7 @@ type Chosen = Pick<CallFacts, "model" | "priority" | "timeoutMs">;
 type RequiredFact = "promptBytes" | "messageCount" | "mediaParts" | keyof DispatchOptions;
 
 /** Facts that most requests do not have. They are stored per call, so defaults are left out. */
-export type SpecialFacts = Omit<CallFacts, RequiredFact | "dedupeKey">;
+export type SpecialFacts = Omit<CallFacts, RequiredFact | "dedupeKey" | "isRaw">;
 
 /** The special facts of a request that has none. */
 export const NO_SPECIAL_FACTS: SpecialFacts = Object.freeze({});
@@ -37,6 +37,11 @@ export function specialFacts(read: Pick<RequestFacts, keyof SpecialFacts>): Spec
 export function callFactsOf(read: Pick<RequestFacts, ReadFact>, chosen: Chosen): CallFacts {
   const { promptBytes, messageCount, mediaParts, maxTokens } = read;
   return { promptBytes, messageCount, mediaParts, maxTokens, ...chosen, ...specialFacts(read) };
+}
+
+/** The facts of a request that is sent as its client wrote it. */
+export function rawCallFactsOf(read: Pick<RequestFacts, ReadFact>, chosen: Chosen): CallFacts {
+  return { ...callFactsOf(read, chosen), isRaw: true };
 }
 
 /** Merges the facts of two parts of one request: its settings and its messages. */

@@ -10,11 +10,14 @@ export function wantsText(c: Context<AppEnv>): boolean {
   return (c.req.header("accept") ?? "").startsWith("text/plain");
 }
 
+/** What a call was answered; `upstream`: by whom, if it asked for a route. */
+export type AnswerText = { text: string; model: string; finishReason: string | null; upstream?: string | undefined };
+
 /** The answer to a call that completed. */
 export function queryReplyOf(
   id: string,
   end: Omit<SingleCallEnd, "outcome" | "remainingNanoUsd">,
-  { text, model, finishReason }: { text: string; model: string; finishReason: string | null },
+  { text, model, finishReason, upstream }: AnswerText,
 ): QueryReply {
   return {
     id,
@@ -29,5 +32,6 @@ export function queryReplyOf(
     parallel_group_id: end.parallelGroupId,
     finish_reason: finishReason,
     capped_by: end.cappedBy,
+    upstream,
   };
 }

@@ -16,7 +16,7 @@ import { groupAnswer, openGroupDeps } from "./batch.ts";
 import { answerAccepted } from "./group-answer.ts";
 import { openGroup } from "../../run-client/open-group.ts";
 import { GroupReader } from "../../run-client/group-reader.ts";
-import { queryReplyOf, wantsText } from "./query-reply.ts";
+import { queryReplyOf, wantsText, type AnswerText } from "./query-reply.ts";
 
 type Stored = { runId: string; run: RunCaller; call: QueryRequest; named: { key: string; hash: string } | null };
 
@@ -51,6 +51,6 @@ export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named 
   return c.json(queryReplyOf(opened.id, { ...slot, parallelGroupId }, textOf(slot)));
 }
 
-function textOf({ text, model, finishReason }: SlotView): { text: string; model: string; finishReason: string | null } {
-  return { text: text ?? "", model: model ?? "", finishReason };
+function textOf({ text, model, finishReason, upstream }: SlotView): AnswerText {
+  return { text: text ?? "", model: model ?? "", finishReason, upstream };
 }

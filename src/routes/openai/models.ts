@@ -16,7 +16,8 @@ export function mountModels(app: Hono<AppEnv>, protect: Protection): void {
   app.get("/v1/models", ...protect, async (c) => {
     const rules = await rulesOf(c);
     const listed = await Promise.all(c.get("config").upstreams.map((upstream) => modelsOf(upstream)));
-    const data = listed.flat().filter(({ id }) => isAllowed(c, rules, id));
+    const routes = c.get("config").routes.map(({ name }) => documentOf({ id: name, created: 0 }, ROUTE_OWNER));
+    const data = [...routes, ...listed.flat()].filter(({ id }) => isAllowed(c, rules, id));
     const ends = { first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
     return c.json({ object: "list", data, has_more: false, ...ends });
   });
@@ -26,8 +27,9 @@ export function mountModels(app: Hono<AppEnv>, protect: Protection): void {
     const rules = await rulesOf(c);
     const resolved = targetOf(requested, rules, c.get("config"));
     if (!resolved.ok && resolved.reason.reason !== "unpriced_model") throw new Refusal(resolved.reason);
-    const upstream = resolved.ok ? resolved.target.upstream : "";
-    return c.json(documentOf({ id: requested, created: 0 }, upstream));
+    const target = resolved.ok ? resolved.target : null;
+    const owner = target?.route === undefined ? (target?.upstream ?? "") : ROUTE_OWNER;
+    return c.json(documentOf({ id: requested, created: 0 }, owner));
   });
 }
 
@@ -41,6 +43,9 @@ async function rulesOf(c: Context<AppEnv>): Promise<ModelRules> {
 function isAllowed(c: Context<AppEnv>, rules: ModelRules, id: string): boolean {
   return targetOf(id, { ...rules, unpriced: "free" }, c.get("config")).ok;
 }
+
+/** Whose model a route is: the gateway's. */
+const ROUTE_OWNER = "fanout";
 
 type ModelDocument = ReturnType<typeof documentOf>;
 

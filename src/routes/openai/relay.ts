@@ -44,6 +44,7 @@ export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Res
     case "answered": {
       const headers = answerHeaders(end.headers);
       if (end.cappedBy !== undefined) headers["x-fanout-capped-by"] = end.cappedBy;
+      if (end.upstream !== undefined) headers["x-fanout-upstream"] = end.upstream;
       return new Response(end.body, { status: end.status, headers });
     }
   }

@@ -10,7 +10,7 @@ import { alike, failure, makeTarget, success, TestEngine } from "../../../suppor
 function keyed(names: readonly string[], fields: Partial<Target> = {}): Target {
   const [first, ...others] = names.map((key) => makeTarget({ gate: `acme#${key}`, key, ...fields }));
   if (first === undefined) throw new Error("no key");
-  return { ...first, choices: [{ targets: [first, ...others] }] };
+  return { ...first, choices: [{ targets: [first, ...others], on: null }] };
 }
 
 const engineOf = (names: readonly string[], fields: Partial<Target> = {}): TestEngine =>
@@ -24,12 +24,9 @@ function started(engine: TestEngine, nowMs: number): { id: string; key: string |
 const keysOf = (attempts: readonly { key: string | undefined }[]) => attempts.map(({ key }) => key);
 
 const QUOTA: Outcome = {
-  ...failure("rate_limited"),
-  ...{ kind: "failure", class: "rate_limited", answered: true, retryAfterMs: null },
-  reason: {
-    ...{ reason: "upstream_rate_limited", upstream: "acme", message: "no quota", retryAfterMs: null },
-    upstreamCode: "insufficient_quota",
-  },
+  ...{ kind: "failure", class: "rate_limited", answered: true, retryAfterMs: null, latencyMs: 1 },
+  reason: { reason: "upstream_rate_limited", upstream: "acme", message: "no quota", retryAfterMs: null },
+  stop: "insufficient_quota",
 };
 
 describe("an upstream with several keys", () => {

@@ -1,0 +1,191 @@
+/** Routes: model names that stand for several targets. Two providers speak OpenAI's protocol and one Anthropic's. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { startByteUpstream, type ByteUpstream } from "../support/byte-upstream.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { startGateway } from "../support/gateway.ts";
+import { startUpstream, type TestUpstream, type UpstreamAnswer, type UpstreamCall } from "../support/upstream.ts";
+import { answerOf, errorOf, groupOf, replyOf, type Answer } from "./world.ts";
+
+let alpha: TestUpstream;
+let beta: TestUpstream;
+let gamma: ByteUpstream;
+let gateway: Gateway;
+/** What the provider `alpha` answers in the present test. */
+let answers: (call: UpstreamCall) => UpstreamAnswer;
+
+const MESSAGE = JSON.stringify({
+  ...{ id: "msg_1", type: "message", role: "assistant", model: "claude-of-gamma", stop_reason: "end_turn" },
+  ...{ stop_sequence: null, content: [{ type: "text", text: "from gamma" }] },
+  usage: { input_tokens: 10, output_tokens: 5 },
+});
+
+beforeAll(async () => {
+  alpha = await startUpstream((call) => answers(call));
+  beta = await startUpstream(() => ({ text: "from beta" }));
+  gamma = await startByteUpstream();
+  const at = (baseUrl: string, input: number) => ({
+    ...{ kind: "openai", base_url: baseUrl, prices: { "*": { input, output: input } } },
+    ...{ models: [], prompt_tokens_per_call: 0, max_attempts: 2 },
+  });
+  const UPSTREAMS = {
+    alpha: at(alpha.baseUrl, 1),
+    beta: at(beta.baseUrl, 10),
+    gamma: { ...at(gamma.origin, 2), kind: "anthropic" },
+  };
+  const ROUTES = {
+    fast: ["alpha/a", { model: "beta/b", on: ["rate_limited", "context_length"] }, "gamma/c"],
+    mixed: ["gamma/c", "beta/b"],
+  };
+  gateway = await startGateway({ vars: { UPSTREAMS, ROUTES, DEFAULT_MODEL: "fast" } });
+});
+beforeEach(() => {
+  answers = () => ({ text: "from alpha" });
+  for (const upstream of [alpha, beta]) upstream.forget();
+  gamma.forget();
+  gamma.serve((_, reply) => reply.whole(MESSAGE));
+});
+afterAll(async () => {
+  await gateway.stop();
+  await Promise.all([alpha.stop(), beta.stop(), gamma.stop()]);
+});
+
+async function openRun(body: Record<string, unknown> = {}) {
+  const { id, token } = await gateway.openRun({ budget: { usd: 1 }, ...body });
+  const send = async (path: string, json?: unknown): Promise<Answer> =>
+    answerOf(await gateway.fetch(path, { token, ...(json === undefined ? {} : { json }) }));
+  return { id, send };
+}
+
+const ended = z.looseObject({ event_type: z.literal("attempt_ended"), charged: z.object({ usd: z.number() }) });
+
+describe("a call to a route", () => {
+  it("is answered by the first target, whose name its answer has", async () => {
+    const { send } = await openRun();
+    expect(replyOf(await send("/query", { prompt: "a", model: "fast" }))).toMatchObject({
+      ...{ text: "from alpha", upstream: "alpha", model: "a", attempts: 1 },
+    });
+    expect(replyOf(await send("/query", { prompt: "a", model: "alpha/a" }))).not.toHaveProperty("upstream");
+  });
+
+  it.each([
+    ["a 429", { status: 429, retryAfterS: 60 }, "beta", "rate_limited"],
+    ["a 503", { status: 503 }, "gamma", "upstream_error"],
+    ["a key that is not accepted", { status: 401 }, "gamma", "stop"],
+  ])("is answered by the next target that takes %s, across protocols, and the log says why", async (...row) => {
+    const [, failure, upstream, fallback] = row;
+    answers = () => failure;
+    const { id, send } = await openRun();
+    expect(replyOf(await send("/query", { prompt: "a" }))).toMatchObject({
+      ...{ text: `from ${upstream}`, upstream, attempts: 2 },
+    });
+    const lines = (await send(`/runs/${id}/log`)).text.trim().split("\n");
+    const events = lines.map((line): unknown => JSON.parse(line));
+    expect(events).toContainEqual(
+      expect.objectContaining({ event_type: "attempt_started", upstream: "alpha", route: "fast" }),
+    );
+    expect(events).toContainEqual(
+      expect.objectContaining({ event_type: "attempt_started", upstream, route: "fast", fallback }),
+    );
+  });
+
+  it("is charged at the price of the target that answered, and only there", async () => {
+    answers = () => ({ status: 429, retryAfterS: 60 });
+    const { id, send } = await openRun();
+    const { usage } = replyOf(await send("/query", { prompt: "a" }));
+    expect(usage.cost).toBeCloseTo((usage.total_tokens * 10) / 1e6, 9);
+    const lines = (await send(`/runs/${id}/log`)).text.trim().split("\n");
+    const charges = lines.flatMap((line) => ended.safeParse(JSON.parse(line)).data?.charged.usd ?? []);
+    expect(charges).toEqual([0, usage.cost]);
+  });
+
+  it("that is refused as invalid ends where it is", async () => {
+    answers = () => ({ status: 400 });
+    const { send } = await openRun();
+    const answer = await send("/query", { prompt: "a" });
+    expect([answer.status, errorOf(answer).code]).toEqual([502, "upstream_error"]);
+    expect([beta.counters.requests, gamma.calls.length]).toEqual([0, 0]);
+  });
+
+  it("goes on to the other targets in a batch, slot by slot, and each item says who answered", async () => {
+    answers = ({ prompt }) => (prompt.startsWith("bad") ? { status: 503 } : { text: "from alpha" });
+    const { send } = await openRun({ max_parallel: 4 });
+    const prompts = ["one", "bad two", "three", "bad four"];
+    const group = groupOf(await send("/batch", { prompts, model: "fast" }));
+    expect(group.results).toEqual(["from alpha", "from gamma", "from alpha", "from gamma"]);
+    const stored = await send(`/groups/${group.id}/results`);
+    const page = z.object({ data: z.array(z.looseObject({ upstream: z.string() })) }).parse(stored.json);
+    expect(page.data.map(({ upstream }) => upstream)).toEqual(["alpha", "gamma", "alpha", "gamma"]);
+  });
+
+  it("ends with the last failure when every target has had its attempts", async () => {
+    answers = () => ({ status: 503 });
+    gamma.serve((_, reply) => reply.whole('{"error":{"type":"overloaded_error","message":"busy"}}', { status: 529 }));
+    const { send } = await openRun();
+    const answer = await send("/query", { prompt: "a" });
+    expect([answer.status, errorOf(answer)["attempts"]]).toEqual([502, 4]);
+    expect([alpha.counters.requests, beta.counters.requests, gamma.calls.length]).toEqual([2, 0, 2]);
+  });
+});
+
+describe("a relayed body to a route", () => {
+  it("goes to targets of its protocol only, as its client wrote it but for the model", async () => {
+    const { send } = await openRun();
+    const message = await send("/v1/messages", {
+      model: "mixed",
+      max_tokens: 5,
+      messages: [{ role: "user", content: "a" }],
+    });
+    expect([message.status, message.headers.get("x-fanout-upstream")]).toEqual([200, "gamma"]);
+    const chat = await send("/v1/chat/completions", { model: "mixed", messages: [{ role: "user", content: "a" }] });
+    expect([chat.status, chat.headers.get("x-fanout-upstream")]).toEqual([200, "beta"]);
+    expect([beta.counters.requests, gamma.calls.length]).toEqual([1, 1]);
+  });
+
+  it("falls back inside its protocol, and then returns the error of the last target", async () => {
+    answers = () => ({ status: 429, retryAfterS: 60 });
+    const { send } = await openRun();
+    const body = { model: "fast", messages: [{ role: "user", content: "a" }] };
+    const chat = await send("/v1/chat/completions", body);
+    expect([chat.status, chat.headers.get("x-fanout-upstream")]).toEqual([200, "beta"]);
+    answers = () => ({ status: 503 });
+    const fresh = await openRun();
+    const failed = await fresh.send("/v1/chat/completions", body);
+    expect([failed.status, gamma.calls.length]).toEqual([503, 0]);
+  });
+});
+
+describe("a route is a model", () => {
+  it("in the list of models, and by its name", async () => {
+    const { send } = await openRun();
+    const { data } = z
+      .object({ data: z.array(z.looseObject({ id: z.string() })) })
+      .parse((await send("/v1/models")).json);
+    expect(data.map(({ id }) => id)).toEqual(expect.arrayContaining(["fast", "mixed"]));
+    expect((await send("/v1/models/fast")).json).toMatchObject({ id: "fast", owned_by: "fanout" });
+  });
+
+  it("that a run may use if it lists it, and then no other model", async () => {
+    const { send } = await openRun({ models: ["fast"], default_model: "fast" });
+    expect(replyOf(await send("/query", { prompt: "a" })).text).toBe("from alpha");
+    for (const model of ["alpha/a", "mixed"]) {
+      expect(errorOf(await send("/query", { prompt: "a", model })).code).toBe("model_not_allowed");
+    }
+  });
+
+  it("without the targets that a run may not use whose pattern matches its name", async () => {
+    answers = () => ({ status: 503 });
+    const { send } = await openRun({ models: ["f*", "alpha/*"] });
+    const answer = await send("/query", { prompt: "a", model: "fast" });
+    expect([answer.status, gamma.calls.length]).toEqual([502, 0]);
+  });
+
+  it("whose quote is that of its dearest target", async () => {
+    const { send } = await openRun();
+    const quoteOf = async (model: string) => {
+      const answer = await send("/batch?quote=1", { prompts: ["a"], model, max_tokens: 100 });
+      return z.object({ worst_usd: z.number() }).parse(answer.json).worst_usd;
+    };
+    expect(await quoteOf("fast")).toBe(await quoteOf("beta/b"));
+  });
+});
