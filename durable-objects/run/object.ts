@@ -59,7 +59,7 @@ import { missingLanes } from "./executors/lanes.ts";
 import { cancelGroup, cancelSlot } from "./groups/cancel.ts";
 import { dropStaged, openGroup, stagePages } from "./groups/open.ts";
 import { quoteGroup } from "./groups/quote.ts";
-import { endedSlots, groupView, resultsFrom } from "./groups/read.ts";
+import { endedSlots, groupView, positionOf, resultsFrom } from "./groups/read.ts";
 import { RunLifecycle } from "./lifecycle.ts";
 import { appendEvents } from "./log/append.ts";
 import { logPage } from "./log/read.ts";
@@ -288,7 +288,8 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
       const opened = openGroup(run, this.#life.store, { request, pages, hasWorker: capacity !== null }, nowMs);
       if (!opened.ok || opened.replayed || capacity === null) return reply(opened);
       // Who claims nothing opens the group for another executor, which may have begun by the time of a repeated request.
-      const worker = capacity === 0 ? { ...NEW_WORKER, holds: null } : NEW_WORKER;
+      const after = { epoch: run.epoch, position: 0 };
+      const worker = capacity === 0 ? { ...NEW_WORKER, holds: null } : { ...NEW_WORKER, after };
       const first = { executor: workerOf(opened.seq), settlements: [], capacity, waits: false, worker };
       claim(run, first, (claimed) => reply({ ...opened, claim: claimed }), nowMs);
     });
@@ -340,13 +341,12 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   async endedSlots(seq: number, cursor: EndedReply["cursor"] | null, waitMs: number): Promise<EndedReply | null> {
     this.#life.run?.groupFollowed(seq, Date.now());
-    const from = cursor !== null && cursor.epoch === this.#life.run?.epoch ? cursor.position : 0;
     await this.#life.until(() => {
       const group = this.#life.run?.engine.groups.get(seq);
-      return group === undefined || group.done || group.ended.length > from;
+      return group === undefined || group.done || group.ended.length > positionOf(cursor, this.#life.opened.epoch);
     }, waitMs);
     const { run, store } = this.#life;
-    return run === null ? null : endedSlots(run, store, { seq, from, epoch: run.epoch });
+    return run === null ? null : endedSlots(run, store, { seq, cursor });
   }
 
   results(seq: number, fromIndex: number): SlotView[] {

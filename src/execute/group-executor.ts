@@ -12,8 +12,9 @@ import {
   WORKER_LOOK_MS,
   WORKER_MERGE_MS,
 } from "../limits.ts";
-import type { ClaimReply, GroupView, OwnGroup, Settlement, SlotView } from "../run-api/groups.ts";
+import type { ClaimReply, EndedReply, GroupView, OwnGroup, Settlement, SlotView } from "../run-api/groups.ts";
 import type { RunCaller } from "../run-client/caller.ts";
+import { EndedFeed } from "./ended-feed.ts";
 import { Executor, type Claim, type ExecutorDeps } from "./executor.ts";
 import { KeptSlots } from "./kept-slots.ts";
 import { WorkerDuty } from "./worker-duty.ts";
@@ -28,6 +29,8 @@ export type GroupExecutorDeps = Pick<ExecutorDeps, "execute"> & {
   waitUntil: (promise: Promise<unknown>) => void;
   /** The client's id of a slot. */
   idOf: (index: number) => string | null;
+  /** Whether the client is shown slots as they end, rather than all of them when the group has ended. */
+  showsSlots: boolean;
 };
 
 /** How many attempts a Worker holds: as many as it can, if nothing limits the headers that it waits for. */
@@ -48,6 +51,7 @@ export class GroupExecutor {
   readonly #executor: Executor;
   readonly #duty: WorkerDuty;
   readonly #kept = new KeptSlots(WORKER_KEPT_CHARS_MAX);
+  readonly #feed: EndedFeed | null;
   readonly #ended: Promise<GroupView | null>;
   #view: GroupView | null = null;
 
@@ -55,6 +59,9 @@ export class GroupExecutor {
   constructor(seq: number, first: ClaimReply, deps: GroupExecutorDeps) {
     this.#seq = seq;
     this.#deps = deps;
+    const start = { epoch: first.epoch, position: 0 };
+    this.#feed = deps.showsSlots ? new EndedFeed(start, WORKER_KEPT_CHARS_MAX) : null;
+    if (first.group !== undefined) this.#feedWith(first.group, start, []);
     this.#duty = new WorkerDuty({
       now: Date.now,
       nudge: () => this.#executor.nudge(),
@@ -79,6 +86,11 @@ export class GroupExecutor {
     return this.#kept.from(index);
   }
 
+  /** The slots as they end; null if the client is not shown them so. */
+  get feed(): EndedFeed | null {
+    return this.#feed;
+  }
+
   /** The client has left, and its group goes on: this Worker completes what it has begun, and lanes do the rest. */
   leave(): void {
     this.#duty.leave();
@@ -100,16 +112,15 @@ export class GroupExecutor {
     } finally {
       clearInterval(looks);
       this.#duty.close();
+      this.#feed?.close();
     }
     return this.#view;
   }
 
   #executorDeps(): ExecutorDeps {
     const { run, execute } = this.#deps;
-    const executor = workerOf(this.#seq);
     return {
-      claim: ({ settlements, capacity, waits, worker }: Claim) =>
-        run.callOnce<ClaimReply>((stub) => stub.settleAndClaim(executor, settlements, capacity, waits, worker)),
+      claim: (claim) => this.#claim(claim),
       heartbeat: (attemptIds) => run.callOnce<string[]>((stub) => stub.heartbeat(attemptIds)),
       execute,
       now: Date.now,
@@ -118,27 +129,47 @@ export class GroupExecutor {
     };
   }
 
+  async #claim({ settlements, capacity, waits, worker }: Claim): Promise<ClaimReply> {
+    const executor = workerOf(this.#seq);
+    const after = this.#feed?.after;
+    const state = worker === null || after === undefined ? worker : { ...worker, after };
+    const reply = await this.#deps.run.callOnce<ClaimReply>((stub) =>
+      stub.settleAndClaim(executor, settlements, capacity, waits, state),
+    );
+    if (after !== undefined && reply.group !== undefined) this.#feedWith(reply.group, after, settlements);
+    return reply;
+  }
+
   /** While the Worker only waits for its calls it claims now and then, to learn which of them were cancelled. */
   #look(): void {
     if (this.#executor.isIdle) this.#executor.nudge();
   }
 
-  #replied({ ended, lanes, view }: OwnGroup, settlements: readonly Settlement[]): void {
-    if (ended.length > 0) this.#keep(ended, settlements);
-    if (view !== null) this.#view = view;
-    this.#startLanes(lanes);
+  #replied(group: OwnGroup, settlements: readonly Settlement[]): void {
+    if (this.#feed === null && group.ended.length > 0) this.#keep(group, settlements);
+    if (group.view !== null) this.#view = group.view;
+    this.#startLanes(group.lanes);
   }
 
-  /** Keeps the slots that settlements have ended. The reply leaves out the texts, which are here. */
-  #keep(ended: OwnGroup["ended"], settlements: readonly Settlement[]): void {
+  /** Keeps the slots that settlements have ended. */
+  #keep(group: OwnGroup, settlements: readonly Settlement[]): void {
+    for (const slot of this.#viewsOf(group, settlements)) this.#kept.add(slot);
+  }
+
+  #feedWith(group: OwnGroup, after: EndedReply["cursor"], settlements: readonly Settlement[]): void {
+    this.#feed?.add({ after, slots: this.#viewsOf(group, settlements), upTo: group.upTo ?? null });
+  }
+
+  /** The slots that a reply names. It leaves out the texts that settlements have, and the client's ids. */
+  #viewsOf({ ended }: OwnGroup, settlements: readonly Settlement[]): SlotView[] {
     const texts = new Map<number, string>();
     for (const { attemptId, outcome } of settlements) {
       if (outcome.kind === "success") texts.set(indexOf(Number.parseInt(attemptId, 10)), outcome.text);
     }
-    for (const slot of ended) {
+    return ended.map((slot) => {
       const text = slot.text === undefined ? (texts.get(slot.index) ?? null) : slot.text;
-      this.#kept.add({ ...slot, text, id: this.#deps.idOf(slot.index) });
-    }
+      return { ...slot, text, id: this.#deps.idOf(slot.index) };
+    });
   }
 
   #startLanes(lanes: readonly number[]): void {

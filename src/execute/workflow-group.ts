@@ -54,6 +54,6 @@ export function executeGroup(
   deps: Pick<GroupExecutorDeps, "objects" | "run" | "waitingFetchesMax" | "execute">,
 ): Promise<GroupView | null> {
   // The step waits for the end, and nobody reads answers here.
-  const rest = { waitUntil: () => undefined, idOf: () => null };
+  const rest = { waitUntil: () => undefined, idOf: () => null, showsSlots: false };
   return new GroupExecutor(seq, { ...NOTHING_CLAIMED }, { ...deps, ...rest }).ended;
 }

@@ -110,12 +110,16 @@ export type WorkerState = {
   holds: string[] | null;
   /** Attempts that it cannot bring to their end. */
   gaveUp: string[];
+  /** It shows slots as they end and knows those up to here: the reply has all that ended since. Absent = it does not. */
+  after?: EndedReply["cursor"];
 };
 
 /** What the reply to the Worker of a group says of it. */
 export type OwnGroup = {
-  /** Slots that its settlements have ended. */
+  /** Slots that its settlements have ended; with `after`, those that ended since, in their order, whoever has ended them. */
   ended: EndedSlot[];
+  /** With `after`: how far `ended` goes. Absent if `after` is of another instance: then it must be read from the start. */
+  upTo?: { cursor: EndedReply["cursor"]; hasMore: boolean };
   /** Attempts that were given up: it must stop them. */
   aborted: string[];
   /** Lanes to start, by number, if it asked for them. */

@@ -4,9 +4,13 @@ import type { EndedReply, GroupView, SlotView } from "../run-api/groups.ts";
 import { Refusal } from "../errors.ts";
 import { RPC_WAIT_MS } from "../limits.ts";
 import { WaitingSocket } from "./run-socket.ts";
+import { SeenSlots } from "./seen-slots.ts";
 
 /** What an answer needs of its group. */
-export type GroupSource = Pick<GroupReader, "ended" | "look" | "slotsFrom" | "slotsAsTheyEnd">;
+export type GroupSource = Pick<GroupReader, "ended" | "look" | "slotsFrom"> & {
+  /** Every slot once, as it ends; those that end together in one list. */
+  slotsAsTheyEnd: () => AsyncGenerator<SlotView[]>;
+};
 
 /**
  * A reader requests what there is, which waits for a moment in the run object; if nothing comes, it waits at a socket, so
@@ -54,33 +58,37 @@ export class GroupReader {
     return this.#run.callWithRetry<SlotView[]>((run) => run.results(this.#seq, index));
   }
 
-  /** Every slot once, as it ends; a restart may change the order of those that had ended by then. */
-  async *slotsAsTheyEnd(): AsyncGenerator<SlotView> {
-    const yielded = new Set<number>();
-    let cursor: EndedReply["cursor"] | null = null;
+  /**
+   * Every slot once, as it ends, those that end together in one list; a restart may change the order of those that had
+   * ended by then. `cursor`: slots up to there are left out, and those that were `seen` elsewhere.
+   */
+  async *slotsAsTheyEnd(
+    cursor: EndedReply["cursor"] | null = null,
+    seen = new SeenSlots(),
+  ): AsyncGenerator<SlotView[]> {
     let socket: WaitingSocket | null = null;
     try {
-      for (let done = false; !done;) {
-        const from: EndedReply["cursor"] | null = cursor;
-        const reply: EndedReply | null = await this.#run.callWithRetry<EndedReply | null>((run) =>
-          run.endedSlots(this.#seq, from, RPC_WAIT_MS),
-        );
-        if (reply === null) throw new Error(`group ${this.#seq} of its run has gone`);
-        for (const slot of reply.slots) {
-          if (yielded.has(slot.index)) continue;
-          yielded.add(slot.index);
-          yield slot;
-        }
-        cursor = reply.cursor;
+      for (let from = cursor, done = false; !done;) {
+        this.#checkClient();
+        const reply = await this.endedAfter(from, RPC_WAIT_MS);
+        const slots = seen.unseen(reply.slots);
+        if (slots.length > 0) yield slots;
+        from = reply.cursor;
         done = reply.done;
         if (done || reply.slots.length > 0) continue;
-        socket = this.#wait(socket, cursor);
+        socket = this.#wait(socket, from);
         await socket.next();
-        this.#checkClient();
       }
     } finally {
       socket?.close();
     }
+  }
+
+  /** A page of the slots that have ended after a cursor; waits up to `waitMs` for the first. */
+  async endedAfter(cursor: EndedReply["cursor"] | null, waitMs = 0): Promise<EndedReply> {
+    const reply = await this.#run.callWithRetry<EndedReply | null>((run) => run.endedSlots(this.#seq, cursor, waitMs));
+    if (reply === null) throw new Error(`group ${this.#seq} of its run has gone`);
+    return reply;
   }
 
   async #view(waitMs: number): Promise<GroupView> {

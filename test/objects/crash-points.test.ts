@@ -18,17 +18,18 @@ import {
 } from "../support/objects-run.ts";
 import { holdsNothing, ring, ringUntil } from "../support/objects-tree.ts";
 
-const [WORKER, LANES] = EXECUTORS;
+const [WORKER, LINES, LANES] = EXECUTORS;
 
 describe("an attempt that the upstream has answered", () => {
   it.each([
     { dies: "lane", isRetried: true, by: LANES },
     { dies: "run", isRetried: false, by: LANES },
     { dies: "run", isRetried: false, by: WORKER },
+    { dies: "run", isRetried: false, by: LINES },
     { dies: "lane and run", isRetried: true, by: LANES },
   ])("is settled once if the $dies crashes before the settlement of $by.executor is stored", async (crashed) => {
     const { dies, isRetried, by } = crashed;
-    const key = `unrecorded-${dies.replaceAll(" ", "-")}-${by === LANES ? "lane" : "worker"}`;
+    const key = `unrecorded-${dies.replaceAll(" ", "-")}-${by.key}`;
     const run = await openRun({ max_parallel: 6, budget: { usd: 1, calls: 100 } });
     const lost = loseNextSettlement({ endsRun: dies !== "lane" }, async (_, lane) => {
       if (dies !== "run") await crash(env.LANE.getByName(`${run.id}/${lane}`));

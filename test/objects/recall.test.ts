@@ -53,9 +53,9 @@ describe("a run that was restarted", () => {
     expectSettled(await run.budget(), answer.usage.cost);
   });
 
-  it.each(EXECUTORS)("keeps attempts that $executor is still making", async ({ executor, sendBatch }) => {
+  it.each(EXECUTORS)("keeps attempts that $executor is still making", async ({ key: by, sendBatch }) => {
     const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
-    const key = executor === "lanes" ? "recalled-none" : "recalled-none-worker";
+    const key = `recalled-none-${by}`;
     const batch = sendBatch(run, { prompts: prompts(12), model: `up/key/${key}/latch/${key}`, max_tokens: 50 });
     await untilInFlight(key, 6);
     await crash(run.object);

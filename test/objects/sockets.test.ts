@@ -185,7 +185,10 @@ describe("callers that wait", () => {
   it("for slots get each once, with a look only when one has ended", async () => {
     const run = await openRun({ max_parallel: 3 });
     const body = { prompts: prompts(3), model: "up/key/stepwise/latch/stepwise" };
-    const lines = run.post("/batch", body, { accept: "application/x-ndjson" }).then((response) => response.text());
+    // Who executes the group learns of slots with its claims: this one finds the group by its key.
+    await openAsync(run, body, "stepwise");
+    const request = { accept: "application/x-ndjson", headers: { "idempotency-key": "stepwise" } };
+    const lines = run.post("/batch", body, request).then((response) => response.text());
     await untilInFlight("stepwise", 3);
     await untilSockets(run, 1);
     const looks = watched(run.id).calls["endedSlots"] ?? 0;

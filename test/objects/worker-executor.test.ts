@@ -3,7 +3,7 @@ import { runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { workerOf } from "../../src/engine/shard.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
-import type { ClaimReply, OpenGroupRequest, WorkerState } from "../../src/run-api/groups.ts";
+import type { ClaimReply, EndedReply, OpenGroupRequest, WorkerState } from "../../src/run-api/groups.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { crash, openingOf, pagesOf, SUCCESS } from "../support/objects-direct.ts";
 import { expectAtRest } from "../support/objects-group.ts";
@@ -77,6 +77,61 @@ describe("a Worker that opens a group", () => {
     expect((await run.budget()).calls.spent).toBe(4);
   });
 });
+
+describe("a Worker that shows slots as they end", () => {
+  it("gets with each reply what has ended since the last, by itself or by others, in order", async () => {
+    const run = await openRun({ max_parallel: 4 });
+    const first = await openAsWorker(run, { count: 6, key: "worker-shows", capacity: 4 });
+    expect(first.group).toMatchObject({ ended: [], upTo: { cursor: { position: 0 }, hasMore: false } });
+    await run.object.cancelSlot(1, 5);
+    const answered = idsOf(first).slice(0, 2);
+    const next = await claim(run, answered, { after: cursorOf(first) });
+    expect(next.group?.ended.map(({ index, state, text }) => [index, state, text])).toEqual([
+      [5, "cancelled", null],
+      // It has these texts.
+      [0, "completed", undefined],
+      [1, "completed", undefined],
+    ]);
+    // A reply that was lost comes once more, with the texts: whether the Worker still has them is not known.
+    const repeated = await claim(run, answered, { after: cursorOf(first) });
+    expect(repeated.group?.ended.map(({ index, text }) => [index, text])).toEqual([
+      [5, null],
+      [0, "t"],
+      [1, "t"],
+    ]);
+    expect(cursorOf(repeated)).toEqual(cursorOf(next));
+    expect((await claim(run, [], { after: cursorOf(next) })).group?.ended).toEqual([]);
+  });
+
+  it("does not wait in the run while others end slots", async () => {
+    const run = await openRun({ max_parallel: 4 });
+    const first = await openAsWorker(run, { count: 6, key: "worker-shows-others", capacity: 4 });
+    const waiting = claim(run, [], { after: cursorOf(first) }, 4, true);
+    await run.object.cancelSlot(1, 5);
+    expect((await waiting).group?.ended.map(({ index }) => index)).toEqual([5]);
+  });
+
+  it("must read from the start what it names by an instance that is gone", async () => {
+    const run = await openRun({ max_parallel: 4 });
+    const first = await openAsWorker(run, { count: 2, key: "worker-shows-restart", capacity: 4 });
+    const [, other = ""] = idsOf(first);
+    await claim(run, idsOf(first).slice(0, 1), { after: cursorOf(first) });
+    await crash(run.object);
+    await expect.poll(() => run.object.budget().catch(() => null)).not.toBeNull();
+    const next = await claim(run, [], { holds: [other], after: cursorOf(first) });
+    expect([next.group?.ended, next.group?.upTo]).toEqual([[], undefined]);
+    const read = await run.object.endedSlots(1, cursorOf(first), 0);
+    expect(read?.slots.map(({ index, text }) => [index, text])).toEqual([[0, "t"]]);
+    const last = await claim(run, [other], read === null ? {} : { after: read.cursor });
+    expect([last.group?.view?.status, last.group?.ended.map(({ index }) => index)]).toEqual(["completed", [1]]);
+  });
+});
+
+/** How far a reply goes in the order in which slots end. */
+function cursorOf({ group }: ClaimReply): EndedReply["cursor"] {
+  if (group?.upTo === undefined) throw new Error("the reply does not say how far it goes");
+  return group.upTo.cursor;
+}
 
 describe("a Worker that leaves", () => {
   it("settles what it has in flight; lanes make the rest, and nothing is sent twice", async () => {

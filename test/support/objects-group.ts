@@ -30,10 +30,35 @@ export async function batchOnLanes(run: TestRun, body: unknown): Promise<BatchAn
   }
 }
 
-/** Both ways in which a batch is executed: by its client's Worker, which lanes join where it needs them, and by lanes alone. */
+const line = z.looseObject({ type: z.string(), id: z.string().nullable(), index: z.int().optional() });
+
+/** Sends a batch that is answered with a line per slot, and reads its group once it has ended. */
+async function batchAsLines(run: TestRun, body: unknown): Promise<BatchAnswer> {
+  const response = await run.post("/batch", body, { accept: "application/x-ndjson" });
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(`the batch was refused: ${text}`);
+  const lines = text.split("\n").filter((each) => each.trim() !== "");
+  const events = lines.map((each) => line.parse(JSON.parse(each)));
+  const id = events[0]?.id ?? "";
+  const answer = batchAnswerOf(await (await run.send("GET", `/groups/${id}`)).json());
+  // Each slot has one line, with what the whole answer has for it.
+  const slots = events.slice(1, -1).toSorted((a, b) => (a.index ?? -1) - (b.index ?? -1));
+  expect(slots.map(({ type, index }) => [type, index])).toEqual(answer.results.map((_, index) => ["slot", index]));
+  expect(slots.map(({ result, error }) => ({ result, error }))).toEqual(
+    answer.results.map((result, index) => ({ result, error: answer.errors[index] })),
+  );
+  expect(events.at(-1)).toMatchObject({ type: "group_completed", status: answer.status });
+  return answer;
+}
+
+/**
+ * The ways in which a batch is executed: by its client's Worker, which lanes join where it needs them, answered whole or as
+ * its slots end; and by lanes alone.
+ */
 export const EXECUTORS = [
-  { executor: "its client's Worker", sendBatch: (run: TestRun, body: unknown) => run.batch(body) },
-  { executor: "lanes", sendBatch: batchOnLanes },
+  { executor: "its client's Worker", key: "worker", sendBatch: (run: TestRun, body: unknown) => run.batch(body) },
+  { executor: "its client's Worker that streams lines", key: "lines", sendBatch: batchAsLines },
+  { executor: "lanes", key: "lanes", sendBatch: batchOnLanes },
 ] as const;
 
 /** Sends a request under an Idempotency-Key. Its status, whether the answer is a recorded one, and its JSON. */

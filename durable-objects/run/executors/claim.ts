@@ -40,8 +40,8 @@ export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => vo
   const seq = executor - WORKER_FIRST;
   const leases = reconcile(run, seq, worker, nowMs);
   const free = worker.leaves ? 0 : Math.min(capacity, WORKER_CALLS_MAX) - leases;
-  const { asksForLanes } = worker;
-  waitingExecutors.wait(executor, { capacity: free, waits, settled, asksForLanes, reply }, nowMs);
+  const { asksForLanes, after } = worker;
+  waitingExecutors.wait(executor, { capacity: free, waits, settled, asksForLanes, after, reply }, nowMs);
 }
 
 /** Compares what a group's Worker says of itself with what is known of it. Returns how many leases it has. */

@@ -1,28 +1,63 @@
 /** What the reply to the Worker of a group says of its group. */
+import type { SlotRecord } from "../../../src/engine/record.ts";
 import { workerOf } from "../../../src/engine/shard.ts";
-import { isFinalState } from "../../../src/engine/slot.ts";
-import type { EndedSlot, OwnGroup } from "../../../src/run-api/groups.ts";
-import { groupView, viewOf } from "../groups/read.ts";
+import { isFinalState, slotIdOf } from "../../../src/engine/slot.ts";
+import { RESULTS_REPLY_BYTES_MAX } from "../../../src/limits.ts";
+import type { EndedReply, EndedSlot, OwnGroup } from "../../../src/run-api/groups.ts";
+import { endedRecord, groupView, viewOf } from "../groups/read.ts";
 import type { RunState } from "../state.ts";
 import type { RunStore } from "../store/store.ts";
 import { missingLanes } from "./lanes.ts";
+import type { SettledSlots } from "./waiting.ts";
 
-/** Its Worker knows the text of an answer that it has settled itself: the reply has the rest of the slot. */
 export function ownGroupOf(run: RunState, store: RunStore, seq: number, nowMs: number): OwnGroup {
   const worker = workerOf(seq);
-  const ended: EndedSlot[] = [];
-  for (const [slotId, { answered }] of run.waitingExecutors.settledBy(worker)) {
-    const record = run.slotsWritten.get(slotId);
-    if (record === undefined || !isFinalState(record.state)) continue;
-    const { id: _, ...slot } = viewOf(record, () => null);
-    const { text, ...others } = slot;
-    ended.push(answered && slot.state === "completed" ? others : { ...others, text });
-  }
+  const settled = run.waitingExecutors.settledBy(worker);
+  const after = run.waitingExecutors.knownTo(worker);
   return {
-    ended,
+    ...(after === undefined ? { ended: endedBy(run, settled) } : endedSince(run, store, { seq, after, settled })),
     aborted: run.engine.takeAbortedOf(worker),
     // Sooner than by the alarm, which starts them if the Worker ends first.
     lanes: run.waitingExecutors.asksForLanes(worker) ? missingLanes(run) : [],
     view: run.openGroups.has(seq) ? null : groupView(run, store, seq, nowMs),
   };
+}
+
+/** The slots that a claim has ended. */
+function endedBy(run: Pick<RunState, "slotsWritten">, settled: SettledSlots): EndedSlot[] {
+  const ended: EndedSlot[] = [];
+  for (const slotId of settled.keys()) {
+    const record = run.slotsWritten.get(slotId);
+    if (record !== undefined && isFinalState(record.state)) ended.push(endedSlot(record, settled));
+  }
+  return ended;
+}
+
+/** The slots that have ended after a cursor, up to the size of one reply. */
+function endedSince(
+  { engine, epoch, slotsWritten }: Pick<RunState, "engine" | "epoch" | "slotsWritten">,
+  store: RunStore,
+  { seq, after, settled }: { seq: number; after: EndedReply["cursor"]; settled: SettledSlots },
+): Pick<OwnGroup, "ended" | "upTo"> {
+  const group = engine.groups.get(seq);
+  const ended: EndedSlot[] = [];
+  if (group === undefined || after.epoch !== epoch) return { ended };
+  let { position } = after;
+  for (let chars = 0; chars < RESULTS_REPLY_BYTES_MAX; position++) {
+    const index = group.ended[position];
+    if (index === undefined) break;
+    const slotId = slotIdOf(seq, index);
+    const record = endedRecord(slotsWritten.get(slotId) ?? store.slots.one(slotId), slotId, group.drained);
+    const slot = endedSlot(record, settled);
+    ended.push(slot);
+    chars += slot.text?.length ?? 0;
+  }
+  return { ended, upTo: { cursor: { epoch, position }, hasMore: position < group.ended.length } };
+}
+
+/** A slot without what its Worker has: the text of an answer that it has settled itself, and the client's id. */
+function endedSlot(record: SlotRecord, settled: SettledSlots): EndedSlot {
+  const { id: _, text, ...slot } = viewOf(record, () => null);
+  const hasText = settled.get(record.id)?.answered === true;
+  return hasText && slot.state === "completed" ? slot : { ...slot, text };
 }

@@ -1,7 +1,7 @@
 /** The replies of a turn, sent once it is written: permits, refusals and shared outcomes. */
 import type { WindowGroup } from "../../../src/engine/calls/coalescing-window.ts";
 import { leaseOf, type Assignment, type Dispatched } from "../../../src/engine/dispatch.ts";
-import { isWorker, WORKER_FIRST } from "../../../src/engine/shard.ts";
+import { isWorker, WORKER_FIRST, workerOf } from "../../../src/engine/shard.ts";
 import { groupSeqOf } from "../../../src/engine/slot.ts";
 import type { Permit } from "../../../src/run-api/calls.ts";
 import type { ClaimReply, Job, OwnGroup } from "../../../src/run-api/groups.ts";
@@ -66,10 +66,17 @@ export function releaseExecutors(run: Callers, ownGroups: OwnGroups): void {
   waitingExecutors.releaseLanes(lanesMayStartMore(run));
   waitingExecutors.releaseWorkers((worker, waits) => {
     const seq = worker - WORKER_FIRST;
-    if (waits && openGroups.has(seq) && !engine.hasAbortedOf(worker)) return null;
+    if (waits && openGroups.has(seq) && !engine.hasAbortedOf(worker) && !hasNews(run, seq)) return null;
     const claim = workerMayStartMore(run, seq) ? NO_WORK : NOTHING_QUEUED;
     return { ...claim, epoch: run.epoch, group: ownGroups(seq) };
   });
+}
+
+/** Whether slots have ended that a group's Worker, which waits here, must show. */
+function hasNews({ waitingExecutors, engine, epoch }: Callers, seq: number): boolean {
+  const after = waitingExecutors.knownTo(workerOf(seq));
+  const ended = engine.groups.get(seq)?.ended.length ?? 0;
+  return after !== undefined && (after.epoch !== epoch || ended > after.position);
 }
 
 function claimOf(

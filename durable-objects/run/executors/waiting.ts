@@ -1,7 +1,7 @@
 /** Executors whose claim is pending: lanes that wait for work, and Workers that wait for work or their group's end. */
 import { isWorker } from "../../../src/engine/shard.ts";
 import { LONG_POLL_MS } from "../../../src/limits.ts";
-import type { ClaimReply } from "../../../src/run-api/groups.ts";
+import type { ClaimReply, EndedReply } from "../../../src/run-api/groups.ts";
 
 /** Slots whose attempts a claim has settled, and whether each was answered. */
 export type SettledSlots = ReadonlyMap<number, { answered: boolean }>;
@@ -11,6 +11,8 @@ type Claim = {
   waits: boolean;
   settled?: SettledSlots;
   asksForLanes?: boolean;
+  /** Set by a Worker that shows slots as they end: those that it knows. */
+  after?: EndedReply["cursor"] | undefined;
   reply: (claim: ClaimReply) => void;
 };
 type WaitingExecutor = Claim & { sinceMs: number };
@@ -59,6 +61,11 @@ export class WaitingExecutors {
   /** The slots that the claim of a waiting executor has settled. */
   settledBy(executor: number): SettledSlots {
     return this.#executors.get(executor)?.settled ?? NO_SLOTS;
+  }
+
+  /** The ended slots that a waiting Worker knows, if it shows them as they end. */
+  knownTo(executor: number): EndedReply["cursor"] | undefined {
+    return this.#executors.get(executor)?.after;
   }
 
   /** Whether the reply to a waiting executor names the lanes to start. */

@@ -56,18 +56,26 @@ export function resultsFrom(run: Groups, store: RunStore, seq: number, fromIndex
   return views;
 }
 
-/** Slots that ended after `from`, in the order in which they ended. Only memory knows that order. */
+type Cursor = EndedReply["cursor"];
+
+/** How many ended slots a reader knows by its cursor; 0 if the cursor is of another epoch. */
+export function positionOf(cursor: Cursor | null, epoch: number): number {
+  return cursor !== null && cursor.epoch === epoch ? cursor.position : 0;
+}
+
+/** Slots that ended after a cursor, in the order in which they ended. Only memory knows that order. */
 export function endedSlots(
-  run: Groups,
+  run: Groups & Pick<RunState, "epoch">,
   store: RunStore,
-  { seq, from, epoch }: { seq: number; from: number; epoch: number },
+  { seq, cursor }: { seq: number; cursor: Cursor | null },
 ): EndedReply | null {
   const group = run.engine.groups.get(seq);
   const stored = group === undefined ? undefined : run.storedGroup(seq);
-  if (group === undefined || stored === undefined) return storedSlots(run, store, seq, from);
+  if (group === undefined || stored === undefined) return storedSlots(run, store, seq, positionOf(cursor, STORED));
+  const { epoch } = run;
   const slots: SlotView[] = [];
   const nameOf = customIdsOf(store.groups, stored);
-  let position = from;
+  let position = positionOf(cursor, epoch);
   for (let chars = 0; position < group.ended.length && chars < RESULTS_REPLY_BYTES_MAX; position++) {
     const index = group.ended[position];
     if (index === undefined) break;
@@ -108,7 +116,8 @@ function* withGaps(
   for (; next < count; next++) yield endedRecord(null, slotIdOf(seq, next), drained);
 }
 
-function endedRecord(record: SlotRecord | null, slotId: number, drained: GroupResult["drained"]): SlotRecord {
+/** A slot that has ended, from its row; without a row of its end it ended as its group did. */
+export function endedRecord(record: SlotRecord | null, slotId: number, drained: GroupResult["drained"]): SlotRecord {
   if (record !== null && isFinalState(record.state)) return record;
   const base = record ?? freshRecord(slotId);
   return drained === null ? base : { ...withoutAnswer(base), state: drained.state, reason: drained.reason };

@@ -65,9 +65,7 @@ export async function openBatch(
   const isAsync = prefersAsync(c.req.header("prefer"));
   const { waitingFetchesMax, mayUseWorkflows } = c.get("config");
   const workflows = isAsync && mayUseWorkflows ? c.env.WORKFLOW : undefined;
-  // A stream of slots is read from the run object, which would have to be asked for each slot beside every settlement.
-  const isFollowed = framingOf(c.req.header("accept")) !== null;
-  const ownCapacity = isAsync || isFollowed ? null : firstCapacity(waitingFetchesMax);
+  const ownCapacity = isAsync ? null : firstCapacity(waitingFetchesMax);
   const capacity = workflows === undefined ? ownCapacity : WORKFLOW_CAPACITY;
   const opened = await openGroup(openingOf(request, named), openGroupDeps(c, run, capacity));
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
@@ -96,6 +94,7 @@ function executorOf(
     waitingFetchesMax,
     waitUntil: (promise) => c.executionCtx.waitUntil(promise),
     idOf: (index) => ids[index] ?? null,
+    showsSlots: framingOf(c.req.header("accept")) !== null,
     execute: (job, defaultsJson, attempt) => attemptJob(job, defaultsJson, attempt, { upstreams, headersLimited }),
   });
 }

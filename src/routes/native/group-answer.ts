@@ -95,7 +95,8 @@ async function* events(group: GroupAnswer, { frame }: Framing): AsyncGenerator<s
   let id = 1;
   const framed = (event: { type: string }): string => frame(event.type, id++, JSON.stringify(event));
   yield framed(startedEvent(group));
-  for await (const slot of reader.slotsAsTheyEnd()) yield framed(slotEvent(groupId, slot, style));
+  for await (const slots of reader.slotsAsTheyEnd())
+    yield slots.map((slot) => framed(slotEvent(groupId, slot, style))).join("");
   yield framed(completedEvent(await reader.ended()));
 }
 
