@@ -2,7 +2,7 @@
 import { evictDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { openingOf, pagesOf } from "../support/objects-direct.ts";
+import { crash, openingOf, pagesOf } from "../support/objects-direct.ts";
 import { expectAtRest, keyed, openAsync, rowCounts } from "../support/objects-group.ts";
 import { openLatch, openRun, prompts, untilInFlight, upstreamStats } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
@@ -138,6 +138,20 @@ describe("a batch under an Idempotency-Key", () => {
     expect(response.headers.get("idempotent-replayed")).toBe("true");
     expect(lines.length).toBe(5);
     expect((await upstreamStats("streamed-again")).requests).toBe(3);
+  });
+
+  it("can be replayed as a stream of several pages by an instance that has only its rows", async () => {
+    const run = await openRun();
+    const words = "word ".repeat(2_000);
+    const body = { prompts: prompts(30).map((prompt) => `${prompt} ${words}`), model: "up/key/paged-again" };
+    await keyed(run, "paged", "/batch", body);
+    await crash(run.object);
+    const request = { accept: "application/x-ndjson", headers: { "idempotency-key": "paged" } };
+    const lines = (await (await run.post("/batch", body, request)).text()).split("\n");
+    const texts = lines.filter((line) => line.includes('"type":"slot"'));
+    expect(texts.map((line, index) => line.includes(`"result":"${body.prompts[index] ?? "none"}"`))).toEqual(
+      Array<boolean>(30).fill(true),
+    );
   });
 });
 

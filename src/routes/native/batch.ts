@@ -1,7 +1,6 @@
 /** `POST /batch`: an ordered list of calls, opened as one group. */
 import type { Context, Hono } from "hono";
 import { RunCaller } from "../../run-client/caller.ts";
-import type { GroupView } from "../../run-api/groups.ts";
 import type { IdempotencyKey } from "../../run-api/types.ts";
 import type { AnswerSettingsReply } from "../../run-api/runs.ts";
 import { requireRun } from "../../auth/middleware.ts";
@@ -14,13 +13,11 @@ import { Refusal } from "../../errors.ts";
 import { emptyBatch } from "../../respond/batch-json.ts";
 import { emptyEvent } from "../../respond/batch-lines.ts";
 import { bodyRoom } from "../body-bound.ts";
+import { groupOfClient, openGroupDeps } from "./client-group.ts";
 import { answerAccepted, answerGroup, framingOf, type GroupAnswer } from "./group-answer.ts";
-import { openGroup, type Opened, type OpenGroupDeps } from "../../run-client/open-group.ts";
-import { ExecutedGroup } from "../../execute/executed-group.ts";
-import { firstCapacity, GroupExecutor } from "../../execute/group-executor.ts";
+import { openGroup, type Opened } from "../../run-client/open-group.ts";
+import { firstCapacity } from "../../execute/group-executor.ts";
 import { startWorkflow, WORKFLOW_CAPACITY } from "../../execute/workflow-group.ts";
-import { attemptJob } from "../../execute/job.ts";
-import { LANE_SLOTS } from "../../limits.ts";
 import { GroupReader, type GroupSource } from "../../run-client/group-reader.ts";
 import { namedOf } from "./idempotency.ts";
 import { quoteBatch } from "./quote.ts";
@@ -72,31 +69,11 @@ export async function openBatch(
   if (workflows !== undefined && opened.claim !== null) {
     c.executionCtx.waitUntil(startWorkflow(workflows, run, opened.seq));
   }
-  const executor = isAsync ? null : executorOf(c, run, opened, request.ids);
-  if (!isAsync) watchClient(c, run, opened.seq, { detach: request.detach, executor });
-  const reader = new GroupReader(run, opened.seq, c.req.raw.signal);
-  return groupAnswer(runId, opened, executor === null ? reader : new ExecutedGroup(reader, executor));
-}
-
-/** The executor of the group in this Worker; null if lanes execute it, or another Worker. */
-function executorOf(
-  c: Context<AppEnv>,
-  run: RunCaller,
-  { seq, claim }: Opened,
-  ids: readonly (string | null)[],
-): GroupExecutor | null {
-  if (claim === null) return null;
-  const { upstreams, waitingFetchesMax } = c.get("config");
-  const headersLimited = waitingFetchesMax <= LANE_SLOTS;
-  return new GroupExecutor(seq, claim, {
-    objects: c.env,
-    run,
-    waitingFetchesMax,
-    waitUntil: (promise) => c.executionCtx.waitUntil(promise),
-    idOf: (index) => ids[index] ?? null,
-    showsSlots: framingOf(c.req.header("accept")) !== null,
-    execute: (job, defaultsJson, attempt) => attemptJob(job, defaultsJson, attempt, { upstreams, headersLimited }),
-  });
+  const showsSlots = framingOf(c.req.header("accept")) !== null;
+  const reader = isAsync
+    ? new GroupReader(run, opened.seq, c.req.raw.signal)
+    : groupOfClient(c, run, opened, { ids: request.ids, detach: request.detach, showsSlots });
+  return groupAnswer(runId, opened, reader);
 }
 
 function openingOf(request: BatchRequest, named: IdempotencyKey | null) {
@@ -113,34 +90,11 @@ function openingOf(request: BatchRequest, named: IdempotencyKey | null) {
   return { calls, defaults, dedupe, rules: { ...rules, ...options } };
 }
 
-/** What opening a group takes from its request. */
-export function openGroupDeps(c: Context<AppEnv>, run: RunCaller, capacity: number | null): OpenGroupDeps {
-  const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
-  return { objects: c.env, run, signal: c.req.raw.signal, waitUntil, capacity };
-}
-
 /** The answer of a group that was just opened, or found. */
 export function groupAnswer(runId: string, opened: Opened, reader: GroupSource): GroupAnswer {
   const { id, count, effectiveParallel, errorStyle: style, remainingNanoUsd, replayed } = opened;
   const headers: Record<string, string> = replayed ? { "idempotent-replayed": "true" } : {};
   return { runId, id, count, effectiveParallel, reader, style, remainingNanoUsd, headers };
-}
-
-/** Watches the client for as long as this Worker runs: without it, its group ends, or goes on without this Worker. */
-function watchClient(
-  c: Context<AppEnv>,
-  run: RunCaller,
-  seq: number,
-  { detach, executor }: { detach: boolean; executor: GroupExecutor | null },
-): void {
-  const left = (): void => {
-    if (detach) return executor?.leave();
-    const cancelled = run.callWithRetry<GroupView | null>((stub) => stub.cancelGroup(seq));
-    // Should this Worker end as well, the run object misses its followers and cancels the group itself.
-    c.executionCtx.waitUntil(cancelled.catch(() => undefined));
-  };
-  if (c.req.raw.signal.aborted) left();
-  else c.req.raw.signal.addEventListener("abort", left);
 }
 
 /** No calls: no group and no cost; a stream has its last event only. */

@@ -1,7 +1,7 @@
 /**
- * A single call that outlives its client: stored as a group of one and executed by a lane, so that a request
- * with the same Idempotency-Key finds it running or its recorded answer. It still belongs to the parallel group in which it
- * arrived.
+ * A single call that outlives its client: stored as a group of one, so that a request with the same Idempotency-Key finds it
+ * running or its recorded answer. The Worker of the client that waits for it executes it, and a lane does where no client
+ * waits. It still belongs to the parallel group in which it arrived.
  */
 import type { Context } from "hono";
 import type { RunCaller } from "../../run-client/caller.ts";
@@ -12,7 +12,8 @@ import type { QueryRequest } from "../../contract/query.ts";
 import { Refusal } from "../../errors.ts";
 import { slotError } from "../../respond/slot.ts";
 import { spentBefore } from "../../respond/usage.ts";
-import { groupAnswer, openGroupDeps } from "./batch.ts";
+import { groupAnswer } from "./batch.ts";
+import { groupOfClient, openGroupDeps } from "./client-group.ts";
 import { answerAccepted } from "./group-answer.ts";
 import { openGroup } from "../../run-client/open-group.ts";
 import { GroupReader } from "../../run-client/group-reader.ts";
@@ -34,14 +35,17 @@ export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named 
   const defaults = { onError: "continue", onBudget: "partial", split: false, detach: true } as const;
   const shown = { errorStyle: null, hasCustomIds: false };
   const calls = [{ body, facts, id: null }];
+  const isAsync = prefersAsync(c.req.header("prefer"));
   const opened = await openGroup(
     { calls, defaults: {}, dedupe, rules: { ...rules, ...defaults, ...shown } },
-    openGroupDeps(c, run, null),
+    openGroupDeps(c, run, isAsync ? null : 1),
   );
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
-  const reader = new GroupReader(run, opened.seq, c.req.raw.signal);
-  const group = groupAnswer(runId, opened, reader);
-  if (prefersAsync(c.req.header("prefer"))) return answerAccepted(c, group, await reader.look());
+  if (isAsync) {
+    const reader = new GroupReader(run, opened.seq, c.req.raw.signal);
+    return answerAccepted(c, groupAnswer(runId, opened, reader), await reader.look());
+  }
+  const reader = groupOfClient(c, run, opened, { ids: [], detach: true, showsSlots: false });
   const { parallelGroupId } = await reader.ended();
   const slot = (await reader.slotsFrom(0))[0];
   if (slot === undefined) throw new Error(`group ${opened.id} of one call has no slot`);
