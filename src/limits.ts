@@ -728,11 +728,13 @@ export const BATCH_TAIL_BYTES = 1024 * 1024;
 /** Longest that a batch object works in one alarm before it sets the next, ms: an alarm may take 15 minutes. */
 export const BATCH_ALARM_MS = 60_000;
 /**
- * Longest pause between two looks of a batch at its open groups, ms: what has ended by then is written and followed by
- * further lines, of which hundreds are queued.
+ * Time after which a batch looks at its open groups if its run has not notified it, ms: a notification is lost if the run
+ * restarts before it is sent. An alarm is billed like almost a second of the object's time.
  */
-export const BATCH_LOOK_MS_MAX = 5_000;
-/** Longest pause of a batch that is not an alarm, ms: an alarm is billed like almost a second of the object's time. */
+export const BATCH_LOOK_MS = 30_000;
+/** Age from which what a batch knows of its groups is old for a client that reads the batch, ms: a look is a call for each. */
+export const BATCH_FRESH_MS = 1_000;
+/** Longest that a batch waits before it feeds an overloaded run once more, ms. */
 export const BATCH_WAIT_MS = 1_000;
 /** Delay before a batch continues after a transient failure, ms. */
 export const BATCH_RETRY_MS = 5_000;

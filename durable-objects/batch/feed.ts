@@ -56,6 +56,7 @@ export async function feedChunk(
     hasCustomIds: true,
     models: builder.models,
     defaultsJson: "{}",
+    batchId: job.batch.id,
   };
   const opened = await run.callWithRetry<OpenGroupReply>((stub) => stub.openGroup(request, last.pages, capacity));
   if (!opened.ok) return { kind: "refused", reason: opened.reason, customIds, feed };

@@ -5,11 +5,11 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import { batchDocument, type BatchDocument } from "../../src/batch/document.ts";
-import { cancelBatch, newBatch } from "../../src/batch/lifecycle.ts";
+import { cancelBatch, isFinal, newBatch } from "../../src/batch/lifecycle.ts";
 import type { Checked } from "../../src/batch/refusal.ts";
 import { configOf } from "../../src/env.ts";
 import { NOTHING_APPENDED } from "../../src/files/r2-append.ts";
-import { BATCH_ALARM_MS, BATCH_RETRY_MS, BATCH_WAIT_MS } from "../../src/limits.ts";
+import { BATCH_ALARM_MS, BATCH_LOOK_MS, BATCH_RETRY_MS } from "../../src/limits.ts";
 import type { BatchApi, BatchOpening } from "../../src/run-api/batch-api.ts";
 import { runFilesOf, type Objects } from "../address.ts";
 import { BatchStore, type Job } from "./store.ts";
@@ -29,7 +29,7 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
   }
 
   create({ id, runId, request, requestHash }: BatchOpening): { document: BatchDocument; replayed: boolean } | null {
-    const known = this.document(runId);
+    const known = this.#document(runId);
     if (known !== null) return this.#job?.requestHash === requestHash ? { document: known, replayed: true } : null;
     const file = () => ({ id: `file-${crypto.randomUUID().replaceAll("-", "")}`, state: NOTHING_APPENDED, bytes: 0 });
     const job: Job = {
@@ -48,7 +48,18 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
     return { document: batchDocument(job.batch), replayed: false };
   }
 
-  document(runId: string): BatchDocument | null {
+  async document(runId: string): Promise<BatchDocument | null> {
+    if (this.#job?.runId !== runId) return null;
+    await this.#work?.refresh(this.#job);
+    return this.#document(runId);
+  }
+
+  groupsMoved(runId: string): void {
+    const job = this.#job;
+    if (job?.runId === runId && !isFinal(job.batch)) void this.ctx.storage.setAlarm(Date.now());
+  }
+
+  #document(runId: string): BatchDocument | null {
     if (this.#job?.runId !== runId) return null;
     const { batch } = this.#job;
     // While a batch is being stopped, a line that has ended may still be discarded.
@@ -78,7 +89,7 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
       for (let job = this.#job; job !== null && Date.now() < untilMs; job = this.#job) {
         const stepped = await this.#workOf(job).step(job);
         if (stepped === "ended") return await this.#end(job);
-        if (stepped !== "more" && !(await this.#paused(stepped.pauseMs))) return;
+        if (stepped === "sleep") return await this.#sleep();
       }
       if (this.#job !== null) await this.ctx.storage.setAlarm(Date.now());
     } catch (error) {
@@ -90,15 +101,10 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
     }
   }
 
-  /** True after a short pause; false if the object sleeps until its alarm. */
-  async #paused(pauseMs: number): Promise<boolean> {
-    if (pauseMs <= BATCH_WAIT_MS) {
-      await scheduler.wait(pauseMs);
-      return true;
-    }
-    // A cancel that came meanwhile has set the alarm to now.
-    if ((await this.ctx.storage.getAlarm()) === null) await this.ctx.storage.setAlarm(Date.now() + pauseMs);
-    return false;
+  /** Nothing is left to do until the run notifies of progress. A notification may be lost. */
+  async #sleep(): Promise<void> {
+    // A notification or a cancel that came meanwhile has set the alarm to now.
+    if ((await this.ctx.storage.getAlarm()) === null) await this.ctx.storage.setAlarm(Date.now() + BATCH_LOOK_MS);
   }
 
   #workOf(job: Job): BatchWork {

@@ -1,48 +1,25 @@
 /**
  * Watches the groups of a batch that are open in its run: which of them have ended, and how much of the others is left.
- * The batch is fed by what is left: a slow line keeps its group open, but does not keep the next lines from starting.
+ * The batch is fed by what is left: a slow line keeps its group open, but does not keep the next lines from starting. The run
+ * notifies the batch when there is something to see.
  */
-import { BATCH_CHUNKS_OPEN, BATCH_GROUPS_OPEN_MAX, BATCH_LOOK_MS_MAX } from "../../src/limits.ts";
+import { BATCH_CHUNKS_OPEN, BATCH_FRESH_MS, BATCH_GROUPS_OPEN_MAX } from "../../src/limits.ts";
 import type { GroupView } from "../../src/run-api/groups.ts";
 import type { RunCaller } from "../../src/run-client/caller.ts";
 import type { Progress } from "./progress.ts";
 import type { Chunk } from "./store.ts";
 
-/** Shortest pause between two looks at a group, ms. */
-const PAUSE_MS_MIN = 200;
-
+/** `view` null = the run does not have the group. */
 type Seen = { view: GroupView | null; ended: number };
 
-/** What looks at one group have shown. */
-export type Pace = {
-  /** Slots that had not ended at the last look. */
-  left: number;
-  /** Slots that ended between the last two looks, and the time between them, ms. */
-  moved: number;
-  elapsedMs: number;
-};
-
-/**
- * Pause before the next look, ms: half of the time in which the first group would end at its pace, so that few looks find
- * nothing and none comes much too late; twice the last pause if no slot has ended since.
- */
-export function pauseMs(groups: readonly Pace[], lastMs: number): number {
-  let next = lastMs * 2;
-  for (const { left, moved, elapsedMs } of groups) {
-    if (moved > 0) next = Math.min(next, (left * elapsedMs) / moved / 2);
-  }
-  return Math.min(BATCH_LOOK_MS_MAX, Math.max(PAUSE_MS_MIN, Math.round(next)));
-}
-
 export class Watch {
-  readonly #run: RunCaller;
+  readonly #run: Pick<RunCaller, "callWithRetry">;
   readonly #progress: Progress;
   /** The last state of each group, by its number in the run. */
   readonly #seen = new Map<number, Seen>();
-  #lookedAtMs: number | null = null;
-  #pauseMs = PAUSE_MS_MIN / 2;
+  #lookedAtMs = 0;
 
-  constructor(run: RunCaller, progress: Progress) {
+  constructor(run: Pick<RunCaller, "callWithRetry">, progress: Progress) {
     this.#run = run;
     this.#progress = progress;
   }
@@ -59,16 +36,18 @@ export class Watch {
   async look(chunks: readonly Chunk[], nowMs: number): Promise<Chunk | null> {
     const known = this.#ended(chunks);
     if (known !== null) return known;
-    const elapsedMs = nowMs - (this.#lookedAtMs ?? nowMs);
-    const paces = await Promise.all(chunks.map((chunk) => this.#read(chunk, elapsedMs)));
-    this.#lookedAtMs = nowMs;
-    this.#pauseMs = pauseMs(paces, this.#pauseMs);
+    await this.#look(chunks, nowMs);
     return this.#ended(chunks);
   }
 
-  /** Pause before the next look, ms. */
-  get pauseMs(): number {
-    return this.#pauseMs;
+  /** Looks at the groups, unless the last look is fresh. A failure leaves what was known: the next look repeats it. */
+  async refresh(chunks: readonly Chunk[], nowMs: number): Promise<void> {
+    if (nowMs >= this.#lookedAtMs + BATCH_FRESH_MS) await this.#look(chunks, nowMs).catch(() => undefined);
+  }
+
+  async #look(chunks: readonly Chunk[], nowMs: number): Promise<void> {
+    this.#lookedAtMs = nowMs;
+    await Promise.all(chunks.map((chunk) => this.#read(chunk)));
   }
 
   /** The lines of the group are written. */
@@ -81,13 +60,11 @@ export class Watch {
     return chunks.find(({ seq }) => hasEnded(this.#seen.get(seq))) ?? null;
   }
 
-  async #read(chunk: Chunk, elapsedMs: number): Promise<Pace> {
+  async #read(chunk: Chunk): Promise<void> {
     const { seq } = chunk;
-    const before = this.#seen.get(seq)?.ended ?? 0;
     const view = await this.#run.callWithRetry<GroupView | null>((stub) => stub.waitGroup(seq, 0));
     if (view !== null) this.#progress.update(chunk, view);
     const ended = view === null ? chunk.count : view.count - view.counts.queued - view.counts.running;
     this.#seen.set(seq, { view, ended });
-    return { left: chunk.count - ended, moved: ended - before, elapsedMs };
   }
 }

@@ -33,8 +33,8 @@ import { Progress } from "./progress.ts";
 import { BATCH_FILES, type BatchStore, type Chunk, type Job } from "./store.ts";
 import { Watch } from "./watch.ts";
 
-/** The result of a step: there is more to do at once, or after a pause, or the batch has ended. */
-export type Stepped = "more" | "ended" | { pauseMs: number };
+/** The result of a step: there is more to do at once, or once more of its groups has ended, or the batch has ended. */
+export type Stepped = "more" | "sleep" | "ended";
 
 export class BatchWork {
   readonly #store: BatchStore;
@@ -73,6 +73,11 @@ export class BatchWork {
     job.batch = finalizeBatch(job.batch, this.#nowS);
     this.#store.putJob(job);
     return "more";
+  }
+
+  /** Looks at the groups for a client that reads the batch, unless it has just looked. */
+  async refresh({ batch }: Job): Promise<void> {
+    if (batch.status === "in_progress") await this.#watch.refresh(this.#store.chunks(), this.#now());
   }
 
   get #nowS(): number {
@@ -186,7 +191,7 @@ export class BatchWork {
     if (ended !== null) return await this.#write(job, ended);
     // What was seen may have made room for further lines.
     if (this.#stopped(job) === null && !job.feed.done && this.#watch.hasRoom(chunks)) return "more";
-    return { pauseMs: this.#watch.pauseMs };
+    return "sleep";
   }
 
   async #write(job: Job, chunk: Chunk): Promise<Stepped> {

@@ -10,7 +10,7 @@ import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS, TIMER_MS_MAX } from "../../src/l
 import type { RunSettings } from "../../src/run-api/runs.ts";
 import { DONE_CODE } from "../../src/run-client/run-socket.ts";
 import type { SocketOwner } from "../../src/run-api/sockets.ts";
-import { bodiesPrefix, directoryOf, runFilesOf, type Objects } from "../address.ts";
+import { batchOf, bodiesPrefix, directoryOf, runFilesOf, type Objects } from "../address.ts";
 import { RunAlarm, type AlarmHost } from "./alarm.ts";
 import { CommitQueue } from "./commit-queue.ts";
 import { dropBodies, loadBodies } from "./groups/bodies.ts";
@@ -241,6 +241,7 @@ export class RunLifecycle implements AlarmHost {
     if (this.#owesRows(run)) this.#flushTimer.start(SETTLE_LAG_MS, nowMs);
     if (run.engine.attempts.size === 0) this.#foundTimer.set(null, nowMs);
     this.#exchangeTemplates(run);
+    this.#notifyBatches(run);
     const readyMs = run.engine.nextReadyMs(nowMs);
     const isFar = readyMs !== null && readyMs > nowMs + TIMER_MS_MAX;
     this.#readyTimer.set(isFar ? null : readyMs, nowMs);
@@ -265,6 +266,15 @@ export class RunLifecycle implements AlarmHost {
     const arrived = (): void => this.#commits.poke();
     const exchange = exchangeTemplates(this.#objects, run.engine.templates, { now: Date.now, arrived });
     if (exchange !== null) this.#ctx.waitUntil(exchange);
+  }
+
+  /** Makes batches look at their groups. One that misses it looks by itself, later. */
+  #notifyBatches(run: RunState): void {
+    const { id } = run.settings;
+    for (const batchId of run.takeMovedBatches()) {
+      const notified = async (): Promise<void> => await batchOf(this.#objects, id, batchId).groupsMoved(id);
+      this.#ctx.waitUntil(notified().catch(() => undefined));
+    }
   }
 
   /** Something is unwritten that must not wait for long. */

@@ -19,6 +19,7 @@ import { ToolPermits } from "../../src/tools/permits.ts";
 import { gateOf } from "../../src/upstream/config/keys.ts";
 import { targetOf } from "../../src/upstream/target.ts";
 import { ClientBoundGroups } from "./client-bound-groups.ts";
+import { BatchProgress } from "./groups/batch-progress.ts";
 import { Counters } from "./counters.ts";
 import { LaneLives } from "./executors/lane-lives.ts";
 import { WaitingExecutors } from "./executors/waiting.ts";
@@ -50,6 +51,8 @@ export class RunState {
   /** Which request opened which group. */
   readonly openings: Openings;
   readonly clientBoundGroups = new ClientBoundGroups();
+  /** When the batches that feed this run are notified. */
+  readonly batchProgress = new BatchProgress();
   readonly workers = new GroupWorkers();
   readonly laneLives = new LaneLives({ now: () => Date.now(), random: Math.random });
   readonly waitingExecutors = new WaitingExecutors();
@@ -336,6 +339,8 @@ export class RunState {
 
   /** The rows of an ended group are stored. A few ended groups stay in memory for readers that follow them. */
   groupEnded(seq: number): void {
+    const batchId = this.#openGroups.get(seq)?.batchId;
+    if (batchId !== undefined) this.batchProgress.ended(seq, batchId);
     this.#openGroups.delete(seq);
     this.#bodies.forget(seq);
     this.clientBoundGroups.forget(seq);
@@ -345,6 +350,17 @@ export class RunState {
     const oldest = this.#endedGroups.length > GROUPS_ENDED_KEPT ? this.#endedGroups.shift() : undefined;
     if (oldest !== undefined) this.engine.forgetGroup(oldest);
     if (!this.hasGroupWork) this.#pages.clear();
+  }
+
+  /** The batches that must look at their groups, by id, as of the turn that has just been stored. */
+  takeMovedBatches(): ReadonlySet<string> {
+    for (const [seq, { batchId }] of this.#openGroups) {
+      const group = batchId === undefined ? undefined : this.engine.groups.get(seq);
+      if (batchId === undefined || group === undefined) continue;
+      const { count } = group.header;
+      this.batchProgress.update({ seq, batchId, count, left: count - group.ended.length });
+    }
+    return this.batchProgress.take();
   }
 
   /** Caches a page that the present turn stores, so that dispatch need not read it from storage. */

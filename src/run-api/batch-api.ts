@@ -11,7 +11,10 @@ export interface BatchApi extends Rpc.DurableObjectBranded {
   create(opening: BatchOpening): { document: BatchDocument; replayed: boolean } | null;
 
   /** The batch as it is now; null if this run has no such batch. */
-  document(runId: string): BatchDocument | null;
+  document(runId: string): Promise<BatchDocument | null>;
+
+  /** More of its groups in the run has ended, or all of one: it looks at them. */
+  groupsMoved(runId: string): void;
 
   /** Stops the batch; null if this run has no such batch. */
   cancel(runId: string): Checked<BatchDocument> | null;

@@ -32,6 +32,8 @@ export type OpenGroupRequest = CallRules & {
   defaultsJson: string;
   /** Objects in R2 that hold bodies of its calls; absent = all are in its pages. */
   bodyObjects?: number;
+  /** The batch of the Batch API whose lines it has: its object is notified of the group's progress. */
+  batchId?: string;
 };
 
 export type OpenGroupReply =

@@ -143,8 +143,8 @@ function start(
 }
 
 function storedGroup(run: RunState, request: OpenGroupRequest, seq: number, nowMs: number): StoredGroup {
-  const { count, onError, onLost, models, deadlineMs, openKey, detach, hasCustomIds, defaultsJson, bodyObjects } =
-    request;
+  const { count, onError, onLost, models, deadlineMs, openKey, detach, hasCustomIds, defaultsJson } = request;
+  const { bodyObjects, batchId } = request;
   const header: GroupHeader = {
     seq,
     id: groupIdOf(nowMs, seq, groupSalt(run.settings.id)),
@@ -162,7 +162,11 @@ function storedGroup(run: RunState, request: OpenGroupRequest, seq: number, nowM
   };
   const errorStyle = request.errorStyle ?? run.settings.errorStyle;
   const stored = { header, defaultsJson, sealed: true, openKey, detach, errorStyle, named: hasCustomIds };
-  return bodyObjects === undefined ? stored : { ...stored, bodyObjects };
+  return {
+    ...stored,
+    ...(bodyObjects === undefined ? {} : { bodyObjects }),
+    ...(batchId === undefined ? {} : { batchId }),
+  };
 }
 
 function replyOf(run: RunState, { header, errorStyle }: StoredGroup, replayed: boolean): OpenGroupReply {

@@ -22,6 +22,8 @@ export type StoredGroup = {
   named: boolean;
   /** Objects in R2 that hold bodies of its calls, numbered from 0; absent = all are in its pages. */
   bodyObjects?: number;
+  /** The batch whose lines it has, which is notified of its progress; absent = it has none. */
+  batchId?: string;
 };
 
 /** A group's state as its row and its readers need it: how it ended or was stopped, or how far it is. */
