@@ -5,11 +5,15 @@ import { SeenSlots } from "../run-client/seen-slots.ts";
 import type { EndedFeed } from "./ended-feed.ts";
 import type { GroupExecutor } from "./group-executor.ts";
 
-export class ExecutedGroup implements GroupSource {
-  readonly #reader: GroupReader;
-  readonly #executor: GroupExecutor;
+/** What reads the group in its run object. */
+type Reader = Pick<GroupReader, "ended" | "look" | "slotsFrom" | "slotsAsTheyEnd" | "endedAfter">;
+type Executed = Pick<GroupExecutor, "ended" | "slotsFrom" | "feed">;
 
-  constructor(reader: GroupReader, executor: GroupExecutor) {
+export class ExecutedGroup implements GroupSource {
+  readonly #reader: Reader;
+  readonly #executor: Executed;
+
+  constructor(reader: Reader, executor: Executed) {
     this.#reader = reader;
     this.#executor = executor;
   }
