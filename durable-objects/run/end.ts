@@ -5,7 +5,7 @@ import { drainGroup } from "../../src/engine/end-slot.ts";
 import type { Reason } from "../../src/errors.ts";
 import type { EndStatus } from "../../src/run-api/runs.ts";
 import type { RunState } from "./state.ts";
-import { abortTools } from "./tool-calls.ts";
+import { abortTools, refuseWaitingTools } from "./tool-calls.ts";
 
 /** Error of calls that are queued, or arrive, after the run expired. */
 const EXPIRED: Reason = { reason: "invalid_api_key", message: "the run has expired; open another" };
@@ -33,5 +33,5 @@ function endQueued(run: RunState, reason: Reason, nowMs: number): void {
   }
   for (const { callId } of endCalls(engine, reason, nowMs))
     waitingCalls.replyTo(callId, { ok: false, reason, remainingNanoUsd });
-  run.toolPermits.refuseWaiting();
+  refuseWaitingTools(run);
 }

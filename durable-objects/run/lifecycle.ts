@@ -296,7 +296,7 @@ export class RunLifecycle implements AlarmHost {
     // A withdrawal must be written, and makes room for the next call in the queue, even if nothing else happens.
     if (turns.sweep(nowMs)) this.#commits.poke();
     if ((run.engine.nextLeaseEndMs() ?? Infinity) <= nowMs) void this.alarm.fire();
-    if (run.toolPermits.waiting > 0 && run.toolPermits.isDue(nowMs)) this.#commits.poke();
+    if (run.toolPermits.pending > 0 && run.toolPermits.isDue(nowMs)) this.#commits.poke();
     if (run.hasWaiters) this.#sweepTimer.start(SWEEP_MS, nowMs);
   }
 

@@ -49,7 +49,7 @@ import type {
 } from "../../src/run-api/runs.ts";
 import type { IdempotencyKey, Refused } from "../../src/run-api/types.ts";
 import { RunCaller } from "../../src/run-client/caller.ts";
-import type { ToolCallName } from "../../src/tools/permits.ts";
+import type { ToolCallName, ToolCallRequest } from "../../src/tools/permits.ts";
 import type { Objects } from "../address.ts";
 import { acquire, acquireMany, lendCredit, settleSingle, takeCreditReport, withdraw } from "./calls.ts";
 import { budgetDocumentOf, figuresOf, runDocumentOf } from "./document.ts";
@@ -361,7 +361,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   // ---- tools ----
 
-  acquireTool(call: ToolCallName): Promise<AcquireToolReply> {
+  acquireTool(call: ToolCallRequest): Promise<AcquireToolReply> {
     return this.#life.submit((reply, nowMs) => {
       const run = this.#life.active;
       if (!("reason" in run)) return acquireTool(run, call, reply, nowMs);

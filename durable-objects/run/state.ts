@@ -433,6 +433,6 @@ export class RunState {
   /** Whether callers wait in requests: time alone may then end something. */
   get hasWaiters(): boolean {
     const callers = this.waitingExecutors.size + this.waitingReaders.size + this.waitingCalls.awake;
-    return callers + this.toolPermits.waiting > 0;
+    return callers + this.toolPermits.pending > 0;
   }
 }

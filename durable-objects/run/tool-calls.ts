@@ -6,7 +6,7 @@ import type { ToolReport } from "../../src/engine/log.ts";
 import type { Reason } from "../../src/errors.ts";
 import { RUN_FULL_RETRY_AFTER_MS } from "../../src/limits.ts";
 import type { AcquireToolReply } from "../../src/run-api/calls.ts";
-import type { RevokedCall, ToolCallName } from "../../src/tools/permits.ts";
+import type { RevokedCall, ToolCallName, ToolCallRequest, ToolDecision } from "../../src/tools/permits.ts";
 import type { RunState } from "./state.ts";
 import { hasEnded } from "./status.ts";
 
@@ -24,7 +24,7 @@ const LOST: Reason = {
 /** Queues a call for a permit; a call that is queued already keeps its position. `reply` is called with the decision. */
 export function acquireTool(
   run: ToolRun,
-  call: ToolCallName,
+  call: ToolCallRequest,
   reply: (acquired: AcquireToolReply) => void,
   nowMs: number,
 ): void {
@@ -35,13 +35,11 @@ export function acquireTool(
     const hint = `this run has ${names === "" ? "no tools" : names}`;
     return reply({ ok: false, reason: { reason: "not_found", what: `tool "${call.tool}"`, hint }, remainingNanoUsd });
   }
-  const decided = (granted: boolean): void => {
+  const decided = (decision: ToolDecision): void => {
     const left = run.remainingNanoUsd;
-    reply(
-      granted
-        ? { ok: true, tool, remainingNanoUsd: left }
-        : { ok: false, reason: refusalReason(run, nowMs), remainingNanoUsd: left },
-    );
+    if (decision === "waits") reply({ ok: "wait" });
+    else if (decision === "granted") reply({ ok: true, tool, remainingNanoUsd: left });
+    else reply({ ok: false, reason: refusalReason(run, nowMs), remainingNanoUsd: left });
   };
   run.toolPermits.request(call, decided, nowMs);
 }
@@ -72,7 +70,17 @@ export function endTool(run: ToolRun, callId: string, report: ToolReport | null,
 /** Applies what time and freed permits change, once in each turn. */
 export function advanceTools(run: ToolRun, nowMs: number): void {
   for (const call of run.toolPermits.expire(nowMs)) logRevoked(run, call, LOST, nowMs);
-  run.toolPermits.grant(run.engine.isPaused ? 0 : run.engine.width, nowMs);
+  makeRepeat(run, run.toolPermits.grant(run.engine.isPaused ? 0 : run.engine.width, nowMs));
+}
+
+/** Refuses all calls that wait for a permit. */
+export function refuseWaitingTools(run: Pick<ToolRun, "toolPermits" | "addSignal">): void {
+  makeRepeat(run, run.toolPermits.refuseWaiting());
+}
+
+/** Makes Workers that wait at their sockets repeat their requests, which are decided by now. */
+function makeRepeat(run: Pick<ToolRun, "addSignal">, calls: readonly ToolCallName[]): void {
+  for (const call of calls) run.addSignal({ kind: "tool-permit", ...call }, { type: "again" });
 }
 
 /** Revokes the permits of all calls in flight. */

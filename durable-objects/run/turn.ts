@@ -69,6 +69,7 @@ export class Turns {
   sweep(nowMs: number): boolean {
     this.#run.waitingExecutors.sweep(nowMs);
     this.#run.waitingReaders.sweep(nowMs);
+    this.#run.toolPermits.release(nowMs);
     const abandoned = this.#run.waitingCalls.sweep(nowMs);
     for (const callId of abandoned) endCall(this.#run.engine, callId, CLIENT_GONE, nowMs);
     return abandoned.length > 0;

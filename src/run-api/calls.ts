@@ -73,5 +73,5 @@ export type SettleReply = {
   parallelGroupId: string | null;
 } & Remaining;
 
-/** The permit of a tool call, with the tool to call; or why it gets none. */
-export type AcquireToolReply = ({ ok: true; tool: Tool } & Remaining) | (Refused & Remaining);
+/** The permit of a tool call, with the tool to call; or why it gets none. `wait`: send the request once more. */
+export type AcquireToolReply = ({ ok: true; tool: Tool } & Remaining) | { ok: "wait" } | (Refused & Remaining);

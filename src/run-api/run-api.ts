@@ -12,7 +12,7 @@ import type { CreditReport, CreditRequest } from "../engine/credit/terms.ts";
 import type { CreditReportReply, OpenCreditReply } from "./credit.ts";
 import type { ToolReport } from "../engine/log.ts";
 import type { Reason } from "../errors.ts";
-import type { ToolCallName } from "../tools/permits.ts";
+import type { ToolCallName, ToolCallRequest } from "../tools/permits.ts";
 import type {
   AcquireReply,
   AcquireRequest,
@@ -173,8 +173,8 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   // ---- tools ----
 
-  /** Requests the permit of a tool call and waits for it a few seconds. A repeated request keeps its position. */
-  acquireTool(call: ToolCallName): Promise<AcquireToolReply>;
+  /** Requests the permit of a tool call and waits for it for a moment, then returns `wait`: its Worker waits at a socket. A repeated request keeps its position. */
+  acquireTool(call: ToolCallRequest): Promise<AcquireToolReply>;
 
   /** Renews the permit of a tool call without a socket. False: the permit was revoked, and the call must stop. */
   heartbeatTool(call: ToolCallName): boolean;

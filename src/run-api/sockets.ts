@@ -14,6 +14,8 @@ export type SocketOwner =
   | { kind: "call"; callId: string; attemptId: string | null }
   /** The Worker of a tool call that has its permit. */
   | { kind: "tool"; callId: string; tool: string }
+  /** The Worker of a tool call that waits for its permit. */
+  | { kind: "tool-permit"; callId: string; tool: string }
   | GroupFollower;
 
 /**

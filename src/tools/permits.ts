@@ -1,11 +1,12 @@
 /**
  * Which tool calls of a run are in flight, and which wait for a permit. In memory only: a restart loses the permits, and
  * the socket of a call in flight restores its own. A permit expires after a short term unless its Worker has a socket,
- * which it opens for a call that lasts.
+ * which it opens for a call that lasts. A call that waits is replied to after a moment, and its Worker waits at a socket.
  */
 import {
   FOUND_LEASE_TTL_MS,
   LEASE_TTL_MS,
+  RPC_WAIT_MS,
   TOOL_CALLS_OVER_KEPT,
   TOOL_CALLS_WAITING_MAX,
   TOOL_QUEUE_MS_MAX,
@@ -14,11 +15,18 @@ import {
 
 export type ToolCallName = { callId: string; tool: string };
 
+/** A request for a permit. `waitedMs`: for how long its Worker has waited before, ms. */
+export type ToolCallRequest = ToolCallName & { waitedMs: number };
+
+/** The reply to a request: granted, refused, or the call goes on waiting without a pending request. */
+export type ToolDecision = "granted" | "refused" | "waits";
+
 /** A call whose permit was revoked, and the time that it had been in flight. */
 export type RevokedCall = { callId: string; tool: string; latencyMs: number };
 
 type InFlight = { tool: string; startedAtMs: number; endsAtMs: number };
-type Waiting = { tool: string; reply: (granted: boolean) => void; untilMs: number };
+/** `reply` null = its Worker was replied that it waits. */
+type Waiting = { tool: string; reply: ((decision: ToolDecision) => void) | null; sinceMs: number; untilMs: number };
 
 export class ToolPermits {
   readonly #inFlight = new Map<string, InFlight>();
@@ -35,27 +43,57 @@ export class ToolPermits {
     return this.#waiting.size;
   }
 
+  /** Calls that wait with a pending request. */
+  get pending(): number {
+    let pending = 0;
+    for (const { reply } of this.#waiting.values()) if (reply !== null) pending += 1;
+    return pending;
+  }
+
+  isWaiting(callId: string): boolean {
+    return this.#waiting.has(callId);
+  }
+
   /** Queues a call; a repeated request keeps its position. `reply` is called with the decision, at once if the queue is full. */
-  request({ callId, tool }: ToolCallName, reply: (granted: boolean) => void, nowMs: number): void {
+  request({ callId, tool, waitedMs }: ToolCallRequest, reply: (decision: ToolDecision) => void, nowMs: number): void {
     const inFlight = this.#inFlight.get(callId);
     const waiting = this.#waiting.get(callId);
     if (inFlight !== undefined) {
       // Its permit was granted in a reply that never arrived.
       inFlight.endsAtMs = nowMs + LEASE_TTL_MS;
-      reply(true);
-    } else if (waiting !== undefined) waiting.reply = reply;
-    else if (this.#revoked.has(callId) || this.#waiting.size >= TOOL_CALLS_WAITING_MAX) reply(false);
-    else this.#waiting.set(callId, { tool, reply, untilMs: nowMs + TOOL_QUEUE_MS_MAX });
+      reply("granted");
+    } else if (waiting !== undefined) {
+      waiting.reply?.("waits");
+      waiting.reply = reply;
+      waiting.sinceMs = nowMs;
+    } else if (this.#revoked.has(callId) || this.#waiting.size >= TOOL_CALLS_WAITING_MAX) reply("refused");
+    // A restart forgets who waits: the time before counts.
+    else this.#waiting.set(callId, { tool, reply, sinceMs: nowMs, untilMs: nowMs + TOOL_QUEUE_MS_MAX - waitedMs });
   }
 
-  /** Grants free permits to waiting calls, up to `width` in flight, and refuses calls that have waited long enough. */
-  grant(width: number, nowMs: number): void {
+  /**
+   * Grants free permits to waiting calls, up to `width` in flight, and refuses calls that have waited long enough. Returns
+   * those of them that have no pending request: their Workers must repeat it, to get the decision.
+   */
+  grant(width: number, nowMs: number): ToolCallName[] {
+    const unreplied: ToolCallName[] = [];
     for (const [callId, { tool, reply, untilMs }] of this.#waiting) {
       const isFree = this.#inFlight.size < width;
       if (!isFree && nowMs < untilMs) continue;
       this.#waiting.delete(callId);
       if (isFree) this.#inFlight.set(callId, { tool, startedAtMs: nowMs, endsAtMs: nowMs + LEASE_TTL_MS });
-      reply(isFree);
+      if (reply === null) unreplied.push({ callId, tool });
+      else reply(isFree ? "granted" : "refused");
+    }
+    return unreplied;
+  }
+
+  /** Replies to requests that have been pending for a moment: their calls go on waiting. */
+  release(nowMs: number): void {
+    for (const waiting of this.#waiting.values()) {
+      if (waiting.reply === null || nowMs - waiting.sinceMs < RPC_WAIT_MS) continue;
+      waiting.reply("waits");
+      waiting.reply = null;
     }
   }
 
@@ -85,7 +123,7 @@ export class ToolPermits {
     const waiting = this.#waiting.get(callId);
     this.#waiting.delete(callId);
     // Its client is gone, but the pending request must not be left without a reply.
-    waiting?.reply(false);
+    waiting?.reply?.("refused");
     this.#inFlight.delete(callId);
     return !this.#revoked.has(callId);
   }
@@ -100,10 +138,15 @@ export class ToolPermits {
     return this.#revoke(() => true, nowMs);
   }
 
-  /** Refuses every waiting call. */
-  refuseWaiting(): void {
-    for (const { reply } of this.#waiting.values()) reply(false);
+  /** Refuses every waiting call. Returns those without a pending request: their Workers must repeat it. */
+  refuseWaiting(): ToolCallName[] {
+    const unreplied: ToolCallName[] = [];
+    for (const [callId, { tool, reply }] of this.#waiting) {
+      if (reply === null) unreplied.push({ callId, tool });
+      else reply("refused");
+    }
     this.#waiting.clear();
+    return unreplied;
   }
 
   /** When the first permit expires by itself; null if no call is in flight. */
@@ -113,9 +156,9 @@ export class ToolPermits {
     return next;
   }
 
-  /** Whether time alone has changed something: a permit has expired, or a call has waited long enough. */
+  /** Whether time alone has changed something for a call with a pending request: a permit has expired, or it has waited long enough. */
   isDue(nowMs: number): boolean {
-    const waitedEnough = [...this.#waiting.values()].some(({ untilMs }) => nowMs >= untilMs);
+    const waitedEnough = [...this.#waiting.values()].some(({ reply, untilMs }) => reply !== null && nowMs >= untilMs);
     return waitedEnough || (this.nextEndMs() ?? Infinity) <= nowMs;
   }
 

@@ -201,10 +201,37 @@ describe("callers that wait", () => {
   });
 });
 
+describe("a tool call that waits for its permit", () => {
+  it("holds no call open and sets no timer, and is called once a permit is free, also if the run's object slept", async () => {
+    const run = await openRun({ max_parallel: 1, tools: TOOLS });
+    await run.object.acquireTool({ ...TOOL, waitedMs: 0 });
+    await hold(run, { kind: "tool", ...TOOL });
+    const waiting = run.post("/tool_call", { tool_name: "search", input: {} });
+    await untilSockets(run, 2);
+    await expect.poll(() => watched(run.id).timers.size).toBe(0);
+    await evictDurableObject(run.object);
+    await run.object.endTool(TOOL.callId, null);
+    // The tool itself answers what the upstream of the tests answers there: it was called.
+    await (await waiting).text();
+    await expect.poll(() => watched(run.id).calls["endTool"]).toBe(2);
+    expect(await run.object.acquireTool({ ...TOOL, callId: "next", waitedMs: 0 })).toMatchObject({ ok: true });
+  });
+
+  it("is refused over its socket when the run ends", async () => {
+    const run = await openRun({ max_parallel: 1, tools: TOOLS });
+    await run.object.acquireTool({ ...TOOL, waitedMs: 0 });
+    const waiting = run.post("/tool_call", { tool_name: "search", input: {} });
+    await untilSockets(run, 1);
+    await run.object.end("closed");
+    expect((await waiting).ok).toBe(false);
+    expect(watched(run.id).calls["endTool"]).toBeUndefined();
+  });
+});
+
 describe("the permit of a tool call that lasts", () => {
   it("is held by its Worker's socket, and by the same socket after the run's object slept", async () => {
     const run = await openRun({ max_parallel: 1, tools: TOOLS });
-    await run.object.acquireTool(TOOL);
+    await run.object.acquireTool({ ...TOOL, waitedMs: 0 });
     await hold(run, { kind: "tool", ...TOOL });
     await evictDurableObject(run.object);
     await age(run, 3 * LEASE_TTL_MS);
@@ -216,7 +243,7 @@ describe("the permit of a tool call that lasts", () => {
 
   it("is revoked over its socket when the run is cancelled, also if the run's object slept", async () => {
     const run = await openRun({ max_parallel: 2, tools: TOOLS });
-    await run.object.acquireTool(TOOL);
+    await run.object.acquireTool({ ...TOOL, waitedMs: 0 });
     const signals = signalsOf(await hold(run, { kind: "tool", ...TOOL }));
     await evictDurableObject(run.object);
     await run.object.end("cancelled");
@@ -225,11 +252,11 @@ describe("the permit of a tool call that lasts", () => {
 
   it("ends after the time of a reconnect if its Worker is lost with its socket", async () => {
     const run = await openRun({ max_parallel: 1, tools: TOOLS });
-    await run.object.acquireTool(TOOL);
+    await run.object.acquireTool({ ...TOOL, waitedMs: 0 });
     (await hold(run, { kind: "tool", ...TOOL })).close(4_000);
     await expect.poll(() => watched(run.id).calls["webSocketClose"]).toBe(1);
     skipTime(FOUND_LEASE_TTL_MS);
-    expect(await run.object.acquireTool({ callId: "next", tool: "search" })).toMatchObject({ ok: true });
+    expect(await run.object.acquireTool({ ...TOOL, callId: "next", waitedMs: 0 })).toMatchObject({ ok: true });
   });
 });
 

@@ -10,7 +10,7 @@ import { asOperator, openRun, type TestRun } from "../support/objects-run.ts";
 
 const TOOLS = [{ name: "search", url: "https://tools.example.com/search" }];
 
-const named = (callId: string) => ({ callId, tool: "search" });
+const named = (callId: string) => ({ callId, tool: "search", waitedMs: 0 });
 const openNarrow = (): Promise<TestRun> => openRun({ max_parallel: 1, tools: TOOLS });
 const report = { tool: "search", reason: null, status: 200, latencyMs: 3, bytes: 4, attempts: 1 };
 

@@ -11,6 +11,7 @@ const cursor = z.object({ epoch: z.number(), position: z.number() });
 const owner = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("call"), callId: z.string(), attemptId: z.string().nullable() }),
   z.object({ kind: z.literal("tool"), callId: z.string(), tool: z.string() }),
+  z.object({ kind: z.literal("tool-permit"), callId: z.string(), tool: z.string() }),
   z.object({
     kind: z.literal("group"),
     readerId: z.string(),

@@ -26,6 +26,9 @@ export function ownerPresent(run: OwnedRun, owner: SocketOwner, nowMs: number): 
       if (isPermitted) run.toolPermits.hold(owner.callId);
       return isPermitted ? null : ABORT;
     }
+    // A call that does not wait was decided while its Worker opened the socket, or queued in an earlier instance.
+    case "tool-permit":
+      return run.toolPermits.isWaiting(owner.callId) ? null : { type: "again" };
     case "call": {
       const { callId, attemptId } = owner;
       // A call that is unknown was decided while its Worker opened the socket, or queued in an earlier instance.
@@ -44,7 +47,8 @@ export function ownerLeft(run: OwnedRun, owner: SocketOwner, code: number, nowMs
   if (owner.kind === "group") return run.groupFollowed(owner.seq, nowMs);
   // The withdrawal of a call whose client has left may be lost.
   if (owner.kind === "call" && owner.attemptId === null) return run.waitingCalls.socketClosed(owner.callId, nowMs);
-  if (code === DONE_CODE) return;
+  // Its Worker repeats the request, or the call is refused when it has waited long enough.
+  if (owner.kind === "tool-permit" || code === DONE_CODE) return;
   if (owner.kind === "tool") run.toolPermits.doubt(owner.callId, nowMs);
   else if (owner.attemptId !== null) doubtLease(run.engine, owner.attemptId, nowMs);
 }

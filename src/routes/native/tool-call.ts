@@ -5,7 +5,7 @@
 import type { Context, Hono } from "hono";
 import { RunCaller } from "../../run-client/caller.ts";
 import { settled } from "../../run-client/settlements.ts";
-import type { AcquireToolReply } from "../../run-api/calls.ts";
+import { acquireTool } from "../../run-client/tool-permit.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { jsonOf } from "../../contract/body.ts";
@@ -71,14 +71,14 @@ async function callUnderPermit(
   const withdraw = (): void => run.notify((stub) => stub.endTool(call.callId, null));
   signal.addEventListener("abort", withdraw);
   await settled(c.env, runId);
-  const granted = await run.callWithRetry<AcquireToolReply>((stub) => stub.acquireTool(call));
+  const granted = await acquireTool(run, call, signal);
   signal.removeEventListener("abort", withdraw);
-  c.set("remainingNanoUsd", granted.remainingNanoUsd);
-  if (!granted.ok) return granted;
-  if (signal.aborted) {
+  if (granted === null || (granted.ok && signal.aborted)) {
     await run.callWithRetry<void>((stub) => stub.endTool(call.callId, null));
     return { ok: false, reason: { reason: "cancelled", message: "the client left before the tool was called" } };
   }
+  c.set("remainingNanoUsd", granted.remainingNanoUsd);
+  if (!granted.ok) return granted;
   const controller = new AbortController();
   signal.addEventListener("abort", () => controller.abort());
   const renewed = (): Promise<boolean> => run.callOnce<boolean>((stub) => stub.heartbeatTool(call));

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   FOUND_LEASE_TTL_MS,
   LEASE_TTL_MS,
+  RPC_WAIT_MS,
   TOOL_CALLS_OVER_KEPT,
   TOOL_CALLS_WAITING_MAX,
   TOOL_QUEUE_MS_MAX,
@@ -9,12 +10,18 @@ import {
 } from "../../../src/limits.ts";
 import { ToolPermits } from "../../../src/tools/permits.ts";
 
-/** Permits, and in `decisions` the replies in order: `a+` granted, `a-` refused. */
+const MARKS = { granted: "+", refused: "-", waits: "?" } as const;
+
+/** Permits, and in `decisions` the replies in order: `a+` granted, `a-` refused, `a?` goes on waiting. */
 function permits() {
   const toolPermits = new ToolPermits();
   const decisions: string[] = [];
-  const request = (callId: string, nowMs = 0, as = callId): void =>
-    toolPermits.request({ callId, tool: "t" }, (granted) => void decisions.push(`${as}${granted ? "+" : "-"}`), nowMs);
+  const request = (callId: string, nowMs = 0, as = callId, waitedMs = 0): void =>
+    toolPermits.request(
+      { callId, tool: "t", waitedMs },
+      (decision) => void decisions.push(`${as}${MARKS[decision]}`),
+      nowMs,
+    );
   return { toolPermits, decisions, request };
 }
 
@@ -63,7 +70,37 @@ describe("permits of tool calls", () => {
     request("b");
     request("a", 1, "a repeated");
     toolPermits.grant(1, 1);
-    expect(decisions).toEqual(["a repeated+"]);
+    expect(decisions).toEqual(["a?", "a repeated+"]);
+  });
+
+  it("are waited for without a pending request after a moment, and the Worker is to repeat it once they are decided", () => {
+    const { toolPermits, decisions, request } = permits();
+    request("a");
+    request("b", RPC_WAIT_MS);
+    toolPermits.release(RPC_WAIT_MS - 1);
+    expect([decisions, toolPermits.pending]).toEqual([[], 2]);
+    toolPermits.release(RPC_WAIT_MS);
+    expect([decisions, toolPermits.pending, toolPermits.waiting]).toEqual([["a?"], 1, 2]);
+    expect(toolPermits.grant(1, RPC_WAIT_MS)).toEqual([{ callId: "a", tool: "t" }]);
+    request("a", RPC_WAIT_MS + 1);
+    expect([decisions, toolPermits.isWaiting("a"), toolPermits.inFlight]).toEqual([["a?", "a+"], false, 1]);
+  });
+
+  it("count the time that a call has waited in an instance that is gone", () => {
+    const { toolPermits, decisions, request } = permits();
+    request("a", 100, "a", TOOL_QUEUE_MS_MAX - 10);
+    toolPermits.grant(0, 109);
+    expect(decisions).toEqual([]);
+    toolPermits.grant(0, 110);
+    expect(decisions).toEqual(["a-"]);
+  });
+
+  it("are refused when the run ends to calls without a pending request, too: their Workers repeat it", () => {
+    const { toolPermits, request } = permits();
+    request("a");
+    toolPermits.release(RPC_WAIT_MS);
+    expect(toolPermits.refuseWaiting()).toEqual([{ callId: "a", tool: "t" }]);
+    expect(toolPermits.waiting).toBe(0);
   });
 
   it("are granted once more to a call whose reply was lost, and counted once", () => {
