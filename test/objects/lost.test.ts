@@ -50,9 +50,11 @@ describe("a lane that is lost", () => {
   it("fails a query with an idempotency key if on_lost is fail, and its key replays the failure", async () => {
     const run = await openRun({ budget: { usd: 1 } });
     const body = { prompt: "p", model: "up/key/lost-query/latch/lost-query", on_lost: "fail" };
-    const query = keyed(run, "key", "/query", body);
+    // Its client does not wait, so that a lane executes it.
+    const headers = { "idempotency-key": "key", prefer: "respond-async" };
+    expect((await run.post("/query", body, { headers })).status).toBe(202);
     await loseLane(run, "lost-query", 1);
-    const first = await query;
+    const first = await keyed(run, "key", "/query", body);
     expect(first).toMatchObject({ status: 502, json: { error: { code: "upstream_error", retryable: true } } });
     expect(await keyed(run, "key", "/query", body)).toMatchObject({ status: 502, json: first.json });
     expect((await upstreamStats("lost-query")).requests).toBe(1);

@@ -173,6 +173,24 @@ describe("a Worker that ends without a word", () => {
   });
 });
 
+describe("the Worker of a stored query that ends without a word", () => {
+  it.each([
+    { onLost: "retry", state: "completed", attempts: 2, requests: 1 },
+    { onLost: "fail", state: "failed", attempts: 1, requests: 0 },
+  ] as const)("has it charged, and a lane follows on_lost: $onLost", async ({ onLost, state, attempts, requests }) => {
+    const run = await openRun({ budget: { calls: 5 } });
+    const key = `worker-query-${onLost}`;
+    await openAsWorker(run, { count: 1, key, capacity: 1 }, { single: true, concurrency: 1, onLost });
+    skipTime(LEASE_TTL_MS);
+    await runDurableObjectAlarm(run.object);
+    await expect.poll(() => statusOf(run), { timeout: 8_000 }).toBe(state);
+    expect(await run.object.results(1, 0)).toMatchObject([{ state, attempts }]);
+    expect((await upstreamStats(key)).requests).toBe(requests);
+    expect((await run.budget()).calls.spent).toBe(attempts);
+    await expectAtRest(run);
+  });
+});
+
 describe("a run that restarts under a Worker", () => {
   it("keeps the attempts that the Worker has, and loses those of a reply that never came", async () => {
     const run = await openRun({ max_parallel: 4, budget: { calls: 50 } });
