@@ -21,6 +21,9 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
   /** One object shared by all methods and steps: a running step sees what a cancel changes. */
   #job: Job | null;
   #work: BatchWork | null = null;
+  /** Whether the alarm is at work, which then looks once more if groups have moved: a second one would repeat its steps. */
+  #isWorking = false;
+  #hasMoved = false;
 
   constructor(ctx: DurableObjectState, env: Objects) {
     super(ctx, env);
@@ -56,7 +59,9 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
 
   groupsMoved(runId: string): void {
     const job = this.#job;
-    if (job?.runId === runId && !isFinal(job.batch)) void this.ctx.storage.setAlarm(Date.now());
+    if (job?.runId !== runId || isFinal(job.batch)) return;
+    if (this.#isWorking) this.#hasMoved = true;
+    else void this.ctx.storage.setAlarm(Date.now());
   }
 
   #document(runId: string): BatchDocument | null {
@@ -84,12 +89,22 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
   }
 
   override async alarm(): Promise<void> {
+    this.#isWorking = true;
+    try {
+      await this.#ring();
+    } finally {
+      this.#isWorking = false;
+    }
+  }
+
+  async #ring(): Promise<void> {
     const untilMs = Date.now() + BATCH_ALARM_MS;
     try {
       for (let job = this.#job; job !== null && Date.now() < untilMs; job = this.#job) {
+        this.#hasMoved = false;
         const stepped = await this.#workOf(job).step(job);
         if (stepped === "ended") return await this.#end(job);
-        if (stepped === "sleep") return await this.#sleep();
+        if (stepped === "sleep" && !this.#hasMoved) return await this.#sleep();
       }
       if (this.#job !== null) await this.ctx.storage.setAlarm(Date.now());
     } catch (error) {
@@ -103,8 +118,11 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
 
   /** Nothing is left to do until the run notifies of progress. A notification may be lost. */
   async #sleep(): Promise<void> {
-    // A notification or a cancel that came meanwhile has set the alarm to now.
-    if ((await this.ctx.storage.getAlarm()) === null) await this.ctx.storage.setAlarm(Date.now() + BATCH_LOOK_MS);
+    // A cancel that came meanwhile has set the alarm to now.
+    if ((await this.ctx.storage.getAlarm()) !== null) return;
+    // From here on a notification sets the alarm, later than this.
+    this.#isWorking = false;
+    await this.ctx.storage.setAlarm(Date.now() + (this.#hasMoved ? 0 : BATCH_LOOK_MS));
   }
 
   #workOf(job: Job): BatchWork {
