@@ -134,6 +134,11 @@ export const PARALLEL_MAX = 512;
  * limits.
  */
 export const PARALLEL_DEFAULT = 8;
+/** The same with the profile `stable`, for models and keys with tight limits: what cautious agents use. */
+export const PARALLEL_STABLE = 4;
+/** Smallest and largest weight of a run at a gate: a run can have a hundred times the share of another, which still moves. */
+export const WEIGHT_MIN = 0.1;
+export const WEIGHT_MAX = 10;
 /** Deepest tree of runs: each level reserves a budget in the level above; agents in the field stop at 3. */
 export const DEPTH_MAX = 16;
 /** Depth of a run's tree if the request names none. */
@@ -541,6 +546,20 @@ export const RATE_SAMPLE_EVERY_MS = 100;
 export const GATE_OPEN_TTL_MS = 60_000;
 /** Time after which a run that calls exchanges with an open gate, ms: beside calls of seconds it costs nothing. */
 export const GATE_OPEN_NEXT_MS = 10_000;
+/**
+ * Largest `max_penalty` and weight of `adaptive.mode` = `penalty`: at 100 a width of 512 is 5, and what is more is an error of
+ * the configuration.
+ */
+export const PENALTY_MAX = 100;
+/** What a failure adds to the penalty if the configuration does not say: a rejected rate counts twice a timeout. */
+export const PENALTY_WEIGHTS = { rateLimited: 2, overloaded: 1.5, timeout: 1, schemaViolation: 0.5 } as const;
+/** Largest penalty if the configuration does not say: the width falls to a quarter, and no further. */
+export const PENALTY_DEFAULT_MAX = 3;
+/** Time in which the penalty falls by a step if the configuration does not say, ms: some windows of limits per minute. */
+export const PENALTY_DECAY_MS_DEFAULT = 480_000;
+/** Shortest and longest such time, ms: below a second the penalty has no effect, and after a day nobody knows of it. */
+export const PENALTY_DECAY_MS_MIN = 1_000;
+export const PENALTY_DECAY_MS_MAX = 86_400_000;
 
 // ---- storage ----
 

@@ -55,6 +55,7 @@ export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
     budget: budgetDocumentOf(engine.ledger),
     max_parallel: settings.maxParallel,
     effective_parallel: engine.width,
+    weight: settings.weight ?? 1,
     stats: {
       total_queries: totalQueries,
       parallel_batches: parallelGroups,

@@ -13,8 +13,11 @@ import {
   MODEL_PATTERNS_MAX,
   PARALLEL_DEFAULT,
   PARALLEL_MAX,
+  PARALLEL_STABLE,
   RETENTION_S_DEFAULT,
   RETENTION_S_MAX,
+  WEIGHT_MAX,
+  WEIGHT_MIN,
   WINDOW_MS_DEFAULT,
   WINDOW_MS_MAX,
 } from "../limits.ts";
@@ -37,6 +40,9 @@ const metadata = z
     message: `expected at most ${METADATA_BYTES_MAX} bytes of JSON`,
   });
 
+/** Names of sets of defaults. */
+export const PROFILES = ["default", "stable"] as const;
+
 /** The request as documented. A limit that is left out does not bound; a limit of 0 allows nothing. */
 export const runBody = strictFields({
   name: label.optional(),
@@ -54,6 +60,16 @@ export const runBody = strictFields({
     .openapi({
       description: `Most calls in flight at once; 0: no limit per run; default ${PARALLEL_DEFAULT}`,
     }),
+  profile: z
+    .enum(PROFILES)
+    .optional()
+    .openapi({
+      description: `Defaults of what is left out; \`stable\`: max_parallel ${PARALLEL_STABLE}`,
+    }),
+  weight: z.number().min(WEIGHT_MIN).max(WEIGHT_MAX).optional().openapi({
+    description:
+      "The run's share of an upstream that is limited, relative to other runs; default 1; a child's is at most its parent's",
+  }),
   max_depth: z
     .int()
     .min(0)
@@ -131,6 +147,7 @@ export const runDocument = z
     budget: budgetDocument,
     max_parallel: z.int(),
     effective_parallel: z.int(),
+    weight: z.number(),
     stats: z.object({
       total_queries: z.int(),
       parallel_batches: z.int(),

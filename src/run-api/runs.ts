@@ -27,6 +27,8 @@ export type RunSettings = {
   limits: Limits;
   /** 0 = no cap of the run's own. */
   maxParallel: number;
+  /** Its share at gates, relative to other runs. Runs of earlier versions have none: 1. */
+  weight?: number;
   maxDepth: number;
   /** Lists of patterns, one from each ancestor that names some and from the run itself: a model must match one of every list. */
   models: string[][];
@@ -49,6 +51,8 @@ export type RunInput = {
   name: string | null;
   limits: Limits;
   maxParallel: number | null;
+  /** Workers of earlier versions send none. */
+  weight?: number | null;
   maxDepth: number | null;
   expiresInMs: number | null;
   models: string[] | null;

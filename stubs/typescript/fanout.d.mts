@@ -142,6 +142,10 @@ export interface RunSettings extends RunLimits, CallOptions {
   budget?: RunLimits | undefined;
   /** Calls in flight at once, at most; 0 = no cap of the run's own. */
   max_parallel?: number | undefined;
+  /** A set of defaults: `stable` is narrow. */
+  profile?: "default" | "stable" | undefined;
+  /** Share of a limited upstream, relative to other runs; at most the parent's. */
+  weight?: number | undefined;
   /** How deep child runs may go below this run. */
   max_depth?: number | undefined;
   expires_in_s?: number | undefined;

@@ -26,6 +26,7 @@ describe("POST /runs", () => {
       budget: { usd: unlimited, calls: unlimited, prompt_tokens: unlimited, completion_tokens: unlimited },
       max_parallel: 8,
       effective_parallel: 8,
+      weight: 1,
       stats: {
         total_queries: 0,
         parallel_batches: 0,
@@ -60,6 +61,7 @@ describe("POST /runs", () => {
       max_parallel: 0,
       expires_in_s: 60,
       region: "apac-ne",
+      weight: 2.5,
       metadata: { deep: [1, { a: "\ud83e\udd89" }] },
     };
     const run = await world.openRun(asked);
@@ -75,6 +77,7 @@ describe("POST /runs", () => {
       max_parallel: 0,
       effective_parallel: 512,
       region: "apac-ne",
+      weight: 2.5,
       metadata: asked.metadata,
     });
     expect(shown).not.toHaveProperty("token");
@@ -87,6 +90,15 @@ describe("POST /runs", () => {
       expect(answer.status).toBe(400);
       expect(answer.json).toMatchObject({ error: { code: "invalid_request", param: "region" } });
     }
+  });
+
+  it("has max_parallel 4 with the profile stable, if the request names none", async () => {
+    const stable = await world.openRun({ profile: "stable" });
+    expect((await stable.send("/run")).json).toMatchObject({ max_parallel: 4, effective_parallel: 4 });
+    const wide = await world.openRun({ profile: "stable", max_parallel: 20 });
+    expect((await wide.send("/run")).json).toMatchObject({ max_parallel: 20 });
+    const unknown = await world.sendAsOperator("/runs", { json: { profile: "fast" } });
+    expect(unknown).toMatchObject({ status: 400, json: { error: { code: "invalid_request", param: "profile" } } });
   });
 
   it("gives each run its own budget", async () => {

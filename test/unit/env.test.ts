@@ -46,6 +46,7 @@ describe("parseConfig", () => {
       aggregate: "auto",
       abortCost: "reservation",
       streamUsage: "auto",
+      adaptive: { mode: "aimd" },
       capField: "max_tokens",
       allowParams: [],
       bounds: { tokensPerByte: 1, mediaTokensMax: null, fixedTokens: 128, toolsTokens: 1_024, learnsTemplate: true },

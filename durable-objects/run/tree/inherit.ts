@@ -39,6 +39,7 @@ export function inherit(
       expiresAtMs,
       limits: allocated.limits,
       maxParallel: narrowed(input.maxParallel, settings.maxParallel),
+      weight: Math.min(input.weight ?? Infinity, settings.weight ?? 1),
       maxDepth: Math.min(input.maxDepth ?? settings.maxDepth, settings.maxDepth),
       models: input.models === null ? settings.models : [...settings.models, input.models],
       defaultModel: input.defaultModel ?? settings.defaultModel,

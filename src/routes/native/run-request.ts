@@ -11,6 +11,7 @@ import {
   DEPTH_DEFAULT,
   EXPIRES_S_DEFAULT,
   PARALLEL_DEFAULT,
+  PARALLEL_STABLE,
   RETENTION_S_DEFAULT,
   WINDOW_MS_DEFAULT,
 } from "../../limits.ts";
@@ -30,7 +31,8 @@ export function askedOf(request: RunRequest): RunInput {
   return {
     name: request.name ?? null,
     limits: limitsOf(request.budget ?? {}),
-    maxParallel: request.max_parallel ?? null,
+    maxParallel: request.max_parallel ?? (request.profile === "stable" ? PARALLEL_STABLE : null),
+    weight: request.weight ?? null,
     maxDepth: request.max_depth ?? null,
     expiresInMs: request.expires_in_s === undefined ? null : request.expires_in_s * 1_000,
     models: request.models ?? null,
@@ -62,6 +64,7 @@ export function rootSettings(
     expiresAtMs: nowMs + (requested.expiresInMs ?? EXPIRES_S_DEFAULT * 1_000),
     limits: { ...requested.limits, usd: rootLimitNanoUsd(requested.limits.usd, rules) },
     maxParallel: requested.maxParallel ?? PARALLEL_DEFAULT,
+    weight: requested.weight ?? 1,
     maxDepth: requested.maxDepth ?? DEPTH_DEFAULT,
     models: requested.models === null ? [] : [requested.models],
     defaultModel: requested.defaultModel,

@@ -18,6 +18,7 @@ import {
   UPSTREAM_IN_FLIGHT_MAX,
   UPSTREAM_KEYS_MAX,
 } from "../../limits.ts";
+import { adaptiveField, adaptiveOf } from "./adaptive.ts";
 import type { Price, Upstream } from "./types.ts";
 import { scaledUp } from "../../budget/decimal.ts";
 
@@ -90,6 +91,7 @@ export const commonFields = {
   errors_cost: z.enum(["free", "reservation"], { error: "must be free or reservation" }).default("free"),
   aggregate: z.enum(["auto", "stream", "json"], { error: "must be auto, stream or json" }).default("auto"),
   abort_cost: z.enum(["reservation", "seen"], { error: "must be reservation or seen" }).default("reservation"),
+  adaptive: adaptiveField,
   prices: z.record(pattern, priceSchema, { error: "must be an object of prices by model" }).optional(),
 };
 
@@ -126,6 +128,7 @@ export function commonOf(
   | "errorsCost"
   | "aggregate"
   | "abortCost"
+  | "adaptive"
   | "bounds"
 > {
   const bounds: TokenBounds = {
@@ -143,6 +146,7 @@ export function commonOf(
     allowParams: fields.allow_params,
     aggregate: fields.aggregate,
     abortCost: fields.abort_cost,
+    adaptive: adaptiveOf(fields.adaptive),
     bounds: {
       ...bounds,
       ...defaults.bounds,

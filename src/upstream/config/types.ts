@@ -1,6 +1,7 @@
 /** A provider endpoint as configured and parsed: see UPSTREAMS in the configuration page. Never leaves the gateway. */
 import type { TokenBounds } from "../../budget/estimate.ts";
 import type { TokenPrice } from "../../budget/token-price.ts";
+import type { Adaptive } from "./adaptive.ts";
 import type { ErrorsCost } from "../failure-table.ts";
 import type { ChatCapField } from "../../protocol/request/rewrite.ts";
 import type { Aggregate } from "../stream-choice.ts";
@@ -40,6 +41,8 @@ export type Upstream = {
   aggregate: Aggregate;
   /** What a streamed attempt is charged that was stopped or broke off: its reservation, or what had been seen of it. */
   abortCost: "reservation" | "seen";
+  /** How the gates of this upstream find a width where it rejects calls without a hint. */
+  adaptive: Adaptive;
   /**
    * Who sees the usage event of a relayed stream. `auto`: a client that requests it; for others it is removed. `pass`: every
    * client. `edit`: as `auto`, and the cost is added to the event. A stream that needs no edit is moved by the runtime.

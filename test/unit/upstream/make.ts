@@ -21,6 +21,7 @@ export function makeUpstream(fields: Partial<Upstream> = {}): Upstream {
     aggregate: "json",
     abortCost: "reservation",
     streamUsage: "auto",
+    adaptive: { mode: "aimd" },
     bounds: ANY_TOKENS,
     allowParams: [],
     prices: [],

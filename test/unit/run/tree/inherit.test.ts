@@ -37,6 +37,7 @@ const PARENT: RunSettings = {
   expiresAtMs: NOW_MS + 60_000,
   limits: { ...NO_LIMITS, usd: 800 },
   maxParallel: 8,
+  weight: 2,
   maxDepth: 3,
   models: [["acme/*"]],
   defaultModel: "acme/small",
@@ -131,6 +132,24 @@ describe("the width of a child", () => {
 
   it("of a parent without a cap leaves a share for each call of the platform's limit", () => {
     expect(childOf({}, { maxParallel: 0, limits: { ...NO_LIMITS, usd: 512 * 3 + 1 } }).limits.usd).toBe(3);
+  });
+});
+
+describe("the weight of a child", () => {
+  it.each([
+    [1, 2, 1],
+    [5, 2, 2],
+    [null, 2, 2],
+    // Settings of earlier versions name none.
+    [5, undefined, 1],
+    [undefined, undefined, 1],
+  ])("requested as %s of a parent's %s is %s", (weight, parent, expected) => {
+    const of = weight === undefined ? {} : { weight };
+    const { weight: _weight, ...rest } = PARENT;
+    const settings = parent === undefined ? rest : { ...rest, weight: parent };
+    const ledger = new Ledger(settings.limits);
+    const child = inherit({ settings, ledger }, { ...NOTHING_ASKED, ...of }, { id: "run_child", nowMs: NOW_MS });
+    expect(child).toMatchObject({ ok: true, settings: { weight: expected } });
   });
 });
 

@@ -32,6 +32,7 @@ describe("an upstream of kind anthropic", () => {
       aggregate: "auto",
       abortCost: "reservation",
       streamUsage: "auto",
+      adaptive: { mode: "aimd" },
       capField: "max_tokens",
       allowParams: [],
       bounds: {
