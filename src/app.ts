@@ -23,6 +23,7 @@ import { mountModels } from "./routes/openai/models.ts";
 import { mountOpenAi } from "./routes/openai/openai.ts";
 import { mountProbe } from "./routes/probe/probe.ts";
 import { mountOps } from "./routes/discovery/ops.ts";
+import { mountUpstreams } from "./routes/operator/upstreams.ts";
 import { mountQuery } from "./routes/native/query.ts";
 import { mountRunLog } from "./routes/native/run-log.ts";
 import { mountRuns } from "./routes/native/runs.ts";
@@ -73,6 +74,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountFiles(app, protect);
   mountUploads(app, protect);
   mountBatches(app, protect);
+  mountUpstreams(app, protect);
   mountProbe(app, protect);
 
   app.onError((error, c) => {

@@ -10,6 +10,7 @@ import { files } from "./openapi/files.ts";
 import { groups } from "./openapi/groups.ts";
 import { log, logLine } from "./openapi/log.ts";
 import { runs } from "./openapi/runs.ts";
+import { operator } from "./openapi/operator.ts";
 import { tools } from "./openapi/tools.ts";
 import { v1 } from "./openapi/v1.ts";
 import { VERSION } from "./version.ts";
@@ -24,6 +25,7 @@ const TAGS: readonly (readonly [tag: string, routes: readonly RouteConfig[]])[] 
   ["Files", files],
   ["Tools", tools],
   ["Dialects", dialects],
+  ["Upstreams", operator],
   ["Discovery", discovery],
 ];
 

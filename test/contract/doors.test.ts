@@ -45,6 +45,8 @@ const PROTECTED: [string, string][] = [
   ["GET", "/runs/any/usage"],
   ["POST", "/runs/any/stats/reset"],
   ["POST", "/runs/any/flush"],
+  ["GET", "/upstreams"],
+  ["POST", "/upstreams/any/resume"],
 ];
 
 const json = { "content-type": "application/json" };
@@ -230,6 +232,8 @@ describe("a request to an unknown route or method", () => {
     ["DELETE", "/runs/x/log", "GET, HEAD, POST"],
     ["POST", "/runs/x/events", "GET, HEAD"],
     ["GET", "/runs/x/flush", "POST"],
+    ["POST", "/upstreams", "GET, HEAD"],
+    ["GET", "/upstreams/x/resume", "POST"],
     ["POST", "/groups/x", "GET, HEAD, DELETE"],
     ["POST", "/groups/x/results", "GET, HEAD"],
     ["POST", "/run", "GET, HEAD"],

@@ -46,7 +46,7 @@ async function send(route: string, bytes: number, announced: boolean): Promise<{
   if (path !== "/v1/files" && !path.endsWith("/parts")) headers.set("content-type", "application/json");
   if (announced) headers.set("content-length", String(bytes));
   const init = { method, headers, body: announced ? null : body(bytes), duplex: "half" };
-  const answer = await app.request(path.replace(":id", "run_1"), init, env);
+  const answer = await app.request(path.replace(/:(id|name)/, "run_1"), init, env);
   return { status: answer.status, message: await answer.text() };
 }
 
