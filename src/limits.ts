@@ -414,6 +414,11 @@ export const OBJECT_RETRY_LIMITS_MS: readonly number[] = [50, 200, 1_000, 4_000,
 /** Wait advised to a client whose run object is overloaded, ms: its queue is a few seconds long by then. */
 export const OBJECT_OVERLOADED_RETRY_MS = 2_000;
 /**
+ * Retry-After of a request that met an object of another version, ms: a deploy replaces objects when they are idle, which takes
+ * seconds for most.
+ */
+export const OBJECT_OUTDATED_RETRY_MS = 5_000;
+/**
  * Longest that a relayed call is queued, ms: OpenAI's Node client gives up after 300 s without headers, and retries.
  */
 export const RELAY_QUEUE_MS_MAX = 120_000;

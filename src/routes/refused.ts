@@ -1,6 +1,6 @@
 /** Which errors of a handler refuse its request. */
 import { Refusal, type Reason } from "../errors.ts";
-import { OBJECT_OVERLOADED_RETRY_MS } from "../limits.ts";
+import { OBJECT_OUTDATED_RETRY_MS, OBJECT_OVERLOADED_RETRY_MS } from "../limits.ts";
 import { objectFailure } from "../run-client/retry.ts";
 
 /** Of an object that is not a run's: calls to those have a message of their own. */
@@ -10,8 +10,23 @@ const OBJECT_OVERLOADED: Reason = {
   retryAfterMs: OBJECT_OVERLOADED_RETRY_MS,
 };
 
+/** Of an object that a deploy has not replaced yet, or has already replaced. */
+const OBJECT_OUTDATED: Reason = {
+  reason: "overloaded",
+  message: "an object of the gateway is of another version while a new one is deployed; retry later",
+  retryAfterMs: OBJECT_OUTDATED_RETRY_MS,
+};
+
 /** Why an error refuses the request; null for one that nobody expected. An overloaded object is not called again. */
 export function refusedFor(error: Error): Reason | null {
   if (error instanceof Refusal) return error.reason;
-  return objectFailure(error) === "overloaded" ? OBJECT_OVERLOADED : null;
+  switch (objectFailure(error)) {
+    case "overloaded":
+      return OBJECT_OVERLOADED;
+    case "outdated":
+      return OBJECT_OUTDATED;
+    case "reset":
+    case "bug":
+      return null;
+  }
 }

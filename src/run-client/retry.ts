@@ -7,13 +7,20 @@
  */
 import { OBJECT_RETRY_LIMITS_MS } from "../limits.ts";
 
-/** `reset`: a later call reaches another instance. `overloaded`: more calls make it worse. `bug`: it fails each time. */
-export type ObjectFailure = "reset" | "overloaded" | "bug";
+/**
+ * `reset`: a later call reaches another instance. `overloaded`: more calls make it worse. `outdated`: during a deploy, the
+ * object is of another version and does not have the method. `bug`: it fails each time.
+ */
+export type ObjectFailure = "reset" | "overloaded" | "outdated" | "bug";
+
+/** What the runtime says of a method that the object does not have. */
+const NO_METHOD = /^The RPC receiver does not implement the method /;
 
 /** Classifies what a call to an object was rejected with. */
 export function objectFailure(error: unknown): ObjectFailure {
   if (isSet(error, "overloaded")) return "overloaded";
   if (isSet(error, "retryable") || isSet(error, "durableObjectReset")) return "reset";
+  if (error instanceof Error && NO_METHOD.test(error.message)) return "outdated";
   return isPlatforms(error) ? "reset" : "bug";
 }
 

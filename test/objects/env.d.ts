@@ -1,3 +1,8 @@
+declare module "*?raw" {
+  const text: string;
+  export default text;
+}
+
 /** Gives `exports` of `cloudflare:workers` the types of the gateway's entry, and `env` those of its bindings. */
 declare namespace Cloudflare {
   interface GlobalProps {

@@ -7,47 +7,88 @@ export type CapnpConfigOptions = {
   dataDir: string;
   /** 0 = a free one. */
   port: number;
+  /**
+   * Text of the wrangler.toml of another version, which serves the objects that it has from `objects.mjs`; null = the
+   * gateway serves all of its objects itself.
+   */
+  objectsToml?: string | null;
 };
 
+/** An object class as bound in wrangler.toml. */
+type Bound = { binding: string; className: string };
+
 /** Text of a workerd configuration that serves `gateway.mjs` beside it on socket `http`. */
-export function capnpConfig({ wranglerToml, vars, dataDir, port }: CapnpConfigOptions): string {
-  const objects = [...wranglerToml.matchAll(/\{ name = "(\w+)", class_name = "(\w+)" \}/g)].map(
-    ([, binding = "", className = ""]) => ({ binding, className }),
-  );
-  const flags = [...found(wranglerToml, /^compatibility_flags = \[(.*)\]$/m).matchAll(/"([^"]+)"/g)];
-  const bindings = [
-    ...objects.map(
-      ({ binding, className }) => `(name = ${text(binding)}, durableObjectNamespace = ${text(className)})`,
-    ),
-    ...Object.entries(vars).map(([name, value]) => `(name = ${text(name)}, ${binding(value)})`),
-  ];
-  // An object's key names its directory on disk, so it must be the same after a restart.
-  const namespaces = objects.map(
-    ({ className }) => `(className = ${text(className)}, uniqueKey = ${text(`fanout-${className}`)}, enableSql = true)`,
-  );
-  return `using Workerd = import "/workerd/workerd.capnp";
-
-const config :Workerd.Config = (
-  services = [
-    (name = "gateway", worker = .gateway),
-    (name = "internet", network = (
-      allow = ["public", "private", "local"], tlsOptions = (trustBrowserCas = true)
-    )),
-    (name = "disk", disk = (path = ${text(dataDir)}, writable = true)),
-  ],
-  sockets = [(name = "http", address = ${text(`127.0.0.1:${port}`)}, http = (), service = "gateway")],
-);
-
-const gateway :Workerd.Worker = (
-  modules = [(name = "gateway.mjs", esModule = embed "gateway.mjs")],
-  compatibilityDate = ${text(found(wranglerToml, /^compatibility_date = "([^"]+)"/m))},
-  compatibilityFlags = [${flags.map(([, flag = ""]) => text(flag)).join(", ")}],
-  bindings = [${bindings.join(", ")}],
-  durableObjectNamespaces = [${namespaces.join(", ")}],
+export function capnpConfig({ wranglerToml, vars, dataDir, port, objectsToml = null }: CapnpConfigOptions): string {
+  const bound = boundIn(wranglerToml);
+  const others = objectsToml === null ? [] : boundIn(objectsToml);
+  const isOther = ({ className }: Bound): boolean => others.some((other) => other.className === className);
+  const own = bound.filter((each) => !isOther(each));
+  const worker = (name: string, toml: string, classes: readonly Bound[], bindings: readonly string[]): string =>
+    `const ${name} :Workerd.Worker = (
+  modules = [(name = "${name}.mjs", esModule = embed "${name}.mjs")],
+  compatibilityDate = ${text(found(toml, /^compatibility_date = "([^"]+)"/m))},
+  compatibilityFlags = [${flagsIn(toml).map(text).join(", ")}],
+  bindings = [${[...bindings, ...Object.entries(vars).map(([key, value]) => `(name = ${text(key)}, ${binding(value)})`)].join(", ")}],
+  durableObjectNamespaces = [${classes.map(namespace).join(", ")}],
   durableObjectStorage = (localDisk = "disk"),
   globalOutbound = "internet",
 );
 `;
+  const services = [
+    `(name = "gateway", worker = .gateway)`,
+    ...(objectsToml === null ? [] : [`(name = "objects", worker = .objects)`]),
+    `(name = "internet", network = (
+      allow = ["public", "private", "local"], tlsOptions = (trustBrowserCas = true)
+    ))`,
+    `(name = "disk", disk = (path = ${text(dataDir)}, writable = true))`,
+  ];
+  return `using Workerd = import "/workerd/workerd.capnp";
+
+const config :Workerd.Config = (
+  services = [
+    ${services.join(",\n    ")},
+  ],
+  sockets = [(name = "http", address = ${text(`127.0.0.1:${port}`)}, http = (), service = "gateway")],
+);
+
+${worker(
+  "gateway",
+  wranglerToml,
+  own,
+  bound.map((each) => objectBinding(each, isOther(each) ? "objects" : null)),
+)}
+${
+  objectsToml === null
+    ? ""
+    : worker(
+        "objects",
+        objectsToml,
+        others,
+        others.map((each) => objectBinding(each, null)),
+      )
+}`;
+}
+
+function boundIn(wranglerToml: string): Bound[] {
+  return [...wranglerToml.matchAll(/\{ name = "(\w+)", class_name = "(\w+)" \}/g)].map(
+    ([, name = "", className = ""]) => ({ binding: name, className }),
+  );
+}
+
+function flagsIn(wranglerToml: string): string[] {
+  const listed = found(wranglerToml, /^compatibility_flags = \[(.*)\]$/m);
+  return [...listed.matchAll(/"([^"]+)"/g)].map(([, flag = ""]) => flag);
+}
+
+function objectBinding({ binding: name, className }: Bound, service: string | null): string {
+  if (service === null) return `(name = ${text(name)}, durableObjectNamespace = ${text(className)})`;
+  const designator = `(className = ${text(className)}, serviceName = ${text(service)})`;
+  return `(name = ${text(name)}, durableObjectNamespace = ${designator})`;
+}
+
+/** An object's key names its directory on disk, so it must be the same after a restart. */
+function namespace({ className }: Bound): string {
+  return `(className = ${text(className)}, uniqueKey = ${text(`fanout-${className}`)}, enableSql = true)`;
 }
 
 function binding(value: unknown): string {

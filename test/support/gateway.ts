@@ -13,6 +13,9 @@ import { capnpConfig } from "./capnp-config.ts";
 import { bundleWorker } from "../../scripts/local/bundle.ts";
 import { serveWorkerd } from "./workerd.ts";
 
+/** A bundled gateway of a commit. */
+export type Version = { script: string; wranglerToml: string };
+
 export type GatewayOptions = {
   /** Vars and secrets, laid over the defaults: a fresh `ADMIN_KEY` and the simulated upstream as `sim`. */
   vars?: Record<string, unknown>;
@@ -22,6 +25,10 @@ export type GatewayOptions = {
   port?: number;
   /** Another Worker to serve, with the same object classes; from the repository's root. Default: the gateway's. */
   entryPoint?: string;
+  /** A bundle and the wrangler.toml that belongs to it, instead of an entry point: of another version. */
+  script?: Version;
+  /** The version of the objects, where it is another than that of the Worker. */
+  objects?: Version;
   /** Further arguments of `workerd serve`, such as `--inspector-addr=127.0.0.1:0`. */
   workerdArgs?: readonly string[];
 };
@@ -51,15 +58,17 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 /** Starts a gateway and waits until it listens. */
 export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
-  const script = await bundled(options.entryPoint ?? "src/index.ts");
-  const wranglerToml = await readFile(join(ROOT, "wrangler.toml"), "utf8");
+  const version = options.script ?? (await presentVersion(options.entryPoint));
   const scratchDir = await mkdtemp(join(tmpdir(), "fanout-"));
   const dataDir = options.dataDir ?? join(scratchDir, "data");
   await mkdir(dataDir, { recursive: true });
   const vars = { ADMIN_KEY: randomUUID(), ...DEFAULT_VARS, ...options.vars };
   const configFile = join(scratchDir, "config.capnp");
-  await writeFile(join(scratchDir, "gateway.mjs"), script);
-  await writeFile(configFile, capnpConfig({ wranglerToml, vars, dataDir, port: options.port ?? 0 }));
+  await writeFile(join(scratchDir, "gateway.mjs"), version.script);
+  if (options.objects !== undefined) await writeFile(join(scratchDir, "objects.mjs"), options.objects.script);
+  const { wranglerToml } = version;
+  const objectsToml = options.objects?.wranglerToml ?? null;
+  await writeFile(configFile, capnpConfig({ wranglerToml, vars, dataDir, port: options.port ?? 0, objectsToml }));
   const removeScratch = () => rm(scratchDir, { recursive: true, force: true });
   const workerd = await serveWorkerd(configFile, options.workerdArgs).catch(async (error: unknown) => {
     await removeScratch();
@@ -77,6 +86,12 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     openRun: (body = {}) => openRun(workerd.url, adminKey, body),
     fetch: (path, request) => send(workerd.url + path, request),
   };
+}
+
+/** The gateway of this checkout. */
+export async function presentVersion(entryPoint = "src/index.ts"): Promise<Version> {
+  const script = await bundled(entryPoint);
+  return { script, wranglerToml: await readFile(join(ROOT, "wrangler.toml"), "utf8") };
 }
 
 /** Plain workerd lets any number of fetches wait for their headers, as under `npm start`. */

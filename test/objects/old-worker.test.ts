@@ -1,0 +1,83 @@
+/**
+ * During a deploy the Workers of the version before call objects of this one. What such Workers sent in a recorded session
+ * (test/support/wire) is sent once more, call by call, and every field of the replies that they got must be in those that
+ * they would get now.
+ */
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { refusedFor } from "../../src/routes/refused.ts";
+import recorded from "../support/fixtures/wire.jsonl?raw";
+import { missingIn, Present, type RecordedCall } from "../support/wire/recording.ts";
+
+type Header = { commit: string; recordedAtMs: number };
+
+const [first = "{}", ...lines] = recorded.trim().split("\n");
+const header: Header = JSON.parse(first);
+const calls: RecordedCall[] = lines.map((line) => JSON.parse(line));
+
+const OBJECT_ID = /[0-9a-f]{64}/g;
+
+/** New ids for the recorded runs: an object's id is good for the namespace that made it. */
+function presentOf(): Present {
+  const present = new Present(header.recordedAtMs, Date.now());
+  for (const id of new Set(lines.flatMap((line) => line.match(OBJECT_ID) ?? []))) {
+    present.learn(id, env.RUN.newUniqueId().toString());
+  }
+  return present;
+}
+
+function stubOf({ binding, id, name }: RecordedCall["object"], present: Present): object {
+  const namespace: unknown = Reflect.get(env, binding);
+  if (!isNamespace(namespace)) throw new Error(`there is no binding ${binding} any more`);
+  return id === undefined
+    ? namespace.getByName(String(present.of(name)))
+    : namespace.get(namespace.idFromString(String(present.of(id))));
+}
+
+function isNamespace(value: unknown): value is DurableObjectNamespace {
+  return typeof value === "object" && value !== null && "idFromString" in value;
+}
+
+async function send(call: RecordedCall, present: Present): Promise<unknown> {
+  const stub = stubOf(call.object, present);
+  const method: unknown = Reflect.get(stub, call.method);
+  if (typeof method !== "function") throw new Error(`${call.method} is no method`);
+  const args = call.args.map((argument) => present.of(argument));
+  const reply: unknown = await Reflect.apply(method, stub, args);
+  return reply;
+}
+
+describe(`Workers of ${header.commit}`, () => {
+  it("get from today's objects every field that they read", async () => {
+    const present = presentOf();
+    const missing: string[] = [];
+    for (const [at, call] of calls.entries()) {
+      const what = `${at + 2}: ${call.object.binding}.${call.method}`;
+      try {
+        const reply = await send(call, present);
+        present.learnFrom(call.reply, reply);
+        missing.push(...missingIn(reply, call.reply, `${what} reply`));
+      } catch (error) {
+        missing.push(`${what} failed: ${String(error)}`);
+      }
+    }
+    expect(missing).toEqual([]);
+  });
+});
+
+describe("a method that an object of another version does not have", () => {
+  it("refuses the request with 503, to be sent again once the object is of this version", async () => {
+    const call: RecordedCall = {
+      object: { binding: "DIRECTORY", name: "runs" },
+      method: "notYet",
+      args: [],
+      reply: null,
+    };
+    const error: unknown = await send(call, presentOf()).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(Error);
+    expect(error instanceof Error && refusedFor(error)).toMatchObject({
+      reason: "overloaded",
+      message: expect.stringContaining("another version"),
+    });
+  });
+});
