@@ -38,6 +38,11 @@ describe("an error of a call to an object", () => {
       Object.assign(new Error("x"), { overloaded: true }),
       "overloaded",
     ],
+    [
+      "an object of another version, without the method",
+      Object.assign(new TypeError('The RPC receiver does not implement the method "newest".'), { remote: true }),
+      "outdated",
+    ],
     ["a bug", new TypeError("x is undefined"), "bug"],
     ["a bug in the object", Object.assign(new TypeError("x is undefined"), { remote: true }), "bug"],
     ["an error that a method throws", Object.assign(new Error("x"), { remote: true }), "bug"],
