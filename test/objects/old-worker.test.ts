@@ -5,7 +5,6 @@
  */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { refusedFor } from "../../src/routes/refused.ts";
 import recorded from "../support/fixtures/wire.jsonl?raw";
 import { missingIn, Present, type RecordedCall } from "../support/wire/recording.ts";
 
@@ -62,22 +61,5 @@ describe(`Workers of ${header.commit}`, () => {
       }
     }
     expect(missing).toEqual([]);
-  });
-});
-
-describe("a method that an object of another version does not have", () => {
-  it("refuses the request with 503, to be sent again once the object is of this version", async () => {
-    const call: RecordedCall = {
-      object: { binding: "DIRECTORY", name: "runs" },
-      method: "notYet",
-      args: [],
-      reply: null,
-    };
-    const error: unknown = await send(call, presentOf()).catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(Error);
-    expect(error instanceof Error && refusedFor(error)).toMatchObject({
-      reason: "overloaded",
-      message: expect.stringContaining("another version"),
-    });
   });
 });
