@@ -7,10 +7,21 @@ import { answerOf } from "./world.ts";
 const UPSTREAMS = {
   first: { kind: "simulated" },
   second: { kind: "openai", base_url: "http://127.0.0.1:9/v1", api_key: "sk-second-key", models: ["x"] },
+  third: {
+    kind: "openai",
+    base_url: "http://127.0.0.1:9/v1",
+    keys: ["secret:THIRD_A", "secret:THIRD_B"],
+    models: ["y"],
+  },
 };
 
 let gateway: Gateway;
-beforeAll(async () => void (gateway = await startGateway({ vars: { UPSTREAMS, DEFAULT_MODEL: "first/echo" } })));
+beforeAll(
+  async () =>
+    void (gateway = await startGateway({
+      vars: { UPSTREAMS, THIRD_A: "sk-third-a", THIRD_B: "sk-third-b", DEFAULT_MODEL: "first/echo" },
+    })),
+);
 afterAll(() => gateway.stop());
 
 const send = async (path: string, token: string, method = "GET") =>
@@ -23,8 +34,10 @@ describe("GET /upstreams", () => {
     expect(upstreamList.strict().parse(json).data).toMatchObject([
       { name: "first", key: null, class: "open", reason: null, waiting: 0, in_flight: 0, stopped: null },
       { name: "second", key: null, class: "open", reason: null, waiting: 0, in_flight: 0, stopped: null },
+      { name: "third", key: "secret:THIRD_A", class: "open" },
+      { name: "third", key: "secret:THIRD_B", class: "open" },
     ]);
-    expect(text).not.toContain("sk-second-key");
+    expect(text).not.toContain("sk-");
   });
 
   it("is the operator's", async () => {
@@ -44,7 +57,7 @@ describe("POST /upstreams/:name/resume", () => {
   });
 
   it("does not find an upstream that is not configured", async () => {
-    const answer = await send("/upstreams/third/resume", gateway.adminKey, "POST");
+    const answer = await send("/upstreams/fourth/resume", gateway.adminKey, "POST");
     expect(answer).toMatchObject({ status: 404, json: { error: { code: "not_found" } } });
   });
 });
