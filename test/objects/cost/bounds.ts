@@ -16,11 +16,11 @@ export const BOUNDS = {
   "/batch, width 512": batch({ rows: 2.17, requests: 1.8, commits: 1.05, alarms: 0.01, messages: 0.05, awakeS: 3.6 }),
   "/batch as lines, width 64": batch({
     rows: 2.08,
-    requests: 2.6,
+    requests: 1.5,
     commits: 1.05,
     alarms: 0.02,
-    messages: 0.1,
-    awakeS: 3.8,
+    messages: 0.05,
+    awakeS: 3.7,
   }),
   "/batch, respond-async, width 64": batch({
     rows: 2.08,
@@ -42,7 +42,7 @@ export const BOUNDS = {
   "/v1/chat/completions": lone,
   "/v1/chat/completions, streamed": lone,
   "/v1/batches, width 64": batch({
-    rows: 2.11,
+    rows: 2.12,
     requests: 1.5,
     commits: 1.05,
     alarms: 0.025,
