@@ -547,6 +547,83 @@ export const RETRY_AFTER_MAX_MS = 90_000;
  * short call's time, and a gate needs a few samples a second.
  */
 export const RATE_SAMPLE_EVERY_MS = 100;
+/**
+ * Time for which a grant of a gate that limits is valid, ms: a run that was lost keeps its permits from the others for so
+ * long, and one whose gate is restarted goes on for so long.
+ */
+export const GATE_TTL_MS = 5_000;
+/** Time for which a gate counts the attempts of a run that does not report, ms: longer than any pause between its reports. */
+export const GATE_RUN_TTL_MS = 60_000;
+/** Runs that a gate knows: each is some hundred bytes, and every exchange visits all of them. */
+export const GATE_RUNS_MAX = 1_000;
+/** Runs that are notified when the class of a gate changes: the others learn of it with their next exchange or failure. */
+export const GATE_NOTICES_MAX = 64;
+/** Shortest time between two exchanges of a run that waits for a rate, ms: a few calls to an object per second and run. */
+export const GATE_NEXT_MIN_MS = 200;
+/** Longest such time, ms: a newcomer gets its share within about this time. */
+export const GATE_NEXT_MAX_MS = 1_000;
+/** Time between two exchanges of a run that waits for a permit, ms: below the time of most calls, whose ends free permits. */
+export const GATE_FAST_NEXT_MS = 150;
+/** Time by which a run may be late before it keeps others from what is its share, ms: a busy object, a slow way. */
+export const GATE_PUNCTUAL_SLACK_MS = 500;
+/** Time for which a gate counts as paced after calls have waited for a rate, ms: credit is not lent and recalled in between. */
+export const GATE_PACED_MS = 2_000;
+/** Part of what nobody waits for that one run may start without another exchange: the rest is for others that come. */
+export const GATE_HEADROOM_SHARE = 0.5;
+/** Part of a limit of which more must be left if a rejection is to be about something that the headers do not show. */
+export const GATE_PLENTY_SHARE = 0.1;
+/** Time whose refill is never granted, ms: for what was sent after the newest sample and is not reported yet. */
+export const GATE_MARGIN_MS = 250;
+/** Part of what was started since the newest headers that is left besides: by as much it may have been counted otherwise. */
+export const GATE_UNSAMPLED_SHARE = 0.2;
+/** Time for which calls count against a run that were started before a rate was known, ms: that of a full bucket. */
+export const GATE_UNPAID_MS = 60_000;
+/** Smallest and largest factor between what a provider counts as tokens and what a run does: beyond, others use the key, too. */
+export const GATE_FACTOR_MIN = 0.02;
+export const GATE_FACTOR_MAX = 20;
+/** Time after an empty bucket was seen before one call looks whether it still is, ms, where nothing else would show it. */
+export const GATE_LOOK_MS = 2_000;
+/** Part of a limit that must have been counted before that factor is measured: less is blurred by late reports. */
+export const GATE_FACTOR_WINDOW_SHARE = 0.02;
+/** Time for which it is known what had been started by when, ms: the headers of a call of two minutes show that time. */
+export const GATE_HISTORY_MS = 120_000;
+/** Shortest time between two entries of that history, ms: it has a thousand entries at most. */
+export const GATE_HISTORY_STEP_MS = 100;
+/** Shortest time between two rows that a gate writes of figures that have moved, ms: it makes less than .01 rows per call. */
+export const GATE_STORE_EVERY_MS = 30_000;
+/** Notices that a gate has under way at once: half of the requests of an object that may wait. */
+export const GATE_NOTICES_AT_ONCE = 3;
+/** Answers after which a gate believes that a provider's headers show no limits: until then runs exchange often. */
+export const GATE_ANSWERS_MIN = 16;
+/** Factor by which a rejection lowers a width: few rejections in a row find half of it, one costs little. */
+export const GATE_WIDTH_CUT = 0.9;
+/** Smallest width, calls: below 1 they are paced, down to one in the time of fifty. */
+export const GATE_WIDTH_MIN = 0.02;
+/** Part of the last ceiling up to which a width rises fast. */
+export const GATE_WIDTH_NEAR = 0.97;
+/** Time in which a width rises most of the way to just below its ceiling, ms. */
+export const GATE_WIDTH_RISE_MS = 1_000;
+/** Time without a rejection before a width rises beyond its ceiling, ms: one call in some hundred is rejected then. */
+export const GATE_WIDTH_PROBE_MS = 2_000;
+/** Time after a rejection within which others belong to it, ms: they were sent before all runs knew of it. */
+export const GATE_WIDTH_REST_MS = 150;
+/** Time without a rejection after which a width that is several times what is used is forgotten, ms. */
+export const GATE_WIDTH_FORGET_MS = 120_000;
+/** Time over which the time to the first byte is judged, ms. */
+export const GATE_TTFB_WINDOW_MS = 1_000;
+/** Factor by which the shortest time to the first byte must have risen before it counts as a queue, and ms besides. */
+export const GATE_TTFB_FACTOR = 2;
+export const GATE_TTFB_SLACK_MS = 50;
+/** Mean time of a call before any has ended, ms. */
+export const GATE_LATENCY_DEFAULT_MS = 1_000;
+/** Attempts in flight of a run that exchanges more often with an open gate, and how often, ms: one exchange per dozens of calls. */
+export const GATE_BUSY_IN_FLIGHT = 16;
+export const GATE_BUSY_NEXT_MS = 2_000;
+/**
+ * Delays of the probes of a stopped key, ms; the last repeats. A fault of seconds ends soon, and a key whose quota is gone
+ * costs one refused call a minute.
+ */
+export const GATE_PROBE_DELAYS_MS: readonly number[] = [2_000, 10_000, 30_000, 60_000];
 /** Time for which a grant of an open gate is valid, ms: a run that calls seldom asks its gate as seldom. */
 export const GATE_OPEN_TTL_MS = 60_000;
 /** Time after which a run that calls exchanges with an open gate, ms: beside calls of seconds it costs nothing. */

@@ -85,6 +85,8 @@ export type GateReport = {
   permits: number | null;
   /** Attempts that this instance has started through the gate since its begin, and their tokens as in `tokensPerCall`. */
   started: { requests: number; tokens: number };
+  /** Time since the last of them was started, ms; absent = 0. */
+  sinceStartMs?: number;
   /** Attempts of this instance that have ended in an answer, since its begin. */
   succeeded: number;
   /** Among the attempts that have ended in an answer since the last report; null = none has. */

@@ -44,6 +44,14 @@ export const objectVars = {
     },
     // A model without a price.
     unpriced: { kind: "openai", base_url: "http://unpriced.test/v1", models: ["*"], prompt_tokens_per_call: 0 },
+    // Its gates never limit a width.
+    "adaptive-off": {
+      kind: "openai",
+      base_url: "http://upstream.test/v1",
+      models: [],
+      adaptive: { mode: "off" },
+      prompt_tokens_per_call: 0,
+    },
     sim: { kind: "simulated" },
   },
 };

@@ -1,5 +1,6 @@
 /** `adaptive` of an upstream: how its gate finds a width where the provider rejects calls without saying when to come again. */
 import { z } from "zod";
+import type { Adaptive } from "../../gate/settings.ts";
 import {
   PENALTY_DECAY_MS_DEFAULT,
   PENALTY_DECAY_MS_MAX,
@@ -8,22 +9,6 @@ import {
   PENALTY_MAX,
   PENALTY_WEIGHTS,
 } from "../../limits.ts";
-
-/**
- * `aimd`: the width falls by a factor with rejected calls and rises by steps with answered ones. `penalty`: the width is
- * divided by a penalty plus 1, which grows with weighted failures and decays. `off`: the width of the runs is all there is.
- */
-export type Adaptive = { mode: "aimd" } | { mode: "off" } | ({ mode: "penalty" } & Penalty);
-
-export type Penalty = {
-  /** What one failure adds to the penalty. */
-  weights: { rateLimited: number; overloaded: number; timeout: number; schemaViolation: number };
-  /** By which law the penalty falls: 1 per `decayMs`; by half per `decayMs`; or above 5 by 30 %, and by 1 below. */
-  decay: "linear" | "exponential" | "hybrid";
-  /** 0 = failures never narrow the width. */
-  maxPenalty: number;
-  decayMs: number;
-};
 
 const number = (min: number, max: number) => {
   const error = `must be a number from ${min} to ${max}`;

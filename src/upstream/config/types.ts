@@ -1,7 +1,7 @@
 /** A provider endpoint as configured and parsed: see UPSTREAMS in the configuration page. Never leaves the gateway. */
 import type { TokenBounds } from "../../budget/estimate.ts";
 import type { TokenPrice } from "../../budget/token-price.ts";
-import type { Adaptive } from "./adaptive.ts";
+import type { Adaptive } from "../../gate/settings.ts";
 import type { ErrorsCost } from "../failure-table.ts";
 import type { ChatCapField } from "../../protocol/request/rewrite.ts";
 import type { Aggregate } from "../stream-choice.ts";

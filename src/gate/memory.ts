@@ -1,0 +1,32 @@
+/** What of a gate is stored, and when: a stop at once, figures seldom, because each write is a row. */
+import { GATE_STORE_EVERY_MS } from "../limits.ts";
+import type { StoredBuckets } from "./rates.ts";
+import type { StoredStop } from "./stop.ts";
+import type { StoredWidth } from "./width.ts";
+import { BUCKETS } from "./wire.ts";
+
+/** What of a gate survives a restart of its object. */
+export type GateMemory = { stop: StoredStop | null; width: StoredWidth | null; buckets: StoredBuckets };
+
+export const EMPTY_MEMORY: GateMemory = { stop: null, width: null, buckets: {} };
+
+/** Whether what is known should be stored, `sinceMs` after the last time. */
+export function shouldStore(stored: GateMemory, now: GateMemory, sinceMs: number): boolean {
+  if (stored.stop?.sinceMs !== now.stop?.sinceMs) return true;
+  // That there is a width must be known after a restart, so that no one takes the gate for open.
+  if ((stored.width === null) !== (now.width === null)) return true;
+  return sinceMs >= GATE_STORE_EVERY_MS && hasMoved(stored, now);
+}
+
+function hasMoved(stored: GateMemory, now: GateMemory): boolean {
+  if (differs(stored.width?.width ?? 0, now.width?.width ?? 0, 0.2)) return true;
+  return BUCKETS.some((name) => {
+    const [before, after] = [stored.buckets[name], now.buckets[name]];
+    if (before === undefined || after === undefined) return before !== after;
+    return differs(before.limit, after.limit, 0.01) || differs(before.factor, after.factor, 0.25);
+  });
+}
+
+function differs(a: number, b: number, share: number): boolean {
+  return Math.abs(a - b) > share * Math.max(a, b);
+}

@@ -1,0 +1,285 @@
+/** What the rates of a key let a run start: the provider's buckets, and the pace of a small width. */
+import { GATE_HEADROOM_SHARE, GATE_NEXT_MAX_MS, GATE_NEXT_MIN_MS, GATE_UNPAID_MS } from "../limits.ts";
+import type { Pace } from "./pace.ts";
+import { RateBucket, type StoredBucket } from "./rate-bucket.ts";
+import type { Run } from "./registry.ts";
+import { Service, waitersOf, type Waiter } from "./share.ts";
+import { NO_AMOUNT, plus, type Amount, type Started } from "./started.ts";
+import {
+  BUCKETS,
+  WORK_CLASSES,
+  type BucketName,
+  type BucketStatus,
+  type GateReason,
+  type RateSample,
+  type WorkClass,
+} from "./wire.ts";
+
+export type StoredBuckets = Partial<Record<BucketName, StoredBucket>>;
+
+/** What a run may start by the rates. `amount` null = they limit nothing. */
+export type RateGrant = {
+  amount: Amount | null;
+  /** What its attempts wait for; null = all that wait may start. */
+  reason: GateReason | null;
+  /** When more may start, ms. */
+  nextInMs: number;
+  /** The part of the tightest bucket that is left, 0 to 1. */
+  left: number;
+};
+
+/** Something that lets calls through at a rate: a bucket, or the pace. */
+type Scarce = {
+  bucket: BucketName;
+  reason: GateReason;
+  /** Of its measure, per unit of the run's. */
+  factor: number;
+  /** Per ms, in its measure. */
+  rate: number;
+  available: number;
+  waitFor: (amount: number) => number;
+};
+
+/** What a run has started since its last report, and what of all that it has started was rejected: that is no service. */
+export type Taken = { started: number; rejected: number };
+
+/** A pace, and how many calls the permits of a run let it start at it: so it goes to those who can use it. */
+export type Paced = { pace: Pace; callsMax: number };
+
+/** The classes of a run that waited after its last grant. */
+export type WasWaiting = Readonly<Partial<Record<WorkClass, boolean>>>;
+
+export class Rates {
+  readonly #service = new Service();
+  readonly #buckets = new Map<BucketName, RateBucket>();
+
+  restore(stored: StoredBuckets, nowMs: number): void {
+    for (const name of BUCKETS) {
+      const bucket = stored[name];
+      if (bucket !== undefined) this.#buckets.set(name, new RateBucket(bucket, 0, nowMs));
+    }
+  }
+
+  get isKnown(): boolean {
+    return this.#buckets.size > 0;
+  }
+
+  /** The part of the tightest bucket that is left; 1 if none is known. */
+  leftAt(outstanding: Readonly<Amount>, nowMs: number): number {
+    let left = 1;
+    for (const [name, bucket] of this.#buckets) {
+      left = Math.min(left, bucket.available(outstanding[name], nowMs) / bucket.limit);
+    }
+    return left;
+  }
+
+  start(amount: Readonly<Amount>, nowMs: number): void {
+    for (const [name, bucket] of this.#buckets) bucket.start(amount[name], nowMs);
+  }
+
+  /** @param latencyMs Mean time of a call: completions are counted as they are generated, until its end. */
+  follow(sample: RateSample, started: Started, latencyMs: number, nowMs: number): void {
+    const ageMs = Math.max(0, sample.ageMs);
+    for (const name of BUCKETS) {
+      const seen = sample[name];
+      if (seen === undefined) continue;
+      const bucket = this.#buckets.get(name) ?? RateBucket.from(seen, nowMs);
+      this.#buckets.set(name, bucket);
+      const countedMs = nowMs - ageMs - (name === "outputTokens" ? latencyMs : 0);
+      const amounts = { atSample: started.by(name, countedMs), now: started.total[name] };
+      bucket.follow(seen, ageMs, { started: amounts, isExact: name === "requests" }, nowMs);
+    }
+  }
+
+  /** A call was rejected, to come again after a time. */
+  rejected(hintMs: number, nowMs: number): void {
+    for (const bucket of this.#buckets.values()) bucket.rejected(hintMs, nowMs);
+  }
+
+  /**
+   * Corrects what a run has paid for its last grant by what it has started: less, or more by its free allowance.
+   * @param runs All runs that the gate knows, this one among them.
+   */
+  settle(run: Run, { started, rejected }: Taken, runs: readonly Run[], nowMs: number): void {
+    const paid = WORK_CLASSES.reduce((sum, name) => sum + run.claims[name].paid.calls, 0);
+    for (const name of WORK_CLASSES) {
+      const { calls, callMs } = run.claims[name].paid;
+      if (paid > started) this.#service.add(run, name, -calls * (1 - started / paid) * callMs);
+      run.claims[name].paid = { calls: 0, callMs: 0 };
+    }
+    if (nowMs - run.unpaid.sinceMs > GATE_UNPAID_MS) run.unpaid = { calls: 0, sinceMs: nowMs };
+    run.unpaid.calls += Math.max(0, started - paid) - rejected;
+    const { calls } = run.unpaid;
+    const scarce = calls !== 0 ? this.#scarce(runs, null, nowMs) : [];
+    if (scarce.length === 0) return;
+    this.#service.add(run, run.workClass, calls * msOf(scarce, run.claims[run.workClass].call));
+    run.unpaid = { calls: 0, sinceMs: nowMs };
+  }
+
+  /**
+   * What a run may start now. Its own outstanding grant must have been returned before.
+   * @param runs All runs that the gate knows, this one among them.
+   */
+  grant(run: Run, wasWaiting: WasWaiting, runs: readonly Run[], pace: Paced | null, nowMs: number): RateGrant {
+    const scarce = this.#scarce(runs, pace?.pace ?? null, nowMs);
+    if (scarce.length === 0) return { amount: null, reason: null, nextInMs: Infinity, left: 1 };
+    const waiters = waitersOf(runs, run, nowMs);
+    this.#service.join(run, wasWaiting, waiters);
+    const own = waiters.filter((waiter) => waiter.run === run);
+    // At a pace, permits are divided and go round; the calls follow them.
+    const isLone = own.length === waiters.length || (pace !== null && this.#buckets.size === 0);
+    let callsMax = pace?.callsMax ?? Infinity;
+    keepForInteractive(run, runs, scarce);
+    if (runs.every(isIdle)) this.#allowLook(run, scarce, nowMs);
+    let amount: Amount = { ...NO_AMOUNT };
+    let reason: GateReason | null = null;
+    let nextInMs = Infinity;
+    for (const waiter of own) {
+      const { waiting, call } = run.claims[waiter.workClass];
+      const fair = isLone ? callsIn(scarce, call) : this.#fairCalls(waiter, waiters, scarce);
+      const calls = Math.min(callsMax, waiting, fair, chunkOf(scarce, call));
+      amount = plus(amount, call, calls);
+      spend(scarce, call, calls);
+      callsMax -= calls;
+      const callMs = msOf(scarce, call);
+      this.#service.add(run, waiter.workClass, calls * callMs);
+      run.claims[waiter.workClass].paid = { calls, callMs };
+      run.claims[waiter.workClass].unmet = Math.max(0, waiting - calls);
+      if (calls >= waiting) continue;
+      const [tightest] = scarce.toSorted((a, b) => roomOf(a, call) - roomOf(b, call));
+      reason ??= tightest?.reason ?? null;
+      // Someone waits for an answer: its run comes back as soon as one might be there.
+      const mostMs = waiter.workClass === "interactive" ? GATE_NEXT_MIN_MS : GATE_NEXT_MAX_MS;
+      nextInMs = Math.min(nextInMs, mostMs, waitFor(scarce, call, waiters.length));
+    }
+    if (reason === null && pace === null) amount = plus(amount, ...headroom(run, runs, isLone, scarce));
+    return { amount, reason, nextInMs, left: this.leftAt(outstandingOf(runs), nowMs) };
+  }
+
+  status(nowMs: number): Partial<Record<BucketName, BucketStatus>> {
+    const statuses: Partial<Record<BucketName, BucketStatus>> = {};
+    for (const [name, bucket] of this.#buckets) statuses[name] = bucket.status(nowMs);
+    return statuses;
+  }
+
+  /** What one unit of a run's tokens is to the provider, at most: by this a grant in tokens is divided. */
+  stored(): StoredBuckets {
+    const stored: StoredBuckets = {};
+    for (const [name, bucket] of this.#buckets) stored[name] = bucket.stored();
+    return stored;
+  }
+
+  /** The calls of a waiter among several that wait. */
+  #fairCalls(waiter: Waiter, waiters: readonly Waiter[], scarce: readonly Scarce[]): number {
+    const { call } = waiter.run.claims[waiter.workClass];
+    const callMs = msOf(scarce, call);
+    const room = Math.min(...scarce.map((one) => roomOf(one, call)));
+    const part = this.#service.partOf(waiter, waiters, room * callMs) / callMs;
+    // Whoever had least takes the next call: with many runs, a part of one would keep all of them waiting.
+    const isNext = room >= 1 && this.#service.isFirst(waiter, waiters);
+    return Math.floor(Math.max(part, isNext ? 1 : 0) + 1e-9);
+  }
+
+  /**
+   * Where nothing is in flight and nothing granted, no sample would ever correct a level that is too low. One call may start
+   * if the newest sample does not forbid it.
+   */
+  #allowLook(run: Run, scarce: readonly Scarce[], nowMs: number): void {
+    const { call } = run.claims[run.workClass];
+    for (const one of scarce) {
+      const bucket = one.reason === "width" ? undefined : this.#buckets.get(one.bucket);
+      const cost = costOf(one, call);
+      if (bucket !== undefined && bucket.atBest(nowMs) >= cost) one.available = Math.max(one.available, cost);
+    }
+  }
+
+  #scarce(runs: readonly Run[], pace: Pace | null, nowMs: number): Scarce[] {
+    const outstanding = outstandingOf(runs);
+    const scarce = [...this.#buckets].map(([name, bucket]): Scarce => ({
+      bucket: name,
+      reason: name === "requests" ? "requests_per_minute" : "tokens_per_minute",
+      factor: bucket.factor,
+      rate: bucket.rate,
+      available: bucket.available(outstanding[name], nowMs),
+      waitFor: (amount) => bucket.waitFor(amount, outstanding[name], nowMs),
+    }));
+    if (pace !== null) {
+      scarce.push({
+        bucket: "requests",
+        reason: "width",
+        factor: 1,
+        rate: pace.rate,
+        available: pace.available(outstanding.requests, nowMs),
+        waitFor: (calls) => pace.waitFor(calls, outstanding.requests, nowMs),
+      });
+    }
+    return scarce;
+  }
+}
+
+/** What all runs may still start by their grants. */
+export function outstandingOf(runs: readonly Run[]): Amount {
+  return runs.reduce<Amount>((sum, { outstanding }) => plus(sum, outstanding), { ...NO_AMOUNT });
+}
+
+function isIdle({ inFlight, outstanding }: Run): boolean {
+  return inFlight === 0 && outstanding.requests < 1;
+}
+
+function costOf({ bucket, factor }: Scarce, call: Amount): number {
+  return call[bucket] * factor;
+}
+
+/** Calls that one of the rates has room for, as a fraction. */
+function roomOf(one: Scarce, call: Amount): number {
+  const cost = costOf(one, call);
+  return cost > 0 ? one.available / cost : Infinity;
+}
+
+function callsIn(scarce: readonly Scarce[], call: Amount): number {
+  return Math.max(0, Math.floor(Math.min(...scarce.map((one) => roomOf(one, call))) + 1e-9));
+}
+
+/** The most calls of one grant: of more than a few, a half is left to those who come before it is used up. */
+function chunkOf(scarce: readonly Scarce[], call: Amount): number {
+  return Math.max(CHUNK_MIN, Math.ceil(callsIn(scarce, call) / 2));
+}
+
+const CHUNK_MIN = 8;
+
+/**
+ * A call in ms of the provider's capacity: by the rate that it takes most of. Without the factors, which change: what was
+ * paid at one must compare with what is paid at another.
+ */
+function msOf(scarce: readonly Scarce[], call: Amount): number {
+  return Math.max(...scarce.map(({ bucket, rate }) => call[bucket] / rate));
+}
+
+function spend(scarce: readonly Scarce[], call: Amount, calls: number): void {
+  for (const one of scarce) one.available -= costOf(one, call) * calls;
+}
+
+/** Leaves one call to a run that answers people, so that its next one does not wait behind others' batches. */
+function keepForInteractive(run: Run, runs: readonly Run[], scarce: readonly Scarce[]): void {
+  if (run.workClass === "interactive") return;
+  const other = runs.find((one) => one !== run && one.workClass === "interactive");
+  if (other === undefined) return;
+  for (const one of scarce) {
+    // Not of a rate that lets less than a few calls through at a time: it would keep the others from starting at all.
+    if (one.reason !== "width") one.available = Math.max(0, one.available - costOf(one, other.claims.interactive.call));
+  }
+}
+
+/** Calls beyond those that wait, so that the next ones need not ask: a part of what nobody waits for. */
+function headroom(run: Run, runs: readonly Run[], isLone: boolean, scarce: readonly Scarce[]): [Amount, number] {
+  const { call } = run.claims[run.workClass];
+  const calls = callsIn(scarce, call);
+  if (!isLone) return [call, run.workClass === "interactive" ? Math.min(1, calls) : 0];
+  return [call, Math.min(calls, Math.ceil((calls * GATE_HEADROOM_SHARE) / runs.length))];
+}
+
+/** When a waiter may have its next call, if so many wait. */
+function waitFor(scarce: readonly Scarce[], call: Amount, waiters: number): number {
+  const waitMs = Math.max(...scarce.map((one) => one.waitFor(costOf(one, call)))) * Math.sqrt(waiters);
+  return Math.min(GATE_NEXT_MAX_MS, Math.max(GATE_NEXT_MIN_MS, waitMs));
+}

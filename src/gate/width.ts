@@ -1,0 +1,131 @@
+/**
+ * The width of a key whose provider rejects calls without saying when to come again: a search from both sides. A rejection
+ * lowers it, and shows where the ceiling was; calm raises it, fast up to just below that ceiling, slowly beyond it.
+ */
+import {
+  GATE_WIDTH_CUT,
+  GATE_WIDTH_FORGET_MS,
+  GATE_WIDTH_MIN,
+  GATE_WIDTH_NEAR,
+  GATE_WIDTH_PROBE_MS,
+  GATE_WIDTH_REST_MS,
+  GATE_WIDTH_RISE_MS,
+} from "../limits.ts";
+import { TtfbWatch, type Progress } from "./ttfb.ts";
+
+/** What is stored of a width. */
+export type StoredWidth = { width: number; ceiling: number };
+
+export class AdaptiveWidth {
+  /** null = nothing has been rejected so far. May be below 1: then calls are paced. */
+  #width: number | null = null;
+  /** The width at which the last rejection came. */
+  #ceiling = 0;
+  /** Rejections before this time belong to the last one. */
+  #restUntilMs = 0;
+  /** Rejections and successes since the width was lowered last. */
+  #rejections = 0;
+  #successes = 0;
+  #rejectedMs = 0;
+  #raisedMs = 0;
+  /** The next step beyond the ceiling: it doubles while nothing is rejected, so that a higher capacity is found. */
+  #step = 1;
+  readonly #ttfb = new TtfbWatch();
+
+  /** A width that was stored. */
+  restore({ width, ceiling }: StoredWidth, nowMs: number): void {
+    this.#width = width;
+    this.#ceiling = ceiling;
+    this.#rejectedMs = nowMs;
+    this.#raisedMs = nowMs;
+  }
+
+  get exact(): number | null {
+    return this.#width;
+  }
+
+  /** Permits that runs may hold together; null = no limit. Below four, calls are paced besides. */
+  get permits(): number | null {
+    if (this.#width === null) return null;
+    return this.#width < PACED_BELOW ? Math.max(1, Math.ceil(this.#width)) : Math.floor(this.#width);
+  }
+
+  /** Calls that may start per ms, where the width is too small to be a number of permits; null = no limit. */
+  ratePerMs(latencyMs: number): number | null {
+    if (this.#width === null || this.#width >= PACED_BELOW) return null;
+    return this.#width / Math.max(1, latencyMs);
+  }
+
+  /**
+   * Attempts were rejected. One among many that succeed lowers the width a little; most of all halve it.
+   * @param inFlight Attempts in flight after the rejections.
+   */
+  rejected(count: number, inFlight: number, nowMs: number): void {
+    this.#rejectedMs = nowMs;
+    this.#rejections += count;
+    if (nowMs < this.#restUntilMs) return;
+    const before = this.#width ?? inFlight + count;
+    const share = this.#rejections / (this.#rejections + this.#successes);
+    this.#ceiling = before;
+    this.#set(before * Math.min(GATE_WIDTH_CUT, Math.max(0.5, 1 - share)), nowMs);
+    this.#restUntilMs = nowMs + GATE_WIDTH_REST_MS;
+    this.#rejections = 0;
+    this.#successes = 0;
+  }
+
+  /** Attempts have succeeded: the width rises if it is what limits them. */
+  succeeded({ inFlight, count, ttfbMs }: Progress, latencyMs: number, nowMs: number): void {
+    this.#successes += count;
+    const verdict = this.#ttfb.see({ inFlight, count, ttfbMs }, nowMs);
+    if (verdict === "undo") this.#width = null;
+    else if (verdict !== null) {
+      this.#rejectedMs = nowMs;
+      this.#set(Math.min(this.#width ?? Infinity, verdict.width), nowMs);
+      this.#ceiling = verdict.width;
+      return;
+    }
+    if (this.#width === null || count === 0 || nowMs < this.#restUntilMs) return;
+    const isLimit = inFlight + 1 >= this.#width * 0.75 || this.#width < PACED_BELOW;
+    if (isLimit) this.#raise(this.#width, latencyMs, nowMs);
+    else this.#forget(this.#width, inFlight, nowMs);
+  }
+
+  stored(): StoredWidth | null {
+    return this.#width === null ? null : { width: this.#width, ceiling: this.#ceiling };
+  }
+
+  #raise(width: number, latencyMs: number, nowMs: number): void {
+    const elapsedMs = nowMs - this.#raisedMs;
+    const near = this.#ceiling * GATE_WIDTH_NEAR;
+    // It approaches that part ever more slowly; just below it counts as there.
+    if (width < near * 0.98) {
+      const share = Math.min(1, elapsedMs / Math.max(GATE_WIDTH_RISE_MS, latencyMs));
+      // No more per look than a third: a ceiling of long ago says little of today.
+      const next = Math.min(near, width + Math.max(0, near - width) * share, width * 1.33 + 1);
+      this.#width = next;
+      this.#raisedMs = nowMs;
+      return;
+    }
+    if (elapsedMs < Math.max(GATE_WIDTH_PROBE_MS, latencyMs)) return;
+    const grain = width < PACED_BELOW ? width * 0.05 : Math.max(1, width * 0.02);
+    this.#width = width + grain * this.#step;
+    this.#raisedMs = nowMs;
+    this.#step = Math.min(this.#step * 2, STEP_MAX);
+  }
+
+  /** A width that has been several times what is needed for long, without a rejection, limits nothing. */
+  #forget(width: number, inFlight: number, nowMs: number): void {
+    if (nowMs - this.#rejectedMs >= GATE_WIDTH_FORGET_MS && inFlight * 4 < width) this.#width = null;
+  }
+
+  #set(width: number, nowMs: number): void {
+    this.#width = Math.max(GATE_WIDTH_MIN, width);
+    this.#raisedMs = nowMs;
+    this.#step = 1;
+  }
+}
+
+/** Below this, whole permits are too coarse: three instead of four are a quarter less. */
+const PACED_BELOW = 4;
+/** Largest factor of a step beyond the ceiling. */
+const STEP_MAX = 16;

@@ -1,0 +1,169 @@
+/** Providers as a gate meets them: what they admit, what they reject, and what their headers say. Times in ms. */
+import type { RateSample } from "../../src/gate/wire.ts";
+
+/** A call as it arrives at a provider. */
+export type SentCall = { tokens: number; inputTokens: number; outputTokens: number; latencyMs: number };
+
+/** The provider's answer: after which time, and with which headers. A rejection comes at once. */
+export type ProviderAnswer = {
+  status: number;
+  latencyMs: number;
+  ttfbMs: number | null;
+  hintMs: number | null;
+  sample: RateSample | null;
+};
+
+export type Provider = {
+  send: (call: SentCall, nowMs: number) => ProviderAnswer;
+  /** Called when an admitted call has ended. */
+  ended: (call: SentCall, nowMs: number) => void;
+};
+
+/** A token bucket that refills continuously and begins full. */
+export class Bucket {
+  readonly limit: number;
+  readonly #windowMs: number;
+  #level: number;
+  #atMs = 0;
+
+  constructor(limit: number, windowMs = 60_000) {
+    this.limit = limit;
+    this.#level = limit;
+    this.#windowMs = windowMs;
+  }
+
+  get perMs(): number {
+    return this.limit / this.#windowMs;
+  }
+
+  levelAt(nowMs: number): number {
+    this.#level = Math.min(this.limit, this.#level + this.perMs * (nowMs - this.#atMs));
+    this.#atMs = nowMs;
+    return this.#level;
+  }
+
+  /** Takes an amount, also one that is not there. */
+  take(amount: number, nowMs: number): void {
+    this.#level = this.levelAt(nowMs) - amount;
+  }
+
+  sample(nowMs: number): { limit: number; remaining: number; resetMs: number; windowMs: number } {
+    const remaining = Math.max(0, Math.floor(this.levelAt(nowMs)));
+    return {
+      limit: this.limit,
+      remaining,
+      resetMs: (this.limit - remaining) / this.perMs,
+      windowMs: this.#windowMs,
+    };
+  }
+}
+
+const REJECTED_MS = 20;
+
+/** OpenAI's: requests and tokens per minute; tokens count as prompt and completion cap, at admission. */
+export function openaiLike(rpm: number, tpm: number): Provider {
+  const requests = new Bucket(rpm);
+  const tokens = new Bucket(tpm);
+  return {
+    send(call, nowMs) {
+      const waitMs = Math.max(
+        (1 - requests.levelAt(nowMs)) / requests.perMs,
+        (call.tokens - tokens.levelAt(nowMs)) / tokens.perMs,
+      );
+      if (waitMs <= 0) {
+        requests.take(1, nowMs);
+        tokens.take(call.tokens, nowMs);
+      }
+      const sample: RateSample = { ageMs: 0, requests: requests.sample(nowMs), tokens: tokens.sample(nowMs) };
+      return waitMs > 0
+        ? { status: 429, latencyMs: REJECTED_MS, ttfbMs: null, hintMs: Math.ceil(waitMs), sample }
+        : { status: 200, latencyMs: call.latencyMs, ttfbMs: null, hintMs: null, sample };
+    },
+    ended() {},
+  };
+}
+
+/** Anthropic's: input tokens count at admission, output tokens as they are generated; it admits while both are over 0. */
+export function anthropicLike(rpm: number, inputTpm: number, outputTpm: number): Provider {
+  const requests = new Bucket(rpm);
+  const input = new Bucket(inputTpm);
+  const output = new Bucket(outputTpm);
+  return {
+    send(call, nowMs) {
+      const waitMs = Math.max(
+        (1 - requests.levelAt(nowMs)) / requests.perMs,
+        (call.inputTokens - input.levelAt(nowMs)) / input.perMs,
+        (1 - output.levelAt(nowMs)) / output.perMs,
+      );
+      if (waitMs <= 0) {
+        requests.take(1, nowMs);
+        input.take(call.inputTokens, nowMs);
+      }
+      const sample: RateSample = {
+        ageMs: 0,
+        requests: requests.sample(nowMs),
+        inputTokens: input.sample(nowMs),
+        outputTokens: output.sample(nowMs),
+      };
+      return waitMs > 0
+        ? { status: 429, latencyMs: REJECTED_MS, ttfbMs: null, hintMs: Math.ceil(waitMs / 1_000) * 1_000, sample }
+        : { status: 200, latencyMs: call.latencyMs, ttfbMs: null, hintMs: null, sample };
+    },
+    ended: (call, nowMs) => output.take(call.outputTokens, nowMs),
+  };
+}
+
+/** A server that takes so many calls at a time and rejects the others without a word. */
+export function concurrencyLimited(capacity: () => number): Provider {
+  let inFlight = 0;
+  return {
+    send(call) {
+      const silent = { ttfbMs: null, hintMs: null, sample: null };
+      if (inFlight >= capacity()) return { status: 429, latencyMs: REJECTED_MS, ...silent };
+      inFlight += 1;
+      return { status: 200, latencyMs: call.latencyMs, ...silent };
+    },
+    ended: () => void (inFlight -= 1),
+  };
+}
+
+/** A server that takes so many calls per second, with a burst of one second, and rejects the others without a word. */
+export function rateLimitedSilently(perSecond: number): Provider {
+  const bucket = new Bucket(perSecond, 1_000);
+  return {
+    send(call, nowMs) {
+      const silent = { ttfbMs: null, hintMs: null, sample: null };
+      if (bucket.levelAt(nowMs) < 1) return { status: 429, latencyMs: REJECTED_MS, ...silent };
+      bucket.take(1, nowMs);
+      return { status: 200, latencyMs: call.latencyMs, ...silent };
+    },
+    ended() {},
+  };
+}
+
+/** A server that rejects nothing: beyond its capacity, calls queue, and the first byte comes later. */
+export function queueing(capacity: number): Provider {
+  const freeAtMs = Array.from({ length: capacity }, () => 0);
+  return {
+    send(call, nowMs) {
+      const worker = freeAtMs.indexOf(Math.min(...freeAtMs));
+      const beginMs = Math.max(nowMs, freeAtMs[worker] ?? 0);
+      freeAtMs[worker] = beginMs + call.latencyMs;
+      const queuedMs = beginMs - nowMs;
+      const latencyMs = queuedMs + call.latencyMs;
+      return { status: 200, latencyMs, ttfbMs: queuedMs + call.latencyMs * 0.4, hintMs: null, sample: null };
+    },
+    ended() {},
+  };
+}
+
+/** A key that another provider's answers for, while `isUsable`; else its quota is gone. */
+export function whileUsable(inner: Provider, isUsable: (nowMs: number) => boolean): Provider {
+  return {
+    send: (call, nowMs) =>
+      isUsable(nowMs)
+        ? inner.send(call, nowMs)
+        : { status: 402, latencyMs: REJECTED_MS, ttfbMs: null, hintMs: null, sample: null },
+    ended: (call, nowMs) => inner.ended(call, nowMs),
+  };
+}
