@@ -34,13 +34,18 @@ type Decision = Exclude<AcquireReply, { ok: "wait" }>;
  * the run make in this isolate; a call that is queued then waits by itself.
  */
 export async function acquire(run: RunCaller, request: AcquireRequest, watch: ClientWatch): Promise<Decision | null> {
-  watch.withdraw = () => run.notify((stub) => stub.withdraw(request.callId));
+  let withdrawn = Promise.resolve();
+  watch.withdraw = () => {
+    withdrawn = run.notify((stub) => stub.withdraw(request.callId));
+  };
   if (watch.signal.aborted) return null;
   const { signal } = watch;
   const send = (live: () => AcquireRequest[]): Promise<AcquireReply[]> => acquireTogether(run, live);
   const first = await permitRequests.decisionOn(run.runId, { request, signal }, { send, endedWithin });
   const reply = first.ok === "wait" ? await queuedDecision(run, request, signal) : first;
   if (reply !== null) watch.withdraw = null;
+  // With its last promise this request ends, and what it sends: a call whose withdrawal was lost would stay queued.
+  else await withdrawn;
   return reply;
 }
 

@@ -45,12 +45,15 @@ export class RunCaller {
     }
   }
 
-  /** Sends the object something that it can do without: fire and forget, errors are ignored. */
-  notify(call: Call<unknown>): void {
-    // The promise of an RPC refuses a `then` without its first function.
-    call(this.#stub).then(
-      () => undefined,
-      () => undefined,
-    );
+  /**
+   * Sends the object something that it can do without: errors are ignored. Resolves once it has arrived, or failed: it is
+   * lost if the request ends before.
+   */
+  async notify(call: Call<unknown>): Promise<void> {
+    try {
+      await call(this.#stub);
+    } catch {
+      // It can do without.
+    }
   }
 }

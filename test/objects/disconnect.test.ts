@@ -1,6 +1,10 @@
-import { describe, expect, it } from "vitest";
+import { env } from "cloudflare:workers";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { acquireRequest, factsOf } from "../support/objects-direct.ts";
+import { acquire, watchClient } from "../../src/execute/permit.ts";
+import { RunObject } from "../../src/index.ts";
 import { ABANDONED_MS } from "../../src/limits.ts";
+import { RunCaller } from "../../src/run-client/caller.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import {
   asOperator,
@@ -34,6 +38,28 @@ describe("a query whose client disconnects", () => {
     expect(watched(run.id).calls["withdraw"]).toBe(1);
     expect((await upstreamStats("left-queue")).requests).toBe(1);
     expect((await run.document()).stats.pending_queries).toBe(0);
+  });
+
+  it("waits for its withdrawal, which would be lost with the request that sends it", async () => {
+    const plain = RunObject.prototype.withdraw;
+    onTestFinished(() => void (RunObject.prototype.withdraw = plain));
+    RunObject.prototype.withdraw = async function (this: RunObject, callId) {
+      await scheduler.wait(300);
+      await plain.call(this, callId);
+    };
+    const run = await openRun({ max_parallel: 1 });
+    const running = run.query({ prompt: "runs", model: "up/key/left-waiting/latch/left-waiting" });
+    await untilInFlight("left-waiting", 1);
+    const client = new AbortController();
+    const request = acquireRequest(crypto.randomUUID(), factsOf("p", "up/x"));
+    const waiting = acquire(new RunCaller(env, run.id), request, watchClient(client.signal));
+    const pending = async (): Promise<number> => (await run.document()).stats.pending_queries;
+    await expect.poll(pending).toBe(2);
+    client.abort();
+    expect(await waiting).toBeNull();
+    expect(await pending()).toBe(1);
+    await openLatch("left-waiting");
+    await running;
   });
 
   it("leaves no pending call to the run object: its withdrawal ends the one that waits", async () => {

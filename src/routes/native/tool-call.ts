@@ -68,7 +68,7 @@ async function callUnderPermit(
   const run = new RunCaller(c.env, runId);
   const call = { callId: crypto.randomUUID(), tool: name };
   const { signal } = c.req.raw;
-  const withdraw = (): void => run.notify((stub) => stub.endTool(call.callId, null));
+  const withdraw = (): void => void run.notify((stub) => stub.endTool(call.callId, null));
   signal.addEventListener("abort", withdraw);
   await settled(c.env, runId);
   const granted = await acquireTool(run, call, signal);
