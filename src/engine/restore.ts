@@ -4,7 +4,9 @@ import { callIdOf } from "./log.ts";
 import { bucketOf } from "./enqueue.ts";
 import type { Group } from "./group.ts";
 import type { SlotRecord } from "./record.ts";
-import type { AttemptInFlight, Shard, StoredLease, StoredShard, Target } from "./shard.ts";
+import { FRESH } from "./routes/choose.ts";
+import { sendable } from "./routes/sendable.ts";
+import type { AttemptInFlight, ChosenFrom, Shard, StoredLease, StoredShard, Target } from "./shard.ts";
 import { groupSeqOf, indexOf } from "./slot.ts";
 import type { EngineState } from "./state.ts";
 import { zeroTotals } from "./totals.ts";
@@ -38,7 +40,19 @@ export function restoreLease(
   const dedupeKey = stored.dedupeKey ?? null;
   const learned = { priced: stored.priced ?? {}, textSample: null, ...template };
   const rest = { startSeq, dedupeKey, ...cap, onLost, ...learned };
-  const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs, queuedMs, expiresAtMs, ...rest };
+  const lease: AttemptInFlight = {
+    attemptId,
+    slotId,
+    attempt,
+    target,
+    amounts,
+    startedAtMs,
+    queuedMs,
+    expiresAtMs,
+    ...rest,
+  };
+  const chosenFrom = choicesOf(state, group, lease);
+  if (chosenFrom !== null) lease.chosenFrom = chosenFrom;
   shard.leases.set(attemptId, lease);
   state.ledger.restore(attemptId, amounts);
   state.addInFlight({ lease, shard, call: null }, nowMs);
@@ -46,6 +60,28 @@ export function restoreLease(
   if (slotId !== null) group?.restore(indexOf(slotId), "running", attempt, nowMs);
   // The event of its start was in memory only when the object stopped. It is emitted again, under the next number.
   if (startSeq > state.writtenSeq) lease.startSeq = state.emitStart(lease, null, startedAtMs);
+}
+
+/**
+ * The choices of a slot's attempt, if its model has any. What the slot tried elsewhere is forgotten: all of its attempts so
+ * far count for the target of this one.
+ */
+function choicesOf(
+  { deps }: Pick<EngineState, "deps">,
+  group: Group | undefined,
+  { slotId, attempt, target: { gate, model } }: AttemptInFlight,
+): ChosenFrom | null {
+  if (group === undefined || slotId === null) return null;
+  const { header } = group;
+  if (!header.models.some((_, index) => deps.targetOf(header, index)?.choices !== undefined)) return null;
+  const facts = deps.factsOf(slotId);
+  const asked = deps.targetOf(header, facts.modelIndex);
+  const { choices, route } = asked === null ? {} : sendable(asked, facts);
+  const at =
+    choices?.findIndex(({ targets }) => targets.some((each) => each.gate === gate && each.model === model)) ?? -1;
+  if (choices === undefined || at === -1) return null;
+  const tried = choices.map((_, index) => (index === at ? attempt - 1 : 0));
+  return { choices, route, at, cause: null, position: { ...FRESH, tried } };
 }
 
 /** Takes over a slot's row. Call it before `restoreLease`: a slot whose row is queued may have a lease. */

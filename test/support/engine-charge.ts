@@ -16,7 +16,10 @@ export function outcomeOf(assignment: Assignment, planned: PlannedOutcome, nowMs
   const { capTokens } = lease;
   const latencyMs = nowMs - lease.startedAtMs;
   if (planned.kind === "failure") {
-    return failure(planned.class, planned.retryAfterMs, latencyMs, planned.answered);
+    const failed = failure(planned.class, planned.retryAfterMs, latencyMs, planned.answered);
+    // Whether an attempt may have been billed is not known of a stop, if it is not known at all.
+    if (planned.stop === null || failed.kind !== "failure" || failed.class === "unknown") return failed;
+    return { ...failed, stop: planned.stop };
   }
   if (planned.kind === "no_usage") return success(null, latencyMs);
   const { promptShare, completionShare, cachedShare, costShare } = planned;

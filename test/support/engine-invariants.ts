@@ -6,6 +6,7 @@ import { groupSeqOf, isFinalState, indexOf, SLOT_STATES, slotIdOf, type SlotStat
 import type { Reason } from "../../src/errors.ts";
 import { sumTotals } from "../../src/engine/totals.ts";
 import { LogAudit } from "./engine-log.ts";
+import { GATES } from "./engine-plan.ts";
 import type { RunUnderTest } from "./engine-run.ts";
 import { followersIn, isLed, queuedIn } from "./engine-waiting.ts";
 
@@ -76,20 +77,22 @@ export class Invariants {
       "the attempts in flight are those of the books",
     );
     assert(state.attempts.size <= state.width, "the run's width is kept");
-    const upstreams = new Map<string, number>();
+    const gates = new Map<string, number>();
     const slots = new Set<number>();
     for (const { lease, shard } of state.attempts.values()) {
       assert(shard.leases.has(lease.attemptId), "an attempt is in its shard");
-      upstreams.set(lease.target.upstream, (upstreams.get(lease.target.upstream) ?? 0) + 1);
+      const { gate, choices } = lease.target;
+      assert.equal(choices, undefined, "an attempt goes to one target");
+      gates.set(gate, (gates.get(gate) ?? 0) + 1);
       if (lease.slotId === null) continue;
       assert(!slots.has(lease.slotId), `slot ${lease.slotId} is in flight twice`);
       slots.add(lease.slotId);
       const group = state.groups.get(groupSeqOf(lease.slotId));
       assert.equal(group?.stateOf(indexOf(lease.slotId)), "running");
     }
-    for (const name of ["wide", "narrow"]) {
+    for (const name of GATES) {
       const known = state.upstreams.get(name);
-      assert.equal(known?.inFlight ?? 0, upstreams.get(name) ?? 0);
+      assert.equal(known?.inFlight ?? 0, gates.get(name) ?? 0);
       assert((known?.inFlight ?? 0) <= (known?.maxInFlight ?? 0), `${name} has more in flight than it takes`);
     }
   }

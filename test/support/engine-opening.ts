@@ -4,11 +4,11 @@ import type { GroupHeader } from "../../src/engine/group.ts";
 import { groupIdOf } from "../../src/engine/group-id.ts";
 import { emitGroupStarted, enqueueSlots } from "../../src/engine/enqueue.ts";
 import { CallPageBuilder, readFacts, type CallPage } from "../../src/engine/call-page.ts";
-import type { Target } from "../../src/engine/shard.ts";
+import type { StoredLease, Target } from "../../src/engine/shard.ts";
 import type { EngineState } from "../../src/engine/state.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
 import { makeHeader } from "./engine.ts";
-import { MODELS, TARGETS, type Plan, type PlannedCall } from "./engine-plan.ts";
+import { LEASED, MODELS, type Plan, type PlannedCall } from "./engine-plan.ts";
 import type { Rows } from "./engine-rows.ts";
 
 export function settingsOf({ limits, width }: Plan): RunSettings {
@@ -34,8 +34,8 @@ export function factsOf({ model, dedupe, ...options }: PlannedCall): CallFacts {
 }
 
 /** The target of a stored lease: the engine leases known targets only. */
-export function targetOfLease({ upstream, model }: { upstream: string; model: string }): Target {
-  const target = TARGETS[`${upstream}/${model}`];
+export function targetOfLease({ upstream, model, key }: Pick<StoredLease, "upstream" | "model" | "key">): Target {
+  const target = LEASED.find((each) => each.upstream === upstream && each.model === model && each.key === key);
   if (target === undefined) throw new Error(`no lease goes to ${upstream}/${model}`);
   return target;
 }

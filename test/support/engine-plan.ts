@@ -2,7 +2,7 @@
  * Random histories of a run, as data that fast-check generates, shrinks and prints. Numbers select among what exists.
  */
 import * as fc from "fast-check";
-import type { FailureClass, Priority } from "../../src/call.ts";
+import type { FailureClass, FallbackCause, Priority, StopReason } from "../../src/call.ts";
 import type { Target } from "../../src/engine/shard.ts";
 import type { Limits } from "../../src/budget/ledger.ts";
 import { makeTarget } from "./engine.ts";
@@ -31,8 +31,49 @@ export const TARGETS: Readonly<Record<string, Target>> = {
   "narrow/free": makeTarget({ upstream: "narrow", model: "free", maxInFlight: 2, price: null }),
 };
 
+/** Two keys of one upstream. */
+const KEYS = ["A", "B"].map((key) =>
+  makeTarget({
+    ...{ upstream: "keyed", gate: `keyed#${key}`, key, model: "m", maxInFlight: 2, attemptsMax: 2 },
+    price: { inputPicoUsd: 5_000, cachedInputPicoUsd: 5_000, outputPicoUsd: 7_000 },
+  }),
+);
+
+/** Every target that an attempt may have. */
+export const LEASED: readonly Target[] = [...Object.values(TARGETS), ...KEYS];
+
+/** Every gate. */
+export const GATES: readonly string[] = [...new Set(LEASED.map(({ gate }) => gate))];
+
+function targetsAt(name: string): Target[] {
+  return LEASED.filter(({ upstream, model }) => `${upstream}/${model}` === name);
+}
+
+/** A model that dispatch chooses targets for; `route` undefined = the keys of one upstream. */
+function choiceOf(
+  route: string | undefined,
+  names: readonly string[],
+  lastOn: readonly FallbackCause[] | null,
+): Target {
+  const choices = names.map((name, index) => ({
+    targets: targetsAt(name),
+    on: index > 0 && index === names.length - 1 ? lastOn : null,
+  }));
+  const first = choices[0]?.targets[0];
+  if (first === undefined) throw new Error(`no target is named ${names[0]}`);
+  return { ...first, choices, ...(route === undefined ? {} : { route }) };
+}
+
+/** What each model that is configured resolves to: one target, the keys of an upstream, or the targets of a route. */
+export const RESOLVED: Readonly<Record<string, Target>> = {
+  ...TARGETS,
+  "keyed/m": choiceOf(undefined, ["keyed/m"], null),
+  pair: choiceOf("pair", ["narrow/dear", "wide/cheap"], null),
+  many: choiceOf("many", ["keyed/m", "narrow/dear", "wide/dear"], ["rate_limited", "stop", "timeout"]),
+};
+
 /** Models that calls name; the last is not configured. */
-export const MODELS = [...Object.keys(TARGETS), "gone/model"] as const;
+export const MODELS = [...Object.keys(RESOLVED), "gone/model"] as const;
 
 /** `dedupe`: number of the in-flight key; null = the call has none. */
 export type PlannedCall = {
@@ -49,7 +90,7 @@ export type PlannedOutcome =
   /** `promptShare` and `completionShare` of what was reserved; `costShare` null = the upstream names no cost. */
   | { kind: "usage"; promptShare: number; completionShare: number; cachedShare: number; costShare: number | null }
   | { kind: "no_usage" }
-  | { kind: "failure"; class: FailureClass; answered: boolean; retryAfterMs: number | null };
+  | { kind: "failure"; class: FailureClass; answered: boolean; retryAfterMs: number | null; stop: StopReason | null };
 
 export type Step =
   | ({ do: "open" } & PlannedGroup)
@@ -147,7 +188,7 @@ const onLost = fc.constantFrom<OnLost>("retry", "retry", "fail");
 const callArbitrary: fc.Arbitrary<PlannedCall> = fc.record({
   model: fc.oneof(
     { weight: 12, arbitrary: fc.nat({ max: MODELS.length - 2 }) },
-    { weight: 1, arbitrary: fc.constant(4) },
+    { weight: 1, arbitrary: fc.constant(MODELS.length - 1) },
   ),
   promptBytes: fc.integer({ min: 1, max: 400 }),
   maxTokens: fc.constantFrom(null, 1, 15, 16, 17, 100, 1_000),
@@ -180,6 +221,7 @@ function outcomeArbitrary(shareMax: number): fc.Arbitrary<PlannedOutcome> {
     kind: fc.constant("failure" as const),
     class: fc.constantFrom<FailureClass>("rejected", "transient", "rate_limited", "unknown"),
     answered: fc.boolean(),
+    stop: fc.constantFrom<StopReason | null>(null, null, null, "invalid_key"),
     retryAfterMs: fc.constantFrom(null, null, 0, 500, 40_000, 90_000, 90_001, 3_600_000),
   });
   const noUsage = fc.constant({ kind: "no_usage" as const });

@@ -41,7 +41,8 @@ export class Rows implements ReadByRebuild {
       const stored = { shard: storedShard(shard), tail: at === 0 && log.tail !== null ? log.tail.split("\n") : [] };
       this.#shards.set(shard.id, JSON.stringify(stored));
     }
-    for (const slot of slots) this.#slots.set(slot.id, JSON.stringify(slot));
+    // As in SQL, a row has no position among the choices of its model.
+    for (const { position: _, ...slot } of slots) this.#slots.set(slot.id, JSON.stringify(slot));
     for (const group of groups) {
       this.#results.set(group.header.seq, JSON.stringify(groupResult(group, nowMs)));
     }

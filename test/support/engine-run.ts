@@ -26,9 +26,10 @@ import { seeded, success } from "./engine.ts";
 import { Books, failsIfLost, type Lent } from "./engine-books.ts";
 import { mustFit, outcomeOf } from "./engine-charge.ts";
 import {
+  LEASED,
   MODELS,
   picked,
-  TARGETS,
+  RESOLVED,
   type Plan,
   type PlannedCall,
   type PlannedGroup,
@@ -62,7 +63,7 @@ export class RunUnderTest {
     this.#deps = {
       random: seeded(plan.seed),
       factsOf: (slotId) => this.#pages.facts(slotId),
-      targetOf: (group, modelIndex) => TARGETS[group.models[modelIndex] ?? ""] ?? null,
+      targetOf: (group, modelIndex) => RESOLVED[group.models[modelIndex] ?? ""] ?? null,
     };
     const { width, limits } = plan;
     this.#settings = settingsOf(plan);
@@ -193,7 +194,7 @@ export class RunUnderTest {
   }
 
   #call({ call, delayMs, onLost }: Extract<Step, { do: "call" }>): void {
-    const target = TARGETS[MODELS[call.model] ?? ""];
+    const target = RESOLVED[MODELS[call.model] ?? ""];
     if (target === undefined) return;
     const callId = `call-${this.#nextCall++}`;
     const asked = { callId, attempt: 1, facts: factsOf(call), target, onLost };
@@ -201,7 +202,9 @@ export class RunUnderTest {
   }
 
   #enqueue(
-    call: Pick<SingleCall, "callId" | "attempt" | "facts" | "target" | "onLost"> & { parallelGroupId: string | null },
+    call: Pick<SingleCall, "callId" | "attempt" | "facts" | "target" | "onLost" | "position"> & {
+      parallelGroupId: string | null;
+    },
     delayMs: number,
   ): void {
     this.calls.set(call.callId, { attempt: call.attempt });
@@ -292,8 +295,9 @@ export class RunUnderTest {
       return;
     }
     // Its client is there, and its Worker requests the retry.
-    const { parallelGroupId, retryInMs } = settled;
-    this.#enqueue({ callId, attempt: attempt + 1, facts, target, onLost, parallelGroupId }, retryInMs);
+    const { parallelGroupId, retryInMs, position } = settled;
+    const tried = position === undefined ? {} : { position };
+    this.#enqueue({ callId, attempt: attempt + 1, facts, target, onLost, parallelGroupId, ...tried }, retryInMs);
   }
 
   /** A new instance on the same rows: queued single calls, waiting lanes and an uncommitted turn are lost. */
@@ -319,7 +323,7 @@ export class RunUnderTest {
 
 /** Makes an engine learn low caps: a history has too few answers of a model for that. */
 function teachCaps({ learnedCaps }: EngineState): void {
-  for (const target of Object.values(TARGETS)) {
+  for (const target of LEASED) {
     const lease = { target, capTokens: null, capKind: "default" } as const;
     for (let at = 0; at < LEARNED_ANSWERS_MIN; at++) learnedCaps.learn(success({ completionTokens: 10 }), lease);
   }

@@ -2,6 +2,7 @@
 import { DIMENSIONS } from "../../src/budget/ledger.ts";
 import type { AttemptInFlight } from "../../src/engine/shard.ts";
 import type { EngineState } from "../../src/engine/state.ts";
+import { GATES } from "./engine-plan.ts";
 import { followersIn, queuedIn } from "./engine-waiting.ts";
 
 /**
@@ -27,9 +28,10 @@ export function snapshotOf(state: EngineState): unknown {
     queued: [...queuedIn(state), ...followersIn(state).map(({ bucket, id }): [number, number] => [bucket.groupSeq, id])]
       .filter(([groupSeq]) => groupSeq !== 0)
       .sort(([, a], [, b]) => a - b),
-    tried: [...state.tried].sort(([a], [b]) => a - b),
+    // Positions among choices are kept in memory only.
+    tried: [...state.tried].sort(([a], [b]) => a - b).map(([id, record]) => [id, { ...record, position: null }]),
     inFlight: [...state.attempts.keys()].sort(),
-    atUpstreams: ["wide", "narrow"].map((name) => state.upstreams.get(name)?.inFlight ?? 0),
+    atGates: GATES.map((name) => state.upstreams.get(name)?.inFlight ?? 0),
     shards: [...state.shards.values()]
       .filter((shard) => shard.totals.attempts + shard.leases.size > 0)
       .sort((a, b) => a.id - b.id)
@@ -45,5 +47,6 @@ export function snapshotOf(state: EngineState): unknown {
 function remembered(lease: AttemptInFlight): object {
   const kept = lease.slotId === null || lease.capKind === "budget" || lease.capKind === "learned";
   const cap = kept ? {} : { capTokens: null, capKind: "client" };
-  return { ...lease, ...cap, expiresAtMs: 0, startSeq: 0, dedupeKey: null };
+  const { chosenFrom: _, ...stored } = lease;
+  return { ...stored, ...cap, expiresAtMs: 0, startSeq: 0, dedupeKey: null };
 }

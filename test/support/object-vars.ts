@@ -52,6 +52,22 @@ export const objectVars = {
       adaptive: { mode: "off" },
       prompt_tokens_per_call: 0,
     },
+    // Two keys.
+    keyed: {
+      kind: "openai",
+      base_url: "http://keyed.test/v1",
+      keys: ["secret:FIRST_KEY", "secret:SECOND_KEY"],
+      models: [],
+      prompt_tokens_per_call: 0,
+      prices: { "*": { input: 1, output: 2 } },
+    },
     sim: { kind: "simulated" },
+  },
+  FIRST_KEY: "first-key-of-the-tests",
+  SECOND_KEY: "second-key-of-the-tests",
+  // Calls to these routes are answered by their last targets.
+  ROUTES: {
+    crossed: ["up/status/503/key/crossed", "dear/latch/crossed/key/crossed"],
+    woven: ["up/status/503/key/woven", "keyed/latch/woven/key/woven"],
   },
 };
