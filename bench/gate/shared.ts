@@ -73,8 +73,8 @@ async function share(world: GateWorld, name: string, slots: number): Promise<Par
   const idealS = (used - FILL * perMinute) / (perMinute / 60);
   const firstMs = provider.calls[0]?.atMs ?? 0;
   const wasted = provider.rejected().filter(({ atMs }) => atMs > firstMs + 1_000).length;
-  const items = answers.flatMap((answer) => answer.items);
-  const whole = items.filter(({ status, text }) => status === "completed" && /^\d \d+$/.test(text ?? "")).length;
+  const results = answers.flatMap((answer) => answer.results);
+  const whole = results.filter((text) => /^\d \d+$/.test(text)).length;
   return {
     rows: [
       exact(`${name}: slots answered`, `${whole}`, `= ${2 * slots}`, whole === 2 * slots),

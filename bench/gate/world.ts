@@ -60,9 +60,7 @@ export async function startGateWorld(options: WorldOptions): Promise<GateWorld> 
   };
 }
 
-const answered = z.looseObject({
-  items: z.array(z.looseObject({ status: z.string(), text: z.string().nullish(), attempts: z.int() })),
-});
+const answered = z.looseObject({ results: z.array(z.string()) });
 export type BatchAnswer = z.infer<typeof answered>;
 
 /** The prompts of a batch, each its own. */
