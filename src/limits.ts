@@ -125,7 +125,7 @@ export const JSON_BODY_DEPTH_MAX = JSON_DEPTH_MAX + 8;
 // ---- runs ----
 
 /**
- * Most calls in flight of one run: 86 lanes of six. Above that, the settlements in the run object become the
+ * Most calls in flight of one run: 86 executors of six. Above that, the settlements in the run object become the
  * bottleneck.
  */
 export const PARALLEL_MAX = 512;
@@ -282,10 +282,26 @@ export const MEDIA_TOKENS_MAX = 10_000_000;
 
 // ---- executors ----
 
-/** Attempts in flight of one lane: on Cloudflare, an object's seventh fetch that waits for headers queues silently. */
-export const LANE_SLOTS = 6;
-/** Attempts that the Worker of a group holds if headers limit it: three dozen streams, and six calls that begin. */
-export const WORKER_CALLS_DEFAULT = 48;
+/**
+ * Attempts that one executor holds at most if headers limit it: a Worker, a lane or a Workflow instance. A streamed call waits
+ * for headers only until its first byte, so an executor is awake for many; and its loss loses no more than these. At 32, an
+ * object would be awake for .55 s per call of 20 s at width 512, half of what such a call costs.
+ */
+export const EXECUTOR_CALLS_MAX = 64;
+/**
+ * How often an executor could begin all calls that it is to hold while one of them lasts: enough that a batch is at its width
+ * after half a call, and few enough that one executor suffices for 64 calls whose headers come within a twentieth of it.
+ */
+export const FILLS_PER_CALL = 2;
+/** How long a call counts as lasting before one has ended, ms: a short answer of an LLM. */
+export const CALL_MS_ASSUMED = 5_000;
+/** Models of which an isolate knows how soon their headers come: each is three numbers and a name. */
+export const MODEL_PACES_KEPT = 256;
+/**
+ * Longest time between two looks at an executor whose fetches all wait for headers, ms: after a wait of the sum of all looks,
+ * its reach is the least it can be.
+ */
+export const FULL_CHECK_MS_MAX = 2_560;
 /** Most attempts that such a Worker holds where nothing limits them: no run is wider. */
 export const WORKER_CALLS_MAX = PARALLEL_MAX;
 /**
@@ -298,10 +314,15 @@ export const WORKER_MERGE_MS = 2;
  * report those that it gives up.
  */
 export const WORKER_LEAVE_MS = 25_000;
-/** Time for which a Worker must be full while slots wait before lanes join it, ms: the first headers of a local upstream take less. */
+/** Time for which an executor must be full while slots wait before others join it, ms: the first headers of a local upstream take less. */
 export const LANES_JOIN_MS = 5;
-/** Time after which a Worker that only waits for its calls looks at its run, ms: a cancelled call ends within two seconds. */
-export const WORKER_LOOK_MS = 1_000;
+/**
+ * Time for which an executor collects places of fetches that no longer wait for headers, ms, unless half of them are free: a claim
+ * costs a commit and a row, and at most a third of a model's usual time to its headers is lost.
+ */
+export const ROOM_MERGE_MS = 200;
+/** Time for which lanes that were named or called count as starting, ms: the first use of an object takes less. */
+export const LANES_START_MS = 1_000;
 /**
  * Bytes of prompts in one reply to an executor, and characters of answers in one settlement, after which the rest waits for
  * the next call: a call takes at most 32 MB, and both are in memory twice. The last may exceed it by one call.
@@ -372,7 +393,10 @@ export const RPC_WAIT_MS = 100;
  * it sets its alarm, and sleeps: an alarm costs about as much as 0.7 s of being awake, and may ring later than a timer.
  */
 export const TIMER_MS_MAX = 2_000;
-/** Longest that a call of a lane waits in the run object, ms: below every idle cut-off on the way. */
+/**
+ * Longest that a call of an executor without a socket waits in the run object, ms: below every idle cut-off on the way. One that
+ * has a socket waits there after RPC_WAIT_MS.
+ */
 export const LONG_POLL_MS = 20_000;
 /** Time after which a queued call counts as left by its Worker, which neither waits nor opens a socket, ms. */
 export const ABANDONED_MS = 10_000;
@@ -392,8 +416,8 @@ export const LANE_RECONNECT_MAX_MS = 15_000;
 /** Interval at which an object with pending calls replies to those that have waited long enough, ms: as long as most may. */
 export const SWEEP_MS = RPC_WAIT_MS;
 /**
- * Age at which a call's Worker opens a socket to the run object, ms. The socket reports a cancellation, which must end the
- * call within two seconds, and the Worker's own end; a shorter call is not worth what a socket costs.
+ * Age at which a call's Worker, or an executor, opens a socket to the run object, ms. The socket reports a cancellation, which
+ * must end a call within two seconds, and the Worker's own end; what is shorter is not worth what a socket costs.
  */
 export const CALL_SOCKET_AFTER_MS = 1_500;
 /** Upper bounds of the delays before a lost socket is opened again, ms; the last repeats. Below FOUND_LEASE_TTL_MS. */

@@ -1,21 +1,28 @@
 /**
- * A lane executes a run's attempts, at most six at a time: Cloudflare lets an object wait for the headers of six fetches,
+ * A lane executes a run's attempts, of which at most six wait for headers: Cloudflare lets no more fetches of an object wait,
  * and queues the seventh silently. It stores nothing: if the lane dies, its leases expire in the run object, so it needs
  * no watchdog of its own. Its methods are described in src/run-api/lane-api.ts.
  */
 import { DurableObject } from "cloudflare:workers";
 import { configOf } from "../../src/env.ts";
 import { unsent, type Attempt } from "../../src/execute/attempt.ts";
-import { Executor, LANE_DUTY } from "../../src/execute/executor.ts";
+import { openExecutorSocket } from "../../src/execute/executor-socket.ts";
+import { Executor } from "../../src/execute/executor.ts";
 import { attemptJob } from "../../src/execute/job.ts";
-import type { WorkRules } from "../../src/execute/worklist.ts";
-import { LANE_ALARM_FROM_MS, LANE_ALARM_MS, LANE_SLOTS } from "../../src/limits.ts";
+import { LaneDuty } from "./duty.ts";
+import { isolatePaces } from "../../src/execute/paces.ts";
+import { areHeadersLimited, type WorkRules } from "../../src/execute/rules.ts";
+import { EXECUTOR_CALLS_MAX, LANE_ALARM_FROM_MS, LANE_ALARM_MS, WAITING_FETCHES_DEFAULT } from "../../src/limits.ts";
 import type { ClaimReply, Job, Settlement } from "../../src/run-api/groups.ts";
 import type { LaneApi } from "../../src/run-api/lane-api.ts";
 import { RunCaller } from "../../src/run-client/caller.ts";
 import type { Objects } from "../address.ts";
 
-const LANE_RULES: WorkRules = { callsMax: LANE_SLOTS, waitingMax: LANE_SLOTS, settleAtShare: 1, mergeMs: null };
+/** A lane takes no more where nothing limits headers: other lanes share the work, and the loss of one. */
+function laneRules(waitingFetchesMax: number): WorkRules {
+  const waitingMax = Math.min(waitingFetchesMax, EXECUTOR_CALLS_MAX);
+  return { callsMax: EXECUTOR_CALLS_MAX, waitingMax, settleAtShare: 1, mergeMs: null };
+}
 
 export class LaneObject extends DurableObject<Objects> implements LaneApi {
   #executor: Executor | null = null;
@@ -55,18 +62,29 @@ export class LaneObject extends DurableObject<Objects> implements LaneApi {
   }
 
   #executorOf(run: RunCaller, lane: number): Executor {
+    const parsed = configOf(this.env);
+    const duty = new LaneDuty({
+      now: Date.now,
+      nudge: () => this.#executor?.nudge(),
+      after: (ms, callback) => {
+        const handle = setTimeout(callback, ms);
+        return () => clearTimeout(handle);
+      },
+    });
     return new Executor(
       {
-        claim: ({ settlements, capacity, waits }) =>
-          run.callOnce<ClaimReply>((stub) => stub.settleAndClaim(lane, settlements, capacity, waits)),
+        claim: ({ settlements, capacity, waits, reach }) =>
+          run.callOnce<ClaimReply>((stub) => stub.settleAndClaim(lane, settlements, capacity, waits, null, reach)),
+        openSocket: (listener) => openExecutorSocket(run, lane, listener),
         heartbeat: (attemptIds) => run.callOnce<string[]>((stub) => stub.heartbeat(attemptIds)),
         execute: (job, defaultsJson, attempt) => this.#execute(job, defaultsJson, attempt),
+        paces: isolatePaces,
         now: Date.now,
         random: Math.random,
         wait: (ms) => scheduler.wait(ms),
       },
-      LANE_RULES,
-      LANE_DUTY,
+      laneRules(parsed.ok ? parsed.config.waitingFetchesMax : WAITING_FETCHES_DEFAULT),
+      duty,
     );
   }
 
@@ -74,6 +92,6 @@ export class LaneObject extends DurableObject<Objects> implements LaneApi {
     const parsed = configOf(this.env);
     if (!parsed.ok) return { attemptId: job.lease.attemptId, outcome: unsent(parsed.reason) };
     const { upstreams, waitingFetchesMax } = parsed.config;
-    return attemptJob(job, defaultsJson, attempt, { upstreams, headersLimited: waitingFetchesMax <= LANE_SLOTS });
+    return attemptJob(job, defaultsJson, attempt, { upstreams, headersLimited: areHeadersLimited(waitingFetchesMax) });
   }
 }

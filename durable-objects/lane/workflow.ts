@@ -7,7 +7,8 @@ import { WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from "cloud
 import { configOf } from "../../src/env.ts";
 import { attemptJob } from "../../src/execute/job.ts";
 import { executeGroup } from "../../src/execute/workflow-group.ts";
-import { DEADLINE_MS_MAX, LANE_SLOTS } from "../../src/limits.ts";
+import { areHeadersLimited } from "../../src/execute/rules.ts";
+import { DEADLINE_MS_MAX } from "../../src/limits.ts";
 import { RunCaller } from "../../src/run-client/caller.ts";
 import type { GroupName, Objects } from "../address.ts";
 
@@ -24,7 +25,7 @@ export class LaneWorkflow extends WorkflowEntrypoint<Objects, GroupName> {
     // Without a configuration nothing can be sent: lanes end the group's calls as misconfigured.
     if (!parsed.ok) return;
     const { upstreams, waitingFetchesMax } = parsed.config;
-    const headersLimited = waitingFetchesMax <= LANE_SLOTS;
+    const headersLimited = areHeadersLimited(waitingFetchesMax);
     await executeGroup(seq, {
       objects: this.env,
       run: new RunCaller(this.env, runId),

@@ -3,6 +3,7 @@
  * goes through `submit`, so that it is stored before any reply leaves. object.ts is the RPC surface above this.
  */
 import type { Amounts } from "../../src/budget/ledger.ts";
+import { startableGroup } from "../../src/engine/dispatch.ts";
 import { callIdOf } from "../../src/engine/log.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
@@ -13,6 +14,8 @@ import type { SocketOwner } from "../../src/run-api/sockets.ts";
 import { batchOf, bodiesPrefix, directoryOf, runFilesOf, type Objects } from "../address.ts";
 import { RunAlarm, type AlarmHost } from "./alarm.ts";
 import { CommitQueue } from "./commit-queue.ts";
+import { lanesAreGone } from "./executors/lanes.ts";
+import { executorSignals } from "./executors/signals.ts";
 import { dropBodies, loadBodies } from "./groups/bodies.ts";
 import { LeaseRecovery } from "./lease-recovery.ts";
 import { Followers } from "./log/followers.ts";
@@ -192,6 +195,8 @@ export class RunLifecycle implements AlarmHost {
     const accepted = this.run === null ? null : this.sockets.accept(url);
     if (accepted === null) return null;
     this.#ownerPresent(accepted.owner);
+    // What could start while an executor had no socket is signalled by the next turn.
+    if (accepted.owner.kind === "executor") this.#commits.poke();
     return accepted.theirs;
   }
 
@@ -236,7 +241,7 @@ export class RunLifecycle implements AlarmHost {
     const { run, turns } = this.#opened;
     turns.finish(nowMs, this.#flushing);
     this.#flushing = null;
-    this.#signal(run);
+    this.#signal(run, nowMs);
     this.followers.notify(run.readableSeq, run.isFinal && !run.engine.log.pending);
     if (this.#owesRows(run)) this.#flushTimer.start(SETTLE_LAG_MS, nowMs);
     if (run.engine.attempts.size === 0) this.#foundTimer.set(null, nowMs);
@@ -251,11 +256,15 @@ export class RunLifecycle implements AlarmHost {
   }
 
   /** Signals to Workers, now that what they report is stored. */
-  #signal(run: RunState): void {
+  #signal(run: RunState, nowMs: number): void {
     for (const attemptId of run.engine.takeAbortedCalls()) {
       this.sockets.signal({ kind: "call", callId: callIdOf(attemptId), attemptId }, { type: "abort" });
     }
     for (const { to, signal } of run.takeSignals()) this.sockets.signal(to, signal);
+    const startable = run.hasGroupWork ? startableGroup(run.engine, nowMs) : null;
+    for (const { executor, signal } of executorSignals(run, startable))
+      this.sockets.signal({ kind: "executor", executor }, signal);
+    if (startable !== null && lanesAreGone(run, startable, nowMs)) this.alarm.fireNow(nowMs);
     for (const owner of this.sockets.armed()) {
       if (owner.kind === "group" && hasChanged(run, owner)) this.sockets.signal(owner, { type: "changed" });
     }

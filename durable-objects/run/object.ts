@@ -290,7 +290,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
       // Who claims nothing opens the group for another executor, which may have begun by the time of a repeated request.
       const after = { epoch: run.epoch, position: 0 };
       const worker = capacity === 0 ? { ...NEW_WORKER, holds: null } : { ...NEW_WORKER, after };
-      const first = { executor: workerOf(opened.seq), settlements: [], capacity, waits: false, worker };
+      const first = { executor: workerOf(opened.seq), settlements: [], capacity, waits: false, worker, reach: null };
       claim(run, first, (claimed) => reply({ ...opened, claim: claimed }), nowMs);
     });
   }
@@ -321,15 +321,20 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     capacity: number,
     waits: boolean,
     worker: WorkerState | null = null,
+    reach: number | null = null,
   ): Promise<ClaimReply> {
     return this.#life.submit((reply, nowMs) => {
       const run = this.#life.opened;
-      claim(run, { executor, settlements, capacity, waits, worker }, reply, nowMs);
-      // Lanes take over what the Worker has left, even if it cannot start them any more, or what a retired lane does not claim.
+      const { laneReach } = run;
+      claim(run, { executor, settlements, capacity, waits, worker, reach }, reply, nowMs);
+      // Lanes take over what the Worker has left, even if it cannot start them any more, what a retired lane does not claim, or
+      // what a lane cannot reach.
       // The alarm starts them, because its calls begin a new chain: the platform limits the depth of one.
-      const isReplaced = (): boolean =>
-        run.laneLives.isRetired(executor) && run.hasGroupWork && missingLanes(run).length > 0;
-      if (worker?.leaves === true || isReplaced()) this.#life.alarm.fireNow(nowMs);
+      const needsOthers = (): boolean =>
+        (run.laneLives.isRetired(executor) || (worker === null && run.laneReach < laneReach)) &&
+        run.hasGroupWork &&
+        missingLanes(run).length > 0;
+      if (worker?.leaves === true || needsOthers()) this.#life.alarm.fireNow(nowMs);
     });
   }
 

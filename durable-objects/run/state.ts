@@ -11,7 +11,7 @@ import type { BodyState, EngineState } from "../../src/engine/state.ts";
 import { restoreCredits } from "../../src/engine/credit/lend.ts";
 import type { Config } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
-import { GROUPS_ENDED_KEPT, RUN_TARGETS_CACHED_MAX } from "../../src/limits.ts";
+import { EXECUTOR_CALLS_MAX, GROUPS_ENDED_KEPT, RUN_TARGETS_CACHED_MAX } from "../../src/limits.ts";
 import type { EndStatus, RunPatch, RunSettings, RunStatus } from "../../src/run-api/runs.ts";
 import type { SocketOwner, SocketSignal } from "../../src/run-api/sockets.ts";
 import type { IdempotencyKey } from "../../src/run-api/types.ts";
@@ -22,6 +22,7 @@ import { ClientBoundGroups } from "./client-bound-groups.ts";
 import { BatchProgress } from "./groups/batch-progress.ts";
 import { Counters } from "./counters.ts";
 import { LaneLives } from "./executors/lane-lives.ts";
+import { PresentExecutors } from "./executors/present.ts";
 import { WaitingExecutors } from "./executors/waiting.ts";
 import { GroupWorkers } from "./executors/workers.ts";
 import type { Openings } from "./groups/openings.ts";
@@ -55,6 +56,11 @@ export class RunState {
   readonly batchProgress = new BatchProgress();
   readonly workers = new GroupWorkers();
   readonly laneLives = new LaneLives({ now: () => Date.now(), random: Math.random });
+  readonly presentExecutors = new PresentExecutors();
+  /** When lanes were last named to a Worker that starts them, or started by the alarm, epoch ms. */
+  lanesStartedAtMs = 0;
+  /** How many calls a lane can have in flight, as the last executor has found that was full. */
+  laneReach = EXECUTOR_CALLS_MAX;
   readonly waitingExecutors = new WaitingExecutors();
   readonly waitingReaders = new WaitingReaders();
   readonly waitingCalls = new WaitingCalls((callId, reply) =>
@@ -327,7 +333,10 @@ export class RunState {
   }
 
   groupOpened(stored: StoredGroup, nowMs: number): void {
+    // Its model may answer sooner than that of the last group.
+    if (!this.hasGroupWork) this.laneReach = EXECUTOR_CALLS_MAX;
     this.#openGroups.set(stored.header.seq, stored);
+    this.lanesStartedAtMs = nowMs;
     this.groupFollowed(stored.header.seq, nowMs);
     this.counters.addGroup(stored.header);
   }

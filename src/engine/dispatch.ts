@@ -92,6 +92,20 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
   return result;
 }
 
+/**
+ * The group of the slot that could start next if an executor had room for it; null = none could, whoever had room. Changes
+ * nothing.
+ */
+export function startableGroup(state: EngineState, nowMs: number): number | null {
+  if (state.isPaused || state.attempts.size + state.credits.permits >= state.width) return null;
+  const gates = gatesOf(state, nowMs);
+  const isOfGroup = (bucket: Bucket): boolean => bucket.groupSeq !== 0 && mayBegin(state, bucket, gates);
+  const bucket = state.queue.best(nowMs, isOfGroup);
+  const id = bucket === null ? undefined : headOf(bucket);
+  if (bucket === null || id === undefined) return null;
+  return decide(state, slotCandidate(state, id, gates), nowMs).kind === "wait" ? null : bucket.groupSeq;
+}
+
 const LOST_BODY: Admission = {
   kind: "refuse",
   reason: { reason: "internal", message: "the request of this call is gone from R2" },
@@ -123,13 +137,19 @@ function leaderName({ slotId, call }: Candidate): string {
 }
 
 function mayStart(state: EngineState, bucket: Bucket, offers: Map<number, number>, gates: Gates): boolean {
+  if (!mayBegin(state, bucket, gates)) return false;
+  return bucket.groupSeq === 0 || offerFor(offers, bucket.groupSeq) !== null;
+}
+
+/** Whether the limits of its targets and of its group leave room for the first of a bucket. */
+function mayBegin(state: EngineState, bucket: Bucket, gates: Gates): boolean {
   const line = state.lines.get(bucket.upstream);
   const isOpen =
     line === undefined ? gates.mayStart(bucket.upstream) : choose(line.target, line.position, gates) !== null;
   if (!isOpen) return false;
   if (bucket.groupSeq === 0) return true;
   const group = state.groups.get(bucket.groupSeq);
-  return group !== undefined && offerFor(offers, bucket.groupSeq) !== null && group.inFlight < group.header.concurrency;
+  return group !== undefined && group.inFlight < group.header.concurrency;
 }
 
 /** What the choice of a target is made by. */

@@ -27,6 +27,8 @@ export type Attempt = {
   /** One for each attempt: an attempt that takes too long aborts its own. */
   controller: AbortController;
   timer: StartTimer;
+  /** Called before a request is sent, if anyone needs to know whether it is for JSON or for a stream. */
+  requests?: (isJson: boolean) => void;
   /** Called when the headers of the answer have come, if anyone counts the attempts that wait for them. */
   headersArrived?: () => void;
 };
@@ -42,14 +44,14 @@ const edited = new EditedStreams();
  * for headers at once.
  */
 export async function attemptCall(
-  { lease, controller, timer, headersArrived }: Attempt,
+  { lease, controller, timer, requests, headersArrived }: Attempt,
   body: CallBody,
   { upstreams, headersLimited }: { upstreams: readonly Upstream[]; headersLimited: boolean },
 ): Promise<Outcome> {
   const upstream = upstreamOf(lease, upstreams);
   if (upstream === null) return unsent(notConfigured(lease));
   const deps = exchangeDeps(upstream, { lease, controller, timer }, body.raw?.endpoint ?? "chat");
-  return attempt({ upstream, lease, body }, { ...deps, histories, headersLimited, headersArrived });
+  return attempt({ upstream, lease, body }, { ...deps, histories, headersLimited, requests, headersArrived });
 }
 
 /** A request whose bytes are relayed, as its client wrote it. */

@@ -3,32 +3,55 @@
  * it. It stores nothing: if it dies, its leases expire in the run object. Lanes run it, and the Worker of a group's client;
  * a `Duty` is what differs between them.
  */
-import { HEARTBEAT_MS } from "../limits.ts";
+import { CALL_SOCKET_AFTER_MS, HEARTBEAT_MS } from "../limits.ts";
 import { objectFailure } from "../run-client/retry.ts";
 import type { ClaimReply, Job, Settlement, WorkerState } from "../run-api/groups.ts";
 import type { Attempt } from "./attempt.ts";
+import type { Paces } from "./paces.ts";
 import { Reconnect } from "./reconnect.ts";
-import { Worklist, type WorkRules } from "./worklist.ts";
+import type { WorkRules } from "./rules.ts";
+import { Worklist } from "./worklist.ts";
 
 /**
  * What a claim requests: attempts until the executor has `capacity`; `waits` for some if there are none at once. `worker`
- * null = it is a lane.
+ * null = it is a lane. `reach`: how many calls it can have in flight while headers keep it from more; null = as far as it
+ * knows, nothing does.
  */
-export type Claim = { settlements: Settlement[]; capacity: number; waits: boolean; worker: WorkerState | null };
+export type Claim = {
+  settlements: Settlement[];
+  capacity: number;
+  waits: boolean;
+  worker: WorkerState | null;
+  reach: number | null;
+};
 
 export type ExecutorDeps = {
   /** Calls the run object once. It rejects if the object cannot be reached. */
   claim: (claim: Claim) => Promise<ClaimReply>;
+  /** Opens a socket to the run, which signals what a claim would bring. */
+  openSocket: (listener: ExecutorListener) => ExecutorSocket;
   /** Renews leases; resolves with the attempts that must stop. */
   heartbeat: (attemptIds: string[]) => Promise<string[]>;
   /** Makes the attempt of a job. It never rejects. `defaultsJson`: the settings that the job's group shares. */
   execute: (job: Job, defaultsJson: string, attempt: Attempt) => Promise<Settlement>;
+  /** What this isolate knows of the calls of each model. */
+  paces: Paces;
   /** Wall clock, ms since 1970. */
   now: () => number;
   /** Uniform in [0, 1). */
   random: () => number;
   wait: (ms: number) => Promise<void>;
 };
+
+/** What the socket of an executor is called with. */
+export type ExecutorListener = {
+  /** Slots wait for an executor with room. */
+  slotsWait: () => void;
+  /** A claim brings something new, or nobody can say: the run gives no socket. */
+  mustClaim: () => void;
+};
+
+export type ExecutorSocket = { close: () => void };
 
 /** What an executor does next: settle and claim, the same and wait for work, nothing until something changes, or end. */
 export type Step = "claim" | "wait" | "idle" | "end";
@@ -39,23 +62,16 @@ export type Duty = {
   next: (work: Worklist, claimMore: boolean) => Step;
   /** What a claim says of the executor. */
   stateOf: (work: Worklist) => WorkerState | null;
-  /** A reply has come, and its jobs have begun; `state` and `settlements` are those of the claim. */
-  replied: (reply: ClaimReply, claim: Pick<Claim, "settlements" | "worker">, work: Worklist) => void;
+  /** How many calls the executor can have in flight, if it has been full; else null. */
+  reach: () => number | null;
+  /** A reply has come, and its jobs have begun; `claim` is what it replies to. */
+  replied: (reply: ClaimReply, claim: Pick<Claim, "settlements" | "worker" | "reach">, work: Worklist) => void;
+  /** Whether it waits at its socket while it has no calls; else it ends, and the run starts it when it needs it. */
+  readonly waitsWithoutCalls: boolean;
   /** A claim has failed: the run may have committed it or not. */
   failed: () => void;
-};
-
-/** A lane serves every group of its run while there is work, and then ends. */
-export const LANE_DUTY: Duty = {
-  next: (work, claimMore) => {
-    if (work.hasEnded) return "claim";
-    if (work.room > 0 && (claimMore || work.isNudged)) return "wait";
-    if (work.isNudged) return "claim";
-    return work.idle ? "end" : "idle";
-  },
-  stateOf: () => null,
-  replied: () => undefined,
-  failed: () => undefined,
+  /** The executor has ended. */
+  close: () => void;
 };
 
 export class Executor {
@@ -63,14 +79,15 @@ export class Executor {
   readonly #duty: Duty;
   readonly #work: Worklist;
   #claimMore = true;
-  #isIdle = false;
+  /** Whether the run signals what there is to wait for. */
+  #waitsAtSocket = false;
   /** Whether the last call that failed met a run with too many requests. */
   #isOverloaded = false;
 
   constructor(deps: ExecutorDeps, rules: WorkRules, duty: Duty) {
     this.#deps = deps;
     this.#duty = duty;
-    this.#work = new Worklist(rules);
+    this.#work = new Worklist(rules, deps.paces);
   }
 
   /** Makes the executor claim once more, if it is about to stop. */
@@ -81,11 +98,6 @@ export class Executor {
   /** Aborts attempts: each ends with the outcome of an aborted attempt. */
   abort(attemptIds: readonly string[]): void {
     this.#work.abort(attemptIds);
-  }
-
-  /** Whether it waits for its attempts only, and not for the run. */
-  get isIdle(): boolean {
-    return this.#isIdle;
   }
 
   /** The attempts in flight. */
@@ -104,12 +116,22 @@ export class Executor {
    */
   async run(first: ClaimReply | null = null): Promise<void> {
     const heartbeats = setInterval(() => void this.#heartbeat(), HEARTBEAT_MS);
+    let socket: ExecutorSocket | null = null;
+    const openSocket = (): void => {
+      socket = this.#deps.openSocket({ slotsWait: () => this.#slotsWait(), mustClaim: () => this.#mustClaim() });
+    };
+    const untilSocket = setTimeout(openSocket, CALL_SOCKET_AFTER_MS);
     try {
-      if (first !== null) this.#replied(first, { settlements: [], worker: this.#duty.stateOf(this.#work) });
+      if (first !== null) {
+        this.#replied(first, { settlements: [], worker: this.#duty.stateOf(this.#work), reach: null });
+      }
       await this.#loop();
     } finally {
       clearInterval(heartbeats);
+      clearTimeout(untilSocket);
+      (socket as ExecutorSocket | null)?.close();
       this.#work.close();
+      this.#duty.close();
     }
   }
 
@@ -120,10 +142,9 @@ export class Executor {
     for (;;) {
       const step = this.#duty.next(work, this.#claimMore);
       if (step === "end") return;
-      if (step === "idle") {
-        this.#isIdle = true;
+      if (step === "idle" || (step === "wait" && this.#waitsAtSocket)) {
+        if (step === "wait" && work.idle && !this.#duty.waitsWithoutCalls) return;
         await work.changed(this.#claimMore);
-        this.#isIdle = false;
         continue;
       }
       const claim = this.#claim(step === "wait");
@@ -151,10 +172,11 @@ export class Executor {
     const settlements = work.takeEnded();
     const worker = this.#duty.stateOf(work);
     const capacity = work.running + work.room;
+    const reach = this.#duty.reach();
     try {
-      const reply = await this.#deps.claim({ settlements, capacity, waits, worker });
+      const reply = await this.#deps.claim({ settlements, capacity, waits, worker, reach });
       work.delivered(settlements);
-      this.#replied(reply, { settlements, worker });
+      this.#replied(reply, { settlements, worker, reach });
       return "replied";
     } catch (error) {
       this.#isOverloaded = objectFailure(error) === "overloaded";
@@ -165,10 +187,11 @@ export class Executor {
     }
   }
 
-  #replied(reply: ClaimReply, claim: Pick<Claim, "settlements" | "worker">): void {
+  #replied(reply: ClaimReply, claim: Pick<Claim, "settlements" | "worker" | "reach">): void {
     const work = this.#work;
     const isLate = reply.jobs.length > 0 && work.isReplaced(reply.epoch);
     this.#claimMore = reply.claimMore || isLate;
+    this.#waitsAtSocket = reply.atSocket === true;
     if (!isLate) {
       if (reply.jobs.length > 0) work.setBatchingDelay(reply.batchingDelayMs);
       // Taken out of the reply: workerd keeps what a call returned until its next full collection.
@@ -179,10 +202,25 @@ export class Executor {
 
   #begin(job: Job, defaultsJson: string): void {
     const { lease } = job;
+    const { now, paces, execute } = this.#deps;
+    const work = this.#work;
+    const model = `${lease.upstream}/${lease.model}`;
     const controller = new AbortController();
-    const headersArrived = (): void => this.#work.headersArrived(lease.attemptId);
-    const attempt = { lease, controller, timer: this.#work.timer, headersArrived };
-    this.#work.add(lease.attemptId, controller, this.#deps.execute(job, defaultsJson, attempt));
+    const requests = (isJson: boolean): void => paces.requests(model, isJson);
+    const headersArrived = (): void => work.headersArrived(lease.attemptId, now());
+    const attempt = { lease, controller, timer: work.timer, requests, headersArrived };
+    work.add(lease.attemptId, { model, startedMs: now() }, controller, execute(job, defaultsJson, attempt));
+  }
+
+  #slotsWait(): void {
+    this.#claimMore = true;
+    this.#waitsAtSocket = false;
+    this.#work.offerRoom();
+  }
+
+  #mustClaim(): void {
+    this.#waitsAtSocket = false;
+    this.#work.nudge();
   }
 
   /** Renews the executor's leases, and aborts attempts whose lease is not its own any more. */

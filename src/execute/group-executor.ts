@@ -5,20 +5,16 @@
 import { laneOf, type Objects } from "../../durable-objects/address.ts";
 import { workerOf } from "../engine/shard.ts";
 import { indexOf } from "../engine/slot.ts";
-import {
-  WORKER_CALLS_DEFAULT,
-  WORKER_KEPT_CHARS_MAX,
-  WORKER_LEAVE_MS,
-  WORKER_LOOK_MS,
-  WORKER_MERGE_MS,
-} from "../limits.ts";
+import { WORKER_KEPT_CHARS_MAX, WORKER_LEAVE_MS, WORKER_MERGE_MS } from "../limits.ts";
 import type { ClaimReply, EndedReply, GroupView, OwnGroup, Settlement, SlotView } from "../run-api/groups.ts";
 import type { RunCaller } from "../run-client/caller.ts";
 import { EndedFeed } from "./ended-feed.ts";
+import { openExecutorSocket } from "./executor-socket.ts";
 import { Executor, type Claim, type ExecutorDeps } from "./executor.ts";
 import { KeptSlots } from "./kept-slots.ts";
+import { isolatePaces } from "./paces.ts";
 import { WorkerDuty } from "./worker-duty.ts";
-import type { WorkRules } from "./worklist.ts";
+import { callsMaxOf, type WorkRules } from "./rules.ts";
 
 export type GroupExecutorDeps = Pick<ExecutorDeps, "execute"> & {
   objects: Objects;
@@ -33,9 +29,9 @@ export type GroupExecutorDeps = Pick<ExecutorDeps, "execute"> & {
   showsSlots: boolean;
 };
 
-/** How many attempts a Worker holds: as many as it can, if nothing limits the headers that it waits for. */
+/** How many attempts a Worker holds. */
 export function workerRules(waitingFetchesMax: number): WorkRules {
-  const callsMax = Math.max(WORKER_CALLS_DEFAULT, waitingFetchesMax);
+  const callsMax = callsMaxOf(waitingFetchesMax);
   return { callsMax, waitingMax: waitingFetchesMax, settleAtShare: 0.5, mergeMs: WORKER_MERGE_MS };
 }
 
@@ -104,13 +100,11 @@ export class GroupExecutor {
   }
 
   async #run(first: ClaimReply): Promise<GroupView | null> {
-    const looks = setInterval(() => this.#look(), WORKER_LOOK_MS);
     try {
       await this.#executor.run(first);
     } catch (error) {
       console.error(`the Worker of group ${this.#seq} of ${this.#deps.run.runId} failed; lanes take over`, error);
     } finally {
-      clearInterval(looks);
       this.#duty.close();
       this.#feed?.close();
     }
@@ -121,8 +115,10 @@ export class GroupExecutor {
     const { run, execute } = this.#deps;
     return {
       claim: (claim) => this.#claim(claim),
+      openSocket: (listener) => openExecutorSocket(run, workerOf(this.#seq), listener),
       heartbeat: (attemptIds) => run.callOnce<string[]>((stub) => stub.heartbeat(attemptIds)),
       execute,
+      paces: isolatePaces,
       now: Date.now,
       random: Math.random,
       wait: (ms) => scheduler.wait(ms),
@@ -138,11 +134,6 @@ export class GroupExecutor {
     );
     if (after !== undefined && reply.group !== undefined) this.#feedWith(reply.group, after, settlements);
     return reply;
-  }
-
-  /** While the Worker only waits for its calls it claims now and then, to learn which of them were cancelled. */
-  #look(): void {
-    if (this.#executor.isIdle) this.#executor.nudge();
   }
 
   #replied(group: OwnGroup, settlements: readonly Settlement[]): void {

@@ -2,7 +2,7 @@
  * When a lane retries a call to its run that failed, and when it stops retrying. Answers that it has not delivered are
  * paid for, so it keeps them for minutes; a lane without any stops, and the run's alarm starts it when it is needed.
  *
- * A lane has at most `LANE_SLOTS` leases and claims nothing while its run is unreachable, so it keeps at most that many
+ * A lane has at most `EXECUTOR_CALLS_MAX` leases and claims nothing while its run is unreachable, so it keeps at most that many
  * answers of `RESPONSE_BYTES_MAX` each. It keeps them in memory: an eviction loses them, and their leases end as lost. An
  * answer that arrives after its lease has expired changes nothing, for its attempt is settled at its reservation then and
  * its slot may be running in another attempt: no slot ends twice, and none is charged less than was billed.

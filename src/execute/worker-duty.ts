@@ -13,18 +13,12 @@
  *
  * If the Worker ends without a word, its leases expire, and the run's alarm starts lanes.
  */
-import { LANES_JOIN_MS } from "../limits.ts";
 import type { ClaimReply, OwnGroup, Settlement, WorkerState } from "../run-api/groups.ts";
 import type { Claim, Duty, Step } from "./executor.ts";
+import { Fullness, type FullnessDeps } from "./fullness.ts";
 import type { Worklist } from "./worklist.ts";
 
-export type WorkerDutyDeps = {
-  /** Wall clock, ms since 1970. */
-  now: () => number;
-  /** Makes the executor claim once more. */
-  nudge: () => void;
-  /** Calls back after `ms`; returns what prevents it. */
-  after: (ms: number, callback: () => void) => () => void;
+export type WorkerDutyDeps = FullnessDeps & {
   /** What a reply says of the group, and the settlements that it acknowledges. */
   replied: (group: OwnGroup, settlements: readonly Settlement[]) => void;
 };
@@ -33,18 +27,14 @@ export class WorkerDuty implements Duty {
   readonly #deps: WorkerDutyDeps;
   /** Whether a reply may have been lost since the last that came. */
   #inDoubt = false;
-  /** Since when the Worker has been full while slots waited, ms; null = it is not. */
-  #fullSinceMs: number | null = null;
-  #cancelJoin: () => void = () => undefined;
-  /** How many attempts it held when it was full; null = lanes have not had to join it. */
-  #covers: number | null = null;
-  #hasAskedForLanes = false;
+  readonly #fullness: Fullness;
   #leaving: "no" | "yes" | "announced" = "no";
   #gaveUp: string[] = [];
   #hasGroupEnded = false;
 
   constructor(deps: WorkerDutyDeps) {
     this.#deps = deps;
+    this.#fullness = new Fullness(deps);
   }
 
   /** The client has left: the Worker completes what it has begun, and claims nothing any more. */
@@ -60,9 +50,14 @@ export class WorkerDuty implements Duty {
     this.#deps.nudge();
   }
 
+  /** Waiting is free. */
+  get waitsWithoutCalls(): boolean {
+    return true;
+  }
+
   /** Stops the timer. */
   close(): void {
-    this.#cancelJoin();
+    this.#fullness.close();
   }
 
   next(work: Worklist, claimMore: boolean): Step {
@@ -72,15 +67,18 @@ export class WorkerDuty implements Duty {
     // Without calls of its own it waits for what the run decides, as for the end of a pause.
     if (work.running === 0 || (claimMore && work.room > 0)) return "wait";
     if (!work.isNudged) return "idle";
-    return this.#isFull() && !this.#hasAskedForLanes ? "claim" : "wait";
+    return this.#fullness.mustReport ? "claim" : "wait";
+  }
+
+  reach(): number | null {
+    return this.#fullness.reach;
   }
 
   stateOf(work: Worklist): WorkerState {
-    if (this.#isFull()) this.#covers = Math.max(this.#covers ?? 0, work.running);
-    const asksForLanes = this.#leaving === "yes" || (this.#covers !== null && !this.#hasAskedForLanes);
     return {
-      covers: this.#covers,
-      asksForLanes,
+      covers: this.#fullness.reach,
+      // Each time that it reaches less; the run's alarm starts lanes that end while they are needed.
+      asksForLanes: this.#leaving === "yes" || this.#fullness.mustReport,
       leaves: this.#leaving !== "no",
       holds: this.#inDoubt ? work.held() : null,
       gaveUp: this.#gaveUp,
@@ -89,8 +87,7 @@ export class WorkerDuty implements Duty {
 
   replied(reply: ClaimReply, { settlements, worker }: Pick<Claim, "settlements" | "worker">, work: Worklist): void {
     if (worker?.leaves === true) this.#leaving = "announced";
-    // Once: the run's alarm starts lanes that end while they are needed.
-    if (worker?.asksForLanes === true) this.#hasAskedForLanes = true;
+    if (worker?.covers != null) this.#fullness.reported(worker.covers);
     if (worker?.holds != null) {
       this.#inDoubt = false;
       // Jobs of an instance that was asked before are lost: this one has counted them so.
@@ -98,7 +95,7 @@ export class WorkerDuty implements Duty {
     }
     const sent = worker?.gaveUp.length ?? 0;
     if (sent > 0) this.#gaveUp = this.#gaveUp.slice(sent);
-    this.#noteFull(reply.claimMore && work.room === 0);
+    this.#fullness.note(reply.claimMore && work.room === 0, work);
     const { group } = reply;
     if (group === undefined) return;
     work.abort(group.aborted);
@@ -111,21 +108,5 @@ export class WorkerDuty implements Duty {
 
   failed(): void {
     this.#inDoubt = true;
-  }
-
-  /** Whether slots have waited for so long, because this Worker can send no more, that lanes must join it. */
-  #isFull(): boolean {
-    return this.#fullSinceMs !== null && this.#deps.now() - this.#fullSinceMs >= LANES_JOIN_MS;
-  }
-
-  #noteFull(isFull: boolean): void {
-    if (!isFull) {
-      this.#fullSinceMs = null;
-      this.#cancelJoin();
-      return;
-    }
-    if (this.#fullSinceMs !== null) return;
-    this.#fullSinceMs = this.#deps.now();
-    this.#cancelJoin = this.#deps.after(LANES_JOIN_MS, () => this.#deps.nudge());
   }
 }

@@ -1,29 +1,26 @@
 /** The attempts of an executor: those in flight, and those that have ended but are not settled yet. */
-import { CLAIM_BYTES_MAX } from "../limits.ts";
+import { CLAIM_BYTES_MAX, ROOM_MERGE_MS } from "../limits.ts";
 import type { Settlement } from "../run-api/groups.ts";
 import type { StartTimer } from "../upstream/exchange.ts";
 import { Deadlines } from "./deadlines.ts";
+import { Paces } from "./paces.ts";
+import type { WorkRules } from "./rules.ts";
 
 /** An attempt shorter than this, ms, is no LLM's: the gateway limits the speed of such a run, the upstream that of others. */
 const SHORT_ATTEMPT_MS = 100;
 
-/** How many attempts an executor may have, and how it settles them. */
-export type WorkRules = {
-  /** Attempts that it may hold at once. */
-  callsMax: number;
-  /** Of them, those that may wait for the headers of their answer. */
-  waitingMax: number;
-  /** It settles at once when this share of its attempts has ended. */
-  settleAtShare: number;
-  /** Otherwise it waits so long for further answers, ms; null = as long as the run says, and only if attempts are short. */
-  mergeMs: number | null;
-};
+/** An attempt's model, with its upstream, and when it began, epoch ms. */
+export type Begun = { model: string; startedMs: number };
 
 export class Worklist {
   readonly #rules: WorkRules;
+  readonly #paces: Paces;
   #running = new Map<string, AbortController>();
   /** Attempts whose headers have not come. */
-  #waitingForHeaders = new Set<string>();
+  #waitingForHeaders = new Map<string, Begun>();
+  /** The model of the newest attempt. */
+  #model = "";
+  #headersAtMs: number | null = null;
   #ended: Settlement[] = [];
   /** Settlements that a call is delivering: whether it arrives is not known yet. */
   #delivering = new Set<Settlement>();
@@ -31,6 +28,7 @@ export class Worklist {
   #epoch = 0;
   #waiting: (() => void)[] = [];
   #wantsRoom = false;
+  #roomTimer: ReturnType<typeof setTimeout> | null = null;
   #deadlines = new Deadlines();
   #nudged = false;
   #awaitingNudge: (() => void)[] = [];
@@ -39,8 +37,10 @@ export class Worklist {
   /** The last attempt was so short that settling is what limits the run: then it pays to settle more at once. */
   #isShort = false;
 
-  constructor(rules: WorkRules) {
+  /** @param paces What the isolate knows of the calls of each model. */
+  constructor(rules: WorkRules, paces: Paces = new Paces()) {
     this.#rules = rules;
+    this.#paces = paces;
   }
 
   /** Starts a timer for an attempt. */
@@ -56,6 +56,7 @@ export class Worklist {
   /** Stops the timers that outlive attempts. */
   close(): void {
     this.#deadlines.close();
+    if (this.#roomTimer !== null) clearTimeout(this.#roomTimer);
   }
 
   /** Whether nothing runs, nothing is left to settle, and no further claim was requested. */
@@ -84,6 +85,17 @@ export class Worklist {
     return Math.max(0, Math.min(callsMax - this.#running.size, waitingMax - this.#waitingForHeaders.size));
   }
 
+  /** How many attempts it can have in flight, if it has waited so long for headers and got none. */
+  reachAfter(waitedMs: number): number {
+    if (this.#waitingForHeaders.size < this.#rules.waitingMax) return this.#rules.callsMax;
+    return this.#paces.reachOf(this.#model, waitedMs, this.#rules);
+  }
+
+  /** When headers came last, epoch ms; null = none have. */
+  get headersAtMs(): number | null {
+    return this.#headersAtMs;
+  }
+
   /** Every attempt that is in flight or whose settlement may not have arrived. */
   held(): string[] {
     const unsettled = [...this.#ended, ...this.#delivering].map(({ attemptId }) => attemptId);
@@ -106,12 +118,15 @@ export class Worklist {
   }
 
   /** Follows an attempt to its end. `ended` must not reject. */
-  add(attemptId: string, abort: AbortController, ended: Promise<Settlement>): void {
+  add(attemptId: string, begun: Begun, abort: AbortController, ended: Promise<Settlement>): void {
+    const { model } = begun;
+    this.#model = model;
     this.#running.set(attemptId, abort);
-    this.#waitingForHeaders.add(attemptId);
+    this.#waitingForHeaders.set(attemptId, begun);
     void ended.then((settlement) => {
       this.#running.delete(attemptId);
       this.#waitingForHeaders.delete(attemptId);
+      if (settlement.outcome.kind === "success") this.#paces.answered(model, settlement.outcome.latencyMs);
       this.#isShort = settlement.outcome.latencyMs < SHORT_ATTEMPT_MS;
       this.#ended.push(settlement);
       this.#wakeLater();
@@ -119,8 +134,23 @@ export class Worklist {
   }
 
   /** The headers of an attempt's answer have come: another may wait for its own. */
-  headersArrived(attemptId: string): void {
-    if (this.#waitingForHeaders.delete(attemptId) && this.#wantsRoom && this.room > 0) this.#wakeAll();
+  headersArrived(attemptId: string, nowMs: number): void {
+    const begun = this.#waitingForHeaders.get(attemptId);
+    if (begun === undefined) return;
+    this.#waitingForHeaders.delete(attemptId);
+    this.#headersAtMs = nowMs;
+    this.#paces.headersArrived(begun.model, nowMs - begun.startedMs);
+    if (this.#wantsRoom) this.#roomMade();
+  }
+
+  /** Others may begin: several together, for each claim costs a commit, or a single one after a while. */
+  #roomMade(): void {
+    if (this.room === 0) return;
+    if (this.room >= this.#rules.waitingMax / 2) return this.#wakeAll();
+    this.#roomTimer ??= setTimeout(() => {
+      this.#roomTimer = null;
+      if (this.#wantsRoom && this.room > 0) this.#wakeAll();
+    }, ROOM_MERGE_MS);
   }
 
   /** Takes what has ended, to settle it: as much as one call carries. */
@@ -174,6 +204,12 @@ export class Worklist {
       if (this.#nudged) this.#wake();
       else this.#wakeLater();
     });
+  }
+
+  /** Slots wait: who waits for a change gets to know as soon as another attempt may begin. */
+  offerRoom(): void {
+    this.#wantsRoom = true;
+    if (this.room > 0) this.#wakeAll();
   }
 
   /** Aborts attempts: each ends with the outcome of an aborted attempt. */

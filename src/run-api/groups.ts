@@ -96,6 +96,8 @@ export type ClaimReply = {
   claimMore: boolean;
   /** How long the lane should wait for further answers before it settles the first, ms: the wider the run, the longer. */
   batchingDelayMs: number;
+  /** Set if the executor is to wait at its socket. */
+  atSocket?: true;
   /** For the Worker of a group; absent where nothing was looked up, as at the end of a long wait. */
   group?: OwnGroup;
 };

@@ -1,4 +1,4 @@
-/** The methods of a lane object: it makes a run's attempts, at most six at a time. */
+/** The methods of a lane object: it makes a run's attempts, of which at most six wait for headers. */
 export interface LaneApi extends Rpc.DurableObjectBranded {
   /** Starts the lane, or makes a running one claim once more; returns at once. Safe to repeat. */
   start(runId: string, lane: number): void;

@@ -152,7 +152,8 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /**
    * An executor's one call: settles what has ended and takes attempts until the executor has `capacity` of them. With
    * `waits`, a call that gets none waits for some up to 20 s. `executor` is the number of a lane, or of a group's Worker,
-   * which says `worker` of itself, gets attempts of its group only, and waits for the group's end as well.
+   * which says `worker` of itself, gets attempts of its group only, and waits for the group's end as well. `reach`: how many
+   * calls a lane that was full can have in flight at once.
    */
   settleAndClaim(
     executor: number,
@@ -160,6 +161,7 @@ export interface RunApi extends Rpc.DurableObjectBranded {
     capacity: number,
     waits: boolean,
     worker?: WorkerState | null,
+    reach?: number | null,
   ): Promise<ClaimReply>;
 
   /** A group's state, at once or when it has ended or `waitMs` (at most 20 s) are over; null if there is no such group. */

@@ -16,6 +16,8 @@ export type SocketOwner =
   | { kind: "tool"; callId: string; tool: string }
   /** The Worker of a tool call that waits for its permit. */
   | { kind: "tool-permit"; callId: string; tool: string }
+  /** A lane or the Worker of a group, by its number, that waits for slots, and for what else a claim would bring. */
+  | { kind: "executor"; executor: number }
   | GroupFollower;
 
 /**
@@ -36,8 +38,10 @@ export type SocketSignal =
   | { type: "reply"; reply: AcquireReply }
   /** The object does not know what the owner waits for: it must repeat its request. */
   | { type: "again" }
-  /** There is something to read. */
+  /** There is something to read, or to claim. */
   | { type: "changed" }
+  /** Slots could start: an executor that has room claims them. */
+  | { type: "slots" }
   /** What the owner holds is not its own any more: it must stop the work. */
   | { type: "abort" }
   /** The attempt is settled: what still runs of it is of no use. */

@@ -25,6 +25,8 @@ export type AttemptDeps = ExchangeDeps & {
   histories?: CallHistories;
   /** Whether few fetches of this executor may wait for headers at once; absent = no. */
   headersLimited?: boolean;
+  /** Called before a request is sent: whether it is for JSON, whose headers come with the whole answer, or for a stream. */
+  requests?: ((isJson: boolean) => void) | undefined;
   /** Called when the headers of the answer have come, or will not come. */
   headersArrived?: (() => void) | undefined;
 };
@@ -63,6 +65,7 @@ async function answer(inProgress: InProgress): Promise<Classification> {
   if (!built.ok) return failed("rejected", built.reason);
   const family = streamFamily(inProgress);
   const sentMs = deps.now();
+  deps.requests?.(family === null);
   const sent = await exchange.send(family === null ? built.request : streamedRequest(built.request, family));
   deps.headersArrived?.();
   if (!sent.ok) return exchange.isStopped ? stoppedWith(exchange, progress) : sent.classification;

@@ -81,7 +81,7 @@ describe("a lane", () => {
 describe("object calls", () => {
   it("go from the Worker to lanes to the run and no further: the run takes no lane's stub while it serves a call", async () => {
     const run = await openRun({ max_parallel: 16 });
-    await run.batch({ prompts: prompts(48), model: "up/key/depth/delay/5/status/503/first/1/percent/20" });
+    await run.batch({ prompts: prompts(48), model: "plain/key/depth/delay/20/status/503/first/1/percent/20" });
     const seen = watched(run.id);
     expect([...seen.laneStubsTakenBy]).toEqual(["worker"]);
     expect(seen.laneStarts).toBe(2);

@@ -19,7 +19,7 @@ import { workerOf } from "../../src/engine/shard.ts";
 import { indexOf, slotIdOf } from "../../src/engine/slot.ts";
 import { EngineState, type EngineDeps } from "../../src/engine/state.ts";
 import type { Reason } from "../../src/errors.ts";
-import { LANE_SLOTS, LEARNED_ANSWERS_MIN } from "../../src/limits.ts";
+import { WAITING_FETCHES_DEFAULT, LEARNED_ANSWERS_MIN } from "../../src/limits.ts";
 import { PageCache } from "../../durable-objects/run/store/page-cache.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
 import { seeded, success } from "./engine.ts";
@@ -101,7 +101,7 @@ export class RunUnderTest {
     this.turn({ do: "pause", paused: false });
     for (let round = 0; this.#unfinished; round++) {
       assert(round < 1_000, "the run makes no progress");
-      for (let lane = 0; lane < 4; lane++) this.turn({ do: "lane", lane, want: LANE_SLOTS });
+      for (let lane = 0; lane < 4; lane++) this.turn({ do: "lane", lane, want: WAITING_FETCHES_DEFAULT });
       for (const attemptId of this.books.lent.keys()) this.settle(attemptId, answer);
       // Longer than any delay, cool-down or term that the engine sets.
       this.turn({ do: "advance", ms: 95_000 });
@@ -239,7 +239,7 @@ export class RunUnderTest {
 
   #offer(lane: number, want: number): void {
     const held = this.state.shards.get(lane)?.leases.size ?? 0;
-    if (held + want <= LANE_SLOTS) this.#waiting.set(lane, want);
+    if (held + want <= WAITING_FETCHES_DEFAULT) this.#waiting.set(lane, want);
   }
 
   #offerOfWorker(pick: number, want: number): void {
@@ -303,7 +303,7 @@ export class RunUnderTest {
   /** A new instance on the same rows: queued single calls, waiting lanes and an uncommitted turn are lost. */
   #crash(inTurn: boolean): void {
     const before = snapshotOf(this.state);
-    if (inTurn) dispatch(this.state, new Map([[0, LANE_SLOTS]]), this.nowMs);
+    if (inTurn) dispatch(this.state, new Map([[0, WAITING_FETCHES_DEFAULT]]), this.nowMs);
     this.#waiting.clear();
     this.calls.clear();
     this.#waitingFor = null;

@@ -3,7 +3,7 @@
  * told to. Beside it the two schedules that a fan-out is measured against.
  */
 import { settle } from "../../src/engine/settle.ts";
-import { LANE_SLOTS } from "../../src/limits.ts";
+import { WAITING_FETCHES_DEFAULT } from "../../src/limits.ts";
 import { alike, success, TestEngine } from "./engine.ts";
 
 export type Workload = { latenciesMs: readonly number[]; width: number };
@@ -25,14 +25,14 @@ export function lognormalMs(
 export function simulate({ latenciesMs, width }: Workload): { wallMs: number; startedAtMs: number[]; peak: number } {
   const engine = new TestEngine({ width });
   const group = engine.open(alike(latenciesMs.length), { concurrency: width });
-  const lanes = Math.ceil(width / LANE_SLOTS);
+  const lanes = Math.ceil(width / WAITING_FETCHES_DEFAULT);
   const running: { attemptId: string; endsAtMs: number; latencyMs: number }[] = [];
   const startedAtMs: number[] = [];
   let nowMs = 0;
   for (;;) {
     const wants = Array.from(
       { length: lanes },
-      (_, lane) => LANE_SLOTS - (engine.state.shards.get(lane)?.leases.size ?? 0),
+      (_, lane) => WAITING_FETCHES_DEFAULT - (engine.state.shards.get(lane)?.leases.size ?? 0),
     );
     const offers = new Map([...wants.entries()].filter(([, want]) => want > 0));
     for (const { lease, index } of engine.slotsStarted(offers, nowMs)) {

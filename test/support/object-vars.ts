@@ -42,6 +42,15 @@ export const objectVars = {
       models: [],
       prices: { "*": { input: 1, output: 2 } },
     },
+    // The same host, asked for JSON: headers come with the whole answer.
+    plain: {
+      kind: "openai",
+      base_url: "http://upstream.test/v1",
+      models: [],
+      aggregate: "json",
+      prompt_tokens_per_call: 0,
+      prices: { "*": { input: 0.15, cached_input: 0.075, output: 0.6 } },
+    },
     // A model without a price.
     unpriced: { kind: "openai", base_url: "http://unpriced.test/v1", models: ["*"], prompt_tokens_per_call: 0 },
     // Its gates never limit a width.

@@ -3,7 +3,7 @@ import { heartbeat, loseAttempts, settle } from "../../../src/engine/settle.ts";
 import { isWorker, WORKER_FIRST, WORKER_SHARD_FIRST } from "../../../src/engine/shard.ts";
 import { groupSeqOf } from "../../../src/engine/slot.ts";
 import type { EngineState } from "../../../src/engine/state.ts";
-import { LANE_SLOTS, WORKER_CALLS_MAX } from "../../../src/limits.ts";
+import { EXECUTOR_CALLS_MAX, WORKER_CALLS_MAX } from "../../../src/limits.ts";
 import type { ClaimReply, Settlement, WorkerState } from "../../../src/run-api/groups.ts";
 import type { RunState } from "../state.ts";
 
@@ -15,14 +15,20 @@ export type Claim = {
   waits: boolean;
   /** Set by a Worker. */
   worker: WorkerState | null;
+  /** Set by a lane that was full: how many calls it can have in flight. */
+  reach: number | null;
 };
 
-type Run = Pick<RunState, "engine" | "waitingExecutors" | "workers" | "laneLives" | "groupFollowed">;
+type Run = Pick<
+  RunState,
+  "engine" | "waitingExecutors" | "presentExecutors" | "workers" | "laneLives" | "laneReach" | "groupFollowed"
+>;
 
 /** Settles, and lets the executor wait for its reply, which the turn sends. */
 export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => void, nowMs: number): void {
   const { engine, waitingExecutors } = run;
-  const { executor, settlements, capacity, waits, worker } = request;
+  const { executor, settlements, capacity, waits, worker, reach } = request;
+  run.presentExecutors.claimed(executor);
   const settled = new Map<number, { answered: boolean }>();
   for (const { attemptId, outcome } of settlements) {
     const slotId = engine.attempts.get(attemptId)?.lease.slotId ?? null;
@@ -33,9 +39,11 @@ export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => vo
   if (worker === null || !isWorker(executor)) {
     const leases = engine.shards.get(executor)?.leases.size ?? 0;
     const mayClaim = run.laneLives.mayClaim(executor, leases > 0 || settlements.length > 0);
-    const free = mayClaim ? Math.min(capacity, LANE_SLOTS) - leases : 0;
-    waitingExecutors.wait(executor, { capacity: free, waits, reply }, nowMs);
-    return;
+    if (reach !== null) run.laneReach = reach;
+    const free = Math.min(capacity, EXECUTOR_CALLS_MAX) - leases;
+    // A lane that waits although the run counts no room has yet to get, or has lost, the reply to an older call.
+    if (!mayClaim || (waits && free <= 0)) return waitingExecutors.refuse(executor, reply);
+    return waitingExecutors.wait(executor, { capacity: free, waits, reply }, nowMs);
   }
   const seq = executor - WORKER_FIRST;
   const leases = reconcile(run, seq, worker, nowMs);
@@ -45,10 +53,17 @@ export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => vo
 }
 
 /** Compares what a group's Worker says of itself with what is known of it. Returns how many leases it has. */
-function reconcile(run: Run, seq: number, { covers, leaves, holds, gaveUp }: WorkerState, nowMs: number): number {
+function reconcile(
+  run: Run,
+  seq: number,
+  { covers, after, leaves, holds, gaveUp }: WorkerState,
+  nowMs: number,
+): number {
   run.groupFollowed(seq, nowMs);
   if (leaves) run.workers.left(seq);
-  else run.workers.claimed(seq, covers, nowMs);
+  else run.workers.claimed(seq, { covers, after }, nowMs);
+  // What keeps the Worker from more keeps lanes from it, too.
+  if (covers !== null) run.laneReach = Math.min(covers, EXECUTOR_CALLS_MAX);
   loseAttempts(run.engine, gaveUp, nowMs);
   const leases = leasesOf(run.engine, seq);
   if (holds === null) return leases.length;

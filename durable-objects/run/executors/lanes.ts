@@ -1,11 +1,16 @@
 /** How many lanes a run needs, whether a lane with room should wait, and how long a lane collects answers. */
 import { DIRECT_SHARD_FIRST, WORKER_SHARD_FIRST } from "../../../src/engine/shard.ts";
 import type { EngineState } from "../../../src/engine/state.ts";
-import { ATTEMPTS_PER_BATCHING_MS, LANE_SLOTS, BATCHING_DELAY_MS_MAX } from "../../../src/limits.ts";
+import {
+  ATTEMPTS_PER_BATCHING_MS,
+  BATCHING_DELAY_MS_MAX,
+  EXECUTOR_CALLS_MAX,
+  LANES_START_MS,
+} from "../../../src/limits.ts";
 import type { RunState } from "../state.ts";
 
 /** What decides on lanes. */
-type Executed = Pick<RunState, "engine" | "openGroups" | "waitingExecutors" | "workers" | "laneLives">;
+type Executed = Pick<RunState, "engine" | "openGroups" | "waitingExecutors" | "workers" | "laneLives" | "laneReach">;
 
 /**
  * Whether a lane with room should wait for work. If lanes hold every permit, or every group with queued slots is at its
@@ -18,7 +23,7 @@ export function lanesMayStartMore({
   openGroups,
   workers,
   laneLives,
-}: Omit<Executed, "waitingExecutors">): boolean {
+}: Omit<Executed, "waitingExecutors" | "laneReach">): boolean {
   const isClaiming = (shard: number): boolean => shard < DIRECT_SHARD_FIRST && !laneLives.isRetired(shard);
   const heldByLanes = attemptsIn(engine, isClaiming);
   if (heldByLanes >= engine.width) return false;
@@ -43,7 +48,14 @@ function hasRoom({ groups }: EngineState, seq: number): boolean {
 }
 
 /** Lanes that should claim work and do not wait here, by number: lanes to start, or to make claim once more. */
-export function missingLanes({ engine, openGroups, waitingExecutors, workers, laneLives }: Executed): number[] {
+export function missingLanes({
+  engine,
+  openGroups,
+  waitingExecutors,
+  workers,
+  laneLives,
+  laneReach,
+}: Executed): number[] {
   let slots = 0;
   for (const seq of openGroups.keys()) {
     const group = engine.groups.get(seq);
@@ -53,10 +65,26 @@ export function missingLanes({ engine, openGroups, waitingExecutors, workers, la
     // A Worker serves its group; what it cannot hold at once is for lanes.
     slots += worker === undefined ? wanted : Math.max(0, wanted - (worker.covers ?? wanted));
   }
-  const needed = Math.ceil(Math.min(slots, engine.width) / LANE_SLOTS);
+  const needed = Math.ceil(Math.min(slots, engine.width) / laneReach);
   const leasesOf = (lane: number): number => engine.shards.get(lane)?.leases.size ?? 0;
   const lanes = laneLives.numbers(needed, (lane) => leasesOf(lane) > 0);
-  return lanes.filter((lane) => !waitingExecutors.has(lane) && leasesOf(lane) < LANE_SLOTS);
+  return lanes.filter((lane) => !waitingExecutors.has(lane) && leasesOf(lane) < EXECUTOR_CALLS_MAX);
+}
+
+/**
+ * Whether lanes must be started although no group is opened: slots of this group, which are theirs, could start, and no lane
+ * is there. A lane without calls ends when it would have to wait.
+ */
+export function lanesAreGone(
+  run: Executed & Pick<RunState, "presentExecutors" | "lanesStartedAtMs">,
+  startable: number,
+  nowMs: number,
+): boolean {
+  if (nowMs - run.lanesStartedAtMs < LANES_START_MS) return false;
+  const worker = run.workers.of(startable);
+  if (worker !== undefined && worker.covers === null) return false;
+  if (attemptsIn(run.engine, (shard) => shard < DIRECT_SHARD_FIRST) > 0) return false;
+  return !run.waitingExecutors.hasLane && !run.presentExecutors.hasLane;
 }
 
 /**

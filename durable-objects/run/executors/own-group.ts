@@ -14,11 +14,16 @@ export function ownGroupOf(run: RunState, store: RunStore, seq: number, nowMs: n
   const worker = workerOf(seq);
   const settled = run.waitingExecutors.settledBy(worker);
   const after = run.waitingExecutors.knownTo(worker);
+  const since = after === undefined ? null : endedSince(run, store, { seq, after, settled });
+  // What it is shown at its socket begins there.
+  if (since?.upTo !== undefined) run.workers.shown(seq, since.upTo.cursor);
+  const lanes = run.waitingExecutors.asksForLanes(worker) ? missingLanes(run) : [];
+  if (lanes.length > 0) run.lanesStartedAtMs = nowMs;
   return {
-    ...(after === undefined ? { ended: endedBy(run, settled) } : endedSince(run, store, { seq, after, settled })),
+    ...(since ?? { ended: endedBy(run, settled) }),
     aborted: run.engine.takeAbortedOf(worker),
     // Sooner than by the alarm, which starts them if the Worker ends first.
-    lanes: run.waitingExecutors.asksForLanes(worker) ? missingLanes(run) : [],
+    lanes,
     view: run.openGroups.has(seq) ? null : groupView(run, store, seq, nowMs),
   };
 }

@@ -1,6 +1,6 @@
 /** Executors whose claim is pending: lanes that wait for work, and Workers that wait for work or their group's end. */
 import { isWorker } from "../../../src/engine/shard.ts";
-import { LONG_POLL_MS } from "../../../src/limits.ts";
+import { LONG_POLL_MS, RPC_WAIT_MS } from "../../../src/limits.ts";
 import type { ClaimReply, EndedReply } from "../../../src/run-api/groups.ts";
 
 /** Slots whose attempts a claim has settled, and whether each was answered. */
@@ -35,11 +35,21 @@ export class WaitingExecutors {
     return this.#executors.has(executor);
   }
 
-  /** Lets an executor wait for up to `capacity` attempts. A lane without room does not wait; a Worker follows its group. */
+  /** Whether a lane waits. */
+  get hasLane(): boolean {
+    return [...this.#executors.keys()].some((executor) => !isWorker(executor));
+  }
+
+  /** Lets an executor wait for up to `capacity` attempts: at least to the end of the turn, which says whether there are more. */
   wait(executor: number, claim: Claim, nowMs: number): void {
     this.replyTo(executor, NO_WORK);
-    if (claim.capacity > 0 || isWorker(executor)) this.#executors.set(executor, { ...claim, sinceMs: nowMs });
-    else claim.reply(NOTHING_QUEUED);
+    this.#executors.set(executor, { ...claim, sinceMs: nowMs });
+  }
+
+  /** Replies to a lane that gets nothing, and need not claim again. */
+  refuse(lane: number, reply: Claim["reply"]): void {
+    this.replyTo(lane, NO_WORK);
+    reply(NOTHING_QUEUED);
   }
 
   /** Replies to lanes that got nothing in this turn and do not wait for the next. */
@@ -86,9 +96,15 @@ export class WaitingExecutors {
     waiting?.reply(claim);
   }
 
-  /** Replies to executors that have waited long enough; they claim once more. */
-  sweep(nowMs: number): void {
-    for (const [executor, { sinceMs }] of [...this.#executors])
-      if (nowMs - sinceMs >= LONG_POLL_MS) this.replyTo(executor, NO_WORK);
+  /**
+   * Replies to executors that have waited long enough. Those that have a socket wait there, so that the run can sleep; others
+   * claim once more.
+   */
+  sweep(nowMs: number, hasSocket: (executor: number) => boolean): void {
+    for (const [executor, { sinceMs }] of [...this.#executors]) {
+      const atSocket = hasSocket(executor);
+      if (nowMs - sinceMs >= (atSocket ? RPC_WAIT_MS : LONG_POLL_MS))
+        this.replyTo(executor, atSocket ? { ...NO_WORK, atSocket } : NO_WORK);
+    }
   }
 }

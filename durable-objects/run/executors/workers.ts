@@ -3,11 +3,14 @@
  * until then lanes serve its group beside it.
  */
 import { LEASE_TTL_MS } from "../../../src/limits.ts";
+import type { EndedReply, WorkerState } from "../../../src/run-api/groups.ts";
 
 type Worker = {
   seenAtMs: number;
   /** How many attempts it can hold at once, if it has been full while slots waited; null = it needs no lanes. */
   covers: number | null;
+  /** The ended slots that it has been sent, if it shows them as they end. */
+  shown?: EndedReply["cursor"] | undefined;
 };
 
 export class GroupWorkers {
@@ -19,8 +22,18 @@ export class GroupWorkers {
   }
 
   /** The Worker of a group has claimed. */
-  claimed(seq: number, covers: number | null, nowMs: number): void {
-    this.#workers.set(seq, { seenAtMs: nowMs, covers });
+  claimed(
+    seq: number,
+    { covers, after: shown }: Pick<WorkerState, "covers"> & { after?: Worker["shown"] },
+    nowMs: number,
+  ): void {
+    this.#workers.set(seq, { seenAtMs: nowMs, covers, shown });
+  }
+
+  /** The Worker is sent the slots that have ended up to this cursor. */
+  shown(seq: number, cursor: EndedReply["cursor"]): void {
+    const worker = this.#workers.get(seq);
+    if (worker !== undefined) worker.shown = cursor;
   }
 
   /** The Worker of a group is alive. */

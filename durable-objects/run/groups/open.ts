@@ -108,7 +108,7 @@ export function openGroup(
   });
   start(run, store, { stored, pages, staged: staged !== null }, nowMs);
   // Before the reply, which names the lanes that are missing.
-  if (hasWorker) run.workers.claimed(seq, null, nowMs);
+  if (hasWorker) run.workers.claimed(seq, { covers: null }, nowMs);
   return replyOf(run, stored, false);
 }
 

@@ -12,6 +12,7 @@ const owner = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("call"), callId: z.string(), attemptId: z.string().nullable() }),
   z.object({ kind: z.literal("tool"), callId: z.string(), tool: z.string() }),
   z.object({ kind: z.literal("tool-permit"), callId: z.string(), tool: z.string() }),
+  z.object({ kind: z.literal("executor"), executor: z.number().int().nonnegative() }),
   z.object({
     kind: z.literal("group"),
     readerId: z.string(),
@@ -124,7 +125,14 @@ function attemptOf(who: SocketOwner): string | null {
 }
 
 function keyOf(who: SocketOwner): string {
-  return `${who.kind}/${who.kind === "group" ? who.readerId : who.callId}`;
+  switch (who.kind) {
+    case "group":
+      return `group/${who.readerId}`;
+    case "executor":
+      return `executor/${who.executor}`;
+    default:
+      return `${who.kind}/${who.callId}`;
+  }
 }
 
 function parse(text: string | null): SocketOwner | null {

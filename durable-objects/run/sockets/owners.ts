@@ -3,6 +3,7 @@
  * queue is kept; who loses it has the time of a reconnect to come back.
  */
 import { doubtLease, holdLease } from "../../../src/engine/settle.ts";
+import { isWorker, WORKER_FIRST } from "../../../src/engine/shard.ts";
 import type { GroupFollower, SocketOwner, SocketSignal } from "../../../src/run-api/sockets.ts";
 import { DONE_CODE } from "../../../src/run-client/run-socket.ts";
 import type { RunState } from "../state.ts";
@@ -10,10 +11,19 @@ import { renewToolPermit } from "../tool-calls.ts";
 
 type OwnedRun = Pick<
   RunState,
-  "engine" | "status" | "toolPermits" | "waitingCalls" | "openGroups" | "epoch" | "groupFollowed"
+  | "engine"
+  | "status"
+  | "toolPermits"
+  | "waitingCalls"
+  | "openGroups"
+  | "epoch"
+  | "groupFollowed"
+  | "workers"
+  | "presentExecutors"
 >;
 
 const ABORT: SocketSignal = { type: "abort" };
+const CHANGED: SocketSignal = { type: "changed" };
 
 /**
  * An owner has opened its socket, has changed what it waits for, or was found by a new instance. Returns what to send it,
@@ -35,16 +45,38 @@ export function ownerPresent(run: OwnedRun, owner: SocketOwner, nowMs: number): 
       if (attemptId === null) return run.waitingCalls.socketOpened(callId) ? null : { type: "again" };
       return holdLease(run.engine, attemptId) ? null : ABORT;
     }
+    case "executor":
+      return executorPresent(run, owner.executor, nowMs);
     case "group":
       run.groupFollowed(owner.seq, nowMs);
       return owner.isArmed && hasChanged(run, owner) ? { type: "changed" } : null;
   }
 }
 
+/**
+ * An instance that has just woken learns from the socket that the Worker of a group is there, and needs no lanes for it; what
+ * the Worker waits for it learns from its next claim.
+ */
+function executorPresent(run: OwnedRun, executor: number, nowMs: number): SocketSignal | null {
+  run.presentExecutors.opened(executor);
+  if (!isWorker(executor)) return null;
+  const seq = executor - WORKER_FIRST;
+  const isKnown = run.workers.of(seq) !== undefined;
+  if (run.openGroups.has(seq)) {
+    run.groupFollowed(seq, nowMs);
+    if (isKnown) run.workers.seen(seq, nowMs);
+    else run.workers.claimed(seq, { covers: null }, nowMs);
+  }
+  // The turn that follows finds what else there is to signal.
+  return isKnown || !run.presentExecutors.notes(executor, "changed") ? null : CHANGED;
+}
+
 /** An owner's socket has closed. One that is done returns by itself what it holds. */
 export function ownerLeft(run: OwnedRun, owner: SocketOwner, code: number, nowMs: number): void {
   // Its lapse counts from here.
   if (owner.kind === "group") return run.groupFollowed(owner.seq, nowMs);
+  // Its leases end with their term, unless its heartbeats go on.
+  if (owner.kind === "executor") return run.presentExecutors.closed(owner.executor);
   // The withdrawal of a call whose client has left may be lost.
   if (owner.kind === "call" && owner.attemptId === null) return run.waitingCalls.socketClosed(owner.callId, nowMs);
   // Its Worker repeats the request, or the call is refused when it has waited long enough.

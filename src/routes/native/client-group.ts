@@ -3,8 +3,8 @@ import type { Context } from "hono";
 import type { AppEnv } from "../../context.ts";
 import { ExecutedGroup } from "../../execute/executed-group.ts";
 import { GroupExecutor } from "../../execute/group-executor.ts";
+import { areHeadersLimited } from "../../execute/rules.ts";
 import { attemptJob } from "../../execute/job.ts";
-import { LANE_SLOTS } from "../../limits.ts";
 import type { GroupView } from "../../run-api/groups.ts";
 import type { RunCaller } from "../../run-client/caller.ts";
 import { GroupReader, type GroupSource } from "../../run-client/group-reader.ts";
@@ -57,7 +57,7 @@ function executorOf(
 ): GroupExecutor | null {
   if (claim === null) return null;
   const { upstreams, waitingFetchesMax } = c.get("config");
-  const headersLimited = waitingFetchesMax <= LANE_SLOTS;
+  const headersLimited = areHeadersLimited(waitingFetchesMax);
   return new GroupExecutor(seq, claim, {
     objects: c.env,
     run,

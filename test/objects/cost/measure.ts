@@ -1,7 +1,14 @@
 /** Counts the operations of calls that wait at a latch of the upstream: see counted.ts. */
 import { evictDurableObject } from "cloudflare:test";
 import { expect } from "vitest";
-import { CALL_SOCKET_AFTER_MS, HEARTBEAT_MS, LOG_TAIL_EVENTS_MAX, LONG_POLL_MS } from "../../../src/limits.ts";
+import {
+  CALL_SOCKET_AFTER_MS,
+  HEARTBEAT_MS,
+  LOG_TAIL_EVENTS_MAX,
+  LONG_POLL_MS,
+  SOCKET_RENEW_MS,
+} from "../../../src/limits.ts";
+import { isolatePaces, Paces } from "../../../src/execute/paces.ts";
 import { withTimers } from "../../support/objects-clock.ts";
 import { alarmDelays, awake, operations, resetMeter, type Operations } from "../../support/objects-meter.ts";
 import { letThrough, openLatch, untilInFlight, upstreamStats, type TestRun } from "../../support/objects-run.ts";
@@ -15,6 +22,14 @@ const ROUNDS_MAX = 5;
 /** Where the tools of runs are: the upstream, at its route that only waits. */
 export const TOOL_HOST = "tools.example.com";
 
+/** What executors have learned of the models: headers after .7 s of a call of 20 s, or with the whole answer. */
+const LEARNED = new Paces();
+LEARNED.headersArrived("up/counted", 700);
+LEARNED.answered("up/counted", CALL_MS);
+LEARNED.requests("plain/counted", true);
+/** Calls of tests are short, and the later their headers are, the busier the machine is. */
+isolatePaces.reachOf = (model, _, rules) => LEARNED.reachOf(model, 0, rules);
+
 /** What starts calls that wait at the latch `key` of the upstream, and resolves when the client has its answer. */
 export type Start = (run: TestRun, key: string, calls: number) => Promise<unknown>;
 
@@ -22,11 +37,14 @@ export type Start = (run: TestRun, key: string, calls: number) => Promise<unknow
 export async function countBatch(run: TestRun, key: string, width: number, start: Start): Promise<Counted> {
   const before = await quiet();
   const toEnd = ENDED_PER_ROUND * ROUNDS_MAX;
-  // The first that ends makes tables, so it belongs to the opening.
-  const answered = start(run, key, width + 1 + toEnd);
-  await untilInFlight(key, width);
-  await endOne(key, width + 1);
-  const full = await quiet();
+  // The first that ends makes tables, so it belongs to the opening. So do the sockets of its executors, which they open sooner
+  // than in a batch of calls of 20 seconds.
+  const { answered, full } = await withTimers([CALL_SOCKET_AFTER_MS], 10, async () => {
+    const begun = start(run, key, width + 1 + toEnd);
+    await untilInFlight(key, width);
+    await endOne(key, width + 1);
+    return { answered: begun, full: await quiet() };
+  });
   const waiting = waitingNow();
   const { least, ended } = await countEnds(key, width, full);
   await endOthers(key, { width, started: width + 1 + ended, calls: width + 1 + toEnd });
@@ -122,14 +140,15 @@ function waitingNow(): Waiting {
   const { objects, workerTimers } = awake();
   const holders = objects.flatMap((object) => object.holders);
   const longPolls = holders.filter(({ kind, method }) => kind === "request" && LONG_POLLS.has(method)).length;
-  const beats = [...workerTimers, ...holders].map(({ delayMs }) => (HEARTBEATS.has(delayMs) ? CALL_MS / delayMs : 0));
+  const beats = [...workerTimers, ...holders].map(({ delayMs }) => (BEATS.has(delayMs) ? CALL_MS / delayMs : 0));
   // An alarm that is set anew whenever it fires.
   const alarms = alarmDelays().reduce((total, delayMs) => total + Math.min(1, CALL_MS / Math.max(1_000, delayMs)), 0);
   const requests = (longPolls * CALL_MS) / LONG_POLL_MS + beats.reduce((total, beat) => total + beat, 0);
   return { ...NOTHING, requests, alarms, rows: alarms, commits: alarms, awake: objects.length };
 }
 
-const HEARTBEATS: ReadonlySet<number> = new Set([HEARTBEAT_MS]);
+/** Timers whose end is a request: a heartbeat, or a socket that is opened anew. */
+const BEATS: ReadonlySet<number> = new Set([HEARTBEAT_MS, SOCKET_RENEW_MS]);
 const LONG_POLLS: ReadonlySet<string> = new Set(["waitGroup", "endedSlots", "settleAndClaim", "acquire"]);
 
 /** Waits until nothing happens any more but waiting. The operations so far. */

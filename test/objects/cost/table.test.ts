@@ -31,6 +31,7 @@ const COUNT: Record<WayIn, (key: string) => Promise<Counted>> = {
   "/batch, width 8": batch(8, ways.batchJson),
   "/batch, width 64": batch(64, ways.batchJson),
   "/batch, width 512": batch(512, ways.batchJson),
+  "/batch, width 64, no streams": batch(64, ways.batchUnstreamed),
   "/batch as lines, width 64": batch(64, ways.batchLines),
   "/batch, respond-async, width 64": batch(64, ways.asyncGroup),
   "/query": single(ways.query),

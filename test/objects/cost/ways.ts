@@ -35,6 +35,13 @@ async function untilAnswered(key: string, calls: number): Promise<void> {
 
 export const batchJson: Start = (run, key, calls) => run.batch({ prompts: promptsOf(key, calls), model });
 
+/** An upstream that does not stream: its headers come with its answer. */
+export const batchUnstreamed: Start = (run, key, calls) =>
+  run.batch({
+    prompts: prompts(calls).map((prompt) => `${prompt} {{key/${key}/latch/${key}}}`),
+    model: "plain/counted",
+  });
+
 export const batchLines: Start = (run, key, calls) =>
   whole(run.post("/batch", { prompts: promptsOf(key, calls), model }, { accept: "application/x-ndjson" }));
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { endCall } from "../../../src/engine/calls/end-call.ts";
 import { cancelGroup } from "../../../src/engine/cancel.ts";
 import { expireQueued } from "../../../src/engine/deadline.ts";
-import { dispatch } from "../../../src/engine/dispatch.ts";
+import { dispatch, startableGroup } from "../../../src/engine/dispatch.ts";
 import { settle } from "../../../src/engine/settle.ts";
 import { WORKER_SHARD_FIRST, WORKER_SHARD_LEASES_MAX, workerOf } from "../../../src/engine/shard.ts";
 import { groupSeqOf, slotIdOf } from "../../../src/engine/slot.ts";
@@ -13,6 +13,43 @@ import { alike, failure, makeTarget, nameOf, success, TestEngine } from "../../s
 const names = (dispatched: ReturnType<TestEngine["turn"]>): string[] => dispatched.assignments.map(nameOf);
 
 const GONE: Reason = { reason: "cancelled", message: "by the test" };
+
+describe("the group of a slot that only lacks an executor", () => {
+  it("is named while a permit is free, and not while the run is paused, at its width, or has nothing queued", () => {
+    const engine = new TestEngine({ width: 2 });
+    expect(startableGroup(engine.state, 0)).toBeNull();
+    engine.open(alike(3));
+    expect(startableGroup(engine.state, 0)).toBe(1);
+    engine.state.setPaused(true);
+    expect(startableGroup(engine.state, 0)).toBeNull();
+    engine.state.setPaused(false);
+    expect(engine.startAll(0)).toEqual(["1:0", "1:1"]);
+    expect(startableGroup(engine.state, 0)).toBeNull();
+    settle(engine.state, `${65_536}.1`, success(), 10);
+    expect(startableGroup(engine.state, 10)).toBe(1);
+  });
+
+  it("is not the group of slots that their upstream or their group's concurrency keeps waiting, nor single calls", () => {
+    const engine = new TestEngine({ targets: [makeTarget({ upstream: "narrow", maxInFlight: 1 }), makeTarget()] });
+    engine.call("c", 0, { modelIndex: 0 });
+    expect(startableGroup(engine.state, 0)).toBeNull();
+    expect(engine.startAll(0)).toEqual(["c"]);
+    engine.open([{ modelIndex: 0 }]);
+    expect(startableGroup(engine.state, 0)).toBeNull();
+    engine.open([{ modelIndex: 1 }, { modelIndex: 1 }], { concurrency: 1 });
+    expect(startableGroup(engine.state, 0)).toBe(2);
+    engine.startAll(0);
+    expect(startableGroup(engine.state, 0)).toBeNull();
+  });
+
+  it("is not the group of a slot that waits for money", () => {
+    const engine = new TestEngine({ limits: { calls: 1 } });
+    engine.open(alike(2));
+    expect(startableGroup(engine.state, 0)).toBe(1);
+    engine.startAll(0);
+    expect(startableGroup(engine.state, 0)).toBeNull();
+  });
+});
 
 describe("permits", () => {
   it("are handed out up to the run's width, to slots and single calls alike", () => {

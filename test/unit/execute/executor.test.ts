@@ -1,7 +1,9 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Outcome } from "../../../src/call.ts";
-import { Executor, LANE_DUTY, type Claim, type ExecutorDeps } from "../../../src/execute/executor.ts";
-import { CLAIM_BYTES_MAX, HEARTBEAT_MS } from "../../../src/limits.ts";
+import { Executor, type Claim, type ExecutorDeps, type ExecutorListener } from "../../../src/execute/executor.ts";
+import { LaneDuty } from "../../../durable-objects/lane/duty.ts";
+import { Paces } from "../../../src/execute/paces.ts";
+import { CALL_SOCKET_AFTER_MS, CLAIM_BYTES_MAX, HEARTBEAT_MS } from "../../../src/limits.ts";
 import type { ClaimReply, Job } from "../../../src/run-api/groups.ts";
 
 const LANE = { callsMax: 6, waitingMax: 6, settleAtShare: 1, mergeMs: null };
@@ -31,12 +33,16 @@ function scripted(replies: (() => ClaimReply)[], more: Partial<ExecutorDeps> = {
       sent.push(attemptId);
       return { attemptId, outcome: ANSWER };
     },
+    paces: new Paces(),
+    openSocket: () => ({ close: () => undefined }),
     now: () => 0,
     random: () => 0,
     wait: async () => undefined,
     ...more,
   };
-  return { executor: new Executor(deps, LANE, LANE_DUTY), claims, sent };
+  const duty = new LaneDuty({ now: deps.now, nudge: () => executor.nudge(), after: () => () => undefined });
+  const executor = new Executor(deps, LANE, duty);
+  return { executor, claims, sent };
 }
 
 const settledIn = (claims: readonly Claim[]): string[] =>
@@ -110,5 +116,88 @@ describe("an executor", () => {
     await vi.advanceTimersByTimeAsync(HEARTBEAT_MS);
     await ended;
     expect(aborted).toEqual(["2"]);
+  });
+});
+
+describe("an executor that lasts", () => {
+  /** One that holds calls until they are ended, and its socket. */
+  function lasting(replies: (() => ClaimReply)[]) {
+    vi.useFakeTimers();
+    const ends = new Map<string, () => void>();
+    const sockets: { listener: ExecutorListener; isClosed: boolean }[] = [];
+    const { executor, claims } = scripted(replies, {
+      execute: ({ lease: { attemptId } }, _, { headersArrived }) => {
+        headersArrived?.();
+        return new Promise((resolve) => ends.set(attemptId, () => resolve({ attemptId, outcome: ANSWER })));
+      },
+      openSocket: (listener) => {
+        const socket = { listener, isClosed: false };
+        sockets.push(socket);
+        return { close: () => void (socket.isClosed = true) };
+      },
+    });
+    const ended = executor.run();
+    return { claims, ends, sockets, ended };
+  }
+
+  const atSocket = (): ClaimReply => replyOf([], { claimMore: true, atSocket: true });
+
+  it("opens one socket after a moment, and closes it when it ends", async () => {
+    const { ends, sockets, ended } = lasting([() => replyOf([jobOf("1")])]);
+    await vi.advanceTimersByTimeAsync(CALL_SOCKET_AFTER_MS - 1);
+    expect(sockets).toHaveLength(0);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(sockets.map(({ isClosed }) => isClosed)).toEqual([false]);
+    ends.get("1")?.();
+    await vi.runOnlyPendingTimersAsync();
+    await ended;
+    expect(sockets.map(({ isClosed }) => isClosed)).toEqual([true]);
+  });
+
+  it("that ends sooner opens none", async () => {
+    const { sockets, ended } = lasting([]);
+    await ended;
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(sockets).toHaveLength(0);
+  });
+
+  it("makes no call while it waits at its socket, and claims when slots wait", async () => {
+    const { claims, sockets } = lasting([
+      () => replyOf([jobOf("1")], { claimMore: true }),
+      atSocket,
+      () => replyOf([jobOf("2")]),
+    ]);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(claims).toHaveLength(2);
+    sockets[0]?.listener.slotsWait();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(claims.at(2)).toMatchObject({ waits: true, capacity: 6 });
+  });
+
+  it("claims when its run has news for it, also if it has no room", async () => {
+    const six = ["1", "2", "3", "4", "5", "6"].map(jobOf);
+    const { claims, sockets } = lasting([() => replyOf(six, { claimMore: true })]);
+    await vi.advanceTimersByTimeAsync(CALL_SOCKET_AFTER_MS);
+    expect(claims).toHaveLength(1);
+    sockets[0]?.listener.slotsWait();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(claims).toHaveLength(1);
+    sockets[0]?.listener.mustClaim();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(claims).toHaveLength(2);
+  });
+
+  it("settles at once what ends while it waits at its socket", async () => {
+    const { claims, ends } = lasting([() => replyOf([jobOf("1"), jobOf("2")], { claimMore: true }), atSocket]);
+    await vi.advanceTimersByTimeAsync(60_000);
+    ends.get("1")?.();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(settledIn(claims)).toEqual(["1"]);
+  });
+
+  it("is a lane without calls, and ends where it would wait at its socket", async () => {
+    const { sockets, ended } = lasting([atSocket]);
+    await ended;
+    expect(sockets).toHaveLength(0);
   });
 });

@@ -54,7 +54,7 @@ function makeWorker() {
   const begin = (attemptId: string) => {
     const controller = new AbortController();
     const { promise, resolve } = Promise.withResolvers<Settlement>();
-    work.add(attemptId, controller, promise);
+    work.add(attemptId, { model: "m", startedMs: nowMs }, controller, promise);
     const end = async (): Promise<void> => {
       resolve({ attemptId, outcome: ANSWER });
       await promise;

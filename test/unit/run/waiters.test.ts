@@ -56,11 +56,20 @@ describe("waiting lanes", () => {
     ]);
   });
 
-  it("without room do not wait", () => {
+  it("without room offer nothing, and learn at the end of the turn whether something is queued", () => {
     const { lanes, told, wait } = makeLanes();
-    wait(0, 0);
-    wait(1, -1);
-    expect([told, lanes.size]).toEqual([["0: rest", "1: rest"], 0]);
+    wait(0, 0, { waits: false });
+    wait(1, -1, { waits: false });
+    expect([[...lanes.offers()], told]).toEqual([[], []]);
+    lanes.releaseLanes(true);
+    expect([told, lanes.size]).toEqual([["0: claim", "1: claim"], 0]);
+  });
+
+  it("that get nothing any more have a reply at once, and so has their older call", () => {
+    const { lanes, told, wait } = makeLanes();
+    wait(0, 6);
+    lanes.refuse(0, ({ claimMore }) => told.push(`refused: ${claimMore}`));
+    expect([told, lanes.size]).toEqual([["0: claim", "refused: false"], 0]);
   });
 
   it("all get a reply when nothing is queued for them", () => {
@@ -83,10 +92,22 @@ describe("waiting lanes", () => {
     const { lanes, told, wait } = makeLanes();
     wait(0, 1, { nowMs: 100 });
     wait(1, 1, { nowMs: 101 });
-    lanes.sweep(99 + LONG_POLL_MS);
+    lanes.sweep(99 + LONG_POLL_MS, () => false);
     expect(told).toEqual([]);
-    lanes.sweep(100 + LONG_POLL_MS);
+    lanes.sweep(100 + LONG_POLL_MS, () => false);
     expect([told, lanes.has(1)]).toEqual([["0: claim"], true]);
+  });
+
+  it("wait at their sockets after a moment, if they have one", () => {
+    const { lanes, told, wait } = makeLanes();
+    const replies: ClaimReply[] = [];
+    lanes.wait(0, { capacity: 1, waits: true, reply: (claim) => replies.push(claim) }, 0);
+    wait(1, 1);
+    lanes.sweep(RPC_WAIT_MS - 1, (lane) => lane === 0);
+    expect(replies).toEqual([]);
+    lanes.sweep(RPC_WAIT_MS, (lane) => lane === 0);
+    expect(replies).toMatchObject([{ jobs: [], claimMore: true, atSocket: true }]);
+    expect([told, lanes.hasLane]).toEqual([[], true]);
   });
 });
 

@@ -1,0 +1,47 @@
+/** What a lane does: it serves every group of its run while there is work, and then ends. */
+import type { ClaimReply } from "../../src/run-api/groups.ts";
+import type { Claim, Duty, Step } from "../../src/execute/executor.ts";
+import { Fullness, type FullnessDeps } from "../../src/execute/fullness.ts";
+import type { Worklist } from "../../src/execute/worklist.ts";
+
+export class LaneDuty implements Duty {
+  readonly #fullness: Fullness;
+
+  constructor(deps: FullnessDeps) {
+    this.#fullness = new Fullness(deps);
+  }
+
+  next(work: Worklist, claimMore: boolean): Step {
+    if (work.hasEnded || this.#fullness.mustReport) return "claim";
+    if (work.room > 0 && (claimMore || work.isNudged)) return "wait";
+    if (work.isNudged) return "claim";
+    return work.idle ? "end" : "idle";
+  }
+
+  stateOf(): null {
+    return null;
+  }
+
+  reach(): number | null {
+    return this.#fullness.reach;
+  }
+
+  replied(reply: ClaimReply, { reach }: Pick<Claim, "reach">, work: Worklist): void {
+    if (reach !== null) this.#fullness.reported(reach);
+    this.#fullness.note(reply.claimMore && work.room === 0, work);
+  }
+
+  failed(): void {
+    // Its next claim says the same.
+  }
+
+  /** Its object is awake while it waits: the run starts it again. */
+  get waitsWithoutCalls(): boolean {
+    return false;
+  }
+
+  /** Stops the timer. */
+  close(): void {
+    this.#fullness.close();
+  }
+}
