@@ -16,7 +16,9 @@ import { BATCH_CALLS, CALL_MS, EVENT_MS, type Counted } from "./counted.ts";
 
 /** Calls of a batch that end one by one while it is as wide as it may be, in each round in which they are counted. */
 const ENDED_PER_ROUND = 12;
-/** Most such rounds. A quiet machine needs two or three. */
+/** Fewest such rounds: a row of the log may fall into two rounds in a row, but not into three. */
+const ROUNDS_MIN = 3;
+/** Most such rounds. A quiet machine needs three. */
 const ROUNDS_MAX = 5;
 
 /** Where the tools of runs are: the upstream, at its route that only waits. */
@@ -62,8 +64,8 @@ export async function countBatch(run: TestRun, key: string, width: number, start
 /**
  * The least that an end of a call costs in a round, of each operation; `ended`: calls that have ended for it. What comes
  * with time and not with a call (an alarm, a look, a turn that a busy machine splits in two) only adds to a round, as does
- * the row of the log that falls into one of several: so the rounds end once one has counted no more than the least
- * before it. What each call costs is in every round.
+ * the row of the log that falls into some of them: so the rounds end once one has counted no more than the least
+ * before it, after ROUNDS_MIN. What each call costs is in every round.
  */
 async function countEnds(key: string, width: number, full: Operations): Promise<{ least: Operations; ended: number }> {
   let least: Operations | null = null;
@@ -75,7 +77,7 @@ async function countEnds(key: string, width: number, full: Operations): Promise<
     const round = scaled(since(before, now), 1 / ENDED_PER_ROUND);
     before = now;
     const known: Operations = least ?? round;
-    isLeast = least !== null && SETTLED_BY.every((name) => round[name] === known[name]);
+    isLeast = ended >= ENDED_PER_ROUND * ROUNDS_MIN && SETTLED_BY.every((name) => round[name] === known[name]);
     least = leastOf(known, round);
   }
   return { least: least ?? NOTHING, ended };
