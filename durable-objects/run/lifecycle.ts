@@ -75,7 +75,7 @@ export class RunLifecycle implements AlarmHost {
         console.error("a turn failed; the object restarts from its rows", error);
         ctx.abort("a turn failed");
       },
-      crowded: () => (this.run?.engine.attempts.size ?? 0) > 1,
+      crowded: () => this.run?.engine.hasSeveralExecutors === true,
       soon: (callback) => setTimeout(callback, 0),
       stored: () => ctx.storage.sync(),
     });

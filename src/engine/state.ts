@@ -63,6 +63,11 @@ export type EngineWrites = {
 /** An attempt in flight with the shard that stores it and, for a single call, the call. */
 export type InFlight = { lease: AttemptInFlight; shard: Shard; call: SingleCall | null };
 
+/** The executor of a slot's attempt: the Worker of its group, or the lane whose shard stores it. */
+function executorOf(slotId: number, shard: Shard): number {
+  return shard.id >= WORKER_SHARD_FIRST ? workerOf(groupSeqOf(slotId)) : shard.id;
+}
+
 /** A single call that ended with the outcome of an equal one, for the reply to its Worker. */
 export type SharedOutcome = { call: SingleCall; outcome: Outcome };
 
@@ -198,9 +203,8 @@ export class EngineState {
   /** Notes an attempt of a slot whose executor must be notified that it was given up. */
   addAborted({ lease: { attemptId, slotId }, shard }: InFlight): void {
     if (slotId === null) return;
-    const isWorkers = shard.id >= WORKER_SHARD_FIRST;
-    const aborted = isWorkers ? this.#abortedByWorkers : this.#aborted;
-    const executor = isWorkers ? workerOf(groupSeqOf(slotId)) : shard.id;
+    const executor = executorOf(slotId, shard);
+    const aborted = isWorker(executor) ? this.#abortedByWorkers : this.#aborted;
     const known = aborted.get(executor);
     if (known === undefined) aborted.set(executor, [attemptId]);
     else known.push(attemptId);
@@ -254,6 +258,19 @@ export class EngineState {
     if (lease.slotId !== null) group?.step(indexOf(lease.slotId), "running", nowMs);
     (call ?? group)?.window?.attemptStarted();
     lease.startSeq = this.emitStart(lease, call?.window?.id ?? null, nowMs);
+  }
+
+  /** Whether attempts in flight have different executors, each of which settles when it likes. */
+  get hasSeveralExecutors(): boolean {
+    if (this.#attempts.size < 2) return false;
+    let first: number | null = null;
+    for (const { lease, shard } of this.#attempts.values()) {
+      if (lease.slotId === null) return true;
+      const executor = executorOf(lease.slotId, shard);
+      first ??= executor;
+      if (executor !== first) return true;
+    }
+    return false;
   }
 
   /** The group of an attempt's slot; undefined for a single call. */

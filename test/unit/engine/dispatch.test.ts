@@ -220,6 +220,52 @@ describe("the Worker of a group", () => {
   });
 });
 
+describe("executors", () => {
+  it.each<{ what: string; calls: number; offers: [executor: number, capacity: number][]; several: boolean }>([
+    { what: "none", calls: 0, offers: [], several: false },
+    { what: "one Worker", calls: 0, offers: [[workerOf(1), WORKER_SHARD_LEASES_MAX + 2]], several: false },
+    { what: "one lane", calls: 0, offers: [[3, 2]], several: false },
+    { what: "one single call", calls: 1, offers: [], several: false },
+    { what: "two single calls", calls: 2, offers: [], several: true },
+    {
+      what: "two Workers",
+      calls: 0,
+      offers: [
+        [workerOf(1), 1],
+        [workerOf(2), 1],
+      ],
+      several: true,
+    },
+    {
+      what: "two lanes",
+      calls: 0,
+      offers: [
+        [3, 1],
+        [4, 1],
+      ],
+      several: true,
+    },
+    {
+      what: "a Worker and a lane",
+      calls: 0,
+      offers: [
+        [workerOf(1), 1],
+        [3, 1],
+      ],
+      several: true,
+    },
+    { what: "a Worker and a single call", calls: 1, offers: [[workerOf(1), 1]], several: true },
+  ])("are several if others settle beside them: $what", ({ calls, offers, several }) => {
+    const engine = new TestEngine({ width: 64 });
+    engine.open(alike(40));
+    engine.open(alike(40));
+    for (let call = 0; call < calls; call++) engine.call(`c${call}`, 0, { priority: 4 });
+    dispatch(engine.state, new Map(offers), 0);
+    const capacity = offers.reduce((sum, [, offered]) => sum + offered, 0);
+    expect([engine.state.attempts.size, engine.state.hasSeveralExecutors]).toEqual([calls + capacity, several]);
+  });
+});
+
 describe("lanes", () => {
   it("are filled one after the other, each with no more than it offered to take", () => {
     const engine = new TestEngine();
