@@ -25,6 +25,7 @@ export function choose(target: Target, position: Position, gates: Gates): Chosen
   if (choices === undefined) return gates.mayStart(target.gate) ? { target } : null;
   let { cause } = position;
   let stopped: number | null = null;
+  let isLimited = false;
   for (let at = position.from; at < choices.length; at++) {
     const choice = choices[at];
     if (choice === undefined || isSpent(position, at)) continue;
@@ -35,9 +36,11 @@ export function choose(target: Target, position: Position, gates: Gates): Chosen
     // It waits for its turn here: only a limit or a stop sends a call on.
     if (held === null) return null;
     if (held === "stop") stopped ??= at;
+    else isLimited = true;
     cause = held;
   }
-  if (stopped === null) return null;
+  // A limit passes; a stop need not.
+  if (stopped === null || isLimited) return null;
   // Nothing else takes the call, so it fails as it would with a single key.
   const found = roomiest(choices[stopped], gates, () => true);
   return found === null

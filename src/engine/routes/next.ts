@@ -58,14 +58,15 @@ export function nextAttempt(failed: FailedChoice, gates: Gates, random: number):
 
 /** The choices that take no more attempts, as bits. */
 function spentBy(
-  { from: { choices, at, position }, isUnsendable, attemptsMaxAt }: FailedChoice,
+  { from: { choices, at, position }, cause, isUnsendable, attemptsMaxAt }: FailedChoice,
   tried: readonly number[],
 ) {
   let { spent } = position;
   for (const [index, { targets }] of choices.entries()) {
     const [target] = targets;
     const isUsedUp = target !== undefined && (tried[index] ?? 0) >= attemptsMaxAt(target);
-    if (isUsedUp || (isUnsendable && index === at)) spent |= 1 << index;
+    const isNever = index === at && (isUnsendable || cause === "context_length");
+    if (isUsedUp || isNever) spent |= 1 << index;
   }
   return spent;
 }
@@ -78,8 +79,8 @@ function delayAt(
 ): number | null {
   if (isUnsendable) return 0;
   const attempt = Math.max(1, tried[choice] ?? 0);
-  // Another choice has not asked for the wait.
-  const waitMs = choice === at ? retryAfterMs : null;
-  // That the choice has attempts left is known.
-  return retryDelayMs({ class: failureClass, attempt, attemptsMax: Infinity, retryAfterMs: waitMs }, random);
+  // Another choice has neither refused the call nor asked for the wait. That it has attempts left is known.
+  const failed =
+    choice === at ? { class: failureClass, retryAfterMs } : { class: "transient" as const, retryAfterMs: null };
+  return retryDelayMs({ ...failed, attempt, attemptsMax: Infinity }, random);
 }

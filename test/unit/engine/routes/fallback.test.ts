@@ -111,6 +111,36 @@ describe("a call to a route", () => {
     expect([places, atMs]).toEqual(["a b a", 0]);
   });
 
+  it.each([
+    ["is stopped", BAD_KEY],
+    ["finds the prompt too long", TOO_LONG],
+  ])("comes back to a target that had a passing failure when the other one %s", (_, outcome) => {
+    const engine = engineOf({ attemptsMax: 2 }, { on: ["upstream_error"] });
+    expect(play(engine, [failure("transient"), outcome, success()])).toMatchObject({
+      places: "a b a",
+      last: null,
+    });
+  });
+
+  it("is not made again where the prompt was too long", () => {
+    const engine = engineOf({}, { on: ["context_length"] });
+    expect(play(engine, times(9, TOO_LONG))).toMatchObject({ places: "a b", last: null });
+  });
+
+  it("waits for a limited target rather than to be made at a stopped one", () => {
+    const engine = engineOf({}, {});
+    engine.open(alike(2));
+    const [first, second] = start(engine, 0);
+    settle(engine.state, first?.id ?? "", failure("rate_limited", 30_000), 0);
+    settle(engine.state, second?.id ?? "", failure("rate_limited", 30_000), 0);
+    const [stopped] = start(engine, 0);
+    expect(stopped?.at).toBe("b");
+    expect(settle(engine.state, stopped?.id ?? "", BAD_KEY, 0)?.retryInMs).not.toBeNull();
+    engine.open(alike(1));
+    expect(start(engine, 0)).toEqual([]);
+    expect(placesOf(start(engine, 30_000)).split(" ")[0]).toBe("a");
+  });
+
   it("skips a target that cannot express it, and ends with what that says if none can", () => {
     expect(
       play(engineOf({}, {}, {}), [failure("transient"), UNSENDABLE, failure("transient"), failure("transient")]).places,
