@@ -259,7 +259,10 @@ export class Gate {
   }
 
   #pacedFor({ inFlight }: Run, permits: number | null): Paced | null {
-    return this.#pace === null ? null : { pace: this.#pace, callsMax: Math.max(0, (permits ?? 0) - inFlight) };
+    if (this.#pace === null) return null;
+    // Short calls follow each other with one permit: as many as the pace lets through until the next exchange.
+    const inTurn = permits === null || permits === 0 ? 0 : Math.ceil(this.#pace.rate * GATE_FAST_NEXT_MS * 1.5);
+    return { pace: this.#pace, callsMax: Math.max(0, (permits ?? 0) - inFlight, inTurn) };
   }
 
   #setPace(nowMs: number): void {

@@ -67,7 +67,7 @@ export class AdaptiveWidth {
     const before = this.#width ?? inFlight + count;
     const share = this.#rejections / (this.#rejections + this.#successes);
     this.#ceiling = before;
-    this.#set(before * Math.min(GATE_WIDTH_CUT, Math.max(0.5, 1 - share)), nowMs);
+    this.#set(before * Math.min(GATE_WIDTH_CUT, Math.max(this.#width === null ? 0.5 : LEAST_CUT, 1 - share)), nowMs);
     this.#restUntilMs = nowMs + GATE_WIDTH_REST_MS;
     this.#rejections = 0;
     this.#successes = 0;
@@ -129,3 +129,5 @@ export class AdaptiveWidth {
 const PACED_BELOW = 4;
 /** Largest factor of a step beyond the ceiling. */
 const STEP_MAX = 16;
+/** A width that is known falls by a quarter at most: where rejections come in bursts, they say less than they seem to. */
+const LEAST_CUT = 0.75;

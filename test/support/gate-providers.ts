@@ -141,6 +141,21 @@ export function rateLimitedSilently(perSecond: number): Provider {
   };
 }
 
+/** A server that takes so many calls in any second, and rejects the others without a word. */
+export function slidingWindow(perSecond: number): Provider {
+  const admitted: number[] = [];
+  return {
+    send(call, nowMs) {
+      const silent = { ttfbMs: null, hintMs: null, sample: null };
+      while (admitted[0] !== undefined && admitted[0] <= nowMs - 1_000) admitted.shift();
+      if (admitted.length >= perSecond) return { status: 429, latencyMs: REJECTED_MS, ...silent };
+      admitted.push(nowMs);
+      return { status: 200, latencyMs: call.latencyMs, ...silent };
+    },
+    ended() {},
+  };
+}
+
 /** A server that rejects nothing: beyond its capacity, calls queue, and the first byte comes later. */
 export function queueing(capacity: number): Provider {
   const freeAtMs = Array.from({ length: capacity }, () => 0);
