@@ -15,8 +15,11 @@ import {
 
 export type ToolCallName = { callId: string; tool: string };
 
-/** A request for a permit. `waitedMs`: for how long its Worker has waited before, ms. */
-export type ToolCallRequest = ToolCallName & { waitedMs: number };
+/**
+ * A request for a permit. `waitedMs`: for how long its Worker has waited before, ms; absent = it does not wait at sockets, and
+ * its request is pending until the decision.
+ */
+export type ToolCallRequest = ToolCallName & { waitedMs?: number };
 
 /** The reply to a request: granted, refused, or the call goes on waiting without a pending request. */
 export type ToolDecision = "granted" | "refused" | "waits";
@@ -26,7 +29,13 @@ export type RevokedCall = { callId: string; tool: string; latencyMs: number };
 
 type InFlight = { tool: string; startedAtMs: number; endsAtMs: number };
 /** `reply` null = its Worker was replied that it waits. */
-type Waiting = { tool: string; reply: ((decision: ToolDecision) => void) | null; sinceMs: number; untilMs: number };
+type Waiting = {
+  tool: string;
+  reply: ((decision: ToolDecision) => void) | null;
+  /** When its request is replied to without a decision. */
+  releaseAtMs: number;
+  untilMs: number;
+};
 
 export class ToolPermits {
   readonly #inFlight = new Map<string, InFlight>();
@@ -58,6 +67,7 @@ export class ToolPermits {
   request({ callId, tool, waitedMs }: ToolCallRequest, reply: (decision: ToolDecision) => void, nowMs: number): void {
     const inFlight = this.#inFlight.get(callId);
     const waiting = this.#waiting.get(callId);
+    const releaseAtMs = waitedMs === undefined ? Infinity : nowMs + RPC_WAIT_MS;
     if (inFlight !== undefined) {
       // Its permit was granted in a reply that never arrived.
       inFlight.endsAtMs = nowMs + LEASE_TTL_MS;
@@ -65,10 +75,10 @@ export class ToolPermits {
     } else if (waiting !== undefined) {
       waiting.reply?.("waits");
       waiting.reply = reply;
-      waiting.sinceMs = nowMs;
+      waiting.releaseAtMs = releaseAtMs;
     } else if (this.#revoked.has(callId) || this.#waiting.size >= TOOL_CALLS_WAITING_MAX) reply("refused");
     // A restart forgets who waits: the time before counts.
-    else this.#waiting.set(callId, { tool, reply, sinceMs: nowMs, untilMs: nowMs + TOOL_QUEUE_MS_MAX - waitedMs });
+    else this.#waiting.set(callId, { tool, reply, releaseAtMs, untilMs: nowMs + TOOL_QUEUE_MS_MAX - (waitedMs ?? 0) });
   }
 
   /**
@@ -91,7 +101,7 @@ export class ToolPermits {
   /** Replies to requests that have been pending for a moment: their calls go on waiting. */
   release(nowMs: number): void {
     for (const waiting of this.#waiting.values()) {
-      if (waiting.reply === null || nowMs - waiting.sinceMs < RPC_WAIT_MS) continue;
+      if (waiting.reply === null || nowMs < waiting.releaseAtMs) continue;
       waiting.reply("waits");
       waiting.reply = null;
     }

@@ -86,6 +86,16 @@ describe("permits of tool calls", () => {
     expect([decisions, toolPermits.isWaiting("a"), toolPermits.inFlight]).toEqual([["a?", "a+"], false, 1]);
   });
 
+  it("are waited for with a pending request by a Worker that does not say for how long it has waited", () => {
+    const { toolPermits, decisions } = permits();
+    toolPermits.request({ callId: "a", tool: "t" }, (decision) => void decisions.push(decision), 0);
+    toolPermits.release(TOOL_QUEUE_MS_MAX - 1);
+    toolPermits.grant(0, TOOL_QUEUE_MS_MAX - 1);
+    expect(decisions).toEqual([]);
+    toolPermits.grant(0, TOOL_QUEUE_MS_MAX);
+    expect(decisions).toEqual(["refused"]);
+  });
+
   it("count the time that a call has waited in an instance that is gone", () => {
     const { toolPermits, decisions, request } = permits();
     request("a", 100, "a", TOOL_QUEUE_MS_MAX - 10);
