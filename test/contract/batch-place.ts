@@ -107,7 +107,7 @@ export async function createBatch(run: BatchRun, lines: readonly unknown[], rest
 const FINAL = new Set(["completed", "failed", "expired", "cancelled"]);
 
 /** Waits until the batch has ended. */
-export async function endOf(run: BatchRun, { id }: { id: string }, withinMs = 20_000): Promise<Batch> {
+export async function endOf(run: BatchRun, { id }: { id: string }, withinMs = 110_000): Promise<Batch> {
   return await vi.waitUntil(
     async () => {
       const batch = await run.openai.batches.retrieve(id);

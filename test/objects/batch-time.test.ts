@@ -8,7 +8,7 @@ import type { BatchObject, ShelfObject } from "../../src/index.ts";
 import { BatchStore } from "../../durable-objects/batch/store.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { ADMIN_KEY } from "../support/object-vars.ts";
-import { openRun, type TestRun } from "../support/objects-run.ts";
+import { openLatch, openRun, type TestRun } from "../support/objects-run.ts";
 import { ring } from "../support/objects-tree.ts";
 
 const DAY_S = 86_400;
@@ -149,11 +149,12 @@ describe("a file", () => {
 
   it("that is deleted while a batch reads it keeps its content until the batch has ended", async () => {
     const run = await openRun({ max_parallel: 2 });
-    const id = await create(run, [lineOf("a", "up/key/read/delay/500")]);
+    const id = await create(run, [lineOf("a", "up/key/read/latch/read")]);
     const { input_file_id } = await untilStatus(run, id, "in_progress");
     await run.send("DELETE", `/v1/files/${input_file_id}`);
     expect((await run.send("GET", `/v1/files/${input_file_id}`)).status).toBe(404);
     expect(await keysOf(run)).toEqual([input_file_id]);
+    await openLatch("read");
     await untilStatus(run, id, "completed");
     await expect.poll(() => keysOf(run)).toEqual([(await documentOf(run, id)).output_file_id]);
   });

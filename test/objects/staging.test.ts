@@ -6,7 +6,7 @@ import { RUN_STORED_BYTES_MAX, STAGED_KEPT_MS } from "../../src/limits.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { crash, openingOf, pagesOf } from "../support/objects-direct.ts";
 import { alarmOf, keyed, rowCounts } from "../support/objects-group.ts";
-import { openRun, prompts, upstreamStats, type TestRun } from "../support/objects-run.ts";
+import { openLatch, openRun, prompts, upstreamStats, type TestRun } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
 watchObjects();
@@ -208,7 +208,7 @@ describe("a large batch under an Idempotency-Key that is refused", () => {
 describe("a run at its storage limit", () => {
   it("takes no more calls and events, while accepted calls continue", async () => {
     const run = await openRun({ budget: { usd: 1 } });
-    const first = await run.post("/batch", { prompts: ["a", "b"], model: "up/delay/1500" }, { headers: ASYNC });
+    const first = await run.post("/batch", { prompts: ["a", "b"], model: "up/latch/full" }, { headers: ASYNC });
     expect(first.status).toBe(202);
     const size = await runInDurableObject(run.object, (_, state) => {
       const full = vi.spyOn(Object.getPrototypeOf(state.storage.sql), "databaseSize", "get");
@@ -226,6 +226,7 @@ describe("a run at its storage limit", () => {
         expect({ status: answer.status, code: error.code, bytesMax: error.bytes_max }).toEqual(refused);
       }
       expect(await run.object.stagePages("key", largePages(1, 10, "up/echo"))).toMatchObject({ ok: false });
+      await openLatch("full");
       await expect.poll(async () => (await run.object.waitGroup(1, 0))?.status).toBe("completed");
       expect(await rowCounts(run)).toMatchObject({ grp: 1, slot: 2 });
     } finally {

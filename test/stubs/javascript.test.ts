@@ -13,8 +13,11 @@ const stub = (await import(pathToFileURL(join(ROOT, "stubs/javascript/fanout.mjs
 type Received = { path: string; key: string | undefined; token: string | undefined; body: unknown };
 type Answer = (response: ServerResponse, received: Received) => void;
 
-/** A gateway that answers as the test specifies. It records its requests, and how many connections the client closed. */
-async function gateway(answer: Answer) {
+/**
+ * A gateway that answers as the test specifies. It records its requests, and how many connections the client closed.
+ * `timeoutS`: the silence after which the stub gives up, which only a test of that is to reach.
+ */
+async function gateway(answer: Answer, timeoutS = 60) {
   const seen = { received: [] as Received[], closedEarly: 0 };
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     const { url = "", method, headers } = request;
@@ -33,7 +36,7 @@ async function gateway(answer: Answer) {
   stub.configure({
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/base/`,
     token: "t",
-    timeoutS: 0.3,
+    timeoutS,
   });
   return seen;
 }
@@ -125,10 +128,10 @@ it("rejects an aborted call at once, with the reason of its signal", async () =>
   const seen = await gateway(() => undefined);
   const controller = new AbortController();
   const pending = stub.llmQuery("p", { signal: controller.signal });
-  await vi.waitFor(() => expect(seen.received).toHaveLength(1));
+  await expect.poll(() => seen.received.length).toBe(1);
   controller.abort(new Error("enough"));
   await expect(pending).rejects.toThrow("enough");
-  await vi.waitFor(() => expect(seen.closedEarly).toBe(1));
+  await expect.poll(() => seen.closedEarly).toBe(1);
   await expect(stub.llmQueryBatch(["p"], { signal: controller.signal })).rejects.toThrow("enough");
   expect(seen.received).toHaveLength(1);
 });
@@ -136,7 +139,7 @@ it("rejects an aborted call at once, with the reason of its signal", async () =>
 it("closes the connection if a loop over a stream is left", async () => {
   const seen = await gateway((response) => void response.write(slot(1) + slot(0)));
   for await (const { index } of stub.llmStream(["a", "b", "c"])) if (index === 1) break;
-  await vi.waitFor(() => expect(seen.closedEarly).toBe(1));
+  await expect.poll(() => seen.closedEarly).toBe(1);
   expect(seen.received).toHaveLength(1);
 });
 
@@ -144,28 +147,30 @@ it("does not count a slow reader or white space as silence", async () => {
   await gateway((response) => {
     response.write(slot(0));
     const beats = setInterval(() => response.write("\n"), 100);
-    setTimeout(() => (clearInterval(beats), response.end(slot(1) + completed)), 1_000);
-  });
+    setTimeout(() => (clearInterval(beats), response.end(slot(1) + completed)), 5_000);
+  }, 2);
   const stream = stub.llmStream(["a", "b"]);
   await expect(stream.next()).resolves.toMatchObject({ value: { index: 0 } });
-  await sleep(600);
+  await sleep(3_000);
   await expect(stream.next()).resolves.toMatchObject({ value: { index: 1 } });
   await expect(stream.next()).resolves.toMatchObject({ done: true, value: { type: "group_completed" } });
 });
 
 it("continues one silence if the runtime's own fetch times out, and starts a new one if a connection is lost", async () => {
-  await gateway(() => undefined);
+  await gateway(() => undefined, 2);
   const own = Object.assign(new TypeError("fetch failed"), { cause: { code: "UND_ERR_HEADERS_TIMEOUT" } });
   const lost = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNRESET" } });
   let failure = own;
+  let failsAfterMs = 1_200;
   const fetched = vi.spyOn(globalThis, "fetch").mockImplementation(async (_url, init) => {
-    await sleep(200);
+    await sleep(failsAfterMs);
     throw init?.signal?.aborted ? init.signal.reason : failure;
   });
   onTestFinished(() => fetched.mockRestore());
   await expect(stub.llmQuery("p")).rejects.toMatchObject({ code: "timeout", status: null, retryable: true });
   expect(fetched).toHaveBeenCalledTimes(2);
   failure = lost;
+  failsAfterMs = 500;
   await expect(stub.llmQuery("p")).rejects.toMatchObject({ code: "unreachable", cause: lost });
   expect(fetched).toHaveBeenCalledTimes(7);
 });

@@ -109,7 +109,7 @@ describe("bodies that dispatch comes to", () => {
     expect([cache.stateOf(group(1, 1), 0), names(), arrivals()]).toEqual(["awaited", [], 0]);
     isDown = false;
     pauses.forEach((resume) => resume());
-    await vi.waitFor(() => expect(arrivals()).toBe(1));
+    await expect.poll(arrivals, { interval: 1 }).toBe(1);
     expect(cache.stateOf(group(1, 1), 0)).toBe("awaited");
     await endAll();
     expect(cache.stateOf(group(1, 1), 0)).toBe("here");
