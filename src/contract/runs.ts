@@ -68,7 +68,7 @@ export const runBody = strictFields({
     }),
   weight: z.number().min(WEIGHT_MIN).max(WEIGHT_MAX).optional().openapi({
     description:
-      "The run's share of an upstream that is limited, relative to other runs; default 1; a child's is at most its parent's",
+      "The run's share of an upstream that is limited, relative to other runs; default 1; a child's is at most its parent's; no effect until runs report to gates",
   }),
   max_depth: z
     .int()
