@@ -264,7 +264,10 @@ export class RunLifecycle implements AlarmHost {
     const startable = run.hasGroupWork ? startableGroup(run.engine, nowMs) : null;
     for (const { executor, signal } of executorSignals(run, startable))
       this.sockets.signal({ kind: "executor", executor }, signal);
-    if (startable !== null && lanesAreGone(run, startable, nowMs)) this.alarm.fireNow(nowMs);
+    if (startable !== null && lanesAreGone(run, startable, nowMs)) {
+      run.lanesStartedAtMs = nowMs;
+      this.alarm.fireNow(nowMs);
+    }
     for (const owner of this.sockets.armed()) {
       if (owner.kind === "group" && hasChanged(run, owner)) this.sockets.signal(owner, { type: "changed" });
     }

@@ -81,6 +81,8 @@ export class Executor {
   #claimMore = true;
   /** Whether the run signals what there is to wait for. */
   #waitsAtSocket = false;
+  /** Whether the run has signalled since the last claim left: a signal may overtake the reply to a claim that precedes it. */
+  #isSignalled = false;
   /** Whether the last call that failed met a run with too many requests. */
   #isOverloaded = false;
 
@@ -142,7 +144,8 @@ export class Executor {
     for (;;) {
       const step = this.#duty.next(work, this.#claimMore);
       if (step === "end") return;
-      if (step === "idle" || (step === "wait" && this.#waitsAtSocket)) {
+      // One that is nudged claims wherever it waits: it would be woken at once, again and again.
+      if (step === "idle" || (step === "wait" && this.#waitsAtSocket && !work.isNudged)) {
         if (step === "wait" && work.idle && !this.#duty.waitsWithoutCalls) return;
         await work.changed(this.#claimMore);
         continue;
@@ -172,6 +175,7 @@ export class Executor {
     const settlements = work.takeEnded();
     const worker = this.#duty.stateOf(work);
     const capacity = work.running + work.room;
+    this.#isSignalled = false;
     const reach = this.#duty.reach();
     try {
       const reply = await this.#deps.claim({ settlements, capacity, waits, worker, reach });
@@ -190,8 +194,8 @@ export class Executor {
   #replied(reply: ClaimReply, claim: Pick<Claim, "settlements" | "worker" | "reach">): void {
     const work = this.#work;
     const isLate = reply.jobs.length > 0 && work.isReplaced(reply.epoch);
-    this.#claimMore = reply.claimMore || isLate;
-    this.#waitsAtSocket = reply.atSocket === true;
+    this.#claimMore = reply.claimMore || isLate || this.#isSignalled;
+    this.#waitsAtSocket = reply.atSocket === true && !this.#isSignalled;
     if (!isLate) {
       if (reply.jobs.length > 0) work.setBatchingDelay(reply.batchingDelayMs);
       // Taken out of the reply: workerd keeps what a call returned until its next full collection.
@@ -213,12 +217,14 @@ export class Executor {
   }
 
   #slotsWait(): void {
+    this.#isSignalled = true;
     this.#claimMore = true;
     this.#waitsAtSocket = false;
     this.#work.offerRoom();
   }
 
   #mustClaim(): void {
+    this.#isSignalled = true;
     this.#waitsAtSocket = false;
     this.#work.nudge();
   }

@@ -84,7 +84,9 @@ export function lanesAreGone(
   const worker = run.workers.of(startable);
   if (worker !== undefined && worker.covers === null) return false;
   if (attemptsIn(run.engine, (shard) => shard < DIRECT_SHARD_FIRST) > 0) return false;
-  return !run.waitingExecutors.hasLane && !run.presentExecutors.hasLane;
+  if (run.waitingExecutors.hasLane || run.presentExecutors.hasLane) return false;
+  // What the Worker of a group covers needs none.
+  return missingLanes(run).length > 0;
 }
 
 /**

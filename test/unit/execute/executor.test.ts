@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Outcome } from "../../../src/call.ts";
 import { Executor, type Claim, type ExecutorDeps, type ExecutorListener } from "../../../src/execute/executor.ts";
 import { LaneDuty } from "../../../durable-objects/lane/duty.ts";
+import type { WorkRules } from "../../../src/execute/rules.ts";
 import { Paces } from "../../../src/execute/paces.ts";
 import { CALL_SOCKET_AFTER_MS, CLAIM_BYTES_MAX, HEARTBEAT_MS } from "../../../src/limits.ts";
 import type { ClaimReply, Job } from "../../../src/run-api/groups.ts";
@@ -19,7 +20,7 @@ function replyOf(jobs: Job[], more: Partial<ClaimReply> = {}): ClaimReply {
 }
 
 /** A run that replies with what a test scripts, and what it was sent. */
-function scripted(replies: (() => ClaimReply)[], more: Partial<ExecutorDeps> = {}) {
+function scripted(replies: (() => ClaimReply)[], more: Partial<ExecutorDeps> = {}, rules: WorkRules = LANE) {
   const claims: Claim[] = [];
   const sent: string[] = [];
   const deps: ExecutorDeps = {
@@ -41,7 +42,7 @@ function scripted(replies: (() => ClaimReply)[], more: Partial<ExecutorDeps> = {
     ...more,
   };
   const duty = new LaneDuty({ now: deps.now, nudge: () => executor.nudge(), after: () => () => undefined });
-  const executor = new Executor(deps, LANE, duty);
+  const executor = new Executor(deps, rules, duty);
   return { executor, claims, sent };
 }
 
@@ -137,7 +138,7 @@ describe("an executor that lasts", () => {
       },
     });
     const ended = executor.run();
-    return { claims, ends, sockets, ended };
+    return { executor, claims, ends, sockets, ended };
   }
 
   const atSocket = (): ClaimReply => replyOf([], { claimMore: true, atSocket: true });
@@ -172,6 +173,59 @@ describe("an executor that lasts", () => {
     sockets[0]?.listener.slotsWait();
     await vi.advanceTimersByTimeAsync(0);
     expect(claims.at(2)).toMatchObject({ waits: true, capacity: 6 });
+  });
+
+  it("claims when it is nudged while it waits at its socket", async () => {
+    const { executor, claims } = lasting([
+      () => replyOf([jobOf("1")], { claimMore: true }),
+      atSocket,
+      () => replyOf([jobOf("2")]),
+    ]);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(claims).toHaveLength(2);
+    executor.nudge();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(claims.at(2)).toMatchObject({ waits: true, capacity: 6 });
+  });
+
+  it("claims for slots whose signal overtook the reply to its claim, once it has room", async () => {
+    const claims: Claim[] = [];
+    const second = Promise.withResolvers<ClaimReply>();
+    const arrive: (() => void)[] = [];
+    const listeners: ExecutorListener[] = [];
+    vi.useFakeTimers();
+    const six = ["1", "2", "3", "4", "5", "6"].map(jobOf);
+    const { executor } = scripted(
+      [],
+      {
+        claim: (claim) => {
+          claims.push(claim);
+          if (claims.length === 1) return Promise.resolve(replyOf(six));
+          return claims.length === 2 ? second.promise : new Promise(() => undefined);
+        },
+        execute: (_, __, { headersArrived }) => {
+          arrive.push(() => headersArrived?.());
+          return new Promise(() => undefined);
+        },
+        openSocket: (listener) => {
+          listeners.push(listener);
+          return { close: () => undefined };
+        },
+      },
+      { ...LANE, callsMax: 64 },
+    );
+    void executor.run();
+    await vi.advanceTimersByTimeAsync(CALL_SOCKET_AFTER_MS);
+    executor.nudge();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(claims).toHaveLength(2);
+    listeners[0]?.slotsWait();
+    second.resolve(replyOf([]));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(claims).toHaveLength(2);
+    for (const headers of arrive) headers();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(claims).toHaveLength(3);
   });
 
   it("claims when its run has news for it, also if it has no room", async () => {
