@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { openAsync } from "../support/objects-group.ts";
-import { openRun, prompts, upstreamStats, type BatchAnswer } from "../support/objects-run.ts";
+import { openLatch, openRun, prompts, untilInFlight, upstreamStats, type BatchAnswer } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
 watchObjects();
@@ -57,7 +57,11 @@ describe("a run of width 64, where an object has six fetches", () => {
 
   it("never has a 65th in flight, however many the batch requests", async () => {
     const run = await openRun({ max_parallel: 64 });
-    const answer = await run.batch({ prompts: prompts(130), model: "up/key/width-over/delay/30", concurrency: 130 });
+    const model = "plain/key/width-over/latch/width-over";
+    const batch = run.batch({ prompts: prompts(130), model, concurrency: 130 });
+    await untilInFlight("width-over", 64);
+    await openLatch("width-over");
+    const answer = await batch;
     expect(answer.effective_parallel).toBe(64);
     expect(answer.metrics.peak_parallel).toBe(64);
     expect((await upstreamStats("width-over")).peakInFlight).toBeLessThanOrEqual(64);
@@ -67,7 +71,10 @@ describe("a run of width 64, where an object has six fetches", () => {
 describe("a lane", () => {
   it("never has more than six fetches in flight, in a batch larger than its lanes", async () => {
     const run = await openRun({ max_parallel: 20 });
-    const answer = await run.batch({ prompts: prompts(120), model: "up/key/six/delay/5/jitter/40" });
+    const batch = run.batch({ prompts: prompts(120), model: "plain/key/six/delay/5/jitter/40/latch/six" });
+    await untilInFlight("six", 20);
+    await openLatch("six");
+    const answer = await batch;
     expect(statuses(answer)).toEqual({ completed: 120 });
     expect(answer.metrics.peak_parallel).toBe(20);
     const peaks = Object.values(watched(run.id).lanePeaks);
