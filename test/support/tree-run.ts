@@ -107,7 +107,9 @@ export class TreeRun {
     // A limit that is raised, or a reservation that ends, in the same step may make room before the call asks.
     const makesRoom = ops.some((op) => op.do === "patch" || op.do === "settle" || op.do === "end");
     const isOver = (node: Node): boolean => DIMENSIONS.some((dimension) => node.remaining(dimension) < 0);
-    const overdrawn = new Set(makesRoom ? [] : nodes.filter(isOver));
+    // A crash may undo the settlement that has overdrawn a run, until it is reported again at the end of the step.
+    const isUndone = ({ subtree }: Node): boolean => crashes && subtree.some(({ unwritten }) => unwritten.size > 0);
+    const overdrawn = new Set(makesRoom ? [] : nodes.filter((node) => isOver(node) && !isUndone(node)));
     const ending: (() => void)[] = [];
     await Promise.all([...ops.map((op) => this.#play(op, nodes, { ending, overdrawn, crashes })), this.#watch(nodes)]);
     if (crashes && ends.length === 0) await this.#repeatReports(nodes);
@@ -203,7 +205,10 @@ export class TreeRun {
     while (!(await Promise.race([settled, scheduler.wait(40).then(() => false)]))) {
       await node.caller.callWithRetry<void>((run) => run.withdraw(callId));
     }
-    const acquired = await asking;
+    let acquired = await asking;
+    if (acquired.ok === "wait" && (await isInFlight(node, callId))) {
+      acquired = await node.caller.callWithRetry<AcquireReply>((run) => run.acquire(acquireRequest(callId, facts)));
+    }
     if (acquired.ok !== true) {
       this.counts.refused += 1;
       return;
@@ -322,6 +327,16 @@ export class TreeRun {
     }
     await this.#written();
   }
+}
+
+/**
+ * Whether a call whose request was answered with `wait` has a permit. That reply also comes by itself, after a short time: then the
+ * call is still queued, until it gets its permit or is withdrawn.
+ */
+async function isInFlight({ caller }: Node, callId: string): Promise<boolean> {
+  await caller.callWithRetry<void>((run) => run.withdraw(callId));
+  const unknown = await caller.callWithRetry<string[]>((run) => run.heartbeat([`${callId}.1`]));
+  return unknown.length === 0;
 }
 
 function picked(nodes: readonly Node[], pick: number): Node {
