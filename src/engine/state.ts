@@ -29,7 +29,7 @@ import type { AttemptInFlight, Shard, Target } from "./shard.ts";
 import { Lines } from "./routes/lines.ts";
 import { SingleFlight } from "./single-flight.ts";
 import { groupSeqOf, indexOf, isFinalState, type SlotFacts } from "./slot.ts";
-import { Upstreams } from "./upstreams.ts";
+import { Upstreams } from "./upstreams/upstreams.ts";
 
 /** Whether the body of a slot's call is at hand. */
 export type BodyState = "here" | "awaited" | "lost";

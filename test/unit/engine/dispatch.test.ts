@@ -94,6 +94,20 @@ describe("permits", () => {
     expect(engine.startAll(5)).toEqual(["1:0"]);
   });
 
+  it("go to a due retry before the fresh slots of its group: a 503 in a batch of 10,000 does not wait for the others", () => {
+    const engine = new TestEngine({ width: 2, random: () => 0.5 });
+    engine.open(alike(10_000));
+    expect(engine.startAll(0)).toEqual(["1:0", "1:1"]);
+    const failed = settle(engine.state, `${slotIdOf(1, 0)}.1`, failure("transient"), 1);
+    const retryInMs = failed?.retryInMs ?? Number.NaN;
+    expect(retryInMs).toBeGreaterThan(0);
+    expect(engine.startAll(1)).toEqual(["1:2"]);
+    settle(engine.state, `${slotIdOf(1, 1)}.1`, success(), retryInMs);
+    expect(engine.startAll(retryInMs)).toEqual(["1:3"]);
+    settle(engine.state, `${slotIdOf(1, 2)}.1`, success(), 1 + retryInMs);
+    expect(engine.startAll(1 + retryInMs)).toEqual(["1:0"]);
+  });
+
   it("are withheld from a rate-limited upstream, exactly until its Retry-After has passed", () => {
     const engine = new TestEngine({ targets: [makeTarget({ upstream: "cold" }), makeTarget({ upstream: "warm" })] });
     engine.call("first", 0, { modelIndex: 0 });

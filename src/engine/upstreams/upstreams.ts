@@ -3,8 +3,8 @@
  * until when it must not be called after a rate limit. Every decision on an upstream's capacity is made here. An upstream
  * with several keys counts once for each: what is named here is the gate of an upstream and its key.
  */
-import { KEY_PROBE_MS, RETRY_AFTER_MAX_MS } from "../limits.ts";
-import type { Target } from "./shard.ts";
+import { KEY_PROBE_MS, RETRY_AFTER_MAX_MS } from "../../limits.ts";
+import type { Target } from "../shard.ts";
 
 /**
  * `coolUntilMs`: no attempt starts there before this time. `probeAtMs`: the key is stopped, and one attempt from this time on

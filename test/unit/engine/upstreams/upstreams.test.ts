@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { Upstreams } from "../../../src/engine/upstreams.ts";
-import { RETRY_AFTER_MAX_MS } from "../../../src/limits.ts";
+import { Upstreams } from "../../../../src/engine/upstreams/upstreams.ts";
+import { RETRY_AFTER_MAX_MS } from "../../../../src/limits.ts";
 
 const acme = { gate: "acme", maxInFlight: 2 };
 
