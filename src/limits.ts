@@ -663,6 +663,34 @@ export const PENALTY_DECAY_MS_DEFAULT = 480_000;
 export const PENALTY_DECAY_MS_MIN = 1_000;
 export const PENALTY_DECAY_MS_MAX = 86_400_000;
 
+/**
+ * Attempts that a run may have in flight at a gate that has not replied yet: the first calls of a run wait for nothing, and a
+ * hundred runs that begin together at a small key overrun it by no more than this each.
+ */
+export const GATE_FREE_PERMITS = 16;
+/** Shortest time between two exchanges of a run with a gate, ms: many failures at once are one report. */
+export const GATE_GAP_MS = 100;
+/** Longest wait for a gate's reply, ms: it decides at once, so one that takes this long is overloaded or gone. */
+export const GATE_REPLY_MS_MAX = 5_000;
+/** Upper bound of the first delay before a gate that could not be reached is tried again, ms; it doubles. */
+export const GATE_RETRY_MS = 1_000;
+/** Upper bound of any such delay, ms: while its gate is away, a run calls a limited key with one attempt at a time. */
+export const GATE_RETRY_MAX_MS = 5_000;
+/** Samples of headers in one report: the gate uses the newest of each bucket, and they travel with every report. */
+export const GATE_SAMPLES_MAX = 4;
+/**
+ * Attempts of a call that waits instead of failing, after which a rate limit fails it nevertheless. Rate limits do not count
+ * towards `max_attempts`; 20 of them in a row are an outage.
+ */
+export const GATE_ATTEMPTS_MAX = 20;
+/** Attempts of a call that waits, after which a key that does not work fails it nevertheless: as probes, one a minute, they are more than three hours. */
+export const STOPPED_ATTEMPTS_MAX = 200;
+/**
+ * Time for which the slots of a group without a deadline wait at a key that does not work, ms: long enough to repair it, and
+ * no client waits for an answer for ever. Background work waits until its run expires.
+ */
+export const STOPPED_WAIT_MS = 600_000;
+
 // ---- storage ----
 
 /**

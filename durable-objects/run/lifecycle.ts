@@ -5,17 +5,19 @@
 import type { Amounts } from "../../src/budget/ledger.ts";
 import { startableGroup } from "../../src/engine/dispatch.ts";
 import { callIdOf } from "../../src/engine/log.ts";
+import { nextReadyMs } from "../../src/engine/next-ready.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS, TIMER_MS_MAX } from "../../src/limits.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
 import { DONE_CODE } from "../../src/run-client/run-socket.ts";
 import type { SocketOwner } from "../../src/run-api/sockets.ts";
-import { batchOf, bodiesPrefix, directoryOf, runFilesOf, type Objects } from "../address.ts";
+import { batchOf, bodiesPrefix, directoryOf, gateOf, runFilesOf, type Objects } from "../address.ts";
 import { RunAlarm, type AlarmHost } from "./alarm.ts";
 import { CommitQueue } from "./commit-queue.ts";
 import { lanesAreGone } from "./executors/lanes.ts";
 import { executorSignals } from "./executors/signals.ts";
+import { GateExchanges } from "./gates.ts";
 import { dropBodies, loadBodies } from "./groups/bodies.ts";
 import { LeaseRecovery } from "./lease-recovery.ts";
 import { Followers } from "./log/followers.ts";
@@ -50,6 +52,7 @@ export class RunLifecycle implements AlarmHost {
   readonly #sweepTimer = new Timer(() => this.#sweep());
   /** Leases that were found in the rows, and that neither a socket nor a settlement has claimed meanwhile, need the alarm. */
   readonly #foundTimer = new Timer(() => this.alarm.armForFound(Date.now()));
+  readonly #gates: GateExchanges;
   #opened: { run: RunState; turns: Turns } | null = null;
   /** What the next turn writes although it may wait for a later row. */
   #flushing: Flush = null;
@@ -78,6 +81,12 @@ export class RunLifecycle implements AlarmHost {
       crowded: () => this.run?.engine.hasSeveralExecutors === true,
       soon: (callback) => setTimeout(callback, 0),
       stored: () => ctx.storage.sync(),
+    });
+    this.#gates = new GateExchanges({
+      exchange: (gate, report) => gateOf(objects, gate).exchange(report),
+      submit: (operation) => this.submit(operation),
+      keep: (promise) => ctx.waitUntil(promise),
+      instance: crypto.randomUUID(),
     });
     this.#rebuild(nowMs);
     if (this.run !== null) void ctx.blockConcurrencyWhile(() => this.#restoreAlarm(nowMs));
@@ -247,7 +256,8 @@ export class RunLifecycle implements AlarmHost {
     if (run.engine.attempts.size === 0) this.#foundTimer.set(null, nowMs);
     this.#exchangeTemplates(run);
     this.#notifyBatches(run);
-    const readyMs = run.engine.nextReadyMs(nowMs);
+    this.#gates.exchange(run, nowMs);
+    const readyMs = nextReadyMs(run.engine, nowMs);
     const isFar = readyMs !== null && readyMs > nowMs + TIMER_MS_MAX;
     this.#readyTimer.set(isFar ? null : readyMs, nowMs);
     run.readyAtMs = isFar ? readyMs : null;

@@ -11,7 +11,9 @@ import type { BudgetDocument, UsageDocument } from "../../src/contract/runs.ts";
 import type { CallPage } from "../../src/engine/call-page.ts";
 import { callIdOf, type ToolReport } from "../../src/engine/log.ts";
 import { workerOf } from "../../src/engine/shard.ts";
+import { gateChanged } from "../../src/engine/upstreams/exchange.ts";
 import type { Reason } from "../../src/errors.ts";
+import type { GateGrant } from "../../src/gate/wire.ts";
 import { LONG_POLL_MS } from "../../src/limits.ts";
 import type {
   AcquireReply,
@@ -47,7 +49,7 @@ import type {
   RunSettings,
   StoredDocument,
 } from "../../src/run-api/runs.ts";
-import type { IdempotencyKey, Refused } from "../../src/run-api/types.ts";
+import type { IdempotencyKey, Refused, Sampled } from "../../src/run-api/types.ts";
 import { RunCaller } from "../../src/run-client/caller.ts";
 import type { ToolCallName, ToolCallRequest } from "../../src/tools/permits.ts";
 import type { Objects } from "../address.ts";
@@ -194,6 +196,15 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     });
   }
 
+  // ---- gates ----
+
+  gateChanged(gate: string, grant: GateGrant): Promise<void> {
+    return this.#life.submit((reply, nowMs) => {
+      if (this.#life.run !== null) gateChanged(this.#life.run.engine, gate, grant, nowMs);
+      reply();
+    });
+  }
+
   // ---- single calls ----
 
   acquire(request: AcquireRequest, settlements: SingleSettlement[] = []): Promise<AcquireReply> {
@@ -233,8 +244,14 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     });
   }
 
-  settle(attemptId: string, outcome: Outcome, stored: StoredAnswer | null = null): Promise<SettleReply> {
-    return this.#life.submit((reply, nowMs) => reply(this.#settle({ attemptId, outcome, stored }, nowMs)));
+  settle(
+    attemptId: string,
+    outcome: Outcome,
+    stored: StoredAnswer | null = null,
+    samples?: Sampled["samples"],
+  ): Promise<SettleReply> {
+    const settlement = { attemptId, outcome, stored, ...(samples === undefined ? {} : { samples }) };
+    return this.#life.submit((reply, nowMs) => reply(this.#settle(settlement, nowMs)));
   }
 
   settleMany(settlements: SingleSettlement[]): Promise<void> {
@@ -244,11 +261,12 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     });
   }
 
-  #settle({ attemptId, outcome, stored }: SingleSettlement, nowMs: number): SettleReply {
+  #settle(settlement: SingleSettlement, nowMs: number): SettleReply {
+    const { attemptId, stored } = settlement;
     const run = this.#life.opened;
     if (stored !== null) run.addWrite(() => this.#life.store.putStoredAnswer(stored));
     run.addSignal({ kind: "call", callId: callIdOf(attemptId), attemptId }, { type: "settled" });
-    return settleSingle(run, attemptId, outcome, nowMs);
+    return settleSingle(run, settlement, nowMs);
   }
 
   storedAnswerAt(answerId: string): string | null {

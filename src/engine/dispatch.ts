@@ -22,6 +22,7 @@ import { sendable } from "./routes/sendable.ts";
 import { isWorker, workerOf, type AttemptInFlight, type ChosenFrom, type Position, type Target } from "./shard.ts";
 import { groupSeqOf, indexOf } from "./slot.ts";
 import type { BodyState, EngineState } from "./state.ts";
+import { gateTokensOf } from "./upstreams/tokens.ts";
 
 /** An attempt to make, and its executor: a lane or the Worker of the slot's group by its number, or that of a single call. */
 export type Assignment = { lease: AttemptInFlight; timeoutMs: number } & (
@@ -323,7 +324,8 @@ export function leaseFor(
   const expiresAtMs = nowMs + LEASE_TTL_MS;
   const template = { shape: shapeOf(facts), byteTokensMax: byteTokensMax(facts, target.bounds) };
   const learned = { priced: priceFactsOf(facts), textSample: textSampleOf(facts), ...template };
-  const rest = { startSeq: 0, dedupeKey: facts.dedupeKey ?? null, capTokens, capKind, onLost, ...learned };
+  const gateTokens = gateTokensOf(facts, capTokens);
+  const rest = { gateTokens, startSeq: 0, dedupeKey: facts.dedupeKey ?? null, capTokens, capKind, onLost, ...learned };
   const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...rest };
   return chosenFrom === undefined ? lease : { ...lease, chosenFrom };
 }

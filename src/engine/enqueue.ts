@@ -67,12 +67,20 @@ export function enqueueCall(
   if (windowPosition === "second" && window !== null) emitWindowStart(state, window, nowMs);
   const position = state.addCall({ ...call, queuedAtMs: nowMs, window, windowPosition });
   addTarget(state, call.target, call.position);
+  const line = lineOf(call.target, call.position);
+  if (call.waitsForGate !== true) sendAnyway(state, line);
   // Calls that were accepted in the same second share a bucket: a bucket is first in, first out already.
   const acceptedAtMs = nowMs - ageMs;
   const queuedAtMs = acceptedAtMs - (acceptedAtMs % 1_000);
   const key = { groupSeq: 0, upstream: lineOf(call.target, call.position), priority: call.facts.priority, queuedAtMs };
   if (delayMs > 0 || call.attempt > 1) state.queue.delay(key, position, nowMs + delayMs);
   else state.queue.push(key, position);
+}
+
+/** Lets a call be sent although no key of its line works: its client gets the upstream's error at once. */
+function sendAnyway({ lines, upstreams }: EngineState, line: string): void {
+  const gates = lines.gatesOf(line).map((gate) => upstreams.get(gate));
+  if (gates.every((gate) => gate?.stop != null)) gates[0]?.impatient();
 }
 
 /** A call of an instance that holds credit belongs to the instance's window, together with those inside the credit. */
@@ -107,8 +115,8 @@ const BACKGROUND_MS = 365_000 * 86_400_000;
 /** Registers the gates and the line of a target. */
 function addTarget({ upstreams, lines }: EngineState, target: Target, position?: Position): void {
   lines.add(target, position);
-  if (target.choices === undefined) return upstreams.add(target);
-  for (const { targets } of target.choices) for (const each of targets) upstreams.add(each);
+  if (target.choices === undefined) upstreams.add(target);
+  else for (const { targets } of target.choices) for (const each of targets) upstreams.add(each);
 }
 
 /** The queue bucket of a slot of a group. */

@@ -55,6 +55,10 @@ export class Group {
   readonly #states: Uint8Array;
   /** Attempts begun, per slot. */
   readonly attempts: Uint8Array;
+  /** Those of them that do not count towards the most attempts of a call, by the slot's index; absent = none. */
+  readonly uncounted = new Map<number, number>();
+  /** How often its gate had recovered when a slot's key did not work last, by the slot's index; absent = it always did. */
+  readonly stops = new Map<number, number>();
   readonly counts: Record<SlotState, number>;
   readonly #ended: number[] = [];
   readonly #cancelledSlots = new Set<number>();

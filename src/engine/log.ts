@@ -4,8 +4,9 @@
  */
 import type { Amounts, Limits } from "../budget/ledger.ts";
 import { cappedOf } from "../budget/capped.ts";
-import type { FailureClass, FallbackCause, Outcome } from "../call.ts";
+import type { FailureClass, FallbackCause, Outcome, StopReason } from "../call.ts";
 import type { Dimension, Reason } from "../errors.ts";
+import type { GateReason } from "../gate/wire.ts";
 import { LOG_TAIL_CHARS_MAX, LOG_TAIL_EVENTS_MAX } from "../limits.ts";
 import { round, type Group, type GroupMetrics, type GroupStatus } from "./group.ts";
 import type { AttemptInFlight } from "./shard.ts";
@@ -19,6 +20,9 @@ export type CallName = { index: number | null; callId: string | null };
 export type EndStatus = "completed" | "failed" | "cancelled";
 
 type Usage = { promptTokens: number; completionTokens: number; costNanoUsd: number };
+
+/** What an attempt of the run was refused with, or what calls wait for at the gate. */
+export type ThrottleCause = "rate_limited" | "overloaded" | StopReason | GateReason;
 
 /** Amounts are in the ledger's units: `usd` in nano-USD. */
 export type RunEvent =
@@ -58,7 +62,11 @@ export type RunEvent =
     } & Attempt)
   /** `reason` null = the attempt did not fail: its answer ended at a learned cap. */
   | ({ event: "retry_scheduled"; attempt: number; delayMs: number; reason: Reason | null } & CallName)
-  | { event: "throttled"; upstream: string; retryAfterMs: number }
+  /**
+   * Attempts wait at a gate from now on: one of the run's own has met a limit, or the gate makes all runs wait. Events of
+   * earlier versions, which lack gate and cause, report a rate limit.
+   */
+  | { event: "throttled"; upstream: string; gate?: string; cause?: ThrottleCause; retryAfterMs: number }
   | ({
       event: "slot_completed";
       status: EndStatus;

@@ -97,6 +97,21 @@ export class ReadyQueue {
     return slotId;
   }
 
+  /** The buckets, with how many of their slots could start now. */
+  *ready(): Generator<{ bucket: Bucket; count: number }> {
+    for (const bucket of this.#buckets.values()) {
+      yield { bucket, count: bucket.due.length + bucket.slots.length - bucket.head };
+    }
+  }
+
+  /** The upstreams at which slots of a group wait, for a retry too. Costs a pass over the slots that wait for one. */
+  upstreamsOf(groupSeq: number): Set<string> {
+    const upstreams = new Set<string>();
+    for (const bucket of this.#buckets.values()) if (bucket.groupSeq === groupSeq) upstreams.add(bucket.upstream);
+    for (const { key } of this.#delayed) if (key.groupSeq === groupSeq) upstreams.add(key.upstream);
+    return upstreams;
+  }
+
   /** Removes and returns every slot that `matches`, in no particular order. Costs a pass over the queue. */
   remove(matches: (groupSeq: number, slotId: number) => boolean): number[] {
     const removed: number[] = [];

@@ -9,6 +9,7 @@ import { sendable } from "./routes/sendable.ts";
 import type { AttemptInFlight, ChosenFrom, Shard, StoredLease, StoredShard, Target } from "./shard.ts";
 import { groupSeqOf, indexOf } from "./slot.ts";
 import type { EngineState } from "./state.ts";
+import { stopIn } from "./upstreams/outcome.ts";
 import { zeroTotals } from "./totals.ts";
 
 /** Takes over a shard's totals, with all that the run had spent before. `restoreLease` takes over its leases. */
@@ -39,7 +40,7 @@ export function restoreLease(
   const template = { shape: stored.shape ?? "chat", byteTokensMax: stored.byteTokensMax ?? null };
   const dedupeKey = stored.dedupeKey ?? null;
   const learned = { priced: stored.priced ?? {}, textSample: null, ...template };
-  const rest = { startSeq, dedupeKey, ...cap, onLost, ...learned };
+  const rest = { gateTokens: null, startSeq, dedupeKey, ...cap, onLost, ...learned };
   const lease: AttemptInFlight = {
     attemptId,
     slotId,
@@ -98,7 +99,14 @@ export function requeueTried(state: EngineState, nowMs: number): void {
   for (const record of state.tried.values()) {
     const group = state.groups.get(groupSeqOf(record.id));
     if (group === undefined || group.stateOf(indexOf(record.id)) !== "queued") continue;
-    const key = bucketOf(state, group, state.deps.factsOf(record.id));
+    const facts = state.deps.factsOf(record.id);
+    const key = bucketOf(state, group, facts);
     state.queue.delay(key, record.id, record.notBeforeMs ?? nowMs);
+    const target = state.deps.targetOf(group.header, facts.modelIndex);
+    const stop = record.reason === null ? null : stopIn(record.reason);
+    if (target === null || stop === null) continue;
+    // All of its attempts so far may have been probes; and others of the run must not meet the same key.
+    group.uncounted.set(indexOf(record.id), record.attempts);
+    state.upstreams.add(target).stopped(stop.reason, stop.message, nowMs);
   }
 }

@@ -9,6 +9,7 @@ import type { Amounts } from "../budget/ledger.ts";
 import type { TokenPrice } from "../budget/token-price.ts";
 import type { CapKind, FallbackCause, PriceFacts, UnreservableField } from "../call.ts";
 import { zeroTotals, type Totals } from "./totals.ts";
+import type { GateTokens } from "./upstreams/tokens.ts";
 
 /** Number of the first shard of single calls; the numbers of lanes are lower. */
 export const DIRECT_SHARD_FIRST = 1_000;
@@ -122,6 +123,8 @@ export type AttemptInFlight = {
   onLost: "retry" | "fail";
   /** The lease expires then, unless it is held or renewed. In memory only: a restart grants a new term. */
   expiresAtMs: number;
+  /** Its tokens as its gate counts them; null = an earlier instance of the run has started it. In memory only. */
+  gateTokens: GateTokens | null;
   /** Number of the event of its start. */
   startSeq: number;
   /** The in-flight key that its call leads; null = its outcome is not shared. */

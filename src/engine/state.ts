@@ -71,12 +71,14 @@ function executorOf(slotId: number, shard: Shard): number {
 /** A single call that ended with the outcome of an equal one, for the reply to its Worker. */
 export type SharedOutcome = { call: SingleCall; outcome: Outcome };
 
+type EngineOptions = { ledger: Ledger; width: number; windowMs: number; log?: RunLog; hasGates?: boolean };
+
 export class EngineState {
   readonly ledger: Ledger;
   readonly deps: EngineDeps;
   readonly queue = new ReadyQueue();
   readonly window: CoalescingWindow;
-  readonly upstreams = new Upstreams();
+  readonly upstreams: Upstreams;
   readonly lines = new Lines();
   readonly singleFlight = new SingleFlight();
   /** Parts of the budget and the width that instances of the gateway hold. */
@@ -109,8 +111,12 @@ export class EngineState {
   #busySinceMs: number | null = null;
   #lastPosition = 0;
 
-  /** @param options.log The event log as storage has it; absent = it is empty. */
-  constructor(options: { ledger: Ledger; width: number; windowMs: number; log?: RunLog }, deps: EngineDeps) {
+  /**
+   * @param options.log The event log as storage has it; absent = it is empty.
+   * @param options.hasGates Whether the run exchanges with gates; absent = its own limits alone hold.
+   */
+  constructor(options: EngineOptions, deps: EngineDeps) {
+    this.upstreams = new Upstreams(options.hasGates ?? false);
     this.ledger = options.ledger;
     this.log = options.log ?? new RunLog(0);
     this.writtenSeq = this.log.lastSeq;
@@ -291,7 +297,7 @@ export class EngineState {
   /** Counts an attempt as in flight. */
   addInFlight(inFlight: InFlight, nowMs: number): void {
     this.#attempts.set(inFlight.lease.attemptId, inFlight);
-    this.upstreams.attemptStarted(inFlight.lease.target);
+    this.upstreams.attemptStarted(inFlight.lease.target, inFlight.lease.gateTokens, nowMs);
     this.#busySinceMs ??= nowMs;
   }
 
@@ -415,31 +421,6 @@ export class EngineState {
     const creditEndMs = this.credits.nextEndMs();
     return creditEndMs === null ? earliest : Math.min(earliest ?? Infinity, creditEndMs);
   }
-
-  /** When the next retry is due, deadline passes, cool-down or coalescing window ends; null when none is pending. */
-  nextReadyMs(nowMs: number): number | null {
-    let next = this.queue.nextDueMs;
-    const windowEndMs = this.window.nextEndMs;
-    if (windowEndMs !== null) next = Math.min(next ?? Infinity, windowEndMs);
-    const deadlineMs = nextDeadlineMs(this);
-    if (deadlineMs !== null) next = Math.min(next ?? Infinity, deadlineMs);
-    if (this.queue.readyCount === 0) return next;
-    const upstreamReadyMs = this.upstreams.nextReadyMs(nowMs);
-    if (upstreamReadyMs !== null) next = Math.min(next ?? Infinity, upstreamReadyMs);
-    return next;
-  }
-}
-
-function nextDeadlineMs({ groups, calls }: EngineState): number | null {
-  let next: number | null = null;
-  for (const { header, drained, counts } of groups.values()) {
-    if (header.deadlineMs === null || drained !== null || counts.queued === 0) continue;
-    next = Math.min(next ?? Infinity, header.openedAtMs + header.deadlineMs);
-  }
-  for (const { deadlineMs, queuedAtMs } of calls.values()) {
-    if (deadlineMs !== null) next = Math.min(next ?? Infinity, queuedAtMs + deadlineMs);
-  }
-  return next;
 }
 
 /** Counts a single call with its first attempt: in the same row, so that a crash loses or keeps both. */

@@ -12,10 +12,13 @@ import { simulatedAnswer } from "../simulated/provider.ts";
 import { attempt } from "../upstream/attempt.ts";
 import { failed } from "../upstream/classify.ts";
 import { underKey } from "../upstream/config/keys.ts";
+import type { Sampled } from "../run-api/types.ts";
+import { gateOf } from "../upstream/config/keys.ts";
 import type { Upstream } from "../upstream/config/types.ts";
 import { endpointUrl, relayHeaders } from "../upstream/endpoints.ts";
 import type { ExchangeDeps, StartTimer } from "../upstream/exchange.ts";
 import { priceOf } from "../upstream/registry.ts";
+import { RateSampler } from "../upstream/limits/sampler.ts";
 import { EditedStreams } from "../upstream/relay/batches.ts";
 import { relay } from "../upstream/relay/relay.ts";
 import type { RelayAnswered, RelayFailed } from "../upstream/relay/types.ts";
@@ -35,6 +38,15 @@ export type Attempt = {
 
 /** What this isolate knows of the calls that it has made. */
 const histories = new CallHistories();
+
+/** What this isolate has seen of the rate limits of keys. */
+const rates = new RateSampler();
+
+/** What was seen of rate limits since the last call, to travel with a settlement; empty = nothing. */
+export function takeSamples(): Sampled {
+  const samples = rates.take(Date.now());
+  return samples === null ? {} : { samples };
+}
 
 /** The streams that this isolate edits. */
 const edited = new EditedStreams();
@@ -124,7 +136,10 @@ function notConfigured({ upstream, key }: Lease): Reason {
 
 function exchangeDeps(upstream: Upstream, { lease, controller, timer }: Attempt, endpoint: Endpoint): ExchangeDeps {
   const send = upstream.kind === "simulated" ? simulatedFetch(endpoint, lease, controller.signal) : fetch;
-  return { fetch: send, now: Date.now, timer, controller };
+  const headersSeen = (response: Response, sentMs: number): void => {
+    rates.see(gateOf(lease.upstream, lease.key), response, sentMs, Date.now());
+  };
+  return { fetch: send, now: Date.now, timer, controller, headersSeen };
 }
 
 /** The simulated upstream in place of the network. */

@@ -2,7 +2,7 @@
 import { readCall } from "../engine/call-page.ts";
 import type { Job, Settlement } from "../run-api/groups.ts";
 import type { Upstream } from "../upstream/config/types.ts";
-import { attemptCall, type Attempt } from "./attempt.ts";
+import { attemptCall, takeSamples, type Attempt } from "./attempt.ts";
 
 /** Makes the attempt of a job. Never rejects. `defaultsJson`: the settings that the job's group shares. */
 export async function attemptJob(
@@ -12,5 +12,5 @@ export async function attemptJob(
   deps: { upstreams: readonly Upstream[]; headersLimited: boolean },
 ): Promise<Settlement> {
   const outcome = await attemptCall(attempt, readCall(callJson, defaultsJson), deps);
-  return { attemptId, outcome };
+  return { attemptId, outcome, ...takeSamples() };
 }

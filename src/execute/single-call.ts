@@ -17,7 +17,11 @@ export async function makeCall(
   deps: CallDeps,
 ): Promise<SingleCallEnd> {
   const { end, usage } = await executeCall(
-    { ...call, mayUseCredit: call.deadlineMs === null && call.facts.dedupeKey === undefined },
+    {
+      ...call,
+      waitsForGate: call.deadlineMs !== null,
+      mayUseCredit: call.deadlineMs === null && call.facts.dedupeKey === undefined,
+    },
     async (attempt) => {
       const outcome = await attemptCall(attempt, call.body, {
         upstreams: deps.config.upstreams,

@@ -69,7 +69,7 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
       return { ...call(event), attempt: event.attempt, delay_ms: event.delayMs, code };
     }
     case "throttled":
-      return { upstream: event.upstream, retry_after_ms: event.retryAfterMs };
+      return throttleFacts(event);
     case "slot_completed":
       return slotFacts(event);
     case "slots_cancelled": {
@@ -89,6 +89,11 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
       return { ...attempt(event), dimensions, reserved: shown(reserved), charged: shown(charged) };
     }
   }
+}
+
+function throttleFacts(event: Extract<RunEvent, { event: "throttled" }>): object {
+  const { upstream, gate = upstream, cause = "rate_limited", retryAfterMs: retry_after_ms } = event;
+  return { upstream, gate, cause, retry_after_ms };
 }
 
 function groupFacts(event: Extract<RunEvent, { event: "group_completed" }>): object {

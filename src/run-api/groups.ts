@@ -4,7 +4,7 @@ import type { ErrorStyle } from "../contract/fields.ts";
 import type { GroupMetrics, GroupStatus } from "../engine/group.ts";
 import type { SlotRecord } from "../engine/record.ts";
 import type { SlotState } from "../engine/slot.ts";
-import type { IdempotencyKey, Refused, Remaining } from "./types.ts";
+import type { IdempotencyKey, Refused, Remaining, Sampled } from "./types.ts";
 
 export type OpenGroupRequest = CallRules & {
   /** Identifies this request: a repeated request finds the group that the first one opened. */
@@ -84,7 +84,7 @@ export type Job = {
   callJson: string;
 };
 
-export type Settlement = { attemptId: string; outcome: Outcome };
+export type Settlement = { attemptId: string; outcome: Outcome } & Sampled;
 
 export type ClaimReply = {
   jobs: Job[];

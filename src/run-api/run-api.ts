@@ -12,6 +12,7 @@ import type { CreditReport, CreditRequest } from "../engine/credit/terms.ts";
 import type { CreditReportReply, OpenCreditReply } from "./credit.ts";
 import type { ToolReport } from "../engine/log.ts";
 import type { Reason } from "../errors.ts";
+import type { GateGrant } from "../gate/wire.ts";
 import type { ToolCallName, ToolCallRequest } from "../tools/permits.ts";
 import type {
   AcquireReply,
@@ -44,7 +45,7 @@ import type {
   RunSettings,
   StoredDocument,
 } from "./runs.ts";
-import type { IdempotencyKey, Refused } from "./types.ts";
+import type { IdempotencyKey, Refused, Sampled } from "./types.ts";
 
 export interface RunApi extends Rpc.DurableObjectBranded {
   // ---- the run itself ----
@@ -93,6 +94,11 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** Changes a child's reservation: raised before its limits rise, lowered after they fall. Null, or why it is refused. */
   resizeChild(id: string, reservation: Amounts): Promise<Reason | null>;
 
+  // ---- gates ----
+
+  /** A gate has changed: this grant replaces the run's last one there, and the run exchanges at once. Repeating it changes nothing. */
+  gateChanged(gate: string, grant: GateGrant): Promise<void>;
+
   // ---- single calls ----
 
   /** Requests the permit of a single call and waits for it for a moment, then returns `wait`: its Worker waits at a socket. Applies `settlements` first. */
@@ -113,8 +119,16 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** Withdraws a single call whose client left before it had its permit. */
   withdraw(callId: string): Promise<void>;
 
-  /** Records what a single call's attempt ended as, and where its answer is stored, if the upstream stores it. */
-  settle(attemptId: string, outcome: Outcome, stored?: StoredAnswer | null): Promise<SettleReply>;
+  /**
+   * Records what a single call's attempt ended as, and where its answer is stored, if the upstream stores it. `samples`: rate
+   * limits that were seen meanwhile.
+   */
+  settle(
+    attemptId: string,
+    outcome: Outcome,
+    stored?: StoredAnswer | null,
+    samples?: Sampled["samples"],
+  ): Promise<SettleReply>;
 
   /** The same for several attempts whose Workers do not need the replies. */
   settleMany(settlements: SingleSettlement[]): Promise<void>;

@@ -41,7 +41,7 @@ const FACTS = {
     charged: amounts,
   },
   retry_scheduled: { ...call, attempt: z.int().min(2), delay_ms: z.number(), code: z.string() },
-  throttled: { upstream: z.string(), retry_after_ms: z.number() },
+  throttled: { upstream: z.string(), gate: z.string(), cause: z.string(), retry_after_ms: z.number() },
   slot_completed: {
     ...call,
     status: z.enum(["completed", "failed", "cancelled"]),

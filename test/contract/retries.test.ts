@@ -288,14 +288,17 @@ describe("the provider's key", () => {
     const read = async (path: string, json: unknown, accept = "application/json") =>
       answerOf(await gateway.fetch(path, { token, json, headers: { accept } }));
     expect(replyOf(await read("/query", { prompt: "quote" })).text).toContain("you sent Bearer [redacted]");
+    await read("/batch", { prompts: ["quote"] });
     const refused = errorOf(await read("/query", { prompt: "refuse" }));
     expect(refused).toMatchObject({
       code: "upstream_error",
       status: 401,
       message: expect.stringContaining("[redacted]"),
     });
-    await read("/batch", { prompts: ["quote", "refuse"] });
-    await read("/batch", { prompts: ["quote", "refuse"] }, "application/x-ndjson");
+    // A key that is refused makes slots wait: they end with the provider's words at their deadline.
+    const waiting = { prompts: ["quote", "refuse"], deadline_ms: 500 };
+    await read("/batch", waiting);
+    await read("/batch", waiting, "application/x-ndjson");
     expect(new Set(seen)).toEqual(new Set([PROVIDER_KEY]));
     expect(gateway.output()).not.toContain(PROVIDER_KEY);
     indiscreet.closeAllConnections();

@@ -1,6 +1,7 @@
 /** The one call of an executor: it settles what has ended, and waits here for what dispatch gives it. */
 import { heartbeat, loseAttempts, settle } from "../../../src/engine/settle.ts";
 import { isWorker, WORKER_FIRST, WORKER_SHARD_FIRST } from "../../../src/engine/shard.ts";
+import { sampled } from "../../../src/engine/upstreams/exchange.ts";
 import { groupSeqOf } from "../../../src/engine/slot.ts";
 import type { EngineState } from "../../../src/engine/state.ts";
 import { EXECUTOR_CALLS_MAX, WORKER_CALLS_MAX } from "../../../src/limits.ts";
@@ -30,7 +31,8 @@ export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => vo
   const { executor, settlements, capacity, waits, worker, reach } = request;
   run.presentExecutors.claimed(executor);
   const settled = new Map<number, { answered: boolean }>();
-  for (const { attemptId, outcome } of settlements) {
+  for (const { attemptId, outcome, samples } of settlements) {
+    if (samples !== undefined) sampled(engine, samples, nowMs);
     const slotId = engine.attempts.get(attemptId)?.lease.slotId ?? null;
     settle(engine, attemptId, outcome, nowMs);
     if (slotId !== null) settled.set(slotId, { answered: outcome.kind === "success" });

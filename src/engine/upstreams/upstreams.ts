@@ -1,100 +1,99 @@
 /**
- * Which upstreams of a run may start another attempt: how many attempts are in flight at each, how many it allows, and
- * until when it must not be called after a rate limit. Every decision on an upstream's capacity is made here. An upstream
- * with several keys counts once for each: what is named here is the gate of an upstream and its key.
+ * The gates of a run: every decision on an upstream's capacity is made here. An upstream with several keys has a gate for
+ * each. The run's own limits hold in any case: `max_in_flight`, and the Retry-After that one of its attempts has met.
  */
-import { KEY_PROBE_MS, RETRY_AFTER_MAX_MS } from "../../limits.ts";
 import type { Target } from "../shard.ts";
-
-/**
- * `coolUntilMs`: no attempt starts there before this time. `probeAtMs`: the key is stopped, and one attempt from this time on
- * finds out whether it works again; null = it is not stopped.
- */
-export type UpstreamState = { inFlight: number; maxInFlight: number; coolUntilMs: number; probeAtMs: number | null };
+import { RunGate, type GateWait } from "./gate.ts";
+import type { GateTokens } from "./tokens.ts";
 
 type Capacity = Pick<Target, "gate" | "maxInFlight">;
 
 export class Upstreams {
-  readonly #byName = new Map<string, UpstreamState>();
+  readonly #gates = new Map<string, RunGate>();
+  readonly #hasGates: boolean;
 
-  /** Registers the upstream of a target. The largest `maxInFlight` of its targets holds. */
-  add({ gate, maxInFlight }: Capacity): void {
-    this.#stateOf(gate, maxInFlight);
+  /** @param hasGates False: the run's own limits alone hold. */
+  constructor(hasGates: boolean) {
+    this.#hasGates = hasGates;
   }
 
-  /** Counts an attempt as in flight. */
-  attemptStarted({ gate, maxInFlight }: Capacity): void {
-    this.#stateOf(gate, maxInFlight).inFlight += 1;
+  /** Registers the gate of a target. The largest `maxInFlight` of its targets holds. */
+  add({ gate, maxInFlight }: Capacity): RunGate {
+    const known = this.#gates.get(gate);
+    if (known !== undefined) {
+      known.allow(maxInFlight);
+      return known;
+    }
+    const fresh = new RunGate({ maxInFlight, isShared: this.#hasGates });
+    this.#gates.set(gate, fresh);
+    return fresh;
   }
 
-  attemptEnded({ gate, maxInFlight }: Capacity): void {
-    this.#stateOf(gate, maxInFlight).inFlight -= 1;
+  /** Counts an attempt as in flight. `tokens` null = an earlier instance of the run has started it. */
+  attemptStarted(target: Capacity, tokens: GateTokens | null, nowMs: number): void {
+    const gate = this.add(target);
+    if (tokens === null) gate.restored();
+    else gate.started(tokens, nowMs);
+  }
+
+  attemptEnded(target: Capacity): void {
+    this.add(target).ended();
   }
 
   /**
-   * True if the upstream takes one more attempt now. An upstream without a target has no limit to check.
+   * True if the gate takes one more attempt now. A gate without a target has no limit to check.
    * @param lent Attempts that credits may start there.
    */
-  mayStart(gate: string, nowMs: number, lent = 0): boolean {
-    const known = this.#byName.get(gate);
-    return known === undefined || (known.coolUntilMs <= nowMs && known.inFlight + lent < known.maxInFlight);
+  mayStart(name: string, nowMs: number, lent = 0): boolean {
+    const gate = this.#gates.get(name);
+    if (gate === undefined) return true;
+    return gate.inFlight + lent < gate.maxInFlight && gate.waitOf(nowMs, lent) === null;
   }
 
-  /**
-   * Obeys a rate limit: no call of the run starts there before `retryAfterMs` have passed, because the upstream would
-   * reject the others as well. A `Retry-After` over RETRY_AFTER_MAX_MS fails the call that met it and does not stop the
-   * others, so that it cannot park the run for hours.
-   */
-  rateLimited({ gate, maxInFlight }: Capacity, retryAfterMs: number, nowMs: number): void {
-    if (retryAfterMs > RETRY_AFTER_MAX_MS) return;
-    const known = this.#stateOf(gate, maxInFlight);
-    known.coolUntilMs = Math.max(known.coolUntilMs, nowMs + retryAfterMs);
+  /** Why attempts wait at a gate; null = they do not, or for the run's own limit. */
+  waitOf(name: string, nowMs: number, lent = 0): GateWait | null {
+    return this.#gates.get(name)?.waitOf(nowMs, lent) ?? null;
   }
 
-  /** When the first upstream that was rate-limited may be called again; null if none is waiting. */
+  /** True while the key of a gate is known not to work, and no attempt may find out whether it works again. */
+  isStopped(name: string, nowMs: number): boolean {
+    const gate = this.#gates.get(name);
+    return gate !== undefined && gate.stop !== null && gate.waitOf(nowMs) !== null;
+  }
+
+  /** When the first gate that makes attempts wait lets one start; null if none does, or no time is known. */
   nextReadyMs(nowMs: number): number | null {
     let next: number | null = null;
-    for (const { coolUntilMs } of this.#byName.values()) {
-      if (coolUntilMs > nowMs) next = Math.min(next ?? Infinity, coolUntilMs);
+    for (const gate of this.#gates.values()) {
+      const readyAtMs = gate.waitOf(nowMs)?.readyAtMs ?? null;
+      // A time that has passed waits for the gate's reply, which makes a turn by itself.
+      if (readyAtMs !== null && readyAtMs > nowMs) next = Math.min(next ?? Infinity, readyAtMs);
     }
     return next;
   }
 
-  /** The key does not work for now: its upstream said so. */
-  stopped({ gate, maxInFlight }: Capacity, nowMs: number): void {
-    this.#stateOf(gate, maxInFlight).probeAtMs = nowMs + KEY_PROBE_MS;
+  /** True while a key is known not to work. */
+  get hasStop(): boolean {
+    for (const { stop } of this.#gates.values()) if (stop !== null) return true;
+    return false;
   }
 
-  /** An attempt succeeded: the key works. */
-  answered({ gate }: Pick<Target, "gate">): void {
-    const known = this.#byName.get(gate);
-    if (known !== undefined) known.probeAtMs = null;
+  get(name: string): RunGate | undefined {
+    return this.#gates.get(name);
   }
 
-  /** True while the key is stopped and no attempt is due that finds out whether it works again. */
-  isStopped(gate: string, nowMs: number): boolean {
-    const known = this.#byName.get(gate);
-    return known != null && known.probeAtMs !== null && (nowMs < known.probeAtMs || known.inFlight > 0);
+  /** The gates by name. */
+  all(): ReadonlyMap<string, RunGate> {
+    return this.#gates;
   }
 
   /** True while it takes no attempts after a rate limit. */
-  isLimited(gate: string, nowMs: number): boolean {
-    return (this.#byName.get(gate)?.coolUntilMs ?? 0) > nowMs;
+  isLimited(name: string, nowMs: number): boolean {
+    return (this.#gates.get(name)?.coolUntilMs ?? 0) > nowMs;
   }
 
-  get(gate: string): Readonly<UpstreamState> | undefined {
-    return this.#byName.get(gate);
-  }
-
-  #stateOf(gate: string, maxInFlight: number): UpstreamState {
-    const known = this.#byName.get(gate);
-    if (known !== undefined) {
-      // The lease of a model that is no longer configured is restored with a limit of 0, which is not its upstream's.
-      known.maxInFlight = Math.max(known.maxInFlight, maxInFlight);
-      return known;
-    }
-    const fresh = { inFlight: 0, maxInFlight, coolUntilMs: 0, probeAtMs: null };
-    this.#byName.set(gate, fresh);
-    return fresh;
+  /** Those that decide for all runs: none if the run decides alone. */
+  shared(): Iterable<[string, RunGate]> {
+    return this.#hasGates ? this.#gates : [];
   }
 }

@@ -3,6 +3,7 @@ import { endCall } from "../../../src/engine/calls/end-call.ts";
 import { cancelGroup } from "../../../src/engine/cancel.ts";
 import { expireQueued } from "../../../src/engine/deadline.ts";
 import { dispatch, startableGroup } from "../../../src/engine/dispatch.ts";
+import { nextReadyMs } from "../../../src/engine/next-ready.ts";
 import { settle } from "../../../src/engine/settle.ts";
 import { WORKER_SHARD_FIRST, WORKER_SHARD_LEASES_MAX, workerOf } from "../../../src/engine/shard.ts";
 import { groupSeqOf, slotIdOf } from "../../../src/engine/slot.ts";
@@ -116,7 +117,7 @@ describe("permits", () => {
     engine.call("cold", 100, { modelIndex: 0 });
     engine.call("warm", 100, { modelIndex: 1 });
     expect(engine.startAll(100)).toEqual(["warm"]);
-    expect(engine.state.nextReadyMs(100)).toBe(600);
+    expect(nextReadyMs(engine.state, 100)).toBe(600);
     expect(engine.startAll(599)).toEqual([]);
     expect(engine.startAll(600)).toEqual(["cold"]);
   });
@@ -151,7 +152,7 @@ describe("the next to start", () => {
     const engine = new TestEngine();
     engine.call("c", 1_000, { attempt: 2, delayMs: 300 });
     expect(engine.startAll(1_299)).toEqual([]);
-    expect(engine.state.nextReadyMs(1_299)).toBe(1_300);
+    expect(nextReadyMs(engine.state, 1_299)).toBe(1_300);
     expect(engine.startAll(1_300)).toEqual(["c"]);
   });
 
