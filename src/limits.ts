@@ -580,6 +580,8 @@ export const GATE_TTL_MS = 5_000;
 export const GATE_RUN_TTL_MS = 60_000;
 /** Runs that a gate knows: each is some hundred bytes, and every exchange visits all of them. */
 export const GATE_RUNS_MAX = 1_000;
+/** Runs that are notified when the class of a gate changes: the others learn of it with their next exchange or failure. */
+export const GATE_NOTICES_MAX = 64;
 /** Shortest time between two exchanges of a run that waits for a rate, ms: a few calls to an object per second and run. */
 export const GATE_NEXT_MIN_MS = 200;
 /** Longest such time, ms: a newcomer gets its share within about this time. */
@@ -613,6 +615,8 @@ export const GATE_HISTORY_MS = 120_000;
 export const GATE_HISTORY_STEP_MS = 100;
 /** Shortest time between two rows that a gate writes of figures that have moved, ms: it makes less than .01 rows per call. */
 export const GATE_STORE_EVERY_MS = 30_000;
+/** Notices that a gate has under way at once: half of the requests of an object that may wait. */
+export const GATE_NOTICES_AT_ONCE = 3;
 /** Answers after which a gate believes that a provider's headers show no limits: until then runs exchange often. */
 export const GATE_ANSWERS_MIN = 16;
 /** Factor by which a rejection lowers a width: few rejections in a row find half of it, one costs little. */

@@ -28,6 +28,7 @@ import { NO_AMOUNT, Started, type Amount } from "./started.ts";
 import { Stop } from "./stop.ts";
 import { AdaptiveWidth } from "./width.ts";
 import {
+  WORK_CLASSES,
   type GateClass,
   type GateFailure,
   type GateGrant,
@@ -104,6 +105,21 @@ export class Gate {
     if (this.#stop !== null) return "stopped";
     if (this.#waitUntilMs > nowMs || this.#pacedUntilMs > nowMs) return "paced";
     return this.#permitsAt(nowMs) === null ? "open" : "shrunk";
+  }
+
+  /** The runs that use the gate, most urgent first, for a notice that its class has changed. */
+  users(): string[] {
+    const isUser = (run: Run): boolean => run.inFlight > 0 || waitingOf(run) > 0 || run.outstanding.requests > 0;
+    const users = this.#runs().filter(isUser);
+    return users
+      .toSorted((a, b) => WORK_CLASSES.indexOf(a.workClass) - WORK_CLASSES.indexOf(b.workClass))
+      .map(({ id }) => id);
+  }
+
+  /** What a run is sent when the class has changed: its grant is over, and it exchanges at once. */
+  notice(nowMs: number): GateGrant {
+    const nothing = { permits: 0, requests: 0, tokens: 0 };
+    return { ...this.#head(nowMs), ...nothing, ttlMs: GATE_TTL_MS, nextInMs: 0 };
   }
 
   memory(): GateMemory {
