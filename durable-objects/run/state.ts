@@ -16,7 +16,7 @@ import type { EndStatus, RunPatch, RunSettings, RunStatus } from "../../src/run-
 import type { SocketOwner, SocketSignal } from "../../src/run-api/sockets.ts";
 import type { IdempotencyKey } from "../../src/run-api/types.ts";
 import { ToolPermits } from "../../src/tools/permits.ts";
-import { gateOf } from "../../src/upstream/config/keys.ts";
+import { gateNameOf } from "../../src/upstream/config/keys.ts";
 import { targetOf } from "../../src/upstream/target.ts";
 import { ClientBoundGroups } from "./client-bound-groups.ts";
 import { BatchProgress } from "./groups/batch-progress.ts";
@@ -188,7 +188,7 @@ export class RunState {
     const target = resolved.ok ? resolved.target : null;
     const targets = target?.choices?.flatMap((choice) => choice.targets) ?? (target === null ? [] : [target]);
     const found = targets.find((each) => each.key === key);
-    return found ?? { ...UNCONFIGURED_TARGET, upstream, gate: gateOf(upstream, key), model };
+    return found ?? { ...UNCONFIGURED_TARGET, upstream, gate: gateNameOf(upstream, key), model };
   }
 
   /**

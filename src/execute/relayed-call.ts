@@ -6,7 +6,7 @@ import type { Reason } from "../errors.ts";
 import { RELAY_QUEUE_MS_MAX } from "../limits.ts";
 import { member } from "../json/scan.ts";
 import { rawCallFactsOf } from "../protocol/request/call-facts.ts";
-import { gateOf } from "../upstream/config/keys.ts";
+import { gateNameOf } from "../upstream/config/keys.ts";
 import type { RelayAnswered, RelayEnd } from "../upstream/relay/types.ts";
 import { attemptRelay, type RelayedRequest, type RelayFailure } from "./attempt.ts";
 import { executeCall, settleLater, type CallDeps, type CallUsage } from "./call.ts";
@@ -70,7 +70,7 @@ async function answered(
 
 function settlementOf(request: RelayedRequest, lease: Lease, { outcome, id }: RelayEnd): SingleSettlement {
   const stored: StoredAnswer | null =
-    id !== null && isKept(request) ? { id, upstream: gateOf(lease.upstream, lease.key) } : null;
+    id !== null && isKept(request) ? { id, upstream: gateNameOf(lease.upstream, lease.key) } : null;
   return { attemptId: lease.attemptId, outcome, stored };
 }
 

@@ -3,7 +3,7 @@ import type { Choice, Target } from "../engine/shard.ts";
 import { quoted, type Reason } from "../errors.ts";
 import { USABLE_MODEL_CHARS_MAX, USABLE_MODELS_MAX } from "../limits.ts";
 import { routedModel } from "../protocol/request/routed-model.ts";
-import { gateOf } from "./config/keys.ts";
+import { gateNameOf } from "./config/keys.ts";
 import type { Route } from "./config/routes.ts";
 import type { Upstream } from "./config/types.ts";
 import { matchesPattern } from "./config/pattern.ts";
@@ -109,9 +109,9 @@ function targetAt({ upstream, model }: ResolvedModel, rules: Pick<ModelRules, "u
 
 /** The target, with a choice of keys if its upstream has several. */
 function withKeys(plain: Omit<Target, "gate">, keys: Upstream["keys"]): Target {
-  const under = (key: string): Target => ({ ...plain, gate: gateOf(plain.upstream, key), key });
+  const under = (key: string): Target => ({ ...plain, gate: gateNameOf(plain.upstream, key), key });
   const [first, ...others] = (keys ?? []).map(({ name }) => under(name));
-  if (first === undefined) return { ...plain, gate: gateOf(plain.upstream, undefined) };
+  if (first === undefined) return { ...plain, gate: gateNameOf(plain.upstream, undefined) };
   return { ...first, choices: [{ targets: [first, ...others], on: null }] };
 }
 

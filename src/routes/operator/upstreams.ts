@@ -5,7 +5,7 @@ import { requireOperator } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import type { ResumedUpstream, UpstreamGate, UpstreamList } from "../../contract/operator/upstreams.ts";
 import { Refusal, quoted } from "../../errors.ts";
-import { gateOf as gateName } from "../../upstream/config/keys.ts";
+import { gateNameOf } from "../../upstream/config/keys.ts";
 import type { Upstream } from "../../upstream/config/types.ts";
 import type { Protection } from "../under-run.ts";
 import { shownGate } from "./shown-gate.ts";
@@ -40,6 +40,6 @@ function gatesOf(c: Context<AppEnv>, upstream: Upstream): Promise<UpstreamGate[]
 
 /** The gates of an upstream, one per key. */
 function keysOf({ name, keys }: Upstream): { key: string | null; gate: string }[] {
-  if (keys === undefined) return [{ key: null, gate: gateName(name, undefined) }];
-  return keys.map((key) => ({ key: `secret:${key.name}`, gate: gateName(name, key.name) }));
+  if (keys === undefined) return [{ key: null, gate: gateNameOf(name, undefined) }];
+  return keys.map((key) => ({ key: `secret:${key.name}`, gate: gateNameOf(name, key.name) }));
 }

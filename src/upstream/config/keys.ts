@@ -42,7 +42,7 @@ export function underKey(upstream: Upstream, key: string | undefined): Upstream 
 }
 
 /** The gate of an upstream's key: the state that all calls with that key share. */
-export function gateOf(upstream: string, key: string | undefined): string {
+export function gateNameOf(upstream: string, key: string | undefined): string {
   return key === undefined ? upstream : `${upstream}#${key}`;
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { parseUpstreams } from "../../../../src/upstream/config/parse.ts";
-import { gateOf, underKey, upstreamAt } from "../../../../src/upstream/config/keys.ts";
+import { gateNameOf, underKey, upstreamAt } from "../../../../src/upstream/config/keys.ts";
 import { UPSTREAM_KEYS_MAX } from "../../../../src/limits.ts";
 import { ownSecrets } from "../../../../src/upstream/redact.ts";
 import { targetOf } from "../../../../src/upstream/target.ts";
@@ -59,7 +59,7 @@ describe("the keys of an upstream", () => {
   });
 
   it("are found by the name of their gate", () => {
-    expect(upstreamAt([acme], gateOf("acme", "B"))).toMatchObject({ name: "acme", apiKey: "key-of-b" });
+    expect(upstreamAt([acme], gateNameOf("acme", "B"))).toMatchObject({ name: "acme", apiKey: "key-of-b" });
     expect(upstreamAt([acme], "acme")).toMatchObject({ apiKey: "key-of-a" });
     expect([upstreamAt([acme], "acme#C"), upstreamAt([acme], "other")]).toEqual([null, null]);
   });
