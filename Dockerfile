@@ -9,6 +9,8 @@ COPY scripts scripts
 COPY src src
 COPY durable-objects durable-objects
 COPY stubs stubs
+COPY ui ui
+RUN node scripts/page/build.ts
 RUN mkdir /data && chown node:node /data
 USER node
 VOLUME /data

@@ -3,7 +3,9 @@ import { buildSync } from "esbuild";
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import type { Plugin } from "vitest/config";
-import { IS_STUB } from "./scripts/local/stub-text.ts";
+import { buildPage } from "./scripts/page/bundle.ts";
+import { IS_TEXT } from "./scripts/local/text-files.ts";
+import { ROOT } from "./scripts/root.ts";
 import { isIntended } from "./test/support/intended-errors.ts";
 import { objectVars } from "./test/support/object-vars.ts";
 
@@ -18,6 +20,9 @@ const treeRuns = process.env["FANOUT_TREE_RUNS"] ?? "10";
 
 /** Tests of the tests' own tools, which run on a Worker of their own and not on the gateway. */
 const supportTests = ["test/objects/emulator.test.ts", "test/objects/upstream-worker.test.ts"];
+
+// The Worker imports the built page.
+buildPage(ROOT);
 
 /** A bundle of the upstream that receives every fetch of the Workers under test. */
 const upstreamWorker = {
@@ -145,6 +150,10 @@ export default defineConfig({
         test: { ...outside, name: "docs", include: ["test/docs/**/*.test.ts"] },
       },
       {
+        // The run page in Chromium.
+        test: { ...outside, name: "page", include: ["test/page/**/*.test.ts"] },
+      },
+      {
         test: { ...outside, name: "examples", include: ["test/examples/**/*.test.ts"] },
       },
       {
@@ -164,13 +173,13 @@ export default defineConfig({
   },
 });
 
-/** The import of a stub is the file's text, as wrangler's rules make it in the deployed Worker. */
+/** The import of a stub, or of a file of the run page, is the file's text, as wrangler's rules make it in the deployed Worker. */
 function textModules(): Plugin {
   return {
     name: "text-modules",
     enforce: "pre",
     transform(code, id) {
-      return IS_STUB.test(id) ? { code: `export default ${JSON.stringify(code)};`, map: null } : undefined;
+      return IS_TEXT.test(id) ? { code: `export default ${JSON.stringify(code)};`, map: null } : undefined;
     },
   };
 }

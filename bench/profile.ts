@@ -1,8 +1,7 @@
 /**
- * `node bench/profile.ts query|batch|native|js [--at=48] [--seconds=5] [--interval-us=200] [--top=30] [--by=self|total] [--new-runs]`: where the
- * gateway's isolate spends its time under load. `--at` is the concurrency of `query` and of the streams (`native`, `js`), the width
- * of `batch`; with
- * `--new-runs` every batch opens its own run. Prints files, functions and lines by self time
+ * `node bench/profile.ts query|batch|native|js [--at=48] [--seconds=5] [--interval-us=200] [--top=30] [--by=self|total] [--new-runs] [--strict]`:
+ * where the gateway's isolate spends its time under load. `--at` is the concurrency of `query` and of the streams (`native`, `js`),
+ * the width of `batch`; with `--new-runs` every batch opens its own run, with `--strict` no credit is leased. Prints files, functions and lines by self time
  * (or by time with callees), and leaves the
  * `.cpuprofile` in bench/results for the browser's developer tools.
  */
@@ -29,6 +28,7 @@ const { values, positionals } = parseArgs({
     top: { type: "string", default: "30" },
     by: { type: "string", default: "self" },
     "new-runs": { type: "boolean", default: false },
+    strict: { type: "boolean", default: false },
   },
   allowPositionals: true,
 });
@@ -70,7 +70,7 @@ function printCosts(title: string, costs: readonly Cost[], busyUs: number, calls
 }
 
 await using upstream = await startUpstream();
-await using gateway = await startGateway(upstream, { inspector: true });
+await using gateway = await startGateway(upstream, { inspector: true, leasedCredit: values.strict ? "off" : "on" });
 const token = await openRun(gateway);
 using inspector = await connectInspector(gateway.inspectorUrl ?? "");
 await inspector.call("Profiler.enable");

@@ -8,12 +8,15 @@ import { posix } from "node:path";
 /** A part of the code: files that obey one line of the table. The first pattern that fits a path decides. */
 const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["words", /^src\/(errors|limits|call)\.ts$/],
-  ["core", /^src\/(engine|budget|gate|graph|reduce)\//],
+  ["core", /^src\/(engine|budget|gate|graph|pull|reduce)\//],
+  ["pattern", /^src\/pattern\//],
+  ["aggregate", /^src\/aggregate\//],
   ["tokens", /^src\/tokens\//],
   ["bytes", /^src\/bytes\//],
   ["json", /^src\/json\//],
   ["sse", /^src\/sse\//],
   ["protocol", /^src\/protocol\//],
+  ["schema", /^src\/schema\//],
   ["simulated", /^src\/simulated\//],
   ["upstream", /^src\/upstream\//],
   ["execute", /^src\/execute\//],
@@ -55,7 +58,11 @@ const PURE = /^(?!cloudflare:|node:|hono)/;
 
 const RULES: Readonly<Record<string, Allowed>> = {
   words: { parts: [], packages: [] },
-  core: { parts: [], packages: [] },
+  core: { parts: ["aggregate"], packages: [] },
+  // Clients' regular expressions, matched in linear time.
+  pattern: { parts: [], packages: [] },
+  // Rules over answers: votes, merges, early stops. It knows no slot.
+  aggregate: { parts: ["pattern"], packages: [] },
   tokens: { parts: [], packages: [] },
   // JSON as bytes: it knows no provider and no field.
   json: { parts: [], packages: [] },
@@ -63,17 +70,19 @@ const RULES: Readonly<Record<string, Allowed>> = {
   sse: { parts: ["bytes"], packages: [] },
   // The providers' formats: bytes in, facts out.
   protocol: { parts: ["bytes", "json", "sse", "tokens"], packages: [] },
+  // JSON Schema: what of it is checked, and how it reaches a model.
+  schema: { parts: ["json", "pattern", "tokens"], packages: [] },
   simulated: { parts: ["json"], packages: [] },
-  upstream: { parts: ["json", "protocol", "simulated"], types: ["core"], packages: [PURE] },
-  contract: { parts: ["json", "protocol", "tokens"], packages: [ZOD] },
+  upstream: { parts: ["json", "protocol", "schema", "simulated"], types: ["core"], packages: [PURE] },
+  contract: { parts: ["aggregate", "json", "pattern", "protocol", "schema", "tokens"], packages: [ZOD] },
   // One attempt, by the Worker that holds the client and by lanes alike.
   execute: {
-    parts: ["upstream", "protocol", "json", "simulated", "run-client", "address", "core"],
+    parts: ["upstream", "protocol", "json", "schema", "simulated", "run-client", "address", "core"],
     types: ["run-api"],
     packages: [],
   },
   batch: { parts: ["bytes", "core", "json", "upstream", "protocol"], packages: [ZOD] },
-  respond: { parts: ["core"], types: ["contract", "run-api"], packages: [] },
+  respond: { parts: ["aggregate", "core", "observe", "schema"], types: ["contract", "run-api"], packages: [] },
   observe: { parts: ["core"], packages: [PURE] },
   dashboard: { parts: [], packages: [] },
   "docs-page": { parts: [], packages: [HONO, ZOD] },
@@ -106,6 +115,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
       "stubs",
       "core",
       "json",
+      "schema",
       "simulated",
       "upstream",
       "protocol",
@@ -114,7 +124,11 @@ const RULES: Readonly<Record<string, Allowed>> = {
     packages: [HONO, ZOD, PLATFORM],
   },
   // The contract between Workers and objects: interfaces and plain data, no code.
-  "run-api": { parts: [], types: ["core", "contract", "batch", "tools", "upstream"], packages: [] },
+  "run-api": {
+    parts: [],
+    types: ["aggregate", "core", "contract", "batch", "schema", "tools", "upstream"],
+    packages: [],
+  },
   // Calls to run objects, from Workers and from other objects.
   "run-client": { parts: ["address", "core", "observe"], types: ["run-api"], packages: [] },
   app: { parts: ["routes", "contract", "respond", "auth", "observe", "env", "context", "openapi"], packages: [HONO] },
@@ -122,6 +136,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   address: { parts: [], types: ["run-api"], packages: [] },
   objects: {
     parts: [
+      "aggregate",
       "core",
       "execute",
       "json",

@@ -133,6 +133,7 @@ fanout is ready at ${url}. In another terminal, in this folder:
 Open a run:   eval "$(npm run -s token${flags})"   # budget $0.10; sets FANOUT_URL and FANOUT_TOKEN
 Send a batch: curl -s $FANOUT_URL/batch -H "authorization: Bearer $FANOUT_TOKEN" ${json} -d '{"prompts":["one","two","three"]}'
 Python stub:  curl -s $FANOUT_URL/stubs/python -o fanout.py
+See the runs: ${url}/ui   # with the ADMIN_KEY of .dev.vars
 `;
 }
 

@@ -25,6 +25,8 @@ export type BodyOptions = {
   temperature?: number;
   /** Further request fields, sent unchanged; the names in `OWN_PARAMS` are refused at the edge. */
   params?: Record<string, unknown>;
+  /** The JSON Schema that the answer must fit; the edge has compiled it once. Absent = the answer is not checked. */
+  schema?: Record<string, unknown>;
 };
 
 /**
@@ -55,6 +57,13 @@ export type DispatchOptions = {
    * to suffice, or the default cap. Absent = `learned` in a group, `worst` for a single call.
    */
   reserve?: "learned" | "worst";
+  /** Tier of a slot whose group has tiers: 0 is the most important; absent = 2. */
+  tier?: 0 | 1 | 2;
+  /**
+   * Times that the call is asked again for an answer that fits its schema. Absent from a call's facts = it has no
+   * schema.
+   */
+  schemaRetries?: number;
 };
 
 /** Rules of a call as a whole, for one call or for every call of a group. */
@@ -181,6 +190,16 @@ export type StopReason = "insufficient_quota" | "invalid_key" | "forbidden";
 /** Tokens that were seen of a stream before it was stopped or broke off; `promptTokens` null = not reported by then. */
 export type Seen = { promptTokens: number | null; completionTokens: number };
 
+/** What an executor has found of the answer to a call with a schema. */
+export type Checked = {
+  /** Why the answer does not fit; null = it does. */
+  violation: string | null;
+  /** Bytes that the request for another answer adds to the prompt; absent = the answer fits. */
+  repairBytes?: number;
+  /** Set by the Worker of a single call that requests another answer, if the run lets it. */
+  again?: true;
+};
+
 /** The outcome of an attempt; an executor never throws instead. `latencyMs` counts from dispatch. */
 export type Outcome =
   | {
@@ -191,6 +210,8 @@ export type Outcome =
       finishReason: string | null;
       /** Set if the answer ended at a cap that the budget had lowered; the engine sets it, executors do not. */
       cappedBy?: "budget";
+      /** Of a call with a schema; absent = the executor checked nothing. */
+      checked?: Checked;
       /** null if the answer has none: then the reservation stays charged as an estimate. */
       usage: Usage | null;
       latencyMs: number;

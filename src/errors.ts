@@ -25,6 +25,16 @@ type BudgetFacts = {
 /** The provider's own code for its error, such as `context_length_exceeded`, without credentials; absent = it gave none. */
 type UpstreamCode = { upstreamCode?: string };
 
+/** A part of a parent's capacity that a child run was refused for: an amount of its budget, or a place for a child. */
+export type CapacityShortage = {
+  what: Dimension | "child_runs";
+  /** USD as decimal numbers for `usd`, counts otherwise. */
+  requested: number;
+  /** What is free now, after requests that wait longer; for a request that can never fit, what could become free. */
+  available: number;
+  limit: number;
+};
+
 /** A batch whose least cost is above what its budget can have left; USD as decimal numbers for `usd`. */
 type FloorFacts = { dimension: Dimension; limit: number; spent: number; held: number; needed: number };
 
@@ -45,9 +55,18 @@ export type Reason =
   | { reason: "cancelled"; message: string }
   | { reason: "budget_below_committed"; dimension: Dimension; limit: number; committed: number }
   | { reason: "stale_version"; version: number }
-  | ({ reason: "infeasible"; message: string } & Partial<FloorFacts>)
+  | ({ reason: "infeasible"; message: string; reasons?: readonly CapacityShortage[] } & Partial<FloorFacts>)
+  | { reason: "lease_lost"; leaseEnd: string }
+  | { reason: "no_capacity"; waitedMs: number; reasons: readonly CapacityShortage[] }
   | { reason: "unpriced_model"; model: string }
-  | { reason: "invalid_graph"; message: string }
+  | {
+      reason: "invalid_graph";
+      message: string;
+      /** The field of the first fault; null = the graph as a whole. */
+      param?: string | null;
+      /** Ids of the tasks of a cycle, each of which depends on the next; the last is the first again. */
+      cycle?: readonly string[];
+    }
   | ({ reason: "upstream_rate_limited"; upstream: string; message: string; retryAfterMs: number | null } & UpstreamCode)
   | ({
       reason: "upstream_error";
@@ -57,7 +76,10 @@ export type Reason =
       retryable: boolean;
     } & UpstreamCode)
   | { reason: "upstream_truncated"; upstream: string; message: string }
-  | { reason: "schema_violation"; message: string }
+  /** `text`: the last answer; absent where it is stored beside the reason. */
+  | { reason: "schema_violation"; message: string; text?: string }
+  /** A task was skipped because of a task on which it depends, named by its id. */
+  | { reason: "dependency_failed"; dependency: string }
   | { reason: "overloaded"; message: string; retryAfterMs: number }
   | { reason: "upstream_timeout"; upstream: string; timeoutMs: number }
   | { reason: "deadline_exceeded"; deadlineMs: number }
@@ -82,7 +104,7 @@ export type WireError = {
   code: string;
   param: string | null;
   retryable: boolean;
-  [fact: string]: string | number | boolean | null;
+  [fact: string]: string | number | boolean | null | readonly string[] | readonly CapacityShortage[];
 };
 
 /** A reason as an HTTP answer: status, body and headers (`retry-after`…, `x-should-retry`, `allow`). */
@@ -161,7 +183,9 @@ export function toWire(reason: Reason, spent: Spent | null = null): WireFailure 
   // The reason's remaining facts follow under their wire names; the fields every error has are set above, once.
   for (const [name, fact] of Object.entries(reason)) {
     if (name === "reason" || name in error) continue;
-    error[snakeCase(name)] = typeof fact === "string" ? quoted(fact) : fact;
+    // The answer that does not fit is the client's: it paid for it.
+    const isAnswer = reason.reason === "schema_violation" && name === "text";
+    error[snakeCase(name)] = typeof fact === "string" && !isAnswer ? quoted(fact) : fact;
   }
   return { status, error, headers: headersOf(reason, status, spent) };
 }
@@ -192,6 +216,8 @@ const WIRE: { readonly [Name in Reason["reason"]]: WireForm } = {
   cancelled: final(409, "invalid_request_error"),
   budget_below_committed: final(409, "invalid_request_error"),
   stale_version: final(409, "invalid_request_error"),
+  lease_lost: final(409, "invalid_request_error"),
+  no_capacity: retryable(409, "rate_limit_error"),
   infeasible: final(422, "invalid_request_error"),
   unpriced_model: final(422, "invalid_request_error"),
   invalid_graph: final(422, "invalid_request_error"),
@@ -200,6 +226,7 @@ const WIRE: { readonly [Name in Reason["reason"]]: WireForm } = {
   upstream_error: retryable(502, "upstream_error"),
   upstream_truncated: retryable(502, "upstream_error"),
   schema_violation: final(502, "upstream_error"),
+  dependency_failed: final(424, "invalid_request_error"),
   overloaded: retryable(503, "server_error"),
   upstream_timeout: retryable(504, "upstream_error"),
   deadline_exceeded: retryable(504, "server_error"),
@@ -233,8 +260,14 @@ function messageOf(r: Reason): string {
       return "this Idempotency-Key was used before with another request body";
     case "budget_below_committed":
       return belowCommittedMessage(r);
+    case "dependency_failed":
+      return `the task "${r.dependency}", on which this one depends, did not complete`;
     case "stale_version":
       return `the version of the graph is now ${r.version}`;
+    case "lease_lost":
+      return `the lease of this item is ${r.leaseEnd}, so its answer was not used; claim another item`;
+    case "no_capacity":
+      return `the parent run has no room for this child run now: ${r.reasons.map(shortageText).join("; ")}`;
     case "unpriced_model":
       return `model "${r.model}" has no price, so its cost cannot be bounded`;
     case "missing_secret":
@@ -281,6 +314,12 @@ function inFlightMessage({ dimension, limit, spent, reserved, needed }: BudgetFa
 function belowCommittedMessage(r: { dimension: Dimension; limit: number; committed: number }): string {
   const show = r.dimension === "usd" ? dollars : String;
   return `budget.${r.dimension}: ${show(r.limit)} is below the ${show(r.committed)} already spent or reserved`;
+}
+
+/** One shortage in words: "calls: 5 requested, 2 available of 10". */
+export function shortageText({ what, requested, available, limit }: CapacityShortage): string {
+  const show = what === "usd" ? dollars : String;
+  return `${what}: ${show(requested)} requested, ${show(available)} available of ${show(limit)}`;
 }
 
 function mediaTypeMessage(r: { got: string; expected: string }): string {

@@ -122,6 +122,47 @@ export const JSON_DEPTH_MAX = 64;
  */
 export const JSON_BODY_DEPTH_MAX = JSON_DEPTH_MAX + 8;
 
+// ---- graphs ----
+
+/** Most tasks of one graph: its compiled form, about 100 bytes a task, is memory of the run object and rows of its storage. */
+export const GRAPH_TASKS_MAX = 10_000;
+/** Most edges of one graph: each is stored, and visited once when a task ends. */
+export const GRAPH_EDGES_MAX = 30_000;
+/** Most slots of one graph, with the most elements of each `foreach`: as many as a group has ids for (2^16). */
+export const GRAPH_SLOTS_MAX = 65_536;
+/** Largest body of a graph: 1.6 KB a task. It is parsed whole, which takes several times its size in an isolate of 128 MB. */
+export const GRAPH_BODY_BYTES_MAX = 16 * 1024 * 1024;
+/** Elements of a `foreach` whose request names no `max_items`: more work than that should be asked for by a number. */
+export const FOREACH_ITEMS_DEFAULT = 100;
+/** Longest id of a task, characters: edges name it, and each error names several. */
+export const TASK_ID_CHARS_MAX = 64;
+/** References in the prompt of one task: each is read when its slot starts, inside a turn of the run object. */
+export const TASK_REFERENCES_MAX = 1_000;
+/** Retries of one task: with its first attempt as many as an upstream's largest `max_attempts`. */
+export const TASK_RETRIES_MAX = 9;
+/** Alternatives of one task: they run one after another, and each pays for a call. */
+export const TASK_ALTERNATIVES_MAX = 8;
+/** Characters of the fallback texts of a graph together: they are stored with the graph, not with the calls. */
+export const FALLBACK_CHARS_MAX = 262_144;
+/** Largest `context_limit_chars`: no prompt is longer. */
+export const CONTEXT_LIMIT_CHARS_MAX = PROMPT_BYTES_MAX;
+/** Assumed duration of a call without an estimate, ms: the median of public traces is 8.7 s. Only its ratio to estimates matters. */
+export const TASK_DURATION_MS_DEFAULT = 10_000;
+/** Duration above which a task gets a warning, ms: it holds up whatever waits for it, and nothing of it is kept if it fails. */
+export const TASK_DURATION_MS_LONG = 300_000;
+/** Prompt below which a task gets a warning, characters: no instruction is that short. */
+export const TASK_PROMPT_CHARS_SHORT = 10;
+/** Faults and warnings that are listed of one graph: who repairs these learns of the next. */
+export const GRAPH_FAULTS_MAX = 20;
+/** Longest line of a plan that is read while it is written, characters: the largest task, with its escapes. */
+export const PLAN_LINE_CHARS_MAX = 2 * PROMPT_BYTES_MAX;
+/** Files that one item of a batch names, in each of its lists: more are a folder, which is one name. */
+export const ITEM_FILES_MAX = 64;
+/** Conflicts of a batch, and names in each, that an answer lists: who resolves these learns of the next. */
+export const CONFLICTS_LISTED_MAX = 20;
+/** Ids of a cycle that an error lists: a longer one is shown without its middle. */
+export const CYCLE_IDS_MAX = 100;
+
 // ---- runs ----
 
 /**
@@ -130,10 +171,22 @@ export const JSON_BODY_DEPTH_MAX = JSON_DEPTH_MAX + 8;
  */
 export const PARALLEL_MAX = 512;
 /**
- * Calls in flight of a run whose request names no number: above the 4 to 6 of cautious agents, below providers' first
- * limits.
+ * Calls in flight of a run whose request names no number: what a Worker and one lane hold without waiting. Where a provider
+ * takes less, the gate of its key narrows it.
  */
-export const PARALLEL_DEFAULT = 8;
+export const PARALLEL_DEFAULT = 64;
+
+/**
+ * Equal parts into which a parent's budget is divided for children that name no limit, unless the parent has fewer calls in
+ * flight at once: with as many parts as a wide parent has calls, a child of a small budget would get nothing.
+ */
+export const CHILD_SHARES_MAX = 8;
+
+/**
+ * Calls in flight of a dialect's batch that names no `concurrency`: what the dialect's own server allowed, for which its
+ * users have chosen their providers' limits.
+ */
+export const DIALECT_CONCURRENCY = { rlmSandbox: 8, rlm: 16, verifiers: 5 } as const;
 /** The same with the profile `stable`, for models and keys with tight limits: what cautious agents use. */
 export const PARALLEL_STABLE = 4;
 /** Smallest and largest weight of a run at a gate: a run can have a hundred times the share of another, which still moves. */
@@ -145,6 +198,24 @@ export const DEPTH_MAX = 16;
 export const DEPTH_DEFAULT = 3;
 /** Open child runs of one run: each has a reservation in its parent and must be notified when the parent ends. */
 export const CHILDREN_OPEN_MAX = 1_000;
+/**
+ * Longest that a request for a child run waits for its parent's capacity, ms: as long as a request may wait for a group. Proxies
+ * give up requests without an answer after about this time.
+ */
+export const CAPACITY_WAIT_MS_MAX = 60_000;
+/** Requests for child runs that wait in one run: each is a pending request, which the object visits in every turn. */
+export const CAPACITY_WAITERS_MAX = 512;
+/** Time for which a waiting request keeps its place without its Worker, ms: a Worker repeats its call at once, or is gone. */
+export const CAPACITY_GRACE_MS = 2_000;
+/** Ended leases of pull workers that a run object remembers, so that a repeated delivery is recognised: those of a few minutes. */
+export const PULL_ENDED_KEPT = 1_000;
+/** Items of one claim, and leases of one heartbeat: a worker that takes more than it can begin keeps them from others. */
+export const PULL_ITEMS_MAX = 64;
+/** Shortest lease of an item, ms: a heartbeat each third of it must be cheap. */
+export const PULL_LEASE_MS_MIN = 2_000;
+/** Longest lease of an item, ms: so long an item may wait for another worker when one is lost. */
+export const PULL_LEASE_MS_MAX = 600_000;
+export const PULL_LEASE_MS_DEFAULT = 60_000;
 /** Runs that one request for a subtree visits: each is a call to its object. */
 export const SUBTREE_RUNS_MAX = 1_000;
 /** Longest life of a run, seconds (30 days): a token that leaked from a sandbox must expire. */
@@ -321,6 +392,8 @@ export const LANES_JOIN_MS = 5;
  * costs a commit and a row, and at most a third of a model's usual time to its headers is lost.
  */
 export const ROOM_MERGE_MS = 200;
+/** Time for which it waits, ms, when half of them are free, for headers that come at the same time: little beside any headers. */
+export const ROOM_TOGETHER_MS = 5;
 /** Time for which lanes that were named or called count as starting, ms: the first use of an object takes less. */
 export const LANES_START_MS = 1_000;
 /**
@@ -363,9 +436,9 @@ export const ATTEMPTS_PER_BATCHING_MS = 16;
 export const BATCHING_DELAY_MS_MAX = 12;
 /**
  * Life of a lease whose executor has no socket, ms: more than two heartbeats of a lane, so that one may be lost, and
- * twenty times the age at which a Worker opens its socket; recovery stays < 60 s. The lease of an executor with a socket
- * lasts this long beyond its attempt's time limit: its end is noticed by the socket, so the term is a backstop, and the
- * margin is longer than all retries of a settlement.
+ * twenty times the age at which a Worker opens its socket; recovery stays < 60 s. The lease of a single call whose Worker has
+ * a socket lasts this long beyond its attempt's time limit: its end is noticed by the socket, so the term is a backstop, and
+ * the margin is longer than all retries of a settlement.
  */
 export const LEASE_TTL_MS = 30_000;
 /**
@@ -380,8 +453,18 @@ export const LOST_CALL_MS = 600_000;
  * again.
  */
 export const FOUND_LEASE_TTL_MS = 25_000;
-/** Time between two heartbeats of an executor, ms. */
+/**
+ * Life of a lease whose executor has a socket, ms: an executor names its attempts when it opens a socket, each SOCKET_RENEW_MS,
+ * and has the time of a reconnect for that. A socket that closes ends it sooner; so it is a backstop, and stays < 60 s.
+ */
+export const EXECUTOR_LEASE_MS = 55_000;
+/** Time between two heartbeats of an executor whose leases the run does not renew at a socket, ms. */
 export const HEARTBEAT_MS = 10_000;
+/**
+ * Time after the run has renewed an executor's leases at its socket until it sends a heartbeat all the same, ms: longer than
+ * SOCKET_RENEW_MS with a reconnect, and more than one heartbeat before the leases end.
+ */
+export const HEARTBEAT_AFTER_SOCKET_MS = 40_000;
 /**
  * Longest that a call waits in the run object for a permit, a slot's end or a group's end, ms. Whoever must wait longer
  * waits at a socket, so that the object sleeps. The object is billed for the time, and a socket for its opening: that is
@@ -580,6 +663,8 @@ export const GATE_TTL_MS = 5_000;
 export const GATE_RUN_TTL_MS = 60_000;
 /** Runs that a gate knows: each is some hundred bytes, and every exchange visits all of them. */
 export const GATE_RUNS_MAX = 1_000;
+/** Runs that are notified when the class of a gate changes: the others learn of it with their next exchange or failure. */
+export const GATE_NOTICES_MAX = 64;
 /** Shortest time between two exchanges of a run that waits for a rate, ms: a few calls to an object per second and run. */
 export const GATE_NEXT_MIN_MS = 200;
 /** Longest such time, ms: a newcomer gets its share within about this time. */
@@ -613,6 +698,8 @@ export const GATE_HISTORY_MS = 120_000;
 export const GATE_HISTORY_STEP_MS = 100;
 /** Shortest time between two rows that a gate writes of figures that have moved, ms: it makes less than .01 rows per call. */
 export const GATE_STORE_EVERY_MS = 30_000;
+/** Notices that a gate has under way at once: half of the requests of an object that may wait. */
+export const GATE_NOTICES_AT_ONCE = 3;
 /** Answers after which a gate believes that a provider's headers show no limits: until then runs exchange often. */
 export const GATE_ANSWERS_MIN = 16;
 /** Factor by which a rejection lowers a width: few rejections in a row find half of it, one costs little. */
@@ -625,6 +712,9 @@ export const GATE_WIDTH_NEAR = 0.97;
 export const GATE_WIDTH_RISE_MS = 1_000;
 /** Time without a rejection before a width rises beyond its ceiling, ms: one call in some hundred is rejected then. */
 export const GATE_WIDTH_PROBE_MS = 2_000;
+/** Rejections, with no longer pause between them than so many ms, before a width is limited: fewer are an accident of a server. */
+export const GATE_WIDTH_PROOF = 4;
+export const GATE_WIDTH_PROOF_MS = 1_000;
 /** Time after a rejection within which others belong to it, ms: they were sent before all runs knew of it. */
 export const GATE_WIDTH_REST_MS = 150;
 /** Time without a rejection after which a width that is several times what is used is forgotten, ms. */
@@ -663,6 +753,41 @@ export const PENALTY_DECAY_MS_DEFAULT = 480_000;
 export const PENALTY_DECAY_MS_MIN = 1_000;
 export const PENALTY_DECAY_MS_MAX = 86_400_000;
 
+/**
+ * Attempts that a run may have in flight at a gate that has not replied yet: as many as the width of most runs, so that the
+ * first calls of a run wait for nothing. Runs that begin at a small key overrun it by no more than this each.
+ */
+export const GATE_FREE_PERMITS = 64;
+/** Shortest time between two exchanges of a run with a gate, ms: many failures at once are one report. */
+export const GATE_GAP_MS = 100;
+/** Longest wait for a gate's reply, ms: it decides at once, so one that takes this long is overloaded or gone. */
+export const GATE_REPLY_MS_MAX = 5_000;
+/** Upper bound of the first delay before a gate that could not be reached is tried again, ms; it doubles. */
+export const GATE_RETRY_MS = 1_000;
+/** Upper bound of any such delay, ms: while its gate is away, a run calls a limited key with one attempt at a time. */
+export const GATE_RETRY_MAX_MS = 5_000;
+/** Tasks that one entry of `waiting_for` names: it says where a graph is, and a task may have hundreds of dependencies. */
+export const WAITS_NAMED_MAX = 8;
+/** Samples of headers in one report: the gate uses the newest of each bucket, and they travel with every report. */
+export const GATE_SAMPLES_MAX = 4;
+/**
+ * Attempts of a call that waits instead of failing, after which a rate limit fails it nevertheless. Rate limits do not count
+ * towards `max_attempts`; 20 of them in a row are an outage.
+ */
+export const GATE_ATTEMPTS_MAX = 20;
+/** Attempts of a call that waits, after which a key that does not work fails it nevertheless: as probes, one a minute, they are more than three hours. */
+export const STOPPED_ATTEMPTS_MAX = 200;
+/**
+ * Time for which a group without a deadline waits at a key that does not work and has answered none of its slots, ms: a fault of
+ * seconds passes in it, and whoever has configured a wrong key learns so within a minute.
+ */
+export const STOPPED_FIRST_WAIT_MS = 60_000;
+/**
+ * The same for a group that has answers, ms: long enough to repair the key, and no client waits for an answer for ever.
+ * Background work waits until its run expires.
+ */
+export const STOPPED_WAIT_MS = 600_000;
+
 // ---- storage ----
 
 /**
@@ -690,6 +815,16 @@ export const CALL_PAGE_SLOTS_MAX = 32;
 export const CALL_PAGE_BYTES_MAX = 262_144;
 /** Call pages cached in a run object's memory, bytes: enough for the pages being dispatched, small beside 128 MB. */
 export const PAGE_CACHE_BYTES_MAX = 4 * 1024 * 1024;
+/**
+ * Characters of calls with inserted outputs that a run object keeps from dispatch to their executors: what one claim carries,
+ * so a call is rarely made twice.
+ */
+export const GRAPH_CALLS_CHARS_MAX = 8 * 1024 * 1024;
+/**
+ * Outputs whose elements a run object keeps parsed while `foreach` tasks work on them. Parsed JSON takes many times the memory
+ * of its text, and few such tasks run at once.
+ */
+export const GRAPH_SOURCES_KEPT = 4;
 /** Bytes of results in one reply of the run object: strings made of it stay below the size that V8 treats as large. */
 export const RESULTS_REPLY_BYTES_MAX = 128 * 1024;
 /** Characters of one row of the log: at most 1.5 MB of the 2 MB of a row. A larger write is several rows. */
@@ -897,6 +1032,37 @@ export const PART_FORM_BYTES_MAX = UPLOAD_PART_BYTES_MAX + 2 * 1024 * 1024;
 export const PROBE_HOLD_MS_MAX = 1_500_000;
 /** Calls, sockets or runs of one probe: a wide batch; a mistake of the operator must not cost more. */
 export const PROBE_CALLS_MAX = 1_000;
+// ---- schemas of answers ----
+
+/** Largest JSON Schema of a call, bytes as JSON: those of tools and forms have a few thousand; it is sent with every attempt. */
+export const SCHEMA_BYTES_MAX = 64 * 1024;
+/** Schemas inside a schema, with itself: each is compiled for every answer that is checked. */
+export const SCHEMA_PARTS_MAX = 2_000;
+/** States of all patterns of a schema: they are laid out for every answer that is checked, in a few milliseconds. */
+export const SCHEMA_PATTERN_STATES_MAX = 20_000;
+/**
+ * Steps of one check: a part compared, a character counted, a state of a pattern followed. An answer of a megabyte needs two
+ * million; these take about a tenth of a second, for which a hostile schema could occupy an executor. A clock would not do:
+ * it stands still in Workers while code runs.
+ */
+export const SCHEMA_CHECK_STEPS_MAX = 5_000_000;
+/** Schemas that may apply to a value inside each other, through references too: the stack holds several times as many. */
+export const SCHEMA_NESTING_MAX = 500;
+/** Deepest nesting of an answer that is checked: it is parsed, shown and compared by code that walks it. */
+export const SCHEMA_ANSWER_DEPTH_MAX = 64;
+/** Most times that one call may be asked again for an answer that fits: what two do not mend, a third seldom does. */
+export const SCHEMA_RETRIES_MAX = 5;
+/** Times that a call is asked again if it does not say. */
+export const SCHEMA_RETRIES_DEFAULT = 1;
+/** Characters of an invalid answer that the request for another one repeats: more would cost more than it helps. */
+export const SCHEMA_REPAIR_CHARS_MAX = 100_000;
+/** Messages that such a request has more than the first: the answer, and what is wrong with it. */
+export const REPAIR_MESSAGES_MAX = 2;
+/** Characters of the sentence that says why an answer is invalid. */
+export const SCHEMA_VIOLATION_CHARS_MAX = 500;
+/** Schemas that an isolate remembers an upstream to have refused: after that they are sent in the prompt at once. */
+export const REFUSED_SCHEMAS_KEPT = 64;
+
 // ---- leased credit ----
 
 /** Instances of the gateway that hold credit of one run at once: each has a share of its width. */
@@ -936,3 +1102,38 @@ export const CREDIT_RUNS_MAX = 1_000;
 export const CREDIT_HANDOVER_MS = 500;
 /** Time for which one request reports, ms: the platform ends what a request does 30 s after its reply. */
 export const CREDIT_KEEPER_MS = 20_000;
+
+// ---- patterns of clients ----
+
+/** Characters of a client's regular expression: longer ones are generated, and their states are bounded anyway. */
+export const PATTERN_CHARS_MAX = 1_000;
+/** States of a client's regular expression, with its repetitions written out: each costs a step at each character. */
+export const PATTERN_STATES_MAX = 2_000;
+/** Steps of one match of a client's regular expression: about a second of an object that nothing else runs in. */
+export const PATTERN_STEPS_MAX = 20_000_000;
+
+// ---- votes, merges, early stops ----
+
+/** Characters of an answer whose JSON is compared or merged: longer ones take too long to parse beside all others. */
+export const ANSWER_JSON_CHARS_MAX = 1_000_000;
+/** Levels of the JSON of an answer that is compared or merged: it is walked by recursion. */
+export const ANSWER_JSON_DEPTH_MAX = 64;
+/** Characters of a vote that are kept as they are: of longer ones a hash, because a group may have 50,000 different ones. */
+export const VOTE_KEY_CHARS_MAX = 64;
+/** Answers that the result of a vote lists, and characters of each: the whole ones are in `results`. */
+export const VOTE_CHOICES_SHOWN = 20;
+export const VOTE_SHOWN_CHARS = 100;
+/** Weights that a vote may name: a team has roles, not a weight for each of thousands of calls. */
+export const VOTE_WEIGHTS_MAX = 100;
+/** Characters of all answers that are merged: the output is held in memory beside the answer of its group. */
+export const MERGE_CHARS_MAX = 4_000_000;
+/** Characters of the text between merged answers. */
+export const MERGE_SEPARATOR_CHARS_MAX = 200;
+/** Conflicts that a merge lists: the rest are counted. */
+export const MERGE_CONFLICTS_SHOWN = 100;
+/** Characters of an answer in which confidence, evidence and conflicts are looked for. */
+export const UNCERTAINTY_TEXT_CHARS = 100_000;
+/** Pieces of evidence that are counted in an answer; the formula asks whether there is any. */
+export const UNCERTAINTY_EVIDENCE_MAX = 50;
+/** Failed slots of a tier that an answer lists: all of them are in `errors`. */
+export const TIER_FAILURES_LISTED = 100;

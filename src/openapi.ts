@@ -9,6 +9,7 @@ import { discovery } from "./openapi/discovery.ts";
 import { files } from "./openapi/files.ts";
 import { groups } from "./openapi/groups.ts";
 import { log, logLine } from "./openapi/log.ts";
+import { pull } from "./openapi/pull.ts";
 import { runs } from "./openapi/runs.ts";
 import { operator } from "./openapi/operator.ts";
 import { tools } from "./openapi/tools.ts";
@@ -24,6 +25,7 @@ const TAGS: readonly (readonly [tag: string, routes: readonly RouteConfig[]])[] 
   ["OpenAI and Anthropic", v1],
   ["Files", files],
   ["Tools", tools],
+  ["Pull workers", pull],
   ["Dialects", dialects],
   ["Upstreams", operator],
   ["Discovery", discovery],

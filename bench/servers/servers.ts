@@ -76,10 +76,10 @@ export async function startGateway(upstream: Server, options: GatewayOptions = {
   };
   return await startWorkerd({
     bundle: await gatewayBundle(options.root),
-    // Plain workerd lets any number of fetches wait for headers, as under npm start.
+    // Plain workerd lets any number of fetches wait for headers, as under npm start; with 6 the gateway behaves as on Cloudflare.
     vars: {
       LEASED_CREDIT: options.leasedCredit ?? "on",
-      WAITING_FETCHES_MAX: "512",
+      WAITING_FETCHES_MAX: process.env["WAITING_FETCHES_MAX"] ?? "512",
       ADMIN_KEY,
       UPSTREAMS: JSON.stringify({ up }),
       DEFAULT_MODEL: `up/${MODEL}`,

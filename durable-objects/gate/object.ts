@@ -9,15 +9,17 @@ import { configOf } from "../../src/env.ts";
 import { Gate } from "../../src/gate/gate.ts";
 import { shouldStore } from "../../src/gate/memory.ts";
 import type { GateSettings } from "../../src/gate/settings.ts";
-import type { GateGrant, GateReport, GateStatus } from "../../src/gate/wire.ts";
+import type { GateClass, GateGrant, GateReport, GateStatus } from "../../src/gate/wire.ts";
 import { UPSTREAM_IN_FLIGHT_DEFAULT } from "../../src/limits.ts";
 import type { GateApi } from "../../src/run-api/gate-api.ts";
+import { gatePartsOf } from "../../src/upstream/config/keys.ts";
 import type { Objects } from "../address.ts";
+import { notifyRuns } from "./notices.ts";
 import { GateStore } from "./store.ts";
 
 export class GateObject extends DurableObject<Objects> implements GateApi {
   readonly #name: string;
-  readonly #row: GateStore;
+  readonly #store: GateStore;
   readonly #gate: Gate;
   #storedMs: number;
 
@@ -25,16 +27,17 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
     super(ctx, env);
     const nowMs = Date.now();
     this.#name = ctx.id.name ?? "";
-    this.#row = new GateStore(ctx.storage.sql);
+    this.#store = new GateStore(ctx.storage.sql);
     this.#storedMs = nowMs;
     const epoch = 1 + Math.floor(Math.random() * (Number.MAX_SAFE_INTEGER - 1));
-    this.#gate = new Gate(settingsOf(env, this.#name), epoch, this.#row.stored, nowMs);
+    this.#gate = new Gate(settingsOf(env, this.#name), epoch, this.#store.stored, nowMs);
   }
 
   exchange(report: GateReport): GateGrant {
     const nowMs = Date.now();
+    const before = this.#gate.classAt(nowMs);
     const grant = this.#gate.exchange(report, nowMs);
-    this.#store(nowMs);
+    this.#changed(before, report.run, nowMs);
     return grant;
   }
 
@@ -49,16 +52,34 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
   resume(): boolean {
     const nowMs = Date.now();
     const wasStopped = this.#gate.resume();
-    if (wasStopped) this.#store(nowMs);
+    if (wasStopped) this.#changed("stopped", null, nowMs);
     return wasStopped;
   }
 
-  /** Stores what must survive a restart. */
-  #store(nowMs: number): void {
+  /** Stores what must survive, and notifies the runs that do not know of the change; `knows` has its grant. */
+  #changed(before: GateClass, knows: string | null, nowMs: number): void {
     const memory = this.#gate.memory();
-    if (!shouldStore(this.#row.stored, memory, nowMs - this.#storedMs)) return;
-    this.#row.store(memory);
-    this.#storedMs = nowMs;
+    if (shouldStore(this.#store.stored, memory, nowMs - this.#storedMs)) {
+      this.#store.store(memory);
+      this.#storedMs = nowMs;
+    }
+    const after = this.#gate.classAt(nowMs);
+    if (after === "stopped" && before !== "stopped") this.#warn(nowMs);
+    // Runs of a gate that limits come back soon by themselves; those of one that was open or stopped do not.
+    if (after === before || (before !== "open" && before !== "stopped" && after !== "stopped")) return;
+    const runs = this.#gate.users().filter((run) => run !== knows);
+    if (runs.length > 0) this.ctx.waitUntil(notifyRuns(this.env, this.#name, runs, this.#gate.notice(nowMs)));
+  }
+
+  /** Whoever has started the gateway with a wrong key sees it on the terminal, while calls wait. */
+  #warn(nowMs: number): void {
+    const { stop } = this.#gate.status(nowMs);
+    if (stop === null) return;
+    const { upstream, key } = gatePartsOf(this.#name);
+    const words = stop.message ?? `${upstream} refuses its key`;
+    console.warn(
+      `${key === undefined ? "" : `secret:${key}: `}${words} (${stop.reason}): calls to ${upstream} wait until it works`,
+    );
   }
 }
 

@@ -15,7 +15,7 @@ export class LaneDuty implements Duty {
     if (work.hasEnded || this.#fullness.mustReport) return "claim";
     if (work.room > 0 && (claimMore || work.isNudged)) return "wait";
     if (work.isNudged) return "claim";
-    return work.idle ? "end" : "idle";
+    return work.idle ? "leave" : "idle";
   }
 
   stateOf(): null {

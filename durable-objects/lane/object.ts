@@ -77,7 +77,7 @@ export class LaneObject extends DurableObject<Objects> implements LaneApi {
           run.callOnce<ClaimReply>((stub) => stub.settleAndClaim(lane, settlements, capacity, waits, null, reach)),
         openSocket: (listener) => openExecutorSocket(run, lane, listener),
         heartbeat: (attemptIds) => run.callOnce<string[]>((stub) => stub.heartbeat(attemptIds)),
-        execute: (job, defaultsJson, attempt) => this.#execute(job, defaultsJson, attempt),
+        execute: (job, defaultsJson, attempt) => this.#execute(run, job, defaultsJson, attempt),
         paces: isolatePaces,
         now: Date.now,
         random: Math.random,
@@ -88,10 +88,14 @@ export class LaneObject extends DurableObject<Objects> implements LaneApi {
     );
   }
 
-  async #execute(job: Job, defaultsJson: string, attempt: Attempt): Promise<Settlement> {
+  async #execute(run: RunCaller, job: Job, defaultsJson: string, attempt: Attempt): Promise<Settlement> {
     const parsed = configOf(this.env);
     if (!parsed.ok) return { attemptId: job.lease.attemptId, outcome: unsent(parsed.reason) };
     const { upstreams, waitingFetchesMax } = parsed.config;
-    return attemptJob(job, defaultsJson, attempt, { upstreams, headersLimited: areHeadersLimited(waitingFetchesMax) });
+    return attemptJob(job, defaultsJson, attempt, {
+      upstreams,
+      headersLimited: areHeadersLimited(waitingFetchesMax),
+      run,
+    });
   }
 }

@@ -26,11 +26,13 @@ export class LaneWorkflow extends WorkflowEntrypoint<Objects, GroupName> {
     if (!parsed.ok) return;
     const { upstreams, waitingFetchesMax } = parsed.config;
     const headersLimited = areHeadersLimited(waitingFetchesMax);
+    const run = new RunCaller(this.env, runId);
     await executeGroup(seq, {
       objects: this.env,
-      run: new RunCaller(this.env, runId),
+      run,
       waitingFetchesMax,
-      execute: (job, defaultsJson, attempt) => attemptJob(job, defaultsJson, attempt, { upstreams, headersLimited }),
+      execute: (job, defaultsJson, attempt) =>
+        attemptJob(job, defaultsJson, attempt, { upstreams, headersLimited, run }),
     });
   }
 }

@@ -5,6 +5,7 @@
 import { zeroAmounts, type Amounts } from "../../src/budget/ledger.ts";
 import { expireCredits } from "../../src/engine/credit/report.ts";
 import { expireLeases, loseAttempts } from "../../src/engine/settle.ts";
+import { workerOf } from "../../src/engine/shard.ts";
 import { LEASE_TTL_MS, LONG_POLL_MS, LOST_CALL_MS, NOTIFY_RETRY_MS } from "../../src/limits.ts";
 import { bodiesPrefix, laneOf, type Objects } from "../address.ts";
 import type { Submit } from "./commit-queue.ts";
@@ -227,7 +228,7 @@ export class RunAlarm {
     const dropped: string[] = [];
     await this.#host.submit<void>((reply, nowMs) => {
       expireLeases(run.engine, nowMs);
-      run.workers.expire(nowMs);
+      run.workers.expire((seq) => run.presentExecutors.has(workerOf(seq)), nowMs);
       expireCredits(run.engine, nowMs);
       for (const seq of run.clientBoundGroups.lapsed(this.#host.isFollowed, nowMs))
         cancelGroup(run, seq, UNFOLLOWED, nowMs);
@@ -244,7 +245,7 @@ export class RunAlarm {
     await Promise.allSettled(drops);
   }
 
-  /** Makes lanes close the connections of aborted attempts. A lane that cannot be reached learns of it by its heartbeat. */
+  /** Makes lanes close the connections of aborted attempts. A lane that cannot be reached learns of it when it renews its leases. */
   async #abortAttempts({ engine, settings: { id } }: RunState): Promise<void> {
     const aborted = [...engine.takeAborted()];
     await Promise.allSettled(aborted.map(([lane, attemptIds]) => laneOf(this.#objects, id, lane).abort(attemptIds)));

@@ -1,5 +1,4 @@
 /** Single calls in the run object: requesting a permit, withdrawing the request, settling the attempt. */
-import type { Outcome } from "../../src/call.ts";
 import { giveUp } from "../../src/engine/cancel.ts";
 import { openCredit, termsOf } from "../../src/engine/credit/lend.ts";
 import { applyReport } from "../../src/engine/credit/report.ts";
@@ -9,9 +8,10 @@ import { timeoutOf } from "../../src/engine/dispatch.ts";
 import { enqueueCall } from "../../src/engine/enqueue.ts";
 import { heartbeat, settle } from "../../src/engine/settle.ts";
 import type { Target } from "../../src/engine/shard.ts";
+import { sampled } from "../../src/engine/upstreams/exchange.ts";
 import type { Reason } from "../../src/errors.ts";
 import { DIRECT_CALLS_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../src/limits.ts";
-import type { AcquireReply, AcquireRequest, SettleReply } from "../../src/run-api/calls.ts";
+import type { AcquireReply, AcquireRequest, SettleReply, SingleSettlement } from "../../src/run-api/calls.ts";
 import type { CreditReportReply, OpenCreditReply } from "../../src/run-api/credit.ts";
 import { permitOf } from "./executors/replies.ts";
 import type { RunState } from "./state.ts";
@@ -106,7 +106,9 @@ export function acquire(
   if (run.waitingCalls.size >= DIRECT_CALLS_MAX) return reply({ ok: false, reason: OVERLOADED, remainingNanoUsd });
   run.waitingCalls.add(callId, reply, nowMs);
   const rules = { deadlineMs, onLost, parallelGroupId, ageMs, ...(label === undefined ? {} : { label }) };
-  const call = { callId, attempt, facts, target, ...rules, ...(position === undefined ? {} : { position }) };
+  const { uncounted = 0, waitsForGate = false } = request;
+  const tried = { uncounted, waitsForGate, ...(position === undefined ? {} : { position }) };
+  const call = { callId, attempt, ...tried, facts, target, ...rules };
   enqueueCall(run.engine, call, delayMs, nowMs);
 }
 
@@ -120,12 +122,18 @@ export function withdraw(run: SingleCalls, callId: string, nowMs: number): void 
 }
 
 /** Settles an attempt. Changes nothing if the attempt is not in flight any more. */
-export function settleSingle(run: SingleCalls, attemptId: string, outcome: Outcome, nowMs: number): SettleReply {
+export function settleSingle(
+  run: SingleCalls,
+  { attemptId, outcome, samples }: SingleSettlement,
+  nowMs: number,
+): SettleReply {
+  if (samples !== undefined) sampled(run.engine, samples, nowMs);
   const settled = settle(run.engine, attemptId, outcome, nowMs);
   return {
     known: settled !== null,
     retryInMs: settled?.retryInMs ?? null,
     ...(settled?.position === undefined ? {} : { position: settled.position }),
+    uncounted: settled?.uncounted ?? 0,
     costNanoUsd: settled?.charge.usd ?? 0,
     promptTokens: settled?.charge.prompt_tokens ?? 0,
     completionTokens: settled?.charge.completion_tokens ?? 0,

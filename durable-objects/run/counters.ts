@@ -41,7 +41,7 @@ export class Counters {
   }
 
   /** Counts a group that is opened. */
-  addGroup(header: Pick<GroupHeader, "count" | "single">): void {
+  addGroup(header: Pick<GroupHeader, "count" | "single" | "graph">): void {
     countGroup(this.#groups, header);
   }
 
@@ -70,8 +70,8 @@ export class Counters {
 }
 
 /** Adds a group to the statistics: a group of one is a sequential query. */
-export function countGroup(counts: GroupCounts, header: Pick<GroupHeader, "count" | "single">): void {
-  counts.slots += header.count;
+export function countGroup(counts: GroupCounts, header: Pick<GroupHeader, "count" | "single" | "graph">): void {
+  counts.slots += callsOf(header);
   if (header.single === "later") counts.parallelSlots += 1;
   if (header.single === "second") {
     counts.parallelGroups += 1;
@@ -79,7 +79,7 @@ export function countGroup(counts: GroupCounts, header: Pick<GroupHeader, "count
   }
   if (header.count < 2) return;
   counts.parallelGroups += 1;
-  counts.parallelSlots += header.count;
+  counts.parallelSlots += callsOf(header);
 }
 
 type ByModel = Readonly<Record<string, ModelTotals>>;
@@ -112,4 +112,9 @@ function difference(totals: ModelTotals, baseline: ModelTotals | undefined): Mod
 
 function usageLine({ calls, promptTokens, completionTokens, costNanoUsd }: ModelTotals) {
   return { input_tokens: promptTokens, output_tokens: completionTokens, calls, cost: usdOf(costNanoUsd) };
+}
+
+/** The calls of a group; of a graph, its tasks: how many slots a `foreach` has is not known when it is opened. */
+function callsOf({ count, graph }: Pick<GroupHeader, "count" | "graph">): number {
+  return graph?.tasks ?? count;
 }

@@ -1,9 +1,11 @@
 /** The run document and the budget document, from the run's state. */
 import { DIMENSIONS, type Ledger } from "../../src/budget/ledger.ts";
 import { usdOf } from "../../src/budget/money.ts";
-import type { BudgetDocument } from "../../src/contract/runs.ts";
+import type { BlockedKey, BudgetDocument } from "../../src/contract/runs.ts";
 import { round } from "../../src/engine/group.ts";
+import { blockedGates, type Blocked } from "../../src/engine/waits/blocked.ts";
 import type { Figures, StoredDocument } from "../../src/run-api/runs.ts";
+import { gatePartsOf } from "../../src/upstream/config/keys.ts";
 import type { RunState } from "./state.ts";
 import type { Children } from "./tree/children.ts";
 
@@ -56,6 +58,7 @@ export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
     max_parallel: settings.maxParallel,
     effective_parallel: engine.width,
     weight: settings.weight ?? 1,
+    blocked: shownBlocked(blockedGates(engine)),
     stats: {
       total_queries: totalQueries,
       parallel_batches: parallelGroups,
@@ -78,6 +81,16 @@ export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
     }),
     metadataJson: settings.metadataJson,
   };
+}
+
+/** null = calls of the run wait for no stopped key. */
+function shownBlocked(gates: readonly Blocked[]): BlockedKey[] | null {
+  if (gates.length === 0) return null;
+  return gates.map(({ gate, reason, sinceMs }) => {
+    const { upstream, key } = gatePartsOf(gate);
+    const shownKey = key === undefined ? null : `secret:${key}`;
+    return { upstream, key: shownKey, reason, since: new Date(sinceMs).toISOString() };
+  });
 }
 
 /** What the run itself has spent and has in flight: reservations of open children are not in flight. */

@@ -5,17 +5,20 @@
 import type { Amounts } from "../../src/budget/ledger.ts";
 import { startableGroup } from "../../src/engine/dispatch.ts";
 import { callIdOf } from "../../src/engine/log.ts";
+import { nextReadyMs } from "../../src/engine/next-ready.ts";
+import { workerOf } from "../../src/engine/shard.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS, TIMER_MS_MAX } from "../../src/limits.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
 import { DONE_CODE } from "../../src/run-client/run-socket.ts";
 import type { SocketOwner } from "../../src/run-api/sockets.ts";
-import { batchOf, bodiesPrefix, directoryOf, runFilesOf, type Objects } from "../address.ts";
+import { batchOf, bodiesPrefix, directoryOf, gateOf, runFilesOf, type Objects } from "../address.ts";
 import { RunAlarm, type AlarmHost } from "./alarm.ts";
 import { CommitQueue } from "./commit-queue.ts";
 import { lanesAreGone } from "./executors/lanes.ts";
 import { executorSignals } from "./executors/signals.ts";
+import { GateExchanges } from "./gates.ts";
 import { dropBodies, loadBodies } from "./groups/bodies.ts";
 import { LeaseRecovery } from "./lease-recovery.ts";
 import { Followers } from "./log/followers.ts";
@@ -50,6 +53,7 @@ export class RunLifecycle implements AlarmHost {
   readonly #sweepTimer = new Timer(() => this.#sweep());
   /** Leases that were found in the rows, and that neither a socket nor a settlement has claimed meanwhile, need the alarm. */
   readonly #foundTimer = new Timer(() => this.alarm.armForFound(Date.now()));
+  readonly #gates: GateExchanges;
   #opened: { run: RunState; turns: Turns } | null = null;
   /** What the next turn writes although it may wait for a later row. */
   #flushing: Flush = null;
@@ -78,6 +82,13 @@ export class RunLifecycle implements AlarmHost {
       crowded: () => this.run?.engine.hasSeveralExecutors === true,
       soon: (callback) => setTimeout(callback, 0),
       stored: () => ctx.storage.sync(),
+    });
+    this.#gates = new GateExchanges({
+      exchange: (gate, report) => gateOf(objects, gate).exchange(report),
+      leave: async (gate, run) => await gateOf(objects, gate).leave(run),
+      submit: (operation) => this.submit(operation),
+      keep: (promise) => ctx.waitUntil(promise),
+      instance: crypto.randomUUID(),
     });
     this.#rebuild(nowMs);
     if (this.run !== null) void ctx.blockConcurrencyWhile(() => this.#restoreAlarm(nowMs));
@@ -181,18 +192,21 @@ export class RunLifecycle implements AlarmHost {
   /** An owner has changed what it waits for; or a follower of the log has every event up to a number. */
   messageArrived(socket: WebSocket, message: string | ArrayBuffer): void {
     const seq = Number(message);
-    const owner = Number.isNaN(seq) ? this.sockets.updated(socket, message) : null;
+    const owner = Number.isNaN(seq) ? this.sockets.updated(socket, message, Date.now()) : null;
     if (owner !== null) return this.#ownerPresent(owner);
     this.followers.wait(socket, seq);
     this.#commits.poke();
   }
 
-  /** Whether a client follows a group at a socket. */
-  readonly isFollowed = (seq: number): boolean => this.sockets.isFollowed(seq);
+  /** Whether a client follows a group at a socket: one that waits for it, or the Worker that executes it. */
+  readonly isFollowed = (seq: number): boolean => {
+    const executes = this.run?.workers.of(seq) !== undefined && this.run.presentExecutors.has(workerOf(seq));
+    return executes || this.sockets.isFollowed(seq);
+  };
 
   /** Accepts the socket of someone who holds something of the run; null if the run gives none. */
   acceptOwner(url: string): WebSocket | null {
-    const accepted = this.run === null ? null : this.sockets.accept(url);
+    const accepted = this.run === null ? null : this.sockets.accept(url, Date.now());
     if (accepted === null) return null;
     this.#ownerPresent(accepted.owner);
     // What could start while an executor had no socket is signalled by the next turn.
@@ -201,8 +215,11 @@ export class RunLifecycle implements AlarmHost {
   }
 
   #ownerPresent(owner: SocketOwner): void {
-    const signal = this.run === null ? null : ownerPresent(this.run, owner, Date.now());
+    if (this.run === null) return;
+    const nowMs = Date.now();
+    const { signal, mustLook } = ownerPresent(this.run, owner, nowMs);
     if (signal !== null) this.sockets.signal(owner, signal);
+    if (mustLook) this.alarm.fireNow(nowMs);
   }
 
   /** A socket has closed, of an owner or of a follower. */
@@ -211,7 +228,9 @@ export class RunLifecycle implements AlarmHost {
     const owner = this.sockets.closed(socket);
     if (owner === null || this.run === null) return;
     const nowMs = Date.now();
-    ownerLeft(this.run, owner, code, nowMs);
+    if (ownerLeft(this.run, owner, code, nowMs)) this.alarm.fireNow(nowMs);
+    // A signal may have been sent to a lane that was about to end: what could start then needs another.
+    if (owner.kind === "executor" && this.run.hasGroupWork) this.#commits.poke();
     if (this.run.hasWaiters) this.#sweepTimer.start(SWEEP_MS, nowMs);
     // The lease of a call that is done ends with the settlement that follows.
     if (owner.kind === "group" || code !== DONE_CODE) this.alarm.arm(nowMs);
@@ -247,7 +266,8 @@ export class RunLifecycle implements AlarmHost {
     if (run.engine.attempts.size === 0) this.#foundTimer.set(null, nowMs);
     this.#exchangeTemplates(run);
     this.#notifyBatches(run);
-    const readyMs = run.engine.nextReadyMs(nowMs);
+    this.#gates.exchange(run, nowMs);
+    const readyMs = nextReadyMs(run.engine, nowMs);
     const isFar = readyMs !== null && readyMs > nowMs + TIMER_MS_MAX;
     this.#readyTimer.set(isFar ? null : readyMs, nowMs);
     run.readyAtMs = isFar ? readyMs : null;

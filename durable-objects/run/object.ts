@@ -11,7 +11,10 @@ import type { BudgetDocument, UsageDocument } from "../../src/contract/runs.ts";
 import type { CallPage } from "../../src/engine/call-page.ts";
 import { callIdOf, type ToolReport } from "../../src/engine/log.ts";
 import { workerOf } from "../../src/engine/shard.ts";
+import { gateChanged } from "../../src/engine/upstreams/exchange.ts";
 import type { Reason } from "../../src/errors.ts";
+import type { GateGrant } from "../../src/gate/wire.ts";
+import type { CompiledGraph } from "../../src/graph/types.ts";
 import { LONG_POLL_MS } from "../../src/limits.ts";
 import type {
   AcquireReply,
@@ -28,15 +31,18 @@ import type {
   EndedReply,
   GroupView,
   OpenGroupReply,
+  RetryRequest,
   OpenGroupRequest,
   Settlement,
   SlotView,
   WorkerState,
 } from "../../src/run-api/groups.ts";
 import type { AppendReply, ClientEvent, LogPage } from "../../src/run-api/log.ts";
+import type { PullDone, PullOfferCall, PullReply, PullRequest } from "../../src/run-api/pull.ts";
 import type { RunApi } from "../../src/run-api/run-api.ts";
 import type {
   AnswerSettingsReply,
+  CapacityWait,
   EndStatus,
   Figures,
   ModelRulesReply,
@@ -47,25 +53,29 @@ import type {
   RunSettings,
   StoredDocument,
 } from "../../src/run-api/runs.ts";
-import type { IdempotencyKey, Refused } from "../../src/run-api/types.ts";
+import type { IdempotencyKey, Refused, Sampled } from "../../src/run-api/types.ts";
 import { RunCaller } from "../../src/run-client/caller.ts";
 import type { ToolCallName, ToolCallRequest } from "../../src/tools/permits.ts";
 import type { Objects } from "../address.ts";
 import { acquire, acquireMany, lendCredit, settleSingle, takeCreditReport, withdraw } from "./calls.ts";
 import { budgetDocumentOf, figuresOf, runDocumentOf } from "./document.ts";
 import { endRun } from "./end.ts";
-import { claim, renewLeases } from "./executors/claim.ts";
+import { claim } from "./executors/claim.ts";
 import { missingLanes } from "./executors/lanes.ts";
+import { renewLeases } from "./executors/leases.ts";
 import { cancelGroup, cancelSlot } from "./groups/cancel.ts";
 import { dropStaged, openGroup, stagePages } from "./groups/open.ts";
 import { quoteGroup } from "./groups/quote.ts";
-import { endedSlots, groupView, positionOf, resultsFrom } from "./groups/read.ts";
+import { endedSlots, groupView, positionOf, resultsFrom, withWaits } from "./groups/read.ts";
+import { retryGraph } from "./groups/retry-graph.ts";
 import { RunLifecycle } from "./lifecycle.ts";
+import { offerItem, serveWorker } from "./pull.ts";
 import { appendEvents } from "./log/append.ts";
 import { logPage } from "./log/read.ts";
 import type { RunState } from "./state.ts";
 import { acquireTool, endTool, renewToolPermit } from "./tool-calls.ts";
-import { addChild, childUnderKey, notOpenedReason } from "./tree/open-child.ts";
+import { openWhenFree } from "./tree/capacity.ts";
+import { notOpenedReason, openOrReplay, type Added } from "./tree/open-child.ts";
 
 /** A Worker that has just opened its group: it holds nothing, whatever an earlier reply has given it. */
 const NEW_WORKER: WorkerState = { covers: null, asksForLanes: false, leaves: false, holds: [], gaveUp: [] };
@@ -148,14 +158,26 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   // ---- its children ----
 
-  async openChild(input: RunInput, id: string, idempotencyKey: IdempotencyKey | null = null): Promise<OpenChildReply> {
+  async openChild(
+    input: RunInput,
+    id: string,
+    idempotencyKey: IdempotencyKey | null = null,
+    wait: CapacityWait | null = null,
+  ): Promise<OpenChildReply> {
     await this.#life.recallCredits();
-    const added = await this.#life.submit<ReturnType<typeof addChild>>((reply, nowMs) => {
-      const run = this.#life.active;
-      if ("reason" in run) return reply({ ok: false, reason: run });
-      const before = idempotencyKey === null ? null : childUnderKey(run, idempotencyKey);
-      reply(before ?? addChild(run, input, { id, idempotencyKey }, nowMs));
-    });
+    const inTurn = (attempt: (run: RunState, nowMs: number) => Added): Promise<Added> =>
+      this.#life.submit<Added>((reply, nowMs) => {
+        const run = this.#life.active;
+        reply("reason" in run ? { ok: false, reason: run } : attempt(run, nowMs));
+      });
+    const until = (ready: () => boolean, waitMs: number): Promise<void> => this.#life.until(ready, waitMs);
+    const added =
+      wait === null
+        ? await inTurn((run, nowMs) => openOrReplay(run, input, { id, idempotencyKey }, nowMs))
+        : await openWhenFree(
+            { now: Date.now, inTurn, until, active: () => this.#life.active },
+            { input, id, idempotencyKey, wait },
+          );
     if (!added.ok) return added;
     const { settings } = added;
     const replayed = settings === null;
@@ -194,6 +216,15 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     });
   }
 
+  // ---- gates ----
+
+  gateChanged(gate: string, grant: GateGrant): Promise<void> {
+    return this.#life.submit((reply, nowMs) => {
+      if (this.#life.run !== null) gateChanged(this.#life.run.engine, gate, grant, nowMs);
+      reply();
+    });
+  }
+
   // ---- single calls ----
 
   acquire(request: AcquireRequest, settlements: SingleSettlement[] = []): Promise<AcquireReply> {
@@ -229,12 +260,20 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   withdraw(callId: string): Promise<void> {
     return this.#life.submit((reply, nowMs) => {
       if (this.#life.run !== null) withdraw(this.#life.run, callId, nowMs);
+      this.#life.run?.capacityQueue.leave(callId);
+      this.#life.run?.pullBoard.withdraw(callId);
       reply();
     });
   }
 
-  settle(attemptId: string, outcome: Outcome, stored: StoredAnswer | null = null): Promise<SettleReply> {
-    return this.#life.submit((reply, nowMs) => reply(this.#settle({ attemptId, outcome, stored }, nowMs)));
+  settle(
+    attemptId: string,
+    outcome: Outcome,
+    stored: StoredAnswer | null = null,
+    samples?: Sampled["samples"],
+  ): Promise<SettleReply> {
+    const settlement = { attemptId, outcome, stored, ...(samples === undefined ? {} : { samples }) };
+    return this.#life.submit((reply, nowMs) => reply(this.#settle(settlement, nowMs)));
   }
 
   settleMany(settlements: SingleSettlement[]): Promise<void> {
@@ -244,11 +283,12 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     });
   }
 
-  #settle({ attemptId, outcome, stored }: SingleSettlement, nowMs: number): SettleReply {
+  #settle(settlement: SingleSettlement, nowMs: number): SettleReply {
+    const { attemptId, stored } = settlement;
     const run = this.#life.opened;
     if (stored !== null) run.addWrite(() => this.#life.store.putStoredAnswer(stored));
     run.addSignal({ kind: "call", callId: callIdOf(attemptId), attemptId }, { type: "settled" });
-    return settleSingle(run, attemptId, outcome, nowMs);
+    return settleSingle(run, settlement, nowMs);
   }
 
   storedAnswerAt(answerId: string): string | null {
@@ -279,13 +319,22 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   }
 
   openGroup(request: OpenGroupRequest, pages: CallPage[], capacity: number | null = null): Promise<OpenGroupReply> {
+    return this.#open(request, pages, capacity, null);
+  }
+
+  #open(
+    request: OpenGroupRequest,
+    pages: CallPage[],
+    capacity: number | null,
+    graph: CompiledGraph | null,
+  ): Promise<OpenGroupReply> {
     return this.#life.submit((reply, nowMs) => {
       const run = this.#life.active;
       if ("reason" in run) {
         this.dropStaged(request.openKey);
         return reply({ ok: false, reason: run });
       }
-      const opened = openGroup(run, this.#life.store, { request, pages, hasWorker: capacity !== null }, nowMs);
+      const opened = openGroup(run, this.#life.store, { request, pages, hasWorker: capacity !== null, graph }, nowMs);
       if (!opened.ok || opened.replayed || capacity === null) return reply(opened);
       // Who claims nothing opens the group for another executor, which may have begun by the time of a repeated request.
       const after = { epoch: run.epoch, position: 0 };
@@ -293,6 +342,26 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
       const first = { executor: workerOf(opened.seq), settlements: [], capacity, waits: false, worker, reach: null };
       claim(run, first, (claimed) => reply({ ...opened, claim: claimed }), nowMs);
     });
+  }
+
+  openGraph(
+    request: OpenGroupRequest,
+    graphJson: string,
+    pages: CallPage[],
+    capacity: number | null,
+  ): Promise<OpenGroupReply> {
+    return this.#open(request, pages, capacity, JSON.parse(graphJson));
+  }
+
+  retryGraph(request: RetryRequest): Promise<OpenGroupReply> {
+    return this.#life.submit((reply, nowMs) => {
+      const run = this.#life.active;
+      reply("reason" in run ? { ok: false, reason: run } : retryGraph(run, this.#life.store, request, nowMs));
+    });
+  }
+
+  graphJson(seq: number): string | null {
+    return this.#life.run === null ? null : this.#life.store.groups.graphJson(seq);
   }
 
   async cancelGroup(seq: number): Promise<GroupView | null> {
@@ -356,7 +425,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   results(seq: number, fromIndex: number): SlotView[] {
     const { run, store } = this.#life;
-    return run === null ? [] : resultsFrom(run, store, seq, fromIndex);
+    return run === null ? [] : withWaits(run, seq, resultsFrom(run, store, seq, fromIndex), Date.now());
   }
 
   #groupView(seq: number): GroupView | null {
@@ -385,6 +454,17 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     });
     // The log is the only record of the call, so it is made durable before the reply.
     await this.#life.flushLog();
+  }
+
+  // ---- pull workers ----
+
+  pullOffer(offer: PullOfferCall, waitMs: number): Promise<PullReply> {
+    return offerItem(this.#life.opened, offer, waitMs, (ready, ms) => this.#life.until(ready, ms));
+  }
+
+  async pull(request: PullRequest, caller: string | null): Promise<PullDone | Refused | null> {
+    const { run } = this.#life;
+    return mayManage(run, caller) ? serveWorker(run, request, (ready, ms) => this.#life.until(ready, ms)) : null;
   }
 
   // ---- the log ----

@@ -25,6 +25,8 @@ import { LaneLives } from "./executors/lane-lives.ts";
 import { PresentExecutors } from "./executors/present.ts";
 import { WaitingExecutors } from "./executors/waiting.ts";
 import { GroupWorkers } from "./executors/workers.ts";
+import { GraphCalls } from "./groups/graph-calls.ts";
+import { outputsFrom } from "./groups/outputs.ts";
 import type { Openings } from "./groups/openings.ts";
 import { hasEnded } from "./status.ts";
 import type { BodyCache } from "./store/body-cache.ts";
@@ -33,6 +35,8 @@ import { UNCONFIGURED_TARGET, rebuild, widthOf } from "./store/rebuild.ts";
 import type { KeyRecord, StoredGroup } from "./store/records.ts";
 import type { RunStore } from "./store/store.ts";
 import { recallTemplates } from "./templates.ts";
+import { PullBoard } from "../../src/pull/board.ts";
+import { CapacityQueue } from "./tree/capacity-queue.ts";
 import { Children } from "./tree/children.ts";
 import { WaitingCalls, WaitingReaders } from "./waiters.ts";
 
@@ -48,6 +52,8 @@ type Signal = { to: SocketOwner; signal: SocketSignal };
 export class RunState {
   readonly engine: EngineState;
   readonly children: Children;
+  readonly capacityQueue = new CapacityQueue();
+  readonly pullBoard = new PullBoard();
   readonly counters: Counters;
   /** Which request opened which group. */
   readonly openings: Openings;
@@ -73,6 +79,7 @@ export class RunState {
   readonly #config: ModelConfig;
   readonly #pages: PageCache;
   readonly #bodies: BodyCache;
+  readonly #graphCalls: GraphCalls;
   readonly #openGroups: Map<number, StoredGroup>;
   readonly #targets = new Map<string | null, Target | Reason>();
   /** Groups that have ended and are still in memory, oldest first. */
@@ -114,6 +121,9 @@ export class RunState {
       (slotId) => store.groups.pageOf(slotId),
       (seq) => store.groups.get(seq)?.stored.header.models ?? [],
     );
+    // While the run is rebuilt, everything that has ended is in rows.
+    let engine: EngineState | null = null;
+    this.#graphCalls = this.#newGraphCalls(() => engine);
     const rebuilt = rebuild(
       store,
       settings,
@@ -121,6 +131,8 @@ export class RunState {
         random: now.random,
         recallTemplates,
         factsOf: (slotId) => this.#pages.facts(slotId),
+        substitutedFactsOf: (slotId) => this.#graphCalls.factsOf(slotId),
+        countElements: (source) => this.#graphCalls.countElements(source),
         bodyOf: (slotId) => this.#bodyOf(slotId),
         targetOf: (group, modelIndex) => {
           const target = this.resolve(group.models[modelIndex] ?? null);
@@ -131,6 +143,7 @@ export class RunState {
       now.ms,
     );
     this.engine = rebuilt.engine;
+    engine = this.engine;
     restoreCredits(this.engine, store.meta.get("credits"), now.ms);
     this.counters = new Counters(this.engine.shards, rebuilt.groupCounts, {
       stats: store.meta.get("statsBaseline"),
@@ -148,6 +161,15 @@ export class RunState {
     this.#readableSeq = rebuilt.rowsSeq;
     this.children = new Children(store, this.engine.ledger);
     this.engine.setPaused(this.#status === "paused");
+  }
+
+  #newGraphCalls(engine: () => EngineState | null): GraphCalls {
+    return new GraphCalls({
+      groupOf: (seq) => engine()?.groups.get(seq),
+      factsOf: (callId) => this.#pages.facts(callId),
+      callOf: (callId) => this.#pages.call(callId),
+      outputsOf: (firstId, count) => outputsFrom(this.#store.slots, engine(), { firstId, count }),
+    });
   }
 
   // ---- settings, status, budget ----
@@ -358,7 +380,9 @@ export class RunState {
     this.#endedGroups.push(seq);
     const oldest = this.#endedGroups.length > GROUPS_ENDED_KEPT ? this.#endedGroups.shift() : undefined;
     if (oldest !== undefined) this.engine.forgetGroup(oldest);
-    if (!this.hasGroupWork) this.#pages.clear();
+    if (this.hasGroupWork) return;
+    this.#pages.clear();
+    this.#graphCalls.clear();
   }
 
   /** The batches that must look at their groups, by id, as of the turn that has just been stored. */
@@ -379,6 +403,7 @@ export class RunState {
 
   /** The body of a slot's call, as JSON text. Throws unless dispatch has just found it at hand. */
   callOf(slotId: number): string {
+    if (this.engine.groups.get(groupSeqOf(slotId))?.graph != null) return this.#graphCalls.callOf(slotId);
     const place = this.#pages.placeOf(slotId);
     return place === null ? this.#pages.call(slotId) : this.#bodies.line(groupSeqOf(slotId), place);
   }

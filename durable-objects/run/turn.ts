@@ -3,6 +3,7 @@
  * in one transaction, and only then sends replies. If it throws, nothing was written and the object restarts from its rows.
  */
 import { endCall } from "../../src/engine/calls/end-call.ts";
+import { giveUpStopped } from "../../src/engine/cancel.ts";
 import { expireQueued } from "../../src/engine/deadline.ts";
 import { dispatch } from "../../src/engine/dispatch.ts";
 import { expireLeases } from "../../src/engine/settle.ts";
@@ -10,6 +11,7 @@ import { storedShard } from "../../src/engine/shard.ts";
 import type { Reason } from "../../src/errors.ts";
 import { SWEEP_MS } from "../../src/limits.ts";
 import { CLIENT_GONE } from "./calls.ts";
+import { holdGranted } from "./executors/leases.ts";
 import { ownGroupOf } from "./executors/own-group.ts";
 import { releaseExecutors, sendReplies } from "./executors/replies.ts";
 import type { OwnGroup } from "../../src/run-api/groups.ts";
@@ -43,9 +45,11 @@ export class Turns {
     this.#loseExpired(nowMs);
     run.engine.emitWindowEnds(nowMs);
     const late = expireQueued(run.engine, this.#waitingFor, nowMs);
+    giveUpStopped(run.engine, nowMs);
     const dispatched = dispatch(run.engine, run.waitingExecutors.offers(), nowMs);
     this.#waitingFor = dispatched.waitingFor;
     dispatched.refused.push(...late);
+    holdGranted(run, dispatched.assignments);
     advanceTools(run, nowMs);
     const mustWrite = flush !== null || run.engine.mustWrite || run.hasWrites;
     const ended = mustWrite ? this.#write(nowMs, flush) : [];

@@ -1,6 +1,7 @@
-/** Bundles a Worker into one module, as wrangler does for deployment: stubs are imported as text. */
+/** Bundles a Worker into one module, as wrangler does for deployment: stubs and the run page are imported as text. */
 import { build, stop } from "esbuild";
-import { stubText } from "./stub-text.ts";
+import { buildPage } from "../page/bundle.ts";
+import { textFiles } from "./text-files.ts";
 
 /** A Worker as one module, and its source map; the map is empty unless it was requested. */
 export type Bundle = { code: string; map: string };
@@ -27,6 +28,7 @@ export async function bundleWorker(
 }
 
 async function bundled(entryPoint: string, root: string, sourceMap: boolean): Promise<Bundle> {
+  buildPage(root);
   const built = await build({
     absWorkingDir: root,
     entryPoints: [entryPoint],
@@ -37,7 +39,7 @@ async function bundled(entryPoint: string, root: string, sourceMap: boolean): Pr
     target: "es2024",
     conditions: ["workerd", "worker", "browser"],
     external: ["cloudflare:*", "node:*"],
-    plugins: [stubText],
+    plugins: [textFiles],
     ...(sourceMap ? { sourcemap: "external", sourceRoot: root } : {}),
     logLevel: "silent",
   });

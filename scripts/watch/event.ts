@@ -44,7 +44,13 @@ const known = z.discriminatedUnion("event_type", [
     delay_ms: z.number(),
     code: text,
   }),
-  z.object({ ...envelope, event_type: z.literal("throttled"), upstream: text, retry_after_ms: z.number() }),
+  z.object({
+    ...envelope,
+    event_type: z.literal("throttled"),
+    upstream: text,
+    cause: optionalText,
+    retry_after_ms: z.number(),
+  }),
   z.object({
     ...envelope,
     ...call,
@@ -69,7 +75,7 @@ const known = z.discriminatedUnion("event_type", [
     ...envelope,
     event_type: z.literal("group_completed"),
     count: z.int().nonnegative(),
-    status: z.enum(["completed", "partial", "failed", "cancelled"]),
+    status: z.enum(["completed", "partial", "failed", "cancelled", "escalated"]),
     execution_ms: z.number(),
     cost: z.number(),
     speedup: z.number(),

@@ -37,7 +37,7 @@ function linesOf(view: View, event: WatchEvent, style: HistoryStyle): string[] {
       return [`↻ ${nameOf(event)} attempt ${event.attempt} in ${delay}, after ${event.code}`];
     }
     case "throttled":
-      return [`! ${event.upstream} requested a delay of ${durationText(event.retry_after_ms)}`];
+      return [throttledLine(event)];
     case "budget_refused":
       return [refusedLine(event)];
     case "overrun": {
@@ -108,6 +108,19 @@ function refusedLine(event: EventOf<"budget_refused">): string {
   const show = event.dimension === "usd" ? usdText : countText;
   const need = `needs ${show(event.needed)} ${event.dimension}`;
   return `✗ ${nameOf(event)} ${event.code}: ${need}, ${show(event.spent)} of ${show(event.limit)} spent`;
+}
+
+/** Why calls wait at a key that its provider refuses, by the cause of the event. */
+const STOPS: Readonly<Record<string, string>> = {
+  invalid_key: "refuses the gateway's key",
+  forbidden: "does not permit the gateway's key what calls need",
+  insufficient_quota: "has no quota left for the gateway's key",
+};
+
+function throttledLine({ upstream, cause, retry_after_ms: delayMs }: EventOf<"throttled">): string {
+  const stop = cause === null ? undefined : STOPS[cause];
+  if (stop === undefined) return `! ${upstream} requested a delay of ${durationText(delayMs)}`;
+  return `! ${upstream} ${stop} (${cause}): calls wait until it works`;
 }
 
 function clientLine({ name, step, hasError, excerpt }: EventOf<"client">): string {

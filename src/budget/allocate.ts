@@ -1,24 +1,25 @@
 /**
  * Allocates a child run's budget from its parent's. The parent reserves all of it at once. A limit that the parent has
- * and the request leaves out becomes an equal split of what the parent has left, one share per call that the parent may
- * have in flight.
+ * and the request leaves out becomes an equal split of what the parent has left.
  */
 import type { Dimension, Reason } from "../errors.ts";
 import { budgetReason } from "./admit.ts";
 import { DIMENSIONS, NO_LIMITS, zeroAmounts, type Amounts, type Ledger, type Limits } from "./ledger.ts";
 
-/** The child's limits and the reservation that they need in the parent's budget, or why they do not fit it. */
-export type Allocation = { ok: true; limits: Limits; reservation: Amounts } | { ok: false; reason: Reason };
+/** The child's limits and the reservation that they need in the parent's budget, or why that does not fit it. */
+export type Allocation =
+  | { ok: true; limits: Limits; reservation: Amounts }
+  | { ok: false; reason: Reason; reservation: Amounts };
 
-/** `requested`: the limits that the request names, null = left out. `width`: the parent's. Changes nothing. */
-export function allocate(requested: Limits, parent: Ledger, width: number): Allocation {
+/** `requested`: the limits that the request names, null = left out. `shares`: into how many parts the rest is split. Changes nothing. */
+export function allocate(requested: Limits, parent: Ledger, shares: number): Allocation {
   const limits: Limits = { ...NO_LIMITS };
-  for (const dimension of DIMENSIONS) limits[dimension] = requested[dimension] ?? equalSplit(parent, dimension, width);
+  for (const dimension of DIMENSIONS) limits[dimension] = requested[dimension] ?? equalSplit(parent, dimension, shares);
   const reservation = reservationFor(limits);
   const short = parent.shortfall(reservation);
   if (short === null) return { ok: true, limits, reservation };
   const reason = budgetReason("budget_exhausted", short, reservation, parent);
-  return { ok: false, reason: { ...reason, param: `budget.${short}` } };
+  return { ok: false, reason: { ...reason, param: `budget.${short}` }, reservation };
 }
 
 /**
@@ -31,7 +32,7 @@ export function reservationFor(limits: Limits): Amounts {
   return reservation;
 }
 
-function equalSplit(parent: Ledger, dimension: Dimension, width: number): number | null {
+function equalSplit(parent: Ledger, dimension: Dimension, shares: number): number | null {
   const remaining = parent.remaining(dimension);
-  return remaining === null ? null : Math.floor(Math.max(0, remaining) / width);
+  return remaining === null ? null : Math.floor(Math.max(0, remaining) / shares);
 }

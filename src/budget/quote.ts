@@ -10,6 +10,8 @@ export type Quote = {
   likelyNanoUsd: number;
   promptTokensMax: number;
   completionTokensMax: number;
+  /** The model, by its name in requests; absent from objects of an earlier version. */
+  model?: string;
 };
 
 /** Quotes one attempt. A model without a known price counts as free, as it does under `unpriced: "free"`. */

@@ -1,17 +1,31 @@
 /** `POST /batch`: an ordered list of calls. */
 import { z } from "@hono/zod-openapi";
-import type { BodyOptions } from "../call.ts";
+import type { BodyOptions, CallFacts } from "../call.ts";
+import type { AggregateSpec } from "../aggregate/aggregate.ts";
+import type { StopRule } from "../aggregate/early-stop.ts";
+import { TIER_NAMES, type Tier, type TierMode } from "../aggregate/tiers.ts";
 import type { Reason } from "../errors.ts";
 import { ITEMS_PER_BATCH_MAX, PARALLEL_MAX } from "../limits.ts";
-import { SETTINGS_DEFAULT, callSettingsFields, parseSettings, type CallSettings } from "./call-options.ts";
+import { PRIORITIES, SETTINGS_DEFAULT, callSettingsFields, parseSettings, type CallSettings } from "./call-options.ts";
 import type { ParsedCall } from "./call.ts";
 import { parseCall } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { errorBody, invalid, zodReason } from "./errors.ts";
+import { aggregate, aggregation, parseAggregate } from "./aggregate/aggregate.ts";
+import { parseStopWhen, stopReplyFields, stopWhen } from "./aggregate/stop-when.ts";
+import {
+  claimFields,
+  claimsOf,
+  independenceFields,
+  validateIndependence,
+  type Claims,
+  type IndependencePolicy,
+} from "./graph/independence.ts";
 import { strictFields } from "./strict-fields.ts";
 import type { ErrorStyle, SentRules } from "./fields.ts";
 import {
   answeredBy,
+  answerJson,
   callRulesFields,
   cappedBy,
   contentFields,
@@ -23,9 +37,16 @@ import {
 import { usageDocument } from "./query.ts";
 
 /** One of `items`. */
-export const batchItem = strictFields({ id: label.optional(), ...contentFields, ...callSettingsFields }).openapi(
-  "BatchItem",
-);
+export const batchItem = strictFields({
+  id: label.optional(),
+  tier: z.enum(TIER_NAMES).optional().openapi({
+    description:
+      "How much the call matters; default `P2`. If it fails, the answer lists it in `escalations` (`P0`), `warnings` (`P1`) or `notes` (`P2`). It also sets the default of `priority`",
+  }),
+  ...contentFields,
+  ...callSettingsFields,
+  ...claimFields,
+}).openapi("BatchItem");
 export type BatchItem = z.infer<typeof batchItem>;
 
 /** The request as documented. Prompts are checked by hand below: a schema per prompt would cost more than the rest. */
@@ -37,6 +58,13 @@ export const batchBody = strictFields({
   items: z.array(batchItem).max(ITEMS_PER_BATCH_MAX).optional(),
   ...callSettingsFields,
   ...callRulesFields,
+  stop_when: stopWhen.optional(),
+  tiers: z.enum(["strict", "priority"]).optional().openapi({
+    description:
+      "`strict`: calls of a tier start when all of the tiers before it have ended. `priority` (default if an item has a tier): tiers only order the queue",
+  }),
+  aggregate: aggregate.optional(),
+  validate_independence: validateIndependence.optional(),
   detach: z.boolean().optional().openapi({
     description: "Whether the group continues after its client disconnects; default true. Read it at `/groups/:id`",
   }),
@@ -53,8 +81,8 @@ export const batchBody = strictFields({
   }),
 }).openapi("Batch");
 
-/** One call of a batch; `id` is the client's custom id. */
-export type BatchCall = ParsedCall & { id: string | null };
+/** One call of a batch; `id` is the client's custom id. `claims`: what it works on; absent = it does not say. */
+export type BatchCall = ParsedCall & { id: string | null; claims?: Claims };
 
 /** A batch ready to be opened; null = the run decides. */
 export type BatchRequest = SentRules & {
@@ -73,6 +101,14 @@ export type BatchRequest = SentRules & {
   split: boolean;
   /** Whether the group continues after its client has left. */
   detach: boolean;
+  /** When the rest of the batch need not run. */
+  stopWhen: StopRule | null;
+  /** What its answers are combined to. */
+  aggregate: AggregateSpec | null;
+  /** What follows if its items are not independent; null = that is not checked. */
+  independence: IndependencePolicy | null;
+  /** How the tiers of its calls matter; null = they have none. */
+  tiers: TierMode | null;
 };
 
 /** One slot of a group, in input order, beside `results` and `errors`. */
@@ -86,6 +122,7 @@ export const slotDocument = z.object({
   queued_ms: z.number().nullable(),
   attempts: z.int(),
   finish_reason: z.string().nullable(),
+  json: answerJson,
   capped_by: cappedBy,
   upstream: answeredBy,
   estimated: z
@@ -103,12 +140,21 @@ export const slotCounts = z.object({
   cancelled: z.int(),
 });
 
+/** A failed call of a batch with tiers. */
+const tierFailure = z.object({
+  index: z.int(),
+  id: z.string().nullable(),
+  tier: z.enum(TIER_NAMES),
+  code: z.string(),
+  message: z.string(),
+});
+
 /** The answer: `results` and `responses` are the same list. `id` is null for an empty batch, which opens no group. */
 export const batchReply = z
   .object({
     id: z.string().nullable(),
     object: z.literal("group"),
-    status: z.enum(["running", "completed", "partial", "failed", "cancelled"]),
+    status: z.enum(["running", "completed", "partial", "failed", "cancelled", "escalated"]),
     results: z.array(z.unknown()),
     responses: z.array(z.unknown()),
     errors: z.array(z.union([errorBody.shape.error, z.null()])),
@@ -126,6 +172,12 @@ export const batchReply = z
     counts: slotCounts,
     created_at: z.iso.datetime(),
     ended_at: z.iso.datetime().nullable(),
+    ...stopReplyFields,
+    aggregation: aggregation.optional(),
+    ...independenceFields,
+    escalations: z.array(tierFailure).optional().openapi({ description: "Failed calls of `P0`; of many, the first" }),
+    warnings: z.array(tierFailure).optional().openapi({ description: "Failed calls of `P1`" }),
+    notes: z.array(tierFailure).optional().openapi({ description: "Failed calls of `P2`" }),
   })
   .openapi("Group");
 
@@ -173,7 +225,9 @@ export function parseBatch(
       ? eachCall(prompts, (prompt, index) => promptOf(prompt, index, settings))
       : eachCall(items, (input, index) => itemCall(input, index, settings));
   if (!calls.ok) return calls;
-  return { ok: true, value: { ...shared, calls: calls.value, ids: namesOf(calls.value.map(({ id }) => id)) } };
+  const ids = namesOf(calls.value.map(({ id }) => id));
+  const hasTiers = calls.value.some(({ facts }) => facts.tier !== undefined);
+  return { ok: true, value: { ...shared, ...tiersOf(shared, hasTiers), calls: calls.value, ids } };
 }
 
 /** The options and rules of a batch, and its calls as the schema returns them. */
@@ -186,10 +240,14 @@ export type Envelope = {
 export function parseEnvelope(value: unknown): Parsed<Envelope> {
   const read = batchBody.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
-  const { prompts, items, concurrency, error_style, on_error, on_budget, budget_policy, detach } = read.data;
+  const { prompts, items, concurrency, error_style, on_error, on_budget, budget_policy, detach, stop_when } = read.data;
   if (prompts !== undefined && items !== undefined) return invalid("items", "give either prompts or items, not both");
   const settings = parseSettings(read.data, SETTINGS_DEFAULT, (field) => field);
   if (!settings.ok) return settings;
+  const stop = parseStopWhen(stop_when);
+  if (!stop.ok) return stop;
+  const combined = parseAggregate(read.data.aggregate);
+  if (!combined.ok) return combined;
   const shared = {
     ...rulesOf(read.data),
     defaults: settings.value.body,
@@ -199,11 +257,20 @@ export function parseEnvelope(value: unknown): Parsed<Envelope> {
     onBudget: on_budget ?? "partial",
     split: budget_policy === "split",
     detach: detach ?? true,
+    stopWhen: stop.value,
+    aggregate: combined.value,
+    independence: read.data.validate_independence ?? null,
+    tiers: read.data.tiers ?? null,
   };
   if (prompts !== undefined)
     return { ok: true, value: { settings: settings.value, shared, prompts, items: undefined } };
   if (items !== undefined) return { ok: true, value: { settings: settings.value, shared, prompts: undefined, items } };
   return invalid("prompts", "is missing; expected prompts (an array of texts) or items (an array of objects)");
+}
+
+/** How tiers matter: as the request says, or as a priority if a call has one. */
+export function tiersOf({ tiers }: Pick<BatchRequest, "tiers">, hasTiers: boolean): Pick<BatchRequest, "tiers"> {
+  return { tiers: tiers ?? (hasTiers ? "priority" : null) };
 }
 
 /** The names of calls, in input order; empty if none has one. */
@@ -250,8 +317,20 @@ export function itemCall(input: BatchItem, index: number, defaults: CallSettings
   if (!settings.ok) return settings;
   const call = parseCall(input, settings.value, path);
   if (!call.ok) return call;
-  return { ok: true, value: { id: input.id ?? null, body: call.value.body, facts: call.value.facts } };
+  const claims = claimsOf(input);
+  const { body } = call.value;
+  const facts = tieredFacts(call.value.facts, input);
+  return { ok: true, value: { id: input.id ?? null, body, facts, ...(claims !== undefined && { claims }) } };
 }
+
+/** The facts of a call with its tier, which is its priority unless the item names one. */
+function tieredFacts(facts: CallFacts, { tier: name, priority }: BatchItem): CallFacts {
+  if (name === undefined) return facts;
+  const tier = TIERS_BY_NAME[name];
+  return { ...facts, tier, ...(priority === undefined ? { priority: PRIORITIES[name] } : {}) };
+}
+
+const TIERS_BY_NAME = { P0: 0, P1: 1, P2: 2 } as const satisfies Record<(typeof TIER_NAMES)[number], Tier>;
 
 function kindOf(value: unknown): string {
   if (value === null) return "null";

@@ -4,16 +4,27 @@
  */
 import { z } from "@hono/zod-openapi";
 import type { BodyOptions, DispatchOptions, Priority } from "../call.ts";
-import type { Reason } from "../errors.ts";
-import { JSON_DEPTH_MAX, MAX_TOKENS_MAX, NAME_CHARS_MAX, PARAMS_ENTRIES_MAX, TIMEOUT_MS_MAX } from "../limits.ts";
+import { quoted, type Reason } from "../errors.ts";
+import {
+  JSON_DEPTH_MAX,
+  MAX_TOKENS_MAX,
+  NAME_CHARS_MAX,
+  PARAMS_ENTRIES_MAX,
+  SCHEMA_BYTES_MAX,
+  SCHEMA_RETRIES_DEFAULT,
+  SCHEMA_RETRIES_MAX,
+  TIMEOUT_MS_MAX,
+} from "../limits.ts";
 import { NO_SPECIAL_FACTS } from "../protocol/request/call-facts.ts";
 import { ownParamFault } from "../protocol/request/own-params.ts";
+import { acceptedSchema, otherFormatIn } from "../schema/accept.ts";
 import { readChatFields, sizeOf, type ChatFields, type TextSize } from "./chat-fields.ts";
 import { invalid, type Parsed } from "./errors.ts";
 import { label } from "./fields.ts";
 import { nestsDeeperThan, textFault } from "./text.ts";
 
-const PRIORITIES = {
+/** The urgency of each name; the names of tiers among them. */
+export const PRIORITIES = {
   critical: 4,
   high: 3,
   normal: 2,
@@ -67,6 +78,20 @@ export const callSettingsFields = {
     .openapi({
       description: `Further fields for the upstream, forwarded unchanged; at most ${PARAMS_ENTRIES_MAX}. A run with a limit in USD or tokens refuses fields whose cost nothing bounds`,
     }),
+  schema: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .openapi({
+      description: `JSON Schema that the answer must fit, of at most ${SCHEMA_BYTES_MAX} bytes. It is sent to the upstream and the answer is checked here; the value is \`json\` beside the text. See docs/schema.md`,
+    }),
+  schema_retries: z
+    .int()
+    .min(0)
+    .max(SCHEMA_RETRIES_MAX)
+    .optional()
+    .openapi({
+      description: `Times that the model is asked again, with what is wrong, after an answer that does not fit \`schema\`; default ${SCHEMA_RETRIES_DEFAULT}. After that the call fails with \`schema_violation\``,
+    }),
 };
 
 /** The settings as a client sends them. */
@@ -80,6 +105,8 @@ export type CallSettings = {
   body: BodyOptions;
   /** Size of `system`. */
   systemSize: TextSize;
+  /** Size of `schema` as it is sent; null = there is none. */
+  schemaSize: TextSize | null;
   /** `params` read as fields of a chat completion. */
   paramsFields: ChatFields;
 };
@@ -89,6 +116,7 @@ export const SETTINGS_DEFAULT: CallSettings = {
   dispatch: { model: null, maxTokens: null, priority: 2, timeoutMs: null },
   body: {},
   systemSize: { textBytes: 0, textTokensMax: 0, jsonBytes: 0 },
+  schemaSize: null,
   paramsFields: {
     jsonBytes: 0,
     textBytes: 0,
@@ -130,6 +158,16 @@ const OPTION_WRITERS: OptionWriters<CallSettingsInput> = {
     settings.paramsFields = fields.value;
     return written(settings.body, { params });
   },
+  schema: (schema, settings, path) => {
+    if (nestsDeeperThan(schema, JSON_DEPTH_MAX)) {
+      return invalid(path("schema"), `expected at most ${JSON_DEPTH_MAX} levels of nesting`);
+    }
+    const accepted = acceptedSchema(schema);
+    if (!accepted.ok) return invalid(path(`schema${quoted(accepted.path)}`), accepted.problem);
+    settings.schemaSize = sizeOf(accepted.sentAs);
+    return written(settings.body, { schema });
+  },
+  schema_retries: (schemaRetries, { dispatch }) => written(dispatch, { schemaRetries }),
 };
 
 function written<T extends object>(target: T, fields: Partial<T>): null {
@@ -141,7 +179,10 @@ function written<T extends object>(target: T, fields: Partial<T>): null {
 export function parseSettings(input: CallSettingsInput, base: CallSettings, path: FieldPath): Parsed<CallSettings> {
   const settings = { ...base, dispatch: { ...base.dispatch }, body: { ...base.body } };
   const refused = writeOptions(OPTION_WRITERS, input, settings, path);
-  return refused ?? { ok: true, value: settings };
+  if (refused !== null) return refused;
+  const other = settings.schemaSize === null ? null : otherFormatIn(settings.body.params);
+  if (other !== null) return invalid(path("schema"), `cannot stand beside params.${other}; give one of them`);
+  return { ok: true, value: settings };
 }
 
 function writeOptions<Input extends object>(

@@ -5,7 +5,7 @@
  */
 import type { CallBody, CallFacts } from "../call.ts";
 import type { Reason } from "../errors.ts";
-import { PROMPT_BYTES_MAX } from "../limits.ts";
+import { PROMPT_BYTES_MAX, SCHEMA_RETRIES_DEFAULT } from "../limits.ts";
 import { mergeFacts, NO_SPECIAL_FACTS } from "../protocol/request/call-facts.ts";
 import type { CallSettings, FieldPath } from "./call-options.ts";
 import { readChatFields, sizeOf, type ChatFields, type TextSize } from "./chat-fields.ts";
@@ -41,8 +41,9 @@ export function parseCall(input: ContentInput, settings: CallSettings, path: Fie
   } else {
     return invalid(path("prompt"), "is missing; expected prompt (a text) or messages (an array)");
   }
-  const { systemSize, paramsFields } = settings;
-  if (content.jsonBytes + systemSize.jsonBytes + paramsFields.jsonBytes > PROMPT_BYTES_MAX) {
+  const { systemSize, paramsFields, schemaSize } = settings;
+  const settingsBytes = systemSize.jsonBytes + paramsFields.jsonBytes + (schemaSize?.jsonBytes ?? 0);
+  if (content.jsonBytes + settingsBytes > PROMPT_BYTES_MAX) {
     return tooLarge(path(prompt === undefined ? "messages" : "prompt"));
   }
   return { ok: true, value: { body, facts: factsOf(messages?.length ?? 1, content, settings) } };
@@ -54,14 +55,23 @@ function promptFields(size: TextSize): ChatFields {
 }
 
 function factsOf(messageCount: number, content: ChatFields, settings: CallSettings): CallFacts {
-  const { paramsFields, dispatch } = settings;
+  const { paramsFields, dispatch, schemaSize } = settings;
+  const { schemaRetries = SCHEMA_RETRIES_DEFAULT, ...asked } = dispatch;
   const facts: CallFacts = {
-    promptBytes: content.textBytes + settings.systemSize.textBytes + paramsFields.textBytes,
+    promptBytes:
+      content.textBytes + settings.systemSize.textBytes + paramsFields.textBytes + (schemaSize?.textBytes ?? 0),
     messageCount: messageCount + (settings.body.system === undefined ? 0 : 1),
     mediaParts: content.mediaParts,
-    ...dispatch,
+    ...asked,
   };
-  const textTokens = content.textTokensMax + settings.systemSize.textTokensMax + paramsFields.textTokensMax;
+  if (schemaSize !== null) {
+    // A schema that is sent in the prompt needs a system message, which the call may not have.
+    facts.messageCount += 1;
+    facts.schemaRetries = schemaRetries;
+  }
+  const schemaTokens = schemaSize?.textTokensMax ?? 0;
+  const textTokens =
+    content.textTokensMax + settings.systemSize.textTokensMax + paramsFields.textTokensMax + schemaTokens;
   if (textTokens < facts.promptBytes) facts.textTokensMax = textTokens;
   // Another server's spelling of the cap.
   if (paramsFields.maxTokens !== null)

@@ -11,6 +11,10 @@ export function invalid(param: string | null, problem: string): { ok: false; rea
   return { ok: false, reason: { reason: "invalid_request", message: fieldMessage(field, problem), param: field } };
 }
 
+const capacityShortage = z
+  .object({ what: z.string(), requested: z.number(), available: z.number(), limit: z.number() })
+  .openapi("CapacityShortage");
+
 /** `{"error": …}`: the same six fields on every route, then the facts of the reason. */
 export const errorBody = z
   .object({
@@ -39,7 +43,9 @@ export const errorBody = z
           description: "The provider's error code, such as `context_length_exceeded`; absent if it sent none",
         }),
       })
-      .catchall(z.union([z.string(), z.number(), z.boolean(), z.null()])),
+      .catchall(
+        z.union([z.string(), z.number(), z.boolean(), z.null(), z.array(z.string()), z.array(capacityShortage)]),
+      ),
   })
   .openapi("Error");
 

@@ -18,6 +18,11 @@ export const cappedBy = z.enum(["budget"]).optional().openapi({
     "`budget` if the gateway lowered the completion cap to fit the remaining budget and the answer ended at that cap",
 });
 
+/** The answer as JSON, of a call with a schema. */
+export const answerJson = z.unknown().optional().openapi({
+  description: "The answer as JSON, if the call has a `schema`: it fits it. Absent otherwise",
+});
+
 /** Who answered a call that asked for a route. */
 export const answeredBy = z.string().optional().openapi({
   description: "The upstream that answered, if the requested model is a route; `model` is the model that answered",

@@ -1,22 +1,80 @@
 /** `GET /groups/:id` and what is below it, and the headers that make a call outlive its client. */
 import { z } from "@hono/zod-openapi";
-import { GROUP_WAIT_MS_MAX, IDEMPOTENCY_KEY_CHARS_MAX, RESULTS_PAGE_DEFAULT, RESULTS_PAGE_MAX } from "../limits.ts";
+import {
+  GROUP_WAIT_MS_MAX,
+  IDEMPOTENCY_KEY_CHARS_MAX,
+  RESULTS_PAGE_DEFAULT,
+  RESULTS_PAGE_MAX,
+  WAITS_NAMED_MAX,
+} from "../limits.ts";
 import { batchReply, slotCounts, slotDocument } from "./batch.ts";
 import type { Parsed } from "./errors.ts";
 import { errorBody, invalid, zodReason } from "./errors.ts";
 import { strictFields } from "./strict-fields.ts";
 import { queryInt } from "./fields.ts";
 
+const readyInMs = z
+  .number()
+  .nullable()
+  .openapi({ description: "When a call may start as far as is known, ms from now; null: not known" });
+
+const atGate = z.object({
+  gate: z.string().openapi({ description: "Name of the upstream, or `NAME#SECRET` for one of its keys" }),
+  reason: z.enum(["requests_per_minute", "tokens_per_minute", "width", "stopped"]),
+  ready_in_ms: readyInMs,
+});
+
+const forBudget = z.object({ budget: z.enum(["usd", "calls", "prompt_tokens", "completion_tokens"]) });
+
+const forTasks = z.object({
+  dependency: z
+    .array(z.string())
+    .max(WAITS_NAMED_MAX)
+    .openapi({ description: "Ids of tasks that must end before; the first of them" }),
+});
+
+const forRetry = z.object({ retry: z.literal(true), ready_in_ms: z.number() });
+
+const forPermit = z.object({ permit: z.literal(true) });
+
+/** One of these objects; its first field says which. */
+export const waitingFor = z.union([atGate, forBudget, forTasks, forRetry, forPermit]).openapi("WaitingFor");
+export type ShownWaiting = z.infer<typeof waitingFor>;
+
+const slots = z.int().openapi({ description: "Queued calls of the group that wait for this" });
+
+/** What the queued calls of a group wait for: one entry for each cause, most calls first. */
+export const groupWaits = z
+  .array(
+    z.union([
+      atGate.extend({ slots }),
+      forBudget.extend({ slots }),
+      forTasks.extend({ slots }),
+      forRetry.extend({ slots }),
+      forPermit.extend({ slots }),
+    ]),
+  )
+  .openapi("GroupWaits");
+
 /** A group that has not ended. */
 export const runningGroup = batchReply
   .pick({ id: true, object: true, status: true, usage: true, metrics: true, effective_parallel: true })
-  .extend({ count: z.int(), counts: slotCounts, created_at: z.iso.datetime(), ended_at: z.null() })
+  .extend({
+    count: z.int(),
+    counts: slotCounts,
+    created_at: z.iso.datetime(),
+    ended_at: z.null(),
+    waiting_for: groupWaits.openapi({ description: "What the queued calls wait for, most calls first" }),
+  })
   .openapi("RunningGroup");
 
-/** A slot as a page of results shows it: `result` and `error` are null until it has ended. */
+/** A slot as a page of results shows it: `result` and `error` are null until it has ended, `waiting_for` unless it is queued. */
 const resultLine = slotDocument.extend({
   result: z.unknown(),
   error: z.union([errorBody.shape.error, z.null()]),
+  waiting_for: waitingFor.nullable().openapi({
+    description: "null: it is not queued, it shares the answer of an equal call in flight, or its tier has not begun",
+  }),
 });
 
 /** One page of `GET /groups/:id/results`, in input order; `next_after` is the cursor of the next. */
@@ -38,6 +96,52 @@ export function parseGroupQuery(query: Record<string, string>): Parsed<{ waitMs:
     ? { ok: true, value: { waitMs: read.data.wait_ms ?? 0 } }
     : { ok: false, reason: zodReason(read.error) };
 }
+
+/** The forms of a report. `coordinator` and `swarm` are those that two other systems read. */
+const REPORT_FORMATS = ["markdown", "json", "coordinator", "swarm"] as const;
+export type ReportFormat = (typeof REPORT_FORMATS)[number];
+
+export const reportQuery = strictFields({ format: z.enum(REPORT_FORMATS).optional() });
+
+/** The form of a report that the query names, or else the client's `Accept`. */
+export function parseReportQuery(query: Record<string, string>, accept: string | undefined): Parsed<ReportFormat> {
+  const read = reportQuery.safeParse(query);
+  if (!read.success) return { ok: false, reason: zodReason(read.error) };
+  const preferred = accept?.includes("application/json") === true ? "json" : "markdown";
+  return { ok: true, value: read.data.format ?? preferred };
+}
+
+/** The JSON form of a report. */
+export const reportDocument = z
+  .object({
+    object: z.literal("report"),
+    id: z.string(),
+    status: batchReply.shape.status,
+    agents: z.array(
+      z.object({
+        agent: z.string(),
+        status: z.string(),
+        output_location: z.string().nullable(),
+        key_findings: z.string().nullable(),
+      }),
+    ),
+    failed: z.array(
+      z.object({
+        agent: z.string(),
+        error: z.object({ code: z.string(), message: z.string() }),
+        impact: z.string(),
+        action: z.enum(["Retry", "Skip", "Escalate"]),
+      }),
+    ),
+    metrics: batchReply.shape.metrics.extend({
+      agents: z.int(),
+      completed: z.int(),
+      peak_concurrency: z.int(),
+      cost: z.number(),
+    }),
+    aggregation: batchReply.shape.aggregation,
+  })
+  .openapi("Report");
 
 const resultsQuery = strictFields({
   after: queryInt.pipe(z.int().min(-1)).optional(),

@@ -4,7 +4,7 @@
  */
 import { ITEMS_PER_BATCH_MAX, LARGE_BODY_BYTES_MIN, LARGE_BODY_PIECE_BYTES } from "../limits.ts";
 import type { CallSettings } from "./call-options.ts";
-import { batchItem, itemCall, namesOf, parseBatch, parseEnvelope, promptCall } from "./batch.ts";
+import { batchItem, itemCall, namesOf, parseBatch, parseEnvelope, promptCall, tiersOf } from "./batch.ts";
 import type { BatchCall, BatchRequest, PromptReader } from "./batch.ts";
 import { depthFault, jsonOf } from "./body.ts";
 import type { Parsed } from "./errors.ts";
@@ -42,9 +42,11 @@ export function readPieces(bytes: Uint8Array, pieceBytesMin: number, reading = N
   if (!envelope.ok) return null;
   const { settings, shared } = envelope.value;
   const ids: (string | null)[] = [];
+  let hasTiers = false;
   for (const call of readCalls(list, settings, reading.promptOf)) {
     if (call === null) return null;
     ids.push(call.id);
+    hasTiers ||= call.facts.tier !== undefined;
   }
   const calls = {
     length: ids.length,
@@ -55,7 +57,7 @@ export function readPieces(bytes: Uint8Array, pieceBytesMin: number, reading = N
       }
     },
   };
-  return { ...shared, calls, ids: namesOf(ids) };
+  return { ...shared, ...tiersOf(shared, hasTiers), calls, ids: namesOf(ids) };
 }
 
 /** Parses every element anew and keeps none; null = this one, or its whole piece, must be refused. */

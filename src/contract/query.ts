@@ -6,7 +6,7 @@ import { parseCall } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid, zodReason } from "./errors.ts";
 import { strictFields } from "./strict-fields.ts";
-import { answeredBy, callRulesFields, cappedBy, contentFields, rulesOf, type SentRules } from "./fields.ts";
+import { answeredBy, answerJson, callRulesFields, cappedBy, contentFields, rulesOf, type SentRules } from "./fields.ts";
 
 /** The request as documented. */
 export const queryBody = strictFields({ ...contentFields, ...callSettingsFields, ...callRulesFields }).openapi("Query");
@@ -35,6 +35,7 @@ export const queryReply = z
     queued_ms: z.number(),
     parallel_group_id: z.string().nullable(),
     finish_reason: z.string().nullable(),
+    json: answerJson,
     capped_by: cappedBy,
     upstream: answeredBy,
   })

@@ -3,6 +3,7 @@ import { z } from "@hono/zod-openapi";
 import {
   BUDGET_COUNT_MAX,
   BUDGET_USD_MAX,
+  CAPACITY_WAIT_MS_MAX,
   DEPTH_DEFAULT,
   DEPTH_MAX,
   EXPIRES_S_DEFAULT,
@@ -52,6 +53,17 @@ export const runBody = strictFields({
     prompt_tokens: count.optional(),
     completion_tokens: count.optional(),
   }).optional(),
+  calls: count.optional().openapi({ description: "The same as `budget.calls`; both together are refused" }),
+  wait_ms: z
+    .int()
+    .min(0)
+    .max(CAPACITY_WAIT_MS_MAX)
+    .optional()
+    .openapi({
+      description:
+        "Only for a child run: how long to wait until the parent has room for it, ms. Without room until then the answer is " +
+        "409 `no_capacity`; if it can never fit, 422 `infeasible` at once. Without `wait_ms` it is 402 at once",
+    }),
   max_parallel: z
     .int()
     .min(0)
@@ -68,7 +80,7 @@ export const runBody = strictFields({
     }),
   weight: z.number().min(WEIGHT_MIN).max(WEIGHT_MAX).optional().openapi({
     description:
-      "The run's share of an upstream that is limited, relative to other runs; default 1; a child's is at most its parent's; no effect until runs report to gates",
+      "The run's share of an upstream that is limited, relative to other runs; default 1; a child's is at most its parent's",
   }),
   max_depth: z
     .int()
@@ -133,6 +145,20 @@ export const budgetDocument = z
   .openapi("Budget");
 export type BudgetDocument = z.infer<typeof budgetDocument>;
 
+/** A key that its provider refuses and for which calls of the run wait. */
+export const blockedKey = z
+  .object({
+    upstream: z.string(),
+    key: z
+      .string()
+      .nullable()
+      .openapi({ description: "`secret:NAME` for one of several keys; null: the upstream has one or none" }),
+    reason: z.enum(["insufficient_quota", "invalid_key", "forbidden"]),
+    since: z.iso.datetime(),
+  })
+  .openapi("BlockedKey");
+export type BlockedKey = z.infer<typeof blockedKey>;
+
 /** A run as shown. */
 export const runDocument = z
   .object({
@@ -148,6 +174,9 @@ export const runDocument = z
     max_parallel: z.int(),
     effective_parallel: z.int(),
     weight: z.number(),
+    blocked: z.array(blockedKey).nullable().openapi({
+      description: "Keys that their providers refuse and for which calls of the run wait; null: there are none",
+    }),
     stats: z.object({
       total_queries: z.int(),
       parallel_batches: z.int(),

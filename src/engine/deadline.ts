@@ -1,9 +1,11 @@
-/** Deadlines of queued slots and calls. Attempts in flight are not touched: each has a time limit of its own. */
+/** Deadlines of queued slots and calls, and the ends of waits at gates. Attempts in flight are not touched: each has a time limit of its own. */
 import type { Reason } from "../errors.ts";
 import { endCall } from "./calls/end-call.ts";
 import type { SingleCall } from "./calls/single-call.ts";
 import { drainGroup } from "./end-slot.ts";
+import type { Group } from "./group.ts";
 import type { EngineState } from "./state.ts";
+import { endAtGate, stoppedEndMs } from "./upstreams/waiting.ts";
 
 /**
  * Ends slots and calls that are queued past their deadline; returns the single calls among them with their reasons.
@@ -15,23 +17,27 @@ export function expireQueued(
   waitingFor: Reason | null,
   nowMs: number,
 ): { call: SingleCall; reason: Reason }[] {
-  for (const group of state.groups.values()) {
-    const { deadlineMs, openedAtMs } = group.header;
-    if (deadlineMs === null || nowMs < openedAtMs + deadlineMs || group.counts.queued === 0) continue;
-    drainGroup(
-      state,
-      group,
-      { state: "failed", reason: waitingFor ?? { reason: "deadline_exceeded", deadlineMs }, cause: "deadline" },
-      nowMs,
-    );
-  }
+  for (const group of state.groups.values()) expireGroup(state, group, waitingFor, nowMs);
   const late: { call: SingleCall; reason: Reason }[] = [];
   for (const call of [...state.calls.values()]) {
     const { deadlineMs, queuedAtMs } = call;
-    if (deadlineMs === null || nowMs < queuedAtMs + deadlineMs) continue;
-    const reason = waitingFor ?? ({ reason: "deadline_exceeded", deadlineMs } as const);
+    const isLate = deadlineMs !== null && nowMs >= queuedAtMs + deadlineMs;
+    const atGate = endAtGate(state, call, nowMs);
+    if (!isLate && atGate === null) continue;
+    const reason = atGate ?? waitingFor ?? ({ reason: "deadline_exceeded", deadlineMs: deadlineMs ?? 0 } as const);
     endCall(state, call.callId, reason, nowMs);
     late.push({ call, reason });
   }
   return late;
+}
+
+function expireGroup(state: EngineState, group: Group, waitingFor: Reason | null, nowMs: number): void {
+  const { deadlineMs, openedAtMs } = group.header;
+  if (group.counts.queued === 0) return;
+  const stopped = stoppedEndMs(state, group, nowMs);
+  const isLate = deadlineMs !== null && nowMs >= openedAtMs + deadlineMs;
+  if (!isLate && (stopped === null || nowMs < stopped.atMs)) return;
+  const overdue = waitingFor ?? ({ reason: "deadline_exceeded", deadlineMs: deadlineMs ?? 0 } as const);
+  const reason = isLate ? overdue : (stopped?.reason ?? overdue);
+  drainGroup(state, group, { state: "failed", reason, cause: "deadline" }, nowMs);
 }

@@ -13,15 +13,18 @@ import type { Reason } from "../errors.ts";
 import { CLAIM_BYTES_MAX, LEASE_TTL_MS } from "../limits.ts";
 import { refuseCall } from "./calls/end-call.ts";
 import type { SingleCall } from "./calls/single-call.ts";
-import { deliverShortAnswer, refuseSlot } from "./end-slot.ts";
+import { factsOf } from "./enqueue.ts";
+import { endWithAnswer, refuseSlot } from "./end-slot.ts";
 import type { Group } from "./group.ts";
 import { headOf, type Bucket } from "./queue.ts";
-import { hasShortAnswer } from "./record.ts";
+import { hasInvalidAnswer, hasShortAnswer } from "./record.ts";
 import { choose, FRESH, type Chosen, type Gates } from "./routes/choose.ts";
 import { sendable } from "./routes/sendable.ts";
+import { factsWithRepair } from "./checks/schema.ts";
 import { isWorker, workerOf, type AttemptInFlight, type ChosenFrom, type Position, type Target } from "./shard.ts";
-import { groupSeqOf, indexOf } from "./slot.ts";
+import { groupSeqOf, indexOf, type SlotFacts } from "./slot.ts";
 import type { BodyState, EngineState } from "./state.ts";
+import { gateTokensOf } from "./upstreams/tokens.ts";
 
 /** An attempt to make, and its executor: a lane or the Worker of the slot's group by its number, or that of a single call. */
 export type Assignment = { lease: AttemptInFlight; timeoutMs: number } & (
@@ -43,6 +46,8 @@ type Candidate = {
   attemptId: string;
   attempt: number;
   facts: CallFacts;
+  /** Why it cannot be sent: what it refers to is not there, or is too long. Absent = it can. */
+  fault?: Reason;
   queuedAtMs: number;
   share: Limits | null;
   learnedCapTokens: number | null;
@@ -76,7 +81,7 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
     const decided = body === "lost" ? LOST_BODY : decide(state, candidate, nowMs);
     if (endsShort(state, candidate, decided)) {
       state.queue.take(bucket);
-      deliverShortAnswer(state, id, nowMs);
+      endWithAnswer(state, id, nowMs);
       continue;
     }
     if (decided.kind === "wait") {
@@ -106,6 +111,17 @@ export function startableGroup(state: EngineState, nowMs: number): number | null
   return decide(state, slotCandidate(state, id, gates), nowMs).kind === "wait" ? null : bucket.groupSeq;
 }
 
+/** Why the slot or call that starts next waits for the budget; null = it does not. Changes nothing. */
+export function budgetWait(state: EngineState, nowMs: number): Reason | null {
+  const gates = gatesOf(state, nowMs);
+  const bucket = state.queue.best(nowMs, (candidate) => mayBegin(state, candidate, gates));
+  const id = bucket === null ? undefined : headOf(bucket);
+  if (bucket === null || id === undefined) return null;
+  const candidate = bucket.groupSeq === 0 ? callCandidate(state, id, gates) : slotCandidate(state, id, gates);
+  const decided = decide(state, candidate, nowMs);
+  return decided.kind === "wait" ? decided.reason : null;
+}
+
 const LOST_BODY: Admission = {
   kind: "refuse",
   reason: { reason: "internal", message: "the request of this call is gone from R2" },
@@ -116,9 +132,14 @@ function bodyOf({ deps }: EngineState, { slotId }: Candidate): BodyState {
   return slotId === null ? "here" : (deps.bodyOf?.(slotId) ?? "here");
 }
 
-/** True if a slot ends with the answer that a learned cap cut: the rest of the budget does not pay for the full cap. */
+/**
+ * True if a slot ends with the answer that it has: the rest of the budget does not pay for the full cap of one that a learned
+ * cap cut, or for another one than one that does not fit its schema.
+ */
 function endsShort({ tried }: EngineState, { slotId }: Candidate, decided: Admission): boolean {
-  if (slotId === null || !hasShortAnswer(tried.get(slotId))) return false;
+  const record = slotId === null ? undefined : tried.get(slotId);
+  if (hasInvalidAnswer(record)) return decided.kind === "refuse";
+  if (!hasShortAnswer(record)) return false;
   return decided.kind === "refuse" || decided.capKind === "budget";
 }
 
@@ -183,7 +204,7 @@ function callCandidate(state: EngineState, place: number, gates: Gates): Candida
 function slotCandidate(state: EngineState, slotId: number, gates: Gates): Candidate {
   const group = state.groups.get(groupSeqOf(slotId));
   if (group === undefined) throw new Error(`slot ${slotId} is queued but its group is not known`);
-  const facts = state.deps.factsOf(slotId);
+  const { facts, ...fault } = sentFactsOf(state, group, slotId);
   const asked = state.deps.targetOf(group.header, facts.modelIndex);
   const { target, ...from } =
     asked === null ? { target: null } : chosen(sendable(asked, facts), state.tried.get(slotId)?.position, gates);
@@ -196,6 +217,7 @@ function slotCandidate(state: EngineState, slotId: number, gates: Gates): Candid
     attemptId: `${slotId}.${attempt}`,
     attempt,
     facts,
+    ...fault,
     target,
     ...from,
     queuedAtMs,
@@ -203,6 +225,15 @@ function slotCandidate(state: EngineState, slotId: number, gates: Gates): Candid
     slotId,
     call: null,
   };
+}
+
+/** The facts of a slot with the answer that it repeats, if any; of a graph's, with the outputs that its task refers to. */
+function sentFactsOf(state: EngineState, group: Group, slotId: number): { facts: SlotFacts; fault?: Reason } {
+  const facts = factsOf(state, group, indexOf(slotId));
+  const substituted = group.graph === null ? undefined : state.deps.substitutedFactsOf?.(slotId);
+  const tried = state.tried.get(slotId);
+  if (substituted === undefined) return { facts: factsWithRepair(facts, tried) };
+  return substituted.ok ? { facts: factsWithRepair(substituted.facts, tried) } : { facts, fault: substituted.reason };
 }
 
 /** Where the attempt of a call goes whose bucket may start. */
@@ -214,7 +245,8 @@ function chosen(target: Target, position: Position | undefined, gates: Gates): C
 }
 
 /**
- * The learned cap that a slot may reserve; null = it reserves the default, as it does after a learned cap was too low.
+ * The learned cap that a slot may reserve; null = it reserves the default, as it does after a learned cap was too low or an
+ * answer did not fit its schema.
  */
 function learnedCapFor(
   state: EngineState,
@@ -222,11 +254,13 @@ function learnedCapFor(
   { reserve = header.single === null ? "learned" : "worst" }: CallFacts,
   { slotId, target }: { slotId: number; target: Target },
 ): number | null {
-  if (reserve === "worst" || hasShortAnswer(state.tried.get(slotId))) return null;
+  const tried = state.tried.get(slotId);
+  if (reserve === "worst" || hasShortAnswer(tried) || hasInvalidAnswer(tried)) return null;
   return state.learnedCaps.capOf(target, state.attempts.size);
 }
 
 function decide(state: EngineState, candidate: Candidate, nowMs: number): Admission {
+  if (candidate.fault !== undefined) return { kind: "refuse", reason: candidate.fault };
   if (candidate.target === null) {
     return { kind: "refuse", reason: { reason: "model_not_found", model: candidate.facts.model ?? "" } };
   }
@@ -323,9 +357,16 @@ export function leaseFor(
   const expiresAtMs = nowMs + LEASE_TTL_MS;
   const template = { shape: shapeOf(facts), byteTokensMax: byteTokensMax(facts, target.bounds) };
   const learned = { priced: priceFactsOf(facts), textSample: textSampleOf(facts), ...template };
-  const rest = { startSeq: 0, dedupeKey: facts.dedupeKey ?? null, capTokens, capKind, onLost, ...learned };
+  const gateTokens = gateTokensOf(facts, capTokens);
+  const rest = { gateTokens, startSeq: 0, dedupeKey: facts.dedupeKey ?? null, capTokens, capKind, onLost, ...learned };
   const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...rest };
-  return chosenFrom === undefined ? lease : { ...lease, chosenFrom };
+  const { schemaRetries } = facts;
+  if (chosenFrom === undefined && schemaRetries === undefined) return lease;
+  return {
+    ...lease,
+    ...(chosenFrom === undefined ? {} : { chosenFrom }),
+    ...(schemaRetries === undefined ? {} : { schemaRetries }),
+  };
 }
 
 /** Without absent fields: few calls have one, and a lease is part of a row that is rewritten often. */

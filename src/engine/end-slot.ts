@@ -3,14 +3,18 @@
  * or with the outcome of an equal call. `endSlot` is the only step into a final state; the functions after it are the
  * ways in which a queued slot ends.
  */
+import { ruleText } from "../aggregate/early-stop.ts";
 import { isBudgetReason } from "../budget/admit.ts";
 import { cappedOf } from "../budget/capped.ts";
 import type { Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
-import { requeueFollowers } from "./enqueue.ts";
+import { enqueueReady, releaseTiers, requeueFollowers } from "./enqueue.ts";
+import { endingOf, type GroupGraph } from "./graph/group-graph.ts";
 import type { Drained, Group } from "./group.ts";
 import { slotEnd, slotName } from "./log.ts";
-import { freshRecord, hasShortAnswer, withoutAnswer, type SlotRecord } from "./record.ts";
+import { isViolation, noteCheck } from "./checks/schema.ts";
+import { savedBy } from "./quotes/saved.ts";
+import { freshRecord, hasInvalidAnswer, hasShortAnswer, withoutAnswer, type SlotRecord } from "./record.ts";
 import { groupSeqOf, indexOf, slotIdOf } from "./slot.ts";
 import type { EngineState } from "./state.ts";
 
@@ -27,8 +31,22 @@ export type SlotEnd = {
   hasEvent?: boolean;
 };
 
-/** Ends a slot in the state of its record: row, event, its group's failure rule, and its group's row after the last. */
-export function endSlot(
+/**
+ * Ends a slot in the state of its record: row, event, what depends on it, the rules of its group, and its group's row after
+ * the last.
+ */
+export function endSlot(state: EngineState, group: Group, record: SlotRecord, end: SlotEnd, nowMs: number): void {
+  const { graph } = group;
+  const ended = graph === null ? record : graph.endOf(record);
+  finishSlot(state, group, ended, end, nowMs);
+  const isLost = graph === null ? ended.state === "failed" : advanceGraph(state, group, graph, ended, nowMs);
+  if (isLost) applyFailureRule(state, group, nowMs);
+  if (ended.state === "completed" && group.earlyStop !== null) applyStopRule(state, group, ended, nowMs);
+  releaseTiers(state, group);
+  if (group.done) state.writeGroup(group);
+}
+
+function finishSlot(
   state: EngineState,
   group: Group,
   record: SlotRecord,
@@ -40,8 +58,39 @@ export function endSlot(
   if (hasRow) state.writeSlot(record);
   else state.forgetTried(record.id);
   if (hasEvent) emitSlotEnd(state, group, record, { startedAtMs, endedAtMs: nowMs });
-  if (record.state === "failed") applyFailureRule(state, group, nowMs);
-  if (group.done) state.writeGroup(group);
+}
+
+/** Queues and ends what a slot's end lets start or keeps from starting. True if a task failed that nothing answers for. */
+function advanceGraph(
+  state: EngineState,
+  group: Group,
+  graph: GroupGraph,
+  { id, state: ended }: SlotRecord,
+  nowMs: number,
+): boolean {
+  const { compiled, frontier } = graph;
+  const index = indexOf(id);
+  const { ready, skipped, unfed } = frontier.ended(index, endingOf(ended));
+  const { seq } = group.header;
+  for (const { index: at, because } of skipped) {
+    const dependency = compiled.tasks[because]?.id ?? "";
+    const record = recordOf(state, slotIdOf(seq, at));
+    const reason = { reason: "dependency_failed", dependency } as const;
+    finishSlot(state, group, { ...record, state: "skipped", reason }, {}, nowMs);
+  }
+  for (const at of unfed) {
+    const elements = graph.elementsOf(frontier.taskOf(at));
+    if (elements.ok) throw new Error(`slot ${at} of ${group.header.id} failed for its elements, but has some`);
+    const record = { ...recordOf(state, slotIdOf(seq, at)), state: "failed", reason: elements.reason } as const;
+    finishSlot(state, group, record, {}, nowMs);
+  }
+  enqueueReady(state, group, ready);
+  return [index, ...unfed].some((at) => frontier.isLost(at));
+}
+
+/** Queues what may start of a graph that was just opened. */
+export function startGraph(state: EngineState, group: Group): void {
+  if (group.graph !== null) enqueueReady(state, group, group.graph.frontier.start().ready);
 }
 
 function emitSlotEnd(
@@ -68,6 +117,22 @@ function applyFailureRule(state: EngineState, group: Group, nowMs: number): void
   drainGroup(state, group, drained, nowMs);
 }
 
+/**
+ * Stops a group whose `stopWhen` is met: in the transaction of the end that met it, so a restart finds both or neither.
+ * Attempts in flight are given up at the end of the turn (`giveUpStopped`): some of them may be settled in it.
+ */
+function applyStopRule(state: EngineState, group: Group, { id, text }: SlotRecord, nowMs: number): void {
+  const { earlyStop } = group;
+  if (earlyStop === null || group.saved !== null || group.drained !== null) return;
+  earlyStop.completed(indexOf(id), text ?? "");
+  if (!earlyStop.isMet || group.done) return;
+  group.noteSaved(savedBy(state, group, nowMs));
+  if (earlyStop.rule.shadow) return state.writeGroup(group);
+  const message = `stop_when was met: ${ruleText(earlyStop.rule)}`;
+  drainGroup(state, group, { state: "cancelled", reason: { reason: "cancelled", message }, cause: "stop" }, nowMs);
+  if (group.inFlight > 0) state.addStopped(group);
+}
+
 /** Ends a slot that dispatch has taken from the queue and refuses: for its budget, or because it has no target. */
 export function refuseSlot(state: EngineState, slotId: number, reason: Reason, nowMs: number): void {
   const group = state.groups.get(groupSeqOf(slotId));
@@ -92,13 +157,19 @@ export function cancelQueuedSlot(
 }
 
 /**
- * Ends a queued slot with the answer that a learned cap cut: it is paid for, and neither budget nor deadline allow for
- * a whole one.
+ * Ends a queued slot with the answer that it has: one that a learned cap cut, or one that does not fit its schema. It is paid
+ * for, and neither budget nor deadline allow for another one.
  */
-export function deliverShortAnswer(state: EngineState, slotId: number, nowMs: number): void {
+export function endWithAnswer(state: EngineState, slotId: number, nowMs: number): void {
   const group = state.groups.get(groupSeqOf(slotId));
   const tried = state.tried.get(slotId);
   if (group === undefined || tried === undefined) return;
+  const violation = tried.checks?.violation ?? null;
+  if (violation !== null) {
+    const reason = { reason: "schema_violation", message: violation } as const;
+    const failed = { state: "failed", reason, model: null, finishReason: null, notBeforeMs: null } as const;
+    return endSlot(state, group, { ...tried, ...failed }, {}, nowMs);
+  }
   const completed = { state: "completed", reason: null, notBeforeMs: null, cappedBy: "budget" } as const;
   endSlot(state, group, { ...tried, ...completed }, {}, nowMs);
 }
@@ -109,9 +180,11 @@ export function shareWithSlot(state: EngineState, slotId: number, outcome: Outco
   if (group === undefined) return;
   const record = recordOf(state, slotId);
   if (outcome.kind === "failure") {
-    endSlot(state, group, { ...record, state: "failed", reason: outcome.reason }, {}, nowMs);
+    const text = isViolation(outcome) ? (outcome.body ?? null) : null;
+    endSlot(state, group, { ...record, state: "failed", reason: outcome.reason, text }, {}, nowMs);
     return;
   }
+  noteCheck(record, outcome, false);
   const { text, model, finishReason } = outcome;
   const answer = { text, model, finishReason, reason: null, ...cappedOf(outcome) };
   endSlot(state, group, { ...record, state: "completed", ...answer }, {}, nowMs);
@@ -123,16 +196,18 @@ export function shareWithSlot(state: EngineState, slotId: number, outcome: Outco
 export function drainGroup(state: EngineState, group: Group, drained: Drained, nowMs: number): void {
   if (group.drained !== null || group.done) return;
   group.drain(drained);
+  const blocked = stopGraph(group);
   const { header, parallelGroupId } = group;
   const { state: status, reason, cause } = drained;
   const followers = state.singleFlight.remove(({ call, bucket }) => call === null && bucket.groupSeq === header.seq);
   const queued = [...state.queue.remove((groupSeq) => groupSeq === header.seq), ...followers.map(({ id }) => id)];
   // A slot that storage knows as queued needs a row of its own. The ends of the others follow from the group's row.
   for (const slotId of queued.filter((id) => state.tried.has(id))) {
-    if (cause === "deadline" && hasShortAnswer(state.tried.get(slotId))) deliverShortAnswer(state, slotId, nowMs);
+    if (cause === "deadline" && hasAnswer(state.tried.get(slotId))) endWithAnswer(state, slotId, nowMs);
     else endSlot(state, group, { ...recordOf(state, slotId), state: status, reason }, {}, nowMs);
   }
-  const fresh = queued.filter((id) => group.stateOf(indexOf(id)) === "queued");
+  const fresh = [...queued, ...heldSlots(group)].filter((id) => group.stateOf(indexOf(id)) === "queued");
+  for (const slotId of blocked) fresh.push(slotId);
   const hasEvent = header.single !== null;
   if (fresh.length > 0 && !hasEvent) {
     state.log.add({ event: "slots_cancelled", count: fresh.length, status, reason }, parallelGroupId, nowMs);
@@ -143,15 +218,38 @@ export function drainGroup(state: EngineState, group: Group, drained: Drained, n
   state.writeGroup(group);
 }
 
+/** Stops a graph; returns the ids of its blocked slots. */
+function stopGraph({ graph, header }: Group): number[] {
+  if (graph === null) return [];
+  graph.frontier.stop();
+  const blocked: number[] = [];
+  for (let index = 0; index < header.count; index++)
+    if (graph.frontier.isBlocked(index)) blocked.push(slotIdOf(header.seq, index));
+  return blocked;
+}
+
+/** The slots that wait for a tier before theirs. */
+function heldSlots({ tiers, header }: Group): number[] {
+  if (tiers === null) return [];
+  const held: number[] = [];
+  for (let index = 0; index < header.count; index++) if (tiers.isHeld(index)) held.push(slotIdOf(header.seq, index));
+  return held;
+}
+
 /** Ends the queued slots of a group that was stopped before a restart. Their events were emitted when it was. */
 export function endDrainedSlots(state: EngineState, group: Group, nowMs: number): void {
   if (group.drained === null) return;
   const { state: status, reason } = group.drained;
   for (let index = 0; index < group.header.count; index++) {
-    if (group.stateOf(index) !== "queued") continue;
+    if (group.stateOf(index) !== "queued" || group.graph?.frontier.isAbsent(index) === true) continue;
     const record = { ...freshRecord(slotIdOf(group.header.seq, index)), state: status, reason };
     endSlot(state, group, record, { hasRow: false, hasEvent: false }, nowMs);
   }
+}
+
+/** True if an unfinished slot has an answer, though not the one that was requested. */
+function hasAnswer(record: SlotRecord | undefined): boolean {
+  return hasShortAnswer(record) || hasInvalidAnswer(record);
 }
 
 /** The record of a queued slot that ends without the answer that it may have had. */

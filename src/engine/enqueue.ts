@@ -1,4 +1,5 @@
 /** How work enters the queue: the slots of stored groups, single calls, and followers that lost their leader. */
+import { TIER_DEFAULT } from "../aggregate/tiers.ts";
 import type { InstanceLabel, WindowGroup, WindowPosition } from "./calls/coalescing-window.ts";
 import type { SingleCall } from "./calls/single-call.ts";
 import type { Group } from "./group.ts";
@@ -43,13 +44,42 @@ function emitStarted(
   state.log.add({ event: "group_started", count, effectiveParallel }, groupId, nowMs);
 }
 
-/** Queues those stored slots of a group, from `firstIndex` on, that have neither run nor ended. */
+/**
+ * Queues those stored slots of a group, from `firstIndex` on, that have neither run nor ended. Those of strict tiers wait for
+ * `releaseTiers`, which must follow the last page.
+ */
 export function enqueueSlots(state: EngineState, group: Group, firstIndex: number, facts: readonly SlotFacts[]): void {
-  facts.forEach((fact, offset) => {
-    const index = firstIndex + offset;
-    const isFresh = group.stateOf(index) === "queued" && group.attempts[index] === 0;
-    if (isFresh) state.queue.push(bucketOf(state, group, fact), slotIdOf(group.header.seq, index));
-  });
+  setTiers(group, firstIndex, facts);
+  if (group.tiers?.isStrict === true) return;
+  for (const [offset, fact] of facts.entries()) enqueueFresh(state, group, firstIndex + offset, fact);
+}
+
+function enqueueFresh(state: EngineState, group: Group, index: number, fact: SlotFacts): void {
+  const isFresh = group.stateOf(index) === "queued" && group.attempts[index] === 0;
+  if (isFresh) state.queue.push(bucketOf(state, group, fact), slotIdOf(group.header.seq, index));
+}
+
+/** Notes the tiers of a group's slots, from `firstIndex` on, before any of them ends. */
+export function setTiers({ tiers }: Group, firstIndex: number, facts: readonly Pick<SlotFacts, "tier">[]): void {
+  if (tiers === null) return;
+  for (const [offset, { tier = TIER_DEFAULT }] of facts.entries()) tiers.set(firstIndex + offset, tier);
+}
+
+/** Queues the slots of strict tiers that may start now, because the tiers before theirs have ended. */
+export function releaseTiers(state: EngineState, group: Group): void {
+  if (group.tiers === null || group.drained !== null) return;
+  for (const index of group.tiers.takeReleased()) {
+    enqueueFresh(state, group, index, state.deps.factsOf(slotIdOf(group.header.seq, index)));
+  }
+}
+
+/** Queues slots of a graph that may start, unless they have run or ended. */
+export function enqueueReady(state: EngineState, group: Group, indexes: readonly number[]): void {
+  for (const index of indexes) {
+    if (group.stateOf(index) !== "queued" || group.attempts[index] !== 0) continue;
+    const slotId = slotIdOf(group.header.seq, index);
+    state.queue.push(bucketOf(state, group, factsOf(state, group, index)), slotId);
+  }
 }
 
 /**
@@ -67,12 +97,20 @@ export function enqueueCall(
   if (windowPosition === "second" && window !== null) emitWindowStart(state, window, nowMs);
   const position = state.addCall({ ...call, queuedAtMs: nowMs, window, windowPosition });
   addTarget(state, call.target, call.position);
+  const line = lineOf(call.target, call.position);
+  if (call.waitsForGate !== true) sendAnyway(state, line);
   // Calls that were accepted in the same second share a bucket: a bucket is first in, first out already.
   const acceptedAtMs = nowMs - ageMs;
   const queuedAtMs = acceptedAtMs - (acceptedAtMs % 1_000);
   const key = { groupSeq: 0, upstream: lineOf(call.target, call.position), priority: call.facts.priority, queuedAtMs };
   if (delayMs > 0 || call.attempt > 1) state.queue.delay(key, position, nowMs + delayMs);
   else state.queue.push(key, position);
+}
+
+/** Lets a call be sent although no key of its line works: its client gets the upstream's error at once. */
+function sendAnyway({ lines, upstreams }: EngineState, line: string): void {
+  const gates = lines.gatesOf(line).map((gate) => upstreams.get(gate));
+  if (gates.every((gate) => gate?.stop != null)) gates[0]?.impatient();
 }
 
 /** A call of an instance that holds credit belongs to the instance's window, together with those inside the credit. */
@@ -107,8 +145,13 @@ const BACKGROUND_MS = 365_000 * 86_400_000;
 /** Registers the gates and the line of a target. */
 function addTarget({ upstreams, lines }: EngineState, target: Target, position?: Position): void {
   lines.add(target, position);
-  if (target.choices === undefined) return upstreams.add(target);
-  for (const { targets } of target.choices) for (const each of targets) upstreams.add(each);
+  if (target.choices === undefined) upstreams.add(target);
+  else for (const { targets } of target.choices) for (const each of targets) upstreams.add(each);
+}
+
+/** The stored facts of a slot, without the outputs that its call may refer to. */
+export function factsOf({ deps }: EngineState, group: Group, index: number): SlotFacts {
+  return deps.factsOf(slotIdOf(group.header.seq, group.callIndexOf(index)));
 }
 
 /** The queue bucket of a slot of a group. */
@@ -116,7 +159,9 @@ export function bucketOf(state: EngineState, group: Group, facts: SlotFacts, pos
   const asked = state.deps.targetOf(group.header, facts.modelIndex);
   const target = asked === null ? null : sendable(asked, facts);
   if (target !== null) addTarget(state, target, position);
+  const rankOf = group.graph?.rankOf;
   return {
+    ...(rankOf === undefined ? {} : { rankOf }),
     groupSeq: group.header.seq,
     upstream: target === null ? "" : lineOf(target, position),
     priority: facts.priority,

@@ -1,7 +1,10 @@
 /** One group of slots in memory: a byte of state per slot, counters, and the measures its answer reports. */
+import { EarlyStop, type StopRule } from "../aggregate/early-stop.ts";
+import { Tiers, type TierMode } from "../aggregate/tiers.ts";
 import type { Limits } from "../budget/ledger.ts";
 import type { Reason } from "../errors.ts";
 import type { WindowGroup, WindowPosition } from "./calls/coalescing-window.ts";
+import type { GroupGraph } from "./graph/group-graph.ts";
 import { isFinalState, mayStep, SLOT_STATES, type SlotState } from "./slot.ts";
 
 /** The fields that a group is opened with; stored once, never changed. */
@@ -19,6 +22,8 @@ export type GroupHeader = {
   single: WindowPosition | null;
   /** Its slots start only when no other slot of the run can, however long they have waited. */
   background?: true;
+  /** Set if its slots depend on each other: it has this many tasks. The graph itself is stored apart, because it may be large. */
+  graph?: { tasks: number };
   openedAtMs: number;
   /** Slots that have not started within this time of `openedAtMs` fail; null = they wait without a limit. */
   deadlineMs: number | null;
@@ -26,9 +31,14 @@ export type GroupHeader = {
   share: Limits | null;
   /** The distinct models that the group's requests name; a slot refers to one by its index here. */
   models: readonly (string | null)[];
+  /** When the group has what its client needs and stops; absent = it runs to its end. */
+  stopWhen?: StopRule;
+  /** How the tiers of its calls matter; absent = it has none. */
+  tiers?: TierMode;
 };
 
-export type GroupStatus = "running" | "completed" | "partial" | "failed" | "cancelled";
+/** `escalated`: a call of its most important tier failed. */
+export type GroupStatus = "running" | "completed" | "partial" | "failed" | "cancelled" | "escalated";
 
 /** The measures of a group's speed in its answer, under the contract's names. */
 export type GroupMetrics = {
@@ -41,9 +51,16 @@ export type GroupMetrics = {
 
 /**
  * Why no more slots of a group start, and the state in which its queued slots ended. `abort`: one of its own slots
- * failed under `on_error: "abort"`.
+ * failed under `on_error: "abort"`. `stop`: its `stopWhen` was met.
  */
-export type Drained = { state: "cancelled" | "failed"; reason: Reason; cause: "cancel" | "abort" | "deadline" };
+export type Drained = {
+  state: "cancelled" | "failed";
+  reason: Reason;
+  cause: "cancel" | "abort" | "deadline" | "stop";
+};
+
+/** What an early stop has saved, or would have: `calls` were never made, `aborted` were in flight and stay charged. */
+export type Saved = { calls: number; aborted: number; worstNanoUsd: number; likelyNanoUsd: number; atMs: number };
 
 /** Tokens and cost of attempts, the sum of all that have ended. */
 export type GroupUsage = { promptTokens: number; completionTokens: number; costNanoUsd: number };
@@ -52,9 +69,15 @@ const CODE_OF: Record<SlotState, number> = { queued: 0, running: 1, completed: 2
 
 export class Group {
   readonly header: GroupHeader;
+  /** What its slots wait for; null = they are independent. */
+  readonly graph: GroupGraph | null;
   readonly #states: Uint8Array;
   /** Attempts begun, per slot. */
   readonly attempts: Uint8Array;
+  /** Those of them that do not count towards the most attempts of a call, by the slot's index; absent = none. */
+  readonly uncounted = new Map<number, number>();
+  /** How often its gate had recovered when a slot's key did not work last, by the slot's index; absent = it always did. */
+  readonly stops = new Map<number, number>();
   readonly counts: Record<SlotState, number>;
   readonly #ended: number[] = [];
   readonly #cancelledSlots = new Set<number>();
@@ -64,11 +87,19 @@ export class Group {
   readonly #usage: GroupUsage = { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 };
   #window: WindowGroup | null = null;
   #drained: Drained | null = null;
-  #endedAtMs: number | null = null;
+  /** Judges the answers so far; null = the group has no `stopWhen`. */
+  readonly earlyStop: EarlyStop | null;
+  /** Which of its slots may start, and whose failures matter; null = it has no tiers. */
+  readonly tiers: Tiers | null;
+  #saved: Saved | null = null;
+  #lastEndMs: number | null = null;
   #isEndTaken = false;
 
-  constructor(header: GroupHeader) {
+  constructor(header: GroupHeader, graph: GroupGraph | null = null) {
     this.header = header;
+    this.earlyStop = header.stopWhen === undefined ? null : new EarlyStop(header.stopWhen);
+    this.graph = graph;
+    this.tiers = header.tiers === undefined ? null : new Tiers(header.tiers, header.count);
     this.#states = new Uint8Array(header.count);
     this.attempts = new Uint8Array(header.count);
     this.counts = { queued: header.count, running: 0, completed: 0, failed: 0, skipped: 0, cancelled: 0 };
@@ -107,8 +138,30 @@ export class Group {
     return this.#drained;
   }
 
+  /** Set once the group's `stopWhen` was met, in shadow mode too. */
+  get saved(): Saved | null {
+    return this.#saved;
+  }
+
   get endedAtMs(): number | null {
-    return this.#endedAtMs;
+    return this.done ? this.#lastEndMs : null;
+  }
+
+  /** Its slots, without those that turned out not to exist: a `foreach` has fewer elements than it may have. */
+  get presentSlots(): number {
+    return this.header.count - (this.graph?.frontier.absentSlots ?? 0);
+  }
+
+  /** Queued slots that may start now. */
+  get startableSlots(): number {
+    if (this.graph === null) return this.counts.queued - (this.tiers?.heldSlots ?? 0);
+    const { blocked, absentSlots } = this.graph.frontier;
+    return this.counts.queued - blocked - absentSlots;
+  }
+
+  /** Where the call of a slot is in the pages of its group: a graph stores one call for each task. */
+  callIndexOf(index: number): number {
+    return this.graph === null ? index : this.graph.frontier.taskOf(index);
   }
 
   stateOf(index: number): SlotState {
@@ -155,6 +208,11 @@ export class Group {
     this.#drained = drained;
   }
 
+  /** Notes that the group's `stopWhen` is met, and what that saves. */
+  noteSaved(saved: Saved): void {
+    this.#saved = saved;
+  }
+
   /** Notes that a running slot was cancelled by itself, so that its attempt's end counts as a cancellation. */
   markCancelled(index: number): void {
     this.#cancelledSlots.add(index);
@@ -162,7 +220,8 @@ export class Group {
 
   /** True if a slot was cancelled, by itself or with its group. */
   isCancelled(index: number): boolean {
-    return this.#drained?.cause === "cancel" || this.#cancelledSlots.has(index);
+    const cause = this.#drained?.cause;
+    return cause === "cancel" || cause === "stop" || this.#cancelledSlots.has(index);
   }
 
   /** For a single call stored as a group: the coalescing window in which it arrived. */
@@ -184,30 +243,35 @@ export class Group {
 
   /** True once every slot has ended. */
   get done(): boolean {
-    return this.#ended.length === this.header.count;
+    return this.#ended.length === this.presentSlots;
   }
 
   get status(): GroupStatus {
     if (!this.done) return "running";
-    if (this.counts.completed === this.header.count) return "completed";
+    if (this.counts.completed + (this.graph?.frontier.replacedSlots ?? 0) === this.presentSlots) return "completed";
     if (this.#drained?.cause === "cancel" && this.counts.cancelled > 0) return "cancelled";
+    if (this.tiers?.isEscalated === true) return "escalated";
+    // What a stop has cancelled is not missing.
+    if (this.#drained?.cause === "stop" && this.counts.failed === 0) return "completed";
     return this.counts.completed > 0 ? "partial" : "failed";
   }
 
   metrics(nowMs: number): GroupMetrics {
-    const wallMs = Math.max(0, (this.#endedAtMs ?? nowMs) - this.header.openedAtMs);
+    const wallMs = Math.max(0, (this.endedAtMs ?? nowMs) - this.header.openedAtMs);
+    const tried = this.#ended.length - (this.#drained?.cause === "stop" ? this.counts.cancelled : 0);
     return {
       wall_ms: wallMs,
       sequential_ms: this.#sequentialMs,
       speedup: wallMs === 0 ? 1 : round(this.#sequentialMs / wallMs),
       peak_parallel: this.#peakParallel,
-      success_rate: this.#ended.length === 0 ? 1 : round(this.counts.completed / this.#ended.length),
+      success_rate: tried === 0 ? 1 : round(this.counts.completed / tried),
     };
   }
 
   #end(index: number, nowMs: number): void {
     this.#ended.push(index);
-    if (this.done) this.#endedAtMs = nowMs;
+    this.#lastEndMs = nowMs;
+    this.tiers?.ended(index, this.stateOf(index) === "failed");
   }
 }
 

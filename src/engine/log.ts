@@ -4,10 +4,11 @@
  */
 import type { Amounts, Limits } from "../budget/ledger.ts";
 import { cappedOf } from "../budget/capped.ts";
-import type { FailureClass, FallbackCause, Outcome } from "../call.ts";
+import type { FailureClass, FallbackCause, Outcome, StopReason } from "../call.ts";
 import type { Dimension, Reason } from "../errors.ts";
+import type { GateReason } from "../gate/wire.ts";
 import { LOG_TAIL_CHARS_MAX, LOG_TAIL_EVENTS_MAX } from "../limits.ts";
-import { round, type Group, type GroupMetrics, type GroupStatus } from "./group.ts";
+import { round, type Group, type GroupMetrics, type GroupStatus, type Saved } from "./group.ts";
 import type { AttemptInFlight } from "./shard.ts";
 import { indexOf } from "./slot.ts";
 import type { WindowGroup } from "./calls/coalescing-window.ts";
@@ -19,6 +20,9 @@ export type CallName = { index: number | null; callId: string | null };
 export type EndStatus = "completed" | "failed" | "cancelled";
 
 type Usage = { promptTokens: number; completionTokens: number; costNanoUsd: number };
+
+/** What an attempt of the run was refused with, or what calls wait for at the gate. */
+export type ThrottleCause = "rate_limited" | "overloaded" | StopReason | GateReason;
 
 /** Amounts are in the ledger's units: `usd` in nano-USD. */
 export type RunEvent =
@@ -38,6 +42,8 @@ export type RunEvent =
       completed: number;
       failed: number;
       cancelled: number;
+      /** Of a group whose early stop was met; `shadow`: it ran on. */
+      saved?: Saved & { shadow: boolean };
     }
   /** `route`: the name that the call asked for; `fallback`: why the attempt is not at an earlier target of it. */
   | ({
@@ -58,7 +64,11 @@ export type RunEvent =
     } & Attempt)
   /** `reason` null = the attempt did not fail: its answer ended at a learned cap. */
   | ({ event: "retry_scheduled"; attempt: number; delayMs: number; reason: Reason | null } & CallName)
-  | { event: "throttled"; upstream: string; retryAfterMs: number }
+  /**
+   * Attempts wait at a gate from now on: one of the run's own has met a limit, or the gate makes all runs wait. Events of
+   * earlier versions, which lack gate and cause, report a rate limit.
+   */
+  | { event: "throttled"; upstream: string; gate?: string; cause?: ThrottleCause; retryAfterMs: number }
   | ({
       event: "slot_completed";
       status: EndStatus;
@@ -164,8 +174,10 @@ export function groupEnd(group: Group, endedAtMs: number): RunEvent {
   const { costNanoUsd } = group.usage;
   const { completed, failed, skipped, cancelled } = group.counts;
   const ended = { completed, failed, cancelled: cancelled + skipped };
-  const { count } = group.header;
-  return { event: "group_completed", count, status, metrics: group.metrics(endedAtMs), costNanoUsd, ...ended };
+  const { stopWhen } = group.header;
+  const { presentSlots: count } = group;
+  const stop = group.saved === null ? {} : { saved: { ...group.saved, shadow: stopWhen?.shadow === true } };
+  return { event: "group_completed", count, status, metrics: group.metrics(endedAtMs), costNanoUsd, ...ended, ...stop };
 }
 
 /** The event of the end of a group of single calls. */

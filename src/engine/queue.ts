@@ -14,15 +14,25 @@ export const AGEING_MS = 30_000;
  * What the slots of one bucket have in common. `groupSeq` 0: single calls, which their own Workers execute. `upstream`: the
  * line that they wait in (routes/lines.ts), which is their upstream unless they may go to several.
  */
-export type BucketKey = { groupSeq: number; upstream: string; priority: Priority; queuedAtMs: number };
+export type BucketKey = {
+  groupSeq: number;
+  upstream: string;
+  priority: Priority;
+  queuedAtMs: number;
+  /** Set if fresh slots start by rank, the largest first, then by id; absent = in the order in which they were queued. */
+  rankOf?: (slotId: number) => number;
+};
 
-/** `due`: slots whose delay is over, earliest first. `slots`: the fresh ones, from `head` on. */
+/** `due`: slots whose delay is over, earliest first. `slots`: the fresh ones, from `head` on; with ranks, a heap. */
 export type Bucket = BucketKey & { due: number[]; slots: number[]; head: number };
 
 /** The slot of a bucket that starts next. */
 export function headOf(bucket: Bucket): number | undefined {
   return bucket.due[0] ?? bucket.slots[bucket.head];
 }
+
+/** Slots of one group that wait in the same line; `notBeforeMs`: until then for their retry, null = they could start now. */
+export type QueuedSlots = { line: string; slotIds: number[]; notBeforeMs: number | null };
 
 type Delayed = { notBeforeMs: number; key: BucketKey; slotId: number };
 
@@ -47,7 +57,9 @@ export class ReadyQueue {
   }
 
   push(key: BucketKey, slotId: number): void {
-    this.#bucket(key).slots.push(slotId);
+    const bucket = this.#bucket(key);
+    if (bucket.rankOf === undefined) bucket.slots.push(slotId);
+    else pushRanked(bucket.slots, slotId, bucket.rankOf);
     this.#readyCount += 1;
   }
 
@@ -86,6 +98,7 @@ export class ReadyQueue {
     const slotId = headOf(bucket);
     if (slotId === undefined) return null;
     if (bucket.due.length > 0) bucket.due.shift();
+    else if (bucket.rankOf !== undefined) popRanked(bucket.slots, bucket.rankOf);
     else bucket.head += 1;
     this.#readyCount -= 1;
     if (bucket.due.length === 0 && bucket.head === bucket.slots.length) this.#forget(bucket);
@@ -95,6 +108,43 @@ export class ReadyQueue {
       bucket.head = 0;
     }
     return slotId;
+  }
+
+  /** The buckets, with how many of their slots could start now. */
+  *ready(): Generator<{ bucket: Bucket; count: number }> {
+    for (const bucket of this.#buckets.values()) {
+      yield { bucket, count: bucket.due.length + bucket.slots.length - bucket.head };
+    }
+  }
+
+  /** The upstreams at which slots of a group wait, for a retry too. Costs a pass over the slots that wait for one. */
+  upstreamsOf(groupSeq: number): Set<string> {
+    const upstreams = new Set<string>();
+    for (const bucket of this.#buckets.values()) if (bucket.groupSeq === groupSeq) upstreams.add(bucket.upstream);
+    for (const { key } of this.#delayed) if (key.groupSeq === groupSeq) upstreams.add(key.upstream);
+    return upstreams;
+  }
+
+  /** The queued slots of a group, by the line that they wait in. Costs a copy of them and a pass over those that wait for a retry. */
+  queuedOf(groupSeq: number): QueuedSlots[] {
+    const queued: QueuedSlots[] = [];
+    for (const bucket of this.#buckets.values()) {
+      if (bucket.groupSeq !== groupSeq) continue;
+      const slotIds = [...bucket.due, ...bucket.slots.slice(bucket.head)];
+      queued.push({ line: bucket.upstream, slotIds, notBeforeMs: null });
+    }
+    for (const { key, slotId, notBeforeMs } of this.#delayed) {
+      if (key.groupSeq === groupSeq) queued.push({ line: key.upstream, slotIds: [slotId], notBeforeMs });
+    }
+    return queued;
+  }
+
+  /** The lines in which something waits, for a retry too. */
+  lines(): Set<string> {
+    const lines = new Set<string>();
+    for (const { upstream } of this.#buckets.values()) lines.add(upstream);
+    for (const { key } of this.#delayed) lines.add(key.upstream);
+    return lines;
   }
 
   /** Removes and returns every slot that `matches`, in no particular order. Costs a pass over the queue. */
@@ -110,6 +160,9 @@ export class ReadyQueue {
       bucket.due = bucket.due.filter(keep);
       bucket.slots = bucket.slots.slice(bucket.head).filter(keep);
       bucket.head = 0;
+      const { rankOf } = bucket;
+      // What is in order is a heap.
+      if (rankOf !== undefined) bucket.slots.sort((a, b) => rankOf(b) - rankOf(a) || a - b);
       this.#readyCount -= removed.length - before;
       if (bucket.due.length + bucket.slots.length === 0) this.#forget(bucket);
     }
@@ -171,4 +224,40 @@ function popEarliest(heap: Delayed[]): Delayed | null {
     if (!swapIfEarlier(heap, earlier, at)) return first;
     at = earlier;
   }
+}
+
+type RankOf = (slotId: number) => number;
+
+function pushRanked(heap: number[], slotId: number, rankOf: RankOf): void {
+  heap.push(slotId);
+  for (let at = heap.length - 1; at > 0;) {
+    const parent = (at - 1) >> 1;
+    if (!swapIfAhead(heap, at, parent, rankOf)) break;
+    at = parent;
+  }
+}
+
+function popRanked(heap: number[], rankOf: RankOf): void {
+  const last = heap.pop();
+  if (last === undefined || heap.length === 0) return;
+  heap[0] = last;
+  for (let at = 0; ;) {
+    const left = 2 * at + 1;
+    const next = startsBefore(heap[left + 1], heap[left], rankOf) ? left + 1 : left;
+    if (!swapIfAhead(heap, next, at, rankOf)) return;
+    at = next;
+  }
+}
+
+function swapIfAhead(heap: number[], child: number, parent: number, rankOf: RankOf): boolean {
+  const [below, above] = [heap[child], heap[parent]];
+  if (below === undefined || above === undefined || !startsBefore(below, above, rankOf)) return false;
+  heap[child] = above;
+  heap[parent] = below;
+  return true;
+}
+
+function startsBefore(slotId: number | undefined, other: number | undefined, rankOf: RankOf): boolean {
+  if (slotId === undefined || other === undefined) return slotId !== undefined;
+  return rankOf(slotId) - rankOf(other) > 0 || (rankOf(slotId) === rankOf(other) && slotId < other);
 }

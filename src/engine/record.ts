@@ -26,8 +26,20 @@ export type SlotRecord = {
   reason: Reason | null;
   /** Name of the upstream that answered, of a call that asked for a route. */
   upstream?: string;
+  /** Of a call with a schema: what the checks of its answers have found; absent = none has arrived. */
+  checks?: SlotChecks;
   /** What a queued slot that has choices has tried; in memory only. */
   position?: Position;
+};
+
+/** What the checks of a slot's answers have found. */
+export type SlotChecks = {
+  /** Times that another answer was requested. */
+  repairs: number;
+  /** Why the last answer does not fit; null = it does. */
+  violation: string | null;
+  /** Bytes that the request for another answer adds to the prompt; absent = the answer fits. */
+  repairBytes?: number;
 };
 
 /** The record of a slot that has none yet. */
@@ -58,8 +70,16 @@ export function hasShortAnswer(record: SlotRecord | undefined): record is SlotRe
   return record !== undefined && record.model !== null && record.text !== null;
 }
 
-/** The record without its short answer, for a slot that ends in another way. */
+/** True if an unfinished slot has an answer that does not fit its schema, and is asked again for one that does. */
+export function hasInvalidAnswer(
+  record: SlotRecord | undefined,
+): record is SlotRecord & { text: string; checks: SlotChecks & { violation: string } } {
+  return record !== undefined && record.model === null && record.text !== null && record.checks?.violation != null;
+}
+
+/** The record without the answer that a slot had before it ended in another way. */
 export function withoutAnswer(record: SlotRecord): SlotRecord {
+  if (hasInvalidAnswer(record)) return { ...record, text: null };
   return record.model === null ? record : { ...record, model: null, finishReason: null, text: null };
 }
 

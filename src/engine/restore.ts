@@ -1,14 +1,16 @@
 /** Rebuilds a run's state from its rows, in this order: groups, their slots, leases, and then the queue. */
 import { FOUND_LEASE_TTL_MS } from "../limits.ts";
 import { callIdOf } from "./log.ts";
-import { bucketOf } from "./enqueue.ts";
+import { bucketOf, enqueueReady, factsOf } from "./enqueue.ts";
 import type { Group } from "./group.ts";
 import type { SlotRecord } from "./record.ts";
 import { FRESH } from "./routes/choose.ts";
 import { sendable } from "./routes/sendable.ts";
 import type { AttemptInFlight, ChosenFrom, Shard, StoredLease, StoredShard, Target } from "./shard.ts";
-import { groupSeqOf, indexOf } from "./slot.ts";
+import { endingOf } from "./graph/group-graph.ts";
+import { groupSeqOf, indexOf, isFinalState } from "./slot.ts";
 import type { EngineState } from "./state.ts";
+import { stopIn } from "./upstreams/outcome.ts";
 import { zeroTotals } from "./totals.ts";
 
 /** Takes over a shard's totals, with all that the run had spent before. `restoreLease` takes over its leases. */
@@ -39,7 +41,7 @@ export function restoreLease(
   const template = { shape: stored.shape ?? "chat", byteTokensMax: stored.byteTokensMax ?? null };
   const dedupeKey = stored.dedupeKey ?? null;
   const learned = { priced: stored.priced ?? {}, textSample: null, ...template };
-  const rest = { startSeq, dedupeKey, ...cap, onLost, ...learned };
+  const rest = { gateTokens: null, startSeq, dedupeKey, ...cap, onLost, ...learned };
   const lease: AttemptInFlight = {
     attemptId,
     slotId,
@@ -51,6 +53,7 @@ export function restoreLease(
     expiresAtMs,
     ...rest,
   };
+  if (stored.schemaRetries !== undefined) lease.schemaRetries = stored.schemaRetries;
   const chosenFrom = choicesOf(state, group, lease);
   if (chosenFrom !== null) lease.chosenFrom = chosenFrom;
   shard.leases.set(attemptId, lease);
@@ -67,14 +70,15 @@ export function restoreLease(
  * far count for the target of this one.
  */
 function choicesOf(
-  { deps }: Pick<EngineState, "deps">,
+  state: EngineState,
   group: Group | undefined,
   { slotId, attempt, target: { gate, model } }: AttemptInFlight,
 ): ChosenFrom | null {
   if (group === undefined || slotId === null) return null;
   const { header } = group;
+  const { deps } = state;
   if (!header.models.some((_, index) => deps.targetOf(header, index)?.choices !== undefined)) return null;
-  const facts = deps.factsOf(slotId);
+  const facts = factsOf(state, group, indexOf(slotId));
   const asked = deps.targetOf(header, facts.modelIndex);
   const { choices, route } = asked === null ? {} : sendable(asked, facts);
   const at =
@@ -92,13 +96,42 @@ export function restoreSlot(state: EngineState, group: Group, record: SlotRecord
 }
 
 /**
+ * Computes anew which slots of a graph may start, once its slots and leases have been restored, and queues them. `absent`: of
+ * a graph that was stopped, the slots that did not exist then.
+ */
+export function restoreGraph(
+  state: EngineState,
+  group: Group,
+  absent: readonly (readonly [number, number])[] | null,
+): void {
+  if (group.graph === null) return;
+  const { frontier } = group.graph;
+  if (absent !== null) frontier.restoreStopped(absent);
+  const ready = absent === null ? frontier.start().ready : [];
+  for (let index = 0; index < group.header.count; index++) {
+    const slot = group.stateOf(index);
+    if (!isFinalState(slot)) continue;
+    // What else this skips has a row of its own, because it was stored together with this end.
+    for (const at of frontier.ended(index, endingOf(slot)).ready) ready.push(at);
+  }
+  enqueueReady(state, group, ready);
+}
+
+/**
  * Queues the slots that wait for a retry, once leases have been restored: a slot with a lease is running, not waiting.
  */
 export function requeueTried(state: EngineState, nowMs: number): void {
   for (const record of state.tried.values()) {
     const group = state.groups.get(groupSeqOf(record.id));
     if (group === undefined || group.stateOf(indexOf(record.id)) !== "queued") continue;
-    const key = bucketOf(state, group, state.deps.factsOf(record.id));
+    const facts = factsOf(state, group, indexOf(record.id));
+    const key = bucketOf(state, group, facts);
     state.queue.delay(key, record.id, record.notBeforeMs ?? nowMs);
+    const target = state.deps.targetOf(group.header, facts.modelIndex);
+    const stop = record.reason === null ? null : stopIn(record.reason);
+    if (target === null || stop === null) continue;
+    // All of its attempts so far may have been probes; and others of the run must not meet the same key.
+    group.uncounted.set(indexOf(record.id), record.attempts);
+    state.upstreams.add(target).stopped(stop.reason, stop.message, nowMs);
   }
 }

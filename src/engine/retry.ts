@@ -2,7 +2,17 @@
  * Whether a failed attempt is retried, and when: after the upstream's Retry-After, or after a delay with full jitter.
  */
 import type { FailureClass } from "../call.ts";
+import type { Reason } from "../errors.ts";
 import { RETRY_AFTER_MAX_MS, RETRY_BASE_MS, RETRY_MAX_MS } from "../limits.ts";
+
+/** The reason of an attempt whose executor stopped sending heartbeats. */
+export const LOST: Reason = {
+  reason: "upstream_error",
+  upstream: "",
+  status: null,
+  message: "the executor of this call was lost before it reported an answer",
+  retryable: true,
+};
 
 /** The facts of an attempt that failed. `attempt` counts from 1. */
 export type FailedAttempt = {

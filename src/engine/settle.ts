@@ -7,27 +7,34 @@ import { chargeFor, type Charge } from "../budget/charge.ts";
 import { addAmounts, type Amounts } from "../budget/ledger.ts";
 import { textRatioOf } from "../budget/text-scale.ts";
 import type { Outcome } from "../call.ts";
-import { isRetryable, type Dimension, type Reason } from "../errors.ts";
-import { BATCH_ATTEMPTS_MAX, BATCH_FAILED_ATTEMPTS_MAX, FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../limits.ts";
+import type { Dimension, Reason } from "../errors.ts";
+import { FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../limits.ts";
 import { endCallAfterAttempt, shareWithCall } from "./calls/end-call.ts";
 import type { SingleCall } from "./calls/single-call.ts";
-import { gatesOf } from "./dispatch.ts";
 import { endSlot, shareWithSlot } from "./end-slot.ts";
-import { bucketOf, requeueFollowers } from "./enqueue.ts";
+import { bucketOf, factsOf, requeueFollowers } from "./enqueue.ts";
 import type { Group } from "./group.ts";
 import { isTooShort } from "./learned/caps.ts";
 import type { Templates } from "./learned/templates.ts";
 import { attemptEnd, attemptName, callName, type RunEvent } from "./log.ts";
-import { addAttempt, freshRecord, hasShortAnswer } from "./record.ts";
-import { retryDelayMs } from "./retry.ts";
-import { causeOf } from "./routes/cause.ts";
-import { nextAttempt } from "./routes/next.ts";
-import type { AttemptInFlight, Position, Target } from "./shard.ts";
+import { isViolation, judged, noteCheck } from "./checks/schema.ts";
+import { addAttempt, freshRecord, hasInvalidAnswer, hasShortAnswer } from "./record.ts";
+import { LOST } from "./retry.ts";
+import type { AttemptInFlight, Position } from "./shard.ts";
 import { indexOf } from "./slot.ts";
 import type { EngineState, InFlight } from "./state.ts";
 import { addModel } from "./totals.ts";
+import { isRepaired, nextOf } from "./upstreams/next-attempt.ts";
+import { learnFromEnd } from "./upstreams/outcome.ts";
 
-type Ended = Charge & { outcome: Outcome; retryInMs: number | null; position?: Position; lease: AttemptInFlight };
+type Ended = Charge & {
+  outcome: Outcome;
+  /** The outcome as its executor reported it: it may be an answer that does not fit its schema. */
+  reported: Outcome;
+  retryInMs: number | null;
+  position?: Position;
+  lease: AttemptInFlight;
+};
 
 /** What the end of an attempt means for its call. */
 export type Settled = {
@@ -35,6 +42,8 @@ export type Settled = {
   retryInMs: number | null;
   /** For the retry of a call that has choices: what it has tried. */
   position?: Position;
+  /** For a single call: how many of its attempts so far do not count towards the most attempts of a call. */
+  uncounted: number;
   charge: Amounts;
   /** True when the charge is the reservation because the cost of the attempt is not known. */
   estimated: boolean;
@@ -43,15 +52,6 @@ export type Settled = {
   queuedMs: number;
   /** For single calls: the parallel group that the call belongs to by now. */
   parallelGroupId: string | null;
-};
-
-/** The reason of an attempt whose executor stopped sending heartbeats. */
-export const LOST: Reason = {
-  reason: "upstream_error",
-  upstream: "",
-  status: null,
-  message: "the executor of this call was lost before it reported an answer",
-  retryable: true,
 };
 
 /**
@@ -64,10 +64,12 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   const { lease, shard, call } = inFlight;
   const group = state.groupOf(lease);
   const isRequestedAgain = isTooShort(reported, lease) && group !== undefined && group.drained === null;
-  const outcome = isRequestedAgain ? reported : markCapped(reported, lease);
-  learnFrom(state, outcome, lease);
+  const marked = isRequestedAgain ? reported : markCapped(reported, lease);
+  learnFrom(state, marked, lease);
   const { target, amounts, priced } = lease;
-  const { charge, estimated } = chargeFor(outcome, { amounts, price: target.price, priced });
+  // An answer that does not fit its schema is charged like any other.
+  const { charge, estimated } = chargeFor(marked, { amounts, price: target.price, priced });
+  const outcome = isRequestedAgain ? marked : judged(marked, lease);
   const overrun = endAttempt(state, inFlight, { charge, estimated, latencyMs: outcome.latencyMs }, nowMs);
   (call ?? group)?.window?.attemptEnded(outcome.latencyMs, charge.usd);
   const parallelGroupId = call?.window?.id ?? group?.parallelGroupId ?? null;
@@ -75,14 +77,12 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   const name = attemptName(lease, group);
   emit(attemptEnd(name, { outcome, charged: charge, estimated }));
   if (overrun.length > 0) emit({ event: "overrun", ...name, dimensions: overrun, reserved: amounts, charged: charge });
-  if (outcome.kind === "failure" && outcome.class === "rate_limited") {
-    const retryAfterMs = outcome.retryAfterMs ?? 0;
-    state.upstreams.rateLimited(target, retryAfterMs, nowMs);
-    emit({ event: "throttled", upstream: target.upstream, retryAfterMs });
-  }
-  const next = isRequestedAgain
-    ? { delayMs: 0, ...positionIn(lease) }
-    : nextOf(state, outcome, { lease, group }, nowMs);
+  const throttle = learnFromEnd(state.upstreams.add(target), lease, outcome, nowMs);
+  if (throttle !== null) emit({ event: "throttled", upstream: target.upstream, gate: target.gate, ...throttle });
+  const isAskedAgain = isRequestedAgain || isRepaired(state, outcome, reported, { inFlight, group });
+  const next = isAskedAgain
+    ? { delayMs: 0, isUncounted: false, ...positionIn(lease) }
+    : nextOf(state, outcome, { inFlight, group }, nowMs);
   const retryInMs = next?.delayMs ?? null;
   if (retryInMs === null) shard.totals[outcome.kind === "success" ? "completed" : "failed"] += 1;
   else {
@@ -90,11 +90,13 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
     emit({ event: "retry_scheduled", ...retry, reason: outcome.kind === "failure" ? outcome.reason : null });
   }
   const tried = next?.position === undefined ? {} : { position: next.position };
-  const ended = { outcome, charge, estimated, retryInMs, lease, ...tried };
+  const ended = { outcome, reported, charge, estimated, retryInMs, lease, ...tried };
   if (group !== undefined && lease.slotId !== null) advanceSlot(state, group, lease.slotId, ended, nowMs);
   else advanceCall(state, call, ended, nowMs);
   settleFollowers(state, ended, nowMs);
-  return { retryInMs, ...tried, charge, estimated, ...cappedOf(outcome), queuedMs: lease.queuedMs, parallelGroupId };
+  const uncounted = (call?.uncounted ?? 0) + (next?.isUncounted === true ? 1 : 0);
+  const { queuedMs } = lease;
+  return { retryInMs, ...tried, uncounted, charge, estimated, ...cappedOf(outcome), queuedMs, parallelGroupId };
 }
 
 /** The position of an attempt's call, which an answer that is requested again does not change. */
@@ -106,8 +108,10 @@ function positionIn({ chosenFrom }: AttemptInFlight): { position?: Position } {
 function advanceSlot(state: EngineState, group: Group, slotId: number, ended: Ended, nowMs: number): void {
   const { outcome, charge, retryInMs, lease } = ended;
   const record = state.tried.get(slotId) ?? freshRecord(slotId);
-  const shortAnswer = hasShortAnswer(record) && outcome.kind === "failure" ? record.text : null;
+  const earlierAnswer = hasShortAnswer(record) || hasInvalidAnswer(record) ? record.text : null;
   addAttempt(record, { ...ended, attempt: lease.attempt, queuedMs: lease.queuedMs });
+  noteCheck(record, ended.reported, retryInMs !== null && isViolation(outcome));
+  if (isViolation(outcome)) Object.assign(record, { model: null, finishReason: null });
   const { prompt_tokens: promptTokens, completion_tokens: completionTokens, usd: costNanoUsd } = charge;
   group.addAttempt(outcome.latencyMs, { promptTokens, completionTokens, costNanoUsd });
   if (ended.position === undefined || retryInMs === null) delete record.position;
@@ -120,11 +124,13 @@ function advanceSlot(state: EngineState, group: Group, slotId: number, ended: En
     endSlot(state, group, record, { startedAtMs: lease.startedAtMs }, nowMs);
     return;
   }
-  if (shortAnswer !== null) record.text = shortAnswer;
+  if (earlierAnswer !== null && outcome.kind === "failure" && !isViolation(outcome)) record.text = earlierAnswer;
   record.notBeforeMs = nowMs + retryInMs;
   group.step(indexOf(slotId), "queued", nowMs);
-  const bucket = bucketOf(state, group, state.deps.factsOf(slotId), record.position);
-  state.queue.delay(bucket, slotId, record.notBeforeMs);
+  const bucket = bucketOf(state, group, factsOf(state, group, indexOf(slotId)), record.position);
+  // Another slot is the next probe of a key that does not work: it may have refused this call only.
+  if (outcome.kind === "failure" && outcome.stop !== undefined) state.queue.push(bucket, slotId);
+  else state.queue.delay(bucket, slotId, record.notBeforeMs);
   state.writeSlot(record);
 }
 
@@ -159,15 +165,20 @@ function settleFollowers(state: EngineState, { outcome, retryInMs, lease }: Ende
 }
 
 /**
- * Extends the leases of an executor that is alive. Returns the ids that are not in flight (any more): it must stop
- * them.
+ * Extends the leases of an executor that is alive by a term. Returns the ids that are not in flight (any more): it must
+ * stop them.
  */
-export function heartbeat(state: EngineState, attemptIds: readonly string[], nowMs: number): string[] {
+export function heartbeat(
+  state: EngineState,
+  attemptIds: readonly string[],
+  nowMs: number,
+  termMs = LEASE_TTL_MS,
+): string[] {
   const unknown: string[] = [];
   for (const attemptId of attemptIds) {
     const inFlight = state.attempts.get(attemptId);
     if (inFlight === undefined) unknown.push(attemptId);
-    else inFlight.lease.expiresAtMs = Math.max(inFlight.lease.expiresAtMs, nowMs + LEASE_TTL_MS);
+    else inFlight.lease.expiresAtMs = Math.max(inFlight.lease.expiresAtMs, nowMs + termMs);
   }
   return unknown;
 }
@@ -236,15 +247,6 @@ export function learnTemplate(
   templates.learn(target, shape, { promptTokens, byteTokensMax, textRatio });
 }
 
-/**
- * The attempt limit of a background call. It has time: a rate limit or a lost executor is no fault of the call, so such
- * attempts have a limit of their own, and the limit of other failures leaves room for them.
- */
-function backgroundAttemptsMax(outcome: Extract<Outcome, { kind: "failure" }>, attemptsMax: number): number {
-  const isBlameless = outcome.class === "rate_limited" || outcome.reason === LOST;
-  return Math.max(attemptsMax, isBlameless ? BATCH_ATTEMPTS_MAX : BATCH_FAILED_ATTEMPTS_MAX);
-}
-
 /** Settles an attempt in the ledger and in its shard. Returns the limited dimensions that it overran. */
 function endAttempt(
   state: EngineState,
@@ -269,58 +271,4 @@ function endAttempt(
     addModel(totals.models, `${upstream}/${model}`, { calls, promptTokens, completionTokens, costNanoUsd });
   }
   return overrun;
-}
-
-/** When and how an attempt's call is tried again; null = the outcome is final. */
-function nextOf(
-  state: EngineState,
-  outcome: Outcome,
-  { lease, group }: { lease: AttemptInFlight; group: Group | undefined },
-  nowMs: number,
-): { delayMs: number; position?: Position } | null {
-  const { target, chosenFrom } = lease;
-  if (outcome.kind === "success") {
-    if (chosenFrom !== undefined) state.upstreams.answered(target);
-    return null;
-  }
-  const cause = causeOf(outcome);
-  if (chosenFrom !== undefined && cause === "stop") state.upstreams.stopped(target, nowMs);
-  if (group !== undefined && group.drained !== null) return null;
-  // The answer of a cancelled call has no reader.
-  if (outcome.reason.reason === "cancelled") return null;
-  if (outcome.class === "unknown" && (lease.onLost === "fail" || !isRetryable(outcome.reason))) return null;
-  if (chosenFrom === undefined) {
-    const delayMs = retryDelayOf(state, outcome, lease, group);
-    return delayMs === null ? null : { delayMs };
-  }
-  const { class: failureClass, retryAfterMs, reason } = outcome;
-  const isUnsendable = failureClass === "rejected" && reason.reason === "invalid_request";
-  const failed = { from: chosenFrom, class: failureClass, cause, isUnsendable, retryAfterMs, attempts: lease.attempt };
-  const attemptsMaxAt = (each: Target): number => attemptsMaxOf(outcome, each, group);
-  return nextAttempt({ ...failed, attemptsMaxAt }, gatesOf(state, nowMs), state.deps.random());
-}
-
-/** Most attempts of a call at a target. */
-function attemptsMaxOf(
-  outcome: Extract<Outcome, { kind: "failure" }>,
-  { attemptsMax }: Pick<Target, "attemptsMax">,
-  group: Group | undefined,
-): number {
-  return group?.header.background === true ? backgroundAttemptsMax(outcome, attemptsMax) : attemptsMax;
-}
-
-/** Delay until an attempt's retry at the same upstream, ms; null = it has none. */
-function retryDelayOf(
-  state: EngineState,
-  outcome: Extract<Outcome, { kind: "failure" }>,
-  { target, slotId, attempt: made }: AttemptInFlight,
-  group: Group | undefined,
-): number | null {
-  // The attempt whose answer ended at a learned cap did not fail.
-  const attempt = made - (slotId !== null && hasShortAnswer(state.tried.get(slotId)) ? 1 : 0);
-  const attemptsMax = attemptsMaxOf(outcome, target, group);
-  return retryDelayMs(
-    { class: outcome.class, attempt, attemptsMax, retryAfterMs: outcome.retryAfterMs },
-    state.deps.random(),
-  );
 }

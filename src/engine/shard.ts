@@ -9,6 +9,7 @@ import type { Amounts } from "../budget/ledger.ts";
 import type { TokenPrice } from "../budget/token-price.ts";
 import type { CapKind, FallbackCause, PriceFacts, UnreservableField } from "../call.ts";
 import { zeroTotals, type Totals } from "./totals.ts";
+import type { GateTokens } from "./upstreams/tokens.ts";
 
 /** Number of the first shard of single calls; the numbers of lanes are lower. */
 export const DIRECT_SHARD_FIRST = 1_000;
@@ -118,10 +119,14 @@ export type AttemptInFlight = {
   priced: PriceFacts;
   /** Tokens of its prompt by the look at the text, if its answer can judge that look; in memory only. */
   textSample: number | null;
+  /** Times that its call is asked again for an answer that fits its schema; absent = it has no schema. */
+  schemaRetries?: number;
   /** What follows if its outcome is unknown: another attempt, or the failure of its call. */
   onLost: "retry" | "fail";
   /** The lease expires then, unless it is held or renewed. In memory only: a restart grants a new term. */
   expiresAtMs: number;
+  /** Its tokens as its gate counts them; null = an earlier instance of the run has started it. In memory only. */
+  gateTokens: GateTokens | null;
   /** Number of the event of its start. */
   startSeq: number;
   /** The in-flight key that its call leads; null = its outcome is not shared. */
@@ -161,6 +166,8 @@ export type StoredLease = {
   /** Both absent if the attempt's answer shows no template. */
   shape?: string;
   byteTokensMax?: number;
+  /** Absent if its call has no schema. */
+  schemaRetries?: number;
   /** Of a single call whose unknown outcome is its failure; a slot has the rule of its group. */
   onLost?: "fail";
   /** The in-flight key that its call leads, so that equal calls follow it in the next instance too; absent = none. */
@@ -187,6 +194,7 @@ export function storedShard(shard: Shard): StoredShard {
       ...(Object.keys(lease.priced).length === 0 ? {} : { priced: lease.priced }),
       ...capOf(lease),
       ...(lease.byteTokensMax === null ? {} : { shape: lease.shape, byteTokensMax: lease.byteTokensMax }),
+      ...(lease.schemaRetries === undefined ? {} : { schemaRetries: lease.schemaRetries }),
       ...(lease.slotId === null && lease.onLost === "fail" ? { onLost: "fail" } : {}),
       ...(lease.dedupeKey === null ? {} : { dedupeKey: lease.dedupeKey }),
     });

@@ -6,9 +6,12 @@
  */
 import type { Outcome } from "../call.ts";
 import { addAmounts, type Amounts, type Ledger } from "../budget/ledger.ts";
+import type { Reason } from "../errors.ts";
 import { CoalescingWindow } from "./calls/coalescing-window.ts";
 import type { SingleCall } from "./calls/single-call.ts";
 import { Credits, type StoredCredit } from "./credit/credits.ts";
+import type { CompiledGraph } from "../graph/types.ts";
+import { GroupGraph, type ElementCount, type ElementSource } from "./graph/group-graph.ts";
 import { Group, type GroupHeader } from "./group.ts";
 import { windowIdOf } from "./group-id.ts";
 import { LearnedCaps } from "./learned/caps.ts";
@@ -29,7 +32,7 @@ import type { AttemptInFlight, Shard, Target } from "./shard.ts";
 import { Lines } from "./routes/lines.ts";
 import { SingleFlight } from "./single-flight.ts";
 import { groupSeqOf, indexOf, isFinalState, type SlotFacts } from "./slot.ts";
-import { Upstreams } from "./upstreams.ts";
+import { Upstreams } from "./upstreams/upstreams.ts";
 
 /** Whether the body of a slot's call is at hand. */
 export type BodyState = "here" | "awaited" | "lost";
@@ -47,9 +50,18 @@ export type EngineDeps = {
    * has arrived; `lost` = it is gone. Absent = every body can.
    */
   bodyOf?: (slotId: number) => BodyState;
+  /**
+   * The facts of a graph's slot with the outputs in it that its task refers to, or why it cannot be sent. Absent = no group
+   * has a graph.
+   */
+  substitutedFactsOf?: (slotId: number) => SubstitutedFacts;
+  /** How many elements a `foreach` task of a graph has, or why it has none. Absent = no group has a graph. */
+  countElements?: (source: ElementSource) => ElementCount;
   /** What this isolate has read of an upstream's templates lately; absent = nothing. */
   recallTemplates?: RecallTemplates;
 };
+
+export type SubstitutedFacts = { ok: true; facts: SlotFacts } | { ok: false; reason: Reason };
 
 /** Rows that changed since the last call of `takeWrites`. */
 export type EngineWrites = {
@@ -71,12 +83,14 @@ function executorOf(slotId: number, shard: Shard): number {
 /** A single call that ended with the outcome of an equal one, for the reply to its Worker. */
 export type SharedOutcome = { call: SingleCall; outcome: Outcome };
 
+type EngineOptions = { ledger: Ledger; width: number; windowMs: number; log?: RunLog; hasGates?: boolean };
+
 export class EngineState {
   readonly ledger: Ledger;
   readonly deps: EngineDeps;
   readonly queue = new ReadyQueue();
   readonly window: CoalescingWindow;
-  readonly upstreams = new Upstreams();
+  readonly upstreams: Upstreams;
   readonly lines = new Lines();
   readonly singleFlight = new SingleFlight();
   /** Parts of the budget and the width that instances of the gateway hold. */
@@ -100,6 +114,7 @@ export class EngineState {
   #aborted = new Map<number, string[]>();
   #abortedCalls: string[] = [];
   readonly #abortedByWorkers = new Map<number, string[]>();
+  #stopped: Group[] = [];
   #sharedOutcomes: SharedOutcome[] = [];
   readonly #dirtyShards = new Set<Shard>();
   /** Shards that only single calls have changed by ending: written with the next commit, or after SETTLE_LAG_MS. */
@@ -109,8 +124,12 @@ export class EngineState {
   #busySinceMs: number | null = null;
   #lastPosition = 0;
 
-  /** @param options.log The event log as storage has it; absent = it is empty. */
-  constructor(options: { ledger: Ledger; width: number; windowMs: number; log?: RunLog }, deps: EngineDeps) {
+  /**
+   * @param options.log The event log as storage has it; absent = it is empty.
+   * @param options.hasGates Whether the run exchanges with gates; absent = its own limits alone hold.
+   */
+  constructor(options: EngineOptions, deps: EngineDeps) {
+    this.upstreams = new Upstreams(options.hasGates ?? false);
     this.ledger = options.ledger;
     this.log = options.log ?? new RunLog(0);
     this.writtenSeq = this.log.lastSeq;
@@ -164,9 +183,10 @@ export class EngineState {
     return this.#tried;
   }
 
-  /** Opens a group. Its slots are queued by `enqueueSlots`, page by page. */
-  openGroup(header: GroupHeader): Group {
-    const group = new Group(header);
+  /** Opens a group. Its slots are queued by `enqueueSlots`, page by page, or those of a graph as they become ready. */
+  openGroup(header: GroupHeader, compiled: CompiledGraph | null = null): Group {
+    const { countElements = noElements } = this.deps;
+    const group = new Group(header, compiled === null ? null : new GroupGraph(compiled, header.seq, countElements));
     this.#groups.set(header.seq, group);
     return group;
   }
@@ -198,6 +218,18 @@ export class EngineState {
     const shared = this.#sharedOutcomes;
     if (shared.length > 0) this.#sharedOutcomes = [];
     return shared;
+  }
+
+  /** Notes a group that its `stopWhen` has stopped while attempts of it are in flight. */
+  addStopped(group: Group): void {
+    this.#stopped.push(group);
+  }
+
+  /** The groups that were stopped since the last call. */
+  takeStopped(): readonly Group[] {
+    const stopped = this.#stopped;
+    if (stopped.length > 0) this.#stopped = [];
+    return stopped;
   }
 
   /** Notes an attempt of a slot whose executor must be notified that it was given up. */
@@ -291,7 +323,7 @@ export class EngineState {
   /** Counts an attempt as in flight. */
   addInFlight(inFlight: InFlight, nowMs: number): void {
     this.#attempts.set(inFlight.lease.attemptId, inFlight);
-    this.upstreams.attemptStarted(inFlight.lease.target);
+    this.upstreams.attemptStarted(inFlight.lease.target, inFlight.lease.gateTokens, nowMs);
     this.#busySinceMs ??= nowMs;
   }
 
@@ -352,6 +384,11 @@ export class EngineState {
     this.#dirtySlots.set(record.id, { ...record });
     if (isFinalState(record.state)) this.#tried.delete(record.id);
     else this.#tried.set(record.id, record);
+  }
+
+  /** The record of a slot as the present turn will write it; undefined if it does not. */
+  unwrittenSlot(slotId: number): SlotRecord | undefined {
+    return this.#dirtySlots.get(slotId);
   }
 
   /** Takes over a record of a slot that waits for a retry, from its row. */
@@ -415,31 +452,10 @@ export class EngineState {
     const creditEndMs = this.credits.nextEndMs();
     return creditEndMs === null ? earliest : Math.min(earliest ?? Infinity, creditEndMs);
   }
-
-  /** When the next retry is due, deadline passes, cool-down or coalescing window ends; null when none is pending. */
-  nextReadyMs(nowMs: number): number | null {
-    let next = this.queue.nextDueMs;
-    const windowEndMs = this.window.nextEndMs;
-    if (windowEndMs !== null) next = Math.min(next ?? Infinity, windowEndMs);
-    const deadlineMs = nextDeadlineMs(this);
-    if (deadlineMs !== null) next = Math.min(next ?? Infinity, deadlineMs);
-    if (this.queue.readyCount === 0) return next;
-    const upstreamReadyMs = this.upstreams.nextReadyMs(nowMs);
-    if (upstreamReadyMs !== null) next = Math.min(next ?? Infinity, upstreamReadyMs);
-    return next;
-  }
 }
 
-function nextDeadlineMs({ groups, calls }: EngineState): number | null {
-  let next: number | null = null;
-  for (const { header, drained, counts } of groups.values()) {
-    if (header.deadlineMs === null || drained !== null || counts.queued === 0) continue;
-    next = Math.min(next ?? Infinity, header.openedAtMs + header.deadlineMs);
-  }
-  for (const { deadlineMs, queuedAtMs } of calls.values()) {
-    if (deadlineMs !== null) next = Math.min(next ?? Infinity, queuedAtMs + deadlineMs);
-  }
-  return next;
+function noElements(): ElementCount {
+  throw new Error("this engine runs no graphs");
 }
 
 /** Counts a single call with its first attempt: in the same row, so that a crash loses or keeps both. */

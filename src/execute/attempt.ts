@@ -2,23 +2,31 @@
  * The one executor: makes the attempt that a lease permits, for a client's Worker and for lanes alike.
  * Permits, settlements and retries are the caller's.
  */
+import { endedAtCap } from "../budget/capped.ts";
 import { chargeOf } from "../budget/estimate.ts";
 import { usdOf } from "../budget/money.ts";
 import type { CallBody, Endpoint, Lease, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { rewriteRequest } from "../protocol/request/rewrite.ts";
 import type { RequestFacts } from "../protocol/request/read.ts";
+import { pulledFetch, type PullRun } from "../run-client/pulled-fetch.ts";
+import { violationOf } from "../schema/answer.ts";
+import { repairBytes } from "../schema/repair.ts";
 import { simulatedAnswer } from "../simulated/provider.ts";
 import { attempt } from "../upstream/attempt.ts";
 import { failed } from "../upstream/classify.ts";
 import { underKey } from "../upstream/config/keys.ts";
+import type { Sampled } from "../run-api/types.ts";
+import { gateNameOf } from "../upstream/config/keys.ts";
 import type { Upstream } from "../upstream/config/types.ts";
 import { endpointUrl, relayHeaders } from "../upstream/endpoints.ts";
 import type { ExchangeDeps, StartTimer } from "../upstream/exchange.ts";
 import { priceOf } from "../upstream/registry.ts";
+import { RateSampler } from "../upstream/limits/sampler.ts";
 import { EditedStreams } from "../upstream/relay/batches.ts";
 import { relay } from "../upstream/relay/relay.ts";
 import type { RelayAnswered, RelayFailed } from "../upstream/relay/types.ts";
+import { RefusedSchemas } from "../schema/sent.ts";
 import { CallHistories } from "../upstream/stream-choice.ts";
 
 /** An attempt as its executor makes it: what permits it, what stops it, and what keeps its time and its lease. */
@@ -36,22 +44,51 @@ export type Attempt = {
 /** What this isolate knows of the calls that it has made. */
 const histories = new CallHistories();
 
+/** What this isolate has seen of the rate limits of keys. */
+const rates = new RateSampler();
+
+/** What was seen of rate limits since the last call, to travel with a settlement; empty = nothing. */
+export function takeSamples(): Sampled {
+  const samples = rates.take(Date.now());
+  return samples === null ? {} : { samples };
+}
+
+/** The schemas that upstreams have refused to this isolate. */
+const refusedSchemas = new RefusedSchemas();
+
 /** The streams that this isolate edits. */
 const edited = new EditedStreams();
 
+/** Where an attempt is made. `headersLimited`: whether few fetches of this executor may wait for headers at once. */
+export type AttemptPlace = { upstreams: readonly Upstream[]; headersLimited: boolean; run: PullRun };
+
 /**
- * Sends a call and reads its whole answer. Never rejects. `headersLimited`: whether few fetches of this executor may wait
- * for headers at once.
+ * Sends a call and reads its whole answer. Never rejects.
  */
 export async function attemptCall(
   { lease, controller, timer, requests, headersArrived }: Attempt,
   body: CallBody,
-  { upstreams, headersLimited }: { upstreams: readonly Upstream[]; headersLimited: boolean },
+  { upstreams, headersLimited, run }: AttemptPlace,
 ): Promise<Outcome> {
   const upstream = upstreamOf(lease, upstreams);
   if (upstream === null) return unsent(notConfigured(lease));
   const deps = exchangeDeps(upstream, { lease, controller, timer }, body.raw?.endpoint ?? "chat");
-  return attempt({ upstream, lease, body }, { ...deps, histories, headersLimited, requests, headersArrived });
+  const isPulled = upstream.kind === "pull";
+  // An item on the board keeps no other call of this executor from its headers.
+  if (isPulled) headersArrived?.();
+  const fetch = isPulled ? pulledFetch(run, lease, controller.signal) : deps.fetch;
+  const watched = { ...deps, fetch, histories, refusedSchemas, headersLimited, requests, headersArrived };
+  const outcome = await attempt({ upstream, lease, body }, watched);
+  return body.schema === undefined ? outcome : checkedOutcome(outcome, body.schema, lease);
+}
+
+/** The outcome with what the check of its answer has found. */
+function checkedOutcome(outcome: Outcome, schema: Record<string, unknown>, lease: Lease): Outcome {
+  if (outcome.kind !== "success") return outcome;
+  const { text } = outcome;
+  const violation = violationOf(text, schema, endedAtCap(outcome, lease));
+  if (violation === null) return { ...outcome, checked: { violation } };
+  return { ...outcome, checked: { violation, repairBytes: repairBytes(schema, { text, violation }) } };
 }
 
 /** A request whose bytes are relayed, as its client wrote it. */
@@ -124,7 +161,10 @@ function notConfigured({ upstream, key }: Lease): Reason {
 
 function exchangeDeps(upstream: Upstream, { lease, controller, timer }: Attempt, endpoint: Endpoint): ExchangeDeps {
   const send = upstream.kind === "simulated" ? simulatedFetch(endpoint, lease, controller.signal) : fetch;
-  return { fetch: send, now: Date.now, timer, controller };
+  const headersSeen = (response: Response, sentMs: number): void => {
+    rates.see(gateNameOf(lease.upstream, lease.key), response, sentMs, Date.now());
+  };
+  return { fetch: send, now: Date.now, timer, controller, headersSeen };
 }
 
 /** The simulated upstream in place of the network. */

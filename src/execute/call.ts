@@ -21,7 +21,7 @@ import type { Route } from "../upstream/config/routes.ts";
 import type { Upstream } from "../upstream/config/types.ts";
 import { priceOf } from "../upstream/registry.ts";
 import { targetOf, type ModelRules } from "../upstream/target.ts";
-import type { Attempt } from "./attempt.ts";
+import { takeSamples, type Attempt } from "./attempt.ts";
 import { acquire, attemptTimer, watchClient, type ClientWatch } from "./permit.ts";
 
 /** What all attempts of a call took and cost. */
@@ -39,7 +39,9 @@ export type CallUsage = {
 };
 
 /** An attempt that has ended, or whose answer is on its way to the client: then the caller settles it. */
-type Attempted = { kind: "ended"; outcome: Outcome } | { kind: "answering" };
+type Attempted =
+  /** `nextFacts`: the facts of the call's next attempt, if that differs from the one that ended; absent = it does not. */
+  { kind: "ended"; outcome: Outcome; nextFacts?: CallFacts } | { kind: "answering" };
 
 /** How a call ended: by its last attempt, or without one. */
 export type CallEnd<A extends Attempted> =
@@ -72,6 +74,8 @@ export type CallDeps = {
 /** A call under a run. */
 export type Call = CallRules & {
   facts: CallFacts;
+  /** Whether a key that does not work, or a rate limit, makes the call wait rather than fail. */
+  waitsForGate: boolean;
   /** False for a call that the run object itself must start, because it may wait there or share an answer. */
   mayUseCredit: boolean;
 };
@@ -93,20 +97,22 @@ export async function executeCall<A extends Attempted>(
   deps: CallDeps,
 ): Promise<{ end: CallEnd<A>; usage: CallUsage }> {
   const { signal } = deps;
-  const { facts, onLost } = call;
+  const { onLost, waitsForGate } = call;
+  let { facts } = call;
   const acceptedAtMs = Date.now();
   const callId = crypto.randomUUID();
   const usage = noUsage();
   const watch = watchClient(signal);
   let end: CallEnd<A> = { kind: "client_gone" };
-  let tried: Pick<AcquireRequest, "position"> = {};
+  let tried: Pick<AcquireRequest, "position" | "uncounted"> = {};
   for (let delayMs = 0; ;) {
     const number = usage.attempts + 1;
     // A retry is queued for the time that its call has left.
     const ageMs = Date.now() - acceptedAtMs;
     const deadlineMs = call.deadlineMs === null ? null : Math.max(1, call.deadlineMs - ageMs);
     const { parallelGroupId } = usage;
-    const request = { callId, attempt: number, facts, delayMs, ageMs, deadlineMs, onLost, parallelGroupId, ...tried };
+    const times = { delayMs, ageMs, deadlineMs };
+    const request = { callId, attempt: number, facts, ...times, onLost, waitsForGate, parallelGroupId, ...tried };
     const { granted, group } = await permitOf(call, request, deps, watch);
     if (granted === null) return { end, usage };
     usage.remainingNanoUsd = granted.remainingNanoUsd;
@@ -126,8 +132,14 @@ export async function executeCall<A extends Attempted>(
     addAttempt(usage, attempted.outcome, settled);
     if (settled.retryInMs === null || signal.aborted) return { end, usage };
     delayMs = settled.retryInMs;
-    tried = settled.position === undefined ? {} : { position: settled.position };
+    facts = attempted.nextFacts ?? facts;
+    tried = triedBy(settled);
   }
+}
+
+/** What a retry's request repeats of the reply to the settlement before. */
+function triedBy({ position, uncounted = 0 }: Settled): Pick<AcquireRequest, "position" | "uncounted"> {
+  return { uncounted, ...(position === undefined ? {} : { position }) };
 }
 
 /** The permit of an attempt: from this instance's credit, or from the run object. */
@@ -230,6 +242,7 @@ type Settled = Pick<
   SettleReply,
   | "retryInMs"
   | "position"
+  | "uncounted"
   | "costNanoUsd"
   | "promptTokens"
   | "completionTokens"
@@ -248,15 +261,18 @@ async function settle(
   { run, config, waitUntil, groupId, isShared }: CallDeps & { groupId: string | null; isShared: boolean },
 ): Promise<Settled> {
   const { attemptId } = permit.lease;
-  if (outcome.kind === "failure") {
-    // The run object holds back all calls to an upstream that limits rates: none may start without it.
-    if (outcome.class === "rate_limited") credits.stop(run.runId);
-    await knownToRun(run, attemptId, waitUntil);
-    return await run.callWithRetry<SettleReply>((stub) => stub.settle(attemptId, outcome));
-  }
   // The text is the client's; the run object needs it only if equal calls wait for it.
-  const settled = isShared ? outcome : { ...outcome, text: "" };
-  const ended = settleLater({ run, waitUntil }, { attemptId, outcome: settled, stored: null });
+  const settled = isShared || outcome.kind === "failure" ? outcome : { ...outcome, text: "" };
+  if (!endsCall(settled)) {
+    // The run object holds back all calls to an upstream that limits rates: none may start without it.
+    if (settled.kind === "failure" && (settled.class === "rate_limited" || settled.stop !== undefined)) {
+      credits.stop(run.runId);
+    }
+    await knownToRun(run, attemptId, waitUntil);
+    const { samples } = takeSamples();
+    return await run.callWithRetry<SettleReply>((stub) => stub.settle(attemptId, settled, null, samples));
+  }
+  const ended = settleLater({ run, waitUntil }, { attemptId, outcome: settled, stored: null, ...takeSamples() });
   const charge = ended?.charge ?? chargeOfPermit(permit, outcome, config.upstreams);
   return {
     retryInMs: null,
@@ -267,6 +283,11 @@ async function settle(
     parallelGroupId: groupId,
     remainingNanoUsd: ended === null ? remainingAfter(permit, charge) : ended.remainingNanoUsd,
   };
+}
+
+/** Whether an outcome ends its call, whatever the run says: an answer, unless it does not fit its schema. */
+function endsCall(outcome: Outcome): outcome is Outcome & { kind: "success" } {
+  return outcome.kind === "success" && (outcome.checked?.violation ?? null) === null;
 }
 
 /** What the run charges for an attempt, computed as the run object does. */

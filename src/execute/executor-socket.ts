@@ -1,22 +1,28 @@
 /** The socket at which an executor waits: the run object sleeps meanwhile, and signals what a claim would bring. */
 import { SOCKET_RENEW_MS } from "../limits.ts";
+import type { SocketSignal } from "../run-api/sockets.ts";
 import type { RunCaller } from "../run-client/caller.ts";
-import { RunSocket } from "../run-client/run-socket.ts";
+import { ENDED_CODE, RunSocket } from "../run-client/run-socket.ts";
 import type { ExecutorListener, ExecutorSocket } from "./executor.ts";
 
-/** Opens it, and opens it again when it is lost, until it is closed. */
+/** Opens it, and opens it again when it is lost or of some age, until it is closed. Each names what the executor holds. */
 export function openExecutorSocket(
   run: RunCaller,
   executor: number,
-  { slotsWait, mustClaim }: ExecutorListener,
+  { slotsWait, mustClaim, holds, held }: ExecutorListener,
 ): ExecutorSocket {
-  return new RunSocket(
-    { kind: "executor", executor },
-    {
-      run,
-      signalled: ({ type }) => (type === "slots" ? slotsWait() : mustClaim()),
-      refused: async () => mustClaim(),
-      renewMs: SOCKET_RENEW_MS,
-    },
-  );
+  const owner = { kind: "executor", executor } as const;
+  const signalled = (signal: SocketSignal): void => {
+    if (signal.type === "held") held(signal.lost);
+    else if (signal.type === "slots") slotsWait();
+    else mustClaim();
+  };
+  const socket = new RunSocket(owner, {
+    run,
+    signalled,
+    refused: async () => mustClaim(),
+    renewMs: SOCKET_RENEW_MS,
+    greeting: () => ({ ...owner, holds: holds() }),
+  });
+  return { close: () => socket.close(ENDED_CODE) };
 }

@@ -3,7 +3,7 @@
  * it. It stores nothing: if it dies, its leases expire in the run object. Lanes run it, and the Worker of a group's client;
  * a `Duty` is what differs between them.
  */
-import { CALL_SOCKET_AFTER_MS, HEARTBEAT_MS } from "../limits.ts";
+import { CALL_SOCKET_AFTER_MS, HEARTBEAT_AFTER_SOCKET_MS, HEARTBEAT_MS } from "../limits.ts";
 import { objectFailure } from "../run-client/retry.ts";
 import type { ClaimReply, Job, Settlement, WorkerState } from "../run-api/groups.ts";
 import type { Attempt } from "./attempt.ts";
@@ -30,7 +30,7 @@ export type ExecutorDeps = {
   claim: (claim: Claim) => Promise<ClaimReply>;
   /** Opens a socket to the run, which signals what a claim would bring. */
   openSocket: (listener: ExecutorListener) => ExecutorSocket;
-  /** Renews leases; resolves with the attempts that must stop. */
+  /** Renews leases where the run does not do so at the socket; resolves with the attempts that must stop. */
   heartbeat: (attemptIds: string[]) => Promise<string[]>;
   /** Makes the attempt of a job. It never rejects. `defaultsJson`: the settings that the job's group shares. */
   execute: (job: Job, defaultsJson: string, attempt: Attempt) => Promise<Settlement>;
@@ -49,12 +49,19 @@ export type ExecutorListener = {
   slotsWait: () => void;
   /** A claim brings something new, or nobody can say: the run gives no socket. */
   mustClaim: () => void;
+  /** What the executor names at each socket: its attempts, and those whose settlement may not have arrived. */
+  holds: () => string[];
+  /** The run has renewed the leases of what it was named, but for those that are lost: they must stop. */
+  held: (lost: string[]) => void;
 };
 
 export type ExecutorSocket = { close: () => void };
 
-/** What an executor does next: settle and claim, the same and wait for work, nothing until something changes, or end. */
-export type Step = "claim" | "wait" | "idle" | "end";
+/**
+ * What an executor does next: settle and claim, the same and wait for work, nothing until something changes; `leave` once no
+ * reply is on its way, which could bring attempts; or end at once.
+ */
+export type Step = "claim" | "wait" | "idle" | "leave" | "end";
 
 /** What differs between executors. */
 export type Duty = {
@@ -85,6 +92,14 @@ export class Executor {
   #isSignalled = false;
   /** Whether the last call that failed met a run with too many requests. */
   #isOverloaded = false;
+  #beat: ReturnType<typeof setTimeout> | null = null;
+  /** Claims without a reply so far. One that waits has none when the next is sent. */
+  readonly #pending = new Set<Promise<unknown>>();
+  /** Number of claims that were sent, and that of the last which named all attempts that the executor has. */
+  #sent = 0;
+  #named = 0;
+  /** The number of claims that were sent when attempts came last: those claims counted less than the executor has. */
+  #unaware = 0;
 
   constructor(deps: ExecutorDeps, rules: WorkRules, duty: Duty) {
     this.#deps = deps;
@@ -117,19 +132,25 @@ export class Executor {
    * made before. Call it once.
    */
   async run(first: ClaimReply | null = null): Promise<void> {
-    const heartbeats = setInterval(() => void this.#heartbeat(), HEARTBEAT_MS);
+    this.#heartbeatAfter(HEARTBEAT_MS);
     let socket: ExecutorSocket | null = null;
     const openSocket = (): void => {
-      socket = this.#deps.openSocket({ slotsWait: () => this.#slotsWait(), mustClaim: () => this.#mustClaim() });
+      socket = this.#deps.openSocket({
+        slotsWait: () => this.#slotsWait(),
+        mustClaim: () => this.#mustClaim(),
+        holds: () => this.#work.held(),
+        held: (lost) => this.#held(lost),
+      });
     };
     const untilSocket = setTimeout(openSocket, CALL_SOCKET_AFTER_MS);
     try {
       if (first !== null) {
-        this.#replied(first, { settlements: [], worker: this.#duty.stateOf(this.#work), reach: null });
+        const worker = this.#duty.stateOf(this.#work);
+        this.#replied(first, { number: (this.#sent += 1), settlements: [], waits: false, worker, reach: null });
       }
       await this.#loop();
     } finally {
-      clearInterval(heartbeats);
+      if (this.#beat !== null) clearTimeout(this.#beat);
       clearTimeout(untilSocket);
       (socket as ExecutorSocket | null)?.close();
       this.#work.close();
@@ -142,15 +163,20 @@ export class Executor {
     const { now, random, wait } = this.#deps;
     const reconnect = new Reconnect();
     for (;;) {
-      const step = this.#duty.next(work, this.#claimMore);
+      const step = this.#next();
       if (step === "end") return;
-      // One that is nudged claims wherever it waits: it would be woken at once, again and again.
-      if (step === "idle" || (step === "wait" && this.#waitsAtSocket && !work.isNudged)) {
-        if (step === "wait" && work.idle && !this.#duty.waitsWithoutCalls) return;
+      if (step === "leave") {
+        if (this.#pending.size === 0) return;
+        await Promise.race([...this.#pending, work.changed()]);
+        continue;
+      }
+      if (step === "idle") {
         await work.changed(this.#claimMore);
         continue;
       }
       const claim = this.#claim(step === "wait");
+      this.#pending.add(claim);
+      void claim.then(() => this.#pending.delete(claim));
       // What ends while a call waits for work must not wait with it: the next call makes the run reply to this one. What
       // ends while a call settles travels with the next: so the busier the run, the more each call carries.
       const reply: "replied" | "failed" | "changed" = await (step === "wait"
@@ -169,6 +195,14 @@ export class Executor {
     }
   }
 
+  #next(): Step {
+    const work = this.#work;
+    const step = this.#duty.next(work, this.#claimMore);
+    // One that is nudged claims wherever it waits: it would be woken at once, again and again.
+    if (step !== "wait" || !this.#waitsAtSocket || work.isNudged) return step;
+    return work.idle && !this.#duty.waitsWithoutCalls ? "leave" : "idle";
+  }
+
   /** Settles what has ended, and starts the jobs of the reply; `waits` for jobs if there are none at once. */
   async #claim(waits: boolean): Promise<"replied" | "failed"> {
     const work = this.#work;
@@ -177,10 +211,12 @@ export class Executor {
     const capacity = work.running + work.room;
     this.#isSignalled = false;
     const reach = this.#duty.reach();
+    const number = (this.#sent += 1);
+    if (worker?.holds != null) this.#named = number;
     try {
       const reply = await this.#deps.claim({ settlements, capacity, waits, worker, reach });
       work.delivered(settlements);
-      this.#replied(reply, { settlements, worker, reach });
+      this.#replied(reply, { number, settlements, waits, worker, reach });
       return "replied";
     } catch (error) {
       this.#isOverloaded = objectFailure(error) === "overloaded";
@@ -191,11 +227,16 @@ export class Executor {
     }
   }
 
-  #replied(reply: ClaimReply, claim: Pick<Claim, "settlements" | "worker" | "reach">): void {
+  #replied(reply: ClaimReply, claim: Omit<Claim, "capacity"> & { number: number }): void {
     const work = this.#work;
-    const isLate = reply.jobs.length > 0 && work.isReplaced(reply.epoch);
-    this.#claimMore = reply.claimMore || isLate || this.#isSignalled;
-    this.#waitsAtSocket = reply.atSocket === true && !this.#isSignalled;
+    const hasJobs = reply.jobs.length > 0;
+    // What it grants is lost if a later claim did not name it.
+    const isLate = hasJobs && (claim.number < this.#named || work.isReplaced(reply.epoch));
+    // The run counted the attempts of an earlier reply, so that it saw no room where there may be some.
+    const isOutdated = claim.waits && claim.number <= this.#unaware;
+    if (hasJobs) this.#unaware = this.#sent;
+    this.#claimMore = reply.claimMore || isLate || isOutdated || this.#isSignalled;
+    this.#waitsAtSocket = reply.atSocket === true && !isOutdated && !this.#isSignalled;
     if (!isLate) {
       if (reply.jobs.length > 0) work.setBatchingDelay(reply.batchingDelayMs);
       // Taken out of the reply: workerd keeps what a call returned until its next full collection.
@@ -227,6 +268,20 @@ export class Executor {
     this.#isSignalled = true;
     this.#waitsAtSocket = false;
     this.#work.nudge();
+  }
+
+  #held(lost: string[]): void {
+    this.#work.abort(lost);
+    this.#heartbeatAfter(HEARTBEAT_AFTER_SOCKET_MS);
+  }
+
+  /** Sends heartbeats from `delayMs` on, unless the run renews the leases at the socket by then. */
+  #heartbeatAfter(delayMs: number): void {
+    if (this.#beat !== null) clearTimeout(this.#beat);
+    this.#beat = setTimeout(() => {
+      void this.#heartbeat();
+      this.#heartbeatAfter(HEARTBEAT_MS);
+    }, delayMs);
   }
 
   /** Renews the executor's leases, and aborts attempts whose lease is not its own any more. */

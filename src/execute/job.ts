@@ -1,16 +1,17 @@
 /** The attempt of a slot, as the executor that has claimed its job makes it. */
 import { readCall } from "../engine/call-page.ts";
 import type { Job, Settlement } from "../run-api/groups.ts";
-import type { Upstream } from "../upstream/config/types.ts";
-import { attemptCall, type Attempt } from "./attempt.ts";
+import { repairedBody } from "../schema/repair.ts";
+import { attemptCall, takeSamples, type Attempt, type AttemptPlace } from "./attempt.ts";
 
 /** Makes the attempt of a job. Never rejects. `defaultsJson`: the settings that the job's group shares. */
 export async function attemptJob(
-  { lease: { attemptId }, callJson }: Job,
+  { lease: { attemptId }, callJson, repair }: Job,
   defaultsJson: string,
   attempt: Attempt,
-  deps: { upstreams: readonly Upstream[]; headersLimited: boolean },
+  deps: AttemptPlace,
 ): Promise<Settlement> {
-  const outcome = await attemptCall(attempt, readCall(callJson, defaultsJson), deps);
-  return { attemptId, outcome };
+  const body = readCall(callJson, defaultsJson);
+  const outcome = await attemptCall(attempt, repair === undefined ? body : repairedBody(body, repair), deps);
+  return { attemptId, outcome, ...takeSamples() };
 }

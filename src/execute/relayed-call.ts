@@ -8,7 +8,7 @@ import { member } from "../json/scan.ts";
 import { rawCallFactsOf } from "../protocol/request/call-facts.ts";
 import { gateNameOf } from "../upstream/config/keys.ts";
 import type { RelayAnswered, RelayEnd } from "../upstream/relay/types.ts";
-import { attemptRelay, type RelayedRequest, type RelayFailure } from "./attempt.ts";
+import { attemptRelay, takeSamples, type RelayedRequest, type RelayFailure } from "./attempt.ts";
 import { executeCall, settleLater, type CallDeps, type CallUsage } from "./call.ts";
 
 /** How a relayed call ended; `answered`: its answer is on its way. */
@@ -31,7 +31,11 @@ export async function relayCall(
   const callFacts = rawCallFactsOf(facts, { model: facts.model, priority: 2, timeoutMs: null });
   const { end, usage } = await executeCall(
     // What an upstream stores is written with the settlement, which credit does not carry.
-    { facts: callFacts, deadlineMs: RELAY_QUEUE_MS_MAX, onLost: "retry", mayUseCredit: facts.endpoint !== "responses" },
+    {
+      facts: callFacts,
+      ...{ deadlineMs: RELAY_QUEUE_MS_MAX, onLost: "retry", waitsForGate: false },
+      mayUseCredit: facts.endpoint !== "responses",
+    },
     async (attempt) => {
       const relayed = await attemptRelay(attempt, request, deps.config.upstreams);
       return relayed.kind === "answered"
@@ -71,7 +75,7 @@ async function answered(
 function settlementOf(request: RelayedRequest, lease: Lease, { outcome, id }: RelayEnd): SingleSettlement {
   const stored: StoredAnswer | null =
     id !== null && isKept(request) ? { id, upstream: gateNameOf(lease.upstream, lease.key) } : null;
-  return { attemptId: lease.attemptId, outcome, stored };
+  return { attemptId: lease.attemptId, outcome, stored, ...takeSamples() };
 }
 
 /** Responses are stored by their upstream unless the request has `store: false`. */

@@ -2,12 +2,13 @@
 import type { CallBody, CallFacts, CallRules, Lease, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { attemptCall } from "./attempt.ts";
+import { RepairedCall, violated } from "./checks/repaired-call.ts";
 import { executeCall, type CallDeps, type CallUsage } from "./call.ts";
 
 /** What a call ended as, with what all its attempts took and cost. */
 export type SingleCallEnd = CallUsage & {
   outcome:
-    | { ok: true; text: string; model: string; finishReason: string | null; upstream?: string }
+    | { ok: true; text: string; model: string; finishReason: string | null; upstream?: string; isJson?: true }
     | { ok: false; reason: Reason };
 };
 
@@ -16,27 +17,36 @@ export async function makeCall(
   call: CallRules & { body: CallBody; facts: CallFacts },
   deps: CallDeps,
 ): Promise<SingleCallEnd> {
+  const repairing = new RepairedCall(call);
   const { end, usage } = await executeCall(
-    { ...call, mayUseCredit: call.deadlineMs === null && call.facts.dedupeKey === undefined },
+    {
+      ...call,
+      waitsForGate: call.deadlineMs !== null,
+      mayUseCredit: call.deadlineMs === null && call.facts.dedupeKey === undefined,
+    },
     async (attempt) => {
-      const outcome = await attemptCall(attempt, call.body, {
-        upstreams: deps.config.upstreams,
-        headersLimited: false,
-      });
-      return { kind: "ended" as const, outcome };
+      const made = { upstreams: deps.config.upstreams, headersLimited: false, run: deps.run };
+      return repairing.checked(await attemptCall(attempt, repairing.body, made));
     },
     deps,
   );
   if (end.kind === "ended") return { ...usage, outcome: outcomeOf(end.outcome, end.lease) };
   if (end.kind === "shared") return { ...usage, outcome: outcomeOf(end.outcome, null) };
-  return { ...usage, outcome: { ok: false, reason: end.kind === "refused" ? end.reason : CLIENT_GONE } };
+  const reason = end.kind === "refused" ? (repairing.violationInsteadOf(end.reason) ?? end.reason) : CLIENT_GONE;
+  return { ...usage, outcome: { ok: false, reason } };
 }
 
 const CLIENT_GONE: Reason = { reason: "cancelled", message: "the client left before its call started" };
 
 function outcomeOf(outcome: Outcome, lease: Lease | null): SingleCallEnd["outcome"] {
-  if (outcome.kind === "failure") return { ok: false, reason: outcome.reason };
-  const { text, model, finishReason } = outcome;
+  if (outcome.kind === "failure") {
+    const { reason, body } = outcome;
+    // The answer of an equal call does not fit: its text is beside the reason.
+    return { ok: false, reason: reason.reason === "schema_violation" ? { ...reason, text: body ?? "" } : reason };
+  }
+  const { text, model, finishReason, checked } = outcome;
+  if (checked !== undefined && checked.violation !== null)
+    return { ok: false, reason: violated(text, checked.violation) };
   const upstream = lease?.route === undefined ? {} : { upstream: lease.upstream };
-  return { ok: true, text, model, finishReason, ...upstream };
+  return { ok: true, text, model, finishReason, ...upstream, ...(checked === undefined ? {} : { isJson: true }) };
 }

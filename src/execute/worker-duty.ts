@@ -63,7 +63,7 @@ export class WorkerDuty implements Duty {
   next(work: Worklist, claimMore: boolean): Step {
     if (this.#hasGroupEnded) return "end";
     if (work.hasEnded || this.#leaving === "yes" || this.#gaveUp.length > 0) return "claim";
-    if (this.#leaving === "announced") return work.running === 0 ? "end" : work.isNudged ? "claim" : "idle";
+    if (this.#leaving === "announced") return work.running === 0 ? "leave" : work.isNudged ? "claim" : "idle";
     // Without calls of its own it waits for what the run decides, as for the end of a pause.
     if (work.running === 0 || (claimMore && work.room > 0)) return "wait";
     if (!work.isNudged) return "idle";

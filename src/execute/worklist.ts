@@ -1,10 +1,10 @@
 /** The attempts of an executor: those in flight, and those that have ended but are not settled yet. */
-import { CLAIM_BYTES_MAX, ROOM_MERGE_MS } from "../limits.ts";
+import { CLAIM_BYTES_MAX, ROOM_MERGE_MS, ROOM_TOGETHER_MS } from "../limits.ts";
 import type { Settlement } from "../run-api/groups.ts";
 import type { StartTimer } from "../upstream/exchange.ts";
 import { Deadlines } from "./deadlines.ts";
 import { Paces } from "./paces.ts";
-import type { WorkRules } from "./rules.ts";
+import { areHeadersLimited, type WorkRules } from "./rules.ts";
 
 /** An attempt shorter than this, ms, is no LLM's: the gateway limits the speed of such a run, the upstream that of others. */
 const SHORT_ATTEMPT_MS = 100;
@@ -28,7 +28,7 @@ export class Worklist {
   #epoch = 0;
   #waiting: (() => void)[] = [];
   #wantsRoom = false;
-  #roomTimer: ReturnType<typeof setTimeout> | null = null;
+  #roomTimer: { handle: ReturnType<typeof setTimeout>; delayMs: number } | null = null;
   #deadlines = new Deadlines();
   #nudged = false;
   #awaitingNudge: (() => void)[] = [];
@@ -56,7 +56,7 @@ export class Worklist {
   /** Stops the timers that outlive attempts. */
   close(): void {
     this.#deadlines.close();
-    if (this.#roomTimer !== null) clearTimeout(this.#roomTimer);
+    this.#stopRoomTimer();
   }
 
   /** Whether nothing runs, nothing is left to settle, and no further claim was requested. */
@@ -145,12 +145,24 @@ export class Worklist {
 
   /** Others may begin: several together, for each claim costs a commit, or a single one after a while. */
   #roomMade(): void {
-    if (this.room === 0) return;
-    if (this.room >= this.#rules.waitingMax / 2) return this.#wakeAll();
-    this.#roomTimer ??= setTimeout(() => {
+    const { room } = this;
+    const { waitingMax } = this.#rules;
+    const isHalf = room >= waitingMax / 2;
+    if (room === 0) return;
+    if (room >= waitingMax || (isHalf && !areHeadersLimited(waitingMax))) return this.#wakeAll();
+    const delayMs = isHalf ? ROOM_TOGETHER_MS : ROOM_MERGE_MS;
+    if (this.#roomTimer !== null && this.#roomTimer.delayMs <= delayMs) return;
+    this.#stopRoomTimer();
+    const elapsed = (): void => {
       this.#roomTimer = null;
       if (this.#wantsRoom && this.room > 0) this.#wakeAll();
-    }, ROOM_MERGE_MS);
+    };
+    this.#roomTimer = { handle: setTimeout(elapsed, delayMs), delayMs };
+  }
+
+  #stopRoomTimer(): void {
+    if (this.#roomTimer !== null) clearTimeout(this.#roomTimer.handle);
+    this.#roomTimer = null;
   }
 
   /** Takes what has ended, to settle it: as much as one call carries. */
@@ -243,6 +255,7 @@ export class Worklist {
     const waiting = this.#waiting;
     this.#waiting = [];
     this.#wantsRoom = false;
+    this.#stopRoomTimer();
     for (const resolve of waiting) resolve();
   }
 }

@@ -28,6 +28,7 @@ import { NO_AMOUNT, Started, type Amount } from "./started.ts";
 import { Stop } from "./stop.ts";
 import { AdaptiveWidth } from "./width.ts";
 import {
+  WORK_CLASSES,
   type GateClass,
   type GateFailure,
   type GateGrant,
@@ -77,7 +78,7 @@ export class Gate {
     const known = this.#registry.get(report.run);
     const wasWaiting = waitingClasses(known, nowMs);
     const sinceMs = known?.seenMs ?? nowMs;
-    const news = this.#registry.take(report, this.#epoch, nowMs);
+    const news = this.#registry.take(report, nowMs);
     const { run } = news;
     run.outstanding = { ...NO_AMOUNT };
     run.permits = report.permits ?? report.inFlight;
@@ -104,6 +105,21 @@ export class Gate {
     if (this.#stop !== null) return "stopped";
     if (this.#waitUntilMs > nowMs || this.#pacedUntilMs > nowMs) return "paced";
     return this.#permitsAt(nowMs) === null ? "open" : "shrunk";
+  }
+
+  /** The runs that use the gate, most urgent first, for a notice that its class has changed. */
+  users(): string[] {
+    const isUser = (run: Run): boolean => run.inFlight > 0 || waitingOf(run) > 0 || run.outstanding.requests > 0;
+    const users = this.#runs().filter(isUser);
+    return users
+      .toSorted((a, b) => WORK_CLASSES.indexOf(a.workClass) - WORK_CLASSES.indexOf(b.workClass))
+      .map(({ id }) => id);
+  }
+
+  /** What a run is sent when the class has changed: its grant is over, and it exchanges at once. */
+  notice(nowMs: number): GateGrant {
+    const nothing = { permits: 0, requests: 0, tokens: 0 };
+    return { ...this.#head(nowMs), ...nothing, ttlMs: GATE_TTL_MS, nextInMs: 0 };
   }
 
   memory(): GateMemory {
@@ -257,6 +273,7 @@ export class Gate {
   }
 
   #nextInMs(run: Run, rates: RateGrant, isShrunk: boolean, isShort: boolean): number {
+    if (!isShrunk && rates.amount === null && isLight(run)) return GATE_OPEN_TTL_MS;
     if (!this.#rates.isKnown && this.#answers < GATE_ANSWERS_MIN) return GATE_FAST_NEXT_MS;
     const isIdle = waitingOf(run) === 0;
     const byRates = rates.nextInMs < Infinity ? rates.nextInMs : rates.left < 0.5 ? GATE_NEXT_MAX_MS : openNextMs(run);
@@ -295,6 +312,13 @@ const LATENCY_GAIN = 0.3;
 function openNextMs(run: Run): number {
   return run.inFlight + waitingOf(run) >= GATE_BUSY_IN_FLIGHT ? GATE_BUSY_NEXT_MS : GATE_OPEN_NEXT_MS;
 }
+
+/** A run with a call or two at a time, as one whose client asks one question after the other, shows hardly anything. */
+function isLight(run: Run): boolean {
+  return run.inFlight + waitingOf(run) <= LIGHT_CALLS_MAX;
+}
+
+const LIGHT_CALLS_MAX = 2;
 
 function isRejection({ class: failure }: GateFailure): boolean {
   return failure === "rate_limited" || failure === "overloaded";

@@ -68,13 +68,13 @@ export class Registry {
   }
 
   /** Takes a report in. */
-  take(report: GateReport, epoch: number, nowMs: number): News {
+  take(report: GateReport, nowMs: number): News {
     const { run: id, instance, number, started, succeeded } = report;
     const known = this.#runs.get(id);
     const run = known ?? this.#newRun(id, instance, nowMs);
     if (known === undefined || known.instance !== instance) {
-      // Counters of an instance that another gate object knew say nothing about what was started since.
-      const isFresh = report.epoch === 0 || report.epoch === epoch;
+      // Counters of an instance that a gate has known before, and has forgotten since, say nothing about what was started since.
+      const isFresh = report.epoch === 0;
       run.counters = isFresh ? { requests: 0, tokens: 0, succeeded: 0 } : { ...started, succeeded };
       run.instance = instance;
       run.number = 0;

@@ -8,6 +8,8 @@ import {
   GATE_WIDTH_MIN,
   GATE_WIDTH_NEAR,
   GATE_WIDTH_PROBE_MS,
+  GATE_WIDTH_PROOF,
+  GATE_WIDTH_PROOF_MS,
   GATE_WIDTH_REST_MS,
   GATE_WIDTH_RISE_MS,
 } from "../limits.ts";
@@ -61,16 +63,19 @@ export class AdaptiveWidth {
    * @param inFlight Attempts in flight after the rejections.
    */
   rejected(count: number, inFlight: number, nowMs: number): void {
+    const isLate = nowMs - this.#rejectedMs > GATE_WIDTH_PROOF_MS;
     this.#rejectedMs = nowMs;
+    if (this.#width === null && isLate) this.#forgetCounts();
     this.#rejections += count;
     if (nowMs < this.#restUntilMs) return;
+    // One that is down for a moment rejects calls as well, however few there are.
+    if (this.#width === null && this.#rejections < GATE_WIDTH_PROOF) return;
     const before = this.#width ?? inFlight + count;
     const share = this.#rejections / (this.#rejections + this.#successes);
     this.#ceiling = before;
     this.#set(before * Math.min(GATE_WIDTH_CUT, Math.max(this.#width === null ? 0.5 : LEAST_CUT, 1 - share)), nowMs);
     this.#restUntilMs = nowMs + GATE_WIDTH_REST_MS;
-    this.#rejections = 0;
-    this.#successes = 0;
+    this.#forgetCounts();
   }
 
   /** Attempts have succeeded: the width rises if it is what limits them. */
@@ -116,6 +121,11 @@ export class AdaptiveWidth {
   /** A width that has been several times what is needed for long, without a rejection, limits nothing. */
   #forget(width: number, inFlight: number, nowMs: number): void {
     if (nowMs - this.#rejectedMs >= GATE_WIDTH_FORGET_MS && inFlight * 4 < width) this.#width = null;
+  }
+
+  #forgetCounts(): void {
+    this.#rejections = 0;
+    this.#successes = 0;
   }
 
   #set(width: number, nowMs: number): void {

@@ -1,14 +1,16 @@
 /** The run's log on the wire: one JSON object per event, with the names that programs in the field read. */
 import { DIMENSIONS, type Amounts, type Limits } from "../budget/ledger.ts";
 import { usdOf } from "../budget/money.ts";
-import type { CallName, LoggedEvent, RunEvent } from "../engine/log.ts";
+import type { Saved } from "../engine/group.ts";
+import type { CallName, LoggedEvent, RunEvent, ThrottleCause } from "../engine/log.ts";
 import { toWire, type Reason } from "../errors.ts";
+import type { GateReason } from "../gate/wire.ts";
 
 /** What every line of a run repeats. */
 export type RunName = { id: string; parentId: string | null; depth: number };
 
-/** An event ready to be sent: its number, its type, its line. */
-export type EventLine = { seq: number; type: string; json: string };
+/** An event ready to be sent: its number, its type, its line; and as the log has it. */
+export type EventLine = { seq: number; type: string; json: string; event: LoggedEvent };
 
 /** The events of a stored row, which ends with event number `last`: one JSON text per line. */
 export function eventLines(row: { last: number; lines: string }, run: RunName): EventLine[] {
@@ -26,7 +28,7 @@ function eventLine(event: LoggedEvent, seq: number, run: RunName): EventLine {
   const level = { depth: run.depth };
   // Spread first so that every line begins with them, and last so that no client's event can override them.
   const line = { ...place, parallel_group_id: event.group, ...level, step: null, ...own, ...place, ...level };
-  return { seq, type: line.event_type, json: JSON.stringify(line) };
+  return { seq, type: line.event_type, json: JSON.stringify(line), event };
 }
 
 /** A client's event was parsed when it arrived; its name is not one of the gateway's own events. */
@@ -69,7 +71,7 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
       return { ...call(event), attempt: event.attempt, delay_ms: event.delayMs, code };
     }
     case "throttled":
-      return { upstream: event.upstream, retry_after_ms: event.retryAfterMs };
+      return throttleFacts(event);
     case "slot_completed":
       return slotFacts(event);
     case "slots_cancelled": {
@@ -91,11 +93,37 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
   }
 }
 
+/** What the calls of a gate wait for after what happened there. */
+const WAITS_AFTER: Readonly<Record<ThrottleCause, GateReason>> = {
+  rate_limited: "requests_per_minute",
+  overloaded: "requests_per_minute",
+  insufficient_quota: "stopped",
+  invalid_key: "stopped",
+  forbidden: "stopped",
+  requests_per_minute: "requests_per_minute",
+  tokens_per_minute: "tokens_per_minute",
+  width: "width",
+  stopped: "stopped",
+};
+
+function throttleFacts(event: Extract<RunEvent, { event: "throttled" }>): object {
+  const { upstream, gate = upstream, cause = "rate_limited", retryAfterMs: retry_after_ms } = event;
+  const waiting_for = { gate, reason: WAITS_AFTER[cause], ready_in_ms: retry_after_ms };
+  return { upstream, gate, cause, retry_after_ms, waiting_for };
+}
+
 function groupFacts(event: Extract<RunEvent, { event: "group_completed" }>): object {
-  const { count, status, metrics, costNanoUsd, completed, failed, cancelled } = event;
+  const { count, status, metrics, costNanoUsd, completed, failed, cancelled, saved } = event;
   const { wall_ms: execution_ms, sequential_ms, speedup, peak_parallel } = metrics;
   const measured = { execution_ms, cost: usdOf(costNanoUsd), sequential_ms, speedup, peak_parallel };
-  return { count, status, ...measured, completed, failed, cancelled };
+  const stop = saved === undefined ? {} : { ...savedFacts(saved), shadow: saved.shadow };
+  return { count, status, ...measured, completed, failed, cancelled, ...stop };
+}
+
+/** What an early stop has saved, as answers and the log show it. */
+export function savedFacts({ calls, aborted, worstNanoUsd, likelyNanoUsd }: Omit<Saved, "atMs">) {
+  const saved_usd = { worst_usd: usdOf(worstNanoUsd), likely_usd: usdOf(likelyNanoUsd) };
+  return { saved_calls: calls, aborted_calls: aborted, saved_usd };
 }
 
 function slotFacts(event: Extract<RunEvent, { event: "slot_completed" }>): object {

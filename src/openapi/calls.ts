@@ -1,9 +1,11 @@
 /** Routes that make LLM calls. */
 import { z, type RouteConfig } from "@hono/zod-openapi";
 import { batchBody, batchReply, quoteReply } from "../contract/batch.ts";
+import { dagBody } from "../contract/graph/dag.ts";
+import { dagQuoteReply, graphReply, graphValidation } from "../contract/graph/replies.ts";
 import { runningGroup } from "../contract/groups.ts";
 import { queryBody, queryReply } from "../contract/query.ts";
-import { answerHeaders, asText, flag, guarded, header, idempotencyKey, json, jsonBody } from "./parts.ts";
+import { answerHeaders, asText, flag, guarded, header, idempotencyKey, idParameter, json, jsonBody } from "./parts.ts";
 
 const durable = [
   idempotencyKey,
@@ -21,6 +23,16 @@ const accepted = {
     "preference-applied": "respond-async",
     "idempotent-replayed": "`true` if an earlier request with the same key opened the group",
   }),
+};
+
+const graphBody = {
+  body: {
+    required: true,
+    content: {
+      "application/json": { schema: dagBody },
+      ...asText("", "application/x-ndjson", "text/x-llmcompiler").content,
+    },
+  },
 };
 
 export const calls: RouteConfig[] = [
@@ -61,6 +73,51 @@ export const calls: RouteConfig[] = [
         },
       },
       202: accepted,
+    },
+  }),
+  guarded({
+    method: "post",
+    path: "/dag",
+    summary: "Makes LLM calls that depend on each other",
+    parameters: [flag("quote", "`1`: return an estimate of the cost; nothing is reserved or sent"), ...durable],
+    request: graphBody,
+    responses: {
+      200: {
+        description:
+          "What became of each task, after all have ended or streamed as each ends; the estimate if `quote=1`",
+        headers: replayed,
+        content: {
+          "application/json": { schema: z.union([graphReply, dagQuoteReply]) },
+          ...asText("", "application/x-ndjson", "text/event-stream").content,
+        },
+      },
+      202: accepted,
+    },
+  }),
+  guarded({
+    method: "post",
+    path: "/dag/{id}/retry",
+    summary: "Runs a graph that has ended once more, without the calls that completed",
+    parameters: [idParameter, ...durable],
+    responses: {
+      200: {
+        description: "The new graph, after all of its tasks have ended or streamed as each ends",
+        headers: replayed,
+        content: {
+          "application/json": { schema: graphReply },
+          ...asText("", "application/x-ndjson", "text/event-stream").content,
+        },
+      },
+      202: accepted,
+    },
+  }),
+  guarded({
+    method: "post",
+    path: "/dag/validate",
+    summary: "Checks a graph of calls; nothing is stored, reserved or sent",
+    request: graphBody,
+    responses: {
+      200: json(graphValidation, "The graph is valid; an invalid one is refused with 422 `invalid_graph`"),
     },
   }),
 ];

@@ -22,6 +22,23 @@ export const discovery: RouteConfig[] = [
     summary: "This reference as a page",
     responses: { 200: asText("The page", "text/html"), default: refusal },
   },
+  page("/ui", "The page that lists runs, for the operator"),
+  {
+    ...page("/ui/runs/{id}", "The page of a run: money, progress, failures and a timeline, live"),
+    parameters: [idParameter],
+  },
+  {
+    method: "get",
+    path: "/ui/app.js",
+    summary: "The script of these pages",
+    responses: { 200: asText("JavaScript", "text/javascript"), default: refusal },
+  },
+  {
+    method: "get",
+    path: "/ui/app.css",
+    summary: "The style of these pages",
+    responses: { 200: asText("CSS", "text/css"), default: refusal },
+  },
   open("/health", "Reports that the gateway responds, and warnings about its configuration", healthDocument),
   open("/limits", "Lists every limit that a client can reach", limitsDocument),
   {
@@ -39,3 +56,8 @@ export const discovery: RouteConfig[] = [
     responses: { 200: asText("Source text", "text/x-python"), default: refusal },
   },
 ];
+
+/** A page that is the same for everyone: its script asks for the credential. */
+function page(path: string, summary: string): RouteConfig {
+  return { method: "get", path, summary, responses: { 200: asText("The page", "text/html"), default: refusal } };
+}

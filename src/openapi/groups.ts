@@ -1,7 +1,8 @@
 /** Routes of groups that are running or have ended. */
 import { z, type RouteConfig } from "@hono/zod-openapi";
 import { batchReply } from "../contract/batch.ts";
-import { resultsPage, runningGroup } from "../contract/groups.ts";
+import { graphReply } from "../contract/graph/replies.ts";
+import { reportDocument, resultsPage, runningGroup } from "../contract/groups.ts";
 import { GROUP_WAIT_MS_MAX, RESULTS_PAGE_DEFAULT, RESULTS_PAGE_MAX } from "../limits.ts";
 import { asText, guarded, idParameter, json, whole } from "./parts.ts";
 
@@ -16,11 +17,45 @@ const indexParameter = {
   schema: { type: "integer" as const, minimum: 0 },
 };
 
+const formatParameter = {
+  name: "format",
+  in: "query" as const,
+  required: false,
+  description: "The form of the report; `coordinator` and `swarm` are JSON forms that other systems read",
+  schema: { type: "string" as const, enum: ["markdown", "json", "coordinator", "swarm"] },
+};
+
 export const groups: RouteConfig[] = [
   guarded({
     method: "get",
+    path: "/dag/{id}",
+    summary: "Returns a graph and its tasks as they are now; the same as /groups/{id}",
+    parameters: [
+      idParameter,
+      whole("wait_ms", "How long to wait for the graph to end, ms", { minimum: 0, maximum: GROUP_WAIT_MS_MAX }),
+    ],
+    responses: {
+      200: {
+        description: "The graph; as a stream, each task as it ends",
+        content: {
+          "application/json": { schema: graphReply },
+          ...asText("", "application/x-ndjson", "text/event-stream").content,
+        },
+      },
+    },
+  }),
+  guarded({
+    method: "delete",
+    path: "/dag/{id}",
+    summary: "Cancels a graph: tasks that wait never start, connections to upstreams are closed",
+    parameters: [idParameter],
+    responses: { 200: json(stoppedGroup, "The state of the graph") },
+  }),
+  guarded({
+    method: "get",
     path: "/groups/{id}",
-    summary: "Returns the state of a group; after it has ended, the reply that /batch would have sent",
+    summary:
+      "Returns the state of a group; after it has ended, the reply that /batch would have sent; of a graph, that of /dag",
     parameters: [
       idParameter,
       whole("wait_ms", "How long to wait for the group to end, ms", { minimum: 0, maximum: GROUP_WAIT_MS_MAX }),
@@ -29,7 +64,7 @@ export const groups: RouteConfig[] = [
       200: {
         description: "The group. A group that has ended is also available as a stream, if `Accept` names one",
         content: {
-          "application/json": { schema: z.union([runningGroup, batchReply]) },
+          "application/json": { schema: z.union([runningGroup, batchReply, graphReply]) },
           ...asText("", "application/x-ndjson", "text/event-stream").content,
         },
       },
@@ -61,8 +96,16 @@ export const groups: RouteConfig[] = [
     method: "get",
     path: "/groups/{id}/report",
     summary: "Returns a report on a group: what each agent did, what failed and what to do next",
-    parameters: [idParameter],
-    responses: { 200: asText("Markdown tables", "text/markdown") },
+    parameters: [idParameter, formatParameter],
+    responses: {
+      200: {
+        description: "Markdown tables, or JSON if `Accept` or `format` names it",
+        content: {
+          ...asText("", "text/markdown").content,
+          "application/json": { schema: z.union([reportDocument, z.looseObject({})]) },
+        },
+      },
+    },
   }),
   guarded({
     method: "delete",

@@ -23,6 +23,22 @@ export const logLine = z
   })
   .openapi("LogLine");
 
+/** A trace in Chrome's JSON format. */
+const trace = z
+  .object({
+    displayTimeUnit: z.literal("ms"),
+    traceEvents: z.array(
+      z.looseObject({
+        ph: z.enum(["b", "e", "i", "C", "M"]),
+        name: z.string(),
+        pid: z.int(),
+        tid: z.int(),
+        ts: z.number().openapi({ description: "Microseconds since 1970" }),
+      }),
+    ),
+  })
+  .openapi("Trace");
+
 const after = whole("after", "`seq` of the last event that the reader has; the response starts after it", {
   minimum: 0,
 });
@@ -39,6 +55,15 @@ export const log: RouteConfig[] = [
     summary: "Returns a run's log so far: one `LogLine` per line, as JSON",
     parameters: [idParameter, after],
     responses: { 200: asText("Lines in order of `seq`", "application/x-ndjson") },
+  }),
+  guarded({
+    method: "get",
+    path: "/runs/{id}/trace.json",
+    summary: "Returns a run's log so far as a trace that ui.perfetto.dev and chrome://tracing open",
+    parameters: [idParameter],
+    responses: {
+      200: json(trace, "Spans of groups, calls, attempts and tools; counters of calls in flight and of USD"),
+    },
   }),
   guarded({
     method: "post",

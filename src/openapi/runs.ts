@@ -24,7 +24,8 @@ export const runs: RouteConfig[] = [
     summary: "Opens a run and returns its token. With a run token as the credential, opens a child run",
     description:
       "A child run reserves its whole budget in its parent. With an Idempotency-Key, a repeated request returns the same " +
-      "child in its current state, with a token. A root run does not accept the header.",
+      "child in its current state, with a token. A root run does not accept the header. With `wait_ms` the request waits for " +
+      "room in the parent: 409 `no_capacity` with `reasons` if there is none in time, 422 `infeasible` if it can never fit.",
     parameters: [idempotencyKey],
     request: { body: { content: { "application/json": { schema: runBody } } } },
     responses: { 201: json(openedRunDocument, "The run and its token. No other response contains the token") },

@@ -5,19 +5,24 @@
 import type { GroupView, SlotView } from "../run-api/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import { ANSWER_KEPT_CHARS_MAX, ANSWER_NOTES_CHARS_MAX, RESULT_PAGES_AHEAD } from "../limits.ts";
+import { aggregationOf } from "./aggregation.ts";
 import { readAhead } from "./read-ahead.ts";
 import { slotError, slotItem, slotResult } from "./slot.ts";
+import { stopFields, tierFields } from "./rule-fields.ts";
 import { usageOf } from "./usage.ts";
+import { shownWaits } from "./waiting.ts";
 
 export type BatchAnswer = {
   group: GroupView;
   style: ErrorStyle;
   /** A page of slots in input order, from an index on; empty after the last. */
   slotsFrom: (index: number) => Promise<SlotView[]>;
+  /** Further members of the answer. */
+  more?: object;
 };
 
 /** Yields the answer's text, piece by piece. */
-export async function* batchJson({ group, style, slotsFrom }: BatchAnswer): AsyncGenerator<string> {
+export async function* batchJson({ group, style, slotsFrom, more = {} }: BatchAnswer): AsyncGenerator<string> {
   const result: Show = (slot) => slotResult(slot, slotError(slot), style);
   const responses = new KeptList(result, ANSWER_KEPT_CHARS_MAX);
   const errors = new KeptList(slotError, ANSWER_NOTES_CHARS_MAX);
@@ -37,7 +42,9 @@ export async function* batchJson({ group, style, slotsFrom }: BatchAnswer): Asyn
   yield* errors.text(pages);
   yield `],"items":[`;
   yield* items.text(pages);
-  yield `],${JSON.stringify(measuresOf(group)).slice(1)}`;
+  const { aggregate } = group;
+  const combined = aggregate === undefined ? {} : { aggregation: await aggregationOf(aggregate, { group, slotsFrom }) };
+  yield `],${JSON.stringify({ ...combined, ...measuresOf(group), ...more }).slice(1)}`;
 }
 
 /** What a list of the answer has for a slot. */
@@ -79,12 +86,14 @@ class KeptList {
 
 /** A group that has not ended: its state, without results. */
 export function runningJson(group: GroupView) {
-  const { id, status } = group;
-  return { id, object: "group", status, ...measuresOf(group) };
+  const { id, status, waitsFor = [] } = group;
+  return { id, object: "group", status, ...measuresOf(group), waiting_for: shownWaits(waitsFor) };
 }
 
-function measuresOf({ usage, metrics, effectiveParallel, count, counts, openedAtMs, endedAtMs }: GroupView) {
+function measuresOf({ usage, metrics, effectiveParallel, count, counts, openedAtMs, endedAtMs, ...rules }: GroupView) {
   return {
+    ...stopFields(rules.stop),
+    ...tierFields(rules.tierFailures),
     usage: usageOf(usage),
     metrics,
     effective_parallel: effectiveParallel,

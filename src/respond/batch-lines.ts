@@ -2,8 +2,10 @@
 import type { GroupView, SlotView } from "../run-api/groups.ts";
 import { usdOf } from "../budget/money.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
+import type { Aggregation } from "./aggregation.ts";
 import { emptyBatch } from "./batch-json.ts";
 import { slotError, slotItem, slotResult } from "./slot.ts";
+import { stopFields, tierFields } from "./rule-fields.ts";
 import { usageOf } from "./usage.ts";
 
 /** How events are framed, and the content type of that framing. */
@@ -49,7 +51,7 @@ export function slotEvent(groupId: string, slot: SlotView, style: ErrorStyle) {
 }
 
 /** The event that ends the stream. */
-export function completedEvent(group: GroupView) {
+export function completedEvent(group: GroupView, aggregation?: Aggregation) {
   return {
     type: "group_completed",
     id: group.id,
@@ -61,6 +63,9 @@ export function completedEvent(group: GroupView) {
     usage: usageOf(group.usage),
     metrics: group.metrics,
     effective_parallel: group.effectiveParallel,
+    ...stopFields(group.stop),
+    ...tierFields(group.tierFailures),
+    aggregation,
   };
 }
 

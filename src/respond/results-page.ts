@@ -3,6 +3,7 @@ import type { SlotView } from "../run-api/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import { RESULTS_REPLY_BYTES_MAX } from "../limits.ts";
 import { slotError, slotItem, slotResult } from "./slot.ts";
+import { shownWaiting } from "./waiting.ts";
 
 type Source = {
   count: number;
@@ -23,9 +24,11 @@ export async function resultsPageOf(
     if (slots.length === 0) break;
     for (const slot of slots.slice(0, limit - data.length)) {
       const error = slotError(slot);
-      data.push({ ...slotItem(slot), result: slotResult(slot, error, style), error });
+      const waiting_for = slot.waitingFor === undefined ? null : shownWaiting(slot.waitingFor);
+      data.push({ ...slotItem(slot), result: slotResult(slot, error, style), error, waiting_for });
       chars += slot.text?.length ?? 0;
-      next += 1;
+      // A graph has indexes without a slot.
+      next = slot.index + 1;
     }
   }
   const hasMore = next < count;

@@ -2,14 +2,25 @@
 import type { SlotView } from "../run-api/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import { isFinalState } from "../engine/slot.ts";
-import { toWire, type WireError } from "../errors.ts";
+import { toWire, type Reason, type WireError } from "../errors.ts";
+import { jsonOfAnswer } from "../schema/answer.ts";
 import { spentOf, usageOf } from "./usage.ts";
 
 /** The error of a slot that ended without completing, as in `errors[i]`; null for any other. */
 export function slotError(slot: SlotView): WireError | null {
   if (slot.state === "completed" || !isFinalState(slot.state)) return null;
-  const reason = slot.reason ?? { reason: "internal", message: "the slot ended without a reason" };
-  return toWire(reason, spentOf(slot)).error;
+  return toWire(reasonOf(slot), spentOf(slot)).error;
+}
+
+/** Why a slot ended without completing; with its last answer if that does not fit the schema. */
+export function reasonOf({ reason, text }: SlotView): Reason {
+  if (reason === null) return { reason: "internal", message: "the slot ended without a reason" };
+  return reason.reason === "schema_violation" && text !== null ? { ...reason, text } : reason;
+}
+
+/** The answer of a slot as JSON, if it was checked against a schema; else undefined, which JSON leaves out. */
+export function slotJson({ state, text, checks }: SlotView): unknown {
+  return state === "completed" && checks?.violation === null ? jsonOfAnswer(text ?? "") : undefined;
 }
 
 /** The value of `results[i]`, in the client's error style. `errors[i]` is authoritative. */
@@ -51,6 +62,7 @@ export function slotItem(slot: SlotView) {
     queued_ms: slot.attempts === 0 ? null : slot.queuedMs,
     attempts: slot.attempts,
     finish_reason: slot.finishReason,
+    json: slotJson(slot),
     capped_by: slot.cappedBy,
     upstream: slot.upstream,
     estimated: slot.estimated,

@@ -4,7 +4,7 @@ import type { CallFacts, CallRules, Lease, Outcome } from "../call.ts";
 import type { InstanceLabel } from "../engine/calls/coalescing-window.ts";
 import type { Position } from "../engine/shard.ts";
 import type { Tool } from "../tools/tool.ts";
-import type { Refused, Remaining } from "./types.ts";
+import type { Refused, Remaining, Sampled } from "./types.ts";
 
 /**
  * A single call's request for its permit. A second request with the same `callId` and `attempt` keeps the position of the
@@ -17,10 +17,14 @@ export type AcquireRequest = CallRules & {
   facts: CallFacts;
   /** For a retry: the delay that the last `settle` returned. */
   delayMs: number;
+  /** For a retry: what the last `settle` returned as `uncounted`; absent = 0. */
+  uncounted?: number;
   /** Time since the call was accepted, ms: a retry keeps the position of its first attempt. Absent = it was accepted now. */
   ageMs?: number;
   /** For a retry: what the call has tried of its choices, as the last `settle` returned it; absent = nothing. */
   position?: Position;
+  /** Whether a key that does not work, or a rate limit, makes the call wait rather than fail; absent = they fail it. */
+  waitsForGate?: boolean;
   /** For a retry: the parallel group that the last `settle` returned. */
   parallelGroupId: string | null;
   /** The call's place in the windows of an instance that holds credit; absent = the run's own windows hold. */
@@ -55,7 +59,7 @@ export type StoredAnswer = {
 };
 
 /** What a single call's attempt ended as, and where its answer is stored, if its upstream stores it. */
-export type SingleSettlement = { attemptId: string; outcome: Outcome; stored: StoredAnswer | null };
+export type SingleSettlement = { attemptId: string; outcome: Outcome; stored: StoredAnswer | null } & Sampled;
 
 export type SettleReply = {
   /** False when the attempt was not in flight any more: its lease had expired. */
@@ -64,6 +68,8 @@ export type SettleReply = {
   retryInMs: number | null;
   /** For the retry of a call that has choices: what it has tried. */
   position?: Position;
+  /** How many of the call's attempts so far do not count towards the most attempts of a call; absent = none. */
+  uncounted?: number;
   costNanoUsd: number;
   promptTokens: number;
   completionTokens: number;

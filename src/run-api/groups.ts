@@ -1,10 +1,16 @@
 /** Groups and their slots, and the jobs that lanes make of them. */
 import type { CallRules, Lease, Outcome } from "../call.ts";
+import type { Reason } from "../errors.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
-import type { GroupMetrics, GroupStatus } from "../engine/group.ts";
+import type { AggregateSpec } from "../aggregate/aggregate.ts";
+import type { Tier, TierMode } from "../aggregate/tiers.ts";
+import type { StopRule } from "../aggregate/early-stop.ts";
+import type { GroupMetrics, GroupStatus, Saved } from "../engine/group.ts";
 import type { SlotRecord } from "../engine/record.ts";
 import type { SlotState } from "../engine/slot.ts";
-import type { IdempotencyKey, Refused, Remaining } from "./types.ts";
+import type { Waiting, WaitingFor } from "../engine/waits/waiting-for.ts";
+import type { Repair } from "../schema/repair.ts";
+import type { IdempotencyKey, Refused, Remaining, Sampled } from "./types.ts";
 
 export type OpenGroupRequest = CallRules & {
   /** Identifies this request: a repeated request finds the group that the first one opened. */
@@ -34,6 +40,12 @@ export type OpenGroupRequest = CallRules & {
   bodyObjects?: number;
   /** The batch of the Batch API whose lines it has: its object is notified of the group's progress. */
   batchId?: string;
+  /** When the group has what its client needs; absent = it runs to its end. */
+  stopWhen?: StopRule;
+  /** What its answers are combined to when it has ended; absent = nothing. */
+  aggregate?: AggregateSpec;
+  /** How the tiers of its calls matter; absent = they have none. */
+  tiers?: TierMode;
 };
 
 export type OpenGroupReply =
@@ -68,10 +80,31 @@ export type GroupView = {
   remainingNanoUsd: number | null;
   metrics: GroupMetrics;
   usage: { promptTokens: number; completionTokens: number; costNanoUsd: number };
+  /** Of a group with `stopWhen`. `saved` null = it was not met so far; `hasCancelled`: it has stopped the group. */
+  stop?: { shadow: boolean; saved: Saved | null; hasCancelled: boolean };
+  /** What its answer combines its results to; absent = nothing. */
+  aggregate?: AggregateSpec;
+  /**
+   * Set if its slots depend on each other. `count` is then the number of those that exist, as far as it is known; their
+   * indexes are below `slots`, with gaps.
+   */
+  graph?: { slots: number };
+  /** What its queued slots wait for. Objects of earlier versions send none. */
+  waitsFor?: Waiting[];
+  /** Of a group with tiers: the failed slots, by tier; of many, the first. */
+  tierFailures?: TierFailure[];
 };
 
+/** A failed slot of a group with tiers; `id` is the client's custom id. */
+export type TierFailure = { index: number; id: string | null; tier: Tier; reason: Reason };
+
 /** A slot as its answer needs it; `id` is the client's custom id. */
-export type SlotView = Omit<SlotRecord, "id" | "notBeforeMs" | "position"> & { index: number; id: string | null };
+export type SlotView = Omit<SlotRecord, "id" | "notBeforeMs" | "position"> & {
+  index: number;
+  id: string | null;
+  /** Set if it is queued; absent also if it shares the answer of an equal call in flight. */
+  waitingFor?: WaitingFor;
+};
 
 /** Slots that ended after a reader's cursor. A cursor of another `epoch` starts over: the reader skips what it has. */
 export type EndedReply = { slots: SlotView[]; cursor: { epoch: number; position: number }; done: boolean };
@@ -82,9 +115,11 @@ export type Job = {
   lease: Lease;
   /** The call's body as JSON text. */
   callJson: string;
+  /** The answer that does not fit the call's schema, if the attempt requests another one. */
+  repair?: Repair;
 };
 
-export type Settlement = { attemptId: string; outcome: Outcome };
+export type Settlement = { attemptId: string; outcome: Outcome } & Sampled;
 
 export type ClaimReply = {
   jobs: Job[];
@@ -134,3 +169,6 @@ export type OwnGroup = {
 
 /** A slot that has ended; without `text` if its Worker has it. The client's id is known to the Worker. */
 export type EndedSlot = Omit<SlotView, "id" | "text"> & { text?: string | null };
+
+/** Which graph is opened once more, and by which request: a repeated one finds the group that the first has opened. */
+export type RetryRequest = { seq: number; openKey: string; idempotencyKey: IdempotencyKey | null };

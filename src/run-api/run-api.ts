@@ -4,6 +4,7 @@
  * the operator; a run may be read, closed and cancelled by itself and by its ancestors.
  */
 import type { Amounts } from "../budget/ledger.ts";
+import type { PullDone, PullOfferCall, PullReply, PullRequest } from "./pull.ts";
 import type { Quote } from "../budget/quote.ts";
 import type { Outcome } from "../call.ts";
 import type { BudgetDocument, UsageDocument } from "../contract/runs.ts";
@@ -12,6 +13,7 @@ import type { CreditReport, CreditRequest } from "../engine/credit/terms.ts";
 import type { CreditReportReply, OpenCreditReply } from "./credit.ts";
 import type { ToolReport } from "../engine/log.ts";
 import type { Reason } from "../errors.ts";
+import type { GateGrant } from "../gate/wire.ts";
 import type { ToolCallName, ToolCallRequest } from "../tools/permits.ts";
 import type {
   AcquireReply,
@@ -26,6 +28,7 @@ import type {
   EndedReply,
   GroupView,
   OpenGroupReply,
+  RetryRequest,
   OpenGroupRequest,
   Settlement,
   SlotView,
@@ -34,6 +37,7 @@ import type {
 import type { AppendReply, ClientEvent, LogPage } from "./log.ts";
 import type {
   AnswerSettingsReply,
+  CapacityWait,
   EndStatus,
   Figures,
   ModelRulesReply,
@@ -44,7 +48,7 @@ import type {
   RunSettings,
   StoredDocument,
 } from "./runs.ts";
-import type { IdempotencyKey, Refused } from "./types.ts";
+import type { IdempotencyKey, Refused, Sampled } from "./types.ts";
 
 export interface RunApi extends Rpc.DurableObjectBranded {
   // ---- the run itself ----
@@ -83,15 +87,26 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   /**
    * Opens a child run: the child's whole budget is reserved here before its object exists. If the Idempotency-Key has
-   * opened a child before, the reply is that child as it is now.
+   * opened a child before, the reply is that child as it is now. `wait`: the request may wait until there is room; null = it
+   * is refused as a call is that the budget does not cover.
    */
-  openChild(input: RunInput, id: string, idempotencyKey?: IdempotencyKey | null): Promise<OpenChildReply>;
+  openChild(
+    input: RunInput,
+    id: string,
+    idempotencyKey?: IdempotencyKey | null,
+    wait?: CapacityWait | null,
+  ): Promise<OpenChildReply>;
 
   /** A child has ended and spent this much of its reservation. Counts once. */
   childEnded(id: string, spent: Amounts): Promise<void>;
 
   /** Changes a child's reservation: raised before its limits rise, lowered after they fall. Null, or why it is refused. */
   resizeChild(id: string, reservation: Amounts): Promise<Reason | null>;
+
+  // ---- gates ----
+
+  /** A gate has changed: this grant replaces the run's last one there, and the run exchanges at once. Repeating it changes nothing. */
+  gateChanged(gate: string, grant: GateGrant): Promise<void>;
 
   // ---- single calls ----
 
@@ -110,11 +125,19 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** Takes in what an instance has started inside its credit. The same report twice changes nothing. */
   reportCredit(report: CreditReport): Promise<CreditReportReply>;
 
-  /** Withdraws a single call whose client left before it had its permit. */
+  /** Withdraws a single call, a request for a child run, or the item of an attempt, by id: nobody waits for it any more. */
   withdraw(callId: string): Promise<void>;
 
-  /** Records what a single call's attempt ended as, and where its answer is stored, if the upstream stores it. */
-  settle(attemptId: string, outcome: Outcome, stored?: StoredAnswer | null): Promise<SettleReply>;
+  /**
+   * Records what a single call's attempt ended as, and where its answer is stored, if the upstream stores it. `samples`: rate
+   * limits that were seen meanwhile.
+   */
+  settle(
+    attemptId: string,
+    outcome: Outcome,
+    stored?: StoredAnswer | null,
+    samples?: Sampled["samples"],
+  ): Promise<SettleReply>;
 
   /** The same for several attempts whose Workers do not need the replies. */
   settleMany(settlements: SingleSettlement[]): Promise<void>;
@@ -139,6 +162,26 @@ export interface RunApi extends Rpc.DurableObjectBranded {
    * group and claims so many attempts at once; the Worker that finds another's group by its key does not.
    */
   openGroup(request: OpenGroupRequest, pages: CallPage[], capacity?: number | null): Promise<OpenGroupReply>;
+
+  /**
+   * Opens a group whose slots depend on each other: `graphJson` is its compiled graph, and its pages have one call for each
+   * task. Otherwise like `openGroup`. A method of its own, because an object that knows no graphs would start every task at once.
+   */
+  openGraph(
+    request: OpenGroupRequest,
+    graphJson: string,
+    pages: CallPage[],
+    capacity: number | null,
+  ): Promise<OpenGroupReply>;
+
+  /**
+   * Opens a graph that has ended once more, as a new group. Slots that completed keep their outputs, at no cost. The same
+   * request, by its key, finds the group that it has opened.
+   */
+  retryGraph(request: RetryRequest): Promise<OpenGroupReply>;
+
+  /** The compiled graph of a group, as JSON; null if it has none. */
+  graphJson(seq: number): string | null;
 
   /** Cancels a group: queued slots never start, running ones are aborted. Its state afterwards; null if there is no such group. */
   cancelGroup(seq: number): Promise<GroupView | null>;
@@ -183,6 +226,14 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   /** Returns the permit and logs the call's result durably; null = the call was never made. */
   endTool(callId: string, report: ToolReport | null): Promise<void>;
+
+  // ---- pull workers ----
+
+  /** An executor waits up to `waitMs` (at most 20 s) for a worker's answer to its attempt. A repeated call keeps its item's place. */
+  pullOffer(offer: PullOfferCall, waitMs: number): Promise<PullReply>;
+
+  /** Serves a worker; null if there is no such run, or `caller` may not. */
+  pull(request: PullRequest, caller: string | null): Promise<PullDone | Refused | null>;
 
   // ---- log and counters ----
 

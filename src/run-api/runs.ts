@@ -75,13 +75,27 @@ export type RunPatch = {
 };
 
 /** The run document with its metadata still as the text it is stored as. */
-export type StoredDocument = Omit<RunDocument, "metadata"> & { metadataJson: string };
+export type StoredDocument = Omit<RunDocument, "metadata" | "blocked"> & {
+  metadataJson: string;
+  /** Objects of earlier versions send none. */
+  blocked?: RunDocument["blocked"];
+};
 
 /** A run's own part of its subtree's figures; USD as decimals. */
 export type Figures = { openChildren: string[]; spent: Record<Dimension, number>; inFlight: Record<Dimension, number> };
 
 /** The run's document after a change, or why the change was refused. */
 export type PatchReply = { ok: true; document: StoredDocument } | Refused;
+
+/** A request for a child run may wait for its parent's capacity. A call waits for a part of that time, and keeps its place for the next. */
+export type CapacityWait = {
+  /** Longest that this call waits; 0 = not at all. */
+  waitMs: number;
+  /** The request's time is over when this call's is. */
+  isLast: boolean;
+  /** A call of the same request was sent before. */
+  isRepeated: boolean;
+};
 
 /** `replayed`: the Idempotency-Key had opened this child before. `remainingNanoUsd`: of the parent; null = no limit. */
 export type OpenChildReply =

@@ -16,9 +16,20 @@ export type SocketOwner =
   | { kind: "tool"; callId: string; tool: string }
   /** The Worker of a tool call that waits for its permit. */
   | { kind: "tool-permit"; callId: string; tool: string }
-  /** A lane or the Worker of a group, by its number, that waits for slots, and for what else a claim would bring. */
-  | { kind: "executor"; executor: number }
+  | ExecutorOwner
   | GroupFollower;
+
+/**
+ * A lane or the Worker of a group, by its number, that waits for slots, and for what else a claim would bring. `holds`: the
+ * attempts that it has and those whose settlement may not have arrived; in the message that it sends once its socket is open,
+ * which the run answers with `held`. `seenAtMs`: when it opened the socket or sent that message; kept by the run.
+ */
+export type ExecutorOwner = {
+  kind: "executor";
+  executor: number;
+  holds?: string[] | undefined;
+  seenAtMs?: number | undefined;
+};
 
 /**
  * A Worker that waits for slots of a group to end which its cursor `after` does not count, or for the end of the group if
@@ -42,6 +53,8 @@ export type SocketSignal =
   | { type: "changed" }
   /** Slots could start: an executor that has room claims them. */
   | { type: "slots" }
+  /** The leases of the attempts that an executor has named are renewed; it must stop those that are `lost`. */
+  | { type: "held"; lost: string[] }
   /** What the owner holds is not its own any more: it must stop the work. */
   | { type: "abort" }
   /** The attempt is settled: what still runs of it is of no use. */

@@ -2,11 +2,11 @@
 import type { CallBody, CallFacts } from "../call.ts";
 
 /**
- * SHA-256 of the body and of every fact except the two that concern only the time. Prompts contain texts of strangers, so
+ * SHA-256 of the body and of every fact except those that concern only the time and the order. Prompts contain texts of strangers, so
  * a weaker hash is not enough.
  */
 export async function dedupeKeyOf(body: CallBody, facts: CallFacts): Promise<string> {
-  const deciding = { ...facts, priority: undefined, timeoutMs: undefined };
+  const deciding = { ...facts, priority: undefined, timeoutMs: undefined, tier: undefined };
   return await sha256Hex(new TextEncoder().encode(JSON.stringify([deciding, body])));
 }
 

@@ -5,6 +5,7 @@ import type { OpenGroupReply, OpenGroupRequest } from "../run-api/groups.ts";
 import type { Refused } from "../run-api/types.ts";
 import type { BodyOptions, CallBody, CallFacts } from "../call.ts";
 import { CallPageBuilder, type CallPage } from "../engine/call-page.ts";
+import type { CompiledGraph } from "../graph/types.ts";
 import { Refusal, type Reason } from "../errors.ts";
 import { GROUP_CHARS_MAX, GROUP_MODELS_CHARS_MAX, PAGES_AHEAD_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../limits.ts";
 import { bodyUploadTo, type BodyUpload } from "./body-upload.ts";
@@ -18,6 +19,8 @@ export type Opening = {
   defaults: BodyOptions;
   dedupe: boolean;
   rules: Omit<OpenGroupRequest, "openKey" | "models" | "defaultsJson">;
+  /** Set if slots depend on each other: then `calls` has one call for each task. */
+  graph?: CompiledGraph;
 };
 
 export type Opened = Extract<OpenGroupReply, { ok: true }>;
@@ -43,7 +46,11 @@ export async function openGroup(opening: Opening, deps: OpenGroupDeps): Promise<
   // The object knows the group by this key: a call whose reply is lost can be repeated.
   const openKey = crypto.randomUUID();
   await settled(objects, runId);
-  const bodies = objects.FILES === undefined ? null : bodyUploadTo(objects.FILES, bodiesPrefix(runId, openKey));
+  // The run object reads the calls of graphs itself, to insert outputs, so they are rows.
+  const bodies =
+    objects.FILES === undefined || opening.graph !== undefined
+      ? null
+      : bodyUploadTo(objects.FILES, bodiesPrefix(runId, openKey));
   const upload = { opening, bodies, capacity };
   const pending = openWithPages(run, openKey, upload, signal).catch(async (error: unknown) => {
     // Nothing of a batch that is not opened stays stored. If this call is lost as well, the run's alarm drops it.
@@ -74,7 +81,10 @@ async function openWithPages(run: RunCaller, openKey: string, upload: Upload, si
   const plain: OpenGroupRequest = { ...opening.rules, openKey, models: builder.models, defaultsJson };
   const bodyObjects = bodies?.objects;
   const request = bodyObjects === undefined ? plain : { ...plain, bodyObjects };
-  const opened = await run.callWithRetry<OpenGroupReply>((stub) => stub.openGroup(request, pages, capacity));
+  const graphJson = opening.graph === undefined ? null : JSON.stringify(opening.graph);
+  const opened = await run.callWithRetry<OpenGroupReply>((stub) =>
+    graphJson === null ? stub.openGroup(request, pages, capacity) : stub.openGraph(request, graphJson, pages, capacity),
+  );
   if (!opened.ok) throw new Refusal(opened.reason);
   return opened;
 }

@@ -9,6 +9,8 @@ import { jittered } from "./retry.ts";
 
 /** The code of a close after which the object waits for nothing: the owner has returned what it held, or is about to. */
 export const DONE_CODE = 1_000;
+/** The code of a close by an executor that has ended: what it still holds is lost. It closes otherwise to open the next. */
+export const ENDED_CODE = 4_001;
 
 export type RunSocketDeps = {
   run: RunCaller;
@@ -18,6 +20,8 @@ export type RunSocketDeps = {
   refused: () => Promise<void>;
   /** Age at which the socket is replaced by a new one, ms; null = never. */
   renewMs: number | null;
+  /** What is said first at each socket; absent = nothing. */
+  greeting?: () => SocketOwner;
 };
 
 export class RunSocket {
@@ -25,6 +29,7 @@ export class RunSocket {
   readonly #deps: RunSocketDeps;
   #socket: WebSocket | null = null;
   #isClosed = false;
+  #closeCode = DONE_CODE;
   #renewal: ReturnType<typeof setTimeout> | null = null;
 
   constructor(owner: SocketOwner, deps: RunSocketDeps) {
@@ -44,10 +49,11 @@ export class RunSocket {
   }
 
   /** Closes the socket, whose signals are ignored from now on. */
-  close(): void {
+  close(code = DONE_CODE): void {
     this.#isClosed = true;
+    this.#closeCode = code;
     if (this.#renewal !== null) clearTimeout(this.#renewal);
-    this.#socket?.close(DONE_CODE);
+    this.#socket?.close(code);
     this.#socket = null;
   }
 
@@ -74,12 +80,13 @@ export class RunSocket {
       if (webSocket === null) return false;
       webSocket.accept();
       if (this.#isClosed) {
-        webSocket.close(DONE_CODE);
+        webSocket.close(this.#closeCode);
         return true;
       }
       this.#socket = webSocket;
       const ended = this.#ended(webSocket);
       if (this.#owner !== asked) this.update(this.#owner);
+      if (this.#deps.greeting !== undefined) webSocket.send(JSON.stringify(this.#deps.greeting()));
       return await ended;
     } catch {
       // The object restarts.

@@ -1,9 +1,22 @@
 /** Chat and text completions: choices whose deltas alternate, and usage in a chunk of its own. */
 import { isRecord } from "../json/record.ts";
-import { lastUserText, messageTexts, textsIn, TEXTS_EXPECTED } from "./prompt.ts";
-import { capIn, choicesIn, type Job, openaiError, type Protocol, type Read, WRONG_CHOICES } from "./protocol.ts";
+import { turnsIn } from "./conversation.ts";
+import { chatFormat } from "./format.ts";
+import { textsIn, TEXTS_EXPECTED } from "./prompt.ts";
+import {
+  callIdOf,
+  capIn,
+  choicesIn,
+  conversationInput,
+  type Job,
+  openaiError,
+  type Protocol,
+  type Read,
+  type ToolCall,
+  WRONG_CHOICES,
+} from "./protocol.ts";
 import { dataFrame, DONE, type Frame } from "./stream.ts";
-import { type Completion, tokensOf } from "./text.ts";
+import type { Completion } from "./text.ts";
 
 // ─── Chat completions ───
 
@@ -19,19 +32,28 @@ function chatRead(request: Job["request"]): Read {
   if (!Array.isArray(messages)) return { ok: false, message: "messages must be an array" };
   const choices = choicesIn(n);
   if (choices === null) return WRONG_CHOICES;
-  const prompts = [lastUserText(messages)];
-  const promptTokens = tokensOf(messageTexts(messages));
-  return { ok: true, input: { prompts, promptTokens, capTokens: capIn(cap, olderCap), choices } };
+  const capTokens = capIn(cap, olderCap);
+  return conversationInput(request, turnsIn(messages), { format: chatFormat(request), capTokens, choices });
 }
 
 function chatDocument(job: Job): unknown {
   const choices = job.completions.map((completion, index) => ({
     index,
-    message: { role: "assistant", content: completion.text, refusal: null },
+    message: chatMessage(job, completion, index),
     logprobs: null,
-    finish_reason: finishReason(completion),
+    finish_reason: finishReason(completion, job.call),
   }));
   return { ...chatHead(job, "chat.completion"), choices, usage: completionUsage(job) };
+}
+
+/** A choice that calls a tool has no content. */
+function chatMessage(job: Job, { text }: Completion, index: number) {
+  if (job.call === null) return { role: "assistant", content: text, refusal: null };
+  return { role: "assistant", content: null, refusal: null, tool_calls: [chatCall(job, job.call, { text, index })] };
+}
+
+function chatCall(job: Job, call: ToolCall, { text, index }: { text: string; index: number }) {
+  return { id: callIdOf(job, call, index), type: "function", function: { name: call.name, arguments: text } };
 }
 
 function* chatFrames(job: Job, split: (text: string) => readonly string[]): Generator<Frame> {
@@ -40,13 +62,18 @@ function* chatFrames(job: Job, split: (text: string) => readonly string[]): Gene
     const choice = { index, delta, logprobs: null, finish_reason: reason };
     return dataFrame(part, { ...head, choices: [choice], ...pendingUsage(job) });
   };
+  const { call } = job;
   for (const index of job.completions.keys()) {
-    yield chunk("opening", index, { role: "assistant", content: "", refusal: null }, null);
+    const called = call === null ? {} : { tool_calls: [{ index: 0, ...chatCall(job, call, { text: "", index }) }] };
+    const content = call === null ? "" : null;
+    yield chunk("opening", index, { role: "assistant", content, refusal: null, ...called }, null);
   }
-  for (const { index, delta } of alternating(job.completions, split))
-    yield chunk("delta", index, { content: delta }, null);
+  for (const { index, delta } of alternating(job.completions, split)) {
+    const part = call === null ? { content: delta } : { tool_calls: [{ index: 0, function: { arguments: delta } }] };
+    yield chunk("delta", index, part, null);
+  }
   for (const [index, completion] of job.completions.entries()) {
-    yield chunk("closing", index, {}, finishReason(completion));
+    yield chunk("closing", index, {}, finishReason(completion, call));
   }
   yield* usageFrames(job, head);
   yield DONE;
@@ -71,7 +98,8 @@ function textRead(request: Job["request"]): Read {
   if (given === null) return { ok: false, message: `prompt must be ${TEXTS_EXPECTED}` };
   const choices = choicesIn(n);
   if (choices === null) return WRONG_CHOICES;
-  return { ok: true, input: { prompts: given.texts, promptTokens: given.tokens, capTokens: capIn(cap), choices } };
+  const [prompts, promptTokens] = [given.texts, given.tokens];
+  return { ok: true, input: { prompts, promptTokens, capTokens: capIn(cap), choices, structured: null } };
 }
 
 function textDocument(job: Job): unknown {
@@ -79,7 +107,7 @@ function textDocument(job: Job): unknown {
     index,
     text: completion.text,
     logprobs: null,
-    finish_reason: finishReason(completion),
+    finish_reason: finishReason(completion, null),
   }));
   return { ...textHead(job), choices, usage: completionUsage(job) };
 }
@@ -92,7 +120,7 @@ function* textFrames(job: Job, split: (text: string) => readonly string[]): Gene
   };
   for (const { index, delta } of alternating(job.completions, split)) yield chunk("delta", index, delta, null);
   for (const [index, completion] of job.completions.entries()) {
-    yield chunk("closing", index, "", finishReason(completion));
+    yield chunk("closing", index, "", finishReason(completion, null));
   }
   yield* usageFrames(job, head);
   yield DONE;
@@ -116,8 +144,9 @@ function* alternating(
   }
 }
 
-function finishReason({ isCut }: Completion): "length" | "stop" {
-  return isCut ? "length" : "stop";
+function finishReason({ isCut }: Completion, call: ToolCall | null): "length" | "tool_calls" | "stop" {
+  if (isCut) return "length";
+  return call === null ? "stop" : "tool_calls";
 }
 
 function completionUsage({ input, completionTokens }: Job) {

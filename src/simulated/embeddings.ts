@@ -17,7 +17,8 @@ function read({ input, dimensions }: Job["request"]): Read {
   if (dimensionsIn(dimensions) === null) {
     return { ok: false, message: `dimensions must be a whole number from 1 to ${DIMENSIONS_MAX}` };
   }
-  return { ok: true, input: { prompts: given.texts, promptTokens: given.tokens, capTokens: 0, choices: 0 } };
+  const [prompts, promptTokens] = [given.texts, given.tokens];
+  return { ok: true, input: { prompts, promptTokens, capTokens: 0, choices: 0, structured: null } };
 }
 
 function document({ request, input, model }: Job): unknown {

@@ -17,6 +17,18 @@ export type SimulatedModel = {
   /** Null = never fails. Else the share of prompts that fail, and how many of their first attempts do. */
   failure: { status: number; rate: number; times: number; retryAfterMs: number | null } | null;
   pace: Pace;
+  structure: Structure;
+};
+
+/** How a model answers a request for JSON, or one with tools. */
+export type Structure = {
+  /** Elements of each array, as far as the schema's bounds allow; null = one to three, derived from the prompt. */
+  items: number | null;
+  /** Calls of tools before it answers in text; null = one if the request demands a call, else none. */
+  calls: number | null;
+  /** Share of prompts whose JSON is invalid, and how many of the first answers to such a prompt are. */
+  invalidRate: number;
+  invalidTimes: number;
 };
 
 /** The pace of a streamed answer. */
@@ -50,6 +62,14 @@ const PARAMETERS = {
   chunks: { min: 1, max: 1_000_000, whole: true },
   /** Deltas after which a stream breaks off. */
   break_after: { min: 0, max: 1_000_000, whole: true },
+  /** Elements of each array of an answer that follows a schema. */
+  items: { min: 0, max: 10_000, whole: true },
+  /** Calls of tools before an answer in text. */
+  calls: { min: 0, max: 100, whole: true },
+  /** Share of prompts whose JSON is invalid. */
+  invalid: { min: 0, max: 1, whole: false },
+  /** Answers to such a prompt that are invalid before one is valid. */
+  invalid_times: { min: 0, max: 1_000, whole: true },
 } as const;
 
 type Parameter = keyof typeof PARAMETERS;
@@ -84,7 +104,8 @@ export function parseSimulatedModel(id: string): ParsedModel {
     }
     given.set(parameter, value);
   }
-  return { ok: true, model: { name, ...latencyOf(name, given), failure: failureOf(name, given), pace: paceOf(given) } };
+  const [failure, pace, structure] = [failureOf(name, given), paceOf(given), structureOf(given)];
+  return { ok: true, model: { name, ...latencyOf(name, given), failure, pace, structure } };
 }
 
 function latencyOf(name: SimulatedModelName, given: ReadonlyMap<Parameter, number>): { minMs: number; maxMs: number } {
@@ -111,6 +132,15 @@ function paceOf(given: ReadonlyMap<Parameter, number>): Pace {
     chunkMs: given.get("chunk_ms") ?? 0,
     chunks: given.get("chunks") ?? DEFAULT_CHUNKS,
     breakAfter: given.get("break_after") ?? null,
+  };
+}
+
+function structureOf(given: ReadonlyMap<Parameter, number>): Structure {
+  return {
+    items: given.get("items") ?? null,
+    calls: given.get("calls") ?? null,
+    invalidRate: given.get("invalid") ?? 0,
+    invalidTimes: given.get("invalid_times") ?? Number.POSITIVE_INFINITY,
   };
 }
 

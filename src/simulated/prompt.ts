@@ -1,24 +1,5 @@
-/** Finds the prompt in a request: in a conversation, or in texts and token ids. */
-import { isRecord } from "../json/record.ts";
+/** Finds the prompts of a request that is no conversation: texts, or token ids. */
 import { tokensOf } from "./text.ts";
-
-/** The text of the user's last message; empty if there is none. */
-export function lastUserText(messages: readonly unknown[]): string {
-  const last = messages.findLast((message) => isRecord(message) && message["role"] === "user");
-  return isRecord(last) ? contentText(last["content"]) : "";
-}
-
-/** The text of each message. */
-export function messageTexts(messages: readonly unknown[]): string[] {
-  return messages.map((message) => (isRecord(message) ? contentText(message["content"]) : ""));
-}
-
-/** A content's text: the content itself, or its text parts joined. */
-export function contentText(content: unknown): string {
-  if (typeof content === "string") return content;
-  if (!Array.isArray(content)) return content === undefined || content === null ? "" : JSON.stringify(content);
-  return content.map((part) => (isRecord(part) && typeof part["text"] === "string" ? part["text"] : "")).join("");
-}
 
 export type Inputs = { texts: readonly string[]; tokens: number };
 

@@ -1,6 +1,9 @@
 /** What the simulated upstream needs of each protocol: reading a request, and writing an answer as JSON or as a stream. */
+import { answersIn, promptOf, textsOf, toolRounds, type Turn } from "./conversation.ts";
+import type { Format } from "./format.ts";
 import type { Frame } from "./stream.ts";
-import type { Completion } from "./text.ts";
+import { type Completion, tokensOf } from "./text.ts";
+import { type Tools, toolsIn } from "./tools.ts";
 
 /** The part of a request that every protocol has. */
 export type Input = {
@@ -12,7 +15,22 @@ export type Input = {
   capTokens: number;
   /** Completions of each prompt. 0 = the endpoint writes no text. */
   choices: number;
+  /** Null where the endpoint knows neither schemas nor tools. */
+  structured: StructuredInput | null;
 };
+
+/** What chat completions, Responses and messages may ask for beside text. */
+export type StructuredInput = {
+  format: Format;
+  tools: Tools;
+  /** Answers of tools since the last text of the user. */
+  toolRounds: number;
+  /** Texts that the model has written in this conversation. */
+  answers: number;
+};
+
+/** A call that the answer makes instead of giving a text; the completion's text is its arguments as JSON. */
+export type ToolCall = { name: string; round: number };
 
 /** The input of a request, or the message to refuse it with. */
 export type Read = { ok: true; input: Input } | { ok: false; message: string };
@@ -30,6 +48,8 @@ export type Job = {
   completions: readonly Completion[];
   /** Of all completions together. */
   completionTokens: number;
+  /** Null = the completions are texts. */
+  call: ToolCall | null;
 };
 
 export type Protocol = {
@@ -41,6 +61,25 @@ export type Protocol = {
   /** The JSON document of an error. */
   error: (status: number, message: string) => unknown;
 };
+
+/** The input of a request that is a conversation. */
+export function conversationInput(
+  request: Job["request"],
+  turns: readonly Turn[],
+  given: { instructions?: string; format: Format; capTokens: number; choices: number },
+): Read {
+  const { instructions = "", format, capTokens, choices } = given;
+  const read = toolsIn(request);
+  if (!read.ok) return read;
+  const structured = { format, tools: read.tools, toolRounds: toolRounds(turns), answers: answersIn(turns) };
+  const promptTokens = tokensOf([instructions, ...textsOf(turns)]);
+  return { ok: true, input: { prompts: [promptOf(turns)], promptTokens, capTokens, choices, structured } };
+}
+
+/** The id of a call, by which the client names the tool's answer. */
+export function callIdOf({ id }: Job, { round }: ToolCall, choice: number): string {
+  return `call_sim_${id}_${round}_${choice}`;
+}
 
 /** Most completions of one prompt, as in OpenAI's API. */
 const CHOICES_MAX = 128;

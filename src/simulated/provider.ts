@@ -13,7 +13,8 @@ import { parseSimulatedModel, type SimulatedModel } from "./model.ts";
 import type { Input, Job, Protocol } from "./protocol.ts";
 import { responses } from "./responses.ts";
 import { split, streamResponse, type Timer, wait } from "./stream.ts";
-import { BYTES_PER_TOKEN, capped, type Completion, simulatedText } from "./text.ts";
+import { type Answer, answerOf } from "./answer.ts";
+import { BYTES_PER_TOKEN, capped, type Completion } from "./text.ts";
 
 export type SimulatedDeps = {
   /** Wall clock, ms since 1970. */
@@ -59,7 +60,15 @@ export async function simulatedAnswer(
     return refuse(failure.status, `simulated failure with status ${failure.status}`, headers);
   }
 
-  const job = jobOf(model, { request, input: read.input, model: id, id: idOf(prompt), createdMs: deps.now() });
+  const answered = answerOf(model, read.input, deps.attempt);
+  if (!answered.ok) return refuse(400, answered.message);
+  const job = jobOf(answered.answer, {
+    request,
+    input: read.input,
+    model: id,
+    id: idOf(prompt),
+    createdMs: deps.now(),
+  });
   if (job === null) return refuse(400, `the choices together would be longer than ${BODY_BYTES_MAX} bytes`);
   if (protocol.frames === null || request["stream"] !== true) return jsonResponse(200, {}, protocol.document(job));
   const frames = protocol.frames(job, (text) => split(text, model.pace.chunks));
@@ -84,9 +93,7 @@ function latencyMs({ minMs, maxMs }: SimulatedModel, prompt: string): number {
 type JobInput = { request: Record<string, unknown>; input: Input; model: string; id: string; createdMs: number };
 
 /** Null if many choices of a long answer would fill the memory that all requests share. */
-function jobOf({ name }: SimulatedModel, { request, input, model, id, createdMs }: JobInput): Job | null {
-  const texts: readonly string[] =
-    input.choices === 0 ? [] : input.prompts.map((prompt) => simulatedText(name, prompt));
+function jobOf({ texts, call }: Answer, { request, input, model, id, createdMs }: JobInput): Job | null {
   const completions: Completion[] = [];
   let completionTokens = 0;
   for (const text of texts) {
@@ -95,5 +102,5 @@ function jobOf({ name }: SimulatedModel, { request, input, model, id, createdMs 
     for (let choice = 0; choice < input.choices; choice++) completions.push(completion);
   }
   if (input.choices > 1 && completionTokens * BYTES_PER_TOKEN > BODY_BYTES_MAX) return null;
-  return { request, input, model, id, createdS: Math.floor(createdMs / 1_000), completions, completionTokens };
+  return { request, input, model, id, createdS: Math.floor(createdMs / 1_000), completions, completionTokens, call };
 }

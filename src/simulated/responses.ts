@@ -1,18 +1,19 @@
 /** Responses, as the simulated upstream reads and writes them. */
-import { contentText, lastUserText, messageTexts } from "./prompt.ts";
-import { capIn, type Job, openaiError, type Protocol, type Read } from "./protocol.ts";
+import { contentText, turnsIn } from "./conversation.ts";
+import { responsesFormat } from "./format.ts";
+import { callIdOf, capIn, conversationInput, type Job, openaiError, type Protocol, type Read } from "./protocol.ts";
 import { type Frame, typedFrame } from "./stream.ts";
-import { tokensOf } from "./text.ts";
 
 export const responses: Protocol = { read, document, frames, error: openaiError };
 
-function read({ input, instructions, max_output_tokens: cap }: Job["request"]): Read {
+function read(request: Job["request"]): Read {
+  const { input, instructions: system, max_output_tokens: cap } = request;
   if (typeof input !== "string" && !Array.isArray(input)) {
     return { ok: false, message: "input must be a string or an array of items" };
   }
   const items: readonly unknown[] = typeof input === "string" ? [{ role: "user", content: input }] : input;
-  const promptTokens = tokensOf([contentText(instructions), ...messageTexts(items)]);
-  return { ok: true, input: { prompts: [lastUserText(items)], promptTokens, capTokens: capIn(cap), choices: 1 } };
+  const [instructions, format, capTokens] = [contentText(system), responsesFormat(request), capIn(cap)];
+  return conversationInput(request, turnsIn(items), { instructions, format, capTokens, choices: 1 });
 }
 
 function document(job: Job): unknown {
@@ -26,18 +27,26 @@ function* frames(job: Job, split: (text: string) => readonly string[]): Generato
   };
   const { text, item, response } = finalOf(job);
   const begun = { ...commonOf(job), status: "in_progress", incomplete_details: null, output: [], usage: null };
-  const inItem = { item_id: item.id, output_index: 0, content_index: 0 };
   yield event("opening", "created", { response: begun });
   yield event("opening", "in_progress", { response: begun });
-  const emptyItem = { ...item, status: "in_progress", content: [] };
-  yield event("opening", "output_item.added", { output_index: 0, item: emptyItem });
-  yield event("opening", "content_part.added", { ...inItem, part: partOf("") });
-  for (const delta of split(text)) yield event("delta", "output_text.delta", { ...inItem, delta, logprobs: [] });
-  yield event("closing", "output_text.done", { ...inItem, text, logprobs: [] });
-  yield event("closing", "content_part.done", { ...inItem, part: partOf(text) });
+  const inItem = { item_id: item.id, output_index: 0 };
+  if (item.type === "function_call") {
+    yield event("opening", "output_item.added", { output_index: 0, item: { ...item, ...BEGUN, arguments: "" } });
+    for (const delta of split(text)) yield event("delta", "function_call_arguments.delta", { ...inItem, delta });
+    yield event("closing", "function_call_arguments.done", { ...inItem, name: item.name, arguments: text });
+  } else {
+    const inPart = { ...inItem, content_index: 0 };
+    yield event("opening", "output_item.added", { output_index: 0, item: { ...item, ...BEGUN, content: [] } });
+    yield event("opening", "content_part.added", { ...inPart, part: partOf("") });
+    for (const delta of split(text)) yield event("delta", "output_text.delta", { ...inPart, delta, logprobs: [] });
+    yield event("closing", "output_text.done", { ...inPart, text, logprobs: [] });
+    yield event("closing", "content_part.done", { ...inPart, part: partOf(text) });
+  }
   yield event("closing", "output_item.done", { output_index: 0, item });
   yield event("closing", response.status, { response });
 }
+
+const BEGUN = { status: "in_progress" };
 
 /** The finished answer. */
 function finalOf(job: Job) {
@@ -45,7 +54,7 @@ function finalOf(job: Job) {
   const text = completions[0]?.text ?? "";
   const isCut = completions[0]?.isCut === true;
   const status = isCut ? "incomplete" : "completed";
-  const item = { id: `msg_sim_${job.id}`, type: "message", status, role: "assistant", content: [partOf(text)] };
+  const item = itemOf(job, text, status);
   const usage = {
     input_tokens: input.promptTokens,
     input_tokens_details: { cached_tokens: 0 },
@@ -56,6 +65,14 @@ function finalOf(job: Job) {
   const incompleteDetails = isCut ? { reason: "max_output_tokens" } : null;
   const response = { ...commonOf(job), status, incomplete_details: incompleteDetails, output: [item], usage };
   return { text, item, response };
+}
+
+function itemOf(job: Job, text: string, status: string) {
+  const { id, call } = job;
+  if (call === null)
+    return { id: `msg_sim_${id}`, type: "message", status, role: "assistant", content: [partOf(text)] } as const;
+  const [itemId, callId] = [`fc_sim_${id}_${call.round}`, callIdOf(job, call, 0)];
+  return { id: itemId, type: "function_call", status, call_id: callId, name: call.name, arguments: text } as const;
 }
 
 function partOf(text: string) {

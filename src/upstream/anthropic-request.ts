@@ -2,7 +2,9 @@
 import type { CallBody, Lease } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { COMPLETION_TOKENS_DEFAULT } from "../limits.ts";
+import { isRecord } from "../json/record.ts";
 import { conversationOf } from "../protocol/anthropic/conversation.ts";
+import { messagesOutputFormat } from "../schema/forms.ts";
 import type { Upstream } from "./config/types.ts";
 import type { UpstreamRequest } from "./exchange.ts";
 import { forwardedParams } from "./request.ts";
@@ -32,9 +34,18 @@ export function buildAnthropicRequest(upstream: Upstream, lease: Lease, body: Ca
       messages,
       ...(body.temperature === undefined ? undefined : { temperature: body.temperature }),
       ...(body.params === undefined ? undefined : forwardedParams(body.params)),
+      ...outputConfig(body),
     }),
   };
   return { ok: true, request };
+}
+
+/** The field for a schema, with what `params` has in it beside the format. */
+function outputConfig({ schema, params }: CallBody): { output_config: object } | undefined {
+  const format = schema === undefined ? null : messagesOutputFormat(schema);
+  if (format === null) return undefined;
+  const sent = params?.["output_config"];
+  return { output_config: isRecord(sent) ? { ...sent, format } : { format } };
 }
 
 function requestHeaders(upstream: Upstream): Record<string, string> {

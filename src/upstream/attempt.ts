@@ -12,6 +12,7 @@ import { Exchange, notSent, type ExchangeDeps } from "./exchange.ts";
 import { buildRawRequest, classifyRaw } from "./stored-request.ts";
 import { StreamProgress } from "./read-stream.ts";
 import { buildRequest } from "./request.ts";
+import { bodyToSend, RefusedSchemas, refusesSchema } from "../schema/sent.ts";
 import { withSeen } from "./seen.ts";
 import { choosesStream, NO_HISTORY, type CallHistories } from "./stream-choice.ts";
 import { arrivedOf, isEventStream, streamedClassification } from "./streamed-answer.ts";
@@ -23,6 +24,8 @@ export type AttemptJob = { upstream: Upstream; lease: Lease; body: CallBody };
 export type AttemptDeps = ExchangeDeps & {
   /** What this executor's isolate knows of earlier calls, by which `aggregate: "auto"` decides; absent = nothing. */
   histories?: CallHistories;
+  /** The schemas that upstreams have refused, as this isolate has seen it; absent = nothing is known. */
+  refusedSchemas?: RefusedSchemas;
   /** Whether few fetches of this executor may wait for headers at once; absent = no. */
   headersLimited?: boolean;
   /** Called before a request is sent: whether it is for JSON, whose headers come with the whole answer, or for a stream. */
@@ -49,9 +52,13 @@ export async function attempt(job: AttemptJob, deps: AttemptDeps): Promise<Outco
   }
 }
 
-/** An attempt in progress. `asksJson`: its upstream has refused to stream the same call. */
+/**
+ * An attempt in progress. `asksJson`: its upstream has refused to stream the same call. `sent`: the body as it was sent last,
+ * which is the job's but for its schema.
+ */
 type InProgress = {
   job: AttemptJob;
+  sent?: CallBody;
   deps: AttemptDeps;
   exchange: Exchange;
   progress: StreamProgress;
@@ -61,7 +68,8 @@ type InProgress = {
 async function answer(inProgress: InProgress): Promise<Classification> {
   const { job, deps, exchange, progress } = inProgress;
   const { upstream, lease } = job;
-  const built = builtRequest(job);
+  const body = inProgress.sent ?? bodyToSend(upstream, lease.model, job.body, deps.refusedSchemas);
+  const built = builtRequest({ upstream, lease, body });
   if (!built.ok) return failed("rejected", built.reason);
   const family = streamFamily(inProgress);
   const sentMs = deps.now();
@@ -80,6 +88,11 @@ async function answer(inProgress: InProgress): Promise<Classification> {
   if (family !== null && upstream.aggregate === "auto" && refusesStream(status, classification)) {
     deps.histories?.refusedStream(upstream.name, lease.model);
     return answer({ ...inProgress, asksJson: true });
+  }
+  if (body.schema !== undefined && refusesSchema(status, classification)) {
+    const refused = deps.refusedSchemas ?? new RefusedSchemas();
+    refused.add(upstream.name, lease.model, body.schema);
+    return answer({ ...inProgress, sent: bodyToSend(upstream, lease.model, job.body, refused) });
   }
   deps.histories?.answered(upstream.name, lease.model, { status, latencyMs: deps.now() - sentMs });
   return classification;

@@ -19,6 +19,7 @@ export function endpointUrl(
   endpoint: Endpoint,
 ): { ok: true; url: string } | { ok: false; reason: Reason } {
   const { kind, baseUrl, name } = upstream;
+  if (kind === "pull") return refused(`${name} is served by pull workers; use /query or /batch`);
   if (endpoint === "messages") {
     if (kind === "openai")
       return refused(`/v1/messages needs an upstream that speaks Anthropic's protocol; ${name} speaks OpenAI's`);

@@ -20,6 +20,8 @@ export type ExchangeDeps = {
   timer: StartTimer;
   /** Aborts the attempt: its client has left, or its run gave it up. The exchange aborts it when its time is over. */
   controller: AbortController;
+  /** Called when the headers of an answer have come, with the time at which the request was sent; absent = nobody looks. */
+  headersSeen?: (response: Response, sentMs: number) => void;
 };
 
 /** The HTTP request of one attempt, always a POST. `headers` contain the provider key: never log or return them. */
@@ -69,8 +71,10 @@ export class Exchange {
   async send({ url, headers, body }: UpstreamRequest<string | Uint8Array>): Promise<Sent> {
     // Called on its own: workerd's fetch refuses to be a method of another object.
     const { fetch } = this.#deps;
+    const sentMs = this.#deps.now();
     try {
       const response = await fetch(url, { method: "POST", headers, body, redirect: "manual", signal: this.signal });
+      this.#deps.headersSeen?.(response, sentMs);
       return { ok: true, response };
     } catch (error) {
       return { ok: false, classification: this.isStopped ? this.stopped() : connectionFailure(this.upstream, error) };

@@ -29,7 +29,7 @@ export function modelsRequest({
   apiKey,
   headers,
 }: Upstream): { url: string; headers: Record<string, string> } | null {
-  if (kind === "simulated") return null;
+  if (kind === "simulated" || kind === "pull") return null;
   const key: Record<string, string> =
     kind === "anthropic"
       ? { "anthropic-version": "2023-06-01", ...(apiKey === null ? {} : { "x-api-key": apiKey }) }

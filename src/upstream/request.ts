@@ -2,15 +2,17 @@
 import type { CallBody, Lease } from "../call.ts";
 import { OWN_PARAMS } from "../protocol/request/own-params.ts";
 import { CAP_SPELLINGS } from "../protocol/request/request-fields.ts";
+import { chatResponseFormat } from "../schema/forms.ts";
 import type { Upstream } from "./config/types.ts";
 import type { UpstreamRequest } from "./exchange.ts";
 
 /**
  * The non-streaming chat completion request of one attempt. `system` goes first, a `prompt` becomes the user message,
- * the cap goes into the field that the upstream reads, and `params` follow unchanged, except for names that have a field of
+ * the cap goes into the field that the upstream reads, a schema into `response_format`, and `params` follow unchanged, except for names that have a field of
  * their own, which the edge refuses, and other spellings of the cap: exactly one is sent.
  */
 export function buildRequest(upstream: Upstream, lease: Lease, body: CallBody): UpstreamRequest {
+  const { schema } = body;
   return {
     url: `${upstream.baseUrl}/chat/completions`,
     headers: requestHeaders(upstream),
@@ -20,6 +22,7 @@ export function buildRequest(upstream: Upstream, lease: Lease, body: CallBody): 
       ...(lease.capTokens === null ? undefined : { [upstream.capField]: lease.capTokens }),
       ...(body.temperature === undefined ? undefined : { temperature: body.temperature }),
       ...(body.params === undefined ? undefined : forwardedParams(body.params)),
+      ...(schema === undefined ? undefined : { response_format: chatResponseFormat(schema) }),
     }),
   };
 }

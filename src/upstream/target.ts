@@ -84,8 +84,9 @@ function routeTarget({ name, entries }: Route, rules: ModelRules, config: ModelC
   return { ok: true, target: { ...head, route: name, choices } };
 }
 
-/** The simulated upstream takes requests of both protocols. */
+/** The simulated upstream takes requests of both protocols; workers get chat completions. */
 function protocolOf({ kind }: Upstream): Pick<Target, "protocol"> {
+  if (kind === "pull") return { protocol: "openai" };
   return kind === "simulated" ? {} : { protocol: kind };
 }
 

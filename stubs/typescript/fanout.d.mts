@@ -18,6 +18,10 @@ export interface CallFields {
   priority?: "critical" | "high" | "normal" | "medium" | "low" | "background" | "P0" | "P1" | "P2" | 0 | 1 | 2 | 3 | 4;
   /** Limit of one attempt, ms. */
   timeout_ms?: number | undefined;
+  /** JSON Schema that the answer must fit; one that does not is requested again, then fails with `schema_violation`. */
+  schema?: Record<string, unknown> | boolean | undefined;
+  /** How often an answer that does not fit is requested again. Default: 1. */
+  schema_retries?: number | undefined;
   /** Further fields for the upstream, sent unchanged. */
   params?: Record<string, unknown> | undefined;
 }
@@ -62,6 +66,13 @@ export interface BatchOptions<Style extends ErrorStyle = "bracket"> extends Quer
   /** Whether the group continues when its client disconnects. Default: true. */
   detach?: boolean | undefined;
   budget_policy?: "shared" | "split" | undefined;
+  /** Stops the batch once it has enough answers, such as `{ n_success: 3 }`. */
+  stop_when?: Record<string, unknown> | undefined;
+  /** How the answers become one result, such as `{ strategy: "vote" }`. */
+  aggregate?: Record<string, unknown> | undefined;
+  /** `strict`: calls of a tier start when all of the tiers before it have ended. */
+  tiers?: "strict" | "priority" | undefined;
+  validate_independence?: "report" | "reject" | undefined;
 }
 export type SlotError = {
   code: string;
@@ -92,7 +103,7 @@ export interface Slot<Style extends ErrorStyle = "bracket"> {
 export interface GroupCompleted {
   type: "group_completed";
   id: string;
-  status: "completed" | "partial" | "failed" | "cancelled";
+  status: "completed" | "partial" | "failed" | "cancelled" | "escalated";
   count: number;
   execution_ms: number;
   cost: number;
@@ -140,6 +151,8 @@ export interface RunSettings extends RunLimits, CallOptions {
   name?: string | undefined;
   /** The limits as one object, instead of the four fields. */
   budget?: RunLimits | undefined;
+  /** How long to wait for room in the parent, ms. Default: not at all. */
+  wait_ms?: number | undefined;
   /** Calls in flight at once, at most; 0 = no cap of the run's own. */
   max_parallel?: number | undefined;
   /** A set of defaults: `stable` is narrow. */

@@ -39,7 +39,7 @@ export type Clients = {
 
 /**
  * Starts a gateway with upstreams of one provider: `up` (whose prices are configured), `router` (which names its costs),
- * `claude` (Anthropic's protocol), `edited` (`up`, but the cost of a stream is added to its usage), `once` (`up` without retries), `impatient` (with a short time limit), `sim` (the embedded upstream) and `locked` (with a
+ * `claude` (Anthropic's protocol), `edited` (`up`, but the cost of a stream is added to its usage), `once` (`up` without retries), `impatient` (with a short time limit), `sim` (the embedded upstream), `broke`, `raw-401`, `raw-402` and `raw-403` (`up`, each for calls that make the gateway stop using the key) and `locked` (with a
  * key that the provider does not know).
  */
 export async function startClients(vars: Record<string, unknown> = {}): Promise<Clients> {
@@ -47,14 +47,19 @@ export async function startClients(vars: Record<string, unknown> = {}): Promise<
   const prices = { "*": { input: 1, output: 2 } };
   const remote = { kind: "openai", base_url: `${provider.origin}/v1`, api_key: "secret:PROVIDER_KEY", prices };
   // The provider adds nothing to a chat's prompt, so what a call may cost follows from its bytes.
-  const up = { ...remote, prompt_tokens_per_call: 0 };
+  // It fails on purpose in nearly every call: a gate that adapted to that would make the other tests wait.
+  const up = { ...remote, prompt_tokens_per_call: 0, adaptive: { mode: "off" } };
   const UPSTREAMS = {
     up: { ...up, models: ["*"] },
     router: { ...up, base_url: provider.routerUrl, models: [] },
     claude: { ...remote, kind: "anthropic", base_url: provider.origin, models: ["claude-*", "glm-*"] },
     edited: { ...up, models: [], stream_usage: "edit" },
     once: { ...up, models: [], max_attempts: 1 },
-    impatient: { ...up, models: [], timeout_ms: 400, max_attempts: 1 },
+    impatient: { ...up, models: [], timeout_ms: 1_500, max_attempts: 1 },
+    broke: { ...up, models: [] },
+    "raw-401": { ...up, models: [] },
+    "raw-402": { ...up, models: [] },
+    "raw-403": { ...up, models: [] },
     locked: { ...up, models: [], api_key: WRONG_KEY },
     sim: { kind: "simulated" },
   };

@@ -70,7 +70,7 @@ describe("lines that fail", () => {
     const lines = [
       chatLine("ok", "fine", "up-1"),
       chatLine("bad", "{{status/400}} bad", "up-1"),
-      chatLine("denied", "{{status/401}} denied", "up-1"),
+      chatLine("denied", "{{status/403}} denied", "up-1"),
       chatLine("broken", "{{status/503}} broken", "up-1"),
       chatLine("error in a 200", "{{fault/error-200}}", "up-1"),
       chatLine("not json", "{{fault/not-json}}", "up-1"),
@@ -87,7 +87,7 @@ describe("lines that fail", () => {
       error: null,
       response: { status_code: 503, body: { error: { code: "status_503" } } },
     });
-    // The key that was denied is the gateway's.
+    // The key that was denied is the gateway's. A 401 would say that it does not work at all.
     expect(error.get("denied")).toMatchObject({ error: null, response: { status_code: 502 } });
     for (const id of ["error in a 200", "not json"]) expect([...error.keys()]).toContain(id);
     expect(JSON.stringify([...error.values()])).not.toContain(PROVIDER_KEY);

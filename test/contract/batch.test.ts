@@ -130,9 +130,9 @@ describe("width", () => {
     expect(await widthOf(narrow, 3, { concurrency: 20 })).toBe(3);
   });
 
-  it("is eight if neither batch nor run sets it", async () => {
+  it("is 64 if neither batch nor run sets it", async () => {
     const plain = await world.openRun({ default_model: "up-1" });
-    expect(await widthOf(plain, 8, {})).toBe(8);
+    expect(await widthOf(plain, 24, { on_error: "continue" })).toBe(64);
   });
 
   it("is not limited by the run if its max_parallel is 0", async () => {

@@ -109,7 +109,7 @@ describe("DELETE /groups/:id", () => {
   });
 
   it("ends a call that waits for its retry", async () => {
-    const run = await openOwn();
+    const run = await openOwn({ default_model: world.modelAside() });
     const { at } = await openGroup(run, { prompts: ["{{status/429/retry-after/30}}"] });
     await expect.poll(async () => (await documentOf(run)).metrics.attempts).toBe(1);
     await cancel(run, at);

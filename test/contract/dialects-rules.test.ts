@@ -35,6 +35,37 @@ function statusAndError(answer: Answer): [number, unknown] {
   return [answer.status, error];
 }
 
+describe("a batch of a dialect", () => {
+  const widths: [path: string, width: number][] = [
+    ["/llm_query_batch", 8],
+    ["/llm_query_batched", 16],
+    ["/rlm_query_batched", 16],
+    ["/v1/rlm/tools", 5],
+  ];
+
+  it.each(widths)("has at %s as many calls in flight as the dialect's own server: %i", async (path, width) => {
+    // The provider answers only when so many calls wait at once; the counter shows that there are never more.
+    const prompts = Array.from({ length: 3 * width }, (_, index) => `{{barrier/${width}}} ${index}`);
+    const json = path.includes("tools") ? { tool_name: "llm_batch", args: [prompts] } : { prompts };
+    expect((await run.send(`/rollout/${run.id}${path}`, { json })).status).toBe(200);
+    const { requests, peakInFlight } = world.upstream.counters;
+    expect([requests, peakInFlight]).toEqual([3 * width, width]);
+  });
+
+  it("has as many as its request says", async () => {
+    const prompts = Array.from({ length: 20 }, (_, index) => `{{barrier/20}} ${index}`);
+    await run.send("/llm_query_batch", { json: { prompts, concurrency: 20 } });
+    expect(world.upstream.counters.peakInFlight).toBe(20);
+  });
+
+  it("never has more than its run", async () => {
+    const narrow = await world.openRun({ default_model: "up-1", max_parallel: 3 });
+    const prompts = Array.from({ length: 9 }, (_, index) => `{{barrier/3}} ${index}`);
+    await narrow.send("/llm_query_batched", { json: { prompts } });
+    expect(world.upstream.counters.peakInFlight).toBe(3);
+  });
+});
+
 describe("a run token", () => {
   it("is accepted as user or password wherever it is accepted as a bearer token", async () => {
     for (const headers of [basic("x", run.token), basic(run.token, ""), basic(run.token, "x"), basic("", run.token)]) {
@@ -311,7 +342,7 @@ describe("a failed call", () => {
   });
 
   it("has the upstream's retry-after", async () => {
-    const json = { prompt: "{{status/429/retry-after/120}}" };
+    const json = { prompt: "{{status/429/retry-after/120}}", model: world.modelAside() };
     const answer = await run.send("/llm_query", { json });
     expect([statusAndError(answer)[0], answer.headers.get("retry-after")]).toEqual([429, "120"]);
   });

@@ -41,7 +41,17 @@ const FACTS = {
     charged: amounts,
   },
   retry_scheduled: { ...call, attempt: z.int().min(2), delay_ms: z.number(), code: z.string() },
-  throttled: { upstream: z.string(), retry_after_ms: z.number() },
+  throttled: {
+    upstream: z.string(),
+    gate: z.string(),
+    cause: z.string(),
+    retry_after_ms: z.number(),
+    waiting_for: z.strictObject({
+      gate: z.string(),
+      reason: z.enum(["requests_per_minute", "tokens_per_minute", "width", "stopped"]),
+      ready_in_ms: z.number(),
+    }),
+  },
   slot_completed: {
     ...call,
     status: z.enum(["completed", "failed", "cancelled"]),
@@ -64,7 +74,7 @@ const FACTS = {
   slots_cancelled: { count: z.int(), status: z.enum(["cancelled", "failed"]), code: z.string(), message: z.string() },
   group_completed: {
     count: z.int(),
-    status: z.enum(["completed", "partial", "failed", "cancelled"]),
+    status: z.enum(["completed", "partial", "failed", "cancelled", "escalated"]),
     execution_ms: z.number(),
     cost: z.number(),
     sequential_ms: z.number(),
@@ -73,6 +83,10 @@ const FACTS = {
     completed: z.int(),
     failed: z.int(),
     cancelled: z.int(),
+    saved_calls: z.int().optional(),
+    aborted_calls: z.int().optional(),
+    saved_usd: z.strictObject({ worst_usd: z.number(), likely_usd: z.number() }).optional(),
+    shadow: z.boolean().optional(),
   },
   budget_refused: {
     ...call,

@@ -41,7 +41,7 @@ const round = (usd: number) => Math.round(usd * 1e9) / 1e9;
 describe("GET /runs/:id/log", () => {
   it("records a run's whole life in lines of the documented form, with every event type", async () => {
     const registered = [{ name: "echo", url: `http://${tools.host}/echo` }];
-    const asked = { name: "told", default_model: "up-1", budget: { usd: 3, calls: 16 }, tools: registered };
+    const asked = { name: "told", default_model: world.modelAside(), budget: { usd: 3, calls: 16 }, tools: registered };
     const run = await world.openRun(asked);
     const { id: childId } = z
       .looseObject({ id: z.string() })

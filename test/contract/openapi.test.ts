@@ -155,11 +155,21 @@ describe("the OpenAPI document", () => {
   });
 });
 
-/** The paths of fields that a value has and its schema does not list, and of listed ones that are required and missing. */
+/**
+ * The paths of fields that a value has and its schema does not list, and of listed ones that are required and missing; of several
+ * variants, those of the one that fits best.
+ */
 function undocumented(value: unknown, schema: unknown, at = ""): string[] {
   if (Array.isArray(value)) {
     const items = fieldOf(schema, "items");
     return value.flatMap((item) => undocumented(item, items, `${at}[]`));
+  }
+  const variants = [...branchesOf(fieldOf(schema, "anyOf")), ...branchesOf(fieldOf(schema, "oneOf"))].filter(
+    (variant) => fieldOf(variant, "properties") !== undefined,
+  );
+  if (variants.length > 1 && typeof value === "object" && value !== null) {
+    const faults = variants.map((variant) => undocumented(value, variant, at));
+    return faults.reduce((fewest, each) => (each.length < fewest.length ? each : fewest));
   }
   const properties = fieldOf(schema, "properties");
   if (typeof value !== "object" || value === null || properties === undefined) return [];
@@ -181,12 +191,17 @@ function fieldOf(schema: unknown, name: string): unknown {
   const reference = parsed.data["$ref"];
   if (typeof reference === "string") return fieldOf(api.components.schemas[reference.split("/").at(-1) ?? ""], name);
   if (Object.hasOwn(parsed.data, name)) return parsed.data[name];
-  const inParts = branchesOf(parsed.data["allOf"], name);
+  const inParts = inBranches(parsed.data["allOf"], name);
   if (inParts.length > 0) return Array.isArray(inParts[0]) ? inParts.flat() : Object.assign({}, ...inParts);
-  return [...branchesOf(parsed.data["anyOf"], name), ...branchesOf(parsed.data["oneOf"], name)][0];
+  return [...inBranches(parsed.data["anyOf"], name), ...inBranches(parsed.data["oneOf"], name)][0];
 }
 
-function branchesOf(value: unknown, name: string): unknown[] {
-  const branches = z.array(z.unknown()).catch([]).parse(value);
-  return branches.map((branch) => fieldOf(branch, name)).filter((field) => field !== undefined);
+function inBranches(value: unknown, name: string): unknown[] {
+  return branchesOf(value)
+    .map((branch) => fieldOf(branch, name))
+    .filter((field) => field !== undefined);
+}
+
+function branchesOf(value: unknown): unknown[] {
+  return z.array(z.unknown()).catch([]).parse(value);
 }

@@ -49,7 +49,7 @@ describe("PATCH /runs/:id", () => {
       retryable: false,
     });
     expect((await run.send("/run")).json).toMatchObject({
-      max_parallel: 8,
+      max_parallel: 64,
       budget: { calls: { limit: 10 }, usd: { limit: 1 } },
     });
     expect((await patch(run.id, { budget: { calls: 3 } })).status).toBe(200);

@@ -188,7 +188,7 @@ describe("a client that disconnects", () => {
   });
 
   it("between two attempts causes no retry", async () => {
-    const run = await world.openRun({ default_model: model });
+    const run = await world.openRun({ default_model: world.modelAside() });
     const client = await clientOf(run, "{{status/429/retry-after/4}}");
     await expect.poll(async () => (await documentOf(run)).metrics.attempts).toBe(1);
     client.leave();

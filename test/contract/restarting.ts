@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startGateway, type Gateway } from "../support/gateway.ts";
-import { startUpstream, type TestUpstream } from "../support/upstream.ts";
+import { startUpstream, type TestUpstream, type UpstreamAnswer, type UpstreamCall } from "../support/upstream.ts";
 import { answerOf, PROVIDER_KEY, type RunAccess } from "./world.ts";
 
 export type Restarting = {
@@ -24,8 +24,8 @@ export function providerAt(upstream: TestUpstream, usd: number) {
   return { kind: "openai", base_url: upstream.baseUrl, api_key: "secret:PROVIDER_KEY", models: ["up-*"], prices };
 }
 
-export async function startRestarting(): Promise<Restarting> {
-  const upstream = await startUpstream();
+export async function startRestarting(handler?: (call: UpstreamCall) => UpstreamAnswer): Promise<Restarting> {
+  const upstream = await startUpstream(handler);
   const dataDir = await mkdtemp(join(tmpdir(), "fanout-disk-"));
   const first = { ADMIN_KEY: randomUUID(), PROVIDER_KEY, UPSTREAMS: { up: providerAt(upstream, 1) } };
   const start = (vars: Record<string, unknown> = {}) => startGateway({ dataDir, vars: { ...first, ...vars } });

@@ -26,6 +26,8 @@ afterAll(() => world.stop());
 
 const sends = () => world.upstream.counters.requests;
 const send = (prompt: string, body: Record<string, unknown> = {}) => run.send("/query", { json: { prompt, ...body } });
+/** The same at a key of its own, which the provider may limit or refuse. */
+const sendAside = (prompt: string) => send(prompt, { model: world.modelAside() });
 
 describe("a call is retried", () => {
   it.each([
@@ -40,7 +42,7 @@ describe("a call is retried", () => {
     ["text that is no JSON", "{{fault/not-json/first/1}}"],
     ["an answer without choices", "{{fault/no-choices/first/1}}"],
   ])("after %s, and its answer has the number of attempts", async (_, prompt) => {
-    expect(replyOf(await send(prompt))).toMatchObject({ text: prompt, attempts: 2 });
+    expect(replyOf(await sendAside(prompt))).toMatchObject({ text: prompt, attempts: 2 });
     expect(sends()).toBe(2);
   });
 
@@ -53,7 +55,7 @@ describe("a call is retried", () => {
 
   it("no sooner than the provider's Retry-After allows", async () => {
     const started = performance.now();
-    expect(replyOf(await send("{{status/429/retry-after/1/first/1}}")).attempts).toBe(2);
+    expect(replyOf(await sendAside("{{status/429/retry-after/1/first/1}}")).attempts).toBe(2);
     expect(performance.now() - started).toBeGreaterThan(1_000);
   });
 
@@ -74,7 +76,7 @@ describe("a call is retried", () => {
 
 describe("a call that keeps failing", () => {
   it("with 429 ends as 429 after three attempts, with retry-after", async () => {
-    const answer = await send("{{status/429/retry-after/1}}");
+    const answer = await sendAside("{{status/429/retry-after/1}}");
     expect([answer.status, errorOf(answer).code]).toEqual([429, "upstream_rate_limited"]);
     expect(errorOf(answer)).toMatchObject({ type: "rate_limit_error", retryable: true });
     expect([answer.headers.get("retry-after"), answer.headers.get("retry-after-ms")]).toEqual(["1", "1000"]);
@@ -150,7 +152,7 @@ describe("a call that keeps failing", () => {
 
 describe("a call is not retried", () => {
   it.each([400, 401, 403, 404, 422])("after %i, which a retry would only repeat", async (status) => {
-    const answer = await send(`{{status/${status}}}`);
+    const answer = await sendAside(`{{status/${status}}}`);
     expect([answer.status, errorOf(answer).status, errorOf(answer).retryable]).toEqual([502, status, false]);
     expect(errorOf(answer)).toMatchObject({ upstream_code: `status_${status}`, attempts: 1 });
     expect(answer.headers.get("x-should-retry")).toBe("false");
@@ -158,13 +160,13 @@ describe("a call is not retried", () => {
   });
 
   it("if the provider's Retry-After exceeds the limit; the client gets that Retry-After", async () => {
-    const own = await world.openRun({ default_model: "up-1" });
+    const own = await world.openRun({ default_model: world.modelAside() });
     const answer = await own.send("/query", { json: { prompt: "{{status/429/retry-after/91}}" } });
     expect([answer.status, answer.headers.get("retry-after"), sends()]).toEqual([429, "91", 1]);
   });
 
   it("after a Retry-After above the limit, which does not delay other calls of the run", async () => {
-    const own = await world.openRun({ default_model: "up-1" });
+    const own = await world.openRun({ default_model: world.modelAside() });
     await own.send("/query", { json: { prompt: "{{status/429/retry-after/3600}}" } });
     const signal = AbortSignal.timeout(60_000);
     expect(replyOf(await own.send("/query", { json: { prompt: "next" }, signal })).text).toBe("next");
@@ -209,7 +211,7 @@ describe("a call that takes too long", () => {
 
 describe("a failure that is not billed", () => {
   it("costs nothing but one call per answered attempt", async () => {
-    const own = await world.openRun({ default_model: "up-1", budget: { usd: 1, calls: 100 } });
+    const own = await world.openRun({ default_model: world.modelAside(), budget: { usd: 1, calls: 100 } });
     for (const prompt of ["{{status/400}}", "{{status/429/retry-after/0}}", "{{status/500}}"]) {
       await own.send("/query", { json: { prompt } });
     }
@@ -288,14 +290,17 @@ describe("the provider's key", () => {
     const read = async (path: string, json: unknown, accept = "application/json") =>
       answerOf(await gateway.fetch(path, { token, json, headers: { accept } }));
     expect(replyOf(await read("/query", { prompt: "quote" })).text).toContain("you sent Bearer [redacted]");
+    await read("/batch", { prompts: ["quote"] });
     const refused = errorOf(await read("/query", { prompt: "refuse" }));
     expect(refused).toMatchObject({
       code: "upstream_error",
       status: 401,
       message: expect.stringContaining("[redacted]"),
     });
-    await read("/batch", { prompts: ["quote", "refuse"] });
-    await read("/batch", { prompts: ["quote", "refuse"] }, "application/x-ndjson");
+    // A key that is refused makes slots wait: they end with the provider's words at their deadline.
+    const waiting = { prompts: ["quote", "refuse"], deadline_ms: 500 };
+    await read("/batch", waiting);
+    await read("/batch", waiting, "application/x-ndjson");
     expect(new Set(seen)).toEqual(new Set([PROVIDER_KEY]));
     expect(gateway.output()).not.toContain(PROVIDER_KEY);
     indiscreet.closeAllConnections();

@@ -69,7 +69,7 @@ describe("a call to a route", () => {
   });
 
   it.each([
-    ["a 429", { status: 429, retryAfterS: 60 }, "beta", "rate_limited"],
+    ["a 429", { status: 429, retryAfterS: 1 }, "beta", "rate_limited"],
     ["a 503", { status: 503 }, "gamma", "upstream_error"],
     ["a key that is not accepted", { status: 401 }, "gamma", "stop"],
   ])("is answered by the next target that takes %s, across protocols, and the log says why", async (...row) => {
@@ -90,7 +90,7 @@ describe("a call to a route", () => {
   });
 
   it("is charged at the price of the target that answered, and only there", async () => {
-    answers = () => ({ status: 429, retryAfterS: 60 });
+    answers = () => ({ status: 429, retryAfterS: 1 });
     const { id, send } = await openRun();
     const { usage } = replyOf(await send("/query", { prompt: "a" }));
     expect(usage.cost).toBeCloseTo((usage.total_tokens * 10) / 1e6, 9);
@@ -143,7 +143,7 @@ describe("a relayed body to a route", () => {
   });
 
   it("falls back inside its protocol, and then returns the error of the last target", async () => {
-    answers = () => ({ status: 429, retryAfterS: 60 });
+    answers = () => ({ status: 429, retryAfterS: 1 });
     const { send } = await openRun();
     const body = { model: "fast", messages: [{ role: "user", content: "a" }] };
     const chat = await send("/v1/chat/completions", body);

@@ -11,7 +11,7 @@ afterAll(() => world.stop());
 const unlimited = { limit: null, spent: 0, reserved: 0, remaining: null };
 
 describe("POST /runs", () => {
-  it("requires no field: the default run is active, has max_parallel 8, lasts a day and has no limits", async () => {
+  it("requires no field: the default run is active, has max_parallel 64, lasts a day and has no limits", async () => {
     const answer = await world.sendAsOperator("/runs", { json: {} });
     expect(answer.status).toBe(201);
     expect(answer.json).toEqual({
@@ -24,9 +24,10 @@ describe("POST /runs", () => {
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
       expires_at: expect.any(String),
       budget: { usd: unlimited, calls: unlimited, prompt_tokens: unlimited, completion_tokens: unlimited },
-      max_parallel: 8,
-      effective_parallel: 8,
+      max_parallel: 64,
+      effective_parallel: 64,
       weight: 1,
+      blocked: null,
       stats: {
         total_queries: 0,
         parallel_batches: 0,

@@ -107,6 +107,12 @@ describe("a child run", () => {
     expect((await documentOf(child)).budget.prompt_tokens.limit).toBeNull();
   });
 
+  it.each([[64], [0]])("gets an eighth of what a parent with max_parallel %i has left", async (max_parallel) => {
+    const parent = await root({ calls: 20 }, { max_parallel });
+    const child = await openChild(parent, {});
+    expect((await documentOf(child)).budget.calls.limit).toBe(2);
+  });
+
   it("leaves its parent only the unreserved rest to spend", async () => {
     const parent = await root({ calls: 3 });
     await openChild(parent, { budget: { calls: 2 } });

@@ -26,12 +26,19 @@ export type World = {
   /** Sends a request as the operator. */
   sendAsOperator: (path: string, request?: GatewayRequest) => Promise<Answer>;
   openRun: (body?: Record<string, unknown>) => Promise<RunAccess>;
+  /**
+   * A model of the counting provider at a key that no other test uses: for tests whose provider limits the key or refuses it,
+   * which makes the calls of all runs wait.
+   */
+  modelAside: () => string;
   stop: () => Promise<void>;
 };
 
+const ASIDE = Array.from({ length: 24 }, (_, at) => `aside-${at}`);
+
 /**
  * Starts a gateway with three upstreams: `sim` (simulated), `up` (the counting provider; a call costs $1 per million
- * prompt tokens and $2 per million completion tokens) and `free` (the same provider without a price).
+ * prompt tokens and $2 per million completion tokens) and `free` (the same provider without a price); and `up` under further names, for `modelAside`.
  */
 export async function startWorld(
   handler?: (call: UpstreamCall) => UpstreamAnswer,
@@ -43,7 +50,11 @@ export async function startWorld(
     sim: { kind: "simulated", prices: { "*": { input: 1, output: 2 } } },
     up: { ...provider, models: ["up-*"], prices: { "*": { input: 1, output: 2 } } },
     free: { ...provider, models: ["free-*"] },
+    ...Object.fromEntries(
+      ASIDE.map((name) => [name, { ...provider, models: [], prices: { "*": { input: 1, output: 2 } } }]),
+    ),
   };
+  const left = [...ASIDE];
   const gateway = await startGateway({ vars: { UPSTREAMS, PROVIDER_KEY, ...vars } });
   const send = async (path: string, request?: GatewayRequest) => answerOf(await gateway.fetch(path, request));
   return {
@@ -54,6 +65,11 @@ export async function startWorld(
     openRun: async (body) => {
       const { id, token } = await gateway.openRun(body);
       return { id, token, send: (path, request) => send(path, { token, ...request }) };
+    },
+    modelAside: () => {
+      const name = left.pop();
+      if (name === undefined) throw new Error("every key aside is taken: add one");
+      return `${name}/up-1`;
     },
     stop: async () => {
       await gateway.stop();

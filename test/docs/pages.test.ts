@@ -20,17 +20,26 @@ afterAll(async () => {
   for (const gateway of gateways.values()) await (await gateway).stop();
 });
 
-/** The gateway of most pages; for those that use files one with R2, for those that name hosts of tools one with these. */
+/** The gateway of most pages; for those that use files one with R2, for those that name hosts of tools, or an upstream of the kind `pull`, one with these. */
 function gatewayFor(text: string, steps: readonly Step[]): Promise<Gateway> {
   const usesFiles = /\/v1\/(files|uploads|batches)|\bfiles\.create|\bbatches\.create|fanout batch/.test(text);
   const settings = steps.filter((step) => step.kind === "configuration" && step.form === "env");
   const toolHosts =
     settings.map(({ block }) => parseEnv(block.code)["TOOL_HOSTS"] ?? "").find((hosts) => hosts !== "") ?? "";
-  const key = `${usesFiles} ${toolHosts}`;
-  const vars = toolHosts === "" ? {} : { TOOL_HOSTS: toolHosts };
+  const upstreams = settings.map(({ block }) => parseEnv(block.code)["UPSTREAMS"] ?? "").find(hasPull) ?? "";
+  const key = `${usesFiles} ${toolHosts} ${upstreams}`;
+  const vars = {
+    ...(toolHosts === "" ? {} : { TOOL_HOSTS: toolHosts }),
+    ...(upstreams === "" ? {} : { UPSTREAMS: upstreams }),
+  };
   const gateway = gateways.get(key) ?? (usesFiles ? startR2Gateway({ vars }) : startGateway({ vars }));
   gateways.set(key, gateway);
   return gateway;
+}
+
+/** Whether the page's own commands are the workers of an upstream. */
+function hasPull(upstreams: string): boolean {
+  return upstreams.includes('"kind":"pull"');
 }
 
 describe.each(pages)("$page", ({ page, missing }) => {

@@ -28,7 +28,7 @@ const answersIn = (printed: string) => [...printed.matchAll(/^ {2}(\w+) +(In one
 
 describe.runIf(hasPython)("gather.py", () => {
   it("is one group for the gathered calls and one for the batch, each faster than one call after another", async () => {
-    const run = await world.openRun({ ...WINDOW, budget: { usd: 1 } });
+    const run = await world.openRun({ ...WINDOW, max_parallel: 8, budget: { usd: 1 } });
     const { status, printed, complaint } = await gather(run);
     expect([status, complaint]).toEqual([0, ""]);
     const groups = await groupsOf(run);

@@ -26,7 +26,7 @@ async function settled(run: RunAccess): Promise<RunDocument> {
 
 describe("openai_sdk.mjs", () => {
   it("gets an answer, a stream and twenty answers at once, as one parallel group, and knows what the run was charged", async () => {
-    const run = await world.openRun({ window_ms: 5_000, budget: { usd: 0.1 } });
+    const run = await world.openRun({ window_ms: 5_000, max_parallel: 8, budget: { usd: 0.1 } });
     const { status, printed, complaint } = await program(run);
     expect([status, complaint]).toEqual([0, ""]);
     const [one, stream, many, spent, ...rest] = printed.split("\n");

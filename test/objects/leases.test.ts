@@ -2,7 +2,7 @@ import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm } fro
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { LEASE_TTL_MS, SOCKET_RENEW_MS } from "../../src/limits.ts";
-import { skipTime, withHeartbeats, withTimers } from "../support/objects-clock.ts";
+import { skipTime, withRenewals, withTimers } from "../support/objects-clock.ts";
 import { acquireOne, crash, openUnwatched, storedLeases } from "../support/objects-direct.ts";
 import { batchOnLanes } from "../support/objects-group.ts";
 import {
@@ -136,24 +136,9 @@ describe("a crash of everything", () => {
 });
 
 describe("a lease", () => {
-  it("of a lane lasts as long as the lane's heartbeats arrive", async () => {
+  it("without a socket or heartbeats expires after its term, and not earlier", async () => {
     const run = await openRun({ max_parallel: 2 });
-    const answer = await withHeartbeats(20, async () => {
-      const batch = run.batch({ prompts: prompts(2), model: "up/key/beating-lane/latch/beating-lane" });
-      await untilInFlight("beating-lane", 2);
-      await ageBy(3 * LEASE_TTL_MS, run);
-      await openLatch("beating-lane");
-      return batch;
-    });
-    expect(answer.items.map(({ attempts, estimated }) => ({ attempts, estimated }))).toEqual([
-      { attempts: 1, estimated: false },
-      { attempts: 1, estimated: false },
-    ]);
-  });
-
-  it("without heartbeats expires after its term, and not earlier", async () => {
-    const run = await openRun({ max_parallel: 2 });
-    await withHeartbeats(null, async () => {
+    await withRenewals(null, async () => {
       const batch = run.batch({ prompts: prompts(1), model: "up/key/silent/latch/silent" });
       await untilInFlight("silent", 1);
       skipTime(LEASE_TTL_MS - 5_000);
@@ -168,18 +153,6 @@ describe("a lease", () => {
     });
   });
 });
-
-/** Puts the time forward in steps shorter than a lease, with a heartbeat and an alarm after each. */
-async function ageBy(ms: number, run: TestRun): Promise<void> {
-  const heartbeats = (): number => watched(run.id).calls["heartbeat"] ?? 0;
-  for (let leftMs = ms; leftMs > 0; leftMs -= 15_000) {
-    skipTime(15_000);
-    const earlier = heartbeats();
-    // The next one may have left before the time was put forward.
-    await expect.poll(heartbeats, { interval: 5 }).toBeGreaterThan(earlier + 1);
-    await runDurableObjectAlarm(run.object);
-  }
-}
 
 function alarmsOf(run: TestRun): number {
   return watched(run.id).calls["alarm"] ?? 0;

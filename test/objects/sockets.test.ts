@@ -2,7 +2,6 @@
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { CALL_SOCKET_AFTER_MS, FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../../src/limits.ts";
-import type { SocketOwner } from "../../src/run-api/sockets.ts";
 import { DONE_CODE } from "../../src/run-client/run-socket.ts";
 import { skipTime, withTimers } from "../support/objects-clock.ts";
 import { acquireOne, acquireRequest, crash, factsOf, SUCCESS } from "../support/objects-direct.ts";
@@ -17,6 +16,7 @@ import {
   untilInFlight,
   upstreamStats,
 } from "../support/objects-run.ts";
+import { hold, signalsOf } from "../support/objects-sockets.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
 watchObjects();
@@ -263,22 +263,6 @@ describe("the permit of a tool call that lasts", () => {
 /** Runs `work` with Workers that open their sockets almost at once. */
 function early<T>(work: () => Promise<T>): Promise<T> {
   return withTimers([CALL_SOCKET_AFTER_MS], 10, work);
-}
-
-/** Opens a socket as the Worker of a call does. */
-async function hold(run: TestRun, owner: SocketOwner): Promise<WebSocket> {
-  const url = `https://run/hold?owner=${encodeURIComponent(JSON.stringify(owner))}`;
-  const { webSocket } = await run.object.fetch(url, { headers: { upgrade: "websocket" } });
-  if (webSocket === null) throw new Error("the run gave no socket");
-  webSocket.accept();
-  return webSocket;
-}
-
-/** What a socket receives from now on. */
-function signalsOf(socket: WebSocket): () => unknown[] {
-  const signals: unknown[] = [];
-  socket.addEventListener("message", ({ data }) => void signals.push(JSON.parse(String(data))));
-  return () => signals;
 }
 
 async function untilSockets(run: TestRun, count: number): Promise<void> {

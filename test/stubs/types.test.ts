@@ -110,7 +110,9 @@ it("know the fields of a request that the gateway knows, and no other", async ()
   const run = Object.keys(runBody.shape).filter((name) => name !== "tools"); // Only the operator registers tools.
   const limits = ["usd", "calls", "prompt_tokens", "completion_tokens"];
   expect(await complaints(sameNames("keyof stub.QueryOptions", [...query, ...own]), "node")).toBe("");
-  expect(await complaints(sameNames("keyof stub.RunSettings", [...run, ...limits, ...own]), "node")).toBe("");
+  expect(await complaints(sameNames("keyof stub.RunSettings", [...new Set([...run, ...limits]), ...own]), "node")).toBe(
+    "",
+  );
   expect(await complaints(sameNames("keyof stub.LogFields", event), "node")).toBe("");
 });
 

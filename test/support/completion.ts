@@ -13,7 +13,15 @@ const chatRequest = z.looseObject({
 });
 
 /** What a fake upstream needs of a request. `capTokens` is null when the request sets none. */
-export type Chat = { model: string; prompt: string; capTokens: number | null; messageCount: number; bytes: number };
+export type Chat = {
+  model: string;
+  prompt: string;
+  capTokens: number | null;
+  messageCount: number;
+  bytes: number;
+  /** All of the request. */
+  body: { messages: { role?: unknown; content?: unknown }[]; [field: string]: unknown };
+};
 
 /** The chat in a request body; null if the body is not a chat completion request. */
 export function readChat(text: string): Chat | null {
@@ -35,6 +43,7 @@ export function readChat(text: string): Chat | null {
     capTokens: max_tokens ?? max_completion_tokens ?? null,
     messageCount: messages.length,
     bytes,
+    body: parsed.data,
   };
 }
 
@@ -104,7 +113,7 @@ export function faultBody(fault: Exclude<Fault, "reset" | "hang">, chat: Chat): 
 const BYTES_PER_TOKEN = 4;
 /** Above what one row of an object can hold. */
 const HUGE_BYTES = 2_500_000;
-const TOKENS_PER_MESSAGE = 3;
+export const TOKENS_PER_MESSAGE = 3;
 
 function usageOf(chat: Chat, text: string) {
   const texts = Math.ceil(chat.bytes / BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE * chat.messageCount;

@@ -10,6 +10,12 @@ export type Charged = { charge: Amounts; overrun: boolean };
 /** An upstream may generate more than was reserved if no limit needed a cap. */
 const UNCAPPED_TOKENS = 6_000;
 
+/** The reason is final, as a classifier's is. */
+const STOPPED = {
+  stop: "invalid_key",
+  reason: { reason: "upstream_error", upstream: "acme", status: 401, message: "no such key", retryable: false },
+} as const;
+
 /** The planned outcome of this attempt: shares of its reservation become figures. */
 export function outcomeOf(assignment: Assignment, planned: PlannedOutcome, nowMs: number): Outcome {
   const { lease } = assignment;
@@ -18,8 +24,8 @@ export function outcomeOf(assignment: Assignment, planned: PlannedOutcome, nowMs
   if (planned.kind === "failure") {
     const failed = failure(planned.class, planned.retryAfterMs, latencyMs, planned.answered);
     // Whether an attempt may have been billed is not known of a stop, if it is not known at all.
-    if (planned.stop === null || failed.kind !== "failure" || failed.class === "unknown") return failed;
-    return { ...failed, stop: planned.stop };
+    if (planned.stop === null || failed.kind !== "failure" || !failed.answered) return failed;
+    return failed.class === "rejected" || failed.class === "rate_limited" ? { ...failed, ...STOPPED } : failed;
   }
   if (planned.kind === "no_usage") return success(null, latencyMs);
   const { promptShare, completionShare, cachedShare, costShare } = planned;

@@ -6,6 +6,7 @@ import type { FailureClass, FallbackCause, Priority, StopReason } from "../../sr
 import type { Target } from "../../src/engine/shard.ts";
 import type { Limits } from "../../src/budget/ledger.ts";
 import { makeTarget } from "./engine.ts";
+import { GATE_MODES, type GateMode } from "./engine-gates.ts";
 
 /** Two upstreams of different widths; prices from high to free, one with cache reads above input. */
 export const TARGETS: Readonly<Record<string, Target>> = {
@@ -108,6 +109,7 @@ export type Step =
   | { do: "expire" }
   | { do: "drain"; pick: number; state: "cancelled" | "failed" }
   | { do: "cancel"; pick: number }
+  | { do: "gate"; gate: "wide" | "narrow"; mode: GateMode }
   /** Writes everything that may lag, as for a reader of the log. */
   | { do: "flush" }
   | { do: "pause"; paused: boolean }
@@ -177,11 +179,14 @@ function stepArbitrary(shareMax: number): fc.Arbitrary<Step> {
     at(2, fc.record({ do: fc.constant("expire" as const) })),
     at(1, fc.record({ do: fc.constant("drain" as const), pick, state: fc.constantFrom("cancelled", "failed") })),
     at(1, fc.record({ do: fc.constant("cancel" as const), pick })),
+    at(3, fc.record({ do: fc.constant("gate" as const), gate: fc.constantFrom("wide", "narrow"), mode: gateMode })),
     at(1, fc.record({ do: fc.constant("flush" as const) })),
     at(1, fc.record({ do: fc.constant("pause" as const), paused: fc.boolean() })),
     at(1, fc.record({ do: fc.constant("crash" as const), inTurn: fc.boolean() })),
   );
 }
+
+const gateMode = fc.constantFrom(...GATE_MODES);
 
 const onLost = fc.constantFrom<OnLost>("retry", "retry", "fail");
 

@@ -6,6 +6,7 @@ import type { CallPage } from "../../src/engine/call-page.ts";
 import type { SlotRecord } from "../../src/engine/record.ts";
 import { storedShard, type StoredLease, type StoredShard, type Target } from "../../src/engine/shard.ts";
 import { groupSeqOf, indexOf } from "../../src/engine/slot.ts";
+import type { CompiledGraph } from "../../src/graph/types.ts";
 import { rebuild, type ReadByRebuild } from "../../durable-objects/run/store/rebuild.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
 import {
@@ -17,6 +18,7 @@ import {
 
 export class Rows implements ReadByRebuild {
   readonly #groups = new Map<number, { stored: string; pages: CallPage[] }>();
+  readonly #graphs = new Map<number, string>();
   readonly #results = new Map<number, string>();
   readonly #slots = new Map<number, string>();
   readonly #shards = new Map<number, string>();
@@ -25,12 +27,21 @@ export class Rows implements ReadByRebuild {
   readonly log = { lastSeq: (): number => this.#log.at(-1)?.last ?? 0 };
   readonly groups = {
     all: (): Generator<{ stored: StoredGroup; result: GroupResult | null }> => this.#all(),
+    graphJson: (seq: number): string | null => this.#graphs.get(seq) ?? null,
     pageFacts: (seq: number): Generator<{ firstIndex: number; facts: string }> => this.#pageFacts(seq),
   };
-  readonly slots = { states: (groupSeq: number): Generator<SlotRecord> => this.#states(groupSeq) };
+  readonly slots = {
+    states: (groupSeq: number): Generator<SlotRecord> => this.#states(groupSeq),
+    from: (groupSeq: number, fromIndex = 0): Generator<SlotRecord> => this.#from(groupSeq, fromIndex),
+    one: (slotId: number): SlotRecord | null => this.slot(slotId),
+  };
 
   putGroup(stored: StoredGroup, pages: CallPage[]): void {
     this.#groups.set(stored.header.seq, { stored: JSON.stringify(stored), pages });
+  }
+
+  putGraph(seq: number, graph: CompiledGraph): void {
+    this.#graphs.set(seq, JSON.stringify(graph));
   }
 
   /** Stores what a turn changed; with `flush`, all events become rows of the log. */
@@ -111,10 +122,17 @@ export class Rows implements ReadByRebuild {
   }
 
   *#states(groupSeq: number): Generator<SlotRecord> {
-    const ids = [...this.#slots.keys()].filter((id) => groupSeqOf(id) === groupSeq).sort((a, b) => a - b);
+    for (const record of this.#from(groupSeq)) {
+      yield { ...record, text: record.state === "queued" ? record.text : null };
+    }
+  }
+
+  *#from(groupSeq: number, fromIndex = 0): Generator<SlotRecord> {
+    const isOf = (id: number): boolean => groupSeqOf(id) === groupSeq && indexOf(id) >= fromIndex;
+    const ids = [...this.#slots.keys()].filter(isOf).sort((a, b) => a - b);
     for (const id of ids) {
       const record = this.slot(id);
-      if (record !== null) yield { ...record, text: record.state === "queued" ? record.text : null };
+      if (record !== null) yield record;
     }
   }
 

@@ -37,6 +37,7 @@ import {
   type Step,
 } from "./engine-plan.ts";
 import { factsOf, settingsOf, startGroup, storeGroup, targetOfLease } from "./engine-opening.ts";
+import { PlannedGates } from "./engine-gates.ts";
 import { Rows } from "./engine-rows.ts";
 import { snapshotOf } from "./engine-snapshot.ts";
 
@@ -50,6 +51,7 @@ export class RunUnderTest {
   readonly books: Books;
   /** Single calls that wait for a permit: their next attempt. */
   readonly calls = new Map<string, { attempt: number }>();
+  readonly gates = new PlannedGates();
   readonly #waiting = new Map<number, number>();
   #pages: PageCache;
   #nextGroup = 1;
@@ -67,7 +69,7 @@ export class RunUnderTest {
     };
     const { width, limits } = plan;
     this.#settings = settingsOf(plan);
-    this.state = new EngineState({ ledger: new Ledger(limits), width, windowMs: 50 }, this.#deps);
+    this.state = new EngineState({ ledger: new Ledger(limits), width, windowMs: 50, hasGates: true }, this.#deps);
     teachCaps(this.state);
   }
 
@@ -99,6 +101,7 @@ export class RunUnderTest {
   /** Runs everything to its end: answers arrive, time passes, lanes are ample. Throws if it does not end. */
   finish(answer: PlannedOutcome): void {
     this.turn({ do: "pause", paused: false });
+    for (const gate of ["wide", "narrow"] as const) this.turn({ do: "gate", gate, mode: "open" });
     for (let round = 0; this.#unfinished; round++) {
       assert(round < 1_000, "the run makes no progress");
       for (let lane = 0; lane < 4; lane++) this.turn({ do: "lane", lane, want: WAITING_FETCHES_DEFAULT });
@@ -165,6 +168,8 @@ export class RunUnderTest {
         const group = picked([...state.groups.values()], step.pick);
         return group === null ? undefined : this.#cancel(group);
       }
+      case "gate":
+        return this.gates.set(step.gate, step.mode);
       case "flush":
         return;
       case "pause":
@@ -265,9 +270,9 @@ export class RunUnderTest {
 
   #finishTurn(flush: boolean): Reason[] {
     const { state, nowMs } = this;
+    this.gates.reply(state, nowMs);
     state.emitWindowEnds(nowMs);
-    const late = expireQueued(state, this.#waitingFor, nowMs);
-    assert.deepEqual(late, [], "no single call has a deadline");
+    for (const { call, reason } of expireQueued(state, this.#waitingFor, nowMs)) this.#endAtGate(call, reason);
     const { assignments, refused, waitingFor } = dispatch(state, new Map(this.#waiting), nowMs);
     this.#waitingFor = waitingFor;
     if (assignments.length > 0) mustFit(state.ledger);
@@ -282,7 +287,16 @@ export class RunUnderTest {
       if (!this.calls.delete(callId)) throw new Error(`${callId} ended but did not wait`);
       this.books.callsEnded.add(callId);
     }
+    this.gates.turned(state, assignments, nowMs);
     return refused.map(({ reason }) => reason);
+  }
+
+  /** No single call has a deadline: one ends in the queue only because its gate lets nothing start. */
+  #endAtGate({ callId, target }: SingleCall, reason: Reason): void {
+    assert(["upstream_error", "upstream_rate_limited"].includes(reason.reason), `${callId} ends as ${reason.reason}`);
+    assert(!this.state.upstreams.mayStart(target.gate, this.nowMs), `${callId} ends although it may start`);
+    if (!this.calls.delete(callId)) throw new Error(`${callId} ended but did not wait`);
+    this.books.callsEnded.add(callId);
   }
 
   /** Enters an attempt's end in the books; `settled` null = its lease expired. */
@@ -305,6 +319,7 @@ export class RunUnderTest {
     const before = snapshotOf(this.state);
     if (inTurn) dispatch(this.state, new Map([[0, WAITING_FETCHES_DEFAULT]]), this.nowMs);
     this.#waiting.clear();
+    this.gates.forget();
     this.calls.clear();
     this.#waitingFor = null;
     this.#pages = this.#newPages();

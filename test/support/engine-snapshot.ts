@@ -48,5 +48,5 @@ function remembered(lease: AttemptInFlight): object {
   const kept = lease.slotId === null || lease.capKind === "budget" || lease.capKind === "learned";
   const cap = kept ? {} : { capTokens: null, capKind: "client" };
   const { chosenFrom: _, ...stored } = lease;
-  return { ...stored, ...cap, expiresAtMs: 0, startSeq: 0, dedupeKey: null };
+  return { ...stored, ...cap, expiresAtMs: 0, startSeq: 0, dedupeKey: null, gateTokens: null };
 }

@@ -6,7 +6,7 @@ import type { FailureClass, Outcome, Usage } from "../../src/call.ts";
 import { dispatch, type Assignment, type Dispatched } from "../../src/engine/dispatch.ts";
 import type { Group, GroupHeader } from "../../src/engine/group.ts";
 import { enqueueCall, enqueueSlots } from "../../src/engine/enqueue.ts";
-import type { Target } from "../../src/engine/shard.ts";
+import type { Position, Target } from "../../src/engine/shard.ts";
 import { groupSeqOf, indexOf, slotIdOf, type SlotFacts } from "../../src/engine/slot.ts";
 import { EngineState, type EngineDeps } from "../../src/engine/state.ts";
 
@@ -30,6 +30,9 @@ type CallFields = Partial<SlotFacts> & {
   delayMs?: number;
   deadlineMs?: number | null;
   onLost?: "retry" | "fail";
+  waitsForGate?: boolean;
+  uncounted?: number;
+  position?: Position;
   parallelGroupId?: string | null;
 };
 
@@ -64,6 +67,8 @@ type Options = {
   /** By a slot's `modelIndex`; null = the configuration does not have it. */
   targets?: readonly (Target | null)[];
   bodyOf?: EngineDeps["bodyOf"];
+  /** Whether gates decide for all runs; absent = the run decides alone. */
+  hasGates?: boolean;
 };
 
 /** An engine with stored slots, and lanes with the offers that a test names. */
@@ -73,11 +78,11 @@ export class TestEngine {
   readonly #facts = new Map<number, SlotFacts>();
 
   constructor({ limits = {}, width = 512, windowMs = 50, random = () => 0, ...options }: Options = {}) {
-    const { targets = [makeTarget()], bodyOf } = options;
+    const { targets = [makeTarget()], bodyOf, hasGates = false } = options;
     this.targets = targets;
     const ledger = new Ledger({ ...NO_LIMITS, ...limits });
     this.state = new EngineState(
-      { ledger, width, windowMs },
+      { ledger, width, windowMs, hasGates },
       {
         random,
         factsOf: (slotId) => this.#facts.get(slotId) ?? makeFacts(),
@@ -99,10 +104,22 @@ export class TestEngine {
 
   /** Queues a single call. */
   call(callId: string, nowMs: number, fields: CallFields = {}): void {
-    const { attempt = 1, delayMs = 0, deadlineMs = null, onLost = "retry", parallelGroupId = null, ...facts } = fields;
+    const { attempt = 1, delayMs = 0, deadlineMs = null, onLost = "retry", ...rest } = fields;
+    const { waitsForGate = deadlineMs !== null, uncounted = 0, position, parallelGroupId = null, ...facts } = rest;
     const target = this.targets[facts.modelIndex ?? 0];
     if (target == null) throw new Error("a single call needs a target");
-    const call = { callId, attempt, facts: makeFacts(facts), target, deadlineMs, onLost, parallelGroupId };
+    const call = {
+      callId,
+      attempt,
+      facts: makeFacts(facts),
+      target,
+      deadlineMs,
+      onLost,
+      waitsForGate,
+      uncounted,
+      parallelGroupId,
+      ...(position === undefined ? {} : { position }),
+    };
     enqueueCall(this.state, call, delayMs, nowMs);
   }
 

@@ -1,9 +1,9 @@
 /**
  * Time for objects: they ask `Date.now`, which tests in the same isolate can put forward. Timers keep their own pace, so
- * what they would have brought must be brought by the test (`runDurableObjectAlarm`), but for the heartbeats of lanes and
- * the opening of Workers' sockets, whose time a test sets. Each test file starts at the true time, so that the alarms that its objects set ring by themselves.
+ * what they would have brought must be brought by the test (`runDurableObjectAlarm`), but for the heartbeats of executors and
+ * the opening of sockets, whose time a test sets. Each test file starts at the true time, so that the alarms that its objects set ring by themselves.
  */
-import { CALL_SOCKET_AFTER_MS, HEARTBEAT_MS } from "../../src/limits.ts";
+import { CALL_SOCKET_AFTER_MS, HEARTBEAT_MS, SOCKET_RENEW_MS } from "../../src/limits.ts";
 
 const realNow = Date.now.bind(Date);
 let skippedMs = 0;
@@ -21,11 +21,11 @@ export function skipTime(ms: number): void {
 }
 
 /**
- * Runs `work` while lanes' heartbeats come every `everyMs`, and Workers open their sockets as soon; null = never. Only
- * timers started by then are meant.
+ * Runs `work` while executors renew their leases every `everyMs`: they and Workers open their sockets as soon; null = never.
+ * Only timers started by then are meant.
  */
-export function withHeartbeats<T>(everyMs: number | null, work: () => Promise<T>): Promise<T> {
-  return withTimers([HEARTBEAT_MS, CALL_SOCKET_AFTER_MS], everyMs, work);
+export function withRenewals<T>(everyMs: number | null, work: () => Promise<T>): Promise<T> {
+  return withTimers([HEARTBEAT_MS, CALL_SOCKET_AFTER_MS, SOCKET_RENEW_MS], everyMs, work);
 }
 
 /** Runs `work` while timers that are started for one of `delaysMs` take `everyMs` instead; null = they never go off. */

@@ -176,7 +176,7 @@ function chatFault(fault: string, { stream }: ChatRequest, response: ServerRespo
 
 /** The provider's rate limit headers. */
 const LIMITS = {
-  "x-ratelimit-limit-requests": "60",
+  "x-ratelimit-limit-requests": "60000",
   "x-ratelimit-remaining-tokens": "149984",
   "x-ratelimit-reset-tokens": "6m0s",
 };

@@ -5,7 +5,7 @@
  */
 import { LLMock, type ChatCompletionRequest, type Fixture } from "@copilotkit/aimock";
 import { createServer, request as httpRequest } from "node:http";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { EMBEDDING, tokensIn, type Exchange, type Tokens } from "./provider-exchange.ts";
 import { answerRaw, refusesKey } from "./provider-raw.ts";
 
@@ -97,7 +97,7 @@ function forward(mockUrl: string, exchange: Exchange, response: ServerResponse):
     { method, headers: { ...headers, host: new URL(mockUrl).host } },
     (answer) => {
       exchange.status = answer.statusCode ?? 0;
-      response.writeHead(exchange.status, answer.headers);
+      response.writeHead(exchange.status, withoutLimits(answer.headers));
       answer.on("data", (chunk: Buffer) => {
         exchange.answer = Buffer.concat([exchange.answer, chunk]);
         response.write(chunk);
@@ -192,4 +192,12 @@ function jsonOf(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * The headers without those of rate limits: the mock states a limit of 60 requests a minute whatever it is sent, which a
+ * gate would keep. Providers whose limits are real are in `limited`.
+ */
+function withoutLimits(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !name.startsWith("x-ratelimit-")));
 }

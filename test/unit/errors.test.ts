@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import { toWire } from "../../src/errors.ts";
 import { SAMPLES } from "../support/reasons.ts";
 
@@ -45,12 +46,17 @@ describe("toWire", () => {
     expect(toWire(SAMPLES.invalid_api_key).error.param).toBeNull();
   });
 
-  it("keeps every message and fact on one level of plain JSON values", () => {
+  it("keeps every message and fact a plain JSON value, or a list of texts or of flat objects", () => {
     for (const reason of Object.values(SAMPLES)) {
       const { error } = toWire(reason);
       expect(error.message).not.toBe("");
       expect(JSON.parse(JSON.stringify(error))).toEqual(error);
-      for (const fact of Object.values(error)) expect(fact === null || typeof fact !== "object").toBe(true);
+      const isPlain = (value: unknown): boolean => value === null || typeof value !== "object";
+      const isFlat = (value: unknown): boolean =>
+        isPlain(value) || Object.values(z.record(z.string(), z.unknown()).parse(value)).every(isPlain);
+      for (const fact of Object.values(error)) {
+        expect(Array.isArray(fact) ? fact.every(isFlat) : isPlain(fact)).toBe(true);
+      }
     }
   });
 

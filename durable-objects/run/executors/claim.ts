@@ -1,11 +1,11 @@
 /** The one call of an executor: it settles what has ended, and waits here for what dispatch gives it. */
 import { heartbeat, loseAttempts, settle } from "../../../src/engine/settle.ts";
-import { isWorker, WORKER_FIRST, WORKER_SHARD_FIRST } from "../../../src/engine/shard.ts";
-import { groupSeqOf } from "../../../src/engine/slot.ts";
-import type { EngineState } from "../../../src/engine/state.ts";
+import { isWorker, WORKER_FIRST, workerOf } from "../../../src/engine/shard.ts";
+import { sampled } from "../../../src/engine/upstreams/exchange.ts";
 import { EXECUTOR_CALLS_MAX, WORKER_CALLS_MAX } from "../../../src/limits.ts";
 import type { ClaimReply, Settlement, WorkerState } from "../../../src/run-api/groups.ts";
 import type { RunState } from "../state.ts";
+import { leasesOf } from "./leases.ts";
 
 export type Claim = {
   /** The number of a lane, or of a group's Worker. */
@@ -30,7 +30,8 @@ export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => vo
   const { executor, settlements, capacity, waits, worker, reach } = request;
   run.presentExecutors.claimed(executor);
   const settled = new Map<number, { answered: boolean }>();
-  for (const { attemptId, outcome } of settlements) {
+  for (const { attemptId, outcome, samples } of settlements) {
+    if (samples !== undefined) sampled(engine, samples, nowMs);
     const slotId = engine.attempts.get(attemptId)?.lease.slotId ?? null;
     settle(engine, attemptId, outcome, nowMs);
     if (slotId !== null) settled.set(slotId, { answered: outcome.kind === "success" });
@@ -65,7 +66,7 @@ function reconcile(
   // What keeps the Worker from more keeps lanes from it, too.
   if (covers !== null) run.laneReach = Math.min(covers, EXECUTOR_CALLS_MAX);
   loseAttempts(run.engine, gaveUp, nowMs);
-  const leases = leasesOf(run.engine, seq);
+  const leases = leasesOf(run.engine, workerOf(seq)).map(({ attemptId }) => attemptId);
   if (holds === null) return leases.length;
   // Those of a run that has restarted are confirmed by this.
   heartbeat(run.engine, holds, nowMs);
@@ -73,28 +74,4 @@ function reconcile(
   const lost = leases.filter((attemptId) => !held.has(attemptId));
   loseAttempts(run.engine, lost, nowMs);
   return leases.length - lost.length;
-}
-
-/** The attempts in flight of a group's Worker. */
-function leasesOf({ shards }: EngineState, seq: number): string[] {
-  const attemptIds: string[] = [];
-  for (const { id, leases } of shards.values()) {
-    if (id < WORKER_SHARD_FIRST) continue;
-    for (const { attemptId, slotId } of leases.values()) {
-      if (slotId !== null && groupSeqOf(slotId) === seq) attemptIds.push(attemptId);
-    }
-  }
-  return attemptIds;
-}
-
-/** Renews leases; a Worker that renews one is alive. Returns the attempts that are not in flight any more. */
-export function renewLeases(run: Run, attemptIds: readonly string[], nowMs: number): string[] {
-  for (const attemptId of attemptIds) {
-    const inFlight = run.engine.attempts.get(attemptId);
-    if (inFlight === undefined || inFlight.shard.id < WORKER_SHARD_FIRST || inFlight.lease.slotId === null) continue;
-    const seq = groupSeqOf(inFlight.lease.slotId);
-    run.workers.seen(seq, nowMs);
-    run.groupFollowed(seq, nowMs);
-  }
-  return heartbeat(run.engine, attemptIds, nowMs);
 }

@@ -44,7 +44,7 @@ export function workerMayStartMore({ engine }: Pick<Executed, "engine">, seq: nu
 
 function hasRoom({ groups }: EngineState, seq: number): boolean {
   const group = groups.get(seq);
-  return group !== undefined && group.counts.queued > 0 && group.inFlight < group.header.concurrency;
+  return group !== undefined && group.startableSlots > 0 && group.inFlight < group.header.concurrency;
 }
 
 /** Lanes that should claim work and do not wait here, by number: lanes to start, or to make claim once more. */
@@ -60,7 +60,7 @@ export function missingLanes({
   for (const seq of openGroups.keys()) {
     const group = engine.groups.get(seq);
     if (group === undefined) continue;
-    const wanted = Math.min(group.header.concurrency, engine.width, group.counts.queued + group.counts.running);
+    const wanted = Math.min(group.header.concurrency, engine.width, group.startableSlots + group.counts.running);
     const worker = workers.of(seq);
     // A Worker serves its group; what it cannot hold at once is for lanes.
     slots += worker === undefined ? wanted : Math.max(0, wanted - (worker.covers ?? wanted));

@@ -1,6 +1,7 @@
 /** The replies of a turn, sent once it is written: permits, refusals and shared outcomes. */
 import type { WindowGroup } from "../../../src/engine/calls/coalescing-window.ts";
 import { leaseOf, type Assignment, type Dispatched } from "../../../src/engine/dispatch.ts";
+import { hasInvalidAnswer } from "../../../src/engine/record.ts";
 import { isWorker, WORKER_FIRST, workerOf } from "../../../src/engine/shard.ts";
 import { groupSeqOf } from "../../../src/engine/slot.ts";
 import type { Permit } from "../../../src/run-api/calls.ts";
@@ -90,7 +91,10 @@ function claimOf(
     if (assignment.executor === null) continue;
     const groupSeq = groupSeqOf(assignment.slotId);
     defaults[groupSeq] ??= run.openGroups.get(groupSeq)?.defaultsJson ?? "{}";
-    jobs.push({ groupSeq, lease: leaseOf(assignment), callJson: run.callOf(assignment.slotId) });
+    const job: Job = { groupSeq, lease: leaseOf(assignment), callJson: run.callOf(assignment.slotId) };
+    const tried = run.engine.tried.get(assignment.slotId);
+    if (hasInvalidAnswer(tried)) job.repair = { text: tried.text, violation: tried.checks.violation };
+    jobs.push(job);
   }
   return { jobs, epoch: run.epoch, defaults, claimMore, batchingDelayMs: batchingDelayMs(run.engine.attempts.size) };
 }

@@ -2,7 +2,7 @@
  * Groups whose client's Worker executes them. In memory only: a Worker that is there names itself with its next claim, and
  * until then lanes serve its group beside it.
  */
-import { LEASE_TTL_MS } from "../../../src/limits.ts";
+import { EXECUTOR_LEASE_MS, LEASE_TTL_MS } from "../../../src/limits.ts";
 import type { EndedReply, WorkerState } from "../../../src/run-api/groups.ts";
 
 type Worker = {
@@ -47,8 +47,14 @@ export class GroupWorkers {
     this.#workers.delete(seq);
   }
 
-  /** Forgets Workers that were not seen for the term of a lease: lanes take their groups over. */
-  expire(nowMs: number): void {
-    for (const [seq, { seenAtMs }] of this.#workers) if (nowMs >= seenAtMs + LEASE_TTL_MS) this.#workers.delete(seq);
+  /**
+   * Forgets Workers that were not seen for the term of a lease: lanes take their groups over. `hasSocket`: whether the Worker of
+   * a group has one, at which it is seen less often.
+   */
+  expire(hasSocket: (seq: number) => boolean, nowMs: number): void {
+    for (const [seq, { seenAtMs }] of this.#workers) {
+      const termMs = hasSocket(seq) ? EXECUTOR_LEASE_MS : LEASE_TTL_MS;
+      if (nowMs >= seenAtMs + termMs) this.#workers.delete(seq);
+    }
   }
 }

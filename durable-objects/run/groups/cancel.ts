@@ -22,7 +22,7 @@ export function cancelSlot(
 ): boolean {
   const group = run.engine.groups.get(seq);
   if (group === undefined || group.done) return (run.storedGroup(seq)?.header.count ?? 0) > index;
-  if (index >= group.header.count) return false;
+  if (index >= group.header.count || group.graph?.frontier.isAbsent(index) === true) return false;
   cancelSlotInEngine(run.engine, group, index, { reason: "cancelled", message: "the slot was cancelled" }, nowMs);
   return true;
 }

@@ -2,9 +2,11 @@
 import { shareOf } from "../../../src/budget/admit.ts";
 import { infeasibleReason, type FloorSlot } from "../../../src/budget/feasible.ts";
 import { readFacts, type CallPage } from "../../../src/engine/call-page.ts";
-import { emitGroupStarted, enqueueSlots } from "../../../src/engine/enqueue.ts";
+import { emitGroupStarted, enqueueSlots, releaseTiers } from "../../../src/engine/enqueue.ts";
 import { groupIdOf, groupSalt } from "../../../src/engine/group-id.ts";
 import type { GroupHeader } from "../../../src/engine/group.ts";
+import { startGraph } from "../../../src/engine/end-slot.ts";
+import type { CompiledGraph } from "../../../src/graph/types.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { GROUPS_OPEN_MAX, PARALLEL_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../../src/limits.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../../../src/run-api/groups.ts";
@@ -65,7 +67,12 @@ export function dropStaged(run: RunState, store: RunStore, openKey: string): boo
 export function openGroup(
   run: RunState,
   store: RunStore,
-  { request, pages, hasWorker }: { request: OpenGroupRequest; pages: readonly CallPage[]; hasWorker: boolean },
+  {
+    request,
+    pages,
+    hasWorker,
+    graph = null,
+  }: { request: OpenGroupRequest; pages: readonly CallPage[]; hasWorker: boolean; graph?: CompiledGraph | null },
   nowMs: number,
 ): OpenGroupReply {
   const found = run.openings.find(request.openKey);
@@ -99,14 +106,15 @@ export function openGroup(
     return { ok: false, reason: refused };
   }
   const seq = staged ?? run.takeGroupSeq();
-  const stored = storedGroup(run, request, seq, nowMs);
+  const stored = storedGroup(run, request, { seq, graph }, nowMs);
   run.openings.add({ openKey: request.openKey, seq, stagedAtMs: null });
   if (idempotencyKey !== null) run.addKey(idempotencyKey, seq);
   run.addWrite(() => {
     store.groups.put(stored);
+    if (graph !== null) store.putGraph(seq, graph);
     for (const page of pages) store.groups.putPage(seq, page);
   });
-  start(run, store, { stored, pages, staged: staged !== null }, nowMs);
+  start(run, store, { stored, graph, pages, staged: staged !== null }, nowMs);
   // Before the reply, which names the lanes that are missing.
   if (hasWorker) run.workers.claimed(seq, { covers: null }, nowMs);
   return replyOf(run, stored, false);
@@ -123,15 +131,24 @@ const INTERRUPTED: Reason = {
 function start(
   run: RunState,
   store: RunStore,
-  { stored, pages, staged }: { stored: StoredGroup; pages: readonly CallPage[]; staged: boolean },
+  {
+    stored,
+    graph,
+    pages,
+    staged,
+  }: { stored: StoredGroup; graph: CompiledGraph | null; pages: readonly CallPage[]; staged: boolean },
   nowMs: number,
 ): void {
   const { header } = stored;
   const { seq, models } = header;
   run.groupOpened(stored, nowMs);
-  const group = run.engine.openGroup(header);
+  const group = run.engine.openGroup(header, graph);
   if (header.single !== null) group.joinWindow(run.engine.window.current);
   emitGroupStarted(run.engine, group, nowMs);
+  if (graph !== null) {
+    for (const page of pages) run.cachePage(seq, page);
+    return startGraph(run.engine, group);
+  }
   if (staged) {
     for (const page of store.groups.pageFacts(seq))
       enqueueSlots(run.engine, group, page.firstIndex, readFacts(page.facts, models));
@@ -140,11 +157,17 @@ function start(
     run.cachePage(seq, page);
     enqueueSlots(run.engine, group, page.firstIndex, readFacts(page.facts, models));
   }
+  releaseTiers(run.engine, group);
 }
 
-function storedGroup(run: RunState, request: OpenGroupRequest, seq: number, nowMs: number): StoredGroup {
+function storedGroup(
+  run: RunState,
+  request: OpenGroupRequest,
+  { seq, graph }: { seq: number; graph: CompiledGraph | null },
+  nowMs: number,
+): StoredGroup {
   const { count, onError, onLost, models, deadlineMs, openKey, detach, hasCustomIds, defaultsJson } = request;
-  const { bodyObjects, batchId } = request;
+  const { bodyObjects, batchId, stopWhen, aggregate, tiers } = request;
   const header: GroupHeader = {
     seq,
     id: groupIdOf(nowMs, seq, groupSalt(run.settings.id)),
@@ -159,6 +182,9 @@ function storedGroup(run: RunState, request: OpenGroupRequest, seq: number, nowM
     deadlineMs,
     models,
     ...(request.background ? { background: true as const } : {}),
+    ...(stopWhen === undefined ? {} : { stopWhen }),
+    ...(graph === null ? {} : { graph: { tasks: graph.tasks.length } }),
+    ...(tiers === undefined ? {} : { tiers }),
   };
   const errorStyle = request.errorStyle ?? run.settings.errorStyle;
   const stored = { header, defaultsJson, sealed: true, openKey, detach, errorStyle, named: hasCustomIds };
@@ -166,10 +192,12 @@ function storedGroup(run: RunState, request: OpenGroupRequest, seq: number, nowM
     ...stored,
     ...(bodyObjects === undefined ? {} : { bodyObjects }),
     ...(batchId === undefined ? {} : { batchId }),
+    ...(aggregate === undefined ? {} : { aggregate }),
   };
 }
 
-function replyOf(run: RunState, { header, errorStyle }: StoredGroup, replayed: boolean): OpenGroupReply {
+/** The reply to a request that has opened a group, or found it. */
+export function replyOf(run: RunState, { header, errorStyle }: StoredGroup, replayed: boolean): OpenGroupReply {
   const { seq, id, count } = header;
   const effectiveParallel = Math.min(header.concurrency, run.engine.width);
   const lanes = run.hasGroupWork ? missingLanes(run) : [];
@@ -194,7 +222,7 @@ function* floorSlots(
 }
 
 /** Why a group may not be opened; null if it may. */
-function refusalOf(run: RunState, request: OpenGroupRequest): Reason | null {
+export function refusalOf(run: RunState, request: Pick<OpenGroupRequest, "models">): Reason | null {
   for (const model of request.models) {
     const target = run.resolve(model);
     if ("reason" in target) return target;

@@ -1,10 +1,12 @@
 /** What readers of groups are sent: from memory while the group is there, from its rows at any time. */
 import { freshRecord, withoutAnswer, type SlotRecord } from "../../../src/engine/record.ts";
+import type { Group, GroupHeader } from "../../../src/engine/group.ts";
 import { isFinalState, indexOf, slotIdOf } from "../../../src/engine/slot.ts";
+import { waitsBySlot, waitsOf } from "../../../src/engine/waits/waiting-for.ts";
 import { RESULTS_REPLY_BYTES_MAX } from "../../../src/limits.ts";
-import type { EndedReply, GroupView, SlotView } from "../../../src/run-api/groups.ts";
+import type { EndedReply, GroupView, SlotView, TierFailure } from "../../../src/run-api/groups.ts";
 import type { RunState } from "../state.ts";
-import { groupResult, type GroupResult } from "../store/records.ts";
+import { groupResult, type GroupResult, type StoredGroup } from "../store/records.ts";
 import type { RunStore } from "../store/store.ts";
 import { customIdsOf } from "./custom-ids.ts";
 
@@ -15,15 +17,15 @@ type Groups = Pick<RunState, "engine" | "storedGroup" | "remainingNanoUsd">;
 export function groupView(run: Groups, store: RunStore, seq: number, nowMs: number): GroupView | null {
   const found = store.groups.get(seq);
   if (found === null || !found.stored.sealed) return null;
-  const { header, errorStyle } = found.stored;
+  const { header, errorStyle, aggregate } = found.stored;
   const live = run.engine.groups.get(seq);
   const result = live === undefined ? found.result : groupResult(live, nowMs);
   if (result === null) return null;
-  const { status, counts, metrics, endedAtMs, parallelGroupId } = result;
+  const { status, counts, metrics, endedAtMs, parallelGroupId, graph } = result;
   return {
     id: header.id,
     status,
-    count: header.count,
+    count: graph?.presentSlots ?? header.count,
     counts,
     openedAtMs: header.openedAtMs,
     endedAtMs,
@@ -32,10 +34,40 @@ export function groupView(run: Groups, store: RunStore, seq: number, nowMs: numb
     effectiveParallel: Math.min(header.concurrency, run.engine.width),
     remainingNanoUsd: run.remainingNanoUsd,
     metrics,
+    ...(live === undefined || counts.queued === 0 ? {} : { waitsFor: waitsOf(run.engine, live, nowMs) }),
     // The sum of a large group's rows takes long, and groups are looked at often.
     usage: result.usage ?? store.slots.usageOf(seq),
+    ...stopOf(header, result),
+    ...(aggregate === undefined ? {} : { aggregate }),
+    ...(header.graph === undefined ? {} : { graph: { slots: header.count } }),
+    ...(result.tierFailures === undefined ? {} : { tierFailures: tierFailuresOf(store, found.stored, result) }),
   };
 }
+
+function stopOf({ stopWhen }: GroupHeader, { saved, drained }: GroupResult): Pick<GroupView, "stop"> {
+  if (stopWhen === undefined) return {};
+  return { stop: { shadow: stopWhen.shadow, saved: saved ?? null, hasCancelled: drained?.cause === "stop" } };
+}
+
+/** The failed slots that a group with tiers lists, with their reasons, in input order within a tier. */
+function tierFailuresOf(
+  { slots, groups }: Pick<RunStore, "slots" | "groups">,
+  stored: StoredGroup,
+  { tierFailures, drained }: GroupResult,
+): TierFailure[] {
+  const nameOf = customIdsOf(groups, stored);
+  return TIERS.flatMap((tier) =>
+    [...(tierFailures?.indexes[tier] ?? [])]
+      .sort((a, b) => a - b)
+      .flatMap((index) => {
+        const slotId = slotIdOf(stored.header.seq, index);
+        const { reason } = endedRecord(slots.one(slotId), slotId, drained);
+        return reason === null ? [] : [{ index, id: nameOf(index), tier, reason }];
+      }),
+  );
+}
+
+const TIERS = [0, 1, 2] as const;
 
 /** Slots in input order from an index on, up to the size of one reply; at least one, if there is one. */
 export function resultsFrom(run: Groups, store: RunStore, seq: number, fromIndex: number): SlotView[] {
@@ -45,7 +77,9 @@ export function resultsFrom(run: Groups, store: RunStore, seq: number, fromIndex
   const nameOf = customIdsOf(store.groups, found.stored);
   const live = run.engine.groups.get(seq);
   let chars = 0;
+  const isAbsent = absentIn(live, found.result);
   for (const record of withGaps(store, seq, fromIndex, found.stored.header.count, found.result)) {
+    if (isAbsent(indexOf(record.id))) continue;
     const view = viewOf(record, nameOf);
     // The row of a running slot is missing or old.
     if (live?.stateOf(view.index) === "running") view.state = "running";
@@ -54,6 +88,17 @@ export function resultsFrom(run: Groups, store: RunStore, seq: number, fromIndex
     if (chars >= RESULTS_REPLY_BYTES_MAX) break;
   }
   return views;
+}
+
+/** Adds to the queued ones of a group's slots what they wait for. */
+export function withWaits({ engine }: Groups, seq: number, views: SlotView[], nowMs: number): SlotView[] {
+  const group = engine.groups.get(seq);
+  if (group === undefined || views.every(({ state }) => state !== "queued")) return views;
+  const waits = waitsBySlot(engine, group, nowMs);
+  return views.map((view) => {
+    const waitingFor = view.state === "queued" ? waits.get(slotIdOf(seq, view.index)) : undefined;
+    return waitingFor === undefined ? view : { ...view, waitingFor };
+  });
 }
 
 type Cursor = EndedReply["cursor"];
@@ -94,8 +139,16 @@ function storedSlots(run: Groups, store: RunStore, seq: number, from: number): E
   const found = store.groups.get(seq);
   if (found === null) return null;
   const slots = resultsFrom(run, store, seq, from);
-  const position = from + slots.length;
+  // A graph has indexes without a slot.
+  const position = slots.length === 0 ? found.stored.header.count : (slots.at(-1)?.index ?? from) + 1;
   return { slots, cursor: { epoch: STORED, position }, done: position >= found.stored.header.count };
+}
+
+/** Whether the slot of an index does not exist, as slots of a graph may turn out not to. */
+function absentIn(live: Group | undefined, result: GroupResult | null): (index: number) => boolean {
+  if (live !== undefined) return (index) => live.graph?.frontier.isAbsent(index) === true;
+  const ranges = result?.graph?.absent ?? [];
+  return (index) => ranges.some(([first, end]) => first <= index && index < end);
 }
 
 /** Every slot from an index on. A slot without a row ended as its group did. */

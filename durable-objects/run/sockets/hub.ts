@@ -12,7 +12,12 @@ const owner = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("call"), callId: z.string(), attemptId: z.string().nullable() }),
   z.object({ kind: z.literal("tool"), callId: z.string(), tool: z.string() }),
   z.object({ kind: z.literal("tool-permit"), callId: z.string(), tool: z.string() }),
-  z.object({ kind: z.literal("executor"), executor: z.number().int().nonnegative() }),
+  z.object({
+    kind: z.literal("executor"),
+    executor: z.number().int().nonnegative(),
+    holds: z.array(z.string()).optional(),
+    seenAtMs: z.number().optional(),
+  }),
   z.object({
     kind: z.literal("group"),
     readerId: z.string(),
@@ -59,22 +64,20 @@ export class RunSockets {
   }
 
   /** Accepts the socket that a request's URL describes. Null if there are too many, or the URL describes none. */
-  accept(url: string): { theirs: WebSocket; owner: SocketOwner } | null {
+  accept(url: string, nowMs: number): { theirs: WebSocket; owner: SocketOwner } | null {
     const asked = parse(new URL(url).searchParams.get("owner"));
     if (asked === null || this.#sockets.size >= RUN_SOCKETS_MAX) return null;
     const { 0: theirs, 1: ours } = new WebSocketPair();
     this.#ctx.acceptWebSocket(ours, [TAG]);
-    ours.serializeAttachment(asked);
-    this.#add(ours, asked);
+    this.#keep(ours, asked, nowMs);
     return { theirs, owner: asked };
   }
 
   /** An owner says what it is by now. Null if the message is of another socket, or no owner. */
-  updated(socket: WebSocket, message: string | ArrayBuffer): SocketOwner | null {
+  updated(socket: WebSocket, message: string | ArrayBuffer, nowMs: number): SocketOwner | null {
     const next = typeof message === "string" ? parse(message) : null;
     if (next === null || this.#sockets.get(keyOf(next))?.socket !== socket) return null;
-    socket.serializeAttachment(next);
-    this.#add(socket, next);
+    this.#keep(socket, next, nowMs);
     return next;
   }
 
@@ -110,6 +113,13 @@ export class RunSockets {
     for (const socket of this.#ctx.getWebSockets(TAG)) socket.close(1001, "the run is deleted");
     this.#sockets.clear();
     this.#armed.clear();
+  }
+
+  /** Attaches an owner to its socket: without the attempts that an executor has named, for which there may be no room. */
+  #keep(socket: WebSocket, of: SocketOwner, nowMs: number): void {
+    const kept: SocketOwner = of.kind === "executor" ? { kind: of.kind, executor: of.executor, seenAtMs: nowMs } : of;
+    socket.serializeAttachment(kept);
+    this.#add(socket, kept);
   }
 
   #add(socket: WebSocket, added: SocketOwner): void {

@@ -4,8 +4,9 @@
  */
 import { doubtLease, holdLease } from "../../../src/engine/settle.ts";
 import { isWorker, WORKER_FIRST } from "../../../src/engine/shard.ts";
-import type { GroupFollower, SocketOwner, SocketSignal } from "../../../src/run-api/sockets.ts";
-import { DONE_CODE } from "../../../src/run-client/run-socket.ts";
+import type { ExecutorOwner, GroupFollower, SocketOwner, SocketSignal } from "../../../src/run-api/sockets.ts";
+import { DONE_CODE, ENDED_CODE } from "../../../src/run-client/run-socket.ts";
+import { doubtLeases, endLeases, holdFound, renewNamed } from "../executors/leases.ts";
 import type { RunState } from "../state.ts";
 import { renewToolPermit } from "../tool-calls.ts";
 
@@ -25,11 +26,21 @@ type OwnedRun = Pick<
 const ABORT: SocketSignal = { type: "abort" };
 const CHANGED: SocketSignal = { type: "changed" };
 
-/**
- * An owner has opened its socket, has changed what it waits for, or was found by a new instance. Returns what to send it,
- * null = nothing yet.
- */
-export function ownerPresent(run: OwnedRun, owner: SocketOwner, nowMs: number): SocketSignal | null {
+/** What follows for the run: the signal to send to the owner, and whether its alarm must ring at once. */
+export type OwnerEffect = { signal: SocketSignal | null; mustLook: boolean };
+
+/** An owner has opened its socket, has changed what it waits for, or was found by a new instance. */
+export function ownerPresent(run: OwnedRun, owner: SocketOwner, nowMs: number): OwnerEffect {
+  if (owner.kind !== "executor" || owner.holds === undefined)
+    return { signal: signalTo(run, owner, nowMs), mustLook: false };
+  const { executor, holds } = owner;
+  if (isWorker(executor)) workerSeen(run, executor, nowMs);
+  const { lost, lacksSome } = renewNamed(run, { executor, holds }, nowMs);
+  return { signal: { type: "held", lost }, mustLook: lacksSome };
+}
+
+/** What to send to an owner that is there; null = nothing yet. */
+function signalTo(run: OwnedRun, owner: SocketOwner, nowMs: number): SocketSignal | null {
   switch (owner.kind) {
     case "tool": {
       const isPermitted = renewToolPermit(run, owner, nowMs);
@@ -46,7 +57,7 @@ export function ownerPresent(run: OwnedRun, owner: SocketOwner, nowMs: number): 
       return holdLease(run.engine, attemptId) ? null : ABORT;
     }
     case "executor":
-      return executorPresent(run, owner.executor, nowMs);
+      return executorPresent(run, owner, nowMs);
     case "group":
       run.groupFollowed(owner.seq, nowMs);
       return owner.isArmed && hasChanged(run, owner) ? { type: "changed" } : null;
@@ -57,32 +68,53 @@ export function ownerPresent(run: OwnedRun, owner: SocketOwner, nowMs: number): 
  * An instance that has just woken learns from the socket that the Worker of a group is there, and needs no lanes for it; what
  * the Worker waits for it learns from its next claim.
  */
-function executorPresent(run: OwnedRun, executor: number, nowMs: number): SocketSignal | null {
+function executorPresent(run: OwnedRun, { executor, seenAtMs }: ExecutorOwner, nowMs: number): SocketSignal | null {
   run.presentExecutors.opened(executor);
+  if (seenAtMs !== undefined) holdFound(run, executor, seenAtMs);
   if (!isWorker(executor)) return null;
   const seq = executor - WORKER_FIRST;
   const isKnown = run.workers.of(seq) !== undefined;
   if (run.openGroups.has(seq)) {
-    run.groupFollowed(seq, nowMs);
-    if (isKnown) run.workers.seen(seq, nowMs);
-    else run.workers.claimed(seq, { covers: null }, nowMs);
+    workerSeen(run, executor, nowMs);
+    if (!isKnown) run.workers.claimed(seq, { covers: null }, seenAtMs ?? nowMs);
   }
   // The turn that follows finds what else there is to signal.
   return isKnown || !run.presentExecutors.notes(executor, "changed") ? null : CHANGED;
 }
 
-/** An owner's socket has closed. One that is done returns by itself what it holds. */
-export function ownerLeft(run: OwnedRun, owner: SocketOwner, code: number, nowMs: number): void {
+function workerSeen(run: OwnedRun, executor: number, nowMs: number): void {
+  run.groupFollowed(executor - WORKER_FIRST, nowMs);
+  run.workers.seen(executor - WORKER_FIRST, nowMs);
+}
+
+/** An owner's socket has closed. One that is done returns by itself what it holds. Returns whether the alarm must ring at once. */
+export function ownerLeft(run: OwnedRun, owner: SocketOwner, code: number, nowMs: number): boolean {
+  if (owner.kind === "executor") return executorLeft(run, owner.executor, code, nowMs);
   // Its lapse counts from here.
-  if (owner.kind === "group") return run.groupFollowed(owner.seq, nowMs);
-  // Its leases end with their term, unless its heartbeats go on.
-  if (owner.kind === "executor") return run.presentExecutors.closed(owner.executor);
+  if (owner.kind === "group") run.groupFollowed(owner.seq, nowMs);
   // The withdrawal of a call whose client has left may be lost.
-  if (owner.kind === "call" && owner.attemptId === null) return run.waitingCalls.socketClosed(owner.callId, nowMs);
-  // Its Worker repeats the request, or the call is refused when it has waited long enough.
-  if (owner.kind === "tool-permit" || code === DONE_CODE) return;
-  if (owner.kind === "tool") run.toolPermits.doubt(owner.callId, nowMs);
+  else if (owner.kind === "call" && owner.attemptId === null) run.waitingCalls.socketClosed(owner.callId, nowMs);
+  // A Worker that waits for a tool's permit repeats the request, or the call is refused when it has waited long enough.
+  else if (owner.kind === "tool-permit" || code === DONE_CODE) return false;
+  else if (owner.kind === "tool") run.toolPermits.doubt(owner.callId, nowMs);
   else if (owner.attemptId !== null) doubtLease(run.engine, owner.attemptId, nowMs);
+  return false;
+}
+
+/** An executor closes its socket when it has ended, and when it opens the next. */
+function executorLeft(run: OwnedRun, executor: number, code: number, nowMs: number): boolean {
+  run.presentExecutors.closed(executor);
+  const seq = executor - WORKER_FIRST;
+  // Its term counts from here.
+  if (isWorker(executor)) workerSeen(run, executor, nowMs);
+  if (code === DONE_CODE) return false;
+  if (code !== ENDED_CODE) {
+    doubtLeases(run, executor, nowMs);
+    return false;
+  }
+  const isMissed = isWorker(executor) && run.workers.of(seq) !== undefined;
+  if (isMissed) run.workers.left(seq);
+  return endLeases(run, executor, nowMs) || isMissed;
 }
 
 /** Whether something of a group has ended that its follower does not know. */

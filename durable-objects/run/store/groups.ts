@@ -2,10 +2,12 @@
  * Groups and their calls as rows:
  *
  *   grp    one row per group: its header at opening, its result when it has ended or was stopped
+ *   graph  the compiled graph of a group whose slots depend on each other, as JSON in parts: it may be larger than a row
  *   page   a group's calls, up to 32 to a row: facts for dispatch and bodies for executors; written once
  */
 import { SLOT_IDS_PER_GROUP, rangeOf, slotIdOf } from "../../../src/engine/slot.ts";
 import type { GroupResult, StoredGroup, StoredPage } from "./records.ts";
+import { chunkEnd } from "./slots.ts";
 import type { Rows } from "./sql.ts";
 
 type GroupRow = { seq: number; header: string; result: string | null };
@@ -30,6 +32,23 @@ export class GroupRows {
       group.header.seq,
       JSON.stringify(group),
     );
+  }
+
+  /** Stores a group's graph, in place of the one that it may have. */
+  putGraph(seq: number, json: string): void {
+    this.#rows.remove("graph", "DELETE FROM graph WHERE seq = ?", seq);
+    for (let at = 0, part = 0; at < json.length; part++) {
+      const end = chunkEnd(json, at);
+      this.#rows.write("graph", "INSERT INTO graph (seq, part, json) VALUES (?, ?, ?)", seq, part, json.slice(at, end));
+      at = end;
+    }
+  }
+
+  /** A group's graph as JSON text; null if it has none. */
+  graphJson(seq: number): string | null {
+    const query = "SELECT json FROM graph WHERE seq = ? ORDER BY part";
+    const parts = [...this.#rows.read<{ json: string }>("graph", query, seq)].map(({ json }) => json);
+    return parts.length === 0 ? null : parts.join("");
   }
 
   /** Deletes a group that is not opened after all, with its pages. */
@@ -64,6 +83,13 @@ export class GroupRows {
       page.facts,
       page.calls,
     );
+  }
+
+  /** Stores the calls of one group for another one, too. */
+  copyPages(fromSeq: number, toSeq: number): void {
+    const [first, end] = rangeOf(fromSeq);
+    const query = "INSERT INTO page (id, facts, calls) SELECT id + ?, facts, calls FROM page WHERE id >= ? AND id < ?";
+    this.#rows.write("page", query, slotIdOf(toSeq, 0) - first, first, end);
   }
 
   /** The page that holds a slot; null if there is none. */

@@ -4,7 +4,7 @@
  */
 import { placeOf, readFacts, type BodyPlace } from "../../../src/engine/call-page.ts";
 import { groupSeqOf, indexOf, type SlotFacts } from "../../../src/engine/slot.ts";
-import { PAGE_CACHE_BYTES_MAX } from "../../../src/limits.ts";
+import { CALL_PAGE_SLOTS_MAX, PAGE_CACHE_BYTES_MAX } from "../../../src/limits.ts";
 import type { StoredPage } from "./records.ts";
 
 /** `place` null = the page has its bodies. `chars`: about what it takes in memory. */
@@ -64,8 +64,11 @@ export class PageCache {
     if (current !== null && slotId >= current.firstSlot && slotId < current.firstSlot + current.page.facts.length) {
       return current;
     }
-    for (const [firstSlot, page] of this.#pages) {
-      if (slotId < firstSlot || slotId >= firstSlot + page.facts.length) continue;
+    // A page begins at most so many slots before each of its own. Graphs jump from page to page, so this is not a search.
+    for (let firstSlot = slotId; firstSlot > slotId - CALL_PAGE_SLOTS_MAX; firstSlot--) {
+      const page = this.#pages.get(firstSlot);
+      if (page === undefined) continue;
+      if (slotId >= firstSlot + page.facts.length) break;
       this.#pages.delete(firstSlot);
       this.#pages.set(firstSlot, page);
       this.#current = { page, firstSlot };

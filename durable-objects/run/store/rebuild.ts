@@ -1,13 +1,17 @@
 /** A run's engine, from its rows. Reads every group and shard, and the slots of the groups that have not ended. */
 import { ANY_TOKENS } from "../../../src/budget/estimate.ts";
 import { Ledger } from "../../../src/budget/ledger.ts";
+import type { EarlyStop } from "../../../src/aggregate/early-stop.ts";
 import { readFacts } from "../../../src/engine/call-page.ts";
 import { endDrainedSlots } from "../../../src/engine/end-slot.ts";
-import { enqueueSlots } from "../../../src/engine/enqueue.ts";
+import { enqueueSlots, releaseTiers, setTiers } from "../../../src/engine/enqueue.ts";
 import { eventsAfter, RunLog } from "../../../src/engine/log.ts";
-import { requeueTried, restoreLease, restoreShard, restoreSlot } from "../../../src/engine/restore.ts";
+import type { SlotRecord } from "../../../src/engine/record.ts";
+import { requeueTried, restoreGraph, restoreLease, restoreShard, restoreSlot } from "../../../src/engine/restore.ts";
 import type { StoredLease, Target } from "../../../src/engine/shard.ts";
+import { indexOf } from "../../../src/engine/slot.ts";
 import { EngineState, type EngineDeps } from "../../../src/engine/state.ts";
+import type { CompiledGraph } from "../../../src/graph/types.ts";
 import { PARALLEL_MAX, TIMEOUT_MS_MAX } from "../../../src/limits.ts";
 import type { RunSettings } from "../../../src/run-api/runs.ts";
 import { countGroup } from "../counters.ts";
@@ -26,10 +30,12 @@ export const UNCONFIGURED_TARGET: Omit<Target, "upstream" | "gate" | "model"> = 
   attemptsMax: 0,
 };
 
+type AbsentSlots = readonly (readonly [number, number])[];
+
 /** What a rebuild reads. */
 export type ReadByRebuild = {
-  groups: Pick<RunStore["groups"], "all" | "pageFacts">;
-  slots: Pick<RunStore["slots"], "states">;
+  groups: Pick<RunStore["groups"], "all" | "graphJson" | "pageFacts">;
+  slots: Pick<RunStore["slots"], "states" | "from">;
   log: Pick<RunStore["log"], "lastSeq">;
 } & Pick<RunStore, "shards">;
 
@@ -57,7 +63,10 @@ export function rebuild(
   const rowsSeq = store.log.lastSeq();
   const tails = shards.map(({ tail }) => tail);
   const log = new RunLog(rowsSeq, eventsAfter(rowsSeq, tails));
-  const engine = new EngineState({ ledger: new Ledger(limits), width: widthOf(settings), windowMs, log }, deps);
+  const options = { ledger: new Ledger(limits), width: widthOf(settings), windowMs, log, hasGates: true };
+  const engine = new EngineState(options, deps);
+  /** The open groups; of a graph that was stopped, with the slots that did not exist then. */
+  const stopped = new Map<number, AbsentSlots | null>();
   const rebuilt: Rebuilt = {
     engine,
     openGroups: new Map(),
@@ -72,14 +81,16 @@ export function rebuild(
     rebuilt.openings.add({ openKey: stored.openKey, seq, stagedAtMs: stored.sealed ? null : openedAtMs });
     if (!stored.sealed) continue;
     countGroup(rebuilt.groupCounts, stored.header);
-    if (result?.endedAtMs == null) rebuilt.openGroups.set(stored.header.seq, stored);
-    if (rebuilt.openGroups.has(stored.header.seq)) restoreGroup(engine, store, { stored, result }, nowMs);
+    if (result?.endedAtMs != null) continue;
+    rebuilt.openGroups.set(seq, stored);
+    stopped.set(seq, result?.graph?.absent ?? null);
+    restoreGroup(engine, store, { stored, result }, nowMs);
   }
   for (const { id, shard: stored } of shards) {
     const shard = restoreShard(engine, id, stored);
     for (const lease of stored.leases) restoreLease(engine, shard, lease, deps.targetOfLease(lease), nowMs);
   }
-  for (const seq of rebuilt.openGroups.keys()) queueFresh(engine, store, seq, nowMs);
+  for (const [seq, absent] of stopped) queueFresh(engine, store, { seq, absent }, nowMs);
   requeueTried(engine, nowMs);
   return rebuilt;
 }
@@ -95,19 +106,40 @@ function restoreGroup(
   { stored, result }: { stored: StoredGroup; result: GroupResult | null },
   nowMs: number,
 ): void {
-  const group = engine.openGroup(stored.header);
+  const graph = stored.header.graph === undefined ? null : store.groups.graphJson(stored.header.seq);
+  const compiled: CompiledGraph | null = graph === null ? null : JSON.parse(graph);
+  const group = engine.openGroup(stored.header, compiled);
   if (result?.drained != null) group.drain(result.drained);
+  if (result?.saved !== undefined) group.noteSaved(result.saved);
+  if (group.tiers !== null) {
+    for (const { firstIndex, facts } of store.groups.pageFacts(stored.header.seq))
+      setTiers(group, firstIndex, readFacts(facts, stored.header.models));
+  }
   for (const record of store.slots.states(stored.header.seq)) restoreSlot(engine, group, record, nowMs);
+  if (group.earlyStop !== null && result === null) restoreAnswers(group.earlyStop, store.slots.from(stored.header.seq));
 }
 
-function queueFresh(engine: EngineState, store: ReadByRebuild, seq: number, nowMs: number): void {
+/** Judges the stored answers anew: had they met the rule, the group's row would say so. */
+function restoreAnswers(earlyStop: EarlyStop, slots: Iterable<SlotRecord>): void {
+  for (const { id, state, text } of slots) if (state === "completed") earlyStop.completed(indexOf(id), text ?? "");
+}
+
+function queueFresh(
+  engine: EngineState,
+  store: ReadByRebuild,
+  { seq, absent }: { seq: number; absent: AbsentSlots | null },
+  nowMs: number,
+): void {
   const group = engine.groups.get(seq);
   if (group === undefined) return;
+  if (group.graph !== null) restoreGraph(engine, group, group.drained === null ? null : (absent ?? []));
   if (group.drained !== null) {
     endDrainedSlots(engine, group, nowMs);
     return;
   }
+  if (group.graph !== null) return;
   for (const page of store.groups.pageFacts(seq)) {
     enqueueSlots(engine, group, page.firstIndex, readFacts(page.facts, group.header.models));
   }
+  releaseTiers(engine, group);
 }

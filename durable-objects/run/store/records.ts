@@ -1,7 +1,17 @@
 /** What the rows of a run hold. Objects in use hold rows of these shapes: fields may be added, never renamed. */
 import type { Amounts } from "../../../src/budget/ledger.ts";
+import type { TierFailures } from "../../../src/aggregate/tiers.ts";
+import type { AggregateSpec } from "../../../src/aggregate/aggregate.ts";
 import type { ErrorStyle } from "../../../src/contract/fields.ts";
-import type { Drained, Group, GroupHeader, GroupMetrics, GroupStatus, GroupUsage } from "../../../src/engine/group.ts";
+import type {
+  Drained,
+  Group,
+  GroupHeader,
+  GroupMetrics,
+  GroupStatus,
+  GroupUsage,
+  Saved,
+} from "../../../src/engine/group.ts";
 import type { TailEvent } from "../../../src/engine/log.ts";
 import type { StoredShard } from "../../../src/engine/shard.ts";
 import type { SlotState } from "../../../src/engine/slot.ts";
@@ -24,6 +34,8 @@ export type StoredGroup = {
   bodyObjects?: number;
   /** The batch whose lines it has, which is notified of its progress; absent = it has none. */
   batchId?: string;
+  /** What its answers are combined to by whoever answers with it; absent = nothing. */
+  aggregate?: AggregateSpec;
 };
 
 /** A group's state as its row and its readers need it: how it ended or was stopped, or how far it is. */
@@ -37,12 +49,27 @@ export type GroupResult = {
   counts: Record<SlotState, number>;
   /** Absent in rows that were written before there was one: then the slots' rows are summed. */
   usage?: GroupUsage;
+  /** Set once its early stop was met. */
+  saved?: Saved;
+  /** Of a graph: how many of its slots exist, and the ranges of those that do not, each from its first to before its end. */
+  graph?: { presentSlots: number; absent: [number, number][] };
+  /** The failed slots of a group with tiers. */
+  tierFailures?: TierFailures;
 };
 
 /** The state of a group in memory. */
 export function groupResult(group: Group, nowMs: number): GroupResult {
-  const { status, endedAtMs, drained, parallelGroupId, counts, usage } = group;
-  return { status, metrics: group.metrics(nowMs), endedAtMs, drained, parallelGroupId, counts, usage };
+  const { status, endedAtMs, drained, parallelGroupId, counts, usage, saved, tiers } = group;
+  const plain = { status, metrics: group.metrics(nowMs), endedAtMs, drained, parallelGroupId, counts, usage };
+  const result = {
+    ...plain,
+    ...(saved === null ? {} : { saved }),
+    ...(tiers === null ? {} : { tierFailures: tiers.failures }),
+  };
+  if (group.graph === null) return result;
+  const { frontier } = group.graph;
+  const present = { ...counts, queued: counts.queued - frontier.absentSlots };
+  return { ...result, counts: present, graph: { presentSlots: group.presentSlots, absent: frontier.absentRanges() } };
 }
 
 /** A stored page: `calls` holds one JSON text per line, in the order of `facts`. */

@@ -5,8 +5,9 @@
  *   chunk  what did not fit into the slot's row of a long answer, piece by piece
  *   capped one row per slot whose answer the budget cut: few have one
  *   routed one row per slot that a target of a route answered
+ *   checked one row per slot whose answer was checked against a schema, with what was found, as JSON
  */
-import type { SlotRecord } from "../../../src/engine/record.ts";
+import type { SlotChecks, SlotRecord } from "../../../src/engine/record.ts";
 import { rangeOf, type SlotState } from "../../../src/engine/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { TEXT_CHUNK_CHARS } from "../../../src/limits.ts";
@@ -29,6 +30,7 @@ type SlotRow = {
   reason: string | null;
   capped_by: string | null;
   upstream: string | null;
+  checks: string | null;
 };
 
 /** What cut a slot's answer, as a column of the slot's row. */
@@ -38,6 +40,9 @@ const NOT_CAPPED = "NULL AS capped_by";
 /** The upstream that answered a slot, and the same while no call of the run asked for a route. */
 const UPSTREAM = "(SELECT upstream FROM routed WHERE routed.id = slot.id) AS upstream";
 const NOT_ROUTED = "NULL AS upstream";
+/** What the checks of a slot's answers found, and the same while no call of the run had a schema. */
+const CHECKS = "(SELECT body FROM checked WHERE checked.id = slot.id) AS checks";
+const NOT_CHECKED = "NULL AS checks";
 
 export class SlotRows {
   readonly #rows: Rows;
@@ -51,13 +56,42 @@ export class SlotRows {
     for (let at = 0; at < slots.length; at += SLOTS_PER_INSERT) {
       const some = slots.slice(at, at + SLOTS_PER_INSERT);
       this.#rows.write("slot", INSERT_SLOTS[some.length] ?? "", ...some.flatMap(slotColumns));
-      for (const { id, text, cappedBy, upstream } of some) {
+      for (const { id, text, cappedBy, upstream, checks } of some) {
         this.#putRest(id, text);
         if (cappedBy !== undefined)
           this.#rows.write("capped", "INSERT OR REPLACE INTO capped (id, cause) VALUES (?, ?)", id, cappedBy);
         if (upstream !== undefined)
           this.#rows.write("routed", "INSERT OR REPLACE INTO routed (id, upstream) VALUES (?, ?)", id, upstream);
+        if (checks !== undefined) {
+          const body = JSON.stringify(checks);
+          this.#rows.write("checked", "INSERT OR REPLACE INTO checked (id, body) VALUES (?, ?)", id, body);
+        }
       }
+    }
+  }
+
+  /** Stores the slots of one group that completed by themselves for another one, too, as ends that took no attempt and cost nothing. */
+  copyCompleted(fromSeq: number, toSeq: number): void {
+    const [first, end] = rangeOf(fromSeq);
+    const offset = rangeOf(toSeq)[0] - first;
+    const kept = "SELECT id FROM slot WHERE id >= ? AND id < ? AND state = 'completed' AND reason IS NULL";
+    this.#rows.write(
+      "slot",
+      `INSERT INTO slot (id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens, completion_tokens,
+        cost_nano_usd, estimated, model, finish_reason, text, reason)
+        SELECT id + ?, state, 0, NULL, 0, 0, 0, 0, 0, 0, model, finish_reason, text, NULL FROM slot WHERE id IN (${kept})`,
+      offset,
+      first,
+      end,
+    );
+    for (const [table, columns] of [
+      ["chunk", "part, text"],
+      ["capped", "cause"],
+      ["routed", "upstream"],
+    ] as const) {
+      if (!this.#rows.has(table)) continue;
+      const copy = `INSERT INTO ${table} (id, ${columns}) SELECT id + ?, ${columns} FROM ${table} WHERE id IN (${kept})`;
+      this.#rows.write(table, copy, offset, first, end);
     }
   }
 
@@ -95,7 +129,9 @@ export class SlotRows {
 
   /** Columns from the tables that few runs have. */
   get #extra(): string {
-    return `${this.#rows.has("capped") ? CAPPED_BY : NOT_CAPPED}, ${this.#rows.has("routed") ? UPSTREAM : NOT_ROUTED}`;
+    const cappedBy = this.#rows.has("capped") ? CAPPED_BY : NOT_CAPPED;
+    const upstream = this.#rows.has("routed") ? UPSTREAM : NOT_ROUTED;
+    return `${cappedBy}, ${upstream}, ${this.#rows.has("checked") ? CHECKS : NOT_CHECKED}`;
   }
 
   #putRest(id: number, text: string | null): void {
@@ -126,7 +162,7 @@ export class SlotRows {
 }
 
 /** Where a piece that begins at `from` ends. Never between the two code units of a surrogate pair: half of one is no text. */
-function chunkEnd(text: string, from: number): number {
+export function chunkEnd(text: string, from: number): number {
   const end = from + TEXT_CHUNK_CHARS;
   if (end >= text.length) return text.length;
   const last = text.charCodeAt(end - 1);
@@ -179,5 +215,6 @@ function slotOf(row: SlotRow): SlotRecord {
     reason: row.reason === null ? null : (JSON.parse(row.reason) as Reason),
     ...(row.capped_by === "budget" ? { cappedBy: row.capped_by } : {}),
     ...(row.upstream === null ? {} : { upstream: row.upstream }),
+    ...(row.checks === null ? {} : { checks: JSON.parse(row.checks) as SlotChecks }),
   };
 }

@@ -2,7 +2,7 @@
  * The rows of a run, in its object's SQLite. What survives a restart is here and nowhere else:
  *
  *   meta   single values: the schema's version, the run's settings, its status, baselines of its counters: see meta.ts
- *   grp, page            groups and their calls: see groups.ts
+ *   grp, graph, page     groups, their graphs and their calls: see groups.ts
  *   slot, chunk, capped, routed  how slots ended: see slots.ts
  *   log    what happened, in the order in which it was written: see ../log/rows.ts
  *   named  one row per Idempotency-Key: the group or child that it opened, and the hash of its request
@@ -16,6 +16,7 @@
  * a page with neither slot row nor lease is queued, or has ended the way its group's row says.
  */
 import type { StoredShard } from "../../../src/engine/shard.ts";
+import type { CompiledGraph } from "../../../src/graph/types.ts";
 import { readTail } from "../../../src/engine/log.ts";
 import type { StoredAnswer } from "../../../src/run-api/calls.ts";
 import { LogRows } from "../log/rows.ts";
@@ -24,7 +25,7 @@ import { Meta } from "./meta.ts";
 import type { ChildRecord, KeyRecord, ShardRecord } from "./records.ts";
 import { SlotRows } from "./slots.ts";
 import { Rows } from "./sql.ts";
-import { SCHEMA_VERSION } from "./tables.ts";
+import { GRAPH_SCHEMA_VERSION, SCHEMA_VERSION } from "./tables.ts";
 
 export class RunStore {
   readonly meta: Meta;
@@ -57,6 +58,12 @@ export class RunStore {
   /** Marks the storage as a run's with this code's version, unless it is one. */
   create(): void {
     if (!this.meta.exists) this.meta.set("schemaVersion", SCHEMA_VERSION);
+  }
+
+  /** Stores the graph of a group. Older code must not open this run any more. */
+  putGraph(seq: number, graph: CompiledGraph): void {
+    if (this.meta.get("schemaVersion") < GRAPH_SCHEMA_VERSION) this.meta.set("schemaVersion", GRAPH_SCHEMA_VERSION);
+    this.groups.putGraph(seq, JSON.stringify(graph));
   }
 
   /** Deletes everything, the alarm too. */
@@ -141,7 +148,8 @@ export class RunStore {
   /** Refuses a storage that newer code has written, and marks an older one. */
   #checkVersion(): void {
     const version = this.meta.get("schemaVersion");
-    if (version > SCHEMA_VERSION) throw new Error(`storage has schema ${version}, this code knows ${SCHEMA_VERSION}`);
+    const known = GRAPH_SCHEMA_VERSION;
+    if (version > known) throw new Error(`storage has schema ${version}, this code knows ${known}`);
     if (version < SCHEMA_VERSION) this.meta.set("schemaVersion", SCHEMA_VERSION);
   }
 }

@@ -2,6 +2,8 @@
 export const TABLES = {
   meta: "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
   grp: "CREATE TABLE grp (seq INTEGER PRIMARY KEY, header TEXT NOT NULL, result TEXT) STRICT",
+  graph:
+    "CREATE TABLE graph (seq INTEGER, part INTEGER, json TEXT NOT NULL, PRIMARY KEY (seq, part)) STRICT, WITHOUT ROWID",
   page: "CREATE TABLE page (id INTEGER PRIMARY KEY, facts TEXT NOT NULL, calls TEXT NOT NULL) STRICT",
   slot: `CREATE TABLE slot (
     id INTEGER PRIMARY KEY, state TEXT NOT NULL, attempts INTEGER NOT NULL, not_before_ms INTEGER,
@@ -12,6 +14,7 @@ export const TABLES = {
     id INTEGER, part INTEGER, text TEXT NOT NULL, PRIMARY KEY (id, part)) STRICT, WITHOUT ROWID`,
   capped: "CREATE TABLE capped (id INTEGER PRIMARY KEY, cause TEXT NOT NULL) STRICT",
   routed: "CREATE TABLE routed (id INTEGER PRIMARY KEY, upstream TEXT NOT NULL) STRICT",
+  checked: "CREATE TABLE checked (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT",
   shard: "CREATE TABLE shard (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT",
   child: "CREATE TABLE child (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT",
   log: "CREATE TABLE log (last INTEGER PRIMARY KEY, lines TEXT NOT NULL) STRICT",
@@ -27,3 +30,8 @@ export type TableName = keyof typeof TABLES;
  * page may have the place of its bodies in R2.
  */
 export const SCHEMA_VERSION = 4;
+
+/**
+ * The version of a run that has stored a graph: older code would start all of its tasks at once, so it must refuse the object.
+ */
+export const GRAPH_SCHEMA_VERSION = 5;

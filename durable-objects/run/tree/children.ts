@@ -72,6 +72,13 @@ export class Children {
     return this.#store.childId(seq);
   }
 
+  /** Whether there was ever a child of that id. Reads all rows. */
+  isKnown(id: string): boolean {
+    if (this.#open.has(id)) return true;
+    for (const child of this.#store.children()) if (child.id === id) return true;
+    return false;
+  }
+
   /** Whether the child's object is not known to exist yet. */
   isOpening(id: string): boolean {
     return this.#open.get(id)?.state === "opening";

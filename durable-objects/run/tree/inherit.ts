@@ -2,10 +2,13 @@
 import { allocate } from "../../../src/budget/allocate.ts";
 import type { Amounts, Ledger } from "../../../src/budget/ledger.ts";
 import type { Reason } from "../../../src/errors.ts";
-import { PARALLEL_MAX } from "../../../src/limits.ts";
+import { CHILD_SHARES_MAX } from "../../../src/limits.ts";
 import type { RunInput, RunSettings } from "../../../src/run-api/runs.ts";
 
-export type Inherited = { ok: true; settings: RunSettings; reservation: Amounts } | { ok: false; reason: Reason };
+/** `reservation` of a refusal: what the child needs of its parent's budget, if that alone is why it is refused. */
+export type Inherited =
+  | { ok: true; settings: RunSettings; reservation: Amounts }
+  | { ok: false; reason: Reason; reservation?: Amounts };
 
 /** The settings of a child of `parent`, or why it may not have one like that. Changes nothing. */
 export function inherit(
@@ -21,8 +24,8 @@ export function inherit(
     const message = 'unpriced: the parent run refuses models without a price, so a child cannot have "free"';
     return { ok: false, reason: { reason: "invalid_request", message, param: "unpriced" } };
   }
-  const width = settings.maxParallel === 0 ? PARALLEL_MAX : settings.maxParallel;
-  const allocated = allocate(input.limits, parent.ledger, width);
+  const shares = settings.maxParallel === 0 ? CHILD_SHARES_MAX : Math.min(settings.maxParallel, CHILD_SHARES_MAX);
+  const allocated = allocate(input.limits, parent.ledger, shares);
   if (!allocated.ok) return allocated;
   const expiresAtMs = Math.min(settings.expiresAtMs, nowMs + (input.expiresInMs ?? Infinity));
   return {

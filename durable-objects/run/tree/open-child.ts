@@ -7,7 +7,19 @@ import type { RunState } from "../state.ts";
 import { inherit } from "./inherit.ts";
 
 /** A child whose budget is reserved; `settings` null = its Idempotency-Key has opened it before. */
-type Added = { ok: true; id: string; settings: RunSettings | null } | Refused;
+export type Added = { ok: true; id: string; settings: RunSettings | null } | Refused;
+
+/** The child that the Idempotency-Key has opened before, else a new one. */
+export function openOrReplay(
+  run: RunState,
+  input: RunInput,
+  request: { id: string; idempotencyKey: IdempotencyKey | null },
+  nowMs: number,
+): Added {
+  const { idempotencyKey } = request;
+  const before = idempotencyKey === null ? null : childUnderKey(run, idempotencyKey);
+  return before ?? addChild(run, input, request, nowMs);
+}
 
 /** Reserves a child's budget and derives the settings that its object is to be opened with. */
 export function addChild(

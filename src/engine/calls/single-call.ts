@@ -7,6 +7,10 @@ export type SingleCall = {
   callId: string;
   /** Number of the attempt to make, from 1. */
   attempt: number;
+  /** Of the attempts before, those that do not count towards the most attempts of a call; absent = none. */
+  uncounted?: number;
+  /** Whether a key that does not work, or a rate limit, makes the call wait rather than fail; absent = they fail it. */
+  waitsForGate?: boolean;
   facts: CallFacts;
   target: Target;
   /** For a retry: what the call has tried, if it has choices. */

@@ -56,7 +56,7 @@ export function refill(state: EngineState, credit: Credit): void {
 /** True if the run needs the credit back, or must not give one. */
 export function mustReturn(state: EngineState, { upstreams, isRecalled }: Credit, nowMs: number): boolean {
   if (isRecalled || state.isPaused || state.queue.readyCount > 0) return true;
-  return upstreams.some((upstream) => (state.upstreams.get(upstream)?.coolUntilMs ?? 0) > nowMs);
+  return upstreams.some((upstream) => state.upstreams.get(upstream)?.isOpen(nowMs) === false);
 }
 
 /** Takes over the credits of an earlier instance of the object, each with its reservation and a new term. */

@@ -11,6 +11,7 @@ import { emitWindowStart } from "../enqueue.ts";
 import { settle } from "../settle.ts";
 import type { Target } from "../shard.ts";
 import type { EngineState } from "../state.ts";
+import { sampled } from "../upstreams/exchange.ts";
 import { mustReturn, refill, setLeft } from "./lend.ts";
 import { reservationId, type Credit } from "./credits.ts";
 import type { CreditedCall, CreditReport } from "./terms.ts";
@@ -91,6 +92,7 @@ function applyChange(
   const atMs = nowMs - Math.max(0, agoMs);
   if (isStart) return start(state, credit, call, targetOf(call.facts.model), atMs);
   if (call.ended === null) return;
+  if (call.ended.samples !== undefined) sampled(state, call.ended.samples, atMs);
   const settled = settle(state, attemptIdOf(call), call.ended.outcome, atMs);
   // What it did not cost goes back to the credit. An upstream that billed more than was reserved takes it from there.
   const back = limited(state, (dimension) => call.amounts[dimension] - (settled?.charge[dimension] ?? 0));

@@ -1,6 +1,7 @@
 /** What a run and an instance of the gateway that holds credit exchange. Times are ages: clocks of machines differ. */
 import type { Amounts, Limits } from "../../budget/ledger.ts";
 import type { CallFacts, CallRules, CapKind, Outcome } from "../../call.ts";
+import type { RateSample } from "../../gate/wire.ts";
 import type { CallLabel } from "../calls/coalescing-window.ts";
 import type { LearnedTemplates } from "../learned/templates.ts";
 
@@ -34,7 +35,7 @@ export type CreditedCall = {
   startedAgoMs: number;
   label: CallLabel;
   /** How it ended; null = it is in flight, and from now on an attempt of the run like any other. */
-  ended: { outcome: Outcome; agoMs: number } | null;
+  ended: { outcome: Outcome; agoMs: number; samples?: Record<string, RateSample> } | null;
 };
 
 export type CreditReport = {

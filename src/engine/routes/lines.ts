@@ -27,4 +27,10 @@ export class Lines {
   get(line: string): Line | undefined {
     return this.#withChoice.get(line);
   }
+
+  /** The gates that the calls of a line may pass. */
+  gatesOf(line: string): string[] {
+    const choices = this.#withChoice.get(line)?.target.choices;
+    return choices === undefined ? [line] : choices.flatMap(({ targets }) => targets.map(({ gate }) => gate));
+  }
 }

@@ -10,6 +10,7 @@ import { invalid } from "../../contract/errors.ts";
 import type { ErrorStyle } from "../../contract/fields.ts";
 import { readBatch } from "../../contract/large-batch.ts";
 import { Refusal } from "../../errors.ts";
+import { DIALECT_CONCURRENCY } from "../../limits.ts";
 import { answerBatch } from "../native/batch.ts";
 import { tellFailedCall, type FailedCalls } from "./error.ts";
 import { dialectBytes, dialectRun } from "./request.ts";
@@ -25,13 +26,23 @@ export function mountDialects(app: Hono<AppEnv>, protect: Protection): void {
   app.post("/rollout/:id/llm_query", ...protect, (c) => query(c, "ok"));
   app.post("/rollout/:id/rlm_query", ...protect, (c) => query(c, "ok"));
   for (const under of ["", "/rollout/:id"]) {
-    app.post(`${under}/llm_query_batch`, ...protect, (c) => batch(c, "status", "bracket"));
-    app.post(`${under}/llm_query_batched`, ...protect, (c) => batch(c, "ok", "rlm"));
-    app.post(`${under}/rlm_query_batched`, ...protect, (c) => batch(c, "ok", "rlm"));
+    app.post(`${under}/llm_query_batch`, ...protect, (c) => batch(c, RLM_SANDBOX));
+    app.post(`${under}/llm_query_batched`, ...protect, (c) => batch(c, RLM));
+    app.post(`${under}/rlm_query_batched`, ...protect, (c) => batch(c, RLM));
   }
   app.post("/rollout/:id/tool_call", ...protect, async (c) => answerToolCall(c, await dialectRun(c)));
   app.post("/rollout/:id/v1/rlm/tools", ...protect, callRolloutTool);
 }
+
+/** What a batch has unless its request says otherwise, as the dialect's own server did. */
+type BatchDefaults = { failedCalls: FailedCalls; errorStyle: ErrorStyle; concurrency: number };
+
+const RLM_SANDBOX: BatchDefaults = {
+  failedCalls: "status",
+  errorStyle: "bracket",
+  concurrency: DIALECT_CONCURRENCY.rlmSandbox,
+};
+const RLM: BatchDefaults = { failedCalls: "ok", errorStyle: "rlm", concurrency: DIALECT_CONCURRENCY.rlm };
 
 /** One call. A recursive one is plain here: where it stops being so is up to its caller, who can open a child run. */
 async function query(c: Context<AppEnv>, failedCalls: FailedCalls): Promise<Response> {
@@ -47,14 +58,15 @@ async function query(c: Context<AppEnv>, failedCalls: FailedCalls): Promise<Resp
 }
 
 /** An ordered list of calls, as one group. */
-async function batch(c: Context<AppEnv>, failedCalls: FailedCalls, style: ErrorStyle): Promise<Response> {
+async function batch(c: Context<AppEnv>, defaults: BatchDefaults): Promise<Response> {
   const runId = await dialectRun(c);
   const bytes = await dialectBytes(c);
   const named = await namedOf(c, bytes);
   const parsed = readBatch(bytes, DIALECT_BATCH);
   if (!parsed.ok) throw new Refusal(parsed.reason);
-  const request = { ...parsed.value, errorStyle: parsed.value.errorStyle ?? style };
-  return tellFailedCall(requestedErrors(c) ?? failedCalls, () => answerBatch(c, runId, { request, named }));
+  const errorStyle = parsed.value.errorStyle ?? defaults.errorStyle;
+  const request = { ...parsed.value, errorStyle, concurrency: parsed.value.concurrency ?? defaults.concurrency };
+  return tellFailedCall(requestedErrors(c) ?? defaults.failedCalls, () => answerBatch(c, runId, { request, named }));
 }
 
 /** `?errors=status`: a client whose only setting is its URL requests failures with an error's status there. */

@@ -11,7 +11,7 @@ import {
   type LlmBatch,
 } from "../../contract/dialect-tools.ts";
 import { Refusal } from "../../errors.ts";
-import { NAME_CHARS_MAX } from "../../limits.ts";
+import { DIALECT_CONCURRENCY, NAME_CHARS_MAX } from "../../limits.ts";
 import { llmBatchJson } from "../../respond/dialect-tool.ts";
 import { openBatch, widthOf } from "../native/batch.ts";
 import { tellFailedCall } from "./error.ts";
@@ -40,7 +40,8 @@ async function answerLlmBatch(
   { request, count, indexes, named }: LlmBatch & { named: IdempotencyKey | null },
 ): Promise<Response> {
   if (indexes.length === 0) return answerUnsent(c, runId, count);
-  const opened = await openBatch(c, runId, { request, named });
+  const concurrency = request.concurrency ?? DIALECT_CONCURRENCY.verifiers;
+  const opened = await openBatch(c, runId, { request: { ...request, concurrency }, named });
   const { reader } = opened;
   async function* pieces(): AsyncGenerator<string> {
     const group = await reader.ended();

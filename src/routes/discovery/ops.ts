@@ -10,13 +10,14 @@ import { Refusal, toWire } from "../../errors.ts";
 import { openApiText } from "../../openapi.ts";
 import { VERSION } from "../../version.ts";
 import { mountDocs, sendAbout } from "./docs.ts";
+import { mountRunPage } from "./run-page.ts";
 import { STUB_FILES } from "./stub-files.mjs";
 
 const about: About = {
   name: "fanout",
   version: VERSION,
   description: "Ordered LLM fan-out under a hard budget, for code that runs in a sandbox.",
-  links: { docs: "/docs", health: "/health", limits: "/limits", openapi: "/openapi.json", stubs: "/stubs" },
+  links: { docs: "/docs", ui: "/ui", health: "/health", limits: "/limits", openapi: "/openapi.json", stubs: "/stubs" },
 };
 
 /** What is wrong with the configuration, or of no use in it, by variable. */
@@ -35,6 +36,7 @@ const stubs: StubList = {
 export function mountOps(app: Hono<AppEnv>): void {
   app.get("/", (c) => sendAbout(c, about));
   mountDocs(app);
+  mountRunPage(app);
   app.get("/health", (c) => {
     const health: Health = { status: "ok", version: VERSION, warnings: warningsOf(c) };
     return c.json(health);

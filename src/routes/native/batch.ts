@@ -7,11 +7,14 @@ import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { parseQuote, type BatchRequest } from "../../contract/batch.ts";
 import { readJsonBytes } from "../../contract/body.ts";
+import type { IndependenceReply } from "../../contract/graph/independence.ts";
 import { prefersAsync } from "../../contract/groups.ts";
 import { readBatch } from "../../contract/large-batch.ts";
 import { Refusal } from "../../errors.ts";
+import { aggregationOf } from "../../respond/aggregation.ts";
 import { emptyBatch } from "../../respond/batch-json.ts";
 import { emptyEvent } from "../../respond/batch-lines.ts";
+import { stopFields, tierFields } from "../../respond/rule-fields.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { groupOfClient, openGroupDeps } from "./client-group.ts";
 import { answerAccepted, answerGroup, framingOf, type GroupAnswer } from "./group-answer.ts";
@@ -19,6 +22,7 @@ import { openGroup, type Opened } from "../../run-client/open-group.ts";
 import { firstCapacity } from "../../execute/group-executor.ts";
 import { startWorkflow, WORKFLOW_CAPACITY } from "../../execute/workflow-group.ts";
 import { GroupReader, type GroupSource } from "../../run-client/group-reader.ts";
+import { independenceOf } from "./independence.ts";
 import { namedOf } from "./idempotency.ts";
 import { quoteBatch } from "./quote.ts";
 import type { Protection } from "../under-run.ts";
@@ -38,16 +42,21 @@ async function batch(c: Context<AppEnv>): Promise<Response> {
   if (!parsed.ok) throw new Refusal(parsed.reason);
   const request = parsed.value;
   if (isQuote.value) return quoteBatch(c, runId, request);
-  return answerBatch(c, runId, { request, named });
+  return answerBatch(c, runId, { request, named, independence: independenceOf(request) });
 }
 
-/** A batch to open; `named` is its Idempotency-Key, if it has one. */
-export type RequestedBatch = { request: BatchRequest; named: IdempotencyKey | null };
+/** A batch to open; `named` is its Idempotency-Key, if it has one. `independence`: what its answer says about that. */
+export type RequestedBatch = {
+  request: BatchRequest;
+  named: IdempotencyKey | null;
+  independence?: IndependenceReply;
+};
 
 /** Opens a batch under a run and answers in the form that the client requests: whole, as events, or with its location. */
 export async function answerBatch(c: Context<AppEnv>, runId: string, requested: RequestedBatch): Promise<Response> {
   if (requested.request.calls.length === 0) return answerEmpty(c, runId, requested.request);
-  const group = await openBatch(c, runId, requested);
+  const opened = await openBatch(c, runId, requested);
+  const group = { ...opened, independence: requested.independence ?? {} };
   if (prefersAsync(c.req.header("prefer"))) return answerAccepted(c, group, await group.reader.look());
   return answerGroup(c, group);
 }
@@ -86,8 +95,11 @@ function openingOf(request: BatchRequest, named: IdempotencyKey | null) {
     background: false,
     hasCustomIds: ids.length > 0,
   };
+  const stop = request.stopWhen === null ? {} : { stopWhen: request.stopWhen };
+  const combined = request.aggregate === null ? {} : { aggregate: request.aggregate };
+  const tiers = request.tiers === null ? {} : { tiers: request.tiers };
   const options = { concurrency, onError, onBudget, onLost, split, deadlineMs, detach, errorStyle };
-  return { calls, defaults, dedupe, rules: { ...rules, ...options } };
+  return { calls, defaults, dedupe, rules: { ...rules, ...options, ...stop, ...combined, ...tiers } };
 }
 
 /** The answer of a group that was just opened, or found. */
@@ -98,14 +110,25 @@ export function groupAnswer(runId: string, opened: Opened, reader: GroupSource):
 }
 
 /** No calls: no group and no cost; a stream has its last event only. */
-async function answerEmpty(c: Context<AppEnv>, runId: string, { concurrency }: BatchRequest): Promise<Response> {
+async function answerEmpty(c: Context<AppEnv>, runId: string, request: BatchRequest): Promise<Response> {
+  const { concurrency } = request;
   const width = await widthOf(c, runId);
   const effectiveParallel = Math.min(concurrency ?? width, width);
   const framing = framingOf(c.req.header("accept"));
-  if (framing === null) return c.json(emptyBatch(effectiveParallel, new Date().toISOString()));
-  const event = emptyEvent(effectiveParallel);
+  const more = await emptyFields(request);
+  if (framing === null) return c.json({ ...emptyBatch(effectiveParallel, new Date().toISOString()), ...more });
+  const event = { ...emptyEvent(effectiveParallel), ...more };
   const headers = { "content-type": framing.contentType, "cache-control": "no-store" };
   return c.body(framing.frame(event.type, 1, JSON.stringify(event)), 200, headers);
+}
+
+/** What the rules of a batch say of no answers. */
+async function emptyFields({ stopWhen, aggregate, tiers }: BatchRequest): Promise<object> {
+  const stop = stopWhen === null ? undefined : { shadow: stopWhen.shadow, saved: null, hasCancelled: false };
+  const rules = { ...stopFields(stop), ...tierFields(tiers === null ? undefined : []) };
+  if (aggregate === null) return rules;
+  const aggregation = await aggregationOf(aggregate, { group: { count: 0 }, slotsFrom: () => Promise.resolve([]) });
+  return { ...rules, aggregation };
 }
 
 /** The width of a run as it is now. Throws a Refusal if the run accepts no calls. */

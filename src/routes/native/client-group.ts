@@ -65,6 +65,6 @@ function executorOf(
     waitUntil: (promise) => c.executionCtx.waitUntil(promise),
     idOf: (index) => ids[index] ?? null,
     showsSlots,
-    execute: (job, defaultsJson, attempt) => attemptJob(job, defaultsJson, attempt, { upstreams, headersLimited }),
+    execute: (job, defaultsJson, attempt) => attemptJob(job, defaultsJson, attempt, { upstreams, headersLimited, run }),
   });
 }

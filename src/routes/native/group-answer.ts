@@ -2,8 +2,10 @@
 import type { Context } from "hono";
 import type { GroupView } from "../../run-api/groups.ts";
 import type { AppEnv } from "../../context.ts";
+import type { IndependenceReply } from "../../contract/graph/independence.ts";
 import type { ErrorStyle } from "../../contract/fields.ts";
 import { Refusal } from "../../errors.ts";
+import { aggregationOf } from "../../respond/aggregation.ts";
 import { batchJson, runningJson } from "../../respond/batch-json.ts";
 import { completedEvent, NDJSON, slotEvent, SSE, startedEvent, type Framing } from "../../respond/batch-lines.ts";
 import { slotError } from "../../respond/slot.ts";
@@ -22,6 +24,8 @@ export type GroupAnswer = {
   style: ErrorStyle;
   remainingNanoUsd: number | null;
   headers?: Record<string, string>;
+  /** What the answer says about the independence of its calls; absent = nothing. */
+  independence?: IndependenceReply;
 };
 
 /** Answers in the form that the client's `Accept` names, when or as the group ends. */
@@ -31,8 +35,8 @@ export async function answerGroup(c: Context<AppEnv>, group: GroupAnswer): Promi
   if (framing !== null) return streamPieces(c, group, events(group, framing), framing);
   if (style === "throw") {
     // The status depends on how the group ends, so nothing can be sent before.
-    await reader.ended();
-    const failure = await firstFailure(reader, count);
+    const { stop } = await reader.ended();
+    const failure = await firstFailure(reader, count, stop?.hasCancelled === true);
     if (failure !== null) throw failure;
   }
   return streamPieces(c, group, json(group), JSON_PIECES);
@@ -41,7 +45,7 @@ export async function answerGroup(c: Context<AppEnv>, group: GroupAnswer): Promi
 /** 202: the group continues, and `location` names it. */
 export function answerAccepted(c: Context<AppEnv>, group: GroupAnswer, view: GroupView): Response {
   const headers = { ...headersOf(c, group), location: `/groups/${group.id}`, "preference-applied": "respond-async" };
-  return Response.json(runningJson(view), { status: 202, headers });
+  return Response.json({ ...runningJson(view), ...group.independence }, { status: 202, headers });
 }
 
 /** The framing that the client requests; null = one JSON object. */
@@ -85,26 +89,31 @@ function headersOf(
   };
 }
 
-async function* json({ reader, style }: GroupAnswer): AsyncGenerator<string> {
+async function* json({ reader, style, independence }: GroupAnswer): AsyncGenerator<string> {
   const group = await reader.ended();
-  yield* batchJson({ group, style, slotsFrom: (index) => reader.slotsFrom(index) });
+  yield* batchJson({ group, style, more: independence ?? {}, slotsFrom: (index) => reader.slotsFrom(index) });
 }
 
 async function* events(group: GroupAnswer, { frame }: Framing): AsyncGenerator<string> {
   const { id: groupId, reader, style } = group;
   let id = 1;
   const framed = (event: { type: string }): string => frame(event.type, id++, JSON.stringify(event));
-  yield framed(startedEvent(group));
+  yield framed({ ...startedEvent(group), ...group.independence });
   for await (const slots of reader.slotsAsTheyEnd())
     yield slots.map((slot) => framed(slotEvent(groupId, slot, style))).join("");
-  yield framed(completedEvent(await reader.ended()));
+  const view = await reader.ended();
+  const { aggregate } = view;
+  const slotsFrom = (index: number) => reader.slotsFrom(index);
+  const combined = aggregate === undefined ? undefined : await aggregationOf(aggregate, { group: view, slotsFrom });
+  yield framed(completedEvent(view, combined));
 }
 
-/** The failure of the first slot, in input order, that did not complete. */
-async function firstFailure(reader: GroupSource, count: number): Promise<Refusal | null> {
+/** The failure of the first slot, in input order, that did not complete; what an early stop has cancelled is no failure. */
+async function firstFailure(reader: GroupSource, count: number, wasStopped: boolean): Promise<Refusal | null> {
   for (let from = 0; from < count;) {
     const slots = await reader.slotsFrom(from);
     for (const slot of slots) {
+      if (wasStopped && slot.state === "cancelled") continue;
       if (slotError(slot) !== null && slot.reason !== null)
         return new Refusal(slot.reason, spentBefore(slot, slot.reason));
     }

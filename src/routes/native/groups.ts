@@ -1,35 +1,31 @@
 /** Groups after their opening: look at one, read its results, its report, cancel it. */
 import type { Context, Hono } from "hono";
 import { RunCaller } from "../../run-client/caller.ts";
-import type { GroupView } from "../../run-api/groups.ts";
+import type { CompiledGraph } from "../../graph/types.ts";
+import { SlotNames } from "../../respond/graph-lines.ts";
+import type { GroupView, SlotView } from "../../run-api/groups.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
-import { parseGroupQuery, parseResultsQuery } from "../../contract/groups.ts";
+import { parseGroupQuery, parseReportQuery, parseResultsQuery, type ReportFormat } from "../../contract/groups.ts";
 import { groupSalt, groupSeqOfId } from "../../engine/group-id.ts";
 import { Refusal } from "../../errors.ts";
 import { NAME_CHARS_MAX } from "../../limits.ts";
 import { runningJson } from "../../respond/batch-json.ts";
 import { MARKDOWN, reportText } from "../../respond/report.ts";
+import { coordinatorJson, reportJson, swarmJson, type ReportSource } from "../../respond/report-json.ts";
 import { resultsPageOf } from "../../respond/results-page.ts";
-import { answerGroup, framingOf, streamPieces, type GroupAnswer } from "./group-answer.ts";
+import { answerGroup, framingOf, JSON_PIECES, streamPieces, type GroupAnswer } from "./group-answer.ts";
 import { GroupReader } from "../../run-client/group-reader.ts";
+import { answerGraph, answerLook, graphOf } from "./graph/answer.ts";
 import type { Protection } from "../under-run.ts";
 
 export function mountGroups(app: Hono<AppEnv>, protect: Protection): void {
   app.get("/groups/:id", ...protect, look);
+  app.get("/dag/:id{[^v/][^/]*}", ...protect, look);
   app.get("/groups/:id/results", ...protect, results);
-  app.get("/groups/:id/report", ...protect, async (c) => {
-    const { group, view } = await find(c, 0);
-    const slotsFrom = (index: number) => group.reader.slotsFrom(index);
-    return streamPieces(c, group, reportText({ group: view, slotsFrom }), MARKDOWN);
-  });
-  app.delete("/groups/:id", ...protect, async (c) => {
-    const { group, seq } = await find(c, 0);
-    const run = new RunCaller(c.env, group.runId);
-    const view = await run.callWithRetry<GroupView | null>((stub) => stub.cancelGroup(seq));
-    if (view === null) throw notFound(group.id);
-    return c.json(runningJson(view));
-  });
+  app.get("/groups/:id/report", ...protect, report);
+  app.delete("/groups/:id", ...protect, cancel);
+  app.delete("/dag/:id{[^v/][^/]*}", ...protect, cancel);
   app.delete("/groups/:id/slots/:index", ...protect, async (c) => {
     const { group, seq } = await find(c, 0);
     const index = slotIndexIn(c.req.param("index"));
@@ -41,6 +37,14 @@ export function mountGroups(app: Hono<AppEnv>, protect: Protection): void {
   });
 }
 
+async function cancel(c: Context<AppEnv>): Promise<Response> {
+  const { group, seq } = await find(c, 0);
+  const run = new RunCaller(c.env, group.runId);
+  const view = await run.callWithRetry<GroupView | null>((stub) => stub.cancelGroup(seq));
+  if (view === null) throw notFound(group.id);
+  return c.json(runningJson(view));
+}
+
 function slotIndexIn(text: string): number | null {
   return /^\d{1,5}$/.test(text) ? Number(text) : null;
 }
@@ -49,18 +53,69 @@ function slotIndexIn(text: string): number | null {
 async function look(c: Context<AppEnv>): Promise<Response> {
   const query = parseGroupQuery(c.req.query());
   if (!query.ok) throw new Refusal(query.reason);
-  const { group, view } = await find(c, query.value.waitMs);
+  const { group, view, seq } = await find(c, query.value.waitMs);
+  if (view.graph !== undefined) return answerGraphNow(c, group, { view, seq });
   // A style that turns failures into HTTP errors is for who waits; who looks wants to see.
   const style = group.style === "throw" ? "bracket" : group.style;
   return view.status === "running" ? c.json(runningJson(view)) : answerGroup(c, { ...group, style });
 }
 
+/** A graph as it is now. As a stream, its tasks as they end; those that have ended come first. */
+async function answerGraphNow(
+  c: Context<AppEnv>,
+  group: GroupAnswer,
+  { view, seq }: { view: GroupView; seq: number },
+): Promise<Response> {
+  const graph = await graphAt(c, group, seq);
+  if (framingOf(c.req.header("accept")) !== null) return answerGraph(c, group, graph);
+  return answerLook(c, group, { view, graph });
+}
+
 async function results(c: Context<AppEnv>): Promise<Response> {
   const query = parseResultsQuery(c.req.query());
   if (!query.ok) throw new Refusal(query.reason);
-  const { group } = await find(c, 0);
-  if (framingOf(c.req.header("accept")) !== null) return answerGroup(c, group);
-  return c.json(await resultsPageOf(group, query.value));
+  const { group, view, seq } = await find(c, 0);
+  const isStream = framingOf(c.req.header("accept")) !== null;
+  if (isStream && view.graph !== undefined) return answerGraphNow(c, group, { view, seq });
+  if (isStream) return answerGroup(c, group);
+  if (view.graph === undefined) return c.json(await resultsPageOf(group, query.value));
+  const slotsFrom = await namedSlots(c, group, seq);
+  const source = { count: view.graph.slots, style: group.style, reader: { slotsFrom } };
+  return c.json(await resultsPageOf(source, query.value));
+}
+
+/** A graph's slots with the ids of their tasks. */
+async function namedSlots(
+  c: Context<AppEnv>,
+  group: GroupAnswer,
+  seq: number,
+): Promise<(index: number) => Promise<SlotView[]>> {
+  const names = new SlotNames(await graphAt(c, group, seq));
+  return async (index) =>
+    (await group.reader.slotsFrom(index)).map((slot) => ({ ...slot, id: names.of(slot.index).task }));
+}
+
+async function graphAt(c: Context<AppEnv>, { runId, id }: GroupAnswer, seq: number): Promise<CompiledGraph> {
+  const graph = await graphOf(new RunCaller(c.env, runId), seq);
+  if (graph === null) throw new Error(`the graph of ${id} is gone`);
+  return graph;
+}
+
+const REPORTS: Record<Exclude<ReportFormat, "markdown">, (source: ReportSource) => AsyncGenerator<string>> = {
+  json: reportJson,
+  coordinator: coordinatorJson,
+  swarm: swarmJson,
+};
+
+async function report(c: Context<AppEnv>): Promise<Response> {
+  const format = parseReportQuery(c.req.query(), c.req.header("accept"));
+  if (!format.ok) throw new Refusal(format.reason);
+  const { group, view, seq } = await find(c, 0);
+  const ofBatch = (index: number): Promise<SlotView[]> => group.reader.slotsFrom(index);
+  const slotsFrom = view.graph === undefined ? ofBatch : await namedSlots(c, group, seq);
+  const source = { group: view, slotsFrom };
+  if (format.value === "markdown") return streamPieces(c, group, reportText(source), MARKDOWN);
+  return streamPieces(c, group, REPORTS[format.value](source), JSON_PIECES);
 }
 
 /** The run's group of the id in the path. Another run's is not found: its number or its id differs. */

@@ -2,6 +2,7 @@
 import type { Context } from "hono";
 import type { AppEnv } from "../../context.ts";
 import type { QueryReply } from "../../contract/query.ts";
+import { jsonOfAnswer } from "../../schema/answer.ts";
 import { usageOf } from "../../respond/usage.ts";
 import type { SingleCallEnd } from "../../execute/single-call.ts";
 
@@ -11,13 +12,20 @@ export function wantsText(c: Context<AppEnv>): boolean {
 }
 
 /** What a call was answered; `upstream`: by whom, if it asked for a route. */
-export type AnswerText = { text: string; model: string; finishReason: string | null; upstream?: string | undefined };
+export type AnswerText = {
+  text: string;
+  model: string;
+  finishReason: string | null;
+  upstream?: string | undefined;
+  /** Whether the text was checked against a schema: then it is shown as JSON, too. */
+  isJson?: boolean | undefined;
+};
 
 /** The answer to a call that completed. */
 export function queryReplyOf(
   id: string,
   end: Omit<SingleCallEnd, "outcome" | "remainingNanoUsd">,
-  { text, model, finishReason, upstream }: AnswerText,
+  { text, model, finishReason, upstream, isJson }: AnswerText,
 ): QueryReply {
   return {
     id,
@@ -31,6 +39,7 @@ export function queryReplyOf(
     queued_ms: end.queuedMs,
     parallel_group_id: end.parallelGroupId,
     finish_reason: finishReason,
+    json: isJson === true ? jsonOfAnswer(text) : undefined,
     capped_by: end.cappedBy,
     upstream,
   };

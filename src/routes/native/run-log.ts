@@ -11,6 +11,7 @@ import { Refusal } from "../../errors.ts";
 import { EVENT_SOCKET_CHARS_MAX } from "../../limits.ts";
 import { NDJSON, SSE } from "../../respond/batch-lines.ts";
 import { streamed } from "../../respond/stream.ts";
+import { traceText } from "../../respond/trace.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { LogReader } from "../../run-client/log-reader.ts";
 import { callerOf, notFound, shown } from "./runs.ts";
@@ -22,6 +23,13 @@ export function mountRunLog(app: Hono<AppEnv>, protect: Protection): void {
   app.get("/runs/:id/log", ...protect, async (c) => {
     const { reader, after } = await readerOf(c);
     return stream(c, lines(reader, after), NDJSON);
+  });
+  app.get("/runs/:id/trace.json", ...protect, async (c) => {
+    const { reader } = await readerOf(c);
+    return stream(c, traceText(c.req.param("id"), reader.history(0)), {
+      contentType: "application/json",
+      keepAlive: " ",
+    });
   });
   app.post("/runs/:id/log", ...protect, (c) => append(c, c.req.param("id")));
   app.post("/log", ...protect, (c) => append(c, requireRun(c)));

@@ -26,11 +26,21 @@ function limitsOf(budget: NonNullable<RunRequest["budget"]>): Limits {
   return limits;
 }
 
+/** The limits that a request names; `calls` beside `budget` is short for `budget.calls`. */
+function requestedLimits({ budget = {}, calls }: RunRequest): Limits {
+  if (calls === undefined) return limitsOf(budget);
+  if (budget.calls !== undefined) {
+    const message = "calls: the same as budget.calls; expected one of the two";
+    throw new Refusal({ reason: "invalid_request", message, param: "calls" });
+  }
+  return limitsOf({ ...budget, calls });
+}
+
 /** A request as a child run's parent reads it. */
 export function askedOf(request: RunRequest): RunInput {
   return {
     name: request.name ?? null,
-    limits: limitsOf(request.budget ?? {}),
+    limits: requestedLimits(request),
     maxParallel: request.max_parallel ?? (request.profile === "stable" ? PARALLEL_STABLE : null),
     weight: request.weight ?? null,
     maxDepth: request.max_depth ?? null,

@@ -4,7 +4,7 @@ import { newRunId } from "../../../durable-objects/address.ts";
 import type { DayReservation } from "../../run-api/directory-api.ts";
 import type { StoredDocument } from "../../run-api/runs.ts";
 import type { IdempotencyKey } from "../../run-api/types.ts";
-import type { OpenChildReply, PatchReply } from "../../run-api/runs.ts";
+import type { OpenChildReply, PatchReply, RunInput } from "../../run-api/runs.ts";
 import type { EndStatus, RunSettings } from "../../run-api/runs.ts";
 import { requireOperator, requireRun } from "../../auth/middleware.ts";
 import { signRunToken } from "../../auth/token.ts";
@@ -20,6 +20,7 @@ import { patchOf } from "./run-patch.ts";
 import { askedOf, rootSettings } from "./run-request.ts";
 import { refuseTools, shownTools, toolsOf } from "./run-tools.ts";
 import { ListOrder, pageOfRuns, parseCursor } from "../../run-client/directory.ts";
+import { openWhenFree } from "../../run-client/open-when-free.ts";
 import { openRootRun } from "../../run-client/open-run.ts";
 import { settled } from "../../run-client/settlements.ts";
 import { subtreeOf } from "../../run-client/subtree.ts";
@@ -71,7 +72,9 @@ async function openRun(c: Context<AppEnv>): Promise<Response> {
   const parentId = principal.kind === "run" || c.req.header("x-fanout-run") !== undefined ? requireRun(c) : null;
   const named = await namedOf(c, bytes.value);
   const document =
-    parentId === null ? await openRoot(c, parsed.value, named) : await openChild(c, parentId, parsed.value, named);
+    parentId === null
+      ? await openRoot(c, parsed.value, named)
+      : await openChild(c, { parentId, request: parsed.value, named });
   const { id: runId, depth } = document;
   const expiresAtMs = Date.parse(document.expires_at);
   const token = await signRunToken(c.get("keys").signing, { runId, depth, expiresAtMs });
@@ -83,6 +86,10 @@ async function openRoot(
   request: RunRequest,
   named: IdempotencyKey | null,
 ): Promise<StoredDocument> {
+  if (request.wait_ms !== undefined) {
+    const message = "wait_ms: only a child run waits for room; a root run has no parent";
+    throw new Refusal({ reason: "invalid_request", message, param: "wait_ms" });
+  }
   if (named !== null) {
     const message = "idempotency-key: only child runs take one; a root run reserves nothing in a parent";
     throw new Refusal({ reason: "invalid_request", message, param: "idempotency-key" });
@@ -108,27 +115,46 @@ function dayHold(settings: RunSettings, limitNanoUsd: number | null, nowMs: numb
   return { day: new Date(nowMs).toISOString().slice(0, 10), nanoUsd: settings.limits.usd ?? 0, limitNanoUsd };
 }
 
-async function openChild(
-  c: Context<AppEnv>,
-  parentId: string,
-  request: RunRequest,
-  named: IdempotencyKey | null,
-): Promise<StoredDocument> {
+type ChildRequest = { parentId: string; request: RunRequest; named: IdempotencyKey | null };
+
+async function openChild(c: Context<AppEnv>, { parentId, request, named }: ChildRequest): Promise<StoredDocument> {
   refuseTools(request, c.get("principal"));
   const run = new RunCaller(c.env, parentId);
   // What answered calls have left of their reservations is free for the child.
   await settled(c.env, parentId);
   const settings = askedOf(request);
   const id = newRunId(c.env);
-  const open = (stub: RunStub): Promise<OpenChildReply> => stub.openChild(settings, id, named);
-  // Without a key a second request would open a second child.
-  const opened = named === null ? await run.callOnce(open) : await run.callWithRetry(open);
+  const opened =
+    request.wait_ms === undefined
+      ? await openAtOnce(run, { settings, id, named })
+      : await openWaiting(c, run, { settings, id, named }, request.wait_ms);
   if (!opened.ok) throw new Refusal(opened.reason);
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
-  if (!opened.replayed) return opened.document;
+  if (!opened.replayed || named === null) return opened.document;
   c.header("idempotent-replayed", "true");
   // It may have made calls since, whose settlements this isolate still has.
   return (await lookAt(c, opened.document.id, null)) ?? opened.document;
+}
+
+type ChildToOpen = { settings: RunInput; id: string; named: IdempotencyKey | null };
+
+function openAtOnce(run: RunCaller, { settings, id, named }: ChildToOpen): Promise<OpenChildReply> {
+  const open = (stub: RunStub): Promise<OpenChildReply> => stub.openChild(settings, id, named);
+  // Without a key a second request would open a second child.
+  return named === null ? run.callOnce(open) : run.callWithRetry(open);
+}
+
+async function openWaiting(
+  c: Context<AppEnv>,
+  run: RunCaller,
+  child: ChildToOpen,
+  waitMs: number,
+): Promise<OpenChildReply> {
+  const { signal } = c.req.raw;
+  const opening = openWhenFree({ run, objects: c.env, now: Date.now, signal }, child, waitMs);
+  // A client that leaves must not leave behind a child that nobody has the token of.
+  c.executionCtx.waitUntil(opening.catch(() => undefined));
+  return await opening;
 }
 
 async function endRun(c: Context<AppEnv>, runId: string, status: EndStatus): Promise<Response> {
@@ -178,10 +204,10 @@ export function callerOf(c: Context<AppEnv>): string | null {
 /** A run's document as its reader may see it. The client's metadata is stored as text; here it becomes an object again. */
 export function shown(
   c: Context<AppEnv>,
-  { metadataJson, ...document }: StoredDocument,
+  { metadataJson, blocked = null, ...document }: StoredDocument,
 ): Omit<StoredDocument, "metadataJson"> & { metadata: unknown } {
   const metadata: unknown = JSON.parse(metadataJson);
-  return { ...document, tools: shownTools(document.tools, c.get("principal")), metadata };
+  return { ...document, blocked, tools: shownTools(document.tools, c.get("principal")), metadata };
 }
 
 export function notFound(runId: string): Refusal {

@@ -10,7 +10,7 @@ import type { AppEnv } from "../../context.ts";
 import { prefersAsync } from "../../contract/groups.ts";
 import type { QueryRequest } from "../../contract/query.ts";
 import { Refusal } from "../../errors.ts";
-import { slotError } from "../../respond/slot.ts";
+import { reasonOf, slotError } from "../../respond/slot.ts";
 import { spentBefore } from "../../respond/usage.ts";
 import { groupAnswer } from "./batch.ts";
 import { groupOfClient, openGroupDeps } from "./client-group.ts";
@@ -49,12 +49,13 @@ export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named 
   const { parallelGroupId } = await reader.ended();
   const slot = (await reader.slotsFrom(0))[0];
   if (slot === undefined) throw new Error(`group ${opened.id} of one call has no slot`);
-  if (slotError(slot) !== null && slot.reason !== null) throw new Refusal(slot.reason, spentBefore(slot, slot.reason));
+  if (slotError(slot) !== null && slot.reason !== null)
+    throw new Refusal(reasonOf(slot), spentBefore(slot, slot.reason));
   if (opened.replayed) c.header("idempotent-replayed", "true");
   if (wantsText(c)) return c.text(slot.text ?? "");
   return c.json(queryReplyOf(opened.id, { ...slot, parallelGroupId }, textOf(slot)));
 }
 
-function textOf({ text, model, finishReason, upstream }: SlotView): AnswerText {
-  return { text: text ?? "", model: model ?? "", finishReason, upstream };
+function textOf({ text, model, finishReason, upstream, checks }: SlotView): AnswerText {
+  return { text: text ?? "", model: model ?? "", finishReason, upstream, isJson: checks?.violation === null };
 }

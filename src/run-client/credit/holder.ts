@@ -15,7 +15,7 @@ import { learnTemplate } from "../../engine/settle.ts";
 import type { AttemptInFlight, Target } from "../../engine/shard.ts";
 import { CREDIT_CALLS_KEPT_MAX } from "../../limits.ts";
 import type { SingleSettlement } from "../../run-api/calls.ts";
-import type { Remaining } from "../../run-api/types.ts";
+import type { Remaining, Sampled } from "../../run-api/types.ts";
 import type { CreditReportReply } from "../../run-api/credit.ts";
 
 /** A call that the run object does not know yet. */
@@ -25,7 +25,7 @@ type HeldCall = {
   onLost: CallRules["onLost"];
   lease: AttemptInFlight;
   window: { group: WindowGroup; number: number; position: WindowPosition };
-  ended: { outcome: Outcome; atMs: number } | null;
+  ended: ({ outcome: Outcome; atMs: number } & Sampled) | null;
 };
 
 /** A report that was not acknowledged, with the calls in it that were in flight when it was written. */
@@ -141,7 +141,7 @@ export class CreditHolder {
 
   /** Ends an attempt. Its charge; or null if the run object knows of it: then it is settled there. */
   end(
-    { attemptId, outcome }: Pick<SingleSettlement, "attemptId" | "outcome">,
+    { attemptId, outcome, samples }: Pick<SingleSettlement, "attemptId" | "outcome" | "samples">,
     nowMs: number,
   ): { charge: Amounts; remainingNanoUsd: number | null } | null {
     const held = this.#held.get(attemptId);
@@ -150,7 +150,7 @@ export class CreditHolder {
     const { amounts, priced, target } = lease;
     const { charge } = chargeFor(outcome, { amounts, price: target.price, priced });
     learnTemplate(this.#templates, outcome, lease);
-    held.ended = { outcome, atMs: nowMs };
+    held.ended = { outcome, atMs: nowMs, ...(samples === undefined ? {} : { samples }) };
     // Under way as a call in flight, it leaves the credit with its whole reservation when the report is acknowledged.
     if (this.#sending?.inFlight.has(held) !== true) {
       this.#ledger.settle(attemptId, charge);
@@ -201,7 +201,8 @@ export class CreditHolder {
       this.#ledger.settle(attemptId, amounts);
       this.#inFlight -= 1;
       if (call.ended === null) continue;
-      settlements.push({ attemptId, outcome: call.ended.outcome, stored: null });
+      const { atMs: _, ...ended } = call.ended;
+      settlements.push({ attemptId, ...ended, stored: null });
     }
     if (reply.kind === "continue") this.#apply({ ...reply.terms, remainingNanoUsd: reply.remainingNanoUsd }, nowMs);
     else this.close();
@@ -233,9 +234,13 @@ export class CreditHolder {
 
 function creditedCall({ callId, facts, onLost, lease, window, ended }: HeldCall, nowMs: number): CreditedCall {
   const { amounts, capTokens, capKind, startedAtMs } = lease;
-  const end = ended === null ? null : { outcome: ended.outcome, agoMs: nowMs - ended.atMs };
+  const end = ended === null ? null : endOf(ended, nowMs);
   const label = labelOf(window, nowMs);
   return { callId, facts, onLost, amounts, capTokens, capKind, startedAgoMs: nowMs - startedAtMs, label, ended: end };
+}
+
+function endOf({ atMs, ...ended }: NonNullable<HeldCall["ended"]>, nowMs: number): NonNullable<CreditedCall["ended"]> {
+  return { ...ended, agoMs: nowMs - atMs };
 }
 
 function labelOf({ group, number, position }: HeldCall["window"], nowMs: number): CallLabel {

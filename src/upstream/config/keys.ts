@@ -46,9 +46,15 @@ export function gateNameOf(upstream: string, key: string | undefined): string {
   return key === undefined ? upstream : `${upstream}#${key}`;
 }
 
+/** What a gate's name was made of. */
+export function gatePartsOf(gate: string): { upstream: string; key: string | undefined } {
+  const [upstream = "", key] = gate.split("#");
+  return { upstream, key };
+}
+
 /** The upstream and the key that a gate's name means; null = the configuration does not have them. */
 export function upstreamAt(upstreams: readonly Upstream[], gate: string): Upstream | null {
-  const [name = "", key] = gate.split("#");
+  const { upstream: name, key } = gatePartsOf(gate);
   const upstream = upstreams.find((candidate) => candidate.name === name);
   return upstream === undefined ? null : underKey(upstream, key);
 }

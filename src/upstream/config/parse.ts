@@ -28,6 +28,8 @@ const NAME = /^[a-z0-9][a-z0-9_-]*$/;
 
 const simulatedSchema = z.strictObject({ kind: z.literal("simulated"), ...commonFields });
 
+const pullSchema = z.strictObject({ kind: z.literal("pull"), ...commonFields });
+
 const openaiSchema = z.strictObject({
   kind: z.literal("openai"),
   base_url: baseUrlField("/chat/completions"),
@@ -75,12 +77,14 @@ function parseUpstream(name: string, entry: unknown, vars: Record<string, unknow
   switch (entry["kind"]) {
     case "simulated":
       return parseSimulated(name, entry);
+    case "pull":
+      return parsePull(name, entry);
     case "openai":
       return parseOpenai(name, entry, vars);
     case "anthropic":
       return parseAnthropic(name, entry, vars);
     default:
-      return wrong([name, "kind"], 'must be "openai", "anthropic" or "simulated"');
+      return wrong([name, "kind"], 'must be "openai", "anthropic", "simulated" or "pull"');
   }
 }
 
@@ -98,6 +102,26 @@ function parseSimulated(name: string, entry: unknown): ParsedUpstreams {
     ...commonOf(fields, { models: SIMULATED_MODEL_PATTERNS, bounds: {} }),
     capField: "max_tokens",
     prices: pricesOf(fields.prices ?? { "*": { input: 0.15, output: 0.6 } }, OPENAI_WRITES),
+  };
+  return { ok: true, upstreams: [upstream] };
+}
+
+/** Workers cost the gateway nothing, unless a price says what they cost their operator. They answer with JSON. */
+function parsePull(name: string, entry: unknown): ParsedUpstreams {
+  const parsed = pullSchema.safeParse(entry);
+  if (!parsed.success) return wrongIssue(name, parsed.error);
+  const fields = parsed.data;
+  const upstream: Upstream = {
+    name,
+    kind: "pull",
+    baseUrl: "",
+    apiKey: null,
+    headers: {},
+    streamUsage: "auto",
+    ...commonOf(fields, { models: ["*"], bounds: {} }),
+    aggregate: "json",
+    capField: "max_tokens",
+    prices: pricesOf(fields.prices ?? { "*": { input: 0, output: 0 } }, OPENAI_WRITES),
   };
   return { ok: true, upstreams: [upstream] };
 }

@@ -18,7 +18,8 @@ export type UpstreamKey = {
 
 export type Upstream = {
   name: string;
-  kind: "openai" | "anthropic" | "simulated";
+  /** `pull`: programs take its calls from the run and answer them; nothing is sent anywhere. */
+  kind: "openai" | "anthropic" | "simulated" | "pull";
   /** Without a trailing slash, and for `anthropic` without the version's `/v1`; empty for `simulated`. */
   baseUrl: string;
   /** The provider key itself, resolved from its secret; null = none is sent. With `keys`, that of the present request. */

@@ -142,14 +142,17 @@ function waitingNow(): Waiting {
   const { objects, workerTimers } = awake();
   const holders = objects.flatMap((object) => object.holders);
   const longPolls = holders.filter(({ kind, method }) => kind === "request" && LONG_POLLS.has(method)).length;
-  const beats = [...workerTimers, ...holders].map(({ delayMs }) => (BEATS.has(delayMs) ? CALL_MS / delayMs : 0));
+  const timeouts = [...workerTimers, ...holders].filter(({ kind }) => kind === "timeout");
+  const beats = timeouts.map(({ delayMs }) => (BEATS.has(delayMs) ? CALL_MS / delayMs : 0));
   // An alarm that is set anew whenever it fires.
   const alarms = alarmDelays().reduce((total, delayMs) => total + Math.min(1, CALL_MS / Math.max(1_000, delayMs)), 0);
   const requests = (longPolls * CALL_MS) / LONG_POLL_MS + beats.reduce((total, beat) => total + beat, 0);
-  return { ...NOTHING, requests, alarms, rows: alarms, commits: alarms, awake: objects.length };
+  // An executor that opens its socket anew says what it holds.
+  const messages = beats.reduce((total, beat) => total + beat, 0);
+  return { ...NOTHING, requests, messages, alarms, rows: alarms, commits: alarms, awake: objects.length };
 }
 
-/** Timers whose end is a request: a heartbeat, or a socket that is opened anew. */
+/** Timeouts whose end is a request: a heartbeat, or a socket that is opened anew. The interval of white space to clients is none. */
 const BEATS: ReadonlySet<number> = new Set([HEARTBEAT_MS, SOCKET_RENEW_MS]);
 const LONG_POLLS: ReadonlySet<string> = new Set(["waitGroup", "endedSlots", "settleAndClaim", "acquire"]);
 

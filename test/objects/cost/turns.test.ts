@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { LEASE_TTL_MS, LOG_TAIL_EVENTS_MAX } from "../../../src/limits.ts";
 import { crash, storedLeases } from "../../support/objects-direct.ts";
-import { withHeartbeats } from "../../support/objects-clock.ts";
+import { withRenewals } from "../../support/objects-clock.ts";
 import { logOf, ofType } from "../../support/objects-log.ts";
 import { openRun, prompts, type TestRun } from "../../support/objects-run.ts";
 import { watched, watchObjects } from "../../support/objects-watch.ts";
@@ -125,9 +125,9 @@ async function costsOf(run: TestRun): Promise<Costs> {
   return { rows: all, logRows: log, alarms: watched(run.id).alarmsSet };
 }
 
-/** Runs `work` without heartbeats: how many come depends on the machine, and each is a call. */
+/** Runs `work` without renewals of leases: how many come depends on the machine, and each is a call. */
 function quietly<T>(work: () => Promise<T>): Promise<T> {
-  return withHeartbeats(null, work);
+  return withRenewals(null, work);
 }
 
 function since(before: Costs, now: Costs): Costs {

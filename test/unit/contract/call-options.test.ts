@@ -12,8 +12,15 @@ import { makeAnthropic, makeLease, makeUpstream } from "../upstream/make.ts";
 
 type OptionName = keyof CallSettingsInput;
 
-/** A value of each option other than its default, and the fact that it must become; null = a part of the body. */
-const SAMPLES: { [Name in OptionName]-?: { value: CallSettingsInput[Name]; fact: Partial<DispatchOptions> | null } } = {
+/** A value of an option other than its default, and the fact that it must become; null = a part of the body. */
+type Sample<Name extends OptionName> = {
+  value: CallSettingsInput[Name];
+  fact: Partial<DispatchOptions> | null;
+  /** Options without which it means nothing. */
+  beside?: CallSettingsInput;
+};
+const SCHEMA = { type: "object", properties: { a: { type: "integer" } }, required: ["a"], additionalProperties: false };
+const SAMPLES: { [Name in OptionName]-?: Sample<Name> } = {
   model: { value: "up/large", fact: { model: "up/large" } },
   max_tokens: { value: 77, fact: { maxTokens: 77 } },
   priority: { value: "critical", fact: { priority: 4 } },
@@ -22,6 +29,8 @@ const SAMPLES: { [Name in OptionName]-?: { value: CallSettingsInput[Name]; fact:
   system: { value: "Answer in Latin.", fact: null },
   temperature: { value: 0.25, fact: null },
   params: { value: { top_p: 0.5 }, fact: null },
+  schema: { value: SCHEMA, fact: null },
+  schema_retries: { value: 3, fact: { schemaRetries: 3 }, beside: { schema: SCHEMA } },
 };
 
 type Call = { body: CallBody; facts: CallFacts };
@@ -68,13 +77,13 @@ describe("each option of a call", () => {
   });
 
   describe.each(NAMES)("%s", (name) => {
-    const { value, fact } = SAMPLES[name];
+    const { value, fact, beside } = SAMPLES[name];
 
     it.each(Object.keys(WAYS))("survives %s", (way) => {
       const callOf = WAYS[way];
       if (callOf === undefined) throw new Error(way);
-      const plain = callOf({});
-      const call = callOf({ [name]: value });
+      const plain = callOf({ ...beside });
+      const call = callOf({ ...beside, [name]: value });
       if (fact === null) expect(call.body).toMatchObject({ [name]: value });
       else {
         expect(call.facts).toMatchObject(fact);
@@ -83,7 +92,7 @@ describe("each option of a call", () => {
     });
 
     it("is the same on /query as in a batch", () => {
-      const calls = Object.values(WAYS).map((callOf) => callOf({ [name]: value }));
+      const calls = Object.values(WAYS).map((callOf) => callOf({ ...beside, [name]: value }));
       for (const { body, facts } of calls)
         expect({ body, facts }).toEqual({ body: calls[0]?.body, facts: calls[0]?.facts });
     });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { expireQueued } from "../../../src/engine/deadline.ts";
+import { nextReadyMs } from "../../../src/engine/next-ready.ts";
 import { settle } from "../../../src/engine/settle.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { success, TestEngine } from "../../support/engine.ts";
@@ -50,6 +51,6 @@ describe("deadlines", () => {
   it("are times at which the next turn is due", () => {
     const engine = new TestEngine();
     engine.call("late", 1_000, { deadlineMs: 50 });
-    expect(engine.state.nextReadyMs(1_000)).toBe(1_050);
+    expect(nextReadyMs(engine.state, 1_000)).toBe(1_050);
   });
 });

@@ -3,6 +3,7 @@ import { endCall } from "../../../src/engine/calls/end-call.ts";
 import { cancelGroup } from "../../../src/engine/cancel.ts";
 import { expireQueued } from "../../../src/engine/deadline.ts";
 import { dispatch, startableGroup } from "../../../src/engine/dispatch.ts";
+import { nextReadyMs } from "../../../src/engine/next-ready.ts";
 import { settle } from "../../../src/engine/settle.ts";
 import { WORKER_SHARD_FIRST, WORKER_SHARD_LEASES_MAX, workerOf } from "../../../src/engine/shard.ts";
 import { groupSeqOf, slotIdOf } from "../../../src/engine/slot.ts";
@@ -94,6 +95,20 @@ describe("permits", () => {
     expect(engine.startAll(5)).toEqual(["1:0"]);
   });
 
+  it("go to a due retry before the fresh slots of its group: a 503 in a batch of 10,000 does not wait for the others", () => {
+    const engine = new TestEngine({ width: 2, random: () => 0.5 });
+    engine.open(alike(10_000));
+    expect(engine.startAll(0)).toEqual(["1:0", "1:1"]);
+    const failed = settle(engine.state, `${slotIdOf(1, 0)}.1`, failure("transient"), 1);
+    const retryInMs = failed?.retryInMs ?? Number.NaN;
+    expect(retryInMs).toBeGreaterThan(0);
+    expect(engine.startAll(1)).toEqual(["1:2"]);
+    settle(engine.state, `${slotIdOf(1, 1)}.1`, success(), retryInMs);
+    expect(engine.startAll(retryInMs)).toEqual(["1:3"]);
+    settle(engine.state, `${slotIdOf(1, 2)}.1`, success(), 1 + retryInMs);
+    expect(engine.startAll(1 + retryInMs)).toEqual(["1:0"]);
+  });
+
   it("are withheld from a rate-limited upstream, exactly until its Retry-After has passed", () => {
     const engine = new TestEngine({ targets: [makeTarget({ upstream: "cold" }), makeTarget({ upstream: "warm" })] });
     engine.call("first", 0, { modelIndex: 0 });
@@ -102,7 +117,7 @@ describe("permits", () => {
     engine.call("cold", 100, { modelIndex: 0 });
     engine.call("warm", 100, { modelIndex: 1 });
     expect(engine.startAll(100)).toEqual(["warm"]);
-    expect(engine.state.nextReadyMs(100)).toBe(600);
+    expect(nextReadyMs(engine.state, 100)).toBe(600);
     expect(engine.startAll(599)).toEqual([]);
     expect(engine.startAll(600)).toEqual(["cold"]);
   });
@@ -137,7 +152,7 @@ describe("the next to start", () => {
     const engine = new TestEngine();
     engine.call("c", 1_000, { attempt: 2, delayMs: 300 });
     expect(engine.startAll(1_299)).toEqual([]);
-    expect(engine.state.nextReadyMs(1_299)).toBe(1_300);
+    expect(nextReadyMs(engine.state, 1_299)).toBe(1_300);
     expect(engine.startAll(1_300)).toEqual(["c"]);
   });
 

@@ -1,16 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { nextReadyMs } from "../../../src/engine/next-ready.ts";
 import { zeroAmounts } from "../../../src/budget/ledger.ts";
 import type { Outcome } from "../../../src/call.ts";
 import { drainGroup } from "../../../src/engine/end-slot.ts";
-import {
-  doubtLease,
-  expireLeases,
-  heartbeat,
-  holdLease,
-  loseAttempts,
-  LOST,
-  settle,
-} from "../../../src/engine/settle.ts";
+import { doubtLease, expireLeases, heartbeat, holdLease, loseAttempts, settle } from "../../../src/engine/settle.ts";
+import { LOST } from "../../../src/engine/retry.ts";
 import { slotIdOf } from "../../../src/engine/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
 import {
@@ -156,7 +150,7 @@ describe("a slot whose attempt failed", () => {
   it("is queued again, to start no sooner than its delay", () => {
     const { engine, state, group } = started(1, { random: () => 0.5 });
     expect(settle(state, `${FIRST}.1`, failure("transient"), 2_000)?.retryInMs).toBe(400);
-    expect([group.stateOf(0), state.nextReadyMs(2_000)]).toEqual(["queued", 2_400]);
+    expect([group.stateOf(0), nextReadyMs(state, 2_000)]).toEqual(["queued", 2_400]);
     expect(state.takeWrites().slots).toMatchObject([{ state: "queued", attempts: 1, notBeforeMs: 2_400 }]);
     expect(engine.startAll(2_399)).toEqual([]);
     expect(engine.turn([1], 2_400).assignments).toMatchObject([{ lease: { attemptId: `${FIRST}.2`, attempt: 2 } }]);

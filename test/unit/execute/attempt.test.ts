@@ -1,8 +1,15 @@
+import type { PullRun } from "../../../src/run-client/pulled-fetch.ts";
 import { describe, expect, it } from "vitest";
 import { attemptCall, attemptRelay } from "../../../src/execute/attempt.ts";
 import { readRequest } from "../../../src/protocol/request/read.ts";
 import type { Upstream } from "../../../src/upstream/config/types.ts";
 import { makeAnthropic, makeLease, makeUpstream, realTimer } from "../upstream/make.ts";
+
+/** No call here goes to pull workers. */
+const NO_RUN: PullRun = {
+  callWithRetry: () => Promise.reject(new Error("the run is not called")),
+  notify: () => Promise.reject(new Error("the run is not called")),
+};
 
 const simulated = makeUpstream({ name: "sim", kind: "simulated", baseUrl: "", apiKey: null });
 
@@ -11,7 +18,7 @@ function attemptOf(fields: Parameters<typeof makeLease>[0]) {
 }
 
 function call(fields: Parameters<typeof makeLease>[0], upstreams: readonly Upstream[] = [simulated]) {
-  return attemptCall(attemptOf(fields), { prompt: "hi" }, { upstreams, headersLimited: false });
+  return attemptCall(attemptOf(fields), { prompt: "hi" }, { upstreams, headersLimited: false, run: NO_RUN });
 }
 
 function relayed(fields: Parameters<typeof makeLease>[0], upstreams: readonly Upstream[] = [simulated]) {
@@ -71,7 +78,11 @@ describe("an attempt at the simulated upstream", () => {
   it("is not sent if it was cancelled before", async () => {
     const attempt = attemptOf({ model: "echo" });
     attempt.controller.abort();
-    const outcome = await attemptCall(attempt, { prompt: "hi" }, { upstreams: [simulated], headersLimited: false });
+    const outcome = await attemptCall(
+      attempt,
+      { prompt: "hi" },
+      { upstreams: [simulated], headersLimited: false, run: NO_RUN },
+    );
     expect(outcome).toMatchObject({ class: "rejected", reason: { reason: "cancelled" } });
   });
 });

@@ -2,9 +2,17 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Outcome } from "../../../src/call.ts";
 import { Executor, type Claim, type ExecutorDeps, type ExecutorListener } from "../../../src/execute/executor.ts";
 import { LaneDuty } from "../../../durable-objects/lane/duty.ts";
+import { WorkerDuty } from "../../../src/execute/worker-duty.ts";
 import type { WorkRules } from "../../../src/execute/rules.ts";
 import { Paces } from "../../../src/execute/paces.ts";
-import { CALL_SOCKET_AFTER_MS, CLAIM_BYTES_MAX, HEARTBEAT_MS } from "../../../src/limits.ts";
+import {
+  CALL_SOCKET_AFTER_MS,
+  CLAIM_BYTES_MAX,
+  EXECUTOR_LEASE_MS,
+  HEARTBEAT_AFTER_SOCKET_MS,
+  HEARTBEAT_MS,
+  SOCKET_RENEW_MS,
+} from "../../../src/limits.ts";
 import type { ClaimReply, Job } from "../../../src/run-api/groups.ts";
 
 const LANE = { callsMax: 6, waitingMax: 6, settleAtShare: 1, mergeMs: null };
@@ -120,15 +128,133 @@ describe("an executor", () => {
   });
 });
 
+describe("a reply that comes after that to a later claim", () => {
+  /** A run that replies when a test says so; claims in the order in which they were sent. */
+  function slow(duty: "lane" | "worker") {
+    const claims: { claim: Claim; reply: (reply: ClaimReply) => void; fail: () => void }[] = [];
+    const ends = new Map<string, () => void>();
+    const deps: ExecutorDeps = {
+      claim: (claim) =>
+        new Promise((resolve, reject) => {
+          claims.push({ claim, reply: resolve, fail: () => reject(new Error("the object is restarting")) });
+        }),
+      heartbeat: async () => [],
+      execute: ({ lease: { attemptId } }) =>
+        new Promise((resolve) => ends.set(attemptId, () => resolve({ attemptId, outcome: ANSWER }))),
+      paces: new Paces(),
+      openSocket: () => ({ close: () => undefined }),
+      now: () => 0,
+      random: () => 0,
+      wait: async () => undefined,
+    };
+    const common = { now: deps.now, nudge: () => executor.nudge(), after: () => () => undefined };
+    const executor: Executor = new Executor(
+      deps,
+      LANE,
+      duty === "lane" ? new LaneDuty(common) : new WorkerDuty({ ...common, replied: () => undefined }),
+    );
+    vi.useFakeTimers();
+    let hasEnded = false;
+    void executor.run().then(() => (hasEnded = true));
+    const soon = async (): Promise<void> => void (await vi.advanceTimersByTimeAsync(20));
+    return { claims, ends, soon, hasEnded: () => hasEnded };
+  }
+
+  it("brings attempts that a lane settles, although the later reply had nothing for it", async () => {
+    const { claims, ends, soon, hasEnded } = slow("lane");
+    claims[0]?.reply(replyOf([jobOf("1")], { claimMore: true }));
+    await soon();
+    // The second waits for work, the third settles.
+    ends.get("1")?.();
+    await soon();
+    expect(claims.map(({ claim: { waits } }) => waits)).toEqual([true, true, false]);
+    claims[2]?.reply(replyOf([]));
+    await soon();
+    expect(hasEnded()).toBe(false);
+    claims[1]?.reply(replyOf([jobOf("2")]));
+    await soon();
+    ends.get("2")?.();
+    await soon();
+    expect(settledIn(claims.map(({ claim }) => claim))).toEqual(["1", "2"]);
+    claims[3]?.reply(replyOf([]));
+    await soon();
+    expect(hasEnded()).toBe(true);
+  });
+
+  it("is not made if that claim named all attempts that the Worker had, for its run has lost it", async () => {
+    const { claims, ends, soon } = slow("worker");
+    claims[0]?.reply(replyOf([jobOf("1")], { claimMore: true }));
+    await soon();
+    ends.get("1")?.();
+    await soon();
+    expect(claims.map(({ claim: { waits } }) => waits)).toEqual([true, true, false]);
+    claims[2]?.fail();
+    await soon();
+    expect(claims[3]?.claim.worker?.holds).toEqual(["1"]);
+    claims[1]?.reply(replyOf([jobOf("2")]));
+    await soon();
+    expect([...ends.keys()]).toEqual(["1"]);
+    claims[3]?.reply(replyOf([jobOf("3")]));
+    await soon();
+    expect([...ends.keys()]).toEqual(["1", "3"]);
+  });
+});
+
+describe("a claim that was sent before the attempts of an earlier reply were known", () => {
+  it.each([
+    { says: "nothing is left", reply: replyOf([]) },
+    { says: "it must wait at its socket", reply: replyOf([], { claimMore: true, atSocket: true }) },
+  ])("does not keep the executor from claiming for its room, if its reply says that $says", async ({ reply }) => {
+    vi.useFakeTimers();
+    const claims: { capacity: number; reply: (reply: ClaimReply) => void }[] = [];
+    const headers: (() => void)[] = [];
+    const listeners: ExecutorListener[] = [];
+    const { executor } = scripted(
+      [],
+      {
+        claim: ({ capacity }) => new Promise((resolve) => claims.push({ capacity, reply: resolve })),
+        execute: (_, __, { headersArrived }) => {
+          headers.push(() => headersArrived?.());
+          return new Promise(() => undefined);
+        },
+        openSocket: (listener) => {
+          listeners.push(listener);
+          return { close: () => undefined };
+        },
+      },
+      { ...LANE, callsMax: 64 },
+    );
+    void executor.run();
+    await vi.advanceTimersByTimeAsync(CALL_SOCKET_AFTER_MS);
+    // A signal makes it claim once more, with the capacity of the first claim.
+    listeners[0]?.slotsWait();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(claims.map(({ capacity }) => capacity)).toEqual([6, 6]);
+    claims[0]?.reply(replyOf(["1", "2", "3", "4", "5", "6"].map(jobOf), { claimMore: true }));
+    await vi.advanceTimersByTimeAsync(0);
+    claims[1]?.reply(reply);
+    for (const arrived of headers) arrived();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(claims.map(({ capacity }) => capacity)).toEqual([6, 6, 12]);
+  });
+});
+
 describe("an executor that lasts", () => {
   /** One that holds calls until they are ended, and its socket. */
-  function lasting(replies: (() => ClaimReply)[]) {
+  function lasting(replies: (() => ClaimReply)[], beaten: () => void = () => undefined) {
     vi.useFakeTimers();
+    const startedMs = Date.now();
+    const stopped: string[] = [];
     const ends = new Map<string, () => void>();
     const sockets: { listener: ExecutorListener; isClosed: boolean }[] = [];
     const { executor, claims } = scripted(replies, {
-      execute: ({ lease: { attemptId } }, _, { headersArrived }) => {
+      heartbeat: async () => {
+        beaten();
+        return [];
+      },
+      execute: ({ lease: { attemptId } }, _, { headersArrived, controller }) => {
         headersArrived?.();
+        controller.signal.addEventListener("abort", () => stopped.push(attemptId));
         return new Promise((resolve) => ends.set(attemptId, () => resolve({ attemptId, outcome: ANSWER })));
       },
       openSocket: (listener) => {
@@ -138,7 +264,7 @@ describe("an executor that lasts", () => {
       },
     });
     const ended = executor.run();
-    return { executor, claims, ends, sockets, ended };
+    return { executor, claims, ends, sockets, ended, stopped, startedMs };
   }
 
   const atSocket = (): ClaimReply => replyOf([], { claimMore: true, atSocket: true });
@@ -247,6 +373,51 @@ describe("an executor that lasts", () => {
     ends.get("1")?.();
     await vi.advanceTimersByTimeAsync(1);
     expect(settledIn(claims)).toEqual(["1"]);
+  });
+
+  it("names at its socket what it has, and what it has not settled for certain", async () => {
+    const held: (() => string[])[] = [];
+    const whileSettling: (string[] | undefined)[] = [];
+    const { ends, sockets } = lasting([
+      () => replyOf([jobOf("1"), jobOf("2")]),
+      () => {
+        whileSettling.push(held[0]?.().toSorted());
+        return replyOf([]);
+      },
+    ]);
+    await vi.advanceTimersByTimeAsync(CALL_SOCKET_AFTER_MS);
+    held.push(() => sockets[0]?.listener.holds() ?? []);
+    expect(held[0]?.()).toEqual(["1", "2"]);
+    ends.get("1")?.();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(whileSettling).toEqual([["1", "2"]]);
+    expect(held[0]?.()).toEqual(["2"]);
+  });
+
+  it("sends no heartbeats while its run renews its leases at sockets, and some before they end if it does not", async () => {
+    const beats: number[] = [];
+    const { sockets, startedMs } = lasting([() => replyOf([jobOf("1")])], () => beats.push(Date.now()));
+    await vi.advanceTimersByTimeAsync(CALL_SOCKET_AFTER_MS);
+    for (let opened = 0; opened < 4; opened += 1) {
+      sockets[0]?.listener.held([]);
+      await vi.advanceTimersByTimeAsync(SOCKET_RENEW_MS);
+    }
+    expect(beats).toEqual([]);
+    await vi.advanceTimersByTimeAsync(60_000);
+    const renewedMs = startedMs + CALL_SOCKET_AFTER_MS + 3 * SOCKET_RENEW_MS;
+    expect(beats.slice(0, 2)).toEqual([
+      renewedMs + HEARTBEAT_AFTER_SOCKET_MS,
+      renewedMs + HEARTBEAT_AFTER_SOCKET_MS + HEARTBEAT_MS,
+    ]);
+    // Two come before its leases end.
+    expect(HEARTBEAT_AFTER_SOCKET_MS + HEARTBEAT_MS).toBeLessThan(EXECUTOR_LEASE_MS);
+  });
+
+  it("stops what its run says at the socket is lost", async () => {
+    const { sockets, stopped } = lasting([() => replyOf([jobOf("1"), jobOf("2")])]);
+    await vi.advanceTimersByTimeAsync(CALL_SOCKET_AFTER_MS);
+    sockets[0]?.listener.held(["2"]);
+    expect(stopped).toEqual(["2"]);
   });
 
   it("is a lane without calls, and ends where it would wait at its socket", async () => {

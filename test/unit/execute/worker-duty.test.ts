@@ -149,7 +149,7 @@ describe("a Worker whose client has left", () => {
     await end();
     expect(duty.next(work, true)).toBe("claim");
     expect(claim({ claimMore: true }).leaves).toBe(true);
-    expect(duty.next(work, true)).toBe("end");
+    expect(duty.next(work, true)).toBe("leave");
   });
 
   it("reports the attempts that it gives up, once", () => {

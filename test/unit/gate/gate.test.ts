@@ -37,9 +37,26 @@ describe("a gate of which nothing is known", () => {
 
   it("is asked seldom once answers have shown that the provider names no limits", () => {
     const gate = newGate();
-    expect(gate.exchange(gateReport("a", 1), 0).nextInMs).toBeLessThan(1_000);
-    const answered = { started: { requests: 20, tokens: 0 }, succeeded: 20 };
+    expect(gate.exchange(gateReport("a", 1, { inFlight: 3 }), 0).nextInMs).toBeLessThan(1_000);
+    const answered = { started: { requests: 20, tokens: 0 }, succeeded: 20, inFlight: 3 };
     expect(gate.exchange(gateReport("a", 2, answered), 500).nextInMs).toBe(10_000);
+  });
+
+  it("is asked once a minute by a run that calls once or twice at a time, from its first call on", () => {
+    const gate = newGate();
+    expect(gate.exchange(gateReport("a", 1, { inFlight: 2 }), 0).nextInMs).toBe(60_000);
+    expect(gate.exchange(gateReport("b", 1, { inFlight: 1, waiting: 2 }), 0).nextInMs).toBeLessThan(1_000);
+  });
+
+  it("counts nothing again of a run that it had forgotten", () => {
+    const gate = newGate();
+    const limit = { limit: 100, resetMs: null, windowMs: 60_000 };
+    const { epoch } = gate.exchange(gateReport("a", 1, { started: { requests: 90, tokens: 0 } }), 0);
+    gate.leave("a");
+    const samples = [{ ageMs: 0, requests: { ...limit, remaining: 90 } }];
+    gate.exchange(gateReport("b", 1, { samples }), 120_000);
+    gate.exchange(gateReport("a", 2, { epoch, started: { requests: 91, tokens: 0 } }), 120_001);
+    expect(gate.status(120_002).buckets.requests?.remaining).toBe(90);
   });
 });
 

@@ -174,8 +174,15 @@ const CASES: [RunEvent, object][] = [
     { event_type: "retry_scheduled", ...SLOT_SHOWN, attempt: 3, delay_ms: 400, code: "upstream_error" },
   ],
   [
-    { event: "throttled", upstream: "acme", retryAfterMs: 2_000 },
-    { event_type: "throttled", upstream: "acme", retry_after_ms: 2_000 },
+    { event: "throttled", upstream: "acme", gate: "acme#KEY_2", cause: "invalid_key", retryAfterMs: 2_000 },
+    {
+      event_type: "throttled",
+      upstream: "acme",
+      gate: "acme#KEY_2",
+      cause: "invalid_key",
+      retry_after_ms: 2_000,
+      waiting_for: { gate: "acme#KEY_2", reason: "stopped", ready_in_ms: 2_000 },
+    },
   ],
   [
     {

@@ -87,6 +87,7 @@ describe("a page of results", () => {
       estimated: false,
       result: "ok",
       error: null,
+      waiting_for: null,
     });
     expect(failed).toMatchObject({
       index: 1,

@@ -174,7 +174,7 @@ describe("a call whose permit was lost in its reply", () => {
   it("starts, counts and ends once: in the log, in the window and in the totals", () => {
     const { engine, run, ask } = lost();
     ask(asking("a"), 20);
-    settleSingle(run, "a.1", success({ promptTokens: 3 }), 30);
+    settleSingle(run, { attemptId: "a.1", outcome: success({ promptTokens: 3 }), stored: null }, 30);
     const { state } = engine;
     expect(state.log.take()?.events.map(({ event }) => event)).toEqual([
       "attempt_started",
@@ -215,7 +215,8 @@ describe("the reply to a settlement", () => {
     engine.startAll(0);
     const outcome = success({ promptTokens: 3, completionTokens: 4 });
     const settled = { costNanoUsd: 11, promptTokens: 3, completionTokens: 4, estimated: false, retryInMs: null };
-    expect(settleSingle(run, "a.1", outcome, 10)).toMatchObject({ known: true, ...settled });
-    expect(settleSingle(run, "a.1", outcome, 11)).toMatchObject({ known: false, costNanoUsd: 0, promptTokens: 0 });
+    const settlement = { attemptId: "a.1", outcome, stored: null };
+    expect(settleSingle(run, settlement, 10)).toMatchObject({ known: true, ...settled });
+    expect(settleSingle(run, settlement, 11)).toMatchObject({ known: false, costNanoUsd: 0, promptTokens: 0 });
   });
 });

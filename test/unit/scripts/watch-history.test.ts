@@ -116,6 +116,16 @@ describe("historyOf other events", () => {
     ],
     ["throttled", { upstream: "openai", retry_after_ms: 12_000 }, "! openai requested a delay of 12.00s"],
     [
+      "throttled",
+      { upstream: "openai", cause: "requests_per_minute", retry_after_ms: 12_000 },
+      "! openai requested a delay of 12.00s",
+    ],
+    [
+      "throttled",
+      { upstream: "openai", cause: "invalid_key", retry_after_ms: 60_000 },
+      "! openai refuses the gateway's key (invalid_key): calls wait until it works",
+    ],
+    [
       "budget_refused",
       { ...call, code: "budget_exhausted", dimension: "usd", limit: 0.1, spent: 0.0995, reserved: 0, needed: 0.002 },
       `✗ ${GROUP} #3 budget_exhausted: needs $0.002 usd, $0.0995 of $0.10 spent`,
@@ -168,7 +178,7 @@ describe("historyOf other events", () => {
     log.add("group_started", { group: evil, count: 1, effective_parallel: 1 });
     log.started({ call_id: evil }, { group: evil });
     log.completed({ call_id: evil }, { group: evil, code: evil, message: evil });
-    log.add("throttled", { upstream: evil, retry_after_ms: 1 });
+    log.add("throttled", { upstream: evil, cause: evil, retry_after_ms: 1 });
     log.add(evil, { step: evil, output: evil });
     log.add("run_closed", { status: evil });
     const lines = [...tell(log.lines, "plain"), ...tell(log.lines, "live")];

@@ -65,7 +65,6 @@ describe("simulated responses", () => {
           { type: "input_text", text: "cond" },
         ],
       },
-      { type: "function_call_output", call_id: "c", output: "{}" },
     ];
     const { json } = await postJson("responses", { model: "echo", input });
     expect(json.output[0].content[0].text).toBe("second");

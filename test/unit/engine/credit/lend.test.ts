@@ -62,7 +62,7 @@ describe("credit", () => {
     paused.state.setPaused(true);
     expect(paused.open()).toBeNull();
     const limited = lender({ usd });
-    limited.state.upstreams.rateLimited(makeTarget(), 1_000, 0);
+    limited.state.upstreams.add(makeTarget()).cool(1_000, "requests_per_minute");
     expect([limited.open("c", 999), limited.open("c", 1_000) !== null]).toEqual([null, true]);
   });
 

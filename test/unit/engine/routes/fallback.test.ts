@@ -200,9 +200,21 @@ describe("a call to a route", () => {
     expect([places, last]).toEqual(["a#A a#B b", null]);
   });
 
-  it("ends when every key of every target is stopped", () => {
+  it("waits in a batch when every key of every target is stopped, and ends if its client waits for it alone", () => {
     const engine = engineOf({ keys: ["A", "B"] }, { keys: ["C"] });
-    expect(play(engine, times(20, BAD_KEY))).toMatchObject({ places: "a#A a#B b#C", last: null });
+    expect(play(engine, times(20, BAD_KEY))).toMatchObject({ places: "a#A a#B b#C", last: 0 });
+    expect(placesOf(start(engine, KEY_PROBE_MS))).toBe("a#A");
+    const other = engineOf({ keys: ["A", "B"] }, { keys: ["C"] });
+    let position = {};
+    const ends = ["a#A", "a#B", "b#C"].map((at, made) => {
+      other.call("alone", 0, { attempt: made + 1, ...position });
+      const [attempt] = start(other, 0);
+      expect(attempt?.at).toBe(at);
+      const settled = settle(other.state, attempt?.id ?? "", BAD_KEY, 0);
+      position = settled?.position === undefined ? {} : { position: settled.position };
+      return settled?.retryInMs;
+    });
+    expect(ends).toEqual([0, 0, null]);
   });
 
   it("has a bounded number of attempts, whatever happens", () => {

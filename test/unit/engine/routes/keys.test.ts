@@ -101,15 +101,25 @@ describe("an upstream with several keys", () => {
     expect([group.done, group.counts.failed, group.attempts[0]]).toEqual([true, 1, 3]);
   });
 
-  it("fails a call when every key is stopped, as it does with one key", () => {
+  it("fails a call without a deadline when every key is stopped, as it does with one key", () => {
+    const engine = engineOf(["A", "B"]);
+    for (const callId of ["a", "b"]) engine.call(callId, 0);
+    const [a, b] = started(engine, 0);
+    expect(settle(engine.state, a?.id ?? "", QUOTA, 0)).toMatchObject({ retryInMs: 0 });
+    expect(settle(engine.state, b?.id ?? "", QUOTA, 0)).toMatchObject({ retryInMs: null });
+  });
+
+  it("lets slots wait when every key is stopped, until one of them works", () => {
     const engine = engineOf(["A", "B"]);
     const group = engine.open(alike(2));
     const [a, b] = started(engine, 0);
     expect(settle(engine.state, a?.id ?? "", QUOTA, 0)).toMatchObject({ retryInMs: 0 });
-    expect(settle(engine.state, b?.id ?? "", QUOTA, 0)).toMatchObject({ retryInMs: null });
-    const [again] = started(engine, 0);
-    expect(settle(engine.state, again?.id ?? "", QUOTA, 0)).toMatchObject({ retryInMs: null });
-    expect([group.done, group.counts.failed]).toEqual([true, 2]);
+    expect(settle(engine.state, b?.id ?? "", QUOTA, 0)).toMatchObject({ retryInMs: 0 });
+    expect(started(engine, KEY_PROBE_MS - 1)).toEqual([]);
+    const probes = started(engine, KEY_PROBE_MS);
+    expect(keysOf(probes)).toEqual(["A", "B"]);
+    for (const { id } of probes) settle(engine.state, id, success(), KEY_PROBE_MS + 1);
+    expect([group.done, group.counts.completed]).toEqual([true, 2]);
   });
 
   it("keeps what a single call has tried in the reply to its settlement", () => {

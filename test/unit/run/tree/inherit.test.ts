@@ -130,8 +130,8 @@ describe("the width of a child", () => {
     expect(childOf({ maxParallel: asked }, { maxParallel: parent }).maxParallel).toBe(width);
   });
 
-  it("of a parent without a cap leaves a share for each call of the platform's limit", () => {
-    expect(childOf({}, { maxParallel: 0, limits: { ...NO_LIMITS, usd: 512 * 3 + 1 } }).limits.usd).toBe(3);
+  it("of a parent without a cap leaves an eighth", () => {
+    expect(childOf({}, { maxParallel: 0, limits: { ...NO_LIMITS, usd: 8 * 3 + 1 } }).limits.usd).toBe(3);
   });
 });
 

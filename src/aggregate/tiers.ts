@@ -1,0 +1,91 @@
+/** Tiers of the calls of a group: which may start, and what their failures mean. */
+import { TIER_FAILURES_LISTED } from "../limits.ts";
+
+/** 0 = `P0`, the most important. */
+export type Tier = 0 | 1 | 2;
+
+/** The tiers on the wire, by their numbers. */
+export const TIER_NAMES = ["P0", "P1", "P2"] as const;
+
+/** The tier of a call that names none. */
+export const TIER_DEFAULT: Tier = 2;
+
+/** `strict`: a tier starts when all calls of those before it have ended. `priority`: it only comes later in the queue. */
+export type TierMode = "strict" | "priority";
+
+/** Failed slots by tier: the first of them by index, and how many in all. */
+export type TierFailures = { indexes: readonly (readonly number[])[]; counts: readonly number[] };
+
+const UNKNOWN = 255;
+
+export class Tiers {
+  readonly #isStrict: boolean;
+  readonly #tiers: Uint8Array;
+  /** Slots that have not ended, by tier. */
+  readonly #left = [0, 0, 0];
+  readonly #failed: number[][] = [[], [], []];
+  readonly #failedCounts = [0, 0, 0];
+  /** The last tier whose slots were released. */
+  #released = -1;
+
+  constructor(mode: TierMode, count: number) {
+    this.#isStrict = mode === "strict";
+    this.#tiers = new Uint8Array(count).fill(UNKNOWN);
+  }
+
+  /** Sets the tier of a slot that has not ended; only the first time counts. */
+  set(index: number, tier: Tier): void {
+    if (this.#tiers[index] !== UNKNOWN) return;
+    this.#tiers[index] = tier;
+    this.#left[tier] = (this.#left[tier] ?? 0) + 1;
+  }
+
+  /** A slot has ended. */
+  ended(index: number, hasFailed: boolean): void {
+    const tier = this.#tiers[index] ?? UNKNOWN;
+    if (tier === UNKNOWN) return;
+    this.#left[tier] = (this.#left[tier] ?? 0) - 1;
+    if (!hasFailed) return;
+    this.#failedCounts[tier] = (this.#failedCounts[tier] ?? 0) + 1;
+    const failed = this.#failed[tier] ?? [];
+    if (failed.length < TIER_FAILURES_LISTED) failed.push(index);
+  }
+
+  /** Whether the slot may not start yet. */
+  isHeld(index: number): boolean {
+    return this.#isStrict && (this.#tiers[index] ?? UNKNOWN) > this.#released;
+  }
+
+  /** How many slots may not start yet. */
+  get heldSlots(): number {
+    if (!this.#isStrict) return 0;
+    return this.#left.reduce((held, left, tier) => (tier > this.#released ? held + left : held), 0);
+  }
+
+  /** Whether slots are queued by `takeReleased` only. */
+  get isStrict(): boolean {
+    return this.#isStrict;
+  }
+
+  /** The slots that may start since the last call, because all of the tiers before theirs have ended. */
+  takeReleased(): number[] {
+    if (!this.#isStrict) return [];
+    const first = this.#left.findIndex((left) => left > 0);
+    const open = first === -1 ? TIER_NAMES.length - 1 : first;
+    if (open <= this.#released) return [];
+    const before = this.#released;
+    this.#released = open;
+    const released: number[] = [];
+    for (const [index, tier] of this.#tiers.entries()) if (tier > before && tier <= open) released.push(index);
+    return released;
+  }
+
+  /** Whether a slot of the most important tier has failed. */
+  get isEscalated(): boolean {
+    return (this.#failedCounts[0] ?? 0) > 0;
+  }
+
+  get failures(): TierFailures {
+    return { indexes: this.#failed, counts: this.#failedCounts };
+  }
+}

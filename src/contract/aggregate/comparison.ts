@@ -1,0 +1,34 @@
+/** How votes are compared, for every field that counts them. */
+import { z } from "@hono/zod-openapi";
+import type { Comparison } from "../../aggregate/comparison.ts";
+import { NAME_CHARS_MAX } from "../../limits.ts";
+import { invalid, type Parsed } from "../errors.ts";
+
+/** The fields of whatever compares answers. */
+export const comparisonFields = {
+  by: z.enum(["normalized", "exact", "json_key"]).optional().openapi({
+    description:
+      "When two answers are one vote. `normalized` (default): without case, white space, quotation marks and final punctuation. `exact`: letter by letter. `json_key`: by the value at `key` in their JSON",
+  }),
+  key: z
+    .string()
+    .min(1)
+    .max(NAME_CHARS_MAX)
+    .optional()
+    .openapi({ description: "With `json_key`: the path of the value, such as `verdict` or `result.0.label`" }),
+};
+
+/** The comparison that a request names at `path`. */
+export function comparisonOf(
+  { by = "normalized", key }: { by?: "normalized" | "exact" | "json_key" | undefined; key?: string | undefined },
+  path: string,
+): Parsed<Comparison> {
+  if (by === "json_key") {
+    return key === undefined
+      ? invalid(`${path}.key`, "is missing; expected the path of the value that is compared")
+      : { ok: true, value: { by, key } };
+  }
+  return key === undefined
+    ? { ok: true, value: { by } }
+    : invalid(`${path}.key`, 'is for "by": "json_key" only; leave it out, or set by');
+}

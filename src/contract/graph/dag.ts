@@ -1,0 +1,223 @@
+/** `POST /dag`: calls with dependencies. Checks the form of a graph; what its ids and references mean is src/graph's. */
+import { z } from "@hono/zod-openapi";
+import type { BodyOptions } from "../../call.ts";
+import type { Reason } from "../../errors.ts";
+import {
+  CONTEXT_LIMIT_CHARS_MAX,
+  DEADLINE_MS_MAX,
+  FALLBACK_CHARS_MAX,
+  FOREACH_ITEMS_DEFAULT,
+  GRAPH_SLOTS_MAX,
+  GRAPH_TASKS_MAX,
+  PARALLEL_MAX,
+  TASK_ALTERNATIVES_MAX,
+  TASK_DURATION_MS_DEFAULT,
+  TASK_ID_CHARS_MAX,
+  TASK_RETRIES_MAX,
+} from "../../limits.ts";
+import {
+  SETTINGS_DEFAULT,
+  callSettingsFields,
+  parseSettings,
+  type CallSettings,
+  type FieldPath,
+} from "../call-options.ts";
+import { parseCall, type ParsedCall } from "../call.ts";
+import { invalid, zodReason, type Parsed } from "../errors.ts";
+import { callRulesFields, contentFields, label, rulesOf, type SentRules } from "../fields.ts";
+import { strictFields } from "../strict-fields.ts";
+
+/** An id that references can name. `item` is none: `{{item.output}}` is a field of an element. */
+const taskId = z
+  .string()
+  .min(1)
+  .max(TASK_ID_CHARS_MAX)
+  .regex(/^[\p{L}\p{N}_:/-]+$/u, "expected letters, digits, _, -, : and /")
+  .refine((id) => id !== "item", 'is "item", which references use for the element of a foreach; expected another id');
+
+const runIf = z.union(
+  [z.enum(["all_success", "any", "always"]), z.strictObject({ at_least: z.number().min(0).max(1) })],
+  {
+    error: 'expected "all_success", "any", "always" or {"at_least": a share from 0 to 1}',
+  },
+);
+
+/** One of `tasks`. */
+export const dagTask = strictFields({
+  id: taskId.openapi({ description: "Distinct in its graph; references name it" }),
+  ...contentFields,
+  ...callSettingsFields,
+  dependencies: z.array(z.string()).optional().openapi({
+    description: "Ids of tasks that must end first. References in the prompt add theirs",
+  }),
+  foreach: z.string().optional().openapi({
+    description:
+      "`{{id.output.json.path}}`: one slot per element of that array. `{{id.outputs}}`: one per output of another `foreach` task, which starts as soon as that output is there",
+  }),
+  max_items: z
+    .int()
+    .min(1)
+    .max(GRAPH_SLOTS_MAX)
+    .optional()
+    .openapi({
+      description: `Most elements of a \`foreach\` over an array; default ${FOREACH_ITEMS_DEFAULT}. A quote counts them all`,
+    }),
+  run_if: runIf.optional().openapi({
+    description:
+      "Which ended dependencies let it start: `all_success` (default), `any`, `always`, or a share of their slots that completed. Else it is `skipped`",
+  }),
+  max_retries: z.int().min(0).max(TASK_RETRIES_MAX).optional().openapi({
+    description: "Retries after a transient failure; default: the upstream's `max_attempts` - 1",
+  }),
+  fallback: z
+    .string()
+    .max(FALLBACK_CHARS_MAX)
+    .optional()
+    .openapi({ description: "Text that counts as its output if it fails" }),
+  alternatives: z.array(z.string()).max(TASK_ALTERNATIVES_MAX).optional().openapi({
+    description: "Ids of tasks that start, one after another, only if it fails, until one completes in its place",
+  }),
+  context_limit_chars: z.int().min(1).max(CONTEXT_LIMIT_CHARS_MAX).optional().openapi({
+    description: "Most characters of each output that is inserted into its prompt",
+  }),
+  phase: label.optional(),
+  estimated_duration_ms: z
+    .int()
+    .min(0)
+    .max(DEADLINE_MS_MAX)
+    .optional()
+    .openapi({
+      description: `For the critical path; default ${TASK_DURATION_MS_DEFAULT}`,
+    }),
+}).openapi("DagTask");
+type DagTaskInput = z.infer<typeof dagTask>;
+
+const dagOptions = strictFields({
+  inject: z.enum(["template", "markdown"]).optional().openapi({
+    description:
+      "`template` (default): outputs replace references. `markdown`: also, the outputs of all dependencies stand before the prompt as `## Result from id`",
+  }),
+  on_error: z.enum(["continue", "abort"]).optional().openapi({
+    description: "`abort`: after the first task that failed, no further one starts; default `continue`",
+  }),
+  schedule: z.enum(["critical_path", "fifo", "weight"]).optional().openapi({
+    description:
+      "Which ready task starts first: that with the longest rest (default), the first in the list, or by weight",
+  }),
+  concurrency: z.int().min(1).max(PARALLEL_MAX).optional(),
+});
+
+const { dedupe, ...graphRulesFields } = callRulesFields;
+// What a call of a graph sends is known when it starts, too late for a key of equal calls.
+void dedupe;
+
+export const dagBody = strictFields({
+  tasks: z.array(dagTask).min(1).max(GRAPH_TASKS_MAX),
+  dependencies: z.record(z.string(), z.array(z.string())).optional().openapi({
+    description: 'Dependencies by task, beside those that the tasks name: `{"c": ["a", "b"]}`',
+  }),
+  options: dagOptions.optional(),
+  ...callSettingsFields,
+  ...graphRulesFields,
+  detach: z.boolean().optional().openapi({
+    description: "Whether the graph continues after its client disconnects; default true. Read it at `/dag/:id`",
+  }),
+}).openapi("Dag");
+
+/** A task as src/graph reads it, with its call; null = the default. */
+export type DagTask = {
+  id: string;
+  call: ParsedCall;
+  body: ParsedCall["body"];
+  dependencies: readonly string[];
+  foreach: string | null;
+  maxItems: number | null;
+  runIf: "all_success" | "any" | "always" | { atLeast: number } | null;
+  maxRetries: number | null;
+  fallback: string | null;
+  alternatives: readonly string[];
+  contextLimitChars: number | null;
+  phase: string | null;
+  estimatedDurationMs: number | null;
+};
+
+/** A graph to be compiled and opened; null = the run decides. */
+export type DagRequest = SentRules & {
+  /** In the order of the list. */
+  tasks: readonly DagTask[];
+  /** Options that the calls share. The body of a call without its own option refers to these very values. */
+  defaults: BodyOptions;
+  inject: "template" | "markdown";
+  onError: "continue" | "abort";
+  schedule: "critical_path" | "fifo" | "weight";
+  concurrency: number | null;
+  /** Whether the graph continues after its client has left. */
+  detach: boolean;
+};
+
+/** A parsed JSON body as a graph, or the first reason to refuse its form. */
+export function parseDag(value: unknown): Parsed<DagRequest> {
+  const excess = excessOf(value);
+  if (excess !== null) return excess;
+  const read = dagBody.safeParse(value);
+  if (!read.success) return { ok: false, reason: zodReason(read.error) };
+  const { tasks: inputs, dependencies = {}, options = {}, detach } = read.data;
+  const settings = parseSettings(read.data, SETTINGS_DEFAULT, (field) => field);
+  if (!settings.ok) return settings;
+  const mapped = new Map(Object.entries(dependencies));
+  const tasks: DagTask[] = [];
+  for (const [index, input] of inputs.entries()) {
+    const task = taskOf(input, settings.value, (field) => `tasks[${index}].${field}`);
+    if (!task.ok) return task;
+    tasks.push(withMapped(task.value, mapped));
+  }
+  for (const id of mapped.keys()) return invalid(`dependencies.${id}`, "is no task's id");
+  const { inject = "template", on_error: onError = "continue", schedule = "critical_path", concurrency } = options;
+  const rules = { ...rulesOf(read.data), defaults: settings.value.body, detach: detach ?? true };
+  return {
+    ok: true,
+    value: { ...rules, tasks, inject, onError, schedule, concurrency: concurrency ?? null },
+  };
+}
+
+/** Counts before the tasks are parsed: a body may have millions of them. */
+function excessOf(value: unknown): { ok: false; reason: Reason } | null {
+  if (typeof value !== "object" || value === null || !("tasks" in value) || !Array.isArray(value.tasks)) return null;
+  const { length } = value.tasks;
+  return length > GRAPH_TASKS_MAX ? invalid("tasks", `has ${length} tasks; expected at most ${GRAPH_TASKS_MAX}`) : null;
+}
+
+/** One task over the settings of its graph. */
+function taskOf(input: DagTaskInput, defaults: CallSettings, path: FieldPath): Parsed<DagTask> {
+  const settings = parseSettings(input, defaults, path);
+  if (!settings.ok) return settings;
+  const call = parseCall(input, settings.value, path);
+  if (!call.ok) return call;
+  const { run_if: sentRunIf } = input;
+  return {
+    ok: true,
+    value: {
+      id: input.id,
+      call: call.value,
+      body: call.value.body,
+      dependencies: input.dependencies ?? [],
+      foreach: input.foreach ?? null,
+      maxItems: input.max_items ?? null,
+      runIf: typeof sentRunIf === "object" ? { atLeast: sentRunIf.at_least } : (sentRunIf ?? null),
+      maxRetries: input.max_retries ?? null,
+      fallback: input.fallback ?? null,
+      alternatives: input.alternatives ?? [],
+      contextLimitChars: input.context_limit_chars ?? null,
+      phase: input.phase ?? null,
+      estimatedDurationMs: input.estimated_duration_ms ?? null,
+    },
+  };
+}
+
+/** The task with its dependencies of the map, which it takes out of it. */
+function withMapped(task: DagTask, mapped: Map<string, string[]>): DagTask {
+  const more = mapped.get(task.id);
+  if (more === undefined) return task;
+  mapped.delete(task.id);
+  return { ...task, dependencies: [...task.dependencies, ...more] };
+}

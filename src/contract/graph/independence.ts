@@ -1,0 +1,56 @@
+/** What the items of a batch state about each other, and what the check of it answers. */
+import { z } from "@hono/zod-openapi";
+import { ITEM_FILES_MAX } from "../../limits.ts";
+import { label } from "../fields.ts";
+
+/** Fields of an item. Nothing but the check reads them. */
+export const claimFields = {
+  files: z.array(label).max(ITEM_FILES_MAX).optional().openapi({ description: "What the call works on" }),
+  writes: z.array(label).max(ITEM_FILES_MAX).optional().openapi({ description: "What the call changes" }),
+  output_location: label.optional().openapi({ description: "Where its output goes" }),
+};
+
+/** What an item states; absent from a call = nothing. */
+export type Claims = { files: readonly string[]; writes: readonly string[]; outputLocation: string | null };
+
+/** The claims of an item; undefined if it has none. */
+export function claimsOf(item: z.infer<z.ZodObject<typeof claimFields>>): Claims | undefined {
+  const { files, writes, output_location: outputLocation } = item;
+  if (files === undefined && writes === undefined && outputLocation === undefined) return undefined;
+  return { files: files ?? [], writes: writes ?? [], outputLocation: outputLocation ?? null };
+}
+
+export const INDEPENDENCE_POLICIES = ["report", "reject"] as const;
+export type IndependencePolicy = (typeof INDEPENDENCE_POLICIES)[number];
+
+export const validateIndependence = z.enum(INDEPENDENCE_POLICIES).openapi({
+  description:
+    "Checks before anything is sent whether the items can run at the same time. `report`: the answer has the checks. `reject`: items that are not independent are refused with 422 `invalid_graph`",
+});
+
+/** What an answer says about independence; absent without `validate_independence`. */
+export const independenceFields = {
+  independence: z
+    .object({
+      pass: z.boolean(),
+      checks: z.array(
+        z.object({
+          check: z.enum([
+            "no_dependency",
+            "complete_context",
+            "no_shared_state",
+            "distinct_output",
+            "aggregation_declared",
+          ]),
+          pass: z.boolean(),
+          items: z.array(z.string()).openapi({ description: "Ids, or indexes, of the first items that fail it" }),
+        }),
+      ),
+    })
+    .optional(),
+  conflicts: z
+    .array(z.object({ file: z.string(), items: z.array(z.string()) }))
+    .optional()
+    .openapi({ description: "Files that several items name" }),
+};
+export type IndependenceReply = z.infer<z.ZodObject<typeof independenceFields>>;

@@ -1,0 +1,113 @@
+/** What the routes of graphs answer. */
+import { z } from "@hono/zod-openapi";
+import { batchReply, slotCounts } from "../batch.ts";
+import { errorBody } from "../errors.ts";
+import { usageDocument } from "../query.ts";
+
+/** The answer to `POST /dag/validate`. An invalid graph is refused with 422 instead. */
+export const graphValidation = z
+  .object({
+    object: z.literal("graph_validation"),
+    valid: z.literal(true),
+    warnings: z.array(
+      z.object({
+        code: z.enum(["orphans", "long_task", "short_prompt", "unused_reference"]),
+        message: z.string(),
+        tasks: z.array(z.string()).openapi({ description: "Ids of the first tasks that it is about" }),
+      }),
+    ),
+    stats: z.object({
+      total: z.int().openapi({ description: "Number of tasks" }),
+      edges: z.int(),
+      slots: z.int().openapi({ description: "Most calls, with `max_items` of each `foreach` and without retries" }),
+      roots: z.int().openapi({ description: "Tasks that wait for nothing" }),
+      parallelizable: z.int().openapi({ description: "Tasks that share their level with another one" }),
+      max_depth: z.int().openapi({ description: "Number of levels" }),
+      max_width: z.int().openapi({ description: "Tasks of the largest level" }),
+      critical_path: z.array(z.string()).openapi({ description: "Longest chain of tasks by estimated duration" }),
+      critical_path_ms: z.number().openapi({ description: "Its estimated duration, ms" }),
+    }),
+  })
+  .openapi("GraphValidation");
+export type GraphValidation = z.infer<typeof graphValidation>;
+
+/** The answer to `POST /dag?quote=1`: nothing was reserved or sent. `fits`: the worst of all calls fits what is left, in every dimension. */
+export const dagQuoteReply = z
+  .object({
+    object: z.literal("quote"),
+    worst_usd: z.number(),
+    likely_usd: z.number(),
+    remaining_usd: z.number().nullable(),
+    fits: z.boolean(),
+    tasks: z.array(
+      z.object({
+        id: z.string(),
+        model: z.string().nullable().openapi({ description: "The model that it would use, its own or inherited" }),
+        calls_max: z.int().openapi({ description: "Its slots: `max_items` of a `foreach`" }),
+        worst_usd: z.number(),
+        likely_usd: z.number(),
+        prompt_tokens_max: z.int(),
+        completion_tokens_max: z.int(),
+      }),
+    ),
+  })
+  .openapi("DagQuote");
+export type DagQuoteReply = z.infer<typeof dagQuoteReply>;
+
+/** What became of a task. */
+const taskDocument = z.object({
+  output: z
+    .string()
+    .nullable()
+    .optional()
+    .openapi({ description: "The text of a completed task, else null; absent for a `foreach`" }),
+  outputs: z
+    .array(z.string().nullable())
+    .optional()
+    .openapi({ description: "Of a `foreach`: the outputs in the order of its elements, null for those that failed" }),
+  errors: z.array(z.union([errorBody.shape.error, z.null()])).optional(),
+  status: z.enum(["queued", "running", "completed", "partial", "failed", "skipped", "cancelled"]).openapi({
+    description: "`partial`: some elements of a `foreach` completed",
+  }),
+  error: z.union([errorBody.shape.error, z.null()]).openapi({
+    description:
+      "The first error of its calls. A task with `fallback` completed: the error says why the fallback was used",
+  }),
+  duration_ms: z.number().nullable().openapi({ description: "Duration of its call, of the longest of a `foreach`" }),
+  usage: usageDocument.nullable(),
+  attempts: z.int(),
+  model: z.string().nullable().optional(),
+  slots: z.int().optional().openapi({ description: "Of a `foreach`: how many calls it has" }),
+  fallback: z.literal(true).optional(),
+  replaced_by: z.string().optional().openapi({ description: "The alternative that completed in its place" }),
+  not_needed: z.literal(true).optional().openapi({ description: "An alternative that was not started" }),
+  phase: z.string().optional(),
+});
+
+const ids = z.array(z.string());
+
+/** The answer of a graph, which may still be running. */
+export const graphReply = batchReply
+  .pick({ status: true, usage: true, effective_parallel: true, created_at: true, ended_at: true })
+  .extend({
+    id: z.string(),
+    object: z.literal("graph"),
+    version: z.int(),
+    tasks: z.record(z.string(), taskDocument),
+    outputs: z.record(z.string(), z.union([z.string(), z.array(z.string().nullable()), z.null()])).openapi({
+      description: "By id: the output of each task that nothing depends on",
+    }),
+    completed: ids,
+    partial: ids,
+    failed: ids,
+    skipped: ids,
+    cancelled: ids,
+    metrics: batchReply.shape.metrics.extend({
+      critical_path_ms: z.number().openapi({
+        description: "Duration of the longest chain of calls: the graph could not have ended sooner",
+      }),
+    }),
+    count: z.int(),
+    counts: slotCounts,
+  })
+  .openapi("Graph");

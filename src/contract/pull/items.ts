@@ -1,0 +1,120 @@
+/** `POST /runs/:id/claim`, `/heartbeat` and `/complete`: programs that take the calls of an upstream of the kind `pull`. */
+import { z } from "@hono/zod-openapi";
+import {
+  BUDGET_COUNT_MAX,
+  BUDGET_USD_MAX,
+  ERROR_MESSAGE_CHARS_MAX,
+  GROUP_WAIT_MS_MAX,
+  PULL_ITEMS_MAX,
+  PULL_LEASE_MS_DEFAULT,
+  PULL_LEASE_MS_MAX,
+  PULL_LEASE_MS_MIN,
+} from "../../limits.ts";
+import { zodReason, type Parsed } from "../errors.ts";
+import { label } from "../fields.ts";
+import { strictFields } from "../strict-fields.ts";
+
+const leaseMs = z
+  .int()
+  .min(PULL_LEASE_MS_MIN)
+  .max(PULL_LEASE_MS_MAX)
+  .default(PULL_LEASE_MS_DEFAULT)
+  .openapi({ description: `How long a lease lasts without a heartbeat, ms; default ${PULL_LEASE_MS_DEFAULT}` });
+
+const leaseId = label.openapi({ description: "The item's `lease_id`" });
+
+export const claimBody = strictFields({
+  max: z.int().min(1).max(PULL_ITEMS_MAX).default(1).openapi({ description: "Most items; default 1" }),
+  wait_ms: z
+    .int()
+    .min(0)
+    .max(GROUP_WAIT_MS_MAX)
+    .default(0)
+    .openapi({ description: "How long to wait for the first item, ms; default 0" }),
+  lease_ms: leaseMs,
+  models: z.array(label).min(1).max(PULL_ITEMS_MAX).optional().openapi({
+    description: "Names of upstreams, or of models as `upstream/model`, whose items are wanted; default: all",
+  }),
+}).openapi("PullClaim");
+
+const pullItem = z
+  .object({
+    lease_id: z.string(),
+    upstream: z.string(),
+    model: z.string(),
+    attempt_id: z.string(),
+    prompt: z.string().nullable().openapi({ description: "The prompt, if the call is one text; else null" }),
+    request: z.record(z.string(), z.unknown()).openapi({ description: "The call as a chat completion request" }),
+    lease_expires_at: z.iso.datetime(),
+    deadline: z.iso.datetime().openapi({ description: "When the gateway gives the call up" }),
+  })
+  .openapi("PullItem");
+
+export const claimReply = z.object({ object: z.literal("list"), items: z.array(pullItem) }).openapi("PullItems");
+export type PullItemDocument = z.infer<typeof pullItem>;
+
+export const heartbeatBody = strictFields({
+  lease_ids: z.array(leaseId).min(1).max(PULL_ITEMS_MAX),
+  lease_ms: leaseMs,
+}).openapi("PullHeartbeat");
+
+export const heartbeatReply = z
+  .object({
+    object: z.literal("list"),
+    leases: z.array(
+      z.object({
+        lease_id: z.string(),
+        state: z.enum(["active", "completed", "cancelled", "expired", "unknown"]),
+        lease_expires_at: z.iso.datetime().nullable(),
+      }),
+    ),
+  })
+  .openapi("PullLeases");
+export type HeartbeatDocument = z.infer<typeof heartbeatReply>;
+
+const tokens = z.int().min(0).max(BUDGET_COUNT_MAX);
+
+export const completeBody = strictFields({
+  lease_id: leaseId,
+  text: z.string().optional(),
+  json: z.unknown().optional().openapi({ description: "Any JSON value, instead of `text`: the text is then its JSON" }),
+  finish_reason: z.enum(["stop", "length"]).default("stop"),
+  usage: strictFields({
+    prompt_tokens: tokens,
+    completion_tokens: tokens,
+    cost: z.number().min(0).max(BUDGET_USD_MAX).optional().openapi({ description: "What it cost, USD" }),
+  }).optional(),
+  error: strictFields({
+    message: z.string().min(1).max(ERROR_MESSAGE_CHARS_MAX),
+    retryable: z.boolean().default(true).openapi({ description: "Whether another attempt may succeed; default true" }),
+  }).optional(),
+})
+  .refine(({ text, json, error }) => [text, json, error].filter((given) => given !== undefined).length === 1, {
+    message: "expected exactly one of text, json and error",
+    path: ["text"],
+  })
+  .openapi("PullComplete");
+
+export const completeReply = z
+  .object({ lease_id: z.string(), status: z.literal("completed"), repeated: z.boolean() })
+  .openapi("PullCompleted");
+
+export type ClaimBody = z.infer<typeof claimBody>;
+export type HeartbeatBody = z.infer<typeof heartbeatBody>;
+export type CompleteBody = z.infer<typeof completeBody>;
+
+export function parseClaim(value: unknown): Parsed<ClaimBody> {
+  return parsed(claimBody.safeParse(value));
+}
+
+export function parseHeartbeat(value: unknown): Parsed<HeartbeatBody> {
+  return parsed(heartbeatBody.safeParse(value));
+}
+
+export function parseComplete(value: unknown): Parsed<CompleteBody> {
+  return parsed(completeBody.safeParse(value));
+}
+
+function parsed<T>(read: z.ZodSafeParseResult<T>): Parsed<T> {
+  return read.success ? { ok: true, value: read.data } : { ok: false, reason: zodReason(read.error) };
+}

@@ -1,0 +1,79 @@
+/** The graph of a group in memory: its tasks, which of their slots may start, and the rules for a slot that ends. */
+import { Frontier, type SlotEnding } from "../../graph/frontier.ts";
+import type { CompiledGraph, CompiledTask, JsonPath } from "../../graph/types.ts";
+import type { Reason } from "../../errors.ts";
+import type { SlotRecord } from "../record.ts";
+import { indexOf, slotIdOf, type SlotState } from "../slot.ts";
+
+/** The array of which a `foreach` task makes its slots: in the output of a slot, at a path. `task`: the id of that slot's task. */
+export type ElementSource = { slotId: number; task: string; path: JsonPath };
+
+/** How many elements it has, or why it is none. */
+export type ElementCount = { ok: true; count: number } | { ok: false; reason: Reason };
+
+export class GroupGraph {
+  readonly compiled: CompiledGraph;
+  readonly frontier: Frontier;
+  readonly #groupSeq: number;
+  readonly #countElements: (source: ElementSource) => ElementCount;
+
+  constructor(compiled: CompiledGraph, groupSeq: number, countElements: (source: ElementSource) => ElementCount) {
+    this.compiled = compiled;
+    this.#groupSeq = groupSeq;
+    this.#countElements = countElements;
+    this.frontier = new Frontier(compiled, (task) => {
+      const elements = this.elementsOf(task);
+      return elements.ok ? elements.count : null;
+    });
+  }
+
+  /** A task by its position. */
+  task(position: number): CompiledTask {
+    const task = this.compiled.tasks[position];
+    if (task === undefined) throw new Error(`a graph of ${this.compiled.tasks.length} tasks has none at ${position}`);
+    return task;
+  }
+
+  /** The task of a slot. */
+  taskOf(index: number): CompiledTask {
+    return this.task(this.frontier.taskOf(index));
+  }
+
+  /** How many elements a `foreach` task has that is not a pipeline. */
+  elementsOf(position: number): ElementCount {
+    const source = this.sourceOf(position);
+    if (source === null) throw new Error(`task ${position} has no elements: it is not a foreach`);
+    return this.#countElements(source);
+  }
+
+  /** The array of which a `foreach` task makes its slots; null if it is no such task, or a pipeline. */
+  sourceOf(position: number): ElementSource | null {
+    const each = this.task(position).foreach;
+    if (each === undefined || each.elementwise === true) return null;
+    const { id, first } = this.task(this.frontier.answering(each.source));
+    return { slotId: slotIdOf(this.#groupSeq, first), task: id, path: each.path };
+  }
+
+  /** Among ready slots the one with the larger rank starts first; undefined = the one that was ready first. */
+  get rankOf(): ((slotId: number) => number) | undefined {
+    return this.compiled.schedule === "fifo" ? undefined : (slotId) => this.taskOf(indexOf(slotId)).rank;
+  }
+
+  /** Most attempts of a slot; null = as many as its target allows. */
+  attemptsMaxOf(index: number): number | null {
+    const { maxRetries } = this.taskOf(index);
+    return maxRetries === undefined ? null : maxRetries + 1;
+  }
+
+  /** The end of a slot: one that failed completes with the text that its task has for this case. It keeps its reason. */
+  endOf(record: SlotRecord): SlotRecord {
+    if (record.state !== "failed") return record;
+    const { fallback } = this.taskOf(indexOf(record.id));
+    return fallback === undefined ? record : { ...record, state: "completed", text: fallback };
+  }
+}
+
+/** What the end of a slot means for its dependents. */
+export function endingOf(state: SlotState): SlotEnding {
+  return state === "completed" || state === "failed" ? state : "other";
+}

@@ -1,0 +1,30 @@
+/** When time alone changes what a run may start, or ends something of it. */
+import type { EngineState } from "./state.ts";
+import { nextExchangeMs } from "./upstreams/exchange.ts";
+import { stoppedEndMs } from "./upstreams/waiting.ts";
+
+/** When the next retry is due, deadline passes, wait at a gate or coalescing window ends; null when none is pending. */
+export function nextReadyMs(state: EngineState, nowMs: number): number | null {
+  const { queue, window, upstreams } = state;
+  const times = [queue.nextDueMs, window.nextEndMs, nextDeadlineMs(state, nowMs)];
+  times.push(nextExchangeMs(state, nowMs));
+  if (queue.readyCount > 0) times.push(upstreams.nextReadyMs(nowMs));
+  const known = times.filter((timeMs) => timeMs !== null);
+  return known.length === 0 ? null : Math.min(...known);
+}
+
+function nextDeadlineMs(state: EngineState, nowMs: number): number | null {
+  const { groups, calls } = state;
+  let next: number | null = null;
+  for (const group of groups.values()) {
+    const { header, drained, counts } = group;
+    if (drained !== null || counts.queued === 0) continue;
+    const stoppedMs = stoppedEndMs(state, group, nowMs)?.atMs ?? Infinity;
+    const endMs = header.deadlineMs === null ? stoppedMs : header.openedAtMs + header.deadlineMs;
+    if (endMs < Infinity) next = Math.min(next ?? Infinity, endMs);
+  }
+  for (const { deadlineMs, queuedAtMs } of calls.values()) {
+    if (deadlineMs !== null) next = Math.min(next ?? Infinity, queuedAtMs + deadlineMs);
+  }
+  return next;
+}

@@ -1,0 +1,95 @@
+/** A run's exchanges with its gates: which are due, what they report, and what follows from the replies. */
+import type { GateGrant, GateReport, RateSample, WorkClass } from "../../gate/wire.ts";
+import { WORK_CLASSES } from "../../gate/wire.ts";
+import type { EngineState } from "../state.ts";
+import type { RunGate } from "./gate.ts";
+import { demandAt } from "./waiting.ts";
+
+/** Who reports: the run, and the instance of its object. */
+export type Reporter = Pick<GateReport, "run" | "instance" | "weight">;
+
+/** An exchange to make now. */
+export type DueExchange = { gate: string; report: GateReport };
+
+/** The exchanges that are due. Each must be followed by `granted` or `unreached`. */
+export function dueExchanges(state: EngineState, who: Reporter, nowMs: number): DueExchange[] {
+  const due: DueExchange[] = [];
+  for (const [name, gate] of state.upstreams.shared()) {
+    if (gate.isQuiet(nowMs)) continue;
+    const classes = demandAt(state, name);
+    const demand = { waiting: waitingIn(classes) };
+    const atMs = gate.exchangeAtMs(demand, nowMs);
+    if (atMs === null || atMs > nowMs) continue;
+    const lent = state.credits.permitsAt(name);
+    due.push({ gate: name, report: gate.report(who, { classes, demand, lent }, nowMs) });
+  }
+  return due;
+}
+
+/**
+ * When time alone makes an exchange due; null = none. An open gate is asked with a turn that happens anyway: nobody waits for
+ * it, and the run may sleep.
+ */
+export function nextExchangeMs(state: EngineState, nowMs: number): number | null {
+  let next: number | null = null;
+  for (const [name, gate] of state.upstreams.shared()) {
+    if (gate.isQuiet(nowMs)) continue;
+    const demand = { waiting: waitingIn(demandAt(state, name)) };
+    if (gate.isOpen(nowMs) && demand.waiting === 0) continue;
+    const atMs = gate.exchangeAtMs(demand, nowMs);
+    if (atMs !== null) next = Math.min(next ?? Infinity, atMs);
+  }
+  return next;
+}
+
+/** The gates that the run leaves now: each must be told. */
+export function dueLeaves(state: EngineState, nowMs: number): string[] {
+  const left: string[] = [];
+  for (const [name, gate] of state.upstreams.shared()) {
+    if (gate.inFlight > 0 || gate.isOpen(nowMs)) continue;
+    if (gate.takeLeave({ waiting: waitingIn(demandAt(state, name)) }, nowMs)) left.push(name);
+  }
+  return left;
+}
+
+function waitingIn(classes: GateReport["classes"]): number {
+  return WORK_CLASSES.reduce((sum: number, each: WorkClass) => sum + classes[each].waiting, 0);
+}
+
+/** A gate has replied. */
+export function granted(state: EngineState, name: string, grant: GateGrant, nowMs: number): void {
+  change(state, name, (gate) => gate.granted(grant, nowMs), nowMs);
+}
+
+/** A gate has changed what it grants the run. */
+export function gateChanged(state: EngineState, name: string, grant: GateGrant, nowMs: number): void {
+  change(state, name, (gate) => gate.changed(grant, nowMs), nowMs);
+}
+
+/** A gate could not be reached. */
+export function unreached(state: EngineState, name: string, nowMs: number): void {
+  state.upstreams.get(name)?.unreached(state.deps.random(), nowMs);
+}
+
+/** Headers of answers that executors have seen, by gate. */
+export function sampled(state: EngineState, samples: Readonly<Record<string, RateSample>>, nowMs: number): void {
+  for (const [name, sample] of Object.entries(samples)) state.upstreams.get(name)?.news.seen(sample, nowMs);
+}
+
+/**
+ * Changes a gate, and says so in the log if calls wait there from now on, or are stopped. What the run has met itself is in its
+ * log already, and so is that it waits: reasons that take turns make no entries.
+ */
+function change(state: EngineState, name: string, apply: (gate: RunGate) => void, nowMs: number): void {
+  const gate = state.upstreams.get(name);
+  if (gate === undefined) return;
+  const { reason: before, hasReportedFailures: isKnown } = gate;
+  apply(gate);
+  const { reason } = gate;
+  const isNew = before === null || (reason === "stopped" && before !== "stopped");
+  if (reason === null || !isNew || isKnown) return;
+  const [upstream = name] = name.split("#", 1);
+  const readyAtMs = gate.waitOf(nowMs)?.readyAtMs ?? nowMs;
+  const retryAfterMs = Math.max(0, readyAtMs - nowMs);
+  state.log.add({ event: "throttled", upstream, gate: name, cause: reason, retryAfterMs }, null, nowMs);
+}

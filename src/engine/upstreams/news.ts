@@ -1,0 +1,102 @@
+/**
+ * What a run has to report to a gate: how its attempts ended there since the last report. A report whose reply was lost is
+ * sent once more under the same number with the same news, so that the gate counts them once; newer ones wait for the next.
+ */
+import type { GateFailure, GateReport, RateSample } from "../../gate/wire.ts";
+import { GATE_SAMPLES_MAX } from "../../limits.ts";
+
+/** The fields of a report that speak of the time since the last one. */
+type Reported = Pick<GateReport, "number" | "latency" | "samples" | "failures" | "recovered">;
+
+type Aged<T> = Omit<T, "ageMs"> & { atMs: number };
+
+/** News that are in one report, or will be. */
+class Batch {
+  samples: Aged<RateSample>[] = [];
+  readonly failures = new Map<string, Aged<GateFailure>>();
+  latency: { sumMs: number; count: number } | null = null;
+  recovered = false;
+
+  get isUrgent(): boolean {
+    return this.failures.size > 0 || this.recovered;
+  }
+}
+
+/** An attempt that failed in a way that concerns the key. */
+export type Failed = Pick<GateFailure, "class" | "stop" | "hintMs" | "message">;
+
+export class GateNews {
+  #next = new Batch();
+  #sent: Batch | null = null;
+  #number = 0;
+
+  /** True if the gate must know of something at once. */
+  get isUrgent(): boolean {
+    return this.#next.isUrgent || this.#sent?.isUrgent === true;
+  }
+
+  /** True if headers were seen that are in no report. */
+  get hasSamples(): boolean {
+    return this.#next.samples.length > 0;
+  }
+
+  /** An attempt ended in an answer. */
+  answered(latencyMs: number): void {
+    const latency = (this.#next.latency ??= { sumMs: 0, count: 0 });
+    latency.sumMs += latencyMs;
+    latency.count += 1;
+  }
+
+  /** An attempt has shown that the key of a stopped gate works again. */
+  recovered(): void {
+    this.#next.recovered = true;
+  }
+
+  /** Headers of an answer were seen. */
+  seen({ ageMs, ...buckets }: RateSample, nowMs: number): void {
+    const { samples } = this.#next;
+    samples.push({ ...buckets, atMs: nowMs - ageMs });
+    samples.sort((a, b) => a.atMs - b.atMs);
+    if (samples.length > GATE_SAMPLES_MAX) samples.shift();
+  }
+
+  /** An attempt failed. */
+  failed({ class: failureClass, stop, hintMs, message }: Failed, nowMs: number): void {
+    const { failures } = this.#next;
+    const key = `${failureClass} ${stop ?? ""}`;
+    const known = failures.get(key);
+    if (known === undefined) {
+      failures.set(key, { class: failureClass, stop, hintMs, message, count: 1, atMs: nowMs });
+      return;
+    }
+    known.count += 1;
+    // A hint counts from its arrival: that of the older failure has run down since.
+    const leftMs = known.hintMs === null ? null : Math.max(0, known.hintMs - (nowMs - known.atMs));
+    known.hintMs = hintMs === null ? leftMs : Math.max(hintMs, leftMs ?? 0);
+    known.message = message ?? known.message;
+    known.atMs = nowMs;
+  }
+
+  /** The news of the next report: those of the last one again, if its reply has not come. */
+  take(nowMs: number): Reported {
+    if (this.#sent === null) {
+      this.#sent = this.#next;
+      this.#next = new Batch();
+      this.#number += 1;
+    }
+    const { samples, failures, latency, recovered } = this.#sent;
+    const aged = <T extends { atMs: number }>({ atMs, ...rest }: T) => ({ ...rest, ageMs: Math.max(0, nowMs - atMs) });
+    return {
+      number: this.#number,
+      latency: latency === null ? null : { ttfbMs: null, meanMs: latency.sumMs / latency.count },
+      samples: samples.map(aged),
+      failures: [...failures.values()].map(aged),
+      recovered,
+    };
+  }
+
+  /** The gate has the last report. */
+  acknowledged(): void {
+    this.#sent = null;
+  }
+}

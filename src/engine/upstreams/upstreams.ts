@@ -1,0 +1,99 @@
+/**
+ * The gates of a run: every decision on an upstream's capacity is made here. An upstream with several keys has a gate for
+ * each. The run's own limits hold in any case: `max_in_flight`, and the Retry-After that one of its attempts has met.
+ */
+import type { Target } from "../shard.ts";
+import { RunGate, type GateWait } from "./gate.ts";
+import type { GateTokens } from "./tokens.ts";
+
+type Capacity = Pick<Target, "gate" | "maxInFlight">;
+
+export class Upstreams {
+  readonly #gates = new Map<string, RunGate>();
+  readonly #hasGates: boolean;
+
+  /** @param hasGates False: the run's own limits alone hold. */
+  constructor(hasGates: boolean) {
+    this.#hasGates = hasGates;
+  }
+
+  /** Registers the gate of a target. The largest `maxInFlight` of its targets holds. */
+  add({ gate, maxInFlight }: Capacity): RunGate {
+    const known = this.#gates.get(gate);
+    if (known !== undefined) {
+      known.allow(maxInFlight);
+      return known;
+    }
+    const fresh = new RunGate({ maxInFlight, isShared: this.#hasGates });
+    this.#gates.set(gate, fresh);
+    return fresh;
+  }
+
+  /** Counts an attempt as in flight. `tokens` null = an earlier instance of the run has started it. */
+  attemptStarted(target: Capacity, tokens: GateTokens | null, nowMs: number): void {
+    const gate = this.add(target);
+    if (tokens === null) gate.restored();
+    else gate.started(tokens, nowMs);
+  }
+
+  attemptEnded(target: Capacity): void {
+    this.add(target).ended();
+  }
+
+  /**
+   * True if the gate takes one more attempt now. A gate without a target has no limit to check.
+   * @param lent Attempts that credits may start there.
+   */
+  mayStart(name: string, nowMs: number, lent = 0): boolean {
+    const gate = this.#gates.get(name);
+    if (gate === undefined) return true;
+    return gate.inFlight + lent < gate.maxInFlight && gate.waitOf(nowMs, lent) === null;
+  }
+
+  /** Why attempts wait at a gate; null = they do not, or for the run's own limit. */
+  waitOf(name: string, nowMs: number, lent = 0): GateWait | null {
+    return this.#gates.get(name)?.waitOf(nowMs, lent) ?? null;
+  }
+
+  /** True while the key of a gate is known not to work, and no attempt may find out whether it works again. */
+  isStopped(name: string, nowMs: number): boolean {
+    const gate = this.#gates.get(name);
+    return gate !== undefined && gate.stop !== null && gate.waitOf(nowMs) !== null;
+  }
+
+  /** When the first gate that makes attempts wait lets one start; null if none does, or no time is known. */
+  nextReadyMs(nowMs: number): number | null {
+    let next: number | null = null;
+    for (const gate of this.#gates.values()) {
+      const readyAtMs = gate.waitOf(nowMs)?.readyAtMs ?? null;
+      // A time that has passed waits for the gate's reply, which makes a turn by itself.
+      if (readyAtMs !== null && readyAtMs > nowMs) next = Math.min(next ?? Infinity, readyAtMs);
+    }
+    return next;
+  }
+
+  /** True while a key is known not to work. */
+  get hasStop(): boolean {
+    for (const { stop } of this.#gates.values()) if (stop !== null) return true;
+    return false;
+  }
+
+  get(name: string): RunGate | undefined {
+    return this.#gates.get(name);
+  }
+
+  /** The gates by name. */
+  all(): ReadonlyMap<string, RunGate> {
+    return this.#gates;
+  }
+
+  /** True while it takes no attempts after a rate limit. */
+  isLimited(name: string, nowMs: number): boolean {
+    return (this.#gates.get(name)?.limitedUntilMs ?? 0) > nowMs;
+  }
+
+  /** Those that decide for all runs: none if the run decides alone. */
+  shared(): Iterable<[string, RunGate]> {
+    return this.#hasGates ? this.#gates : [];
+  }
+}

@@ -1,0 +1,22 @@
+/** The slots of a graph that wait for other tasks. */
+import { WAITS_NAMED_MAX } from "../../limits.ts";
+import type { Group } from "../group.ts";
+
+/** Slots of one task that may not start yet. `tasks`: what they wait for, by id; the first of them. */
+export type BlockedSlots = { indexes: number[]; tasks: string[] };
+
+/** The blocked slots of a group, one entry for each task that has some; empty if it is no graph. */
+export function blockedSlots({ graph }: Pick<Group, "graph">): BlockedSlots[] {
+  if (graph === null || graph.frontier.blocked === 0) return [];
+  const { frontier, compiled } = graph;
+  const found: BlockedSlots[] = [];
+  for (const { first, slots, dependencies, alternativeOf } of compiled.tasks) {
+    const indexes: number[] = [];
+    for (let index = first; index < first + slots; index++) if (frontier.isBlocked(index)) indexes.push(index);
+    if (indexes.length === 0) continue;
+    const before = alternativeOf === undefined ? dependencies : [alternativeOf, ...dependencies];
+    const open = before.filter((position) => !frontier.isResolved(position)).slice(0, WAITS_NAMED_MAX);
+    found.push({ indexes, tasks: open.map((position) => graph.task(position).id) });
+  }
+  return found;
+}

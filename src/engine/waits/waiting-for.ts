@@ -1,0 +1,98 @@
+/**
+ * What queued slots wait for, for those who look at them. It is derived when someone looks: calls pay nothing for it, and
+ * nothing of it is stored.
+ */
+import type { Dimension } from "../../errors.ts";
+import type { GateReason } from "../../gate/wire.ts";
+import { budgetWait } from "../dispatch.ts";
+import type { Group } from "../group.ts";
+import type { EngineState } from "../state.ts";
+import { stoppedAt } from "./blocked.ts";
+import { WAITS_NAMED_MAX } from "../../limits.ts";
+import { slotIdOf } from "../slot.ts";
+import { waitAt } from "../upstreams/waiting.ts";
+import { blockedSlots } from "./dependencies.ts";
+
+/** `readyInMs` null = nobody knows when. */
+export type WaitingFor =
+  | { kind: "gate"; gate: string; reason: GateReason; readyInMs: number | null }
+  /** Reservations in flight hold what the next call needs. */
+  | { kind: "budget"; dimension: Dimension }
+  /** Tasks of its graph that have not ended, by their ids; the first of them. */
+  | { kind: "dependency"; tasks: string[] }
+  /** The delay before a retry. */
+  | { kind: "retry"; readyInMs: number }
+  /** A permit of the run, of its group or of the upstream, or an executor that takes it. */
+  | { kind: "permit" };
+
+/** Slots of a group that wait for the same. */
+export type Waiting = { waitingFor: WaitingFor; slots: number };
+
+/** What a group's queued slots wait for, most slots first. Slots that share the answer of an equal call are not among them. */
+export function waitsOf(state: EngineState, group: Group, nowMs: number): Waiting[] {
+  const waits = new Map<string, Waiting>();
+  const see = viewer(state, group, nowMs);
+  for (const { line, slotIds, notBeforeMs } of state.queue.queuedOf(group.header.seq)) {
+    const waitingFor = see(line, notBeforeMs);
+    // Retries become ready one by one: they are one entry, whose time is that of the first.
+    const name = waitingFor.kind === "gate" ? `gate ${waitingFor.gate} ${waitingFor.reason}` : waitingFor.kind;
+    const known = waits.get(name);
+    if (known === undefined) waits.set(name, { waitingFor, slots: slotIds.length });
+    else {
+      known.slots += slotIds.length;
+      known.waitingFor = sooner(known.waitingFor, waitingFor);
+    }
+  }
+  const blocked = blockedSlots(group);
+  if (blocked.length > 0) {
+    const tasks = [...new Set(blocked.flatMap((each) => each.tasks))].slice(0, WAITS_NAMED_MAX);
+    const slots = blocked.reduce((sum, each) => sum + each.indexes.length, 0);
+    waits.set("dependency", { waitingFor: { kind: "dependency", tasks }, slots });
+  }
+  return [...waits.values()].filter(({ slots }) => slots > 0).sort((a, b) => b.slots - a.slots);
+}
+
+/** What each queued slot of a group waits for, by its id. */
+export function waitsBySlot(state: EngineState, group: Group, nowMs: number): Map<number, WaitingFor> {
+  const bySlot = new Map<number, WaitingFor>();
+  const see = viewer(state, group, nowMs);
+  for (const { line, slotIds, notBeforeMs } of state.queue.queuedOf(group.header.seq)) {
+    const waitingFor = see(line, notBeforeMs);
+    for (const slotId of slotIds) bySlot.set(slotId, waitingFor);
+  }
+  for (const { indexes, tasks } of blockedSlots(group)) {
+    for (const index of indexes) bySlot.set(slotIdOf(group.header.seq, index), { kind: "dependency", tasks });
+  }
+  return bySlot;
+}
+
+/** Finds what the slots of a line wait for. The budget is read once. */
+function viewer(
+  state: EngineState,
+  group: Group,
+  nowMs: number,
+): (line: string, notBeforeMs: number | null) => WaitingFor {
+  const mayTake = hasPermit(state, group);
+  const short = mayTake ? budgetWait(state, nowMs) : null;
+  const dimension = short?.reason === "in_flight_budget_exhausted" ? short.dimension : null;
+  return (line, notBeforeMs) => {
+    const wait = waitAt(state, line, nowMs) ?? stoppedAt(state, line);
+    if (wait !== null) {
+      const readyAtMs = Math.max(wait.readyAtMs ?? 0, notBeforeMs ?? 0);
+      const readyInMs = wait.readyAtMs === null ? null : Math.max(0, readyAtMs - nowMs);
+      return { kind: "gate", gate: wait.gate, reason: wait.reason, readyInMs };
+    }
+    if (notBeforeMs !== null && notBeforeMs > nowMs) return { kind: "retry", readyInMs: notBeforeMs - nowMs };
+    return dimension === null ? { kind: "permit" } : { kind: "budget", dimension };
+  };
+}
+
+/** Whether the limits of the run and of the group let one more attempt start. */
+function hasPermit({ isPaused, attempts, credits, width }: EngineState, { inFlight, header }: Group): boolean {
+  return !isPaused && attempts.size + credits.permits < width && inFlight < header.concurrency;
+}
+
+function sooner(a: WaitingFor, b: WaitingFor): WaitingFor {
+  const readyIn = (one: WaitingFor): number => ("readyInMs" in one ? (one.readyInMs ?? Infinity) : Infinity);
+  return readyIn(b) < readyIn(a) ? b : a;
+}

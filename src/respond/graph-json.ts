@@ -1,0 +1,186 @@
+/**
+ * The JSON answer of a graph, as pieces of text: its tasks by id, and the outputs of those that nothing depends on. A large
+ * one is never assembled; its slots are read in pages, and those of the last tasks once more.
+ */
+import type { GroupView, SlotView } from "../run-api/groups.ts";
+import { criticalPathMs, sinksOf } from "../graph/measured-path.ts";
+import type { CompiledGraph, CompiledTask } from "../graph/types.ts";
+import { runningJson } from "./batch-json.ts";
+import { outputOf, taskError, TaskSummary, type TaskStatus } from "./task-summary.ts";
+
+export type GraphAnswer = {
+  group: GroupView;
+  graph: CompiledGraph;
+  /** A page of slots in the order of their indexes, from an index on; empty after the last. */
+  slotsFrom: (index: number) => Promise<SlotView[]>;
+};
+
+/** Yields the answer's text in pieces of some size: a graph may have thousands of small tasks. */
+export async function* graphJson(answer: GraphAnswer): AsyncGenerator<string> {
+  let parts: string[] = [];
+  let chars = 0;
+  for await (const part of partsOf(answer)) {
+    parts.push(part);
+    chars += part.length;
+    if (chars < PIECE_CHARS) continue;
+    yield parts.join("");
+    parts = [];
+    chars = 0;
+  }
+  yield parts.join("");
+}
+
+/** Characters from which on a piece is sent. */
+const PIECE_CHARS = 32_768;
+
+async function* partsOf({ group, graph, slotsFrom }: GraphAnswer): AsyncGenerator<string> {
+  const statuses: TaskStatus[] = [];
+  const latencyMs = new Float64Array(graph.slots);
+  const { id, status } = group;
+  yield `${JSON.stringify({ id, object: "graph", version: graph.version, status }).slice(0, -1)},"tasks":{`;
+  const slots = new SlotCursor(slotsFrom);
+  let separator = "";
+  for (const position of inSlotOrder(graph.tasks)) {
+    const task = graph.tasks[position];
+    if (task === undefined) continue;
+    yield `${separator}${JSON.stringify(task.id)}:{`;
+    separator = ",";
+    const summary = new TaskSummary(task);
+    const ended = (slot: SlotView): void => {
+      summary.add(slot);
+      latencyMs[slot.index] = slot.latencyMs;
+    };
+    yield* task.foreach === undefined ? oneOutput(task, slots, ended) : manyOutputs(task, slots, ended);
+    const replacedBy = summary.status === "failed" ? await replacementOf(task, graph, slotsFrom) : null;
+    yield `,${JSON.stringify(summary.fields(replacedBy?.id ?? null)).slice(1)}`;
+    statuses[position] = summary.status;
+  }
+  yield `},"outputs":{`;
+  yield* sinkOutputs(graph, slotsFrom);
+  yield `},${JSON.stringify({ ...listsOf(graph, statuses), ...measuresOf(group, graph, latencyMs) }).slice(1)}`;
+}
+
+async function* oneOutput(
+  task: CompiledTask,
+  slots: SlotCursor,
+  ended: (slot: SlotView) => void,
+): AsyncGenerator<string> {
+  let output: string | null = null;
+  for await (const slot of slots.of(task)) {
+    output = outputOf(slot);
+    ended(slot);
+  }
+  yield `"output":${JSON.stringify(output)}`;
+}
+
+/** The outputs of a `foreach` in the order of its elements, null for those that have none, and their errors. */
+async function* manyOutputs(
+  task: CompiledTask,
+  slots: SlotCursor,
+  ended: (slot: SlotView) => void,
+): AsyncGenerator<string> {
+  const errors: unknown[] = [];
+  yield `"outputs":[`;
+  let separator = "";
+  for await (const slot of slots.of(task)) {
+    ended(slot);
+    yield `${separator}${JSON.stringify(outputOf(slot))}`;
+    separator = ",";
+    errors.push(taskError(slot));
+  }
+  yield `],"errors":${JSON.stringify(errors)}`;
+}
+
+/** The alternative that answers for a task that failed; null if none does. */
+async function replacementOf(
+  { alternatives = [] }: CompiledTask,
+  { tasks }: CompiledGraph,
+  slotsFrom: GraphAnswer["slotsFrom"],
+): Promise<{ id: string; output: string } | null> {
+  for (const position of alternatives) {
+    const task = tasks[position];
+    const slot = task === undefined ? undefined : (await slotsFrom(task.first))[0];
+    if (task === undefined || slot?.index !== task.first) continue;
+    if (slot.state === "completed") return { id: task.id, output: slot.text ?? "" };
+  }
+  return null;
+}
+
+/** By id: the output of each task that nothing depends on, a list of outputs for a `foreach`. */
+async function* sinkOutputs(graph: CompiledGraph, slotsFrom: GraphAnswer["slotsFrom"]): AsyncGenerator<string> {
+  const slots = new SlotCursor(slotsFrom);
+  const sinks = new Set(sinksOf(graph.tasks));
+  let separator = "";
+  for (const position of inSlotOrder(graph.tasks)) {
+    const task = graph.tasks[position];
+    if (task === undefined || !sinks.has(position)) continue;
+    const outputs: (string | null)[] = [];
+    for await (const slot of slots.of(task)) outputs.push(outputOf(slot));
+    yield `${separator}${JSON.stringify(task.id)}:`;
+    separator = ",";
+    if (task.foreach !== undefined) yield JSON.stringify(outputs);
+    else yield JSON.stringify(outputs[0] ?? (await replacementOf(task, graph, slotsFrom))?.output ?? null);
+  }
+}
+
+/** The ids of the tasks that ended, by how they did. */
+function listsOf({ tasks }: CompiledGraph, statuses: readonly TaskStatus[]) {
+  const idsOf = (status: TaskStatus): string[] =>
+    tasks.flatMap(({ id }, position) => (statuses[position] === status ? [id] : []));
+  return {
+    completed: idsOf("completed"),
+    partial: idsOf("partial"),
+    failed: idsOf("failed"),
+    skipped: idsOf("skipped"),
+    cancelled: idsOf("cancelled"),
+  };
+}
+
+/** Usage and metrics of a graph, so far or in all. */
+export function measuresOf(group: GroupView, graph: CompiledGraph, latencyMs: Float64Array) {
+  const { id, object, status, metrics, ...measures } = runningJson(group);
+  void [id, object, status];
+  return { metrics: { critical_path_ms: Math.round(criticalPathMs(graph, latencyMs)), ...metrics }, ...measures };
+}
+
+/** Positions of the tasks in the order of their slots. */
+export function inSlotOrder(tasks: readonly CompiledTask[]): number[] {
+  const first = (position: number): number => tasks[position]?.first ?? 0;
+  return tasks.map((_, position) => position).sort((a, b) => first(a) - first(b));
+}
+
+/** Reads slots by index, a page at a time. Some indexes have none: a `foreach` has fewer elements than it may have. */
+class SlotCursor {
+  readonly #slotsFrom: GraphAnswer["slotsFrom"];
+  #page: readonly SlotView[] = [];
+  /** The indexes that the page answers for: from the first on, to before the second. */
+  #covers: [number, number] = [0, 0];
+  #at = 0;
+
+  constructor(slotsFrom: GraphAnswer["slotsFrom"]) {
+    this.#slotsFrom = slotsFrom;
+  }
+
+  /** The slots of a task that exist. */
+  async *of({ first, slots }: CompiledTask): AsyncGenerator<SlotView> {
+    for (let index = first; index < first + slots;) {
+      const slot = await this.#next(index);
+      if (slot === null || slot.index >= first + slots) return;
+      yield slot;
+      index = slot.index + 1;
+    }
+  }
+
+  /** The first slot from an index on. */
+  async #next(index: number): Promise<SlotView | null> {
+    const [from, end] = this.#covers;
+    if (index < from || index >= end) {
+      this.#page = await this.#slotsFrom(index);
+      this.#at = 0;
+      this.#covers = [index, (this.#page.at(-1)?.index ?? Infinity) + 1];
+    }
+    if ((this.#page[this.#at]?.index ?? 0) > index) this.#at = 0;
+    while ((this.#page[this.#at]?.index ?? Infinity) < index) this.#at += 1;
+    return this.#page[this.#at] ?? null;
+  }
+}

@@ -1,0 +1,26 @@
+/** What queued calls wait for, on the wire. */
+import type { ShownWaiting } from "../contract/groups.ts";
+import type { Waiting, WaitingFor } from "../engine/waits/waiting-for.ts";
+
+/** What one slot waits for. */
+export function shownWaiting(waitingFor: WaitingFor): ShownWaiting {
+  switch (waitingFor.kind) {
+    case "gate": {
+      const { gate, reason, readyInMs: ready_in_ms } = waitingFor;
+      return { gate, reason, ready_in_ms };
+    }
+    case "budget":
+      return { budget: waitingFor.dimension };
+    case "dependency":
+      return { dependency: waitingFor.tasks };
+    case "retry":
+      return { retry: true, ready_in_ms: waitingFor.readyInMs };
+    case "permit":
+      return { permit: true };
+  }
+}
+
+/** What the queued slots of a group wait for. */
+export function shownWaits(waits: readonly Waiting[]): (ShownWaiting & { slots: number })[] {
+  return waits.map(({ waitingFor, slots }) => ({ ...shownWaiting(waitingFor), slots }));
+}

@@ -1,0 +1,30 @@
+/** `POST /dag`: calls that depend on each other, opened as one group. */
+import type { Context, Hono } from "hono";
+import { requireRun } from "../../../auth/middleware.ts";
+import type { AppEnv } from "../../../context.ts";
+import { parseQuote } from "../../../contract/batch.ts";
+import { prefersAsync } from "../../../contract/groups.ts";
+import { Refusal } from "../../../errors.ts";
+import type { Protection } from "../../under-run.ts";
+import { answerAccepted } from "../group-answer.ts";
+import { namedOf } from "../idempotency.ts";
+import { answerGraph } from "./answer.ts";
+import { openGraph } from "./open.ts";
+import { quoteDag } from "./quote.ts";
+import { readGraph } from "./read-graph.ts";
+
+export function mountDag(app: Hono<AppEnv>, protect: Protection): void {
+  app.post("/dag", ...protect, dag);
+}
+
+async function dag(c: Context<AppEnv>): Promise<Response> {
+  const runId = requireRun(c);
+  const isQuote = parseQuote(c.req.query("quote"));
+  if (!isQuote.ok) throw new Refusal(isQuote.reason);
+  const { graph, request, bytes } = await readGraph(c);
+  if (isQuote.value) return quoteDag(c, runId, { graph, request });
+  const opened = await openGraph(c, runId, { request, graph, named: await namedOf(c, bytes) });
+  const { group } = opened;
+  if (prefersAsync(c.req.header("prefer"))) return answerAccepted(c, group, await group.reader.look());
+  return answerGraph(c, group, opened.graph);
+}

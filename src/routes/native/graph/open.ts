@@ -1,0 +1,49 @@
+/** Opens a graph as a group whose slots depend on each other. */
+import type { Context } from "hono";
+import type { AppEnv } from "../../../context.ts";
+import type { DagRequest } from "../../../contract/graph/dag.ts";
+import { prefersAsync } from "../../../contract/groups.ts";
+import { firstCapacity } from "../../../execute/group-executor.ts";
+import { startWorkflow, WORKFLOW_CAPACITY } from "../../../execute/workflow-group.ts";
+import type { CompiledGraph } from "../../../graph/types.ts";
+import type { IdempotencyKey } from "../../../run-api/types.ts";
+import { RunCaller } from "../../../run-client/caller.ts";
+import { GroupReader } from "../../../run-client/group-reader.ts";
+import { openGroup } from "../../../run-client/open-group.ts";
+import { graphOf } from "./answer.ts";
+import { groupAnswer } from "../batch.ts";
+import { groupOfClient, openGroupDeps } from "../client-group.ts";
+import { framingOf, type GroupAnswer } from "../group-answer.ts";
+
+type RequestedGraph = { request: DagRequest; graph: CompiledGraph; named: IdempotencyKey | null };
+
+/** Opens a graph, or finds the one that its key has opened. This Worker executes what it opens. */
+export async function openGraph(
+  c: Context<AppEnv>,
+  runId: string,
+  { request, graph, named }: RequestedGraph,
+): Promise<{ group: GroupAnswer; graph: CompiledGraph }> {
+  const run = new RunCaller(c.env, runId);
+  const isAsync = prefersAsync(c.req.header("prefer"));
+  const { waitingFetchesMax, mayUseWorkflows } = c.get("config");
+  const workflows = isAsync && mayUseWorkflows ? c.env.WORKFLOW : undefined;
+  const ownCapacity = isAsync ? null : firstCapacity(waitingFetchesMax);
+  const capacity = workflows === undefined ? ownCapacity : WORKFLOW_CAPACITY;
+  const { tasks, defaults, concurrency, onError, onLost, deadlineMs, detach } = request;
+  const rules = { concurrency, onError, onLost, deadlineMs, detach, errorStyle: null, onBudget: "partial" as const };
+  const shape = { count: graph.slots, single: false, background: false, hasCustomIds: false, split: false };
+  const calls = tasks.map(({ call }) => ({ ...call, id: null }));
+  const opening = { calls, defaults, dedupe: false, rules: { idempotencyKey: named, ...shape, ...rules }, graph };
+  const opened = await openGroup(opening, openGroupDeps(c, run, capacity));
+  c.set("remainingNanoUsd", opened.remainingNanoUsd);
+  if (workflows !== undefined && opened.claim !== null)
+    c.executionCtx.waitUntil(startWorkflow(workflows, run, opened.seq));
+  const showsSlots = framingOf(c.req.header("accept")) !== null;
+  const reader = isAsync
+    ? new GroupReader(run, opened.seq, c.req.raw.signal)
+    : groupOfClient(c, run, opened, { ids: [], detach, showsSlots });
+  const group = groupAnswer(runId, opened, reader);
+  // The graph that a key has opened may have been changed since.
+  const stored = opened.replayed ? await graphOf(run, opened.seq) : null;
+  return { group, graph: stored ?? graph };
+}

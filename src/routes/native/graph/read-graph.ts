@@ -1,0 +1,47 @@
+/** The graph in the body of a request: parsed, compiled, or refused with all that is wrong with it. */
+import type { Context } from "hono";
+import type { AppEnv } from "../../../context.ts";
+import { jsonOf, mediaType, readBytes, readJsonBytes, textOf } from "../../../contract/body.ts";
+import { invalid, type Parsed } from "../../../contract/errors.ts";
+import { parseDag, type DagRequest } from "../../../contract/graph/dag.ts";
+import { Refusal } from "../../../errors.ts";
+import { compileGraph, type Compilation } from "../../../graph/compile.ts";
+import { graphReason } from "../../../graph/faults.ts";
+import { jsonLines, type PlanLines } from "../../../graph/plan/lines.ts";
+import { llmCompilerLines } from "../../../graph/plan/llm-compiler.ts";
+import { bodyRoom } from "../../body-bound.ts";
+
+/** A valid graph, with the bytes of its body, by which an Idempotency-Key is compared. */
+export type ReadGraph = Omit<Extract<Compilation, { ok: true }>, "ok"> & { request: DagRequest; bytes: Uint8Array };
+
+/** Throws a Refusal if the body is no graph, or an invalid one. */
+export async function readGraph(c: Context<AppEnv>): Promise<ReadGraph> {
+  const readPlan = PLAN_READERS.get(mediaType(c.req.raw));
+  const read = readPlan === undefined ? readJsonBytes : readBytes;
+  const body = await read(c.req.raw, bodyRoom(c));
+  if (!body.ok) throw new Refusal(body.reason);
+  const value = readPlan === undefined ? jsonOf(body.value) : planOf(body.value, readPlan());
+  if (!value.ok) throw new Refusal(value.reason);
+  const request = parseDag(value.value);
+  if (!request.ok) throw new Refusal(request.reason);
+  const compiled = compileGraph(request.value);
+  if (!compiled.ok) throw new Refusal(graphReason(compiled.faults));
+  const { graph, stats, warnings } = compiled;
+  return { graph, stats, warnings, request: request.value, bytes: body.value };
+}
+
+/** Bodies that are the plan of a model instead of one JSON object, by their content type. */
+const PLAN_READERS: ReadonlyMap<string, () => PlanLines<unknown>> = new Map([
+  ["application/x-ndjson", jsonLines],
+  ["text/x-llmcompiler", llmCompilerLines],
+]);
+
+/** A plan as the body of a graph. A bad line refuses all of it: nothing has started yet. */
+function planOf(bytes: Uint8Array, lines: PlanLines<unknown>): Parsed<unknown> {
+  const text = textOf(bytes);
+  if (!text.ok) return text;
+  const events = [...lines.feed(text.value), ...lines.end()];
+  const bad = events.flatMap((event) => (event.kind === "bad" ? [`line ${event.line} ${event.message}`] : []));
+  if (bad.length > 0) return invalid(null, `is no plan: ${bad.join("; ")}`);
+  return { ok: true, value: { tasks: events.flatMap((event) => (event.kind === "task" ? [event.task] : [])) } };
+}

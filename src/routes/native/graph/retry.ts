@@ -1,0 +1,47 @@
+/** `POST /dag/:id/retry`: a graph that has ended once more, without the calls that completed. */
+import type { Context, Hono } from "hono";
+import { laneOf } from "../../../../durable-objects/address.ts";
+import { requireRun } from "../../../auth/middleware.ts";
+import type { AppEnv } from "../../../context.ts";
+import { prefersAsync } from "../../../contract/groups.ts";
+import { groupSalt, groupSeqOfId } from "../../../engine/group-id.ts";
+import { Refusal } from "../../../errors.ts";
+import { NAME_CHARS_MAX } from "../../../limits.ts";
+import type { GroupView, OpenGroupReply } from "../../../run-api/groups.ts";
+import { RunCaller } from "../../../run-client/caller.ts";
+import { GroupReader } from "../../../run-client/group-reader.ts";
+import { groupAnswer } from "../batch.ts";
+import { answerAccepted } from "../group-answer.ts";
+import { namedOf } from "../idempotency.ts";
+import type { Protection } from "../../under-run.ts";
+import { answerGraph, graphOf } from "./answer.ts";
+
+export function mountDagRetry(app: Hono<AppEnv>, protect: Protection): void {
+  app.post("/dag/:id/retry", ...protect, retry);
+}
+
+async function retry(c: Context<AppEnv>): Promise<Response> {
+  const runId = requireRun(c);
+  const run = new RunCaller(c.env, runId);
+  const seq = await graphSeqOf(run, c.req.param("id") ?? "");
+  const request = { seq, openKey: crypto.randomUUID(), idempotencyKey: await namedOf(c, new Uint8Array()) };
+  const opened = await run.callWithRetry<OpenGroupReply>((stub) => stub.retryGraph(request));
+  if (!opened.ok) throw new Refusal(opened.reason);
+  const graph = await graphOf(run, opened.seq);
+  if (graph === null) throw new Error(`the graph of ${opened.id} is gone`);
+  const starting = opened.lanes.map((lane) => laneOf(c.env, runId, lane).start(runId, lane));
+  // A lane that does not start is started again by the run's alarm.
+  c.executionCtx.waitUntil(Promise.allSettled(starting));
+  c.set("remainingNanoUsd", opened.remainingNanoUsd);
+  const group = groupAnswer(runId, opened, new GroupReader(run, opened.seq, c.req.raw.signal));
+  if (prefersAsync(c.req.header("prefer"))) return answerAccepted(c, group, await group.reader.look());
+  return answerGraph(c, group, graph);
+}
+
+/** The number of the run's graph of an id. Throws a Refusal if it has none, or if the group has no graph. */
+async function graphSeqOf(run: RunCaller, id: string): Promise<number> {
+  const seq = groupSeqOfId(id, groupSalt(run.runId));
+  const view = seq === null ? null : await run.callWithRetry<GroupView | null>((stub) => stub.waitGroup(seq, 0));
+  if (seq !== null && view?.id === id && view.graph !== undefined) return seq;
+  throw new Refusal({ reason: "not_found", what: `graph ${id.slice(0, NAME_CHARS_MAX)}` });
+}

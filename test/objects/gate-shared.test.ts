@@ -1,0 +1,85 @@
+/** Runs that share a gate: what one of them learns of the key holds for the others, without their asking. */
+import { evictDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import type { GateObject } from "../../src/index.ts";
+import { watched, watchObjects } from "../support/objects-watch.ts";
+import {
+  asOperator,
+  expectWhole,
+  openLatch,
+  openRun,
+  prompts,
+  untilInFlight,
+  upstreamStats,
+  type TestRun,
+} from "../support/objects-run.ts";
+
+watchObjects();
+
+/** The gate of the upstream's only key. */
+const gate = (): DurableObjectStub<GateObject> => env.GATES.getByName("up");
+
+const group = z.looseObject({ id: z.string(), status: z.string(), counts: z.record(z.string(), z.number()) });
+
+/** Opens a batch of four, of which two are at the latch `key` of the upstream and two wait for their permits. */
+async function halfStarted(key: string): Promise<{ run: TestRun; look: () => Promise<z.infer<typeof group>> }> {
+  const run = await openRun({ max_parallel: 2 });
+  const headers = { prefer: "respond-async" };
+  const opened = await run.post("/batch", { prompts: prompts(4), model: `up/key/${key}/latch/${key}` }, { headers });
+  const { id } = group.parse(await opened.json());
+  await untilInFlight(key, 2);
+  // It has told its gate that it is there.
+  await expect.poll(async () => (await gate().status()).inFlight).toBe(2);
+  return { run, look: async () => group.parse(await (await run.send("GET", `/groups/${id}`)).json()) };
+}
+
+/** Lets the two calls end, and waits until the gate knows that the other two wait for it. */
+async function untilHeldUp(key: string, look: () => Promise<z.infer<typeof group>>): Promise<void> {
+  await openLatch(key);
+  await expect.poll(async () => (await look()).counts).toMatchObject({ completed: 2, queued: 2 });
+  await expect.poll(async () => (await gate().status()).waiting).toBe(2);
+  expect((await upstreamStats(key)).requests).toBe(2);
+}
+
+describe("runs of one key", () => {
+  it("send nothing more once it was refused for one of them, and go on when an operator resumes", async () => {
+    const { run, look } = await halfStarted("refused");
+    const other = await openRun();
+    expect((await other.tryQuery({ prompt: "p", model: "up/status/401" })).error).toMatchObject({ status: 401 });
+    await expect.poll(async () => (await gate().status()).class).toBe("stopped");
+    await expect.poll(() => watched(run.id).calls["gateChanged"]).toBe(1);
+    await untilHeldUp("refused", look);
+    // The run's lane has nothing to do meanwhile, and ends.
+    await expect.poll(() => watched(run.id).calls["webSocketClose"]).toBe(1);
+    expect((await asOperator("POST", "/upstreams/up/resume")).status).toBe(200);
+    await expect.poll(async () => (await look()).status).toBe("completed");
+    expect((await upstreamStats("refused")).requests).toBe(4);
+  });
+
+  it("wait for the Retry-After that one of them was given", async () => {
+    const { run, look } = await halfStarted("limited");
+    const other = await openRun();
+    const limited = { prompt: "p", model: "up/status/429/retry-after/60", deadline_ms: 2_000 };
+    expect((await other.tryQuery(limited)).status).toBe(429);
+    await expect.poll(async () => (await gate().status()).class).toBe("paced");
+    await expect.poll(() => watched(run.id).calls["gateChanged"]).toBe(1);
+    await untilHeldUp("limited", look);
+    expect((await gate().status()).waitMs).toBeGreaterThan(0);
+  });
+});
+
+describe("a gate that is lost twenty times under load", () => {
+  it("holds up no call, and none is sent twice", async () => {
+    const run = await openRun({ max_parallel: 32 });
+    const asked = prompts(400);
+    const answer = run.batch({ prompts: asked, model: "up/key/lost-gate/jitter/40" });
+    for (let times = 0; times < 20; times++) {
+      await gate().status();
+      await evictDurableObject(gate());
+    }
+    expectWhole(await answer, asked);
+    expect((await upstreamStats("lost-gate")).requests).toBe(400);
+  });
+});

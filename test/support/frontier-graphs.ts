@@ -1,0 +1,161 @@
+/**
+ * Random graphs, and a reference for their frontier: it looks at all slots again and again until nothing changes, and knows
+ * nothing of counters.
+ */
+import * as fc from "fast-check";
+import { Frontier, type SlotEnding } from "../../src/graph/frontier.ts";
+import type { CompiledTask, RunIf } from "../../src/graph/types.ts";
+
+export type DrawnGraph = {
+  tasks: CompiledTask[];
+  slots: number;
+  /** Elements of each `foreach` task by position; null = its source has none to give. */
+  elements: (number | null)[];
+  /** How each slot ends, if it starts. */
+  endings: SlotEnding[];
+  seed: number;
+};
+
+type DrawnTask = {
+  edges: number[];
+  kind: "plain" | "foreach" | "pipeline" | "alternative";
+  slots: number;
+  elements: number | null;
+  runIf: RunIf;
+};
+
+const runIf: fc.Arbitrary<RunIf> = fc.oneof(
+  { weight: 4, arbitrary: fc.constant("all_success" as const) },
+  fc.constantFrom("any" as const, "always" as const),
+  fc.double({ min: 0, max: 1, noNaN: true }).map((atLeast) => ({ atLeast })),
+);
+
+const drawnTask: fc.Arbitrary<DrawnTask> = fc.record({
+  edges: fc.array(fc.nat(), { maxLength: 3 }),
+  kind: fc.constantFrom("plain", "plain", "foreach", "pipeline", "alternative"),
+  slots: fc.integer({ min: 1, max: 4 }),
+  elements: fc.oneof({ weight: 5, arbitrary: fc.nat({ max: 6 }) }, fc.constant(null)),
+  runIf,
+});
+
+/** Graphs of up to 14 tasks. Tasks come after what they depend on; alternatives after the task that they replace. */
+export const graphs: fc.Arbitrary<DrawnGraph> = fc
+  .record({
+    drawn: fc.array(drawnTask, { minLength: 1, maxLength: 14 }),
+    endings: fc.array(fc.constantFrom<SlotEnding>("completed", "completed", "completed", "failed", "other"), {
+      minLength: 60,
+      maxLength: 60,
+    }),
+    seed: fc.nat({ max: 1_000 }),
+  })
+  .map(({ drawn, endings, seed }) => ({ ...built(drawn), endings, seed }));
+
+export function frontierOf({ tasks, slots, elements }: DrawnGraph): Frontier {
+  return new Frontier({ tasks, slots }, (task) => elements[task] ?? null);
+}
+
+function built(drawn: readonly DrawnTask[]): Pick<DrawnGraph, "tasks" | "slots" | "elements"> {
+  const tasks: (CompiledTask & { alternatives?: number[] })[] = [];
+  let first = 0;
+  for (const [position, task] of drawn.entries()) {
+    const dependencies = new Set(position === 0 ? [] : task.edges.map((edge) => edge % position));
+    const compiled: CompiledTask & { alternatives?: number[] } = {
+      id: `t${position}`,
+      first,
+      slots: 1,
+      dependencies: [],
+      rank: 0,
+      runIf: task.runIf,
+    };
+    const source = (task.edges[0] ?? 0) % Math.max(1, position);
+    const before = tasks[source];
+    if (task.kind === "alternative" && before !== undefined && before.slots === 1 && before.foreach === undefined) {
+      // Nothing that comes between may make the alternative wait for what waits for it.
+      if (before.alternativeOf === undefined && !tasks.some(({ dependencies: some }) => some.includes(source))) {
+        compiled.alternativeOf = source;
+        before.alternatives = [...(before.alternatives ?? []), position];
+        dependencies.clear();
+      }
+    } else if (task.kind === "foreach" && before !== undefined && before.foreach === undefined) {
+      Object.assign(compiled, { slots: task.slots, foreach: { source, path: [] } });
+      dependencies.add(source);
+    } else if (task.kind === "pipeline" && before !== undefined && before.alternatives === undefined) {
+      Object.assign(compiled, { slots: before.slots, foreach: { source, path: [], elementwise: true } });
+      dependencies.add(source);
+    }
+    const ordered = [...dependencies].sort((a, b) => a - b);
+    first += compiled.slots;
+    tasks.push({ ...compiled, dependencies: ordered });
+    // The alternatives of a task are added to it later, so it stays the same object.
+  }
+  return { tasks, slots: first, elements: drawn.map(({ elements }) => elements) };
+}
+
+type State = "blocked" | "begun" | "absent";
+
+/** The state of each slot, given how the slots ended that have. */
+export function referenceOf({ tasks, slots, elements }: DrawnGraph, endings: ReadonlyMap<number, SlotEnding>): State[] {
+  const state: State[] = Array.from({ length: slots }, () => "blocked");
+  const rangeOf = ({ first, slots: count }: CompiledTask): number[] =>
+    Array.from({ length: count }, (_, at) => first + at);
+  const hasEnded = (index: number): boolean => state[index] === "absent" || endings.has(index);
+  const allEnded = (task: CompiledTask): boolean => rangeOf(task).every(hasEnded);
+  const completed = (index: number): boolean => endings.get(index) === "completed";
+  const alternativesOf = ({ alternatives = [] }: CompiledTask): CompiledTask[] =>
+    alternatives.flatMap((at) => tasks[at] ?? []);
+  const answer = (task: CompiledTask): CompiledTask =>
+    alternativesOf(task).find((each) => completed(each.first)) ?? task;
+  const isResolved = (task: CompiledTask): boolean => {
+    if (!allEnded(task)) return false;
+    if (endings.get(task.first) !== "failed") return true;
+    return answer(task) !== task || alternativesOf(task).every(allEnded);
+  };
+  const share = (task: CompiledTask): [all: number, done: number] => {
+    const existing = rangeOf(task).filter((index) => state[index] !== "absent");
+    const all = task.foreach === undefined ? 1 : existing.length;
+    return [all, rangeOf(answer(task)).filter(completed).length];
+  };
+  const allows = (rule: RunIf, counts: [number, number][]): boolean => {
+    const all = counts.reduce((sum, [slotsOf]) => sum + slotsOf, 0);
+    const done = counts.reduce((sum, [, successes]) => sum + successes, 0);
+    if (rule === "always" || done === all) return true;
+    if (rule === "all_success") return false;
+    return rule === "any" ? done > 0 : done >= rule.atLeast * all;
+  };
+  const set = (index: number, to: State): void => {
+    if (state[index] === "blocked") state[index] = to;
+  };
+  const decide = (task: CompiledTask, position: number): void => {
+    const { foreach: each, alternativeOf, dependencies, runIf: rule = "all_success", first } = task;
+    const primary = alternativeOf === undefined ? undefined : tasks[alternativeOf];
+    if (primary !== undefined) {
+      if (!allEnded(primary)) return;
+      const earlier = alternativesOf(primary).slice(0, alternativesOf(primary).indexOf(task));
+      const isNeeded =
+        endings.get(primary.first) === "failed" && earlier.every((other) => allEnded(other) && !completed(other.first));
+      if (!isNeeded) {
+        if (isResolved(primary) && !endings.has(first)) set(first, "absent");
+        return;
+      }
+    }
+    const others = dependencies.flatMap((at) =>
+      each?.elementwise === true && at === each.source ? [] : (tasks[at] ?? []),
+    );
+    if (!others.every(isResolved)) return;
+    if (each?.elementwise === true) {
+      const source = tasks[each.source];
+      for (const [offset, index] of rangeOf(task).entries()) {
+        const before = (source?.first ?? 0) + offset;
+        if (!hasEnded(before)) continue;
+        if (state[before] === "absent") set(index, "absent");
+        else set(index, "begun");
+      }
+      return;
+    }
+    const runs = allows(rule, others.map(share));
+    const count = each === undefined || !runs ? 1 : (elements[position] ?? 1);
+    for (const [offset, index] of rangeOf(task).entries()) set(index, offset < count ? "begun" : "absent");
+  };
+  for (let round = 0; round < 2 * slots + 2; round++) tasks.forEach(decide);
+  return state;
+}

@@ -1,0 +1,241 @@
+/** A graph under test: an engine that is driven like the run object drives it, with the rows that survive a crash. */
+import assert from "node:assert/strict";
+import { Ledger, NO_LIMITS } from "../../src/budget/ledger.ts";
+import type { Outcome } from "../../src/call.ts";
+import { CallPageBuilder, readCall, type CallPage } from "../../src/engine/call-page.ts";
+import { dispatch } from "../../src/engine/dispatch.ts";
+import { startGraph } from "../../src/engine/end-slot.ts";
+import { expireLeases, settle } from "../../src/engine/settle.ts";
+import { slotIdOf, indexOf } from "../../src/engine/slot.ts";
+import { EngineState, type EngineDeps } from "../../src/engine/state.ts";
+import type { CompiledGraph, CompiledTask } from "../../src/graph/types.ts";
+import { LEASE_TTL_MS } from "../../src/limits.ts";
+import { GraphCalls } from "../../durable-objects/run/groups/graph-calls.ts";
+import { outputsFrom } from "../../durable-objects/run/groups/outputs.ts";
+import { PageCache } from "../../durable-objects/run/store/page-cache.ts";
+import type { RunSettings } from "../../src/run-api/runs.ts";
+import { failure, makeFacts, makeHeader, makeTarget, success } from "./engine.ts";
+import { Rows } from "./engine-rows.ts";
+import type { DrawnGraph } from "./frontier-graphs.ts";
+import { playReference, promptOf, type Model, type ReferenceSlot } from "./graph-reference.ts";
+
+const SEQ = 1;
+const TARGET = makeTarget();
+
+export class GraphUnderTest {
+  readonly #drawn: DrawnGraph;
+  readonly #graph: CompiledGraph;
+  readonly #rows = new Rows();
+  readonly #settings: RunSettings;
+  readonly #deps: EngineDeps;
+  /** Attempts that an executor has: their slots and prompts. */
+  readonly #lent = new Map<string, { index: number; prompt: string }>();
+  #pages: PageCache;
+  #calls: GraphCalls;
+  #engine: EngineState | null = null;
+  #state: EngineState;
+  #nowMs = 1_000;
+
+  constructor(drawn: DrawnGraph, width: number) {
+    this.#drawn = drawn;
+    const tasks = drawn.tasks.map((task, position) => withPrompt(task, position));
+    const rules = { version: 1, schedule: "critical_path", onError: "continue", inject: "template" } as const;
+    this.#graph = { ...rules, tasks, slots: drawn.slots };
+    this.#settings = settingsOf(width);
+    [this.#pages, this.#calls] = this.#caches();
+    this.#deps = {
+      random: () => 0,
+      factsOf: (slotId) => this.#pages.facts(slotId),
+      targetOf: () => TARGET,
+      substitutedFactsOf: (slotId) => this.#calls.factsOf(slotId),
+      countElements: (source) => this.#calls.countElements(source),
+    };
+    this.#state = new EngineState({ ledger: new Ledger(NO_LIMITS), width, windowMs: 50 }, this.#deps);
+    this.#engine = this.#state;
+    this.#open();
+  }
+
+  step(does: "settle" | "crash" | "lose", pick: number): void {
+    if (does === "crash") this.#crash();
+    else {
+      const ids = [...this.#lent.keys()];
+      const attemptId = ids[pick % Math.max(1, ids.length)];
+      if (attemptId !== undefined) {
+        if (does === "settle") this.#settle(attemptId);
+        else this.#lose(attemptId);
+      }
+    }
+    this.#turn();
+  }
+
+  /** Answers everything until nothing is left. */
+  finish(): void {
+    for (let round = 0; this.#rows.result(SEQ)?.endedAtMs == null; round++) {
+      assert(round < 2_000, "the graph makes no progress");
+      for (const attemptId of this.#lent.keys()) this.#settle(attemptId);
+      this.#nowMs += 60_000;
+      this.#turn();
+    }
+  }
+
+  get slotRows(): number {
+    return this.#drawnIndexes().filter((index) => this.#rows.slot(slotIdOf(SEQ, index)) !== null).length;
+  }
+
+  /** Each slot as its row has it. */
+  outcome(): Pick<ReferenceSlot, "state" | "text">[] {
+    const absent = this.#rows.result(SEQ)?.graph?.absent ?? [];
+    return this.#drawnIndexes().map((index) => {
+      if (absent.some(([first, end]) => first <= index && index < end)) return { state: "absent", text: null };
+      const row = this.#rows.slot(slotIdOf(SEQ, index));
+      const state =
+        row?.state === "completed" || row?.state === "failed" || row?.state === "skipped" ? row.state : "absent";
+      assert.equal(row?.state, state, `slot ${index} has ended`);
+      return { state, text: state === "completed" ? (row?.text ?? null) : null };
+    });
+  }
+
+  expected(): Pick<ReferenceSlot, "state" | "text">[] {
+    return this.#reference().map(({ state, text }) => ({ state, text }));
+  }
+
+  #reference(): ReferenceSlot[] {
+    return playReference({ ...this.#drawn, tasks: [...this.#graph.tasks] }, this.#model);
+  }
+
+  #drawnIndexes(): number[] {
+    return Array.from({ length: this.#drawn.slots }, (_, index) => index);
+  }
+
+  /** A model answers a prompt always alike: so an answer shows which inputs it had. */
+  readonly #model: Model = (prompt, index, elements) => {
+    if (this.#drawn.endings[index % this.#drawn.endings.length] !== "completed") return null;
+    const hash = hashOf(prompt);
+    if (elements === null) return `no list ${hash}`;
+    if (elements === undefined) return `answer ${hash}`;
+    return JSON.stringify(Array.from({ length: elements }, (_, at) => `${hash}.${at}`));
+  };
+
+  #open(): void {
+    const builder = new CallPageBuilder({});
+    const { tasks } = this.#graph;
+    const pages: CallPage[] = [];
+    for (const task of tasks) {
+      const page = builder.add({ body: { prompt: promptOf(task, tasks) }, facts: makeFacts() });
+      if (page !== null) pages.push(page);
+    }
+    const last = builder.flush();
+    if (last !== null) pages.push(last);
+    const header = makeHeader({
+      seq: SEQ,
+      count: this.#graph.slots,
+      models: builder.models,
+      graph: { tasks: tasks.length },
+    });
+    const kept = { openKey: "open", detach: true, errorStyle: "bracket", named: false } as const;
+    this.#rows.putGroup({ header, defaultsJson: "{}", sealed: true, ...kept }, pages);
+    this.#rows.putGraph(SEQ, this.#graph);
+    startGraph(this.#state, this.#state.openGroup(header, this.#graph));
+    this.#turn();
+  }
+
+  /** Dispatches, stores, and only then gives attempts to executors. */
+  #turn(): void {
+    const { assignments } = dispatch(this.#state, new Map([[0, 8]]), this.#nowMs);
+    this.#rows.commit(this.#state, this.#nowMs, false);
+    const reference = this.#reference();
+    for (const { executor, lease, ...assignment } of assignments) {
+      assert(executor !== null && "slotId" in assignment);
+      const index = indexOf(assignment.slotId);
+      const { prompt = "" } = readCall(this.#calls.callOf(assignment.slotId), "{}");
+      assert.equal(prompt, reference[index]?.prompt, `the inputs of slot ${index} are there`);
+      this.#inputsAreStored(index);
+      this.#lent.set(lease.attemptId, { index, prompt });
+    }
+  }
+
+  #inputsAreStored(index: number): void {
+    const task = this.#graph.tasks.find(({ first, slots }) => first <= index && index < first + slots);
+    for (const dependency of task?.dependencies ?? []) {
+      const before = this.#graph.tasks[dependency];
+      const isPipeline = task?.foreach?.elementwise === true && task.foreach.source === dependency;
+      const [first, count] = isPipeline
+        ? [(before?.first ?? 0) + index - task.first, 1]
+        : [before?.first ?? 0, before?.slots ?? 0];
+      for (let at = first; at < first + count; at++) {
+        if (this.#state.groups.get(SEQ)?.graph?.frontier.isAbsent(at) === true) continue;
+        const state = this.#rows.slot(slotIdOf(SEQ, at))?.state ?? "queued";
+        assert(state !== "queued" && state !== "running", `slot ${index} starts before slot ${at} is stored`);
+      }
+    }
+  }
+
+  #settle(attemptId: string): void {
+    const lent = this.#lent.get(attemptId);
+    this.#lent.delete(attemptId);
+    if (lent === undefined) return;
+    settle(this.#state, attemptId, this.#outcomeOf(lent), this.#nowMs);
+  }
+
+  #outcomeOf({ index, prompt }: { index: number; prompt: string }): Outcome {
+    const position = this.#graph.tasks.findIndex(({ first, slots }) => first <= index && index < first + slots);
+    const feeds = this.#graph.tasks.some(
+      ({ foreach: each }) => each !== undefined && each.elementwise !== true && each.source === position,
+    );
+    const text = this.#model(prompt, index, feeds ? this.#drawn.elements[position] : undefined);
+    const answer = success();
+    return text === null || answer.kind === "failure" ? failure("rejected") : { ...answer, text };
+  }
+
+  /** The executor of an attempt dies: its lease expires, and the slot is tried again. */
+  #lose(attemptId: string): void {
+    this.#lent.delete(attemptId);
+    const others = new Set(this.#lent.keys());
+    this.#nowMs += LEASE_TTL_MS + 1;
+    for (const [id, { lease }] of this.#state.attempts)
+      if (others.has(id)) lease.expiresAtMs = this.#nowMs + LEASE_TTL_MS;
+    expireLeases(this.#state, this.#nowMs);
+  }
+
+  /** A new instance on the same rows. What the last turn has not stored is lost; executors are alive and settle later. */
+  #crash(): void {
+    [this.#pages, this.#calls] = this.#caches();
+    this.#engine = null;
+    const deps = { ...this.#deps, targetOfLease: () => TARGET };
+    this.#state = this.#rows.rebuild(this.#settings, deps, this.#nowMs);
+    this.#engine = this.#state;
+  }
+
+  #caches(): [PageCache, GraphCalls] {
+    const pages = new PageCache(
+      (slotId) => this.#rows.pageOf(slotId),
+      (seq) => this.#rows.models(seq),
+    );
+    const calls = new GraphCalls({
+      groupOf: (seq) => this.#engine?.groups.get(seq),
+      factsOf: (callId) => pages.facts(callId),
+      callOf: (callId) => pages.call(callId),
+      outputsOf: (firstId, count) => outputsFrom(this.#rows.slots, this.#engine, { firstId, count }),
+    });
+    return [pages, calls];
+  }
+}
+
+/** Every third task has a fallback; each says that something is inserted into its prompt. */
+function withPrompt(task: CompiledTask, position: number): CompiledTask {
+  const hasFallback = position % 3 === 2 && task.alternatives === undefined;
+  return { ...task, inserted: [], maxRetries: 20, ...(hasFallback ? { fallback: `fallback ${position}` } : {}) };
+}
+
+function hashOf(text: string): string {
+  let hash = 7;
+  for (let at = 0; at < text.length; at++) hash = (hash * 31 + text.charCodeAt(at)) >>> 0;
+  return hash.toString(36);
+}
+
+function settingsOf(width: number): RunSettings {
+  const rules = { maxDepth: 3, defaultModel: null, errorStyle: "bracket", unpriced: "free" } as const;
+  const identity = { id: "r", name: null, parentId: null, ancestors: [], holder: null, depth: 0, createdAtMs: 0 };
+  const life = { expiresAtMs: Number.MAX_SAFE_INTEGER, retentionMs: 0, limits: NO_LIMITS, maxParallel: width };
+  return { ...identity, ...rules, ...life, models: [], windowMs: 50, tools: [], metadataJson: "{}" };
+}

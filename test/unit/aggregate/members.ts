@@ -1,0 +1,20 @@
+/** Members of a group for tests of what their answers are combined to. */
+import { aggregatorOf, type AggregateSpec } from "../../../src/aggregate/aggregate.ts";
+import type { Member } from "../../../src/aggregate/member.ts";
+
+/** Members in input order by their answers; null = failed. */
+export function membersOf(answers: readonly (string | null)[], ids: readonly (string | null)[] = []): Member[] {
+  return answers.map((text, index) => ({
+    index,
+    id: ids[index] ?? null,
+    completed: text !== null,
+    text: text ?? "",
+  }));
+}
+
+/** What the members are combined to. */
+export function combined(spec: AggregateSpec, members: readonly Member[]) {
+  const aggregator = aggregatorOf(spec);
+  for (const member of members) aggregator.add(member);
+  return aggregator.result();
+}

@@ -1,0 +1,152 @@
+import { describe, expect, it } from "vitest";
+import { queueMsOf } from "../../../ui/model/call.ts";
+import { durationText, usdText } from "../../../ui/model/format.ts";
+import { parseLine } from "../../../ui/model/line.ts";
+import { progressOf } from "../../../ui/model/progress.ts";
+import { rowsOf } from "../../../ui/model/rows.ts";
+import { RunState } from "../../../ui/model/run-state.ts";
+import { GROUP, Lines } from "./lines.ts";
+
+function stateOf(lines: Lines): RunState {
+  const state = new RunState();
+  for (const line of lines.all) state.apply(line);
+  return state;
+}
+
+describe("the state of a run on its page", () => {
+  it("counts calls by state, and those that have not begun by their group", () => {
+    const lines = new Lines().add(0, "group_started", { count: 10 }).started(5, 0).started(5, 1).started(6, 2);
+    lines.ended(20, 0).completed(20, 0).ended(21, 1, { outcome: "rejected" }).completed(21, 1, "failed", "no");
+    const state = stateOf(lines);
+    expect(state.counts).toEqual({ running: 1, waiting: 0, completed: 1, failed: 1, cancelled: 0 });
+    expect([state.total, state.endedCalls]).toEqual([10, 2]);
+  });
+
+  it("adds up money: charges, what of them is estimated, reservations in flight, child runs, lost credit", () => {
+    const lines = new Lines().started(0, 0, 1, 0.5).started(0, 1, 1, 0.25).ended(1, 0, { usd: 0.1, estimated: true });
+    lines.add(2, "child_opened", { child_run_id: "c", reserved: { usd: 1 } }, null);
+    const open = stateOf(lines);
+    expect([open.spentUsd, open.estimatedUsd, open.reservedUsd]).toEqual([0.1, 0.1, 1.25]);
+    lines.add(3, "child_closed", { child_run_id: "c", spent: { usd: 0.4 } }, null);
+    lines.add(4, "credit_lost", { charged: { usd: 0.05 } }, null);
+    const closed = stateOf(lines);
+    expect(closed.spentUsd).toBeCloseTo(0.55, 9);
+    expect([closed.estimatedUsd, closed.reservedUsd]).toEqual([expect.closeTo(0.15, 9), 0.25]);
+  });
+
+  it("takes each line once, so that a reader may begin again", () => {
+    const lines = new Lines().add(0, "group_started", { count: 1 }).started(1, 0).ended(2, 0).completed(2, 0);
+    const state = stateOf(lines);
+    for (const line of lines.all) state.apply(line);
+    expect([state.spentUsd, state.calls.length, state.endedCalls]).toEqual([0.02, 1, 1]);
+  });
+
+  it("tells a call's queue time from its attempts, and counts retries", () => {
+    const lines = new Lines().started(100, 0).ended(130, 0, { outcome: "transient" }).started(150, 0, 2);
+    lines.ended(170, 0, { attempt: 2 }).completed(170, 0);
+    const [call] = stateOf(lines).calls;
+    if (call === undefined) throw new Error("no call");
+    // 5 ms before the first attempt, 20 ms before the second.
+    expect(queueMsOf(call, 1_000)).toBe(25);
+    expect(stateOf(lines).retries).toBe(1);
+  });
+
+  it("lists failures by code and upstream, with the first as the example", () => {
+    const lines = new Lines();
+    for (const index of [3, 4]) lines.started(0, index).ended(1, index).completed(1, index, "failed", "upstream_error");
+    expect([...stateOf(lines).failures.values()]).toMatchObject([
+      { code: "upstream_error", upstream: "up/m", count: 2, example: "why 3" },
+    ]);
+  });
+
+  it("counts calls that were cancelled together", () => {
+    const lines = new Lines().add(0, "group_started", { count: 5 }).started(0, 0).ended(1, 0).completed(1, 0);
+    const state = stateOf(lines.add(2, "slots_cancelled", { count: 4, status: "cancelled" }));
+    expect([state.counts.cancelled, state.endedCalls, state.total]).toEqual([4, 5, 5]);
+  });
+
+  it("counts the calls of a window as they join it", () => {
+    const single = (id: string) => ({ index: null, call_id: id, attempt: 1, queued_ms: 0, reserved: {} });
+    const lines = new Lines().add(0, "group_started", { count: 2 });
+    for (const id of ["a", "b", "c"]) lines.add(1, "attempt_started", single(id));
+    expect(stateOf(lines).total).toBe(3);
+  });
+
+  it("keeps the number of calls in flight over time, one point a millisecond", () => {
+    const lines = new Lines().started(1, 0).started(1, 1).started(3, 2).ended(4, 0);
+    expect(stateOf(lines).inFlight).toEqual([
+      { atMs: 1, count: 2 },
+      { atMs: 3, count: 3 },
+      { atMs: 4, count: 2 },
+    ]);
+  });
+
+  it("ends with the run's last event", () => {
+    expect(stateOf(new Lines().add(7, "run_closed", { status: "cancelled" }, null)).ended).toBe("cancelled");
+  });
+
+  it.each([["not JSON"], ["[]"], ["null"], ['{"seq":1}'], ['{"seq":1,"ts":"never","event_type":"x"}']])(
+    "refuses %s as a line",
+    (text) => expect(parseLine(text)).toBeNull(),
+  );
+});
+
+describe("progress", () => {
+  it("predicts time and cost from the calls that have ended", () => {
+    const lines = new Lines().add(0, "group_started", { count: 30 });
+    for (let index = 0; index < 10; index++) {
+      lines
+        .started(index * 100, index)
+        .ended(index * 100 + 100, index)
+        .completed(index * 100 + 100, index);
+    }
+    const progress = progressOf(stateOf(lines), 1_000);
+    // Ten ended within the 900 ms since the first end; twenty are left.
+    expect(progress).toMatchObject({ total: 30, ended: 10 });
+    expect(progress.remainingMs).toBeCloseTo(1_800, 0);
+    expect(progress.predictedUsd).toBeCloseTo(0.6, 9);
+  });
+
+  it("knows nothing before two calls have ended", () => {
+    const state = stateOf(new Lines().add(0, "group_started", { count: 2 }).started(0, 0).ended(9, 0).completed(9, 0));
+    expect(progressOf(state, 10)).toMatchObject({ perSecond: null, remainingMs: null, predictedUsd: 0.04 });
+  });
+});
+
+describe("the timeline's rows", () => {
+  const lines = new Lines().add(0, "group_started", { count: 2 }).started(1, 0).started(1, 1);
+  lines.ended(2, 1, { outcome: "rejected" }).completed(2, 1, "failed", "no");
+  lines.add(3, "attempt_started", { index: null, call_id: "single", attempt: 1 }, null);
+  const shown = (which: "all" | "failed" | "running" | "retried") =>
+    rowsOf(stateOf(lines), which).map((row) =>
+      row.kind === "group" ? row.group.id : (row.call.callId ?? `call ${row.call.index}`),
+    );
+
+  it("are each group with its calls, then single calls", () => {
+    expect(shown("all")).toEqual([GROUP, "call 0", "call 1", "single"]);
+  });
+
+  it("can be those of some calls", () => {
+    expect([shown("failed"), shown("running"), shown("retried")]).toEqual([
+      [GROUP, "call 1"],
+      [GROUP, "call 0", "single"],
+      [],
+    ]);
+  });
+});
+
+describe("figures", () => {
+  it.each([
+    [0, "$0"],
+    [12.345, "$12.35"],
+    [0.0123456, "$0.0123"],
+    [0.000355, "$0.000355"],
+  ])("shows %d dollars as %s", (usd, text) => expect(usdText(usd)).toBe(text));
+
+  it.each([
+    [420, "420 ms"],
+    [3_240, "3.2 s"],
+    [250_000, "4 min 10 s"],
+    [7_500_000, "2 h 5 min"],
+  ])("shows %d ms as %s", (ms, text) => expect(durationText(ms)).toBe(text));
+});

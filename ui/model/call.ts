@@ -1,0 +1,34 @@
+/** A call of a run as the page knows it from the log. */
+
+export type CallState = "running" | "waiting" | "completed" | "failed" | "cancelled";
+
+/** `outcome` null = it is in flight. */
+export type Attempt = { startMs: number; endMs: number | null; outcome: string | null; target: string };
+
+export type Call = {
+  /** Index in its group; null for a single call. */
+  index: number | null;
+  /** Id of a single call. */
+  callId: string | null;
+  group: string | null;
+  queuedMs: number;
+  endMs: number | null;
+  state: CallState;
+  attempts: Attempt[];
+  model: string | null;
+  code: string | null;
+  message: string | null;
+  costUsd: number;
+};
+
+/** How a call is named on the page. */
+export function nameOf({ index, callId }: Pick<Call, "index" | "callId">): string {
+  return index === null ? (callId ?? "call") : `call ${index}`;
+}
+
+/** Milliseconds for which a call was in the queue, before its first attempt and between its attempts. */
+export function queueMsOf(call: Call, nowMs: number): number {
+  const endMs = call.endMs ?? nowMs;
+  const runMs = call.attempts.reduce((sum, attempt) => sum + (attempt.endMs ?? endMs) - attempt.startMs, 0);
+  return Math.max(0, endMs - call.queuedMs - runMs);
+}

@@ -1,0 +1,237 @@
+/** What a run's log says, up to its last line: calls, groups, money, failures. Lines are applied in order, each once. */
+import type { Attempt, Call, CallState } from "./call.ts";
+import { numberOf, objectOf, textOf, type LogLine } from "./line.ts";
+
+export type GroupState = {
+  id: string;
+  startMs: number;
+  endMs: number | null;
+  count: number;
+  /** Calls of it that have begun. */
+  seen: number;
+  ended: number;
+  status: string | null;
+};
+
+export type Failures = { code: string; upstream: string; count: number; example: string; call: Call };
+export type Child = { id: string; reservedUsd: number; spentUsd: number | null };
+/** Calls in flight from `atMs` on. */
+export type InFlight = { atMs: number; count: number };
+
+/** Causes of failures that are listed; a run with more has a cause that is not worth a line of its own. */
+const FAILURES_MAX = 100;
+
+export class RunState {
+  readonly calls: Call[] = [];
+  readonly groups = new Map<string, GroupState>();
+  readonly failures = new Map<string, Failures>();
+  readonly children = new Map<string, Child>();
+  readonly inFlight: InFlight[] = [];
+  lastSeq = 0;
+  startMs: number | null = null;
+  lastMs = 0;
+  /** Final status of the run; null = it is open. */
+  ended: string | null = null;
+  spentUsd = 0;
+  /** The part of it that is charged at its reservation, because the upstream's bill is unknown. */
+  estimatedUsd = 0;
+  retries = 0;
+  readonly counts: Record<CallState, number> = { running: 0, waiting: 0, completed: 0, failed: 0, cancelled: 0 };
+  readonly #calls = new Map<string, Call>();
+  readonly #reservedUsd = new Map<string, number>();
+
+  /** Dollars reserved by attempts in flight and by open child runs. */
+  get reservedUsd(): number {
+    let sum = 0;
+    for (const usd of this.#reservedUsd.values()) sum += usd;
+    for (const child of this.children.values()) if (child.spentUsd === null) sum += child.reservedUsd;
+    return sum;
+  }
+
+  /** Calls that are known to exist: those of groups as they were announced, and single calls as they are seen. */
+  get total(): number {
+    let sum = this.#ungrouped;
+    for (const { count } of this.groups.values()) sum += count;
+    return sum;
+  }
+
+  get endedCalls(): number {
+    return this.counts.completed + this.counts.failed + this.counts.cancelled;
+  }
+
+  #ungrouped = 0;
+
+  /** Applies a line. Lines that were applied before are left out, so a reader may begin again anywhere. */
+  apply(line: LogLine): void {
+    if (line.seq <= this.lastSeq) return;
+    this.lastSeq = line.seq;
+    this.startMs ??= line.atMs;
+    this.lastMs = Math.max(this.lastMs, line.atMs);
+    this.#applyFacts(line);
+  }
+
+  #applyFacts(line: LogLine): void {
+    const { fields } = line;
+    switch (line.type) {
+      case "group_started":
+        return this.#groupStarted(line);
+      case "group_completed":
+        return this.#groupCompleted(line);
+      case "attempt_started":
+        return this.#attemptStarted(line);
+      case "attempt_ended":
+        return this.#attemptEnded(line);
+      case "slot_completed":
+        return this.#callEnded(line);
+      case "slots_cancelled":
+        return this.#callsCancelled(line);
+      case "child_opened": {
+        const id = textOf(fields, "child_run_id") ?? "";
+        const reservedUsd = numberOf(objectOf(fields, "reserved"), "usd");
+        this.children.set(id, { id, reservedUsd, spentUsd: null });
+        return;
+      }
+      case "child_closed": {
+        const id = textOf(fields, "child_run_id") ?? "";
+        const spentUsd = numberOf(objectOf(fields, "spent"), "usd");
+        this.spentUsd += spentUsd;
+        this.children.set(id, { id, reservedUsd: this.children.get(id)?.reservedUsd ?? 0, spentUsd });
+        return;
+      }
+      case "credit_lost": {
+        const usd = numberOf(objectOf(fields, "charged"), "usd");
+        this.spentUsd += usd;
+        this.estimatedUsd += usd;
+        return;
+      }
+      case "run_closed":
+        this.ended = textOf(fields, "status") ?? "closed";
+        return;
+    }
+  }
+
+  #groupStarted({ group, atMs, fields }: LogLine): void {
+    if (group === null) return;
+    const count = numberOf(fields, "count");
+    this.groups.set(group, { id: group, startMs: atMs, endMs: null, count, seen: 0, ended: 0, status: null });
+  }
+
+  #groupCompleted({ group, atMs, fields }: LogLine): void {
+    const state = group === null ? undefined : this.groups.get(group);
+    if (state === undefined) return;
+    state.endMs = atMs;
+    state.count = numberOf(fields, "count");
+    state.status = textOf(fields, "status");
+  }
+
+  #attemptStarted(line: LogLine): void {
+    const { fields, atMs } = line;
+    const call = this.#callOf(line, atMs - numberOf(fields, "queued_ms"));
+    const target = `${textOf(fields, "upstream") ?? ""}/${textOf(fields, "model") ?? ""}`;
+    if (call.attempts.length > 0) this.retries += 1;
+    call.attempts.push({ startMs: atMs, endMs: null, outcome: null, target });
+    this.#reservedUsd.set(attemptKey(line), numberOf(objectOf(fields, "reserved"), "usd"));
+    this.#move(call, "running");
+    this.#countInFlight(atMs, 1);
+  }
+
+  #attemptEnded(line: LogLine): void {
+    const { fields, atMs } = line;
+    const usd = numberOf(objectOf(fields, "charged"), "usd");
+    this.spentUsd += usd;
+    if (fields["estimated"] === true) this.estimatedUsd += usd;
+    const call = this.#calls.get(callKey(line));
+    const attempt = call?.attempts.findLast(({ endMs }) => endMs === null);
+    if (call === undefined || attempt === undefined) return;
+    this.#reservedUsd.delete(attemptKey(line));
+    attempt.endMs = atMs;
+    attempt.outcome = textOf(fields, "outcome");
+    if (call.state === "running") this.#move(call, "waiting");
+    this.#countInFlight(atMs, -1);
+  }
+
+  #callEnded(line: LogLine): void {
+    const { fields, atMs } = line;
+    const call = this.#callOf(line, atMs);
+    const status = textOf(fields, "status");
+    call.endMs = atMs;
+    call.model = textOf(fields, "model");
+    call.code = textOf(fields, "code");
+    call.message = textOf(fields, "message");
+    call.costUsd = numberOf(objectOf(fields, "usage"), "cost");
+    this.#move(call, status === "completed" || status === "cancelled" ? status : "failed");
+    const group = call.group === null ? undefined : this.groups.get(call.group);
+    if (group !== undefined) group.ended += 1;
+    if (call.state === "failed") this.#addFailure(call);
+  }
+
+  /** Calls that were queued when their group stopped: the log has one line for all of them. */
+  #callsCancelled({ group, fields }: LogLine): void {
+    const count = numberOf(fields, "count");
+    this.counts[textOf(fields, "status") === "failed" ? "failed" : "cancelled"] += count;
+    const state = group === null ? undefined : this.groups.get(group);
+    if (state !== undefined) state.ended += count;
+  }
+
+  #addFailure(call: Call): void {
+    const code = call.code ?? "unknown";
+    const upstream = call.attempts.at(-1)?.target ?? "";
+    const key = `${code} ${upstream}`;
+    const known = this.failures.get(key);
+    if (known !== undefined) known.count += 1;
+    else if (this.failures.size < FAILURES_MAX) {
+      this.failures.set(key, { code, upstream, count: 1, example: call.message ?? "", call });
+    }
+  }
+
+  #callOf(line: LogLine, queuedMs: number): Call {
+    const key = callKey(line);
+    const known = this.#calls.get(key);
+    if (known !== undefined) return known;
+    const index = typeof line.fields["index"] === "number" ? line.fields["index"] : null;
+    const attempts: Attempt[] = [];
+    const facts = {
+      endMs: null,
+      state: "waiting" as const,
+      attempts,
+      model: null,
+      code: null,
+      message: null,
+      costUsd: 0,
+    };
+    const call: Call = { index, callId: textOf(line.fields, "call_id"), group: line.group, queuedMs, ...facts };
+    this.#calls.set(key, call);
+    this.calls.push(call);
+    this.counts.waiting += 1;
+    const group = line.group === null ? undefined : this.groups.get(line.group);
+    if (group === undefined) this.#ungrouped += 1;
+    else {
+      group.seen += 1;
+      // A coalescing window is announced with two calls; more may join.
+      group.count = Math.max(group.count, group.seen);
+    }
+    return call;
+  }
+
+  #move(call: Call, to: CallState): void {
+    this.counts[call.state] -= 1;
+    this.counts[to] += 1;
+    call.state = to;
+  }
+
+  #countInFlight(atMs: number, change: 1 | -1): void {
+    const last = this.inFlight.at(-1);
+    const count = (last?.count ?? 0) + change;
+    // Changes of one millisecond are one point of the curve.
+    if (last?.atMs === atMs) last.count = count;
+    else this.inFlight.push({ atMs, count });
+  }
+}
+
+function callKey({ group, fields }: LogLine): string {
+  return textOf(fields, "call_id") ?? `${group} ${numberOf(fields, "index")}`;
+}
+
+function attemptKey(line: LogLine): string {
+  return `${callKey(line)} ${numberOf(line.fields, "attempt")}`;
+}

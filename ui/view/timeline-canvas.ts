@@ -1,0 +1,152 @@
+/** Draws the visible part of the timeline. Only rows on the screen cost anything, however many there are. */
+import { nameOf, type Call, type CallState } from "../model/call.ts";
+import { countText, durationText } from "../model/format.ts";
+import type { Row } from "../model/rows.ts";
+import type { InFlight } from "../model/run-state.ts";
+
+export const ROW_PX = 16;
+/** Width of the column with the rows' names. */
+const NAMES_PX = 120;
+const CURVE_PX = 56;
+const TEXT_PX = 11;
+
+/** The part of the run's time that is shown. */
+export type Span = { fromMs: number; toMs: number };
+
+type Colours = Record<CallState | "text" | "dim" | "line" | "queue" | "retry", string>;
+
+/** The page's colours, which depend on the reader's light or dark setting. */
+export function coloursOf(element: Element): Colours {
+  const style = getComputedStyle(element);
+  const read = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  return {
+    ...{ running: read("running"), waiting: read("reserved"), completed: read("completed"), failed: read("failed") },
+    ...{ cancelled: read("cancelled"), text: read("text"), dim: read("dim"), line: read("line"), queue: read("queue") },
+    retry: read("estimated"),
+  };
+}
+
+/** Fits a canvas to its place in device pixels. Returns its context, in CSS pixels, and its size. */
+function prepared(
+  canvas: HTMLCanvasElement,
+): { context: CanvasRenderingContext2D; width: number; height: number } | null {
+  const context = canvas.getContext("2d");
+  if (context === null) return null;
+  const { clientWidth: width, clientHeight: height } = canvas;
+  const ratio = devicePixelRatio;
+  if (canvas.width !== Math.round(width * ratio)) canvas.width = Math.round(width * ratio);
+  if (canvas.height !== Math.round(height * ratio)) canvas.height = Math.round(height * ratio);
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.font = `${TEXT_PX}px system-ui, sans-serif`;
+  context.textBaseline = "middle";
+  return { context, width, height };
+}
+
+/** Draws the rows that are visible when the list is scrolled down by `topPx`. */
+export function drawRows(
+  canvas: HTMLCanvasElement,
+  rows: readonly Row[],
+  { span, topPx, nowMs, hovered }: { span: Span; topPx: number; nowMs: number; hovered: Row | null },
+): void {
+  const ready = prepared(canvas);
+  if (ready === null) return;
+  const { context, width, height } = ready;
+  const colours = coloursOf(canvas);
+  const xOf = xIn(span, width);
+  const first = Math.floor(topPx / ROW_PX);
+  const last = Math.min(rows.length, Math.ceil((topPx + height) / ROW_PX));
+  for (let at = first; at < last; at++) {
+    const row = rows[at];
+    if (row === undefined) continue;
+    const y = at * ROW_PX - topPx;
+    if (row === hovered) {
+      context.fillStyle = colours.queue;
+      context.fillRect(0, y, width, ROW_PX);
+    }
+    if (row.kind === "call") drawCall(context, row.call, { y, xOf, nowMs, colours });
+    else {
+      const { id, startMs, endMs, ended, count } = row.group;
+      drawName(context, id, { y, colour: colours.text });
+      context.fillStyle = colours.line;
+      fillSpan(context, xOf(startMs), xOf(endMs ?? nowMs), y + ROW_PX - 3, 2);
+      context.fillStyle = colours.dim;
+      const took = endMs === null ? "" : `, ${durationText(endMs - startMs)}`;
+      context.fillText(`${countText(ended)} of ${countText(count)}${took}`, NAMES_PX + 4, y + ROW_PX / 2 - 1);
+    }
+  }
+  // What reaches left of the shown time must not cover the names.
+  context.fillStyle = colours.line;
+  context.fillRect(NAMES_PX - 1, 0, 1, height);
+}
+
+type Place = { y: number; xOf: (ms: number) => number; nowMs: number; colours: Colours };
+
+function drawCall(context: CanvasRenderingContext2D, call: Call, { y, xOf, nowMs, colours }: Place): void {
+  drawName(context, nameOf(call), { y, colour: call.state === "failed" ? colours.failed : colours.dim });
+  context.fillStyle = colours.queue;
+  fillSpan(context, xOf(call.queuedMs), xOf(call.endMs ?? nowMs), y + ROW_PX / 2 - 1, 2);
+  for (const [at, { startMs, endMs, outcome }] of call.attempts.entries()) {
+    const isLast = at === call.attempts.length - 1;
+    const state = endMs === null ? "running" : isLast && call.endMs !== null ? call.state : "waiting";
+    context.fillStyle = outcome !== null && outcome !== "success" && !isLast ? colours.retry : colours[state];
+    fillSpan(context, xOf(startMs), xOf(endMs ?? nowMs), y + 3, ROW_PX - 6);
+  }
+}
+
+function drawName(context: CanvasRenderingContext2D, name: string, { y, colour }: { y: number; colour: string }): void {
+  context.fillStyle = colour;
+  const text = name.length > 18 ? `${name.slice(0, 17)}…` : name;
+  context.fillText(text, 4, y + ROW_PX / 2, NAMES_PX - 8);
+}
+
+/** Fills from one x to another; at least a pixel, and nothing left of the rows' names. */
+function fillSpan(context: CanvasRenderingContext2D, from: number, to: number, y: number, height: number): void {
+  if (to < NAMES_PX) return;
+  const start = Math.max(NAMES_PX, from);
+  context.fillRect(start, y, Math.max(1, to - start), height);
+}
+
+function xIn({ fromMs, toMs }: Span, width: number): (ms: number) => number {
+  const scale = (width - NAMES_PX) / Math.max(1, toMs - fromMs);
+  return (ms) => NAMES_PX + (ms - fromMs) * scale;
+}
+
+/** Draws how many calls were in flight over the shown time, with the width of the run as a line above. */
+export function drawCurve(
+  canvas: HTMLCanvasElement,
+  points: readonly InFlight[],
+  { span, width: runWidth }: { span: Span; width: number | null },
+): void {
+  const ready = prepared(canvas);
+  if (ready === null) return;
+  const { context, width } = ready;
+  const colours = coloursOf(canvas);
+  const most = points.reduce((max, { count }) => Math.max(max, count), 1);
+  const top = Math.max(most, runWidth !== null && runWidth <= most * 2 ? runWidth : 0);
+  const xOf = xIn(span, width);
+  const yOf = (count: number) => CURVE_PX - 2 - (count / top) * (CURVE_PX - 14);
+  context.beginPath();
+  context.moveTo(NAMES_PX, yOf(0));
+  let count = 0;
+  for (const point of points) {
+    const x = Math.max(NAMES_PX, xOf(point.atMs));
+    context.lineTo(x, yOf(count));
+    context.lineTo(x, yOf(point.count));
+    count = point.count;
+  }
+  context.lineTo(xOf(span.toMs), yOf(count));
+  context.lineTo(xOf(span.toMs), yOf(0));
+  context.fillStyle = colours.queue;
+  context.fill();
+  context.strokeStyle = colours.running;
+  context.stroke();
+  if (runWidth !== null && runWidth <= top) {
+    context.fillStyle = colours.retry;
+    context.fillRect(NAMES_PX, yOf(runWidth), width - NAMES_PX, 1);
+  }
+  context.fillStyle = colours.dim;
+  context.fillText("in flight", 4, 10);
+  context.fillText(`at most ${countText(most)}`, 4, 26, NAMES_PX - 8);
+  context.fillText(durationText(Math.max(0, span.toMs - span.fromMs)), width - 70, 8);
+}
