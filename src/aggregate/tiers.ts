@@ -40,6 +40,12 @@ export class Tiers {
     this.#left[tier] = (this.#left[tier] ?? 0) + 1;
   }
 
+  /** Sets the tiers of ranges of slots. */
+  setAll(ranges: readonly { first: number; slots: number; tier: Tier }[]): void {
+    for (const { first, slots, tier } of ranges)
+      for (let index = first; index < first + slots; index++) this.set(index, tier);
+  }
+
   /** A slot has ended. */
   ended(index: number, hasFailed: boolean): void {
     const tier = this.#tiers[index] ?? UNKNOWN;
@@ -80,12 +86,20 @@ export class Tiers {
     return released;
   }
 
-  /** Whether a slot of the most important tier has failed. */
-  get isEscalated(): boolean {
-    return (this.#failedCounts[0] ?? 0) > 0;
-  }
-
   get failures(): TierFailures {
     return { indexes: this.#failed, counts: this.#failedCounts };
   }
+}
+
+/** Failures with more of them. */
+export function withFailures(
+  { indexes, counts }: TierFailures,
+  more: readonly { index: number; tier: Tier }[],
+): TierFailures {
+  if (more.length === 0) return { indexes, counts };
+  const of = (tier: number): number[] => more.flatMap((each) => (each.tier === tier ? [each.index] : []));
+  return {
+    indexes: TIER_NAMES.map((_, tier) => [...(indexes[tier] ?? []), ...of(tier)].slice(0, TIER_FAILURES_LISTED)),
+    counts: TIER_NAMES.map((_, tier) => (counts[tier] ?? 0) + of(tier).length),
+  };
 }

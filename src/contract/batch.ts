@@ -36,18 +36,26 @@ import {
 } from "./fields.ts";
 import { usageDocument } from "./query.ts";
 
+/** How much a call matters. */
+export const tierName = z.enum(TIER_NAMES).optional().openapi({
+  description:
+    "How much the call matters; default `P2`. If it fails, the answer lists it in `escalations` (`P0`), `warnings` (`P1`) or `notes` (`P2`). It also sets the default of `priority`",
+});
+
 /** One of `items`. */
 export const batchItem = strictFields({
   id: label.optional(),
-  tier: z.enum(TIER_NAMES).optional().openapi({
-    description:
-      "How much the call matters; default `P2`. If it fails, the answer lists it in `escalations` (`P0`), `warnings` (`P1`) or `notes` (`P2`). It also sets the default of `priority`",
-  }),
+  tier: tierName,
   ...contentFields,
   ...callSettingsFields,
   ...claimFields,
 }).openapi("BatchItem");
 export type BatchItem = z.infer<typeof batchItem>;
+
+export const tierMode = z.enum(["strict", "priority"]).optional().openapi({
+  description:
+    "`strict`: calls of a tier start when all of the tiers before it have ended. `priority` (default if one has a tier): tiers only order the queue",
+});
 
 /** The request as documented. Prompts are checked by hand below: a schema per prompt would cost more than the rest. */
 export const batchBody = strictFields({
@@ -59,10 +67,7 @@ export const batchBody = strictFields({
   ...callSettingsFields,
   ...callRulesFields,
   stop_when: stopWhen.optional(),
-  tiers: z.enum(["strict", "priority"]).optional().openapi({
-    description:
-      "`strict`: calls of a tier start when all of the tiers before it have ended. `priority` (default if an item has a tier): tiers only order the queue",
-  }),
+  tiers: tierMode,
   aggregate: aggregate.optional(),
   validate_independence: validateIndependence.optional(),
   detach: z.boolean().optional().openapi({
@@ -324,7 +329,10 @@ export function itemCall(input: BatchItem, index: number, defaults: CallSettings
 }
 
 /** The facts of a call with its tier, which is its priority unless the item names one. */
-function tieredFacts(facts: CallFacts, { tier: name, priority }: BatchItem): CallFacts {
+export function tieredFacts(
+  facts: CallFacts,
+  { tier: name, priority }: Pick<BatchItem, "tier" | "priority">,
+): CallFacts {
   if (name === undefined) return facts;
   const tier = TIERS_BY_NAME[name];
   return { ...facts, tier, ...(priority === undefined ? { priority: PRIORITIES[name] } : {}) };

@@ -41,7 +41,7 @@ export function endSlot(state: EngineState, group: Group, record: SlotRecord, en
   finishSlot(state, group, ended, end, nowMs);
   const isLost = graph === null ? ended.state === "failed" : advanceGraph(state, group, graph, ended, nowMs);
   if (isLost) applyFailureRule(state, group, nowMs);
-  if (ended.state === "completed" && group.earlyStop !== null) applyStopRule(state, group, ended, nowMs);
+  if (isAnswer(group, ended)) applyStopRule(state, group, ended, nowMs);
   releaseTiers(state, group);
   if (group.done) state.writeGroup(group);
 }
@@ -131,6 +131,12 @@ function applyStopRule(state: EngineState, group: Group, { id, text }: SlotRecor
   const message = `stop_when was met: ${ruleText(earlyStop.rule)}`;
   drainGroup(state, group, { state: "cancelled", reason: { reason: "cancelled", message }, cause: "stop" }, nowMs);
   if (group.inFlight > 0) state.addStopped(group);
+}
+
+/** Whether `stopWhen` judges a slot: one that completed; of a graph a result of it, and no text for the case of a failure. */
+export function isAnswer({ earlyStop, graph }: Group, { id, state, reason }: SlotRecord): boolean {
+  if (earlyStop === null || state !== "completed") return false;
+  return graph === null || (reason === null && graph.isSink(indexOf(id)));
 }
 
 /** Ends a slot that dispatch has taken from the queue and refuses: for its budget, or because it has no target. */

@@ -1,6 +1,7 @@
 /** One group of slots in memory: a byte of state per slot, counters, and the measures its answer reports. */
 import { EarlyStop, type StopRule } from "../aggregate/early-stop.ts";
-import { Tiers, type TierMode } from "../aggregate/tiers.ts";
+import { Tiers, withFailures, type TierFailures, type TierMode } from "../aggregate/tiers.ts";
+import { tierOf } from "../graph/tiers.ts";
 import type { Limits } from "../budget/ledger.ts";
 import type { Reason } from "../errors.ts";
 import type { WindowGroup, WindowPosition } from "./calls/coalescing-window.ts";
@@ -99,7 +100,10 @@ export class Group {
     this.header = header;
     this.earlyStop = header.stopWhen === undefined ? null : new EarlyStop(header.stopWhen);
     this.graph = graph;
-    this.tiers = header.tiers === undefined ? null : new Tiers(header.tiers, header.count);
+    // The tiers of a graph hold tasks back in its frontier.
+    const mode = graph === null ? header.tiers : "priority";
+    this.tiers = header.tiers === undefined || mode === undefined ? null : new Tiers(mode, header.count);
+    if (graph !== null) this.tiers?.setAll(graph.compiled.tasks.map((task) => ({ ...task, tier: tierOf(task) })));
     this.#states = new Uint8Array(header.count);
     this.attempts = new Uint8Array(header.count);
     this.counts = { queued: header.count, running: 0, completed: 0, failed: 0, skipped: 0, cancelled: 0 };
@@ -250,10 +254,17 @@ export class Group {
     if (!this.done) return "running";
     if (this.counts.completed + (this.graph?.frontier.replacedSlots ?? 0) === this.presentSlots) return "completed";
     if (this.#drained?.cause === "cancel" && this.counts.cancelled > 0) return "cancelled";
-    if (this.tiers?.isEscalated === true) return "escalated";
+    if ((this.tierFailures?.counts[0] ?? 0) > 0) return "escalated";
     // What a stop has cancelled is not missing.
-    if (this.#drained?.cause === "stop" && this.counts.failed === 0) return "completed";
+    const failed = this.counts.failed - (this.graph?.frontier.replacedSlots ?? 0);
+    if (this.#drained?.cause === "stop" && failed + this.counts.skipped === 0) return "completed";
     return this.counts.completed > 0 ? "partial" : "failed";
+  }
+
+  /** The failed slots by tier; null = the group has no tiers. A task of a graph that an alternative answers for has not failed. */
+  get tierFailures(): TierFailures | null {
+    if (this.tiers === null) return null;
+    return this.graph === null ? this.tiers.failures : withFailures(this.tiers.failures, this.graph.lostTasks());
   }
 
   metrics(nowMs: number): GroupMetrics {
@@ -271,7 +282,8 @@ export class Group {
   #end(index: number, nowMs: number): void {
     this.#ended.push(index);
     this.#lastEndMs = nowMs;
-    this.tiers?.ended(index, this.stateOf(index) === "failed");
+    const hasFailed = this.stateOf(index) === "failed" && this.graph?.isReplaceable(index) !== true;
+    this.tiers?.ended(index, hasFailed);
   }
 }
 

@@ -14,6 +14,7 @@ import { cycleFault, Faults, type GraphFault, type GraphWarning } from "./faults
 import { linksOf, orderOf, type Links } from "./order.ts";
 import { readTask, type ReadTask, type TaskSource } from "./read-task.ts";
 import { statsOf, warningsOf, type GraphStats } from "./inspect.ts";
+import { checkTiers } from "./tiers.ts";
 import type { CompiledGraph, CompiledTask, Injection, Schedule } from "./types.ts";
 
 export type GraphRequest = {
@@ -21,6 +22,8 @@ export type GraphRequest = {
   schedule: Schedule;
   onError: "continue" | "abort";
   inject: Injection;
+  /** Whether tiers are barriers; absent = they are not. */
+  tiers?: "strict";
 };
 
 export type Compilation =
@@ -29,7 +32,7 @@ export type Compilation =
 
 /** A graph of version 1. */
 export function compileGraph(request: GraphRequest): Compilation {
-  const { tasks: sources, schedule, onError, inject } = request;
+  const { tasks: sources, schedule, onError, inject, tiers } = request;
   const faults = new Faults();
   const positions = positionsIn(sources, faults);
   if (!faults.isEmpty) return { ok: false, faults: faults.list };
@@ -42,10 +45,12 @@ export function compileGraph(request: GraphRequest): Compilation {
   );
   const linked = linkAlternatives(read, faults);
   checkSizes(linked, faults);
+  if (tiers === "strict") checkTiers(linked, faults);
   if (!faults.isEmpty) return { ok: false, faults: faults.list };
   const placed = placeTasks(linked, schedule);
   if (!placed.ok) return placed;
-  const graph: CompiledGraph = { version: 1, tasks: placed.tasks, slots: placed.slots, schedule, onError, inject };
+  const rules = { schedule, onError, inject, ...(tiers !== undefined && { tiers }) };
+  const graph: CompiledGraph = { version: 1, tasks: placed.tasks, slots: placed.slots, ...rules };
   const stats = statsOf(graph.tasks, placed);
   return { ok: true, graph, stats, warnings: warningsOf(sources, read) };
 }

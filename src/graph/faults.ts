@@ -11,6 +11,7 @@ export type FaultCode =
   | "invalid_foreach"
   | "invalid_alternative"
   | "invalid_reference"
+  | "invalid_tier"
   | "started";
 
 /** `path`: the field of the request, such as `tasks[3].foreach`; null = the graph as a whole. */

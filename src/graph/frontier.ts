@@ -5,6 +5,7 @@
  * Nothing of this is stored. It follows from the graph and the states of slots, in whatever order they are given, so a
  * restart computes it again. Everything here is bounded by the graph: each edge and each slot is visited once.
  */
+import { TierBarrier, tierOf } from "./tiers.ts";
 import type { CompiledGraph, CompiledTask, RunIf } from "./types.ts";
 
 /** How a slot ended, as far as its dependents care. `other`: skipped or cancelled. */
@@ -43,7 +44,7 @@ export class Frontier {
   readonly #slots: Uint8Array;
   /** The task of each slot, by position. */
   readonly #taskOf: Uint16Array;
-  /** Per task: dependencies that have not ended, and one more for an alternative that is not needed so far. */
+  /** Per task: dependencies that have not ended, one more for an alternative that is not needed so far, and one for a tier. */
   readonly #pending: Int32Array;
   /** Per task: slots that have neither ended nor turned out to be absent; slots that completed; slots that are absent. */
   readonly #left: Int32Array;
@@ -60,6 +61,7 @@ export class Frontier {
   /** Dependents of each task as one list: those of task t are `#dependents[#firstDependent[t] ... #firstDependent[t + 1])`. */
   readonly #firstDependent: Int32Array;
   readonly #dependents: Int32Array;
+  readonly #barrier: TierBarrier;
   /** What must still be looked at: a slot that ended, or a task all of whose slots did, as -1 minus its position. */
   #work: number[] = [];
   #advance: Advance = nothing();
@@ -67,7 +69,8 @@ export class Frontier {
   #absentSlots = 0;
   #isStopped = false;
 
-  constructor({ tasks, slots }: Pick<CompiledGraph, "tasks" | "slots">, countElements: CountElements) {
+  constructor({ tasks, slots, tiers }: Pick<CompiledGraph, "tasks" | "slots" | "tiers">, countElements: CountElements) {
+    this.#barrier = new TierBarrier(tasks, tiers === "strict");
     this.#tasks = tasks;
     this.#countElements = countElements;
     this.#slots = new Uint8Array(slots);
@@ -86,7 +89,7 @@ export class Frontier {
     tasks.forEach((task, position) => {
       this.#taskOf.fill(position, task.first, task.first + task.slots);
       this.#left[position] = task.slots;
-      this.#pending[position] = pendingOf(task);
+      this.#pending[position] = pendingOf(task) + (this.#barrier.holds(task) ? 1 : 0);
       edges += task.dependencies.length;
       if (task.foreach?.elementwise === true) this.#isFollowed[task.foreach.source] = 1;
       for (const dependency of task.dependencies) add(this.#firstDependent, dependency + 1, 1);
@@ -119,6 +122,12 @@ export class Frontier {
   /** Whether a task has ended, and so have its alternatives as far as they are needed. */
   isResolved(position: number): boolean {
     return this.#isResolved[position] === 1;
+  }
+
+  /** Whether a task waits for a tier before its own. */
+  isHeld(position: number): boolean {
+    const task = this.#tasks[position];
+    return task !== undefined && this.#barrier.holds(task);
   }
 
   isBlocked(index: number): boolean {
@@ -292,6 +301,11 @@ export class Frontier {
       const waiting = this.#tasks[dependent];
       if (waiting !== undefined && !follows(waiting, position)) this.#dependencyEnded(dependent);
     }
+    const opened = this.#barrier.ended(task);
+    if (opened.length === 0) return;
+    this.#tasks.forEach((held, at) => {
+      if (opened.includes(tierOf(held))) this.#dependencyEnded(at);
+    });
   }
 
   /** Tries the alternatives of a task that failed, one after another; false if none is left, or one completed. */

@@ -7,6 +7,7 @@ import { GRAPH_TASKS_MAX } from "../limits.ts";
 import { checkSizes, linkAlternatives, placeTasks } from "./compile.ts";
 import { Faults, graphReason } from "./faults.ts";
 import { readTask, type ReadTask, type TaskSource } from "./read-task.ts";
+import { checkTiers } from "./tiers.ts";
 import type { CompiledGraph, CompiledTask } from "./types.ts";
 
 export type PatchOperation =
@@ -61,6 +62,7 @@ class GraphEditor {
     this.#checkRemoved(rewired);
     const linked = linkAlternatives(rewired, this.#faults);
     checkSizes(linked, this.#faults);
+    if (this.#graph.tiers === "strict") checkTiers(linked, this.#faults);
     if (!this.#faults.isEmpty) return this.#refused();
     const placed = placeTasks(linked, this.#graph.schedule, this.#graph.tasks);
     if (!placed.ok) return { ok: false, reason: graphReason(placed.faults) };

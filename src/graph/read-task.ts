@@ -1,4 +1,5 @@
 /** Reads one task as its client wrote it: its edges by position, and what its prompt inserts. Faults name the field. */
+import type { Tier } from "../aggregate/tiers.ts";
 import type { CallBody } from "../call.ts";
 import { TASK_REFERENCES_MAX } from "../limits.ts";
 import type { Faults } from "./faults.ts";
@@ -20,6 +21,8 @@ export type TaskSource = {
   fallback: string | null;
   alternatives: readonly string[];
   contextLimitChars: number | null;
+  /** Absent = the least. */
+  tier?: Tier;
   phase: string | null;
   estimatedDurationMs: number | null;
 };
@@ -89,12 +92,13 @@ class TaskReader {
 
   /** The options that are taken as they are; those of the default are left out. */
   #rules(): Partial<CompiledTask> {
-    const { runIf, maxRetries, fallback, contextLimitChars, phase, estimatedDurationMs } = this.#source;
+    const { runIf, maxRetries, fallback, contextLimitChars, tier, phase, estimatedDurationMs } = this.#source;
     return {
       ...(runIf !== null && runIf !== "all_success" && { runIf }),
       ...(maxRetries !== null && { maxRetries }),
       ...(fallback !== null && { fallback }),
       ...(contextLimitChars !== null && { contextLimitChars }),
+      ...(tier !== undefined && { tier }),
       ...(phase !== null && { phase }),
       ...(estimatedDurationMs !== null && { estimatedDurationMs }),
     };

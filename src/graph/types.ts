@@ -4,6 +4,7 @@
  * what is ready: that follows from the graph and the states of the slots (frontier.ts). The prompts stay in the slots' call
  * pages, with their references.
  */
+import type { Tier } from "../aggregate/tiers.ts";
 
 /** How ready tasks are ordered. `critical_path`: the longest rest first. `fifo`: as listed. `weight`: by length and dependents. */
 export const SCHEDULES = ["critical_path", "fifo", "weight"] as const;
@@ -63,6 +64,8 @@ export type CompiledTask = {
   inserted?: readonly (readonly [task: number, factor: number])[];
   /** The factor of the element of its `foreach`, in the same sense; absent = the prompt does not name it. */
   itemFactor?: number;
+  /** How much it matters; absent = the least, `P2`. */
+  tier?: Tier;
   /** The client's name for a part of the work; absent = none. */
   phase?: string;
   /** True if a change removed or replaced it before it started: it keeps its place, and its slots never exist. */
@@ -82,6 +85,8 @@ export type CompiledGraph = {
   /** `abort`: after the first task that failed, no further one starts. */
   onError: "continue" | "abort";
   inject: Injection;
+  /** Set if a tier starts only when all tasks of the tiers before it have ended. */
+  tiers?: "strict";
 };
 
 /** The positions of tasks by their ids, without those that were removed. Built once for many references. */

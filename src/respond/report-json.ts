@@ -2,17 +2,22 @@
 import { isFinalState } from "../engine/slot.ts";
 import { usdOf } from "../budget/money.ts";
 import type { GroupView, SlotView } from "../run-api/groups.ts";
-import { aggregationOf } from "./aggregation.ts";
+import { aggregationOf, type MemberOf } from "./aggregation.ts";
 import { actionFor, agentOf, cutTo, FINDING_CHARS, impactOf, locationOf, statusOf } from "./report-facts.ts";
 import { slotError } from "./slot.ts";
 import { endIndexOf, slotPages } from "./slot-pages.ts";
 import { stopFields, tierFields } from "./rule-fields.ts";
 
-export type ReportSource = { group: GroupView; slotsFrom: (index: number) => Promise<SlotView[]> };
+/** `memberOf`: which slots of a graph `aggregate` combines. */
+export type ReportSource = {
+  group: GroupView;
+  slotsFrom: (index: number) => Promise<SlotView[]>;
+  memberOf?: MemberOf;
+};
 
 /** The tables of the Markdown report as lists: agents, failures, metrics, and what the answers were combined to. */
 export async function* reportJson(source: ReportSource): AsyncGenerator<string> {
-  const { group, slotsFrom } = source;
+  const { group } = source;
   yield `{"object":"report","id":${JSON.stringify(group.id)},"status":"${group.status}","agents":[`;
   yield* listed(source, (slot) => ({
     agent: agentOf(slot),
@@ -31,7 +36,7 @@ export async function* reportJson(source: ReportSource): AsyncGenerator<string> 
   const combined =
     aggregate === undefined || group.status === "running"
       ? {}
-      : { aggregation: await aggregationOf(aggregate, { group, slotsFrom }) };
+      : { aggregation: await aggregationOf(aggregate, source) };
   yield `],${JSON.stringify({ metrics: reportMetrics(group), ...stopFields(stop), ...tierFields(group.tierFailures), ...combined }).slice(1)}`;
 }
 

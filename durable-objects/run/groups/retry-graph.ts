@@ -28,8 +28,11 @@ export function retryGraph(run: RunState, store: RunStore, request: RetryRequest
   const reason = found === null || json === null ? NO_GRAPH : whyNot(run, store, found.stored);
   if (reason !== null || found === null || json === null) return { ok: false, reason: reason ?? NO_GRAPH };
   const seq = run.takeGroupSeq();
+  // A graph that its rule has stopped is retried to run what was cancelled.
+  const { stopWhen, ...rules } = found.stored.header;
+  void stopWhen;
   const header = {
-    ...found.stored.header,
+    ...rules,
     seq,
     id: groupIdOf(nowMs, seq, groupSalt(run.settings.id)),
     openedAtMs: nowMs,

@@ -1,10 +1,10 @@
 /** A run's engine, from its rows. Reads every group and shard, and the slots of the groups that have not ended. */
 import { ANY_TOKENS } from "../../../src/budget/estimate.ts";
 import { Ledger } from "../../../src/budget/ledger.ts";
-import type { EarlyStop } from "../../../src/aggregate/early-stop.ts";
 import { readFacts } from "../../../src/engine/call-page.ts";
-import { endDrainedSlots } from "../../../src/engine/end-slot.ts";
+import { endDrainedSlots, isAnswer } from "../../../src/engine/end-slot.ts";
 import { enqueueSlots, releaseTiers, setTiers } from "../../../src/engine/enqueue.ts";
+import type { Group } from "../../../src/engine/group.ts";
 import { eventsAfter, RunLog } from "../../../src/engine/log.ts";
 import type { SlotRecord } from "../../../src/engine/record.ts";
 import { requeueTried, restoreGraph, restoreLease, restoreShard, restoreSlot } from "../../../src/engine/restore.ts";
@@ -111,17 +111,18 @@ function restoreGroup(
   const group = engine.openGroup(stored.header, compiled);
   if (result?.drained != null) group.drain(result.drained);
   if (result?.saved !== undefined) group.noteSaved(result.saved);
-  if (group.tiers !== null) {
+  if (group.tiers !== null && compiled === null) {
     for (const { firstIndex, facts } of store.groups.pageFacts(stored.header.seq))
       setTiers(group, firstIndex, readFacts(facts, stored.header.models));
   }
   for (const record of store.slots.states(stored.header.seq)) restoreSlot(engine, group, record, nowMs);
-  if (group.earlyStop !== null && result === null) restoreAnswers(group.earlyStop, store.slots.from(stored.header.seq));
+  if (group.earlyStop !== null && result === null) restoreAnswers(group, store.slots.from(stored.header.seq));
 }
 
 /** Judges the stored answers anew: had they met the rule, the group's row would say so. */
-function restoreAnswers(earlyStop: EarlyStop, slots: Iterable<SlotRecord>): void {
-  for (const { id, state, text } of slots) if (state === "completed") earlyStop.completed(indexOf(id), text ?? "");
+function restoreAnswers(group: Group, slots: Iterable<SlotRecord>): void {
+  for (const record of slots)
+    if (isAnswer(group, record)) group.earlyStop?.completed(indexOf(record.id), record.text ?? "");
 }
 
 function queueFresh(

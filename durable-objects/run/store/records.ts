@@ -59,12 +59,12 @@ export type GroupResult = {
 
 /** The state of a group in memory. */
 export function groupResult(group: Group, nowMs: number): GroupResult {
-  const { status, endedAtMs, drained, parallelGroupId, counts, usage, saved, tiers } = group;
+  const { status, endedAtMs, drained, parallelGroupId, counts, usage, saved, tierFailures } = group;
   const plain = { status, metrics: group.metrics(nowMs), endedAtMs, drained, parallelGroupId, counts, usage };
   const result = {
     ...plain,
     ...(saved === null ? {} : { saved }),
-    ...(tiers === null ? {} : { tierFailures: tiers.failures }),
+    ...(tierFailures === null ? {} : { tierFailures }),
   };
   if (group.graph === null) return result;
   const { frontier } = group.graph;

@@ -1,5 +1,8 @@
 /** `POST /dag`: calls with dependencies. Checks the form of a graph; what its ids and references mean is src/graph's. */
 import { z } from "@hono/zod-openapi";
+import type { AggregateSpec } from "../../aggregate/aggregate.ts";
+import type { StopRule } from "../../aggregate/early-stop.ts";
+import type { Tier, TierMode } from "../../aggregate/tiers.ts";
 import type { BodyOptions } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
 import {
@@ -15,6 +18,9 @@ import {
   TASK_ID_CHARS_MAX,
   TASK_RETRIES_MAX,
 } from "../../limits.ts";
+import { aggregate, parseAggregate } from "../aggregate/aggregate.ts";
+import { parseStopWhen, stopWhen } from "../aggregate/stop-when.ts";
+import { tierMode, tierName, tieredFacts, tiersOf } from "../batch.ts";
 import {
   SETTINGS_DEFAULT,
   callSettingsFields,
@@ -80,6 +86,7 @@ export const dagTask = strictFields({
   context_limit_chars: z.int().min(1).max(CONTEXT_LIMIT_CHARS_MAX).optional().openapi({
     description: "Most characters of each output that is inserted into its prompt",
   }),
+  tier: tierName,
   phase: label.optional(),
   estimated_duration_ms: z
     .int()
@@ -119,6 +126,9 @@ export const dagBody = strictFields({
   options: dagOptions.optional(),
   ...callSettingsFields,
   ...graphRulesFields,
+  stop_when: stopWhen.optional(),
+  tiers: tierMode,
+  aggregate: aggregate.optional(),
   detach: z.boolean().optional().openapi({
     description: "Whether the graph continues after its client disconnects; default true. Read it at `/dag/:id`",
   }),
@@ -137,6 +147,7 @@ export type DagTask = {
   fallback: string | null;
   alternatives: readonly string[];
   contextLimitChars: number | null;
+  tier?: Tier;
   phase: string | null;
   estimatedDurationMs: number | null;
 };
@@ -151,6 +162,12 @@ export type DagRequest = SentRules & {
   onError: "continue" | "abort";
   schedule: "critical_path" | "fifo" | "weight";
   concurrency: number | null;
+  /** When its results are what the client wants, so that the rest need not run; null = it runs to its end. */
+  stopWhen: StopRule | null;
+  /** What its results are combined to. */
+  aggregate: AggregateSpec | null;
+  /** How the tiers of its tasks matter; null = they have none. */
+  tiers: TierMode | null;
   /** Whether the graph continues after its client has left. */
   detach: boolean;
 };
@@ -172,12 +189,24 @@ export function parseDag(value: unknown): Parsed<DagRequest> {
     tasks.push(withMapped(task.value, mapped));
   }
   for (const id of mapped.keys()) return invalid(`dependencies.${id}`, "is no task's id");
+  const judged = judgedOf(read.data);
+  if (!judged.ok) return judged;
   const { inject = "template", on_error: onError = "continue", schedule = "critical_path", concurrency } = options;
+  const hasTiers = tasks.some(({ tier }) => tier !== undefined);
+  const tiers = tiersOf({ tiers: read.data.tiers ?? null }, hasTiers);
   const rules = { ...rulesOf(read.data), defaults: settings.value.body, detach: detach ?? true };
   return {
     ok: true,
-    value: { ...rules, tasks, inject, onError, schedule, concurrency: concurrency ?? null },
+    value: { ...rules, ...judged.value, ...tiers, tasks, inject, onError, schedule, concurrency: concurrency ?? null },
   };
+}
+
+/** The rules over the results of the graph. */
+function judgedOf(sent: z.infer<typeof dagBody>): Parsed<Pick<DagRequest, "stopWhen" | "aggregate">> {
+  const stop = parseStopWhen(sent.stop_when);
+  if (!stop.ok) return stop;
+  const combined = parseAggregate(sent.aggregate);
+  return combined.ok ? { ok: true, value: { stopWhen: stop.value, aggregate: combined.value } } : combined;
 }
 
 /** Counts before the tasks are parsed: a body may have millions of them. */
@@ -194,11 +223,12 @@ function taskOf(input: DagTaskInput, defaults: CallSettings, path: FieldPath): P
   const call = parseCall(input, settings.value, path);
   if (!call.ok) return call;
   const { run_if: sentRunIf } = input;
+  const facts = tieredFacts(call.value.facts, input);
   return {
     ok: true,
     value: {
       id: input.id,
-      call: call.value,
+      call: { ...call.value, facts },
       body: call.value.body,
       dependencies: input.dependencies ?? [],
       foreach: input.foreach ?? null,
@@ -208,6 +238,7 @@ function taskOf(input: DagTaskInput, defaults: CallSettings, path: FieldPath): P
       fallback: input.fallback ?? null,
       alternatives: input.alternatives ?? [],
       contextLimitChars: input.context_limit_chars ?? null,
+      ...(facts.tier !== undefined && { tier: facts.tier }),
       phase: input.phase ?? null,
       estimatedDurationMs: input.estimated_duration_ms ?? null,
     },

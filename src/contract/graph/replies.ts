@@ -1,7 +1,9 @@
 /** What the routes of graphs answer. */
 import { z } from "@hono/zod-openapi";
 import { batchReply, slotCounts } from "../batch.ts";
+import { stopReplyFields } from "../aggregate/stop-when.ts";
 import { errorBody } from "../errors.ts";
+import { answerJson } from "../fields.ts";
 import { usageDocument } from "../query.ts";
 
 /** The answer to `POST /dag/validate`. An invalid graph is refused with 422 instead. */
@@ -65,6 +67,10 @@ const taskDocument = z.object({
     .array(z.string().nullable())
     .optional()
     .openapi({ description: "Of a `foreach`: the outputs in the order of its elements, null for those that failed" }),
+  json: answerJson.openapi({
+    description:
+      "Of a task with a `schema`: its output as JSON; of a `foreach` those of its outputs, null for the failed",
+  }),
   errors: z.array(z.union([errorBody.shape.error, z.null()])).optional(),
   status: z.enum(["queued", "running", "completed", "partial", "failed", "skipped", "cancelled"]).openapi({
     description: "`partial`: some elements of a `foreach` completed",
@@ -89,6 +95,8 @@ const ids = z.array(z.string());
 /** The answer of a graph, which may still be running. */
 export const graphReply = batchReply
   .pick({ status: true, usage: true, effective_parallel: true, created_at: true, ended_at: true })
+  .extend(batchReply.pick({ aggregation: true, escalations: true, warnings: true, notes: true }).shape)
+  .extend(stopReplyFields)
   .extend({
     id: z.string(),
     object: z.literal("graph"),

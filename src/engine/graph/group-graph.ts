@@ -1,6 +1,9 @@
 /** The graph of a group in memory: its tasks, which of their slots may start, and the rules for a slot that ends. */
 import { Frontier, type SlotEnding } from "../../graph/frontier.ts";
+import { sinksOf } from "../../graph/measured-path.ts";
+import { tierOf } from "../../graph/tiers.ts";
 import type { CompiledGraph, CompiledTask, JsonPath } from "../../graph/types.ts";
+import type { Tier } from "../../aggregate/tiers.ts";
 import type { Reason } from "../../errors.ts";
 import type { SlotRecord } from "../record.ts";
 import { indexOf, slotIdOf, type SlotState } from "../slot.ts";
@@ -16,6 +19,7 @@ export class GroupGraph {
   readonly frontier: Frontier;
   readonly #groupSeq: number;
   readonly #countElements: (source: ElementSource) => ElementCount;
+  #sinks: ReadonlySet<number> | null = null;
 
   constructor(compiled: CompiledGraph, groupSeq: number, countElements: (source: ElementSource) => ElementCount) {
     this.compiled = compiled;
@@ -63,6 +67,41 @@ export class GroupGraph {
   attemptsMaxOf(index: number): number | null {
     const { maxRetries } = this.taskOf(index);
     return maxRetries === undefined ? null : maxRetries + 1;
+  }
+
+  /** Whether a slot's output is one of the graph's: of a task that nothing depends on, or of an alternative of such a task. */
+  isSink(index: number): boolean {
+    this.#sinks ??= new Set(sinksOf(this.compiled.tasks));
+    const position = this.frontier.taskOf(index);
+    return this.#sinks.has(this.task(position).alternativeOf ?? position);
+  }
+
+  /** Whether alternatives decide if the failure of a slot counts. */
+  isReplaceable(index: number): boolean {
+    const { alternatives, alternativeOf } = this.taskOf(index);
+    return alternatives !== undefined || alternativeOf !== undefined;
+  }
+
+  /** The slots of tasks that failed although they have alternatives, with their tiers. */
+  lostTasks(): { index: number; tier: Tier }[] {
+    return this.compiled.tasks.flatMap((task) =>
+      task.alternatives !== undefined && this.frontier.isLost(task.first)
+        ? [{ index: task.first, tier: tierOf(task) }]
+        : [],
+    );
+  }
+
+  /**
+   * Whether a queued slot would be a call, as far as it is known: an alternative only once it has begun, and a `foreach` whose
+   * elements are not known as one.
+   */
+  isExpected(index: number): boolean {
+    if (this.frontier.isAbsent(index)) return false;
+    if (!this.frontier.isBlocked(index)) return true;
+    const { alternativeOf, foreach: each, first } = this.taskOf(index);
+    if (alternativeOf !== undefined) return false;
+    if (each === undefined || index === first) return true;
+    return each.elementwise === true && this.isExpected(this.task(each.source).first + index - first);
   }
 
   /** The end of a slot: one that failed completes with the text that its task has for this case. It keeps its reason. */

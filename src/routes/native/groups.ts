@@ -2,7 +2,8 @@
 import type { Context, Hono } from "hono";
 import { RunCaller } from "../../run-client/caller.ts";
 import type { CompiledGraph } from "../../graph/types.ts";
-import { SlotNames } from "../../respond/graph-lines.ts";
+import { SlotNames } from "../../respond/graph/slot-names.ts";
+import { graphMembers, withTaskIds } from "../../respond/graph/graph-results.ts";
 import type { GroupView, SlotView } from "../../run-api/groups.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
@@ -79,18 +80,25 @@ async function results(c: Context<AppEnv>): Promise<Response> {
   if (isStream && view.graph !== undefined) return answerGraphNow(c, group, { view, seq });
   if (isStream) return answerGroup(c, group);
   if (view.graph === undefined) return c.json(await resultsPageOf(group, query.value));
-  const slotsFrom = await namedSlots(c, group, seq);
+  const slotsFrom = namedSlots(group, await graphAt(c, group, seq));
   const source = { count: view.graph.slots, style: group.style, reader: { slotsFrom } };
   return c.json(await resultsPageOf(source, query.value));
 }
 
-/** A graph's slots with the ids of their tasks. */
-async function namedSlots(
+/** A graph for reports: its slots with the ids of their tasks. */
+async function graphSource(
   c: Context<AppEnv>,
   group: GroupAnswer,
-  seq: number,
-): Promise<(index: number) => Promise<SlotView[]>> {
-  const names = new SlotNames(await graphAt(c, group, seq));
+  { view, seq }: { view: GroupView; seq: number },
+): Promise<ReportSource> {
+  const graph = await graphAt(c, group, seq);
+  const slotsFrom = namedSlots(group, graph);
+  return { group: withTaskIds(view, graph), slotsFrom, memberOf: graphMembers(graph, slotsFrom) };
+}
+
+/** A graph's slots with the ids of their tasks. */
+function namedSlots(group: GroupAnswer, graph: CompiledGraph): (index: number) => Promise<SlotView[]> {
+  const names = new SlotNames(graph);
   return async (index) =>
     (await group.reader.slotsFrom(index)).map((slot) => ({ ...slot, id: names.of(slot.index).task }));
 }
@@ -112,8 +120,8 @@ async function report(c: Context<AppEnv>): Promise<Response> {
   if (!format.ok) throw new Refusal(format.reason);
   const { group, view, seq } = await find(c, 0);
   const ofBatch = (index: number): Promise<SlotView[]> => group.reader.slotsFrom(index);
-  const slotsFrom = view.graph === undefined ? ofBatch : await namedSlots(c, group, seq);
-  const source = { group: view, slotsFrom };
+  const source =
+    view.graph === undefined ? { group: view, slotsFrom: ofBatch } : await graphSource(c, group, { view, seq });
   if (format.value === "markdown") return streamPieces(c, group, reportText(source), MARKDOWN);
   return streamPieces(c, group, REPORTS[format.value](source), JSON_PIECES);
 }

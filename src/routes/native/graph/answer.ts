@@ -3,8 +3,10 @@ import type { Context } from "hono";
 import type { AppEnv } from "../../../context.ts";
 import type { CompiledGraph } from "../../../graph/types.ts";
 import type { Framing } from "../../../respond/batch-lines.ts";
-import { graphJson } from "../../../respond/graph-json.ts";
-import { graphCompleted, graphStarted, SlotNames, taskEvent } from "../../../respond/graph-lines.ts";
+import { graphJson } from "../../../respond/graph/graph-json.ts";
+import { graphCompleted, graphStarted, taskEvent } from "../../../respond/graph/graph-lines.ts";
+import { SlotNames } from "../../../respond/graph/slot-names.ts";
+import { graphAggregation } from "../../../respond/graph/graph-results.ts";
 import type { GroupView, SlotView } from "../../../run-api/groups.ts";
 import type { RunCaller } from "../../../run-client/caller.ts";
 import { framingOf, JSON_PIECES, streamPieces, type GroupAnswer } from "../group-answer.ts";
@@ -53,5 +55,7 @@ async function* events(group: GroupAnswer, graph: CompiledGraph, { frame }: Fram
     for (const slot of slots) latencyMs[slot.index] = slot.latencyMs;
     yield slots.map((slot) => framed(taskEvent(slot, names))).join("");
   }
-  yield framed(graphCompleted(await reader.ended(), graph, latencyMs));
+  const view = await reader.ended();
+  const combined = await graphAggregation(view, graph, (index) => reader.slotsFrom(index));
+  yield framed(graphCompleted(view, graph, { latencyMs, ...combined }));
 }

@@ -29,11 +29,22 @@ export async function openGraph(
   const workflows = isAsync && mayUseWorkflows ? c.env.WORKFLOW : undefined;
   const ownCapacity = isAsync ? null : firstCapacity(waitingFetchesMax);
   const capacity = workflows === undefined ? ownCapacity : WORKFLOW_CAPACITY;
-  const { tasks, defaults, concurrency, onError, onLost, deadlineMs, detach } = request;
+  const { tasks, defaults, concurrency, onError, onLost, deadlineMs, detach, stopWhen, aggregate, tiers } = request;
   const rules = { concurrency, onError, onLost, deadlineMs, detach, errorStyle: null, onBudget: "partial" as const };
   const shape = { count: graph.slots, single: false, background: false, hasCustomIds: false, split: false };
+  const judged = {
+    ...(stopWhen !== null && { stopWhen }),
+    ...(aggregate !== null && { aggregate }),
+    ...(tiers !== null && { tiers }),
+  };
   const calls = tasks.map(({ call }) => ({ ...call, id: null }));
-  const opening = { calls, defaults, dedupe: false, rules: { idempotencyKey: named, ...shape, ...rules }, graph };
+  const opening = {
+    calls,
+    defaults,
+    dedupe: false,
+    rules: { idempotencyKey: named, ...shape, ...rules, ...judged },
+    graph,
+  };
   const opened = await openGroup(opening, openGroupDeps(c, run, capacity));
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
   if (workflows !== undefined && opened.claim !== null)

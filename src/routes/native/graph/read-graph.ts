@@ -24,7 +24,8 @@ export async function readGraph(c: Context<AppEnv>): Promise<ReadGraph> {
   if (!value.ok) throw new Refusal(value.reason);
   const request = parseDag(value.value);
   if (!request.ok) throw new Refusal(request.reason);
-  const compiled = compileGraph(request.value);
+  const { tiers, ...plain } = request.value;
+  const compiled = compileGraph(tiers === "strict" ? { ...plain, tiers } : plain);
   if (!compiled.ok) throw new Refusal(graphReason(compiled.faults));
   const { graph, stats, warnings } = compiled;
   return { graph, stats, warnings, request: request.value, bytes: body.value };

@@ -2,10 +2,12 @@
  * The JSON answer of a graph, as pieces of text: its tasks by id, and the outputs of those that nothing depends on. A large
  * one is never assembled; its slots are read in pages, and those of the last tasks once more.
  */
-import type { GroupView, SlotView } from "../run-api/groups.ts";
-import { criticalPathMs, sinksOf } from "../graph/measured-path.ts";
-import type { CompiledGraph, CompiledTask } from "../graph/types.ts";
-import { runningJson } from "./batch-json.ts";
+import type { GroupView, SlotView } from "../../run-api/groups.ts";
+import { criticalPathMs, sinksOf } from "../../graph/measured-path.ts";
+import type { CompiledGraph, CompiledTask } from "../../graph/types.ts";
+import { runningJson } from "../batch-json.ts";
+import { graphAggregation, replacementOf, withTaskIds } from "./graph-results.ts";
+import { slotJson } from "../slot.ts";
 import { outputOf, taskError, TaskSummary, type TaskStatus } from "./task-summary.ts";
 
 export type GraphAnswer = {
@@ -57,7 +59,9 @@ async function* partsOf({ group, graph, slotsFrom }: GraphAnswer): AsyncGenerato
   }
   yield `},"outputs":{`;
   yield* sinkOutputs(graph, slotsFrom);
-  yield `},${JSON.stringify({ ...listsOf(graph, statuses), ...measuresOf(group, graph, latencyMs) }).slice(1)}`;
+  const combined = await graphAggregation(group, graph, slotsFrom);
+  const rest = { ...listsOf(graph, statuses), ...combined, ...measuresOf(group, graph, latencyMs) };
+  yield `},${JSON.stringify(rest).slice(1)}`;
 }
 
 async function* oneOutput(
@@ -66,14 +70,16 @@ async function* oneOutput(
   ended: (slot: SlotView) => void,
 ): AsyncGenerator<string> {
   let output: string | null = null;
+  let json: unknown;
   for await (const slot of slots.of(task)) {
     output = outputOf(slot);
+    json = slotJson(slot);
     ended(slot);
   }
-  yield `"output":${JSON.stringify(output)}`;
+  yield JSON.stringify({ output, json }).slice(1, -1);
 }
 
-/** The outputs of a `foreach` in the order of its elements, null for those that have none, and their errors. */
+/** The outputs of a `foreach` in the order of its elements, null for those that have none, their errors and their JSON. */
 async function* manyOutputs(
   task: CompiledTask,
   slots: SlotCursor,
@@ -82,28 +88,24 @@ async function* manyOutputs(
   const errors: unknown[] = [];
   yield `"outputs":[`;
   let separator = "";
+  let hasJson = false;
   for await (const slot of slots.of(task)) {
     ended(slot);
     yield `${separator}${JSON.stringify(outputOf(slot))}`;
     separator = ",";
     errors.push(taskError(slot));
+    hasJson ||= slotJson(slot) !== undefined;
   }
   yield `],"errors":${JSON.stringify(errors)}`;
-}
-
-/** The alternative that answers for a task that failed; null if none does. */
-async function replacementOf(
-  { alternatives = [] }: CompiledTask,
-  { tasks }: CompiledGraph,
-  slotsFrom: GraphAnswer["slotsFrom"],
-): Promise<{ id: string; output: string } | null> {
-  for (const position of alternatives) {
-    const task = tasks[position];
-    const slot = task === undefined ? undefined : (await slotsFrom(task.first))[0];
-    if (task === undefined || slot?.index !== task.first) continue;
-    if (slot.state === "completed") return { id: task.id, output: slot.text ?? "" };
+  if (!hasJson) return;
+  // The slots are read once more: the values together may be as large as the outputs.
+  separator = "";
+  yield `,"json":[`;
+  for await (const slot of slots.of(task)) {
+    yield `${separator}${JSON.stringify(slotJson(slot) ?? null)}`;
+    separator = ",";
   }
-  return null;
+  yield "]";
 }
 
 /** By id: the output of each task that nothing depends on, a list of outputs for a `foreach`. */
@@ -138,7 +140,7 @@ function listsOf({ tasks }: CompiledGraph, statuses: readonly TaskStatus[]) {
 
 /** Usage and metrics of a graph, so far or in all. */
 export function measuresOf(group: GroupView, graph: CompiledGraph, latencyMs: Float64Array) {
-  const { id, object, status, metrics, ...measures } = runningJson(group);
+  const { id, object, status, metrics, ...measures } = runningJson(withTaskIds(group, graph));
   void [id, object, status];
   return { metrics: { critical_path_ms: Math.round(criticalPathMs(graph, latencyMs)), ...metrics }, ...measures };
 }
