@@ -3,6 +3,7 @@
  * nothing of counters.
  */
 import * as fc from "fast-check";
+import type { Tier } from "../../src/aggregate/tiers.ts";
 import { Frontier, type SlotEnding } from "../../src/graph/frontier.ts";
 import type { CompiledTask, RunIf } from "../../src/graph/types.ts";
 
@@ -49,6 +50,18 @@ export const graphs: fc.Arbitrary<DrawnGraph> = fc
     seed: fc.nat({ max: 1_000 }),
   })
   .map(({ drawn, endings, seed }) => ({ ...built(drawn), endings, seed }));
+
+/** Tasks with tiers that do not fall along edges. */
+export function tiered(drawn: readonly CompiledTask[], draws: readonly Tier[]): CompiledTask[] {
+  const tasks: CompiledTask[] = [];
+  for (const [position, task] of drawn.entries()) {
+    const primary = tasks[task.alternativeOf ?? -1];
+    const before = task.dependencies.map((at) => tasks[at]?.tier ?? 0);
+    const tier = [...before, draws[position] ?? 0].reduce<Tier>((most, each) => (each > most ? each : most), 0);
+    tasks.push({ ...task, tier: primary?.tier ?? tier });
+  }
+  return tasks;
+}
 
 export function frontierOf({ tasks, slots, elements }: DrawnGraph): Frontier {
   return new Frontier({ tasks, slots }, (task) => elements[task] ?? null);

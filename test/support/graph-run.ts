@@ -1,6 +1,7 @@
 /** A graph under test: an engine that is driven like the run object drives it, with the rows that survive a crash. */
 import assert from "node:assert/strict";
 import { Ledger, NO_LIMITS } from "../../src/budget/ledger.ts";
+import type { Tier } from "../../src/aggregate/tiers.ts";
 import type { Outcome } from "../../src/call.ts";
 import { CallPageBuilder, readCall, type CallPage } from "../../src/engine/call-page.ts";
 import { dispatch } from "../../src/engine/dispatch.ts";
@@ -16,7 +17,7 @@ import { PageCache } from "../../durable-objects/run/store/page-cache.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
 import { failure, makeFacts, makeHeader, makeTarget, success } from "./engine.ts";
 import { Rows } from "./engine-rows.ts";
-import type { DrawnGraph } from "./frontier-graphs.ts";
+import { tiered, type DrawnGraph } from "./frontier-graphs.ts";
 import { playReference, promptOf, type Model, type ReferenceSlot } from "./graph-reference.ts";
 
 const SEQ = 1;
@@ -36,11 +37,13 @@ export class GraphUnderTest {
   #state: EngineState;
   #nowMs = 1_000;
 
-  constructor(drawn: DrawnGraph, width: number) {
+  /** `tiers`: the graph has strict ones, which change when its slots run, and nothing of what they end as. */
+  constructor(drawn: DrawnGraph, width: number, tiers: readonly Tier[] | null = null) {
     this.#drawn = drawn;
-    const tasks = drawn.tasks.map((task, position) => withPrompt(task, position));
+    const ordered = tiers === null ? drawn.tasks : tiered(drawn.tasks, tiers);
+    const tasks = ordered.map((task, position) => withPrompt(task, position));
     const rules = { version: 1, schedule: "critical_path", onError: "continue", inject: "template" } as const;
-    this.#graph = { ...rules, tasks, slots: drawn.slots };
+    this.#graph = { ...rules, tasks, slots: drawn.slots, ...(tiers !== null && { tiers: "strict" as const }) };
     this.#settings = settingsOf(width);
     [this.#pages, this.#calls] = this.#caches();
     this.#deps = {
@@ -131,6 +134,7 @@ export class GraphUnderTest {
       count: this.#graph.slots,
       models: builder.models,
       graph: { tasks: tasks.length },
+      ...(this.#graph.tiers !== undefined && { tiers: "strict" as const }),
     });
     const kept = { openKey: "open", detach: true, errorStyle: "bracket", named: false } as const;
     this.#rows.putGroup({ header, defaultsJson: "{}", sealed: true, ...kept }, pages);

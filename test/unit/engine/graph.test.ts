@@ -4,6 +4,7 @@
  */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { Tier } from "../../../src/aggregate/tiers.ts";
 import { graphs } from "../../support/frontier-graphs.ts";
 import { GraphUnderTest } from "../../support/graph-run.ts";
 
@@ -25,6 +26,19 @@ describe("a graph in the engine", () => {
         expect(run.outcome()).toEqual(run.expected());
       }),
       { numRuns: 400 },
+    );
+  });
+
+  it("ends each slot as without tiers if it has strict ones, whatever crashes in between", () => {
+    const tiers = fc.array(fc.constantFrom<Tier>(0, 1, 2), { minLength: 14, maxLength: 14 });
+    fc.assert(
+      fc.property(graphs, steps, tiers, (drawn, script, draws) => {
+        const run = new GraphUnderTest(drawn, 3, draws);
+        for (const { does, pick } of script) run.step(does, pick);
+        run.finish();
+        expect(run.outcome()).toEqual(run.expected());
+      }),
+      { numRuns: 200 },
     );
   });
 

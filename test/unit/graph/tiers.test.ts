@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Tier } from "../../../src/aggregate/tiers.ts";
 import { Frontier, type Advance } from "../../../src/graph/frontier.ts";
 import type { CompiledTask } from "../../../src/graph/types.ts";
-import { graphs, type DrawnGraph } from "../../support/frontier-graphs.ts";
+import { graphs, tiered, type DrawnGraph } from "../../support/frontier-graphs.ts";
 import { faultsOf, taskOf, valid } from "../../support/graphs.ts";
 
 describe("strict tiers of a graph", () => {
@@ -63,18 +63,6 @@ describe("strict tiers of a graph", () => {
     );
   });
 });
-
-/** Tasks with tiers that do not fall along edges. */
-function tiered(drawn: readonly CompiledTask[], draws: readonly Tier[]): CompiledTask[] {
-  const tasks: CompiledTask[] = [];
-  for (const [position, task] of drawn.entries()) {
-    const primary = tasks[task.alternativeOf ?? -1];
-    const before = task.dependencies.map((at) => tasks[at]?.tier ?? 0);
-    const tier = [...before, draws[position] ?? 0].reduce<Tier>((most, each) => (each > most ? each : most), 0);
-    tasks.push({ ...task, tier: primary?.tier ?? tier });
-  }
-  return tasks;
-}
 
 /** Ends slots in a random order. The tiers in the order in which their slots were released, and how many are left open. */
 function play(

@@ -107,7 +107,8 @@ describe("the body of a graph", () => {
       ["tasks[0].prompt", withTask({ prompt: "\0" })],
       ["tasks[0].depends_on", withTask({ depends_on: ["b"] })],
       ["options.scheduler", { ...withTask({}), options: { scheduler: "fifo" } }],
-      ["aggregate", { ...withTask({}), aggregate: {} }],
+      ["results", { ...withTask({}), results: {} }],
+      ["tasks[0].tier", withTask({ tier: "P3" })],
     ];
     for (const [path, body] of cases) expect(paramOf(body), JSON.stringify(body)).toBe(path);
   });
