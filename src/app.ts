@@ -26,6 +26,7 @@ import { mountModels } from "./routes/openai/models.ts";
 import { mountOpenAi } from "./routes/openai/openai.ts";
 import { mountProbe } from "./routes/probe/probe.ts";
 import { mountOps } from "./routes/discovery/ops.ts";
+import { mountMetrics } from "./routes/operator/metrics.ts";
 import { mountUpstreams } from "./routes/operator/upstreams.ts";
 import { mountQuery } from "./routes/native/query.ts";
 import { mountRunLog } from "./routes/native/run-log.ts";
@@ -83,6 +84,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountUploads(app, protect);
   mountBatches(app, protect);
   mountUpstreams(app, protect);
+  mountMetrics(app, protect);
   mountProbe(app, protect);
 
   app.onError((error, c) => {

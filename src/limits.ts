@@ -698,6 +698,18 @@ export const GATE_HISTORY_MS = 120_000;
 export const GATE_HISTORY_STEP_MS = 100;
 /** Shortest time between two rows that a gate writes of figures that have moved, ms: it makes less than .01 rows per call. */
 export const GATE_STORE_EVERY_MS = 30_000;
+/** Shortest time between two rows that a gate writes of what attempts have cost, ms: as with the figures above. */
+export const GATE_METER_STORE_EVERY_MS = 30_000;
+/** Runs whose latest counts a gate does not have, of which it knows the names: each may cost a read of `GET /metrics` a call. */
+export const GATE_UNREAD_RUNS_MAX = 64;
+/** Runs that one read of `GET /metrics` visits: the others are read the next time, or report by themselves. */
+export const METRICS_RUNS_MAX = 256;
+/** Models that a gate counts apart: their names come from clients, and each makes 40 series. */
+export const METERED_MODELS_MAX = 50;
+/** Characters of a model's name in the metrics: providers' names are shorter. */
+export const METER_MODEL_CHARS_MAX = 120;
+/** Series of one reply of `GET /metrics`: what Prometheus takes from a target without a thought. Models beyond are shown together. */
+export const METRICS_SERIES_MAX = 2_000;
 /** Notices that a gate has under way at once: half of the requests of an object that may wait. */
 export const GATE_NOTICES_AT_ONCE = 3;
 /** Answers after which a gate believes that a provider's headers show no limits: until then runs exchange often. */

@@ -2,16 +2,17 @@
  * One gate. Its methods are described in src/run-api/gate-api.ts, what it decides in src/gate. It sets no alarm and no timer:
  * runs that wait come back by themselves, so it sleeps as soon as nobody calls.
  *
- *   memory  one row: a stop, the learned width, the limits that headers have shown
+ *   memory  row 1: a stop, the learned width, the limits that headers have shown; row 2: what attempts have cost
  */
 import { DurableObject } from "cloudflare:workers";
 import { configOf } from "../../src/env.ts";
 import { Gate } from "../../src/gate/gate.ts";
 import { shouldStore } from "../../src/gate/memory.ts";
+import type { MeterSheet } from "../../src/gate/meter.ts";
 import type { GateSettings } from "../../src/gate/settings.ts";
 import type { GateClass, GateGrant, GateReport, GateStatus } from "../../src/gate/wire.ts";
-import { UPSTREAM_IN_FLIGHT_DEFAULT } from "../../src/limits.ts";
-import type { GateApi } from "../../src/run-api/gate-api.ts";
+import { GATE_METER_STORE_EVERY_MS, UPSTREAM_IN_FLIGHT_DEFAULT } from "../../src/limits.ts";
+import type { GateApi, GateMetering } from "../../src/run-api/gate-api.ts";
 import { gatePartsOf } from "../../src/upstream/config/keys.ts";
 import type { Objects } from "../address.ts";
 import { notifyRuns } from "./notices.ts";
@@ -22,6 +23,7 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
   readonly #store: GateStore;
   readonly #gate: Gate;
   #storedMs: number;
+  #sheetStoredMs = 0;
 
   constructor(ctx: DurableObjectState, env: Objects) {
     super(ctx, env);
@@ -31,6 +33,7 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
     this.#storedMs = nowMs;
     const epoch = 1 + Math.floor(Math.random() * (Number.MAX_SAFE_INTEGER - 1));
     this.#gate = new Gate(settingsOf(env, this.#name), epoch, this.#store.stored, nowMs);
+    this.#gate.meters.restore(this.#store.sheet());
   }
 
   exchange(report: GateReport): GateGrant {
@@ -39,6 +42,18 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
     const grant = this.#gate.exchange(report, nowMs);
     this.#changed(before, report.run, nowMs);
     return grant;
+  }
+
+  metering(): GateMetering {
+    this.#storeSheet();
+    const { meters } = this.#gate;
+    return { status: this.status(), sheet: meters.sheet, unread: meters.takeUnread(Date.now()) };
+  }
+
+  count(sheet: MeterSheet): MeterSheet {
+    this.#gate.meters.add(sheet);
+    this.#storeSheet();
+    return this.#gate.meters.sheet;
   }
 
   leave(run: string): void {
@@ -63,12 +78,20 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
       this.#store.store(memory);
       this.#storedMs = nowMs;
     }
+    if (nowMs >= this.#sheetStoredMs + GATE_METER_STORE_EVERY_MS) this.#storeSheet();
     const after = this.#gate.classAt(nowMs);
     if (after === "stopped" && before !== "stopped") this.#warn(nowMs);
     // Runs of a gate that limits come back soon by themselves; those of one that was open or stopped do not.
     if (after === before || (before !== "open" && before !== "stopped" && after !== "stopped")) return;
     const runs = this.#gate.users().filter((run) => run !== knows);
     if (runs.length > 0) this.ctx.waitUntil(notifyRuns(this.env, this.#name, runs, this.#gate.notice(nowMs)));
+  }
+
+  /** Stores what attempts have cost: what a reader was shown never becomes less. */
+  #storeSheet(): void {
+    if (!this.#gate.meters.takeChanged()) return;
+    this.#store.storeSheet(this.#gate.meters.sheet);
+    this.#sheetStoredMs = Date.now();
   }
 
   /** Whoever has started the gateway with a wrong key sees it on the terminal, while calls wait. */

@@ -1,5 +1,6 @@
-/** What a gate stores: one row. */
+/** What a gate stores: a row of what it knows of its key, and a row of what attempts have cost. */
 import { EMPTY_MEMORY, type GateMemory } from "../../src/gate/memory.ts";
+import type { MeterSheet } from "../../src/gate/meter.ts";
 
 export class GateStore {
   readonly #sql: SqlStorage;
@@ -8,8 +9,7 @@ export class GateStore {
   constructor(sql: SqlStorage) {
     this.#sql = sql;
     this.#sql.exec("CREATE TABLE IF NOT EXISTS memory (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT");
-    const row = this.#sql.exec<{ body: string }>("SELECT body FROM memory").toArray()[0];
-    const body: Partial<GateMemory> = row === undefined ? {} : JSON.parse(row.body);
+    const body: Partial<GateMemory> = JSON.parse(this.#body(MEMORY) ?? "{}");
     this.#stored = { ...EMPTY_MEMORY, ...body };
   }
 
@@ -20,6 +20,22 @@ export class GateStore {
 
   store(memory: GateMemory): void {
     this.#stored = memory;
-    this.#sql.exec("INSERT OR REPLACE INTO memory (id, body) VALUES (1, ?)", JSON.stringify(memory));
+    this.#sql.exec("INSERT OR REPLACE INTO memory (id, body) VALUES (?, ?)", MEMORY, JSON.stringify(memory));
+  }
+
+  sheet(): MeterSheet {
+    return JSON.parse(this.#body(METERS) ?? "{}");
+  }
+
+  storeSheet(sheet: Readonly<MeterSheet>): void {
+    this.#sql.exec("INSERT OR REPLACE INTO memory (id, body) VALUES (?, ?)", METERS, JSON.stringify(sheet));
+  }
+
+  #body(id: number): string | null {
+    return this.#sql.exec<{ body: string }>("SELECT body FROM memory WHERE id = ?", id).toArray()[0]?.body ?? null;
   }
 }
+
+/** The rows by number. */
+const MEMORY = 1;
+const METERS = 2;

@@ -143,6 +143,8 @@ export type AlarmHost = {
   until: (ready: () => boolean, waitMs: number) => Promise<void>;
   /** Reports to the run's holder what it spent, if it is final. */
   report: () => Promise<void>;
+  /** Reports to the gates what attempts have cost. */
+  reportMeters: () => Promise<void>;
   childEnded: (childId: string, spent: Amounts) => Promise<void>;
   readonly patches: Pick<Patches, "settleReservation">;
   /** Deletes the run and everything it stores. */
@@ -208,6 +210,7 @@ export class RunAlarm {
       await this.#endAbandonedChildren(run);
       await this.#notifyChildren(run);
       await this.#host.report();
+      if (run.isFinal) await this.#host.reportMeters();
       if (run.isReservationInDoubt) await this.#host.patches.settleReservation(run);
       if (Date.now() >= (run.deleteAtMs ?? Infinity)) return await this.#host.deleteRun(run);
       const nowMs = Date.now();

@@ -3,12 +3,14 @@
  * goes through `submit`, so that it is stored before any reply leaves. object.ts is the RPC surface above this.
  */
 import type { Amounts } from "../../src/budget/ledger.ts";
+import { hasSheets, takeSheets } from "../../src/engine/upstreams/metered.ts";
 import { startableGroup } from "../../src/engine/dispatch.ts";
 import { callIdOf } from "../../src/engine/log.ts";
 import { nextReadyMs } from "../../src/engine/next-ready.ts";
 import { workerOf } from "../../src/engine/shard.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
+import type { MeterSheet } from "../../src/gate/meter.ts";
 import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS, TIMER_MS_MAX } from "../../src/limits.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
 import { DONE_CODE } from "../../src/run-client/run-socket.ts";
@@ -174,6 +176,24 @@ export class RunLifecycle implements AlarmHost {
     if (!run.mustReport) return;
     await reportSpent(this.#objects, run.settings, { ...run.engine.ledger.spent });
     await this.change(() => run.reported());
+  }
+
+  /** Takes what the run has counted and no gate knows, by gate. */
+  takeMeters(): Promise<Record<string, MeterSheet>> {
+    return this.submit((reply) => {
+      if (this.run === null) return reply({});
+      const sheets = takeSheets(this.run.engine);
+      // The rows still have them: without this, a restart would report them once more.
+      if (Object.keys(sheets).length > 0) this.run.engine.writeShards();
+      reply(sheets);
+    });
+  }
+
+  /** Reports what no exchange has carried: after a run's last call there may be none. A gate that is gone misses it. */
+  async reportMeters(): Promise<void> {
+    if (this.run === null || !hasSheets(this.run.engine)) return;
+    const sheets = Object.entries(await this.takeMeters());
+    await Promise.allSettled(sheets.map(([gate, sheet]) => gateOf(this.#objects, gate).count(sheet)));
   }
 
   /** A child has ended and spent this much of its reservation. Counts once. */

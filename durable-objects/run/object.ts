@@ -13,6 +13,7 @@ import { callIdOf, type ToolReport } from "../../src/engine/log.ts";
 import { workerOf } from "../../src/engine/shard.ts";
 import { gateChanged } from "../../src/engine/upstreams/exchange.ts";
 import type { Reason } from "../../src/errors.ts";
+import type { MeterSheet } from "../../src/gate/meter.ts";
 import type { GateGrant } from "../../src/gate/wire.ts";
 import type { CompiledGraph } from "../../src/graph/types.ts";
 import { LONG_POLL_MS } from "../../src/limits.ts";
@@ -75,6 +76,7 @@ import { logPage } from "./log/read.ts";
 import type { RunState } from "./state.ts";
 import { acquireTool, endTool, renewToolPermit } from "./tool-calls.ts";
 import { openWhenFree } from "./tree/capacity.ts";
+import { mayManage } from "./tree/may-manage.ts";
 import { notOpenedReason, openOrReplay, type Added } from "./tree/open-child.ts";
 
 /** A Worker that has just opened its group: it holds nothing, whatever an earlier reply has given it. */
@@ -223,6 +225,10 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
       if (this.#life.run !== null) gateChanged(this.#life.run.engine, gate, grant, nowMs);
       reply();
     });
+  }
+
+  takeMeters(): Promise<Record<string, MeterSheet>> {
+    return this.#life.takeMeters();
   }
 
   // ---- single calls ----
@@ -533,10 +539,3 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
 /** What a socket closes with that breaks, in the words of the WebSocket protocol. */
 const LOST_CODE = 1_006;
-
-/** A run may be read, closed and cancelled by itself and by its ancestors; `caller` null = the operator. */
-function mayManage(run: RunState | null, caller: string | null): run is RunState {
-  if (run === null) return false;
-  const { id, ancestors } = run.settings;
-  return caller === null || caller === id || ancestors.includes(caller);
-}

@@ -25,6 +25,7 @@ import { indexOf } from "./slot.ts";
 import type { EngineState, InFlight } from "./state.ts";
 import { addModel } from "./totals.ts";
 import { isRepaired, nextOf } from "./upstreams/next-attempt.ts";
+import { meter } from "./upstreams/metered.ts";
 import { learnFromEnd } from "./upstreams/outcome.ts";
 
 type Ended = Charge & {
@@ -71,6 +72,7 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   const { charge, estimated } = chargeFor(marked, { amounts, price: target.price, priced });
   const outcome = isRequestedAgain ? marked : judged(marked, lease);
   const overrun = endAttempt(state, inFlight, { charge, estimated, latencyMs: outcome.latencyMs }, nowMs);
+  meter(shard, lease, outcome, charge);
   (call ?? group)?.window?.attemptEnded(outcome.latencyMs, charge.usd);
   const parallelGroupId = call?.window?.id ?? group?.parallelGroupId ?? null;
   const emit = (event: RunEvent): number => state.log.add(event, parallelGroupId, nowMs);

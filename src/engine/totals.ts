@@ -1,6 +1,7 @@
 /** The counters of a run, which only grow: stored per shard, added up on start and for the run document. */
 import type { Amounts } from "../budget/ledger.ts";
 import { addAmounts, zeroAmounts } from "../budget/ledger.ts";
+import type { MeterSheet } from "../gate/meter.ts";
 import { MODELS_COUNTED_MAX } from "../limits.ts";
 
 export type Totals = {
@@ -25,6 +26,8 @@ export type Totals = {
   windowGroups: number;
   /** Attempts that were charged, with their tokens and cost, by `upstream/model`. */
   models: Record<string, ModelTotals>;
+  /** What no gate knows yet, by gate; absent = nothing. Not summed: it is sent and dropped. */
+  meters?: Record<string, MeterSheet>;
 };
 
 export type ModelTotals = { calls: number; promptTokens: number; completionTokens: number; costNanoUsd: number };

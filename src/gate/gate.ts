@@ -17,6 +17,7 @@ import {
   GATE_TTL_MS,
   RETRY_AFTER_MAX_MS,
 } from "../limits.ts";
+import { GateMeters } from "./meters.ts";
 import { Pace } from "./pace.ts";
 import { Penalty } from "./penalty.ts";
 import { permitsOf, heldBy } from "./permits.ts";
@@ -40,6 +41,8 @@ import {
 export class Gate {
   readonly #settings: GateSettings;
   readonly #epoch: number;
+  /** What attempts have cost, of all runs. */
+  readonly meters = new GateMeters();
   readonly #registry = new Registry();
   readonly #started: Started;
   readonly #rates = new Rates();
@@ -86,7 +89,9 @@ export class Gate {
     const runs = this.#runs();
     const rejected = news.isNew ? rejectedIn(report) : 0;
     this.#rates.settle(run, { started: news.started.requests, rejected }, runs, nowMs);
-    return this.#decide(run, wasWaiting, nowMs);
+    const grant = this.#decide(run, wasWaiting, nowMs);
+    this.meters.reportedBy(run.id, nowMs + grant.ttlMs);
+    return grant;
   }
 
   /** The run has nothing waiting or in flight any more. */
@@ -164,6 +169,7 @@ export class Gate {
     this.#rates.start(started, nowMs);
     this.#pace?.start(started.requests, nowMs);
     if (!isNew) return;
+    if (report.meter !== undefined) this.meters.add(report.meter);
     if (report.latency !== null) this.#latencyMs += (report.latency.meanMs - this.#latencyMs) * LATENCY_GAIN;
     for (const sample of report.samples) this.#rates.follow(sample, this.#started, this.#latencyMs, nowMs);
     if (report.recovered) this.#stop = null;

@@ -4,6 +4,7 @@
  * is optional is newer than the first version: its docstring names what an absent one means.
  */
 import type { StopReason } from "../call.ts";
+import type { MeterSheet } from "./meter.ts";
 
 /** The classes of work, in the order of their shares when all of them wait. */
 export const WORK_CLASSES = ["interactive", "standard", "batch"] as const;
@@ -102,6 +103,8 @@ export type GateReport = {
   failures: readonly GateFailure[];
   /** True if an attempt has succeeded that was started after the run learned that the gate is stopped: the key works again. */
   recovered: boolean;
+  /** What attempts have cost that ended since the last report; absent = none has ended, or the run does not count. */
+  meter?: MeterSheet;
 };
 
 /**

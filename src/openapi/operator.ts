@@ -1,9 +1,15 @@
 /** Routes that show the operator what all runs share. */
 import type { RouteConfig } from "@hono/zod-openapi";
 import { resumedUpstream, upstreamList } from "../contract/operator/upstreams.ts";
-import { guarded, idParameter, json } from "./parts.ts";
+import { asText, guarded, idParameter, json } from "./parts.ts";
 
 export const operator: RouteConfig[] = [
+  guarded({
+    method: "get",
+    path: "/metrics",
+    summary: "Shows what all runs have used, for Prometheus (operator only)",
+    responses: { 200: asText("OpenMetrics 1.0", "application/openmetrics-text") },
+  }),
   guarded({
     method: "get",
     path: "/upstreams",

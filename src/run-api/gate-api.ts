@@ -1,5 +1,9 @@
 /** The methods of a gate object: the state of one key of one upstream, shared by all runs. */
+import type { MeterSheet } from "../gate/meter.ts";
 import type { GateGrant, GateReport, GateStatus } from "../gate/wire.ts";
+
+/** What a gate has counted. `unread`: the runs that may have counted more than they have reported. */
+export type GateMetering = { status: GateStatus; sheet: MeterSheet; unread: string[] };
 
 export interface GateApi extends Rpc.DurableObjectBranded {
   /**
@@ -13,6 +17,12 @@ export interface GateApi extends Rpc.DurableObjectBranded {
 
   /** What an operator sees. */
   status(): GateStatus;
+
+  /** What attempts have cost, of all runs. What it returns is stored, so that it never becomes less. */
+  metering(): GateMetering;
+
+  /** Adds what a run has counted and not reported. Returns the sums afterwards. Not safe to repeat. */
+  count(sheet: MeterSheet): MeterSheet;
 
   /** Ends a stop by an operator's decision: runs may call again at once. False if the gate was not stopped. */
   resume(): boolean;

@@ -13,6 +13,7 @@ import type { CreditReport, CreditRequest } from "../engine/credit/terms.ts";
 import type { CreditReportReply, OpenCreditReply } from "./credit.ts";
 import type { ToolReport } from "../engine/log.ts";
 import type { Reason } from "../errors.ts";
+import type { MeterSheet } from "../gate/meter.ts";
 import type { GateGrant } from "../gate/wire.ts";
 import type { ToolCallName, ToolCallRequest } from "../tools/permits.ts";
 import type {
@@ -107,6 +108,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   /** A gate has changed: this grant replaces the run's last one there, and the run exchanges at once. Repeating it changes nothing. */
   gateChanged(gate: string, grant: GateGrant): Promise<void>;
+
+  /** What the run has counted and no gate knows, by gate: it counts as reported from now on. */
+  takeMeters(): Promise<Record<string, MeterSheet>>;
 
   // ---- single calls ----
 

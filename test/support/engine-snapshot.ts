@@ -35,7 +35,8 @@ export function snapshotOf(state: EngineState): unknown {
     shards: [...state.shards.values()]
       .filter((shard) => shard.totals.attempts + shard.leases.size > 0)
       .sort((a, b) => a.id - b.id)
-      .map(({ id, totals, leases }) => ({
+      // Meters are dropped once they are reported, and the rows follow with their next write.
+      .map(({ id, totals: { meters: _reported, ...totals }, leases }) => ({
         id,
         totals: { ...totals, singleCalls: 0, groupedCalls: 0, windowGroups: 0 },
         leases: [...leases.values()].map((lease) => remembered(lease)),

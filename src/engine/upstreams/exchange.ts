@@ -3,6 +3,7 @@ import type { GateGrant, GateReport, RateSample, WorkClass } from "../../gate/wi
 import { WORK_CLASSES } from "../../gate/wire.ts";
 import type { EngineState } from "../state.ts";
 import type { RunGate } from "./gate.ts";
+import { takeSheet } from "./metered.ts";
 import { demandAt } from "./waiting.ts";
 
 /** Who reports: the run, and the instance of its object. */
@@ -21,7 +22,10 @@ export function dueExchanges(state: EngineState, who: Reporter, nowMs: number): 
     const atMs = gate.exchangeAtMs(demand, nowMs);
     if (atMs === null || atMs > nowMs) continue;
     const lent = state.credits.permitsAt(name);
-    due.push({ gate: name, report: gate.report(who, { classes, demand, lent }, nowMs) });
+    due.push({
+      gate: name,
+      report: gate.report(who, { classes, demand, lent, takeSheet: () => takeSheet(state, name) }, nowMs),
+    });
   }
   return due;
 }

@@ -3,6 +3,7 @@
  * by itself while no gate is known or reachable: up to its own limit, and after the Retry-After that it has met itself.
  */
 import type { StopReason } from "../../call.ts";
+import type { MeterSheet } from "../../gate/meter.ts";
 import type { GateGrant, GateReason, GateReport } from "../../gate/wire.ts";
 import { GATE_FREE_PERMITS, KEY_PROBE_MS } from "../../limits.ts";
 import { ExchangeTimes, type Demand } from "./exchange-times.ts";
@@ -27,6 +28,14 @@ type Started = { requests: number; tokens: number };
 
 /** A grant with the time of its arrival, and what had been started when its report was written. */
 type Held = { grant: GateGrant; atMs: number; base: Started };
+
+/** What of a run a report names: `takeSheet` gives what it has counted since the last report. */
+type Reported = {
+  classes: GateReport["classes"];
+  demand: Demand;
+  lent: number;
+  takeSheet: () => MeterSheet | null;
+};
 
 export class RunGate {
   readonly news = new GateNews();
@@ -259,11 +268,11 @@ export class RunGate {
   /** Writes a report. Its reply is `granted`, or `unreached` if none comes. */
   report(
     who: Pick<GateReport, "run" | "instance" | "weight">,
-    { classes, demand, lent }: { classes: GateReport["classes"]; demand: Demand; lent: number },
+    { classes, demand, lent, takeSheet }: Reported,
     nowMs: number,
   ): GateReport {
     const base = { ...this.#started };
-    const news = this.news.take(nowMs);
+    const news = this.news.take(nowMs, takeSheet);
     this.#reported = { base, atMs: nowMs, hasFailures: news.failures.length > 0 };
     this.times.reported(demand, nowMs);
     this.#hasReportedBatch = classes.standard.waiting > 0 || classes.batch.waiting > 0;

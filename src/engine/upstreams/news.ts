@@ -2,11 +2,12 @@
  * What a run has to report to a gate: how its attempts ended there since the last report. A report whose reply was lost is
  * sent once more under the same number with the same news, so that the gate counts them once; newer ones wait for the next.
  */
+import type { MeterSheet } from "../../gate/meter.ts";
 import type { GateFailure, GateReport, RateSample } from "../../gate/wire.ts";
 import { GATE_SAMPLES_MAX } from "../../limits.ts";
 
 /** The fields of a report that speak of the time since the last one. */
-type Reported = Pick<GateReport, "number" | "latency" | "samples" | "failures" | "recovered">;
+type Reported = Pick<GateReport, "number" | "latency" | "samples" | "failures" | "recovered" | "meter">;
 
 type Aged<T> = Omit<T, "ageMs"> & { atMs: number };
 
@@ -16,6 +17,7 @@ class Batch {
   readonly failures = new Map<string, Aged<GateFailure>>();
   latency: { sumMs: number; count: number } | null = null;
   recovered = false;
+  meter: MeterSheet | null = null;
 
   get isUrgent(): boolean {
     return this.failures.size > 0 || this.recovered;
@@ -78,13 +80,14 @@ export class GateNews {
   }
 
   /** The news of the next report: those of the last one again, if its reply has not come. */
-  take(nowMs: number): Reported {
+  take(nowMs: number, takeSheet: () => MeterSheet | null = () => null): Reported {
     if (this.#sent === null) {
       this.#sent = this.#next;
       this.#next = new Batch();
+      this.#sent.meter = takeSheet();
       this.#number += 1;
     }
-    const { samples, failures, latency, recovered } = this.#sent;
+    const { samples, failures, latency, recovered, meter } = this.#sent;
     const aged = <T extends { atMs: number }>({ atMs, ...rest }: T) => ({ ...rest, ageMs: Math.max(0, nowMs - atMs) });
     return {
       number: this.#number,
@@ -92,6 +95,7 @@ export class GateNews {
       samples: samples.map(aged),
       failures: [...failures.values()].map(aged),
       recovered,
+      ...(meter === null ? {} : { meter }),
     };
   }
 

@@ -5,9 +5,9 @@ import { requireOperator } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import type { ResumedUpstream, UpstreamGate, UpstreamList } from "../../contract/operator/upstreams.ts";
 import { Refusal, quoted } from "../../errors.ts";
-import { gateNameOf } from "../../upstream/config/keys.ts";
 import type { Upstream } from "../../upstream/config/types.ts";
 import type { Protection } from "../under-run.ts";
+import { keysOf } from "./gate-keys.ts";
 import { shownGate } from "./shown-gate.ts";
 
 export function mountUpstreams(app: Hono<AppEnv>, protect: Protection): void {
@@ -36,10 +36,4 @@ function gatesOf(c: Context<AppEnv>, upstream: Upstream): Promise<UpstreamGate[]
       return { name: upstream.name, key, ...shownGate(status, Date.now()) };
     }),
   );
-}
-
-/** The gates of an upstream, one per key. */
-function keysOf({ name, keys }: Upstream): { key: string | null; gate: string }[] {
-  if (keys === undefined) return [{ key: null, gate: gateNameOf(name, undefined) }];
-  return keys.map((key) => ({ key: `secret:${key.name}`, gate: gateNameOf(name, key.name) }));
 }
