@@ -38,11 +38,13 @@ const ASIDE = Array.from({ length: 24 }, (_, at) => `aside-${at}`);
 
 /**
  * Starts a gateway with three upstreams: `sim` (simulated), `up` (the counting provider; a call costs $1 per million
- * prompt tokens and $2 per million completion tokens) and `free` (the same provider without a price); and `up` under further names, for `modelAside`.
+ * prompt tokens and $2 per million completion tokens) and `free` (the same provider without a price); and `up` under further names, for
+ * `modelAside`. `more`: upstreams beside these.
  */
 export async function startWorld(
   handler?: (call: UpstreamCall) => UpstreamAnswer,
   vars: Record<string, unknown> = {},
+  more: Record<string, unknown> = {},
 ): Promise<World> {
   const upstream = await startUpstream(handler);
   const provider = { kind: "openai", base_url: upstream.baseUrl, api_key: "secret:PROVIDER_KEY" };
@@ -53,6 +55,7 @@ export async function startWorld(
     ...Object.fromEntries(
       ASIDE.map((name) => [name, { ...provider, models: [], prices: { "*": { input: 1, output: 2 } } }]),
     ),
+    ...more,
   };
   const left = [...ASIDE];
   const gateway = await startGateway({ vars: { UPSTREAMS, PROVIDER_KEY, ...vars } });
