@@ -19,6 +19,7 @@ import { isDialectPath, withoutToken } from "./routes/dialects/path.ts";
 import { mountDialects } from "./routes/dialects/dialects.ts";
 import { mountFiles } from "./routes/openai/files.ts";
 import { mountDag } from "./routes/native/graph/dag.ts";
+import { mountDagPatch } from "./routes/native/graph/patch.ts";
 import { mountDagRetry } from "./routes/native/graph/retry.ts";
 import { mountDagValidate } from "./routes/native/graph/validate.ts";
 import { mountGroups } from "./routes/native/groups.ts";
@@ -71,6 +72,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountBatch(app, protect);
   mountDag(app, protect);
   mountDagValidate(app, protect);
+  mountDagPatch(app, protect);
   mountDagRetry(app, protect);
   mountDialects(app, protect);
   mountToolCall(app, protect);

@@ -156,6 +156,12 @@ export const TASK_PROMPT_CHARS_SHORT = 10;
 export const GRAPH_FAULTS_MAX = 20;
 /** Longest line of a plan that is read while it is written, characters: the largest task, with its escapes. */
 export const PLAN_LINE_CHARS_MAX = 2 * PROMPT_BYTES_MAX;
+/** Operations of one change of a graph: it is applied inside one turn of the run object, all or nothing. */
+export const GRAPH_OPERATIONS_MAX = 1_000;
+/** Largest body of a change of a graph: as much as its run object parses and stores within one turn. */
+export const GRAPH_CHANGE_BYTES_MAX = 4 * 1024 * 1024;
+/** Most changes of one graph: each writes the compiled graph anew and computes once more which of its slots may start. */
+export const GRAPH_CHANGES_MAX = 2_000;
 /** Files that one item of a batch names, in each of its lists: more are a folder, which is one name. */
 export const ITEM_FILES_MAX = 64;
 /** Conflicts of a batch, and names in each, that an answer lists: who resolves these learns of the next. */

@@ -45,6 +45,17 @@ export class Counters {
     countGroup(this.#groups, header);
   }
 
+  /** Counts what a change of its graph adds to a group. */
+  changeGroup(before: CountedHeader, after: CountedHeader): void {
+    const [old, now] = [before, after].map((header) => {
+      const counts = { slots: 0, parallelGroups: 0, parallelSlots: 0 };
+      countGroup(counts, header);
+      return counts;
+    });
+    for (const name of ["slots", "parallelGroups", "parallelSlots"] as const)
+      this.#groups[name] += (now?.[name] ?? 0) - (old?.[name] ?? 0);
+  }
+
   /** Counts statistics and metrics from zero. Returns the new baseline; it and every shard are to be stored. */
   resetStats(): CounterValues {
     this.#baselines = { ...this.#baselines, stats: this.#now() };
@@ -68,6 +79,8 @@ export class Counters {
     return { totals: this.totals, groups: { ...this.#groups } };
   }
 }
+
+type CountedHeader = Pick<GroupHeader, "count" | "single" | "graph">;
 
 /** Adds a group to the statistics: a group of one is a sequential query. */
 export function countGroup(counts: GroupCounts, header: Pick<GroupHeader, "count" | "single" | "graph">): void {

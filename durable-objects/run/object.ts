@@ -10,7 +10,6 @@ import type { Outcome } from "../../src/call.ts";
 import type { BudgetDocument, UsageDocument } from "../../src/contract/runs.ts";
 import type { CallPage } from "../../src/engine/call-page.ts";
 import { callIdOf, type ToolReport } from "../../src/engine/log.ts";
-import { workerOf } from "../../src/engine/shard.ts";
 import { gateChanged } from "../../src/engine/upstreams/exchange.ts";
 import type { Reason } from "../../src/errors.ts";
 import type { MeterSheet } from "../../src/gate/meter.ts";
@@ -28,6 +27,8 @@ import type {
 import type { CreditReport, CreditRequest } from "../../src/engine/credit/terms.ts";
 import type { CreditReportReply, OpenCreditReply } from "../../src/run-api/credit.ts";
 import type {
+  ChangeGraphReply,
+  ChangeGraphRequest,
   ClaimReply,
   EndedReply,
   GroupView,
@@ -55,7 +56,6 @@ import type {
   StoredDocument,
 } from "../../src/run-api/runs.ts";
 import type { IdempotencyKey, Refused, Sampled } from "../../src/run-api/types.ts";
-import { RunCaller } from "../../src/run-client/caller.ts";
 import type { ToolCallName, ToolCallRequest } from "../../src/tools/permits.ts";
 import type { Objects } from "../address.ts";
 import { acquire, acquireMany, lendCredit, settleSingle, takeCreditReport, withdraw } from "./calls.ts";
@@ -65,7 +65,9 @@ import { claim } from "./executors/claim.ts";
 import { missingLanes } from "./executors/lanes.ts";
 import { renewLeases } from "./executors/leases.ts";
 import { cancelGroup, cancelSlot } from "./groups/cancel.ts";
-import { dropStaged, openGroup, stagePages } from "./groups/open.ts";
+import { patchGraph } from "./groups/change-graph.ts";
+import { dropStaged, stagePages } from "./groups/open.ts";
+import { openAndClaim } from "./groups/open-claimed.ts";
 import { quoteGroup } from "./groups/quote.ts";
 import { endedSlots, groupView, positionOf, resultsFrom, withWaits } from "./groups/read.ts";
 import { retryGraph } from "./groups/retry-graph.ts";
@@ -73,14 +75,9 @@ import { RunLifecycle } from "./lifecycle.ts";
 import { offerItem, serveWorker } from "./pull.ts";
 import { appendEvents } from "./log/append.ts";
 import { logPage } from "./log/read.ts";
-import type { RunState } from "./state.ts";
 import { acquireTool, endTool, renewToolPermit } from "./tool-calls.ts";
-import { openWhenFree } from "./tree/capacity.ts";
 import { mayManage } from "./tree/may-manage.ts";
-import { notOpenedReason, openOrReplay, type Added } from "./tree/open-child.ts";
-
-/** A Worker that has just opened its group: it holds nothing, whatever an earlier reply has given it. */
-const NEW_WORKER: WorkerState = { covers: null, asksForLanes: false, leaves: false, holds: [], gaveUp: [] };
+import { openChild } from "./tree/open-requested.ts";
 
 export class RunObject extends DurableObject<Objects> implements RunApi {
   readonly #life: RunLifecycle;
@@ -160,48 +157,13 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   // ---- its children ----
 
-  async openChild(
+  openChild(
     input: RunInput,
     id: string,
     idempotencyKey: IdempotencyKey | null = null,
     wait: CapacityWait | null = null,
   ): Promise<OpenChildReply> {
-    await this.#life.recallCredits();
-    const inTurn = (attempt: (run: RunState, nowMs: number) => Added): Promise<Added> =>
-      this.#life.submit<Added>((reply, nowMs) => {
-        const run = this.#life.active;
-        reply("reason" in run ? { ok: false, reason: run } : attempt(run, nowMs));
-      });
-    const until = (ready: () => boolean, waitMs: number): Promise<void> => this.#life.until(ready, waitMs);
-    const added =
-      wait === null
-        ? await inTurn((run, nowMs) => openOrReplay(run, input, { id, idempotencyKey }, nowMs))
-        : await openWhenFree(
-            { now: Date.now, inTurn, until, active: () => this.#life.active },
-            { input, id, idempotencyKey, wait },
-          );
-    if (!added.ok) return added;
-    const { settings } = added;
-    const replayed = settings === null;
-    const child = new RunCaller(this.env, added.id, settings?.region);
-    const read = (): Promise<StoredDocument | null> =>
-      child.callWithRetry<StoredDocument | null>((run) => run.document(null));
-    let document = replayed
-      ? await read()
-      : await child.callWithRetry<StoredDocument | null>((run) => run.open(settings));
-    if (document === null && replayed) {
-      // The key's first request may still be under way.
-      await this.#life.until(() => !this.#life.opened.children.isOpening(added.id), LONG_POLL_MS);
-      document = await read();
-    }
-    if (document === null) {
-      return { ok: false, reason: notOpenedReason(this.#life.opened.children.isOpening(added.id)) };
-    }
-    await this.#life.change((run) => {
-      const row = run.children.confirm(added.id);
-      if (row !== null) run.addWrite(row);
-    });
-    return { ok: true, document, replayed, remainingNanoUsd: this.#life.opened.remainingNanoUsd };
+    return openChild(this.env, this.#life, input, { id, idempotencyKey, wait });
   }
 
   childEnded(id: string, spent: Amounts): Promise<void> {
@@ -340,13 +302,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
         this.dropStaged(request.openKey);
         return reply({ ok: false, reason: run });
       }
-      const opened = openGroup(run, this.#life.store, { request, pages, hasWorker: capacity !== null, graph }, nowMs);
-      if (!opened.ok || opened.replayed || capacity === null) return reply(opened);
-      // Who claims nothing opens the group for another executor, which may have begun by the time of a repeated request.
-      const after = { epoch: run.epoch, position: 0 };
-      const worker = capacity === 0 ? { ...NEW_WORKER, holds: null } : { ...NEW_WORKER, after };
-      const first = { executor: workerOf(opened.seq), settlements: [], capacity, waits: false, worker, reach: null };
-      claim(run, first, (claimed) => reply({ ...opened, claim: claimed }), nowMs);
+      openAndClaim(run, this.#life.store, { request, pages, capacity, graph }, reply, nowMs);
     });
   }
 
@@ -363,6 +319,13 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return this.#life.submit((reply, nowMs) => {
       const run = this.#life.active;
       reply("reason" in run ? { ok: false, reason: run } : retryGraph(run, this.#life.store, request, nowMs));
+    });
+  }
+
+  changeGraph(request: ChangeGraphRequest): Promise<ChangeGraphReply> {
+    return this.#life.submit((reply, nowMs) => {
+      const run = this.#life.active;
+      reply("reason" in run ? { ok: false, reason: run } : patchGraph(run, this.#life.store, request, nowMs));
     });
   }
 

@@ -5,6 +5,7 @@
  */
 import type { CallPage } from "../../src/engine/call-page.ts";
 import type { SlotRecord } from "../../src/engine/record.ts";
+import type { GroupHeader } from "../../src/engine/group.ts";
 import { workerOf, type StoredLease, type Target } from "../../src/engine/shard.ts";
 import { groupSeqOf, slotIdOf } from "../../src/engine/slot.ts";
 import type { BodyState, EngineState } from "../../src/engine/state.ts";
@@ -361,6 +362,14 @@ export class RunState {
     this.lanesStartedAtMs = nowMs;
     this.groupFollowed(stored.header.seq, nowMs);
     this.counters.addGroup(stored.header);
+  }
+
+  /** The graph of a group that runs has changed, and with it the group's header. */
+  graphChanged(stored: StoredGroup, before: GroupHeader): void {
+    this.#openGroups.set(stored.header.seq, stored);
+    this.counters.changeGroup(before, stored.header);
+    // Calls that were made for the graph as it was may insert other outputs now.
+    this.#graphCalls.clear();
   }
 
   /** A client follows the group now; a group that is bound to its client lives on. */

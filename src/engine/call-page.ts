@@ -23,21 +23,30 @@ type FactsRow = [number, number, number, number | null, Priority, number | null,
 
 /** Splits calls into pages. `models` collects the distinct models; a slot refers to its own by index. */
 export class CallPageBuilder {
-  readonly models: (string | null)[] = [];
+  readonly models: (string | null)[];
   readonly #modelIndexes = new Map<string | null, number>();
   readonly #defaults: ReadonlyMap<string, unknown>;
   #facts: FactsRow[] = [];
   #lines: string[] = [];
   #chars = 0;
-  #nextIndex = 0;
+  #nextIndex: number;
   /** Characters of all bodies so far: close enough to the bytes that the group takes in storage to bound them. */
   totalChars = 0;
   /** Characters of all models: the group stores them in one row. */
   modelChars = 0;
 
-  /** `defaults`: the options that the group's calls share, which the group stores once. */
-  constructor(defaults: BodyOptions) {
+  /**
+   * `defaults`: the options that the group's calls share, which the group stores once. `after`: the group has so many calls
+   * already, and these models.
+   */
+  constructor(
+    defaults: BodyOptions,
+    after: { calls: number; models: readonly (string | null)[] } = { calls: 0, models: [] },
+  ) {
     this.#defaults = new Map(Object.entries(defaults));
+    this.#nextIndex = after.calls;
+    this.models = [];
+    for (const model of after.models) this.#modelIndex(model);
   }
 
   /** Adds a call; returns the page that it completed, if any. */

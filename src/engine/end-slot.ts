@@ -10,7 +10,9 @@ import type { Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { enqueueReady, releaseTiers, requeueFollowers } from "./enqueue.ts";
 import { endingOf, type GroupGraph } from "./graph/group-graph.ts";
-import type { Drained, Group } from "./group.ts";
+import type { Advance } from "../graph/frontier.ts";
+import type { CompiledGraph } from "../graph/types.ts";
+import type { Drained, Group, GroupHeader } from "./group.ts";
 import { slotEnd, slotName } from "./log.ts";
 import { isViolation, noteCheck } from "./checks/schema.ts";
 import { savedBy } from "./quotes/saved.ts";
@@ -68,9 +70,20 @@ function advanceGraph(
   { id, state: ended }: SlotRecord,
   nowMs: number,
 ): boolean {
-  const { compiled, frontier } = graph;
   const index = indexOf(id);
-  const { ready, skipped, unfed } = frontier.ended(index, endingOf(ended));
+  const advance = graph.frontier.ended(index, endingOf(ended));
+  takeAdvance(state, group, graph, advance, nowMs);
+  return [index, ...advance.unfed].some((at) => graph.frontier.isLost(at));
+}
+
+function takeAdvance(
+  state: EngineState,
+  group: Group,
+  graph: GroupGraph,
+  { ready, skipped, unfed }: Pick<Advance, "ready" | "skipped" | "unfed">,
+  nowMs: number,
+): void {
+  const { compiled, frontier } = graph;
   const { seq } = group.header;
   for (const { index: at, because } of skipped) {
     const dependency = compiled.tasks[because]?.id ?? "";
@@ -85,7 +98,35 @@ function advanceGraph(
     finishSlot(state, group, record, {}, nowMs);
   }
   enqueueReady(state, group, ready);
-  return [index, ...unfed].some((at) => frontier.isLost(at));
+}
+
+/**
+ * Takes over a changed graph of a group that runs. Slots that were queued without having started are queued anew, as far as
+ * they may still start.
+ */
+export function changeGraph(
+  state: EngineState,
+  group: Group,
+  { header, compiled }: { header: GroupHeader; compiled: CompiledGraph },
+  nowMs: number,
+): void {
+  const { graph } = group;
+  if (graph === null) throw new Error(`${header.id} has no graph`);
+  const { seq } = header;
+  state.queue.remove((groupSeq, id) => groupSeq === seq && group.attempts[indexOf(id)] === 0);
+  group.grow(header);
+  const { ready, skipped, unfed } = graph.change(compiled, (index) => group.stateOf(index));
+  const isQueued = (index: number): boolean => group.stateOf(index) === "queued";
+  const newlyUnfed = unfed.filter(isQueued);
+  takeAdvance(
+    state,
+    group,
+    graph,
+    { ready, skipped: skipped.filter(({ index }) => isQueued(index)), unfed: newlyUnfed },
+    nowMs,
+  );
+  if (newlyUnfed.some((at) => graph.frontier.isLost(at))) applyFailureRule(state, group, nowMs);
+  if (group.done) state.writeGroup(group);
 }
 
 /** Queues what may start of a graph that was just opened. */

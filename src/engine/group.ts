@@ -8,7 +8,7 @@ import type { WindowGroup, WindowPosition } from "./calls/coalescing-window.ts";
 import type { GroupGraph } from "./graph/group-graph.ts";
 import { isFinalState, mayStep, SLOT_STATES, type SlotState } from "./slot.ts";
 
-/** The fields that a group is opened with; stored once, never changed. */
+/** The fields that a group is opened with; only changes of its graph change them. */
 export type GroupHeader = {
   seq: number;
   /** Public id, `pg-…`. */
@@ -23,8 +23,8 @@ export type GroupHeader = {
   single: WindowPosition | null;
   /** Its slots start only when no other slot of the run can, however long they have waited. */
   background?: true;
-  /** Set if its slots depend on each other: it has this many tasks. The graph itself is stored apart, because it may be large. */
-  graph?: { tasks: number };
+  /** Set if its slots depend on each other: it has this many tasks, in this version of its graph (absent = the first). The graph itself is stored apart, because it may be large. */
+  graph?: { tasks: number; version?: number };
   openedAtMs: number;
   /** Slots that have not started within this time of `openedAtMs` fail; null = they wait without a limit. */
   deadlineMs: number | null;
@@ -69,12 +69,11 @@ export type GroupUsage = { promptTokens: number; completionTokens: number; costN
 const CODE_OF: Record<SlotState, number> = { queued: 0, running: 1, completed: 2, failed: 3, skipped: 4, cancelled: 5 };
 
 export class Group {
-  readonly header: GroupHeader;
+  #header: GroupHeader;
   /** What its slots wait for; null = they are independent. */
   readonly graph: GroupGraph | null;
-  readonly #states: Uint8Array;
-  /** Attempts begun, per slot. */
-  readonly attempts: Uint8Array;
+  #states: Uint8Array;
+  #attempts: Uint8Array;
   /** Those of them that do not count towards the most attempts of a call, by the slot's index; absent = none. */
   readonly uncounted = new Map<number, number>();
   /** How often its gate had recovered when a slot's key did not work last, by the slot's index; absent = it always did. */
@@ -97,7 +96,7 @@ export class Group {
   #isEndTaken = false;
 
   constructor(header: GroupHeader, graph: GroupGraph | null = null) {
-    this.header = header;
+    this.#header = header;
     this.earlyStop = header.stopWhen === undefined ? null : new EarlyStop(header.stopWhen);
     this.graph = graph;
     // The tiers of a graph hold tasks back in its frontier.
@@ -105,8 +104,27 @@ export class Group {
     this.tiers = header.tiers === undefined || mode === undefined ? null : new Tiers(mode, header.count);
     if (graph !== null) this.tiers?.setAll(graph.compiled.tasks.map((task) => ({ ...task, tier: tierOf(task) })));
     this.#states = new Uint8Array(header.count);
-    this.attempts = new Uint8Array(header.count);
+    this.#attempts = new Uint8Array(header.count);
     this.counts = { queued: header.count, running: 0, completed: 0, failed: 0, skipped: 0, cancelled: 0 };
+  }
+
+  get header(): GroupHeader {
+    return this.#header;
+  }
+
+  /** Attempts begun, per slot. */
+  get attempts(): Uint8Array {
+    return this.#attempts;
+  }
+
+  /** Takes over the header of a changed graph, which may have more slots: they are queued, and wait for what they depend on. */
+  grow(header: GroupHeader): void {
+    const more = header.count - this.#header.count;
+    if (more < 0) throw new Error(`${header.id} cannot lose ${-more} slots`);
+    this.#header = header;
+    this.#states = enlarged(this.#states, header.count);
+    this.#attempts = enlarged(this.#attempts, header.count);
+    this.counts.queued += more;
   }
 
   /** Indexes of slots in the order in which they ended: a streaming reader pages through them. */
@@ -245,14 +263,17 @@ export class Group {
     return this.header.single === null ? this.header.id : (this.#window?.id ?? null);
   }
 
-  /** True once every slot has ended. */
+  /** True once every slot has ended, and no more can be added. */
   get done(): boolean {
+    if (this.graph?.plan?.state === "open" && this.#drained === null) return false;
     return this.#ended.length === this.presentSlots;
   }
 
   get status(): GroupStatus {
     if (!this.done) return "running";
-    if (this.counts.completed + (this.graph?.frontier.replacedSlots ?? 0) === this.presentSlots) return "completed";
+    const isWhole = this.graph?.isWhole ?? true;
+    const replaced = this.graph?.frontier.replacedSlots ?? 0;
+    if (isWhole && this.counts.completed + replaced === this.presentSlots) return "completed";
     if (this.#drained?.cause === "cancel" && this.counts.cancelled > 0) return "cancelled";
     if ((this.tierFailures?.counts[0] ?? 0) > 0) return "escalated";
     // What a stop has cancelled is not missing.
@@ -285,6 +306,13 @@ export class Group {
     const hasFailed = this.stateOf(index) === "failed" && this.graph?.isReplaceable(index) !== true;
     this.tiers?.ended(index, hasFailed);
   }
+}
+
+function enlarged(bytes: Uint8Array, length: number): Uint8Array {
+  if (bytes.length === length) return bytes;
+  const larger = new Uint8Array(length);
+  larger.set(bytes);
+  return larger;
 }
 
 /** Three decimals are all that a ratio of milliseconds can mean. */

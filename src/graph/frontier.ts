@@ -163,8 +163,9 @@ export class Frontier {
 
   /** The slots that may start before any has ended. Call it once, first of all. */
   start(): Advance {
-    this.#tasks.forEach((_, position) => {
-      if (valueAt(this.#pending, position) === 0) this.#decideTask(position);
+    this.#tasks.forEach(({ first, slots, removed }, position) => {
+      if (removed === true) this.#dropRange(first, first + slots);
+      else if (valueAt(this.#pending, position) === 0) this.#decideTask(position);
     });
     return this.#run();
   }

@@ -48,7 +48,7 @@ function pipelineOf(
 export function sinksOf(tasks: readonly CompiledTask[]): number[] {
   const needed = new Uint8Array(tasks.length);
   for (const { dependencies } of tasks) for (const dependency of dependencies) needed[dependency] = 1;
-  return tasks.flatMap(({ alternativeOf }, position) =>
-    needed[position] === 1 || alternativeOf !== undefined ? [] : [position],
+  return tasks.flatMap(({ alternativeOf, removed }, position) =>
+    needed[position] === 1 || alternativeOf !== undefined || removed === true ? [] : [position],
   );
 }

@@ -18,9 +18,13 @@ export type PatchOperation =
   | { op: "update_task"; id: string; task: TaskSource }
   | { op: "add_dependency" | "remove_dependency"; id: string; dependency: string };
 
-/** `version`: of the graph that the client has seen. `hasStarted`: whether a slot of the task runs or has ended. */
+/**
+ * `version`: of the graph that the client has seen. `key`: identifies the request. `hasStarted`: whether a slot of the task
+ * runs, or the task has ended in whatever way.
+ */
 export type Patch = {
   version: number;
+  key: string;
   operations: readonly PatchOperation[];
   hasStarted: (position: number) => boolean;
 };
@@ -69,7 +73,8 @@ class GraphEditor {
     this.#checkWidths(placed.tasks);
     if (!this.#faults.isEmpty) return this.#refused();
     const { version } = this.#graph;
-    const changed = { ...this.#graph, version: version + 1, tasks: placed.tasks, slots: placed.slots };
+    const { key: changedBy } = this.#patch;
+    const changed = { ...this.#graph, version: version + 1, changedBy, tasks: placed.tasks, slots: placed.slots };
     return { ok: true, graph: changed, appended: this.#appended.map(({ operation }) => operation) };
   }
 
@@ -122,7 +127,7 @@ class GraphEditor {
       return null;
     }
     if (position < this.#graph.tasks.length && this.#patch.hasStarted(position)) {
-      this.#refuse(operation, "started", `task "${id}" has started`);
+      this.#refuse(operation, "started", `task "${id}" has started or has ended`);
       return null;
     }
     return position;

@@ -74,9 +74,24 @@ export type CompiledTask = {
   estimatedDurationMs?: number;
 };
 
+/** A line of a plan that cannot be run; lines count from 1. */
+export type PlanFault = { line: number; message: string };
+
+/**
+ * How much of a plan has come whose tasks start before it is complete. `open`: more may come, so the graph has not ended, even
+ * if all of its tasks have. `cut`: it broke off. `line`: the last line that was read.
+ */
+export type PlanState = { state: "open" | "ended" | "cut"; line: number; faults: readonly PlanFault[] };
+
 export type CompiledGraph = {
   /** 1 for a new graph; each accepted change adds 1. */
   version: number;
+  /** Identifies the request that made this version, so that its repetition is recognized; absent = it is the first. */
+  changedBy?: string;
+  /** Set if it runs while its plan is written. */
+  plan?: PlanState;
+  /** The client's settings for all calls, as they were sent: the tasks of later changes are read over them. Absent = none. */
+  settings?: Readonly<Record<string, unknown>>;
   /** In the order of the client's list. */
   tasks: readonly CompiledTask[];
   /** Sum of the slots of all tasks. */
@@ -88,6 +103,11 @@ export type CompiledGraph = {
   /** Set if a tier starts only when all tasks of the tiers before it have ended. */
   tiers?: "strict";
 };
+
+/** The tasks that were not removed. */
+export function presentTasks(tasks: readonly CompiledTask[]): CompiledTask[] {
+  return tasks.filter(({ removed }) => removed === undefined);
+}
 
 /** The positions of tasks by their ids, without those that were removed. Built once for many references. */
 export function positionsOf(tasks: readonly Pick<CompiledTask, "id" | "removed">[]): ReadonlyMap<string, number> {

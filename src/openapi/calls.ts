@@ -2,6 +2,7 @@
 import { z, type RouteConfig } from "@hono/zod-openapi";
 import { batchBody, batchReply, quoteReply } from "../contract/batch.ts";
 import { dagBody } from "../contract/graph/dag.ts";
+import { dagPatch } from "../contract/graph/patch.ts";
 import { dagQuoteReply, graphReply, graphValidation } from "../contract/graph/replies.ts";
 import { runningGroup } from "../contract/groups.ts";
 import { queryBody, queryReply } from "../contract/query.ts";
@@ -92,6 +93,19 @@ export const calls: RouteConfig[] = [
         },
       },
       202: accepted,
+    },
+  }),
+  guarded({
+    method: "patch",
+    path: "/dag/{id}",
+    summary: "Changes a graph that runs, all or nothing",
+    parameters: [idParameter],
+    request: jsonBody(dagPatch),
+    responses: {
+      200: json(
+        graphReply,
+        "The graph after the change. The same request once more is answered, and not applied twice",
+      ),
     },
   }),
   guarded({

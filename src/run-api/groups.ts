@@ -1,5 +1,5 @@
 /** Groups and their slots, and the jobs that lanes make of them. */
-import type { CallRules, Lease, Outcome } from "../call.ts";
+import type { CallBody, CallFacts, CallRules, Lease, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import type { AggregateSpec } from "../aggregate/aggregate.ts";
@@ -9,6 +9,8 @@ import type { GroupMetrics, GroupStatus, Saved } from "../engine/group.ts";
 import type { SlotRecord } from "../engine/record.ts";
 import type { SlotState } from "../engine/slot.ts";
 import type { Waiting, WaitingFor } from "../engine/waits/waiting-for.ts";
+import type { PatchOperation } from "../graph/patch.ts";
+import type { TaskSource } from "../graph/read-task.ts";
 import type { Repair } from "../schema/repair.ts";
 import type { IdempotencyKey, Refused, Remaining, Sampled } from "./types.ts";
 
@@ -86,9 +88,9 @@ export type GroupView = {
   aggregate?: AggregateSpec;
   /**
    * Set if its slots depend on each other. `count` is then the number of those that exist, as far as it is known; their
-   * indexes are below `slots`, with gaps.
+   * indexes are below `slots`, with gaps. `version`: of the graph; absent = 1.
    */
-  graph?: { slots: number };
+  graph?: { slots: number; version?: number };
   /** What its queued slots wait for. Objects of earlier versions send none. */
   waitsFor?: Waiting[];
   /** Of a group with tiers: the failed slots, by tier; of many, the first. */
@@ -169,6 +171,28 @@ export type OwnGroup = {
 
 /** A slot that has ended; without `text` if its Worker has it. The client's id is known to the Worker. */
 export type EndedSlot = Omit<SlotView, "id" | "text"> & { text?: string | null };
+
+/**
+ * A change of a graph that runs, made for the version that its client has seen. `key` identifies the request: repeated, it is
+ * answered and not applied twice, until the next change.
+ */
+export type ChangeGraphRequest = {
+  seq: number;
+  key: string;
+  version: number;
+  operations: readonly ChangeOperation[];
+};
+
+/** `task` has its call beside what the graph reads of it. */
+export type ChangeOperation =
+  | (Extract<PatchOperation, { op: "add_task" }> & { task: CalledTask })
+  | (Extract<PatchOperation, { op: "update_task" }> & { task: CalledTask })
+  | Extract<PatchOperation, { op: "remove_task" | "add_dependency" | "remove_dependency" }>;
+
+export type CalledTask = TaskSource & { call: { body: CallBody; facts: CallFacts } };
+
+/** `lanes`: those to start, by number. */
+export type ChangeGraphReply = ({ ok: true; version: number; lanes: number[] } & Remaining) | Refused;
 
 /** Which graph is opened once more, and by which request: a repeated one finds the group that the first has opened. */
 export type RetryRequest = { seq: number; openKey: string; idempotencyKey: IdempotencyKey | null };

@@ -25,6 +25,8 @@ import type {
   SingleSettlement,
 } from "./calls.ts";
 import type {
+  ChangeGraphReply,
+  ChangeGraphRequest,
   ClaimReply,
   EndedReply,
   GroupView,
@@ -183,6 +185,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
    * request, by its key, finds the group that it has opened.
    */
   retryGraph(request: RetryRequest): Promise<OpenGroupReply>;
+
+  /** Changes a graph that runs, all or nothing; what its change lets start is queued. The reply leaves when it is stored. */
+  changeGraph(request: ChangeGraphRequest): Promise<ChangeGraphReply>;
 
   /** The compiled graph of a group, as JSON; null if it has none. */
   graphJson(seq: number): string | null;

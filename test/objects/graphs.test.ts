@@ -97,3 +97,38 @@ describe("a graph whose run object restarts", () => {
     await openLatch("graph-cancelled");
   });
 });
+
+describe("a graph that is changed while it runs", () => {
+  for (const [name, restart] of [
+    ["is evicted", evictDurableObject],
+    ["crashes", crash],
+  ] as const) {
+    it(`keeps its change when the object ${name}, and answers the repeated request without a second one`, async () => {
+      const key = `changed-${name.replaceAll(" ", "-")}`;
+      const run = await openRun({ max_parallel: 4, budget: { usd: 1 } });
+      const accepted = await run.post("/dag", pipeline(key), { headers: { prefer: "respond-async" } });
+      const { id } = z.looseObject({ id: z.string() }).parse(await accepted.json());
+      await untilInFlight(key, 2);
+      const change = {
+        version: 1,
+        operations: [
+          { op: "update_task", task: { id: "report", prompt: "All: {{check.outputs}}" } },
+          { op: "add_task", task: { id: "after", prompt: "After {{report.output}}" } },
+        ],
+      };
+      const version = z.looseObject({ version: z.int() });
+      const patch = async () => version.parse(await (await run.send("PATCH", `/dag/${id}`, change)).json()).version;
+      expect(await patch()).toBe(2);
+      const restarted = restart(run.object);
+      expect(await patch()).toBe(2);
+      await openLatch(key);
+      await restarted;
+      const done = graph.parse(await (await run.send("GET", `/dag/${id}?wait_ms=20000`)).json());
+      expect([done.status, done.outputs]).toEqual(["completed", { after: `After All: ${reportOf(key)}` }]);
+      expect((await upstreamStats(key)).requests).toBe(7);
+      expectSettled(await run.budget(), done.usage.cost);
+      await evictDurableObject(run.object);
+      expect(graph.parse(await (await run.send("GET", `/dag/${id}`)).json())).toEqual(done);
+    });
+  }
+});

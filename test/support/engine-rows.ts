@@ -40,6 +40,11 @@ export class Rows implements ReadByRebuild {
     this.#groups.set(stored.header.seq, { stored: JSON.stringify(stored), pages });
   }
 
+  /** Stores the header of a changed group, with further pages. */
+  changeGroup(stored: StoredGroup, pages: readonly CallPage[]): void {
+    this.putGroup(stored, [...(this.#groups.get(stored.header.seq)?.pages ?? []), ...pages]);
+  }
+
   putGraph(seq: number, graph: CompiledGraph): void {
     this.#graphs.set(seq, JSON.stringify(graph));
   }

@@ -5,7 +5,7 @@ import type { Tier } from "../../src/aggregate/tiers.ts";
 import type { Outcome } from "../../src/call.ts";
 import { CallPageBuilder, readCall, type CallPage } from "../../src/engine/call-page.ts";
 import { dispatch } from "../../src/engine/dispatch.ts";
-import { startGraph } from "../../src/engine/end-slot.ts";
+import { changeGraph, startGraph } from "../../src/engine/end-slot.ts";
 import { expireLeases, settle } from "../../src/engine/settle.ts";
 import { slotIdOf, indexOf } from "../../src/engine/slot.ts";
 import { EngineState, type EngineDeps } from "../../src/engine/state.ts";
@@ -22,10 +22,19 @@ import { playReference, promptOf, type Model, type ReferenceSlot } from "./graph
 
 const SEQ = 1;
 const TARGET = makeTarget();
+const KEPT = {
+  openKey: "open",
+  detach: true,
+  errorStyle: "bracket",
+  named: false,
+  defaultsJson: "{}",
+  sealed: true,
+} as const;
 
 export class GraphUnderTest {
   readonly #drawn: DrawnGraph;
-  readonly #graph: CompiledGraph;
+  #graph: CompiledGraph;
+  readonly #whole: CompiledGraph;
   readonly #rows = new Rows();
   readonly #settings: RunSettings;
   readonly #deps: EngineDeps;
@@ -37,13 +46,21 @@ export class GraphUnderTest {
   #state: EngineState;
   #nowMs = 1_000;
 
-  /** `tiers`: the graph has strict ones, which change when its slots run, and nothing of what they end as. */
-  constructor(drawn: DrawnGraph, width: number, tiers: readonly Tier[] | null = null) {
+  /**
+   * @param tiers The graph has strict ones, which change when its slots run, and nothing of what they end as.
+   * @param opened How many of the tasks it is opened with; `grow` adds the others.
+   */
+  constructor(
+    drawn: DrawnGraph,
+    width: number,
+    { tiers = null, opened = drawn.tasks.length }: { tiers?: readonly Tier[] | null; opened?: number } = {},
+  ) {
     this.#drawn = drawn;
     const ordered = tiers === null ? drawn.tasks : tiered(drawn.tasks, tiers);
     const tasks = ordered.map((task, position) => withPrompt(task, position));
     const rules = { version: 1, schedule: "critical_path", onError: "continue", inject: "template" } as const;
-    this.#graph = { ...rules, tasks, slots: drawn.slots, ...(tiers !== null && { tiers: "strict" as const }) };
+    this.#whole = { ...rules, tasks, slots: drawn.slots, ...(tiers !== null && { tiers: "strict" as const }) };
+    this.#graph = opened === tasks.length ? this.#whole : this.#partOf(opened);
     this.#settings = settingsOf(width);
     [this.#pages, this.#calls] = this.#caches();
     this.#deps = {
@@ -56,6 +73,31 @@ export class GraphUnderTest {
     this.#state = new EngineState({ ledger: new Ledger(NO_LIMITS), width, windowMs: 50 }, this.#deps);
     this.#engine = this.#state;
     this.#open();
+  }
+
+  /** Adds some of the tasks that it was not opened with, if any are left. */
+  grow(count: number): void {
+    const known = this.#graph.tasks.length;
+    if (this.#graph.plan?.state !== "open") return;
+    this.#graph = this.#partOf(Math.min(known + count, this.#whole.tasks.length));
+    const group = this.#state.groups.get(SEQ);
+    assert(group !== undefined);
+    const { pages, models } = this.#pagesFrom(known, group.header.models);
+    const header = { ...group.header, count: this.#graph.slots, models, graph: { tasks: this.#graph.tasks.length } };
+    this.#rows.changeGroup({ ...KEPT, header }, pages);
+    this.#rows.putGraph(SEQ, this.#graph);
+    this.#calls.clear();
+    changeGraph(this.#state, group, { header, compiled: this.#graph }, this.#nowMs);
+    this.#turn();
+  }
+
+  /** The graph with the first of its tasks, open if others are to follow. */
+  #partOf(count: number): CompiledGraph {
+    const tasks = this.#whole.tasks.slice(0, count);
+    const last = tasks.at(-1);
+    const state = count === this.#whole.tasks.length ? "ended" : "open";
+    const slots = last === undefined ? 0 : last.first + last.slots;
+    return { ...this.#whole, tasks, slots, plan: { state, line: count, faults: [] } };
   }
 
   step(does: "settle" | "crash" | "lose", pick: number): void {
@@ -73,6 +115,7 @@ export class GraphUnderTest {
 
   /** Answers everything until nothing is left. */
   finish(): void {
+    this.grow(this.#whole.tasks.length);
     for (let round = 0; this.#rows.result(SEQ)?.endedAtMs == null; round++) {
       assert(round < 2_000, "the graph makes no progress");
       for (const attemptId of this.#lent.keys()) this.#settle(attemptId);
@@ -103,7 +146,7 @@ export class GraphUnderTest {
   }
 
   #reference(): ReferenceSlot[] {
-    return playReference({ ...this.#drawn, tasks: [...this.#graph.tasks] }, this.#model);
+    return playReference({ ...this.#drawn, tasks: [...this.#whole.tasks] }, this.#model);
   }
 
   #drawnIndexes(): number[] {
@@ -120,27 +163,27 @@ export class GraphUnderTest {
   };
 
   #open(): void {
-    const builder = new CallPageBuilder({});
+    const { pages, models } = this.#pagesFrom(0, []);
+    const { tasks, slots: count } = this.#graph;
+    const strict = this.#graph.tiers === undefined ? {} : { tiers: "strict" as const };
+    const header = makeHeader({ seq: SEQ, count, models, graph: { tasks: tasks.length }, ...strict });
+    this.#rows.putGroup({ ...KEPT, header }, pages);
+    this.#rows.putGraph(SEQ, this.#graph);
+    startGraph(this.#state, this.#state.openGroup(header, this.#graph));
+    this.#turn();
+  }
+
+  #pagesFrom(position: number, known: readonly (string | null)[]): { pages: CallPage[]; models: (string | null)[] } {
+    const builder = new CallPageBuilder({}, { calls: position, models: known });
     const { tasks } = this.#graph;
     const pages: CallPage[] = [];
-    for (const task of tasks) {
+    for (const task of tasks.slice(position)) {
       const page = builder.add({ body: { prompt: promptOf(task, tasks) }, facts: makeFacts() });
       if (page !== null) pages.push(page);
     }
     const last = builder.flush();
     if (last !== null) pages.push(last);
-    const header = makeHeader({
-      seq: SEQ,
-      count: this.#graph.slots,
-      models: builder.models,
-      graph: { tasks: tasks.length },
-      ...(this.#graph.tiers !== undefined && { tiers: "strict" as const }),
-    });
-    const kept = { openKey: "open", detach: true, errorStyle: "bracket", named: false } as const;
-    this.#rows.putGroup({ header, defaultsJson: "{}", sealed: true, ...kept }, pages);
-    this.#rows.putGraph(SEQ, this.#graph);
-    startGraph(this.#state, this.#state.openGroup(header, this.#graph));
-    this.#turn();
+    return { pages, models: builder.models };
   }
 
   /** Dispatches, stores, and only then gives attempts to executors. */
@@ -182,8 +225,8 @@ export class GraphUnderTest {
   }
 
   #outcomeOf({ index, prompt }: { index: number; prompt: string }): Outcome {
-    const position = this.#graph.tasks.findIndex(({ first, slots }) => first <= index && index < first + slots);
-    const feeds = this.#graph.tasks.some(
+    const position = this.#whole.tasks.findIndex(({ first, slots }) => first <= index && index < first + slots);
+    const feeds = this.#whole.tasks.some(
       ({ foreach: each }) => each !== undefined && each.elementwise !== true && each.source === position,
     );
     const text = this.#model(prompt, index, feeds ? this.#drawn.elements[position] : undefined);

@@ -16,7 +16,7 @@ import {
   type Sources,
   type Substituted,
 } from "../../../src/graph/substitute.ts";
-import { positionsOf, type CompiledTask } from "../../../src/graph/types.ts";
+import { positionsOf, type CompiledGraph, type CompiledTask } from "../../../src/graph/types.ts";
 import { GRAPH_CALLS_CHARS_MAX, GRAPH_SOURCES_KEPT, PROMPT_BYTES_MAX } from "../../../src/limits.ts";
 import { substitutedFacts } from "./substituted-facts.ts";
 
@@ -38,7 +38,7 @@ export class GraphCalls {
   #chars = 0;
   /** The arrays that `foreach` tasks were fed with lately: each is parsed once for all of its elements. */
   readonly #elements = new Map<string, Substituted<readonly unknown[]>>();
-  readonly #positions = new WeakMap<GroupGraph, ReadonlyMap<string, number>>();
+  readonly #positions = new WeakMap<CompiledGraph, ReadonlyMap<string, number>>();
 
   constructor(deps: GraphCallsDeps) {
     this.#deps = deps;
@@ -64,7 +64,7 @@ export class GraphCalls {
     return elements.ok ? { ok: true, count: elements.value.length } : elements;
   }
 
-  /** A group has ended. */
+  /** No graph runs any more, or one has changed. */
   clear(): void {
     this.#made.clear();
     this.#elements.clear();
@@ -182,10 +182,11 @@ export class GraphCalls {
   }
 
   #positionsOf(graph: GroupGraph): ReadonlyMap<string, number> {
-    const known = this.#positions.get(graph);
+    const { compiled } = graph;
+    const known = this.#positions.get(compiled);
     if (known !== undefined) return known;
-    const positions = positionsOf(graph.compiled.tasks);
-    this.#positions.set(graph, positions);
+    const positions = positionsOf(compiled.tasks);
+    this.#positions.set(compiled, positions);
     return positions;
   }
 }

@@ -39,7 +39,7 @@ export function groupView(run: Groups, store: RunStore, seq: number, nowMs: numb
     usage: result.usage ?? store.slots.usageOf(seq),
     ...stopOf(header, result),
     ...(aggregate === undefined ? {} : { aggregate }),
-    ...(header.graph === undefined ? {} : { graph: { slots: header.count } }),
+    ...(header.graph === undefined ? {} : { graph: { slots: header.count, version: header.graph.version ?? 1 } }),
     ...(result.tierFailures === undefined ? {} : { tierFailures: tierFailuresOf(store, found.stored, result) }),
   };
 }

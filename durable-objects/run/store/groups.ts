@@ -34,6 +34,11 @@ export class GroupRows {
     );
   }
 
+  /** Stores the header of a group whose graph has changed; its result stays. */
+  putHeader(group: StoredGroup): void {
+    this.#rows.write("grp", "UPDATE grp SET header = ? WHERE seq = ?", JSON.stringify(group), group.header.seq);
+  }
+
   /** Stores a group's graph, in place of the one that it may have. */
   putGraph(seq: number, json: string): void {
     this.#rows.remove("graph", "DELETE FROM graph WHERE seq = ?", seq);

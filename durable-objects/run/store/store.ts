@@ -25,7 +25,7 @@ import { Meta } from "./meta.ts";
 import type { ChildRecord, KeyRecord, ShardRecord } from "./records.ts";
 import { SlotRows } from "./slots.ts";
 import { Rows } from "./sql.ts";
-import { GRAPH_SCHEMA_VERSION, SCHEMA_VERSION } from "./tables.ts";
+import { CHANGED_GRAPH_SCHEMA_VERSION, GRAPH_SCHEMA_VERSION, SCHEMA_VERSION } from "./tables.ts";
 
 export class RunStore {
   readonly meta: Meta;
@@ -62,7 +62,8 @@ export class RunStore {
 
   /** Stores the graph of a group. Older code must not open this run any more. */
   putGraph(seq: number, graph: CompiledGraph): void {
-    if (this.meta.get("schemaVersion") < GRAPH_SCHEMA_VERSION) this.meta.set("schemaVersion", GRAPH_SCHEMA_VERSION);
+    const version = graph.version === 1 ? GRAPH_SCHEMA_VERSION : CHANGED_GRAPH_SCHEMA_VERSION;
+    if (this.meta.get("schemaVersion") < version) this.meta.set("schemaVersion", version);
     this.groups.putGraph(seq, JSON.stringify(graph));
   }
 
@@ -148,7 +149,7 @@ export class RunStore {
   /** Refuses a storage that newer code has written, and marks an older one. */
   #checkVersion(): void {
     const version = this.meta.get("schemaVersion");
-    const known = GRAPH_SCHEMA_VERSION;
+    const known = CHANGED_GRAPH_SCHEMA_VERSION;
     if (version > known) throw new Error(`storage has schema ${version}, this code knows ${known}`);
     if (version < SCHEMA_VERSION) this.meta.set("schemaVersion", SCHEMA_VERSION);
   }

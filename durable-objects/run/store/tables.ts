@@ -35,3 +35,6 @@ export const SCHEMA_VERSION = 4;
  * The version of a run that has stored a graph: older code would start all of its tasks at once, so it must refuse the object.
  */
 export const GRAPH_SCHEMA_VERSION = 5;
+
+/** The version of a run that has changed a graph: older code would start what was removed. */
+export const CHANGED_GRAPH_SCHEMA_VERSION = 6;

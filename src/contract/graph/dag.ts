@@ -156,6 +156,8 @@ export type DagTask = {
 export type DagRequest = SentRules & {
   /** In the order of the list. */
   tasks: readonly DagTask[];
+  /** The settings of all calls as they were sent: tasks that are added later inherit them, too. */
+  settings: SentSettings;
   /** Options that the calls share. The body of a call without its own option refers to these very values. */
   defaults: BodyOptions;
   inject: "template" | "markdown";
@@ -194,7 +196,8 @@ export function parseDag(value: unknown): Parsed<DagRequest> {
   const { inject = "template", on_error: onError = "continue", schedule = "critical_path", concurrency } = options;
   const hasTiers = tasks.some(({ tier }) => tier !== undefined);
   const tiers = tiersOf({ tiers: read.data.tiers ?? null }, hasTiers);
-  const rules = { ...rulesOf(read.data), defaults: settings.value.body, detach: detach ?? true };
+  const defaults = { defaults: settings.value.body, settings: sentSettings(read.data) };
+  const rules = { ...rulesOf(read.data), ...defaults, detach: detach ?? true };
   return {
     ok: true,
     value: { ...rules, ...judged.value, ...tiers, tasks, inject, onError, schedule, concurrency: concurrency ?? null },
@@ -209,6 +212,22 @@ function judgedOf(sent: z.infer<typeof dagBody>): Parsed<Pick<DagRequest, "stopW
   return combined.ok ? { ok: true, value: { stopWhen: stop.value, aggregate: combined.value } } : combined;
 }
 
+/** Call settings as a client sent them, by the names of their fields. */
+export type SentSettings = Readonly<Record<string, unknown>>;
+
+const settingsSchema = z.object(callSettingsFields);
+
+/** Stored settings as the input that they were. Throws if they are none: what is stored was read before. */
+export function settingsInput(sent: SentSettings): z.infer<typeof settingsSchema> {
+  return settingsSchema.parse(sent);
+}
+
+function sentSettings(read: Readonly<Record<string, unknown>>): SentSettings {
+  return Object.fromEntries(
+    Object.keys(callSettingsFields).flatMap((name) => (read[name] === undefined ? [] : [[name, read[name]]])),
+  );
+}
+
 /** Counts before the tasks are parsed: a body may have millions of them. */
 function excessOf(value: unknown): { ok: false; reason: Reason } | null {
   if (typeof value !== "object" || value === null || !("tasks" in value) || !Array.isArray(value.tasks)) return null;
@@ -217,7 +236,7 @@ function excessOf(value: unknown): { ok: false; reason: Reason } | null {
 }
 
 /** One task over the settings of its graph. */
-function taskOf(input: DagTaskInput, defaults: CallSettings, path: FieldPath): Parsed<DagTask> {
+export function taskOf(input: DagTaskInput, defaults: CallSettings, path: FieldPath): Parsed<DagTask> {
   const settings = parseSettings(input, defaults, path);
   if (!settings.ok) return settings;
   const call = parseCall(input, settings.value, path);

@@ -1,12 +1,12 @@
 /** The graph of a group in memory: its tasks, which of their slots may start, and the rules for a slot that ends. */
-import { Frontier, type SlotEnding } from "../../graph/frontier.ts";
+import { Frontier, type Advance, type SlotEnding } from "../../graph/frontier.ts";
 import { sinksOf } from "../../graph/measured-path.ts";
 import { tierOf } from "../../graph/tiers.ts";
-import type { CompiledGraph, CompiledTask, JsonPath } from "../../graph/types.ts";
+import type { CompiledGraph, CompiledTask, JsonPath, PlanState } from "../../graph/types.ts";
 import type { Tier } from "../../aggregate/tiers.ts";
 import type { Reason } from "../../errors.ts";
 import type { SlotRecord } from "../record.ts";
-import { indexOf, slotIdOf, type SlotState } from "../slot.ts";
+import { indexOf, isFinalState, slotIdOf, type SlotState } from "../slot.ts";
 
 /** The array of which a `foreach` task makes its slots: in the output of a slot, at a path. `task`: the id of that slot's task. */
 export type ElementSource = { slotId: number; task: string; path: JsonPath };
@@ -15,17 +15,61 @@ export type ElementSource = { slotId: number; task: string; path: JsonPath };
 export type ElementCount = { ok: true; count: number } | { ok: false; reason: Reason };
 
 export class GroupGraph {
-  readonly compiled: CompiledGraph;
-  readonly frontier: Frontier;
+  #compiled: CompiledGraph;
+  #frontier: Frontier;
   readonly #groupSeq: number;
   readonly #countElements: (source: ElementSource) => ElementCount;
   #sinks: ReadonlySet<number> | null = null;
 
   constructor(compiled: CompiledGraph, groupSeq: number, countElements: (source: ElementSource) => ElementCount) {
-    this.compiled = compiled;
+    this.#compiled = compiled;
     this.#groupSeq = groupSeq;
     this.#countElements = countElements;
-    this.frontier = new Frontier(compiled, (task) => {
+    this.#frontier = this.#newFrontier();
+  }
+
+  get compiled(): CompiledGraph {
+    return this.#compiled;
+  }
+
+  /** Set if it runs while its plan is written. */
+  get plan(): PlanState | undefined {
+    return this.#compiled.plan;
+  }
+
+  /** False if a part of its plan is missing. */
+  get isWhole(): boolean {
+    const { plan } = this;
+    return plan === undefined || (plan.state === "ended" && plan.faults.length === 0);
+  }
+
+  get frontier(): Frontier {
+    return this.#frontier;
+  }
+
+  /**
+   * Takes over a changed graph, in which every slot keeps its index. Which of its slots may start is computed anew, from how
+   * those that have ended did: as after a restart, for slots that run or have ended may be among the ready ones.
+   */
+  change(compiled: CompiledGraph, stateOf: (index: number) => SlotState): Advance {
+    this.#compiled = compiled;
+    this.#sinks = null;
+    this.#frontier = this.#newFrontier();
+    const all = this.#frontier.start();
+    for (let index = 0; index < compiled.slots; index++) {
+      const state = stateOf(index);
+      if (!isFinalState(state)) continue;
+      const { ready, skipped, unfed, absent } = this.#frontier.ended(index, endingOf(state));
+      for (const at of ready) all.ready.push(at);
+      for (const slot of skipped) all.skipped.push(slot);
+      for (const at of unfed) all.unfed.push(at);
+      for (const range of absent) all.absent.push(range);
+    }
+    return all;
+  }
+
+  #newFrontier(): Frontier {
+    return new Frontier(this.#compiled, (task) => {
       const elements = this.elementsOf(task);
       return elements.ok ? elements.count : null;
     });

@@ -44,7 +44,7 @@ async function* partsOf({ group, graph, slotsFrom }: GraphAnswer): AsyncGenerato
   let separator = "";
   for (const position of inSlotOrder(graph.tasks)) {
     const task = graph.tasks[position];
-    if (task === undefined) continue;
+    if (task === undefined || task.removed === true) continue;
     yield `${separator}${JSON.stringify(task.id)}:{`;
     separator = ",";
     const summary = new TaskSummary(task);

@@ -1,6 +1,6 @@
 /** A graph as a stream: one event per task as it ends, or per element of a `foreach`, in NDJSON or as server-sent events. */
 import type { GroupView, SlotView } from "../../run-api/groups.ts";
-import type { CompiledGraph } from "../../graph/types.ts";
+import { presentTasks, type CompiledGraph } from "../../graph/types.ts";
 import type { Aggregation } from "../aggregation.ts";
 import { measuresOf } from "./graph-json.ts";
 import { slotItem } from "../slot.ts";
@@ -10,7 +10,13 @@ import { outputOf, taskError } from "./task-summary.ts";
 /** The event that opens the stream. */
 export function graphStarted(id: string, graph: CompiledGraph, effectiveParallel: number) {
   const { version, tasks } = graph;
-  return { type: "graph_started", id, version, tasks: tasks.length, effective_parallel: effectiveParallel };
+  return {
+    type: "graph_started",
+    id,
+    version,
+    tasks: presentTasks(tasks).length,
+    effective_parallel: effectiveParallel,
+  };
 }
 
 /** The event of a slot that has ended. */

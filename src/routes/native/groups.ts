@@ -1,8 +1,6 @@
 /** Groups after their opening: look at one, read its results, its report, cancel it. */
 import type { Context, Hono } from "hono";
 import { RunCaller } from "../../run-client/caller.ts";
-import type { CompiledGraph } from "../../graph/types.ts";
-import { SlotNames } from "../../respond/graph/slot-names.ts";
 import { graphMembers, withTaskIds } from "../../respond/graph/graph-results.ts";
 import type { GroupView, SlotView } from "../../run-api/groups.ts";
 import { requireRun } from "../../auth/middleware.ts";
@@ -17,7 +15,8 @@ import { coordinatorJson, reportJson, swarmJson, type ReportSource } from "../..
 import { resultsPageOf } from "../../respond/results-page.ts";
 import { answerGroup, framingOf, JSON_PIECES, streamPieces, type GroupAnswer } from "./group-answer.ts";
 import { GroupReader } from "../../run-client/group-reader.ts";
-import { answerGraph, answerLook, graphOf } from "./graph/answer.ts";
+import { answerGraph, answerLook } from "./graph/answer.ts";
+import { ChangingGraph, graphOf } from "./graph/changing-graph.ts";
 import type { Protection } from "../under-run.ts";
 
 export function mountGroups(app: Hono<AppEnv>, protect: Protection): void {
@@ -93,20 +92,24 @@ async function graphSource(
 ): Promise<ReportSource> {
   const graph = await graphAt(c, group, seq);
   const slotsFrom = namedSlots(group, graph);
-  return { group: withTaskIds(view, graph), slotsFrom, memberOf: graphMembers(graph, slotsFrom) };
+  const latest = await graph.of(view);
+  return { group: withTaskIds(view, latest), slotsFrom, memberOf: graphMembers(latest, slotsFrom) };
 }
 
 /** A graph's slots with the ids of their tasks. */
-function namedSlots(group: GroupAnswer, graph: CompiledGraph): (index: number) => Promise<SlotView[]> {
-  const names = new SlotNames(graph);
-  return async (index) =>
-    (await group.reader.slotsFrom(index)).map((slot) => ({ ...slot, id: names.of(slot.index).task }));
+function namedSlots(group: GroupAnswer, graph: ChangingGraph): (index: number) => Promise<SlotView[]> {
+  return async (index) => {
+    const slots = await group.reader.slotsFrom(index);
+    const names = await graph.namesOf(slots);
+    return slots.map((slot) => ({ ...slot, id: names.of(slot.index).task }));
+  };
 }
 
-async function graphAt(c: Context<AppEnv>, { runId, id }: GroupAnswer, seq: number): Promise<CompiledGraph> {
-  const graph = await graphOf(new RunCaller(c.env, runId), seq);
+async function graphAt(c: Context<AppEnv>, { runId, id }: GroupAnswer, seq: number): Promise<ChangingGraph> {
+  const run = new RunCaller(c.env, runId);
+  const graph = await graphOf(run, seq);
   if (graph === null) throw new Error(`the graph of ${id} is gone`);
-  return graph;
+  return new ChangingGraph(run, seq, graph);
 }
 
 const REPORTS: Record<Exclude<ReportFormat, "markdown">, (source: ReportSource) => AsyncGenerator<string>> = {

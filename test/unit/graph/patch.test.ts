@@ -13,7 +13,13 @@ const { graph } = valid([
 ]);
 
 const patched = (operations: Patch["operations"], changes: Partial<Patch> & { graph?: CompiledGraph } = {}): Patched =>
-  patchGraph(changes.graph ?? graph, { version: 1, hasStarted: (position) => position === 0, ...changes, operations });
+  patchGraph(changes.graph ?? graph, {
+    version: 1,
+    key: "change",
+    hasStarted: (position) => position === 0,
+    ...changes,
+    operations,
+  });
 
 function changed(operations: Patch["operations"], changes?: Parameters<typeof patched>[1]): CompiledGraph {
   const result = patched(operations, changes);

@@ -10,7 +10,7 @@ import type { IdempotencyKey } from "../../../run-api/types.ts";
 import { RunCaller } from "../../../run-client/caller.ts";
 import { GroupReader } from "../../../run-client/group-reader.ts";
 import { openGroup } from "../../../run-client/open-group.ts";
-import { graphOf } from "./answer.ts";
+import { ChangingGraph, graphOf } from "./changing-graph.ts";
 import { groupAnswer } from "../batch.ts";
 import { groupOfClient, openGroupDeps } from "../client-group.ts";
 import { framingOf, type GroupAnswer } from "../group-answer.ts";
@@ -22,7 +22,7 @@ export async function openGraph(
   c: Context<AppEnv>,
   runId: string,
   { request, graph, named }: RequestedGraph,
-): Promise<{ group: GroupAnswer; graph: CompiledGraph }> {
+): Promise<{ group: GroupAnswer; graph: ChangingGraph }> {
   const run = new RunCaller(c.env, runId);
   const isAsync = prefersAsync(c.req.header("prefer"));
   const { waitingFetchesMax, mayUseWorkflows } = c.get("config");
@@ -56,5 +56,5 @@ export async function openGraph(
   const group = groupAnswer(runId, opened, reader);
   // The graph that a key has opened may have been changed since.
   const stored = opened.replayed ? await graphOf(run, opened.seq) : null;
-  return { group, graph: stored ?? graph };
+  return { group, graph: new ChangingGraph(run, opened.seq, stored ?? graph) };
 }

@@ -27,7 +27,9 @@ export async function readGraph(c: Context<AppEnv>): Promise<ReadGraph> {
   const { tiers, ...plain } = request.value;
   const compiled = compileGraph(tiers === "strict" ? { ...plain, tiers } : plain);
   if (!compiled.ok) throw new Refusal(graphReason(compiled.faults));
-  const { graph, stats, warnings } = compiled;
+  const { stats, warnings } = compiled;
+  const { settings } = request.value;
+  const graph = Object.keys(settings).length === 0 ? compiled.graph : { ...compiled.graph, settings };
   return { graph, stats, warnings, request: request.value, bytes: body.value };
 }
 

@@ -4,17 +4,17 @@ import { laneOf } from "../../../../durable-objects/address.ts";
 import { requireRun } from "../../../auth/middleware.ts";
 import type { AppEnv } from "../../../context.ts";
 import { prefersAsync } from "../../../contract/groups.ts";
-import { groupSalt, groupSeqOfId } from "../../../engine/group-id.ts";
 import { Refusal } from "../../../errors.ts";
-import { NAME_CHARS_MAX } from "../../../limits.ts";
-import type { GroupView, OpenGroupReply } from "../../../run-api/groups.ts";
+import type { OpenGroupReply } from "../../../run-api/groups.ts";
 import { RunCaller } from "../../../run-client/caller.ts";
 import { GroupReader } from "../../../run-client/group-reader.ts";
 import { groupAnswer } from "../batch.ts";
 import { answerAccepted } from "../group-answer.ts";
 import { namedOf } from "../idempotency.ts";
 import type { Protection } from "../../under-run.ts";
-import { answerGraph, graphOf } from "./answer.ts";
+import { answerGraph } from "./answer.ts";
+import { ChangingGraph, graphOf } from "./changing-graph.ts";
+import { findGraph } from "./find.ts";
 
 export function mountDagRetry(app: Hono<AppEnv>, protect: Protection): void {
   app.post("/dag/:id/retry", ...protect, retry);
@@ -23,7 +23,7 @@ export function mountDagRetry(app: Hono<AppEnv>, protect: Protection): void {
 async function retry(c: Context<AppEnv>): Promise<Response> {
   const runId = requireRun(c);
   const run = new RunCaller(c.env, runId);
-  const seq = await graphSeqOf(run, c.req.param("id") ?? "");
+  const { seq } = await findGraph(run, c.req.param("id") ?? "");
   const request = { seq, openKey: crypto.randomUUID(), idempotencyKey: await namedOf(c, new Uint8Array()) };
   const opened = await run.callWithRetry<OpenGroupReply>((stub) => stub.retryGraph(request));
   if (!opened.ok) throw new Refusal(opened.reason);
@@ -35,13 +35,5 @@ async function retry(c: Context<AppEnv>): Promise<Response> {
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
   const group = groupAnswer(runId, opened, new GroupReader(run, opened.seq, c.req.raw.signal));
   if (prefersAsync(c.req.header("prefer"))) return answerAccepted(c, group, await group.reader.look());
-  return answerGraph(c, group, graph);
-}
-
-/** The number of the run's graph of an id. Throws a Refusal if it has none, or if the group has no graph. */
-async function graphSeqOf(run: RunCaller, id: string): Promise<number> {
-  const seq = groupSeqOfId(id, groupSalt(run.runId));
-  const view = seq === null ? null : await run.callWithRetry<GroupView | null>((stub) => stub.waitGroup(seq, 0));
-  if (seq !== null && view?.id === id && view.graph !== undefined) return seq;
-  throw new Refusal({ reason: "not_found", what: `graph ${id.slice(0, NAME_CHARS_MAX)}` });
+  return answerGraph(c, group, new ChangingGraph(run, opened.seq, graph));
 }
