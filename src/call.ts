@@ -19,6 +19,33 @@ export type Endpoint = "chat" | "completions" | "embeddings" | "responses" | "me
 export const FALLBACK_CAUSES = ["rate_limited", "stop", "timeout", "upstream_error", "context_length"] as const;
 export type FallbackCause = (typeof FALLBACK_CAUSES)[number];
 
+/**
+ * When two answers are one vote. `exact`: letter by letter. `normalized`: without case, white space, quotation marks and
+ * final punctuation. `json_key`: by the value at `key` in the JSON of the answer; a text there is normalized.
+ */
+export type Comparison = { by: "exact" } | { by: "normalized" } | { by: "json_key"; key: string };
+
+/**
+ * What of an answer sends its call to the next of its models. `schema_violation`: it does not fit the call's schema, after all
+ * repairs. `refusal`: the provider marks it as refused, or its filter stopped it. `length`: it ends at its completion cap.
+ * `empty`: it has no text.
+ */
+export const GATES = ["schema_violation", "refusal", "length", "empty"] as const;
+export type Gate = (typeof GATES)[number];
+
+/** A condition on a value in the JSON of an answer, at a path such as `result.0.confidence`. */
+export type JsonGate = {
+  key: string;
+  operator: "<" | "<=" | ">" | ">=" | "==" | "!=";
+  value: string | number | boolean | null;
+};
+
+/** The models that a call goes to after its first one, in order, each if a gate stops the answer of the one before. */
+export type Cascade = { models: readonly string[]; on: readonly Gate[]; json?: JsonGate };
+
+/** Samples of a call: it is made `min` times, then until a share of at least `agree` of the votes is for one answer. */
+export type Sampling = { min: number; max: number; agree: number; comparison: Comparison };
+
 /** Options of a call that are written into its upstream request. A group stores those that its calls share once. */
 export type BodyOptions = {
   system?: string;
@@ -64,6 +91,10 @@ export type DispatchOptions = {
    * schema.
    */
   schemaRetries?: number;
+  /** Where the call goes if its model's answer does not do; absent = nowhere. */
+  cascade?: Cascade;
+  /** How often the call is made until its answers agree; absent = once. */
+  sampling?: Sampling;
 };
 
 /** Rules of a call as a whole, for one call or for every call of a group. */
@@ -208,6 +239,8 @@ export type Outcome =
       /** The model that the answer names. */
       model: string;
       finishReason: string | null;
+      /** Set if the provider marks the answer as a refusal, apart from its finish reason. */
+      refused?: true;
       /** Set if the answer ended at a cap that the budget had lowered; the engine sets it, executors do not. */
       cappedBy?: "budget";
       /** Of a call with a schema; absent = the executor checked nothing. */

@@ -1070,6 +1070,19 @@ export const SCHEMA_NESTING_MAX = 500;
 export const SCHEMA_ANSWER_DEPTH_MAX = 64;
 /** Most times that one call may be asked again for an answer that fits: what two do not mend, a third seldom does. */
 export const SCHEMA_RETRIES_MAX = 5;
+/** Most models of one call: each may be paid for, and a fifth one seldom answers what four did not. */
+export const CASCADE_MODELS_MAX = 5;
+/** Most samples of one call: the share of an answer among sixteen is known well enough, and each is paid for. */
+export const SAMPLES_MAX = 16;
+/** Samples of a call whose request does not say how many: two that agree are the cheapest check of an answer. */
+export const SAMPLES_MIN_DEFAULT = 2;
+/** Samples at which a call that does not say ends: three of four agree, or six of eight, or its answers are a guess. */
+export const SAMPLES_MAX_DEFAULT = 8;
+/**
+ * Longest answer that is kept while further samples are made, characters: it is stored as JSON, up to six bytes each, in one
+ * row of at most 2 MB. Of longer answers only the last sample's is delivered.
+ */
+export const KEPT_ANSWER_CHARS_MAX = 300_000;
 /** Times that a call is asked again if it does not say. */
 export const SCHEMA_RETRIES_DEFAULT = 1;
 /** Characters of an invalid answer that the request for another one repeats: more would cost more than it helps. */

@@ -1,12 +1,7 @@
 /** When two answers are the same vote. */
+import type { Comparison } from "../call.ts";
 import { VOTE_KEY_CHARS_MAX } from "../limits.ts";
 import { canonicalJson, jsonInAnswer, valueAt } from "./answer-json.ts";
-
-/**
- * How answers are compared. `exact`: letter by letter. `normalized`: without case, white space, quotation marks and final
- * punctuation. `json_key`: by the value at `key` in the JSON of the answer; a text there is normalized.
- */
-export type Comparison = { by: "exact" } | { by: "normalized" } | { by: "json_key"; key: string };
 
 /**
  * What an answer votes for, as a text that only equal votes share; null if it votes for nothing: it is empty, or has no

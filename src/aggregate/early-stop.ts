@@ -2,8 +2,9 @@
  * When a group has what its client needs, so that the rest need not run. The verdict depends on which answers there are, not
  * on their order: after a restart it follows from the stored ones.
  */
+import type { Comparison } from "../call.ts";
 import { compilePattern, type Pattern } from "../pattern/pattern.ts";
-import { voteOf, type Comparison } from "./comparison.ts";
+import { voteOf } from "./comparison.ts";
 import { Tally } from "./tally.ts";
 
 /** As a client's `stop_when` names it, and as a group's row keeps it. */

@@ -1,7 +1,8 @@
 /** Deciding by votes: which answer most members gave, and whether that decides. */
+import type { Comparison } from "../call.ts";
 import { VOTE_CHOICES_SHOWN, VOTE_SHOWN_CHARS } from "../limits.ts";
 import { jsonInAnswer, valueAt } from "./answer-json.ts";
-import { voteOf, type Comparison } from "./comparison.ts";
+import { voteOf } from "./comparison.ts";
 import type { Member } from "./member.ts";
 import { Tally, type Choice } from "./tally.ts";
 

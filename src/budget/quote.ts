@@ -10,6 +10,8 @@ export type Quote = {
   likelyNanoUsd: number;
   promptTokensMax: number;
   completionTokensMax: number;
+  /** Most calls that it is made of, without retries; absent = one. */
+  callsMax?: number;
   /** The model, by its name in requests; absent from objects of an earlier version. */
   model?: string;
 };

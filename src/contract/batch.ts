@@ -34,6 +34,8 @@ import {
   label,
   rulesOf,
 } from "./fields.ts";
+import { stepsDocument } from "./steps/cascade.ts";
+import { sampledFields } from "./steps/samples.ts";
 import { usageDocument } from "./query.ts";
 
 /** How much a call matters. */
@@ -130,6 +132,8 @@ export const slotDocument = z.object({
   json: answerJson,
   capped_by: cappedBy,
   upstream: answeredBy,
+  steps: stepsDocument,
+  ...sampledFields,
   estimated: z
     .boolean()
     .openapi({ description: "True if the cost of an attempt is unknown and its reservation was charged" }),

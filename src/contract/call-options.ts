@@ -21,6 +21,8 @@ import { acceptedSchema, otherFormatIn } from "../schema/accept.ts";
 import { readChatFields, sizeOf, type ChatFields, type TextSize } from "./chat-fields.ts";
 import { invalid, type Parsed } from "./errors.ts";
 import { label } from "./fields.ts";
+import { cascadeFields, cascadeOf, gatesOf } from "./steps/cascade.ts";
+import { samplesField, samplingOf } from "./steps/samples.ts";
 import { nestsDeeperThan, textFault } from "./text.ts";
 
 /** The urgency of each name; the names of tiers among them. */
@@ -92,6 +94,8 @@ export const callSettingsFields = {
     .openapi({
       description: `Times that the model is asked again, with what is wrong, after an answer that does not fit \`schema\`; default ${SCHEMA_RETRIES_DEFAULT}. After that the call fails with \`schema_violation\``,
     }),
+  ...cascadeFields,
+  samples: samplesField.optional(),
 };
 
 /** The settings as a client sends them. */
@@ -137,7 +141,11 @@ type OptionWriters<Input> = { readonly [Name in keyof Input]-?: OptionWriter<Non
  * carried whole from here on: pages, defaults, lanes and Workers name none of their members.
  */
 const OPTION_WRITERS: OptionWriters<CallSettingsInput> = {
-  model: (model, { dispatch }) => written(dispatch, { model }),
+  model: (model, { dispatch }) => {
+    // A call that names one model leaves the models that it would inherit.
+    delete dispatch.cascade;
+    return written(dispatch, { model });
+  },
   max_tokens: (maxTokens, { dispatch }) => written(dispatch, { maxTokens }),
   priority: (priority, { dispatch }) => written(dispatch, { priority: priorityOf(priority) }),
   timeout_ms: (timeoutMs, { dispatch }) => written(dispatch, { timeoutMs }),
@@ -168,6 +176,17 @@ const OPTION_WRITERS: OptionWriters<CallSettingsInput> = {
     return written(settings.body, { schema });
   },
   schema_retries: (schemaRetries, { dispatch }) => written(dispatch, { schemaRetries }),
+  models: (models, { dispatch }) =>
+    written(dispatch, { model: models[0] ?? null, cascade: cascadeOf(models, dispatch.cascade) }),
+  escalate_on: (sent, { dispatch }, path) => {
+    if (dispatch.cascade === undefined) return invalid(path("escalate_on"), "needs models");
+    const gates = gatesOf(sent, path("escalate_on"));
+    return gates.ok ? written(dispatch, { cascade: { models: dispatch.cascade.models, ...gates.value } }) : gates;
+  },
+  samples: (samples, { dispatch }, path) => {
+    const sampling = samplingOf(samples, path("samples"));
+    return sampling.ok ? written(dispatch, { sampling: sampling.value }) : sampling;
+  },
 };
 
 function written<T extends object>(target: T, fields: Partial<T>): null {
@@ -177,11 +196,17 @@ function written<T extends object>(target: T, fields: Partial<T>): null {
 
 /** Lays the settings that a request or an item names over those it inherits; `params` are merged entry by entry. */
 export function parseSettings(input: CallSettingsInput, base: CallSettings, path: FieldPath): Parsed<CallSettings> {
+  if (input.model !== undefined && input.models !== undefined) {
+    return invalid(path("models"), "give either model or models, not both");
+  }
   const settings = { ...base, dispatch: { ...base.dispatch }, body: { ...base.body } };
   const refused = writeOptions(OPTION_WRITERS, input, settings, path);
   if (refused !== null) return refused;
   const other = settings.schemaSize === null ? null : otherFormatIn(settings.body.params);
   if (other !== null) return invalid(path("schema"), `cannot stand beside params.${other}; give one of them`);
+  if (settings.dispatch.cascade !== undefined && settings.dispatch.sampling !== undefined) {
+    return invalid(path("samples"), "cannot stand beside models: each sample would be several calls");
+  }
   return { ok: true, value: settings };
 }
 

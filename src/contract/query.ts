@@ -5,6 +5,8 @@ import type { ParsedCall } from "./call.ts";
 import { parseCall } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid, zodReason } from "./errors.ts";
+import { stepsDocument } from "./steps/cascade.ts";
+import { sampledFields } from "./steps/samples.ts";
 import { strictFields } from "./strict-fields.ts";
 import { answeredBy, answerJson, callRulesFields, cappedBy, contentFields, rulesOf, type SentRules } from "./fields.ts";
 
@@ -38,6 +40,8 @@ export const queryReply = z
     json: answerJson,
     capped_by: cappedBy,
     upstream: answeredBy,
+    steps: stepsDocument,
+    ...sampledFields,
   })
   .openapi("QueryReply");
 export type QueryReply = z.infer<typeof queryReply>;

@@ -3,7 +3,7 @@
  * and their bodies as one JSON text per line, so that a body reaches its executor without being parsed on the way (JSON
  * text has no line breaks of its own).
  */
-import type { BodyOptions, CallBody, CallFacts, Priority } from "../call.ts";
+import type { BodyOptions, CallBody, CallFacts, Cascade, Priority } from "../call.ts";
 import { CALL_PAGE_BYTES_MAX, CALL_PAGE_SLOTS_MAX } from "../limits.ts";
 import type { SlotFacts } from "./slot.ts";
 
@@ -17,7 +17,10 @@ export type BodyPlace = { object: number; line: number };
 type PositionalFacts = "promptBytes" | "messageCount" | "model" | "maxTokens" | "priority" | "timeoutMs" | "mediaParts";
 
 /** All other facts by name, without those that the call does not have; `id` is the client's id of the call. */
-type FactsExtra = { id?: string } & Omit<CallFacts, PositionalFacts>;
+type FactsExtra = { id?: string; cascade?: StoredCascade } & Omit<CallFacts, PositionalFacts | "cascade">;
+
+/** A cascade with the indexes of its models. */
+type StoredCascade = Omit<Cascade, "models"> & { models: readonly number[] };
 
 type FactsRow = [number, number, number, number | null, Priority, number | null, number, FactsExtra?];
 
@@ -54,7 +57,8 @@ export class CallPageBuilder {
     const line = JSON.stringify(withoutDefaults(call.body, this.#defaults));
     const full = this.#lines.length === CALL_PAGE_SLOTS_MAX || this.#chars + line.length > CALL_PAGE_BYTES_MAX;
     const page = full ? this.flush() : null;
-    const { promptBytes, messageCount, maxTokens, priority, timeoutMs, model, mediaParts, ...extra } = call.facts;
+    const { promptBytes, messageCount, maxTokens, priority, timeoutMs, model, mediaParts, cascade, ...rest } =
+      call.facts;
     const row: FactsRow = [
       promptBytes,
       messageCount,
@@ -64,6 +68,9 @@ export class CallPageBuilder {
       timeoutMs,
       mediaParts,
     ];
+    const later = cascade?.models.map((each) => this.#modelIndex(each));
+    const extra: FactsExtra =
+      cascade === undefined || later === undefined ? rest : { ...rest, cascade: { ...cascade, models: later } };
     const named = call.id == null ? extra : { ...extra, id: call.id };
     if (Object.keys(named).length > 0) row.push(named);
     this.#facts.push(row);
@@ -117,9 +124,12 @@ export function readFacts(facts: string, models: readonly (string | null)[]): Sl
     const model = models[modelIndex] ?? null;
     const read = { promptBytes, messageCount, modelIndex, model, maxTokens, priority, timeoutMs, mediaParts };
     if (extra === undefined) return read;
-    const { id, ...facts } = extra;
+    const { id, cascade, ...facts } = extra;
     void id;
-    return { ...read, ...facts };
+    if (cascade === undefined) return { ...read, ...facts };
+    const { models: laterModels, ...gates } = cascade;
+    const later = laterModels.map((index) => models[index] ?? "");
+    return { ...read, ...facts, cascade: { ...gates, models: later }, laterModels };
   });
 }
 

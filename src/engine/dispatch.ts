@@ -13,6 +13,7 @@ import type { Reason } from "../errors.ts";
 import { CLAIM_BYTES_MAX, LEASE_TTL_MS } from "../limits.ts";
 import { refuseCall } from "./calls/end-call.ts";
 import type { SingleCall } from "./calls/single-call.ts";
+import { atStep, hasCourse } from "./course/course.ts";
 import { factsOf } from "./enqueue.ts";
 import { endWithAnswer, refuseSlot } from "./end-slot.ts";
 import type { Group } from "./group.ts";
@@ -233,7 +234,8 @@ function sentFactsOf(state: EngineState, group: Group, slotId: number): { facts:
   const substituted = group.graph === null ? undefined : state.deps.substitutedFactsOf?.(slotId);
   const tried = state.tried.get(slotId);
   if (substituted === undefined) return { facts: factsWithRepair(facts, tried) };
-  return substituted.ok ? { facts: factsWithRepair(substituted.facts, tried) } : { facts, fault: substituted.reason };
+  if (!substituted.ok) return { facts, fault: substituted.reason };
+  return { facts: factsWithRepair(atStep(substituted.facts, tried?.course), tried) };
 }
 
 /** Where the attempt of a call goes whose bucket may start. */
@@ -361,11 +363,13 @@ export function leaseFor(
   const rest = { gateTokens, startSeq: 0, dedupeKey: facts.dedupeKey ?? null, capTokens, capKind, onLost, ...learned };
   const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...rest };
   const { schemaRetries } = facts;
-  if (chosenFrom === undefined && schemaRetries === undefined) return lease;
+  const isMore = hasCourse(facts);
+  if (chosenFrom === undefined && schemaRetries === undefined && !isMore) return lease;
   return {
     ...lease,
     ...(chosenFrom === undefined ? {} : { chosenFrom }),
     ...(schemaRetries === undefined ? {} : { schemaRetries }),
+    ...(isMore ? { hasCourse: true as const } : {}),
   };
 }
 

@@ -8,6 +8,7 @@ import { isBudgetReason } from "../budget/admit.ts";
 import { cappedOf } from "../budget/capped.ts";
 import type { Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
+import { endOfCourse } from "./course/course.ts";
 import { enqueueReady, releaseTiers, requeueFollowers } from "./enqueue.ts";
 import { endingOf, type GroupGraph } from "./graph/group-graph.ts";
 import type { Advance } from "../graph/frontier.ts";
@@ -39,7 +40,8 @@ export type SlotEnd = {
  */
 export function endSlot(state: EngineState, group: Group, record: SlotRecord, end: SlotEnd, nowMs: number): void {
   const { graph } = group;
-  const ended = graph === null ? record : graph.endOf(record);
+  const own = endOfCourse(record);
+  const ended = graph === null ? own : graph.endOf(own);
   finishSlot(state, group, ended, end, nowMs);
   const isLost = graph === null ? ended.state === "failed" : advanceGraph(state, group, graph, ended, nowMs);
   if (isLost) applyFailureRule(state, group, nowMs);

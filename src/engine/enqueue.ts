@@ -2,6 +2,7 @@
 import { TIER_DEFAULT } from "../aggregate/tiers.ts";
 import type { InstanceLabel, WindowGroup, WindowPosition } from "./calls/coalescing-window.ts";
 import type { SingleCall } from "./calls/single-call.ts";
+import { atStep } from "./course/course.ts";
 import type { Group } from "./group.ts";
 import type { BucketKey } from "./queue.ts";
 import { lineOf } from "./routes/lines.ts";
@@ -149,9 +150,10 @@ function addTarget({ upstreams, lines }: EngineState, target: Target, position?:
   else for (const { targets } of target.choices) for (const each of targets) upstreams.add(each);
 }
 
-/** The stored facts of a slot, without the outputs that its call may refer to. */
-export function factsOf({ deps }: EngineState, group: Group, index: number): SlotFacts {
-  return deps.factsOf(slotIdOf(group.header.seq, group.callIndexOf(index)));
+/** The stored facts of a slot, at the model that it has come to, without the outputs that its call may refer to. */
+export function factsOf({ deps, tried }: EngineState, group: Group, index: number): SlotFacts {
+  const facts = deps.factsOf(slotIdOf(group.header.seq, group.callIndexOf(index)));
+  return facts.cascade === undefined ? facts : atStep(facts, tried.get(slotIdOf(group.header.seq, index))?.course);
 }
 
 /** The queue bucket of a slot of a group. */

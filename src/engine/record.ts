@@ -1,4 +1,5 @@
 /** The stored record of a slot that is no longer fresh, and how its attempts add up. */
+import type { Samples } from "../aggregate/samples.ts";
 import type { Amounts } from "../budget/ledger.ts";
 import type { Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
@@ -28,9 +29,31 @@ export type SlotRecord = {
   upstream?: string;
   /** Of a call with a schema: what the checks of its answers have found; absent = none has arrived. */
   checks?: SlotChecks;
+  /** Of a call that may be more than one answer: how far it is; absent = it had none, or its first one did. */
+  course?: Course;
   /** What a queued slot that has choices has tried; in memory only. */
   position?: Position;
 };
+
+/** How far a call is that goes to several models, or is made several times (course/course.ts). */
+export type Course = {
+  /** Attempts of the models or samples that have ended, and what they cost. */
+  base: number;
+  baseCostNanoUsd: number;
+  /** The model that the call has come to, after its first. */
+  model?: string;
+  /** The models that it was sent to before; once it has ended, all of them. */
+  steps?: readonly Step[];
+  samples?: Samples;
+  /** The best answer among the samples so far. */
+  kept?: KeptAnswer;
+};
+
+/** A model that a call was sent to, and why it went on, or how it ended. */
+export type Step = { model: string; outcome: string; attempts: number; costNanoUsd: number };
+
+/** The fields of a record that are those of its answer. */
+export type KeptAnswer = Pick<SlotRecord, "text" | "model" | "finishReason" | "cappedBy" | "upstream" | "checks">;
 
 /** What the checks of a slot's answers have found. */
 export type SlotChecks = {

@@ -1,6 +1,7 @@
 /** Rebuilds a run's state from its rows, in this order: groups, their slots, leases, and then the queue. */
 import { FOUND_LEASE_TTL_MS } from "../limits.ts";
 import { callIdOf } from "./log.ts";
+import { attemptsBefore } from "./course/course.ts";
 import { bucketOf, enqueueReady, factsOf } from "./enqueue.ts";
 import type { Group } from "./group.ts";
 import type { SlotRecord } from "./record.ts";
@@ -54,6 +55,7 @@ export function restoreLease(
     ...rest,
   };
   if (stored.schemaRetries !== undefined) lease.schemaRetries = stored.schemaRetries;
+  if (stored.hasCourse !== undefined) lease.hasCourse = stored.hasCourse;
   const chosenFrom = choicesOf(state, group, lease);
   if (chosenFrom !== null) lease.chosenFrom = chosenFrom;
   shard.leases.set(attemptId, lease);
@@ -84,7 +86,8 @@ function choicesOf(
   const at =
     choices?.findIndex(({ targets }) => targets.some((each) => each.gate === gate && each.model === model)) ?? -1;
   if (choices === undefined || at === -1) return null;
-  const tried = choices.map((_, index) => (index === at ? attempt - 1 : 0));
+  const before = attemptsBefore(state.tried.get(slotId));
+  const tried = choices.map((_, index) => (index === at ? attempt - 1 - before : 0));
   return { choices, route, at, cause: null, position: { ...FRESH, tried } };
 }
 

@@ -11,6 +11,7 @@ import type { Dimension, Reason } from "../errors.ts";
 import { FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../limits.ts";
 import { endCallAfterAttempt, shareWithCall } from "./calls/end-call.ts";
 import type { SingleCall } from "./calls/single-call.ts";
+import { follow, onwardOf, type Onward } from "./course/course.ts";
 import { endSlot, shareWithSlot } from "./end-slot.ts";
 import { bucketOf, factsOf, requeueFollowers } from "./enqueue.ts";
 import type { Group } from "./group.ts";
@@ -18,7 +19,7 @@ import { isTooShort } from "./learned/caps.ts";
 import type { Templates } from "./learned/templates.ts";
 import { attemptEnd, attemptName, callName, type RunEvent } from "./log.ts";
 import { isViolation, judged, noteCheck } from "./checks/schema.ts";
-import { addAttempt, freshRecord, hasInvalidAnswer, hasShortAnswer } from "./record.ts";
+import { addAttempt, freshRecord, hasInvalidAnswer, hasShortAnswer, type SlotRecord } from "./record.ts";
 import { LOST } from "./retry.ts";
 import type { AttemptInFlight, Position } from "./shard.ts";
 import { indexOf } from "./slot.ts";
@@ -33,6 +34,8 @@ type Ended = Charge & {
   /** The outcome as its executor reported it: it may be an answer that does not fit its schema. */
   reported: Outcome;
   retryInMs: number | null;
+  /** What follows the answer of a call that may be more than one; null = nothing. */
+  onward: Onward | null;
   position?: Position;
   lease: AttemptInFlight;
 };
@@ -85,20 +88,32 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   const next = isAskedAgain
     ? { delayMs: 0, isUncounted: false, ...positionIn(lease) }
     : nextOf(state, outcome, { inFlight, group }, nowMs);
-  const retryInMs = next?.delayMs ?? null;
-  if (retryInMs === null) shard.totals[outcome.kind === "success" ? "completed" : "failed"] += 1;
+  const onward = next === null ? onwardFrom(state, outcome, inFlight) : null;
+  const retryInMs = next?.delayMs ?? (onward?.continues === true ? 0 : null);
+  const isAnswered = outcome.kind === "success" || onward?.course.kept !== undefined;
+  if (retryInMs === null) shard.totals[isAnswered ? "completed" : "failed"] += 1;
   else {
     const retry = { ...callName(lease, group), attempt: lease.attempt + 1, delayMs: retryInMs };
     emit({ event: "retry_scheduled", ...retry, reason: outcome.kind === "failure" ? outcome.reason : null });
   }
   const tried = next?.position === undefined ? {} : { position: next.position };
-  const ended = { outcome, reported, charge, estimated, retryInMs, lease, ...tried };
+  const ended = { outcome, reported, charge, estimated, retryInMs, onward, lease, ...tried };
   if (group !== undefined && lease.slotId !== null) advanceSlot(state, group, lease.slotId, ended, nowMs);
   else advanceCall(state, call, ended, nowMs);
   settleFollowers(state, ended, nowMs);
   const uncounted = (call?.uncounted ?? 0) + (next?.isUncounted === true ? 1 : 0);
   const { queuedMs } = lease;
   return { retryInMs, ...tried, uncounted, charge, estimated, ...cappedOf(outcome), queuedMs, parallelGroupId };
+}
+
+/** What follows an outcome that is final for its model or sample; a call that was cancelled or stopped does not go on. */
+function onwardFrom(state: EngineState, outcome: Outcome, { lease }: InFlight): Onward | null {
+  const { slotId } = lease;
+  const group = state.groupOf(lease);
+  if (lease.hasCourse === undefined || group === undefined || slotId === null) return null;
+  if (outcome.kind === "failure" && outcome.reason.reason === "cancelled") return null;
+  const onward = onwardOf(outcome, factsOf(state, group, indexOf(slotId)), state.tried.get(slotId)?.course);
+  return onward === null || group.drained === null ? onward : { ...onward, continues: false };
 }
 
 /** The position of an attempt's call, which an answer that is requested again does not change. */
@@ -120,20 +135,30 @@ function advanceSlot(state: EngineState, group: Group, slotId: number, ended: En
   else record.position = ended.position;
   const route = lease.chosenFrom?.route;
   if (route !== undefined && outcome.kind === "success") record.upstream = lease.target.upstream;
+  if (ended.onward !== null) goOn(state, group, record, ended.onward);
   if (retryInMs === null) {
     if (outcome.kind === "failure") Object.assign(record, { model: null, finishReason: null });
     record.state = outcome.kind === "success" ? "completed" : failureState(outcome.reason, group, indexOf(slotId));
     endSlot(state, group, record, { startedAtMs: lease.startedAtMs }, nowMs);
     return;
   }
-  if (earlierAnswer !== null && outcome.kind === "failure" && !isViolation(outcome)) record.text = earlierAnswer;
+  if (earlierAnswer !== null && ended.onward === null && outcome.kind === "failure" && !isViolation(outcome)) {
+    record.text = earlierAnswer;
+  }
   record.notBeforeMs = nowMs + retryInMs;
   group.step(indexOf(slotId), "queued", nowMs);
+  state.writeSlot(record);
   const bucket = bucketOf(state, group, factsOf(state, group, indexOf(slotId)), record.position);
   // Another slot is the next probe of a key that does not work: it may have refused this call only.
   if (outcome.kind === "failure" && outcome.stop !== undefined) state.queue.push(bucket, slotId);
   else state.queue.delay(bucket, slotId, record.notBeforeMs);
-  state.writeSlot(record);
+}
+
+/** Notes what follows the answer of a call that may be more than one. */
+function goOn(state: EngineState, group: Group, record: SlotRecord, onward: Onward): void {
+  follow(record, onward, factsOf(state, group, indexOf(record.id)));
+  // They were attempts at the model before.
+  if (onward.continues) group.uncounted.delete(indexOf(record.id));
 }
 
 /** A slot that was cancelled, by itself or with its group, ends as cancelled; any other final failure as failed. */

@@ -121,6 +121,8 @@ export type AttemptInFlight = {
   textSample: number | null;
   /** Times that its call is asked again for an answer that fits its schema; absent = it has no schema. */
   schemaRetries?: number;
+  /** Set if its call may go on after its answer: to another model, or for another sample. */
+  hasCourse?: true;
   /** What follows if its outcome is unknown: another attempt, or the failure of its call. */
   onLost: "retry" | "fail";
   /** The lease expires then, unless it is held or renewed. In memory only: a restart grants a new term. */
@@ -168,6 +170,8 @@ export type StoredLease = {
   byteTokensMax?: number;
   /** Absent if its call has no schema. */
   schemaRetries?: number;
+  /** Absent if its call ends with its answer. */
+  hasCourse?: true;
   /** Of a single call whose unknown outcome is its failure; a slot has the rule of its group. */
   onLost?: "fail";
   /** The in-flight key that its call leads, so that equal calls follow it in the next instance too; absent = none. */
@@ -195,6 +199,7 @@ export function storedShard(shard: Shard): StoredShard {
       ...capOf(lease),
       ...(lease.byteTokensMax === null ? {} : { shape: lease.shape, byteTokensMax: lease.byteTokensMax }),
       ...(lease.schemaRetries === undefined ? {} : { schemaRetries: lease.schemaRetries }),
+      ...(lease.hasCourse === undefined ? {} : { hasCourse: lease.hasCourse }),
       ...(lease.slotId === null && lease.onLost === "fail" ? { onLost: "fail" } : {}),
       ...(lease.dedupeKey === null ? {} : { dedupeKey: lease.dedupeKey }),
     });

@@ -30,7 +30,11 @@ export function mayStep(from: SlotState, to: SlotState): boolean {
 }
 
 /** What dispatch must know of a stored slot: the facts of its call, and the index of its model in the group's list. */
-export type SlotFacts = CallFacts & { modelIndex: number };
+export type SlotFacts = CallFacts & {
+  modelIndex: number;
+  /** Of a call with a cascade: the indexes of the models after its first. */
+  laterModels?: readonly number[];
+};
 
 /**
  * A slot's id within its run: its group's number × SLOT_IDS_PER_GROUP + its index in the group. One integer, so that it

@@ -4,6 +4,7 @@ import type { ErrorStyle } from "../contract/fields.ts";
 import { isFinalState } from "../engine/slot.ts";
 import { toWire, type Reason, type WireError } from "../errors.ts";
 import { jsonOfAnswer } from "../schema/answer.ts";
+import { courseFields } from "./course.ts";
 import { spentOf, usageOf } from "./usage.ts";
 
 /** The error of a slot that ended without completing, as in `errors[i]`; null for any other. */
@@ -65,6 +66,7 @@ export function slotItem(slot: SlotView) {
     json: slotJson(slot),
     capped_by: slot.cappedBy,
     upstream: slot.upstream,
+    ...courseFields(slot),
     estimated: slot.estimated,
   };
 }

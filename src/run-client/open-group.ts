@@ -4,6 +4,7 @@ import type { RunCaller } from "./caller.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../run-api/groups.ts";
 import type { Refused } from "../run-api/types.ts";
 import type { BodyOptions, CallBody, CallFacts } from "../call.ts";
+import { hasCourse } from "../engine/course/course.ts";
 import { CallPageBuilder, type CallPage } from "../engine/call-page.ts";
 import type { CompiledGraph } from "../graph/types.ts";
 import { Refusal, type Reason } from "../errors.ts";
@@ -134,7 +135,8 @@ async function stagePages(
   let pages: CallPage[] = [];
   let chars = 0;
   for (const { body, facts, id } of calls) {
-    const known = dedupe ? { ...facts, dedupeKey: await dedupeKeyOf(body, facts) } : facts;
+    // A call that may be made several times has no one outcome to share.
+    const known = dedupe && !hasCourse(facts) ? { ...facts, dedupeKey: await dedupeKeyOf(body, facts) } : facts;
     const full = builder.add({ body, facts: known, id });
     const tooLarge = excessOf(builder);
     if (tooLarge !== null) throw new Refusal(tooLarge);

@@ -124,6 +124,7 @@ function readAnswer(upstream: Upstream, model: string, status: number, json: unk
     text: withoutOwnSecrets(read.text, upstream),
     model: shortName(read.model, upstream) ?? model,
     finishReason: shortName(read.finishReason, upstream),
+    ...(read.refused === undefined ? {} : { refused: read.refused }),
     usage: read.usage,
   };
 }

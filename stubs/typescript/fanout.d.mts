@@ -22,6 +22,17 @@ export interface CallFields {
   schema?: Record<string, unknown> | boolean | undefined;
   /** How often an answer that does not fit is requested again. Default: 1. */
   schema_retries?: number | undefined;
+  /** In place of `model`: the next one is asked if `escalate_on` stops the answer of the one before. */
+  models?: readonly string[] | undefined;
+  /** What stops an answer. Default: all four names. */
+  escalate_on?:
+    | { json: string }
+    | readonly ("schema_violation" | "refusal" | "length" | "empty" | { json: string })[]
+    | undefined;
+  /** The call is made until enough of its answers agree, such as `{ min: 2, max: 8, agree: 0.75 }`. */
+  samples?:
+    | { min?: number; max?: number; agree?: number; by?: "normalized" | "exact" | "json_key"; key?: string }
+    | undefined;
   /** Further fields for the upstream, sent unchanged. */
   params?: Record<string, unknown> | undefined;
 }

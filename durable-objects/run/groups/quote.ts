@@ -1,7 +1,9 @@
 /** What the slots of a group would cost. */
 import type { Quote } from "../../../src/budget/quote.ts";
 import { readFacts, type CallPage } from "../../../src/engine/call-page.ts";
+import { hasCourse } from "../../../src/engine/course/course.ts";
 import { quoteCall } from "../../../src/engine/quotes/call.ts";
+import { quoteOfCourse } from "../../../src/engine/quotes/course.ts";
 import type { Target } from "../../../src/engine/shard.ts";
 import type { Refused } from "../../../src/run-api/types.ts";
 import type { RunState } from "../state.ts";
@@ -16,9 +18,14 @@ export function quoteGroup(
   const quotes: Quote[] = [];
   for (const page of pages) {
     for (const facts of readFacts(page.facts, models)) {
-      const target = run.resolve(facts.model);
-      if ("reason" in target) return { ok: false, reason: target };
-      quotes.push({ ...quoteCall(run.engine, target, facts, nowMs), model: nameOf(target) });
+      const ofModels: Quote[] = [];
+      for (const model of [facts.model, ...(facts.cascade?.models ?? [])]) {
+        const target = run.resolve(model);
+        if ("reason" in target) return { ok: false, reason: target };
+        ofModels.push({ ...quoteCall(run.engine, target, facts, nowMs), model: nameOf(target) });
+      }
+      const [only] = ofModels;
+      quotes.push(only !== undefined && !hasCourse(facts) ? only : quoteOfCourse(ofModels, facts));
     }
   }
   return quotes;

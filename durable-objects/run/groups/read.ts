@@ -182,7 +182,10 @@ export function viewOf(record: SlotRecord, nameOf: (index: number) => string | n
   void notBeforeMs;
   void position;
   const index = indexOf(id);
-  return { ...view, index, id: nameOf(index) };
+  const shown = { ...view, index, id: nameOf(index) };
+  if (view.course?.kept === undefined) return shown;
+  const { kept: _, ...course } = view.course;
+  return { ...shown, course };
 }
 
 function sizeOf(record: SlotRecord): number {

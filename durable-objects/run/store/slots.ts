@@ -6,8 +6,9 @@
  *   capped one row per slot whose answer the budget cut: few have one
  *   routed one row per slot that a target of a route answered
  *   checked one row per slot whose answer was checked against a schema, with what was found, as JSON
+ *   course one row per slot whose call went to several models, or was made several times, as JSON
  */
-import type { SlotChecks, SlotRecord } from "../../../src/engine/record.ts";
+import type { Course, SlotChecks, SlotRecord } from "../../../src/engine/record.ts";
 import { rangeOf, type SlotState } from "../../../src/engine/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { TEXT_CHUNK_CHARS } from "../../../src/limits.ts";
@@ -31,6 +32,7 @@ type SlotRow = {
   capped_by: string | null;
   upstream: string | null;
   checks: string | null;
+  course: string | null;
 };
 
 /** What cut a slot's answer, as a column of the slot's row. */
@@ -43,6 +45,9 @@ const NOT_ROUTED = "NULL AS upstream";
 /** What the checks of a slot's answers found, and the same while no call of the run had a schema. */
 const CHECKS = "(SELECT body FROM checked WHERE checked.id = slot.id) AS checks";
 const NOT_CHECKED = "NULL AS checks";
+/** How far a call is that may be more than one answer, and the same while the run has none. */
+const COURSE = "(SELECT body FROM course WHERE course.id = slot.id) AS course";
+const NO_COURSE = "NULL AS course";
 
 export class SlotRows {
   readonly #rows: Rows;
@@ -56,7 +61,7 @@ export class SlotRows {
     for (let at = 0; at < slots.length; at += SLOTS_PER_INSERT) {
       const some = slots.slice(at, at + SLOTS_PER_INSERT);
       this.#rows.write("slot", INSERT_SLOTS[some.length] ?? "", ...some.flatMap(slotColumns));
-      for (const { id, text, cappedBy, upstream, checks } of some) {
+      for (const { id, text, cappedBy, upstream, checks, course } of some) {
         this.#putRest(id, text);
         if (cappedBy !== undefined)
           this.#rows.write("capped", "INSERT OR REPLACE INTO capped (id, cause) VALUES (?, ?)", id, cappedBy);
@@ -65,6 +70,10 @@ export class SlotRows {
         if (checks !== undefined) {
           const body = JSON.stringify(checks);
           this.#rows.write("checked", "INSERT OR REPLACE INTO checked (id, body) VALUES (?, ?)", id, body);
+        }
+        if (course !== undefined) {
+          const body = JSON.stringify(course);
+          this.#rows.write("course", "INSERT OR REPLACE INTO course (id, body) VALUES (?, ?)", id, body);
         }
       }
     }
@@ -131,7 +140,8 @@ export class SlotRows {
   get #extra(): string {
     const cappedBy = this.#rows.has("capped") ? CAPPED_BY : NOT_CAPPED;
     const upstream = this.#rows.has("routed") ? UPSTREAM : NOT_ROUTED;
-    return `${cappedBy}, ${upstream}, ${this.#rows.has("checked") ? CHECKS : NOT_CHECKED}`;
+    const checks = this.#rows.has("checked") ? CHECKS : NOT_CHECKED;
+    return `${cappedBy}, ${upstream}, ${checks}, ${this.#rows.has("course") ? COURSE : NO_COURSE}`;
   }
 
   #putRest(id: number, text: string | null): void {
@@ -216,5 +226,6 @@ function slotOf(row: SlotRow): SlotRecord {
     ...(row.capped_by === "budget" ? { cappedBy: row.capped_by } : {}),
     ...(row.upstream === null ? {} : { upstream: row.upstream }),
     ...(row.checks === null ? {} : { checks: JSON.parse(row.checks) as SlotChecks }),
+    ...(row.course === null ? {} : { course: JSON.parse(row.course) as Course }),
   };
 }

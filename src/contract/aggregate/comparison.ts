@@ -1,6 +1,6 @@
 /** How votes are compared, for every field that counts them. */
 import { z } from "@hono/zod-openapi";
-import type { Comparison } from "../../aggregate/comparison.ts";
+import type { Comparison } from "../../call.ts";
 import { NAME_CHARS_MAX } from "../../limits.ts";
 import { invalid, type Parsed } from "../errors.ts";
 

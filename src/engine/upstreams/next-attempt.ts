@@ -4,6 +4,7 @@ import { isRetryable } from "../../errors.ts";
 import { BATCH_ATTEMPTS_MAX, BATCH_FAILED_ATTEMPTS_MAX, STOPPED_ATTEMPTS_MAX } from "../../limits.ts";
 import type { SingleCall } from "../calls/single-call.ts";
 import { gatesOf } from "../dispatch.ts";
+import { attemptsBefore } from "../course/course.ts";
 import type { Group } from "../group.ts";
 import { isViolation } from "../checks/schema.ts";
 import { hasShortAnswer } from "../record.ts";
@@ -48,7 +49,9 @@ function atChoice(
   const random = state.deps.random();
   const isUnsendable = failureClass === "rejected" && reason.reason === "invalid_request";
   const cause = causeOf(outcome);
-  const failed = { from, class: failureClass, cause, isUnsendable, retryAfterMs, attempts: lease.attempt };
+  const before = lease.slotId === null ? 0 : attemptsBefore(state.tried.get(lease.slotId));
+  const attempts = lease.attempt - before;
+  const failed = { from, class: failureClass, cause, isUnsendable, retryAfterMs, attempts };
   const attemptsMaxAt = (each: Target): number => attemptsMaxOf(outcome, each, { group, slotId: lease.slotId });
   const next = nextAttempt({ ...failed, attemptsMaxAt }, gatesOf(state, nowMs), random);
   const waitingMax = waitsForGate(group, call) ? waitingAttemptsMax(outcome) : null;
@@ -88,7 +91,7 @@ function sameAgain(
   if (outcome.stop !== undefined) return waitingMax === null ? null : { delayMs: 0, isUncounted: true };
   // The attempt whose answer ended at a learned cap did not fail.
   const ofShortAnswer = slotId !== null && hasShortAnswer(state.tried.get(slotId)) ? 1 : 0;
-  const attempt = Math.max(1, countedAttempts({ lease, call }, group) - ofShortAnswer);
+  const attempt = Math.max(1, countedAttempts(state, { lease, call }, group) - ofShortAnswer);
   const attemptsMax = waitingMax ?? attemptsMaxOf(outcome, target, { group, slotId });
   const { class: failureClass, retryAfterMs } = outcome;
   const delayMs = retryDelayMs({ class: failureClass, attempt, attemptsMax, retryAfterMs }, state.deps.random());
@@ -102,15 +105,21 @@ export function isRepaired(state: EngineState, outcome: Outcome, reported: Outco
   if (!isViolation(outcome) || (group !== undefined && group.drained !== null)) return false;
   // The retries of a task are those of failures that pass: they are no limit here.
   const attemptsMax = Math.max(target.attemptsMax, attemptsMaxOf(outcome, target, { group, slotId }));
-  if (countedAttempts(inFlight, group) >= attemptsMax) return false;
+  if (countedAttempts(state, inFlight, group) >= attemptsMax) return false;
   if (slotId === null) return reported.kind === "success" && reported.checked?.again === true;
   return (state.tried.get(slotId)?.checks?.repairs ?? 0) < schemaRetries;
 }
 
 /** The attempts of a call that count towards the most attempts of a call. */
-function countedAttempts({ lease, call }: Pick<InFlight, "lease" | "call">, group: Group | undefined): number {
+function countedAttempts(
+  { tried }: EngineState,
+  { lease, call }: Pick<InFlight, "lease" | "call">,
+  group: Group | undefined,
+): number {
   const { attempt, slotId } = lease;
-  return attempt - (slotId === null ? (call?.uncounted ?? 0) : (group?.uncounted.get(indexOf(slotId)) ?? 0));
+  if (slotId === null) return attempt - (call?.uncounted ?? 0);
+  const before = attemptsBefore(tried.get(slotId));
+  return attempt - (group?.uncounted.get(indexOf(slotId)) ?? 0) - before;
 }
 
 /** Most attempts of a call at a target; the task of a graph may set them. */

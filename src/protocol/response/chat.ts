@@ -5,7 +5,8 @@ import { readUsage, withServiceTier } from "./usage.ts";
 
 /** The parts of an answer, or its fault in words that follow "answered 200". */
 export type AnswerRead =
-  | { ok: true; text: string; model: unknown; finishReason: unknown; usage: Usage | null }
+  /** `refused`: the message is marked as a refusal, apart from its finish reason. */
+  | { ok: true; text: string; model: unknown; finishReason: unknown; refused?: true; usage: Usage | null }
   | { ok: false; fault: string };
 
 /** Reads a parsed body that reports no error. */
@@ -21,7 +22,10 @@ export function readCompletion(json: unknown): AnswerRead {
   const { model, service_tier: tier } = json;
   const usage = readUsage(json["usage"]);
   const finishReason = choice["finish_reason"];
-  return { ok: true, text, model, finishReason, usage: usage === null ? null : withServiceTier(usage, tier) };
+  const refusal = message["refusal"];
+  const refused = typeof refusal === "string" && refusal !== "" ? { refused: true as const } : {};
+  const read = { ok: true as const, text, model, finishReason, ...refused };
+  return { ...read, usage: usage === null ? null : withServiceTier(usage, tier) };
 }
 
 /** The text of a message: its content, its text parts joined, the refusal, or "" beside tool calls. */

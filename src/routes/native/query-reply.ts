@@ -1,8 +1,10 @@
 /** The answer to a single call that completed. */
 import type { Context } from "hono";
 import type { AppEnv } from "../../context.ts";
+import type { SlotView } from "../../run-api/groups.ts";
 import type { QueryReply } from "../../contract/query.ts";
 import { jsonOfAnswer } from "../../schema/answer.ts";
+import { courseFields } from "../../respond/course.ts";
 import { usageOf } from "../../respond/usage.ts";
 import type { SingleCallEnd } from "../../execute/single-call.ts";
 
@@ -19,13 +21,15 @@ export type AnswerText = {
   upstream?: string | undefined;
   /** Whether the text was checked against a schema: then it is shown as JSON, too. */
   isJson?: boolean | undefined;
+  /** Set if the call went to several models, or was made several times. */
+  course?: SlotView["course"] | undefined;
 };
 
 /** The answer to a call that completed. */
 export function queryReplyOf(
   id: string,
   end: Omit<SingleCallEnd, "outcome" | "remainingNanoUsd">,
-  { text, model, finishReason, upstream, isJson }: AnswerText,
+  { text, model, finishReason, upstream, isJson, course }: AnswerText,
 ): QueryReply {
   return {
     id,
@@ -42,5 +46,6 @@ export function queryReplyOf(
     json: isJson === true ? jsonOfAnswer(text) : undefined,
     capped_by: end.cappedBy,
     upstream,
+    ...courseFields({ course }),
   };
 }

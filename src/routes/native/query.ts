@@ -6,6 +6,7 @@ import { jsonOf, mediaType, readBytes, readJsonBytes, textOf, type BodyRoom } fr
 import type { Parsed } from "../../contract/errors.ts";
 import { parsePromptText, parseQuery, type QueryRequest } from "../../contract/query.ts";
 import { prefersAsync } from "../../contract/groups.ts";
+import { hasCourse } from "../../engine/course/course.ts";
 import { Refusal } from "../../errors.ts";
 import { spentBefore } from "../../respond/usage.ts";
 import { RunCaller } from "../../run-client/caller.ts";
@@ -39,7 +40,8 @@ export async function answerQuery(
 ): Promise<Response> {
   const run = new RunCaller(c.env, runId);
   const named = await namedOf(c, bytes);
-  if (named !== null || prefersAsync(c.req.header("prefer"))) return await storedQuery(c, { runId, run, call, named });
+  const isStored = named !== null || prefersAsync(c.req.header("prefer")) || hasCourse(call.facts);
+  if (isStored) return await storedQuery(c, { runId, run, call, named });
   const { signal } = c.req.raw;
   const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
   const calling = makeCall(await withKey(call), { run, config: c.get("config"), signal, waitUntil });

@@ -37,7 +37,7 @@ function replyOf(quotes: readonly Quote[], budget: BudgetDocument | null): Quote
   const worstUsd = usdOf(sum((quote) => quote.worstNanoUsd));
   const worst = {
     usd: worstUsd,
-    calls: quotes.length,
+    calls: sum((quote) => quote.callsMax ?? 1),
     prompt_tokens: sum((quote) => quote.promptTokensMax),
     completion_tokens: sum((quote) => quote.completionTokensMax),
   };

@@ -1,6 +1,6 @@
 /**
- * A single call that outlives its client: stored as a group of one, so that a request with the same Idempotency-Key finds it
- * running or its recorded answer. The Worker of the client that waits for it executes it, and a lane does where no client
+ * A single call that is stored as a group of one: because it outlives its client, so that a request with the same
+ * Idempotency-Key finds it running or its recorded answer, or because it may be more than one answer. The Worker of the client that waits for it executes it, and a lane does where no client
  * waits. It still belongs to the parallel group in which it arrived.
  */
 import type { Context } from "hono";
@@ -32,10 +32,12 @@ export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named 
     deadlineMs,
     onLost,
   };
-  const defaults = { onError: "continue", onBudget: "partial", split: false, detach: true } as const;
+  const isAsync = prefersAsync(c.req.header("prefer"));
+  // Without a key or an address, nobody else can read it.
+  const detach = named !== null || isAsync;
+  const defaults = { onError: "continue", onBudget: "partial", split: false, detach } as const;
   const shown = { errorStyle: null, hasCustomIds: false };
   const calls = [{ body, facts, id: null }];
-  const isAsync = prefersAsync(c.req.header("prefer"));
   const opened = await openGroup(
     { calls, defaults: {}, dedupe, rules: { ...rules, ...defaults, ...shown } },
     openGroupDeps(c, run, isAsync ? null : 1),
@@ -45,7 +47,7 @@ export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named 
     const reader = new GroupReader(run, opened.seq, c.req.raw.signal);
     return answerAccepted(c, groupAnswer(runId, opened, reader), await reader.look());
   }
-  const reader = groupOfClient(c, run, opened, { ids: [], detach: true, showsSlots: false });
+  const reader = groupOfClient(c, run, opened, { ids: [], detach, showsSlots: false });
   const { parallelGroupId } = await reader.ended();
   const slot = (await reader.slotsFrom(0))[0];
   if (slot === undefined) throw new Error(`group ${opened.id} of one call has no slot`);
@@ -56,6 +58,6 @@ export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named 
   return c.json(queryReplyOf(opened.id, { ...slot, parallelGroupId }, textOf(slot)));
 }
 
-function textOf({ text, model, finishReason, upstream, checks }: SlotView): AnswerText {
-  return { text: text ?? "", model: model ?? "", finishReason, upstream, isJson: checks?.violation === null };
+function textOf({ text, model, finishReason, upstream, checks, course }: SlotView): AnswerText {
+  return { text: text ?? "", model: model ?? "", finishReason, upstream, isJson: checks?.violation === null, course };
 }

@@ -1,6 +1,6 @@
 /** An option of a call reaches its upstream request, or dispatch, on every way in. Walks the definition, so it holds for new options. */
 import { describe, expect, it } from "vitest";
-import type { CallBody, CallFacts, DispatchOptions } from "../../../src/call.ts";
+import { GATES, type CallBody, type CallFacts, type DispatchOptions } from "../../../src/call.ts";
 import { batchItem, parseBatch } from "../../../src/contract/batch.ts";
 import { parseDialectQuery } from "../../../src/contract/dialects.ts";
 import { callSettingsFields, type CallSettingsInput } from "../../../src/contract/call-options.ts";
@@ -31,7 +31,21 @@ const SAMPLES: { [Name in OptionName]-?: Sample<Name> } = {
   params: { value: { top_p: 0.5 }, fact: null },
   schema: { value: SCHEMA, fact: null },
   schema_retries: { value: 3, fact: { schemaRetries: 3 }, beside: { schema: SCHEMA } },
+  models: { value: ["up/a", "up/b"], fact: { model: "up/a", cascade: { models: ["up/b"], on: GATES } } },
+  escalate_on: {
+    value: ["empty", { json: "$.sure[0] < 0.5" }],
+    fact: {
+      cascade: { models: ["up/b"], on: ["empty"], json: { key: "sure.0", operator: "<", value: 0.5 } },
+    },
+    beside: { models: ["up/a", "up/b"] },
+  },
+  samples: {
+    value: { min: 3, max: 5, agree: 0.6, by: "exact" },
+    fact: { sampling: { min: 3, max: 5, agree: 0.6, comparison: { by: "exact" } } },
+  },
 };
+/** Options that exclude others. */
+const ALTERNATIVES: readonly OptionName[] = ["models", "escalate_on"];
 
 type Call = { body: CallBody; facts: CallFacts };
 
@@ -48,7 +62,8 @@ function storedCall(request: unknown): Call {
   const page = builder.flush();
   const [facts] = readFacts(page?.facts ?? "[]", builder.models);
   if (page === null || facts === undefined) throw new Error("the batch has no page");
-  const { modelIndex, ...read } = facts;
+  const { modelIndex, laterModels = [], ...read } = facts;
+  expect(laterModels.map((index) => builder.models[index])).toEqual(read.cascade?.models ?? []);
   expect(builder.models[modelIndex]).toBe(read.model);
   return { body: readCall(page.calls, JSON.stringify(defaults)), facts: read };
 }
@@ -112,10 +127,48 @@ describe("each option of a call", () => {
 describe("an option of an item", () => {
   it("wins over the default of its batch", () => {
     const defaults = { model: "a", max_tokens: 1, priority: "low", timeout_ms: 5, system: "s", temperature: 1 };
-    const options = Object.fromEntries(NAMES.map((name) => [name, SAMPLES[name].value]));
+    const together = NAMES.filter((name) => !ALTERNATIVES.includes(name));
+    const options = Object.fromEntries(together.map((name) => [name, SAMPLES[name].value]));
     expect(storedCall({ items: [{ prompt: "hi", ...options }], ...defaults })).toEqual(
       storedCall({ items: [{ prompt: "hi", ...options }] }),
     );
+  });
+});
+
+describe("models", () => {
+  const cascadeOf = (item: object, defaults: object = {}) =>
+    storedCall({ items: [{ prompt: "hi", ...item }], ...defaults }).facts;
+
+  it("of a batch yield to the model of an item, and keep their gates for the models of an item", () => {
+    const defaults = { models: ["a", "b"], escalate_on: ["empty"] };
+    expect(cascadeOf({}, defaults)).toMatchObject({ model: "a", cascade: { models: ["b"], on: ["empty"] } });
+    expect(cascadeOf({ model: "c" }, defaults)).toMatchObject({ model: "c" });
+    expect(cascadeOf({ model: "c" }, defaults).cascade).toBeUndefined();
+    const own = cascadeOf({ models: ["d", "e"] }, defaults);
+    expect(own).toMatchObject({ model: "d", cascade: { models: ["e"], on: ["empty"] } });
+  });
+
+  it.each([
+    ["beside model", { model: "a", models: ["a", "b"] }, "models"],
+    ["beside samples", { models: ["a", "b"], samples: {} }, "samples"],
+    ["that are one", { models: ["a"] }, "models"],
+    ["that are six", { models: ["a", "b", "c", "d", "e", "f"] }, "models"],
+    ["missing for escalate_on", { escalate_on: ["empty"] }, "escalate_on"],
+    [
+      "with a condition without a path",
+      { models: ["a", "b"], escalate_on: { json: "confidence < 0.7" } },
+      "escalate_on",
+    ],
+    ["with a condition that orders texts", { models: ["a", "b"], escalate_on: { json: '$.a < "b"' } }, "escalate_on"],
+    [
+      "with two conditions",
+      { models: ["a", "b"], escalate_on: [{ json: "$.a < 1" }, { json: "$.b < 1" }] },
+      "escalate_on",
+    ],
+    ["with fewer samples than needed", { samples: { min: 5, max: 4 } }, "samples.max"],
+    ["with a key without json_key", { samples: { key: "a" } }, "samples.key"],
+  ])("%s are refused by their field", (_, options, param) => {
+    expect(parseQuery({ prompt: "hi", ...options })).toMatchObject({ ok: false, reason: { param } });
   });
 });
 

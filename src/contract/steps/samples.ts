@@ -1,0 +1,56 @@
+/** `samples`: a call that is made until enough of its answers agree. */
+import { z } from "@hono/zod-openapi";
+import type { Sampling } from "../../call.ts";
+import { SAMPLES_MAX, SAMPLES_MAX_DEFAULT, SAMPLES_MIN_DEFAULT } from "../../limits.ts";
+import { comparisonFields, comparisonOf } from "../aggregate/comparison.ts";
+import { invalid, type Parsed } from "../errors.ts";
+import { strictFields } from "../strict-fields.ts";
+
+/** The field as it is documented. */
+export const samplesField = strictFields({
+  min: z
+    .int()
+    .min(2)
+    .max(SAMPLES_MAX)
+    .optional()
+    .openapi({ description: `Answers that must have voted; default ${SAMPLES_MIN_DEFAULT}` }),
+  max: z
+    .int()
+    .min(2)
+    .max(SAMPLES_MAX)
+    .optional()
+    .openapi({ description: `Most times that the call is made; default ${SAMPLES_MAX_DEFAULT}` }),
+  agree: z
+    .number()
+    .gt(0)
+    .max(1)
+    .optional()
+    .openapi({ description: "The share of the votes that must be for one answer; default 0.75" }),
+  ...comparisonFields,
+}).openapi("Samples", {
+  description:
+    "The call is made `min` times, then until a share of `agree` of its answers is the same, `max` times at most. A failed sample is no vote",
+});
+
+/** What an answer shows of its call's samples. */
+export const sampledFields = {
+  decided: z.boolean().optional().openapi({ description: "Of a call with `samples`: whether enough of them agree" }),
+  samples: z
+    .object({
+      made: z.int(),
+      failed: z.int(),
+      votes: z.int(),
+      agreement: z.number(),
+      counts: z.array(z.object({ answer: z.string(), votes: z.int() })).readonly(),
+    })
+    .optional()
+    .openapi({ description: "How often the call was made, and what its answers were; most frequent first" }),
+};
+
+/** The samples that a request names at `path`. */
+export function samplingOf(sent: z.infer<typeof samplesField>, path: string): Parsed<Sampling> {
+  const { min = SAMPLES_MIN_DEFAULT, max = Math.max(min, SAMPLES_MAX_DEFAULT), agree = 0.75 } = sent;
+  if (max < min) return invalid(`${path}.max`, `expected at least min (${min})`);
+  const comparison = comparisonOf(sent, path);
+  return comparison.ok ? { ok: true, value: { min, max, agree, comparison: comparison.value } } : comparison;
+}
