@@ -31,6 +31,7 @@ import { mountMetrics } from "./routes/operator/metrics.ts";
 import { mountUpstreams } from "./routes/operator/upstreams.ts";
 import { mountQuery } from "./routes/native/query.ts";
 import { mountRunLog } from "./routes/native/run-log.ts";
+import { mountRunList } from "./routes/native/run-list.ts";
 import { mountRuns } from "./routes/native/runs.ts";
 import { mountPull } from "./routes/native/pull.ts";
 import { mountToolCall } from "./routes/native/tool-call.ts";
@@ -68,6 +69,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountOps(app);
   const protect: Protection = [authenticate(deps), boundBody(), underRun()];
   mountRuns(app, protect);
+  mountRunList(app, protect);
   mountQuery(app, protect);
   mountBatch(app, protect);
   mountDag(app, protect);

@@ -902,6 +902,10 @@ export const TOKEN_CACHE_MAX = 1_000;
  * the list is a call to every one of them.
  */
 export const DIRECTORY_SHARDS = 64;
+/** Runs that one page of the list with a filter visits: each is a call, and a request may make a thousand. */
+export const LIST_RUNS_VISITED_MAX = 300;
+/** Root runs among which the run of a group is searched: their ids come from all parts of the list, a few KB from each. */
+export const GROUP_RUNS_SEARCHED_MAX = 5_000;
 /** Runs in one page of `GET /runs`: each is a call to its object. */
 export const LIST_PAGE_MAX = 100;
 /** Runs in such a page if the request names no number. */

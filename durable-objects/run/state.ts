@@ -233,8 +233,13 @@ export class RunState {
   }
 
   /** Sets what a patch names. The ledger has its new limits already: it refuses limits below what is committed. */
-  applyPatch({ maxParallel, paused }: Pick<RunPatch, "maxParallel" | "paused">): void {
+  applyPatch({ maxParallel, paused, expiresAtMs, models }: Omit<RunPatch, "limits" | "rootNanoUsdPerDay">): void {
     const settings = { ...this.#settings, limits: { ...this.engine.ledger.limits } };
+    if (expiresAtMs !== undefined) settings.expiresAtMs = expiresAtMs;
+    if (models !== undefined) {
+      settings.models = [models];
+      this.#targets.clear();
+    }
     if (maxParallel !== null) settings.maxParallel = maxParallel;
     this.#settings = settings;
     this.engine.setWidth(widthOf(settings));

@@ -159,6 +159,9 @@ const tierFailure = z.object({
 });
 
 /** The answer: `results` and `responses` are the same list. `id` is null for an empty batch, which opens no group. */
+/** At most 5 % too high; null: nothing was measured. */
+const percentiles = z.object({ p50: z.number(), p95: z.number(), p99: z.number() }).nullable();
+
 export const batchReply = z
   .object({
     id: z.string().nullable(),
@@ -175,6 +178,12 @@ export const batchReply = z
       speedup: z.number().nullable(),
       peak_parallel: z.int(),
       success_rate: z.number().nullable(),
+      latency_ms: percentiles.optional().openapi({
+        description: "Of the calls that have ended: the time of all their attempts; null: none was sent",
+      }),
+      queued_ms: percentiles.optional().openapi({
+        description: "Of the same calls: from the group's opening to the start of the first attempt",
+      }),
     }),
     effective_parallel: z.int(),
     count: z.int(),

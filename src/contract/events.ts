@@ -88,10 +88,13 @@ export function parseAfter(query: Record<string, string>, lastEventId: string | 
   return invalid("last-event-id", "expected the id of an event of this run: a number");
 }
 
-/** `?reset=1` of `GET /runs/:id/usage`. */
-export function parseReset(query: Record<string, string>): Parsed<boolean> {
-  const read = strictFields({ reset: z.enum(["0", "1"]).optional() }).safeParse(query);
-  return read.success ? { ok: true, value: read.data.reset === "1" } : { ok: false, reason: zodReason(read.error) };
+const flagText = z.enum(["0", "1"]).optional();
+
+/** `?reset=1` and `?subtree=1` of `GET /runs/:id/usage`. */
+export function parseUsageQuery(query: Record<string, string>): Parsed<{ reset: boolean; subtree: boolean }> {
+  const read = strictFields({ reset: flagText, subtree: flagText }).safeParse(query);
+  if (!read.success) return { ok: false, reason: zodReason(read.error) };
+  return { ok: true, value: { reset: read.data.reset === "1", subtree: read.data.subtree === "1" } };
 }
 
 function placed(reason: ReturnType<typeof zodReason>, at: string | null): ReturnType<typeof zodReason> {

@@ -129,6 +129,13 @@ export const patchBody = strictFields({
   budget: runBody.shape.budget,
   max_parallel: runBody.shape.max_parallel,
   paused: z.boolean().optional(),
+  expires_in_s: runBody.shape.expires_in_s.openapi({
+    description:
+      "New lifetime of the run from now, seconds, at most its parent's; the answer has a new `token`, because the old one ends with the old lifetime",
+  }),
+  models: runBody.shape.models.openapi({
+    description: "Only of a root run: models that it may use from now on; child runs that are open keep theirs",
+  }),
 }).openapi("RunPatch");
 export type RunPatchRequest = z.infer<typeof patchBody>;
 
@@ -159,13 +166,15 @@ export const blockedKey = z
   .openapi("BlockedKey");
 export type BlockedKey = z.infer<typeof blockedKey>;
 
+const runStatus = z.enum(["active", "paused", "closed", "cancelled", "expired", "escalated"]);
+
 /** A run as shown. */
 export const runDocument = z
   .object({
     id: z.string(),
     object: z.literal("run"),
     name: z.string().nullable(),
-    status: z.enum(["active", "paused", "closed", "cancelled", "expired", "escalated"]),
+    status: runStatus,
     parent_id: z.string().nullable(),
     depth: z.int(),
     created_at: z.iso.datetime(),
@@ -230,6 +239,9 @@ const modelUsage = z.object({
   cost: z.number(),
 });
 
+/** The answer to `PATCH /runs/:id`; `token` if the request has changed the lifetime. */
+export const patchedRunDocument = runDocument.extend({ token: z.string().optional() }).openapi("PatchedRun");
+
 /** `GET /runs/:id/usage`: what was charged since it was last reset, in all and by `upstream/model`; USD. */
 export const usageTotals = z
   .object({
@@ -239,6 +251,9 @@ export const usageTotals = z
     output_tokens: z.int(),
     cost: z.number(),
     calls_by_model: z.record(z.string(), modelUsage),
+    subtree: modelUsage.extend({ runs: z.int(), complete: z.boolean() }).optional().openapi({
+      description: "With the child runs, since the run was opened: resets do not count; requested by `?subtree=1`",
+    }),
   })
   .openapi("UsageTotals");
 export type UsageDocument = z.infer<typeof usageTotals>;
@@ -254,10 +269,18 @@ export const runList = z
   .openapi("RunList");
 export type RunList = z.infer<typeof runList>;
 
+const usd = z.coerce.number().min(0).max(BUDGET_USD_MAX);
+
 /** The query of `GET /runs`; its numbers arrive as text. */
 export const runListQuery = strictFields({
   limit: z.coerce.number().int().min(1).max(LIST_PAGE_MAX).optional(),
   cursor: label.optional(),
+  status: runStatus.optional(),
+  name: label.optional().openapi({ description: "Runs whose name contains this text" }),
+  opened_after: z.iso.datetime().optional(),
+  opened_before: z.iso.datetime().optional(),
+  spent_usd_min: usd.optional(),
+  spent_usd_max: usd.optional(),
 });
 export type RunListQuery = z.infer<typeof runListQuery>;
 

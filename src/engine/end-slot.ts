@@ -58,6 +58,7 @@ function finishSlot(
   nowMs: number,
 ): void {
   group.step(indexOf(record.id), record.state, nowMs);
+  group.addEnded(record);
   if (startedAtMs === null) requeueFollowers(state, state.singleFlight.end(String(record.id)));
   if (hasRow) state.writeSlot(record);
   else state.forgetTried(record.id);

@@ -7,6 +7,7 @@ import type { Reason } from "../errors.ts";
 import type { WindowGroup, WindowPosition } from "./calls/coalescing-window.ts";
 import type { GroupGraph } from "./graph/group-graph.ts";
 import { isFinalState, mayStep, SLOT_STATES, type SlotState } from "./slot.ts";
+import { Durations, type Percentiles } from "./percentiles.ts";
 
 /** The fields that a group is opened with; only changes of its graph change them. */
 export type GroupHeader = {
@@ -48,6 +49,10 @@ export type GroupMetrics = {
   speedup: number;
   peak_parallel: number;
   success_rate: number;
+  /** Of the calls that have ended, with all their attempts; null = none has. Absent in rows of earlier versions. */
+  latency_ms?: Percentiles | null;
+  /** Of the same calls: from the group's opening to the start of the first attempt. */
+  queued_ms?: Percentiles | null;
 };
 
 /**
@@ -83,6 +88,8 @@ export class Group {
   readonly #cancelledSlots = new Set<number>();
   #inFlight = 0;
   #peakParallel = 0;
+  readonly #latencies = new Durations();
+  readonly #queueTimes = new Durations();
   #sequentialMs = 0;
   readonly #usage: GroupUsage = { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 };
   #window: WindowGroup | null = null;
@@ -225,6 +232,13 @@ export class Group {
     this.#usage.costNanoUsd += costNanoUsd;
   }
 
+  /** Adds a slot that has ended to the percentiles. One that was never sent has no times. */
+  addEnded({ attempts, latencyMs, queuedMs }: { attempts: number; latencyMs: number; queuedMs: number }): void {
+    if (attempts === 0) return;
+    this.#latencies.add(latencyMs);
+    this.#queueTimes.add(queuedMs);
+  }
+
   /** Stops the group: no queued slot may start any more. The caller ends those slots. */
   drain(drained: Drained): void {
     this.#drained = drained;
@@ -297,6 +311,8 @@ export class Group {
       speedup: wallMs === 0 ? 1 : round(this.#sequentialMs / wallMs),
       peak_parallel: this.#peakParallel,
       success_rate: tried === 0 ? 1 : round(this.counts.completed / tried),
+      latency_ms: this.#latencies.percentiles,
+      queued_ms: this.#queueTimes.percentiles,
     };
   }
 

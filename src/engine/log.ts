@@ -177,7 +177,9 @@ export function groupEnd(group: Group, endedAtMs: number): RunEvent {
   const { stopWhen } = group.header;
   const { presentSlots: count } = group;
   const stop = group.saved === null ? {} : { saved: { ...group.saved, shadow: stopWhen?.shadow === true } };
-  return { event: "group_completed", count, status, metrics: group.metrics(endedAtMs), costNanoUsd, ...ended, ...stop };
+  // No reader of the log is shown them, and its rows are written.
+  const { latency_ms: _latency, queued_ms: _queued, ...metrics } = group.metrics(endedAtMs);
+  return { event: "group_completed", count, status, metrics, costNanoUsd, ...ended, ...stop };
 }
 
 /** The event of the end of a group of single calls. */

@@ -95,6 +95,7 @@ function choicesOf(
 export function restoreSlot(state: EngineState, group: Group, record: SlotRecord, nowMs: number): void {
   group.restore(indexOf(record.id), record.state, record.attempts, nowMs);
   group.addAttempt(record.latencyMs, record);
+  if (isFinalState(record.state)) group.addEnded(record);
   if (record.state === "queued") state.restoreTried(record);
 }
 

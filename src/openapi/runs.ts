@@ -4,6 +4,7 @@ import {
   budgetDocument,
   openedRunDocument,
   patchBody,
+  patchedRunDocument,
   runBody,
   runDocument,
   runList,
@@ -47,10 +48,10 @@ export const runs: RouteConfig[] = [
   guarded({
     method: "patch",
     path: "/runs/{id}",
-    summary: "Changes a run's limits or width, pauses or resumes it (operator only)",
+    summary: "Changes a run's limits, width, lifetime or models, pauses or resumes it (operator only)",
     parameters: [idParameter],
     request: jsonBody(patchBody),
-    responses: { 200: json(runDocument, "The run as it is now") },
+    responses: { 200: json(patchedRunDocument, "The run as it is now") },
   }),
   guarded({
     method: "post",

@@ -72,6 +72,10 @@ export type RunPatch = {
   paused: boolean | null;
   /** What all runs of a day may spend together, as configured now; null = no such budget. */
   rootNanoUsdPerDay: number | null;
+  /** Absent = it stays. */
+  expiresAtMs?: number;
+  /** Of a root run: replaces its list of models; absent = it stays. */
+  models?: string[];
 };
 
 /** The run document with its metadata still as the text it is stored as. */

@@ -2,25 +2,15 @@
 import { directoriesOf, type Objects } from "../../durable-objects/address.ts";
 import type { ListedRun } from "../run-api/directory-api.ts";
 
-/** A page of the list, newest first; `cursor` continues it, null at its end. */
-export type RunPage = { ids: string[]; cursor: string | null };
-
-/** Runs that were opened before `before`, newest first; from the newest on if it is null. */
-export async function pageOfRuns(objects: Objects, before: ListedRun | null, limit: number): Promise<RunPage> {
-  // One more than the page has, because all of it, and whether there is more, may be in one part.
-  const parts = await Promise.all(directoriesOf(objects).map((directory) => directory.newest(before, limit + 1)));
+/** At most `limit` runs that were opened before `before`, newest first; from the newest on if it is null. */
+export async function runsBefore(objects: Objects, before: ListedRun | null, limit: number): Promise<ListedRun[]> {
+  const parts = await Promise.all(directoriesOf(objects).map((directory) => directory.newest(before, limit)));
   return mergeParts(parts, limit);
 }
 
-/** Makes a page of what each part of the list has of it. */
-export function mergeParts(parts: readonly (readonly ListedRun[])[], limit: number): RunPage {
-  const runs = parts.flat().toSorted(newestFirst);
-  const page = runs.slice(0, limit);
-  const last = page.at(-1);
-  return {
-    ids: page.map(({ id }) => id),
-    cursor: last === undefined || runs.length <= limit ? null : cursorOf(last),
-  };
+/** The newest runs of what each part of the list has. */
+export function mergeParts(parts: readonly (readonly ListedRun[])[], limit: number): ListedRun[] {
+  return parts.flat().toSorted(newestFirst).slice(0, limit);
 }
 
 /** Runs opened at the same time have an order too: that of their ids. */
@@ -31,7 +21,8 @@ function newestFirst(a: ListedRun, b: ListedRun): number {
 
 const CURSOR = /^(\d{1,16})\.(run_[0-9A-Za-z_-]{1,128})$/;
 
-function cursorOf({ openedAt, id }: ListedRun): string {
+/** The text that continues a page behind a run. */
+export function cursorOf({ openedAt, id }: ListedRun): string {
   return `${openedAt}.${id}`;
 }
 

@@ -242,3 +242,60 @@ describe("PATCH /runs/:id is refused", () => {
     expect(answer.status).toBe(400);
   });
 });
+
+describe("PATCH /runs/:id with a lifetime", () => {
+  const lifeOf = async (run: RunAccess): Promise<number> => Date.parse((await documentOf(run)).expires_at) - Date.now();
+
+  it("extends the run, and returns a token that lives as long", async () => {
+    const run = await open({ calls: 5 }, { expires_in_s: 600 });
+    const answer = await patch(run.id, { expires_in_s: 7_200 });
+    expect(answer.status).toBe(200);
+    const { token } = opened.parse(answer.json);
+    expect(await lifeOf(run)).toBeGreaterThan(7_000_000);
+    const claims = z.object({ exp: z.number() }).parse(JSON.parse(atob(String(token.split(".")[1]))));
+    expect(claims.exp * 1_000 - Date.now()).toBeGreaterThan(7_000_000);
+    expect(replyOf(await world.send("/query", { token, json: { prompt: "still" } })).text).toBe("still");
+    expect(replyOf(await send(run, "the old token, too")).text).toBe("the old token, too");
+  });
+
+  it("shortens it: the run expires then", async () => {
+    const run = await open({ calls: 5 });
+    await patch(run.id, { expires_in_s: 1 });
+    await expect.poll(async () => (await documentOf(run)).status).toBe("expired");
+  });
+
+  it("refuses a child run that would outlive its parent, and changes nothing", async () => {
+    const parent = await open({ usd: 1 }, { expires_in_s: 600 });
+    const child = opened.parse((await parent.send("/runs", { json: { budget: { usd: 0.1 } } })).json);
+    const refused = await patch(child.id, { expires_in_s: 1_200 });
+    expect([refused.status, errorOf(refused).param]).toEqual([400, "expires_in_s"]);
+    await patch(parent.id, { expires_in_s: 3_600 });
+    expect((await patch(child.id, { expires_in_s: 1_200 })).status).toBe(200);
+  });
+
+  it("returns no token if the lifetime stays", async () => {
+    const run = await open({ calls: 5 });
+    expect((await patch(run.id, { max_parallel: 2 })).json).not.toHaveProperty("token");
+  });
+});
+
+describe("PATCH /runs/:id with models", () => {
+  const ask = async (run: RunAccess, model: string) =>
+    (await run.send("/query", { json: { prompt: "x", model } })).status;
+
+  it("replaces the models that the run may use, for calls and for batches", async () => {
+    const run = await open({ usd: 1 }, { models: ["up/*"] });
+    expect([await ask(run, "up-1"), await ask(run, "sim/echo")]).toEqual([200, 403]);
+    expect((await patch(run.id, { models: ["sim/*"] })).status).toBe(200);
+    expect([await ask(run, "up-1"), await ask(run, "sim/echo")]).toEqual([403, 200]);
+    const batch = await run.send("/batch", { json: { prompts: ["a"], model: "up-1" } });
+    expect(errorOf(batch).code).toBe("model_not_allowed");
+  });
+
+  it("is refused for a child run", async () => {
+    const parent = await open({ usd: 1 });
+    const child = opened.parse((await parent.send("/runs", { json: { budget: { usd: 0.1 } } })).json);
+    const refused = await patch(child.id, { models: ["*"] });
+    expect([refused.status, errorOf(refused).param]).toEqual([400, "models"]);
+  });
+});

@@ -15,6 +15,7 @@ import { coordinatorJson, reportJson, swarmJson, type ReportSource } from "../..
 import { resultsPageOf } from "../../respond/results-page.ts";
 import { answerGroup, framingOf, JSON_PIECES, streamPieces, type GroupAnswer } from "./group-answer.ts";
 import { GroupReader } from "../../run-client/group-reader.ts";
+import { runOfGroup } from "../../run-client/run-of-group.ts";
 import { answerGraph, answerLook } from "./graph/answer.ts";
 import { ChangingGraph, graphOf } from "./graph/changing-graph.ts";
 import type { Protection } from "../under-run.ts";
@@ -131,8 +132,8 @@ async function report(c: Context<AppEnv>): Promise<Response> {
 
 /** The run's group of the id in the path. Another run's is not found: its number or its id differs. */
 async function find(c: Context<AppEnv>, waitMs: number): Promise<{ group: GroupAnswer; view: GroupView; seq: number }> {
-  const runId = requireRun(c);
   const id = c.req.param("id") ?? "";
+  const runId = await runIdFor(c, id);
   const seq = groupSeqOfId(id, groupSalt(runId));
   const run = new RunCaller(c.env, runId);
   const known = seq === null ? null : await run.callWithRetry<GroupView | null>((stub) => stub.waitGroup(seq, 0));
@@ -142,6 +143,16 @@ async function find(c: Context<AppEnv>, waitMs: number): Promise<{ group: GroupA
   const { count, effectiveParallel, errorStyle: style, remainingNanoUsd } = view;
   c.set("remainingNanoUsd", remainingNanoUsd);
   return { group: { runId, id, count, effectiveParallel, reader, style, remainingNanoUsd }, view, seq };
+}
+
+/** The run that a request names, or for an operator who names none the root run that has the group. */
+async function runIdFor(c: Context<AppEnv>, groupId: string): Promise<string> {
+  const isNamed = c.get("principal").kind === "run" || c.req.header("x-fanout-run") !== undefined;
+  if (isNamed || !groupId.startsWith("pg-")) return requireRun(c);
+  const found = await runOfGroup(c.env, groupId);
+  if (found !== null) return found;
+  const hint = "only root runs are searched; name a child run in x-fanout-run";
+  throw new Refusal({ reason: "not_found", what: `group ${groupId.slice(0, NAME_CHARS_MAX)}`, hint });
 }
 
 function notFound(id: string): Refusal {

@@ -5,7 +5,7 @@ import type { AppendReply } from "../../run-api/log.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { parseBody } from "../../contract/body.ts";
-import { parseAfter, parseClientEvents, parseReset } from "../../contract/events.ts";
+import { parseAfter, parseClientEvents, parseUsageQuery } from "../../contract/events.ts";
 import type { UsageDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
 import { EVENT_SOCKET_CHARS_MAX } from "../../limits.ts";
@@ -16,6 +16,7 @@ import { bodyRoom } from "../body-bound.ts";
 import { LogReader } from "../../run-client/log-reader.ts";
 import { callerOf, notFound, shown } from "./runs.ts";
 import { settled } from "../../run-client/settlements.ts";
+import { subtreeOf } from "../../run-client/subtree.ts";
 import type { Protection } from "../under-run.ts";
 import { RunCaller, type RunStub } from "../../run-client/caller.ts";
 
@@ -54,15 +55,24 @@ export function mountRunLog(app: Hono<AppEnv>, protect: Protection): void {
 }
 
 async function usage(c: Context<AppEnv>, id: string): Promise<Response> {
-  const reset = parseReset(c.req.query());
-  if (!reset.ok) throw new Refusal(reset.reason);
+  const query = parseUsageQuery(c.req.query());
+  if (!query.ok) throw new Refusal(query.reason);
+  const { reset, subtree } = query.value;
   const run = new RunCaller(c.env, id);
-  const read = (stub: RunStub): PromiseLike<UsageDocument | null> => stub.usage(callerOf(c), reset.value);
+  const read = (stub: RunStub): PromiseLike<UsageDocument | null> => stub.usage(callerOf(c), reset);
   await settled(c.env, id);
   // A reset that is repeated would lose what was counted before it.
-  const used = reset.value ? await run.callOnce(read) : await run.callWithRetry(read);
+  const used = reset ? await run.callOnce(read) : await run.callWithRetry(read);
   if (used === null) throw notFound(id);
-  return c.json(used);
+  return c.json(subtree ? { ...used, subtree: await subtreeUsage(c, id) } : used);
+}
+
+/** What a run and its child runs have used together. */
+async function subtreeUsage(c: Context<AppEnv>, id: string): Promise<UsageDocument["subtree"]> {
+  const { runs, complete, budget } = await subtreeOf(c.env, id);
+  const { usd, calls, prompt_tokens, completion_tokens } = budget;
+  const tokens = { input_tokens: prompt_tokens.spent, output_tokens: completion_tokens.spent };
+  return { runs, complete, calls: calls.spent, ...tokens, cost: usd.spent };
 }
 
 async function append(c: Context<AppEnv>, id: string): Promise<Response> {

@@ -4,10 +4,19 @@ import { DIMENSIONS, type Limits } from "../../budget/ledger.ts";
 import { limitNanoUsd } from "../../budget/money.ts";
 import type { RunPatchRequest } from "../../contract/runs.ts";
 import type { BudgetRules } from "../../env.ts";
+import { Refusal } from "../../errors.ts";
 import { rootLimitNanoUsd } from "./run-request.ts";
 
+/** What of the run and the time decides. */
+type Patched = { isRoot: boolean; nowMs: number };
+
 /** A request as the run's object reads it. The rules bear on what the request names, and on nothing that stays. */
-export function patchOf(request: RunPatchRequest, rules: BudgetRules, isRoot: boolean): RunPatch {
+export function patchOf(request: RunPatchRequest, rules: BudgetRules, { isRoot, nowMs }: Patched): RunPatch {
+  if (!isRoot && request.models !== undefined) {
+    const message =
+      "models: only of a root run; a child run has its parent's models, and those that it was opened with";
+    throw new Refusal({ reason: "invalid_request", message, param: "models" });
+  }
   const limits: Partial<Limits> = {};
   for (const dimension of DIMENSIONS) {
     const limit = request.budget?.[dimension];
@@ -19,5 +28,7 @@ export function patchOf(request: RunPatchRequest, rules: BudgetRules, isRoot: bo
     maxParallel: request.max_parallel ?? null,
     paused: request.paused ?? null,
     rootNanoUsdPerDay: rules.rootNanoUsdPerDay,
+    ...(request.expires_in_s === undefined ? {} : { expiresAtMs: nowMs + request.expires_in_s * 1_000 }),
+    ...(request.models === undefined ? {} : { models: request.models }),
   };
 }

@@ -11,15 +11,14 @@ import { signRunToken } from "../../auth/token.ts";
 import type { AppEnv } from "../../context.ts";
 import { jsonOf, parseBody, readJsonBytes } from "../../contract/body.ts";
 import { regionOf } from "./client-region.ts";
-import { parsePatch, parseRun, parseRunListQuery, type RunRequest, type BudgetDocument } from "../../contract/runs.ts";
+import { parsePatch, parseRun, type RunRequest, type BudgetDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
-import { LIST_PAGE_DEFAULT } from "../../limits.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { namedOf } from "./idempotency.ts";
 import { patchOf } from "./run-patch.ts";
 import { askedOf, rootSettings } from "./run-request.ts";
 import { refuseTools, shownTools, toolsOf } from "./run-tools.ts";
-import { ListOrder, pageOfRuns, parseCursor } from "../../run-client/directory.ts";
+import { ListOrder } from "../../run-client/directory.ts";
 import { openWhenFree } from "../../run-client/open-when-free.ts";
 import { openRootRun } from "../../run-client/open-run.ts";
 import { settled } from "../../run-client/settlements.ts";
@@ -29,25 +28,12 @@ import { RunCaller, type RunStub } from "../../run-client/caller.ts";
 
 export function mountRuns(app: Hono<AppEnv>, protect: Protection): void {
   app.post("/runs", ...protect, openRun);
-  app.get("/runs", ...protect, listRuns);
   app.get("/runs/:id", ...protect, async (c) => {
     const document = shown(c, await documentOf(c, c.req.param("id")));
     if (c.req.query("subtree") !== "1") return c.json(document);
     return c.json({ ...document, subtree: await subtreeOf(c.env, document.id) });
   });
-  app.patch("/runs/:id", ...protect, async (c) => {
-    requireOperator(c);
-    const body = await parseBody(c.req.raw, bodyRoom(c));
-    if (!body.ok) throw new Refusal(body.reason);
-    const patch = parsePatch(body.value);
-    if (!patch.ok) throw new Refusal(patch.reason);
-    const current = await documentOf(c, c.req.param("id"));
-    const change = patchOf(patch.value, c.get("config").budgets, current.parent_id === null);
-    const patched = await new RunCaller(c.env, current.id).callWithRetry<PatchReply | null>((run) => run.patch(change));
-    if (patched === null) throw notFound(current.id);
-    if (!patched.ok) throw new Refusal(patched.reason);
-    return c.json(shown(c, patched.document));
-  });
+  app.patch("/runs/:id", ...protect, patchRun);
   app.post("/runs/:id/close", ...protect, (c) => endRun(c, c.req.param("id"), "closed"));
   app.delete("/runs/:id", ...protect, (c) => endRun(c, c.req.param("id"), "cancelled"));
   app.get("/run", ...protect, async (c) => c.json(shown(c, await documentOf(c, requireRun(c)))));
@@ -75,10 +61,7 @@ async function openRun(c: Context<AppEnv>): Promise<Response> {
     parentId === null
       ? await openRoot(c, parsed.value, named)
       : await openChild(c, { parentId, request: parsed.value, named });
-  const { id: runId, depth } = document;
-  const expiresAtMs = Date.parse(document.expires_at);
-  const token = await signRunToken(c.get("keys").signing, { runId, depth, expiresAtMs });
-  return c.json({ ...shown(c, document), token }, 201);
+  return c.json({ ...shown(c, document), token: await tokenOf(c, document) }, 201);
 }
 
 async function openRoot(
@@ -166,21 +149,34 @@ async function endRun(c: Context<AppEnv>, runId: string, status: EndStatus): Pro
   return c.json(shown(c, document));
 }
 
-async function listRuns(c: Context<AppEnv>): Promise<Response> {
+async function patchRun(c: Context<AppEnv>): Promise<Response> {
   requireOperator(c);
-  const query = parseRunListQuery(c.req.query());
-  if (!query.ok) throw new Refusal(query.reason);
-  const { limit = LIST_PAGE_DEFAULT, cursor } = query.value;
-  const before = cursor === undefined ? null : parseCursor(cursor);
-  if (cursor !== undefined && before === null) {
-    // An empty page would look like the end of the list.
-    const message = "cursor: expected the next_cursor of an earlier page";
-    throw new Refusal({ reason: "invalid_request", message, param: "cursor" });
-  }
-  const page = await pageOfRuns(c.env, before, limit);
-  const documents = await Promise.all(page.ids.map((id) => lookAt(c, id, null)));
-  const data = documents.flatMap((document) => (document === null ? [] : [shown(c, document)]));
-  return c.json({ object: "list", data, has_more: page.cursor !== null, next_cursor: page.cursor });
+  const body = await parseBody(c.req.raw, bodyRoom(c));
+  if (!body.ok) throw new Refusal(body.reason);
+  const patch = parsePatch(body.value);
+  if (!patch.ok) throw new Refusal(patch.reason);
+  const current = await documentOf(c, c.req.param("id") ?? "");
+  const isRoot = current.parent_id === null;
+  const change = patchOf(patch.value, c.get("config").budgets, { isRoot, nowMs: Date.now() });
+  if (change.expiresAtMs !== undefined) await refuseLaterThanParent(c, current, change.expiresAtMs);
+  const patched = await new RunCaller(c.env, current.id).callWithRetry<PatchReply | null>((run) => run.patch(change));
+  if (patched === null) throw notFound(current.id);
+  if (!patched.ok) throw new Refusal(patched.reason);
+  const document = shown(c, patched.document);
+  if (change.expiresAtMs === undefined) return c.json(document);
+  return c.json({ ...document, token: await tokenOf(c, patched.document) });
+}
+
+/** A run ends with its parent: a later expiry would be a promise that is not kept. */
+async function refuseLaterThanParent(c: Context<AppEnv>, run: StoredDocument, expiresAtMs: number): Promise<void> {
+  const parent = run.parent_id === null ? null : await lookAt(c, run.parent_id, null);
+  if (parent === null || expiresAtMs <= Date.parse(parent.expires_at)) return;
+  const message = `expires_in_s: the parent run expires at ${parent.expires_at}, and a child run with it; extend the parent first`;
+  throw new Refusal({ reason: "invalid_request", message, param: "expires_in_s" });
+}
+
+function tokenOf(c: Context<AppEnv>, { id: runId, depth, expires_at }: StoredDocument): Promise<string> {
+  return signRunToken(c.get("keys").signing, { runId, depth, expiresAtMs: Date.parse(expires_at) });
 }
 
 /** A run's document. Another run's things are not found, rather than forbidden: a token learns nothing of what exists. */
@@ -190,7 +186,7 @@ async function documentOf(c: Context<AppEnv>, runId: string): Promise<StoredDocu
   return document;
 }
 
-async function lookAt(c: Context<AppEnv>, runId: string, caller: string | null): Promise<StoredDocument | null> {
+export async function lookAt(c: Context<AppEnv>, runId: string, caller: string | null): Promise<StoredDocument | null> {
   await settled(c.env, runId);
   return await new RunCaller(c.env, runId).callWithRetry<StoredDocument | null>((run) => run.document(caller));
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseAfter, parseClientEvents, parseReset } from "../../../src/contract/events.ts";
+import { parseAfter, parseClientEvents, parseUsageQuery } from "../../../src/contract/events.ts";
 import type { Parsed } from "../../../src/contract/errors.ts";
 import { CLIENT_EVENT_BYTES_MAX, CLIENT_EVENTS_PER_POST_MAX, JSON_DEPTH_MAX } from "../../../src/limits.ts";
 
@@ -153,13 +153,13 @@ describe("the place after which a reader goes on", () => {
   });
 });
 
-describe("whether counters begin anew", () => {
-  it("is said with 1 or 0, or not at all", () => {
-    expect([parseReset({}), parseReset({ reset: "0" }), parseReset({ reset: "1" })]).toEqual([
-      { ok: true, value: false },
-      { ok: true, value: false },
-      { ok: true, value: true },
-    ]);
-    expect(refusal(parseReset({ reset: "yes" })).param).toBe("reset");
+describe("the query of usage", () => {
+  it("has 1 or 0, or nothing", () => {
+    const of = (query: Record<string, string>) => parseUsageQuery(query);
+    expect(of({})).toEqual({ ok: true, value: { reset: false, subtree: false } });
+    expect(of({ reset: "0", subtree: "1" })).toEqual({ ok: true, value: { reset: false, subtree: true } });
+    expect(of({ reset: "1" })).toEqual({ ok: true, value: { reset: true, subtree: false } });
+    expect(refusal(of({ reset: "yes" })).param).toBe("reset");
+    expect(refusal(of({ subtree: "all" })).param).toBe("subtree");
   });
 });

@@ -107,7 +107,11 @@ describe("a group's measures", () => {
     group.addAttempt(500, { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 });
     group.step(0, "completed", 1_200);
     group.step(1, "failed", 1_200);
+    group.addEnded({ attempts: 1, latencyMs: 500, queuedMs: 0 });
+    group.addEnded({ attempts: 0, latencyMs: 0, queuedMs: 0 });
     expect(group.metrics(1_250)).toEqual({
+      latency_ms: { p50: 500, p95: 500, p99: 500 },
+      queued_ms: { p50: 0, p95: 0, p99: 0 },
       wall_ms: 250,
       sequential_ms: 500,
       speedup: 2,
@@ -131,6 +135,7 @@ describe("a group's measures", () => {
   it("are those of a perfect group before any attempt, and never negative", () => {
     const group = new Group(makeHeader({ count: 1, openedAtMs: 1_000 }));
     const start = { wall_ms: 0, sequential_ms: 0, speedup: 1, peak_parallel: 0, success_rate: 1 };
+    Object.assign(start, { latency_ms: null, queued_ms: null });
     expect(group.metrics(1_000)).toEqual(start);
     expect(group.metrics(990)).toEqual(start);
   });
