@@ -244,7 +244,8 @@ describe("PATCH /runs/:id is refused", () => {
 });
 
 describe("PATCH /runs/:id with a lifetime", () => {
-  const lifeOf = async (run: RunAccess): Promise<number> => Date.parse((await documentOf(run)).expires_at) - Date.now();
+  const lifeOf = async (run: RunAccess): Promise<number> =>
+    Date.parse(String((await documentOf(run))["expires_at"])) - Date.now();
 
   it("extends the run, and returns a token that lives as long", async () => {
     const run = await open({ calls: 5 }, { expires_in_s: 600 });
