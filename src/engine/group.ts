@@ -7,7 +7,7 @@ import type { Reason } from "../errors.ts";
 import type { WindowGroup, WindowPosition } from "./calls/coalescing-window.ts";
 import type { GroupGraph } from "./graph/group-graph.ts";
 import { isFinalState, mayStep, SLOT_STATES, type SlotState } from "./slot.ts";
-import { Durations, type Percentiles } from "./percentiles.ts";
+import { Durations, type Percentiles } from "./measures/percentiles.ts";
 
 /** The fields that a group is opened with; only changes of its graph change them. */
 export type GroupHeader = {

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Durations } from "../../../src/engine/percentiles.ts";
+import { Durations } from "../../../../src/engine/measures/percentiles.ts";
 
 function percentilesOf(durations: readonly number[]) {
   const all = new Durations();
