@@ -179,7 +179,7 @@ export function gatesOf({ upstreams, credits }: EngineState, nowMs: number): Gat
   return {
     mayStart: (gate) => upstreams.mayStart(gate, nowMs, credits.permitsAt(gate)),
     isStopped: (gate) => upstreams.isStopped(gate, nowMs),
-    isLimited: (gate) => upstreams.isLimited(gate, nowMs),
+    isLimited: (gate) => upstreams.isLimited(gate, nowMs, credits.permitsAt(gate)),
     inFlight: (gate) => upstreams.get(gate)?.inFlight ?? 0,
   };
 }

@@ -15,7 +15,7 @@ import type { RunCaller } from "../run-client/caller.ts";
 import type { CreditRun } from "../run-client/credit/credits.ts";
 import type { Started } from "../run-client/credit/holder.ts";
 import { creditRun, credits } from "../run-client/credit/instance.ts";
-import { LoneCalls } from "../run-client/lone-calls.ts";
+import { loneCalls } from "../run-client/lone-calls.ts";
 import { settleSoon } from "../run-client/settlements.ts";
 import type { Route } from "../upstream/config/routes.ts";
 import type { Upstream } from "../upstream/config/types.ts";
@@ -84,8 +84,6 @@ type Granted = Permit & { remainingNanoUsd: number | null };
 
 /** The parallel group of a call in flight: known once its window has a second call. */
 type GroupWatch = { readonly id: string | null; end: () => void };
-
-const loneCalls = new LoneCalls();
 
 /**
  * Makes a call under a run. Rejects only if the run object is unreachable.

@@ -284,6 +284,8 @@ export class Gate {
     const isIdle = waitingOf(run) === 0;
     const byRates = rates.nextInMs < Infinity ? rates.nextInMs : rates.left < 0.5 ? GATE_NEXT_MAX_MS : openNextMs(run);
     if (!isShrunk) return byRates;
+    // Of a pace that lets few calls through, nothing is missed by waiting for the next of them.
+    if (rates.reason === "width" && rates.nextInMs >= SLOW_PACE_MS) return rates.nextInMs;
     return Math.min(byRates, isShort || !isIdle ? GATE_FAST_NEXT_MS : GATE_NEXT_MAX_MS);
   }
 
@@ -325,6 +327,9 @@ function isLight(run: Run): boolean {
 }
 
 const LIGHT_CALLS_MAX = 2;
+
+/** Time between two calls of a slow pace. */
+const SLOW_PACE_MS = 500;
 
 function isRejection({ class: failure }: GateFailure): boolean {
   return failure === "rate_limited" || failure === "overloaded";

@@ -12,6 +12,7 @@ import type { Waiting, WaitingFor } from "../engine/waits/waiting-for.ts";
 import type { PatchOperation } from "../graph/patch.ts";
 import type { TaskSource } from "../graph/read-task.ts";
 import type { Repair } from "../schema/repair.ts";
+import type { Permit } from "./calls.ts";
 import type { IdempotencyKey, Refused, Remaining, Sampled } from "./types.ts";
 
 export type OpenGroupRequest = CallRules & {
@@ -64,6 +65,8 @@ export type OpenGroupReply =
       lanes: number[];
       /** The first claim of the Worker that opened the group; null if it does not execute it. */
       claim: ClaimReply | null;
+      /** Of a single call: the coalescing window that it has joined; absent = none, or it is not known any more. */
+      window?: Pick<Permit, "parallelGroupId" | "windowOpenedAtMs">;
     } & Remaining)
   | Refused;
 

@@ -29,12 +29,21 @@ export class LoneCalls {
       this.#calls.set(key, call);
       return call;
     }
-    const first = this.#calls.get(key);
-    if (first !== undefined) {
-      first.parallelGroupId = parallelGroupId;
-      this.#calls.delete(key);
-    }
+    this.#learn(key, parallelGroupId);
     return call;
+  }
+
+  /** Learns of a window from a call that its run stores, and whose own answer does not come through here. */
+  joined(runId: string, { parallelGroupId, windowOpenedAtMs }: InWindow): void {
+    if (parallelGroupId !== null && windowOpenedAtMs !== null)
+      this.#learn(keyOf(runId, windowOpenedAtMs), parallelGroupId);
+  }
+
+  #learn(key: string, parallelGroupId: string): void {
+    const first = this.#calls.get(key);
+    if (first === undefined) return;
+    first.parallelGroupId = parallelGroupId;
+    this.#calls.delete(key);
   }
 
   remove(runId: string, call: LoneCall): void {
@@ -43,6 +52,9 @@ export class LoneCalls {
     if (this.#calls.get(key) === call) this.#calls.delete(key);
   }
 }
+
+/** The calls of this isolate. */
+export const loneCalls = new LoneCalls();
 
 function keyOf(runId: string, windowOpenedAtMs: number): string {
   return `${runId} ${windowOpenedAtMs}`;

@@ -11,6 +11,7 @@ import { Refusal, type Reason } from "../errors.ts";
 import { GROUP_CHARS_MAX, GROUP_MODELS_CHARS_MAX, PAGES_AHEAD_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../limits.ts";
 import { bodyUploadTo, type BodyUpload } from "./body-upload.ts";
 import { dedupeKeyOf } from "./dedupe-key.ts";
+import { loneCalls } from "./lone-calls.ts";
 import { SendAhead } from "./send-ahead.ts";
 import { settled } from "./settlements.ts";
 
@@ -63,6 +64,7 @@ export async function openGroup(opening: Opening, deps: OpenGroupDeps): Promise<
   // If the client leaves, what it has sent so far is still dropped.
   waitUntil(pending.catch(() => undefined));
   const opened = await pending;
+  if (opened.window !== undefined) loneCalls.joined(runId, opened.window);
   // The group that the key had opened has its own.
   if (opened.replayed && bodies !== null) waitUntil(bodies.discard().catch(() => undefined));
   const starting = opened.lanes.map((lane) => laneOf(objects, runId, lane).start(runId, lane));

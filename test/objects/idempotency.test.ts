@@ -218,7 +218,10 @@ describe("a query under an Idempotency-Key", () => {
     const run = await openRun({ window_ms: 10_000, max_parallel: 8 });
     const model = "up/key/windowed/latch/windowed";
     const send = (prompt: string) => keyed(run, prompt, "/query", { prompt, model });
-    const answers = Promise.all([send("first"), run.query({ prompt: "second", model }), send("third")]);
+    // It opens the window: only the others form its group.
+    const opening = run.query({ prompt: "second", model });
+    await untilInFlight("windowed", 1);
+    const answers = Promise.all([send("first"), opening, send("third")]);
     await untilInFlight("windowed", 3);
     expect((await run.send("POST", `/runs/${run.id}/flush`)).ok).toBe(true);
     await openLatch("windowed");

@@ -202,7 +202,10 @@ export function replyOf(run: RunState, { header, errorStyle }: StoredGroup, repl
   const effectiveParallel = Math.min(header.concurrency, run.engine.width);
   const lanes = run.hasGroupWork ? missingLanes(run) : [];
   const { remainingNanoUsd } = run;
-  return { ok: true, seq, id, count, errorStyle, replayed, effectiveParallel, lanes, remainingNanoUsd, claim: null };
+  const of = { ok: true, seq, id, count, errorStyle, replayed } as const;
+  const window = run.engine.groups.get(seq)?.window ?? null;
+  const joined = window === null ? {} : { window: { parallelGroupId: window.id, windowOpenedAtMs: window.openedAtMs } };
+  return { ...of, ...joined, effectiveParallel, lanes, remainingNanoUsd, claim: null };
 }
 
 /** The slots of a group that is not open, to compute the least it can cost. All its models resolve. */

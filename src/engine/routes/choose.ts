@@ -9,7 +9,7 @@ export type Gates = {
   mayStart: (gate: string) => boolean;
   /** True while its key is known not to work, but for one attempt now and then that finds out whether it does again. */
   isStopped: (gate: string) => boolean;
-  /** True while it takes no attempts because it limits their rate. */
+  /** True while it takes no attempts because its provider rejects them for a limit. */
   isLimited: (gate: string) => boolean;
   inFlight: (gate: string) => number;
 };

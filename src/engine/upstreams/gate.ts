@@ -209,13 +209,19 @@ export class RunGate {
     const nextAtMs = atMs + nextInMs;
     if (nowMs < atMs + waitMs) return { reason: reason ?? "requests_per_minute", readyAtMs: atMs + waitMs };
     if (permits !== null && taken >= permits) return { reason: reason ?? "width", readyAtMs: null };
+    // A width below a few calls is kept by a pace.
     if (requests !== null && this.#started.requests - base.requests >= requests)
-      return { reason: "requests_per_minute", readyAtMs: nextAtMs };
+      return { reason: reason === "width" ? reason : "requests_per_minute", readyAtMs: nextAtMs };
     const used = this.#started.tokens - base.tokens;
     // The first attempt of a chunk may be larger than the chunk: it would never start otherwise.
     const needed = used === 0 ? 1 : Math.max(1, this.#tokens.mean?.all ?? 1);
     if (tokens !== null && used + needed > tokens) return { reason: "tokens_per_minute", readyAtMs: nextAtMs };
     return null;
+  }
+
+  /** True while attempts wait because the provider rejects more than a few at once, without saying when to come again. */
+  isBeyondWidth(nowMs: number, lent: number): boolean {
+    return this.#held?.grant.class === "shrunk" && this.waitOf(nowMs, lent)?.reason === "width";
   }
 
   /** Whether half of what the grant lets start has been started. */

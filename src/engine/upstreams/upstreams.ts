@@ -87,9 +87,10 @@ export class Upstreams {
     return this.#gates;
   }
 
-  /** True while it takes no attempts after a rate limit. */
-  isLimited(name: string, nowMs: number): boolean {
-    return (this.#gates.get(name)?.limitedUntilMs ?? 0) > nowMs;
+  /** True while it takes no attempts because its provider rejects them: after a rate limit, or beyond a learned width. */
+  isLimited(name: string, nowMs: number, lent = 0): boolean {
+    const gate = this.#gates.get(name);
+    return gate !== undefined && (gate.limitedUntilMs > nowMs || gate.isBeyondWidth(nowMs, lent));
   }
 
   /** Those that decide for all runs: none if the run decides alone. */

@@ -12,6 +12,16 @@ describe("a call that is alone in its window", () => {
     expect([first.parallelGroupId, calls.size]).toEqual(["pg-1", 0]);
   });
 
+  it("learns its group from a stored call of the window", () => {
+    const calls = new LoneCalls();
+    const first = calls.add("run", alone(5));
+    calls.joined("run", alone(5));
+    calls.joined("run", grouped(6));
+    expect([first.parallelGroupId, calls.size]).toEqual([null, 1]);
+    calls.joined("run", grouped(5));
+    expect([first.parallelGroupId, calls.size]).toEqual(["pg-1", 0]);
+  });
+
   it("learns nothing from another window, or another run", () => {
     const calls = new LoneCalls();
     const first = calls.add("run", alone(5));

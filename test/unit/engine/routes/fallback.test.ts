@@ -4,8 +4,10 @@ import type { FallbackCause, Outcome } from "../../../../src/call.ts";
 import { leaseOf } from "../../../../src/engine/dispatch.ts";
 import { settle } from "../../../../src/engine/settle.ts";
 import type { Choice, Target } from "../../../../src/engine/shard.ts";
+import { dueExchanges, granted } from "../../../../src/engine/upstreams/exchange.ts";
 import { CHOICE_ATTEMPTS_MAX, KEY_PROBE_MS } from "../../../../src/limits.ts";
 import { alike, failure, makeTarget, PLAIN_PRICE, success, TestEngine } from "../../../support/engine.ts";
+import { makeChunk, makeGrant } from "../../../support/gate-grants.ts";
 
 type Entry = Partial<Target> & { on?: readonly FallbackCause[]; keys?: readonly string[] };
 
@@ -182,6 +184,20 @@ describe("a call to a route", () => {
     const engine = engineOf({ maxInFlight: 2 }, {});
     engine.open(alike(4));
     expect(placesOf(start(engine, 0))).toBe("a a");
+  });
+
+  it.each([
+    ["takes no more at once", { permits: 2 }],
+    ["takes one now and then", { permits: 3, requests: 1 }],
+  ])("starts at a later target where the first %s, because it rejects calls", (_, counts) => {
+    const engine = new TestEngine({ hasGates: true, random: () => 0.5, targets: [route({}, {})] });
+    engine.open(alike(1));
+    start(engine, 0);
+    const shrunk = makeChunk({ class: "shrunk", reason: "width", ...counts });
+    for (const { gate } of dueExchanges(engine.state, { run: "run_1", instance: "i", weight: 1 }, 0))
+      granted(engine.state, gate, gate === "a" ? shrunk : makeGrant(), 0);
+    engine.open(alike(3));
+    expect(placesOf(start(engine, 1))).toBe("a b b");
   });
 
   it("that waits for a later target does not hold up calls for the first", () => {
