@@ -110,6 +110,11 @@ export function fileKey(runId: string, fileId: string): string {
   return `${runId}/${fileId}`;
 }
 
+/** The key of the text of a large context in R2. */
+export function contextKey(runId: string, object: string): string {
+  return `${runId}/contexts/${object}`;
+}
+
 /** The prefix of the keys in R2 under which are bodies of a run's large groups; with `openKey`, of one group. */
 export function bodiesPrefix(runId: string, openKey?: string): string {
   return openKey === undefined ? `${runId}/bodies/` : `${runId}/bodies/${openKey}/`;

@@ -12,6 +12,7 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["pattern", /^src\/pattern\//],
   ["aggregate", /^src\/aggregate\//],
   ["tokens", /^src\/tokens\//],
+  ["contexts", /^src\/contexts\//],
   ["bytes", /^src\/bytes\//],
   ["json", /^src\/json\//],
   ["sse", /^src\/sse\//],
@@ -64,6 +65,8 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // Rules over answers: votes, merges, early stops. It knows no slot.
   aggregate: { parts: ["pattern"], packages: [] },
   tokens: { parts: [], packages: [] },
+  // Stored texts: indexes, ranges, splits.
+  contexts: { parts: ["tokens"], packages: [] },
   // JSON as bytes: it knows no provider and no field.
   json: { parts: [], packages: [] },
   bytes: { parts: [], packages: [] },
@@ -74,10 +77,21 @@ const RULES: Readonly<Record<string, Allowed>> = {
   schema: { parts: ["json", "pattern", "tokens"], packages: [] },
   simulated: { parts: ["json"], packages: [] },
   upstream: { parts: ["json", "protocol", "schema", "simulated"], types: ["core"], packages: [PURE] },
-  contract: { parts: ["aggregate", "json", "pattern", "protocol", "schema", "tokens"], packages: [ZOD] },
+  contract: { parts: ["aggregate", "contexts", "json", "pattern", "protocol", "schema", "tokens"], packages: [ZOD] },
   // One attempt, by the Worker that holds the client and by lanes alike.
   execute: {
-    parts: ["upstream", "protocol", "json", "schema", "simulated", "run-client", "address", "core"],
+    parts: [
+      "upstream",
+      "protocol",
+      "json",
+      "schema",
+      "simulated",
+      "run-client",
+      "address",
+      "contexts",
+      "core",
+      "files",
+    ],
     types: ["run-api"],
     packages: [],
   },
@@ -97,6 +111,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
     // A route executes single calls, so it may use the upstream module; of the core it uses money and pages.
     parts: [
       "bytes",
+      "contexts",
       "contract",
       "batch",
       "files",
@@ -126,7 +141,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // The contract between Workers and objects: interfaces and plain data, no code.
   "run-api": {
     parts: [],
-    types: ["aggregate", "core", "contract", "batch", "schema", "tools", "upstream"],
+    types: ["aggregate", "contexts", "core", "contract", "batch", "schema", "tools", "upstream"],
     packages: [],
   },
   // Calls to run objects, from Workers and from other objects.
@@ -137,6 +152,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   objects: {
     parts: [
       "aggregate",
+      "contexts",
       "core",
       "execute",
       "json",

@@ -14,6 +14,7 @@ import { mountAnthropic } from "./routes/anthropic/anthropic.ts";
 import { boundBody } from "./routes/body-bound.ts";
 import { mountBatch } from "./routes/native/batch.ts";
 import { mountBatches } from "./routes/openai/batches.ts";
+import { mountContexts } from "./routes/contexts/contexts.ts";
 import { dialectError } from "./routes/dialects/error.ts";
 import { isDialectPath, withoutToken } from "./routes/dialects/path.ts";
 import { mountDialects } from "./routes/dialects/dialects.ts";
@@ -72,6 +73,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountRunList(app, protect);
   mountQuery(app, protect);
   mountBatch(app, protect);
+  mountContexts(app, protect);
   mountDag(app, protect);
   mountDagValidate(app, protect);
   mountDagPatch(app, protect);

@@ -46,6 +46,23 @@ export type Cascade = { models: readonly string[]; on: readonly Gate[]; json?: J
 /** Samples of a call: it is made `min` times, then until a share of at least `agree` of the votes is for one answer. */
 export type Sampling = { min: number; max: number; agree: number; comparison: Comparison };
 
+/** Where a call puts the text: before its prompt, in the system message, or in place of `{{chunk}}` in its prompt. */
+export type ContextPlace = "prompt" | "system" | "template";
+
+/** The text of a call as its executor reads it. */
+export type PlacedContext = {
+  id: string;
+  /** The name of its object in R2; absent = its run's file object has the text. */
+  object?: string;
+  /** The bytes to read; `to` is exclusive. They begin and end with whole characters. */
+  from: number;
+  to: number;
+  /** Code points to drop at the beginning of these bytes, and how many to take then; absent = all of them. */
+  skip?: number;
+  take?: number;
+  place: ContextPlace;
+};
+
 /** Options of a call that are written into its upstream request. A group stores those that its calls share once. */
 export type BodyOptions = {
   system?: string;
@@ -54,6 +71,8 @@ export type BodyOptions = {
   params?: Record<string, unknown>;
   /** The JSON Schema that the answer must fit; the edge has compiled it once. Absent = the answer is not checked. */
   schema?: Record<string, unknown>;
+  /** A text that the run has stored, which the executor inserts. The edge has found it: before, it is a reference. */
+  context?: PlacedContext;
 };
 
 /**
@@ -69,6 +88,9 @@ export type CallBody = BodyOptions & {
    */
   raw?: { endpoint: Endpoint; json: string };
 };
+
+/** What the calls of a group share, and their group stores once: options, and the prompt of a batch over chunks. */
+export type SharedBody = BodyOptions & Pick<CallBody, "prompt">;
 
 /** Options of a call that dispatch reads. */
 export type DispatchOptions = {
@@ -150,6 +172,8 @@ export type CallFacts = DispatchOptions & {
   completions?: number;
   /** Prompt tokens that the request sends as token ids, beside those that `promptBytes` bounds. */
   promptTokenIds?: number;
+  /** The part of `promptBytes` that the body refers to instead of having it: a shared context; absent = none. */
+  contextBytes?: number;
   /** Fields of the request that no reservation covers; absent = none. The name is that of stored rows. */
   unbounded?: readonly UnreservableField[];
   /**

@@ -1172,3 +1172,39 @@ export const UNCERTAINTY_TEXT_CHARS = 100_000;
 export const UNCERTAINTY_EVIDENCE_MAX = 50;
 /** Failed slots of a tier that an answer lists: all of them are in `errors`. */
 export const TIER_FAILURES_LISTED = 100;
+
+/** Code points in a block of a context's index: a range is known to a block, and the index of 100 MB has 600 KB. */
+export const CONTEXT_BLOCK_CHARS = 1_024;
+/**
+ * Tokens that a part of a text can have beyond those counted between the same places of the whole: a cut word at either end,
+ * each of at most 18 letters that counted as one token, and the last word before a block ends, which counts in the next.
+ */
+export const CONTEXT_CUT_TOKENS = 64;
+/** Stands in the prompt of a batch over chunks where the text of the chunk goes. */
+export const CHUNK_PLACE = "{{chunk}}";
+/** Stands between a context and what follows it in the same message. */
+export const CONTEXT_SEPARATOR = "\n\n";
+/** Largest context, bytes: above the 100 MB that Cloudflare takes in one body, and its index fits a row of 2 MB. */
+export const CONTEXT_BYTES_MAX = 128 * 1024 * 1024;
+/** Largest body of `POST /contexts` as JSON: it is parsed whole. A larger text is sent as `text/plain`, or as a file. */
+export const CONTEXT_JSON_BYTES_MAX = CALL_BODY_BYTES_MAX;
+/** Largest context that is a row, bytes; a larger one is in R2. The row has its index, too, and must fit 2 MB. */
+export const CONTEXT_ROW_BYTES_MAX = 1024 * 1024;
+/** Contexts of one run, and their bytes together: they are in one object, and no run needs the space of a bucket. */
+export const CONTEXTS_MAX = 10_000;
+export const CONTEXTS_BYTES_MAX = 1024 * 1024 * 1024;
+/** Contexts in one page of their list, at most and by default. */
+export const CONTEXTS_PAGE_MAX = 1_000;
+export const CONTEXTS_PAGE_DEFAULT = 100;
+/** Different contexts that one request may refer to: their indexes are in memory while it is read. */
+export const CONTEXTS_PER_REQUEST_MAX = 100;
+/** Largest text of a context in one call, bytes: more than any model reads, and an executor holds it while it sends it. */
+export const CONTEXT_RANGE_BYTES_MAX = 8 * 1024 * 1024;
+/**
+ * Texts of contexts that one isolate holds, bytes, as JSON: calls that need others wait until some have been sent. Two of the
+ * largest fit; of an isolate's 128 MB it is an eighth.
+ */
+export const CONTEXTS_HELD_BYTES_MAX = 16 * 1024 * 1024;
+/** Largest chunk of a split, characters, and the default: a few pages of a book, which every model reads well. */
+export const CHUNK_CHARS_MAX = 1_000_000;
+export const CHUNK_CHARS_DEFAULT = 8_000;

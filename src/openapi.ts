@@ -4,6 +4,7 @@
  */
 import { OpenAPIHono, type RouteConfig } from "@hono/zod-openapi";
 import { calls } from "./openapi/calls.ts";
+import { contexts } from "./openapi/contexts.ts";
 import { dialects } from "./openapi/dialects.ts";
 import { discovery } from "./openapi/discovery.ts";
 import { files } from "./openapi/files.ts";
@@ -19,6 +20,7 @@ import { VERSION } from "./version.ts";
 /** Routes by OpenAPI tag, in the order of the reference page: what a newcomer uses first comes first. */
 const TAGS: readonly (readonly [tag: string, routes: readonly RouteConfig[]])[] = [
   ["Calls", calls],
+  ["Contexts", contexts],
   ["Groups", groups],
   ["Runs", runs],
   ["Log", log],

@@ -1,5 +1,5 @@
 /**
- * A run's files: its files, its uploads, and the list of its batches. Contents are in R2 under keys that begin with the
+ * A run's files: its files, its uploads, its contexts, and the list of its batches. Contents are in R2 under keys that begin with the
  * run's id; the rows here decide whether they exist. The alarm deletes the contents of what has expired. Its methods are
  * described in src/run-api/file-api.ts.
  */
@@ -15,10 +15,14 @@ import {
   uploadRefusal,
   type Upload,
 } from "../../src/batch/uploads.ts";
+import type { ContextRecord, IndexedContext } from "../../src/contexts/types.ts";
+import type { ContextsQuery } from "../../src/contract/contexts/contexts.ts";
 import { emptyPrefix } from "../../src/files/r2-delete.ts";
 import { BATCH_WINDOW_S, FILES_DROPPED_AT_ONCE } from "../../src/limits.ts";
-import type { FileApi, StoredPart } from "../../src/run-api/file-api.ts";
-import { batchOf, fileKey, type Objects } from "../address.ts";
+import type { ContextAdded, FileApi, StoredPart } from "../../src/run-api/file-api.ts";
+import type { Refused } from "../../src/run-api/types.ts";
+import { batchOf, contextKey, fileKey, type Objects } from "../address.ts";
+import { ContextStore } from "./contexts.ts";
 import { FileStore } from "./store.ts";
 
 /** How long a batch may need its input if this object is never notified of its end, seconds: its window and an hour. */
@@ -33,10 +37,12 @@ const PARTS_READ_S = 600;
  */
 export class ShelfObject extends DurableObject<Objects> implements FileApi {
   readonly #store: FileStore;
+  readonly #contexts: ContextStore;
 
   constructor(ctx: DurableObjectState, env: Objects) {
     super(ctx, env);
     this.#store = new FileStore(ctx.storage);
+    this.#contexts = new ContextStore(ctx.storage);
   }
 
   async addFile(file: FileRecord): Promise<void> {
@@ -118,10 +124,47 @@ export class ShelfObject extends DurableObject<Objects> implements FileApi {
     return this.#store.batches(query);
   }
 
+  expectContextObject(): void {
+    this.#contexts.create();
+  }
+
+  addContext(context: IndexedContext, text: Uint8Array | null): ContextAdded | Refused {
+    const { id, bytes } = context.record;
+    const known = this.#contexts.record(id);
+    if (known !== null) return { ok: true, record: known, isNew: false };
+    const reason = this.#contexts.roomReason(bytes);
+    if (reason !== null) return { ok: false, reason };
+    this.#contexts.put(context, text);
+    return { ok: true, record: context.record, isNew: true };
+  }
+
+  context(id: string): IndexedContext | null {
+    return this.#contexts.context(id);
+  }
+
+  contexts(query: ContextsQuery): ContextRecord[] | null {
+    return this.#contexts.list(query);
+  }
+
+  contextText(id: string, from: number, to: number): Uint8Array | null {
+    return this.#contexts.text(id, from, to);
+  }
+
+  async deleteContext(id: string): Promise<boolean> {
+    const record = this.#contexts.record(id);
+    if (record === null) return false;
+    // The row first: the same text may be stored once more while its object is deleted. If that fails, the run's end does it.
+    this.#contexts.drop(record);
+    const { FILES: bucket } = this.env;
+    if (record.object !== null && bucket !== undefined) await bucket.delete(contextKey(this.#runId(), record.object));
+    return true;
+  }
+
   async destroy(runId: string): Promise<void> {
-    if (this.#store.isEmpty) return;
+    if (this.#store.isEmpty && this.#contexts.isEmpty) return;
     await Promise.allSettled(this.#store.batchIds().map((id) => batchOf(this.env, runId, id).destroy()));
     if (this.env.FILES !== undefined) await emptyPrefix(this.env.FILES, fileKey(runId, ""));
+    this.#contexts.forget();
     await this.#store.destroy();
   }
 
@@ -142,14 +185,18 @@ export class ShelfObject extends DurableObject<Objects> implements FileApi {
   }
 
   async #deleteContents(ids: readonly string[]): Promise<void> {
-    const runId = this.ctx.id.name;
+    const runId = this.#runId();
     const { FILES: bucket } = this.env;
-    if (runId === undefined || bucket === undefined) {
-      throw new Error("contents of files cannot be deleted: the object has no name, or R2 is not bound as FILES");
-    }
+    if (bucket === undefined) throw new Error("contents of files cannot be deleted: R2 is not bound as FILES");
     for (let at = 0; at < ids.length; at += FILES_DROPPED_AT_ONCE) {
       await bucket.delete(ids.slice(at, at + FILES_DROPPED_AT_ONCE).map((id) => fileKey(runId, id)));
     }
+  }
+
+  #runId(): string {
+    const { name } = this.ctx.id;
+    if (name === undefined) throw new Error("the file object of a run has the run's id as its name");
+    return name;
   }
 
   async #armAlarm(): Promise<void> {

@@ -1,11 +1,13 @@
 /** `POST /batch`: an ordered list of calls. */
 import { z } from "@hono/zod-openapi";
-import type { BodyOptions, CallFacts } from "../call.ts";
+import type { CallFacts, SharedBody } from "../call.ts";
 import type { AggregateSpec } from "../aggregate/aggregate.ts";
 import type { StopRule } from "../aggregate/early-stop.ts";
+import { splitName } from "../contexts/resolve.ts";
+import type { ContextReference } from "../contexts/types.ts";
 import { TIER_NAMES, type Tier, type TierMode } from "../aggregate/tiers.ts";
 import type { Reason } from "../errors.ts";
-import { ITEMS_PER_BATCH_MAX, PARALLEL_MAX } from "../limits.ts";
+import { CHUNK_PLACE, ITEMS_PER_BATCH_MAX, PARALLEL_MAX } from "../limits.ts";
 import { PRIORITIES, SETTINGS_DEFAULT, callSettingsFields, parseSettings, type CallSettings } from "./call-options.ts";
 import type { ParsedCall } from "./call.ts";
 import { parseCall } from "./call.ts";
@@ -21,6 +23,7 @@ import {
   type Claims,
   type IndependencePolicy,
 } from "./graph/independence.ts";
+import { overField, overOf, type Over } from "./contexts/reference.ts";
 import { strictFields } from "./strict-fields.ts";
 import type { ErrorStyle, SentRules } from "./fields.ts";
 import {
@@ -66,6 +69,10 @@ export const batchBody = strictFields({
     .optional()
     .openapi({ type: "array", items: { type: "string" }, maxItems: ITEMS_PER_BATCH_MAX }),
   items: z.array(batchItem).max(ITEMS_PER_BATCH_MAX).optional(),
+  over: overField.optional().openapi({
+    description: "One call for each chunk of a context: `prompt` with the chunk in place of `{{chunk}}`",
+  }),
+  prompt: z.string().optional().openapi({ description: "The prompt of a batch with `over`" }),
   ...callSettingsFields,
   ...callRulesFields,
   stop_when: stopWhen.optional(),
@@ -98,7 +105,7 @@ export type BatchRequest = SentRules & {
   /** The custom ids of the calls; empty if none has one. */
   ids: readonly (string | null)[];
   /** Options that the calls share. The body of a call without its own option refers to these very values. */
-  defaults: BodyOptions;
+  defaults: SharedBody;
   concurrency: number | null;
   errorStyle: ErrorStyle | null;
   onError: "continue" | "abort";
@@ -116,6 +123,18 @@ export type BatchRequest = SentRules & {
   independence: IndependencePolicy | null;
   /** How the tiers of its calls matter; null = they have none. */
   tiers: TierMode | null;
+  /** What its calls refer to; before that is found, they cannot be opened. */
+  contexts: ContextNeeds;
+};
+
+/**
+ * The texts that the calls of a batch refer to. `default`: that of the calls which name none. `over`: the batch has a call for
+ * each chunk of a context, and its one call is the prompt of all.
+ */
+export type ContextNeeds = {
+  named: ReadonlyMap<string, ContextReference>;
+  default: ContextReference | null;
+  over: Over | null;
 };
 
 /** One slot of a group, in input order, beside `results` and `errors`. */
@@ -238,6 +257,7 @@ export function parseBatch(
   const envelope = parseEnvelope(value);
   if (!envelope.ok) return envelope;
   const { prompts, items, settings, shared } = envelope.value;
+  const named = new Map<string, ContextReference>();
   const calls =
     items === undefined
       ? eachCall(prompts, (prompt, index) => promptOf(prompt, index, settings))
@@ -245,7 +265,9 @@ export function parseBatch(
   if (!calls.ok) return calls;
   const ids = namesOf(calls.value.map(({ id }) => id));
   const hasTiers = calls.value.some(({ facts }) => facts.tier !== undefined);
-  return { ok: true, value: { ...shared, ...tiersOf(shared, hasTiers), calls: calls.value, ids } };
+  for (const { context } of calls.value) noteContext(named, context);
+  const contexts = { ...shared.contexts, named };
+  return { ok: true, value: { ...shared, ...tiersOf(shared, hasTiers), calls: calls.value, ids, contexts } };
 }
 
 /** The options and rules of a batch, and its calls as the schema returns them. */
@@ -279,11 +301,42 @@ export function parseEnvelope(value: unknown): Parsed<Envelope> {
     aggregate: combined.value,
     independence: read.data.validate_independence ?? null,
     tiers: read.data.tiers ?? null,
+    contexts: { named: NO_CONTEXTS, default: settings.value.context, over: null },
   };
+  const { over, prompt } = read.data;
+  if (over !== undefined || prompt !== undefined)
+    return overEnvelope({ over, prompt }, read.data, settings.value, shared);
   if (prompts !== undefined)
     return { ok: true, value: { settings: settings.value, shared, prompts, items: undefined } };
   if (items !== undefined) return { ok: true, value: { settings: settings.value, shared, prompts: undefined, items } };
   return invalid("prompts", "is missing; expected prompts (an array of texts) or items (an array of objects)");
+}
+
+const NO_CONTEXTS: ReadonlyMap<string, ContextReference> = new Map();
+
+/** The envelope of a batch with `over`: its one prompt is that of every chunk. */
+function overEnvelope(
+  { over, prompt }: { over: z.infer<typeof overField> | undefined; prompt: string | undefined },
+  { prompts, items, context }: z.infer<typeof batchBody>,
+  settings: CallSettings,
+  shared: Omit<BatchRequest, "calls" | "ids">,
+): Parsed<Envelope> {
+  if (over === undefined) return invalid("prompt", "is for a batch with over; expected prompts (an array of texts)");
+  const beside = prompts !== undefined ? "prompts" : items !== undefined ? "items" : null;
+  if (beside !== null) return invalid(beside, "cannot stand beside over; give one of them");
+  if (context !== undefined) return invalid("context", "cannot stand beside over, which names the context");
+  if (prompt === undefined || !prompt.includes(CHUNK_PLACE))
+    return invalid("prompt", `expected a text with ${CHUNK_PLACE}, where the text of a chunk goes`);
+  const contexts = { ...shared.contexts, over: overOf(over) };
+  return { ok: true, value: { settings, shared: { ...shared, contexts }, prompts: [prompt], items: undefined } };
+}
+
+/** Notes what must be known of the context of a call: its index, and its chunks under the split that the call names. */
+export function noteContext(named: Map<string, ContextReference>, context: ContextReference | undefined): void {
+  if (context === undefined) return;
+  const { id, chunk } = context;
+  const name = chunk === undefined ? id : splitName(id, chunk.split);
+  if (!named.has(name)) named.set(name, context);
 }
 
 /** How tiers matter: as the request says, or as a priority if a call has one. */
@@ -325,7 +378,7 @@ function eachCall<T>(
 export function promptCall(prompt: unknown, index: number, settings: CallSettings): Parsed<BatchCall> {
   if (typeof prompt !== "string") return invalid(`prompts[${index}]`, `expected a text, received ${kindOf(prompt)}`);
   const call = parseCall({ prompt }, settings, () => `prompts[${index}]`);
-  return call.ok ? { ok: true, value: { id: null, body: call.value.body, facts: call.value.facts } } : call;
+  return call.ok ? { ok: true, value: { id: null, ...call.value } } : call;
 }
 
 /** The call of `items[index]`, over the settings of the batch. */
@@ -336,9 +389,8 @@ export function itemCall(input: BatchItem, index: number, defaults: CallSettings
   const call = parseCall(input, settings.value, path);
   if (!call.ok) return call;
   const claims = claimsOf(input);
-  const { body } = call.value;
   const facts = tieredFacts(call.value.facts, input);
-  return { ok: true, value: { id: input.id ?? null, body, facts, ...(claims !== undefined && { claims }) } };
+  return { ok: true, value: { id: input.id ?? null, ...call.value, facts, ...(claims !== undefined && { claims }) } };
 }
 
 /** The facts of a call with its tier, which is its priority unless the item names one. */

@@ -15,10 +15,12 @@ import {
   SCHEMA_RETRIES_MAX,
   TIMEOUT_MS_MAX,
 } from "../limits.ts";
+import type { ContextReference } from "../contexts/types.ts";
 import { NO_SPECIAL_FACTS } from "../protocol/request/call-facts.ts";
 import { ownParamFault } from "../protocol/request/own-params.ts";
 import { acceptedSchema, otherFormatIn } from "../schema/accept.ts";
 import { readChatFields, sizeOf, type ChatFields, type TextSize } from "./chat-fields.ts";
+import { contextField, referenceOf } from "./contexts/reference.ts";
 import { invalid, type Parsed } from "./errors.ts";
 import { label } from "./fields.ts";
 import { cascadeFields, cascadeOf, gatesOf } from "./steps/cascade.ts";
@@ -86,6 +88,10 @@ export const callSettingsFields = {
     .openapi({
       description: `JSON Schema that the answer must fit, of at most ${SCHEMA_BYTES_MAX} bytes. It is sent to the upstream and the answer is checked here; the value is \`json\` beside the text. See docs/schema.md`,
     }),
+  context: contextField.optional().openapi({
+    description:
+      "A text that was stored at `POST /contexts`, or a part of it; it is placed before the prompt. See docs/contexts.md",
+  }),
   schema_retries: z
     .int()
     .min(0)
@@ -113,12 +119,15 @@ export type CallSettings = {
   schemaSize: TextSize | null;
   /** `params` read as fields of a chat completion. */
   paramsFields: ChatFields;
+  /** The stored text that a call refers to; null = none. */
+  context: ContextReference | null;
 };
 
 /** The settings of a call whose request names none. */
 export const SETTINGS_DEFAULT: CallSettings = {
   dispatch: { model: null, maxTokens: null, priority: 2, timeoutMs: null },
   body: {},
+  context: null,
   systemSize: { textBytes: 0, textTokensMax: 0, jsonBytes: 0 },
   schemaSize: null,
   paramsFields: {
@@ -175,6 +184,7 @@ const OPTION_WRITERS: OptionWriters<CallSettingsInput> = {
     settings.schemaSize = sizeOf(accepted.sentAs);
     return written(settings.body, { schema });
   },
+  context: (context, settings) => written(settings, { context: referenceOf(context) }),
   schema_retries: (schemaRetries, { dispatch }) => written(dispatch, { schemaRetries }),
   models: (models, { dispatch }) =>
     written(dispatch, { model: models[0] ?? null, cascade: cascadeOf(models, dispatch.cascade) }),

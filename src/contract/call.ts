@@ -4,6 +4,7 @@
  * text is read once.
  */
 import type { CallBody, CallFacts } from "../call.ts";
+import type { ContextReference } from "../contexts/types.ts";
 import type { Reason } from "../errors.ts";
 import { PROMPT_BYTES_MAX, SCHEMA_RETRIES_DEFAULT } from "../limits.ts";
 import { mergeFacts, NO_SPECIAL_FACTS } from "../protocol/request/call-facts.ts";
@@ -15,8 +16,8 @@ import type { ContentInput } from "./fields.ts";
 import { messagesFault } from "./messages.ts";
 import { textFault } from "./text.ts";
 
-/** A call ready to be stored. */
-export type ParsedCall = { body: CallBody; facts: CallFacts };
+/** A call ready to be stored, once the text that it refers to is found; absent = it refers to none. */
+export type ParsedCall = { body: CallBody; facts: CallFacts; context?: ContextReference };
 
 /** One call under its settings. Refuses a content that is missing, given twice, malformed or too large to store. */
 export function parseCall(input: ContentInput, settings: CallSettings, path: FieldPath): Parsed<ParsedCall> {
@@ -46,7 +47,9 @@ export function parseCall(input: ContentInput, settings: CallSettings, path: Fie
   if (content.jsonBytes + settingsBytes > PROMPT_BYTES_MAX) {
     return tooLarge(path(prompt === undefined ? "messages" : "prompt"));
   }
-  return { ok: true, value: { body, facts: factsOf(messages?.length ?? 1, content, settings) } };
+  const facts = factsOf(messages?.length ?? 1, content, settings);
+  if (settings.context === null) return { ok: true, value: { body, facts } };
+  return { ok: true, value: { body, facts, context: settings.context } };
 }
 
 /** A plain text has no facts but its size. */

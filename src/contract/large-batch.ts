@@ -2,9 +2,10 @@
  * The body of a batch, from bytes to calls. A large one is checked and read piece by piece, twice: once before anything
  * of it is stored or sent, and once more while it is. Only its bytes are in memory, outside the heap.
  */
+import type { ContextReference } from "../contexts/types.ts";
 import { ITEMS_PER_BATCH_MAX, LARGE_BODY_BYTES_MIN, LARGE_BODY_PIECE_BYTES } from "../limits.ts";
 import type { CallSettings } from "./call-options.ts";
-import { batchItem, itemCall, namesOf, parseBatch, parseEnvelope, promptCall, tiersOf } from "./batch.ts";
+import { batchItem, itemCall, namesOf, noteContext, parseBatch, parseEnvelope, promptCall, tiersOf } from "./batch.ts";
 import type { BatchCall, BatchRequest, PromptReader } from "./batch.ts";
 import { depthFault, jsonOf } from "./body.ts";
 import type { Parsed } from "./errors.ts";
@@ -39,13 +40,16 @@ export function readPieces(bytes: Uint8Array, pieceBytesMin: number, reading = N
   const json = jsonOf(list.envelope);
   const native = json.ok ? reading.nativeOf(json.value) : json;
   const envelope = native.ok ? parseEnvelope(native.value) : native;
-  if (!envelope.ok) return null;
+  // One with `over` is short, but for what its prompt may be.
+  if (!envelope.ok || envelope.value.shared.contexts.over !== null) return null;
   const { settings, shared } = envelope.value;
   const ids: (string | null)[] = [];
   let hasTiers = false;
+  const named = new Map<string, ContextReference>();
   for (const call of readCalls(list, settings, reading.promptOf)) {
     if (call === null) return null;
     ids.push(call.id);
+    noteContext(named, call.context);
     hasTiers ||= call.facts.tier !== undefined;
   }
   const calls = {
@@ -57,7 +61,7 @@ export function readPieces(bytes: Uint8Array, pieceBytesMin: number, reading = N
       }
     },
   };
-  return { ...shared, ...tiersOf(shared, hasTiers), calls, ids: namesOf(ids) };
+  return { ...shared, ...tiersOf(shared, hasTiers), calls, ids: namesOf(ids), contexts: { ...shared.contexts, named } };
 }
 
 /** Parses every element anew and keeps none; null = this one, or its whole piece, must be refused. */

@@ -3,7 +3,7 @@
  * and their bodies as one JSON text per line, so that a body reaches its executor without being parsed on the way (JSON
  * text has no line breaks of its own).
  */
-import type { BodyOptions, CallBody, CallFacts, Cascade, Priority } from "../call.ts";
+import type { CallBody, CallFacts, Cascade, Priority, SharedBody } from "../call.ts";
 import { CALL_PAGE_BYTES_MAX, CALL_PAGE_SLOTS_MAX } from "../limits.ts";
 import type { SlotFacts } from "./slot.ts";
 
@@ -43,7 +43,7 @@ export class CallPageBuilder {
    * already, and these models.
    */
   constructor(
-    defaults: BodyOptions,
+    defaults: SharedBody,
     after: { calls: number; models: readonly (string | null)[] } = { calls: 0, models: [] },
   ) {
     this.#defaults = new Map(Object.entries(defaults));
@@ -149,7 +149,7 @@ function withoutDefaults(body: CallBody, defaults: ReadonlyMap<string, unknown>)
 
 /** The body of a stored call: its group's defaults, overridden by its own fields. Throws if either text is not JSON. */
 export function readCall(callJson: string, defaultsJson: string): CallBody {
-  const defaults: BodyOptions = JSON.parse(defaultsJson);
+  const defaults: SharedBody = JSON.parse(defaultsJson);
   const call: CallBody = JSON.parse(callJson);
   return { ...defaults, ...call };
 }

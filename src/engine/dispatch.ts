@@ -336,7 +336,7 @@ function start(
     return;
   }
   const executor = takeOffer(offers, groupSeqOf(slotId));
-  const bytes = (givenBytes.get(executor) ?? 0) + facts.promptBytes;
+  const bytes = (givenBytes.get(executor) ?? 0) + facts.promptBytes - (facts.contextBytes ?? 0);
   givenBytes.set(executor, bytes);
   if (bytes >= CLAIM_BYTES_MAX) offers.delete(executor);
   state.begin(lease, executor, null, nowMs);

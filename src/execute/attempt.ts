@@ -26,6 +26,7 @@ import { RateSampler } from "../upstream/limits/sampler.ts";
 import { EditedStreams } from "../upstream/relay/batches.ts";
 import { relay } from "../upstream/relay/relay.ts";
 import type { RelayAnswered, RelayFailed } from "../upstream/relay/types.ts";
+import { ContextCall, type TextRun } from "./contexts/send.ts";
 import { RefusedSchemas } from "../schema/sent.ts";
 import { CallHistories } from "../upstream/stream-choice.ts";
 
@@ -60,25 +61,29 @@ const refusedSchemas = new RefusedSchemas();
 const edited = new EditedStreams();
 
 /** Where an attempt is made. `headersLimited`: whether few fetches of this executor may wait for headers at once. */
-export type AttemptPlace = { upstreams: readonly Upstream[]; headersLimited: boolean; run: PullRun };
+export type AttemptPlace = { upstreams: readonly Upstream[]; headersLimited: boolean; run: PullRun & TextRun };
 
 /**
  * Sends a call and reads its whole answer. Never rejects.
  */
 export async function attemptCall(
   { lease, controller, timer, requests, headersArrived }: Attempt,
-  body: CallBody,
+  stored: CallBody,
   { upstreams, headersLimited, run }: AttemptPlace,
 ): Promise<Outcome> {
   const upstream = upstreamOf(lease, upstreams);
   if (upstream === null) return unsent(notConfigured(lease));
+  const context = stored.context === undefined ? null : new ContextCall(stored.context, run);
+  const body = context === null ? stored : context.bodyOf(stored);
   const deps = exchangeDeps(upstream, { lease, controller, timer }, body.raw?.endpoint ?? "chat");
   const isPulled = upstream.kind === "pull";
   // An item on the board keeps no other call of this executor from its headers.
   if (isPulled) headersArrived?.();
-  const fetch = isPulled ? pulledFetch(run, lease, controller.signal) : deps.fetch;
+  const plain = isPulled ? pulledFetch(run, lease, controller.signal) : deps.fetch;
+  const fetch = context === null ? plain : context.fetchWith(plain);
   const watched = { ...deps, fetch, histories, refusedSchemas, headersLimited, requests, headersArrived };
-  const outcome = await attempt({ upstream, lease, body }, watched);
+  const ended = await attempt({ upstream, lease, body }, watched);
+  const outcome = context === null ? ended : context.outcomeOf(ended);
   return body.schema === undefined ? outcome : checkedOutcome(outcome, body.schema, lease);
 }
 

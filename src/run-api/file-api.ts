@@ -3,9 +3,14 @@ import type { FileRecord } from "../batch/files.ts";
 import type { FilesQuery, PageQuery } from "../batch/pages.ts";
 import type { ApiRefusal, Checked } from "../batch/refusal.ts";
 import type { Upload } from "../batch/uploads.ts";
+import type { ContextRecord, IndexedContext } from "../contexts/types.ts";
+import type { ContextsQuery } from "../contract/contexts/contexts.ts";
+import type { Refused } from "./types.ts";
 
 /** A part of an upload; its bytes are in R2 under its id. */
 export type StoredPart = { id: string; uploadId: string; bytes: number; createdAtS: number };
+
+export type ContextAdded = { ok: true; record: ContextRecord; isNew: boolean };
 
 export interface FileApi extends Rpc.DurableObjectBranded {
   /** Adds a file whose content is in R2. Safe to repeat. */
@@ -46,6 +51,27 @@ export interface FileApi extends Rpc.DurableObjectBranded {
 
   /** Ids of batches behind the cursor, newest first, one more than `limit`; null for a cursor that names no batch. */
   batches(query: PageQuery): string[] | null;
+
+  /** Objects of contexts may be in R2 from now on: without this, the deletion of a run that has nothing here looks for none. */
+  expectContextObject(): void;
+
+  /**
+   * Adds a context; `text` null = its object in R2 has the text. Its record, or that of the same text, which the run had: then
+   * the caller deletes its object. Or why there is no room for it.
+   */
+  addContext(context: IndexedContext, text: Uint8Array | null): ContextAdded | Refused;
+
+  /** A context; null if there is none. */
+  context(id: string): IndexedContext | null;
+
+  /** Contexts behind the cursor, newest first, one more than `limit`; null for a cursor that names no context. */
+  contexts(query: ContextsQuery): ContextRecord[] | null;
+
+  /** Bytes of the text of a context that is not in R2; null if there is no such context, or R2 has it. */
+  contextText(id: string, from: number, to: number): Uint8Array | null;
+
+  /** Deletes a context at once. False if there is no such context. */
+  deleteContext(id: string): Promise<boolean>;
 
   /** Deletes everything, as the run is deleted. */
   destroy(runId: string): Promise<void>;

@@ -2,6 +2,7 @@
 import { runOf, type Objects } from "../../durable-objects/address.ts";
 import { Refusal } from "../errors.ts";
 import { OBJECT_OVERLOADED_RETRY_MS } from "../limits.ts";
+import { readText, type TextPart } from "./context-text.ts";
 import type { RunSettings } from "../run-api/runs.ts";
 import { objectFailure, withRetry } from "./retry.ts";
 
@@ -43,6 +44,14 @@ export class RunCaller {
       const message = "the run has more requests than its object can take; retry later";
       throw new Refusal({ reason: "overloaded", message, retryAfterMs: OBJECT_OVERLOADED_RETRY_MS });
     }
+  }
+
+  /** Reads bytes of a text that the run has stored; null if it was deleted. */
+  readText(part: TextPart): Promise<Uint8Array | null> {
+    return withRetry(() => readText(this.#objects, this.runId, part), {
+      wait: (ms) => scheduler.wait(ms),
+      random: Math.random,
+    });
   }
 
   /**

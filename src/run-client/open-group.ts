@@ -3,7 +3,7 @@ import { bodiesPrefix, laneOf, type Objects } from "../../durable-objects/addres
 import type { RunCaller } from "./caller.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../run-api/groups.ts";
 import type { Refused } from "../run-api/types.ts";
-import type { BodyOptions, CallBody, CallFacts } from "../call.ts";
+import type { CallBody, CallFacts, SharedBody } from "../call.ts";
 import { hasCourse } from "../engine/course/course.ts";
 import { CallPageBuilder, type CallPage } from "../engine/call-page.ts";
 import type { CompiledGraph } from "../graph/types.ts";
@@ -18,7 +18,7 @@ import { settled } from "./settlements.ts";
 /** What is opened. `calls` are read once. */
 export type Opening = {
   calls: Iterable<{ body: CallBody; facts: CallFacts; id: string | null }>;
-  defaults: BodyOptions;
+  defaults: SharedBody;
   dedupe: boolean;
   rules: Omit<OpenGroupRequest, "openKey" | "models" | "defaultsJson">;
   /** Set if slots depend on each other: then `calls` has one call for each task. */

@@ -104,6 +104,39 @@ export function jsonTokensMax(
   return Math.min(scan.tokens + escapes, to - from) + growth;
 }
 
+/** Counts the tokens of a text whose bytes arrive in pieces, as `textTokensMax` does, without what normalising adds. */
+export class TokenMeter {
+  readonly #scan = new TextScan();
+  /** A last word that may continue. */
+  #kept = new Uint8Array();
+
+  /** The most tokens of what is counted so far: all bytes but those of a last word that may continue. */
+  get tokens(): number {
+    return this.#scan.tokens;
+  }
+
+  /** Counts the next bytes. */
+  add(bytes: Uint8Array): void {
+    buffer.set(this.#kept);
+    let kept = this.#kept.length;
+    for (let at = 0; at < bytes.length;) {
+      const part = bytes.subarray(at, at + buffer.length - kept);
+      buffer.set(part, kept);
+      at += part.length;
+      kept = this.#scan.take(kept + part.length, false);
+    }
+    // Others use `buffer` before the next bytes arrive.
+    this.#kept = buffer.slice(0, kept);
+  }
+
+  /** The most tokens of the whole text. Call it once, after the last bytes. */
+  end(): number {
+    buffer.set(this.#kept);
+    this.#scan.take(this.#kept.length, true);
+    return this.#scan.tokens;
+  }
+}
+
 /** One scan of a text, which passes through `buffer` part by part. */
 class TextScan {
   readonly #words = (words ??= new WordSet(tables.words));

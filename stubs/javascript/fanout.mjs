@@ -97,6 +97,25 @@ function functionsOf(token) {
   }
 
   /**
+   * Stores a text in the run and returns its id, which calls name as `context`: `llmQuery(question, { context: id })`.
+   * The same text has the same id. The gateway puts it before each prompt; the requests of this program stay short.
+   */
+  async function llmContext(text, { name, signal } = {}) {
+    return (await call("/contexts", "id", keyedRequest({ text, name }, { signal }))).id;
+  }
+
+  /**
+   * Answers a prompt about each chunk of a text, in the text's order. `context`: a text, or the id of one. The prompt
+   * has `{{chunk}}` where a chunk goes. Options: those of a batch, and `size`, the most characters of a chunk; `by`:
+   * `chars`, `lines`, `paragraphs` or `markdown`; `overlap`, the most characters repeated of the chunk before.
+   */
+  async function llmMap(context, prompt, { size = 8_000, by = "chars", overlap = 0, ...options } = {}) {
+    const id = /^ctx_[0-9a-f]{32}$/.test(context) ? context : await llmContext(context, { signal: options.signal });
+    const fields = { over: { context: id, split: { by, size, overlap } }, prompt };
+    return (await call("/batch", "results", keyedRequest(fields, options))).results;
+  }
+
+  /**
    * Opens a child run for the time of `scope`, an async function. It receives `{ id, token }` of the child with the
    * functions of this file: calls made by those spend the child's budget. Returns what `scope` returns.
    *
@@ -154,11 +173,34 @@ function functionsOf(token) {
     await llmLog("final_result", { output: isText(x) ? x : JSON.stringify(x), data: x });
   }
 
-  return { llmQuery, llmQueryBatch, llmStream, withRun, llmBudget, llmUsage, toolCall, llmLog, FINAL };
+  return {
+    llmQuery,
+    llmQueryBatch,
+    llmStream,
+    llmContext,
+    llmMap,
+    withRun,
+    llmBudget,
+    llmUsage,
+    toolCall,
+    llmLog,
+    FINAL,
+  };
 }
 
-export const { llmQuery, llmQueryBatch, llmStream, withRun, llmBudget, llmUsage, toolCall, llmLog, FINAL } =
-  functionsOf(null);
+export const {
+  llmQuery,
+  llmQueryBatch,
+  llmStream,
+  llmContext,
+  llmMap,
+  withRun,
+  llmBudget,
+  llmUsage,
+  toolCall,
+  llmLog,
+  FINAL,
+} = functionsOf(null);
 
 function isText(value) {
   return typeof value === "string";

@@ -125,6 +125,35 @@ def llm_stream(prompts, model=None, **options):
         yield from _exchange("/batch", fields, events, "application/x-ndjson")
 
 
+def llm_context(text, name=None):
+    """Stores a text in the run and returns its id, which calls name as `context`.
+
+        book = llm_context(open("book.txt").read())
+        answers = llm_query_batch(questions, context=book)
+
+    The same text has the same id. The gateway puts it before each prompt; the requests of
+    this program stay short.
+    """
+    fields = {"text": text} if name is None else {"text": text, "name": name}
+    return _call("/contexts", fields, expects="id")["id"]
+
+
+def llm_map(context, prompt, size=8000, by="chars", overlap=0, model=None, **options):
+    """Returns the answers to a prompt about each chunk of a text, in the text's order.
+
+        notes = llm_map(book, "List the names in this part: {{chunk}}", size=20000)
+
+    context: a text, or the id of one. prompt: has `{{chunk}}` where a chunk goes. size: the
+    most characters of a chunk. by: `chars`, `lines`, `paragraphs` or `markdown`.
+    overlap: the most characters that a chunk repeats of the one before.
+    """
+    if not re.fullmatch("ctx_[0-9a-f]{32}", context):
+        context = llm_context(context)
+    over = {"context": context, "split": {"by": by, "size": size, "overlap": overlap}}
+    fields = {"over": over, "prompt": prompt, "model": model, **options}
+    return _call("/batch", fields, expects="results")["results"]
+
+
 @contextlib.contextmanager
 def with_run(**settings):
     """Opens a child run for a `with` block: calls in the block spend the child's budget.
@@ -268,7 +297,7 @@ def _exchange(path, fields, read, accept="application/json"):
     where the gateway knows one.
     """
     base, host = _gateway()
-    repeatable = path in ("/query", "/batch", "/runs") or path.endswith("/close")
+    repeatable = path in ("/query", "/batch", "/runs", "/contexts") or path.endswith("/close")
     waits_s = (*_RETRY_WAITS_S, None) if repeatable else (None,)
     request, timeout_s = _request(base + path, fields, accept, repeatable)
     handlers = [_NoRedirect]

@@ -6,6 +6,22 @@
 
 /** A chat message, sent to the upstream unchanged. */
 export type Message = { role: string; content?: string | readonly object[] | null; [field: string]: unknown };
+/** How a text is cut into chunks: at most `size` characters each, whatever `by`. */
+export interface Split {
+  by?: "chars" | "lines" | "paragraphs" | "markdown" | undefined;
+  size?: number | undefined;
+  overlap?: number | undefined;
+}
+/** A part of a stored text: characters `from` (first) to `to` (behind the last), or a chunk. */
+export interface ContextPart {
+  id: string;
+  from?: number | undefined;
+  to?: number | undefined;
+  chunk?: number | undefined;
+  split?: Split | undefined;
+  /** Where it stands. Default: prompt, before the prompt. */
+  as?: "prompt" | "system" | undefined;
+}
 /** Request fields of a call, or of all calls of a batch. */
 export interface CallFields {
   /** `upstream/model` or a model's name. Default: the run's. */
@@ -33,6 +49,8 @@ export interface CallFields {
   samples?:
     | { min?: number; max?: number; agree?: number; by?: "normalized" | "exact" | "json_key"; key?: string }
     | undefined;
+  /** The id of a stored text, or a part of it: the gateway puts it before the prompt. */
+  context?: string | ContextPart | undefined;
   /** Further fields for the upstream, sent unchanged. */
   params?: Record<string, unknown> | undefined;
 }
@@ -195,6 +213,8 @@ export interface ChildRun {
   readonly llmQuery: typeof llmQuery;
   readonly llmQueryBatch: typeof llmQueryBatch;
   readonly llmStream: typeof llmStream;
+  readonly llmContext: typeof llmContext;
+  readonly llmMap: typeof llmMap;
   readonly withRun: typeof withRun;
   readonly llmBudget: typeof llmBudget;
   readonly llmUsage: typeof llmUsage;
@@ -235,6 +255,17 @@ export function llmStream<Style extends ErrorStyle = "bracket">(
   model: string,
   options?: BatchOptions<Style>,
 ): AsyncGenerator<Slot<Style>, GroupCompleted | null, void>;
+/** Stores a text in the run and returns its id, which calls name as `context`. */
+export function llmContext(text: string, options?: CallOptions & { name?: string | undefined }): Promise<string>;
+export interface MapOptions<Style extends ErrorStyle = "bracket"> extends Omit<BatchOptions<Style>, "context">, Split {
+  model?: string | undefined;
+}
+/** Answers a prompt about each chunk of a text, or of a stored one by its id; `{{chunk}}` is where the chunk goes. */
+export function llmMap<Style extends ErrorStyle = "bracket">(
+  context: string,
+  prompt: string,
+  options?: MapOptions<Style>,
+): Promise<Result<Style>[]>;
 /** Opens a child run for the time of `scope`, and returns what `scope` returns. */
 export function withRun<Value>(settings: RunSettings, scope: (run: ChildRun) => Value | Promise<Value>): Promise<Value>;
 /** Child runs are included: the limit of an open one is `reserved`, what a closed one has spent is `spent`. */

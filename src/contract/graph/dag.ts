@@ -4,6 +4,7 @@ import type { AggregateSpec } from "../../aggregate/aggregate.ts";
 import type { StopRule } from "../../aggregate/early-stop.ts";
 import type { Tier, TierMode } from "../../aggregate/tiers.ts";
 import type { BodyOptions } from "../../call.ts";
+import type { ContextReference } from "../../contexts/types.ts";
 import type { Reason } from "../../errors.ts";
 import {
   CONTEXT_LIMIT_CHARS_MAX,
@@ -160,6 +161,8 @@ export type DagRequest = SentRules & {
   settings: SentSettings;
   /** Options that the calls share. The body of a call without its own option refers to these very values. */
   defaults: BodyOptions;
+  /** The stored text of tasks that name none; null = they have none. */
+  context: ContextReference | null;
   inject: "template" | "markdown";
   onError: "continue" | "abort";
   schedule: "critical_path" | "fifo" | "weight";
@@ -196,8 +199,9 @@ export function parseDag(value: unknown): Parsed<DagRequest> {
   const { inject = "template", on_error: onError = "continue", schedule = "critical_path", concurrency } = options;
   const hasTiers = tasks.some(({ tier }) => tier !== undefined);
   const tiers = tiersOf({ tiers: read.data.tiers ?? null }, hasTiers);
-  const defaults = { defaults: settings.value.body, settings: sentSettings(read.data) };
-  const rules = { ...rulesOf(read.data), ...defaults, detach: detach ?? true };
+  const { body: defaults, context } = settings.value;
+  const shared = { defaults, context, settings: sentSettings(read.data) };
+  const rules = { ...rulesOf(read.data), ...shared, detach: detach ?? true };
   return {
     ok: true,
     value: { ...rules, ...judged.value, ...tiers, tasks, inject, onError, schedule, concurrency: concurrency ?? null },

@@ -11,6 +11,7 @@ import type { ErrorStyle } from "../../contract/fields.ts";
 import { readBatch } from "../../contract/large-batch.ts";
 import { Refusal } from "../../errors.ts";
 import { DIALECT_CONCURRENCY } from "../../limits.ts";
+import { batchWithContexts } from "../contexts/find.ts";
 import { answerBatch } from "../native/batch.ts";
 import { tellFailedCall, type FailedCalls } from "./error.ts";
 import { dialectBytes, dialectRun } from "./request.ts";
@@ -65,7 +66,8 @@ async function batch(c: Context<AppEnv>, defaults: BatchDefaults): Promise<Respo
   const parsed = readBatch(bytes, DIALECT_BATCH);
   if (!parsed.ok) throw new Refusal(parsed.reason);
   const errorStyle = parsed.value.errorStyle ?? defaults.errorStyle;
-  const request = { ...parsed.value, errorStyle, concurrency: parsed.value.concurrency ?? defaults.concurrency };
+  const found = await batchWithContexts(c, runId, parsed.value);
+  const request = { ...found, errorStyle, concurrency: parsed.value.concurrency ?? defaults.concurrency };
   return tellFailedCall(requestedErrors(c) ?? defaults.failedCalls, () => answerBatch(c, runId, { request, named }));
 }
 

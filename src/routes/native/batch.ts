@@ -18,6 +18,7 @@ import { stopFields, tierFields } from "../../respond/rule-fields.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { groupOfClient, openGroupDeps } from "./client-group.ts";
 import { answerAccepted, answerGroup, framingOf, type GroupAnswer } from "./group-answer.ts";
+import { batchWithContexts } from "../contexts/find.ts";
 import { openGroup, type Opened } from "../../run-client/open-group.ts";
 import { firstCapacity } from "../../execute/group-executor.ts";
 import { startWorkflow, WORKFLOW_CAPACITY } from "../../execute/workflow-group.ts";
@@ -40,7 +41,7 @@ async function batch(c: Context<AppEnv>): Promise<Response> {
   const named = await namedOf(c, body.value);
   const parsed = readBatch(body.value);
   if (!parsed.ok) throw new Refusal(parsed.reason);
-  const request = parsed.value;
+  const request = await batchWithContexts(c, runId, parsed.value);
   if (isQuote.value) return quoteBatch(c, runId, request);
   return answerBatch(c, runId, { request, named, independence: independenceOf(request) });
 }

@@ -10,6 +10,7 @@ import { hasCourse } from "../../engine/course/course.ts";
 import { Refusal } from "../../errors.ts";
 import { spentBefore } from "../../respond/usage.ts";
 import { RunCaller } from "../../run-client/caller.ts";
+import { callWithContext } from "../contexts/find.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { dedupeKeyOf } from "../../run-client/dedupe-key.ts";
 import { namedOf } from "./idempotency.ts";
@@ -36,8 +37,9 @@ export type RequestedCall = { call: QueryRequest; bytes: Uint8Array };
 export async function answerQuery(
   c: Context<AppEnv>,
   runId: string,
-  { call, bytes }: RequestedCall,
+  { call: requested, bytes }: RequestedCall,
 ): Promise<Response> {
+  const call = requested.context === undefined ? requested : await callWithContext(c, runId, requested);
   const run = new RunCaller(c.env, runId);
   const named = await namedOf(c, bytes);
   const isStored = named !== null || prefersAsync(c.req.header("prefer")) || hasCourse(call.facts);

@@ -1,4 +1,5 @@
 import type { PullRun } from "../../../src/run-client/pulled-fetch.ts";
+import type { TextRun } from "../../../src/execute/contexts/send.ts";
 import { describe, expect, it } from "vitest";
 import { attemptCall, attemptRelay } from "../../../src/execute/attempt.ts";
 import { readRequest } from "../../../src/protocol/request/read.ts";
@@ -6,7 +7,9 @@ import type { Upstream } from "../../../src/upstream/config/types.ts";
 import { makeAnthropic, makeLease, makeUpstream, realTimer } from "../upstream/make.ts";
 
 /** No call here goes to pull workers. */
-const NO_RUN: PullRun = {
+const NO_RUN: PullRun & TextRun = {
+  runId: "run_1",
+  readText: () => Promise.reject(new Error("the run is not called")),
   callWithRetry: () => Promise.reject(new Error("the run is not called")),
   notify: () => Promise.reject(new Error("the run is not called")),
 };

@@ -11,6 +11,7 @@ import { RunCaller } from "../../../run-client/caller.ts";
 import { sha256Hex } from "../../../run-client/dedupe-key.ts";
 import { GroupReader } from "../../../run-client/group-reader.ts";
 import { bodyRoom } from "../../body-bound.ts";
+import { changeWithContexts } from "../../contexts/find.ts";
 import type { Protection } from "../../under-run.ts";
 import { answerLook } from "./answer.ts";
 import { ChangingGraph, graphOf } from "./changing-graph.ts";
@@ -32,7 +33,8 @@ async function patch(c: Context<AppEnv>): Promise<Response> {
   if (before === null) throw new Error(`the graph of ${found.id} is gone`);
   const change = parseDagPatch(value.value, before.settings ?? {});
   if (!change.ok) throw new Refusal(change.reason);
-  const request = { seq, key: await sha256Hex(body.value), ...change.value };
+  const changes = await changeWithContexts(c, runId, change.value);
+  const request = { seq, key: await sha256Hex(body.value), ...changes };
   const changed = await run.callWithRetry<ChangeGraphReply>((stub) => stub.changeGraph(request));
   if (!changed.ok) throw new Refusal(changed.reason);
   const starting = changed.lanes.map((lane) => laneOf(c.env, runId, lane).start(runId, lane));

@@ -9,6 +9,8 @@ import { compileGraph, type Compilation } from "../../../graph/compile.ts";
 import { graphReason } from "../../../graph/faults.ts";
 import { jsonLines, type PlanLines } from "../../../graph/plan/lines.ts";
 import { llmCompilerLines } from "../../../graph/plan/llm-compiler.ts";
+import { requireRun } from "../../../auth/middleware.ts";
+import { graphWithContexts } from "../../contexts/find.ts";
 import { bodyRoom } from "../../body-bound.ts";
 
 /** A valid graph, with the bytes of its body, by which an Idempotency-Key is compared. */
@@ -22,15 +24,16 @@ export async function readGraph(c: Context<AppEnv>): Promise<ReadGraph> {
   if (!body.ok) throw new Refusal(body.reason);
   const value = readPlan === undefined ? jsonOf(body.value) : planOf(body.value, readPlan());
   if (!value.ok) throw new Refusal(value.reason);
-  const request = parseDag(value.value);
-  if (!request.ok) throw new Refusal(request.reason);
-  const { tiers, ...plain } = request.value;
+  const parsed = parseDag(value.value);
+  if (!parsed.ok) throw new Refusal(parsed.reason);
+  const request = await graphWithContexts(c, requireRun(c), parsed.value);
+  const { tiers, ...plain } = request;
   const compiled = compileGraph(tiers === "strict" ? { ...plain, tiers } : plain);
   if (!compiled.ok) throw new Refusal(graphReason(compiled.faults));
   const { stats, warnings } = compiled;
-  const { settings } = request.value;
+  const { settings } = request;
   const graph = Object.keys(settings).length === 0 ? compiled.graph : { ...compiled.graph, settings };
-  return { graph, stats, warnings, request: request.value, bytes: body.value };
+  return { graph, stats, warnings, request, bytes: body.value };
 }
 
 /** Bodies that are the plan of a model instead of one JSON object, by their content type. */

@@ -1,0 +1,182 @@
+/** Finds the contexts that a request refers to, before anything is reserved, and gives each call the text that it names. */
+import type { Context } from "hono";
+import { runFilesOf, type Objects } from "../../../durable-objects/address.ts";
+import type { CallBody, CallFacts, SharedBody } from "../../call.ts";
+import type { AppEnv } from "../../context.ts";
+import { KnownContexts, noContext, withContext } from "../../contexts/resolve.ts";
+import { chunksByChars, Splitter, type Chunk } from "../../contexts/split.ts";
+import type { ContextRecord, ContextReference, Split } from "../../contexts/types.ts";
+import type { BatchCall, BatchRequest } from "../../contract/batch.ts";
+import { invalid } from "../../contract/errors.ts";
+import type { DagRequest } from "../../contract/graph/dag.ts";
+import type { DagPatch } from "../../contract/graph/patch.ts";
+import { Refusal } from "../../errors.ts";
+import { CHUNK_PLACE, CONTEXTS_PER_REQUEST_MAX, FILE_PAGE_BYTES, ITEMS_PER_BATCH_MAX } from "../../limits.ts";
+import { readText } from "../../run-client/context-text.ts";
+
+/** A call that may refer to a context. */
+type Referring = { body: CallBody; facts: CallFacts; context?: ContextReference };
+
+/** The call with the text that it refers to. Throws a Refusal. */
+export async function callWithContext<Call extends Referring>(
+  c: Context<AppEnv>,
+  runId: string,
+  call: Call,
+): Promise<Call> {
+  if (call.context === undefined) return call;
+  return placed(call, await findContexts(c.env, runId, [call.context]), "context");
+}
+
+/** The graph with the texts that its tasks refer to. Throws a Refusal. */
+export async function graphWithContexts(c: Context<AppEnv>, runId: string, request: DagRequest): Promise<DagRequest> {
+  const { context: shared, defaults } = request;
+  const references = request.tasks.flatMap(({ call: { context } }) => (context === undefined ? [] : [context]));
+  if (references.length === 0) return request;
+  const known = await findContexts(c.env, runId, references);
+  const tasks = request.tasks.map((task, index) => {
+    const call = placed(task.call, known, task.call.context === shared ? "context" : `tasks[${index}].context`);
+    return { ...task, call, body: call.body };
+  });
+  return { ...request, tasks, defaults: sharedBody(defaults, shared, known) };
+}
+
+/** The change of a graph with the texts that its tasks refer to. Throws a Refusal. */
+export async function changeWithContexts(c: Context<AppEnv>, runId: string, change: DagPatch): Promise<DagPatch> {
+  const references = change.operations.flatMap((each) =>
+    "task" in each && each.task.call.context !== undefined ? [each.task.call.context] : [],
+  );
+  if (references.length === 0) return change;
+  const known = await findContexts(c.env, runId, references);
+  const operations = change.operations.map((each, index) => {
+    if (!("task" in each)) return each;
+    const call = placed(each.task.call, known, `operations[${index}].task.context`);
+    return { ...each, task: { ...each.task, call, body: call.body } };
+  });
+  return { ...change, operations };
+}
+
+/** The batch with the texts that its calls refer to, or the calls of its chunks. Throws a Refusal. */
+export async function batchWithContexts(
+  c: Context<AppEnv>,
+  runId: string,
+  request: BatchRequest,
+): Promise<BatchRequest> {
+  const { named, default: shared, over } = request.contexts;
+  if (over !== null) return await batchOver(c, runId, request);
+  if (named.size === 0) return request;
+  const known = await findContexts(c.env, runId, [...named.values()]);
+  const paramOf = (call: BatchCall, index: number): string =>
+    call.context === shared ? "context" : `items[${index}].context`;
+  // All of them before the first is stored: a range may be outside its text.
+  let checked = 0;
+  for (const call of request.calls) placed(call, known, paramOf(call, checked++));
+  const calls = mapped(request.calls, (call, index) => placed(call, known, paramOf(call, index)));
+  return { ...request, calls, defaults: sharedBody(request.defaults, shared, known) };
+}
+
+/** What calls share, with the text of those that name none: the same value as theirs, so that it is stored once. */
+function sharedBody(defaults: SharedBody, shared: ContextReference | null, known: KnownContexts): SharedBody {
+  if (shared === null) return defaults;
+  const found = known.resolve(shared, "context");
+  if (!found.ok) throw new Refusal(found.reason);
+  return { ...defaults, context: found.value.placed };
+}
+
+/** One call for each chunk of a context. */
+async function batchOver(c: Context<AppEnv>, runId: string, request: BatchRequest): Promise<BatchRequest> {
+  const { over } = request.contexts;
+  const [call] = request.calls;
+  if (over === null || call === undefined) throw new Error("a batch over chunks has one prompt");
+  const { id, split } = over;
+  const known = await findContexts(c.env, runId, [{ id, chunk: { number: 0, split }, place: "template" }]);
+  const length = known.chunksOf(id, split).length;
+  const { prompt = "" } = call.body;
+  const times = prompt.split(CHUNK_PLACE).length - 1;
+  const chunkCall = (number: number): BatchCall => {
+    const found = known.resolve({ id, chunk: { number, split }, place: "template" }, "over.context");
+    if (!found.ok) throw new Refusal(found.reason);
+    return withContext(call, found.value, times);
+  };
+  const calls = {
+    length,
+    *[Symbol.iterator]() {
+      for (let number = 0; number < length; number++) yield chunkCall(number);
+    },
+  };
+  return { ...request, calls, ids: [], defaults: { ...request.defaults, prompt } };
+}
+
+function placed<Call extends Referring>(call: Call, known: KnownContexts, param: string): Call {
+  if (call.context === undefined) return call;
+  const found = known.resolve(call.context, param);
+  if (!found.ok) throw new Refusal(found.reason);
+  return withContext(call, found.value);
+}
+
+function mapped(
+  calls: BatchRequest["calls"],
+  map: (call: BatchCall, index: number) => BatchCall,
+): BatchRequest["calls"] {
+  return {
+    length: calls.length,
+    *[Symbol.iterator]() {
+      let index = 0;
+      for (const call of calls) yield map(call, index++);
+    },
+  };
+}
+
+/** The contexts of references, with the chunks that they name. Throws a Refusal if the run does not have one. */
+async function findContexts(
+  objects: Objects,
+  runId: string,
+  references: readonly ContextReference[],
+): Promise<KnownContexts> {
+  const known = new KnownContexts();
+  const records = new Map<string, ContextRecord>();
+  for (const { id } of references) {
+    if (records.has(id)) continue;
+    if (records.size === CONTEXTS_PER_REQUEST_MAX) {
+      throw new Refusal(
+        invalid("context", `one request refers to at most ${CONTEXTS_PER_REQUEST_MAX} contexts`).reason,
+      );
+    }
+    const found = await runFilesOf(objects, runId).context(id);
+    if (found === null) throw new Refusal(noContext(id));
+    known.add(found);
+    records.set(id, found.record);
+  }
+  for (const { id, chunk } of references) {
+    const record = records.get(id);
+    if (record === undefined || chunk === undefined || known.hasChunks(id, chunk.split)) continue;
+    known.addChunks(id, chunk.split, await chunksOf(objects, runId, record, chunk.split));
+  }
+  return known;
+}
+
+/** The chunks of a context. Its text is read page by page, and only where its length does not say where chunks end. */
+async function chunksOf(objects: Objects, runId: string, record: ContextRecord, split: Split): Promise<Chunk[]> {
+  const chunks: Chunk[] = [];
+  const add = (chunk: Chunk): void => {
+    if (chunks.length === ITEMS_PER_BATCH_MAX) {
+      const problem = `cuts ${record.id} into more than ${ITEMS_PER_BATCH_MAX} chunks; give a larger size`;
+      throw new Refusal(invalid("split.size", problem).reason);
+    }
+    chunks.push(chunk);
+  };
+  if (split.by === "chars") {
+    for (const chunk of chunksByChars(record.chars, split)) add(chunk);
+    return chunks;
+  }
+  const splitter = new Splitter(split, add);
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  const { id, object, bytes } = record;
+  for (let from = 0; from < bytes; from += FILE_PAGE_BYTES) {
+    const to = Math.min(bytes, from + FILE_PAGE_BYTES);
+    const page = await readText(objects, runId, { id, from, to, ...(object === null ? {} : { object }) });
+    if (page === null) throw new Refusal(noContext(id));
+    splitter.push(decoder.decode(page, { stream: to < bytes }));
+  }
+  splitter.end();
+  return chunks;
+}
