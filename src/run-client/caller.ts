@@ -2,7 +2,7 @@
 import { runOf, type Objects } from "../../durable-objects/address.ts";
 import { Refusal } from "../errors.ts";
 import { OBJECT_OVERLOADED_RETRY_MS } from "../limits.ts";
-import { readText, type TextPart } from "./context-text.ts";
+import { readText, type TextPart } from "./contexts/text.ts";
 import type { RunSettings } from "../run-api/runs.ts";
 import { objectFailure, withRetry } from "./retry.ts";
 

@@ -12,7 +12,7 @@ import type { DagRequest } from "../../contract/graph/dag.ts";
 import type { DagPatch } from "../../contract/graph/patch.ts";
 import { Refusal } from "../../errors.ts";
 import { CHUNK_PLACE, CONTEXTS_PER_REQUEST_MAX, FILE_PAGE_BYTES, ITEMS_PER_BATCH_MAX } from "../../limits.ts";
-import { readText } from "../../run-client/context-text.ts";
+import { readText } from "../../run-client/contexts/text.ts";
 
 /** A call that may refer to a context. */
 type Referring = { body: CallBody; facts: CallFacts; context?: ContextReference };

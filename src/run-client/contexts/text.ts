@@ -1,6 +1,6 @@
 /** Reads the text of a context, or a part of it. */
-import { contextKey, runFilesOf, type Objects } from "../../durable-objects/address.ts";
-import type { PlacedContext } from "../call.ts";
+import { contextKey, runFilesOf, type Objects } from "../../../durable-objects/address.ts";
+import type { PlacedContext } from "../../call.ts";
 
 /** Where the bytes of a text are. */
 export type TextPart = Pick<PlacedContext, "id" | "object" | "from" | "to">;
