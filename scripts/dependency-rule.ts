@@ -10,6 +10,7 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["words", /^src\/(errors|limits|call)\.ts$/],
   ["core", /^src\/(engine|budget|gate|graph|pull|reduce)\//],
   ["pattern", /^src\/pattern\//],
+  ["replay", /^src\/replay\//],
   ["aggregate", /^src\/aggregate\//],
   ["tokens", /^src\/tokens\//],
   ["contexts", /^src\/contexts\//],
@@ -62,6 +63,8 @@ const RULES: Readonly<Record<string, Allowed>> = {
   core: { parts: ["aggregate"], packages: [] },
   // Clients' regular expressions, matched in linear time.
   pattern: { parts: [], packages: [] },
+  // Which recorded answer a call gets. It knows no run.
+  replay: { parts: ["schema"], packages: [] },
   // Rules over answers: votes, merges, early stops. It knows no slot.
   aggregate: { parts: ["pattern"], packages: [] },
   tokens: { parts: [], packages: [] },
@@ -84,6 +87,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
       "upstream",
       "protocol",
       "json",
+      "replay",
       "schema",
       "simulated",
       "run-client",
@@ -132,6 +136,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
       "json",
       "schema",
       "simulated",
+      "replay",
       "upstream",
       "protocol",
     ],
@@ -145,7 +150,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
     packages: [],
   },
   // Calls to run objects, from Workers and from other objects.
-  "run-client": { parts: ["address", "core", "observe"], types: ["run-api"], packages: [] },
+  "run-client": { parts: ["address", "core", "observe", "replay"], types: ["run-api"], packages: [] },
   app: { parts: ["routes", "contract", "respond", "auth", "observe", "env", "context", "openapi"], packages: [HONO] },
   index: { parts: ["app", "objects", "env"], packages: [PLATFORM] },
   address: { parts: [], types: ["run-api"], packages: [] },
@@ -156,6 +161,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
       "core",
       "execute",
       "json",
+      "replay",
       "upstream",
       "protocol",
       "contract",

@@ -181,6 +181,11 @@ export type CallFacts = DispatchOptions & {
    * shared.
    */
   dedupeKey?: string;
+  /**
+   * Hash of what decides its answer, in a run that records: with its route it is the key of its recorded answer. Absent = it is
+   * neither recorded nor replayed.
+   */
+  content?: string;
 };
 
 /**

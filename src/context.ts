@@ -4,7 +4,7 @@ import type { Hold } from "./bytes/held-bytes.ts";
 import type { Bindings, Config } from "./env.ts";
 
 /** Who sent the request. The operator may do everything; a run acts for itself and its descendants. */
-export type Principal = { kind: "operator" } | { kind: "run"; runId: string; depth: number };
+export type Principal = { kind: "operator" } | { kind: "run"; runId: string; depth: number; records?: true };
 
 /** Key material, made once per configuration. `adminDigest` is the SHA-256 of the operator's key. */
 export type Keys = { adminDigest: Uint8Array; signing: CryptoKey };

@@ -1138,6 +1138,33 @@ export const CREDIT_HANDOVER_MS = 500;
 /** Time for which one request reports, ms: the platform ends what a request does 30 s after its reply. */
 export const CREDIT_KEEPER_MS = 20_000;
 
+// ---- replay ----
+
+/** Recorded answers that a run knows: about 200 bytes each in the memory of its object, so 40 MB at most. */
+export const RECORDED_ANSWERS_MAX = 200_000;
+/** Epochs whose answers a run remembers: programs that run at once, and those before them that may still send calls. */
+export const REPLAY_EPOCHS_MAX = 32;
+/** Answers that all remembered epochs have had: two whole lives of the largest program, about 40 MB. */
+export const REPLAY_USES_MAX = 2 * RECORDED_ANSWERS_MAX;
+/** Runs of which an instance remembers whether they record, for the operator, whose key does not say so. */
+export const RECORDING_RUNS_CACHED_MAX = 1_000;
+/** Characters of an epoch's name: a UUID has 36. */
+export const EPOCH_CHARS_MAX = 64;
+/** Slots that end with recorded answers in one turn of a run: the turn holds their texts until they are written. */
+export const REPLAYED_PER_TURN_MAX = 1_024;
+/** Characters of a text that count as one more slot of them: a turn then holds at most about 4 million characters. */
+export const REPLAYED_UNIT_CHARS = 4_096;
+/** Characters of a recorded answer of a single call, which is in one row with others: at most 1.5 MB of the 2 MB of a row. */
+export const RECORDED_CHARS_MAX = 512 * 1024;
+/** Keys that a run looks up in another run with one request. */
+export const ANSWERS_ASKED_MAX = 256;
+/** Characters of the answers in one reply to that; the rest is requested again. */
+export const ANSWERS_REPLY_CHARS_MAX = 4 * 1024 * 1024;
+/** Keys of which a run remembers that another run has no answer; then it asks once more. */
+export const ANSWERS_MISSING_KEPT = 50_000;
+/** Single calls whose replayed answers a run remembers, for a request that is repeated because its reply was lost. */
+export const REPLAYED_CALLS_KEPT = 1_024;
+
 // ---- patterns of clients ----
 
 /** Characters of a client's regular expression: longer ones are generated, and their states are bounded anyway. */

@@ -3,15 +3,17 @@ import { giveUp } from "../../src/engine/cancel.ts";
 import { openCredit, termsOf } from "../../src/engine/credit/lend.ts";
 import { applyReport } from "../../src/engine/credit/report.ts";
 import type { CreditReport, CreditRequest } from "../../src/engine/credit/terms.ts";
-import { endCall } from "../../src/engine/calls/end-call.ts";
+import { endCall, endReplayedCall } from "../../src/engine/calls/end-call.ts";
 import { timeoutOf } from "../../src/engine/dispatch.ts";
 import { enqueueCall } from "../../src/engine/enqueue.ts";
 import { heartbeat, settle } from "../../src/engine/settle.ts";
 import type { Target } from "../../src/engine/shard.ts";
 import { sampled } from "../../src/engine/upstreams/exchange.ts";
+import type { Outcome } from "../../src/call.ts";
 import type { Reason } from "../../src/errors.ts";
 import { DIRECT_CALLS_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../src/limits.ts";
 import type { AcquireReply, AcquireRequest, SettleReply, SingleSettlement } from "../../src/run-api/calls.ts";
+import type { RecordedCall } from "../../src/run-api/replay.ts";
 import type { CreditReportReply, OpenCreditReply } from "../../src/run-api/credit.ts";
 import { permitOf } from "./executors/replies.ts";
 import type { RunState } from "./state.ts";
@@ -24,7 +26,8 @@ type Lender = Pick<RunState, "engine" | "resolve" | "remainingNanoUsd" | "settin
 /** Lends a part of the budget and the width to an instance of the gateway, if nothing waits for them. */
 export function lendCredit(run: Lender, request: CreditRequest, nowMs: number): OpenCreditReply {
   const { models, defaultModel, unpriced, windowMs } = run.settings;
-  const credit = openCredit(run.engine, request, nowMs);
+  // The run object must see every call of a run that records.
+  const credit = run.settings.replay === undefined ? openCredit(run.engine, request, nowMs) : null;
   const { remainingNanoUsd } = run;
   const terms = credit === null ? null : { ...termsOf(run.engine, credit), remainingNanoUsd };
   return { terms, rules: { models, defaultModel, unpriced }, windowMs };
@@ -51,7 +54,7 @@ function targetOrNone(run: Pick<Lender, "resolve">, model: string | null): Targe
 }
 
 /** What single calls need of the run. */
-type SingleCalls = Pick<RunState, "engine" | "waitingCalls" | "resolve" | "remainingNanoUsd">;
+type SingleCalls = Pick<RunState, "engine" | "waitingCalls" | "resolve" | "remainingNanoUsd" | "replay">;
 
 const OVERLOADED: Reason = {
   reason: "overloaded",
@@ -101,15 +104,49 @@ export function acquire(
   if (run.waitingCalls.wait(callId, reply, nowMs)) return;
   const target = run.resolve(facts.model);
   if ("reason" in target) return reply({ ok: false, reason: target, remainingNanoUsd });
+  const recordKey = recordKeyOf(run, request);
   const given = unreadPermit(run, request, nowMs);
-  if (given !== null) return reply({ ok: true, ...given, remainingNanoUsd });
+  if (given !== null) return reply({ ok: true, ...given, ...recordKey, remainingNanoUsd });
+  if (replays(run, request, reply, nowMs, waits)) return;
   if (run.waitingCalls.size >= DIRECT_CALLS_MAX) return reply({ ok: false, reason: OVERLOADED, remainingNanoUsd });
   run.waitingCalls.add(callId, reply, nowMs);
   const rules = { deadlineMs, onLost, parallelGroupId, ageMs, ...(label === undefined ? {} : { label }) };
   const { uncounted = 0, waitsForGate = false } = request;
   const tried = { uncounted, waitsForGate, ...(position === undefined ? {} : { position }) };
-  const call = { callId, attempt, ...tried, facts, target, ...rules };
+  const call = { callId, attempt, ...tried, facts, target, ...rules, ...recordKey };
   enqueueCall(run.engine, call, delayMs, nowMs);
+}
+
+/** The key under which a call's answer is to be recorded, if it is. */
+function recordKeyOf({ replay }: SingleCalls, { epoch, facts }: AcquireRequest): { recordKey?: string } {
+  if (replay === null || epoch === undefined || facts.content === undefined) return {};
+  const key = replay.keyOfCall({ content: facts.content, model: facts.model });
+  return key === null ? {} : { recordKey: key };
+}
+
+/** True if a call has a recorded answer, or may have one that another run is asked for: then it is not queued now. */
+function replays(
+  run: SingleCalls,
+  request: AcquireRequest,
+  reply: (acquired: AcquireReply) => void,
+  nowMs: number,
+  waits: boolean,
+): boolean {
+  const { replay, remainingNanoUsd } = run;
+  const { callId, epoch, facts, deadlineMs } = request;
+  if (replay === null || epoch === undefined || facts.content === undefined) return false;
+  const call = { callId, epoch, content: facts.content, model: facts.model, mayShare: facts.dedupeKey !== undefined };
+  const again = (laterMs: number): void => {
+    const leftMs = deadlineMs === null ? null : Math.max(1, deadlineMs - (laterMs - nowMs));
+    acquire(run, { ...request, deadlineMs: leftMs }, reply, laterMs);
+  };
+  const recalled = replay.recallCall(call, waits ? again : null);
+  if (recalled === null) return false;
+  if (recalled !== "awaited") {
+    endReplayedCall(run.engine, callId, recalled, nowMs);
+    reply({ ok: "replayed", answer: recalled, remainingNanoUsd });
+  } else if (!waits) reply({ ok: "wait" });
+  return true;
 }
 
 /** The error of a call whose client left while it was queued. */
@@ -118,17 +155,20 @@ export const CLIENT_GONE: Reason = { reason: "cancelled", message: "the client l
 /** Removes a call from the queue, and replies to the request that waits for its permit, if one does. */
 export function withdraw(run: SingleCalls, callId: string, nowMs: number): void {
   run.waitingCalls.replyTo(callId, { ok: "wait" });
+  run.replay?.forgetCall(callId);
   endCall(run.engine, callId, CLIENT_GONE, nowMs);
 }
 
 /** Settles an attempt. Changes nothing if the attempt is not in flight any more. */
 export function settleSingle(
   run: SingleCalls,
-  { attemptId, outcome, samples }: SingleSettlement,
+  { attemptId, outcome, samples, recorded }: SingleSettlement,
   nowMs: number,
 ): SettleReply {
   if (samples !== undefined) sampled(run.engine, samples, nowMs);
   const settled = settle(run.engine, attemptId, outcome, nowMs);
+  // An attempt that is not in flight any more was settled before, so its answer may be recorded.
+  if (settled !== null && settled.cappedBy === undefined && recorded !== undefined) record(run, recorded, outcome);
   return {
     known: settled !== null,
     retryInMs: settled?.retryInMs ?? null,
@@ -142,6 +182,13 @@ export function settleSingle(
     parallelGroupId: settled?.parallelGroupId ?? null,
     remainingNanoUsd: run.remainingNanoUsd,
   };
+}
+
+/** Records an answer, unless it does not fit its call's schema. */
+function record({ replay }: SingleCalls, recorded: RecordedCall, outcome: Outcome): void {
+  if (outcome.kind !== "success" || (outcome.checked?.violation ?? null) !== null) return;
+  const { text, model, finishReason, checked } = outcome;
+  replay?.callAnswered(recorded, { text, model, finishReason, ...(checked === undefined ? {} : { isJson: true }) });
 }
 
 /** The permit that this call was granted before, in a reply that never arrived; null if it has none. */

@@ -76,6 +76,8 @@ export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
       retries: since("retries"),
     },
     region: settings.region ?? null,
+    replay: settings.replay === undefined ? null : "run",
+    replay_from: settings.replay?.from ?? null,
     tools: settings.tools.map(({ name, description, idempotent, timeoutMs: timeout_ms, url }) => {
       return { name, description, idempotent, timeout_ms, url };
     }),

@@ -12,7 +12,10 @@ import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import type { MeterSheet } from "../../src/gate/meter.ts";
 import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS, TIMER_MS_MAX } from "../../src/limits.ts";
+import type { NamedAnswer } from "../../src/run-api/replay.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
+import { RunCaller } from "../../src/run-client/caller.ts";
+import { sha256Hex } from "../../src/run-client/dedupe-key.ts";
 import { DONE_CODE } from "../../src/run-client/run-socket.ts";
 import type { SocketOwner } from "../../src/run-api/sockets.ts";
 import { batchOf, bodiesPrefix, directoryOf, gateOf, runFilesOf, type Objects } from "../address.ts";
@@ -26,7 +29,7 @@ import { LeaseRecovery } from "./lease-recovery.ts";
 import { Followers } from "./log/followers.ts";
 import { RunSockets } from "./sockets/hub.ts";
 import { hasChanged, ownerLeft, ownerPresent } from "./sockets/owners.ts";
-import { RunState } from "./state.ts";
+import { RunState, type ReplayEffects } from "./state.ts";
 import { hasEnded } from "./status.ts";
 import { BodyCache } from "./store/body-cache.ts";
 import { RunStore } from "./store/store.ts";
@@ -127,7 +130,10 @@ export class RunLifecycle implements AlarmHost {
     if (this.run !== null) return true;
     if (this.store.meta.get("status") !== null) return false;
     this.store.create();
-    this.store.transaction(() => this.store.meta.set("settings", settings));
+    this.store.transaction(() => {
+      this.store.meta.set("settings", settings);
+      if (settings.replay !== undefined) this.store.willRecord();
+    });
     this.#rebuild(Date.now());
     const { name, limits, maxParallel } = settings;
     this.opened.engine.log.add({ event: "run_opened", name, limits, maxParallel }, null, settings.createdAtMs);
@@ -282,6 +288,7 @@ export class RunLifecycle implements AlarmHost {
     this.#flushing = null;
     this.#signal(run, nowMs);
     this.followers.notify(run.readableSeq, run.isFinal && !run.engine.log.pending);
+    if (run.engine.replayQueue.isSpent) setTimeout(() => this.#commits.poke(), 0);
     if (this.#owesRows(run)) this.#flushTimer.start(SETTLE_LAG_MS, nowMs);
     if (run.engine.attempts.size === 0) this.#foundTimer.set(null, nowMs);
     this.#exchangeTemplates(run);
@@ -352,6 +359,28 @@ export class RunLifecycle implements AlarmHost {
     if (run.hasWaiters) this.#sweepTimer.start(SWEEP_MS, nowMs);
   }
 
+  /** What replay does outside of turns: it asks another run for answers, and hashes the calls of graphs. */
+  #replayEffects(): ReplayEffects {
+    const inTurn = (callback: (nowMs: number) => void): void => {
+      const changed = this.submit<void>((reply, nowMs) => {
+        callback(nowMs);
+        reply();
+      });
+      this.#ctx.waitUntil(changed.catch(() => undefined));
+    };
+    return {
+      inTurn,
+      hash: async (text) => await sha256Hex(new TextEncoder().encode(text)),
+      otherRun: (from) => ({
+        soon: (callback) => setTimeout(callback, 0),
+        request: async (wanted) => {
+          const other = new RunCaller(this.#objects, from);
+          return await other.callWithRetry<(NamedAnswer[] | null)[]>((run) => run.recordedAnswers(wanted));
+        },
+      }),
+    };
+  }
+
   /** Builds the run from its rows, if it was opened. */
   #rebuild(nowMs: number): void {
     const settings = this.store.meta.get("settings");
@@ -364,7 +393,8 @@ export class RunLifecycle implements AlarmHost {
       arrived: () => this.#commits.poke(),
       wait: (ms) => scheduler.wait(ms),
     });
-    const run = new RunState(this.store, settings, { config, bodies }, { ms: nowMs, random: Math.random });
+    const replay = this.#replayEffects();
+    const run = new RunState(this.store, settings, { config, bodies, replay }, { ms: nowMs, random: Math.random });
     this.#opened = { run, turns: new Turns(run, this.store) };
     for (const owner of this.sockets.owners()) this.#ownerPresent(owner);
   }

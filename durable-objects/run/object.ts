@@ -41,6 +41,7 @@ import type {
 } from "../../src/run-api/groups.ts";
 import type { AppendReply, ClientEvent, LogPage } from "../../src/run-api/log.ts";
 import type { PullDone, PullOfferCall, PullReply, PullRequest } from "../../src/run-api/pull.ts";
+import type { AnswersWanted, NamedAnswer, ReplaySource } from "../../src/run-api/replay.ts";
 import type { RunApi } from "../../src/run-api/run-api.ts";
 import type {
   AnswerSettingsReply,
@@ -240,7 +241,10 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     stored: StoredAnswer | null = null,
     samples?: Sampled["samples"],
   ): Promise<SettleReply> {
-    const settlement = { attemptId, outcome, stored, ...(samples === undefined ? {} : { samples }) };
+    return this.settleRecorded({ attemptId, outcome, stored, ...(samples === undefined ? {} : { samples }) });
+  }
+
+  settleRecorded(settlement: SingleSettlement): Promise<SettleReply> {
     return this.#life.submit((reply, nowMs) => reply(this.#settle(settlement, nowMs)));
   }
 
@@ -261,6 +265,15 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   storedAnswerAt(answerId: string): string | null {
     return this.#life.run === null ? null : this.#life.store.storedAnswerAt(answerId);
+  }
+
+  replaySource(caller: string | null): ReplaySource {
+    const { run } = this.#life;
+    return mayManage(run, caller) ? { records: run.replay !== null } : null;
+  }
+
+  recordedAnswers(wanted: AnswersWanted[]): (NamedAnswer[] | null)[] {
+    return this.#life.run?.replay?.recordings.answersFor(wanted) ?? wanted.map(() => []);
   }
 
   heartbeat(attemptIds: string[]): string[] {

@@ -3,16 +3,19 @@
  * method; a change that must be stored adds its row with `addWrite`, and the turn writes all rows in one transaction.
  * What a turn does with it is in turn.ts, how it is built from rows in store/rebuild.ts.
  */
-import type { CallPage } from "../../src/engine/call-page.ts";
+import { readCall, type CallPage } from "../../src/engine/call-page.ts";
+import type { Group } from "../../src/engine/group.ts";
 import type { SlotRecord } from "../../src/engine/record.ts";
 import type { GroupHeader } from "../../src/engine/group.ts";
 import { workerOf, type StoredLease, type Target } from "../../src/engine/shard.ts";
-import { groupSeqOf, slotIdOf } from "../../src/engine/slot.ts";
+import { groupSeqOf, indexOf, slotIdOf, type SlotFacts } from "../../src/engine/slot.ts";
 import type { BodyState, EngineState } from "../../src/engine/state.ts";
 import { restoreCredits } from "../../src/engine/credit/lend.ts";
 import type { Config } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import { EXECUTOR_CALLS_MAX, GROUPS_ENDED_KEPT, RUN_TARGETS_CACHED_MAX } from "../../src/limits.ts";
+import { callContent } from "../../src/replay/content.ts";
+import type { ReplayRule } from "../../src/run-api/replay.ts";
 import type { EndStatus, RunPatch, RunSettings, RunStatus } from "../../src/run-api/runs.ts";
 import type { SocketOwner, SocketSignal } from "../../src/run-api/sockets.ts";
 import type { IdempotencyKey } from "../../src/run-api/types.ts";
@@ -29,6 +32,9 @@ import { GroupWorkers } from "./executors/workers.ts";
 import { GraphCalls } from "./groups/graph-calls.ts";
 import { outputsFrom } from "./groups/outputs.ts";
 import type { Openings } from "./groups/openings.ts";
+import { OtherRun, type OtherRunDeps } from "./replay/other-run.ts";
+import { Recordings } from "./replay/recordings.ts";
+import { RunReplay } from "./replay/replay.ts";
 import { hasEnded } from "./status.ts";
 import type { BodyCache } from "./store/body-cache.ts";
 import { PageCache } from "./store/page-cache.ts";
@@ -43,6 +49,14 @@ import { WaitingCalls, WaitingReaders } from "./waiters.ts";
 
 /** What of the gateway's configuration a run needs. */
 type ModelConfig = Pick<Config, "upstreams" | "routes" | "defaultModel">;
+
+/** What replay does outside of turns. */
+export type ReplayEffects = {
+  otherRun: (id: string) => Omit<OtherRunDeps, "arrived">;
+  hash: (text: string) => Promise<string>;
+  /** Runs in a turn of its own. */
+  inTurn: (callback: (nowMs: number) => void) => void;
+};
 
 /** Rows that a turn adds to its transaction. */
 type Write = () => void;
@@ -81,6 +95,8 @@ export class RunState {
   readonly #pages: PageCache;
   readonly #bodies: BodyCache;
   readonly #graphCalls: GraphCalls;
+  /** Its recorded answers; null = it records none. */
+  readonly replay: RunReplay | null;
   readonly #openGroups: Map<number, StoredGroup>;
   readonly #targets = new Map<string | null, Target | Reason>();
   /** Groups that have ended and are still in memory, oldest first. */
@@ -106,7 +122,7 @@ export class RunState {
   constructor(
     store: RunStore,
     settings: RunSettings,
-    { config, bodies }: { config: ModelConfig; bodies: BodyCache },
+    { config, bodies, replay }: { config: ModelConfig; bodies: BodyCache; replay: ReplayEffects },
     now: { ms: number; random: () => number },
   ) {
     this.#store = store;
@@ -125,6 +141,7 @@ export class RunState {
     // While the run is rebuilt, everything that has ended is in rows.
     let engine: EngineState | null = null;
     this.#graphCalls = this.#newGraphCalls(() => engine);
+    this.replay = settings.replay === undefined ? null : this.#newReplay(settings.replay, replay);
     const rebuilt = rebuild(
       store,
       settings,
@@ -135,11 +152,9 @@ export class RunState {
         substitutedFactsOf: (slotId) => this.#graphCalls.factsOf(slotId),
         countElements: (source) => this.#graphCalls.countElements(source),
         bodyOf: (slotId) => this.#bodyOf(slotId),
-        targetOf: (group, modelIndex) => {
-          const target = this.resolve(group.models[modelIndex] ?? null);
-          return "reason" in target ? null : target;
-        },
+        targetOf: (group, modelIndex) => this.#targetOf(group, modelIndex),
         targetOfLease: (lease) => this.#targetOfLease(lease),
+        ...(this.replay === null ? {} : { replay: this.replay }),
       },
       now.ms,
     );
@@ -173,6 +188,37 @@ export class RunState {
     });
   }
 
+  #newReplay(rule: ReplayRule, effects: ReplayEffects): RunReplay {
+    const recordings = new Recordings({ store: this.#store, addWrite: (write) => this.addWrite(write) });
+    const { from } = rule;
+    const factsOf = (group: Group, slotId: number): SlotFacts =>
+      this.#pages.facts(slotIdOf(group.header.seq, group.callIndexOf(indexOf(slotId))));
+    const replay: RunReplay = new RunReplay({
+      recordings,
+      otherRun: from === null ? null : new OtherRun({ ...effects.otherRun(from), arrived: () => replay.arrived() }),
+      contentOf: (group, slotId) => {
+        const { content, maxTokens } = factsOf(group, slotId);
+        if (content === undefined) return null;
+        const call = group.graph === null ? null : this.#graphCalls.substitutedCallOf(slotId);
+        if (call === null) return { hash: content };
+        const body = readCall(call, this.#openGroups.get(group.header.seq)?.defaultsJson ?? "{}");
+        return { text: callContent(body, { maxTokens }) };
+      },
+      mayShare: (group, slotId) => factsOf(group, slotId).dedupeKey !== undefined,
+      modelOf: (group, slotId) => factsOf(group, slotId).model,
+      routeOf: (model) => {
+        const target = this.resolve(model);
+        return "reason" in target ? null : (target.route ?? `${target.upstream}/${target.model}`);
+      },
+      hash: effects.hash,
+      lookAgain: (slotIds) => {
+        for (const slotId of slotIds) this.engine.replayQueue.add(slotId);
+      },
+      inTurn: effects.inTurn,
+    });
+    return replay;
+  }
+
   // ---- settings, status, budget ----
 
   get settings(): Readonly<RunSettings> {
@@ -202,6 +248,11 @@ export class RunState {
     const target = found.ok ? found.target : found.reason;
     if (this.#targets.size < RUN_TARGETS_CACHED_MAX) this.#targets.set(model, target);
     return target;
+  }
+
+  #targetOf({ models }: GroupHeader, modelIndex: number): Target | null {
+    const target = this.resolve(models[modelIndex] ?? null);
+    return "reason" in target ? null : target;
   }
 
   /** Where an attempt went that an earlier instance started. */
@@ -283,6 +334,7 @@ export class RunState {
   written(lastSeq: number | null, slots: readonly SlotRecord[]): void {
     this.#newKeys.clear();
     this.#pages.stored();
+    this.replay?.recordings.written();
     for (const slot of slots) this.#slotsWritten.set(slot.id, slot);
     if (lastSeq !== null) this.#readableSeq = lastSeq;
   }

@@ -6,6 +6,7 @@ import { endCall } from "../../src/engine/calls/end-call.ts";
 import { giveUpStopped } from "../../src/engine/cancel.ts";
 import { expireQueued } from "../../src/engine/deadline.ts";
 import { dispatch } from "../../src/engine/dispatch.ts";
+import { replayQueued } from "../../src/engine/replay/recall.ts";
 import { expireLeases } from "../../src/engine/settle.ts";
 import { storedShard } from "../../src/engine/shard.ts";
 import type { Reason } from "../../src/errors.ts";
@@ -46,6 +47,7 @@ export class Turns {
     run.engine.emitWindowEnds(nowMs);
     const late = expireQueued(run.engine, this.#waitingFor, nowMs);
     giveUpStopped(run.engine, nowMs);
+    replayQueued(run.engine, nowMs);
     const dispatched = dispatch(run.engine, run.waitingExecutors.offers(), nowMs);
     this.#waitingFor = dispatched.waitingFor;
     dispatched.refused.push(...late);

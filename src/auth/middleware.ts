@@ -72,7 +72,8 @@ async function principalOf(credential: string, keys: Keys, nowMs: number): Promi
   if (credential.startsWith(TOKEN_PREFIX)) {
     const verified = await verifyRunToken(keys.signing, credential, nowMs);
     if (!verified.ok) throw new Refusal(verified.reason);
-    return { kind: "run", runId: verified.claims.runId, depth: verified.claims.depth };
+    const { runId, depth, records } = verified.claims;
+    return { kind: "run", runId, depth, ...(records === true ? { records } : {}) };
   }
   if (await isAdminKey(credential, keys)) return { kind: "operator" };
   const message = "the credential is neither the operator's key nor a run token of this gateway";

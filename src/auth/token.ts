@@ -7,7 +7,13 @@ import type { Reason } from "../errors.ts";
 import { DEPTH_MAX, NAME_CHARS_MAX, TOKEN_CACHE_MAX } from "../limits.ts";
 
 /** What a token states. */
-export type RunClaims = { runId: string; depth: number; expiresAtMs: number };
+export type RunClaims = {
+  runId: string;
+  depth: number;
+  expiresAtMs: number;
+  /** Whether the run records its answers, so that calls of other runs need not be looked at. */
+  records?: true;
+};
 
 /** How every run token begins, so that people and secret scanners recognise one. */
 export const TOKEN_PREFIX = "fo-run-";
@@ -16,8 +22,9 @@ export const TOKEN_PREFIX = "fo-run-";
 const TOKEN_CHARS_MAX = 2_048;
 
 /** A token that names its run; expiry is kept in whole seconds, rounded up. */
-export async function signRunToken(key: CryptoKey, { runId, depth, expiresAtMs }: RunClaims): Promise<string> {
-  const claims = { sub: runId, depth, exp: Math.ceil(expiresAtMs / 1000) };
+export async function signRunToken(key: CryptoKey, { runId, depth, expiresAtMs, records }: RunClaims): Promise<string> {
+  const plain = { sub: runId, depth, exp: Math.ceil(expiresAtMs / 1000) };
+  const claims = records === true ? { ...plain, rec: true } : plain;
   return TOKEN_PREFIX + (await sign(claims, key, "HS256"));
 }
 
@@ -50,11 +57,11 @@ async function checkSignature(key: CryptoKey, token: string): Promise<RunClaims 
   }
 }
 
-function claimsOf({ sub, depth, exp }: Record<string, unknown>): RunClaims | null {
+function claimsOf({ sub, depth, exp, rec }: Record<string, unknown>): RunClaims | null {
   if (typeof sub !== "string" || sub === "" || sub.length > NAME_CHARS_MAX) return null;
   if (typeof depth !== "number" || !Number.isInteger(depth) || depth < 0 || depth > DEPTH_MAX) return null;
   if (typeof exp !== "number" || !Number.isSafeInteger(exp)) return null;
-  return { runId: sub, depth, expiresAtMs: exp * 1000 };
+  return { runId: sub, depth, expiresAtMs: exp * 1000, ...(rec === true ? { records: true } : {}) };
 }
 
 function remember(key: CryptoKey, token: string, claims: RunClaims): void {

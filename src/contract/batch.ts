@@ -24,6 +24,7 @@ import {
   type IndependencePolicy,
 } from "./graph/independence.ts";
 import { overField, overOf, type Over } from "./contexts/reference.ts";
+import { replayedFlag } from "./replay/replay.ts";
 import { strictFields } from "./strict-fields.ts";
 import type { ErrorStyle, SentRules } from "./fields.ts";
 import {
@@ -153,6 +154,7 @@ export const slotDocument = z.object({
   upstream: answeredBy,
   steps: stepsDocument,
   ...sampledFields,
+  replayed: replayedFlag,
   estimated: z
     .boolean()
     .openapi({ description: "True if the cost of an attempt is unknown and its reservation was charged" }),
@@ -210,6 +212,9 @@ export const batchReply = z
     created_at: z.iso.datetime(),
     ended_at: z.iso.datetime().nullable(),
     ...stopReplyFields,
+    replayed: z.int().optional().openapi({
+      description: "Calls that were answered with recorded answers; absent if the run records none",
+    }),
     aggregation: aggregation.optional(),
     ...independenceFields,
     escalations: z.array(tierFailure).optional().openapi({ description: "Failed calls of `P0`; of many, the first" }),

@@ -7,6 +7,7 @@ import type { Parsed } from "./errors.ts";
 import { invalid, zodReason } from "./errors.ts";
 import { stepsDocument } from "./steps/cascade.ts";
 import { sampledFields } from "./steps/samples.ts";
+import { replayedFlag } from "./replay/replay.ts";
 import { strictFields } from "./strict-fields.ts";
 import { answeredBy, answerJson, callRulesFields, cappedBy, contentFields, rulesOf, type SentRules } from "./fields.ts";
 
@@ -42,6 +43,7 @@ export const queryReply = z
     upstream: answeredBy,
     steps: stepsDocument,
     ...sampledFields,
+    replayed: replayedFlag,
   })
   .openapi("QueryReply");
 export type QueryReply = z.infer<typeof queryReply>;

@@ -25,6 +25,7 @@ import {
 import type { Parsed } from "./errors.ts";
 import { zodReason } from "./errors.ts";
 import { errorStyle, label, REGIONS } from "./fields.ts";
+import { replayFields } from "./replay/replay.ts";
 import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
 import { shownTool, toolList } from "./tools.ts";
@@ -121,6 +122,7 @@ export const runBody = strictFields({
   }),
   tools: toolList.optional(),
   metadata: metadata.optional(),
+  ...replayFields,
 }).openapi("RunRequest");
 export type RunRequest = z.infer<typeof runBody>;
 
@@ -203,6 +205,8 @@ export const runDocument = z
       retries: z.int(),
     }),
     region: z.enum(REGIONS).nullable(),
+    replay: z.literal("run").nullable().openapi({ description: "`run`: its answers are recorded and replayed" }),
+    replay_from: z.string().nullable().openapi({ description: "Another run whose recorded answers it replays, too" }),
     tools: z.array(shownTool),
     metadata: z.record(z.string(), z.unknown()),
   })

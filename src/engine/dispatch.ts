@@ -15,10 +15,11 @@ import { refuseCall } from "./calls/end-call.ts";
 import type { SingleCall } from "./calls/single-call.ts";
 import { atStep, hasCourse } from "./course/course.ts";
 import { factsOf } from "./enqueue.ts";
-import { endWithAnswer, refuseSlot } from "./end-slot.ts";
+import { endReplayed, endWithAnswer, refuseSlot } from "./end-slot.ts";
 import type { Group } from "./group.ts";
 import { headOf, type Bucket } from "./queue.ts";
 import { hasInvalidAnswer, hasShortAnswer } from "./record.ts";
+import { recallOf } from "./replay/recall.ts";
 import { choose, FRESH, type Chosen, type Gates } from "./routes/choose.ts";
 import { sendable } from "./routes/sendable.ts";
 import { factsWithRepair } from "./checks/schema.ts";
@@ -69,6 +70,16 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
     const bucket = state.queue.best(nowMs, eligible);
     const id = bucket === null ? undefined : headOf(bucket);
     if (bucket === null || id === undefined) break;
+    const recalled = bucket.groupSeq === 0 ? null : recallOf(state, id);
+    if (recalled === "awaited") {
+      awaiting.add(bucket);
+      continue;
+    }
+    if (recalled !== null) {
+      state.queue.take(bucket);
+      endReplayed(state, id, recalled, nowMs);
+      continue;
+    }
     const candidate = bucket.groupSeq === 0 ? callCandidate(state, id, gates) : slotCandidate(state, id, gates);
     if (follows(state, bucket, id, candidate)) {
       state.queue.take(bucket);

@@ -18,6 +18,7 @@ import { slotEnd, slotName } from "./log.ts";
 import { isViolation, noteCheck } from "./checks/schema.ts";
 import { savedBy } from "./quotes/saved.ts";
 import { freshRecord, hasInvalidAnswer, hasShortAnswer, withoutAnswer, type SlotRecord } from "./record.ts";
+import type { ReplayedSlot } from "./replay/queue.ts";
 import { groupSeqOf, indexOf, slotIdOf } from "./slot.ts";
 import type { EngineState } from "./state.ts";
 
@@ -41,13 +42,30 @@ export type SlotEnd = {
 export function endSlot(state: EngineState, group: Group, record: SlotRecord, end: SlotEnd, nowMs: number): void {
   const { graph } = group;
   const own = endOfCourse(record);
-  const ended = graph === null ? own : graph.endOf(own);
+  const answered = graph === null ? own : graph.endOf(own);
+  const ended = end.hasRow === false ? answered : withKey(state, group, answered);
   finishSlot(state, group, ended, end, nowMs);
   const isLost = graph === null ? ended.state === "failed" : advanceGraph(state, group, graph, ended, nowMs);
   if (isLost) applyFailureRule(state, group, nowMs);
   if (isAnswer(group, ended)) applyStopRule(state, group, ended, nowMs);
   releaseTiers(state, group);
   if (group.done) state.writeGroup(group);
+}
+
+/** The record with the key under which its answer is recorded: only whole answers are, that their calls have asked for. */
+function withKey({ deps }: EngineState, group: Group, record: SlotRecord): SlotRecord {
+  if (record.replay?.of !== undefined) group.replayed += 1;
+  if (record.state !== "completed" || record.reason !== null || record.cappedBy !== undefined) return record;
+  const key = deps.replay?.completed(group, record) ?? null;
+  return key === null || record.replay !== undefined ? record : { ...record, replay: { key } };
+}
+
+/** Ends a queued slot, which is in no queue any more, with a recorded answer. */
+export function endReplayed(state: EngineState, slotId: number, recalled: ReplayedSlot, nowMs: number): void {
+  const group = state.groups.get(groupSeqOf(slotId));
+  if (group === undefined) return;
+  const record = { ...recordOf(state, slotId), state: "completed", reason: null, notBeforeMs: null } as const;
+  endSlot(state, group, { ...record, ...recalled }, {}, nowMs);
 }
 
 function finishSlot(
@@ -146,7 +164,8 @@ function emitSlotEnd(
   const { state: status, attempts, reason, model, finishReason, cappedBy } = record;
   if (status !== "completed" && status !== "failed" && status !== "cancelled") return;
   const capped = cappedBy === undefined ? {} : { cappedBy };
-  const result = { status, attempts, reason, model, finishReason, ...capped };
+  const replayed = record.replay?.of === undefined ? {} : { replayed: true as const };
+  const result = { status, attempts, reason, model, finishReason, ...capped, ...replayed };
   const { promptTokens, completionTokens, costNanoUsd } = record;
   const usage = { promptTokens, completionTokens, costNanoUsd };
   const end = slotEnd(slotName(group, record.id), result, usage, times);

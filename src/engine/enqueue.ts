@@ -57,7 +57,10 @@ export function enqueueSlots(state: EngineState, group: Group, firstIndex: numbe
 
 function enqueueFresh(state: EngineState, group: Group, index: number, fact: SlotFacts): void {
   const isFresh = group.stateOf(index) === "queued" && group.attempts[index] === 0;
-  if (isFresh) state.queue.push(bucketOf(state, group, fact), slotIdOf(group.header.seq, index));
+  if (!isFresh) return;
+  const slotId = slotIdOf(group.header.seq, index);
+  state.queue.push(bucketOf(state, group, fact), slotId);
+  if (group.header.replay !== undefined) state.replayQueue.add(slotId);
 }
 
 /** Notes the tiers of a group's slots, from `firstIndex` on, before any of them ends. */
@@ -80,6 +83,7 @@ export function enqueueReady(state: EngineState, group: Group, indexes: readonly
     if (group.stateOf(index) !== "queued" || group.attempts[index] !== 0) continue;
     const slotId = slotIdOf(group.header.seq, index);
     state.queue.push(bucketOf(state, group, factsOf(state, group, index)), slotId);
+    if (group.header.replay !== undefined) state.replayQueue.add(slotId);
   }
 }
 

@@ -37,6 +37,8 @@ export type GroupHeader = {
   stopWhen?: StopRule;
   /** How the tiers of its calls matter; absent = it has none. */
   tiers?: TierMode;
+  /** Set if its answers are recorded and replayed: the epoch of the program that opened it. */
+  replay?: { epoch: string };
 };
 
 /** `escalated`: a call of its most important tier failed. */
@@ -101,6 +103,8 @@ export class Group {
   #saved: Saved | null = null;
   #lastEndMs: number | null = null;
   #isEndTaken = false;
+  /** Slots that ended with a recorded answer. */
+  replayed = 0;
 
   constructor(header: GroupHeader, graph: GroupGraph | null = null) {
     this.#header = header;

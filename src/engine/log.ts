@@ -77,6 +77,8 @@ export type RunEvent =
       model: string | null;
       finishReason: string | null;
       cappedBy?: "budget";
+      /** It ended with a recorded answer. */
+      replayed?: true;
       usage: Usage;
       startedAtMs: number | null;
       endedAtMs: number;
@@ -143,6 +145,7 @@ export type CallResult = {
   model: string | null;
   finishReason: string | null;
   cappedBy?: "budget";
+  replayed?: true;
 };
 
 /** The result of a single call whose last attempt has this outcome. */

@@ -31,6 +31,11 @@ export type SlotRecord = {
   checks?: SlotChecks;
   /** Of a call that may be more than one answer: how far it is; absent = it had none, or its first one did. */
   course?: Course;
+  /**
+   * Of a completed slot of a run that records: the key of its answer. `of`: the recorded answer that it ended with, instead of an
+   * attempt.
+   */
+  replay?: { key: string; of?: string };
   /** What a queued slot that has choices has tried; in memory only. */
   position?: Position;
 };

@@ -96,6 +96,7 @@ export function restoreSlot(state: EngineState, group: Group, record: SlotRecord
   group.restore(indexOf(record.id), record.state, record.attempts, nowMs);
   group.addAttempt(record.latencyMs, record);
   if (isFinalState(record.state)) group.addEnded(record);
+  if (record.replay?.of !== undefined) group.replayed += 1;
   if (record.state === "queued") state.restoreTried(record);
 }
 

@@ -18,6 +18,7 @@ import { LearnedCaps } from "./learned/caps.ts";
 import { Templates, type RecallTemplates } from "./learned/templates.ts";
 import { attemptName, groupEnd, RunLog, windowEnd } from "./log.ts";
 import { ReadyQueue } from "./queue.ts";
+import { ReplayQueue, type ReplayDeps } from "./replay/queue.ts";
 import type { SlotRecord } from "./record.ts";
 import {
   DIRECT_SHARD_FIRST,
@@ -59,6 +60,8 @@ export type EngineDeps = {
   countElements?: (source: ElementSource) => ElementCount;
   /** What this isolate has read of an upstream's templates lately; absent = nothing. */
   recallTemplates?: RecallTemplates;
+  /** The run's recorded answers. Absent = it records none. */
+  replay?: ReplayDeps;
 };
 
 export type SubstitutedFacts = { ok: true; facts: SlotFacts } | { ok: false; reason: Reason };
@@ -93,6 +96,8 @@ export class EngineState {
   readonly upstreams: Upstreams;
   readonly lines = new Lines();
   readonly singleFlight = new SingleFlight();
+  /** Slots whose recorded answers are to be looked up. */
+  readonly replayQueue = new ReplayQueue();
   /** Parts of the budget and the width that instances of the gateway hold. */
   readonly credits = new Credits();
   /** Caps that the answers of the run's models have shown to suffice. */

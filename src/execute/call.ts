@@ -11,6 +11,7 @@ import { chargeFor } from "../budget/charge.ts";
 import type { Amounts } from "../budget/ledger.ts";
 import type { CallFacts, CallRules, Lease, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
+import type { Recorded, RecordedCall } from "../run-api/replay.ts";
 import type { RunCaller } from "../run-client/caller.ts";
 import type { CreditRun } from "../run-client/credit/credits.ts";
 import type { Started } from "../run-client/credit/holder.ts";
@@ -45,9 +46,11 @@ type Attempted =
 
 /** How a call ended: by its last attempt, or without one. */
 export type CallEnd<A extends Attempted> =
-  | (A & { lease: Lease })
+  | (A & { lease: Lease; recordKey?: string })
   /** An equal call made the attempt, and paid for it. */
   | { kind: "shared"; outcome: Outcome }
+  /** The run has recorded an answer. */
+  | { kind: "replayed"; answer: Recorded }
   /** The run refused the permit. */
   | { kind: "refused"; reason: Reason }
   /** The client left before an attempt was made. */
@@ -78,6 +81,8 @@ export type Call = CallRules & {
   waitsForGate: boolean;
   /** False for a call that the run object itself must start, because it may wait there or share an answer. */
   mayUseCredit: boolean;
+  /** The epoch in which its answer is recorded and replayed; absent = its run records none. */
+  epoch?: string;
 };
 
 type Granted = Permit & { remainingNanoUsd: number | null };
@@ -110,7 +115,9 @@ export async function executeCall<A extends Attempted>(
     const deadlineMs = call.deadlineMs === null ? null : Math.max(1, call.deadlineMs - ageMs);
     const { parallelGroupId } = usage;
     const times = { delayMs, ageMs, deadlineMs };
-    const request = { callId, attempt: number, facts, ...times, onLost, waitsForGate, parallelGroupId, ...tried };
+    const recording = call.epoch === undefined ? {} : { epoch: call.epoch };
+    const rules = { onLost, waitsForGate, parallelGroupId, ...tried, ...recording };
+    const request = { callId, attempt: number, facts, ...times, ...rules };
     const { granted, group } = await permitOf(call, request, deps, watch);
     if (granted === null) return { end, usage };
     usage.remainingNanoUsd = granted.remainingNanoUsd;
@@ -118,15 +125,22 @@ export async function executeCall<A extends Attempted>(
       const { parallelGroupId, outcome } = granted;
       return { end: { kind: "shared", outcome }, usage: { ...usage, parallelGroupId, ...cappedOf(outcome) } };
     }
+    if (granted.ok === "replayed") return { end: { kind: "replayed", answer: granted.answer }, usage };
     if (!granted.ok) return { end: { kind: "refused", reason: granted.reason }, usage };
     if (number === 1) usage.queuedMs = granted.queuedMs;
     const attempted = await attempt(underWatch(granted.lease, deps, watch));
     group.end();
     usage.parallelGroupId ??= group.id;
-    end = { ...attempted, lease: granted.lease };
+    const { recordKey } = granted;
+    end = { ...attempted, lease: granted.lease, ...(recordKey === undefined ? {} : { recordKey }) };
     if (attempted.kind === "answering") return { end, usage };
     const isShared = facts.dedupeKey !== undefined;
-    const settled = await settle(granted, attempted.outcome, { ...deps, groupId: group.id, isShared });
+    const settled = await settle(granted, attempted.outcome, {
+      ...deps,
+      groupId: group.id,
+      isShared,
+      epoch: call.epoch,
+    });
     addAttempt(usage, attempted.outcome, settled);
     if (settled.retryInMs === null || signal.aborted) return { end, usage };
     delayMs = settled.retryInMs;
@@ -160,7 +174,8 @@ async function permitOf(
   const labelled = place === null ? request : { ...request, label: place.label };
   const granted = await acquire(run, labelled, watch);
   if (granted?.ok !== true) return { granted, group: NO_GROUP };
-  if (isFirst && !hasChoices(granted.lease)) credits.permitted(lender, granted, waitUntil);
+  if (isFirst && request.epoch === undefined && !hasChoices(granted.lease))
+    credits.permitted(lender, granted, waitUntil);
   return { granted, group: place === null ? loneWatch(runId, granted) : watchOf(place.group) };
 }
 
@@ -256,19 +271,33 @@ type Settled = Pick<
 async function settle(
   permit: Granted,
   outcome: Outcome,
-  { run, config, waitUntil, groupId, isShared }: CallDeps & { groupId: string | null; isShared: boolean },
+  {
+    run,
+    config,
+    waitUntil,
+    groupId,
+    isShared,
+    epoch,
+  }: CallDeps & { groupId: string | null; isShared: boolean; epoch: string | undefined },
 ): Promise<Settled> {
   const { attemptId } = permit.lease;
-  // The text is the client's; the run object needs it only if equal calls wait for it.
-  const settled = isShared || outcome.kind === "failure" ? outcome : { ...outcome, text: "" };
-  if (!endsCall(settled)) {
+  const recorded = recordedCall(permit, epoch);
+  // The text is the client's; the run object needs it only if equal calls wait for it, or if it records it.
+  const isNeeded = isShared || recorded !== undefined || outcome.kind === "failure";
+  const settled = isNeeded ? outcome : { ...outcome, text: "" };
+  // A recorded answer is stored before its client has it, so that it is never paid for again.
+  if (!endsCall(settled) || recorded !== undefined) {
     // The run object holds back all calls to an upstream that limits rates: none may start without it.
     if (settled.kind === "failure" && (settled.class === "rate_limited" || settled.stop !== undefined)) {
       credits.stop(run.runId);
     }
     await knownToRun(run, attemptId, waitUntil);
     const { samples } = takeSamples();
-    return await run.callWithRetry<SettleReply>((stub) => stub.settle(attemptId, settled, null, samples));
+    if (recorded === undefined)
+      return await run.callWithRetry<SettleReply>((stub) => stub.settle(attemptId, settled, null, samples));
+    const plain = { attemptId, outcome: settled, stored: null, recorded };
+    const settlement = samples === undefined ? plain : { ...plain, samples };
+    return await run.callWithRetry<SettleReply>((stub) => stub.settleRecorded(settlement));
   }
   const ended = settleLater({ run, waitUntil }, { attemptId, outcome: settled, stored: null, ...takeSamples() });
   const charge = ended?.charge ?? chargeOfPermit(permit, outcome, config.upstreams);
@@ -281,6 +310,15 @@ async function settle(
     parallelGroupId: groupId,
     remainingNanoUsd: ended === null ? remainingAfter(permit, charge) : ended.remainingNanoUsd,
   };
+}
+
+/** Under what the answer of a permitted attempt is recorded; undefined = it is not. */
+export function recordedCall(
+  { recordKey, lease }: { recordKey?: string; lease: Lease },
+  epoch: string | undefined,
+): RecordedCall | undefined {
+  if (recordKey === undefined || epoch === undefined) return undefined;
+  return { key: recordKey, epoch, ...(lease.route === undefined ? {} : { upstream: lease.upstream }) };
 }
 
 /** Whether an outcome ends its call, whatever the run says: an answer, unless it does not fit its schema. */

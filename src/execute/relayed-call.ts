@@ -7,9 +7,12 @@ import { RELAY_QUEUE_MS_MAX } from "../limits.ts";
 import { member } from "../json/scan.ts";
 import { rawCallFactsOf } from "../protocol/request/call-facts.ts";
 import { gateNameOf } from "../upstream/config/keys.ts";
+import type { Recorded, RecordedCall } from "../run-api/replay.ts";
+import type { RunCaller } from "../run-client/caller.ts";
 import type { RelayAnswered, RelayEnd } from "../upstream/relay/types.ts";
 import { attemptRelay, takeSamples, type RelayedRequest, type RelayFailure } from "./attempt.ts";
-import { executeCall, settleLater, type CallDeps, type CallUsage } from "./call.ts";
+import { executeCall, recordedCall, settleLater, type CallDeps, type CallUsage } from "./call.ts";
+import { bodyText, recordedStream } from "./replay/recorded-body.ts";
 
 /** How a relayed call ended; `answered`: its answer is on its way. */
 export type RelayedCallEnd =
@@ -18,6 +21,8 @@ export type RelayedCallEnd =
    * call that asked for a route.
    */
   | (Pick<RelayAnswered, "kind" | "status" | "headers" | "body"> & { cappedBy?: "budget"; upstream?: string })
+  /** It has a recorded answer. */
+  | { kind: "replayed"; answer: Recorded }
   | RelayFailure
   | { kind: "refused"; reason: Reason }
   | { kind: "client_gone" };
@@ -26,15 +31,18 @@ export type RelayedCallEnd =
 export async function relayCall(
   request: RelayedRequest,
   deps: CallDeps,
+  recording: Recording | null = null,
 ): Promise<{ end: RelayedCallEnd; usage: CallUsage }> {
   const { facts } = request;
-  const callFacts = rawCallFactsOf(facts, { model: facts.model, priority: 2, timeoutMs: null });
+  const plainFacts = rawCallFactsOf(facts, { model: facts.model, priority: 2, timeoutMs: null });
+  const callFacts = recording === null ? plainFacts : { ...plainFacts, content: recording.content };
   const { end, usage } = await executeCall(
     // What an upstream stores is written with the settlement, which credit does not carry.
     {
       facts: callFacts,
       ...{ deadlineMs: RELAY_QUEUE_MS_MAX, onLost: "retry", waitsForGate: false },
-      mayUseCredit: facts.endpoint !== "responses",
+      mayUseCredit: facts.endpoint !== "responses" && recording === null,
+      ...(recording === null ? {} : { epoch: recording.epoch }),
     },
     async (attempt) => {
       const relayed = await attemptRelay(attempt, request, deps.config.upstreams);
@@ -46,7 +54,7 @@ export async function relayCall(
   );
   switch (end.kind) {
     case "answering":
-      return { end: await answered(request, end, deps), usage };
+      return { end: await answered(request, end, deps, recordedCall(end, recording?.epoch)), usage };
     case "ended":
       return { end: end.failure, usage };
     case "shared":
@@ -56,6 +64,9 @@ export async function relayCall(
   }
 }
 
+/** Under what a relayed call is recorded: its epoch, and the hash of its content. */
+export type Recording = { epoch: string; content: string };
+
 /** Relayed calls have no key, so none is shared. */
 const SHARED: Reason = { reason: "internal", message: "a relayed call was answered by another call's attempt" };
 
@@ -63,13 +74,46 @@ async function answered(
   request: RelayedRequest,
   { answer, lease }: { answer: RelayAnswered; lease: Lease },
   { run, waitUntil }: Pick<CallDeps, "run" | "waitUntil">,
+  recorded: RecordedCall | undefined,
 ): Promise<RelayedCallEnd> {
-  const { kind, status, headers, body, ended } = answer;
+  const { kind, status, headers, ended } = answer;
+  const more = lease.route === undefined ? {} : { upstream: lease.upstream };
+  if (recorded !== undefined) {
+    const body = await recordedAnswer(request, { answer, lease }, run, recorded);
+    return { kind, status, headers, body, ...more };
+  }
+  const { body } = answer;
   // Added before the last bytes go to the client, so that what it reads next contains it.
   waitUntil(ended.then((end) => settleLater({ run, waitUntil }, settlementOf(request, lease, end))));
   // How an answer that is relayed in pieces will end is not known while its headers are sent.
   const capped = body instanceof Uint8Array ? cappedOf(markCapped((await ended).outcome, lease)) : {};
-  return { kind, status, headers, body, ...capped, ...(lease.route === undefined ? {} : { upstream: lease.upstream }) };
+  return { kind, status, headers, body, ...capped, ...more };
+}
+
+/** The body of an answer that is recorded: it ends once it is stored. */
+async function recordedAnswer(
+  request: RelayedRequest,
+  { answer, lease }: { answer: RelayAnswered; lease: Lease },
+  run: RunCaller,
+  call: RecordedCall,
+): Promise<RelayAnswered["body"]> {
+  const { status, headers, body, ended } = answer;
+  const record = async (text: string | null): Promise<void> => {
+    const settlement = settlementOf(request, lease, await ended);
+    const { outcome } = settlement;
+    const contentType = headers.get("content-type") ?? "application/json";
+    const recorded =
+      text !== null && status === 200 && outcome.kind === "success"
+        ? { ...settlement, outcome: { ...outcome, text }, recorded: { ...call, contentType } }
+        : settlement;
+    await run.callWithRetry<void>((stub) => stub.settleMany([recorded])).catch(() => undefined);
+  };
+  if (body instanceof Uint8Array) {
+    await record(bodyText(body));
+    return body;
+  }
+  const complete = ended.then(({ outcome }) => outcome.kind === "success");
+  return recordedStream(body, { complete, ended: record });
 }
 
 function settlementOf(request: RelayedRequest, lease: Lease, { outcome, id }: RelayEnd): SingleSettlement {

@@ -8,13 +8,21 @@ import { executeCall, type CallDeps, type CallUsage } from "./call.ts";
 /** What a call ended as, with what all its attempts took and cost. */
 export type SingleCallEnd = CallUsage & {
   outcome:
-    | { ok: true; text: string; model: string; finishReason: string | null; upstream?: string; isJson?: true }
+    | {
+        ok: true;
+        text: string;
+        model: string;
+        finishReason: string | null;
+        upstream?: string;
+        isJson?: true;
+        replayed?: true;
+      }
     | { ok: false; reason: Reason };
 };
 
 /** Makes a call under a run. Rejects only if the run object is unreachable. */
 export async function makeCall(
-  call: CallRules & { body: CallBody; facts: CallFacts },
+  call: CallRules & { body: CallBody; facts: CallFacts; epoch?: string },
   deps: CallDeps,
 ): Promise<SingleCallEnd> {
   const repairing = new RepairedCall(call);
@@ -22,7 +30,7 @@ export async function makeCall(
     {
       ...call,
       waitsForGate: call.deadlineMs !== null,
-      mayUseCredit: call.deadlineMs === null && call.facts.dedupeKey === undefined,
+      mayUseCredit: call.deadlineMs === null && call.facts.dedupeKey === undefined && call.epoch === undefined,
     },
     async (attempt) => {
       const made = { upstreams: deps.config.upstreams, headersLimited: false, run: deps.run };
@@ -32,6 +40,7 @@ export async function makeCall(
   );
   if (end.kind === "ended") return { ...usage, outcome: outcomeOf(end.outcome, end.lease) };
   if (end.kind === "shared") return { ...usage, outcome: outcomeOf(end.outcome, null) };
+  if (end.kind === "replayed") return { ...usage, outcome: { ok: true, ...end.answer, replayed: true } };
   const reason = end.kind === "refused" ? (repairing.violationInsteadOf(end.reason) ?? end.reason) : CLIENT_GONE;
   return { ...usage, outcome: { ok: false, reason } };
 }

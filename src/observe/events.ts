@@ -141,6 +141,7 @@ function slotFacts(event: Extract<RunEvent, { event: "slot_completed" }>): objec
     model,
     finish_reason: finishReason,
     capped_by: cappedBy,
+    replayed: event.replayed,
     usage: {
       prompt_tokens: promptTokens,
       completion_tokens: completionTokens,

@@ -94,6 +94,7 @@ function measuresOf({ usage, metrics, effectiveParallel, count, counts, openedAt
   return {
     ...stopFields(rules.stop),
     ...tierFields(rules.tierFailures),
+    replayed: rules.replayed,
     usage: usageOf(usage),
     metrics,
     effective_parallel: effectiveParallel,

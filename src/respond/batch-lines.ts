@@ -65,6 +65,7 @@ export function completedEvent(group: GroupView, aggregation?: Aggregation) {
     effective_parallel: group.effectiveParallel,
     ...stopFields(group.stop),
     ...tierFields(group.tierFailures),
+    replayed: group.replayed,
     aggregation,
   };
 }

@@ -67,6 +67,7 @@ export function slotItem(slot: SlotView) {
     capped_by: slot.cappedBy,
     upstream: slot.upstream,
     ...courseFields(slot),
+    replayed: slot.replayed,
     estimated: slot.estimated,
   };
 }

@@ -4,6 +4,7 @@ import type { CallFacts, CallRules, Lease, Outcome } from "../call.ts";
 import type { InstanceLabel } from "../engine/calls/coalescing-window.ts";
 import type { Position } from "../engine/shard.ts";
 import type { Tool } from "../tools/tool.ts";
+import type { Recorded, RecordedCall } from "./replay.ts";
 import type { Refused, Remaining, Sampled } from "./types.ts";
 
 /**
@@ -29,6 +30,8 @@ export type AcquireRequest = CallRules & {
   parallelGroupId: string | null;
   /** The call's place in the windows of an instance that holds credit; absent = the run's own windows hold. */
   label?: InstanceLabel;
+  /** The epoch of the program that makes it, in a run that records; absent = its answer is not recorded. */
+  epoch?: string;
 };
 
 /** A permit. With it the Worker knows what its call costs, without a reply to its settlement. */
@@ -41,6 +44,8 @@ export type Permit = {
   parallelGroupId: string | null;
   /** When its coalescing window opened, epoch ms: names the window before it has an id. Null = it is not known any more. */
   windowOpenedAtMs: number | null;
+  /** The key under which its answer is to be recorded; absent = it is not. */
+  recordKey?: string;
 };
 
 export type AcquireReply =
@@ -49,6 +54,8 @@ export type AcquireReply =
   | { ok: "wait" }
   /** An equal call has ended, and this call shares its outcome. */
   | ({ ok: "shared"; outcome: Outcome; parallelGroupId: string | null } & Remaining)
+  /** The call has a recorded answer, at no cost. */
+  | ({ ok: "replayed"; answer: Recorded } & Remaining)
   | (Refused & Remaining);
 
 /** An answer that its upstream stores for later requests, by the upstream's id of it. */
@@ -59,7 +66,13 @@ export type StoredAnswer = {
 };
 
 /** What a single call's attempt ended as, and where its answer is stored, if its upstream stores it. */
-export type SingleSettlement = { attemptId: string; outcome: Outcome; stored: StoredAnswer | null } & Sampled;
+export type SingleSettlement = {
+  attemptId: string;
+  outcome: Outcome;
+  stored: StoredAnswer | null;
+  /** Under what its answer is recorded; absent = it is not. */
+  recorded?: RecordedCall;
+} & Sampled;
 
 export type SettleReply = {
   /** False when the attempt was not in flight any more: its lease had expired. */

@@ -49,6 +49,8 @@ export type OpenGroupRequest = CallRules & {
   aggregate?: AggregateSpec;
   /** How the tiers of its calls matter; absent = they have none. */
   tiers?: TierMode;
+  /** The epoch of the program that opens it, in a run that records; absent = its answers are not recorded. */
+  replay?: { epoch: string };
 };
 
 export type OpenGroupReply =
@@ -98,14 +100,18 @@ export type GroupView = {
   waitsFor?: Waiting[];
   /** Of a group with tiers: the failed slots, by tier; of many, the first. */
   tierFailures?: TierFailure[];
+  /** Slots that ended with recorded answers; absent = it replays none. */
+  replayed?: number;
 };
 
 /** A failed slot of a group with tiers; `id` is the client's custom id. */
 export type TierFailure = { index: number; id: string | null; tier: Tier; reason: Reason };
 
 /** A slot as its answer needs it; `id` is the client's custom id. */
-export type SlotView = Omit<SlotRecord, "id" | "notBeforeMs" | "position"> & {
+export type SlotView = Omit<SlotRecord, "id" | "notBeforeMs" | "position" | "replay"> & {
   index: number;
+  /** Set if it ended with a recorded answer. */
+  replayed?: true;
   id: string | null;
   /** Set if it is queued; absent also if it shares the answer of an equal call in flight. */
   waitingFor?: WaitingFor;

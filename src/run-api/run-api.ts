@@ -38,6 +38,7 @@ import type {
   WorkerState,
 } from "./groups.ts";
 import type { AppendReply, ClientEvent, LogPage } from "./log.ts";
+import type { AnswersWanted, NamedAnswer, ReplaySource } from "./replay.ts";
 import type {
   AnswerSettingsReply,
   CapacityWait,
@@ -145,6 +146,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
     samples?: Sampled["samples"],
   ): Promise<SettleReply>;
 
+  /** The same, with what its answer is recorded under. */
+  settleRecorded(settlement: SingleSettlement): Promise<SettleReply>;
+
   /** The same for several attempts whose Workers do not need the replies. */
   settleMany(settlements: SingleSettlement[]): Promise<void>;
 
@@ -153,6 +157,12 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   /** Renews the leases of an executor without a socket. Returns those that are not the executor's any more: it should stop their attempts. */
   heartbeat(attemptIds: string[]): string[];
+
+  /** Whether the run records answers, for a run that is to replay them. */
+  replaySource(caller: string | null): ReplaySource;
+
+  /** Recorded answers, for a run that replays them, in the order of what it wants; null = request it again. */
+  recordedAnswers(wanted: AnswersWanted[]): (NamedAnswer[] | null)[];
 
   // ---- groups and lanes ----
 

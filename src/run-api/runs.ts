@@ -6,6 +6,7 @@ import type { RunDocument } from "../contract/runs.ts";
 import type { Dimension } from "../errors.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { ModelRules } from "../upstream/target.ts";
+import type { ReplayRule } from "./replay.ts";
 import type { Refused } from "./types.ts";
 
 export type RunStatus = "active" | "paused" | EndStatus;
@@ -44,6 +45,8 @@ export type RunSettings = {
   tools: Tool[];
   /** The client's own object, as JSON text: it is stored and returned, never read. */
   metadataJson: string;
+  /** Set if its answers are recorded and replayed. */
+  replay?: ReplayRule;
 };
 
 /** A request for a run, in the gateway's own units; null = left out. */
@@ -63,6 +66,8 @@ export type RunInput = {
   retentionMs: number | null;
   region: Region | null;
   metadataJson: string;
+  /** Absent = its answers are not recorded. */
+  replay?: ReplayRule;
 };
 
 /** New limits and switches of a run; what is left out keeps its value. */
@@ -79,7 +84,9 @@ export type RunPatch = {
 };
 
 /** The run document with its metadata still as the text it is stored as. */
-export type StoredDocument = Omit<RunDocument, "metadata" | "blocked"> & {
+export type StoredDocument = Omit<RunDocument, "metadata" | "blocked" | "replay" | "replay_from"> & {
+  replay?: RunDocument["replay"];
+  replay_from?: RunDocument["replay_from"];
   metadataJson: string;
   /** Objects of earlier versions send none. */
   blocked?: RunDocument["blocked"];

@@ -1,13 +1,19 @@
 /** The key under which equal calls of a run share an answer: a hash of everything that determines it. */
 import type { CallBody, CallFacts } from "../call.ts";
+import { callContent } from "../replay/content.ts";
 
 /**
  * SHA-256 of the body and of every fact except those that concern only the time and the order. Prompts contain texts of strangers, so
  * a weaker hash is not enough.
  */
 export async function dedupeKeyOf(body: CallBody, facts: CallFacts): Promise<string> {
-  const deciding = { ...facts, priority: undefined, timeoutMs: undefined, tier: undefined };
+  const deciding = { ...facts, content: undefined, priority: undefined, timeoutMs: undefined, tier: undefined };
   return await sha256Hex(new TextEncoder().encode(JSON.stringify([deciding, body])));
+}
+
+/** The hash of what decides a call's answer, under which it is recorded. */
+export async function contentHash(body: CallBody, facts: CallFacts): Promise<string> {
+  return await sha256Hex(new TextEncoder().encode(callContent(body, facts)));
 }
 
 /** The SHA-256 of some bytes, as hexadecimal text. */

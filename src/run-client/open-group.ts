@@ -10,7 +10,7 @@ import type { CompiledGraph } from "../graph/types.ts";
 import { Refusal, type Reason } from "../errors.ts";
 import { GROUP_CHARS_MAX, GROUP_MODELS_CHARS_MAX, PAGES_AHEAD_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../limits.ts";
 import { bodyUploadTo, type BodyUpload } from "./body-upload.ts";
-import { dedupeKeyOf } from "./dedupe-key.ts";
+import { contentHash, dedupeKeyOf } from "./dedupe-key.ts";
 import { loneCalls } from "./lone-calls.ts";
 import { SendAhead } from "./send-ahead.ts";
 import { settled } from "./settlements.ts";
@@ -129,7 +129,7 @@ async function stage(
 
 /** Makes the pages, and gives all but the last to `send`, in calls of a bounded size. */
 async function stagePages(
-  { opening: { calls, defaults, dedupe }, bodies }: Upload,
+  { opening: { calls, defaults, dedupe, rules }, bodies }: Upload,
   signal: AbortSignal,
   send: (pages: CallPage[], chars: number) => Promise<void>,
 ): Promise<{ builder: CallPageBuilder; pages: CallPage[] }> {
@@ -137,8 +137,11 @@ async function stagePages(
   let pages: CallPage[] = [];
   let chars = 0;
   for (const { body, facts, id } of calls) {
-    // A call that may be made several times has no one outcome to share.
-    const known = dedupe && !hasCourse(facts) ? { ...facts, dedupeKey: await dedupeKeyOf(body, facts) } : facts;
+    // A call that may be made several times has no one outcome to share, and no one answer to record.
+    const isPlain = !hasCourse(facts);
+    const shared = dedupe && isPlain ? { ...facts, dedupeKey: await dedupeKeyOf(body, facts) } : facts;
+    const isRecorded = rules.replay !== undefined && isPlain;
+    const known = isRecorded ? { ...shared, content: await contentHash(body, facts) } : shared;
     const full = builder.add({ body, facts: known, id });
     const tooLarge = excessOf(builder);
     if (tooLarge !== null) throw new Refusal(tooLarge);

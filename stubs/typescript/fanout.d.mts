@@ -202,6 +202,10 @@ export interface RunSettings extends RunLimits, CallOptions {
   /** Where in the world the run should begin, such as `weur`. */
   region?: string | undefined;
   metadata?: Record<string, unknown> | undefined;
+  /** Records the run's answers, and replays them for equal calls. */
+  replay?: "run" | undefined;
+  /** Id of a run with `replay` whose answers this one replays. */
+  replay_from?: string | undefined;
   /** Names the request: repeated under the same key, it returns the same child run. */
   idempotencyKey?: string | undefined;
 }

@@ -45,6 +45,8 @@ describe("POST /runs", () => {
         retries: 0,
       },
       region: null,
+      replay: null,
+      replay_from: null,
       tools: [],
       metadata: {},
       token: expect.stringMatching(/^fo-run-/),

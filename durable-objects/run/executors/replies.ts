@@ -35,6 +35,7 @@ export function sendReplies(run: Callers, { assignments, refused }: Dispatched, 
       run.waitingCalls.replyTo(assignment.call.callId, {
         ok: true,
         ...permitOf(assignment, assignment.call.window),
+        ...(assignment.call.recordKey === undefined ? {} : { recordKey: assignment.call.recordKey }),
         remainingNanoUsd,
       });
     } else {

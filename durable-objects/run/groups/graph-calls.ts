@@ -29,7 +29,8 @@ export type GraphCallsDeps = {
   outputsOf: (firstId: number, count: number) => (string | null)[];
 };
 
-type Made = { ok: true; facts: SlotFacts; callJson: string } | { ok: false; reason: Reason };
+/** `isSubstituted`: outputs were inserted into the stored call. */
+type Made = { ok: true; facts: SlotFacts; callJson: string; isSubstituted?: true } | { ok: false; reason: Reason };
 
 export class GraphCalls {
   readonly #deps: GraphCallsDeps;
@@ -56,6 +57,12 @@ export class GraphCalls {
     if (!made.ok) throw new Error(`the call of slot ${slotId} cannot be sent`);
     this.#forget(slotId);
     return made.callJson;
+  }
+
+  /** A slot's call with the outputs in it, as JSON text; null if it is sent as it is stored, or cannot be. */
+  substitutedCallOf(slotId: number): string | null {
+    const made = this.#madeOf(slotId);
+    return made.ok && made.isSubstituted === true ? made.callJson : null;
   }
 
   /** How many elements a `foreach` has. */
@@ -107,7 +114,7 @@ export class GraphCalls {
     const substituted = substituteBody(body, sources.value);
     if (!substituted.ok) return substituted;
     const measured = substitutedFacts(facts, body, substituted.value);
-    return measured.ok ? { ...measured, callJson: JSON.stringify(substituted.value) } : measured;
+    return measured.ok ? { ...measured, callJson: JSON.stringify(substituted.value), isSubstituted: true } : measured;
   }
 
   #sourcesOf(

@@ -185,6 +185,7 @@ function storedGroup(
     ...(stopWhen === undefined ? {} : { stopWhen }),
     ...(graph === null ? {} : { graph: { tasks: graph.tasks.length } }),
     ...(tiers === undefined ? {} : { tiers }),
+    ...(request.replay === undefined || run.replay === null ? {} : { replay: request.replay }),
   };
   const errorStyle = request.errorStyle ?? run.settings.errorStyle;
   const stored = { header, defaultsJson, sealed: true, openKey, detach, errorStyle, named: hasCustomIds };
@@ -218,6 +219,7 @@ function* floorSlots(
     for (const page of part) {
       for (const facts of readFacts(page.facts, models)) {
         const target = run.resolve(facts.model);
+        if (run.replay?.hasAnswer(facts) === true) continue;
         if (!("reason" in target)) yield { facts, price: target.price, bounds: target.bounds };
       }
     }

@@ -39,6 +39,7 @@ export function groupView(run: Groups, store: RunStore, seq: number, nowMs: numb
     usage: result.usage ?? store.slots.usageOf(seq),
     ...stopOf(header, result),
     ...(aggregate === undefined ? {} : { aggregate }),
+    ...(header.replay === undefined ? {} : { replayed: result.replayed ?? 0 }),
     ...(header.graph === undefined ? {} : { graph: { slots: header.count, version: header.graph.version ?? 1 } }),
     ...(result.tierFailures === undefined ? {} : { tierFailures: tierFailuresOf(store, found.stored, result) }),
   };
@@ -178,11 +179,12 @@ export function endedRecord(record: SlotRecord | null, slotId: number, drained: 
 
 /** A slot as its readers see it. */
 export function viewOf(record: SlotRecord, nameOf: (index: number) => string | null): SlotView {
-  const { notBeforeMs, id, position, ...view } = isFinalState(record.state) ? record : withoutAnswer(record);
+  const { notBeforeMs, id, position, replay, ...view } = isFinalState(record.state) ? record : withoutAnswer(record);
   void notBeforeMs;
   void position;
   const index = indexOf(id);
-  const shown = { ...view, index, id: nameOf(index) };
+  const replayed = replay?.of === undefined ? {} : { replayed: true as const };
+  const shown = { ...view, index, id: nameOf(index), ...replayed };
   if (view.course?.kept === undefined) return shown;
   const { kept: _, ...course } = view.course;
   return { ...shown, course };

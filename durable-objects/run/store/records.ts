@@ -55,6 +55,8 @@ export type GroupResult = {
   graph?: { presentSlots: number; absent: [number, number][] };
   /** The failed slots of a group with tiers. */
   tierFailures?: TierFailures;
+  /** Slots that ended with recorded answers; absent = none. */
+  replayed?: number;
 };
 
 /** The state of a group in memory. */
@@ -65,6 +67,7 @@ export function groupResult(group: Group, nowMs: number): GroupResult {
     ...plain,
     ...(saved === null ? {} : { saved }),
     ...(tierFailures === null ? {} : { tierFailures }),
+    ...(group.replayed === 0 ? {} : { replayed: group.replayed }),
   };
   if (group.graph === null) return result;
   const { frontier } = group.graph;

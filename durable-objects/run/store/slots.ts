@@ -83,7 +83,8 @@ export class SlotRows {
   copyCompleted(fromSeq: number, toSeq: number): void {
     const [first, end] = rangeOf(fromSeq);
     const offset = rangeOf(toSeq)[0] - first;
-    const kept = "SELECT id FROM slot WHERE id >= ? AND id < ? AND state = 'completed' AND reason IS NULL";
+    const kept = `SELECT id FROM slot WHERE id >= ? AND id < ? AND state = 'completed'
+      AND (reason IS NULL OR reason LIKE '${REPLAY_MARK}%')`;
     this.#rows.write(
       "slot",
       `INSERT INTO slot (id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens, completion_tokens,
@@ -123,6 +124,15 @@ export class SlotRows {
       cost_nano_usd, estimated, model, finish_reason,
       CASE WHEN state = 'queued' THEN text END AS text, reason, ${this.#extra} FROM slot WHERE id >= ? AND id < ? ORDER BY id`;
     for (const row of this.#rows.read<SlotRow>("slot", query, first, end)) yield this.#whole(slotOf(row));
+  }
+
+  /** The slots whose answers are recorded, in the order of their ids. */
+  *recorded(): Generator<{ id: number; key: string; of: string | null }> {
+    const query = `SELECT id, reason FROM slot WHERE state = 'completed' AND reason LIKE '${REPLAY_MARK}%' ORDER BY id`;
+    for (const { id, reason } of this.#rows.read<{ id: number; reason: string }>("slot", query)) {
+      const { replay } = reasonOf(reason);
+      if (replay !== undefined) yield { id, key: replay.key, of: replay.of ?? null };
+    }
   }
 
   /** Tokens and cost of a group, over all its attempts. */
@@ -203,8 +213,24 @@ function slotColumns(slot: SlotRecord): (string | number | null)[] {
     slot.model,
     slot.finishReason,
     slot.text === null ? null : slot.text.slice(0, chunkEnd(slot.text, 0)),
-    slot.reason === null ? null : JSON.stringify(slot.reason),
+    reasonColumn(slot),
   ];
+}
+
+/** How the column `reason` of a completed slot begins that has no reason, but a recorded answer. */
+const REPLAY_MARK = '{"replay":';
+
+/** A slot with a recorded answer has no reason, so the column has the key of its answer: one more column would be one more row. */
+function reasonColumn({ reason, replay }: SlotRecord): string | null {
+  if (reason !== null) return JSON.stringify(reason);
+  return replay === undefined ? null : JSON.stringify({ replay });
+}
+
+function reasonOf(column: string | null): Pick<SlotRecord, "reason" | "replay"> {
+  if (column === null) return { reason: null };
+  if (!column.startsWith(REPLAY_MARK)) return { reason: JSON.parse(column) as Reason };
+  const { replay }: { replay: NonNullable<SlotRecord["replay"]> } = JSON.parse(column);
+  return { reason: null, replay };
 }
 
 function slotOf(row: SlotRow): SlotRecord {
@@ -222,7 +248,7 @@ function slotOf(row: SlotRow): SlotRecord {
     model: row.model,
     finishReason: row.finish_reason,
     text: row.text,
-    reason: row.reason === null ? null : (JSON.parse(row.reason) as Reason),
+    ...reasonOf(row.reason),
     ...(row.capped_by === "budget" ? { cappedBy: row.capped_by } : {}),
     ...(row.upstream === null ? {} : { upstream: row.upstream }),
     ...(row.checks === null ? {} : { checks: JSON.parse(row.checks) as SlotChecks }),

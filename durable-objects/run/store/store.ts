@@ -5,6 +5,7 @@
  *   grp, graph, page     groups, their graphs and their calls: see groups.ts
  *   slot, chunk, capped, routed  how slots ended: see slots.ts
  *   log    what happened, in the order in which it was written: see ../log/rows.ts
+ *   tape   what single calls have recorded and replayed: see tape.ts
  *   named  one row per Idempotency-Key: the group or child that it opened, and the hash of its request
  *   kept   one row per answer that its upstream stores for later requests: which upstream that is
  *   child  one row per child run: its reservation in this run's budget until it ends, and what it spent
@@ -25,13 +26,15 @@ import { Meta } from "./meta.ts";
 import type { ChildRecord, KeyRecord, ShardRecord } from "./records.ts";
 import { SlotRows } from "./slots.ts";
 import { Rows } from "./sql.ts";
-import { CHANGED_GRAPH_SCHEMA_VERSION, GRAPH_SCHEMA_VERSION, SCHEMA_VERSION } from "./tables.ts";
+import { CHANGED_GRAPH_SCHEMA_VERSION, GRAPH_SCHEMA_VERSION, REPLAY_SCHEMA_VERSION, SCHEMA_VERSION } from "./tables.ts";
+import { TapeRows } from "./tape.ts";
 
 export class RunStore {
   readonly meta: Meta;
   readonly groups: GroupRows;
   readonly slots: SlotRows;
   readonly log: LogRows;
+  readonly tape: TapeRows;
   readonly #storage: DurableObjectStorage;
   readonly #rows: Rows;
 
@@ -42,6 +45,7 @@ export class RunStore {
     this.groups = new GroupRows(this.#rows);
     this.slots = new SlotRows(this.#rows);
     this.log = new LogRows(this.#rows);
+    this.tape = new TapeRows(this.#rows);
     if (this.meta.exists) this.#checkVersion();
   }
 
@@ -58,6 +62,11 @@ export class RunStore {
   /** Marks the storage as a run's with this code's version, unless it is one. */
   create(): void {
     if (!this.meta.exists) this.meta.set("schemaVersion", SCHEMA_VERSION);
+  }
+
+  /** Marks the storage of a run that records answers: older code must not open it. */
+  willRecord(): void {
+    this.meta.set("schemaVersion", REPLAY_SCHEMA_VERSION);
   }
 
   /** Stores the graph of a group. Older code must not open this run any more. */
@@ -149,7 +158,7 @@ export class RunStore {
   /** Refuses a storage that newer code has written, and marks an older one. */
   #checkVersion(): void {
     const version = this.meta.get("schemaVersion");
-    const known = CHANGED_GRAPH_SCHEMA_VERSION;
+    const known = REPLAY_SCHEMA_VERSION;
     if (version > known) throw new Error(`storage has schema ${version}, this code knows ${known}`);
     if (version < SCHEMA_VERSION) this.meta.set("schemaVersion", SCHEMA_VERSION);
   }

@@ -20,6 +20,7 @@ export const TABLES = {
   child: "CREATE TABLE child (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT",
   log: "CREATE TABLE log (last INTEGER PRIMARY KEY, lines TEXT NOT NULL) STRICT",
   named: "CREATE TABLE named (key TEXT PRIMARY KEY, hash TEXT NOT NULL, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+  tape: "CREATE TABLE tape (id INTEGER PRIMARY KEY, marks TEXT NOT NULL, answers TEXT NOT NULL) STRICT",
   kept: "CREATE TABLE kept (id TEXT PRIMARY KEY, upstream TEXT NOT NULL) STRICT, WITHOUT ROWID",
 } as const;
 
@@ -39,3 +40,6 @@ export const GRAPH_SCHEMA_VERSION = 5;
 
 /** The version of a run that has changed a graph: older code would start what was removed. */
 export const CHANGED_GRAPH_SCHEMA_VERSION = 6;
+
+/** The version of a run that records answers: older code would take the key of a recorded answer for the reason of a failure. */
+export const REPLAY_SCHEMA_VERSION = 7;

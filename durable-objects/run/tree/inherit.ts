@@ -55,6 +55,7 @@ export function inherit(
       // Only the operator registers tools, when the root run is opened.
       tools: settings.tools,
       metadataJson: input.metadataJson,
+      ...(input.replay === undefined ? {} : { replay: input.replay }),
     },
   };
 }

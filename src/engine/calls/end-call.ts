@@ -44,6 +44,18 @@ function endWithoutAttempt(state: EngineState, call: SingleCall, result: CallRes
   recordEnd(state, window, ended, nowMs);
 }
 
+/** A call has a recorded answer: it ends before it is queued, in no window. */
+export function endReplayedCall(
+  state: EngineState,
+  callId: string,
+  { model, finishReason }: { model: string; finishReason: string | null },
+  nowMs: number,
+): void {
+  const result: CallResult = { status: "completed", reason: null, model, finishReason, replayed: true };
+  const ended = { name: { index: null, callId }, result, attempts: 0, charge: zeroAmounts(), startedAtMs: null };
+  recordEnd(state, null, ended, nowMs);
+}
+
 /** Ends a call that dispatch has taken from the queue and refuses. */
 export function refuseCall(state: EngineState, call: SingleCall, reason: Reason, nowMs: number): void {
   const name = { index: null, callId: call.callId };

@@ -23,4 +23,6 @@ export type SingleCall = {
   /** The coalescing window in which the call arrived; null for a retry whose group is no longer in memory. */
   window: WindowGroup | null;
   windowPosition: WindowPosition;
+  /** The key under which its answer is to be recorded; absent = it is not. */
+  recordKey?: string;
 };

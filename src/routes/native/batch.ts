@@ -16,6 +16,7 @@ import { emptyBatch } from "../../respond/batch-json.ts";
 import { emptyEvent } from "../../respond/batch-lines.ts";
 import { stopFields, tierFields } from "../../respond/rule-fields.ts";
 import { bodyRoom } from "../body-bound.ts";
+import { recordingOf } from "../recording.ts";
 import { groupOfClient, openGroupDeps } from "./client-group.ts";
 import { answerAccepted, answerGroup, framingOf, type GroupAnswer } from "./group-answer.ts";
 import { batchWithContexts } from "../contexts/find.ts";
@@ -74,7 +75,10 @@ export async function openBatch(
   const workflows = isAsync && mayUseWorkflows ? c.env.WORKFLOW : undefined;
   const ownCapacity = isAsync ? null : firstCapacity(waitingFetchesMax);
   const capacity = workflows === undefined ? ownCapacity : WORKFLOW_CAPACITY;
-  const opened = await openGroup(openingOf(request, named), openGroupDeps(c, run, capacity));
+  const opened = await openGroup(
+    openingOf(request, named, await recordingOf(c, runId)),
+    openGroupDeps(c, run, capacity),
+  );
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
   if (workflows !== undefined && opened.claim !== null) {
     c.executionCtx.waitUntil(startWorkflow(workflows, run, opened.seq));
@@ -86,7 +90,7 @@ export async function openBatch(
   return groupAnswer(runId, opened, reader);
 }
 
-function openingOf(request: BatchRequest, named: IdempotencyKey | null) {
+function openingOf(request: BatchRequest, named: IdempotencyKey | null, recording: { epoch: string } | null) {
   const { calls, ids, defaults, dedupe, concurrency, onError, onBudget, onLost } = request;
   const { split, deadlineMs, detach, errorStyle } = request;
   const rules = {
@@ -99,8 +103,9 @@ function openingOf(request: BatchRequest, named: IdempotencyKey | null) {
   const stop = request.stopWhen === null ? {} : { stopWhen: request.stopWhen };
   const combined = request.aggregate === null ? {} : { aggregate: request.aggregate };
   const tiers = request.tiers === null ? {} : { tiers: request.tiers };
+  const replay = recording === null ? {} : { replay: recording };
   const options = { concurrency, onError, onBudget, onLost, split, deadlineMs, detach, errorStyle };
-  return { calls, defaults, dedupe, rules: { ...rules, ...options, ...stop, ...combined, ...tiers } };
+  return { calls, defaults, dedupe, rules: { ...rules, ...options, ...stop, ...combined, ...tiers, ...replay } };
 }
 
 /** The answer of a group that was just opened, or found. */

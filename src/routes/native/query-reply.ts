@@ -23,13 +23,15 @@ export type AnswerText = {
   isJson?: boolean | undefined;
   /** Set if the call went to several models, or was made several times. */
   course?: SlotView["course"] | undefined;
+  /** Set if it is a recorded answer. */
+  replayed?: true | undefined;
 };
 
 /** The answer to a call that completed. */
 export function queryReplyOf(
   id: string,
   end: Omit<SingleCallEnd, "outcome" | "remainingNanoUsd">,
-  { text, model, finishReason, upstream, isJson, course }: AnswerText,
+  { text, model, finishReason, upstream, isJson, course, replayed }: AnswerText,
 ): QueryReply {
   return {
     id,
@@ -47,5 +49,6 @@ export function queryReplyOf(
     capped_by: end.cappedBy,
     upstream,
     ...courseFields({ course }),
+    replayed,
   };
 }

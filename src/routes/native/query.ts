@@ -12,7 +12,8 @@ import { spentBefore } from "../../respond/usage.ts";
 import { RunCaller } from "../../run-client/caller.ts";
 import { callWithContext } from "../contexts/find.ts";
 import { bodyRoom } from "../body-bound.ts";
-import { dedupeKeyOf } from "../../run-client/dedupe-key.ts";
+import { recordingOf } from "../recording.ts";
+import { contentHash, dedupeKeyOf } from "../../run-client/dedupe-key.ts";
 import { namedOf } from "./idempotency.ts";
 import { queryReplyOf, wantsText } from "./query-reply.ts";
 import { makeCall } from "../../execute/single-call.ts";
@@ -44,9 +45,11 @@ export async function answerQuery(
   const named = await namedOf(c, bytes);
   const isStored = named !== null || prefersAsync(c.req.header("prefer")) || hasCourse(call.facts);
   if (isStored) return await storedQuery(c, { runId, run, call, named });
+  const recording = await recordingOf(c, runId);
   const { signal } = c.req.raw;
   const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
-  const calling = makeCall(await withKey(call), { run, config: c.get("config"), signal, waitUntil });
+  const recorded = recording === null ? call : await withContent(call, recording.epoch);
+  const calling = makeCall(await withKey(recorded), { run, config: c.get("config"), signal, waitUntil });
   // If the client leaves, the attempt is stopped and must still be settled.
   waitUntil(calling.catch(() => undefined));
   const end = await calling;
@@ -84,8 +87,13 @@ function jsonCall(bytes: Uint8Array): Parsed<QueryRequest> {
   return body.ok ? parseQuery(body.value) : body;
 }
 
+/** The call with what its answer is recorded under. */
+async function withContent(call: QueryRequest, epoch: string): Promise<QueryRequest & { epoch: string }> {
+  return { ...call, epoch, facts: { ...call.facts, content: await contentHash(call.body, call.facts) } };
+}
+
 /** The call with the key under which it is shared, if it may be. */
-async function withKey(call: QueryRequest): Promise<QueryRequest> {
+async function withKey<T extends QueryRequest>(call: T): Promise<T> {
   if (!call.dedupe) return call;
   return { ...call, facts: { ...call.facts, dedupeKey: await dedupeKeyOf(call.body, call.facts) } };
 }

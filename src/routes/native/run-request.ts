@@ -53,7 +53,13 @@ export function askedOf(request: RunRequest): RunInput {
     retentionMs: request.retention_s === undefined ? null : request.retention_s * 1_000,
     region: request.region ?? null,
     metadataJson: JSON.stringify(request.metadata ?? {}),
+    ...replayRule(request),
   };
+}
+
+/** A run that replays another one records its own answers, too: the next one may replay both. */
+function replayRule({ replay, replay_from: from }: RunRequest): Pick<RunInput, "replay"> {
+  return replay === undefined && from === undefined ? {} : { replay: { from: from ?? null } };
 }
 
 /** A root run's settings, but for its tools: what the request leaves out is the gateway's default. */
@@ -84,6 +90,7 @@ export function rootSettings(
     retentionMs: requested.retentionMs ?? RETENTION_S_DEFAULT * 1_000,
     region: requested.region,
     metadataJson: requested.metadataJson,
+    ...(requested.replay === undefined ? {} : { replay: requested.replay }),
   };
 }
 

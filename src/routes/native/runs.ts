@@ -13,6 +13,8 @@ import { jsonOf, parseBody, readJsonBytes } from "../../contract/body.ts";
 import { regionOf } from "./client-region.ts";
 import { parsePatch, parseRun, type RunRequest, type BudgetDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
+import { NAME_CHARS_MAX } from "../../limits.ts";
+import type { ReplaySource } from "../../run-api/replay.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { namedOf } from "./idempotency.ts";
 import { patchOf } from "./run-patch.ts";
@@ -57,11 +59,21 @@ async function openRun(c: Context<AppEnv>): Promise<Response> {
   if (!parsed.ok) throw new Refusal(parsed.reason);
   const parentId = principal.kind === "run" || c.req.header("x-fanout-run") !== undefined ? requireRun(c) : null;
   const named = await namedOf(c, bytes.value);
+  if (parsed.value.replay_from !== undefined) await requireSource(c, parsed.value.replay_from);
   const document =
     parentId === null
       ? await openRoot(c, parsed.value, named)
       : await openChild(c, { parentId, request: parsed.value, named });
   return c.json({ ...shown(c, document), token: await tokenOf(c, document) }, 201);
+}
+
+/** Refuses to replay a run that the caller may not read, or that has recorded nothing. */
+async function requireSource(c: Context<AppEnv>, from: string): Promise<void> {
+  const source = await new RunCaller(c.env, from).callWithRetry<ReplaySource>((run) => run.replaySource(callerOf(c)));
+  if (source === null) throw notFound(from.slice(0, NAME_CHARS_MAX));
+  if (source.records) return;
+  const message = 'replay_from: the run records no answers; expected one that was opened with "replay": "run"';
+  throw new Refusal({ reason: "invalid_request", message, param: "replay_from" });
 }
 
 async function openRoot(
@@ -175,8 +187,9 @@ async function refuseLaterThanParent(c: Context<AppEnv>, run: StoredDocument, ex
   throw new Refusal({ reason: "invalid_request", message, param: "expires_in_s" });
 }
 
-function tokenOf(c: Context<AppEnv>, { id: runId, depth, expires_at }: StoredDocument): Promise<string> {
-  return signRunToken(c.get("keys").signing, { runId, depth, expiresAtMs: Date.parse(expires_at) });
+function tokenOf(c: Context<AppEnv>, { id: runId, depth, expires_at, replay }: StoredDocument): Promise<string> {
+  const records = replay === "run" ? { records: true as const } : {};
+  return signRunToken(c.get("keys").signing, { runId, depth, expiresAtMs: Date.parse(expires_at), ...records });
 }
 
 /** A run's document. Another run's things are not found, rather than forbidden: a token learns nothing of what exists. */
@@ -200,10 +213,10 @@ export function callerOf(c: Context<AppEnv>): string | null {
 /** A run's document as its reader may see it. The client's metadata is stored as text; here it becomes an object again. */
 export function shown(
   c: Context<AppEnv>,
-  { metadataJson, blocked = null, ...document }: StoredDocument,
+  { metadataJson, blocked = null, replay = null, replay_from = null, ...document }: StoredDocument,
 ): Omit<StoredDocument, "metadataJson"> & { metadata: unknown } {
   const metadata: unknown = JSON.parse(metadataJson);
-  return { ...document, blocked, tools: shownTools(document.tools, c.get("principal")), metadata };
+  return { ...document, blocked, replay, replay_from, tools: shownTools(document.tools, c.get("principal")), metadata };
 }
 
 export function notFound(runId: string): Refusal {

@@ -13,6 +13,7 @@ import { Refusal } from "../../errors.ts";
 import { reasonOf, slotError } from "../../respond/slot.ts";
 import { spentBefore } from "../../respond/usage.ts";
 import { groupAnswer } from "./batch.ts";
+import { recordingOf } from "../recording.ts";
 import { groupOfClient, openGroupDeps } from "./client-group.ts";
 import { answerAccepted } from "./group-answer.ts";
 import { openGroup } from "../../run-client/open-group.ts";
@@ -36,10 +37,12 @@ export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named 
   // Without a key or an address, nobody else can read it.
   const detach = named !== null || isAsync;
   const defaults = { onError: "continue", onBudget: "partial", split: false, detach } as const;
+  const recording = await recordingOf(c, runId);
+  const replay = recording === null ? {} : { replay: recording };
   const shown = { errorStyle: null, hasCustomIds: false };
   const calls = [{ body, facts, id: null }];
   const opened = await openGroup(
-    { calls, defaults: {}, dedupe, rules: { ...rules, ...defaults, ...shown } },
+    { calls, defaults: {}, dedupe, rules: { ...rules, ...defaults, ...shown, ...replay } },
     openGroupDeps(c, run, isAsync ? null : 1),
   );
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
@@ -58,6 +61,7 @@ export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named 
   return c.json(queryReplyOf(opened.id, { ...slot, parallelGroupId }, textOf(slot)));
 }
 
-function textOf({ text, model, finishReason, upstream, checks, course }: SlotView): AnswerText {
-  return { text: text ?? "", model: model ?? "", finishReason, upstream, isJson: checks?.violation === null, course };
+function textOf({ text, model, finishReason, upstream, checks, course, replayed }: SlotView): AnswerText {
+  const isJson = checks?.violation === null;
+  return { text: text ?? "", model: model ?? "", finishReason, upstream, isJson, course, replayed };
 }

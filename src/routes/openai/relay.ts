@@ -11,9 +11,12 @@ import { relayCall } from "../../execute/relayed-call.ts";
 import { RELAY_QUEUE_MS_MAX, RELAY_RETRY_AFTER_MS } from "../../limits.ts";
 import { readRequest, type Endpoint } from "../../protocol/request/read.ts";
 import { spentBefore, spentOf } from "../../respond/usage.ts";
+import { relayedContent } from "../../replay/content.ts";
 import { RunCaller } from "../../run-client/caller.ts";
+import { sha256Hex } from "../../run-client/dedupe-key.ts";
 import { answerHeaders } from "../../upstream/endpoints.ts";
 import { bodyRoom } from "../body-bound.ts";
+import { recordingOf } from "../recording.ts";
 import { relayedError } from "./relay-error.ts";
 
 /** Answers a request to an endpoint of OpenAI's or Anthropic's API. */
@@ -24,9 +27,11 @@ export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Res
   const facts = readRequest(endpoint, body.value);
   if (!facts.ok) throw new Refusal(facts.reason);
   const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
+  const recording = await recordingOf(c, runId);
   const relaying = relayCall(
     { bytes: body.value, facts: facts.value, query: queryOf(c), header: (name) => c.req.header(name) },
     { run: new RunCaller(c.env, runId), config: c.get("config"), signal: c.req.raw.signal, waitUntil },
+    recording === null ? null : { ...recording, content: await contentOf(c, endpoint, body.value) },
   );
   // If the client leaves, the attempt is stopped and must still be settled.
   waitUntil(relaying.catch(() => undefined));
@@ -35,6 +40,10 @@ export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Res
   switch (end.kind) {
     case "client_gone":
       return new Response(null, { status: 499 });
+    case "replayed": {
+      const { text, contentType = "application/json" } = end.answer;
+      return new Response(text, { headers: { "content-type": contentType, "x-fanout-replayed": "true" } });
+    }
     case "refused": {
       const reason = queueReason(end.reason);
       throw new Refusal(reason, spentBefore(usage, reason));
@@ -49,6 +58,14 @@ export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Res
     }
   }
 }
+
+/** The hash of what decides the answer of a request: its bytes, and the headers that change what an upstream does. */
+function contentOf(c: Context<AppEnv>, endpoint: Endpoint, body: Uint8Array): Promise<string> {
+  const headers = CONTENT_HEADERS.map((name) => [name, c.req.header(name) ?? ""] as const);
+  return sha256Hex(relayedContent({ endpoint, query: queryOf(c), headers }, body));
+}
+
+const CONTENT_HEADERS = ["anthropic-version", "anthropic-beta", "openai-beta"];
 
 /** A client of these endpoints knows that a busy server answers 503, and when to retry. */
 function queueReason(reason: Reason): Reason {

@@ -11,6 +11,7 @@ import { RunCaller } from "../../../run-client/caller.ts";
 import { GroupReader } from "../../../run-client/group-reader.ts";
 import { openGroup } from "../../../run-client/open-group.ts";
 import { ChangingGraph, graphOf } from "./changing-graph.ts";
+import { recordingOf } from "../../recording.ts";
 import { groupAnswer } from "../batch.ts";
 import { groupOfClient, openGroupDeps } from "../client-group.ts";
 import { framingOf, type GroupAnswer } from "../group-answer.ts";
@@ -38,11 +39,13 @@ export async function openGraph(
     ...(tiers !== null && { tiers }),
   };
   const calls = tasks.map(({ call }) => ({ ...call, id: null }));
+  const recording = await recordingOf(c, runId);
+  const replay = recording === null ? {} : { replay: recording };
   const opening = {
     calls,
     defaults,
     dedupe: false,
-    rules: { idempotencyKey: named, ...shape, ...rules, ...judged },
+    rules: { idempotencyKey: named, ...shape, ...rules, ...judged, ...replay },
     graph,
   };
   const opened = await openGroup(opening, openGroupDeps(c, run, capacity));

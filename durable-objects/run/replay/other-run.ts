@@ -1,0 +1,102 @@
+/**
+ * Answers of another run, whose object has them: what the calls of a turn want is requested together, and they wait for the
+ * reply. If the other run cannot be reached, it has no answers: a call is made rather than lost.
+ */
+import { ANSWERS_ASKED_MAX, ANSWERS_MISSING_KEPT } from "../../../src/limits.ts";
+import type { AnswersWanted, NamedAnswer } from "../../../src/run-api/replay.ts";
+
+export type OtherRunDeps = {
+  /** Replies in the order of what is wanted; null = ask for it again. */
+  request: (wanted: AnswersWanted[]) => Promise<(NamedAnswer[] | null)[]>;
+  /** Calls back after the present turn. */
+  soon: (callback: () => void) => void;
+  /** Replies have come: who waits may look again. */
+  arrived: () => void;
+};
+
+type Wanted = { key: string; without: readonly string[]; waiters: Set<string> };
+
+export class OtherRun {
+  readonly #deps: OtherRunDeps;
+  /** By epoch and key. */
+  readonly #wanted = new Map<string, Wanted>();
+  readonly #ready = new Map<string, NamedAnswer[]>();
+  /** Oldest first: what the other run has no (further) answer of. */
+  readonly #missing = new Set<string>();
+  /** Oldest first: the answers that were taken, which need not be in the run's own rows yet. */
+  readonly #taken = new Map<string, string[]>();
+  #isAsking = false;
+
+  constructor(deps: OtherRunDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * The next answer of a key for an epoch; `awaited` until the other run has replied; null if it has none.
+   * @param waiter Names who wants it: a call that looks several times wants one answer.
+   * @param had The ids of the key's answers that the epoch has had.
+   */
+  take(
+    call: { epoch: string; key: string; waiter: string },
+    had: () => readonly string[],
+  ): NamedAnswer | "awaited" | null {
+    const name = `${call.epoch} ${call.key}`;
+    const answer = this.#ready.get(name)?.shift();
+    if (answer !== undefined) {
+      this.#noteTaken(name, answer.id);
+      return answer;
+    }
+    this.#ready.delete(name);
+    if (this.#missing.has(name)) return null;
+    const wanted = this.#wanted.get(name);
+    if (wanted !== undefined) wanted.waiters.add(call.waiter);
+    else
+      this.#wanted.set(name, {
+        key: call.key,
+        without: [...had(), ...(this.#taken.get(name) ?? [])],
+        waiters: new Set([call.waiter]),
+      });
+    if (!this.#isAsking) {
+      this.#isAsking = true;
+      this.#deps.soon(() => void this.#ask());
+    }
+    return "awaited";
+  }
+
+  #noteTaken(name: string, id: string): void {
+    const taken = this.#taken.get(name);
+    if (taken !== undefined) taken.push(id);
+    else this.#taken.set(name, [id]);
+    const [oldest] = this.#taken.keys();
+    if (this.#taken.size > ANSWERS_MISSING_KEPT && oldest !== undefined) this.#taken.delete(oldest);
+  }
+
+  /** Asks until nothing is wanted any more. Never rejects. */
+  async #ask(): Promise<void> {
+    while (this.#wanted.size > 0) {
+      const asked = [...this.#wanted].slice(0, ANSWERS_ASKED_MAX);
+      const wanted = asked.map(([, { key, without, waiters }]) => ({
+        key,
+        without: [...without],
+        count: waiters.size,
+      }));
+      const replies = await this.#deps.request(wanted).catch((error: unknown) => {
+        console.error("another run could not be asked for its recorded answers", error);
+        return wanted.map(() => []);
+      });
+      for (const [at, [name]] of asked.entries()) this.#replied(name, wanted[at]?.count ?? 0, replies[at] ?? null);
+      this.#deps.arrived();
+    }
+    this.#isAsking = false;
+  }
+
+  #replied(name: string, count: number, answers: NamedAnswer[] | null): void {
+    if (answers === null) return;
+    this.#wanted.delete(name);
+    if (answers.length > 0) this.#ready.set(name, answers);
+    if (answers.length >= count) return;
+    this.#missing.add(name);
+    const [oldest] = this.#missing;
+    if (this.#missing.size > ANSWERS_MISSING_KEPT && oldest !== undefined) this.#missing.delete(oldest);
+  }
+}

@@ -1,0 +1,179 @@
+/**
+ * Replay in a run that records: which recorded answer a slot or a single call gets, from this run or from the one that it
+ * replays, and what its own answers are recorded under.
+ */
+import type { CallFacts } from "../../../src/call.ts";
+import type { Group } from "../../../src/engine/group.ts";
+import type { SlotRecord } from "../../../src/engine/record.ts";
+import type { Recall, ReplayDeps } from "../../../src/engine/replay/queue.ts";
+import { REPLAYED_CALLS_KEPT } from "../../../src/limits.ts";
+import { recordKey } from "../../../src/replay/content.ts";
+import type { NamedAnswer, Recorded, RecordedCall } from "../../../src/run-api/replay.ts";
+import type { OtherRun } from "./other-run.ts";
+import { OTHER_RUN, type Recordings } from "./recordings.ts";
+
+/** What decides the answer of a slot: the hash of its content, or the text to be hashed. */
+export type SlotContent = { hash: string } | { text: string };
+
+export type RunReplayDeps = {
+  recordings: Recordings;
+  /** null = it replays only its own answers. */
+  otherRun: OtherRun | null;
+  /** The content of a slot; null = its answer is not recorded. */
+  contentOf: (group: Group, slotId: number) => SlotContent | null;
+  /** Whether equal calls of a slot may share an answer. */
+  mayShare: (group: Group, slotId: number) => boolean;
+  /** The route that a model resolves to; null = none. */
+  routeOf: (model: string | null) => string | null;
+  modelOf: (group: Group, slotId: number) => string | null;
+  hash: (text: string) => Promise<string>;
+  /** These slots may be looked up again, in a turn that follows. */
+  lookAgain: (slotIds: readonly number[]) => void;
+  /** Runs in a turn of its own. */
+  inTurn: (callback: (nowMs: number) => void) => void;
+};
+
+/** `isNew`: it comes from another run, and this one has no copy yet. */
+type Found = NamedAnswer & { isNew?: true };
+
+/** A single call that looks for its recorded answer. */
+export type SingleRecall = { callId: string; epoch: string; content: string; model: string | null; mayShare: boolean };
+
+export class RunReplay implements ReplayDeps {
+  readonly #deps: RunReplayDeps;
+  readonly recordings: Recordings;
+  /** Hashes of the contents of graphs' slots that have not ended, oldest first; null = it is being computed. */
+  readonly #hashes = new Map<number, string | null>();
+  readonly #waitingSlots = new Set<number>();
+  /** By call: looks again. */
+  readonly #waitingCalls = new Map<string, (nowMs: number) => void>();
+  /** What single calls were answered lately, oldest first: the request for an answer may be repeated. */
+  readonly #replayed = new Map<string, Recorded>();
+
+  constructor(deps: RunReplayDeps) {
+    this.#deps = deps;
+    this.recordings = deps.recordings;
+  }
+
+  recall(group: Group, slotId: number): Recall {
+    const key = this.#keyOf(group, slotId);
+    if (key === "awaited") return key;
+    const epoch = group.header.replay?.epoch;
+    if (key === null || epoch === undefined) return null;
+    const found = this.#find({ epoch, key, waiter: String(slotId), mayShare: this.#deps.mayShare(group, slotId) });
+    if (found === "awaited") this.#waitingSlots.add(slotId);
+    if (found === null || found === "awaited") return found;
+    this.#hashes.delete(slotId);
+    const { text, model, finishReason, upstream, isJson, id } = found;
+    return {
+      text,
+      model,
+      finishReason,
+      replay: { key, of: id },
+      ...(upstream === undefined ? {} : { upstream }),
+      ...(isJson === true ? { checks: { repairs: 0, violation: null } } : {}),
+    };
+  }
+
+  completed(group: Group, record: SlotRecord): string | null {
+    const epoch = group.header.replay?.epoch;
+    if (epoch === undefined || record.text === null) return null;
+    const known = record.replay?.key ?? this.#keyOf(group, record.id);
+    this.#hashes.delete(record.id);
+    if (known === null || known === "awaited") return null;
+    this.recordings.slotCompleted(epoch, { id: record.id, replay: { ...record.replay, key: known } });
+    return known;
+  }
+
+  /** Whether a call has a recorded answer, so that it may cost nothing: of equal calls only some may have one. */
+  hasAnswer({ content, model }: Pick<CallFacts, "content" | "model">): boolean {
+    const key = content === undefined ? null : this.keyOfCall({ content, model });
+    return key !== null && this.recordings.has(key);
+  }
+
+  /** The key of a single call's answer; null = its answer is not recorded. */
+  keyOfCall({ content, model }: Pick<SingleRecall, "content" | "model">): string | null {
+    const route = this.#deps.routeOf(model);
+    return route === null ? null : recordKey(route, content);
+  }
+
+  /**
+   * The recorded answer of a single call, which its epoch has had from now on; null if there is none.
+   * @param again Called in a later turn if the result is `awaited`, for a call that waits here; null = it asks once more.
+   */
+  recallCall(call: SingleRecall, again: ((nowMs: number) => void) | null): Recorded | "awaited" | null {
+    const { callId, epoch, mayShare } = call;
+    const before = this.#replayed.get(callId);
+    if (before !== undefined) return before;
+    const key = this.keyOfCall(call);
+    if (key === null) return null;
+    const found = this.#find({ epoch, key, waiter: callId, mayShare });
+    if (found === "awaited") {
+      if (again !== null) this.#waitingCalls.set(callId, again);
+      return found;
+    }
+    if (found === null) return null;
+    const { id, isNew, ...answer } = found;
+    const isCopied = isNew === true && this.recordings.callAnswered({ key, epoch }, answer, id);
+    if (!isCopied) this.recordings.callReplayed({ key, epoch }, id);
+    this.#replayed.set(callId, answer);
+    const [oldest] = this.#replayed.keys();
+    if (this.#replayed.size > REPLAYED_CALLS_KEPT && oldest !== undefined) this.#replayed.delete(oldest);
+    return answer;
+  }
+
+  /** The client of a call has left, or its Worker asks once more. */
+  forgetCall(callId: string): void {
+    this.#waitingCalls.delete(callId);
+  }
+
+  /** A single call's attempt has made an answer. */
+  callAnswered({ key, epoch, ...more }: RecordedCall, answer: Recorded): void {
+    this.recordings.callAnswered({ key, epoch }, { ...answer, ...more });
+  }
+
+  /** What was awaited may be here: calls look again in this turn, and slots when it goes on. */
+  arrived(): void {
+    this.#deps.inTurn((nowMs) => {
+      const calls = [...this.#waitingCalls.values()];
+      this.#waitingCalls.clear();
+      for (const again of calls) again(nowMs);
+      this.#deps.lookAgain([...this.#waitingSlots]);
+      this.#waitingSlots.clear();
+    });
+  }
+
+  #find(call: { epoch: string; key: string; waiter: string; mayShare: boolean }): Found | "awaited" | null {
+    const { epoch, key, mayShare } = call;
+    const own = mayShare ? this.recordings.any(key) : this.recordings.take(epoch, key);
+    if (own !== null || this.#deps.otherRun === null) return own;
+    for (;;) {
+      const other = this.#deps.otherRun.take(call, () => this.recordings.fromOthers(key));
+      if (other === null || other === "awaited") return other;
+      const id = `${OTHER_RUN}${other.id}`;
+      // Another epoch of this run has had it meanwhile, and this one its copy.
+      if (this.recordings.hasHad(epoch, id)) continue;
+      this.recordings.use(epoch, id);
+      return { ...other, id, isNew: true };
+    }
+  }
+
+  #keyOf(group: Group, slotId: number): string | "awaited" | null {
+    const content = this.#deps.contentOf(group, slotId);
+    const route = content === null ? null : this.#deps.routeOf(this.#deps.modelOf(group, slotId));
+    if (content === null || route === null) return null;
+    if ("hash" in content) return recordKey(route, content.hash);
+    const known = this.#hashes.get(slotId);
+    if (known === undefined) this.#startHash(slotId, content.text);
+    return known == null ? "awaited" : recordKey(route, known);
+  }
+
+  #startHash(slotId: number, text: string): void {
+    this.#hashes.set(slotId, null);
+    this.#waitingSlots.add(slotId);
+    void this.#deps.hash(text).then((hash) => {
+      this.#hashes.set(slotId, hash);
+      this.arrived();
+    });
+  }
+}
