@@ -1146,8 +1146,6 @@ export const RECORDED_ANSWERS_MAX = 200_000;
 export const REPLAY_EPOCHS_MAX = 32;
 /** Answers that all remembered epochs have had: two whole lives of the largest program, about 40 MB. */
 export const REPLAY_USES_MAX = 2 * RECORDED_ANSWERS_MAX;
-/** Runs of which an instance remembers whether they record, for the operator, whose key does not say so. */
-export const RECORDING_RUNS_CACHED_MAX = 1_000;
 /** Characters of an epoch's name: a UUID has 36. */
 export const EPOCH_CHARS_MAX = 64;
 /** Slots that end with recorded answers in one turn of a run: the turn holds their texts until they are written. */
@@ -1160,8 +1158,6 @@ export const RECORDED_CHARS_MAX = 512 * 1024;
 export const ANSWERS_ASKED_MAX = 256;
 /** Characters of the answers in one reply to that; the rest is requested again. */
 export const ANSWERS_REPLY_CHARS_MAX = 4 * 1024 * 1024;
-/** Keys of which a run remembers that another run has no answer; then it asks once more. */
-export const ANSWERS_MISSING_KEPT = 50_000;
 /** Single calls whose replayed answers a run remembers, for a request that is repeated because its reply was lost. */
 export const REPLAYED_CALLS_KEPT = 1_024;
 

@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import type { AppEnv } from "../context.ts";
 import { parseEpoch } from "../contract/replay/replay.ts";
 import { Refusal } from "../errors.ts";
-import { RECORDING_RUNS_CACHED_MAX } from "../limits.ts";
+import { TOKEN_CACHE_MAX } from "../limits.ts";
 import type { ReplaySource } from "../run-api/replay.ts";
 import { RunCaller } from "../run-client/caller.ts";
 
@@ -30,6 +30,6 @@ async function recordsOf(c: Context<AppEnv>, runId: string): Promise<boolean> {
   if (source === null) return false;
   known.set(runId, source.records);
   const [oldest] = known.keys();
-  if (known.size > RECORDING_RUNS_CACHED_MAX && oldest !== undefined) known.delete(oldest);
+  if (known.size > TOKEN_CACHE_MAX && oldest !== undefined) known.delete(oldest);
   return source.records;
 }

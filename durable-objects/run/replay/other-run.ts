@@ -2,7 +2,7 @@
  * Answers of another run, whose object has them: what the calls of a turn want is requested together, and they wait for the
  * reply. If the other run cannot be reached, it has no answers: a call is made rather than lost.
  */
-import { ANSWERS_ASKED_MAX, ANSWERS_MISSING_KEPT } from "../../../src/limits.ts";
+import { ANSWERS_ASKED_MAX, RECORDED_ANSWERS_MAX } from "../../../src/limits.ts";
 import type { AnswersWanted, NamedAnswer } from "../../../src/run-api/replay.ts";
 
 export type OtherRunDeps = {
@@ -68,7 +68,7 @@ export class OtherRun {
     if (taken !== undefined) taken.push(id);
     else this.#taken.set(name, [id]);
     const [oldest] = this.#taken.keys();
-    if (this.#taken.size > ANSWERS_MISSING_KEPT && oldest !== undefined) this.#taken.delete(oldest);
+    if (this.#taken.size > RECORDED_ANSWERS_MAX && oldest !== undefined) this.#taken.delete(oldest);
   }
 
   /** Asks until nothing is wanted any more. Never rejects. */
@@ -97,6 +97,6 @@ export class OtherRun {
     if (answers.length >= count) return;
     this.#missing.add(name);
     const [oldest] = this.#missing;
-    if (this.#missing.size > ANSWERS_MISSING_KEPT && oldest !== undefined) this.#missing.delete(oldest);
+    if (this.#missing.size > RECORDED_ANSWERS_MAX && oldest !== undefined) this.#missing.delete(oldest);
   }
 }
