@@ -38,6 +38,7 @@ import {
   label,
   rulesOf,
 } from "./fields.ts";
+import { agentsFields, itemsOfOne } from "./steps/agents.ts";
 import { stepsDocument } from "./steps/cascade.ts";
 import { sampledFields } from "./steps/samples.ts";
 import { usageDocument } from "./query.ts";
@@ -73,7 +74,9 @@ export const batchBody = strictFields({
   over: overField.optional().openapi({
     description: "One call for each chunk of a context: `prompt` with the chunk in place of `{{chunk}}`",
   }),
-  prompt: z.string().optional().openapi({ description: "The prompt of a batch with `over`" }),
+  ...contentFields,
+  prompt: z.string().optional().openapi({ description: "The one prompt of a batch with `over`, `agents` or `n`" }),
+  ...agentsFields,
   ...callSettingsFields,
   ...callRulesFields,
   stop_when: stopWhen.optional(),
@@ -309,26 +312,35 @@ export function parseEnvelope(value: unknown): Parsed<Envelope> {
     contexts: { named: NO_CONTEXTS, default: settings.value.context, over: null },
   };
   const { over, prompt } = read.data;
-  if (over !== undefined || prompt !== undefined)
-    return overEnvelope({ over, prompt }, read.data, settings.value, shared);
+  if (over !== undefined) return overEnvelope({ over, prompt }, read.data, settings.value, shared);
+  const copied = itemsOfOne(read.data);
+  if (copied !== null) {
+    if (!copied.ok) return copied;
+    if (prompts !== undefined || items !== undefined) {
+      return invalid(prompts === undefined ? "items" : "prompts", "give either one prompt or several, not both");
+    }
+    return { ok: true, value: { settings: settings.value, shared, prompts: undefined, items: copied.value } };
+  }
   if (prompts !== undefined)
     return { ok: true, value: { settings: settings.value, shared, prompts, items: undefined } };
   if (items !== undefined) return { ok: true, value: { settings: settings.value, shared, prompts: undefined, items } };
-  return invalid("prompts", "is missing; expected prompts (an array of texts) or items (an array of objects)");
+  return invalid(
+    "prompts",
+    "is missing; expected prompts (an array of texts), items (an array of objects), or prompt with agents or n",
+  );
 }
 
 const NO_CONTEXTS: ReadonlyMap<string, ContextReference> = new Map();
 
 /** The envelope of a batch with `over`: its one prompt is that of every chunk. */
 function overEnvelope(
-  { over, prompt }: { over: z.infer<typeof overField> | undefined; prompt: string | undefined },
-  { prompts, items, context }: z.infer<typeof batchBody>,
+  { over, prompt }: { over: z.infer<typeof overField>; prompt: string | undefined },
+  { prompts, items, context, messages, agents, n }: z.infer<typeof batchBody>,
   settings: CallSettings,
   shared: Omit<BatchRequest, "calls" | "ids">,
 ): Parsed<Envelope> {
-  if (over === undefined) return invalid("prompt", "is for a batch with over; expected prompts (an array of texts)");
-  const beside = prompts !== undefined ? "prompts" : items !== undefined ? "items" : null;
-  if (beside !== null) return invalid(beside, "cannot stand beside over; give one of them");
+  const beside = Object.entries({ prompts, items, messages, agents, n }).find(([, sent]) => sent !== undefined)?.[0];
+  if (beside !== undefined) return invalid(beside, "cannot stand beside over; give one of them");
   if (context !== undefined) return invalid("context", "cannot stand beside over, which names the context");
   if (prompt === undefined || !prompt.includes(CHUNK_PLACE))
     return invalid("prompt", `expected a text with ${CHUNK_PLACE}, where the text of a chunk goes`);

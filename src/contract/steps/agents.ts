@@ -1,0 +1,59 @@
+/** `prompt` with `agents` or `n`: a batch of the same request, to several models or several times. */
+import { z } from "@hono/zod-openapi";
+import { TIER_NAMES } from "../../aggregate/tiers.ts";
+import { AGENTS_MAX, GROUP_CHARS_MAX, ITEMS_PER_BATCH_MAX } from "../../limits.ts";
+import { callSettingsFields } from "../call-options.ts";
+import { invalid, type Parsed } from "../errors.ts";
+import { label, type ContentInput } from "../fields.ts";
+import { strictFields } from "../strict-fields.ts";
+
+const agent = strictFields({ id: label.optional(), tier: z.enum(TIER_NAMES).optional(), ...callSettingsFields });
+
+/** The fields beside `prompt` or `messages` at the top of a batch. */
+export const agentsFields = {
+  agents: z
+    .array(z.union([label, agent]))
+    .min(1)
+    .max(AGENTS_MAX)
+    .optional()
+    .openapi({
+      description:
+        "With `prompt` or `messages`: makes the same request once for each of these, a model or an object with an `id` and settings of its own",
+    }),
+  n: z
+    .int()
+    .min(1)
+    .max(ITEMS_PER_BATCH_MAX)
+    .optional()
+    .openapi({ description: "With `prompt` or `messages`: makes the same request so often" }),
+};
+
+type Sent = ContentInput & z.infer<z.ZodObject<typeof agentsFields>>;
+
+/** The items that a request with one content stands for; null = it has none. */
+export function itemsOfOne({ prompt, messages, agents, n }: Sent) {
+  if (prompt === undefined && messages === undefined) {
+    const stray = agents === undefined ? (n === undefined ? null : "n") : "agents";
+    return stray === null ? null : invalid(stray, "needs prompt, the text that is sent to each");
+  }
+  const field = prompt === undefined ? "messages" : "prompt";
+  if ((agents === undefined) === (n === undefined)) {
+    return invalid(field, "needs either agents (a list of models) or n (a number); for several texts, send prompts");
+  }
+  const content: ContentInput = {
+    ...(prompt !== undefined && { prompt }),
+    ...(messages !== undefined && { messages }),
+  };
+  const settings = agents?.map((each) => (typeof each === "string" ? { id: each, model: each } : each));
+  return copies(content, settings ?? Array.from({ length: n ?? 1 }, () => ({})));
+}
+
+/** Each is stored and measured by itself, so all together are bounded here. */
+function copies<T extends object>(content: ContentInput, each: readonly T[]): Parsed<(T & ContentInput)[]> {
+  const chars = JSON.stringify(content).length * each.length;
+  if (chars > GROUP_CHARS_MAX) {
+    const what = `the request, ${each.length} times`;
+    return { ok: false, reason: { reason: "payload_too_large", what, bytesMax: GROUP_CHARS_MAX, param: "prompt" } };
+  }
+  return { ok: true, value: each.map((settings) => ({ ...content, ...settings })) };
+}
