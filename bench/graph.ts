@@ -1,10 +1,11 @@
 /**
- * `npm run bench:graph [-- --only=shapes,size,crash] [--tasks=10000] [--rounds=3] [--kills=20]`: graphs against the longest chain
+ * `npm run bench:graph [-- --only=shapes,plan,size,crash] [--tasks=10000] [--rounds=3] [--kills=20]`: graphs against the longest chain
  * of their calls, against a plain batch, and under SIGKILL. Exit status 1 if a guarantee does not hold. README.md explains the
  * figures.
  */
 import { parseArgs } from "node:util";
 import { measureCrash } from "./graph/crash.ts";
+import { measurePlans } from "./graph/plan.ts";
 import { measureShapes } from "./graph/shapes.ts";
 import { measureSize } from "./graph/size.ts";
 import { machine, writeResult } from "./results.ts";
@@ -22,6 +23,7 @@ const { values } = parseArgs({
 
 const PARTS: Readonly<Record<string, () => Promise<Part>>> = {
   shapes: measureShapes,
+  plan: measurePlans,
   size: () => measureSize(Number(values.tasks), Number(values.rounds)),
   crash: () => measureCrash(Number(values.kills)),
 };

@@ -162,6 +162,15 @@ export const GRAPH_OPERATIONS_MAX = 1_000;
 export const GRAPH_CHANGE_BYTES_MAX = 4 * 1024 * 1024;
 /** Most changes of one graph: each writes the compiled graph anew and computes once more which of its slots may start. */
 export const GRAPH_CHANGES_MAX = 2_000;
+/**
+ * Changes of a plan that runs while it is written by which its tasks are added one by one; later ones are added in blocks,
+ * because each change writes the compiled graph anew.
+ */
+export const PLAN_EAGER_CHANGES = 1_000;
+/** Tasks of such a block: a plan of the most tasks then has fewer than 1,100 changes. */
+export const PLAN_BLOCK_TASKS = 100;
+/** How often a Worker that waits for the next line of a plan says so, ms: three times within the term after which it counts as gone. */
+export const PLAN_HEARTBEAT_MS = 10_000;
 /** Files that one item of a batch names, in each of its lists: more are a folder, which is one name. */
 export const ITEM_FILES_MAX = 64;
 /** Conflicts of a batch, and names in each, that an answer lists: who resolves these learns of the next. */

@@ -12,11 +12,11 @@ import { runGraph, type Task } from "./answer.ts";
 
 /** How many questions of each number of branches are played; in the public data set there are 21, 31, 31 and 30. */
 const ROUNDS = 3;
-const BRANCHES = [2, 3, 4, 5];
+export const BRANCHES = [2, 3, 4, 5];
 /** Mean of a call, ms: the median of public traces is 8.7 s; shorter calls only make the gateway's share larger. */
 const CALL_MS = 2_000;
 
-type Node = { id: string; dependencies: string[]; ms: number };
+export type Node = { id: string; dependencies: string[]; ms: number };
 
 export async function measureShapes(): Promise<Part> {
   const upstream = await startUpstream();
@@ -59,7 +59,7 @@ export async function measureShapes(): Promise<Part> {
 }
 
 /** The canonical form of a question with so many branches. */
-function shapeOf(branches: number, random: Random): Node[] {
+export function shapeOf(branches: number, random: Random): Node[] {
   const nodes: Node[] = [];
   const add = (id: string, dependencies: string[]): string => {
     // Between a half and one and a half of the mean, and one in five three times as long.
@@ -73,7 +73,7 @@ function shapeOf(branches: number, random: Random): Node[] {
   return nodes;
 }
 
-function taskOf(node: Node): Task {
+export function taskOf(node: Node): Task {
   const { id, dependencies } = node;
   return { id, prompt: `call ${id}`, dependencies, model: modelOf(node) };
 }
@@ -82,10 +82,11 @@ function modelOf({ ms }: Node): string {
   return `up/m/delay/${ms}`;
 }
 
-function pathMs(nodes: readonly Node[]): number {
+/** Duration of the longest chain of calls, if each can start from a time on. */
+export function pathMs(nodes: readonly Node[], knownMs: (id: string) => number = () => 0): number {
   const endMs = new Map<string, number>();
   for (const { id, dependencies, ms } of nodes)
-    endMs.set(id, ms + Math.max(0, ...dependencies.map((each) => endMs.get(each) ?? 0)));
+    endMs.set(id, ms + Math.max(knownMs(id), ...dependencies.map((each) => endMs.get(each) ?? 0)));
   return Math.max(...endMs.values());
 }
 

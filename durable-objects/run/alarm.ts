@@ -11,6 +11,7 @@ import { bodiesPrefix, laneOf, type Objects } from "../address.ts";
 import type { Submit } from "./commit-queue.ts";
 import { endRun } from "./end.ts";
 import { dropBodies } from "./groups/bodies.ts";
+import { cutPlan } from "./groups/append-plan.ts";
 import { cancelGroup } from "./groups/cancel.ts";
 import { missingLanes } from "./executors/lanes.ts";
 import type { LeaseRecovery } from "./lease-recovery.ts";
@@ -19,6 +20,9 @@ import { hasEnded } from "./status.ts";
 import type { RunStore } from "./store/store.ts";
 import { endChildren } from "./tree/notify.ts";
 import type { Patches } from "./tree/patch.ts";
+
+/** Who writes a plan says so in calls, not at a socket. */
+const NOBODY = (): boolean => false;
 
 const UNFOLLOWED = "no client follows the group any more, and it was opened with detach: false";
 
@@ -32,7 +36,7 @@ export type AlarmState = {
   readonly leaseEndMs: number | null;
   /** When the next retry is due, deadline passes or cool-down ends, if no timer is set for it. */
   readonly readyAtMs: number | null;
-  /** When the first group is to be cancelled because its client is gone. */
+  /** When the first group is to be cancelled, or plan to be closed, because its client is gone. */
   readonly lapseAtMs: number | null;
   /** Whether only single calls are in flight whose loss nobody waits for: a turn would find it, too. */
   readonly mayLookLate: boolean;
@@ -93,7 +97,9 @@ function alarmStateOf(
       return run.readyAtMs;
     },
     get lapseAtMs() {
-      return run.clientBoundGroups.nextLapseMs(isFollowed);
+      const unfollowedMs = run.clientBoundGroups.nextLapseMs(isFollowed) ?? Infinity;
+      const lapseMs = Math.min(unfollowedMs, run.openPlans.nextLapseMs(NOBODY) ?? Infinity);
+      return lapseMs === Infinity ? null : lapseMs;
     },
     get mayLookLate() {
       const isWaitedFor = run.hasGroupWork || hasEnded(run.status) || engine.calls.size > 0;
@@ -235,6 +241,7 @@ export class RunAlarm {
       expireCredits(run.engine, nowMs);
       for (const seq of run.clientBoundGroups.lapsed(this.#host.isFollowed, nowMs))
         cancelGroup(run, seq, UNFOLLOWED, nowMs);
+      for (const seq of run.openPlans.lapsed(NOBODY, nowMs)) cutPlan(run, this.#store, seq, nowMs);
       for (const seq of run.openings.takeAbandoned(nowMs)) {
         const openKey = run.storedGroup(seq)?.openKey;
         if (openKey !== undefined) dropped.push(openKey);

@@ -1,4 +1,4 @@
-/** Groups that are cancelled when no client follows them any more. Memory only: a restart grants each a new term. */
+/** Groups that wait for their clients no longer than a term. Memory only: a restart grants each a new term. */
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 
 export class ClientBoundGroups {
@@ -20,7 +20,7 @@ export class ClientBoundGroups {
       .map(([seq]) => seq);
   }
 
-  /** When the first group is cancelled that no client follows at a socket; null = never. */
+  /** When the first group lapses that no client follows at a socket; null = never. */
   nextLapseMs(isFollowed: (seq: number) => boolean): number | null {
     let next: number | null = null;
     for (const [seq, followedAtMs] of this.#followedAtMs) {

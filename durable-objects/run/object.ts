@@ -27,6 +27,8 @@ import type {
 import type { CreditReport, CreditRequest } from "../../src/engine/credit/terms.ts";
 import type { CreditReportReply, OpenCreditReply } from "../../src/run-api/credit.ts";
 import type {
+  AppendPlanReply,
+  AppendPlanRequest,
   ChangeGraphReply,
   ChangeGraphRequest,
   ClaimReply,
@@ -66,6 +68,7 @@ import { claim } from "./executors/claim.ts";
 import { missingLanes } from "./executors/lanes.ts";
 import { renewLeases } from "./executors/leases.ts";
 import { cancelGroup, cancelSlot } from "./groups/cancel.ts";
+import { appendPlan } from "./groups/append-plan.ts";
 import { patchGraph } from "./groups/change-graph.ts";
 import { dropStaged, stagePages } from "./groups/open.ts";
 import { openAndClaim } from "./groups/open-claimed.ts";
@@ -340,6 +343,10 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
       const run = this.#life.active;
       reply("reason" in run ? { ok: false, reason: run } : patchGraph(run, this.#life.store, request, nowMs));
     });
+  }
+
+  appendPlan(request: AppendPlanRequest): Promise<AppendPlanReply> {
+    return this.#life.submit((reply, nowMs) => reply(appendPlan(this.#life.opened, this.#life.store, request, nowMs)));
   }
 
   graphJson(seq: number): string | null {

@@ -73,6 +73,8 @@ export class RunState {
   /** Which request opened which group. */
   readonly openings: Openings;
   readonly clientBoundGroups = new ClientBoundGroups();
+  /** Graphs that run while their plans are written, with when their writers came last. */
+  readonly openPlans = new ClientBoundGroups();
   /** When the batches that feed this run are notified. */
   readonly batchProgress = new BatchProgress();
   readonly workers = new GroupWorkers();
@@ -172,11 +174,19 @@ export class RunState {
       this.epoch += 1;
       store.meta.set("epoch", this.epoch);
     }
-    for (const seq of this.#openGroups.keys()) this.groupFollowed(seq, now.ms);
+    this.#grantTerms(now.ms);
     this.#nextGroupSeq = rebuilt.nextSeq;
     this.#readableSeq = rebuilt.rowsSeq;
     this.children = new Children(store, this.engine.ledger);
     this.engine.setPaused(this.#status === "paused");
+  }
+
+  /** Clients of groups that were open before a restart have a new term to come back. */
+  #grantTerms(nowMs: number): void {
+    for (const seq of this.#openGroups.keys()) {
+      this.groupFollowed(seq, nowMs);
+      if (this.engine.groups.get(seq)?.graph?.plan?.state === "open") this.openPlans.followed(seq, nowMs);
+    }
   }
 
   #newGraphCalls(engine: () => EngineState | null): GraphCalls {
@@ -441,6 +451,7 @@ export class RunState {
     this.#openGroups.delete(seq);
     this.#bodies.forget(seq);
     this.clientBoundGroups.forget(seq);
+    this.openPlans.forget(seq);
     this.workers.left(seq);
     this.engine.takeAbortedOf(workerOf(seq));
     this.#endedGroups.push(seq);

@@ -237,7 +237,7 @@ class GraphEditor {
 }
 
 /** A compiled task as it was read; a removed one waits for nothing. */
-function unplaced(task: CompiledTask, isRemoved: boolean): ReadTask {
+export function unplaced(task: CompiledTask, isRemoved: boolean): ReadTask {
   if (isRemoved) return tombstone(task.id);
   const { first, slots, rank, alternativeOf, ...read } = task;
   void [first, rank, alternativeOf];

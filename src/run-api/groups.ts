@@ -10,6 +10,8 @@ import type { SlotRecord } from "../engine/record.ts";
 import type { SlotState } from "../engine/slot.ts";
 import type { Waiting, WaitingFor } from "../engine/waits/waiting-for.ts";
 import type { PatchOperation } from "../graph/patch.ts";
+import type { PlanPart } from "../graph/plan/append.ts";
+import type { PlanFault } from "../graph/types.ts";
 import type { TaskSource } from "../graph/read-task.ts";
 import type { Repair } from "../schema/repair.ts";
 import type { Permit } from "./calls.ts";
@@ -202,6 +204,15 @@ export type CalledTask = TaskSource & { call: { body: CallBody; facts: CallFacts
 
 /** `lanes`: those to start, by number. */
 export type ChangeGraphReply = ({ ok: true; version: number; lanes: number[] } & Remaining) | Refused;
+
+/** The next part of a plan that runs while it is written. Repeated, it is answered and not applied twice. */
+export type AppendPlanRequest = { seq: number; part: PlanPart<{ line: number; task: CalledTask }> };
+
+/**
+ * `isOpen`: whether more of the plan is wanted; its graph may have been cancelled. `faults`: the lines of the part that could
+ * not be added. `lanes`: those to start, by number.
+ */
+export type AppendPlanReply = { isOpen: boolean; faults: readonly PlanFault[]; lanes: number[] };
 
 /** Which graph is opened once more, and by which request: a repeated one finds the group that the first has opened. */
 export type RetryRequest = { seq: number; openKey: string; idempotencyKey: IdempotencyKey | null };

@@ -25,6 +25,8 @@ import type {
   SingleSettlement,
 } from "./calls.ts";
 import type {
+  AppendPlanReply,
+  AppendPlanRequest,
   ChangeGraphReply,
   ChangeGraphRequest,
   ClaimReply,
@@ -198,6 +200,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   /** Changes a graph that runs, all or nothing; what its change lets start is queued. The reply leaves when it is stored. */
   changeGraph(request: ChangeGraphRequest): Promise<ChangeGraphReply>;
+
+  /** Adds the next part of a plan to its graph, which was opened with the first. A part without tasks keeps the plan open. */
+  appendPlan(request: AppendPlanRequest): Promise<AppendPlanReply>;
 
   /** The compiled graph of a group, as JSON; null if it has none. */
   graphJson(seq: number): string | null;

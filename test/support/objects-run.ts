@@ -85,6 +85,12 @@ export class TestRun {
     });
   }
 
+  /** Posts a body as it is written. */
+  postStream(path: string, body: ReadableStream<Uint8Array>, contentType: string): Promise<Response> {
+    const headers = { ...this.#headers(), "content-type": contentType };
+    return exports.default.fetch(`http://fanout.test${path}`, { method: "POST", headers, body });
+  }
+
   /** Sends a request of any method with the run's token. */
   send(method: string, path: string, body?: unknown): Promise<Response> {
     return exports.default.fetch(`http://fanout.test${path}`, {

@@ -79,7 +79,9 @@ export function takeGraph(
   const old = run.storedGroup(before.seq);
   if (old === undefined) throw new Error(`${before.id} runs, but is not stored`);
   const { pages, models } = pagesOf(tasks, { calls: graph.tasks.length - tasks.length, models: before.models });
-  const refused = roomReason(store.storedBytes) ?? modelReason(run, models, before.models.length);
+  // A change without calls may be what lets the graph end.
+  const full = tasks.length === 0 ? null : roomReason(store.storedBytes);
+  const refused = full ?? modelReason(run, models, before.models.length);
   if (refused !== null) return refused;
   const shape = { tasks: presentTasks(graph.tasks).length, version: graph.version };
   const header = { ...before, count: graph.slots, models, graph: shape };

@@ -146,6 +146,7 @@ function start(
   if (header.single !== null) group.joinWindow(run.engine.window.current);
   emitGroupStarted(run.engine, group, nowMs);
   if (graph !== null) {
+    if (graph.plan?.state === "open") run.openPlans.followed(seq, nowMs);
     for (const page of pages) run.cachePage(seq, page);
     return startGraph(run.engine, group);
   }

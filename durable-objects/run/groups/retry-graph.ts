@@ -39,15 +39,16 @@ export function retryGraph(run: RunState, store: RunStore, request: RetryRequest
   };
   const stored: StoredGroup = { ...found.stored, header, openKey };
   // At once: what depends on a recorded output reads it from its row while this turn opens the group.
+  const graph = closed(parsed(json));
   store.transaction(() => {
     store.groups.put(stored);
-    store.putGraph(seq, parsed(json));
+    store.putGraph(seq, graph);
     store.groups.copyPages(request.seq, seq);
     store.slots.copyCompleted(request.seq, seq);
   });
   run.openings.add({ openKey, seq, stagedAtMs: null });
   if (idempotencyKey !== null) run.addKey(idempotencyKey, seq);
-  start(run, store, { stored, graph: parsed(json) }, nowMs);
+  start(run, store, { stored, graph }, nowMs);
   return replyOf(run, stored, false);
 }
 
@@ -59,6 +60,11 @@ function whyNot(run: RunState, store: RunStore, stored: StoredGroup): Reason | n
     return { reason: "invalid_request", message: "the graph is running; retry it after its end", param: "id" };
   }
   return refusalOf(run, { models: [...models] }) ?? roomReason(store.storedBytes);
+}
+
+/** Of a plan that was cancelled while it was written, no more comes. */
+function closed(graph: CompiledGraph): CompiledGraph {
+  return graph.plan?.state === "open" ? { ...graph, plan: { ...graph.plan, state: "cut" } } : graph;
 }
 
 function parsed(json: string): CompiledGraph {

@@ -232,6 +232,13 @@ function sentSettings(read: Readonly<Record<string, unknown>>): SentSettings {
   );
 }
 
+/** One line of a plan as a task, which has the default settings; or why it is none. */
+export function parsePlanTask(value: unknown): Parsed<DagTask> {
+  const read = dagTask.safeParse(value);
+  if (!read.success) return { ok: false, reason: zodReason(read.error) };
+  return taskOf(read.data, SETTINGS_DEFAULT, (field) => field);
+}
+
 /** Counts before the tasks are parsed: a body may have millions of them. */
 function excessOf(value: unknown): { ok: false; reason: Reason } | null {
   if (typeof value !== "object" || value === null || !("tasks" in value) || !Array.isArray(value.tasks)) return null;

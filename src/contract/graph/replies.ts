@@ -101,6 +101,15 @@ export const graphReply = batchReply
     id: z.string(),
     object: z.literal("graph"),
     version: z.int(),
+    plan: z
+      .object({
+        state: z.enum(["open", "ended", "cut"]).openapi({ description: "`cut`: it broke off before its end" }),
+        errors: z.array(z.object({ line: z.int(), message: z.string() })),
+      })
+      .optional()
+      .openapi({
+        description: "Of a graph that runs while its plan arrives: how much has come, and lines that are no tasks",
+      }),
     tasks: z.record(z.string(), taskDocument),
     outputs: z.record(z.string(), z.union([z.string(), z.array(z.string().nullable()), z.null()])).openapi({
       description: "By id: the output of each task that nothing depends on",

@@ -4,7 +4,7 @@
  */
 import type { GroupView, SlotView } from "../../run-api/groups.ts";
 import { criticalPathMs, sinksOf } from "../../graph/measured-path.ts";
-import type { CompiledGraph, CompiledTask } from "../../graph/types.ts";
+import type { CompiledGraph, CompiledTask, PlanFault, PlanState } from "../../graph/types.ts";
 import { runningJson } from "../batch-json.ts";
 import { graphAggregation, replacementOf, withTaskIds } from "./graph-results.ts";
 import { slotJson } from "../slot.ts";
@@ -39,7 +39,8 @@ async function* partsOf({ group, graph, slotsFrom }: GraphAnswer): AsyncGenerato
   const statuses: TaskStatus[] = [];
   const latencyMs = new Float64Array(graph.slots);
   const { id, status } = group;
-  yield `${JSON.stringify({ id, object: "graph", version: graph.version, status }).slice(0, -1)},"tasks":{`;
+  const head = { id, object: "graph", version: graph.version, status, ...planJson(graph) };
+  yield `${JSON.stringify(head).slice(0, -1)},"tasks":{`;
   const slots = new SlotCursor(slotsFrom);
   let separator = "";
   for (const position of inSlotOrder(graph.tasks)) {
@@ -62,6 +63,13 @@ async function* partsOf({ group, graph, slotsFrom }: GraphAnswer): AsyncGenerato
   const combined = await graphAggregation(group, graph, slotsFrom);
   const rest = { ...listsOf(graph, statuses), ...combined, ...measuresOf(group, graph, latencyMs) };
   yield `},${JSON.stringify(rest).slice(1)}`;
+}
+
+/** How much of a plan has come whose tasks start before it is complete; nothing of any other graph. */
+export function planJson({ plan }: CompiledGraph): {
+  plan?: { state: PlanState["state"]; errors: readonly PlanFault[] };
+} {
+  return plan === undefined ? {} : { plan: { state: plan.state, errors: plan.faults } };
 }
 
 async function* oneOutput(

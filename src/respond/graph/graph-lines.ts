@@ -1,8 +1,8 @@
 /** A graph as a stream: one event per task as it ends, or per element of a `foreach`, in NDJSON or as server-sent events. */
 import type { GroupView, SlotView } from "../../run-api/groups.ts";
-import { presentTasks, type CompiledGraph } from "../../graph/types.ts";
+import { presentTasks, type CompiledGraph, type PlanFault } from "../../graph/types.ts";
 import type { Aggregation } from "../aggregation.ts";
-import { measuresOf } from "./graph-json.ts";
+import { measuresOf, planJson } from "./graph-json.ts";
 import { slotItem } from "../slot.ts";
 import type { SlotNames } from "./slot-names.ts";
 import { outputOf, taskError } from "./task-summary.ts";
@@ -29,6 +29,11 @@ export function taskEvent(slot: SlotView, names: SlotNames) {
   return { type: "task", task, element, output, error: taskError(slot), ...item, duration_ms: latency_ms, fallback };
 }
 
+/** The event of a line of a plan that is no task. */
+export function planErrorEvent({ line, message }: PlanFault) {
+  return { type: "plan_error", line, message };
+}
+
 /** The event that ends the stream. */
 export function graphCompleted(
   group: GroupView,
@@ -37,5 +42,5 @@ export function graphCompleted(
 ) {
   const { id, status } = group;
   const measures = measuresOf(group, graph, latencyMs);
-  return { type: "graph_completed", id, version: graph.version, status, ...combined, ...measures };
+  return { type: "graph_completed", id, version: graph.version, status, ...planJson(graph), ...combined, ...measures };
 }

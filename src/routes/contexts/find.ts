@@ -8,7 +8,7 @@ import { chunksByChars, Splitter, type Chunk } from "../../contexts/split.ts";
 import type { ContextRecord, ContextReference, Split } from "../../contexts/types.ts";
 import type { BatchCall, BatchRequest } from "../../contract/batch.ts";
 import { invalid } from "../../contract/errors.ts";
-import type { DagRequest } from "../../contract/graph/dag.ts";
+import type { DagRequest, DagTask } from "../../contract/graph/dag.ts";
 import type { DagPatch } from "../../contract/graph/patch.ts";
 import { Refusal } from "../../errors.ts";
 import { CHUNK_PLACE, CONTEXTS_PER_REQUEST_MAX, FILE_PAGE_BYTES, ITEMS_PER_BATCH_MAX } from "../../limits.ts";
@@ -25,6 +25,12 @@ export async function callWithContext<Call extends Referring>(
 ): Promise<Call> {
   if (call.context === undefined) return call;
   return placed(call, await findContexts(c.env, runId, [call.context]), "context");
+}
+
+/** A task of a plan with the text that it refers to. Throws a Refusal. */
+export async function taskWithContext(c: Context<AppEnv>, runId: string, task: DagTask): Promise<DagTask> {
+  const call = await callWithContext(c, runId, task.call);
+  return { ...task, call, body: call.body };
 }
 
 /** The graph with the texts that its tasks refer to. Throws a Refusal. */

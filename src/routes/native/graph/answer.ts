@@ -1,16 +1,21 @@
 /** Answering with a graph: as one JSON object, or as events while its tasks end. */
 import type { Context } from "hono";
 import type { AppEnv } from "../../../context.ts";
+import type { PlanFault } from "../../../graph/types.ts";
 import type { Framing } from "../../../respond/batch-lines.ts";
 import { graphJson } from "../../../respond/graph/graph-json.ts";
-import { graphCompleted, graphStarted, taskEvent } from "../../../respond/graph/graph-lines.ts";
+import { graphCompleted, graphStarted, planErrorEvent, taskEvent } from "../../../respond/graph/graph-lines.ts";
 import { graphAggregation } from "../../../respond/graph/graph-results.ts";
 import type { GroupView, SlotView } from "../../../run-api/groups.ts";
 import { framingOf, JSON_PIECES, streamPieces, type GroupAnswer } from "../group-answer.ts";
 import type { ChangingGraph } from "./changing-graph.ts";
+import type { PlanFaults } from "./plan-faults.ts";
+
+/** `planFaults`: of a graph that runs while its plan arrives in the same request. */
+type PlannedAnswer = GroupAnswer & { planFaults?: PlanFaults };
 
 /** Answers with a graph in the form that the client's `Accept` names, when or as its tasks end. */
-export function answerGraph(c: Context<AppEnv>, group: GroupAnswer, graph: ChangingGraph): Response {
+export function answerGraph(c: Context<AppEnv>, group: PlannedAnswer, graph: ChangingGraph): Response {
   const framing = framingOf(c.req.header("accept"));
   return framing === null
     ? streamPieces(c, group, endedJson(group, graph), JSON_PIECES)
@@ -34,13 +39,15 @@ async function* endedJson({ reader }: GroupAnswer, graph: ChangingGraph): AsyncG
   yield* graphJson({ group, graph: await graph.of(group), slotsFrom });
 }
 
-async function* events(group: GroupAnswer, graph: ChangingGraph, { frame }: Framing): AsyncGenerator<string> {
+async function* events(group: PlannedAnswer, graph: ChangingGraph, { frame }: Framing): AsyncGenerator<string> {
   const { id: groupId, reader, effectiveParallel } = group;
   const latencies = new Map<number, number>();
   let id = 1;
   const framed = (event: { type: string }): string => frame(event.type, id++, JSON.stringify(event));
   yield framed(graphStarted(groupId, graph.latest, effectiveParallel));
-  for await (const slots of reader.slotsAsTheyEnd()) {
+  for await (const { slots, faults } of withFaults(reader.slotsAsTheyEnd(), group.planFaults ?? null)) {
+    for (const fault of faults) yield framed(planErrorEvent(fault));
+    if (slots.length === 0) continue;
     const names = await graph.namesOf(slots);
     for (const slot of slots) latencies.set(slot.index, slot.latencyMs);
     yield slots.map((slot) => framed(taskEvent(slot, names))).join("");
@@ -50,4 +57,23 @@ async function* events(group: GroupAnswer, graph: ChangingGraph, { frame }: Fram
   const combined = await graphAggregation(view, ended, (index) => reader.slotsFrom(index));
   const latencyMs = Float64Array.from({ length: ended.slots }, (_, index) => latencies.get(index) ?? 0);
   yield framed(graphCompleted(view, ended, { latencyMs, ...combined }));
+}
+
+/** Slots as they end, and the bad lines of their plan as they come. */
+async function* withFaults(
+  slots: AsyncGenerator<SlotView[]>,
+  plan: PlanFaults | null,
+): AsyncGenerator<{ slots: SlotView[]; faults: readonly PlanFault[] }> {
+  let next = slots.next();
+  for (;;) {
+    const faults = plan?.take() ?? [];
+    if (faults.length > 0) yield { slots: [], faults };
+    const step = plan === null ? await next : await Promise.race([next, plan.changed()]);
+    if (step === null) continue;
+    if (step.done === true) break;
+    yield { slots: step.value, faults: [] };
+    next = slots.next();
+  }
+  const faults = plan?.take() ?? [];
+  if (faults.length > 0) yield { slots: [], faults };
 }

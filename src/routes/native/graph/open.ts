@@ -23,7 +23,7 @@ export async function openGraph(
   c: Context<AppEnv>,
   runId: string,
   { request, graph, named }: RequestedGraph,
-): Promise<{ group: GroupAnswer; graph: ChangingGraph }> {
+): Promise<{ seq: number; group: GroupAnswer; graph: ChangingGraph }> {
   const run = new RunCaller(c.env, runId);
   const isAsync = prefersAsync(c.req.header("prefer"));
   const { waitingFetchesMax, mayUseWorkflows } = c.get("config");
@@ -59,5 +59,5 @@ export async function openGraph(
   const group = groupAnswer(runId, opened, reader);
   // The graph that a key has opened may have been changed since.
   const stored = opened.replayed ? await graphOf(run, opened.seq) : null;
-  return { group, graph: new ChangingGraph(run, opened.seq, stored ?? graph) };
+  return { seq: opened.seq, group, graph: new ChangingGraph(run, opened.seq, stored ?? graph) };
 }

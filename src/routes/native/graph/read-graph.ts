@@ -1,16 +1,16 @@
 /** The graph in the body of a request: parsed, compiled, or refused with all that is wrong with it. */
 import type { Context } from "hono";
 import type { AppEnv } from "../../../context.ts";
-import { jsonOf, mediaType, readBytes, readJsonBytes, textOf } from "../../../contract/body.ts";
+import { jsonOf, readBytes, readJsonBytes, textOf } from "../../../contract/body.ts";
 import { invalid, type Parsed } from "../../../contract/errors.ts";
 import { parseDag, type DagRequest } from "../../../contract/graph/dag.ts";
 import { Refusal } from "../../../errors.ts";
 import { compileGraph, type Compilation } from "../../../graph/compile.ts";
 import { graphReason } from "../../../graph/faults.ts";
-import { jsonLines, type PlanLines } from "../../../graph/plan/lines.ts";
-import { llmCompilerLines } from "../../../graph/plan/llm-compiler.ts";
+import type { PlanLines } from "../../../graph/plan/lines.ts";
 import { requireRun } from "../../../auth/middleware.ts";
 import { graphWithContexts } from "../../contexts/find.ts";
+import { planReaderOf } from "./plan-readers.ts";
 import { bodyRoom } from "../../body-bound.ts";
 
 /** A valid graph, with the bytes of its body, by which an Idempotency-Key is compared. */
@@ -18,7 +18,7 @@ export type ReadGraph = Omit<Extract<Compilation, { ok: true }>, "ok"> & { reque
 
 /** Throws a Refusal if the body is no graph, or an invalid one. */
 export async function readGraph(c: Context<AppEnv>): Promise<ReadGraph> {
-  const readPlan = PLAN_READERS.get(mediaType(c.req.raw));
+  const readPlan = planReaderOf(c);
   const read = readPlan === undefined ? readJsonBytes : readBytes;
   const body = await read(c.req.raw, bodyRoom(c));
   if (!body.ok) throw new Refusal(body.reason);
@@ -35,12 +35,6 @@ export async function readGraph(c: Context<AppEnv>): Promise<ReadGraph> {
   const graph = Object.keys(settings).length === 0 ? compiled.graph : { ...compiled.graph, settings };
   return { graph, stats, warnings, request, bytes: body.value };
 }
-
-/** Bodies that are the plan of a model instead of one JSON object, by their content type. */
-const PLAN_READERS: ReadonlyMap<string, () => PlanLines<unknown>> = new Map([
-  ["application/x-ndjson", jsonLines],
-  ["text/x-llmcompiler", llmCompilerLines],
-]);
 
 /** A plan as the body of a graph. A bad line refuses all of it: nothing has started yet. */
 function planOf(bytes: Uint8Array, lines: PlanLines<unknown>): Parsed<unknown> {
