@@ -67,10 +67,6 @@ def gateway(method, path, body=None, headers=None):
         return json.loads(reply.read())
 
 
-def own_run():
-    return "/runs/" + gateway("GET", "/run")["id"]
-
-
 def parse(request):
     """The parts of a request as tasks, numbered from 1. Raises ValueError for a part without an action."""
     words = re.findall(r'"[^"]*"|\S+', request)
@@ -94,9 +90,8 @@ def agent_for(kind):
 
 def manifest_of(tasks):
     now = datetime.datetime.now()
-    locked = sorted({file for task in tasks for file in task["files"]})
     return {"task_id": now.strftime("%Y%m%d_%H%M%S"), "created_at": now.isoformat(), "tasks": tasks,
-            "locked_files": locked, "status": "in_progress"}
+            "locked_files": sorted({file for task in tasks for file in task["files"]}), "status": "in_progress"}
 
 
 def item_of(task):
@@ -111,8 +106,8 @@ def dispatch(manifest, policy):
     """One batch for all tasks: sent once, however often this is called for a manifest. Returns its state."""
     batch = {"items": [item_of(task) for task in manifest["tasks"]], "concurrency": MAX_WORKERS, "error_style": "null",
              "validate_independence": policy, "aggregate": {"strategy": "merge"}}
-    headers = {"prefer": "respond-async", "idempotency-key": "coordinator-" + manifest["task_id"]}
-    return gateway("POST", "/batch", batch, headers)
+    key = "coordinator-" + manifest["task_id"]
+    return gateway("POST", "/batch", batch, {"prefer": "respond-async", "idempotency-key": key})
 
 
 def follow(group, kinds):
@@ -145,8 +140,8 @@ def write_documents(folder, group, manifest, conflicts):
 
     changes = {"safe_changes": [], "risky_changes": []}
     for task, document in zip(manifest["tasks"], documents_of(group)["tasks"]):
-        agent = agent_for(task["type"])
         for part in ("status", "result"):
+            agent = agent_for(task["type"])
             write("{}_{}_{}".format(agent, task["id"], part), {**document[part], "agent": agent})
         if document["result"]["success"]:
             changes["safe_changes" if task["type"] in SAFE else "risky_changes"].append(task["id"])
@@ -164,13 +159,12 @@ def coordinate(request, policy, folder):
     print("{} tasks on {}: {}".format(len(kinds), ", ".join(manifest["locked_files"]) or "no file", opened["id"]))
     for conflict in opened["conflicts"]:
         print("  conflict: {} is named by tasks {}".format(conflict["file"], ", ".join(conflict["items"])))
-    worker = subprocess.Popen([sys.executable, __file__, "worker"]) if PULL_MODEL else None
+    worker = start_worker() if PULL_MODEL else None
     try:
         follow(opened["id"], kinds)
     finally:
         if worker:
             worker.terminate()
-            worker.wait()
     ended = gateway("GET", "/groups/" + opened["id"])
     proposal = write_documents(folder, opened["id"], manifest, opened["conflicts"])
     print("{}: {} of {} completed, {:.1f}x faster than one after another".format(
@@ -202,8 +196,15 @@ def work_on(run, item):
         gateway("POST", run + "/complete", {"lease_id": item["lease_id"], **answer})
 
 
+def start_worker():
+    """Another process, whose token can do nothing but the work of this run."""
+    granted = gateway("POST", "/runs/{}/worker-token".format(gateway("GET", "/run")["id"]))
+    env = {**os.environ, "FANOUT_TOKEN": granted["token"], "COORDINATOR_RUN": granted["run_id"]}
+    return subprocess.Popen([sys.executable, __file__, "worker"], env=env)
+
+
 def serve():
-    run = own_run()
+    run = "/runs/" + (os.environ.get("COORDINATOR_RUN") or gateway("GET", "/run")["id"])
     while True:
         claimed = gateway("POST", run + "/claim", {"max": 1, "wait_ms": 20_000, "lease_ms": LEASE_MS})
         for item in claimed["items"]:
@@ -212,15 +213,14 @@ def serve():
 
 def write_all(writers=50, writes=10):
     """Writes from many threads at once, and counts what arrived in the run's log."""
-    run = own_run()
 
     def write(writer):
         for at in range(writes):
-            gateway("POST", run + "/log", {"event_type": "agent_write", "data": "{}-{}".format(writer, at)})
+            gateway("POST", "/log", {"event_type": "agent_write", "data": "{}-{}".format(writer, at)})
 
     with concurrent.futures.ThreadPoolExecutor(writers) as pool:
         list(pool.map(write, range(writers)))
-    with reply_to("GET", run + "/log") as log:
+    with reply_to("GET", "/runs/{}/log".format(gateway("GET", "/run")["id"])) as log:
         events = [json.loads(line) for line in log]
     found = [event["data"] for event in events if event["event_type"] == "agent_write"]
     lost, doubled = writers * writes - len(set(found)), len(found) - len(set(found))
@@ -230,17 +230,15 @@ def write_all(writers=50, writes=10):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    arguments.add_argument("request", help="a request, or worker, monitor, writes")
-    arguments.add_argument("group", nargs="?", help="for monitor: the group to show")
+    arguments.add_argument("request", help="a request, or worker, writes, or monitor with a group")
+    arguments.add_argument("group", nargs="?")
     arguments.add_argument("--conflicts", choices=["report", "reject"], default="report", help="tasks that name one file")
     arguments.add_argument("--output", type=pathlib.Path, default=pathlib.Path("coordinator-output"), help="folder of documents")
     given = arguments.parse_args()
-    if given.request == "worker":
-        return serve()
     if given.request == "monitor":
-        print(json.dumps(documents_of(given.group)["visibility"]))
-        return 0
-    return write_all() if given.request == "writes" else coordinate(given.request, given.conflicts, given.output)
+        return print(json.dumps(documents_of(given.group)["visibility"]))
+    commands = {"worker": serve, "writes": write_all}
+    return commands.get(given.request, lambda: coordinate(given.request, given.conflicts, given.output))()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 
 /** The text with each run token replaced by its prefix. */
 export function withoutTokens(text: string): string {
-  return text.replace(/fo-run-[\w.-]+/g, "fo-run-…");
+  return text.replace(/fo-(run|pull)-[\w.-]+/g, "fo-$1-…");
 }
 
 /** Removes tokens from streamed text. A word at the end of a piece is kept back, because it may continue in the next piece. */

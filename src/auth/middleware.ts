@@ -3,11 +3,12 @@ import type { Context, MiddlewareHandler } from "hono";
 import type { AppEnv, Keys, Principal } from "../context.ts";
 import type { Config } from "../env.ts";
 import { configOf } from "../env.ts";
-import { Refusal } from "../errors.ts";
+import { Refusal, type Reason } from "../errors.ts";
 import { NAME_CHARS_MAX } from "../limits.ts";
 import { credentialOf } from "./credential.ts";
 import { isAdminKey, makeKeys } from "./keys.ts";
 import { TOKEN_PREFIX, verifyRunToken } from "./token.ts";
+import { isWorkerRequest, verifyWorkerToken, WORKER_TOKEN_PREFIX } from "./worker-token.ts";
 
 /** Names the run that an operator's request is about. */
 const RUN_HEADER = "x-fanout-run";
@@ -21,7 +22,10 @@ export function authenticate({ now }: { now: () => number }): MiddlewareHandler<
     const keys = await keysOf(config);
     c.set("config", config);
     c.set("keys", keys);
-    c.set("principal", await principalOf(requireCredential(c), keys, now()));
+    c.set(
+      "principal",
+      await principalOf(requireCredential(c), keys, { now: now(), method: c.req.method, path: c.req.path }),
+    );
     await next();
   };
 }
@@ -68,7 +72,15 @@ function requireCredential(c: Context<AppEnv>): string {
   throw new Refusal({ reason: "invalid_api_key", message });
 }
 
-async function principalOf(credential: string, keys: Keys, nowMs: number): Promise<Principal> {
+type Arrived = { now: number; method: string; path: string };
+
+async function principalOf(credential: string, keys: Keys, { now: nowMs, ...request }: Arrived): Promise<Principal> {
+  if (credential.startsWith(WORKER_TOKEN_PREFIX)) {
+    const verified = await verifyWorkerToken(keys.signing, credential, nowMs);
+    if (!verified.ok) throw new Refusal(verified.reason);
+    if (!isWorkerRequest(request, verified.runId)) throw new Refusal(WORKERS_ONLY);
+    return { kind: "run", runId: verified.runId, depth: 0 };
+  }
   if (credential.startsWith(TOKEN_PREFIX)) {
     const verified = await verifyRunToken(keys.signing, credential, nowMs);
     if (!verified.ok) throw new Refusal(verified.reason);
@@ -79,3 +91,8 @@ async function principalOf(credential: string, keys: Keys, nowMs: number): Promi
   const message = "the credential is neither the operator's key nor a run token of this gateway";
   throw new Refusal({ reason: "invalid_api_key", message });
 }
+
+const WORKERS_ONLY: Reason = {
+  reason: "forbidden",
+  message: "a worker token may only claim, keep and complete items of its own run",
+};

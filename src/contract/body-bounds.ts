@@ -21,6 +21,7 @@ const UNREAD = {
   "POST /runs/:id/close": EMPTY_BODY_BYTES_MAX,
   "POST /runs/:id/stats/reset": EMPTY_BODY_BYTES_MAX,
   "POST /runs/:id/flush": EMPTY_BODY_BYTES_MAX,
+  "POST /runs/:id/worker-token": EMPTY_BODY_BYTES_MAX,
   "POST /dag/:id/retry": EMPTY_BODY_BYTES_MAX,
   "POST /upstreams/:name/resume": EMPTY_BODY_BYTES_MAX,
   "POST /v1/responses/:id/cancel": EMPTY_BODY_BYTES_MAX,

@@ -7,10 +7,18 @@ import {
   completeReply,
   heartbeatBody,
   heartbeatReply,
+  workerToken,
 } from "../contract/pull/items.ts";
 import { guarded, idParameter, json, jsonBody } from "./parts.ts";
 
 export const pull: RouteConfig[] = [
+  guarded({
+    method: "post",
+    path: "/runs/{id}/worker-token",
+    summary: "Makes a token with which a worker may claim, keep and complete items of this run, and nothing else",
+    parameters: [idParameter],
+    responses: { 201: json(workerToken, "The token, which expires with the run") },
+  }),
   guarded({
     method: "post",
     path: "/runs/{id}/claim",

@@ -13,6 +13,10 @@
 #       standard input is JSON or else a single prompt.
 #   llm_stream [PROMPT]...
 #       Writes one line of JSON for each slot as it ends: index, result, error, …
+#   llm_dag [TASKS]
+#       Runs a graph: TASKS is a JSON array of tasks, {"id": "b", "prompt": "{{a.output}} …"}. Writes its answer as JSON.
+#   llm_vote N [PROMPT [MODEL]]
+#       Asks a prompt N times and writes the vote as JSON: decided, winner, agreement, …
 #   with_run [NAME=VALUE]... COMMAND [ARGUMENT]...
 #       Opens a child run, runs the command, a function or a program, inside it, and closes it.
 #   llm_budget
@@ -32,6 +36,8 @@
 #   FANOUT_TIMEOUT_S  how long a whole call may take before it fails (default 3600)
 #   FANOUT_OPTIONS    request fields as JSON: FANOUT_OPTIONS='{"max_tokens":50}' llm_query "…"
 #
+# With a "schema" in FANOUT_OPTIONS, answers are the JSON values that fit it.
+#
 # `idempotency_key` in FANOUT_OPTIONS is sent as a header: a restarted program that repeats the call under the same key
 # gets the recorded answer at no cost. If the connection is lost, the request is repeated under the same key and is paid
 # once. All other retries happen in the gateway.
@@ -40,12 +46,16 @@
 # may succeed later. Unless the function ran in a subshell, $(…) or a pipe, FANOUT_ERROR_CODE, FANOUT_ERROR_STATUS (of
 # HTTP), FANOUT_ERROR_RETRYABLE (true or false) and FANOUT_ERROR_MESSAGE describe the failure.
 
+# The value of an answer that was checked against a schema, else its text.
+_fanout_answer='if has("json") then .json else .text end'
+_fanout_answers='[.results, .items // []] | transpose | map(.[0] as $text | .[1] | if has("json") then .json else $text end)'
+
 llm_query() {
-  _fanout .text _fanout_paid /query '{prompt: .[0]}' "${2-}" "" "${1-$(cat)}"
+  _fanout "$_fanout_answer" _fanout_paid /query '{prompt: .[0]}' "${2-}" "" "${1-$(cat)}"
 }
 
 llm_query_batch() {
-  _fanout .results _fanout_paid /batch calls "" "" "$@"
+  _fanout "$_fanout_answers" _fanout_paid /batch calls "" "" "$@"
 }
 
 llm_query_batched() {
@@ -71,12 +81,23 @@ llm_batch() {
     shift
   done
   [[ $form != lines && ${#texts[@]} -gt 0 ]] || texts=("$(cat)")
-  _fanout .results _fanout_paid /batch "$form | calls" "$model" "$concurrency" "${texts[@]}"
+  _fanout "$_fanout_answers" _fanout_paid /batch "$form | calls" "$model" "$concurrency" "${texts[@]}"
 }
 
 llm_stream() {
   local failure
   { failure=$(_fanout_alone _fanout_slots "$@"); } 3>&1 || _fanout_failed "$failure"
+}
+
+llm_dag() {
+  _fanout . _fanout_paid /dag '{tasks: (.[0] | fromjson)}' "" "" "${1-$(cat)}"
+}
+
+llm_vote() {
+  _fanout .aggregation _fanout_paid /batch '{
+    prompts: [.[1] as $prompt | range(.[0] | tonumber) | $prompt],
+    aggregate: {strategy: "vote"}
+  }' "${3-}" "" "$1" "${2-$(cat)}"
 }
 
 # Opens a child run for a command: calls of the command spend the child's budget.
@@ -249,7 +270,7 @@ _fanout_paid() { # PATH FIELDS MODEL CONCURRENCY TEXT...
   if [[ $count == 0 ]]; then
     printf '{"results":[]}'
   else
-    _fanout_ask POST "$1" '(.text | strings) // (.results | length == $count)' "$body" "$key"
+    _fanout_ask POST "$1" '(.text | strings) // .tasks // (.results | length == $count)' "$body" "$key"
   fi
 }
 

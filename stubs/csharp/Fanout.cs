@@ -69,13 +69,17 @@ public sealed class Slot
     /// <summary>The answer, or null if the slot failed.</summary>
     public string Text { get; }
 
+    /// <summary>With the option schema, the value that fits it.</summary>
+    public JsonElement? Json { get; }
+
     /// <summary>The failure, or null if the slot succeeded.</summary>
     public FanoutException Error { get; }
 
-    internal Slot(int index, string text, FanoutException error)
+    internal Slot(int index, string text, JsonElement? json, FanoutException error)
     {
         Index = index;
         Text = text;
+        Json = json;
         Error = error;
     }
 }
@@ -104,7 +108,7 @@ public static class Fanout
     private const string TimeoutS = "660";
 
     // The gateway recognises these requests by their idempotency key.
-    private static readonly Regex Repeatable = new Regex("^/(query|batch|runs|runs/[^/]+/close)$");
+    private static readonly Regex Repeatable = new Regex("^/(query|batch|dag|runs|runs/[^/]+/close)$");
 
     private static readonly string[] BudgetFields =
     {
@@ -134,6 +138,38 @@ public static class Fanout
     {
         var fields = Merge(options, ("prompt", prompt), ("model", model));
         return Field(await CallAsync("/query", fields, "text"), "text");
+    }
+
+    /// <summary>Returns the answer to one prompt as a value that fits a JSON Schema.</summary>
+    public static async Task<JsonElement> QueryJsonAsync(
+        string prompt,
+        object schema,
+        object options = null
+    )
+    {
+        var fields = Merge(options, ("prompt", prompt), ("schema", schema));
+        return (await CallAsync("/query", fields, "json")).GetProperty("json");
+    }
+
+    /// <summary>Runs a graph of tasks whose prompts refer to each other: {{a.output}}. The outputs
+    /// of its last tasks are in the property outputs, by id.</summary>
+    public static Task<JsonElement> DagAsync(IEnumerable<object> tasks, object options = null) =>
+        CallAsync("/dag", Merge(options, ("tasks", tasks)), "tasks");
+
+    /// <summary>Answers a prompt so many times and returns the vote: decided, winner, agreement, …
+    /// The option aggregate changes its rule.</summary>
+    public static async Task<JsonElement> VoteAsync(
+        string prompt,
+        int count = 3,
+        object options = null
+    )
+    {
+        var fields = Merge(options, ("prompts", Enumerable.Repeat(prompt, count)));
+        if (!fields.ContainsKey("aggregate"))
+        {
+            fields = Merge(fields, ("aggregate", new { strategy = "vote" }));
+        }
+        return (await CallAsync("/batch", fields, "aggregation")).GetProperty("aggregation");
     }
 
     /// <summary>Returns the results of many prompts, in their order, by one request. A failed
@@ -281,14 +317,17 @@ public static class Fanout
             JsonElement error = line.GetProperty("error");
             bool hasFailed = error.ValueKind != JsonValueKind.Null;
             yield return hasFailed
-                ? new Slot(index, null, Failure(error, null))
-                : new Slot(index, Field(line, "result"), null);
+                ? new Slot(index, null, null, Failure(error, null))
+                : new Slot(index, Field(line, "result"), JsonOf(line), null);
         }
         if (seen.Count < count)
         {
             throw new FanoutException("bad_answer", $"{count} prompts got {seen.Count} results", 200);
         }
     }
+
+    private static JsonElement? JsonOf(JsonElement line) =>
+        line.TryGetProperty("json", out JsonElement json) ? json : (JsonElement?)null;
 
     private static async Task<ChildRun> OpenRunAsync(object settings)
     {
@@ -502,7 +541,7 @@ public static class Fanout
                 Key = fields != null && Repeatable.IsMatch(path) ? TakeKey(fields) : null,
                 Json = fields == null ? null : JsonSerializer.Serialize(fields),
                 Expects = expects,
-                IsBatch = path == "/batch",
+                IsBatch = path == "/batch" && expects == "type",
                 Timeout = TimeSpan.FromSeconds(JsonSerializer.Deserialize<double>(timeoutS)),
             };
         }

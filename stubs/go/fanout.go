@@ -8,7 +8,7 @@
 //		...
 //	})
 //
-// Also Budget, Usage, Final, Log and ToolCall.
+// Also QueryJSON, Dag, Vote, Budget, Usage, Final, Log and ToolCall.
 //
 // Environment variables:
 //
@@ -47,10 +47,12 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Slot is the result for the prompt at Index: Text is its answer, unless Err (an *Error) is set.
+// Slot is the result for the prompt at Index: Text is its answer, unless Err (an *Error) is set. With the option schema,
+// JSON is the value that fits it.
 type Slot struct {
 	Index int
 	Text  string
+	JSON  any
 	Err   error
 }
 
@@ -76,6 +78,48 @@ func Query(ctx context.Context, prompt, model string, options ...Fields) (string
 	})
 	text, _ := answer["text"].(string)
 	return text, err
+}
+
+// QueryJSON answers one prompt with a value that fits a JSON Schema.
+func QueryJSON(ctx context.Context, prompt string, schema any, model string, options ...Fields) (any, error) {
+	answer, err := exchange(ctx, call{
+		method: http.MethodPost,
+		path:   "/query",
+		fields: merge(Fields{"prompt": prompt, "schema": schema}, modelField(model), options...),
+		expect: "json",
+		isSafe: true,
+	})
+	return answer["json"], err
+}
+
+// Dag runs a graph of tasks whose prompts refer to each other: {"id": "b", "prompt": "{{a.output}} …"}. The outputs of its
+// last tasks are in the field outputs, by id.
+func Dag(ctx context.Context, tasks []Fields, options ...Fields) (Fields, error) {
+	return exchange(ctx, call{
+		method: http.MethodPost,
+		path:   "/dag",
+		fields: merge(Fields{"tasks": tasks}, nil, options...),
+		expect: "tasks",
+		isSafe: true,
+	})
+}
+
+// Vote answers a prompt n times and returns the vote: decided, winner, agreement, … The option aggregate changes its rule.
+func Vote(ctx context.Context, prompt string, n int, model string, options ...Fields) (Fields, error) {
+	prompts := make([]string, n)
+	for at := range prompts {
+		prompts[at] = prompt
+	}
+	fields := Fields{"prompts": prompts, "aggregate": Fields{"strategy": "vote"}}
+	answer, err := exchange(ctx, call{
+		method: http.MethodPost,
+		path:   "/batch",
+		fields: merge(fields, modelField(model), options...),
+		expect: "aggregation",
+		isSafe: true,
+	})
+	vote, _ := answer["aggregation"].(Fields)
+	return vote, err
 }
 
 // Batch answers prompts at once, in their order. The error is for the whole request; each slot has an error of its own.
@@ -105,7 +149,7 @@ func Stream(ctx context.Context, prompts []string, model string, each func(Slot)
 		if event["error"] != nil {
 			return each(Slot{Index: index, Err: failure(event["error"], 0)})
 		}
-		return each(Slot{Index: index, Text: fmt.Sprint(event["result"])})
+		return each(Slot{Index: index, Text: fmt.Sprint(event["result"]), JSON: event["json"]})
 	}
 	_, err := exchange(ctx, call{
 		method: http.MethodPost,
@@ -340,7 +384,10 @@ func newRequest(ctx context.Context, call call, key, body string) (*http.Request
 		return nil, &Error{Code: "bad_url", Message: message}
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
-	request.Header.Set("Accept", "application/x-ndjson")
+	request.Header.Set("Accept", "application/json")
+	if call.take != nil {
+		request.Header.Set("Accept", "application/x-ndjson")
+	}
 	request.Header.Set("Content-Type", "application/json")
 	if call.isSafe {
 		// With this header the transport repeats requests by itself, too.

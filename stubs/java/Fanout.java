@@ -11,6 +11,7 @@ import java.net.SocketTimeoutException;
 import java.net.URI;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -89,15 +90,20 @@ public final class Fanout {
     }
   }
 
-  /** The result for the prompt at an index: a text or an error. The other is null. */
+  /**
+   * The result for the prompt at an index: a text or an error. The other is null. With the option
+   * schema, json is the value that fits it.
+   */
   public static final class Slot {
     public final int index;
     public final String text;
+    public final Object json;
     public final FanoutException error;
 
-    Slot(int index, String text, FanoutException error) {
+    Slot(int index, String text, Object json, FanoutException error) {
       this.index = index;
       this.text = text;
+      this.json = json;
       this.error = error;
     }
   }
@@ -113,6 +119,35 @@ public final class Fanout {
 
   public static String query(String prompt, Map<String, ?> options) {
     return OWN.query(prompt, options);
+  }
+
+  /**
+   * Answers one prompt with a value that fits a JSON Schema: maps, lists, strings, BigDecimal,
+   * Boolean or null.
+   */
+  public static Object queryJson(String prompt, Map<String, ?> schema, Map<String, ?> options) {
+    return OWN.queryJson(prompt, schema, options);
+  }
+
+  /**
+   * Runs a graph of tasks whose prompts refer to each other, such as id "b" with the prompt
+   * "{{a.output}} …". The outputs of its last tasks are in the field outputs, by id.
+   */
+  public static Map<String, Object> dag(List<? extends Map<String, ?>> tasks) {
+    return OWN.dag(tasks, Map.of());
+  }
+
+  public static Map<String, Object> dag(
+      List<? extends Map<String, ?>> tasks, Map<String, ?> options) {
+    return OWN.dag(tasks, options);
+  }
+
+  /**
+   * Answers a prompt so many times and returns the vote: decided, winner, agreement, … The option
+   * aggregate changes its rule.
+   */
+  public static Map<String, Object> vote(String prompt, int count, Map<String, ?> options) {
+    return OWN.vote(prompt, count, options);
   }
 
   /**
@@ -225,6 +260,28 @@ public final class Fanout {
       return (String) exchange(token, "/query", fields, "text", null).get("text");
     }
 
+    public Object queryJson(String prompt, Map<String, ?> schema, Map<String, ?> options) {
+      Map<String, Object> fields = new HashMap<>(options);
+      fields.put("prompt", prompt);
+      fields.put("schema", schema);
+      return exchange(token, "/query", fields, "json", null).get("json");
+    }
+
+    public Map<String, Object> dag(List<? extends Map<String, ?>> tasks, Map<String, ?> options) {
+      Map<String, Object> fields = new HashMap<>(options);
+      fields.put("tasks", tasks);
+      return exchange(token, "/dag", fields, "tasks", null);
+    }
+
+    @SuppressWarnings("unchecked")
+    public Map<String, Object> vote(String prompt, int count, Map<String, ?> options) {
+      Map<String, Object> fields = new HashMap<>(Map.of("aggregate", Map.of("strategy", "vote")));
+      fields.putAll(options);
+      fields.put("prompts", Collections.nCopies(count, prompt));
+      Map<String, Object> answer = exchange(token, "/batch", fields, "aggregation", null);
+      return (Map<String, Object>) answer.get("aggregation");
+    }
+
     public List<Slot> batch(List<String> prompts) {
       return batch(prompts, Map.of());
     }
@@ -260,8 +317,8 @@ public final class Fanout {
             Object error = event.get("error");
             each.accept(
                 error == null
-                    ? new Slot(index, String.valueOf(event.get("result")), null)
-                    : new Slot(index, null, failure(error, 0)));
+                    ? new Slot(index, String.valueOf(event.get("result")), event.get("json"), null)
+                    : new Slot(index, null, null, failure(error, 0)));
           };
       exchange(token, "/batch", fields, "type", take);
       if (seen.size() < prompts.size()) {
@@ -394,7 +451,8 @@ public final class Fanout {
       connection.setInstanceFollowRedirects(false);
       connection.setRequestProperty("authorization", "Bearer " + token);
       connection.setRequestProperty("content-type", "application/json");
-      connection.setRequestProperty("accept", "application/x-ndjson");
+      connection.setRequestProperty(
+          "accept", take == null ? "application/json" : "application/x-ndjson");
       if (idempotencyKey != null) {
         connection.setRequestProperty("idempotency-key", idempotencyKey);
       }

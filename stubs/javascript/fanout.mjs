@@ -13,7 +13,7 @@
  *     FANOUT_TIMEOUT_S  how long the gateway may be silent before a call fails (default 660)
  * A page has no environment: call configure({ url, token }).
  *
- * A string in second place is the model. Options are the gateway's request fields, and two that are not sent as fields:
+ * With `schema`, an answer is the JSON value that fits it, not its text. A string in second place is the model. Options are the gateway's request fields, and two that are not sent as fields:
  * `signal` aborts the call; `idempotencyKey` names it, so that a restarted program that repeats it gets the recorded
  * answer at no cost. If the connection is lost, the request is repeated under the same key and is paid once. All other
  * retries happen in the gateway.
@@ -66,15 +66,18 @@ function functionsOf(token) {
   async function llmQuery(prompt, model, options) {
     if (Array.isArray(prompt)) return await llmQueryBatch(prompt, model, options);
     const request = keyedRequest(itemOf(prompt), optionsOf(model, options));
-    return (await call("/query", "text", request)).text;
+    const answer = await call("/query", "text", request);
+    return "json" in answer ? answer.json : answer.text;
   }
 
   /** Answers many prompts at once, in their order. The result of a failed prompt is "[error] message". */
   async function llmQueryBatch(prompts, model, options) {
     const list = listOf(prompts);
     if (list.length === 0) return [];
-    const { results } = await call("/batch", "results", keyedRequest(batchOf(list), optionsOf(model, options)));
-    if (results?.length === list.length) return results;
+    const request = keyedRequest(batchOf(list), optionsOf(model, options));
+    const { results, items = [] } = await call("/batch", "results", request);
+    if (results?.length === list.length)
+      return results.map((text, at) => ("json" in { ...items[at] } ? items[at].json : text));
     throw new FanoutError(`sent ${list.length} prompts, got ${results?.length} results`, "bad_answer");
   }
 
@@ -113,6 +116,21 @@ function functionsOf(token) {
     const id = /^ctx_[0-9a-f]{32}$/.test(context) ? context : await llmContext(context, { signal: options.signal });
     const fields = { over: { context: id, split: { by, size, overlap } }, prompt };
     return (await call("/batch", "results", keyedRequest(fields, options))).results;
+  }
+
+  /**
+   * Returns the answer of a graph, a list of tasks whose prompts refer to each other:
+   * `{ id: "b", prompt: "{{a.output}} …" }`. The outputs of its last tasks are in `outputs`, by id.
+   */
+  function llmDag(tasks, options) {
+    return call("/dag", "tasks", keyedRequest({ tasks: [...tasks] }, options));
+  }
+
+  /** Asks a prompt `n` times. Returns the vote: `{ decided, winner, agreement, … }`. `aggregate` changes its rule. */
+  async function llmVote(prompt, n = 3, options = {}) {
+    const fields = { aggregate: { strategy: "vote" }, ...options };
+    const request = keyedRequest(batchOf(Array.from({ length: n }, () => prompt)), fields);
+    return (await call("/batch", "aggregation", request)).aggregation;
   }
 
   /**
@@ -173,34 +191,13 @@ function functionsOf(token) {
     await llmLog("final_result", { output: isText(x) ? x : JSON.stringify(x), data: x });
   }
 
-  return {
-    llmQuery,
-    llmQueryBatch,
-    llmStream,
-    llmContext,
-    llmMap,
-    withRun,
-    llmBudget,
-    llmUsage,
-    toolCall,
-    llmLog,
-    FINAL,
-  };
+  const calls = { llmQuery, llmQueryBatch, llmStream, llmContext, llmMap, llmDag, llmVote };
+  return { ...calls, withRun, llmBudget, llmUsage, toolCall, llmLog, FINAL };
 }
 
-export const {
-  llmQuery,
-  llmQueryBatch,
-  llmStream,
-  llmContext,
-  llmMap,
-  withRun,
-  llmBudget,
-  llmUsage,
-  toolCall,
-  llmLog,
-  FINAL,
-} = functionsOf(null);
+const own = functionsOf(null);
+export const { llmQuery, llmQueryBatch, llmStream, llmContext, llmMap, llmDag, llmVote } = own;
+export const { withRun, llmBudget, llmUsage, toolCall, llmLog, FINAL } = own;
 
 function isText(value) {
   return typeof value === "string";

@@ -34,7 +34,7 @@ using Downloads
 using Random
 
 export FanoutError, llm_query, llm_query_batch, llm_query_batched, llm_batch, llm_stream
-export with_run, llm_budget, llm_usage, llm_log, tool_call, FINAL
+export llm_dag, llm_vote, with_run, llm_budget, llm_usage, llm_log, tool_call, FINAL
 
 # The waits before a request whose connection was lost is repeated.
 const RETRY_WAITS_S = (0.25, 0.5, 1, 2)
@@ -43,7 +43,7 @@ const RETRY_WAITS_S = (0.25, 0.5, 1, 2)
 const CURLE_OPERATION_TIMEDOUT = 28
 
 # The gateway recognises these requests by their idempotency key.
-const REPEATABLE = r"^/(query|batch|runs|runs/[^/]+/close)$"
+const REPEATABLE = r"^/(query|batch|dag|runs|runs/[^/]+/close)$"
 
 const BUDGET_FIELDS = ("usd", "calls", "prompt_tokens", "completion_tokens")
 
@@ -72,12 +72,14 @@ end
 """
     llm_query(prompt, model = nothing; options...)
 
-The answer to one prompt: a string, or a vector of chat messages.
+The answer to one prompt: a string, or a vector of chat messages. With `schema` the answer is
+the JSON value that fits it, in batches too.
 """
-function llm_query(prompt, model = nothing; options...)::String
+function llm_query(prompt, model = nothing; options...)
     field = prompt isa AbstractString ? "prompt" : "messages"
     body = merged(options, field => prompt, "model" => model)
-    return call("/query", body; expects = "text")["text"]
+    answer = call("/query", body; expects = "text")
+    return haskey(answer, "json") ? answer["json"] : answer["text"]
 end
 
 """
@@ -87,16 +89,20 @@ The answers to many prompts, in the order of `prompts`, by one request. The resu
 failed prompt is the string `"[error] message"`; the other results are not affected. Throws
 only if the whole request fails.
 """
-function llm_query_batch(prompts, model = nothing; options...)::Vector{String}
+function llm_query_batch(prompts, model = nothing; options...)
     isempty(prompts) && return String[]
     body = merged(options, "prompts" => collect(prompts), "model" => model)
-    results = call("/batch", body; expects = "results")["results"]
+    answer = call("/batch", body; expects = "results")
+    results = answer["results"]
     if length(results) != length(prompts)
         message = "sent $(length(prompts)) prompts, got $(length(results)) results"
         fail(message, "bad_answer", 200)
     end
-    return [result isa AbstractString ? result : json(result) for result in results]
+    any(slot -> haskey(slot, "json"), answer["items"]) || return texts(results)
+    return [get(slot, "json", result) for (slot, result) in zip(answer["items"], results)]
 end
+
+texts(results) = String[result isa AbstractString ? result : json(result) for result in results]
 
 const llm_query_batched = llm_query_batch
 const llm_batch = llm_query_batch
@@ -111,6 +117,29 @@ function llm_stream(on_slot, prompts, model = nothing; options...)
     isempty(prompts) && return nothing
     stream(on_slot, merged(options, "prompts" => collect(prompts), "model" => model))
     return nothing
+end
+
+"""
+    llm_dag(tasks; options...)
+
+The answer of a graph, a vector of tasks whose prompts refer to each other:
+`Dict("id" => "b", "prompt" => "{{a.output}} …")`. The outputs of its last tasks are in
+`"outputs"`, by id.
+"""
+function llm_dag(tasks; options...)
+    return call("/dag", merged(options, "tasks" => collect(tasks)); expects = "tasks")
+end
+
+"""
+    llm_vote(prompt, count = 3, model = nothing; options...)
+
+Asks a prompt so many times: the vote, with `"decided"`, `"winner"`, `"agreement"`, …
+`aggregate` changes its rule.
+"""
+function llm_vote(prompt, count = 3, model = nothing; options...)
+    rule = "aggregate" => Dict("strategy" => "vote")
+    body = merged(options, "prompts" => fill(prompt, count), "model" => model, rule)
+    return call("/batch", body; expects = "aggregation")["aggregation"]
 end
 
 """

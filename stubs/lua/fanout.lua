@@ -318,7 +318,7 @@ local function prepare(path, fields)
 	if not fields then
 		return request
 	end
-	local is_repeatable = path == "/query" or path == "/batch" or path == "/runs" or path:find("/close$")
+	local is_repeatable = ("/query /batch /dag /runs"):find(path, 1, true) or path:find("/close$")
 	if is_repeatable then
 		request.key = fields.idempotency_key or fresh_key()
 		fields.idempotency_key = nil
@@ -367,10 +367,12 @@ end
 
 -- The functions of the stub
 
--- Returns the answer to one prompt: a string, or an array of chat messages.
+-- Returns the answer to one prompt: a string, or an array of chat messages. With the option `schema` the answer is the
+-- JSON value that fits it, in batches too.
 function fanout.llm_query(prompt, model, options)
 	local field = type(prompt) == "table" and "messages" or "prompt"
-	return call("/query", merge({ [field] = prompt }, model, options), "text").text
+	local answer = call("/query", merge({ [field] = prompt }, model, options), "text")
+	return answer.json == nil and answer.text or answer.json
 end
 
 -- Returns the answers to many prompts, in the order of `prompts`, by one request. The result of a failed prompt is the
@@ -379,9 +381,15 @@ function fanout.llm_query_batch(prompts, model, options)
 	if #prompts == 0 then
 		return {}
 	end
-	local results = call("/batch", merge({ prompts = prompts }, model, options), "results").results
+	local answer = call("/batch", merge({ prompts = prompts }, model, options), "results")
+	local results = answer.results
 	if #results ~= #prompts then
 		fail(("sent %d prompts, got %d results"):format(#prompts, #results), "bad_answer", 200)
+	end
+	for index, slot in ipairs(answer.items) do
+		if slot.json ~= nil then
+			results[index] = slot.json
+		end
 	end
 	return results
 end
@@ -400,6 +408,21 @@ function fanout.llm_stream(prompts, model, options)
 	return coroutine.wrap(function()
 		stream(request, coroutine.yield)
 	end)
+end
+
+-- Returns the answer of a graph, an array of tasks whose prompts refer to each other:
+-- `{ id = "b", prompt = "{{a.output}} …" }`. The outputs of its last tasks are in `outputs`, by id.
+function fanout.llm_dag(tasks, options)
+	return call("/dag", merge({ tasks = tasks }, nil, options), "tasks")
+end
+
+-- Asks a prompt so many times. Returns the vote: `decided`, `winner`, `agreement`, … `aggregate` changes its rule.
+function fanout.llm_vote(prompt, count, model, options)
+	local fields = { prompts = {}, aggregate = { strategy = "vote" } }
+	for index = 1, count or 3 do
+		fields.prompts[index] = prompt
+	end
+	return call("/batch", merge(fields, model, options), "aggregation").aggregation
 end
 
 -- Opens a child run for a function: calls in the function spend the child's budget.

@@ -34,7 +34,7 @@ use JSON::PP    ();
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-  llm_query llm_query_batch llm_query_batched llm_batch llm_stream
+  llm_query llm_query_batch llm_query_batched llm_batch llm_stream llm_dag llm_vote
   with_run llm_budget llm_usage llm_log tool_call FINAL
 );
 
@@ -45,7 +45,7 @@ my @RETRY_WAITS_S = ( 0.25, 0.5, 1, 2 );
 my $TIMEOUT_S = 660;
 
 # The gateway recognises these requests by their idempotency key.
-my $REPEATABLE = qr{\A/(?:query|batch|runs|runs/[^/]+/close)\z};
+my $REPEATABLE = qr{\A/(?:query|batch|dag|runs|runs/[^/]+/close)\z};
 
 my @BUDGET_FIELDS = qw(usd calls prompt_tokens completion_tokens);
 
@@ -55,12 +55,14 @@ my $JSON = JSON::PP->new->utf8->canonical;
 # The token of the child run in whose block the program is.
 our $child_token;
 
-# Returns the answer to one prompt: a string, or an array of chat messages.
+# Returns the answer to one prompt: a string, or an array of chat messages. With `schema => {…}` the answer is the JSON
+# value that fits it, in batches too.
 sub llm_query {
     my ( $prompt, @rest ) = @_;
-    my $field = ref $prompt ? 'messages' : 'prompt';
-    my $value = ref $prompt ? $prompt    : "$prompt";
-    return _call( '/query', { $field => $value, _options(@rest) }, 'text' )->{text};
+    my $field  = ref $prompt ? 'messages' : 'prompt';
+    my $value  = ref $prompt ? $prompt    : "$prompt";
+    my $answer = _call( '/query', { $field => $value, _options(@rest) }, 'text' );
+    return exists $answer->{json} ? $answer->{json} : $answer->{text};
 }
 
 # Returns the answers to many prompts, in the order of the prompts, by one request. The result of a failed prompt is the
@@ -68,12 +70,14 @@ sub llm_query {
 sub llm_query_batch {
     my ( $prompts, @rest ) = @_;
     return if !@$prompts;
-    my $results = _call( '/batch', _batch( $prompts, @rest ), 'results' )->{results};
+    my $answer  = _call( '/batch', _batch( $prompts, @rest ), 'results' );
+    my $results = $answer->{results};
     if ( @$results != @$prompts ) {
         my $message = sprintf 'sent %d prompts, got %d results', scalar @$prompts, scalar @$results;
         _fail( $message, 'bad_answer', 200 );
     }
-    return @$results;
+    my $slots = $answer->{items};
+    return map { exists $slots->[$_]{json} ? $slots->[$_]{json} : $results->[$_] } 0 .. $#$results;
 }
 *llm_query_batched = \&llm_query_batch;
 *llm_batch         = \&llm_query_batch;
@@ -85,6 +89,20 @@ sub llm_stream {
     my $on_slot = ref $rest[0] ? shift @rest : splice @rest, 1, 1;
     _stream( _batch( $prompts, @rest ), $on_slot ) if @$prompts;
     return;
+}
+
+# Returns the answer of a graph, an array of tasks whose prompts refer to each other:
+# `{ id => 'b', prompt => '{{a.output}} …' }`. The outputs of its last tasks are in `outputs`, by id.
+sub llm_dag {
+    my ( $tasks, %options ) = @_;
+    return _call( '/dag', { tasks => $tasks, %options }, 'tasks' );
+}
+
+# Asks a prompt so many times. Returns the vote: `decided`, `winner`, `agreement`, … `aggregate` changes its rule.
+sub llm_vote {
+    my ( $prompt, $count, @rest ) = @_;
+    my $fields = { aggregate => { strategy => 'vote' }, %{ _batch( [ ($prompt) x ( $count // 3 ) ], @rest ) } };
+    return _call( '/batch', $fields, 'aggregation' )->{aggregation};
 }
 
 # Opens a child run for a block: calls in the block spend the child's budget.

@@ -47,11 +47,15 @@ final class FanoutError extends RuntimeException
     }
 }
 
-/** Returns the answer to one prompt: a string, or a list of chat messages. */
-function llm_query(string|array $prompt, ?string $model = null, mixed ...$options): string
+/**
+ * Returns the answer to one prompt: a string, or a list of chat messages. With `schema: [...]` the answer is the JSON
+ * value that fits it, in batches too.
+ */
+function llm_query(string|array $prompt, ?string $model = null, mixed ...$options): mixed
 {
     $field = is_array($prompt) ? 'messages' : 'prompt';
-    return FanoutGateway::call('/query', [$field => $prompt, 'model' => $model] + $options, 'text')['text'];
+    $answer = FanoutGateway::call('/query', [$field => $prompt, 'model' => $model] + $options, 'text');
+    return array_key_exists('json', $answer) ? $answer['json'] : $answer['text'];
 }
 
 /**
@@ -64,12 +68,13 @@ function llm_query_batch(array $prompts, ?string $model = null, mixed ...$option
         return [];
     }
     $body = ['prompts' => array_values($prompts), 'model' => $model] + $options;
-    $results = FanoutGateway::call('/batch', $body, 'results')['results'];
+    ['results' => $results, 'items' => $slots] = FanoutGateway::call('/batch', $body, 'results');
     if (count($results) !== count($prompts)) {
         $message = sprintf('sent %d prompts, got %d results', count($prompts), count($results));
         throw new FanoutError($message, 'bad_answer', 200);
     }
-    return $results;
+    $valueOf = fn ($result, $slot) => array_key_exists('json', $slot) ? $slot['json'] : $result;
+    return array_map($valueOf, $results, $slots);
 }
 
 function llm_query_batched(mixed ...$arguments): array
@@ -89,6 +94,22 @@ function llm_batch(mixed ...$arguments): array
 function llm_stream(array $prompts, ?string $model = null, mixed ...$options): Generator
 {
     return FanoutGateway::slots(['prompts' => array_values($prompts), 'model' => $model] + $options);
+}
+
+/**
+ * Returns the answer of a graph, a list of tasks whose prompts refer to each other:
+ * `['id' => 'b', 'prompt' => '{{a.output}} …']`. The outputs of its last tasks are in `outputs`, by id.
+ */
+function llm_dag(array $tasks, mixed ...$options): array
+{
+    return FanoutGateway::call('/dag', ['tasks' => array_values($tasks)] + $options, 'tasks');
+}
+
+/** Asks a prompt `$count` times. Returns the vote: `decided`, `winner`, `agreement`, … `aggregate` changes its rule. */
+function llm_vote(string $prompt, int $count = 3, ?string $model = null, mixed ...$options): array
+{
+    $body = ['prompts' => array_fill(0, $count, $prompt), 'model' => $model] + $options;
+    return FanoutGateway::call('/batch', $body + ['aggregate' => ['strategy' => 'vote']], 'aggregation')['aggregation'];
 }
 
 /**
@@ -169,7 +190,7 @@ final class FanoutGateway
     private const TIMEOUT_S = 660;
 
     /** The gateway recognises these requests by their idempotency key. */
-    private const REPEATABLE = '~^/(query|batch|runs|runs/[^/]+/close)$~D';
+    private const REPEATABLE = '~^/(query|batch|dag|runs|runs/[^/]+/close)$~D';
 
     private const BUDGET_FIELDS = ['usd', 'calls', 'prompt_tokens', 'completion_tokens'];
 

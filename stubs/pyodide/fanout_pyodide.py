@@ -78,7 +78,8 @@ async def llm_query(prompt, model=None, **params):
     Raises FanoutError if the call fails.
     """
     fields = {**_item(prompt), **_optional(model=model), **params}
-    return (await _call("/query", fields, expects="text"))["text"]
+    answer = await _call("/query", fields, expects="text")
+    return answer.get("json", answer["text"])
 
 
 async def llm_query_batch(prompts, model=None, **options):
@@ -91,7 +92,8 @@ async def llm_query_batch(prompts, model=None, **options):
     async for event in llm_stream(prompts, model, **options):
         if event["type"] == "slot":
             slots.append(event)
-    return [slot["result"] for slot in sorted(slots, key=lambda slot: slot["index"])]
+    slots.sort(key=lambda slot: slot["index"])
+    return [slot.get("json", slot["result"]) for slot in slots]
 
 
 async def llm_stream(prompts, model=None, **options):
@@ -114,6 +116,25 @@ async def llm_stream(prompts, model=None, **options):
     fields = {**fields, **_optional(model=model), **options}
     async for event in _exchange("/batch", fields, last="group_completed"):
         yield event
+
+
+async def llm_dag(tasks, **options):
+    """Returns the answer of a graph: tasks (dicts) whose prompts refer to each other.
+
+    graph = await llm_dag([{"id": "a", "prompt": "…"}, {"id": "b", "prompt": "{{a.output}}"}])
+    graph["outputs"]["b"]
+    """
+    return await _call("/dag", {"tasks": list(tasks), **options}, expects="tasks")
+
+
+async def llm_vote(prompt, n=3, model=None, **options):
+    """Asks a prompt `n` times. Returns the vote: `decided`, `winner`, `agreement`, …
+
+    `aggregate` changes the rule, such as `{"strategy": "vote", "rule": "unanimous"}`.
+    """
+    fields = {"items": [_item(prompt)] * n, **_optional(model=model)}
+    fields = {**fields, "aggregate": {"strategy": "vote"}, **options}
+    return (await _call("/batch", fields, expects="aggregation"))["aggregation"]
 
 
 @contextlib.asynccontextmanager
@@ -237,6 +258,8 @@ def _blocking(function):
 
 llm_query_sync = _blocking(llm_query)
 llm_query_batch_sync = _blocking(llm_query_batch)
+llm_dag_sync = _blocking(llm_dag)
+llm_vote_sync = _blocking(llm_vote)
 llm_budget_sync = _blocking(llm_budget)
 llm_usage_sync = _blocking(llm_usage)
 tool_call_sync = _blocking(tool_call)
@@ -273,7 +296,7 @@ async def _exchange(path, fields=None, last=None):
     If the connection is lost, the request is repeated under the same idempotency key,
     where the gateway knows one.
     """
-    repeatable = path in ("/query", "/batch", "/runs") or path.endswith("/close")
+    repeatable = re.fullmatch("/query|/batch|/dag|/runs|.*/close", path) is not None
     waits_s = (*_RETRY_WAITS_S, None) if repeatable else (None,)
     base, request = _request(fields, last)
     timeout_s = float(os.environ.get("FANOUT_TIMEOUT_S") or _TIMEOUT_S)

@@ -14,7 +14,8 @@ Environment variables:
     FANOUT_TOKEN      the run token, which POST /runs returned; or GATEWAY_TOKEN
     FANOUT_TIMEOUT_S  how long the gateway may be silent before a call fails (default 660)
 
-A keyword argument is sent as the request field of that name. `idempotency_key` is sent as
+A keyword argument is sent as the request field of that name; with `schema` an answer is
+the JSON value that fits it, not its text. `idempotency_key` is sent as
 a header instead: a restarted program that repeats the call under the same key gets the
 recorded answer at no cost. If the connection is lost, the request is repeated under the
 same key and is paid once. All other retries happen in the gateway.
@@ -88,7 +89,7 @@ class LazyQuery(collections.abc.Coroutine):
             call = _call("/query", self._fields, expects="text")
             self._answer = asyncio.ensure_future(call)
         answer = yield from self._answer
-        return answer["text"]
+        return answer.get("json", answer["text"])
 
     # A task drives a coroutine by `send` and `throw`. Each task has steps of its own.
     def send(self, value):
@@ -116,11 +117,14 @@ async def llm_query_batch(prompts, model=None, **options):
     The result of a failed prompt is the string "[error] message"; the other results are
     not affected. Raises FanoutError only if the whole request fails.
     """
-    slots = []
-    async for event in llm_stream(prompts, model, **options):
-        if event["type"] == "slot":
-            slots.append(event)
-    return [slot["result"] for slot in sorted(slots, key=lambda slot: slot["index"])]
+    slots = await _slots(prompts, model, options)
+    return [slot.get("json", slot["result"]) for slot in slots]
+
+
+async def _slots(prompts, model, options):
+    events = [event async for event in llm_stream(prompts, model, **options)]
+    slots = [event for event in events if event["type"] == "slot"]
+    return sorted(slots, key=lambda slot: slot["index"])
 
 
 async def batch_llm_query(*queries):
@@ -132,13 +136,13 @@ async def batch_llm_query(*queries):
     queries = [q if isinstance(q, LazyQuery) else llm_query(q) for q in queries]
     unsent = [query for query in dict.fromkeys(queries) if not query.is_sent]
     items = [query._fields for query in unsent]
-    batch = asyncio.ensure_future(llm_query_batch(items, error_style="settled"))
+    batch = asyncio.ensure_future(_slots(items, None, {}))
 
     async def answer_at(index):
-        end = (await batch)[index]
-        if end["status"] == "rejected":
-            raise _failure({"error": end["reason"]}, end["reason"].get("status"))
-        return {"text": end["value"]}
+        slot = (await batch)[index]
+        if slot["error"]:
+            raise _failure(slot, slot["error"].get("status"))
+        return {**slot, "text": slot["result"]}
 
     for index, query in enumerate(unsent):
         query._answer = asyncio.ensure_future(answer_at(index))
@@ -151,7 +155,7 @@ async def batch_llm_query(*queries):
         elif isinstance(answer, BaseException):
             raise answer
         else:
-            results.append(answer["text"])
+            results.append(answer.get("json", answer["text"]))
     await batch  # Raises if the request failed as a whole.
     return results
 
@@ -181,6 +185,25 @@ async def llm_stream(prompts, model=None, **options):
     fields = {**fields, **_optional(model=model), **options}
     async for event in _exchange("/batch", fields, last="group_completed"):
         yield event
+
+
+async def llm_dag(tasks, **options):
+    """Returns the answer of a graph: tasks (dicts) whose prompts refer to each other.
+
+    graph = await llm_dag([{"id": "a", "prompt": "…"}, {"id": "b", "prompt": "{{a.output}}"}])
+    graph["outputs"]["b"]
+    """
+    return await _call("/dag", {"tasks": list(tasks), **options}, expects="tasks")
+
+
+async def llm_vote(prompt, n=3, model=None, **options):
+    """Asks a prompt `n` times. Returns the vote: `decided`, `winner`, `agreement`, …
+
+    `aggregate` changes the rule, such as `{"strategy": "vote", "rule": "unanimous"}`.
+    """
+    fields = {"items": [_item(prompt)] * n, **_optional(model=model)}
+    fields = {**fields, "aggregate": {"strategy": "vote"}, **options}
+    return (await _call("/batch", fields, expects="aggregation"))["aggregation"]
 
 
 @contextlib.asynccontextmanager
@@ -292,7 +315,7 @@ async def _exchange(path, fields=None, last=None):
     If the connection is lost, the request is repeated under the same idempotency key,
     where the gateway knows one.
     """
-    repeatable = path in ("/query", "/batch", "/runs") or path.endswith("/close")
+    repeatable = re.fullmatch("/query|/batch|/dag|/runs|.*/close", path) is not None
     waits_s = (*_RETRY_WAITS_S, None) if repeatable else (None,)
     base, host, port, tls, request = _request(path, fields, last)
     timeout_s = _TIMEOUT_S + ((fields or {}).get("timeout_ms") or 0) / 1000

@@ -14,7 +14,8 @@ Environment variables:
     FANOUT_TOKEN      the run token, which POST /runs returned; or GATEWAY_TOKEN
     FANOUT_TIMEOUT_S  how long the gateway may be silent before a call fails (default 660)
 
-A keyword argument is sent as the request field of that name. `idempotency_key` is sent as
+A keyword argument is sent as the request field of that name; with `schema` an answer is
+the JSON value that fits it, not its text. `idempotency_key` is sent as
 a header instead: a restarted program that repeats the call under the same key gets the
 recorded answer at no cost. If the connection is lost, the request is repeated under the
 same key and is paid once. All other retries happen in the gateway.
@@ -71,7 +72,8 @@ def llm_query(prompt, model=None, **params):
     Raises FanoutError if the call fails.
     """
     fields = {"model": model, **_item(prompt), **params}
-    return _call("/query", fields, expects="text")["text"]
+    answer = _call("/query", fields, expects="text")
+    return answer.get("json", answer["text"])
 
 
 def llm_query_batch(prompts, model=None, **options):
@@ -83,11 +85,13 @@ def llm_query_batch(prompts, model=None, **options):
     prompts, fields = _batch_request(prompts, model, options)
     if not prompts:
         return []
-    results = _call("/batch", fields, expects="results")["results"]
+    answer = _call("/batch", fields, expects="results")
+    results = answer["results"]
     if len(results) != len(prompts):
         message = f"sent {len(prompts)} prompts, got {len(results)} results"
         raise FanoutError(message, "bad_answer")
-    return results
+    slots = answer.get("items") or [{}] * len(results)
+    return [slot.get("json", result) for slot, result in zip(slots, results)]
 
 
 # The names that other systems use.
@@ -152,6 +156,25 @@ def llm_map(context, prompt, size=8000, by="chars", overlap=0, model=None, **opt
     over = {"context": context, "split": {"by": by, "size": size, "overlap": overlap}}
     fields = {"over": over, "prompt": prompt, "model": model, **options}
     return _call("/batch", fields, expects="results")["results"]
+
+
+def llm_dag(tasks, **options):
+    """Returns the answer of a graph: tasks (dicts) whose prompts refer to each other.
+
+    graph = llm_dag([{"id": "a", "prompt": "…"}, {"id": "b", "prompt": "{{a.output}}"}])
+    graph["outputs"]["b"]
+    """
+    return _call("/dag", {"tasks": list(tasks), **options}, expects="tasks")
+
+
+def llm_vote(prompt, n=3, model=None, **options):
+    """Asks a prompt `n` times. Returns the vote: `decided`, `winner`, `agreement`, …
+
+    `aggregate` changes the rule, such as `{"strategy": "vote", "rule": "unanimous"}`.
+    """
+    _, fields = _batch_request([prompt] * n, model, options)
+    fields = {"aggregate": {"strategy": "vote"}, **fields}
+    return _call("/batch", fields, expects="aggregation")["aggregation"]
 
 
 @contextlib.contextmanager
@@ -297,7 +320,7 @@ def _exchange(path, fields, read, accept="application/json"):
     where the gateway knows one.
     """
     base, host = _gateway()
-    repeatable = path in ("/query", "/batch", "/runs", "/contexts") or path.endswith("/close")
+    repeatable = re.fullmatch("/(query|batch|dag|runs|contexts)|.*/close", path)
     waits_s = (*_RETRY_WAITS_S, None) if repeatable else (None,)
     request, timeout_s = _request(base + path, fields, accept, repeatable)
     handlers = [_NoRedirect]

@@ -46,11 +46,13 @@
 .fanout_scope <- new.env()
 .fanout_scope$token <- NULL
 
-# Returns the answer to one prompt: a string, or a list of chat messages.
+# Returns the answer to one prompt: a string, or a list of chat messages. With
+# `schema = list(...)` the answer is the JSON value that fits it, in batches too.
 llm_query <- function(prompt, model = NULL, ...) {
   field <- if (is.list(prompt)) "messages" else "prompt"
   body <- c(stats::setNames(list(prompt), field), list(model = model, ...))
-  .fanout_call("/query", body, expects = "text")$text
+  answer <- .fanout_call("/query", body, expects = "text")
+  if ("json" %in% names(answer)) answer[["json"]] else answer$text
 }
 
 # Returns the answers to many prompts, in the order of `prompts`, by one
@@ -61,7 +63,8 @@ llm_query_batch <- function(prompts, model = NULL, ...) {
     return(character())
   }
   body <- list(prompts = as.list(unname(prompts)), model = model, ...)
-  results <- .fanout_call("/batch", body, expects = "results")$results
+  answer <- .fanout_call("/batch", body, expects = "results")
+  results <- answer$results
   if (length(results) != length(prompts)) {
     counts <- sprintf(
       "sent %d prompts, got %d results",
@@ -69,6 +72,9 @@ llm_query_batch <- function(prompts, model = NULL, ...) {
       length(results)
     )
     .fanout_fail(counts, "bad_answer", 200)
+  }
+  for (at in which(vapply(answer$items, function(i) "json" %in% names(i), NA))) {
+    results[at] <- list(answer$items[[at]][["json"]])
   }
   are_texts <- all(vapply(results, is.character, NA))
   if (are_texts) unlist(results) else results
@@ -89,6 +95,27 @@ llm_stream <- function(prompts, on_slot, model = NULL, ...) {
     .fanout_stream(body, on_slot)
   }
   invisible()
+}
+
+# Returns the answer of a graph, a list of tasks whose prompts refer to each
+# other: `list(id = "b", prompt = "{{a.output}} ...")`. The outputs of its last
+# tasks are in `outputs`, by id.
+llm_dag <- function(tasks, ...) {
+  .fanout_call("/dag", list(tasks = tasks, ...), expects = "tasks")
+}
+
+# Asks a prompt so many times. Returns the vote: `decided`, `winner`,
+# `agreement`, ... `aggregate` is its rule.
+llm_vote <- function(
+  prompt,
+  count = 3,
+  model = NULL,
+  aggregate = list(strategy = "vote"),
+  ...
+) {
+  prompts <- rep(list(prompt), count)
+  body <- list(prompts = prompts, model = model, aggregate = aggregate, ...)
+  .fanout_call("/batch", body, expects = "aggregation")$aggregation
 }
 
 # Opens a child run for a function: calls in the function spend the child's
@@ -245,7 +272,7 @@ tool_call <- function(tool, ...) {
   key <- NULL
   waits_s <- c()
   # The gateway recognises these requests by their idempotency key.
-  if (grepl("^/(query|batch|runs|runs/[^/]+/close)$", path)) {
+  if (grepl("^/(query|batch|dag|runs|runs/[^/]+/close)$", path)) {
     key <- c(body$idempotency_key, .fanout_fresh_key())[[1]]
     body$idempotency_key <- NULL
     waits_s <- .fanout_retry_waits_s

@@ -48,10 +48,12 @@ module Fanout
     end
   end
 
-  # Returns the answer to one prompt: a string, or an array of chat messages.
+  # Returns the answer to one prompt: a string, or an array of chat messages. With `schema: {…}` the answer is the JSON
+  # value that fits it, in batches too.
   def llm_query(prompt, model = nil, **options)
     field = prompt.is_a?(Array) ? :messages : :prompt
-    Gateway.call("/query", { field => prompt, model: model, **options }, expects: "text")["text"]
+    answer = Gateway.call("/query", { field => prompt, model: model, **options }, expects: "text")
+    answer.fetch("json", answer["text"])
   end
 
   # Returns the answers to many prompts, in the order of `prompts`, by one request. The result of a failed prompt is the
@@ -60,8 +62,8 @@ module Fanout
     return [] if prompts.empty?
 
     body = { prompts: prompts, model: model, **options }
-    results = Gateway.call("/batch", body, expects: "results")["results"]
-    return results if results.size == prompts.size
+    results, slots = Gateway.call("/batch", body, expects: "results").values_at("results", "items")
+    return results.zip(slots).map { |result, slot| slot.fetch("json", result) } if results.size == prompts.size
 
     raise FanoutError.new("sent #{prompts.size} prompts, got #{results.size} results", "bad_answer", 200)
   end
@@ -90,6 +92,18 @@ module Fanout
       nil
     end
     raise failure if failure
+  end
+
+  # Returns the answer of a graph, an array of tasks whose prompts refer to each other:
+  # `{ id: "b", prompt: "{{a.output}} …" }`. The outputs of its last tasks are in "outputs", by id.
+  def llm_dag(tasks, **options)
+    Gateway.call("/dag", { tasks: tasks, **options }, expects: "tasks")
+  end
+
+  # Asks a prompt `count` times. Returns the vote: "decided", "winner", "agreement", … `aggregate` changes its rule.
+  def llm_vote(prompt, count = 3, model = nil, **options)
+    body = { prompts: [prompt] * count, model: model, aggregate: { strategy: "vote" }, **options }
+    Gateway.call("/batch", body, expects: "aggregation")["aggregation"]
   end
 
   # Opens a child run for a block: calls in the block spend the child's budget.
@@ -160,7 +174,7 @@ module Fanout
     LOST = [Timeout::Error, SystemCallError, SocketError, IOError, OpenSSL::SSL::SSLError, Net::HTTPBadResponse].freeze
 
     # The gateway recognises these requests by their idempotency key.
-    REPEATABLE = %r{\A/(query|batch|runs|runs/[^/]+/close)\z}.freeze
+    REPEATABLE = %r{\A/(query|batch|dag|runs|runs/[^/]+/close)\z}.freeze
 
     ADDRESS = %r{\Ahttps?://[\w.:\[\]-]+(/[!-~]*)?\z}.freeze
     BUDGET_FIELDS = %i[usd calls prompt_tokens completion_tokens].freeze

@@ -111,7 +111,25 @@ pub fn query(prompt: &str, options: impl Into<Fields>) -> Result<String> {
     OWN.query(prompt, options)
 }
 
-/// Answers prompts at once, in their order. Fails if the whole request fails; each slot has an error of its own.
+/// Answers one prompt with a value that fits a JSON Schema.
+pub fn query_json(prompt: &str, schema: Json, options: impl Into<Fields>) -> Result {
+    OWN.query_json(prompt, schema, options)
+}
+
+/// Runs a graph of tasks, objects whose prompts refer to each other: `{{a.output}}`. The outputs of its last tasks are in
+/// `outputs`, by id.
+pub fn dag(tasks: Vec<Json>, options: impl Into<Fields>) -> Result {
+    OWN.dag(tasks, options)
+}
+
+/// Answers a prompt so many times and returns the vote: decided, winner, agreement, … The option `aggregate` changes its
+/// rule.
+pub fn vote(prompt: &str, count: usize, options: impl Into<Fields>) -> Result {
+    OWN.vote(prompt, count, options)
+}
+
+/// Answers prompts at once, in their order. Fails if the whole request fails; each slot has an error of its own. With the
+/// option `schema`, a text is the JSON of the value that fits it.
 pub fn batch(prompts: &[&str], options: impl Into<Fields>) -> Result<Vec<Result<String>>> {
     OWN.batch(prompts, options)
 }
@@ -196,6 +214,27 @@ impl Run {
         Ok(answer.get("text").text())
     }
 
+    pub fn query_json(&self, prompt: &str, schema: Json, options: impl Into<Fields>) -> Result {
+        let fields = options.into().with("prompt", prompt.into());
+        let answer = self.call("/query", "json", Some(fields.with("schema", schema)))?;
+        Ok(answer.get("json").clone())
+    }
+
+    pub fn dag(&self, tasks: Vec<Json>, options: impl Into<Fields>) -> Result {
+        let fields = options.into().with("tasks", Json::List(tasks));
+        self.call("/dag", "tasks", Some(fields))
+    }
+
+    pub fn vote(&self, prompt: &str, count: usize, options: impl Into<Fields>) -> Result {
+        let mut fields = options.into();
+        let rule = Json::Object(vec![("strategy".into(), "vote".into())]);
+        let rule = fields.take("aggregate").unwrap_or(rule);
+        let prompts = Json::List(vec![prompt.into(); count]);
+        let fields = fields.with("prompts", prompts).with("aggregate", rule);
+        let answer = self.call("/batch", "aggregation", Some(fields))?;
+        Ok(answer.get("aggregation").clone())
+    }
+
     pub fn batch(
         &self,
         prompts: &[&str],
@@ -227,6 +266,7 @@ impl Run {
                 return;
             }
             match event.get("error") {
+                Json::Null if event.has("json") => each(index, Ok(event.get("json").to_string())),
                 Json::Null => each(index, Ok(event.get("result").text())),
                 error => each(index, Err(failure(error, None))),
             }
@@ -309,7 +349,8 @@ impl Run {
         mut take: Option<&mut dyn FnMut(&Json)>,
     ) -> Result {
         let is_safe = !["/log", "/tool_call", "/usage?reset=1"].contains(&path);
-        let request = Request::new(self.token.as_deref(), path, fields, is_safe)?;
+        let accept = if take.is_some() { "x-ndjson" } else { "json" };
+        let request = Request::new(self.token.as_deref(), path, fields, (is_safe, accept))?;
         let mut attempt = 0;
         loop {
             let lost = match request.send(expect, &mut take) {
@@ -368,7 +409,7 @@ impl Request {
         child_token: Option<&str>,
         path: &str,
         fields: Option<Fields>,
-        is_safe: bool,
+        (is_safe, accept): (bool, &str),
     ) -> Result<Request> {
         let base = variable("FANOUT_URL")
             .or_else(|| variable("GATEWAY_URL"))
@@ -394,7 +435,7 @@ impl Request {
             "write-out = \"\\n%{http_code}\"".to_string(),
             format!("url = {}", quoted(&url)),
             header("expect:"),
-            header("accept: application/x-ndjson"),
+            header(&format!("accept: application/{accept}")),
             header("content-type: application/json"),
             header(&format!("authorization: Bearer {token}")),
         ];

@@ -126,6 +126,8 @@ export interface Slot<Style extends ErrorStyle = "bracket"> {
   queued_ms: number | null;
   attempts: number;
   finish_reason: string | null;
+  /** The answer as JSON, of a call with a schema. */
+  json?: unknown;
 }
 
 /** The outcome of a group; `cost` in USD. */
@@ -137,6 +139,52 @@ export interface GroupCompleted {
   execution_ms: number;
   cost: number;
   usage: Usage;
+}
+export type WithSchema<Options> = Options & { schema: Record<string, unknown> | boolean };
+/** A task of a graph: `{{id.output}}` in its prompt is the output of another one. */
+export type Task = Call & {
+  id: string;
+  dependencies?: readonly string[] | undefined;
+  foreach?: string | undefined;
+  max_items?: number | undefined;
+  run_if?: "all_success" | "any" | "always" | { at_least: number } | undefined;
+  max_retries?: number | undefined;
+  fallback?: string | undefined;
+  alternatives?: readonly string[] | undefined;
+  context_limit_chars?: number | undefined;
+  tier?: "P0" | "P1" | "P2" | undefined;
+  phase?: string | undefined;
+  estimated_duration_ms?: number | undefined;
+};
+export interface DagOptions extends QueryOptions {
+  dependencies?: Record<string, readonly string[]> | undefined;
+  options?: {
+    inject?: "template" | "markdown" | undefined;
+    on_error?: "continue" | "abort" | undefined;
+    schedule?: "critical_path" | "fifo" | "weight" | undefined;
+    concurrency?: number | undefined;
+  };
+  detach?: boolean | undefined;
+  stop_when?: Record<string, unknown> | undefined;
+  aggregate?: Record<string, unknown> | undefined;
+  tiers?: "strict" | "priority" | undefined;
+}
+/** What became of a graph, its tasks by id; `outputs` has those of the tasks that nothing depends on. */
+export interface Graph {
+  id: string;
+  status: GroupCompleted["status"];
+  tasks: Record<string, { status: string; output?: string | null; json?: unknown; error: SlotError | null }>;
+  outputs: Record<string, string | null | (string | null)[]>;
+  [field: string]: unknown;
+}
+/** `winner` is null if nothing was decided. */
+export interface Vote {
+  decided: boolean;
+  winner: unknown;
+  agreement: number;
+  tie: boolean;
+  votes: number;
+  [field: string]: unknown;
 }
 /** `limit` and `remaining` are null where there is no limit. */
 export type BudgetLine = { limit: number | null; spent: number; reserved: number; remaining: number | null };
@@ -219,6 +267,8 @@ export interface ChildRun {
   readonly llmStream: typeof llmStream;
   readonly llmContext: typeof llmContext;
   readonly llmMap: typeof llmMap;
+  readonly llmDag: typeof llmDag;
+  readonly llmVote: typeof llmVote;
   readonly withRun: typeof withRun;
   readonly llmBudget: typeof llmBudget;
   readonly llmUsage: typeof llmUsage;
@@ -228,6 +278,8 @@ export interface ChildRun {
 }
 /** In place of FANOUT_URL, FANOUT_TOKEN and FANOUT_TIMEOUT_S. */
 export function configure(changes: { url?: string; token?: string; timeoutS?: number }): void;
+/** With `schema`, the answer is the JSON value that fits it. */
+export function llmQuery<Value = unknown>(prompt: string | Call, options: WithSchema<QueryOptions>): Promise<Value>;
 export function llmQuery(prompt: string | Call, options?: QueryOptions): Promise<string>;
 export function llmQuery(prompt: string | Call, model: string, options?: QueryOptions): Promise<string>;
 export function llmQuery<Style extends ErrorStyle = "bracket">(
@@ -239,6 +291,11 @@ export function llmQuery<Style extends ErrorStyle = "bracket">(
   model: string,
   options?: BatchOptions<Style>,
 ): Promise<Result<Style>[]>;
+/** With `schema`, a failed slot is a text in its error style, any other the JSON value that fits. */
+export function llmQueryBatch<Value = unknown>(
+  prompts: Iterable<Prompt> & object,
+  options: WithSchema<BatchOptions>,
+): Promise<(Value | string)[]>;
 /** A string is iterable too, but is no list of prompts. */
 export function llmQueryBatch<Style extends ErrorStyle = "bracket">(
   prompts: Iterable<Prompt> & object,
@@ -270,6 +327,10 @@ export function llmMap<Style extends ErrorStyle = "bracket">(
   prompt: string,
   options?: MapOptions<Style>,
 ): Promise<Result<Style>[]>;
+/** Runs a graph: tasks whose prompts refer to each other. */
+export function llmDag(tasks: Iterable<Task>, options?: DagOptions): Promise<Graph>;
+/** Asks a prompt `n` times, 3 by default. */
+export function llmVote(prompt: Prompt, n?: number, options?: BatchOptions): Promise<Vote>;
 /** Opens a child run for the time of `scope`, and returns what `scope` returns. */
 export function withRun<Value>(settings: RunSettings, scope: (run: ChildRun) => Value | Promise<Value>): Promise<Value>;
 /** Child runs are included: the limit of an open one is `reserved`, what a closed one has spent is `spent`. */

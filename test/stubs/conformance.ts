@@ -7,6 +7,7 @@ import { connections } from "./rules/connections.ts";
 import { failures } from "./rules/failures.ts";
 import { ownRun } from "./rules/own-run.ts";
 import { stream } from "./rules/stream.ts";
+import { systems } from "./rules/systems.ts";
 import { prepare } from "./script.ts";
 
 /** Runs every rule on the stub of a language. */
@@ -17,6 +18,7 @@ export function conformance(language: Language): void {
     failures(script);
     connections(script);
     ownRun(script);
+    systems(script);
     describe("in child runs", () => childRuns(script));
     describe("as a stream", () => stream(script));
   });

@@ -99,6 +99,11 @@ export const completeReply = z
   .object({ lease_id: z.string(), status: z.literal("completed"), repeated: z.boolean() })
   .openapi("PullCompleted");
 
+/** The answer to `POST /runs/:id/worker-token`; no other reply contains the token. */
+export const workerToken = z
+  .object({ object: z.literal("worker_token"), run_id: z.string(), token: z.string(), expires_at: z.iso.datetime() })
+  .openapi("WorkerToken");
+
 export type ClaimBody = z.infer<typeof claimBody>;
 export type HeartbeatBody = z.infer<typeof heartbeatBody>;
 export type CompleteBody = z.infer<typeof completeBody>;

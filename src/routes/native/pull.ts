@@ -1,5 +1,6 @@
 /** The routes of pull workers: they take items of a run, keep their leases, and deliver answers. */
 import type { Context, Hono } from "hono";
+import { signWorkerToken } from "../../auth/worker-token.ts";
 import type { AppEnv } from "../../context.ts";
 import { parseBody } from "../../contract/body.ts";
 import type { Parsed } from "../../contract/errors.ts";
@@ -22,12 +23,23 @@ import type { Refused } from "../../run-api/types.ts";
 import { RunCaller } from "../../run-client/caller.ts";
 import { bodyRoom } from "../body-bound.ts";
 import type { Protection } from "../under-run.ts";
-import { callerOf, notFound } from "./runs.ts";
+import { callerOf, documentOf, notFound } from "./runs.ts";
 
 export function mountPull(app: Hono<AppEnv>, protect: Protection): void {
+  app.post("/runs/:id/worker-token", ...protect, makeToken);
   app.post("/runs/:id/claim", ...protect, claim);
   app.post("/runs/:id/heartbeat", ...protect, heartbeat);
   app.post("/runs/:id/complete", ...protect, complete);
+}
+
+/** A token for a program that shall do the work of a run, but not spend its budget otherwise. */
+async function makeToken(c: Context<AppEnv>): Promise<Response> {
+  const { id, status, expires_at } = await documentOf(c, c.req.param("id") ?? "");
+  if (status !== "active" && status !== "paused")
+    throw new Refusal({ reason: "invalid_api_key", message: `the run is ${status}` });
+  const claims = { runId: id, expiresAtMs: Date.parse(expires_at) };
+  const token = await signWorkerToken(c.get("keys").signing, claims);
+  return c.json({ object: "worker_token", run_id: id, token, expires_at }, 201);
 }
 
 async function claim(c: Context<AppEnv>): Promise<Response> {

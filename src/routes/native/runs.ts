@@ -193,7 +193,7 @@ function tokenOf(c: Context<AppEnv>, { id: runId, depth, expires_at, replay }: S
 }
 
 /** A run's document. Another run's things are not found, rather than forbidden: a token learns nothing of what exists. */
-async function documentOf(c: Context<AppEnv>, runId: string): Promise<StoredDocument> {
+export async function documentOf(c: Context<AppEnv>, runId: string): Promise<StoredDocument> {
   const document = await lookAt(c, runId, callerOf(c));
   if (document === null) throw notFound(runId);
   return document;

@@ -52,6 +52,8 @@ children() { # PROMPT...
   done
 }
 
+schema='{"schema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}}'
+
 command=$1
 shift
 case $command in
@@ -66,6 +68,13 @@ case $command in
     exec 5>&-
     wait "$reader"
     ;;
+  json) FANOUT_OPTIONS=$schema ask llm_query "$1" && jq -j '"\(.n)\u001e"' "$answer" ;;
+  batch-json) FANOUT_OPTIONS=$schema ask llm_query_batch "$@" && jq -j '.[] | "\(.n? // .)\u001e"' "$answer" ;;
+  dag)
+    ask llm_dag "$(jq -cn '[{id: "a", prompt: $ARGS.positional[0]}, {id: "b", prompt: "{{a.output}} and two"}]' --args -- "$1")"
+    jq -j '"\(.outputs.b)\u001e"' "$answer"
+    ;;
+  vote) ask llm_vote "$@" && jq -j '"\(.winner)\u001f\(.votes)\u001e"' "$answer" ;;
   budget) ask llm_budget && jq -j '"\(.usd.remaining)\u001e"' "$answer" ;;
   usage) ask llm_usage && jq -j '"\(.llm_calls)\u001e"' "$answer" ;;
   final) ask FINAL "$1" && printf 'ok\x1e' ;;

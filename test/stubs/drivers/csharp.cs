@@ -4,6 +4,7 @@ using System;
 using System.Collections.Generic;
 using System.Linq;
 using System.Text;
+using System.Text.Json;
 using System.Threading.Tasks;
 
 static class Driver
@@ -38,6 +39,24 @@ static class Driver
                 {
                     Write($"{slot.Index}\u001f{TextOf(slot)}");
                 }
+                break;
+            case "json":
+                Write((await Fanout.QueryJsonAsync(args[0], Schema)).GetProperty("n").ToString());
+                break;
+            case "batch-json":
+                (await Fanout.BatchAsync(args, new { schema = Schema })).ForEach(slot =>
+                    Write(slot.Json?.GetProperty("n").ToString() ?? TextOf(slot))
+                );
+                break;
+            case "dag":
+                var first = new { id = "a", prompt = args[0] };
+                var second = new { id = "b", prompt = "{{a.output}} and two" };
+                JsonElement graph = await Fanout.DagAsync(new[] { first, second });
+                Write(graph.GetProperty("outputs").GetProperty("b").GetString());
+                break;
+            case "vote":
+                JsonElement vote = await Fanout.VoteAsync(args[1], int.Parse(args[0]));
+                Write($"{vote.GetProperty("winner").GetString()}\u001f{vote.GetProperty("votes")}");
                 break;
             case "budget":
                 var usd = (await Fanout.BudgetAsync()).GetProperty("usd");
@@ -74,6 +93,13 @@ static class Driver
                 throw new ArgumentException("no command " + command);
         }
     }
+
+    static readonly object Schema = new
+    {
+        type = "object",
+        properties = new { n = new { type = "integer" } },
+        required = new[] { "n" },
+    };
 
     static Task Child(int calls, IEnumerable<string> prompts) =>
         Fanout.WithRunAsync(

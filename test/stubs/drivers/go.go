@@ -11,6 +11,12 @@ import (
 	"driver/fanout"
 )
 
+var schema = fanout.Fields{
+	"type":       "object",
+	"properties": fanout.Fields{"n": fanout.Fields{"type": "integer"}},
+	"required":   []string{"n"},
+}
+
 func main() {
 	if err := run(os.Args[1], os.Args[2:]); err != nil {
 		var failed *fanout.Error
@@ -44,6 +50,38 @@ func run(command string, args []string) error {
 			write(fmt.Sprintf("%d\x1f%s", slot.Index, textOf(slot)))
 			return nil
 		})
+	case "json":
+		value, err := fanout.QueryJSON(ctx, args[0], schema, "")
+		if err != nil {
+			return err
+		}
+		write(fmt.Sprint(value.(map[string]any)["n"]))
+		return nil
+	case "batch-json":
+		slots, err := fanout.Batch(ctx, args, "", fanout.Fields{"schema": schema})
+		for at, slot := range slots {
+			if slot.Err == nil {
+				slots[at].Text = fmt.Sprint(slot.JSON.(map[string]any)["n"])
+			}
+		}
+		return batch(slots, err)
+	case "dag":
+		graph, err := fanout.Dag(ctx, []fanout.Fields{
+			{"id": "a", "prompt": args[0]},
+			{"id": "b", "prompt": "{{a.output}} and two"},
+		})
+		if err != nil {
+			return err
+		}
+		write(fmt.Sprint(graph["outputs"].(map[string]any)["b"]))
+		return nil
+	case "vote":
+		n, err := strconv.Atoi(args[0])
+		if err != nil {
+			return err
+		}
+		vote, err := fanout.Vote(ctx, args[1], n, "")
+		return writeUnless(err, fmt.Sprintf("%v\x1f%v", vote["winner"], vote["votes"]))
 	case "budget":
 		budget, err := fanout.Budget(ctx)
 		if err != nil {

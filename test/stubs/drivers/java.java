@@ -34,6 +34,24 @@ public final class Driver {
       case "stream":
         Fanout.stream(args, Map.of(), slot -> write(slot.index + "\u001f" + text(slot)));
         break;
+      case "json":
+        write(n(Fanout.queryJson(args.get(0), SCHEMA, Map.of())));
+        break;
+      case "batch-json":
+        Fanout.batch(args, Map.of("schema", SCHEMA))
+            .forEach(slot -> write(slot.error == null ? n(slot.json) : text(slot)));
+        break;
+      case "dag":
+        Map<String, String> first = Map.of("id", "a", "prompt", args.get(0));
+        Map<String, String> second = Map.of("id", "b", "prompt", "{{a.output}} and two");
+        Object outputs = Fanout.dag(List.of(first, second)).get("outputs");
+        write(String.valueOf(((Map<?, ?>) outputs).get("b")));
+        break;
+      case "vote":
+        Map<String, Object> vote =
+            Fanout.vote(args.get(1), Integer.parseInt(args.get(0)), Map.of());
+        write(vote.get("winner") + "\u001f" + vote.get("votes"));
+        break;
       case "budget":
         write(String.valueOf(((Map<?, ?>) Fanout.budget().get("usd")).get("remaining")));
         break;
@@ -65,6 +83,16 @@ public final class Driver {
       default:
         throw new IllegalArgumentException("no command " + command);
     }
+  }
+
+  private static final Map<String, Object> SCHEMA =
+      Map.of(
+          "type", "object",
+          "properties", Map.of("n", Map.of("type", "integer")),
+          "required", List.of("n"));
+
+  private static String n(Object json) {
+    return String.valueOf(((Map<?, ?>) json).get("n"));
   }
 
   private static void nested(String prompt) {

@@ -1,5 +1,7 @@
 /** The commands of a driver over stubs/javascript/fanout.mjs, for every runtime that it runs on. */
 
+const SCHEMA = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
+
 /** Runs a command on the stub `fanout`. `write` receives each record. */
 export async function drive(fanout, [command, ...args], write) {
   try {
@@ -22,6 +24,24 @@ async function run(fanout, { command, args, write }) {
     case "stream":
       for await (const { index, result } of fanout.llmStream(args)) await write(`${index}\u001f${result}`);
       return;
+    case "json":
+      return write((await fanout.llmQuery(first, { schema: SCHEMA })).n);
+    case "batch-json":
+      return writeAll(
+        (await fanout.llmQueryBatch(args, { schema: SCHEMA })).map((value) => value.n ?? value),
+        write,
+      );
+    case "dag": {
+      const tasks = [
+        { id: "a", prompt: first },
+        { id: "b", prompt: "{{a.output}} and two" },
+      ];
+      return write((await fanout.llmDag(tasks)).outputs.b);
+    }
+    case "vote": {
+      const { winner, votes } = await fanout.llmVote(second, Number(first));
+      return write(`${winner}\u001f${votes}`);
+    }
     case "budget":
       return write((await fanout.llmBudget()).usd.remaining);
     case "usage":

@@ -7,6 +7,12 @@ function write_record(record...)
     flush(stdout)
 end
 
+const SCHEMA = Dict(
+    "type" => "object",
+    "properties" => Dict("n" => Dict("type" => "integer")),
+    "required" => ["n"],
+)
+
 function child(calls, prompts...)
     with_run(calls = parse(Int, calls)) do run
         foreach(prompt -> write_record(llm_query(prompt)), prompts)
@@ -36,6 +42,19 @@ function main(command, args...)
         foreach(write_record, llm_query_batch(args[2:end], args[1]))
     elseif command == "stream"
         llm_stream(slot -> write_record(slot["index"], '\x1f', slot["result"]), args)
+    elseif command == "json"
+        write_record(llm_query(args[1]; schema = SCHEMA)["n"])
+    elseif command == "batch-json"
+        for value in llm_query_batch(args; schema = SCHEMA)
+            write_record(value isa AbstractString ? value : value["n"])
+        end
+    elseif command == "dag"
+        second = Dict("id" => "b", "prompt" => "{{a.output}} and two")
+        graph = llm_dag([Dict("id" => "a", "prompt" => args[1]), second])
+        write_record(graph["outputs"]["b"])
+    elseif command == "vote"
+        vote = llm_vote(args[2], parse(Int, args[1]))
+        write_record(vote["winner"], '\x1f', vote["votes"])
     elseif command == "budget"
         write_record(llm_budget()["usd"]["remaining"])
     elseif command == "usage"

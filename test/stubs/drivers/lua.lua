@@ -32,6 +32,28 @@ function commands.stream(...)
 	end
 end
 
+local SCHEMA = { type = "object", properties = { n = { type = "integer" } }, required = { "n" } }
+
+function commands.json(prompt)
+	write(("%d"):format(fanout.llm_query(prompt, { schema = SCHEMA }).n))
+end
+
+commands["batch-json"] = function(...)
+	for _, value in ipairs(fanout.llm_query_batch({ ... }, { schema = SCHEMA })) do
+		write(type(value) == "table" and ("%d"):format(value.n) or value)
+	end
+end
+
+function commands.dag(prompt)
+	local graph = fanout.llm_dag({ { id = "a", prompt = prompt }, { id = "b", prompt = "{{a.output}} and two" } })
+	write(graph.outputs.b)
+end
+
+function commands.vote(count, prompt)
+	local vote = fanout.llm_vote(prompt, tonumber(count))
+	write(("%s\31%d"):format(vote.winner, vote.votes))
+end
+
 function commands.budget()
 	write(fanout.llm_budget().usd.remaining)
 end

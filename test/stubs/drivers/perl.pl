@@ -23,6 +23,27 @@ sub stream {
     return;
 }
 
+my %schema = ( type => 'object', properties => { n => { type => 'integer' } }, required => ['n'] );
+
+sub batch_json {
+    record( ref $_ ? $_->{n} : $_ ) for llm_query_batch( \@_, schema => \%schema );
+    return;
+}
+
+sub dag {
+    my ($prompt) = @_;
+    my @tasks = ( { id => 'a', prompt => $prompt }, { id => 'b', prompt => '{{a.output}} and two' } );
+    record( llm_dag( \@tasks )->{outputs}{b} );
+    return;
+}
+
+sub vote {
+    my ( $count, $prompt ) = @_;
+    my $vote = llm_vote( $prompt, $count );
+    record("$vote->{winner}\x1f$vote->{votes}");
+    return;
+}
+
 sub child {
     my ( $calls, @prompts ) = @_;
     with_run { record( llm_query($_) ) for @prompts } calls => 0 + $calls;
@@ -68,6 +89,10 @@ my %commands = (
     batch         => sub { record_all( llm_query_batch( \@args ) ) },
     'batch-model' => sub { record_all( llm_query_batch( [ @args[ 1 .. $#args ] ], $args[0] ) ) },
     stream        => sub { stream(@args) },
+    json          => sub { record( llm_query( @args, schema => \%schema )->{n} ) },
+    'batch-json'  => sub { batch_json(@args) },
+    dag           => sub { dag(@args) },
+    vote          => sub { vote(@args) },
     budget        => sub { record( llm_budget()->{usd}{remaining} ) },
     usage         => sub { record( llm_usage()->{llm_calls} ) },
     final         => sub { FINAL(@args);   record('ok') },

@@ -17,6 +17,20 @@ function stream(array $prompts): void
     }
 }
 
+const SCHEMA = ['type' => 'object', 'properties' => ['n' => ['type' => 'integer']], 'required' => ['n']];
+
+function dag(string $prompt): void
+{
+    $tasks = [['id' => 'a', 'prompt' => $prompt], ['id' => 'b', 'prompt' => '{{a.output}} and two']];
+    write(llm_dag($tasks)['outputs']['b']);
+}
+
+function vote(string $count, string $prompt): void
+{
+    $vote = llm_vote($prompt, (int) $count);
+    write("{$vote['winner']}\x1f{$vote['votes']}");
+}
+
 function nested(string $prompt): void
 {
     with_run(function () use ($prompt) {
@@ -42,6 +56,13 @@ function main(string $command, string ...$arguments): void
         'batch' => array_map('write', llm_query_batch($arguments)),
         'batch-model' => array_map('write', llm_query_batch(array_slice($arguments, 1), $arguments[0])),
         'stream' => stream($arguments),
+        'json' => write(llm_query($arguments[0], schema: SCHEMA)['n']),
+        'batch-json' => array_map(
+            fn ($value) => write(is_array($value) ? $value['n'] : $value),
+            llm_query_batch($arguments, schema: SCHEMA),
+        ),
+        'dag' => dag(...$arguments),
+        'vote' => vote(...$arguments),
         'budget' => write(llm_budget()['usd']['remaining']),
         'usage' => write(llm_usage()['llm_calls']),
         'final' => [llm_final($arguments[0]), write('ok')],

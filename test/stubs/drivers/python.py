@@ -6,6 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 import fanout
 
 
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}},
+    "required": ["n"],
+}
+
+
 def write(record):
     sys.stdout.buffer.write(record.encode("utf-8") + b"\x1e")
     sys.stdout.buffer.flush()
@@ -29,6 +36,18 @@ def main(command, *args):
         for event in fanout.llm_stream(list(args)):
             if event["type"] == "slot":
                 write("{}\x1f{}".format(event["index"], event["result"]))
+    elif command == "json":
+        write(str(fanout.llm_query(args[0], schema=SCHEMA)["n"]))
+    elif command == "batch-json":
+        for value in fanout.llm_query_batch(args, schema=SCHEMA):
+            write(value if isinstance(value, str) else str(value["n"]))
+    elif command == "dag":
+        second = {"id": "b", "prompt": "{{a.output}} and two"}
+        graph = fanout.llm_dag([{"id": "a", "prompt": args[0]}, second])
+        write(graph["outputs"]["b"])
+    elif command == "vote":
+        vote = fanout.llm_vote(args[1], int(args[0]))
+        write("{}\x1f{}".format(vote["winner"], vote["votes"]))
     elif command == "budget":
         write(str(fanout.llm_budget()["usd"]["remaining"]))
     elif command == "usage":

@@ -41,6 +41,12 @@ children <- function(prompts) {
   write_all(parallel::mclapply(prompts, query, mc.cores = length(prompts)))
 }
 
+schema <- list(
+  type = "object",
+  properties = list(n = list(type = "integer")),
+  required = list("n")
+)
+
 arguments <- commandArgs(trailingOnly = TRUE)
 command <- arguments[[1]]
 args <- arguments[-1]
@@ -53,6 +59,20 @@ tryCatch(
     "stream" = llm_stream(args, function(slot) {
       write_record(slot$index, "\x1f", slot$result)
     }),
+    "json" = write_record(llm_query(args[[1]], schema = schema)$n),
+    "batch-json" = for (value in llm_query_batch(args, schema = schema)) {
+      write_record(if (is.list(value)) value$n else value)
+    },
+    "dag" = write_record(
+      llm_dag(list(
+        list(id = "a", prompt = args[[1]]),
+        list(id = "b", prompt = "{{a.output}} and two")
+      ))$outputs$b
+    ),
+    "vote" = {
+      vote <- llm_vote(args[[2]], as.numeric(args[[1]]))
+      write_record(vote$winner, "\x1f", vote$votes)
+    },
     "budget" = write_record(llm_budget()$usd$remaining),
     "usage" = write_record(llm_usage()$llm_calls),
     "final" = {

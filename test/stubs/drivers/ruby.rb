@@ -9,6 +9,13 @@ def write(record)
   $stdout.flush
 end
 
+SCHEMA = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] }.freeze
+
+def dag(prompt)
+  graph = llm_dag([{ id: "a", prompt: prompt }, { id: "b", prompt: "{{a.output}} and two" }])
+  graph["outputs"]["b"]
+end
+
 def nested(prompt)
   with_run(calls: 4) do
     write(llm_query(prompt))
@@ -30,6 +37,10 @@ begin
   when "batch" then llm_query_batch(args).each { |result| write(result) }
   when "batch-model" then llm_query_batch(args.drop(1), args[0]).each { |result| write(result) }
   when "stream" then llm_stream(args) { |slot| write("#{slot["index"]}\x1f#{slot["result"]}") }
+  when "json" then write(llm_query(args[0], schema: SCHEMA)["n"])
+  when "batch-json" then llm_query_batch(args, schema: SCHEMA).each { |it| write(it.is_a?(Hash) ? it["n"] : it) }
+  when "dag" then write(dag(args[0]))
+  when "vote" then write(llm_vote(args[1], args[0].to_i).values_at("winner", "votes").join("\x1f"))
   when "budget" then write(llm_budget["usd"]["remaining"])
   when "usage" then write(llm_usage["llm_calls"])
   when "final" then FINAL(args[0]) && write("ok")

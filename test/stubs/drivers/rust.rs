@@ -31,6 +31,36 @@ fn run(command: &str, args: &[&str]) -> Result<(), Error> {
         "stream" => fanout::stream(args, (), |index, slot| {
             write(&format!("{index}\x1f{}", text(&slot)))
         })?,
+        "json" => write(
+            &fanout::query_json(args[0], schema(), ())?
+                .get("n")
+                .to_string(),
+        ),
+        "batch-json" => {
+            for slot in fanout::batch(args, &[("schema", schema())])? {
+                let value = slot.as_deref().ok().and_then(Json::parse);
+                write(&value.map_or_else(|| text(&slot), |value| value.get("n").to_string()));
+            }
+        }
+        "dag" => {
+            let task = |id: &str, prompt: &str| {
+                Json::Object(vec![
+                    ("id".into(), id.into()),
+                    ("prompt".into(), prompt.into()),
+                ])
+            };
+            let tasks = vec![task("a", args[0]), task("b", "{{a.output}} and two")];
+            write(&fanout::dag(tasks, ())?.get("outputs").get("b").text());
+        }
+        "vote" => {
+            let count = args[0].parse().expect("a number of votes");
+            let vote = fanout::vote(args[1], count, ())?;
+            write(&format!(
+                "{}\x1f{}",
+                vote.get("winner").text(),
+                vote.get("votes")
+            ));
+        }
         "budget" => write(&fanout::budget()?.get("usd").get("remaining").to_string()),
         "usage" => write(&fanout::usage(false)?.get("llm_calls").to_string()),
         "final" => {
@@ -74,6 +104,11 @@ fn run(command: &str, args: &[&str]) -> Result<(), Error> {
         _ => panic!("no command {command}"),
     }
     Ok(())
+}
+
+fn schema() -> Json {
+    let text = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+    Json::parse(text).expect("JSON")
 }
 
 /// The answers to prompts, each in a child run of its own, at the same time.
