@@ -14,7 +14,7 @@
 #   llm_stream [PROMPT]...
 #       Writes one line of JSON for each slot as it ends: index, result, error, …
 #   llm_dag [TASKS]
-#       Runs a graph: TASKS is a JSON array of tasks, {"id": "b", "prompt": "{{a.output}} …"}. Writes its answer as JSON.
+#       Runs a graph and writes its answer as JSON. TASKS is a JSON array: {"id": "b", "prompt": "{{a.output}} …"}, …
 #   llm_vote N [PROMPT [MODEL]]
 #       Asks a prompt N times and writes the vote as JSON: decided, winner, agreement, …
 #   with_run [NAME=VALUE]... COMMAND [ARGUMENT]...
@@ -48,7 +48,8 @@
 
 # The value of an answer that was checked against a schema, else its text.
 _fanout_answer='if has("json") then .json else .text end'
-_fanout_answers='[.results, .items // []] | transpose | map(.[0] as $text | .[1] | if has("json") then .json else $text end)'
+_fanout_answers='[.results, .items // []] | transpose
+  | map(.[0] as $text | .[1] | if has("json") then .json else $text end)'
 
 llm_query() {
   _fanout "$_fanout_answer" _fanout_paid /query '{prompt: .[0]}' "${2-}" "" "${1-$(cat)}"

@@ -47,8 +47,8 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Slot is the result for the prompt at Index: Text is its answer, unless Err (an *Error) is set. With the option schema,
-// JSON is the value that fits it.
+// Slot is the result for the prompt at Index: Text is its answer, unless Err (an *Error) is set. With the option
+// schema, JSON is the value that fits it.
 type Slot struct {
 	Index int
 	Text  string
@@ -92,8 +92,8 @@ func QueryJSON(ctx context.Context, prompt string, schema any, model string, opt
 	return answer["json"], err
 }
 
-// Dag runs a graph of tasks whose prompts refer to each other: {"id": "b", "prompt": "{{a.output}} …"}. The outputs of its
-// last tasks are in the field outputs, by id.
+// Dag runs a graph of tasks whose prompts refer to each other: {"id": "b", "prompt": "{{a.output}} …"}. The outputs of
+// its last tasks are in the field outputs, by id.
 func Dag(ctx context.Context, tasks []Fields, options ...Fields) (Fields, error) {
 	return exchange(ctx, call{
 		method: http.MethodPost,
@@ -104,7 +104,8 @@ func Dag(ctx context.Context, tasks []Fields, options ...Fields) (Fields, error)
 	})
 }
 
-// Vote answers a prompt n times and returns the vote: decided, winner, agreement, … The option aggregate changes its rule.
+// Vote answers a prompt n times and returns the vote: decided, winner, agreement, … The option aggregate changes its
+// rule.
 func Vote(ctx context.Context, prompt string, n int, model string, options ...Fields) (Fields, error) {
 	prompts := make([]string, n)
 	for at := range prompts {

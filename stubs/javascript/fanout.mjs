@@ -13,10 +13,10 @@
  *     FANOUT_TIMEOUT_S  how long the gateway may be silent before a call fails (default 660)
  * A page has no environment: call configure({ url, token }).
  *
- * With `schema`, an answer is the JSON value that fits it, not its text. A string in second place is the model. Options are the gateway's request fields, and two that are not sent as fields:
- * `signal` aborts the call; `idempotencyKey` names it, so that a restarted program that repeats it gets the recorded
- * answer at no cost. If the connection is lost, the request is repeated under the same key and is paid once. All other
- * retries happen in the gateway.
+ * With `schema`, an answer is the JSON value that fits it, not its text. A string in second place is the model. Options
+ * are the gateway's request fields, and two that are not sent as fields: `signal` aborts the call; `idempotencyKey`
+ * names it, so that a restarted program that repeats it gets the recorded answer at no cost. If the connection is lost,
+ * the request is repeated under the same key and is paid once. All other retries happen in the gateway.
  *
  * Types: /stubs/typescript.
  */

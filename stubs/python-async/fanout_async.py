@@ -136,13 +136,13 @@ async def batch_llm_query(*queries):
     queries = [q if isinstance(q, LazyQuery) else llm_query(q) for q in queries]
     unsent = [query for query in dict.fromkeys(queries) if not query.is_sent]
     items = [query._fields for query in unsent]
-    batch = asyncio.ensure_future(_slots(items, None, {}))
+    batch = asyncio.ensure_future(_slots(items, None, {"error_style": "settled"}))
 
     async def answer_at(index):
         slot = (await batch)[index]
         if slot["error"]:
             raise _failure(slot, slot["error"].get("status"))
-        return {**slot, "text": slot["result"]}
+        return {**slot, "text": slot["result"]["value"]}
 
     for index, query in enumerate(unsent):
         query._answer = asyncio.ensure_future(answer_at(index))

@@ -116,20 +116,20 @@ pub fn query_json(prompt: &str, schema: Json, options: impl Into<Fields>) -> Res
     OWN.query_json(prompt, schema, options)
 }
 
-/// Runs a graph of tasks, objects whose prompts refer to each other: `{{a.output}}`. The outputs of its last tasks are in
-/// `outputs`, by id.
+/// Runs a graph of tasks, objects whose prompts refer to each other: `{{a.output}}`. The outputs of its last tasks are
+/// in `outputs`, by id.
 pub fn dag(tasks: Vec<Json>, options: impl Into<Fields>) -> Result {
     OWN.dag(tasks, options)
 }
 
-/// Answers a prompt so many times and returns the vote: decided, winner, agreement, … The option `aggregate` changes its
-/// rule.
+/// Answers a prompt so many times and returns the vote: decided, winner, agreement, … The option `aggregate` changes
+/// its rule.
 pub fn vote(prompt: &str, count: usize, options: impl Into<Fields>) -> Result {
     OWN.vote(prompt, count, options)
 }
 
-/// Answers prompts at once, in their order. Fails if the whole request fails; each slot has an error of its own. With the
-/// option `schema`, a text is the JSON of the value that fits it.
+/// Answers prompts at once, in their order. Fails if the whole request fails; each slot has an error of its own. With
+/// the option `schema`, a text is the JSON of the value that fits it.
 pub fn batch(prompts: &[&str], options: impl Into<Fields>) -> Result<Vec<Result<String>>> {
     OWN.batch(prompts, options)
 }
