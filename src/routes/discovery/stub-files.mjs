@@ -14,6 +14,8 @@ import python from "../../../stubs/python/fanout.py";
 import r from "../../../stubs/r/fanout.R";
 import ruby from "../../../stubs/ruby/fanout.rb";
 import rust from "../../../stubs/rust/fanout.rs";
+import script from "../../../stubs/script/fanout_script.mjs";
+import scriptPython from "../../../stubs/script-python/fanout_script.py";
 import typescript from "../../../stubs/typescript/fanout.d.mts";
 
 const typed = (type) => `${type}; charset=utf-8`;
@@ -27,6 +29,8 @@ export const STUB_FILES = [
   { lang: "pyodide", file: "fanout_pyodide.py", type: PYTHON, text: pyodide },
   { lang: "javascript", file: "fanout.mjs", type: JAVASCRIPT, text: javascript },
   { lang: "typescript", file: "fanout.d.mts", type: PLAIN, text: typescript },
+  { lang: "script", file: "fanout_script.mjs", type: JAVASCRIPT, text: script },
+  { lang: "script-python", file: "fanout_script.py", type: PYTHON, text: scriptPython },
   { lang: "bash", file: "fanout.sh", type: typed("text/x-shellscript"), text: bash },
   { lang: "go", file: "fanout.go", type: PLAIN, text: go },
   { lang: "ruby", file: "fanout.rb", type: PLAIN, text: ruby },

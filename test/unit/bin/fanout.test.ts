@@ -177,15 +177,15 @@ describe("fanout batch", () => {
 
 describe("fanout batch, when something is wrong", () => {
   it.each([
-    [[], 1, /^fanout: send many prompts/],
-    [["--help"], 0, /^fanout: send many prompts/],
+    [[], 1, /^fanout: many LLM calls/],
+    [["--help"], 0, /^fanout: many LLM calls/],
     [["batch", "--help"], 0, /Exit status: 0 all lines completed/],
   ])("helps with %j", async (args, status, stdout) => {
     expect(await folder.fanout(args)).toEqual({ status, stdout: expect.stringMatching(stdout), stderr: "" });
   });
 
-  it("fits its help on one screen", async () => {
-    const { stdout } = await folder.fanout(["--help"]);
+  it.each([[["--help"]], [["batch", "--help"]]])("fits the help of %j on one screen", async (args) => {
+    const { stdout } = await folder.fanout(args);
     const lines = stdout.trimEnd().split("\n");
     expect(lines.length).toBeLessThanOrEqual(36);
     expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(100);

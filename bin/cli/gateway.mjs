@@ -1,0 +1,77 @@
+/** Requests of the commands to the gateway: which one, with which credential, and what a failure means. */
+import { Failure } from "../batch/failure.mjs";
+import { memberOf, parseJson, textOf } from "../batch/json.mjs";
+import { printable } from "../batch/printable.mjs";
+
+const URL_DEFAULT = "http://127.0.0.1:8787";
+
+/** `url` has no slash at its end. @typedef {{ url: string, token: string, from: "FANOUT_TOKEN" | "ADMIN_KEY" }} Gateway */
+
+/**
+ * @param {{ url: string | undefined, operator: boolean }} asked `operator`: only the operator's key will do.
+ * @param {Record<string, string | undefined>} env
+ * @returns {Gateway}
+ */
+export function gatewayOf({ url, operator }, env) {
+  const place = URL.canParse(url ?? "") ? url : (url ?? (env["FANOUT_URL"]?.trim() || URL_DEFAULT));
+  if (place === undefined || !URL.canParse(place) || !/^https?:/.test(place)) {
+    throw new Failure("The gateway's URL must begin with http:// or https:// (--url or FANOUT_URL).");
+  }
+  const names = operator ? /** @type {const} */ (["ADMIN_KEY"]) : /** @type {const} */ (["FANOUT_TOKEN", "ADMIN_KEY"]);
+  for (const from of names) {
+    const token = env[from]?.trim();
+    if (!token) continue;
+    if (!/^[\x21-\x7e]+$/.test(token)) throw new Failure(`${from} contains a character that no key or token has.`);
+    return { url: place.replace(/\/+$/, ""), token, from };
+  }
+  throw new Failure(
+    operator
+      ? "Set ADMIN_KEY to the operator's key: a run token sees only its own run."
+      : "Set FANOUT_TOKEN to a run's token, or ADMIN_KEY to the operator's key.",
+  );
+}
+
+/**
+ * A response with status 200 or 201. Redirects are not followed, so that the token goes only to the server that was named.
+ * @param {Gateway} gateway
+ * @param {string} path
+ * @param {{ method?: string, json?: unknown, headers?: Record<string, string>, signal?: AbortSignal }} [request]
+ */
+export async function request(gateway, path, { method, json, headers = {}, signal } = {}) {
+  /** @type {Response} */
+  let response;
+  const body = json === undefined ? null : JSON.stringify(json);
+  const type = body === null ? {} : { "content-type": "application/json" };
+  const sent = { authorization: `Bearer ${gateway.token}`, ...type, ...headers };
+  try {
+    const init = { method: method ?? (body === null ? "GET" : "POST"), headers: sent, body };
+    response = await fetch(`${gateway.url}${path}`, { ...init, redirect: "manual", ...(signal ? { signal } : {}) });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    const cause = error instanceof Error ? error.cause : null;
+    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "no connection";
+    if (code !== "ECONNREFUSED") throw new Failure(`Cannot reach ${gateway.url}: ${printable(code)}.`);
+    throw new Failure(
+      `Nothing listens at ${gateway.url}. Start the gateway with npm start, or name another with --url.`,
+    );
+  }
+  if (response.status === 200 || response.status === 201) return response;
+  const error = memberOf(parseJson(await response.text()), "error");
+  const because = printable(textOf(error, "message") ?? "");
+  const what = `${method ?? (body === null ? "GET" : "POST")} ${printable(path.replace(/\?.*/, ""))} returned ${response.status}`;
+  const hint = response.status === 401 ? ` The credential is from ${gateway.from}.` : "";
+  throw new Failure(`${what}${because === "" ? "" : `: ${because}`}.${hint}`);
+}
+
+/**
+ * The JSON object of a response.
+ * @param {Gateway} gateway
+ * @param {string} path
+ * @param {Parameters<typeof request>[2]} [options]
+ */
+export async function json(gateway, path, options) {
+  const response = await request(gateway, path, options);
+  const value = parseJson(await response.text());
+  if (value !== null && typeof value === "object") return value;
+  throw new Failure(`${gateway.url}${path} did not answer with JSON: is it a fanout gateway?`);
+}

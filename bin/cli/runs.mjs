@@ -1,0 +1,59 @@
+/** `fanout runs`: the operator's list of runs. */
+import { durationText, usdText } from "../batch/progress.mjs";
+import { gatewayOf, json } from "./gateway.mjs";
+import { amountOf, parsed, wrong } from "./options.mjs";
+import { costAndTime, listAt, numberAt, tableText, textAt } from "./table.mjs";
+
+const USAGE = `Usage: fanout runs [--status S] [--name TEXT] [--min-usd X] [--limit N] [--json] [--url URL]
+
+Lists root runs, newest first. S: active, paused, closed, cancelled, expired, escalated. Needs ADMIN_KEY.
+`;
+
+/** @type {import("../commands.mjs").Command} */
+export async function runs(args, { env, stdout, stderr, signal }) {
+  const startedAtMs = Date.now();
+  const { values, positionals } = parsed("runs", args, {
+    status: { type: "string" },
+    name: { type: "string" },
+    "min-usd": { type: "string" },
+    limit: { type: "string", default: "20" },
+    json: { type: "boolean", default: false },
+    url: { type: "string" },
+    help: { type: "boolean", short: "h", default: false },
+  });
+  if (values.help) return (stdout(USAGE), 0);
+  if (positionals.length > 0) throw wrong("runs", "Expected options only.");
+  const gateway = gatewayOf({ url: values.url, operator: true }, env);
+  const query = new URLSearchParams({ limit: values.limit });
+  if (values.status !== undefined) query.set("status", values.status);
+  if (values.name !== undefined) query.set("name", values.name);
+  const least = amountOf("runs", "min-usd", values["min-usd"]);
+  if (least !== null) query.set("spent_usd_min", String(least));
+  const page = await json(gateway, `/runs?${query}`, { signal });
+  const found = listAt(page, "data");
+  if (values.json) return (stdout(`${JSON.stringify(page)}\n`), 0);
+  stdout(tableText(HEADER, found.map(rowOf)));
+  const spent = found.reduce((/** @type {number} */ sum, run) => sum + numberAt(run, "budget", "usd", "spent"), 0);
+  stderr(`${found.length} runs · ${costAndTime(spent, startedAtMs)}\n`);
+  return 0;
+}
+
+export const HEADER = ["run", "name", "status", "spent", "limit", "calls", "pending", "failed", "age"];
+
+/** @param {unknown} run */
+export function rowOf(run) {
+  const limit = numberAt(run, "budget", "usd", "limit");
+  const rate = numberAt(run, "metrics", "success_rate");
+  const calls = numberAt(run, "stats", "total_queries");
+  return [
+    textAt(run, "id").slice(0, 16),
+    textAt(run, "name").slice(0, 30) || "–",
+    textAt(run, "status"),
+    usdText(numberAt(run, "budget", "usd", "spent")),
+    limit === 0 ? "–" : usdText(limit),
+    calls,
+    numberAt(run, "stats", "pending_queries"),
+    numberAt(run, "metrics", "attempts") === 0 ? "–" : `${Math.round((1 - rate) * 100)}%`,
+    durationText(Date.now() - Date.parse(textAt(run, "created_at"))),
+  ];
+}

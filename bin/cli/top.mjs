@@ -1,0 +1,69 @@
+/** `fanout top`: active runs and the keys of upstreams, again and again. */
+import { setTimeout as delay } from "node:timers/promises";
+import { usdText } from "../batch/progress.mjs";
+import { gatewayOf, json } from "./gateway.mjs";
+import { amountOf, parsed, wrong } from "./options.mjs";
+import { HEADER, rowOf } from "./runs.mjs";
+import { costAndTime, listAt, numberAt, tableText, textAt } from "./table.mjs";
+
+const USAGE = `Usage: fanout top [--every SECONDS] [--once] [--json] [--url URL]
+
+Shows active runs and the limits of each upstream's keys, every 2 seconds. Needs ADMIN_KEY.
+`;
+
+const CLEAR_SCREEN = "\u001b[H\u001b[J";
+
+/** @type {import("../commands.mjs").Command} */
+export async function top(args, { env, stdout, isLive, signal }) {
+  const startedAtMs = Date.now();
+  const { values, positionals } = parsed("top", args, {
+    every: { type: "string", default: "2" },
+    once: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+    url: { type: "string" },
+    help: { type: "boolean", short: "h", default: false },
+  });
+  if (values.help) return (stdout(USAGE), 0);
+  if (positionals.length > 0) throw wrong("top", "Expected options only.");
+  const everyMs = Math.max(0.2, amountOf("top", "every", values.every) ?? 2) * 1_000;
+  const gateway = gatewayOf({ url: values.url, operator: true }, env);
+  for (;;) {
+    const [runs, upstreams] = await Promise.all([
+      json(gateway, "/runs?status=active&limit=20", { signal }),
+      json(gateway, "/upstreams", { signal }),
+    ]);
+    if (values.json)
+      stdout(`${JSON.stringify({ runs: listAt(runs, "data"), upstreams: listAt(upstreams, "data") })}\n`);
+    else stdout(`${isLive && !values.once ? CLEAR_SCREEN : ""}${screenOf(runs, upstreams, startedAtMs)}`);
+    if (values.once) return 0;
+    await delay(everyMs, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return 130;
+  }
+}
+
+/**
+ * @param {unknown} runs
+ * @param {unknown} upstreams
+ * @param {number} startedAtMs
+ */
+function screenOf(runs, upstreams, startedAtMs) {
+  const found = listAt(runs, "data");
+  const keys = listAt(upstreams, "data").map((key) => [
+    [textAt(key, "name"), textAt(key, "key")].filter((part) => part !== "").join(" "),
+    textAt(key, "class"),
+    numberAt(key, "in_flight"),
+    numberAt(key, "waiting"),
+    numberAt(key, "runs"),
+    textAt(key, "reason") || "–",
+  ]);
+  const spent = found.reduce((/** @type {number} */ sum, run) => sum + numberAt(run, "budget", "usd", "spent"), 0);
+  const reserved = found.reduce(
+    (/** @type {number} */ sum, run) => sum + numberAt(run, "budget", "usd", "reserved"),
+    0,
+  );
+  const tables = [
+    tableText(HEADER, found.map(rowOf)),
+    tableText(["upstream", "class", "in flight", "waiting", "runs", "reason"], keys),
+  ];
+  return `${tables.join("\n")}\n${found.length} active runs · ${usdText(reserved)} reserved · ${costAndTime(spent, startedAtMs)}\n`;
+}

@@ -1,0 +1,183 @@
+/**
+ * `fanout run FILE`: runs a workflow script in a run of its own. The script's functions are global, and are given to its default
+ * function; its result is the last line of standard output, as JSON.
+ */
+import { existsSync } from "node:fs";
+import { basename, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { Failure } from "../batch/failure.mjs";
+import { printable, shellWord } from "../batch/printable.mjs";
+import { durationText, usdText } from "../batch/progress.mjs";
+import { gatewayOf, json } from "../cli/gateway.mjs";
+import { amountOf, parsed, wrong } from "../cli/options.mjs";
+import { textAt } from "../cli/table.mjs";
+import { loadScript } from "./functions.mjs";
+
+const USAGE = `Usage: fanout run FILE [--budget USD] [--model M] [--run RUN] [--replay-from RUN] [--args JSON] [--json] [--url URL]
+
+FILE is an ES module. It uses the functions agent, parallel, pipeline, phase, log, budget and workflow, or exports a default
+function that receives them. Its result is printed as JSON on the last line; the rest goes to standard error.
+
+--budget USD        opens a run that can spend so much at most: a child of FANOUT_TOKEN's run, or with ADMIN_KEY a root run
+--run RUN           uses this run instead (FANOUT_TOKEN's own, if RUN is missing)
+--model M           model of calls that name none
+--replay-from RUN   calls that this run has made cost nothing again
+--args JSON         the script's args
+--json              the last line is an object: result, failures, run, cost_usd, duration_ms, agents
+
+Exit status: 0 done, 1 the script or the command failed, 2 done, but some calls failed, 3 stopped at the budget, 130 Ctrl-C
+`;
+
+/** Loaded once: a process runs one script. */
+const script = await loadScript();
+
+const FUNCTIONS = ["agent", "parallel", "pipeline", "phase", "log", "budget", "workflow", "failures"];
+
+/** @type {import("../commands.mjs").Command} */
+export async function run(args, surroundings) {
+  const { env, stdout, stderr } = surroundings;
+  const startedAtMs = Date.now();
+  const { values, positionals } = parsed("run", args, {
+    budget: { type: "string" },
+    run: { type: "string" },
+    model: { type: "string" },
+    "replay-from": { type: "string" },
+    args: { type: "string" },
+    json: { type: "boolean", default: false },
+    url: { type: "string" },
+    help: { type: "boolean", short: "h", default: false },
+  });
+  if (values.help) return (stdout(USAGE), 0);
+  const [file] = positionals;
+  if (file === undefined || positionals.length > 1) throw wrong("run", "Expected one file.");
+  if (!existsSync(file)) throw new Failure(`No such file: ${shellWord(file)}.`);
+  const scriptArgs = argsOf(values.args);
+  const gateway = gatewayOf({ url: values.url, operator: false }, env);
+  const opened = await openRun(gateway, { ...values, file });
+  // A script may use other stubs, which read these. It must not find the operator's key.
+  delete process.env["ADMIN_KEY"];
+  Object.assign(process.env, { FANOUT_URL: gateway.url, FANOUT_TOKEN: opened.token });
+  const report = { agents: 0, replayed: 0 };
+  const onEvent = (/** @type {import("./functions.mjs").ScriptEvent} */ event) => {
+    const text = eventText(event);
+    if (event.type === "agent_ended") report.agents += 1;
+    if (event.type === "agent_ended" && event.replayed) report.replayed += 1;
+    if (text !== null) stderr(`${text}\n`);
+  };
+  script.configure({ url: gateway.url, token: opened.token, model: values.model ?? null, onEvent });
+  try {
+    const ended = await execute(file, scriptArgs, surroundings.signal);
+    await script.flushed();
+    const costUsd = script.budget.spent();
+    const facts = { ...report, costUsd, durationMs: Date.now() - startedAtMs, runId: opened.id };
+    stderr(`${lastLine(ended, facts)}\n`);
+    const { failures } = script;
+    const { agents, durationMs: duration_ms } = facts;
+    const whole = { result: ended.result, failures, run: opened.id, cost_usd: costUsd, duration_ms, agents };
+    if (ended.status !== 1 || values.json) stdout(`${JSON.stringify(values.json ? whole : ended.result)}\n`);
+    return ended.status;
+  } finally {
+    if (opened.isOwn) await json(gateway, `/runs/${opened.id}/close`, { method: "POST" }).catch(() => undefined);
+  }
+}
+
+/** @param {string | undefined} text */
+function argsOf(text) {
+  try {
+    return text === undefined ? null : JSON.parse(text);
+  } catch {
+    throw wrong("run", "--args must be JSON.");
+  }
+}
+
+/**
+ * The run whose budget holds. `isOwn`: opened here, and closed at the end.
+ * @param {import("../cli/gateway.mjs").Gateway} gateway
+ * @param {{ file: string, budget?: string | undefined, run?: string | undefined, model?: string | undefined, "replay-from"?: string | undefined }} asked
+ */
+async function openRun(gateway, { file, budget, run: named, model, "replay-from": replayFrom }) {
+  const usd = amountOf("run", "budget", budget);
+  const isToken = gateway.from === "FANOUT_TOKEN";
+  if (named !== undefined || (usd === null && isToken)) {
+    if (!isToken) throw wrong("run", "--run needs FANOUT_TOKEN, the token of that run. With ADMIN_KEY, use --budget.");
+    const own = textAt(await json(gateway, "/run"), "id");
+    if (named !== undefined && named !== own)
+      throw wrong("run", `FANOUT_TOKEN belongs to ${own}, not to ${printable(named)}.`);
+    return { id: own, token: gateway.token, isOwn: false };
+  }
+  if (usd === null) throw wrong("run", "Name a budget, such as --budget 2.00: a script can make any number of calls.");
+  const fields = {
+    name: basename(file).slice(0, 100),
+    budget: { usd },
+    ...(model === undefined ? {} : { default_model: model }),
+    ...(replayFrom === undefined ? {} : { replay_from: replayFrom }),
+  };
+  const opened = await json(gateway, "/runs", { json: fields });
+  return { id: textAt(opened, "id"), token: textAt(opened, "token"), isOwn: true };
+}
+
+/**
+ * What a script ended with. It is not isolated: it is the user's own program.
+ * @typedef {{ status: number, result: unknown, message: string | null }} Ended
+ */
+
+/**
+ * @param {string} file
+ * @param {unknown} args
+ * @param {AbortSignal} signal
+ * @returns {Promise<Ended>}
+ */
+async function execute(file, args, signal) {
+  const functions = Object.fromEntries(Object.entries(script).filter(([name]) => FUNCTIONS.includes(name)));
+  Object.assign(globalThis, functions, { args });
+  const stopped = new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  // A script that is stopped is left behind: the process ends.
+  stopped.catch(() => undefined);
+  try {
+    await script.connected();
+    const main = async () => {
+      const module_ = await import(pathToFileURL(resolve(file)).href);
+      return typeof module_.default === "function" ? await module_.default({ ...functions, args }) : module_.default;
+    };
+    const result = (await Promise.race([main(), stopped])) ?? null;
+    return { ...statusOf(), result };
+  } catch (error) {
+    if (signal.aborted) return { status: 130, result: null, message: "Stopped." };
+    if (error instanceof script.BudgetError) return { status: 3, result: null, message: "Stopped at the budget." };
+    const shown = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    return { status: 1, result: null, message: shown };
+  }
+}
+
+/** The status of a script that came to its end. One that went on without what the budget did not cover was stopped, too. */
+function statusOf() {
+  const { failures } = script;
+  if (failures.some(({ code }) => code === "budget_exhausted" || code === "infeasible")) {
+    return { status: 3, message: "Stopped at the budget." };
+  }
+  return { status: failures.length > 0 ? 2 : 0, message: null };
+}
+
+/**
+ * @param {Ended} ended
+ * @param {{ agents: number, replayed: number, costUsd: number, durationMs: number, runId: string }} facts
+ */
+function lastLine({ message }, { agents, replayed, costUsd, durationMs, runId }) {
+  const said = message === null ? "" : `${message}\n`;
+  const { failures } = script;
+  const failed = failures.length === 0 ? "" : ` · ${failures.length} failed (${printable(failures[0]?.message ?? "")})`;
+  const again = replayed === 0 ? "" : ` · ${replayed} replayed`;
+  return `${said}${agents} calls${again}${failed} · ${usdText(costUsd)} · ${durationText(durationMs)} · ${runId}`;
+}
+
+/** @param {import("./functions.mjs").ScriptEvent} event @returns {string | null} */
+function eventText(event) {
+  if (event.type === "phase") return `── ${printable(event.phase)}`;
+  if (event.type === "log") return `   ${printable(event.text)}`;
+  if (event.type !== "agent_ended") return null;
+  const mark = event.ok ? "✓" : "✗";
+  const left = script.budget.remaining();
+  const rest = left === null ? "" : ` · ${usdText(left)} left`;
+  const what = event.ok ? usdText(event.costUsd) : (event.code ?? "failed");
+  return `${mark}  ${printable(event.label).slice(0, 60)} · ${what} · ${durationText(event.durationMs)}${rest}`;
+}

@@ -1,0 +1,215 @@
+/** `fanout run`, `runs`, `top`, `trace`, `watch`: the command at a gateway, from the checkout and from its package. */
+import { execFile, spawnSync } from "node:child_process";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { type Ended, Folder } from "../unit/bin/command.ts";
+import { documentOf, startWorld, type World } from "./world.ts";
+
+const WORKFLOWS = join(import.meta.dirname, "../../examples/workflows");
+const ROOT = join(import.meta.dirname, "../..");
+
+let world: World;
+beforeAll(async () => void (world = await startWorld()));
+afterAll(() => world.stop());
+
+let folder: Folder;
+beforeEach(async () => void (folder = await Folder.create()));
+afterEach(() => folder.remove());
+
+const operator = () => ({ FANOUT_URL: world.gateway.url, ADMIN_KEY: world.gateway.adminKey });
+const fanout = (args: readonly string[], env: Record<string, string> = operator()): Promise<Ended> =>
+  folder.fanout(args, { env });
+
+const whole = z.object({
+  result: z.unknown(),
+  failures: z.array(z.looseObject({ code: z.string() })),
+  run: z.string(),
+  cost_usd: z.number(),
+  duration_ms: z.number(),
+  agents: z.int(),
+});
+const lastLine = (text: string): string => text.trimEnd().split("\n").at(-1) ?? "";
+const wholeOf = ({ stdout }: Ended) => whole.parse(JSON.parse(lastLine(stdout)));
+const runOf = async (id: string) =>
+  z
+    .looseObject({
+      status: z.string(),
+      name: z.string(),
+      budget: z.object({ usd: z.object({ limit: z.number(), spent: z.number() }) }),
+    })
+    .parse((await world.sendAsOperator(`/runs/${id}`)).json);
+
+describe("fanout run", () => {
+  it.each([
+    ["find_verify_write", { claims: expect.any(Number), unchecked: 0, report: expect.any(String) }],
+    ["review_panel", { mean: expect.any(Number), reviews: expect.any(Array), decision: expect.any(String) }],
+    ["map_reduce", { parts: 12, lost: 0, summary: expect.any(String) }],
+  ])("runs %s, prints its result last, and says what it cost and how long it took", async (name, result) => {
+    const ended = await fanout([
+      "run",
+      join(WORKFLOWS, `${name}.mjs`),
+      "--budget",
+      "1",
+      "--model",
+      "sim/echo",
+      "--json",
+    ]);
+    expect([ended.status, ended.stderr.includes("✗")]).toEqual([0, false]);
+    const { run, cost_usd, agents, ...rest } = wholeOf(ended);
+    expect(rest).toMatchObject({ result, failures: [] });
+    const { status, budget } = await runOf(run);
+    expect([status, budget.usd.limit]).toEqual(["closed", 1]);
+    expect(cost_usd).toBeCloseTo(budget.usd.spent, 9);
+    expect(lastLine(ended.stderr)).toMatch(new RegExp(`^${agents} calls · \\$[\\d.]+ · \\d+s · ${run}$`));
+  });
+
+  it("stops hard at the budget: the run has spent no more, and the exit status says so", async () => {
+    const file = join(WORKFLOWS, "map_reduce.mjs");
+    const ended = await fanout(["run", file, "--budget", "0.003", "--model", "sim/echo", "--json"]);
+    expect([ended.status, ended.stderr]).toEqual([3, expect.stringContaining("Stopped at the budget.")]);
+    const { run, cost_usd, failures } = wholeOf(ended);
+    expect(failures.map(({ code }) => code)).toContain("budget_exhausted");
+    const { budget } = await runOf(run);
+    expect(budget.usd.spent).toBeLessThanOrEqual(0.003);
+    expect(budget.usd.spent).toBeGreaterThan(0);
+    expect(cost_usd).toBeCloseTo(budget.usd.spent, 9);
+  });
+
+  it("makes null of a call that fails, and an entry in failures", async () => {
+    await folder.write(
+      "script.mjs",
+      `export default async ({ agent, parallel, pipeline, failures }) => ({
+        alone: await agent("x", { model: "sim/fail?status=400", label: "bad" }),
+        side: await parallel([() => agent("good"), () => { throw new Error("mine"); }]),
+        through: await pipeline([1, 2], (n) => (n === 1 ? null : n), (n) => n * 10),
+        codes: failures.map(({ label, code }) => [label, code]) });`,
+    );
+    const ended = await fanout(["run", "script.mjs", "--budget", "1", "--model", "sim/echo"]);
+    expect(ended.status).toBe(2);
+    expect(JSON.parse(lastLine(ended.stdout))).toEqual({
+      alone: null,
+      side: ["good", null],
+      through: [null, 20],
+      codes: [
+        ["bad", expect.any(String)],
+        [null, "script_error"],
+      ],
+    });
+  });
+
+  it("opens a child run of a token's run, whose token and not the operator's key the script sees", async () => {
+    const parent = await world.openRun({ budget: { usd: 1 }, default_model: "sim/echo" });
+    await folder.write(
+      "script.mjs",
+      "export default async ({ agent, budget }) => [await agent('hi'), budget.total, process.env.ADMIN_KEY ?? null];",
+    );
+    const env = { FANOUT_URL: world.gateway.url, FANOUT_TOKEN: parent.token, ADMIN_KEY: "operator" };
+    const ended = await fanout(["run", "script.mjs", "--budget", "0.25"], env);
+    expect([ended.status, JSON.parse(lastLine(ended.stdout))]).toEqual([0, ["hi", 0.25, null]]);
+    expect((await documentOf(parent)).budget.usd).toMatchObject({ reserved: 0, spent: expect.any(Number) });
+  });
+
+  it("writes phases and logs to the run's log", async () => {
+    const run = await world.openRun({ default_model: "sim/echo" });
+    await folder.write("script.mjs", "phase('look'); log('seen'); export default 1;");
+    const env = { FANOUT_URL: world.gateway.url, FANOUT_TOKEN: run.token };
+    const ended = await fanout(["run", "script.mjs"], env);
+    expect([ended.status, lastLine(ended.stdout), ended.stderr]).toEqual([
+      0,
+      "1",
+      expect.stringMatching(/── look\n {3}seen\n/),
+    ]);
+    const log = (await run.send(`/runs/${run.id}/log`)).text;
+    expect(log).toMatch(/"event_type":"phase".*"output":"look"/);
+    expect((await documentOf(run)).status).toBe("active");
+  });
+
+  it.each([
+    [["run"], "Expected one file"],
+    [["run", "absent.mjs"], "No such file"],
+    [["run", "script.mjs"], "Name a budget"],
+    [["run", "script.mjs", "--budget", "much"], "--budget must be a number"],
+    [["fly"], "Unknown command: fly"],
+  ])("refuses %j with what to do", async (args, message) => {
+    await folder.write("script.mjs", "export default 1;");
+    const ended = await fanout(args);
+    expect([ended.status, ended.stdout, ended.stderr]).toEqual([1, "", expect.stringContaining(message)]);
+  });
+
+  it("shows the stack of a script that throws, and fails", async () => {
+    await folder.write("script.mjs", "export default () => { throw new Error('of the script'); };");
+    const ended = await fanout(["run", "script.mjs", "--budget", "1"]);
+    expect([ended.status, ended.stdout, ended.stderr]).toEqual([1, "", expect.stringContaining("of the script")]);
+  });
+});
+
+describe("fanout runs, top, trace and watch", () => {
+  it("list a run with its figures, as a table and as JSON", async () => {
+    const run = await world.openRun({ name: "listed here", default_model: "sim/echo", budget: { usd: 1 } });
+    await run.send("/query", { json: { prompt: "x" } });
+    const table = await fanout(["runs", "--name", "listed here"]);
+    expect([table.status, table.stdout]).toEqual([
+      0,
+      expect.stringMatching(/listed here +active +\$0\.0\d+ +\$1\.00 +1 /),
+    ]);
+    expect(table.stderr).toMatch(/^1 runs · \$0\.0\d+ · \d+s\n$/);
+    const listed = await fanout(["runs", "--name", "listed here", "--json"]);
+    expect(JSON.parse(listed.stdout)).toMatchObject({ data: [{ id: run.id }] });
+    const now = await fanout(["top", "--once"]);
+    expect([now.status, now.stdout]).toEqual([
+      0,
+      expect.stringMatching(/listed here[\s\S]*upstream +class[\s\S]*sim +open/),
+    ]);
+    const needs = await fanout(["runs"], { FANOUT_URL: world.gateway.url, FANOUT_TOKEN: run.token });
+    expect([needs.status, needs.stderr]).toEqual([1, expect.stringContaining("ADMIN_KEY")]);
+  });
+
+  it("save a trace, and show events as lines", async () => {
+    const run = await world.openRun({ default_model: "sim/echo" });
+    await run.send("/batch", { json: { prompts: ["a", "b"] } });
+    await run.send(`/runs/${run.id}/close`, { method: "POST" });
+    const env = { FANOUT_URL: world.gateway.url, FANOUT_TOKEN: run.token };
+    const saved = await fanout(["trace", "-o", "t.json"], env);
+    expect([saved.status, saved.stderr]).toEqual([0, expect.stringMatching(/^t\.json: [\d,]+ bytes/)]);
+    expect(JSON.parse(await folder.read("t.json"))).toMatchObject({ traceEvents: expect.any(Array) });
+    const lines = (await fanout(["watch", run.id, "--json"], env)).stdout.trimEnd().split("\n");
+    const types = lines.map((line) => z.looseObject({ event_type: z.string() }).parse(JSON.parse(line)).event_type);
+    expect([types[0], types.at(-1)]).toEqual(["run_opened", "run_closed"]);
+    const shown = await fanout(["watch", run.id, "--plain"], { ...env, PATH: process.env["PATH"] ?? "" });
+    expect([shown.status, shown.stdout]).toEqual([0, expect.stringContaining("2 of 2 ok")]);
+  });
+});
+
+describe("the package", () => {
+  it("has what its commands need, and works where npm installs it", async () => {
+    const place = await mkdtemp(join(tmpdir(), "fanout-pack-"));
+    try {
+      const call = promisify(execFile);
+      const env = { PATH: process.env["PATH"], HOME: process.env["HOME"] };
+      await call("npm", ["pack", "--silent", "--pack-destination", place], { cwd: ROOT, env });
+      const [tarball = ""] = await readdir(place);
+      // The command needs no package beside it, so none is fetched.
+      spawnSync("tar", ["-xzf", join(place, tarball), "-C", place]);
+      await folder.write("script.mjs", "export default async ({ agent }) => await agent('packed');");
+      const run = await world.openRun({ default_model: "sim/echo" });
+      const own = { ...env, FANOUT_URL: world.gateway.url, FANOUT_TOKEN: run.token };
+      const bin = join(place, "package/bin/fanout.mjs");
+      const ran = await call(process.execPath, [bin, "run", join(folder.path, "script.mjs")], { env: own, cwd: place });
+      expect(lastLine(ran.stdout)).toBe('"packed"');
+      await run.send(`/runs/${run.id}/close`, { method: "POST" });
+      const shown = await call(process.execPath, [bin, "watch", "--plain"], { env: own, cwd: place });
+      expect(shown.stdout).toContain("· 1 ok");
+      const npx = await call("npx", ["--yes", "--package", join(place, tarball), "fanout", "--help"], {
+        env,
+        cwd: place,
+      });
+      expect(npx.stdout).toContain("fanout COMMAND");
+    } finally {
+      await rm(place, { recursive: true, force: true });
+    }
+  });
+});
