@@ -109,6 +109,8 @@ async function openRun(gateway, { file, budget, run: named, model, "replay-from"
   const fields = {
     name: basename(file).slice(0, 100),
     budget: { usd },
+    // The next run may begin where this one ended.
+    replay: "run",
     ...(model === undefined ? {} : { default_model: model }),
     ...(replayFrom === undefined ? {} : { replay_from: replayFrom }),
   };
