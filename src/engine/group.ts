@@ -25,7 +25,7 @@ export type GroupHeader = {
   /** Its slots start only when no other slot of the run can, however long they have waited. */
   background?: true;
   /** Set if its slots depend on each other: it has this many tasks, in this version of its graph (absent = the first). The graph itself is stored apart, because it may be large. */
-  graph?: { tasks: number; version?: number };
+  graph?: { tasks: number; version?: number; ordersOnly?: true };
   openedAtMs: number;
   /** Slots that have not started within this time of `openedAtMs` fail; null = they wait without a limit. */
   deadlineMs: number | null;

@@ -100,6 +100,8 @@ export type CompiledGraph = {
   /** `abort`: after the first task that failed, no further one starts. */
   onError: "continue" | "abort";
   inject: Injection;
+  /** Set if it is the order of a batch's calls only: each task is one call, and clients are shown a batch. */
+  ordersOnly?: true;
   /** Set if a tier starts only when all tasks of the tiers before it have ended. */
   tiers?: "strict";
 };

@@ -101,7 +101,7 @@ export interface BatchOptions<Style extends ErrorStyle = "bracket"> extends Quer
   aggregate?: Record<string, unknown> | undefined;
   /** `strict`: calls of a tier start when all of the tiers before it have ended. */
   tiers?: "strict" | "priority" | undefined;
-  validate_independence?: "report" | "reject" | undefined;
+  validate_independence?: "report" | "reject" | "serialize" | undefined;
 }
 export type SlotError = {
   code: string;

@@ -76,6 +76,41 @@ describe("validate_independence", () => {
     const answer = await batch(null);
     expect(answer.json).not.toHaveProperty("independence");
     expect(answer.json).not.toHaveProperty("conflicts");
-    expect(errorOf(await batch("serialize"))).toMatchObject({ param: "validate_independence" });
+    expect(errorOf(await batch("ignore"))).toMatchObject({ param: "validate_independence" });
+  });
+
+  it("runs items that conflict one after another under serialize, and all others at once", async () => {
+    const held = [
+      { id: "first", prompt: "{{latch/serial-1}} first", files: ["auth.py"] },
+      { id: "second", prompt: "{{latch/serial-2}} {{status/400}} second", writes: ["auth.py"] },
+      { id: "third", prompt: "third", files: ["auth.py"] },
+      { id: "other", prompt: "{{latch/serial-1}} other" },
+    ];
+    const running = batch("serialize", { items: held });
+    await expect.poll(() => world.upstream.counters.inFlight).toBe(2);
+    expect([...world.upstream.counters.sends.keys()].sort()).toEqual([held[0]?.prompt, held[3]?.prompt]);
+    world.upstream.open("serial-1");
+    await expect.poll(() => world.upstream.counters.requests).toBe(3);
+    world.upstream.open("serial-2");
+    const answer = await running;
+    const group = groupOf(answer);
+    expect([group.status, group.counts]).toMatchObject(["partial", { completed: 3, failed: 1, skipped: 0 }]);
+    expect(group.results[2]).toBe("third");
+    expect(answer.json).toMatchObject({
+      object: "group",
+      independence: { pass: false },
+      conflicts: [{ file: "auth.py" }],
+    });
+    expect(world.upstream.counters.requests).toBe(4);
+    // It is a batch for everybody who reads it later.
+    const later = await run.send(`/groups/${group.id ?? ""}`);
+    expect(groupOf(later).items.map(({ id }) => id)).toEqual(["first", "second", "third", "other"]);
+    expect((await run.send(`/dag/${group.id ?? ""}/retry`, { method: "POST" })).status).toBe(404);
+  });
+
+  it("runs a batch without conflicts under serialize as any other", async () => {
+    const answer = await batch("serialize", { items: items.slice(1) });
+    expect(groupOf(answer).status).toBe("completed");
+    expect(answer.json).toMatchObject({ conflicts: [] });
   });
 });

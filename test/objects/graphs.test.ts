@@ -132,3 +132,26 @@ describe("a graph that is changed while it runs", () => {
     });
   }
 });
+
+describe("a batch whose items run in order", () => {
+  it("keeps their order when the object crashes, and ends as a batch", async () => {
+    const run = await openRun({ max_parallel: 4, budget: { usd: 1 } });
+    const items = ["one", "two", "three"].map((word) => ({
+      id: word,
+      prompt: `{{latch/serial-${word}}} ${word}`,
+      files: ["x"],
+    }));
+    const body = { items, model: "up/key/serial", validate_independence: "serialize", dedupe: false };
+    const running = run.batch(body);
+    await untilInFlight("serial", 1);
+    await openLatch("serial-one");
+    await expect.poll(async () => (await run.object.waitGroup(1, 0))?.counts.completed).toBe(1);
+    await crash(run.object);
+    await openLatch("serial-three");
+    expect((await run.object.waitGroup(1, 0))?.counts.completed).toBe(1);
+    await openLatch("serial-two");
+    const answer = await running;
+    expect(answer.results).toEqual(items.map(({ prompt }) => prompt));
+    expectSettled(await run.budget(), answer.usage.cost);
+  });
+});

@@ -41,7 +41,14 @@ type RunningGraph = { group: Group; compiled: CompiledGraph; isRepeated: boolean
 function runningGraph(run: RunState, seq: number, key: string): RunningGraph | Reason {
   const group = run.engine.groups.get(seq);
   const compiled = group?.graph?.compiled;
-  if (group === undefined || compiled === undefined || group.done || group.drained !== null) return OVER;
+  if (
+    group === undefined ||
+    compiled === undefined ||
+    compiled.ordersOnly === true ||
+    group.done ||
+    group.drained !== null
+  )
+    return OVER;
   if (compiled.changedBy === key) return { group, compiled, isRepeated: true };
   if (group.header.tiers !== undefined) return invalid("a graph with tiers cannot be changed");
   if (group.earlyStop !== null) return invalid("a graph with stop_when cannot be changed");

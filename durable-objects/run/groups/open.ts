@@ -184,7 +184,7 @@ function storedGroup(
     models,
     ...(request.background ? { background: true as const } : {}),
     ...(stopWhen === undefined ? {} : { stopWhen }),
-    ...(graph === null ? {} : { graph: { tasks: graph.tasks.length } }),
+    ...(graph === null ? {} : { graph: shapeOf(graph) }),
     ...(tiers === undefined ? {} : { tiers }),
     ...(request.replay === undefined || run.replay === null ? {} : { replay: request.replay }),
   };
@@ -196,6 +196,10 @@ function storedGroup(
     ...(batchId === undefined ? {} : { batchId }),
     ...(aggregate === undefined ? {} : { aggregate }),
   };
+}
+
+function shapeOf({ tasks, ordersOnly }: CompiledGraph): NonNullable<GroupHeader["graph"]> {
+  return ordersOnly === true ? { tasks: tasks.length, ordersOnly } : { tasks: tasks.length };
 }
 
 /** The reply to a request that has opened a group, or found it. */

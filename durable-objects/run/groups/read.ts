@@ -40,7 +40,9 @@ export function groupView(run: Groups, store: RunStore, seq: number, nowMs: numb
     ...stopOf(header, result),
     ...(aggregate === undefined ? {} : { aggregate }),
     ...(header.replay === undefined ? {} : { replayed: result.replayed ?? 0 }),
-    ...(header.graph === undefined ? {} : { graph: { slots: header.count, version: header.graph.version ?? 1 } }),
+    ...(header.graph === undefined || header.graph.ordersOnly === true
+      ? {}
+      : { graph: { slots: header.count, version: header.graph.version ?? 1 } }),
     ...(result.tierFailures === undefined ? {} : { tierFailures: tierFailuresOf(store, found.stored, result) }),
   };
 }

@@ -20,12 +20,12 @@ export function claimsOf(item: z.infer<z.ZodObject<typeof claimFields>>): Claims
   return { files: files ?? [], writes: writes ?? [], outputLocation: outputLocation ?? null };
 }
 
-export const INDEPENDENCE_POLICIES = ["report", "reject"] as const;
+export const INDEPENDENCE_POLICIES = ["report", "reject", "serialize"] as const;
 export type IndependencePolicy = (typeof INDEPENDENCE_POLICIES)[number];
 
 export const validateIndependence = z.enum(INDEPENDENCE_POLICIES).openapi({
   description:
-    "Checks before anything is sent whether the items can run at the same time. `report`: the answer has the checks. `reject`: items that are not independent are refused with 422 `invalid_graph`",
+    "Checks before anything is sent whether the items can run at the same time. `report`: the answer has the checks. `reject`: items that are not independent are refused with 422 `invalid_graph`. `serialize`: items that name the same file or output run one after another",
 });
 
 /** What an answer says about independence; absent without `validate_independence`. */

@@ -115,6 +115,7 @@ export class GroupGraph {
 
   /** Whether a slot's output is one of the graph's: of a task that nothing depends on, or of an alternative of such a task. */
   isSink(index: number): boolean {
+    if (this.#compiled.ordersOnly === true) return true;
     this.#sinks ??= new Set(sinksOf(this.compiled.tasks));
     const position = this.frontier.taskOf(index);
     return this.#sinks.has(this.task(position).alternativeOf ?? position);

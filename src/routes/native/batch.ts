@@ -20,11 +20,12 @@ import { recordingOf } from "../recording.ts";
 import { groupOfClient, openGroupDeps } from "./client-group.ts";
 import { answerAccepted, answerGroup, framingOf, type GroupAnswer } from "./group-answer.ts";
 import { batchWithContexts } from "../contexts/find.ts";
+import type { CompiledGraph } from "../../graph/types.ts";
 import { openGroup, type Opened } from "../../run-client/open-group.ts";
 import { firstCapacity } from "../../execute/group-executor.ts";
 import { startWorkflow, WORKFLOW_CAPACITY } from "../../execute/workflow-group.ts";
 import { GroupReader, type GroupSource } from "../../run-client/group-reader.ts";
-import { independenceOf } from "./independence.ts";
+import { independenceOf, serialOrderOf } from "./independence.ts";
 import { namedOf } from "./idempotency.ts";
 import { quoteBatch } from "./quote.ts";
 import type { Protection } from "../under-run.ts";
@@ -44,7 +45,8 @@ async function batch(c: Context<AppEnv>): Promise<Response> {
   if (!parsed.ok) throw new Refusal(parsed.reason);
   const request = await batchWithContexts(c, runId, parsed.value);
   if (isQuote.value) return quoteBatch(c, runId, request);
-  return answerBatch(c, runId, { request, named, independence: independenceOf(request) });
+  const order = serialOrderOf(request);
+  return answerBatch(c, runId, { request, named, independence: independenceOf(request), order });
 }
 
 /** A batch to open; `named` is its Idempotency-Key, if it has one. `independence`: what its answer says about that. */
@@ -52,6 +54,8 @@ export type RequestedBatch = {
   request: BatchRequest;
   named: IdempotencyKey | null;
   independence?: IndependenceReply;
+  /** In which order its calls run, if some must not run at the same time. */
+  order?: CompiledGraph | null;
 };
 
 /** Opens a batch under a run and answers in the form that the client requests: whole, as events, or with its location. */
@@ -67,7 +71,7 @@ export async function answerBatch(c: Context<AppEnv>, runId: string, requested: 
 export async function openBatch(
   c: Context<AppEnv>,
   runId: string,
-  { request, named }: RequestedBatch,
+  { request, named, order = null }: RequestedBatch,
 ): Promise<GroupAnswer> {
   const run = new RunCaller(c.env, runId);
   const isAsync = prefersAsync(c.req.header("prefer"));
@@ -75,8 +79,9 @@ export async function openBatch(
   const workflows = isAsync && mayUseWorkflows ? c.env.WORKFLOW : undefined;
   const ownCapacity = isAsync ? null : firstCapacity(waitingFetchesMax);
   const capacity = workflows === undefined ? ownCapacity : WORKFLOW_CAPACITY;
+  const opening = openingOf(request, named, await recordingOf(c, runId));
   const opened = await openGroup(
-    openingOf(request, named, await recordingOf(c, runId)),
+    order === null ? opening : { ...opening, graph: order },
     openGroupDeps(c, run, capacity),
   );
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
