@@ -1,6 +1,7 @@
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { buildSync } from "esbuild";
 import { availableParallelism } from "node:os";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import type { Plugin } from "vitest/config";
 import { buildPage } from "./scripts/page/bundle.ts";
@@ -51,6 +52,7 @@ export default defineConfig({
     projects: [
       {
         plugins: [textModules()],
+        resolve: { alias: { "cloudflare:workers": join(ROOT, "test/support/platform.ts") } },
         // Property tests take a few seconds of processor time, which is many more of the clock on a machine that is shared.
         // Files of a thread share modules: the gateway's keep nothing between calls, and loading them took half of the time.
         test: {

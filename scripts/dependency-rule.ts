@@ -150,7 +150,8 @@ const RULES: Readonly<Record<string, Allowed>> = {
     packages: [],
   },
   // Calls to run objects, from Workers and from other objects.
-  "run-client": { parts: ["address", "core", "observe", "replay"], types: ["run-api"], packages: [] },
+  // A socket that is being opened keeps its request alive: that is the platform's.
+  "run-client": { parts: ["address", "core", "observe", "replay"], types: ["run-api"], packages: [PLATFORM] },
   app: { parts: ["routes", "contract", "respond", "auth", "observe", "env", "context", "openapi"], packages: [HONO] },
   index: { parts: ["app", "objects", "env"], packages: [PLATFORM] },
   address: { parts: [], types: ["run-api"], packages: [] },

@@ -2,6 +2,7 @@
  * A socket to a run object for what lasts: the object notices the end of its owner by it, and signals through it. It is
  * opened again when it is lost, until it is closed. It belongs to the request that opens it.
  */
+import { waitUntil } from "cloudflare:workers";
 import { SOCKET_RENEW_MS, SOCKET_RETRY_LIMITS_MS } from "../limits.ts";
 import type { SocketOwner, SocketSignal } from "../run-api/sockets.ts";
 import type { RunCaller } from "./caller.ts";
@@ -30,6 +31,8 @@ export class RunSocket {
   #socket: WebSocket | null = null;
   #isClosed = false;
   #closeCode = DONE_CODE;
+  /** The request for a socket that has no reply yet; null = there is none. */
+  #opening: Promise<unknown> | null = null;
   #renewal: ReturnType<typeof setTimeout> | null = null;
 
   constructor(owner: SocketOwner, deps: RunSocketDeps) {
@@ -52,6 +55,8 @@ export class RunSocket {
   close(code = DONE_CODE): void {
     this.#isClosed = true;
     this.#closeCode = code;
+    // Were the owner's request to end before the reply, nobody would close the socket, and the object would believe in it.
+    if (this.#opening !== null) waitUntil(this.#opening);
     if (this.#renewal !== null) clearTimeout(this.#renewal);
     this.#socket?.close(code);
     this.#socket = null;
@@ -73,10 +78,7 @@ export class RunSocket {
     const asked = this.#owner;
     const url = `https://run/hold?owner=${encodeURIComponent(JSON.stringify(asked))}`;
     try {
-      const response = await this.#deps.run.callOnce<Response>((stub) =>
-        stub.fetch(url, { headers: { upgrade: "websocket" } }),
-      );
-      const { webSocket } = response;
+      const { webSocket } = await this.#requested(url);
       if (webSocket === null) return false;
       webSocket.accept();
       if (this.#isClosed) {
@@ -91,6 +93,20 @@ export class RunSocket {
     } catch {
       // The object restarts.
       return false;
+    }
+  }
+
+  /** Requests a socket. What follows the reply in the same step, as closing it, happens before its owner's request ends. */
+  async #requested(url: string): Promise<Response> {
+    const requested = this.#deps.run.callOnce<Response>((stub) =>
+      stub.fetch(url, { headers: { upgrade: "websocket" } }),
+    );
+    const opening = requested.catch(() => undefined).then(() => scheduler.wait(0));
+    this.#opening = opening;
+    try {
+      return await requested;
+    } finally {
+      if (this.#opening === opening) this.#opening = null;
     }
   }
 

@@ -1,6 +1,7 @@
 /** Sockets of Workers that hold something of a run: they keep leases without heartbeats, also while the run sleeps. */
-import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
+import { RunObject } from "../../src/index.ts";
 import { CALL_SOCKET_AFTER_MS, FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../../src/limits.ts";
 import { DONE_CODE } from "../../src/run-client/run-socket.ts";
 import { skipTime, withTimers } from "../support/objects-clock.ts";
@@ -259,6 +260,57 @@ describe("the permit of a tool call that lasts", () => {
     expect(await run.object.acquireTool({ ...TOOL, callId: "next", waitedMs: 0 })).toMatchObject({ ok: true });
   });
 });
+
+describe("a socket that opens only after its owner has ended", () => {
+  const model = (name: string): string => `up/key/${name}/latch/${name}`;
+  const queried = async (run: TestRun, name: string): Promise<unknown> =>
+    run.query({ prompt: "p", model: model(name) });
+  const batched = async (run: TestRun, name: string): Promise<unknown> =>
+    run.batch({ prompts: prompts(1), model: model(name) });
+
+  it.each([
+    ["query", queried],
+    ["batch", batched],
+  ])("is closed by the Worker of a %s", async (name, send) => {
+    const run = await openRun();
+    const opening = delaySockets();
+    try {
+      await early(async () => {
+        const ended = send(run, `late-${name}`);
+        await expect.poll(() => opening.requests).toBe(1);
+        await openLatch(`late-${name}`);
+        await ended;
+        // By now the request of the owner has ended, if nothing keeps it. A busy machine makes the test miss that, not fail.
+        await scheduler.wait(OWNER_ENDS_MS);
+        opening.mayOpen = true;
+        await expect.poll(() => opening.opened).toBe(1);
+      });
+    } finally {
+      opening.restore();
+    }
+    // The object would take the owner for alive, and could not be evicted.
+    const count = (): Promise<number> => runInDurableObject(run.object, (_, ctx) => ctx.getWebSockets().length);
+    await expect.poll(count).toBe(0);
+  });
+});
+
+const OWNER_ENDS_MS = 1_000;
+
+/** Makes run objects open sockets only once they may. */
+function delaySockets(): { requests: number; opened: number; mayOpen: boolean; restore: () => void } {
+  const plain = RunObject.prototype.fetch;
+  const restore = (): void => void (RunObject.prototype.fetch = plain);
+  const opening = { requests: 0, opened: 0, mayOpen: false, restore };
+  const delayed = async function (this: RunObject, request: Request): Promise<Response> {
+    opening.requests += 1;
+    while (!opening.mayOpen) await scheduler.wait(5);
+    const response = plain.call(this, request);
+    opening.opened += 1;
+    return response;
+  };
+  Reflect.set(RunObject.prototype, "fetch", delayed);
+  return opening;
+}
 
 /** Runs `work` with Workers that open their sockets almost at once. */
 function early<T>(work: () => Promise<T>): Promise<T> {
