@@ -40,6 +40,8 @@ function linesOf(view: View, event: WatchEvent, style: HistoryStyle): string[] {
       return [throttledLine(event)];
     case "budget_refused":
       return [refusedLine(event)];
+    case "escalated":
+      return [`‼ ${event.tier} failed: ${nameOf(event)} ✗ ${event.code} · ${event.message}`];
     case "overrun": {
       const billed = `${usdText(event.charged.usd)} for ${usdText(event.reserved.usd)} reserved`;
       return [`! overrun: ${nameOf(event)} ${event.upstream}/${event.model} charged ${billed}`];

@@ -45,6 +45,7 @@ export function fold(view: View, event: WatchEvent): void {
       return;
     case "throttled":
     case "budget_refused":
+    case "escalated":
     case "overrun":
     case "tool_called":
     case "child_opened":

@@ -57,6 +57,12 @@ export class Tiers {
     if (failed.length < TIER_FAILURES_LISTED) failed.push(index);
   }
 
+  /** The tier of a slot; undefined if it is not known. */
+  tierOf(index: number): Tier | undefined {
+    const tier = this.#tiers[index];
+    return tier === 0 || tier === 1 || tier === 2 ? tier : undefined;
+  }
+
   /** Whether the slot may not start yet. */
   isHeld(index: number): boolean {
     return this.#isStrict && (this.#tiers[index] ?? UNKNOWN) > this.#released;

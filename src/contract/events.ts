@@ -23,6 +23,7 @@ const OWN = new Set([
   "slot_completed",
   "slots_cancelled",
   "budget_refused",
+  "escalated",
   "overrun",
   "tool_called",
 ]);

@@ -45,8 +45,9 @@ export function endSlot(state: EngineState, group: Group, record: SlotRecord, en
   const answered = graph === null ? own : graph.endOf(own);
   const ended = end.hasRow === false ? answered : withKey(state, group, answered);
   finishSlot(state, group, ended, end, nowMs);
-  const isLost = graph === null ? ended.state === "failed" : advanceGraph(state, group, graph, ended, nowMs);
-  if (isLost) applyFailureRule(state, group, nowMs);
+  const lost = graph === null ? failedOf(ended) : advanceGraph(state, group, graph, ended, nowMs);
+  if (end.hasEvent !== false) notifyEscalations(state, group, lost, nowMs);
+  if (lost.length > 0) applyFailureRule(state, group, nowMs);
   if (isAnswer(group, ended)) applyStopRule(state, group, ended, nowMs);
   releaseTiers(state, group);
   if (group.done) state.writeGroup(group);
@@ -83,18 +84,38 @@ function finishSlot(
   if (hasEvent) emitSlotEnd(state, group, record, { startedAtMs, endedAtMs: nowMs });
 }
 
-/** Queues and ends what a slot's end lets start or keeps from starting. True if a task failed that nothing answers for. */
+/** A slot that failed and that nothing answers for. */
+type Lost = { index: number; reason: Reason | null };
+
+function failedOf({ id, state: ended, reason }: SlotRecord): Lost[] {
+  return ended === "failed" ? [{ index: indexOf(id), reason }] : [];
+}
+
+/** Whoever watches the log learns at once that a call of the most important tier has failed. */
+function notifyEscalations(state: EngineState, group: Group, lost: readonly Lost[], nowMs: number): void {
+  for (const { index, reason } of lost) {
+    if (group.tiers?.tierOf(index) !== 0 || reason === null) continue;
+    const event = { event: "escalated", index, callId: null, reason } as const;
+    state.log.add(event, group.parallelGroupId, nowMs);
+  }
+}
+
+/** Queues and ends what a slot's end lets start or keeps from starting. The slots of tasks that failed and that nothing answers for. */
 function advanceGraph(
   state: EngineState,
   group: Group,
   graph: GroupGraph,
-  { id, state: ended }: SlotRecord,
+  { id, state: ended, reason }: SlotRecord,
   nowMs: number,
-): boolean {
+): Lost[] {
+  const { frontier } = graph;
   const index = indexOf(id);
-  const advance = graph.frontier.ended(index, endingOf(ended));
+  const advance = frontier.ended(index, endingOf(ended));
   takeAdvance(state, group, graph, advance, nowMs);
-  return [index, ...advance.unfed].some((at) => graph.frontier.isLost(at));
+  const failed = [{ index, reason }, ...advance.unfed.map((at) => ({ index: at, reason: graph.unfedReason(at) }))];
+  return failed
+    .filter((each) => frontier.isLost(each.index))
+    .map((each) => ({ ...each, index: graph.answeredFor(each.index) }));
 }
 
 function takeAdvance(

@@ -85,6 +85,8 @@ export type RunEvent =
     } & CallName)
   | { event: "slots_cancelled"; count: number; status: "cancelled" | "failed"; reason: Reason }
   | ({ event: "budget_refused"; reason: Reason } & CallName)
+  /** A call of the most important tier has failed, and nothing answers for it. */
+  | ({ event: "escalated"; reason: Reason } & CallName)
   | ({ event: "overrun"; dimensions: Dimension[]; reserved: Amounts; charged: Amounts } & Attempt)
   | ({ event: "tool_called" } & ToolReport)
   /** The client's own event, as the JSON object it sent. */

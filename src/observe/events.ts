@@ -82,6 +82,10 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
       const { code, dimension, limit, spent, reserved, needed } = toWire(event.reason).error;
       return { ...call(event), code, dimension, limit, spent, reserved, needed };
     }
+    case "escalated": {
+      const { code, message } = toWire(event.reason).error;
+      return { ...call(event), tier: "P0", code, message };
+    }
     case "tool_called": {
       const { tool, status, latencyMs: latency_ms, bytes, attempts } = event;
       return { tool, ok: event.reason === null, status, code: codeOf(event.reason), latency_ms, bytes, attempts };

@@ -83,6 +83,7 @@ export class Trace {
       case "slots_cancelled":
         return [this.#instant(event, { count: event.count, code: codeOf(event.reason) })];
       case "budget_refused":
+      case "escalated":
         return [this.#instant(event, { ...nameOf(event), code: codeOf(event.reason) })];
       case "overrun":
         return [this.#instant(event, { ...nameOf(event), charged_usd: usdOf(event.charged.usd) })];

@@ -1,7 +1,7 @@
 /** The rules of a graph over its results: tiers, early stops, one result from many, answers that fit a schema. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { endOf } from "./following.ts";
+import { endOf, logOf } from "./following.ts";
 import { documentOf, errorOf, startWorld, type Answer, type RunAccess, type World } from "./world.ts";
 
 let world: World;
@@ -80,6 +80,8 @@ describe("tiers of a graph", () => {
     const done = await run.send("/dag", { json: { tasks: more } });
     expect(done.json).toMatchObject({ status: "escalated", escalations: [{ id: "c" }] });
     expect(z.looseObject({ escalations: z.array(z.unknown()) }).parse(done.json).escalations).toHaveLength(1);
+    const escalated = (await logOf(run)).filter((line) => line.event_type === "escalated");
+    expect(escalated).toMatchObject([{ index: 3, tier: "P0", code: "upstream_error" }]);
   });
 
   it("a task that waits for a later tier is refused, with its path", async () => {

@@ -88,6 +88,26 @@ describe("a failed call", () => {
     expect(ends.map((line) => line["status"])).toEqual(["escalated", "escalated", "escalated"]);
   });
 
+  it("of P0 is an event of the log at once, while its group runs on; one of P1 is none", async () => {
+    const run = await openOwn();
+    const items = [item("P0", "{{status/400}} x"), item("P1", "{{status/400}} y"), item("P0", "{{latch/last}} z")];
+    const { at } = await openGroup(run, { items });
+    const escalated = async () => (await logOf(run)).filter((line) => line.event_type === "escalated");
+    await expect.poll(async () => (await escalated()).length).toBe(1);
+    expect((await escalated())[0]).toMatchObject({
+      index: 0,
+      tier: "P0",
+      code: "upstream_error",
+      message: expect.any(String),
+    });
+    expect((await run.send(at)).json).toMatchObject({ status: "running" });
+    world.upstream.open("last");
+    expect((await endOf(run, at)).json).toMatchObject({ status: "escalated" });
+    expect(await escalated()).toHaveLength(1);
+    const forged = await run.send(`/runs/${run.id}/log`, { json: { event_type: "escalated" } });
+    expect(forged.status).toBe(400);
+  });
+
   it("of P1 alone leaves the group partial, and a batch without tiers lists none", async () => {
     const run = await openOwn();
     const items = [item("P1", "{{status/400}} x"), item("P0", "a")];

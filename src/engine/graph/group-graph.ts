@@ -121,6 +121,18 @@ export class GroupGraph {
     return this.#sinks.has(this.task(position).alternativeOf ?? position);
   }
 
+  /** The slot whose failure an alternative's is; any other slot itself. */
+  answeredFor(index: number): number {
+    const { alternativeOf } = this.taskOf(index);
+    return alternativeOf === undefined ? index : this.task(alternativeOf).first;
+  }
+
+  /** Why a `foreach` has no elements; null if it has. */
+  unfedReason(index: number): Reason | null {
+    const elements = this.elementsOf(this.frontier.taskOf(index));
+    return elements.ok ? null : elements.reason;
+  }
+
   /** Whether alternatives decide if the failure of a slot counts. */
   isReplaceable(index: number): boolean {
     const { alternatives, alternativeOf } = this.taskOf(index);
