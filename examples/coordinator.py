@@ -232,7 +232,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     arguments.add_argument("request", help="a request, or worker, writes, or monitor with a group")
     arguments.add_argument("group", nargs="?")
-    arguments.add_argument("--conflicts", choices=["report", "reject"], default="report", help="tasks that name one file")
+    arguments.add_argument("--conflicts", choices=["report", "reject", "serialize"], default="report", help="tasks that name one file")
     arguments.add_argument("--output", type=pathlib.Path, default=pathlib.Path("coordinator-output"), help="folder of documents")
     given = arguments.parse_args()
     if given.request == "monitor":

@@ -17,7 +17,7 @@ export const logLine = z
     event_type: z.string().openapi({
       description:
         "run_opened, group_started, attempt_started, attempt_ended, retry_scheduled, throttled, slot_completed, " +
-        "slots_cancelled, group_completed, budget_refused, overrun, tool_called, child_opened, child_closed, credit_lost, " +
+        "slots_cancelled, group_completed, budget_refused, escalated, overrun, tool_called, child_opened, child_closed, credit_lost, " +
         "run_closed, or the type of a client's own event",
     }),
   })

@@ -94,6 +94,17 @@ describe.runIf(hasPython)("coordinator.py", () => {
     expect((await documentOf(refused.run)).budget.calls.spent).toBe(0);
   });
 
+  it("runs conflicting parts one after another with --conflicts serialize", async () => {
+    const request = 'review "{{delay/300}} first" auth.py AND test auth.py AND docs b.py';
+    const { run, ended } = await coordinator([request, "--conflicts", "serialize"]);
+    expect([ended.status, ended.complaint]).toEqual([0, ""]);
+    const lines = await logOf(run);
+    const at = (event: string, index: number) =>
+      lines.findIndex((line) => line.event_type === event && line["index"] === index);
+    expect(at("slot_completed", 0)).toBeLessThan(at("attempt_started", 1));
+    expect(at("attempt_started", 2)).toBeLessThan(at("slot_completed", 0));
+  });
+
   it("has a worker serve the agents that have no address, beside those that have one", async () => {
     const { run, ended, output } = await coordinator(["review a.py AND test b.py AND audit c.py"], PULL);
     expect([ended.status, ended.complaint]).toEqual([0, ""]);
