@@ -114,6 +114,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   routes: {
     // A route executes single calls, so it may use the upstream module; of the core it uses money and pages.
     parts: [
+      "aggregate",
       "bytes",
       "contexts",
       "contract",
@@ -151,7 +152,11 @@ const RULES: Readonly<Record<string, Allowed>> = {
   },
   // Calls to run objects, from Workers and from other objects.
   // A socket that is being opened keeps its request alive: that is the platform's.
-  "run-client": { parts: ["address", "core", "observe", "replay"], types: ["run-api"], packages: [PLATFORM] },
+  "run-client": {
+    parts: ["address", "aggregate", "core", "observe", "replay"],
+    types: ["run-api"],
+    packages: [PLATFORM],
+  },
   app: { parts: ["routes", "contract", "respond", "auth", "observe", "env", "context", "openapi"], packages: [HONO] },
   index: { parts: ["app", "objects", "env"], packages: [PLATFORM] },
   address: { parts: [], types: ["run-api"], packages: [] },

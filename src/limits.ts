@@ -1192,6 +1192,18 @@ export const VOTE_KEY_CHARS_MAX = 64;
 /** Answers that the result of a vote lists, and characters of each: the whole ones are in `results`. */
 export const VOTE_CHOICES_SHOWN = 20;
 export const VOTE_SHOWN_CHARS = 100;
+/**
+ * Characters of answers in the prompt of one call that combines them: some 50,000 tokens, which most models read. A request
+ * may name more, up to a bound that leaves room in the largest prompt for what is not ASCII.
+ */
+export const COMBINING_CHARS_DEFAULT = 200_000;
+export const COMBINING_CHARS_MAX = 400_000;
+/** The least of it: two parts of a merge have to fit, and be worth a call. */
+export const COMBINING_CHARS_MIN = 2_000;
+/** Characters of the rubric or instruction of such a call: several pages. */
+export const RUBRIC_CHARS_MAX = 20_000;
+/** Characters that are shown of an answer, however many there are: less says nothing. Those beyond what fits are left out. */
+export const ANSWER_SHOWN_CHARS_MIN = 200;
 /** Weights that a vote may name: a team has roles, not a weight for each of thousands of calls. */
 export const VOTE_WEIGHTS_MAX = 100;
 /** Characters of all answers that are merged: the output is held in memory beside the answer of its group. */

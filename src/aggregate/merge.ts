@@ -10,7 +10,7 @@ type Conflict = { path: string; kept: unknown; kept_from: number; other: unknown
 
 export type MergeResult = {
   strategy: "merge";
-  mode: MergeSpec["mode"];
+  mode: MergeSpec["mode"] | "llm";
   /** Null if no answer could be merged. */
   output: unknown;
   /** Answers in the output. */

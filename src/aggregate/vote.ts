@@ -3,6 +3,7 @@ import type { Comparison } from "../call.ts";
 import { VOTE_CHOICES_SHOWN, VOTE_SHOWN_CHARS } from "../limits.ts";
 import { jsonInAnswer, valueAt } from "./answer-json.ts";
 import { voteOf } from "./comparison.ts";
+import type { CombiningSettings } from "./calls/calls.ts";
 import type { Member } from "./member.ts";
 import { Tally, type Choice } from "./tally.ts";
 
@@ -16,7 +17,11 @@ export type VoteRule =
   | { rule: "weighted"; weights: Readonly<Record<string, number>> }
   | { rule: "quorum"; of: number; agree: number };
 
-export type VoteSpec = { strategy: "vote"; comparison: Comparison } & VoteRule;
+/** `escalate`: the model that gets the answers if the votes decide nothing; absent = none does. */
+export type VoteSpec = { strategy: "vote"; comparison: Comparison; escalate?: Escalation } & VoteRule;
+
+/** Who is asked where votes decide nothing, and how. */
+export type Escalation = CombiningSettings & { model: string; prompt: string; charsMax: number };
 
 type Shown = { answer: string; votes: number; weight: number; first_index: number };
 

@@ -2,6 +2,7 @@
  * The JSON answer of a batch, as pieces of text. A large one is never assembled: its four lists are made of the same slots,
  * which are read in pages. A list that is short is made beside the first one; the slots are read once more for each other.
  */
+import type { MakeCalls } from "../aggregate/calls/calls.ts";
 import type { GroupView, SlotView } from "../run-api/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import { ANSWER_KEPT_CHARS_MAX, ANSWER_NOTES_CHARS_MAX, RESULT_PAGES_AHEAD } from "../limits.ts";
@@ -17,12 +18,20 @@ export type BatchAnswer = {
   style: ErrorStyle;
   /** A page of slots in input order, from an index on; empty after the last. */
   slotsFrom: (index: number) => Promise<SlotView[]>;
+  /** Makes the calls that combine its answers; absent = none do. */
+  makeCalls?: MakeCalls;
   /** Further members of the answer. */
   more?: object;
 };
 
 /** Yields the answer's text, piece by piece. */
-export async function* batchJson({ group, style, slotsFrom, more = {} }: BatchAnswer): AsyncGenerator<string> {
+export async function* batchJson({
+  group,
+  style,
+  slotsFrom,
+  makeCalls,
+  more = {},
+}: BatchAnswer): AsyncGenerator<string> {
   const result: Show = (slot) => slotResult(slot, slotError(slot), style);
   const responses = new KeptList(result, ANSWER_KEPT_CHARS_MAX);
   const errors = new KeptList(slotError, ANSWER_NOTES_CHARS_MAX);
@@ -43,7 +52,8 @@ export async function* batchJson({ group, style, slotsFrom, more = {} }: BatchAn
   yield `],"items":[`;
   yield* items.text(pages);
   const { aggregate } = group;
-  const combined = aggregate === undefined ? {} : { aggregation: await aggregationOf(aggregate, { group, slotsFrom }) };
+  const source = { group, slotsFrom, ...(makeCalls !== undefined && { makeCalls }) };
+  const combined = aggregate === undefined ? {} : { aggregation: await aggregationOf(aggregate, source) };
   yield `],${JSON.stringify({ ...combined, ...measuresOf(group), ...more }).slice(1)}`;
 }
 

@@ -1,6 +1,7 @@
 /** The report on a group as JSON, and in the forms that two other systems read; each is written while slots are read. */
 import { isFinalState } from "../engine/slot.ts";
 import { usdOf } from "../budget/money.ts";
+import type { MakeCalls } from "../aggregate/calls/calls.ts";
 import type { GroupView, SlotView } from "../run-api/groups.ts";
 import { aggregationOf, type MemberOf } from "./aggregation.ts";
 import { actionFor, agentOf, cutTo, FINDING_CHARS, impactOf, locationOf, statusOf } from "./report-facts.ts";
@@ -13,6 +14,8 @@ export type ReportSource = {
   group: GroupView;
   slotsFrom: (index: number) => Promise<SlotView[]>;
   memberOf?: MemberOf;
+  /** Makes the calls that combine its answers; absent = none do. */
+  makeCalls?: MakeCalls;
 };
 
 /** The tables of the Markdown report as lists: agents, failures, metrics, and what the answers were combined to. */

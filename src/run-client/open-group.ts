@@ -4,6 +4,7 @@ import type { RunCaller } from "./caller.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../run-api/groups.ts";
 import type { Refused } from "../run-api/types.ts";
 import type { CallBody, CallFacts, SharedBody } from "../call.ts";
+import { modelsOfCalls } from "../aggregate/aggregate.ts";
 import { hasCourse } from "../engine/course/course.ts";
 import { CallPageBuilder, type CallPage } from "../engine/call-page.ts";
 import type { CompiledGraph } from "../graph/types.ts";
@@ -81,7 +82,10 @@ async function openWithPages(run: RunCaller, openKey: string, upload: Upload, si
   const { builder, pages } = await stage(run, openKey, upload, signal);
   const { opening, bodies, capacity } = upload;
   const defaultsJson = JSON.stringify(opening.defaults);
-  const plain: OpenGroupRequest = { ...opening.rules, openKey, models: builder.models, defaultsJson };
+  const { aggregate } = opening.rules;
+  // No call of the group has them: the run checks them with the others.
+  const models = [...builder.models, ...(aggregate === undefined ? [] : modelsOfCalls(aggregate))];
+  const plain: OpenGroupRequest = { ...opening.rules, openKey, models, defaultsJson };
   const bodyObjects = bodies?.objects;
   const request = bodyObjects === undefined ? plain : { ...plain, bodyObjects };
   const graphJson = opening.graph === undefined ? null : JSON.stringify(opening.graph);

@@ -103,9 +103,9 @@ describe("aggregate", () => {
   });
 
   it.each([
-    [{ strategy: "judge", rubric: "?" }, "aggregate.strategy"],
+    [{ strategy: "judge" }, "aggregate.rubric"],
     [{ strategy: "escalate" }, "aggregate.strategy"],
-    [{ strategy: "merge", mode: "llm" }, "aggregate.mode"],
+    [{ strategy: "merge", mode: "llm", max_chars: 1_999 }, "aggregate.max_chars"],
     [{ strategy: "merge", mode: "json", separator: "" }, "aggregate.separator"],
     [{ strategy: "merge", rule: "majority" }, "aggregate.rule"],
     [{ strategy: "vote", rule: "quorum" }, "aggregate.of"],
@@ -113,7 +113,7 @@ describe("aggregate", () => {
     [{ strategy: "vote", agree: 0.5 }, "aggregate.agree"],
     [{ strategy: "vote", weights: { a: 1 } }, "aggregate.weights"],
     [{ strategy: "vote", by: "json_key" }, "aggregate.key"],
-    [{ strategy: "vote", escalate: {} }, "aggregate.escalate"],
+    [{ strategy: "vote", escalate: {} }, "aggregate.escalate.model"],
     [{ strategy: "uncertainty", weights: { intra: { failed: 1.1 } } }, "aggregate.weights.intra.failed"],
   ])("%j is refused with the name of the field", async (aggregate, param) => {
     const run = await openOwn();

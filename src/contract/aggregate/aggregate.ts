@@ -2,20 +2,53 @@
 import { z } from "@hono/zod-openapi";
 import type { AggregateSpec } from "../../aggregate/aggregate.ts";
 import { DEFAULT_WEIGHTS, type UncertaintyWeights } from "../../aggregate/uncertainty.ts";
-import { ITEMS_PER_BATCH_MAX, MERGE_SEPARATOR_CHARS_MAX, VOTE_WEIGHTS_MAX } from "../../limits.ts";
+import {
+  COMBINING_CHARS_DEFAULT,
+  COMBINING_CHARS_MAX,
+  COMBINING_CHARS_MIN,
+  ITEMS_PER_BATCH_MAX,
+  MAX_TOKENS_MAX,
+  MERGE_SEPARATOR_CHARS_MAX,
+  RUBRIC_CHARS_MAX,
+  VOTE_WEIGHTS_MAX,
+} from "../../limits.ts";
 import { invalid, type Parsed } from "../errors.ts";
 import { label } from "../fields.ts";
+import { usageDocument } from "../query.ts";
 import { strictFields } from "../strict-fields.ts";
+import { textFault } from "../text.ts";
 import { comparisonFields, comparisonOf } from "./comparison.ts";
 
 const share = z.number().min(0).max(1).optional();
 
+const instruction = z
+  .string()
+  .min(1)
+  .max(RUBRIC_CHARS_MAX)
+  .refine((text) => textFault(text) === null, "expected well-formed text without NUL");
+
+/** The settings of calls that combine answers. */
+const combiningFields = {
+  model: label.optional().openapi({ description: "The model that combines the answers; default: the run's" }),
+  max_tokens: z.int().min(1).max(MAX_TOKENS_MAX).optional(),
+  max_chars: z
+    .int()
+    .min(COMBINING_CHARS_MIN)
+    .max(COMBINING_CHARS_MAX)
+    .optional()
+    .openapi({
+      description: `Most characters of answers in one call; default ${COMBINING_CHARS_DEFAULT}`,
+    }),
+};
+
 const merge = strictFields({
   strategy: z.literal("merge"),
-  mode: z.enum(["concat", "json"]).optional().openapi({
+  mode: z.enum(["concat", "json", "llm"]).optional().openapi({
     description:
-      "`concat` (default): the texts in input order. `json`: objects are merged member by member, arrays joined; of values that differ the first is kept, and the conflict listed",
+      "`concat` (default): the texts in input order. `json`: objects are merged member by member, arrays joined; of values that differ the first is kept, and the conflict listed. `llm`: a model combines them, level by level if they do not fit one call",
   }),
+  prompt: instruction.optional().openapi({ description: "With `llm`: what the model is to make of the parts" }),
+  ...combiningFields,
   separator: z
     .string()
     .max(MERGE_SEPARATOR_CHARS_MAX)
@@ -39,7 +72,16 @@ const vote = strictFields({
     )
     .optional()
     .openapi({ description: "With `weighted`: weights of votes by the `id` of their item; others weigh 1" }),
+  escalate: strictFields({ ...combiningFields, model: label, prompt: instruction.optional() })
+    .optional()
+    .openapi({ description: "The model that gets all answers if the votes decide nothing" }),
   ...comparisonFields,
+});
+
+const judge = strictFields({
+  strategy: z.literal("judge"),
+  rubric: instruction.openapi({ description: "By what the model judges the answers" }),
+  ...combiningFields,
 });
 
 const uncertainty = strictFields({
@@ -53,14 +95,14 @@ const uncertainty = strictFields({
     .openapi({ description: "Weights of the formula that replace its own" }),
 });
 
-export const aggregate = z.discriminatedUnion("strategy", [merge, vote, uncertainty]).openapi("Aggregate", {
+export const aggregate = z.discriminatedUnion("strategy", [merge, vote, uncertainty, judge]).openapi("Aggregate", {
   description: "What the answers are combined to. `results` keeps every answer",
 });
 
 /** The result in a group's answer. Every strategy has its own fields beside `strategy`. */
 export const aggregation = z
   .looseObject({
-    strategy: z.enum(["merge", "vote", "uncertainty"]),
+    strategy: z.enum(["merge", "vote", "uncertainty", "judge"]),
     output: z.unknown().openapi({ description: "`merge`: the combined answers" }),
     left_out: z.array(z.int()).optional(),
     conflicts: z.array(z.looseObject({ path: z.string() })).optional(),
@@ -68,8 +110,19 @@ export const aggregation = z
     winner: z.unknown().openapi({ description: "`vote`: the answer that won, or null" }),
     agreement: z.number().optional(),
     counts: z.array(z.looseObject({ answer: z.string(), votes: z.int() })).optional(),
-    verdict: z.enum(["trusted", "partial", "untrusted"]).optional(),
-    confidence: z.number().optional(),
+    verdict: z.enum(["trusted", "partial", "untrusted"]).nullable().optional(),
+    confidence: z.number().nullable().optional(),
+    escalated: z.object({ to: z.string(), output: z.string() }).nullable().optional(),
+    groups: z
+      .array(z.string())
+      .optional()
+      .openapi({ description: "The groups of the calls that combined the answers" }),
+    usage: usageDocument.optional().openapi({ description: "What those calls cost, beside the `usage` of the group" }),
+    error: z
+      .object({ code: z.string(), message: z.string() })
+      .nullable()
+      .optional()
+      .openapi({ description: "Why such a call failed; null = none did" }),
   })
   .openapi("Aggregation");
 
@@ -80,18 +133,48 @@ export function parseAggregate(sent: z.infer<typeof aggregate> | undefined): Par
   if (sent.strategy === "uncertainty") {
     return { ok: true, value: { strategy: "uncertainty", weights: weightsOf(sent.weights) } };
   }
-  const { strategy, mode = "concat", separator } = sent;
+  if (sent.strategy === "judge") {
+    const { strategy, rubric } = sent;
+    return { ok: true, value: { strategy, rubric, ...combiningOf(sent) } };
+  }
+  return mergeOf(sent);
+}
+
+function combiningOf(sent: z.infer<z.ZodObject<typeof combiningFields>>) {
+  const { model = null, max_tokens: maxTokens = null, max_chars: charsMax = COMBINING_CHARS_DEFAULT } = sent;
+  return { model, maxTokens, charsMax };
+}
+
+function mergeOf(sent: z.infer<typeof merge>): Parsed<AggregateSpec> {
+  const { strategy, mode = "concat", separator, prompt = MERGE_PROMPT } = sent;
+  if (mode === "llm") {
+    return separator === undefined
+      ? { ok: true, value: { strategy, mode, prompt, ...combiningOf(sent) } }
+      : invalid("aggregate.separator", 'is for "mode": "concat" only; leave it out');
+  }
+  const ofLlm = (["prompt", "model", "max_tokens", "max_chars"] as const).find((name) => sent[name] !== undefined);
+  if (ofLlm !== undefined) return invalid(`aggregate.${ofLlm}`, 'is for "mode": "llm" only; leave it out');
   if (mode === "concat") return { ok: true, value: { strategy, mode, separator: separator ?? "\n\n" } };
   return separator === undefined
     ? { ok: true, value: { strategy, mode } }
     : invalid("aggregate.separator", 'is for "mode": "concat" only; leave it out');
 }
 
+const MERGE_PROMPT =
+  "Combine the parts below into one text. Keep all that is in them, say each thing once, and name what contradicts. Answer with that text only.";
+const ESCALATION_PROMPT =
+  "The answers below were to agree, and do not. Decide which of them is right, or give the right one. Answer with that answer only.";
+
 function voteOf(sent: z.infer<typeof vote>): Parsed<AggregateSpec> {
   const { strategy, rule = "majority", of, agree, weights } = sent;
   const compared = comparisonOf(sent, "aggregate");
   if (!compared.ok) return compared;
-  const base = { strategy, comparison: compared.value };
+  const { escalate } = sent;
+  const escalation =
+    escalate === undefined
+      ? {}
+      : { escalate: { ...combiningOf(escalate), model: escalate.model, prompt: escalate.prompt ?? ESCALATION_PROMPT } };
+  const base = { strategy, comparison: compared.value, ...escalation };
   if (weights !== undefined && rule !== "weighted")
     return invalid("aggregate.weights", 'is for "rule": "weighted" only');
   if (of !== undefined && rule !== "quorum") return invalid("aggregate.of", 'is for "rule": "quorum" only');

@@ -1,6 +1,6 @@
 /** `POST /dag`: calls with dependencies. Checks the form of a graph; what its ids and references mean is src/graph's. */
 import { z } from "@hono/zod-openapi";
-import type { AggregateSpec } from "../../aggregate/aggregate.ts";
+import { modelsOfCalls, type AggregateSpec } from "../../aggregate/aggregate.ts";
 import type { StopRule } from "../../aggregate/early-stop.ts";
 import type { Tier, TierMode } from "../../aggregate/tiers.ts";
 import type { BodyOptions } from "../../call.ts";
@@ -213,6 +213,9 @@ function judgedOf(sent: z.infer<typeof dagBody>): Parsed<Pick<DagRequest, "stopW
   const stop = parseStopWhen(sent.stop_when);
   if (!stop.ok) return stop;
   const combined = parseAggregate(sent.aggregate);
+  if (combined.ok && combined.value !== null && modelsOfCalls(combined.value).length > 0) {
+    return invalid("aggregate", "makes calls; in a graph, add a task that depends on the others");
+  }
   return combined.ok ? { ok: true, value: { stopWhen: stop.value, aggregate: combined.value } } : combined;
 }
 

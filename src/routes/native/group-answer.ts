@@ -12,6 +12,7 @@ import { slotError } from "../../respond/slot.ts";
 import { spentBefore } from "../../respond/usage.ts";
 import { streamed } from "../../respond/stream.ts";
 import type { GroupSource } from "../../run-client/group-reader.ts";
+import { combiningCalls } from "./combining/make-calls.ts";
 import { remainingUsdText } from "../under-run.ts";
 
 /** A group to answer with. `headers` are added to the answer's. */
@@ -32,14 +33,14 @@ export type GroupAnswer = {
 export async function answerGroup(c: Context<AppEnv>, group: GroupAnswer): Promise<Response> {
   const { reader, style, count } = group;
   const framing = framingOf(c.req.header("accept"));
-  if (framing !== null) return streamPieces(c, group, events(group, framing), framing);
+  if (framing !== null) return streamPieces(c, group, events(c, group, framing), framing);
   if (style === "throw") {
     // The status depends on how the group ends, so nothing can be sent before.
     const { stop } = await reader.ended();
     const failure = await firstFailure(reader, count, stop?.hasCancelled === true);
     if (failure !== null) throw failure;
   }
-  return streamPieces(c, group, json(group), JSON_PIECES);
+  return streamPieces(c, group, json(c, group), JSON_PIECES);
 }
 
 /** 202: the group continues, and `location` names it. */
@@ -89,12 +90,14 @@ function headersOf(
   };
 }
 
-async function* json({ reader, style, independence }: GroupAnswer): AsyncGenerator<string> {
+async function* json(c: Context<AppEnv>, { runId, reader, style, independence }: GroupAnswer): AsyncGenerator<string> {
   const group = await reader.ended();
-  yield* batchJson({ group, style, more: independence ?? {}, slotsFrom: (index) => reader.slotsFrom(index) });
+  const slotsFrom = (index: number) => reader.slotsFrom(index);
+  const makeCalls = combiningCalls(c, runId, group);
+  yield* batchJson({ group, style, more: independence ?? {}, slotsFrom, makeCalls });
 }
 
-async function* events(group: GroupAnswer, { frame }: Framing): AsyncGenerator<string> {
+async function* events(c: Context<AppEnv>, group: GroupAnswer, { frame }: Framing): AsyncGenerator<string> {
   const { id: groupId, reader, style } = group;
   let id = 1;
   const framed = (event: { type: string }): string => frame(event.type, id++, JSON.stringify(event));
@@ -104,7 +107,8 @@ async function* events(group: GroupAnswer, { frame }: Framing): AsyncGenerator<s
   const view = await reader.ended();
   const { aggregate } = view;
   const slotsFrom = (index: number) => reader.slotsFrom(index);
-  const combined = aggregate === undefined ? undefined : await aggregationOf(aggregate, { group: view, slotsFrom });
+  const source = { group: view, slotsFrom, makeCalls: combiningCalls(c, group.runId, view) };
+  const combined = aggregate === undefined ? undefined : await aggregationOf(aggregate, source);
   yield framed(completedEvent(view, combined));
 }
 

@@ -18,6 +18,7 @@ import { GroupReader } from "../../run-client/group-reader.ts";
 import { runOfGroup } from "../../run-client/run-of-group.ts";
 import { answerGraph, answerLook } from "./graph/answer.ts";
 import { ChangingGraph, graphOf } from "./graph/changing-graph.ts";
+import { combiningCalls } from "./combining/make-calls.ts";
 import type { Protection } from "../under-run.ts";
 
 export function mountGroups(app: Hono<AppEnv>, protect: Protection): void {
@@ -125,7 +126,9 @@ async function report(c: Context<AppEnv>): Promise<Response> {
   const { group, view, seq } = await find(c, 0);
   const ofBatch = (index: number): Promise<SlotView[]> => group.reader.slotsFrom(index);
   const source =
-    view.graph === undefined ? { group: view, slotsFrom: ofBatch } : await graphSource(c, group, { view, seq });
+    view.graph === undefined
+      ? { group: view, slotsFrom: ofBatch, makeCalls: combiningCalls(c, group.runId, view) }
+      : await graphSource(c, group, { view, seq });
   if (format.value === "markdown") return streamPieces(c, group, reportText(source), MARKDOWN);
   return streamPieces(c, group, REPORTS[format.value](source), JSON_PIECES);
 }

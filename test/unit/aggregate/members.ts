@@ -1,5 +1,5 @@
 /** Members of a group for tests of what their answers are combined to. */
-import { aggregatorOf, type AggregateSpec } from "../../../src/aggregate/aggregate.ts";
+import { ruleOf } from "../../../src/aggregate/aggregate.ts";
 import type { Member } from "../../../src/aggregate/member.ts";
 
 /** Members in input order by their answers; null = failed. */
@@ -13,8 +13,8 @@ export function membersOf(answers: readonly (string | null)[], ids: readonly (st
 }
 
 /** What the members are combined to. */
-export function combined(spec: AggregateSpec, members: readonly Member[]) {
-  const aggregator = aggregatorOf(spec);
+export function combined(spec: Parameters<typeof ruleOf>[0], members: readonly Member[]) {
+  const aggregator = ruleOf(spec);
   for (const member of members) aggregator.add(member);
   return aggregator.result();
 }
