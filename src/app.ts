@@ -28,6 +28,7 @@ import { mountModels } from "./routes/openai/models.ts";
 import { mountOpenAi } from "./routes/openai/openai.ts";
 import { mountProbe } from "./routes/probe/probe.ts";
 import { mountOps } from "./routes/discovery/ops.ts";
+import { mountMcp } from "./routes/mcp/mcp.ts";
 import { mountMetrics } from "./routes/operator/metrics.ts";
 import { mountUpstreams } from "./routes/operator/upstreams.ts";
 import { mountQuery } from "./routes/native/query.ts";
@@ -91,6 +92,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountBatches(app, protect);
   mountUpstreams(app, protect);
   mountMetrics(app, protect);
+  mountMcp(app, protect);
   mountProbe(app, protect);
 
   app.onError((error, c) => {

@@ -9,6 +9,7 @@ import { dialects } from "./openapi/dialects.ts";
 import { discovery } from "./openapi/discovery.ts";
 import { files } from "./openapi/files.ts";
 import { groups } from "./openapi/groups.ts";
+import { mcp } from "./openapi/mcp.ts";
 import { log, logLine } from "./openapi/log.ts";
 import { pull } from "./openapi/pull.ts";
 import { runs } from "./openapi/runs.ts";
@@ -27,6 +28,7 @@ const TAGS: readonly (readonly [tag: string, routes: readonly RouteConfig[]])[] 
   ["OpenAI and Anthropic", v1],
   ["Files", files],
   ["Tools", tools],
+  ["Model Context Protocol", mcp],
   ["Pull workers", pull],
   ["Dialects", dialects],
   ["Upstreams", operator],

@@ -41,6 +41,7 @@ export const BODY_BYTES = {
   "POST /log": LOG_BODY_BYTES_MAX,
   "POST /query": CALL_BODY_BYTES_MAX,
   "POST /batch": BODY_BYTES_MAX,
+  "POST /mcp": BODY_BYTES_MAX,
   "POST /contexts": CONTEXT_BYTES_MAX,
   "POST /dag": GRAPH_BODY_BYTES_MAX,
   "POST /dag/validate": GRAPH_BODY_BYTES_MAX,

@@ -1,0 +1,115 @@
+/** `POST /mcp`, used by the official client of the Model Context Protocol. */
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { documentOf, errorOf, startWorld, type World } from "./world.ts";
+
+const CLIENT = fileURLToPath(new URL("../support/mcp-client.mjs", import.meta.url));
+
+let world: World;
+beforeAll(async () => void (world = await startWorld()));
+afterAll(() => world.stop());
+
+const printed = z.object({
+  server: z.object({ name: z.string(), version: z.string() }),
+  tools: z.array(z.string()),
+  results: z.array(
+    z.looseObject({ content: z.array(z.object({ type: z.literal("text"), text: z.string() })).optional() }),
+  ),
+});
+
+async function session(token: string, calls: [name: string, args: Record<string, unknown>][]) {
+  const args = [CLIENT, world.gateway.url, token, JSON.stringify(calls)];
+  const { stdout } = await promisify(execFile)(process.execPath, args);
+  return printed.parse(JSON.parse(stdout));
+}
+const textOf = ({ content }: { content?: { text: string }[] | undefined }): string => content?.[0]?.text ?? "";
+
+describe("POST /mcp", () => {
+  it("serves the official client: its tools, one call, a batch in order, a text in parts, the budget", async () => {
+    const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
+    const { server, tools, results } = await session(run.token, [
+      ["llm_query", { prompt: "one" }],
+      ["llm_batch", { prompts: ["a", "{{status/400}} b", "c"] }],
+      ["llm_map", { text: "first\nsecond\n", prompt: "see {{chunk}}", size: 7, by: "lines" }],
+      ["budget", {}],
+    ]);
+    expect([server.name, tools]).toEqual(["fanout", ["llm_query", "llm_batch", "llm_map", "budget"]]);
+    const [query, batch, map, budget] = results.map(textOf);
+    expect(query).toBe("one");
+    expect(JSON.parse(batch ?? "")).toEqual(["a", expect.stringMatching(/^\[error\]/), "c"]);
+    expect(JSON.parse(map ?? "")).toEqual(["see first\n", "see second\n"]);
+    const { usd } = (await documentOf(run)).budget;
+    expect(JSON.parse(budget ?? "")).toMatchObject({ usd: { limit: 1, spent: usd.spent } });
+  });
+
+  it("returns a failure as a result that the model can read, and wrong arguments as an error", async () => {
+    const run = await world.openRun({ default_model: "up-1", budget: { calls: 0 } });
+    const { results } = await session(run.token, [
+      ["llm_query", { prompt: "x" }],
+      ["llm_map", { prompt: "{{chunk}}" }],
+      ["llm_query", { prompt: 1 }],
+      ["llm_query", { prompt: "x", unknown: 1 }],
+      ["fly", {}],
+    ]);
+    expect(results.slice(0, 2)).toMatchObject([
+      { isError: true, structuredContent: { error: { code: "budget_exhausted" } } },
+      { isError: true },
+    ]);
+    expect(textOf(results[0] ?? {})).toContain("budget_exhausted");
+    expect(results.slice(2)).toEqual([
+      { thrown: expect.stringContaining("prompt"), code: -32_602 },
+      { thrown: expect.stringContaining("unknown"), code: -32_602 },
+      { thrown: expect.stringContaining("no tool fly"), code: -32_602 },
+    ]);
+  });
+
+  it("keeps a schema, and returns the value that fits it", async () => {
+    const run = await world.openRun({ default_model: "sim/echo" });
+    const schema = {
+      type: "object",
+      properties: { n: { type: "integer" } },
+      required: ["n"],
+      additionalProperties: false,
+    };
+    const { results } = await session(run.token, [["llm_query", { prompt: "x", schema }]]);
+    expect(results[0]).toMatchObject({ structuredContent: { json: { n: expect.any(Number) } } });
+  });
+
+  it("needs a run: its token, or the operator's key with x-fanout-run", async () => {
+    const ping = { json: { jsonrpc: "2.0", id: 1, method: "ping" } };
+    expect((await world.send("/mcp", ping)).status).toBe(401);
+    expect(errorOf(await world.sendAsOperator("/mcp", ping)).param).toBe("x-fanout-run");
+    const run = await world.openRun();
+    const headers = { "x-fanout-run": run.id };
+    expect((await world.sendAsOperator("/mcp", { ...ping, headers })).json).toEqual({
+      jsonrpc: "2.0",
+      id: 1,
+      result: {},
+    });
+  });
+
+  it("has no stream and no session: GET and DELETE are refused, notifications are received, and unknown methods named", async () => {
+    const run = await world.openRun();
+    for (const method of ["GET", "DELETE"]) expect((await run.send("/mcp", { method })).status).toBe(405);
+    const note = await run.send("/mcp", { json: { jsonrpc: "2.0", method: "notifications/initialized" } });
+    expect([note.status, note.text]).toEqual([202, ""]);
+    const unknown = await run.send("/mcp", { json: { jsonrpc: "2.0", id: "a", method: "resources/list" } });
+    expect(unknown.json).toMatchObject({ id: "a", error: { code: -32_601 } });
+    const wrong = await run.send("/mcp", { json: [{ jsonrpc: "2.0", id: 1, method: "ping" }] });
+    expect([wrong.status, errorOf(wrong).code]).toEqual([400, "invalid_request"]);
+  });
+
+  it("speaks the version that the client asks for, and else its newest", async () => {
+    const run = await world.openRun();
+    const versionFor = async (protocolVersion: string) => {
+      const params = { protocolVersion, capabilities: {}, clientInfo: { name: "t", version: "1" } };
+      const { json } = await run.send("/mcp", { json: { jsonrpc: "2.0", id: 1, method: "initialize", params } });
+      return z.looseObject({ result: z.looseObject({ protocolVersion: z.string() }) }).parse(json).result
+        .protocolVersion;
+    };
+    expect([await versionFor("2024-11-05"), await versionFor("1999-01-01")]).toEqual(["2024-11-05", "2025-06-18"]);
+  });
+});
