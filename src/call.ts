@@ -92,6 +92,15 @@ export type CallBody = BodyOptions & {
 /** What the calls of a group share, and their group stores once: options, and the prompt of a batch over chunks. */
 export type SharedBody = BodyOptions & Pick<CallBody, "prompt">;
 
+/** What tells a provider to cache the beginning of a prompt: a field on its last block, with a key for the whole request. */
+export type CacheMark = { by: "cache_control" | "breakpoint" | "key"; key: string; ttl?: "5m" | "1h" };
+
+/**
+ * The beginning of a prompt that several calls share: the same `key`, the same text. `tokens`: how many it is at least.
+ * `warmMs`: how long the calls wait for the first of them; absent = the default.
+ */
+export type SharedPrefix = { key: string; tokens: number; ttl?: "5m" | "1h"; warmMs?: number };
+
 /** Options of a call that dispatch reads. */
 export type DispatchOptions = {
   /** Model as the client named it; null = the default. */
@@ -174,6 +183,8 @@ export type CallFacts = DispatchOptions & {
   promptTokenIds?: number;
   /** The part of `promptBytes` that the body refers to instead of having it: a shared context; absent = none. */
   contextBytes?: number;
+  /** The beginning of its prompt that it shares with other calls; absent = none that is worth it. */
+  shared?: SharedPrefix;
   /** Fields of the request that no reservation covers; absent = none. The name is that of stored rows. */
   unbounded?: readonly UnreservableField[];
   /**
@@ -217,6 +228,10 @@ export type Lease = {
   timeoutMs: number;
   /** Set if the request marks cache writes or names a service tier, which decides the rates of its usage. */
   priced?: PriceFacts;
+  /** How the shared beginning of its prompt is marked; absent = it is not. */
+  mark?: CacheMark;
+  /** True if others wait for the beginning of its answer; absent = no. */
+  leads?: true;
 };
 
 /** Tokens and cost of one attempt as the upstream reported them. `costNanoUsd` is null when it names no cost. */

@@ -1251,6 +1251,13 @@ export const CONTEXT_RANGE_BYTES_MAX = 8 * 1024 * 1024;
  * largest fit; of an isolate's 128 MB it is an eighth.
  */
 export const CONTEXTS_HELD_BYTES_MAX = 16 * 1024 * 1024;
+/** Bytes that a token of a shared text has at most, as a rule: shorter texts than a provider caches are not marked. */
+export const PREFIX_BYTES_PER_TOKEN = 6;
+/** Longest that calls wait for the first call with the same prefix, ms: by default, and at most. */
+export const WARM_MS_DEFAULT = 5_000;
+export const WARM_MS_MAX = 60_000;
+/** Shared prefixes of a run that are remembered: each is a few words, and a forgotten one costs one more write. */
+export const PREFIXES_KEPT = 1_000;
 /** Largest chunk of a split, characters, and the default: a few pages of a book, which every model reads well. */
 export const CHUNK_CHARS_MAX = 1_000_000;
 export const CHUNK_CHARS_DEFAULT = 8_000;

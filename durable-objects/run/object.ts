@@ -279,6 +279,15 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return this.#life.run?.replay?.recordings.answersFor(wanted) ?? wanted.map(() => []);
   }
 
+  answerBegun(attemptId: string): Promise<void> {
+    return this.#life.submit((reply, nowMs) => {
+      const { prefixes, attempts } = this.#life.run?.engine ?? {};
+      const prefix = attempts?.get(attemptId)?.lease.prefix;
+      if (prefix !== undefined) prefixes?.begun(attemptId, prefix.keptMs, nowMs);
+      reply();
+    });
+  }
+
   heartbeat(attemptIds: string[]): string[] {
     return this.#life.run === null ? attemptIds : renewLeases(this.#life.run, attemptIds, Date.now());
   }

@@ -20,6 +20,7 @@ import { NO_SPECIAL_FACTS } from "../protocol/request/call-facts.ts";
 import { ownParamFault } from "../protocol/request/own-params.ts";
 import { acceptedSchema, otherFormatIn } from "../schema/accept.ts";
 import { readChatFields, sizeOf, type ChatFields, type TextSize } from "./chat-fields.ts";
+import { cacheChoiceOf, cacheField, type CacheChoice } from "./contexts/cache.ts";
 import { contextField, referenceOf } from "./contexts/reference.ts";
 import { invalid, type Parsed } from "./errors.ts";
 import { label } from "./fields.ts";
@@ -92,6 +93,10 @@ export const callSettingsFields = {
     description:
       "A text that was stored at `POST /contexts`, or a part of it; it is placed before the prompt. See docs/contexts.md",
   }),
+  cache: cacheField.optional().openapi({
+    description:
+      "How the `context` that calls share is cached by their provider: `auto` (default), `off`, or how long. See docs/contexts.md",
+  }),
   schema_retries: z
     .int()
     .min(0)
@@ -121,6 +126,8 @@ export type CallSettings = {
   paramsFields: ChatFields;
   /** The stored text that a call refers to; null = none. */
   context: ContextReference | null;
+  /** How that is cached; null = not. */
+  cache: CacheChoice | null;
 };
 
 /** The settings of a call whose request names none. */
@@ -128,6 +135,7 @@ export const SETTINGS_DEFAULT: CallSettings = {
   dispatch: { model: null, maxTokens: null, priority: 2, timeoutMs: null },
   body: {},
   context: null,
+  cache: {},
   systemSize: { textBytes: 0, textTokensMax: 0, jsonBytes: 0 },
   schemaSize: null,
   paramsFields: {
@@ -184,6 +192,7 @@ const OPTION_WRITERS: OptionWriters<CallSettingsInput> = {
     settings.schemaSize = sizeOf(accepted.sentAs);
     return written(settings.body, { schema });
   },
+  cache: (cache, settings) => written(settings, { cache: cacheChoiceOf(cache) }),
   context: (context, settings) => written(settings, { context: referenceOf(context) }),
   schema_retries: (schemaRetries, { dispatch }) => written(dispatch, { schemaRetries }),
   models: (models, { dispatch }) =>

@@ -8,6 +8,7 @@ import type { ContextReference } from "../contexts/types.ts";
 import type { Reason } from "../errors.ts";
 import { PROMPT_BYTES_MAX, SCHEMA_RETRIES_DEFAULT } from "../limits.ts";
 import { mergeFacts, NO_SPECIAL_FACTS } from "../protocol/request/call-facts.ts";
+import type { CacheChoice } from "./contexts/cache.ts";
 import type { CallSettings, FieldPath } from "./call-options.ts";
 import { readChatFields, sizeOf, type ChatFields, type TextSize } from "./chat-fields.ts";
 import type { Parsed } from "./errors.ts";
@@ -17,7 +18,7 @@ import { messagesFault } from "./messages.ts";
 import { textFault } from "./text.ts";
 
 /** A call ready to be stored, once the text that it refers to is found; absent = it refers to none. */
-export type ParsedCall = { body: CallBody; facts: CallFacts; context?: ContextReference };
+export type ParsedCall = { body: CallBody; facts: CallFacts; context?: ContextReference; cache?: CacheChoice };
 
 /** One call under its settings. Refuses a content that is missing, given twice, malformed or too large to store. */
 export function parseCall(input: ContentInput, settings: CallSettings, path: FieldPath): Parsed<ParsedCall> {
@@ -49,7 +50,8 @@ export function parseCall(input: ContentInput, settings: CallSettings, path: Fie
   }
   const facts = factsOf(messages?.length ?? 1, content, settings);
   if (settings.context === null) return { ok: true, value: { body, facts } };
-  return { ok: true, value: { body, facts, context: settings.context } };
+  const cache = settings.cache === null ? {} : { cache: settings.cache };
+  return { ok: true, value: { body, facts, context: settings.context, ...cache } };
 }
 
 /** A plain text has no facts but its size. */

@@ -33,12 +33,18 @@ const forTasks = z.object({
     .openapi({ description: "Ids of tasks that must end before; the first of them" }),
 });
 
+const forContext = z.object({
+  context: z.string().openapi({
+    description: "Id of a context: the first call with it writes it to the provider's cache, the others then read it",
+  }),
+});
+
 const forRetry = z.object({ retry: z.literal(true), ready_in_ms: z.number() });
 
 const forPermit = z.object({ permit: z.literal(true) });
 
 /** One of these objects; its first field says which. */
-export const waitingFor = z.union([atGate, forBudget, forTasks, forRetry, forPermit]).openapi("WaitingFor");
+export const waitingFor = z.union([atGate, forBudget, forContext, forTasks, forRetry, forPermit]).openapi("WaitingFor");
 export type ShownWaiting = z.infer<typeof waitingFor>;
 
 const slots = z.int().openapi({ description: "Queued calls of the group that wait for this" });
@@ -49,6 +55,7 @@ export const groupWaits = z
     z.union([
       atGate.extend({ slots }),
       forBudget.extend({ slots }),
+      forContext.extend({ slots }),
       forTasks.extend({ slots }),
       forRetry.extend({ slots }),
       forPermit.extend({ slots }),

@@ -21,6 +21,12 @@ export const usageDocument = z
     completion_tokens: z.int(),
     total_tokens: z.int(),
     cost: z.number(),
+    cached_tokens: z
+      .int()
+      .optional()
+      .openapi({ description: "Of a group whose calls share a context: prompt tokens read from the provider's cache" }),
+    cache_write_tokens: z.int().optional().openapi({ description: "Prompt tokens written to it" }),
+    saved_usd: z.number().optional().openapi({ description: "What that saved; below 0 if writes cost more" }),
   })
   .openapi("Usage");
 

@@ -20,10 +20,19 @@ import type { Group } from "./group.ts";
 import { headOf, type Bucket } from "./queue.ts";
 import { hasInvalidAnswer, hasShortAnswer } from "./record.ts";
 import { recallOf } from "./replay/recall.ts";
+import { markedFacts, prefixAt, startWithPrefix } from "./prefixes/shared.ts";
 import { choose, FRESH, type Chosen, type Gates } from "./routes/choose.ts";
 import { sendable } from "./routes/sendable.ts";
 import { factsWithRepair } from "./checks/schema.ts";
-import { isWorker, workerOf, type AttemptInFlight, type ChosenFrom, type Position, type Target } from "./shard.ts";
+import {
+  isWorker,
+  workerOf,
+  type AttemptInFlight,
+  type ChosenFrom,
+  type Position,
+  type PrefixAt,
+  type Target,
+} from "./shard.ts";
 import { groupSeqOf, indexOf, type SlotFacts } from "./slot.ts";
 import type { BodyState, EngineState } from "./state.ts";
 import { gateTokensOf } from "./upstreams/tokens.ts";
@@ -55,6 +64,8 @@ type Candidate = {
   learnedCapTokens: number | null;
   onLost: "retry" | "fail";
   chosenFrom?: ChosenFrom;
+  /** The beginning of its prompt that it shares with others, if its target caches it. */
+  prefix?: PrefixAt;
 } & ({ slotId: number; call: null; target: Target | null } | { slotId: null; call: SingleCall; target: Target });
 
 /** Hands out permits. `offers`: how many attempts each waiting executor can take; it is counted down. */
@@ -62,7 +73,7 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
   const result: Dispatched = { assignments: [], refused: [], waitingFor: null };
   const givenBytes = new Map<number, number>();
   state.queue.wake(nowMs);
-  // Buckets whose first slot waits for its body: others may overtake it until that has arrived.
+  // Buckets whose first slot waits for its body, or for the call that writes its prefix: others may overtake it meanwhile.
   const awaiting = new Set<Bucket>();
   const gates = gatesOf(state, nowMs);
   const eligible = (bucket: Bucket): boolean => !awaiting.has(bucket) && mayStart(state, bucket, offers, gates);
@@ -86,7 +97,7 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
       continue;
     }
     const body = bodyOf(state, candidate);
-    if (body === "awaited") {
+    if (body === "awaited" || waitsForPrefix(state, candidate, nowMs)) {
       awaiting.add(bucket);
       continue;
     }
@@ -116,11 +127,19 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
 export function startableGroup(state: EngineState, nowMs: number): number | null {
   if (state.isPaused || state.attempts.size + state.credits.permits >= state.width) return null;
   const gates = gatesOf(state, nowMs);
-  const isOfGroup = (bucket: Bucket): boolean => bucket.groupSeq !== 0 && mayBegin(state, bucket, gates);
-  const bucket = state.queue.best(nowMs, isOfGroup);
-  const id = bucket === null ? undefined : headOf(bucket);
-  if (bucket === null || id === undefined) return null;
-  return decide(state, slotCandidate(state, id, gates), nowMs).kind === "wait" ? null : bucket.groupSeq;
+  const awaiting = new Set<Bucket>();
+  const isOfGroup = (bucket: Bucket): boolean =>
+    bucket.groupSeq !== 0 && !awaiting.has(bucket) && mayBegin(state, bucket, gates);
+  for (;;) {
+    const bucket = state.queue.best(nowMs, isOfGroup);
+    const id = bucket === null ? undefined : headOf(bucket);
+    if (bucket === null || id === undefined) return null;
+    const candidate = slotCandidate(state, id, gates);
+    if (!waitsForPrefix(state, candidate, nowMs)) {
+      return decide(state, candidate, nowMs).kind === "wait" ? null : bucket.groupSeq;
+    }
+    awaiting.add(bucket);
+  }
 }
 
 /** Why the slot or call that starts next waits for the budget; null = it does not. Changes nothing. */
@@ -132,6 +151,11 @@ export function budgetWait(state: EngineState, nowMs: number): Reason | null {
   const candidate = bucket.groupSeq === 0 ? callCandidate(state, id, gates) : slotCandidate(state, id, gates);
   const decided = decide(state, candidate, nowMs);
   return decided.kind === "wait" ? decided.reason : null;
+}
+
+/** Whether a call waits for another one to write the beginning of its prompt to the provider's cache. */
+function waitsForPrefix({ prefixes }: EngineState, { prefix }: Candidate, nowMs: number): boolean {
+  return prefix !== undefined && !prefixes.mayStart(prefix.name, nowMs);
 }
 
 const LOST_BODY: Admission = {
@@ -224,12 +248,14 @@ function slotCandidate(state: EngineState, slotId: number, gates: Gates): Candid
   const queuedAtMs = group.header.openedAtMs;
   const { share, onLost } = group.header;
   const learnedCapTokens = target === null ? null : learnedCapFor(state, group, facts, { slotId, target });
+  const prefix = target === null ? null : prefixAt(facts, target);
   const rules = { share, learnedCapTokens, onLost };
   return {
     attemptId: `${slotId}.${attempt}`,
     attempt,
-    facts,
+    facts: markedFacts(facts, prefix),
     ...fault,
+    ...(prefix === null ? {} : { prefix }),
     target,
     ...from,
     queuedAtMs,
@@ -339,7 +365,9 @@ function start(
   const { attemptId, facts, target, slotId, call } = candidate;
   if (target === null || !state.ledger.reserve(attemptId, amounts)) throw new Error(`${attemptId} cannot be reserved`);
   if (facts.dedupeKey !== undefined) state.singleFlight.lead(facts.dedupeKey, leaderName(candidate));
-  const lease = leaseFor({ ...candidate, target }, { amounts, capTokens, capKind }, nowMs);
+  const plain = leaseFor({ ...candidate, target }, { amounts, capTokens, capKind }, nowMs);
+  const { prefix } = candidate;
+  const lease = prefix === undefined ? plain : { ...plain, ...startWithPrefix(state, plain, prefix, nowMs) };
   const timeoutMs = timeoutOf(facts, target);
   if (call !== null) {
     state.begin(lease, null, call, nowMs);
@@ -396,6 +424,8 @@ export function leaseOf({ lease, timeoutMs }: Pick<Assignment, "lease" | "timeou
   const sent: Lease = { attemptId, attempt, upstream, model, capTokens, capKind, timeoutMs };
   if (key !== undefined) sent.key = key;
   if (lease.chosenFrom?.route !== undefined) sent.route = lease.chosenFrom.route;
+  if (lease.prefix?.mark !== undefined) sent.mark = lease.prefix.mark;
+  if (lease.prefix?.leads === true) sent.leads = true;
   return Object.keys(priced).length === 0 ? sent : { ...sent, priced };
 }
 

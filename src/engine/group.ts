@@ -71,7 +71,10 @@ export type Drained = {
 export type Saved = { calls: number; aborted: number; worstNanoUsd: number; likelyNanoUsd: number; atMs: number };
 
 /** Tokens and cost of attempts, the sum of all that have ended. */
-export type GroupUsage = { promptTokens: number; completionTokens: number; costNanoUsd: number };
+export type GroupUsage = { promptTokens: number; completionTokens: number; costNanoUsd: number } & Partial<CacheUse>;
+
+/** Tokens that were read from and written to caches of providers, and what that saved. Absent = no calls share a prefix. */
+export type CacheUse = { cachedTokens: number; cacheWriteTokens: number; savedNanoUsd: number };
 
 const CODE_OF: Record<SlotState, number> = { queued: 0, running: 1, completed: 2, failed: 3, skipped: 4, cancelled: 5 };
 
@@ -229,11 +232,16 @@ export class Group {
   }
 
   /** Adds an attempt that ended to the group's measures; while the group is rebuilt, the sums of a slot's attempts. */
-  addAttempt(latencyMs: number, { promptTokens, completionTokens, costNanoUsd }: GroupUsage): void {
+  addAttempt(latencyMs: number, { promptTokens, completionTokens, costNanoUsd, ...cached }: GroupUsage): void {
     this.#sequentialMs += latencyMs;
     this.#usage.promptTokens += promptTokens;
     this.#usage.completionTokens += completionTokens;
     this.#usage.costNanoUsd += costNanoUsd;
+    const { cachedTokens, cacheWriteTokens = 0, savedNanoUsd = 0 } = cached;
+    if (cachedTokens === undefined) return;
+    this.#usage.cachedTokens = (this.#usage.cachedTokens ?? 0) + cachedTokens;
+    this.#usage.cacheWriteTokens = (this.#usage.cacheWriteTokens ?? 0) + cacheWriteTokens;
+    this.#usage.savedNanoUsd = (this.#usage.savedNanoUsd ?? 0) + savedNanoUsd;
   }
 
   /** Adds a slot that has ended to the percentiles. One that was never sent has no times. */

@@ -8,7 +8,7 @@ export function nextReadyMs(state: EngineState, nowMs: number): number | null {
   const { queue, window, upstreams } = state;
   const times = [queue.nextDueMs, window.nextEndMs, nextDeadlineMs(state, nowMs)];
   times.push(nextExchangeMs(state, nowMs));
-  if (queue.readyCount > 0) times.push(upstreams.nextReadyMs(nowMs));
+  if (queue.readyCount > 0) times.push(upstreams.nextReadyMs(nowMs), state.prefixes.nextMs(nowMs));
   const known = times.filter((timeMs) => timeMs !== null);
   return known.length === 0 ? null : Math.min(...known);
 }

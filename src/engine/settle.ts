@@ -5,6 +5,7 @@
 import { cappedOf, markCapped } from "../budget/capped.ts";
 import { chargeFor, type Charge } from "../budget/charge.ts";
 import { addAmounts, type Amounts } from "../budget/ledger.ts";
+import { costNanoUsd as costNanoUsdOf } from "../budget/money.ts";
 import { textRatioOf } from "../budget/text-scale.ts";
 import type { Outcome } from "../call.ts";
 import type { Dimension, Reason } from "../errors.ts";
@@ -74,6 +75,10 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   // An answer that does not fit its schema is charged like any other.
   const { charge, estimated } = chargeFor(marked, { amounts, price: target.price, priced });
   const outcome = isRequestedAgain ? marked : judged(marked, lease);
+  // Before the attempt is gone: a leader that has failed hands on.
+  if (lease.prefix !== undefined && reported.kind === "success") {
+    state.prefixes.used(lease.prefix.name, lease.prefix.keptMs, nowMs);
+  }
   const overrun = endAttempt(state, inFlight, { charge, estimated, latencyMs: outcome.latencyMs }, nowMs);
   meter(shard, lease, outcome, charge);
   (call ?? group)?.window?.attemptEnded(outcome.latencyMs, charge.usd);
@@ -121,6 +126,16 @@ function positionIn({ chosenFrom }: AttemptInFlight): { position?: Position } {
   return chosenFrom === undefined ? {} : { position: chosenFrom.position };
 }
 
+/** What an attempt read and wrote of its provider's cache, and what that saved; absent = the call shares no prefix. */
+function cacheUseOf(outcome: Outcome, { prefix, target, priced }: AttemptInFlight, chargedNanoUsd: number) {
+  if (prefix === undefined || outcome.kind !== "success" || outcome.usage === null) return {};
+  const { cachedTokens, cacheWriteTokens = 0, promptTokens, completionTokens, serviceTier } = outcome.usage;
+  const tier = serviceTier === undefined ? {} : { serviceTier };
+  const uncached = { promptTokens, completionTokens, cachedTokens: 0, ...tier };
+  const plainNanoUsd = target.price === null ? chargedNanoUsd : costNanoUsdOf(uncached, target.price, priced);
+  return { cachedTokens, cacheWriteTokens, savedNanoUsd: plainNanoUsd - chargedNanoUsd };
+}
+
 /** Ends a slot, or queues it for its retry. */
 function advanceSlot(state: EngineState, group: Group, slotId: number, ended: Ended, nowMs: number): void {
   const { outcome, charge, retryInMs, lease } = ended;
@@ -130,7 +145,8 @@ function advanceSlot(state: EngineState, group: Group, slotId: number, ended: En
   noteCheck(record, ended.reported, retryInMs !== null && isViolation(outcome));
   if (isViolation(outcome)) Object.assign(record, { model: null, finishReason: null });
   const { prompt_tokens: promptTokens, completion_tokens: completionTokens, usd: costNanoUsd } = charge;
-  group.addAttempt(outcome.latencyMs, { promptTokens, completionTokens, costNanoUsd });
+  const cached = cacheUseOf(ended.reported, lease, costNanoUsd);
+  group.addAttempt(outcome.latencyMs, { promptTokens, completionTokens, costNanoUsd, ...cached });
   if (ended.position === undefined || retryInMs === null) delete record.position;
   else record.position = ended.position;
   const route = lease.chosenFrom?.route;

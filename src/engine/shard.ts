@@ -7,7 +7,7 @@
 import type { TokenBounds } from "../budget/estimate.ts";
 import type { Amounts } from "../budget/ledger.ts";
 import type { TokenPrice } from "../budget/token-price.ts";
-import type { CapKind, FallbackCause, PriceFacts, UnreservableField } from "../call.ts";
+import type { CacheMark, CapKind, FallbackCause, PriceFacts, UnreservableField } from "../call.ts";
 import { zeroTotals, type Totals } from "./totals.ts";
 import type { GateTokens } from "./upstreams/tokens.ts";
 
@@ -62,9 +62,17 @@ export type Target = {
   choices?: readonly Choice[];
   /** The name of the route that the choices belong to; absent = they are the keys of one upstream. */
   route?: string;
+  /** How its provider caches prompts; absent = it does not, or nothing is gained. */
+  cache?: TargetCache;
   /** The one protocol that the upstream speaks, or all choices do; absent = it takes both, or some choices do not. */
   protocol?: Protocol;
 };
+
+/** How prompts are cached: what marks them, fewest tokens, and how long they are kept after their last use. */
+export type TargetCache = { mark: CacheMark["by"] | null; minTokens: number; keptMs: number };
+
+/** The beginning of a call's prompt, as its target caches it. `mark` absent = nothing in the request says so. */
+export type PrefixAt = { name: string; mark?: CacheMark; keptMs: number; waitMs: number };
 
 /** What an upstream speaks. */
 export type Protocol = "openai" | "anthropic";
@@ -135,6 +143,8 @@ export type AttemptInFlight = {
   dedupeKey: string | null;
   /** Absent if its call has no choice. */
   chosenFrom?: ChosenFrom;
+  /** The beginning of its prompt that it shares with others, and whether it writes that. In memory only. */
+  prefix?: PrefixAt & { leads: boolean };
 };
 
 export type Shard = { id: number; totals: Totals; leases: Map<string, AttemptInFlight> };

@@ -31,6 +31,7 @@ import {
 } from "./shard.ts";
 import type { AttemptInFlight, Shard, Target } from "./shard.ts";
 import { Lines } from "./routes/lines.ts";
+import { Prefixes } from "./prefixes/prefixes.ts";
 import { SingleFlight } from "./single-flight.ts";
 import { groupSeqOf, indexOf, isFinalState, type SlotFacts } from "./slot.ts";
 import { Upstreams } from "./upstreams/upstreams.ts";
@@ -98,6 +99,7 @@ export class EngineState {
   readonly singleFlight = new SingleFlight();
   /** Slots whose recorded answers are to be looked up. */
   readonly replayQueue = new ReplayQueue();
+  readonly prefixes = new Prefixes();
   /** Parts of the budget and the width that instances of the gateway hold. */
   readonly credits = new Credits();
   /** Caps that the answers of the run's models have shown to suffice. */
@@ -337,6 +339,7 @@ export class EngineState {
    */
   removeInFlight({ lease, shard }: InFlight, nowMs: number): number {
     this.#attempts.delete(lease.attemptId);
+    this.prefixes.gone(lease.attemptId);
     shard.leases.delete(lease.attemptId);
     // A single call's answer does not wait for storage. If the object dies before this is written, the call counts as
     // lost and stays charged at its reservation: too much, never too little.

@@ -74,14 +74,18 @@ export async function attemptCall(
   const upstream = upstreamOf(lease, upstreams);
   if (upstream === null) return unsent(notConfigured(lease));
   const context = stored.context === undefined ? null : new ContextCall(stored.context, run);
-  const body = context === null ? stored : context.bodyOf(stored);
+  const body = context === null ? stored : context.bodyOf(stored, lease.mark);
   const deps = exchangeDeps(upstream, { lease, controller, timer }, body.raw?.endpoint ?? "chat");
   const isPulled = upstream.kind === "pull";
   // An item on the board keeps no other call of this executor from its headers.
   if (isPulled) headersArrived?.();
   const plain = isPulled ? pulledFetch(run, lease, controller.signal) : deps.fetch;
   const fetch = context === null ? plain : context.fetchWith(plain);
-  const watched = { ...deps, fetch, histories, refusedSchemas, headersLimited, requests, headersArrived };
+  const headersSeen = (response: Response, sentMs: number): void => {
+    deps.headersSeen?.(response, sentMs);
+    if (lease.leads === true && response.ok) void run.notify((stub) => stub.answerBegun(lease.attemptId));
+  };
+  const watched = { ...deps, headersSeen, fetch, histories, refusedSchemas, headersLimited, requests, headersArrived };
   const ended = await attempt({ upstream, lease, body }, watched);
   const outcome = context === null ? ended : context.outcomeOf(ended);
   return body.schema === undefined ? outcome : checkedOutcome(outcome, body.schema, lease);

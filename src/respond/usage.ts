@@ -1,10 +1,14 @@
 /** Tokens and cost as every answer shows them. */
 import { usdOf } from "../budget/money.ts";
+import type { GroupUsage } from "../engine/group.ts";
 import type { Reason, Spent } from "../errors.ts";
 
 /** The wire's usage object, of one call or of many. */
-export function usageOf(used: { promptTokens: number; completionTokens: number; costNanoUsd: number }) {
+export function usageOf(used: GroupUsage) {
+  const { cachedTokens, cacheWriteTokens = 0, savedNanoUsd = 0 } = used;
+  const cached = { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens, saved_usd: usdOf(savedNanoUsd) };
   return {
+    ...(cachedTokens === undefined ? {} : { ...cached, cached_tokens: cachedTokens }),
     prompt_tokens: used.promptTokens,
     completion_tokens: used.completionTokens,
     total_tokens: used.promptTokens + used.completionTokens,

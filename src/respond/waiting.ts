@@ -11,6 +11,8 @@ export function shownWaiting(waitingFor: WaitingFor): ShownWaiting {
     }
     case "budget":
       return { budget: waitingFor.dimension };
+    case "context":
+      return { context: waitingFor.context };
     case "dependency":
       return { dependency: waitingFor.tasks };
     case "retry":

@@ -5,7 +5,7 @@ import type { ErrorStyle } from "../contract/fields.ts";
 import type { AggregateSpec } from "../aggregate/aggregate.ts";
 import type { Tier, TierMode } from "../aggregate/tiers.ts";
 import type { StopRule } from "../aggregate/early-stop.ts";
-import type { GroupMetrics, GroupStatus, Saved } from "../engine/group.ts";
+import type { GroupMetrics, GroupStatus, GroupUsage, Saved } from "../engine/group.ts";
 import type { SlotRecord } from "../engine/record.ts";
 import type { SlotState } from "../engine/slot.ts";
 import type { Waiting, WaitingFor } from "../engine/waits/waiting-for.ts";
@@ -88,7 +88,7 @@ export type GroupView = {
   effectiveParallel: number;
   remainingNanoUsd: number | null;
   metrics: GroupMetrics;
-  usage: { promptTokens: number; completionTokens: number; costNanoUsd: number };
+  usage: GroupUsage;
   /** Of a group with `stopWhen`. `saved` null = it was not met so far; `hasCancelled`: it has stopped the group. */
   stop?: { shadow: boolean; saved: Saved | null; hasCancelled: boolean };
   /** What its answer combines its results to; absent = nothing. */

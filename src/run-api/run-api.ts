@@ -231,6 +231,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
     reach?: number | null,
   ): Promise<ClaimReply>;
 
+  /** The answer of an attempt has begun for whose prompt others wait: they may start. */
+  answerBegun(attemptId: string): Promise<void>;
+
   /** A group's state, at once or when it has ended or `waitMs` (at most 20 s) are over; null if there is no such group. */
   waitGroup(seq: number, waitMs: number): Promise<GroupView | null>;
 

@@ -130,7 +130,10 @@ async function readAnswer(
 function streamFamily({ job: { upstream, lease, body }, deps, asksJson }: InProgress): AggregatedFamily | null {
   if (asksJson === true) return null;
   const history = deps.histories?.of(upstream.name, lease.model) ?? NO_HISTORY;
-  if (!choosesStream(upstream, history, deps.headersLimited ?? false)) return null;
+  // Others wait for the beginning of the answer, which a stream has at once.
+  const hurries = lease.leads === true && upstream.kind !== "simulated" && upstream.aggregate === "auto";
+  const isStream = hurries && !history.refusesStreams;
+  if (!isStream && !choosesStream(upstream, history, deps.headersLimited ?? false)) return null;
   return streamFamilyOf(upstream, body);
 }
 

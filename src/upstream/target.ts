@@ -3,6 +3,7 @@ import type { Choice, Target } from "../engine/shard.ts";
 import { quoted, type Reason } from "../errors.ts";
 import { USABLE_MODEL_CHARS_MAX, USABLE_MODELS_MAX } from "../limits.ts";
 import { routedModel } from "../protocol/request/routed-model.ts";
+import { targetCache } from "./cache/rules.ts";
 import { gateNameOf } from "./config/keys.ts";
 import type { Route } from "./config/routes.ts";
 import type { Upstream } from "./config/types.ts";
@@ -96,7 +97,8 @@ function targetAt({ upstream, model }: ResolvedModel, rules: Pick<ModelRules, "u
   if (price === null && rules.unpriced === "refuse")
     return { ok: false, reason: { reason: "unpriced_model", model: name } };
   const { bounds, allowParams, maxInFlight, timeoutMs, maxAttempts: attemptsMax } = upstream;
-  const limits = { bounds, allowParams, maxInFlight, timeoutMs, attemptsMax };
+  const cache = targetCache(upstream, model, price);
+  const limits = { bounds, allowParams, maxInFlight, timeoutMs, attemptsMax, ...(cache === null ? {} : { cache }) };
   const routed = routedModel(model);
   const plain = {
     upstream: upstream.name,

@@ -51,6 +51,8 @@ export interface CallFields {
     | undefined;
   /** The id of a stored text, or a part of it: the gateway puts it before the prompt. */
   context?: string | ContextPart | undefined;
+  /** How the context that calls share is cached by its provider. Default: auto. */
+  cache?: "auto" | "off" | { ttl?: "5m" | "1h"; warm_ms_max?: number } | undefined;
   /** Further fields for the upstream, sent unchanged. */
   params?: Record<string, unknown> | undefined;
 }

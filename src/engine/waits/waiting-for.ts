@@ -18,6 +18,8 @@ export type WaitingFor =
   | { kind: "gate"; gate: string; reason: GateReason; readyInMs: number | null }
   /** Reservations in flight hold what the next call needs. */
   | { kind: "budget"; dimension: Dimension }
+  /** The first call with the same text writes it to the provider's cache. */
+  | { kind: "context"; context: string }
   /** Tasks of its graph that have not ended, by their ids; the first of them. */
   | { kind: "dependency"; tasks: string[] }
   /** The delay before a retry. */
@@ -75,6 +77,7 @@ function viewer(
   const mayTake = hasPermit(state, group);
   const short = mayTake ? budgetWait(state, nowMs) : null;
   const dimension = short?.reason === "in_flight_budget_exhausted" ? short.dimension : null;
+  const awaited = mayTake ? state.prefixes.awaitedIn(group.header.seq, nowMs) : null;
   return (line, notBeforeMs) => {
     const wait = waitAt(state, line, nowMs) ?? stoppedAt(state, line);
     if (wait !== null) {
@@ -83,6 +86,8 @@ function viewer(
       return { kind: "gate", gate: wait.gate, reason: wait.reason, readyInMs };
     }
     if (notBeforeMs !== null && notBeforeMs > nowMs) return { kind: "retry", readyInMs: notBeforeMs - nowMs };
+    // The key of a prefix begins with the id of its context.
+    if (awaited !== null) return { kind: "context", context: awaited.split(":", 1).join("") };
     return dimension === null ? { kind: "permit" } : { kind: "budget", dimension };
   };
 }

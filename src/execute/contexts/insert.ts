@@ -1,25 +1,69 @@
 /** The request of a call that refers to a context: it is built with a marker where the text goes, and sent with the text. */
-import type { CallBody } from "../../call.ts";
+import type { CacheMark, CallBody } from "../../call.ts";
 import { isRecord } from "../../json/record.ts";
 import { CHUNK_PLACE, CONTEXT_SEPARATOR } from "../../limits.ts";
 
-/** The body with the marker where its context stands, and without the context. */
-export function bodyWithMarker({ context, ...body }: CallBody, marker: string): CallBody {
+/** The body with the marker where its context stands, and without the context. `mark`: how that is marked; absent = not. */
+export function bodyWithMarker({ context, ...body }: CallBody, marker: string, mark?: CacheMark): CallBody {
   if (context === undefined) return body;
-  const { prompt, messages, system } = body;
-  if (context.place === "system") return { ...body, system: before(marker, system) };
+  const { prompt, messages } = body;
   if (context.place === "template") {
     if (prompt !== undefined) return { ...body, prompt: filled(prompt, marker) };
     return messages === undefined ? body : { ...body, messages: filledFirst(messages, marker) };
   }
-  if (messages === undefined) return { ...body, prompt: before(marker, prompt) };
-  const isSystem = (message: unknown): boolean => isRecord(message) && SYSTEM_ROLES.includes(message["role"]);
-  const first = messages.findIndex((message) => !isSystem(message));
-  const at = first === -1 ? messages.length : first;
-  return { ...body, messages: [...messages.slice(0, at), { role: "user", content: marker }, ...messages.slice(at)] };
+  const marked = mark === undefined ? body : { ...body, ...paramsWith(body.params, mark) };
+  const block = blockOf(marker, mark);
+  if (context.place === "system") return inSystem(marked, marker, block);
+  if (messages !== undefined) return { ...marked, messages: inMessages(messages, block ?? marker) };
+  if (block === null) return { ...marked, prompt: before(marker, prompt) };
+  const { prompt: _, ...rest } = marked;
+  return { ...rest, messages: [{ role: "user", content: withNext(block, prompt) }] };
 }
 
 const SYSTEM_ROLES: readonly unknown[] = ["system", "developer"];
+
+/** A block of text with a field that says: cache the prompt up to here. */
+type Block = { type: "text"; text: string; [mark: string]: unknown };
+
+/** The block of a marked text; null = the text needs none. */
+function blockOf(text: string, mark: CacheMark | undefined): Block | null {
+  if (mark?.by === "cache_control") {
+    const ttl = mark.ttl === undefined ? {} : { ttl: mark.ttl };
+    return { type: "text", text, cache_control: { type: "ephemeral", ...ttl } };
+  }
+  if (mark?.by === "breakpoint") return { type: "text", text, prompt_cache_breakpoint: { mode: "explicit" } };
+  return null;
+}
+
+/** The parameters of a marked request; what its client has set there stays. */
+function paramsWith(params: CallBody["params"], { by, key }: CacheMark): Pick<CallBody, "params"> {
+  if (by === "cache_control") return {};
+  // Without this, the provider writes up to the newest message as well, which nobody reads.
+  const options = by === "breakpoint" ? { prompt_cache_options: { mode: "explicit" } } : {};
+  return { params: { prompt_cache_key: key, ...options, ...params } };
+}
+
+/** A block, and what follows it in its message, with the same characters between them as in a plain text. */
+function withNext(block: Block, text: string | undefined): Block[] {
+  if (text === undefined || text === "") return [block];
+  return [block, { type: "text", text: `${CONTEXT_SEPARATOR}${text}` }];
+}
+
+function inSystem(body: CallBody, marker: string, block: Block | null): CallBody {
+  if (block === null) return { ...body, system: before(marker, body.system) };
+  const { system, prompt, messages, ...rest } = body;
+  const others = messages ?? [{ role: "user", content: prompt ?? "" }];
+  return { ...rest, messages: [{ role: "system", content: withNext(block, system) }, ...others] };
+}
+
+/** The text as a message of its own, before the first that is no system message. */
+function inMessages(messages: readonly unknown[], content: string | Block): readonly unknown[] {
+  const isSystem = (message: unknown): boolean => isRecord(message) && SYSTEM_ROLES.includes(message["role"]);
+  const first = messages.findIndex((message) => !isSystem(message));
+  const at = first === -1 ? messages.length : first;
+  const added = { role: "user", content: typeof content === "string" ? content : [content] };
+  return [...messages.slice(0, at), added, ...messages.slice(at)];
+}
 
 function before(marker: string, text: string | undefined): string {
   return text === undefined || text === "" ? marker : `${marker}${CONTEXT_SEPARATOR}${text}`;

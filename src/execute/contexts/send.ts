@@ -1,5 +1,5 @@
 /** Sends the requests of calls that refer to contexts: the text is read when a request is sent, and shared by all of them. */
-import type { CallBody, Outcome, PlacedContext } from "../../call.ts";
+import type { CacheMark, CallBody, Outcome, PlacedContext } from "../../call.ts";
 import { noContext } from "../../contexts/resolve.ts";
 import type { Reason } from "../../errors.ts";
 import { BODY_HELD_MS_MAX, BODY_RETRY_MS, CONTEXTS_HELD_BYTES_MAX } from "../../limits.ts";
@@ -31,8 +31,8 @@ export class ContextCall {
   }
 
   /** The body to build requests of. */
-  bodyOf(body: CallBody): CallBody {
-    return bodyWithMarker(body, this.#marker);
+  bodyOf(body: CallBody, mark?: CacheMark): CallBody {
+    return bodyWithMarker(body, this.#marker, mark);
   }
 
   /** A `fetch` that puts the text into each request. It rejects if there is none: then `outcomeOf` knows why. */

@@ -8,7 +8,10 @@ type Chosen = Pick<CallFacts, "model" | "priority" | "timeoutMs">;
 type RequiredFact = "promptBytes" | "messageCount" | "mediaParts" | keyof DispatchOptions;
 
 /** Facts that most requests do not have. They are stored per call, so defaults are left out. */
-export type SpecialFacts = Omit<CallFacts, RequiredFact | "dedupeKey" | "content" | "isRaw" | "contextBytes">;
+export type SpecialFacts = Omit<
+  CallFacts,
+  RequiredFact | "dedupeKey" | "content" | "isRaw" | "contextBytes" | "shared"
+>;
 
 /** The special facts of a request that has none. */
 export const NO_SPECIAL_FACTS: SpecialFacts = Object.freeze({});

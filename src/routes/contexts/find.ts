@@ -7,7 +7,9 @@ import { KnownContexts, noContext, withContext } from "../../contexts/resolve.ts
 import { chunksByChars, Splitter, type Chunk } from "../../contexts/split.ts";
 import type { ContextRecord, ContextReference, Split } from "../../contexts/types.ts";
 import type { BatchCall, BatchRequest } from "../../contract/batch.ts";
+import type { CacheChoice } from "../../contract/contexts/cache.ts";
 import { invalid } from "../../contract/errors.ts";
+import { SharedPrefixes } from "../../contexts/shared-prefixes.ts";
 import type { DagRequest, DagTask } from "../../contract/graph/dag.ts";
 import type { DagPatch } from "../../contract/graph/patch.ts";
 import { Refusal } from "../../errors.ts";
@@ -15,7 +17,7 @@ import { CHUNK_PLACE, CONTEXTS_PER_REQUEST_MAX, FILE_PAGE_BYTES, ITEMS_PER_BATCH
 import { readText } from "../../run-client/contexts/text.ts";
 
 /** A call that may refer to a context. */
-type Referring = { body: CallBody; facts: CallFacts; context?: ContextReference };
+type Referring = { body: CallBody; facts: CallFacts; context?: ContextReference; cache?: CacheChoice };
 
 /** The call with the text that it refers to. Throws a Refusal. */
 export async function callWithContext<Call extends Referring>(
@@ -75,8 +77,9 @@ export async function batchWithContexts(
     call.context === shared ? "context" : `items[${index}].context`;
   // All of them before the first is stored: a range may be outside its text.
   let checked = 0;
-  for (const call of request.calls) placed(call, known, paramOf(call, checked++));
-  const calls = mapped(request.calls, (call, index) => placed(call, known, paramOf(call, index)));
+  const shares = new SharedPrefixes(request.defaults.system);
+  for (const call of request.calls) shares.count(placed(call, known, paramOf(call, checked++)));
+  const calls = mapped(request.calls, (call, index) => shares.mark(placed(call, known, paramOf(call, index))));
   return { ...request, calls, defaults: sharedBody(request.defaults, shared, known) };
 }
 

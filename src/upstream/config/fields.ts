@@ -1,4 +1,5 @@
 /** The fields of an upstream's configuration that several kinds share, and what becomes of them. */
+import { PROMPT_CACHES } from "../cache/rules.ts";
 import { z } from "zod";
 import type { TokenBounds } from "../../budget/estimate.ts";
 import type { TokenRates } from "../../budget/token-price.ts";
@@ -90,6 +91,7 @@ export const commonFields = {
   max_attempts: integer(1, ATTEMPTS_MAX, "attempts").default(ATTEMPTS_DEFAULT),
   errors_cost: z.enum(["free", "reservation"], { error: "must be free or reservation" }).default("free"),
   aggregate: z.enum(["auto", "stream", "json"], { error: "must be auto, stream or json" }).default("auto"),
+  prompt_cache: z.enum(PROMPT_CACHES, { error: `must be one of ${PROMPT_CACHES.join(", ")}` }).default("auto"),
   abort_cost: z.enum(["reservation", "seen"], { error: "must be reservation or seen" }).default("reservation"),
   adaptive: adaptiveField,
   prices: z.record(pattern, priceSchema, { error: "must be an object of prices by model" }).optional(),
@@ -127,6 +129,7 @@ export function commonOf(
   | "allowParams"
   | "errorsCost"
   | "aggregate"
+  | "promptCache"
   | "abortCost"
   | "adaptive"
   | "bounds"
@@ -145,6 +148,7 @@ export function commonOf(
     errorsCost: fields.errors_cost,
     allowParams: fields.allow_params,
     aggregate: fields.aggregate,
+    promptCache: fields.prompt_cache,
     abortCost: fields.abort_cost,
     adaptive: adaptiveOf(fields.adaptive),
     bounds: {

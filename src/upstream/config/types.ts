@@ -1,4 +1,5 @@
 /** A provider endpoint as configured and parsed: see UPSTREAMS in the configuration page. Never leaves the gateway. */
+import type { PromptCache } from "../cache/rules.ts";
 import type { TokenBounds } from "../../budget/estimate.ts";
 import type { TokenPrice } from "../../budget/token-price.ts";
 import type { Adaptive } from "../../gate/settings.ts";
@@ -40,6 +41,8 @@ export type Upstream = {
   allowParams: readonly string[];
   /** Whether chat and message calls request a stream or JSON when no client reads the stream. */
   aggregate: Aggregate;
+  /** How its provider caches the beginning of prompts. */
+  promptCache: PromptCache;
   /** What a streamed attempt is charged that was stopped or broke off: its reservation, or what had been seen of it. */
   abortCost: "reservation" | "seen";
   /** How the gates of this upstream find a width where it rejects calls without a hint. */

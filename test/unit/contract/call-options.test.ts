@@ -30,6 +30,7 @@ const SAMPLES: { [Name in OptionName]-?: Sample<Name> } = {
   temperature: { value: 0.25, fact: null },
   params: { value: { top_p: 0.5 }, fact: null },
   schema: { value: SCHEMA, fact: null },
+  cache: { value: "off", fact: null },
   context: { value: `ctx_${"0".repeat(32)}`, fact: null },
   schema_retries: { value: 3, fact: { schemaRetries: 3 }, beside: { schema: SCHEMA } },
   models: { value: ["up/a", "up/b"], fact: { model: "up/a", cascade: { models: ["up/b"], on: GATES } } },
@@ -93,7 +94,7 @@ describe("each option of a call", () => {
   });
 
   // A context is found before its call is stored: test/contract/contexts.test.ts.
-  describe.each(NAMES.filter((name) => name !== "context"))("%s", (name) => {
+  describe.each(NAMES.filter((name) => name !== "context" && name !== "cache"))("%s", (name) => {
     const { value, fact, beside } = SAMPLES[name];
 
     it.each(Object.keys(WAYS))("survives %s", (way) => {
@@ -115,7 +116,7 @@ describe("each option of a call", () => {
     });
   });
 
-  it.each(NAMES.filter((name) => SAMPLES[name].fact === null && name !== "context"))(
+  it.each(NAMES.filter((name) => SAMPLES[name].fact === null && name !== "context" && name !== "cache"))(
     "%s changes the request to every kind of upstream",
     (name) => {
       const plain = requestsOf({ prompt: "hi" });

@@ -20,6 +20,7 @@ export function makeUpstream(fields: Partial<Upstream> = {}): Upstream {
     errorsCost: "free",
     aggregate: "json",
     abortCost: "reservation",
+    promptCache: "none",
     streamUsage: "auto",
     adaptive: { mode: "aimd" },
     bounds: ANY_TOKENS,

@@ -1,0 +1,33 @@
+/** How the beginning of a prompt that calls share is cached by their provider. */
+import { z } from "@hono/zod-openapi";
+import type { SharedPrefix } from "../../call.ts";
+import { WARM_MS_DEFAULT, WARM_MS_MAX } from "../../limits.ts";
+import { strictFields } from "../strict-fields.ts";
+
+const lifetime = strictFields({
+  ttl: z.enum(["5m", "1h"]).optional().openapi({
+    description: "How long Anthropic keeps it after its last use; default 5 minutes. Other providers do not take it",
+  }),
+  warm_ms_max: z
+    .int()
+    .min(0)
+    .max(WARM_MS_MAX)
+    .optional()
+    .openapi({
+      description: `Longest wait for the first call, whose answer makes it readable, ms; default ${WARM_MS_DEFAULT}`,
+    }),
+}).openapi("CacheLifetime");
+
+/** The field `cache` of a call. */
+export const cacheField = z.union([z.enum(["auto", "off"]), lifetime]);
+
+/** What a call says of the cache. */
+export type CacheChoice = Pick<SharedPrefix, "ttl" | "warmMs">;
+
+/** Null = it is not to be used. */
+export function cacheChoiceOf(value: z.infer<typeof cacheField>): CacheChoice | null {
+  if (value === "off") return null;
+  if (value === "auto") return {};
+  const { ttl, warm_ms_max: warmMs } = value;
+  return { ...(ttl === undefined ? {} : { ttl }), ...(warmMs === undefined ? {} : { warmMs }) };
+}

@@ -1,0 +1,35 @@
+/** What dispatch does about the prefix that a call shares with others. */
+import type { CallFacts } from "../../call.ts";
+import { WARM_MS_DEFAULT } from "../../limits.ts";
+import type { AttemptInFlight, PrefixAt, Target } from "../shard.ts";
+import { groupSeqOf } from "../slot.ts";
+import type { EngineState } from "../state.ts";
+
+/** The prefix of a call as its target caches it; null = it shares none, its client has marked its own, or it is too short. */
+export function prefixAt({ shared, cacheTtl }: CallFacts, target: Target): PrefixAt | null {
+  const { cache, upstream, model } = target;
+  if (shared === undefined || cacheTtl !== undefined || cache === undefined) return null;
+  if (shared.tokens < cache.minTokens) return null;
+  const { key, ttl, warmMs: waitMs = WARM_MS_DEFAULT } = shared;
+  const keptMs = ttl === "1h" && cache.mark === "cache_control" ? 3_600_000 : cache.keptMs;
+  const mark = cache.mark === null ? {} : { mark: { by: cache.mark, key, ...(ttl === undefined ? {} : { ttl }) } };
+  return { name: `${key} ${upstream}/${model}`, ...mark, keptMs, waitMs };
+}
+
+/** The facts of a call whose prefix the gateway marks: what its provider may bill for the mark is reserved. */
+export function markedFacts<Facts extends CallFacts>(facts: Facts, prefix: PrefixAt | null): Facts {
+  if (prefix?.mark?.by !== "cache_control") return facts;
+  return { ...facts, cacheTtl: prefix.mark.ttl ?? "5m" };
+}
+
+/** Notes that an attempt starts; what its executor must know of its prefix. */
+export function startWithPrefix(
+  { prefixes }: Pick<EngineState, "prefixes">,
+  { attemptId, slotId }: Pick<AttemptInFlight, "attemptId" | "slotId">,
+  prefix: PrefixAt,
+  nowMs: number,
+): Pick<AttemptInFlight, "prefix"> {
+  const groupSeq = slotId === null ? 0 : groupSeqOf(slotId);
+  const leads = prefixes.start(prefix.name, { attemptId, groupSeq, waitMs: prefix.waitMs }, nowMs);
+  return { prefix: { ...prefix, leads } };
+}

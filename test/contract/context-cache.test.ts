@@ -1,0 +1,188 @@
+/** Calls that share a context: one of them writes it to its provider's cache, the others read it. */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { CACHING_PRICES, startCachingProvider, type CachingProvider } from "../support/caching-provider.ts";
+import { startGateway, type Gateway } from "../support/gateway.ts";
+
+const TEXT = "Some words of a long document, over and over again. ".repeat(400);
+const TOKENS = Math.ceil(TEXT.length / 4);
+const COUNT = 24;
+const questions = Array.from({ length: COUNT }, (_, index) => `Question ${index}?`);
+
+/** What fails of the next calls. Each test sets its own. */
+let failWith: (number: number) => number | null = () => null;
+let isSilent: (number: number) => boolean = () => false;
+let provider: CachingProvider;
+let gateway: Gateway;
+beforeAll(async () => {
+  provider = await startCachingProvider({
+    firstMs: 60,
+    wholeMs: 300,
+    failWith: (number) => failWith(number),
+    isSilent: (number) => isSilent(number),
+  });
+  const prices = { "*": CACHING_PRICES };
+  const UPSTREAMS = {
+    claude: { kind: "anthropic", base_url: provider.origin, api_key: "secret:KEY", prices, models: ["claude-*"] },
+    gpt: {
+      kind: "openai",
+      base_url: `${provider.origin}/v1`,
+      api_key: "secret:KEY",
+      prices,
+      models: ["gpt-*"],
+      prompt_cache: "breakpoint",
+    },
+  };
+  gateway = await startGateway({ vars: { UPSTREAMS, KEY: "k", WAITING_FETCHES_MAX: "512" } });
+});
+afterEach(() => {
+  provider.forget();
+  failWith = () => null;
+  isSilent = () => false;
+});
+afterAll(async () => {
+  await gateway.stop();
+  await provider.stop();
+});
+
+const reply = z.looseObject({
+  id: z.string(),
+  status: z.string(),
+  usage: z.looseObject({
+    cost: z.number(),
+    cached_tokens: z.int().optional(),
+    cache_write_tokens: z.int().optional(),
+    saved_usd: z.number().optional(),
+  }),
+});
+
+async function ask(model: string, fields: Record<string, unknown> = {}, text = TEXT) {
+  const { token } = await gateway.openRun({ max_parallel: 64, budget: { usd: 5 } });
+  const stored = await gateway.fetch("/contexts", { json: { text }, token });
+  const { id } = z.looseObject({ id: z.string() }).parse(await stored.json());
+  const body = { context: id, prompts: questions, model, max_tokens: 16, ...fields };
+  const answer = await gateway.fetch("/batch", { json: body, token });
+  const group = reply.parse(await answer.json());
+  expect(group.status).toBe("completed");
+  const budget = await (await gateway.fetch("/budget", { token })).json();
+  const { spent, reserved } = z
+    .looseObject({ usd: z.looseObject({ spent: z.number(), reserved: z.number() }) })
+    .parse(budget).usd;
+  expect(reserved).toBe(0);
+  return { group, spent, id };
+}
+
+describe.each(["claude/claude-x", "gpt/gpt-x"])("a batch on one context at %s", (model) => {
+  it("writes the context once and reads it for every other call, and is charged so", async () => {
+    const { group, spent } = await ask(model);
+    const bill = provider.bill();
+    expect(bill.calls).toBe(COUNT);
+    expect([bill.writeTokens, bill.readTokens]).toEqual([TOKENS, TOKENS * (COUNT - 1)]);
+    expect(spent).toBeCloseTo(bill.usd, 8);
+    expect(group.usage).toMatchObject({ cached_tokens: bill.readTokens, cache_write_tokens: bill.writeTokens });
+    const plain = ((bill.inputTokens + bill.readTokens + bill.writeTokens) * CACHING_PRICES.input) / 1_000_000;
+    expect((group.usage.saved_usd ?? 0) / (plain - bill.usd)).toBeCloseTo(1, 2);
+  });
+
+  it("has another one lead if the first fails", async () => {
+    failWith = (number) => (number === 0 ? 500 : null);
+    await ask(model);
+    expect([provider.bill().writeTokens, provider.bill().readTokens]).toEqual([TOKENS, TOKENS * (COUNT - 1)]);
+  });
+
+  it("waits no longer than it is told for one that says nothing", async () => {
+    isSilent = (number) => number === 0;
+    await ask(model, { cache: { warm_ms_max: 1 } });
+    // The others went out before anything was readable.
+    expect(provider.bill().writeTokens).toBeGreaterThan(TOKENS);
+  });
+
+  it("has no marks and no leader with `off`, for one call, and for a text that is too short", async () => {
+    const { group } = await ask(model, { cache: "off" });
+    expect(group.usage.cached_tokens).toBeUndefined();
+    await ask(model, { prompts: ["One?"] });
+    await ask(model, {}, "short");
+    for (const body of provider.seen) {
+      const text = JSON.stringify(body);
+      expect(text).not.toMatch(/cache_control|prompt_cache/);
+    }
+  });
+
+  it("leaves the marks of its client alone", async () => {
+    const mark = model.startsWith("claude") ? "cache_control" : "prompt_cache_breakpoint";
+    const messages = [{ role: "user", content: [{ type: "text", text: "Why?", [mark]: marks[mark] }] }];
+    await ask(model, { prompts: undefined, items: [{ messages }, { messages }] });
+    expect(provider.bill().calls).toBe(2);
+    for (const body of provider.seen) expect(JSON.stringify(body).split(mark).length).toBe(2);
+  });
+});
+
+const marks = { cache_control: { type: "ephemeral" }, prompt_cache_breakpoint: { mode: "explicit" } };
+
+describe("the marks", () => {
+  it("stand on the last block that calls share", async () => {
+    await ask("claude/claude-x", { cache: { ttl: "1h" } });
+    expect(provider.seen[0]?.["messages"]).toEqual([
+      {
+        role: "user",
+        content: [
+          { type: "text", text: TEXT, cache_control: { type: "ephemeral", ttl: "1h" } },
+          { type: "text", text: expect.stringMatching(/^\n\nQuestion \d+\?$/) },
+        ],
+      },
+    ]);
+  });
+
+  it("stand in the system message if the text does", async () => {
+    const { token } = await gateway.openRun();
+    const stored = await gateway.fetch("/contexts", { json: { text: TEXT }, token });
+    const { id } = z.looseObject({ id: z.string() }).parse(await stored.json());
+    const context = { id, as: "system" };
+    const body = { context, prompts: questions, max_tokens: 16, system: "Be brief." };
+    for (const model of ["claude/claude-x", "gpt/gpt-x"]) {
+      provider.forget();
+      await (await gateway.fetch("/batch", { json: { ...body, model }, token })).text();
+      expect([provider.bill().writeTokens, provider.bill().readTokens]).toEqual([TOKENS, TOKENS * (COUNT - 1)]);
+    }
+    expect(provider.seen[0]).toMatchObject({
+      prompt_cache_key: expect.stringMatching(/^ctx_/),
+      prompt_cache_options: { mode: "explicit" },
+      messages: [
+        {
+          role: "system",
+          content: [
+            { type: "text", text: TEXT, prompt_cache_breakpoint: { mode: "explicit" } },
+            { type: "text", text: "\n\nBe brief." },
+          ],
+        },
+        { role: "user", content: expect.stringMatching(/^Question/) },
+      ],
+    });
+  });
+});
+
+describe("calls that wait for their leader", () => {
+  it("say so", async () => {
+    isSilent = (number) => number === 0;
+    const { token } = await gateway.openRun({ max_parallel: 64 });
+    const stored = await gateway.fetch("/contexts", { json: { text: TEXT }, token });
+    const { id } = z.looseObject({ id: z.string() }).parse(await stored.json());
+    const body = { context: id, prompts: questions, model: "claude/claude-x", max_tokens: 16 };
+    const headers = { prefer: "respond-async" };
+    const opened = await gateway.fetch("/batch", { json: body, token, headers });
+    const path = opened.headers.get("location") ?? "";
+    const look = async () => JSON.stringify(await (await gateway.fetch(path, { token })).json());
+    let seen = "";
+    await expect
+      .poll(
+        async () => {
+          const text = await look();
+          if (text.includes(`{"context":"${id}"`)) seen = text;
+          return seen !== "" || text.includes('"completed"');
+        },
+        { interval: 5, timeout: 20_000 },
+      )
+      .toBe(true);
+    expect(seen).toContain(`{"context":"${id}","slots":${COUNT - 1}}`);
+  });
+});
