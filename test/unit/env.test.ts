@@ -45,6 +45,7 @@ describe("parseConfig", () => {
       errorsCost: "free",
       aggregate: "auto",
       abortCost: "reservation",
+      promptCache: "auto",
       streamUsage: "auto",
       adaptive: { mode: "aimd" },
       capField: "max_tokens",

@@ -31,6 +31,7 @@ describe("an upstream of kind anthropic", () => {
       errorsCost: "free",
       aggregate: "auto",
       abortCost: "reservation",
+      promptCache: "auto",
       streamUsage: "auto",
       adaptive: { mode: "aimd" },
       capField: "max_tokens",
