@@ -10,9 +10,11 @@ import { canonicalJson } from "../schema/canonical.ts";
  * A prompt is one user message, so both forms of a call are equal. The order of names does not matter.
  */
 export function callContent(body: CallBody, { maxTokens }: Pick<CallFacts, "maxTokens">): string {
-  const { prompt, ...rest } = body;
+  const { prompt, context, ...rest } = body;
   const messages = prompt === undefined ? rest.messages : [{ role: "user", content: prompt }];
   const content: Record<string, unknown> = { ...rest, messages, cap: maxTokens };
+  // The id says what the text is; where it is stored says nothing.
+  if (context !== undefined) content["context"] = { ...context, object: undefined };
   const present = Object.entries(content).filter(([, value]) => value !== undefined);
   return canonicalJson(["call", Object.fromEntries(present)]);
 }

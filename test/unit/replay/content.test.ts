@@ -38,6 +38,17 @@ function isEqual(a: unknown, b: unknown): boolean {
 }
 
 describe("callContent", () => {
+  it("is the same for a text wherever it is stored, and different for another part of it", () => {
+    const place = "prompt" as const;
+    const context = { id: "ctx_1", from: 0, to: 10, place };
+    const content = (more: object) =>
+      callContent({ prompt: "a", context: { ...context, ...more } }, { maxTokens: null });
+    expect(content({ object: "1" })).toBe(content({}));
+    expect(content({ to: 9 })).not.toBe(content({}));
+    expect(content({ id: "ctx_2" })).not.toBe(content({}));
+    expect(content({})).not.toBe(callContent({ prompt: "a" }, { maxTokens: null }));
+  });
+
   it("is the same for requests that differ in the order of names only", () => {
     fc.assert(
       fc.property(body, (call) => {
