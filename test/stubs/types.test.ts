@@ -104,7 +104,7 @@ it("declare every export of the stub, and no other", async () => {
 it("know the fields of a request that the gateway knows, and no other", async () => {
   const own = ["signal", "idempotencyKey"];
   // What llmQueryBatch and llmMap make of their arguments.
-  const content = ["prompts", "items", "over", "prompt", "messages"];
+  const content = ["prompts", "items", "over", "prompt", "messages", "agents", "n"];
   const batch = Object.keys(batchBody.shape).filter((name) => !content.includes(name));
   const query = Object.keys(queryBody.shape).filter((name) => name !== "prompt" && name !== "messages");
   const event = Object.keys(clientEvent.shape).filter((name) => name !== "event_type");
