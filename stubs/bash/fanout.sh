@@ -34,6 +34,8 @@
 #   FANOUT_URL        the gateway's address (default http://127.0.0.1:8787); or GATEWAY_URL
 #   FANOUT_TOKEN      the run token, which POST /runs returned; or GATEWAY_TOKEN
 #   FANOUT_TIMEOUT_S  how long a whole call may take before it fails (default 3600)
+#   FANOUT_EPOCH      names a life of the program: in a run that records, each of its calls gets another recorded answer
+#                     (default: a random name for the shell that sources this file; none for a call that is run)
 #   FANOUT_OPTIONS    request fields as JSON: FANOUT_OPTIONS='{"max_tokens":50}' llm_query "…"
 #
 # With a "schema" in FANOUT_OPTIONS, answers are the JSON values that fit it.
@@ -382,6 +384,7 @@ _fanout_send() { # METHOD PATH WRITE_OUT ACCEPT BODY KEY
   )
   [[ $1 == GET ]] || arguments+=(--data-binary @-)
   [[ -z $6 ]] || arguments+=(--header "idempotency-key: $6")
+  [[ -z $_fanout_epoch ]] || arguments+=(--header "x-fanout-epoch: $_fanout_epoch")
   # A proxy does not reach this machine's own addresses.
   [[ ! $url =~ ://(localhost|127\.|\[::1\]) ]] || arguments+=(--noproxy '*')
   printf %s "$5" | command curl "${arguments[@]}" --config <(printf 'header = "authorization: Bearer %s"\n' "$token")
@@ -441,8 +444,11 @@ _fanout_lines() {
   printf 'curl\x1f%s\n' "${PIPESTATUS[0]}"
 }
 
+_fanout_epoch=${FANOUT_EPOCH-}
 # A sourced file may return; otherwise the file is run as a program.
-if ! (return 0) 2>/dev/null; then
+if (return 0) 2>/dev/null; then
+  _fanout_epoch=${_fanout_epoch:-$(_fanout_fresh_key)}
+else
   _fanout_names='^(llm_[a-z_]+|with_run|tool_call|FINAL)$'
   [[ ! ${0##*/} =~ $_fanout_names ]] || set -- "${0##*/}" "$@"
   if [[ ! ${1-} =~ $_fanout_names ]] || ! declare -F "$1" >/dev/null; then

@@ -122,6 +122,9 @@ public static class Fanout
     private static readonly HttpClient LocalClient = NewClient(useProxy: false);
     private static readonly HttpClient RemoteClient = NewClient(useProxy: true);
 
+    // Names this life of the program, so that a run that records can replay the one before.
+    private static readonly string Epoch = Guid.NewGuid().ToString();
+
     // The token of the child run in whose scope this flow of tasks is.
     private static readonly AsyncLocal<string> ChildToken = new AsyncLocal<string>();
 
@@ -557,6 +560,7 @@ public static class Fanout
                 message.Content = new StringContent(Json, null, "application/json");
             }
             message.Headers.Add("authorization", "Bearer " + Token);
+            message.Headers.Add("x-fanout-epoch", Epoch);
             message.Headers.Add("accept", IsBatch ? "application/x-ndjson" : "application/json");
             if (Key != null)
             {

@@ -60,6 +60,9 @@ type Slot struct {
 // repeats the call under the same key gets the recorded answer at no cost.
 type Fields = map[string]any
 
+// The name of this life of the program, so that a run that records can replay the one before.
+var epoch, _ = idempotencyKey(nil)
+
 // Run is a child run.
 type Run struct {
 	ID string
@@ -390,6 +393,7 @@ func newRequest(ctx context.Context, call call, key, body string) (*http.Request
 		request.Header.Set("Accept", "application/x-ndjson")
 	}
 	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Fanout-Epoch", epoch)
 	if call.isSafe {
 		// With this header the transport repeats requests by itself, too.
 		request.Header.Set("Idempotency-Key", key)

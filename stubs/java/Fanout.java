@@ -59,6 +59,9 @@ public final class Fanout {
   private static final List<String> BUDGET_FIELDS =
       List.of("usd", "calls", "prompt_tokens", "completion_tokens");
 
+  /** Names this life of the program, so that a run that records can replay the one before. */
+  private static final String EPOCH = UUID.randomUUID().toString();
+
   /** The run of FANOUT_TOKEN. */
   private static final Run OWN = new Run(null, null, null);
 
@@ -453,6 +456,7 @@ public final class Fanout {
       connection.setRequestProperty("content-type", "application/json");
       connection.setRequestProperty(
           "accept", take == null ? "application/json" : "application/x-ndjson");
+      connection.setRequestProperty("x-fanout-epoch", EPOCH);
       if (idempotencyKey != null) {
         connection.setRequestProperty("idempotency-key", idempotencyKey);
       }

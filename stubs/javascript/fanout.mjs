@@ -37,6 +37,9 @@ const BUDGET_FIELDS = ["usd", "calls", "prompt_tokens", "completion_tokens"];
 /** What configure() has set. */
 const settings = {};
 
+/** Names this life of the program; chosen with its first request, because Workers have no random numbers before. */
+let epoch;
+
 /**
  * A failed call. `code`: the gateway's code, or `no_token`, `bad_url`, `unreachable`, `timeout`, `bad_answer`,
  * `tool_error`; `status`: the HTTP status or null; `retryable`: whether the same call may succeed later;
@@ -299,6 +302,8 @@ function ownToken() {
 
 function headersOf({ token, key, streams }) {
   const headers = new Headers({ authorization: `Bearer ${token}`, "content-type": "application/json" });
+  epoch ??= randomKey();
+  headers.set("x-fanout-epoch", epoch);
   if (key) headers.set("idempotency-key", key);
   if (streams) headers.set("accept", "application/x-ndjson");
   return headers;

@@ -47,6 +47,10 @@ const REPEATABLE = r"^/(query|batch|dag|runs|runs/[^/]+/close)$"
 
 const BUDGET_FIELDS = ("usd", "calls", "prompt_tokens", "completion_tokens")
 
+# Names this life of the program, so that a run that records can replay the one before. Chosen with the first request: what
+# is computed before may be precompiled.
+const EPOCH = Ref("")
+
 """
     FanoutError
 
@@ -283,8 +287,10 @@ function prepare(path, body, accept = "application/json")
     end
     token = get(task_local_storage(), :fanout_child_token, setting("TOKEN", ""))
     isempty(token) && fail("FANOUT_TOKEN is not set: it is the run token", "no_token")
+    isempty(EPOCH[]) && (EPOCH[] = bytes2hex(rand(RandomDevice(), UInt8, 16)))
     headers = [
         "authorization" => "Bearer $token",
+        "x-fanout-epoch" => EPOCH[],
         "content-type" => "application/json",
         "accept" => accept,
     ]

@@ -235,6 +235,9 @@ local function fresh_key()
 	return key
 end
 
+-- The name of this life of the program, so that a run that records can replay the one before.
+local epoch
+
 -- curl reads the token and the body from here documents: all users of the machine can see a command line.
 local SCRIPT = [[
 rm -f "$0"
@@ -262,7 +265,11 @@ local function script_of(request, accept)
 		not quoted:find("[^%w._~:/?%[%]+=@-]"),
 		"the address, the token, the key or the timeout has a wrong character"
 	)
-	local arguments = request.body and "--data-binary @/dev/fd/3" or ""
+	epoch = epoch or fresh_key()
+	local arguments = "-H 'x-fanout-epoch: " .. epoch .. "'"
+	if request.body then
+		arguments = arguments .. " --data-binary @/dev/fd/3"
+	end
 	if request.key then
 		arguments = arguments .. " -H 'idempotency-key: " .. request.key .. "'"
 	end

@@ -55,6 +55,9 @@ my $JSON = JSON::PP->new->utf8->canonical;
 # The token of the child run in whose block the program is.
 our $child_token;
 
+# Names this life of the program, so that a run that records can replay the one before.
+my $EPOCH = _fresh_key();
+
 # Returns the answer to one prompt: a string, or an array of chat messages. With `schema => {…}` the answer is the JSON
 # value that fits it, in batches too.
 sub llm_query {
@@ -247,6 +250,7 @@ sub _prepare {
     my ($host) = $base =~ m{\Ahttps?://(\[[\da-f:.]+\]|[\w.-]+)(?::\d+)?(?:/[!-~]*)?\z}i
       or _fail( "FANOUT_URL is not an http(s) address: $base", 'bad_url' );
     my %headers = ( authorization => "Bearer $token", 'content-type' => 'application/json', accept => $accept );
+    $headers{'x-fanout-epoch'} = $EPOCH;
     my %options;
     my $key;
 

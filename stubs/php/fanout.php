@@ -197,6 +197,9 @@ final class FanoutGateway
     /** The scheme's s, the host, the port and the path. */
     private const ADDRESS = '~^http(s?)://([\w.-]+|\[[\da-f:.]+])(:\d+)?((?:/[!-\~]*)?)$~Di';
 
+    /** The name of this life of the program, so that a run that records can replay the one before. */
+    private static ?string $epoch = null;
+
     /** The tokens of child runs by the fiber whose scopes they are. */
     private static ?WeakMap $tokens = null;
 
@@ -332,6 +335,7 @@ final class FanoutGateway
             throw new FanoutError('FANOUT_TOKEN is not set: it is the run token', 'no_token');
         }
         $headers = ["host: $host$port", 'connection: close', "authorization: Bearer $token", "accept: $accept"];
+        $headers[] = 'x-fanout-epoch: ' . (self::$epoch ??= bin2hex(random_bytes(16)));
         $key = null;
         $json = '';
         if ($body !== null) {

@@ -44,6 +44,9 @@ _TIMEOUT_S = 660
 
 _BUDGET_FIELDS = ("usd", "calls", "prompt_tokens", "completion_tokens")
 
+# Names this life of the program, so that a run that records can replay the one before.
+_EPOCH = secrets.token_hex(16)
+
 # The token of the child run in whose `with_run` block this task is.
 _child_token = contextvars.ContextVar("fanout_child_token", default=None)
 
@@ -344,6 +347,7 @@ def _request(fields, last):
         "authorization": "Bearer " + token,
         "accept": "application/x-ndjson" if last else "application/json",
         "content-type": "application/json",
+        "x-fanout-epoch": _EPOCH,
     }
     if fields is None:
         return base, {"method": "GET", "headers": headers}

@@ -46,6 +46,9 @@ _CONNECTIONS_MAX = 256
 
 _BUDGET_FIELDS = ("usd", "calls", "prompt_tokens", "completion_tokens")
 
+# Names this life of the program, so that a run that records can replay the one before.
+_EPOCH = secrets.token_hex(16)
+
 # The token of the child run in whose `with_run` block this task is.
 _child_token = contextvars.ContextVar("fanout_child_token", default=None)
 
@@ -376,6 +379,7 @@ def _request(path, fields, last):
         "content-type: application/json",
         f"content-length: {len(data)}",
         f"idempotency-key: {key}",
+        f"x-fanout-epoch: {_EPOCH}",
         "",
         data,
     ]

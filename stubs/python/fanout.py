@@ -42,6 +42,9 @@ _TIMEOUT_S = 660
 
 _BUDGET_FIELDS = ("usd", "calls", "prompt_tokens", "completion_tokens")
 
+# Names this life of the program, so that a run that records can replay the one before.
+_EPOCH = secrets.token_hex(16)
+
 # The token of the child run in whose `with_run` block this thread or task is.
 _child_token = contextvars.ContextVar("fanout_child_token", default=None)
 
@@ -370,6 +373,7 @@ def _request(url, fields, accept, repeatable):
         "content-type": "application/json",
         # Some proxies, Cloudflare's among them, refuse urllib's own name.
         "user-agent": "fanout-stub",
+        "x-fanout-epoch": _EPOCH,
     }
     data = None
     timeout_s = _TIMEOUT_S

@@ -346,8 +346,14 @@ tool_call <- function(tool, ...) {
   if (grepl('["\\\\[:cntrl:]]', paste(base, token, key))) {
     stop("no header can carry that token or that key")
   }
+  # Names this life of the program, so that a run that records can replay the one
+  # before.
+  if (is.null(.fanout_scope$epoch)) {
+    .fanout_scope$epoch <- .fanout_fresh_key()
+  }
   headers <- c(
     paste("authorization: Bearer", token),
+    paste("x-fanout-epoch:", .fanout_scope$epoch),
     "content-type: application/json",
     "expect:",
     if (streams) "accept: application/x-ndjson",

@@ -179,6 +179,9 @@ module Fanout
     ADDRESS = %r{\Ahttps?://[\w.:\[\]-]+(/[!-~]*)?\z}.freeze
     BUDGET_FIELDS = %i[usd calls prompt_tokens completion_tokens].freeze
 
+    # Names this life of the program, so that a run that records can replay the one before.
+    EPOCH = SecureRandom.uuid
+
     module_function
 
     # Returns the answer, an object with the field `expects`.
@@ -263,6 +266,7 @@ module Fanout
       request["authorization"] = "Bearer #{token}"
       request["content-type"] = "application/json"
       request["accept-encoding"] = "identity"
+      request["x-fanout-epoch"] = EPOCH
       request.body = JSON.generate(body.compact) if body
       request
     end

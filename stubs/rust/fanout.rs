@@ -26,6 +26,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::{self, BufRead, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::Mutex;
 use std::time::Duration;
 use std::{env, fmt, fs, path, thread};
 
@@ -36,6 +37,9 @@ const RETRY_WAITS_MS: [u64; 4] = [250, 500, 1000, 2000];
 const TIMEOUT_S: f64 = 660.0;
 
 const BUDGET_FIELDS: [&str; 4] = ["usd", "calls", "prompt_tokens", "completion_tokens"];
+
+/// Names this life of the program, so that a run that records can replay the one before; chosen with its first request.
+static EPOCH: Mutex<String> = Mutex::new(String::new());
 
 /// How deep an answer may nest: more would overflow the stack.
 const JSON_DEPTH_MAX: usize = 200;
@@ -438,6 +442,7 @@ impl Request {
             header(&format!("accept: application/{accept}")),
             header("content-type: application/json"),
             header(&format!("authorization: Bearer {token}")),
+            header(&format!("x-fanout-epoch: {}", epoch())),
         ];
         // An egress proxy does not reach this machine's own addresses.
         if ["//127.", "//localhost", "//[::1]"]
@@ -567,6 +572,14 @@ impl Drop for BodyFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
+}
+
+fn epoch() -> String {
+    let mut epoch = EPOCH.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if epoch.is_empty() {
+        *epoch = random_name();
+    }
+    epoch.clone()
 }
 
 /// 32 random hexadecimal digits: the seeds of a hash map are random.

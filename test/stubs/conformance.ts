@@ -4,6 +4,7 @@ import type { Language } from "./language.ts";
 import { answers } from "./rules/answers.ts";
 import { childRuns } from "./rules/child-runs.ts";
 import { connections } from "./rules/connections.ts";
+import { epochs } from "./rules/epochs.ts";
 import { failures } from "./rules/failures.ts";
 import { ownRun } from "./rules/own-run.ts";
 import { stream } from "./rules/stream.ts";
@@ -17,6 +18,7 @@ export function conformance(language: Language): void {
     answers(script);
     failures(script);
     connections(script);
+    epochs(script);
     ownRun(script);
     systems(script);
     describe("in child runs", () => childRuns(script));
