@@ -1151,11 +1151,11 @@ export const CREDIT_KEEPER_MS = 20_000;
 
 // ---- replay ----
 
-/** Recorded answers that a run knows: about 200 bytes each in the memory of its object, so 40 MB at most. */
-export const RECORDED_ANSWERS_MAX = 200_000;
+/** Recorded answers that a run knows: about 360 bytes each in the memory of its object, which has 128 MB for all. */
+export const RECORDED_ANSWERS_MAX = 100_000;
 /** Epochs whose answers a run remembers: programs that run at once, and those before them that may still send calls. */
 export const REPLAY_EPOCHS_MAX = 32;
-/** Answers that all remembered epochs have had: two whole lives of the largest program, about 40 MB. */
+/** Answers that all remembered epochs have had: two whole lives of the largest program, about 10 MB. */
 export const REPLAY_USES_MAX = 2 * RECORDED_ANSWERS_MAX;
 /** Characters of an epoch's name: a UUID has 36. */
 export const EPOCH_CHARS_MAX = 64;

@@ -575,7 +575,9 @@ impl Drop for BodyFile {
 }
 
 fn epoch() -> String {
-    let mut epoch = EPOCH.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut epoch = EPOCH
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
     if epoch.is_empty() {
         *epoch = random_name();
     }
