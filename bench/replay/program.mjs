@@ -9,9 +9,20 @@ for (let at = left.length - 1; at > 0; at--) {
   const other = Math.floor(Math.random() * (at + 1));
   [left[at], left[other]] = [left[other], left[at]];
 }
+/** The calls of lives that were killed may fill the run for a while. */
+async function answered(prompt) {
+  for (;;) {
+    try {
+      return await llmQuery(prompt);
+    } catch (error) {
+      if (!error.retryable) throw error;
+      await new Promise((resolve) => setTimeout(resolve, error.retryAfterMs ?? 500));
+    }
+  }
+}
 async function work() {
   for (let prompt = left.pop(); prompt !== undefined; prompt = left.pop()) {
-    await llmQuery(prompt);
+    await answered(prompt);
     process.stdout.write(`${prompt}\n`);
   }
 }

@@ -47,8 +47,8 @@ const REPEATABLE = r"^/(query|batch|dag|runs|runs/[^/]+/close)$"
 
 const BUDGET_FIELDS = ("usd", "calls", "prompt_tokens", "completion_tokens")
 
-# Names this life of the program, so that a run that records can replay the one before. Chosen with the first request: what
-# is computed before may be precompiled.
+# Names this life of the program, so that a run that records can replay the one before.
+# Chosen with the first request: what is computed before may be precompiled.
 const EPOCH = Ref("")
 
 """
