@@ -21,6 +21,7 @@ import { mountDialects } from "./routes/dialects/dialects.ts";
 import { mountFiles } from "./routes/openai/files.ts";
 import { mountDag } from "./routes/native/graph/dag.ts";
 import { mountDagPatch } from "./routes/native/graph/patch.ts";
+import { mountPlan } from "./routes/native/plan/plan.ts";
 import { mountDagRetry } from "./routes/native/graph/retry.ts";
 import { mountDagValidate } from "./routes/native/graph/validate.ts";
 import { mountGroups } from "./routes/native/groups.ts";
@@ -78,6 +79,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountDag(app, protect);
   mountDagValidate(app, protect);
   mountDagPatch(app, protect);
+  mountPlan(app, protect);
   mountDagRetry(app, protect);
   mountDialects(app, protect);
   mountToolCall(app, protect);

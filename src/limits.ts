@@ -171,6 +171,14 @@ export const PLAN_EAGER_CHANGES = 1_000;
 export const PLAN_BLOCK_TASKS = 100;
 /** How often a Worker that waits for the next line of a plan says so, ms: three times within the term after which it counts as gone. */
 export const PLAN_HEARTBEAT_MS = 10_000;
+/** Tasks of a plan whose request names no number: the planner is one call, and few goals need more steps. */
+export const PLAN_TASKS_DEFAULT = 10;
+/** Most tasks of a plan that one call writes: its results are read by one call, too, and held in memory for that. */
+export const PLAN_TASKS_MAX = 100;
+/** Most further plans of one request: its client waits for all of them. */
+export const PLAN_ROUNDS_MAX = 5;
+/** Characters of each output that a joiner reads: all of the largest plan then fit one prompt. */
+export const JOINER_OUTPUT_CHARS_MAX = 4_000;
 /** Files that one item of a batch names, in each of its lists: more are a folder, which is one name. */
 export const ITEM_FILES_MAX = 64;
 /** Conflicts of a batch, and names in each, that an answer lists: who resolves these learns of the next. */

@@ -46,6 +46,7 @@ export const BODY_BYTES = {
   "POST /dag": GRAPH_BODY_BYTES_MAX,
   "POST /dag/validate": GRAPH_BODY_BYTES_MAX,
   "PATCH /dag/:id": GRAPH_CHANGE_BYTES_MAX,
+  "POST /plan": CALL_BODY_BYTES_MAX,
   "POST /llm_query": CALL_BODY_BYTES_MAX,
   "POST /llm_query_batch": BODY_BYTES_MAX,
   "POST /llm_query_batched": BODY_BYTES_MAX,

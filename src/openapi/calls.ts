@@ -2,6 +2,7 @@
 import { z, type RouteConfig } from "@hono/zod-openapi";
 import { batchBody, batchReply, quoteReply } from "../contract/batch.ts";
 import { dagBody } from "../contract/graph/dag.ts";
+import { planBody, planReply } from "../contract/graph/plan.ts";
 import { dagPatch } from "../contract/graph/patch.ts";
 import { dagQuoteReply, graphReply, graphValidation } from "../contract/graph/replies.ts";
 import { runningGroup } from "../contract/groups.ts";
@@ -107,6 +108,13 @@ export const calls: RouteConfig[] = [
         "The graph after the change. The same request once more is answered, and not applied twice",
       ),
     },
+  }),
+  guarded({
+    method: "post",
+    path: "/plan",
+    summary: "Has a model write a graph of calls for a goal, and runs it",
+    request: jsonBody(planBody),
+    responses: { 200: json(planReply, "The plan, or the plans, with what became of them") },
   }),
   guarded({
     method: "post",

@@ -1,0 +1,121 @@
+/** `POST /plan`: a goal for which a model writes a graph of calls. */
+import { z } from "@hono/zod-openapi";
+import {
+  PLAN_ROUNDS_MAX,
+  PLAN_TASKS_DEFAULT,
+  PLAN_TASKS_MAX,
+  PROMPT_BYTES_MAX,
+  TASK_ID_CHARS_MAX,
+} from "../../limits.ts";
+import { zodReason, errorBody, type Parsed } from "../errors.ts";
+import { label } from "../fields.ts";
+import { usageDocument } from "../query.ts";
+import { strictFields } from "../strict-fields.ts";
+
+const replan = strictFields({
+  max_rounds: z.int().min(0).max(PLAN_ROUNDS_MAX).optional().openapi({
+    description: "Most further plans; default 1. With 0, the joiner only answers",
+  }),
+  stop_if_same: z.boolean().optional().openapi({
+    description: "Whether a plan that equals an earlier one ends the program instead of running again; default true",
+  }),
+  min_budget_usd: z.number().min(0).optional().openapi({
+    description: "No further plan is written once less than this is left of the budget; default 0",
+  }),
+});
+
+export const planBody = strictFields({
+  goal: z.string().min(1).max(PROMPT_BYTES_MAX).openapi({ description: "What the plan is to achieve" }),
+  planner_model: label.optional().openapi({
+    description: "The model that writes the plan and joins its results; default: the run's `default_model`",
+  }),
+  model: label.optional().openapi({ description: "The model of the plan's tasks; default: the run's `default_model`" }),
+  max_tasks: z
+    .int()
+    .min(1)
+    .max(PLAN_TASKS_MAX)
+    .optional()
+    .openapi({
+      description: `Most tasks of a plan; default ${PLAN_TASKS_DEFAULT}`,
+    }),
+  run: z.boolean().optional().openapi({ description: "`false`: the plan is written and checked only; default true" }),
+  replan: replan.optional().openapi({
+    description:
+      "A joiner reads the results of the graph: it answers, or says why another plan is needed. Absent: the outputs of the first graph are the result",
+  }),
+}).openapi("PlanRequest");
+
+/** A request to plan; null = the run decides, or there is no joiner. */
+export type PlanRequest = {
+  goal: string;
+  plannerModel: string | null;
+  model: string | null;
+  tasksMax: number;
+  run: boolean;
+  replan: { roundsMax: number; stopIfSame: boolean; minBudgetUsd: number } | null;
+};
+
+export function parsePlan(value: unknown): Parsed<PlanRequest> {
+  const read = planBody.safeParse(value);
+  if (!read.success) return { ok: false, reason: zodReason(read.error) };
+  const { goal, planner_model, model, max_tasks, run, replan: sent } = read.data;
+  const rules =
+    sent === undefined
+      ? null
+      : {
+          roundsMax: sent.max_rounds ?? 1,
+          stopIfSame: sent.stop_if_same ?? true,
+          minBudgetUsd: sent.min_budget_usd ?? 0,
+        };
+  const models = { plannerModel: planner_model ?? null, model: model ?? null };
+  return {
+    ok: true,
+    value: { goal, ...models, tasksMax: max_tasks ?? PLAN_TASKS_DEFAULT, run: run ?? true, replan: rules },
+  };
+}
+
+/** A task as a planner writes it. */
+export const plannedTask = z.strictObject({
+  id: z.string().max(TASK_ID_CHARS_MAX),
+  prompt: z.string(),
+  dependencies: z.array(z.string()).optional(),
+});
+export type PlannedTask = z.infer<typeof plannedTask>;
+
+/** What a planner answers. */
+export const plannedTasks = z.object({ tasks: z.array(plannedTask) });
+
+/** What a joiner answers. */
+export const joined = z.object({
+  action: z.enum(["finish", "replan"]),
+  answer: z.string(),
+  reason: z.string(),
+});
+export type Joined = z.infer<typeof joined>;
+
+const planRound = z.object({
+  tasks: z.array(plannedTask),
+  repaired: z.boolean().openapi({ description: "Whether the first plan was invalid, and written once more" }),
+  graph: z.string().nullable().openapi({ description: "The id of its graph, for `/dag/:id`; null: it did not run" }),
+  status: z.string().nullable(),
+  outputs: z.record(z.string(), z.unknown()),
+  decision: joined.nullable(),
+});
+export type PlanRound = z.infer<typeof planRound>;
+
+export const STOPPED = ["planned", "no_replan", "finished", "max_rounds", "same_plan", "min_budget", "error"] as const;
+
+export const planReply = z
+  .object({
+    object: z.literal("plan"),
+    stopped: z.enum(STOPPED).openapi({ description: "Why it has ended" }),
+    answer: z.string().nullable().openapi({ description: "The joiner's last answer; null without one" }),
+    outputs: z.record(z.string(), z.unknown()).openapi({ description: "Of the last graph" }),
+    rounds: z.array(planRound),
+    error: z.union([errorBody.shape.error, z.null()]).openapi({
+      description: "Why a call after the first plan failed; what had ended by then is in the reply",
+    }),
+    usage: usageDocument,
+  })
+  .openapi("Plan");
+export type PlanReply = z.infer<typeof planReply>;
