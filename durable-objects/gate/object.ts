@@ -56,8 +56,8 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
     return this.#gate.meters.sheet;
   }
 
-  leave(run: string): void {
-    this.#gate.leave(run);
+  leave(run: string, number?: number): void {
+    this.#gate.leave(run, number);
   }
 
   status(): GateStatus {

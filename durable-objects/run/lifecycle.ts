@@ -90,7 +90,7 @@ export class RunLifecycle implements AlarmHost {
     });
     this.#gates = new GateExchanges({
       exchange: (gate, report) => gateOf(objects, gate).exchange(report),
-      leave: async (gate, run) => await gateOf(objects, gate).leave(run),
+      leave: async (gate, run, number) => await gateOf(objects, gate).leave(run, number),
       submit: (operation) => this.submit(operation),
       keep: (promise) => ctx.waitUntil(promise),
       instance: crypto.randomUUID(),

@@ -94,9 +94,9 @@ export class Gate {
     return grant;
   }
 
-  /** The run has nothing waiting or in flight any more. */
-  leave(run: string): void {
-    this.#registry.delete(run);
+  /** The run had nothing waiting or in flight any more after its report of this number: a later one may have overtaken this. */
+  leave(run: string, number = Infinity): void {
+    if ((this.#registry.get(run)?.number ?? 0) <= number) this.#registry.delete(run);
   }
 
   /** Ends a stop. False if there was none. */

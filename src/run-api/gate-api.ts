@@ -12,8 +12,11 @@ export interface GateApi extends Rpc.DurableObjectBranded {
    */
   exchange(report: GateReport): GateGrant;
 
-  /** The run has nothing waiting or in flight here any more: its permits are free. Repeating it changes nothing. */
-  leave(run: string): void;
+  /**
+   * The run has nothing waiting or in flight here any more: its permits are free. Repeating it changes nothing.
+   * @param number Of the run's last report: after a later one it means nothing. Absent = it is the last.
+   */
+  leave(run: string, number?: number): void;
 
   /** What an operator sees. */
   status(): GateStatus;

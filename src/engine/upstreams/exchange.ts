@@ -46,12 +46,16 @@ export function nextExchangeMs(state: EngineState, nowMs: number): number | null
   return next;
 }
 
-/** The gates that the run leaves now: each must be told. */
-export function dueLeaves(state: EngineState, nowMs: number): string[] {
-  const left: string[] = [];
+/** A gate that the run leaves: after its report of this number, none of which is on its way. */
+export type DueLeave = { gate: string; number: number };
+
+/** The gates that the run leaves now: each must be notified. */
+export function dueLeaves(state: EngineState, nowMs: number): DueLeave[] {
+  const left: DueLeave[] = [];
   for (const [name, gate] of state.upstreams.shared()) {
     if (gate.inFlight > 0 || gate.isOpen(nowMs)) continue;
-    if (gate.takeLeave({ waiting: waitingIn(demandAt(state, name)) }, nowMs)) left.push(name);
+    if (gate.takeLeave({ waiting: waitingIn(demandAt(state, name)) }, nowMs))
+      left.push({ gate: name, number: gate.lastReport });
   }
   return left;
 }

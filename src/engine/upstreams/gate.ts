@@ -67,6 +67,11 @@ export class RunGate {
     this.#isShared = isShared;
   }
 
+  /** Number of the last report to the gate; 0 = there was none. */
+  get lastReport(): number {
+    return this.news.number;
+  }
+
   get inFlight(): number {
     return this.#inFlight;
   }
@@ -298,13 +303,14 @@ export class RunGate {
   }
 
   /**
-   * True once when the run gives back what a gate that limits has granted for a batch: nothing of it waits or is in flight any
-   * more. Single calls that follow each other keep their grant, so that the next one need not ask.
+   * True once when the run gives back what a gate that limits has granted: nothing of it waits or is in flight any more. Single
+   * calls that follow each other keep their part of a rate, so that the next one need not ask; permits they give back, for of
+   * a width of a few they are all that others wait for.
    */
   takeLeave({ waiting }: Demand, nowMs: number): boolean {
     const held = this.#held;
-    if (held === null || !this.#hasReportedBatch || waiting > 0 || this.#inFlight > 0 || this.times.isPending)
-      return false;
+    if (held === null || waiting > 0 || this.#inFlight > 0 || this.times.isPending) return false;
+    if (!this.#hasReportedBatch && held.grant.class !== "shrunk") return false;
     this.#hasReportedBatch = false;
     const { class: gateClass, ttlMs } = held.grant;
     const isHolding = (gateClass === "paced" || gateClass === "shrunk") && nowMs < held.atMs + ttlMs;

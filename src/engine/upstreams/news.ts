@@ -32,6 +32,11 @@ export class GateNews {
   #sent: Batch | null = null;
   #number = 0;
 
+  /** Number of the last report. */
+  get number(): number {
+    return this.#number;
+  }
+
   /** True if the gate must know of something at once. */
   get isUrgent(): boolean {
     return this.#next.isUrgent || this.#sent?.isUrgent === true;

@@ -215,6 +215,38 @@ describe("a run that does not come back", () => {
     gate.leave("a");
     expect(gate.status(0)).toMatchObject({ runs: 0, inFlight: 0, waiting: 0 });
   });
+
+  it("has not left if its next report overtakes that it leaves", () => {
+    const gate = newGate();
+    gate.exchange(gateReport("a", 1), 0);
+    gate.exchange(gateReport("a", 2, { inFlight: 3 }), 10);
+    gate.leave("a", 1);
+    expect(gate.status(10)).toMatchObject({ runs: 1, inFlight: 3 });
+    gate.leave("a", 2);
+    expect(gate.status(10)).toMatchObject({ runs: 0, inFlight: 0 });
+  });
+
+  it("takes turns with another at a width of one: whoever waits is before who comes back", () => {
+    const memory = { ...EMPTY_MEMORY, width: { width: 1, ceiling: 1 } };
+    const gate = new Gate(SETTINGS, 1, memory, 0);
+    const permits = { a: 0, b: 0 };
+    let number = 1;
+    let holder: "a" | "b" | null = null;
+    // Each has one call at a time; who has a permit uses it until the next step, and leaves.
+    for (let nowMs = 60_000; nowMs < 90_000; nowMs += 150) {
+      number += 1;
+      if (holder !== null) gate.leave(holder, number);
+      holder = null;
+      for (const run of ["a", "b"] as const) {
+        const grant = gate.exchange(gateReport(run, number, { waiting: 1 }), nowMs);
+        if (holder !== null || (grant.permits ?? 1) === 0 || grant.requests === 0) continue;
+        permits[run] += 1;
+        holder = run;
+      }
+    }
+    expect(permits.a).toBeGreaterThan(0);
+    expect(Math.abs(permits.a - permits.b)).toBeLessThanOrEqual(Math.max(2, permits.a * 0.2));
+  });
 });
 
 /** A run in a random history: what it may be using is the grant that it holds, until its end. */

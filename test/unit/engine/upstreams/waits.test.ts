@@ -173,10 +173,24 @@ describe("a gate that makes calls wait", () => {
       settleAll(engine, success(), 20);
       engine.startAll(20);
     }
-    expect([dueLeaves(engine.state, 21), dueLeaves(engine.state, 22)]).toEqual([["acme"], []]);
+    expect([dueLeaves(engine.state, 21), dueLeaves(engine.state, 22)]).toEqual([[{ gate: "acme", number: 1 }], []]);
     engine.open(alike(1));
     expect(engine.startAll(23)).toEqual([]);
     exchange(engine, makeChunk(), 200);
+    expect(engine.startAll(200)).toHaveLength(1);
+  });
+
+  it("is left by single calls too where it limits the width: two runs that call now and then share one permit", () => {
+    const engine = gated();
+    engine.call("c", 0);
+    engine.startAll(0);
+    exchange(engine, makeChunk({ class: "shrunk", reason: "width", permits: 1 }), 10);
+    expect(dueLeaves(engine.state, 11)).toEqual([]);
+    settleAll(engine, success(), 20);
+    expect([dueLeaves(engine.state, 21), dueLeaves(engine.state, 22)]).toEqual([[{ gate: "acme", number: 1 }], []]);
+    engine.call("d", 23);
+    expect(engine.startAll(23)).toEqual([]);
+    exchange(engine, makeChunk({ class: "shrunk", reason: "width", permits: 1 }), 200);
     expect(engine.startAll(200)).toHaveLength(1);
   });
 
