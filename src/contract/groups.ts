@@ -118,16 +118,39 @@ export function parseReportQuery(query: Record<string, string>, accept: string |
   return { ok: true, value: read.data.format ?? preferred };
 }
 
+/** How it has ended as one word, and whether it is worth another round. */
+const outcomeFields = {
+  outcome: z
+    .enum([
+      "SUCCESS",
+      "PARTIAL_SUCCESS",
+      "EMPTY_OUTPUT",
+      "SCHEMA_VIOLATION",
+      "TIMEOUT",
+      "RETRYABLE_FAILURE",
+      "NONRETRYABLE_FAILURE",
+      "CANCELLED",
+    ])
+    .nullable()
+    .openapi({ description: "Null while it runs" }),
+  retry_recommended: z.boolean().openapi({
+    description:
+      "Whether another round may help: not after limits, for which the gateway has waited, nor after permanent failures",
+  }),
+};
+
 /** The JSON form of a report. */
 export const reportDocument = z
   .object({
     object: z.literal("report"),
     id: z.string(),
     status: batchReply.shape.status,
+    ...outcomeFields,
     agents: z.array(
       z.object({
         agent: z.string(),
         status: z.string(),
+        ...outcomeFields,
         output_location: z.string().nullable(),
         key_findings: z.string().nullable(),
       }),

@@ -4,6 +4,7 @@ import { usdOf } from "../budget/money.ts";
 import type { MakeCalls } from "../aggregate/calls/calls.ts";
 import type { GroupView, SlotView } from "../run-api/groups.ts";
 import { aggregationOf, type MemberOf } from "./aggregation.ts";
+import { GroupOutcome, outcomeOf } from "./outcome.ts";
 import { actionFor, agentOf, cutTo, FINDING_CHARS, impactOf, locationOf, statusOf } from "./report-facts.ts";
 import { slotError } from "./slot.ts";
 import { endIndexOf, slotPages } from "./slot-pages.ts";
@@ -22,12 +23,14 @@ export type ReportSource = {
 export async function* reportJson(source: ReportSource): AsyncGenerator<string> {
   const { group } = source;
   yield `{"object":"report","id":${JSON.stringify(group.id)},"status":"${group.status}","agents":[`;
-  yield* listed(source, (slot) => ({
-    agent: agentOf(slot),
-    status: statusOf(slot),
-    output_location: locationOf(group.id, slot),
-    key_findings: slot.state === "completed" ? cutTo(slot.text ?? "", FINDING_CHARS) : null,
-  }));
+  const outcomes = new GroupOutcome();
+  yield* listed(source, (slot) => {
+    const ended = outcomeOf(slot);
+    outcomes.add(ended);
+    const place = { output_location: locationOf(group.id, slot) };
+    const findings = slot.state === "completed" ? cutTo(slot.text ?? "", FINDING_CHARS) : null;
+    return { agent: agentOf(slot), status: statusOf(slot), ...ended, ...place, key_findings: findings };
+  });
   yield `],"failed":[`;
   yield* listed(source, (slot) => {
     const error = slotError(slot);
@@ -40,7 +43,7 @@ export async function* reportJson(source: ReportSource): AsyncGenerator<string> 
     aggregate === undefined || group.status === "running"
       ? {}
       : { aggregation: await aggregationOf(aggregate, source) };
-  yield `],${JSON.stringify({ metrics: reportMetrics(group), ...stopFields(stop), ...tierFields(group.tierFailures), ...combined }).slice(1)}`;
+  yield `],${JSON.stringify({ ...outcomes.ended, metrics: reportMetrics(group), ...stopFields(stop), ...tierFields(group.tierFailures), ...combined }).slice(1)}`;
 }
 
 function reportMetrics({ metrics, count, counts, usage }: GroupView) {

@@ -1,0 +1,53 @@
+/** The rows of test/contract/README.md for the coordinator (S2), the agent runtime (S3) and the orchestrator (S4). */
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { ROOT } from "./page.ts";
+
+/** What a gateway must do for these systems. */
+const ESSENTIAL = [
+  ...[3, 4, 5, 7, 9, 10, 12, 13, 15, 16].map((number) => `S2.${number}`),
+  ...[1, 2, 3, 5, 6, 7, 10, 11, 12, 13, 16, 17, 18, 19, 20, 21, 22, 23, 26, 27, 30, 32, 33, 34, 35].map(
+    (number) => `S3.${number}`,
+  ),
+  ...[1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 16].map((number) => `S4.${number}`),
+];
+
+type Row = { ids: string[]; proofs: string };
+
+const rows: Row[] = readFileSync(join(ROOT, "test/contract/README.md"), "utf8")
+  .split("\n")
+  .flatMap((line) => {
+    const [, ids, , proofs] = line.split("|").map((cell) => cell.trim());
+    return ids !== undefined && proofs !== undefined && /^S[234]\.\d/.test(ids)
+      ? [{ ids: ids.split(", "), proofs }]
+      : [];
+  });
+
+it("name every essential requirement of the three systems", () => {
+  const named = new Set(rows.flatMap(({ ids }) => ids));
+  expect(ESSENTIAL.filter((id) => !named.has(id))).toEqual([]);
+});
+
+it.each(rows)("$ids name tests that exist, by words of their names", ({ proofs }) => {
+  const proved = [...proofs.matchAll(/`([^`]+)`((?:,? "[^"]+")*)/g)];
+  expect(proved.length).toBeGreaterThan(0);
+  for (const [, name = "", quotes = ""] of proved) {
+    const source = sourceOf(name);
+    expect(source, name).not.toBeNull();
+    for (const [, quoted = ""] of quotes.matchAll(/"([^"]+)"/g))
+      for (const words of quoted.split("…")) expect(source?.includes(words.trim()), `${name}: ${words}`).toBe(true);
+  }
+});
+
+/** The source of a test file, or "" for a folder of tests; null if there is none of that name. */
+function sourceOf(name: string): string | null {
+  const place = name.startsWith("test/")
+    ? name
+    : name.startsWith("examples/")
+      ? `test/${name}`
+      : `test/contract/${name}`;
+  const path = join(ROOT, place);
+  if (existsSync(`${path}.test.ts`)) return readFileSync(`${path}.test.ts`, "utf8");
+  return existsSync(path) && statSync(path).isDirectory() ? "" : null;
+}
