@@ -19,6 +19,8 @@ export function signOut(): void {
 }
 
 function read(): string | null {
+  // A file has no gateway to sign in to, and a browser may give it no storage.
+  if (!location.protocol.startsWith("http")) return null;
   const inFragment = new URLSearchParams(location.hash.slice(1)).get("token");
   if (inFragment === null || inFragment === "") return sessionStorage.getItem(KEY);
   history.replaceState(null, "", location.pathname + location.search);

@@ -1,12 +1,17 @@
-/** The page at `/ui` and `/ui/runs/:id`. */
+/** The page at `/ui` and `/ui/runs/:id`, and the same as a file. */
 import { render } from "preact";
 import { Api } from "./api.ts";
 import { credential } from "./credential.ts";
+import { savedRun } from "./saved.ts";
+import { SavedPage } from "./view/saved-page.tsx";
 import { RunPage } from "./view/run-page.tsx";
 import { RunsPage } from "./view/runs-page.tsx";
 import { SignIn } from "./view/sign-in.tsx";
 
+const saved = savedRun();
+
 function Page() {
+  if (saved !== null) return <SavedPage run={saved} />;
   const runId = /^\/ui\/runs\/([^/]+)\/?$/.exec(location.pathname)?.[1];
   if (credential.value === null) return <SignIn isRun={runId !== undefined} problem={null} />;
   const api = new Api(credential.value);

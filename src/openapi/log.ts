@@ -66,6 +66,13 @@ export const log: RouteConfig[] = [
     },
   }),
   guarded({
+    method: "get",
+    path: "/runs/{id}/page.html",
+    summary: "Returns the page of a run as one file that shows the run without a gateway, for a report of a problem",
+    parameters: [idParameter],
+    responses: { 200: asText("The page, as a download", "text/html") },
+  }),
+  guarded({
     method: "post",
     path: "/runs/{id}/log",
     summary: "Adds the client's own events to a run's log",

@@ -1,6 +1,6 @@
 import type { Api } from "../api.ts";
 
-/** Saves the run's log, or its trace. They need the credential, so they are fetched and no plain links. */
+/** Saves the run's log, its trace, or this page. They need the credential, so they are fetched and no plain links. */
 export function Downloads({ api, runId, refused }: { api: Api; runId: string; refused: (error: unknown) => void }) {
   const save = (file: string, name: string) => () => {
     api
@@ -12,6 +12,9 @@ export function Downloads({ api, runId, refused }: { api: Api; runId: string; re
     <section class="actions" aria-label="Downloads">
       <button type="button" onClick={save("trace.json", `${runId}.trace.json`)}>
         Download trace
+      </button>
+      <button type="button" onClick={save("page.html", `${runId}.html`)}>
+        Download page
       </button>
       <button type="button" onClick={save("log", `${runId}.jsonl`)}>
         Download log

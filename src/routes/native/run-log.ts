@@ -10,11 +10,13 @@ import type { UsageDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
 import { EVENT_SOCKET_CHARS_MAX } from "../../limits.ts";
 import { NDJSON, SSE } from "../../respond/batch-lines.ts";
+import { savedPage } from "../../respond/saved-page.ts";
 import { streamed } from "../../respond/stream.ts";
 import { traceText } from "../../respond/trace.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { LogReader } from "../../run-client/log-reader.ts";
-import { callerOf, notFound, shown } from "./runs.ts";
+import { PAGE_FILES } from "../discovery/page-files.mjs";
+import { callerOf, lookAt, notFound, shown } from "./runs.ts";
 import { settled } from "../../run-client/settlements.ts";
 import { subtreeOf } from "../../run-client/subtree.ts";
 import type { Protection } from "../under-run.ts";
@@ -31,6 +33,17 @@ export function mountRunLog(app: Hono<AppEnv>, protect: Protection): void {
       contentType: "application/json",
       keepAlive: " ",
     });
+  });
+  app.get("/runs/:id/page.html", ...protect, async (c) => {
+    const { reader } = await readerOf(c);
+    const id = c.req.param("id");
+    const document = await lookAt(c, id, callerOf(c));
+    if (document === null) throw notFound(id);
+    const run = { id, savedAt: new Date().toISOString(), document: shown(c, document) };
+    // A file to keep, and not a page of this gateway: what models wrote is in it.
+    c.header("content-disposition", `attachment; filename="${document.id}.html"`);
+    const page = savedPage(run, reader.history(0), PAGE_FILES);
+    return stream(c, page, { contentType: "text/html; charset=utf-8", keepAlive: "" });
   });
   app.post("/runs/:id/log", ...protect, (c) => append(c, c.req.param("id")));
   app.post("/log", ...protect, (c) => append(c, requireRun(c)));
