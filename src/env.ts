@@ -10,6 +10,7 @@ import { BUDGET_USD_MAX, WAITING_FETCHES_DEFAULT, WAITING_FETCHES_MAX } from "./
 import { parseToolHosts, type ToolHost } from "./tools/hosts.ts";
 import type { Upstream } from "./upstream/config/types.ts";
 import { parseUpstreams } from "./upstream/config/parse.ts";
+import { parsePanel, type Panel } from "./upstream/config/panel.ts";
 import { parseRoutes, type Route } from "./upstream/config/routes.ts";
 
 /** The names of the vars and secrets that the gateway reads; secrets that these refer to have names of the operator's. */
@@ -19,6 +20,7 @@ export const VARIABLES = [
   "DEFAULT_MODEL",
   "UPSTREAMS",
   "ROUTES",
+  "PANEL",
   "DEFAULT_BUDGET_USD",
   "MAX_BUDGET_USD",
   "ROOT_BUDGET_USD_PER_DAY",
@@ -57,6 +59,8 @@ export type Config = {
   upstreams: readonly Upstream[];
   /** Model names that stand for several targets. */
   routes: readonly Route[];
+  /** The models behind `fanout/panel`; null = there is none. */
+  panel: Panel | null;
   budgets: BudgetRules;
   /** Origins whose pages may call the gateway from a browser; `*` alone means any; none if it is not set. */
   corsOrigins: readonly string[];
@@ -168,8 +172,8 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   };
 }
 
-/** The upstreams and routes, or what is wrong with them. */
-function modelsIn(vars: Record<string, unknown>): Pick<Config, "upstreams" | "routes"> | Reason {
+/** The upstreams, routes and panel, or what is wrong with them. */
+function modelsIn(vars: Record<string, unknown>): Pick<Config, "upstreams" | "routes" | "panel"> | Reason {
   const listed = jsonOf(vars["UPSTREAMS"]);
   if (!listed.ok) return wrong("UPSTREAMS", listed.message);
   const upstreams = parseUpstreams(listed.value, vars);
@@ -177,7 +181,12 @@ function modelsIn(vars: Record<string, unknown>): Pick<Config, "upstreams" | "ro
   const routed = jsonOf(vars["ROUTES"] === "" ? undefined : vars["ROUTES"]);
   if (!routed.ok) return wrong("ROUTES", routed.message);
   const routes = parseRoutes(routed.value, upstreams.upstreams);
-  return routes.ok ? { upstreams: upstreams.upstreams, routes: routes.routes } : wrong(routes.path, routes.message);
+  if (!routes.ok) return wrong(routes.path, routes.message);
+  const models = { upstreams: upstreams.upstreams, routes: routes.routes };
+  const named = jsonOf(vars["PANEL"] === "" ? undefined : vars["PANEL"]);
+  if (!named.ok) return wrong("PANEL", named.message);
+  const panel = parsePanel(named.value, models);
+  return panel.ok ? { ...models, panel: panel.panel } : wrong(panel.path, panel.message);
 }
 
 /** The operator's rules for budgets, or what is wrong with one of their variables. */

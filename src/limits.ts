@@ -1093,6 +1093,8 @@ export const SCHEMA_ANSWER_DEPTH_MAX = 64;
 export const SCHEMA_RETRIES_MAX = 5;
 /** Most agents of one request: a schema is checked for each, and a longer list is one of items. */
 export const AGENTS_MAX = 256;
+/** Models of the panel: each call pays for all of them. */
+export const PANEL_MEMBERS_MAX = 8;
 /** Most models of one call: each may be paid for, and a fifth one seldom answers what four did not. */
 export const CASCADE_MODELS_MAX = 5;
 /** Most samples of one call: the share of an answer among sixteen is known well enough, and each is paid for. */

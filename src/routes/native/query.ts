@@ -14,6 +14,8 @@ import { callWithContext } from "../contexts/find.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { recordingOf } from "../recording.ts";
 import { contentHash, dedupeKeyOf } from "../../run-client/dedupe-key.ts";
+import { panelFor } from "./combining/panel.ts";
+import { queryPanel } from "./combining/panel-query.ts";
 import { namedOf } from "./idempotency.ts";
 import { queryReplyOf, wantsText } from "./query-reply.ts";
 import { makeCall } from "../../execute/single-call.ts";
@@ -43,6 +45,8 @@ export async function answerQuery(
   const call = requested.context === undefined ? requested : await callWithContext(c, runId, requested);
   const run = new RunCaller(c.env, runId);
   const named = await namedOf(c, bytes);
+  const panel = panelFor(c, call.facts.model);
+  if (panel !== null) return await queryPanel(c, runId, panel, { call, named });
   const isStored = named !== null || prefersAsync(c.req.header("prefer")) || hasCourse(call.facts);
   if (isStored) return await storedQuery(c, { runId, run, call, named });
   const recording = await recordingOf(c, runId);

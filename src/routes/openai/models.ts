@@ -9,6 +9,7 @@ import { RunCaller } from "../../run-client/caller.ts";
 import { discard, readBody } from "../../upstream/read-body.ts";
 import type { Upstream } from "../../upstream/config/types.ts";
 import { modelsRequest, plainNames, readModels, type ListedModel } from "../../upstream/models.ts";
+import { PANEL_MODEL } from "../../upstream/config/panel.ts";
 import { targetOf, type ModelRules } from "../../upstream/target.ts";
 import type { Protection } from "../under-run.ts";
 
@@ -17,7 +18,8 @@ export function mountModels(app: Hono<AppEnv>, protect: Protection): void {
     const rules = await rulesOf(c);
     const listed = await Promise.all(c.get("config").upstreams.map((upstream) => modelsOf(upstream)));
     const routes = c.get("config").routes.map(({ name }) => documentOf({ id: name, created: 0 }, ROUTE_OWNER));
-    const data = [...routes, ...listed.flat()].filter(({ id }) => isAllowed(c, rules, id));
+    const panel = isPanelAllowed(c, rules) ? [documentOf({ id: PANEL_MODEL, created: 0 }, ROUTE_OWNER)] : [];
+    const data = [...panel, ...[...routes, ...listed.flat()].filter(({ id }) => isAllowed(c, rules, id))];
     const ends = { first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
     return c.json({ object: "list", data, has_more: false, ...ends });
   });
@@ -25,6 +27,9 @@ export function mountModels(app: Hono<AppEnv>, protect: Protection): void {
   app.get("/v1/models/:id{.+}", ...protect, async (c) => {
     const requested = c.req.param("id");
     const rules = await rulesOf(c);
+    if (requested === PANEL_MODEL && isPanelAllowed(c, rules)) {
+      return c.json(documentOf({ id: PANEL_MODEL, created: 0 }, ROUTE_OWNER));
+    }
     const resolved = targetOf(requested, rules, c.get("config"));
     if (!resolved.ok && resolved.reason.reason !== "unpriced_model") throw new Refusal(resolved.reason);
     const target = resolved.ok ? resolved.target : null;
@@ -42,6 +47,12 @@ async function rulesOf(c: Context<AppEnv>): Promise<ModelRules> {
 /** A model without a price is listed: the run decides at the call whether to refuse it. */
 function isAllowed(c: Context<AppEnv>, rules: ModelRules, id: string): boolean {
   return targetOf(id, { ...rules, unpriced: "free" }, c.get("config")).ok;
+}
+
+/** A run may use the panel if it may use all of its models. */
+function isPanelAllowed(c: Context<AppEnv>, rules: ModelRules): boolean {
+  const { panel } = c.get("config");
+  return panel !== null && [...panel.members, panel.judge].every((model) => isAllowed(c, rules, model));
 }
 
 /** Whose model a route is: the gateway's. */

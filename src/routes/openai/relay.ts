@@ -17,6 +17,8 @@ import { sha256Hex } from "../../run-client/dedupe-key.ts";
 import { answerHeaders } from "../../upstream/endpoints.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { recordingOf } from "../recording.ts";
+import { panelFor } from "../native/combining/panel.ts";
+import { chatWithPanel } from "./panel.ts";
 import { relayedError } from "./relay-error.ts";
 
 /** Answers a request to an endpoint of OpenAI's or Anthropic's API. */
@@ -26,6 +28,8 @@ export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Res
   if (!body.ok) throw new Refusal(body.reason);
   const facts = readRequest(endpoint, body.value);
   if (!facts.ok) throw new Refusal(facts.reason);
+  const panel = endpoint === "chat" ? panelFor(c, facts.value.model) : null;
+  if (panel !== null) return await chatWithPanel(c, runId, panel, body.value);
   const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
   const recording = await recordingOf(c, runId);
   const relaying = relayCall(

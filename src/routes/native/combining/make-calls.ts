@@ -9,14 +9,8 @@ import { parseSettings, SETTINGS_DEFAULT } from "../../../contract/call-options.
 import { parseCall, type ParsedCall } from "../../../contract/call.ts";
 import type { Parsed } from "../../../contract/errors.ts";
 import { Refusal, toWire, type Reason } from "../../../errors.ts";
-import { firstCapacity } from "../../../execute/group-executor.ts";
-import { slotError } from "../../../respond/slot.ts";
-import { slotPages } from "../../../respond/slot-pages.ts";
 import type { GroupView } from "../../../run-api/groups.ts";
-import { RunCaller } from "../../../run-client/caller.ts";
-import type { GroupSource } from "../../../run-client/group-reader.ts";
-import { openGroup } from "../../../run-client/open-group.ts";
-import { groupOfClient, openGroupDeps } from "../client-group.ts";
+import { groupOfCalls } from "./calls-group.ts";
 
 /** Makes the calls that combine the answers of a group of a run. */
 export function combiningCalls(
@@ -33,7 +27,8 @@ export function combiningCalls(
     const name = { key: `\naggregate ${groupId} ${step}`, hash: "aggregate" };
     const made = parsed.flatMap((call) => (call.ok ? [call.value] : []));
     try {
-      return await groupOfCalls(c, runId, { name, calls: made });
+      const { groupId, texts, reason, spent } = await groupOfCalls(c, runId, { name, calls: made, detach: true });
+      return { groupId, texts, error: reason === null ? null : errorOf(reason), spent };
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       return failedStep(calls.length, error.reason);
@@ -54,54 +49,17 @@ function parsedCall({ prompt, schema }: CombiningCall, { model, maxTokens }: Com
   return settings.ok ? parseCall({ prompt }, settings.value, path) : settings;
 }
 
-type NamedCalls = { name: { key: string; hash: string }; calls: readonly ParsedCall[] };
-
-/** Opens the group of the calls, or finds it, and waits for its end. */
-async function groupOfCalls(c: Context<AppEnv>, runId: string, { name, calls }: NamedCalls): Promise<StepEnd> {
-  const run = new RunCaller(c.env, runId);
-  const rules = {
-    idempotencyKey: name,
-    count: calls.length,
-    single: false,
-    background: false,
-    hasCustomIds: false,
-    concurrency: null,
-    onError: "continue",
-    onBudget: "partial",
-    onLost: "retry",
-    split: false,
-    deadlineMs: null,
-    detach: true,
-    errorStyle: null,
-  } as const;
-  const capacity = firstCapacity(c.get("config").waitingFetchesMax);
-  const opening = { calls: calls.map((call) => ({ ...call, id: null })), defaults: {}, dedupe: false, rules };
-  const opened = await openGroup(opening, openGroupDeps(c, run, capacity));
-  const reader = groupOfClient(c, run, opened, { ids: [], detach: true, showsSlots: false });
-  return await endOf(reader);
-}
-
-async function endOf(reader: GroupSource): Promise<StepEnd> {
-  const { id, count, usage } = await reader.ended();
-  const texts: (string | null)[] = [];
-  let error: StepEnd["error"] = null;
-  for await (const slots of slotPages({ count, slotsFrom: (index) => reader.slotsFrom(index) })) {
-    for (const slot of slots) {
-      const failure = slotError(slot);
-      if (failure !== null) error ??= { code: failure.code, message: failure.message };
-      texts.push(failure === null ? (slot.text ?? "") : null);
-    }
-  }
-  return { groupId: id, texts, error, spent: usage };
-}
-
 function failedStep(count: number, reason: Reason): StepEnd {
-  const { code, message } = toWire(reason).error;
   const texts = Array.from({ length: count }, () => null);
   return {
     groupId: null,
     texts,
-    error: { code, message },
+    error: errorOf(reason),
     spent: { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 },
   };
+}
+
+function errorOf(reason: Reason): NonNullable<StepEnd["error"]> {
+  const { code, message } = toWire(reason).error;
+  return { code, message };
 }
