@@ -12,6 +12,7 @@ const EXPOSED = [
   "x-fanout-budget-remaining-usd",
   "x-fanout-capped-by",
   "x-fanout-upstream",
+  "x-fanout-replayed",
   "x-fanout-attempts",
   "x-fanout-charged-usd",
   "x-should-retry",

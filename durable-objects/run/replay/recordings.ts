@@ -13,16 +13,20 @@ import {
 } from "../../../src/limits.ts";
 import { Tape, type TapeAnswer } from "../../../src/replay/tape.ts";
 import type { AnswersWanted, NamedAnswer, Recorded } from "../../../src/run-api/replay.ts";
+import { roomReason } from "../store/room.ts";
 import type { RunStore } from "../store/store.ts";
 import type { TapeMark } from "../store/tape.ts";
 
 /** How the id of an answer begins that another run has recorded; the rest is its id there. */
 export const OTHER_RUN = "r";
 
+/** Characters of a mark, about: a key and an epoch. */
+const MARK_CHARS = 250;
+
 const BOUNDS = { answersMax: RECORDED_ANSWERS_MAX, epochsMax: REPLAY_EPOCHS_MAX, usesMax: REPLAY_USES_MAX };
 
 export type RecordingsDeps = {
-  store: Pick<RunStore, "groups" | "slots" | "tape">;
+  store: Pick<RunStore, "groups" | "slots" | "tape" | "storedBytes">;
   /** Adds rows to the present turn. */
   addWrite: (write: () => void) => void;
 };
@@ -93,10 +97,10 @@ export class Recordings {
     else if (of.startsWith(OTHER_RUN)) this.#learn(epoch, key, { id: of, at });
   }
 
-  /** A single call has made an answer, or had one of another run. False: it is too long for a row, and is not recorded. */
+  /** A single call has made an answer, or had one of another run. False: it is too long for a row, or the run is full. */
   callAnswered({ key, epoch }: { key: string; epoch: string }, answer: Recorded, of?: string): boolean {
     const text = JSON.stringify(answer);
-    if (text.length > RECORDED_CHARS_MAX) return false;
+    if (text.length > RECORDED_CHARS_MAX || this.#isFull) return false;
     const row = this.#rowFor(text.length);
     const line = row.answers.push(text) - 1;
     row.marks.push({ key, epoch, ...(of === undefined ? {} : { of }), line });
@@ -107,7 +111,7 @@ export class Recordings {
 
   /** A single call had an answer that the run has already, or that is too long for a row. */
   callReplayed({ key, epoch }: { key: string; epoch: string }, of: string): void {
-    this.#rowFor(0).marks.push({ key, epoch, of });
+    if (roomReason(this.#deps.store.storedBytes) === null) this.#rowFor(0).marks.push({ key, epoch, of });
   }
 
   /** The turn is stored: what it has recorded is known from now on. */
@@ -154,7 +158,13 @@ export class Recordings {
     return tape;
   }
 
-  #rowFor(chars: number): TapeRow {
+  /** Whether no further answer of a single call is stored: its row would serve nothing. */
+  get #isFull(): boolean {
+    return this.#known.size >= RECORDED_ANSWERS_MAX || roomReason(this.#deps.store.storedBytes) !== null;
+  }
+
+  #rowFor(answerChars: number): TapeRow {
+    const chars = answerChars + MARK_CHARS;
     if (this.#row !== null && this.#row.chars + chars <= RECORDED_CHARS_MAX) {
       this.#row.chars += chars;
       return this.#row;
