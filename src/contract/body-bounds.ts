@@ -78,7 +78,8 @@ const BOUNDS: ReadonlyMap<string, number> = new Map(Object.entries(BODY_BYTES));
 
 /** The bound of a route; null for one that takes no body. `path` is the pattern under which it is mounted. */
 export function bodyBound(method: string, path: string): number | null {
-  return BOUNDS.get(`${method} ${path}`) ?? null;
+  // A parameter may say what it matches: `/dag/:id{…}`, which is not `/dag/validate`.
+  return BOUNDS.get(`${method} ${path.replace(/\{.*\}$/, "")}`) ?? null;
 }
 
 /** Whether a route reads no body. */

@@ -18,7 +18,7 @@ import { ChangingGraph, graphOf } from "./changing-graph.ts";
 import { findGraph } from "./find.ts";
 
 export function mountDagPatch(app: Hono<AppEnv>, protect: Protection): void {
-  app.patch("/dag/:id", ...protect, patch);
+  app.patch("/dag/:id{[^v/][^/]*}", ...protect, patch);
 }
 
 async function patch(c: Context<AppEnv>): Promise<Response> {
