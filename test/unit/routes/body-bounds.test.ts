@@ -54,9 +54,9 @@ async function send(route: string, bytes: number, announced: boolean): Promise<{
 describe("the table of body bounds", () => {
   it("has every route of the application that takes a body, and no other", () => {
     const mounted = app.routes.filter(({ method }) => ["POST", "PATCH", "PUT"].includes(method));
-    expect([...new Set(mounted.map(({ method, path }) => `${method} ${path}`))].toSorted()).toEqual(
-      Object.keys(BODY_BYTES).toSorted(),
-    );
+    // Without what a parameter matches: `/dag/:id{…}`.
+    const routes = mounted.map(({ method, path }) => `${method} ${path.replace(/\{.*\}$/, "")}`);
+    expect([...new Set(routes)].toSorted()).toEqual(Object.keys(BODY_BYTES).toSorted());
   });
 
   it("is shown at GET /limits", async () => {
