@@ -192,7 +192,7 @@ export class Gate {
     }
     this.#penalty?.failed(failure, this.#registry.inFlight + failure.count, nowMs);
     if (this.#settings.adaptive.mode !== "aimd" || !isRejection(failure) || this.#isExplained(failure, nowMs)) return;
-    this.#width.rejected(failure.count, this.#registry.inFlight, nowMs);
+    this.#width.rejected(failure.count, this.#registry.inFlight, nowMs, failure.class === "overloaded");
   }
 
   /** Whether a rejection is one of the rates that the headers show: then they limit what is started, not the width. */

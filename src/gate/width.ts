@@ -30,6 +30,8 @@ export class AdaptiveWidth {
   #successes = 0;
   #rejectedMs = 0;
   #raisedMs = 0;
+  /** Rejections for overload, and no others, since the last success. */
+  #overloads = 0;
   /** The next step beyond the ceiling: it doubles while nothing is rejected, so that a higher capacity is found. */
   #step = 1;
   readonly #ttfb = new TtfbWatch();
@@ -52,17 +54,27 @@ export class AdaptiveWidth {
     return this.#width < PACED_BELOW ? Math.max(1, Math.ceil(this.#width)) : Math.floor(this.#width);
   }
 
+  /**
+   * True while the provider answers nothing but that it is overloaded: it is down. No pace would help then, and its calls use up
+   * their attempts; they must not wait for hours to end.
+   */
+  get #isDown(): boolean {
+    return this.#overloads >= DOWN_MIN;
+  }
+
   /** Calls that may start per ms, where the width is too small to be a number of permits; null = no limit. */
   ratePerMs(latencyMs: number): number | null {
-    if (this.#width === null || this.#width >= PACED_BELOW) return null;
+    if (this.#width === null || this.#width >= PACED_BELOW || this.#isDown) return null;
     return this.#width / Math.max(1, latencyMs);
   }
 
   /**
    * Attempts were rejected. One among many that succeed lowers the width a little; most of all halve it.
    * @param inFlight Attempts in flight after the rejections.
+   * @param isOverload Whether the provider called itself overloaded, rather than the calls too many.
    */
-  rejected(count: number, inFlight: number, nowMs: number): void {
+  rejected(count: number, inFlight: number, nowMs: number, isOverload = false): void {
+    this.#overloads = isOverload ? this.#overloads + count : 0;
     const isLate = nowMs - this.#rejectedMs > GATE_WIDTH_PROOF_MS;
     this.#rejectedMs = nowMs;
     if (this.#width === null && isLate) this.#forgetCounts();
@@ -81,6 +93,7 @@ export class AdaptiveWidth {
   /** Attempts have succeeded: the width rises if it is what limits them. */
   succeeded({ inFlight, count, ttfbMs }: Progress, latencyMs: number, nowMs: number): void {
     this.#successes += count;
+    if (count > 0) this.#overloads = 0;
     const verdict = this.#ttfb.see({ inFlight, count, ttfbMs }, nowMs);
     if (verdict === "undo") this.#width = null;
     else if (verdict !== null) {
@@ -129,7 +142,7 @@ export class AdaptiveWidth {
   }
 
   #set(width: number, nowMs: number): void {
-    this.#width = Math.max(GATE_WIDTH_MIN, width);
+    this.#width = Math.max(this.#isDown ? 1 : GATE_WIDTH_MIN, width);
     this.#raisedMs = nowMs;
     this.#step = 1;
   }
@@ -137,6 +150,8 @@ export class AdaptiveWidth {
 
 /** Below this, whole permits are too coarse: three instead of four are a quarter less. */
 const PACED_BELOW = 4;
+/** So many rejections for overload without a success show that a provider is down: one that has room takes some calls. */
+const DOWN_MIN = 8;
 /** Largest factor of a step beyond the ceiling. */
 const STEP_MAX = 16;
 /** A width that is known falls by a quarter at most: where rejections come in bursts, they say less than they seem to. */

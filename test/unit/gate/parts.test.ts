@@ -135,6 +135,21 @@ describe("AdaptiveWidth", () => {
     expect(width.permits).toBe(after);
   });
 
+  it("keeps one permit, without a pace, for a provider that is down: all calls are told that it is overloaded", () => {
+    const width = new AdaptiveWidth();
+    const refuse = (fromMs: number, isOverload: boolean): void => {
+      for (let nowMs = fromMs; nowMs < fromMs + 20_000; nowMs += 200) width.rejected(1, 0, nowMs, isOverload);
+    };
+    refuse(0, true);
+    expect([width.permits, width.exact, width.ratePerMs(1_000)]).toEqual([1, 1, null]);
+    width.succeeded({ inFlight: 0, count: 1, ttfbMs: null }, 1_000, 20_000);
+    expect(width.ratePerMs(1_000)).toBeGreaterThan(0);
+    refuse(20_200, true);
+    expect(width.ratePerMs(1_000)).toBeNull();
+    width.rejected(1, 0, 50_000, false);
+    expect(width.ratePerMs(1_000)).toBeGreaterThan(0);
+  });
+
   it("never falls below one permit, and then paces", () => {
     const width = new AdaptiveWidth();
     for (let nowMs = 0; nowMs < 20_000; nowMs += 200) width.rejected(1, 0, nowMs);
