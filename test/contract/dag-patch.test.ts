@@ -167,6 +167,30 @@ describe("PATCH /dag/:id", () => {
     world.upstream.open("other");
   });
 
+  it("leaves removed tasks out of results, reports, cancellations and retries", async () => {
+    const opened = await open("removed");
+    graphOf(
+      await patch(opened, [
+        { op: "update_task", task: { id: "draft", prompt: "draft anew {{find.output}}" } },
+        { op: "add_task", task: { id: "each", foreach: "{{find.output.json}}", prompt: "{{item}}" } },
+      ]),
+    );
+    graphOf(await patch(opened, [{ op: "remove_task", id: "each" }], 2));
+    const stopped = await opened.run.send(`/dag/${opened.id}`, { method: "DELETE" });
+    expect(stopped.json).toMatchObject({ status: "cancelled", count: 3, counts: { cancelled: 3, queued: 0 } });
+    const page = z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) });
+    const results = await opened.run.send(`/groups/${opened.id}/results`);
+    expect(page.parse(results.json).data.map(({ id }) => id)).toEqual(["find", "report", "draft"]);
+    world.upstream.open("removed");
+    const again = await opened.run.send(`/dag/${opened.id}/retry`, { method: "POST" });
+    expect(graphOf(again)).toMatchObject({
+      status: "completed",
+      version: 3,
+      tasks: { draft: { output: "draft anew {{latch/removed}} found" } },
+    });
+    expect(Object.keys(graphOf(again).tasks).sort()).toEqual(["draft", "find", "report"]);
+  });
+
   it("shows added tasks to a client that waits for the graph, as events and in the last one", async () => {
     const run = await world.openRun({ budget: { usd: 1 }, default_model: "up-1" });
     const json = { tasks: [{ id: "find", prompt: "{{latch/shows}} found" }] };

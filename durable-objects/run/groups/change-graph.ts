@@ -63,7 +63,7 @@ function invalid(message: string): Reason {
 }
 
 /** Whether a slot of a task runs or was tried, or the task has ended: then others may have read its outputs. */
-function hasTaskStarted(group: Group, { tasks }: CompiledGraph, position: number): boolean {
+export function hasTaskStarted(group: Group, { tasks }: CompiledGraph, position: number): boolean {
   if (group.graph?.frontier.isResolved(position) === true) return true;
   const { first, slots } = tasks[position] ?? { first: 0, slots: 0 };
   for (let index = first; index < first + slots; index++) {
