@@ -1257,10 +1257,10 @@ export const CONTEXTS_PER_REQUEST_MAX = 100;
 /** Largest text of a context in one call, bytes: more than any model reads, and an executor holds it while it sends it. */
 export const CONTEXT_RANGE_BYTES_MAX = 8 * 1024 * 1024;
 /**
- * Texts of contexts that one isolate holds, bytes, as JSON: calls that need others wait until some have been sent. Two of the
- * largest fit; of an isolate's 128 MB it is an eighth.
+ * Texts of contexts that one isolate holds, bytes: calls that need others wait until some have been sent. A few hundred chunks fit;
+ * of an isolate's 128 MB it is little. A larger text is held alone.
  */
-export const CONTEXTS_HELD_BYTES_MAX = 16 * 1024 * 1024;
+export const CONTEXTS_HELD_BYTES_MAX = 4 * 1024 * 1024;
 /** Bytes that a token of a shared text has at most, as a rule: shorter texts than a provider caches are not marked. */
 export const PREFIX_BYTES_PER_TOKEN = 6;
 /** Longest that calls wait for the first call with the same prefix, ms: by default, and at most. */
