@@ -1268,6 +1268,8 @@ export const WARM_MS_DEFAULT = 5_000;
 export const WARM_MS_MAX = 60_000;
 /** Shared prefixes of a run that are remembered: each is a few words, and a forgotten one costs one more write. */
 export const PREFIXES_KEPT = 1_000;
+/** Bytes of a context that are written to a request at once: hundreds of requests may be on their way, each with a copy. */
+export const CONTEXT_WRITE_BYTES = 64 * 1024;
 /** Largest chunk of a split, characters, and the default: a few pages of a book, which every model reads well. */
 export const CHUNK_CHARS_MAX = 1_000_000;
 export const CHUNK_CHARS_DEFAULT = 8_000;

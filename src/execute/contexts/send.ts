@@ -2,7 +2,7 @@
 import type { CacheMark, CallBody, Outcome, PlacedContext } from "../../call.ts";
 import { noContext } from "../../contexts/resolve.ts";
 import type { Reason } from "../../errors.ts";
-import { BODY_HELD_MS_MAX, BODY_RETRY_MS, CONTEXTS_HELD_BYTES_MAX } from "../../limits.ts";
+import { BODY_HELD_MS_MAX, BODY_RETRY_MS, CONTEXT_WRITE_BYTES, CONTEXTS_HELD_BYTES_MAX } from "../../limits.ts";
 import type { RunCaller } from "../../run-client/caller.ts";
 import type { ExchangeDeps } from "../../upstream/exchange.ts";
 import { failed } from "../../upstream/classify.ts";
@@ -87,7 +87,12 @@ function streamOf(parts: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   const { readable, writable } = new FixedLengthStream(parts.reduce((sum, part) => sum + part.length, 0));
   const write = async (): Promise<void> => {
     const writer = writable.getWriter();
-    for (const part of parts) if (part.length > 0) await writer.write(part);
+    for (const part of parts) {
+      // The runtime copies what it is given until it is sent.
+      for (let at = 0; at < part.length; at += CONTEXT_WRITE_BYTES) {
+        await writer.write(part.subarray(at, at + CONTEXT_WRITE_BYTES));
+      }
+    }
     await writer.close();
   };
   // Whoever reads the body reports that it broke.
