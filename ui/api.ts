@@ -14,6 +14,8 @@ export class ApiError extends Error {
 
 export type Json = Record<string, unknown>;
 
+type Request = { method?: string; body?: Json; signal?: AbortSignal; runId?: string };
+
 export class Api {
   readonly #credential: string;
 
@@ -26,11 +28,14 @@ export class Api {
     return !this.#credential.startsWith(SECRET_PREFIX);
   }
 
-  /** The JSON object at a path. Throws an ApiError if the gateway refuses. */
-  async json(path: string, options: { method?: string; body?: Json; signal?: AbortSignal } = {}): Promise<Json> {
-    const { method = "GET", body, signal } = options;
+  /** The JSON object at a path; `runId`: of what run, for the operator. Throws an ApiError if the gateway refuses. */
+  async json(path: string, options: Request = {}): Promise<Json> {
+    const { method = "GET", body, signal, runId } = options;
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-    const headers = this.#headers(body === undefined ? {} : { "content-type": "application/json" });
+    const headers = this.#headers({
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...(runId === undefined || !this.isOperator ? {} : { "x-fanout-run": runId }),
+    });
     const reply = await fetch(path, { method, headers, ...sent, ...(signal === undefined ? {} : { signal }) });
     const value: unknown = await reply.json().catch(() => null);
     if (!reply.ok) throw new ApiError(reply.status, messageOf(value) ?? `the gateway answered ${reply.status}`);

@@ -44,6 +44,18 @@ describe.runIf(hasChromium)("the page of a run", () => {
     expect(faults).toEqual([]);
   });
 
+  it("says what queued calls wait for, to the run's token and to the operator, and no longer than they do", async () => {
+    const run = await world.openRun({ default_model: "up-1", max_parallel: 1, budget: { usd: 1 } });
+    const pages = [await pageOf(run), await pageOf(run, world.gateway.adminKey)];
+    const { at } = await openGroup(run, { prompts: ["{{fault/hang}} a", "b", "c"] });
+    for (const { page } of pages) await expect.poll(() => textIn(page, "Waiting")).toMatch(/2 × a permit/);
+    await run.send(at, { method: "DELETE" });
+    for (const { page, faults } of pages) {
+      await expect.poll(() => page.getByRole("region", { name: "Waiting" }).count()).toBe(0);
+      expect(faults).toEqual([]);
+    }
+  });
+
   it("shows the money that the run's document shows", async () => {
     const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
     await run.send("/batch", { json: { prompts: Array.from({ length: 20 }, (_, i) => `long enough to cost ${i}`) } });

@@ -14,6 +14,7 @@ import { Money } from "./money.tsx";
 import { ProgressLine } from "./progress.tsx";
 import { SignIn } from "./sign-in.tsx";
 import { Timeline } from "./timeline.tsx";
+import { Waiting } from "./waiting.tsx";
 
 /** The page is drawn at most this often, however fast the log grows. */
 const FRAME_MS = 100;
@@ -103,6 +104,7 @@ export function RunPage({ api, runId }: { api: Api; runId: string }) {
         <Money state={state} document={document} version={version} />
         <ProgressLine state={state} nowMs={nowMs} version={version} />
         {state.ended === null && document !== null && <Actions api={api} runId={runId} status={status} run={run} />}
+        <Waiting api={api} runId={runId} state={state} version={version} />
         <Failures state={state} version={version} />
         <Timeline state={state} nowMs={nowMs} version={version} />
         <Children state={state} version={version} />
