@@ -171,7 +171,9 @@ describe("a rollout", () => {
   it("of a run that has ended is refused", async () => {
     await run.send(`/runs/${run.id}/close`, { method: "POST" });
     for (const name of [...NAMES, "/v1/rlm/tools"]) {
-      for (const body of [bodyFor(name), { prompts: [], tool_name: "llm_batch", args: [[]], prompt: "p" }]) {
+      // An empty list needs no call, and is refused all the same.
+      const short = name.includes("batch") ? { prompts: [] } : { prompt: "p" };
+      for (const body of [bodyFor(name), { ...short, tool_name: "llm_batch", args: [[]] }]) {
         expect([name, statusAndError(await world.send(`/rollout/${run.token}${name}`, { json: body }))[0]]).toEqual([
           name,
           401,
