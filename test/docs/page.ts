@@ -36,7 +36,8 @@ export async function runPage(path: string, gateway: Gateway): Promise<Printed[]
   const folder = await mkdtemp(join(tmpdir(), "fanout-page-"));
   try {
     await furnish(folder, gateway, markdown);
-    const { token } = await gateway.openRun({ name: path, budget: { usd: 1, calls: 1_000 } });
+    // On a busy machine, calls that a block sends together arrive further apart than the default window.
+    const { token } = await gateway.openRun({ name: path, budget: { usd: 1, calls: 1_000 }, window_ms: 1_000 });
     const here = (text: string) => inPlaceOf(text, { url: gateway.url, token });
     for (const step of steps) {
       if (step.kind === "file") await writeFile(join(folder, step.name), here(step.block.code));

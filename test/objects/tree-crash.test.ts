@@ -182,9 +182,14 @@ describe("a parent's reservation for a child", () => {
 
   it("follows a lower limit by the child's alarm, if the parent was unreachable", async () => {
     const { root, child } = await family();
-    interceptNextResize(() => Promise.reject(new Error("the test loses the change")));
+    let lost = 0;
+    interceptNextResize(() => {
+      lost++;
+      return Promise.reject(new Error("the test loses the change"));
+    });
     await child.object.patch(change(0.25)).catch(() => null);
-    expect(await reservedUsd(root)).toBe(0.5);
+    // The child's alarm may have followed already.
+    expect(lost).toBe(1);
     await ringUntil([child], async () => (await reservedUsd(root)) === 0.25);
   });
 
