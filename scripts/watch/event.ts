@@ -93,7 +93,7 @@ const known = z.discriminatedUnion("event_type", [
     spent: z.number(),
     needed: z.number(),
   }),
-  z.object({ ...envelope, ...call, event_type: z.literal("escalated"), tier: text, code: text, message: text }),
+  z.object({ ...envelope, ...call, event_type: z.literal("escalated"), tier: optionalText, code: text, message: text }),
   z.object({
     ...envelope,
     ...call,

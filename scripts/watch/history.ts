@@ -41,7 +41,9 @@ function linesOf(view: View, event: WatchEvent, style: HistoryStyle): string[] {
     case "budget_refused":
       return [refusedLine(event)];
     case "escalated":
-      return [`‼ ${event.tier} failed: ${nameOf(event)} ✗ ${event.code} · ${event.message}`];
+      return event.tier === null
+        ? [`‼ ${event.parallel_group_id ?? "run"} ✗ ${event.code} · ${event.message}`]
+        : [`‼ ${event.tier} failed: ${nameOf(event)} ✗ ${event.code} · ${event.message}`];
     case "overrun": {
       const billed = `${usdText(event.charged.usd)} for ${usdText(event.reserved.usd)} reserved`;
       return [`! overrun: ${nameOf(event)} ${event.upstream}/${event.model} charged ${billed}`];

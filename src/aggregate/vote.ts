@@ -2,23 +2,20 @@
 import type { Comparison } from "../call.ts";
 import { VOTE_CHOICES_SHOWN, VOTE_SHOWN_CHARS } from "../limits.ts";
 import { jsonInAnswer, valueAt } from "./answer-json.ts";
-import { voteOf } from "./comparison.ts";
+import { Ballot, type BallotRule, type VoteRule } from "./ballot.ts";
 import type { CombiningSettings } from "./calls/calls.ts";
 import type { Member } from "./member.ts";
-import { Tally, type Choice } from "./tally.ts";
+import type { Choice } from "./tally.ts";
 
 /**
- * When votes decide. `majority`: more than half of them are for one answer. `weighted`: more than half of their weight.
- * `quorum`: at least `of` have voted, and a share of at least `agree` is for one answer, and for no other. `unanimous`:
- * every member has voted, and all for one answer.
+ * What follows if the votes decide nothing. `escalate`: this model gets the answers; absent = none does. `escalatesGroup`: the
+ * group ends as `escalated`; absent = by its calls alone.
  */
-export type VoteRule =
-  | { rule: "majority" | "unanimous" }
-  | { rule: "weighted"; weights: Readonly<Record<string, number>> }
-  | { rule: "quorum"; of: number; agree: number };
-
-/** `escalate`: the model that gets the answers if the votes decide nothing; absent = none does. */
-export type VoteSpec = { strategy: "vote"; comparison: Comparison; escalate?: Escalation } & VoteRule;
+export type VoteSpec = {
+  strategy: "vote";
+  escalate?: Escalation;
+  escalatesGroup?: true;
+} & BallotRule;
 
 /** Who is asked where votes decide nothing, and how. */
 export type Escalation = CombiningSettings & { model: string; prompt: string; charsMax: number };
@@ -47,68 +44,39 @@ export type VoteResult = {
 
 export class VoteCount {
   readonly #spec: VoteSpec;
-  readonly #tally = new Tally();
+  readonly #ballot: Ballot;
   /** The beginning of the first answer of each choice, by its index. */
   readonly #shown = new Map<number, string>();
-  #members = 0;
-  #failed = 0;
 
   constructor(spec: VoteSpec) {
     this.#spec = spec;
+    this.#ballot = new Ballot(spec);
   }
 
-  add({ index, id, completed, text }: Member): void {
-    this.#members += 1;
-    if (!completed) this.#failed += 1;
-    const vote = completed ? voteOf(text, this.#spec.comparison) : null;
-    if (vote === null) return;
-    const isFirst = this.#tally.add(vote, { index, weight: this.#weightOf(id) });
-    if (isFirst) this.#shown.set(index, text.slice(0, VOTE_SHOWN_CHARS));
+  add(member: Member): void {
+    const isFirst = this.#ballot.add(member);
+    if (isFirst) this.#shown.set(member.index, member.text.slice(0, VOTE_SHOWN_CHARS));
   }
 
   result(): VoteResult {
     const { rule, comparison } = this.#spec;
-    const of = rule === "weighted" ? "weight" : "votes";
-    const ranked = this.#tally.ranked(of);
-    const [first, second] = ranked;
-    const total = this.#tally[of];
-    const agreement = first === undefined || total === 0 ? 0 : first[of] / total;
-    const tie = first !== undefined && second !== undefined && first[of] === second[of];
-    const decided = first !== undefined && !tie && this.#decides(first, agreement);
+    const { votes, abstained, failed, result } = this.#ballot;
+    const { ranked, agreement, tie, decided } = result;
     const listed = ranked.slice(0, VOTE_CHOICES_SHOWN);
-    const { votes } = this.#tally;
     return {
       strategy: "vote",
       rule,
       by: comparison.by,
       decided,
-      winner_index: decided ? first.firstIndex : null,
+      winner_index: decided ? (ranked[0]?.firstIndex ?? null) : null,
       agreement: Math.round(agreement * 1_000) / 1_000,
       tie,
       votes,
-      abstained: this.#members - this.#failed - votes,
-      failed: this.#failed,
+      abstained,
+      failed,
       counts: listed.map((choice) => this.#show(choice)),
       other_votes: votes - listed.reduce((sum, choice) => sum + choice.votes, 0),
     };
-  }
-
-  #decides({ votes }: Choice, agreement: number): boolean {
-    const spec = this.#spec;
-    switch (spec.rule) {
-      case "majority":
-      case "weighted":
-        return agreement > 0.5;
-      case "quorum":
-        return this.#tally.votes >= spec.of && agreement >= spec.agree;
-      case "unanimous":
-        return votes === this.#members;
-    }
-  }
-
-  #weightOf(id: string | null): number {
-    if (this.#spec.rule !== "weighted" || id === null || !Object.hasOwn(this.#spec.weights, id)) return 1;
-    return this.#spec.weights[id] ?? 1;
   }
 
   #show({ votes, weight, firstIndex }: Choice): Shown {

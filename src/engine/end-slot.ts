@@ -78,10 +78,17 @@ function finishSlot(
 ): void {
   group.step(indexOf(record.id), record.state, nowMs);
   group.addEnded(record);
+  addVote(group, record);
   if (startedAtMs === null) requeueFollowers(state, state.singleFlight.end(String(record.id)));
   if (hasRow) state.writeSlot(record);
   else state.forgetTried(record.id);
   if (hasEvent) emitSlotEnd(state, group, record, { startedAtMs, endedAtMs: nowMs });
+}
+
+/** Counts the vote of a slot that has ended, now or before a restart. One that was cancelled is no member. */
+export function addVote({ ballot }: Group, { id, state: ended, text }: SlotRecord): void {
+  if (ballot === null || (ended !== "completed" && ended !== "failed")) return;
+  ballot.add({ index: indexOf(id), id: null, completed: ended === "completed", text: text ?? "" });
 }
 
 /** A slot that failed and that nothing answers for. */

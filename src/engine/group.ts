@@ -1,4 +1,5 @@
 /** One group of slots in memory: a byte of state per slot, counters, and the measures its answer reports. */
+import { Ballot, type BallotRule } from "../aggregate/ballot.ts";
 import { EarlyStop, type StopRule } from "../aggregate/early-stop.ts";
 import { Tiers, withFailures, type TierFailures, type TierMode } from "../aggregate/tiers.ts";
 import { tierOf } from "../graph/tiers.ts";
@@ -35,13 +36,15 @@ export type GroupHeader = {
   models: readonly (string | null)[];
   /** When the group has what its client needs and stops; absent = it runs to its end. */
   stopWhen?: StopRule;
+  /** The vote of its answers without whose decision it ends as `escalated`; absent = there is none. */
+  ballot?: BallotRule;
   /** How the tiers of its calls matter; absent = it has none. */
   tiers?: TierMode;
   /** Set if its answers are recorded and replayed: the epoch of the program that opened it. */
   replay?: { epoch: string };
 };
 
-/** `escalated`: a call of its most important tier failed. */
+/** `escalated`: a call of its most important tier failed, or the vote of its answers decides nothing. */
 export type GroupStatus = "running" | "completed" | "partial" | "failed" | "cancelled" | "escalated";
 
 /** The measures of a group's speed in its answer, under the contract's names. */
@@ -101,6 +104,8 @@ export class Group {
   #drained: Drained | null = null;
   /** Judges the answers so far; null = the group has no `stopWhen`. */
   readonly earlyStop: EarlyStop | null;
+  /** The votes of the slots that have ended; null = its status does not depend on votes. */
+  readonly ballot: Ballot | null;
   /** Which of its slots may start, and whose failures matter; null = it has no tiers. */
   readonly tiers: Tiers | null;
   #saved: Saved | null = null;
@@ -112,6 +117,7 @@ export class Group {
   constructor(header: GroupHeader, graph: GroupGraph | null = null) {
     this.#header = header;
     this.earlyStop = header.stopWhen === undefined ? null : new EarlyStop(header.stopWhen);
+    this.ballot = header.ballot === undefined ? null : new Ballot(header.ballot);
     this.graph = graph;
     // The tiers of a graph hold tasks back in its frontier.
     const mode = graph === null ? header.tiers : "priority";
@@ -297,15 +303,25 @@ export class Group {
 
   get status(): GroupStatus {
     if (!this.done) return "running";
+    if (this.isUndecided) return "escalated";
     const isWhole = this.graph?.isWhole ?? true;
     const replaced = this.graph?.frontier.replacedSlots ?? 0;
     if (isWhole && this.counts.completed + replaced === this.presentSlots) return "completed";
-    if (this.#drained?.cause === "cancel" && this.counts.cancelled > 0) return "cancelled";
+    if (this.#isCancelled) return "cancelled";
     if ((this.tierFailures?.counts[0] ?? 0) > 0) return "escalated";
     // What a stop has cancelled is not missing.
     const failed = this.counts.failed - (this.graph?.frontier.replacedSlots ?? 0);
     if (this.#drained?.cause === "stop" && failed + this.counts.skipped === 0) return "completed";
     return this.counts.completed > 0 ? "partial" : "failed";
+  }
+
+  /** Whether it has ended without the decision of its vote. That of a cancelled group says nothing. */
+  get isUndecided(): boolean {
+    return this.ballot !== null && this.done && !this.#isCancelled && !this.ballot.result.decided;
+  }
+
+  get #isCancelled(): boolean {
+    return this.#drained?.cause === "cancel" && this.counts.cancelled > 0;
   }
 
   /** The failed slots by tier; null = the group has no tiers. A task of a graph that an alternative answers for has not failed. */

@@ -85,8 +85,11 @@ export type RunEvent =
     } & CallName)
   | { event: "slots_cancelled"; count: number; status: "cancelled" | "failed"; reason: Reason }
   | ({ event: "budget_refused"; reason: Reason } & CallName)
-  /** A call of the most important tier has failed, and nothing answers for it. */
-  | ({ event: "escalated"; reason: Reason } & CallName)
+  /**
+   * A call of the most important tier has failed, and nothing answers for it. `undecided`: the votes of the group decide nothing
+   * instead; absent = a call has failed.
+   */
+  | ({ event: "escalated"; reason: Reason; undecided?: true } & CallName)
   | ({ event: "overrun"; dimensions: Dimension[]; reserved: Amounts; charged: Amounts } & Attempt)
   | ({ event: "tool_called" } & ToolReport)
   /** The client's own event, as the JSON object it sent. */
@@ -172,6 +175,15 @@ export function slotEnd(
 ): RunEvent {
   return { event: "slot_completed", ...name, ...result, usage, ...times };
 }
+
+/** The event of a vote that decides nothing. Workers that do not know the field show its reason, so that has to be one of old. */
+export const UNDECIDED: RunEvent = {
+  event: "escalated",
+  index: null,
+  callId: null,
+  reason: { reason: "cancelled", message: "the votes of the group decide nothing" },
+  undecided: true,
+};
 
 /** The event of a group's end. */
 export function groupEnd(group: Group, endedAtMs: number): RunEvent {

@@ -16,7 +16,7 @@ import { Group, type GroupHeader } from "./group.ts";
 import { windowIdOf } from "./group-id.ts";
 import { LearnedCaps } from "./learned/caps.ts";
 import { Templates, type RecallTemplates } from "./learned/templates.ts";
-import { attemptName, groupEnd, RunLog, windowEnd } from "./log.ts";
+import { attemptName, groupEnd, RunLog, UNDECIDED, windowEnd } from "./log.ts";
 import { ReadyQueue } from "./queue.ts";
 import { ReplayQueue, type ReplayDeps } from "./replay/queue.ts";
 import type { SlotRecord } from "./record.ts";
@@ -414,6 +414,7 @@ export class EngineState {
     this.#dirtyGroups.add(group);
     if (!group.takeEnd()) return;
     const endedAtMs = group.endedAtMs ?? group.header.openedAtMs;
+    if (group.isUndecided) this.log.add(UNDECIDED, group.header.id, endedAtMs);
     if (group.header.single === null) this.log.add(groupEnd(group, endedAtMs), group.header.id, endedAtMs);
     else group.window?.callEnded(group.counts.completed > 0, endedAtMs);
   }

@@ -82,10 +82,8 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
       const { code, dimension, limit, spent, reserved, needed } = toWire(event.reason).error;
       return { ...call(event), code, dimension, limit, spent, reserved, needed };
     }
-    case "escalated": {
-      const { code, message } = toWire(event.reason).error;
-      return { ...call(event), tier: "P0", code, message };
-    }
+    case "escalated":
+      return escalationFacts(event);
     case "tool_called": {
       const { tool, status, latencyMs: latency_ms, bytes, attempts } = event;
       return { tool, ok: event.reason === null, status, code: codeOf(event.reason), latency_ms, bytes, attempts };
@@ -95,6 +93,13 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
       return { ...attempt(event), dimensions, reserved: shown(reserved), charged: shown(charged) };
     }
   }
+}
+
+function escalationFacts(event: Extract<RunEvent, { event: "escalated" }>): object {
+  const { code, message } = toWire(event.reason).error;
+  return event.undecided === true
+    ? { ...call(event), tier: null, code: VOTE_UNDECIDED, message }
+    : { ...call(event), tier: "P0", code, message };
 }
 
 /** What the calls of a gate wait for after what happened there. */
@@ -179,6 +184,9 @@ function shown(amounts: Amounts | Limits): Limits {
 
 /** Why an attempt follows one that did not fail: no error, so no error's code. */
 const CAP_TOO_LOW = "cap_too_low";
+
+/** Why a group escalates without a failure. */
+export const VOTE_UNDECIDED = "vote_undecided";
 
 function codeOf(reason: Reason | null): string | null {
   return reason === null ? null : toWire(reason).error.code;

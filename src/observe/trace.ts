@@ -6,6 +6,7 @@
 import { usdOf } from "../budget/money.ts";
 import type { CallName, LoggedEvent } from "../engine/log.ts";
 import { toWire, type Reason } from "../errors.ts";
+import { VOTE_UNDECIDED } from "./events.ts";
 
 /** One object of `traceEvents`. `b` and `e` begin and end a span, `i` is an instant, `C` a counter, `M` metadata. */
 export type TraceEvent = {
@@ -82,8 +83,10 @@ export class Trace {
         return [this.#instant(event, { upstream: event.upstream, retry_after_ms: event.retryAfterMs })];
       case "slots_cancelled":
         return [this.#instant(event, { count: event.count, code: codeOf(event.reason) })];
-      case "budget_refused":
       case "escalated":
+        if (event.undecided === true) return [this.#instant(event, { code: VOTE_UNDECIDED })];
+        return [this.#instant(event, { ...nameOf(event), code: codeOf(event.reason) })];
+      case "budget_refused":
         return [this.#instant(event, { ...nameOf(event), code: codeOf(event.reason) })];
       case "overrun":
         return [this.#instant(event, { ...nameOf(event), charged_usd: usdOf(event.charged.usd) })];

@@ -113,7 +113,8 @@ describe("aggregate", () => {
     [{ strategy: "vote", agree: 0.5 }, "aggregate.agree"],
     [{ strategy: "vote", weights: { a: 1 } }, "aggregate.weights"],
     [{ strategy: "vote", by: "json_key" }, "aggregate.key"],
-    [{ strategy: "vote", escalate: {} }, "aggregate.escalate.model"],
+    [{ strategy: "vote", escalate: { max_tokens: 5 } }, "aggregate.escalate.model"],
+    [{ strategy: "vote", rule: "weighted", escalate: {} }, "aggregate.escalate.model"],
     [{ strategy: "uncertainty", weights: { intra: { failed: 1.1 } } }, "aggregate.weights.intra.failed"],
   ])("%j is refused with the name of the field", async (aggregate, param) => {
     const run = await openOwn();

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { UpstreamAnswer, UpstreamCall } from "../support/upstream.ts";
-import { ASYNC, endOf, openGroup } from "./following.ts";
+import { ASYNC, endOf, logOf, openGroup } from "./following.ts";
 import { documentOf, errorOf, startWorld, type RunAccess, type World } from "./world.ts";
 
 /** Prompts that arrived, by model, in order. */
@@ -201,5 +201,26 @@ describe("a vote that decides nothing", () => {
     const opened = await run.send("/batch", { json: { prompts: ["a", "b"], aggregate: VOTE }, headers: ASYNC });
     const ended = await endOf(run, opened.headers.get("location") ?? "");
     expect(group.parse(ended.json).aggregation).toMatchObject({ escalated: { output: "blue" } });
+  });
+
+  it("without a model ends its group as escalated, with one event, in every form of the answer", async () => {
+    const own = await world.openRun({ default_model: "up-1", max_parallel: 8 });
+    const body = { prompts: ["red", "green"], aggregate: { strategy: "vote", escalate: {} } };
+    const sent = await own.send("/batch", { json: body });
+    expect(sent.json).toMatchObject({ status: "escalated", aggregation: { decided: false, tie: true } });
+    const { id } = z.looseObject({ id: z.string() }).parse(sent.json);
+    expect((await endOf(own, `/groups/${id}`)).json).toMatchObject({ id, status: "escalated" });
+    expect((await own.send(`/groups/${id}/report?format=json`)).json).toMatchObject({ status: "escalated" });
+    const streamed = await own.send("/batch", { json: body, headers: { accept: "application/x-ndjson" } });
+    expect(streamed.text.trim().split("\n").at(-1)).toContain('"status":"escalated"');
+    const lines = (await logOf(own)).filter((line) => line["parallel_group_id"] === id);
+    expect(lines.slice(-2)).toMatchObject([
+      { event_type: "escalated", index: null, tier: null, code: "vote_undecided", message: expect.any(String) },
+      { event_type: "group_completed", status: "escalated" },
+    ]);
+    expect(lines.filter((line) => line.event_type === "escalated")).toHaveLength(1);
+    const decided = await own.send("/batch", { json: { ...body, prompts: ["red", "Red."] } });
+    expect(decided.json).toMatchObject({ status: "completed", aggregation: { decided: true } });
+    expect(sentTo("up-chief")).toEqual([]);
   });
 });

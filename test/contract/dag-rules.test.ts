@@ -222,6 +222,7 @@ it.each([
   [{ tiers: "loose" }, "tiers"],
   [{ stop_when: {} }, "stop_when"],
   [{ aggregate: { strategy: "merge", mode: "json", separator: "," } }, "aggregate.separator"],
+  [{ aggregate: { strategy: "vote", escalate: {} } }, "aggregate.escalate"],
 ])("%j is refused with the name of the field", async (more, param) => {
   const run = await open();
   expect(errorOf(await run.send("/dag", { json: { tasks: [{ id: "a", prompt: "a" }], ...more } })).param).toBe(param);

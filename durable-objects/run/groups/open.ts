@@ -185,6 +185,7 @@ function storedGroup(
     ...(request.background ? { background: true as const } : {}),
     ...(stopWhen === undefined ? {} : { stopWhen }),
     ...(graph === null ? {} : { graph: shapeOf(graph) }),
+    ...ballotOf(aggregate),
     ...(tiers === undefined ? {} : { tiers }),
     ...(request.replay === undefined || run.replay === null ? {} : { replay: request.replay }),
   };
@@ -196,6 +197,13 @@ function storedGroup(
     ...(batchId === undefined ? {} : { batchId }),
     ...(aggregate === undefined ? {} : { aggregate }),
   };
+}
+
+/** The vote without whose decision the group ends as `escalated`. */
+function ballotOf(aggregate: OpenGroupRequest["aggregate"]): Pick<GroupHeader, "ballot"> {
+  if (aggregate?.strategy !== "vote" || aggregate.escalatesGroup !== true) return {};
+  const { strategy: _, escalatesGroup: __, escalate: ___, ...ballot } = aggregate;
+  return { ballot };
 }
 
 function shapeOf({ tasks, ordersOnly }: CompiledGraph): NonNullable<GroupHeader["graph"]> {

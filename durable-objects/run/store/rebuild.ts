@@ -2,7 +2,7 @@
 import { ANY_TOKENS } from "../../../src/budget/estimate.ts";
 import { Ledger } from "../../../src/budget/ledger.ts";
 import { readFacts } from "../../../src/engine/call-page.ts";
-import { endDrainedSlots, isAnswer } from "../../../src/engine/end-slot.ts";
+import { addVote, endDrainedSlots, isAnswer } from "../../../src/engine/end-slot.ts";
 import { enqueueSlots, releaseTiers, setTiers } from "../../../src/engine/enqueue.ts";
 import type { Group } from "../../../src/engine/group.ts";
 import { eventsAfter, RunLog } from "../../../src/engine/log.ts";
@@ -116,6 +116,7 @@ function restoreGroup(
       setTiers(group, firstIndex, readFacts(facts, stored.header.models));
   }
   for (const record of store.slots.states(stored.header.seq)) restoreSlot(engine, group, record, nowMs);
+  if (group.ballot !== null) for (const record of store.slots.from(stored.header.seq)) addVote(group, record);
   if (group.earlyStop !== null && result === null) restoreAnswers(group, store.slots.from(stored.header.seq));
 }
 

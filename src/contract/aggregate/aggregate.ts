@@ -1,6 +1,7 @@
 /** `aggregate`: what the answers of a batch are combined to, beside `results`. */
 import { z } from "@hono/zod-openapi";
 import type { AggregateSpec } from "../../aggregate/aggregate.ts";
+import type { Escalation } from "../../aggregate/vote.ts";
 import { DEFAULT_WEIGHTS, type UncertaintyWeights } from "../../aggregate/uncertainty.ts";
 import {
   COMBINING_CHARS_DEFAULT,
@@ -72,9 +73,12 @@ const vote = strictFields({
     )
     .optional()
     .openapi({ description: "With `weighted`: weights of votes by the `id` of their item; others weigh 1" }),
-  escalate: strictFields({ ...combiningFields, model: label, prompt: instruction.optional() })
+  escalate: strictFields({ ...combiningFields, model: label.optional(), prompt: instruction.optional() })
     .optional()
-    .openapi({ description: "The model that gets all answers if the votes decide nothing" }),
+    .openapi({
+      description:
+        "If the votes decide nothing: `model` gets all answers; `{}`: the group ends as `escalated`, and the log has the event",
+    }),
   ...comparisonFields,
 });
 
@@ -169,12 +173,9 @@ function voteOf(sent: z.infer<typeof vote>): Parsed<AggregateSpec> {
   const { strategy, rule = "majority", of, agree, weights } = sent;
   const compared = comparisonOf(sent, "aggregate");
   if (!compared.ok) return compared;
-  const { escalate } = sent;
-  const escalation =
-    escalate === undefined
-      ? {}
-      : { escalate: { ...combiningOf(escalate), model: escalate.model, prompt: escalate.prompt ?? ESCALATION_PROMPT } };
-  const base = { strategy, comparison: compared.value, ...escalation };
+  const escalation = escalationOf(sent);
+  if (!escalation.ok) return escalation;
+  const base = { strategy, comparison: compared.value, ...escalation.value };
   if (weights !== undefined && rule !== "weighted")
     return invalid("aggregate.weights", 'is for "rule": "weighted" only');
   if (of !== undefined && rule !== "quorum") return invalid("aggregate.of", 'is for "rule": "quorum" only');
@@ -184,6 +185,22 @@ function voteOf(sent: z.infer<typeof vote>): Parsed<AggregateSpec> {
     return { ok: true, value: { ...base, rule, of, agree: agree ?? 0.75 } };
   }
   return { ok: true, value: rule === "weighted" ? { ...base, rule, weights: weights ?? {} } : { ...base, rule } };
+}
+
+/** Who decides where the votes do not: a model, or whoever watches the group. */
+function escalationOf({
+  escalate,
+  rule,
+}: z.infer<typeof vote>): Parsed<{ escalate: Escalation } | { escalatesGroup: true } | object> {
+  if (escalate === undefined) return { ok: true, value: {} };
+  const { model, prompt = ESCALATION_PROMPT } = escalate;
+  if (model !== undefined) return { ok: true, value: { escalate: { ...combiningOf(escalate), model, prompt } } };
+  if (Object.keys(escalate).length > 0) {
+    return invalid("aggregate.escalate.model", "is missing; expected the model that gets the answers");
+  }
+  return rule === "weighted"
+    ? invalid("aggregate.escalate.model", 'is missing; with "rule": "weighted" only a model can decide')
+    : { ok: true, value: { escalatesGroup: true } };
 }
 
 function weightsOf(sent: z.infer<typeof uncertainty>["weights"]): UncertaintyWeights {

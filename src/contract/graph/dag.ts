@@ -216,6 +216,9 @@ function judgedOf(sent: z.infer<typeof dagBody>): Parsed<Pick<DagRequest, "stopW
   if (combined.ok && combined.value !== null && modelsOfCalls(combined.value).length > 0) {
     return invalid("aggregate", "makes calls; in a graph, add a task that depends on the others");
   }
+  if (combined.ok && combined.value?.strategy === "vote" && combined.value.escalatesGroup === true) {
+    return invalid("aggregate.escalate", "is for a batch only; leave it out, and look at aggregation.decided");
+  }
   return combined.ok ? { ok: true, value: { stopWhen: stop.value, aggregate: combined.value } } : combined;
 }
 
