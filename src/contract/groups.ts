@@ -63,6 +63,17 @@ export const groupWaits = z
   )
   .openapi("GroupWaits");
 
+/** Where in the queue of its run a group is. */
+const queuePlace = z
+  .object({
+    queue_position: z
+      .int()
+      .min(1)
+      .openapi({ description: "Of the call of the group that starts next; 1 = it is the first" }),
+    queued_ahead: z.int().min(0).openapi({ description: "Calls of the run that come before it" }),
+  })
+  .openapi("QueuePlace");
+
 /** A group that has not ended. */
 export const runningGroup = batchReply
   .pick({ id: true, object: true, status: true, usage: true, metrics: true, effective_parallel: true })
@@ -72,6 +83,7 @@ export const runningGroup = batchReply
     created_at: z.iso.datetime(),
     ended_at: z.null(),
     waiting_for: groupWaits.openapi({ description: "What the queued calls wait for, most calls first" }),
+    queue: queuePlace.optional().openapi({ description: "Absent: no queued call could start now" }),
   })
   .openapi("RunningGroup");
 

@@ -139,6 +139,18 @@ export class ReadyQueue {
     return queued;
   }
 
+  /**
+   * How many slots and calls that could start now come before the first one of a group; null = the group has none that could.
+   * Costs a pass over the buckets.
+   */
+  aheadOf(groupSeq: number, nowMs: number): number | null {
+    const first = this.best(nowMs, (bucket) => bucket.groupSeq === groupSeq);
+    if (first === null) return null;
+    let ahead = 0;
+    for (const { bucket, count } of this.ready()) if (comesBefore(bucket, first, nowMs)) ahead += count;
+    return ahead;
+  }
+
   /** The lines in which something waits, for a retry too. */
   lines(): Set<string> {
     const lines = new Set<string>();

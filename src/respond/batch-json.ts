@@ -96,8 +96,16 @@ class KeptList {
 
 /** A group that has not ended: its state, without results. */
 export function runningJson(group: GroupView) {
-  const { id, status, waitsFor = [] } = group;
-  return { id, object: "group", status, ...measuresOf(group), waiting_for: shownWaits(waitsFor) };
+  const { id, status, waitsFor = [], queuedAhead } = group;
+  const waits = {
+    waiting_for: shownWaits(waitsFor),
+    ...(queuedAhead !== undefined && { queue: queueOf(queuedAhead) }),
+  };
+  return { id, object: "group", status, ...measuresOf(group), ...waits };
+}
+
+function queueOf(queued_ahead: number) {
+  return { queue_position: queued_ahead + 1, queued_ahead };
 }
 
 function measuresOf({ usage, metrics, effectiveParallel, count, counts, openedAtMs, endedAtMs, ...rules }: GroupView) {

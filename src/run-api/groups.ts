@@ -100,6 +100,11 @@ export type GroupView = {
   graph?: { slots: number; version?: number };
   /** What its queued slots wait for. Objects of earlier versions send none. */
   waitsFor?: Waiting[];
+  /**
+   * Calls of the run that come before its first queued slot that could start now. Absent = it has none, or the object is of an
+   * earlier version.
+   */
+  queuedAhead?: number;
   /** Of a group with tiers: the failed slots, by tier; of many, the first. */
   tierFailures?: TierFailure[];
   /** Slots that ended with recorded answers; absent = it replays none. */

@@ -254,6 +254,11 @@ describe("a batch of a narrow run", () => {
     const group = await narrow.openBatch(names(5));
     await expect.poll(() => provider.inFlight()).toBe(2);
     expect((await stateOf(narrow, group)).waiting_for).toEqual([{ permit: true, slots: 3 }]);
+    const next = await narrow.openBatch(names(2));
+    const first = await narrow.openBatch(names(1), { priority: "critical" });
+    const queues = await Promise.all([group, next, first].map(async (each) => (await stateOf(narrow, each)).queue));
+    expect(queues.map((queue) => queue?.queued_ahead)).toEqual([1, 4, 0]);
+    expect(queues.map((queue) => queue?.queue_position)).toEqual([2, 5, 1]);
     const poor = await openRun({ budget: { completion_tokens: CAP_TOKENS } });
     const short = await poor.openBatch(names(4));
     await expect.poll(() => provider.inFlight()).toBe(3);

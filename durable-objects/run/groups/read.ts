@@ -34,7 +34,7 @@ export function groupView(run: Groups, store: RunStore, seq: number, nowMs: numb
     effectiveParallel: Math.min(header.concurrency, run.engine.width),
     remainingNanoUsd: run.remainingNanoUsd,
     metrics,
-    ...(live === undefined || counts.queued === 0 ? {} : { waitsFor: waitsOf(run.engine, live, nowMs) }),
+    ...(live === undefined || counts.queued === 0 ? {} : waitOf(run, live, nowMs)),
     // The sum of a large group's rows takes long, and groups are looked at often.
     usage: result.usage ?? store.slots.usageOf(seq),
     ...stopOf(header, result),
@@ -45,6 +45,13 @@ export function groupView(run: Groups, store: RunStore, seq: number, nowMs: numb
       : { graph: { slots: header.count, version: header.graph.version ?? 1 } }),
     ...(result.tierFailures === undefined ? {} : { tierFailures: tierFailuresOf(store, found.stored, result) }),
   };
+}
+
+/** Why and where in the run's queue the queued slots of a group wait. */
+function waitOf({ engine }: Groups, group: Group, nowMs: number): Pick<GroupView, "waitsFor" | "queuedAhead"> {
+  const queuedAhead = engine.queue.aheadOf(group.header.seq, nowMs);
+  const waitsFor = waitsOf(engine, group, nowMs);
+  return queuedAhead === null ? { waitsFor } : { waitsFor, queuedAhead };
 }
 
 function stopOf({ stopWhen }: GroupHeader, { saved, drained }: GroupResult): Pick<GroupView, "stop"> {

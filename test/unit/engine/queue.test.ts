@@ -82,6 +82,33 @@ describe("the order of the ready queue", () => {
   });
 });
 
+describe("the place of a group in the queue", () => {
+  const queue = new ReadyQueue();
+  for (const slotId of [1, 2, 3]) queue.push(key({ groupSeq: 1, queuedAtMs: 0 }), slotId);
+  for (const slotId of [4, 5]) queue.push(key({ groupSeq: 2, queuedAtMs: 5 }), slotId);
+  queue.push(key({ groupSeq: 2, priority: 3, queuedAtMs: 29_999 }), 6);
+  queue.push(key({ groupSeq: 0, upstream: "other", priority: 4, queuedAtMs: 29_999 }), 7);
+  queue.delay(key({ groupSeq: 3 }), 8, 50_000);
+
+  it("is after the calls that start before its first one, of whatever group and line", () => {
+    expect([queue.aheadOf(2, 29_999), queue.aheadOf(1, 29_999)]).toEqual([1, 2]);
+    // By now the first group has waited for a level: it comes before the second one's call of the same level.
+    expect([queue.aheadOf(2, 30_000), queue.aheadOf(1, 30_000)]).toEqual([4, 1]);
+  });
+
+  it("is none if the group has no call that could start, such as during the delay before a retry", () => {
+    expect([queue.aheadOf(3, 49_999), queue.aheadOf(9, 0)]).toEqual([null, null]);
+    queue.wake(50_000);
+    expect(queue.aheadOf(3, 50_000)).toBeGreaterThan(0);
+  });
+
+  it("moves up as calls before it start", () => {
+    const first = queue.best(30_000, () => true) ?? never();
+    expect(queue.take(first)).toBe(7);
+    expect(queue.aheadOf(1, 30_000)).toBe(0);
+  });
+});
+
 describe("a long bucket", () => {
   it("keeps its order and count while it drops its used part", () => {
     const queue = new ReadyQueue();

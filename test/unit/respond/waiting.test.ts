@@ -46,4 +46,10 @@ describe("what a call waits for", () => {
     expect(runningJson(groupView(5, { waitsFor: [...waitsFor] })).waiting_for).toEqual([{ permit: true, slots: 5 }]);
     expect(runningJson(groupView(5)).waiting_for).toEqual([]);
   });
+
+  it("has the group's place in the queue, and none where the object does not say", () => {
+    const { queue } = runningJson(groupView(5, { queuedAhead: 0 }));
+    expect(queue).toEqual({ queue_position: 1, queued_ahead: 0 });
+    expect(runningJson(groupView(5))).not.toHaveProperty("queue");
+  });
 });
