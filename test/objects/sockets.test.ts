@@ -125,6 +125,19 @@ describe("a lease", () => {
 });
 
 describe("callers that wait", () => {
+  it("for a permit get it at their socket, though an earlier attempt of the call opens its own late and closes it", async () => {
+    const run = await openRun({ max_parallel: 1 });
+    const running = await acquireOne(run);
+    const request = acquireRequest("queued", factsOf("p", "up/x"));
+    expect((await run.object.acquire(request)).ok).toBe("wait");
+    const waiting = signalsOf(await hold(run, { kind: "call", callId: "queued", attemptId: null }));
+    const late = await hold(run, { kind: "call", callId: "queued", attemptId: "queued.1" });
+    late.close(DONE_CODE);
+    await expect.poll(() => watched(run.id).calls["webSocketClose"]).toBe(1);
+    await run.object.settle(running, SUCCESS);
+    await expect.poll(waiting).toEqual([expect.objectContaining({ type: "reply" })]);
+  });
+
   it("for permits hold no call open and set no timer, and lose nothing when the run's object sleeps", async () => {
     const run = await openRun({ max_parallel: 4, budget: { usd: 1 } });
     const asked = prompts(16);

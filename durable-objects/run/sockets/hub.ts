@@ -81,10 +81,10 @@ export class RunSockets {
     return next;
   }
 
-  /** Sends a signal to an owner's socket; nothing if it has none, or is busy with another attempt by now. */
+  /** Sends a signal to an owner's socket; nothing if it has none. */
   signal(to: SocketOwner, signal: SocketSignal): void {
     const known = this.#sockets.get(keyOf(to));
-    if (known === undefined || attemptOf(known.owner) !== attemptOf(to)) return;
+    if (known === undefined) return;
     try {
       if (known.owner.kind === "group" && signal.type === "changed") {
         const disarmed = { ...known.owner, isArmed: false };
@@ -130,16 +130,15 @@ export class RunSockets {
   }
 }
 
-function attemptOf(who: SocketOwner): string | null {
-  return who.kind === "call" ? who.attemptId : null;
-}
-
 function keyOf(who: SocketOwner): string {
   switch (who.kind) {
     case "group":
       return `group/${who.readerId}`;
     case "executor":
       return `executor/${who.executor}`;
+    // The socket of an attempt may be opened late, when the call waits for the permit of its next attempt already.
+    case "call":
+      return `call/${who.callId}/${who.attemptId ?? ""}`;
     default:
       return `${who.kind}/${who.callId}`;
   }
