@@ -113,8 +113,10 @@ export class RunSocket {
   #ended(socket: WebSocket): Promise<true> {
     const { renewMs } = this.#deps;
     return new Promise((resolve) => {
+      let renewal: ReturnType<typeof setTimeout> | null = null;
+      // Called again when a renewed socket's close arrives: the next socket may be open by then, and keeps its own timer.
       const end = (): void => {
-        if (this.#renewal !== null) clearTimeout(this.#renewal);
+        if (renewal !== null) clearTimeout(renewal);
         if (this.#socket === socket) this.#socket = null;
         resolve(true);
       };
@@ -122,7 +124,8 @@ export class RunSocket {
         socket.close(DONE_CODE);
         end();
       };
-      if (renewMs !== null) this.#renewal = setTimeout(renew, renewMs);
+      if (renewMs !== null) renewal = setTimeout(renew, renewMs);
+      this.#renewal = renewal;
       socket.addEventListener("close", end);
       socket.addEventListener("error", end);
       socket.addEventListener("message", ({ data }) => {
