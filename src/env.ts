@@ -7,6 +7,7 @@ import { describeFault, jsonFault } from "./json/validate.ts";
 import { limitNanoUsd } from "./budget/money.ts";
 import type { Reason } from "./errors.ts";
 import { BUDGET_USD_MAX, WAITING_FETCHES_DEFAULT, WAITING_FETCHES_MAX } from "./limits.ts";
+import { parseOtlp, type OtlpTarget } from "./observe/otlp/settings.ts";
 import { parseToolHosts, type ToolHost } from "./tools/hosts.ts";
 import type { Upstream } from "./upstream/config/types.ts";
 import { parseUpstreams } from "./upstream/config/parse.ts";
@@ -32,6 +33,8 @@ export const VARIABLES = [
   "ASYNC_EXECUTOR",
   "PROBE",
   "LEASED_CREDIT",
+  "OTLP_ENDPOINT",
+  "OTLP_HEADERS",
 ] as const;
 
 /** The vars and secrets read from the environment, unparsed. */
@@ -76,6 +79,8 @@ export type Config = {
   leasedCredit: boolean;
   /** The URL that is notified of every batch's end, and the secret that signs the notification; null = none. */
   webhook: { url: string; secret: string } | null;
+  /** The collector that receives traces of all runs; null = they are not exported. */
+  otlp: OtlpTarget | null;
 };
 
 /** A parsed configuration, or the first thing wrong with it. */
@@ -84,7 +89,16 @@ export type ParsedConfig = { ok: true; config: Config } | { ok: false; reason: R
 /** Text where an empty value counts as not set, as in an emptied line of `.dev.vars`. */
 const optionalText = z.preprocess((value) => (value === "" ? undefined : value), z.string().nullish());
 
-const TEXT_VARS = ["ADMIN_KEY", "SIGNING_KEY", "DEFAULT_MODEL", "WEBHOOK_URL", "WEBHOOK_SECRET", "TOOL_HOSTS"] as const;
+const TEXT_VARS = [
+  "ADMIN_KEY",
+  "SIGNING_KEY",
+  "DEFAULT_MODEL",
+  "WEBHOOK_URL",
+  "WEBHOOK_SECRET",
+  "TOOL_HOSTS",
+  "OTLP_ENDPOINT",
+  "OTLP_HEADERS",
+] as const;
 const BUDGET_VARS = ["DEFAULT_BUDGET_USD", "MAX_BUDGET_USD", "ROOT_BUDGET_USD_PER_DAY"] as const;
 /** USD as a number, or as text where it comes from an env file. Blanks are no number: they would count as zero. */
 const optionalUsd = z.preprocess(
@@ -123,6 +137,8 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
     WEBHOOK_URL: null,
     WEBHOOK_SECRET: null,
     TOOL_HOSTS: null,
+    OTLP_ENDPOINT: null,
+    OTLP_HEADERS: null,
   };
   for (const name of TEXT_VARS) {
     const text = optionalText.safeParse(vars[name]);
@@ -139,8 +155,8 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   if (toolHosts === null) {
     return misconfigured("TOOL_HOSTS", "must be hosts such as tools.example.com:8080, separated by commas");
   }
-  const webhook = webhookOf(texts.WEBHOOK_URL, texts.WEBHOOK_SECRET);
-  if ("reason" in webhook) return { ok: false, reason: webhook };
+  const receivers = receiversIn(texts, vars);
+  if ("reason" in receivers) return { ok: false, reason: receivers };
   const waiting = waitingFetches.safeParse(vars["WAITING_FETCHES_MAX"]);
   if (!waiting.success) {
     return misconfigured("WAITING_FETCHES_MAX", `must be a whole number from 1 to ${WAITING_FETCHES_MAX}`);
@@ -166,7 +182,7 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
       mayUseWorkflows: executor.data === "workflow",
       probes: probe.data === 1,
       leasedCredit: leased.data === "on",
-      webhook: webhook.target,
+      ...receivers,
       budgets,
     },
   };
@@ -206,6 +222,17 @@ function budgetsIn(vars: Record<string, unknown>): BudgetRules | Reason {
     maxNanoUsd: amounts.MAX_BUDGET_USD,
     rootNanoUsdPerDay: amounts.ROOT_BUDGET_USD_PER_DAY,
   };
+}
+
+/** Who receives what the gateway reports by itself, or what is wrong with one of their variables. */
+function receiversIn(
+  texts: Record<(typeof TEXT_VARS)[number], string | null>,
+  vars: Record<string, unknown>,
+): Pick<Config, "webhook" | "otlp"> | Reason {
+  const webhook = webhookOf(texts.WEBHOOK_URL, texts.WEBHOOK_SECRET);
+  if ("reason" in webhook) return webhook;
+  const otlp = parseOtlp(texts.OTLP_ENDPOINT, texts.OTLP_HEADERS, vars);
+  return otlp.ok ? { webhook: webhook.target, otlp: otlp.target } : wrong(otlp.variable, otlp.message);
 }
 
 /** The webhook for batches, or what is wrong with its variables. */

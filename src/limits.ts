@@ -1273,3 +1273,24 @@ export const CONTEXT_WRITE_BYTES = 64 * 1024;
 /** Largest chunk of a split, characters, and the default: a few pages of a book, which every model reads well. */
 export const CHUNK_CHARS_MAX = 1_000_000;
 export const CHUNK_CHARS_DEFAULT = 8_000;
+
+// ---- export of traces ----
+
+/** Shortest time between two exports of a run's log, ms: an export writes a few rows, however many calls it reports. */
+export const OTLP_INTERVAL_MS = 5_000;
+/** Time limit of one post to the collector, ms: OpenTelemetry's own default. */
+export const OTLP_TIMEOUT_MS = 10_000;
+/** Spans of one post: OpenTelemetry's own default. */
+export const OTLP_SPANS_MAX = 512;
+/** Characters of the spans of one post: below the 4 MB that collectors accept by default, even if most of them are not ASCII. */
+export const OTLP_BODY_CHARS_MAX = 1024 * 1024;
+/** Characters of one text in a span: names of models, runs and tools are shorter. */
+export const OTLP_TEXT_CHARS_MAX = 256;
+/** Posts of one export: the rest of a long log follows with the next one. */
+export const OTLP_POSTS_MAX = 16;
+/** Posts of one batch that fail before the run drops what it has: the spans are lost, and the log still has them. */
+export const OTLP_TRIES_MAX = 4;
+/** Delay before the second post of a batch, ms; it doubles. */
+export const OTLP_RETRY_MS = 5_000;
+/** Delay after an export that an error of the gateway itself has ended, ms: it may end the next one, too. */
+export const OTLP_ERROR_PAUSE_MS = 60_000;

@@ -13,6 +13,7 @@ import { endRun } from "./end.ts";
 import { dropBodies } from "./groups/bodies.ts";
 import { cutPlan } from "./groups/append-plan.ts";
 import { cancelGroup } from "./groups/cancel.ts";
+import type { LogExport } from "./log/export.ts";
 import { missingLanes } from "./executors/lanes.ts";
 import type { LeaseRecovery } from "./lease-recovery.ts";
 import type { RunState } from "./state.ts";
@@ -49,6 +50,8 @@ export type AlarmState = {
   /** Whether relatives must be notified, or lanes notified to abort attempts. */
   readonly mustCallOthers: boolean;
   readonly isReservationInDoubt: boolean;
+  /** In how many ms the log is to be exported; null = it is, or never will be. */
+  readonly exportDelayMs: number | null;
   readonly deleteAtMs: number | null;
 };
 
@@ -84,12 +87,17 @@ function dueMs(run: AlarmState, nowMs: number): number {
   if (run.hasWork) times.push(run.mayLookLate ? nowMs + LOST_CALL_MS : (run.leaseEndMs ?? nowMs + LEASE_TTL_MS));
   if (run.mustCallOthers) times.push(nowMs);
   if (run.isReservationInDoubt) times.push(nowMs + NOTIFY_RETRY_MS);
+  if (run.exportDelayMs !== null) times.push(nowMs + run.exportDelayMs);
   return Math.min(...times.map((timeMs) => timeMs ?? Infinity));
 }
 
 function alarmStateOf(
   run: RunState,
-  { isFollowed, hasFound }: { isFollowed: (seq: number) => boolean; hasFound: () => boolean },
+  {
+    isFollowed,
+    hasFound,
+    exportDelayMs,
+  }: { isFollowed: (seq: number) => boolean; hasFound: () => boolean; exportDelayMs: () => number | null },
 ): AlarmState {
   const { engine, children, openings, toolPermits } = run;
   return {
@@ -129,6 +137,9 @@ function alarmStateOf(
     get isReservationInDoubt() {
       return run.isReservationInDoubt;
     },
+    get exportDelayMs() {
+      return exportDelayMs();
+    },
     get deleteAtMs() {
       return run.deleteAtMs;
     },
@@ -152,6 +163,8 @@ export type AlarmHost = {
   /** Reports to the gates what attempts have cost. */
   reportMeters: () => Promise<void>;
   childEnded: (childId: string, spent: Amounts) => Promise<void>;
+  /** The export of the log; null = traces are not exported. */
+  readonly logExport: Pick<LogExport, "delayMs" | "start"> | null;
   readonly patches: Pick<Patches, "settleReservation">;
   /** Deletes the run and everything it stores. */
   deleteRun: (run: RunState) => Promise<void>;
@@ -184,7 +197,9 @@ export class RunAlarm {
 
   #stateOf(run: RunState): AlarmState {
     const hasFound = (): boolean => this.#recovery.hasFound(run.engine);
-    return alarmStateOf(run, { isFollowed: this.#host.isFollowed, hasFound });
+    const { isFollowed, logExport } = this.#host;
+    const exportDelayMs = (): number | null => logExport?.delayMs(Date.now()) ?? null;
+    return alarmStateOf(run, { isFollowed, hasFound, exportDelayMs });
   }
 
   /** Sets the alarm, if it must fire earlier than it is set to. */
@@ -208,6 +223,7 @@ export class RunAlarm {
     this.#times = { armedMs: null, requestedMs: null, retryAtMs: null };
     const { run } = this.#host;
     if (run === null) return;
+    this.#host.logExport?.start();
     await this.#expire(run);
     await this.#abortAttempts(run);
     await this.#reconcileLeases(run);

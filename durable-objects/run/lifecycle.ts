@@ -26,6 +26,7 @@ import { executorSignals } from "./executors/signals.ts";
 import { GateExchanges } from "./gates.ts";
 import { dropBodies, loadBodies } from "./groups/bodies.ts";
 import { LeaseRecovery } from "./lease-recovery.ts";
+import { LogExport, postSpans } from "./log/export.ts";
 import { Followers } from "./log/followers.ts";
 import { RunSockets } from "./sockets/hub.ts";
 import { hasChanged, ownerLeft, ownerPresent } from "./sockets/owners.ts";
@@ -47,6 +48,7 @@ export class RunLifecycle implements AlarmHost {
   readonly sockets: RunSockets;
   readonly alarm: RunAlarm;
   readonly patches: Patches;
+  readonly logExport: LogExport | null;
   readonly #objects: Objects;
   readonly #ctx: DurableObjectState;
   readonly #commits: CommitQueue;
@@ -95,6 +97,7 @@ export class RunLifecycle implements AlarmHost {
       keep: (promise) => ctx.waitUntil(promise),
       instance: crypto.randomUUID(),
     });
+    this.logExport = this.#exportOf(objects);
     this.#rebuild(nowMs);
     if (this.run !== null) void ctx.blockConcurrencyWhile(() => this.#restoreAlarm(nowMs));
   }
@@ -379,6 +382,20 @@ export class RunLifecycle implements AlarmHost {
         },
       }),
     };
+  }
+
+  /** The export of the log to the operator's collector; null if none is configured. */
+  #exportOf(objects: Objects): LogExport | null {
+    const parsed = configOf(objects);
+    const target = parsed.ok ? parsed.config.otlp : null;
+    if (target === null) return null;
+    return new LogExport(this, {
+      now: Date.now,
+      hash: async (text) => await sha256Hex(new TextEncoder().encode(text)),
+      post: (body) => postSpans(target, body),
+      keep: (promise) => this.#ctx.waitUntil(promise),
+      over: () => this.alarm.arm(Date.now()),
+    });
   }
 
   /** Builds the run from its rows, if it was opened. */

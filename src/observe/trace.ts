@@ -231,7 +231,8 @@ function groupTitle(group: string | null): string {
   return group ?? "single calls";
 }
 
-function callTitle({ index, callId }: CallName): string {
+/** What viewers show as a call's name. */
+export function callTitle({ index, callId }: CallName): string {
   return index === null ? (callId ?? "call") : `call ${index}`;
 }
 
@@ -244,14 +245,16 @@ function nameOf({ index, callId }: CallName): object {
 }
 
 /** A call's id within the run: single calls have their own, a slot has its group and its index. */
-function callIdOf({ group, index, callId }: LoggedEvent & CallName): string {
+export function callIdOf({ group, index, callId }: LoggedEvent & CallName): string {
   return callId ?? `${group} ${index}`;
 }
 
-function attemptIdOf(event: LoggedEvent & CallName & { attempt: number }): string {
+/** An attempt's id within the run. */
+export function attemptIdOf(event: LoggedEvent & CallName & { attempt: number }): string {
   return `${callIdOf(event)} ${event.attempt}`;
 }
 
-function codeOf(reason: Reason | null): string | null {
+/** The code that clients see for a reason; null = no failure. */
+export function codeOf(reason: Reason | null): string | null {
   return reason === null ? null : toWire(reason).error.code;
 }

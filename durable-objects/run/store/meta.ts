@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { zeroTotals, type Totals } from "../../../src/engine/totals.ts";
 import type { StoredCredit } from "../../../src/engine/credit/credits.ts";
+import { EXPORT_START, type ExportCursor } from "../../../src/observe/otlp/batch.ts";
 import type { RunSettings, RunStatus } from "../../../src/run-api/runs.ts";
 import type { Rows } from "./sql.ts";
 
@@ -36,6 +37,8 @@ type Values = {
   clientLogBytes: number;
   /** The parts of the budget and the width that instances of the gateway hold. */
   credits: StoredCredit[];
+  /** How far the log is exported to the operator's collector. */
+  exported: ExportCursor;
   /** Values of the counters when the run's statistics were last reset. */
   statsBaseline: CounterValues;
   /** Values of the counters when the run's usage was last reset. */
@@ -45,6 +48,8 @@ type Values = {
 type Column<T> = { key: string; missing: T; parse: (text: string) => T; format: (value: T) => string };
 
 const counters = z.object({ totals: z.custom<Totals>(), groups: z.custom<GroupCounts>() });
+
+const exportCursor = z.object({ seq: z.number(), tries: z.number(), dropped: z.number() });
 
 function number<T extends number | null>(key: string, missing: T): Column<number | T> {
   return { key, missing, parse: Number, format: String };
@@ -89,6 +94,12 @@ const COLUMNS: { readonly [Name in keyof Values]: Column<Values[Name]> } = {
     key: "credits",
     missing: [],
     parse: (text) => JSON.parse(text) as StoredCredit[],
+    format: (value) => JSON.stringify(value),
+  },
+  exported: {
+    key: "exported",
+    missing: EXPORT_START,
+    parse: (text) => exportCursor.parse(JSON.parse(text)),
     format: (value) => JSON.stringify(value),
   },
   statsBaseline: baseline("base_stats"),

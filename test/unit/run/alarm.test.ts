@@ -17,6 +17,7 @@ const IDLE: AlarmState = {
   toolPermitEndMs: null,
   mustCallOthers: false,
   isReservationInDoubt: false,
+  exportDelayMs: null,
   deleteAtMs: null,
 };
 
@@ -90,6 +91,12 @@ describe("the next alarm of a run", () => {
     expect(next({ childDueMs: NOW - 1 }, { retryAtMs })).toBe(retryAtMs);
     expect(next({ uploadDueMs: retryAtMs + 1 }, { retryAtMs })).toBe(retryAtMs + 1);
     expect(next({ mustCallOthers: true }, { retryAtMs, requestedMs: NOW })).toBe(NOW);
+  });
+
+  it("is the start of an export, unless an alarm is set that is near enough", () => {
+    expect(next({ exportDelayMs: 5_000 })).toBe(NOW + 5_000);
+    expect(next({ exportDelayMs: 5_000 }, { armedMs: NOW + LEASE_TTL_MS + 1 })).toBe(NOW + 5_000);
+    expect(next({ exportDelayMs: 5_000 }, { armedMs: NOW + LEASE_TTL_MS })).toBe(null);
   });
 
   it("is a requested time if nothing is due before it", () => {

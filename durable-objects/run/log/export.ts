@@ -1,0 +1,128 @@
+/**
+ * Exports the run's log as spans to the operator's collector: after turns, in batches, a few seconds late. Nothing waits for
+ * it. How far it came is stored with each post, so that the next instance goes on there.
+ */
+import {
+  LOG_REPLY_CHARS_MAX,
+  OTLP_ERROR_PAUSE_MS,
+  OTLP_INTERVAL_MS,
+  OTLP_POSTS_MAX,
+  OTLP_TIMEOUT_MS,
+} from "../../../src/limits.ts";
+import { afterPost, nextBatch, pauseMs, resultOf, type ExportCursor } from "../../../src/observe/otlp/batch.ts";
+import { otlpBody, type Hash } from "../../../src/observe/otlp/body.ts";
+import type { OtlpTarget } from "../../../src/observe/otlp/settings.ts";
+import { VERSION } from "../../../src/version.ts";
+import type { RunState } from "../state.ts";
+import type { RunStore } from "../store/store.ts";
+
+/** What the export needs of the object around it. */
+export type ExportHost = {
+  /** The run; null if it was never opened, or is deleted. */
+  readonly run: RunState | null;
+  readonly store: RunStore;
+  /** Writes the log's newest events to its rows. */
+  flushLog: () => Promise<void>;
+  /** Changes the run in a turn. */
+  change: (change: (run: RunState) => void) => Promise<void>;
+};
+
+export type ExportEffects = {
+  now: () => number;
+  hash: Hash;
+  /** The status of the collector's response; null if none arrived. */
+  post: (body: string) => Promise<number | null>;
+  /** Keeps a promise alive that nothing waits for. */
+  keep: (promise: Promise<void>) => void;
+  /** An export is over: sets the alarm for the next. */
+  over: () => void;
+};
+
+export class LogExport {
+  readonly #host: ExportHost;
+  readonly #effects: ExportEffects;
+  #cursor: ExportCursor | null = null;
+  #isRunning = false;
+  #notBeforeMs = 0;
+
+  constructor(host: ExportHost, effects: ExportEffects) {
+    this.#host = host;
+    this.#effects = effects;
+  }
+
+  /** In how many ms the alarm is to start an export; null = everything is exported. */
+  delayMs(nowMs: number): number | null {
+    const { run } = this.#host;
+    if (run === null || this.#position.seq >= run.engine.log.lastSeq) return null;
+    // An export that runs sets the alarm itself when it is over. This one is for the case that its instance is lost.
+    if (this.#isRunning) return OTLP_TIMEOUT_MS + OTLP_INTERVAL_MS;
+    return Math.max(OTLP_INTERVAL_MS, this.#notBeforeMs - nowMs);
+  }
+
+  /** Starts an export, if one is due. */
+  start(): void {
+    const { run } = this.#host;
+    const nowMs = this.#effects.now();
+    if (run === null || this.#isRunning || nowMs < this.#notBeforeMs || this.delayMs(nowMs) === null) return;
+    this.#isRunning = true;
+    this.#effects.keep(this.#runOnce(run));
+  }
+
+  async #runOnce(run: RunState): Promise<void> {
+    let pause = OTLP_ERROR_PAUSE_MS;
+    try {
+      await this.#host.flushLog();
+      for (let posts = 0; posts < OTLP_POSTS_MAX; posts++) if (!(await this.#exportBatch(run))) break;
+      pause = pauseMs(this.#position);
+    } catch (error) {
+      console.error(`${run.settings.id} could not export its log; it will retry`, error);
+    }
+    this.#notBeforeMs = this.#effects.now() + pause;
+    this.#isRunning = false;
+    this.#effects.over();
+  }
+
+  /** Exports the next batch. True if the one after it may follow at once. */
+  async #exportBatch(run: RunState): Promise<boolean> {
+    const cursor = this.#position;
+    const rows = this.#host.store.log.after(cursor.seq, LOG_REPLY_CHARS_MAX);
+    const { id, parentId, name, createdAtMs } = run.settings;
+    const traced = { id, parentId, name, createdAtMs };
+    const { spans, lastSeq } = nextBatch(rows, cursor.seq, traced);
+    if (lastSeq === cursor.seq) return false;
+    if (spans.length === 0) {
+      // In memory only: a restart reads these events once more, and makes no spans of them either.
+      this.#cursor = { ...cursor, seq: lastSeq };
+      return true;
+    }
+    const { hash, post } = this.#effects;
+    const body = await otlpBody(spans, traced, { hash, version: VERSION, droppedEvents: cursor.dropped });
+    const result = resultOf(await post(body));
+    // The run may have been deleted meanwhile: nothing may be written for it any more.
+    if (this.#host.run !== run) return false;
+    const next = afterPost(cursor, lastSeq, { result, logSeq: run.readableSeq });
+    const dropped = next.dropped - cursor.dropped;
+    if (dropped > 0) console.error(`the collector of traces ${result}: ${dropped} events of ${id} are not exported`);
+    this.#cursor = next;
+    await this.#host.change((changed) => changed.addWrite(() => this.#host.store.meta.set("exported", next)));
+    return result !== "failed";
+  }
+
+  get #position(): ExportCursor {
+    this.#cursor ??= this.#host.store.meta.get("exported");
+    return this.#cursor;
+  }
+}
+
+/** Posts spans to a collector. Redirects are not followed: the headers may hold a secret. */
+export async function postSpans({ url, headers }: OtlpTarget, body: string): Promise<number | null> {
+  try {
+    const signal = AbortSignal.timeout(OTLP_TIMEOUT_MS);
+    const sent = { ...headers, "content-type": "application/json" };
+    const answer = await fetch(url, { method: "POST", headers: sent, body, redirect: "manual", signal });
+    await answer.body?.cancel();
+    return answer.status;
+  } catch {
+    return null;
+  }
+}

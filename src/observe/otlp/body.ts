@@ -1,0 +1,105 @@
+/**
+ * Spans as the JSON of an OTLP/HTTP request: ids as hexadecimal text, 64-bit integers as decimal text, enumerations as
+ * numbers (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding).
+ */
+import { RUN_KEY, type AttributeValue, type NamedSpan, type SpanKind, type TracedRun } from "./spans.ts";
+
+/** SHA-256 of a text, as hexadecimal digits. */
+export type Hash = (text: string) => Promise<string>;
+
+type OtlpValue =
+  | { stringValue: string }
+  | { boolValue: boolean }
+  | { intValue: string }
+  | { doubleValue: number }
+  | { arrayValue: { values: { stringValue: string }[] } };
+type Attribute = { key: string; value: OtlpValue };
+
+/** The numbers of `SpanKind` in OTLP's protocol buffers. */
+const KINDS: Readonly<Record<SpanKind, number>> = { internal: 1, client: 3 };
+const STATUS_ERROR = 2;
+
+/**
+ * The ids of a run's trace and spans. They depend on nothing but names, so that a span which is exported twice, because a
+ * restart fell between the post and its record, is the same span. Trace ids have 16 bytes, span ids 8.
+ */
+class SpanIds {
+  readonly #known = new Map<string, Promise<string>>();
+  readonly #hash: Hash;
+
+  constructor(hash: Hash) {
+    this.#hash = hash;
+  }
+
+  traceOf(runId: string): Promise<string> {
+    return this.#digits(`trace ${runId}`, 32);
+  }
+
+  spanOf(runId: string, key: string): Promise<string> {
+    return this.#digits(`span ${runId} ${key}`, 16);
+  }
+
+  #digits(name: string, length: number): Promise<string> {
+    const known = this.#known.get(name) ?? this.#hash(name);
+    this.#known.set(name, known);
+    return known.then((hex) => hex.slice(0, length));
+  }
+}
+
+/**
+ * The body of the request that exports these spans of a run. `droppedEvents`: events of the log that no request has
+ * carried, because the collector failed; the run's own span shows them.
+ */
+export async function otlpBody(
+  spans: readonly NamedSpan[],
+  run: TracedRun,
+  { hash, version, droppedEvents }: { hash: Hash; version: string; droppedEvents: number },
+): Promise<string> {
+  const ids = new SpanIds(hash);
+  const attributes = attributesOf({ "service.name": "fanout", "service.version": version });
+  const scope = { name: "fanout", version };
+  const written = await Promise.all(spans.map((span) => spanJson(span, run, ids, droppedEvents)));
+  return JSON.stringify({ resourceSpans: [{ resource: { attributes }, scopeSpans: [{ scope, spans: written }] }] });
+}
+
+async function spanJson(span: NamedSpan, run: TracedRun, ids: SpanIds, droppedEvents: number): Promise<object> {
+  const isRun = span.key === RUN_KEY;
+  const { parentId } = run;
+  const parent = span.parentKey === null ? {} : { parentSpanId: await ids.spanOf(run.id, span.parentKey) };
+  // A child run is a trace of its own, linked to the run that opened it: it may live as long, and knows no ancestors.
+  const links =
+    isRun && parentId !== null
+      ? { links: [{ traceId: await ids.traceOf(parentId), spanId: await ids.spanOf(parentId, RUN_KEY) }] }
+      : {};
+  const dropped: Record<string, AttributeValue> =
+    isRun && droppedEvents > 0 ? { "fanout.dropped_events": { int: droppedEvents } } : {};
+  const failed: Record<string, AttributeValue> = span.errorCode === null ? {} : { "error.type": span.errorCode };
+  return {
+    traceId: await ids.traceOf(run.id),
+    spanId: await ids.spanOf(run.id, span.key),
+    ...parent,
+    name: span.name,
+    kind: KINDS[span.kind],
+    startTimeUnixNano: nanos(Math.min(span.startMs, span.endMs)),
+    endTimeUnixNano: nanos(span.endMs),
+    attributes: attributesOf({ "fanout.run.id": run.id, ...span.attributes, ...dropped, ...failed }),
+    ...links,
+    status: span.errorCode === null ? {} : { code: STATUS_ERROR, message: span.errorCode },
+  };
+}
+
+function attributesOf(values: Record<string, AttributeValue>): Attribute[] {
+  return Object.entries(values).map(([key, value]) => ({ key, value: valueOf(value) }));
+}
+
+function valueOf(value: AttributeValue): OtlpValue {
+  if (typeof value === "string") return { stringValue: value };
+  if (typeof value === "boolean") return { boolValue: value };
+  if ("int" in value) return { intValue: String(Math.round(value.int)) };
+  if ("double" in value) return { doubleValue: value.double };
+  return { arrayValue: { values: value.map((stringValue) => ({ stringValue })) } };
+}
+
+function nanos(atMs: number): string {
+  return String(BigInt(Math.max(0, Math.round(atMs))) * 1_000_000n);
+}

@@ -1,0 +1,148 @@
+/**
+ * A run's log as OpenTelemetry spans: the run, its groups, their calls and the attempts of these. Each span is made from the
+ * event that ends it, which knows when it began: so nothing is remembered between two events, and a restart loses no span.
+ * Attempts follow the conventions for generative AI (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/).
+ */
+import { usdOf } from "../../budget/money.ts";
+import type { LoggedEvent } from "../../engine/log.ts";
+import { OTLP_TEXT_CHARS_MAX } from "../../limits.ts";
+import { attemptIdOf, callIdOf, callTitle, codeOf } from "../trace.ts";
+
+/** What spans repeat of their run. */
+export type TracedRun = { id: string; parentId: string | null; name: string | null; createdAtMs: number };
+
+/** The value of an attribute. A whole number is one, an amount of USD is not. */
+export type AttributeValue = string | boolean | readonly string[] | { int: number } | { double: number };
+
+export type SpanKind = "internal" | "client";
+
+/** A span whose ids are still names within the run. */
+export type NamedSpan = {
+  key: string;
+  /** null = the run is a trace's root. */
+  parentKey: string | null;
+  name: string;
+  kind: SpanKind;
+  startMs: number;
+  endMs: number;
+  attributes: Record<string, AttributeValue>;
+  /** The code of its failure; null = it did not fail. */
+  errorCode: string | null;
+};
+
+/** The key of a run's own span. */
+export const RUN_KEY = "run";
+
+type Ended<Name extends LoggedEvent["event"]> = Extract<LoggedEvent, { event: Name }>;
+
+/** The span that an event ends; null if it ends none. */
+export function spanEndedBy(event: LoggedEvent, run: TracedRun): NamedSpan | null {
+  switch (event.event) {
+    case "attempt_ended":
+      return attemptSpan(event);
+    case "slot_completed":
+      return callSpan(event);
+    case "group_completed":
+      return groupSpan(event);
+    case "run_closed":
+      return runSpan(event, run);
+    default:
+      return null;
+  }
+}
+
+function attemptSpan(event: Ended<"attempt_ended">): NamedSpan {
+  const { attempt, upstream, model, outcome, latencyMs, estimated, charged, atMs } = event;
+  const errorCode = outcome === "success" ? null : (codeOf(event.reason) ?? outcome);
+  // What an attempt with an unknown end is charged is its reservation, which says nothing about tokens used.
+  const usage = {
+    "gen_ai.usage.input_tokens": { int: charged.prompt_tokens },
+    "gen_ai.usage.output_tokens": { int: charged.completion_tokens },
+  };
+  return {
+    key: `attempt ${attemptIdOf(event)}`,
+    parentKey: `call ${callIdOf(event)}`,
+    name: cut(`chat ${model}`),
+    kind: "client",
+    startMs: atMs - latencyMs,
+    endMs: atMs,
+    attributes: {
+      "gen_ai.operation.name": "chat",
+      "gen_ai.provider.name": cut(upstream),
+      "gen_ai.request.model": cut(model),
+      ...(estimated ? {} : usage),
+      "fanout.attempt": { int: attempt },
+      "fanout.outcome": outcome,
+      "fanout.cost_usd": { double: usdOf(charged.usd) },
+      "fanout.estimated": estimated,
+    },
+    errorCode,
+  };
+}
+
+function callSpan(event: Ended<"slot_completed">): NamedSpan {
+  const { status, attempts, model, finishReason, usage, startedAtMs, endedAtMs, index, callId } = event;
+  const answered = model === null ? {} : { "gen_ai.response.model": cut(model) };
+  const finished = finishReason === null ? {} : { "gen_ai.response.finish_reasons": [cut(finishReason)] };
+  return {
+    key: `call ${callIdOf(event)}`,
+    parentKey: groupKey(event.group),
+    name: cut(callTitle({ index, callId })),
+    kind: "internal",
+    // A call that ended without an attempt has no length.
+    startMs: startedAtMs ?? endedAtMs,
+    endMs: endedAtMs,
+    attributes: {
+      "fanout.status": status,
+      "fanout.attempts": { int: attempts },
+      "fanout.replayed": event.replayed === true,
+      "fanout.cost_usd": { double: usdOf(usage.costNanoUsd) },
+      ...answered,
+      ...finished,
+    },
+    errorCode: status === "completed" ? null : (codeOf(event.reason) ?? status),
+  };
+}
+
+function groupSpan(event: Ended<"group_completed">): NamedSpan {
+  const { status, count, completed, failed, cancelled, costNanoUsd, metrics, atMs } = event;
+  return {
+    key: groupKey(event.group),
+    parentKey: RUN_KEY,
+    name: "group",
+    kind: "internal",
+    startMs: atMs - metrics.wall_ms,
+    endMs: atMs,
+    attributes: {
+      "fanout.group.id": cut(event.group ?? ""),
+      "fanout.status": status,
+      "fanout.group.calls": { int: count },
+      "fanout.group.completed": { int: completed },
+      "fanout.group.failed": { int: failed },
+      "fanout.group.cancelled": { int: cancelled },
+      "fanout.cost_usd": { double: usdOf(costNanoUsd) },
+    },
+    errorCode: status === "failed" ? status : null,
+  };
+}
+
+function runSpan(event: Ended<"run_closed">, run: TracedRun): NamedSpan {
+  return {
+    key: RUN_KEY,
+    parentKey: null,
+    name: "run",
+    kind: "internal",
+    startMs: run.createdAtMs,
+    endMs: event.atMs,
+    attributes: { "fanout.status": event.status, ...(run.name === null ? {} : { "fanout.run.name": cut(run.name) }) },
+    errorCode: null,
+  };
+}
+
+function groupKey(group: string | null): string {
+  return group === null ? RUN_KEY : `group ${group}`;
+}
+
+function cut(text: string): string {
+  return text.length <= OTLP_TEXT_CHARS_MAX ? text : text.slice(0, OTLP_TEXT_CHARS_MAX).toWellFormed();
+}
