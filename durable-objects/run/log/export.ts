@@ -2,6 +2,7 @@
  * Exports the run's log as spans to the operator's collector: after turns, in batches, a few seconds late. Nothing waits for
  * it. How far it came is stored with each post, so that the next instance goes on there.
  */
+import type { RunLog } from "../../../src/engine/log.ts";
 import {
   LOG_REPLY_CHARS_MAX,
   OTLP_ERROR_PAUSE_MS,
@@ -12,19 +13,34 @@ import {
 import { afterPost, nextBatch, pauseMs, resultOf, type ExportCursor } from "../../../src/observe/otlp/batch.ts";
 import { otlpBody, type Hash } from "../../../src/observe/otlp/body.ts";
 import type { OtlpTarget } from "../../../src/observe/otlp/settings.ts";
+import type { RunSettings } from "../../../src/run-api/runs.ts";
 import { VERSION } from "../../../src/version.ts";
-import type { RunState } from "../state.ts";
-import type { RunStore } from "../store/store.ts";
+import type { LogRows } from "./rows.ts";
+
+/** What the export needs of a run. */
+export type ExportedRun = {
+  readonly settings: Pick<RunSettings, "id" | "parentId" | "name" | "createdAtMs">;
+  readonly engine: { readonly log: Pick<RunLog, "lastSeq"> };
+  /** Number of the last event in the rows of the log. */
+  readonly readableSeq: number;
+  addWrite: (write: () => void) => void;
+};
+
+/** Where the position is stored. */
+export type ExportMeta = {
+  get: (name: "exported") => ExportCursor;
+  set: (name: "exported", cursor: ExportCursor) => void;
+};
 
 /** What the export needs of the object around it. */
 export type ExportHost = {
   /** The run; null if it was never opened, or is deleted. */
-  readonly run: RunState | null;
-  readonly store: RunStore;
+  readonly run: ExportedRun | null;
+  readonly store: { readonly log: Pick<LogRows, "after">; readonly meta: ExportMeta };
   /** Writes the log's newest events to its rows. */
   flushLog: () => Promise<void>;
   /** Changes the run in a turn. */
-  change: (change: (run: RunState) => void) => Promise<void>;
+  change: (change: (run: ExportedRun) => void) => Promise<void>;
 };
 
 export type ExportEffects = {
@@ -68,7 +84,7 @@ export class LogExport {
     this.#effects.keep(this.#runOnce(run));
   }
 
-  async #runOnce(run: RunState): Promise<void> {
+  async #runOnce(run: ExportedRun): Promise<void> {
     let pause = OTLP_ERROR_PAUSE_MS;
     try {
       await this.#host.flushLog();
@@ -83,7 +99,7 @@ export class LogExport {
   }
 
   /** Exports the next batch. True if the one after it may follow at once. */
-  async #exportBatch(run: RunState): Promise<boolean> {
+  async #exportBatch(run: ExportedRun): Promise<boolean> {
     const cursor = this.#position;
     const rows = this.#host.store.log.after(cursor.seq, LOG_REPLY_CHARS_MAX);
     const { id, parentId, name, createdAtMs } = run.settings;
@@ -91,8 +107,8 @@ export class LogExport {
     const { spans, lastSeq } = nextBatch(rows, cursor.seq, traced);
     if (lastSeq === cursor.seq) return false;
     if (spans.length === 0) {
-      // In memory only: a restart reads these events once more, and makes no spans of them either.
-      this.#cursor = { ...cursor, seq: lastSeq };
+      // Stored all the same: the next instance would look at these events again, and wake itself once more for that.
+      await this.#moveTo({ ...cursor, seq: lastSeq });
       return true;
     }
     const { hash, post } = this.#effects;
@@ -102,10 +118,17 @@ export class LogExport {
     if (this.#host.run !== run) return false;
     const next = afterPost(cursor, lastSeq, { result, logSeq: run.readableSeq });
     const dropped = next.dropped - cursor.dropped;
-    if (dropped > 0) console.error(`the collector of traces ${result}: ${dropped} events of ${id} are not exported`);
-    this.#cursor = next;
-    await this.#host.change((changed) => changed.addWrite(() => this.#host.store.meta.set("exported", next)));
+    if (dropped > 0) {
+      const cause = result === "failed" ? "is away" : "refused a request";
+      console.error(`the collector of traces ${cause}; ${dropped} events of ${id} are dropped`);
+    }
+    await this.#moveTo(next);
     return result !== "failed";
+  }
+
+  async #moveTo(cursor: ExportCursor): Promise<void> {
+    this.#cursor = cursor;
+    await this.#host.change((run) => run.addWrite(() => this.#host.store.meta.set("exported", cursor)));
   }
 
   get #position(): ExportCursor {
