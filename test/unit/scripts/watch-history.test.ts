@@ -151,6 +151,16 @@ describe("historyOf other events", () => {
       { group: GROUP, count: 12, status: "failed", code: "budget_exhausted", message: "USD budget exceeded" },
       `${GROUP} 12 calls ✗ budget_exhausted · USD budget exceeded`,
     ],
+    [
+      "escalated",
+      { ...call, tier: "P0", code: "upstream_error", message: "no" },
+      `‼ P0 failed: ${GROUP} #3 ✗ upstream_error · no`,
+    ],
+    [
+      "escalated",
+      { ...call, index: null, tier: null, code: "vote_undecided", message: "the votes decide nothing" },
+      `‼ ${GROUP} ✗ vote_undecided · the votes decide nothing`,
+    ],
     ["child_opened", { child_run_id: "run_2", reserved: { usd: 0.1 } }, "+ child run_2 opened with $0.10"],
     ["child_closed", { child_run_id: "run_2", spent: { usd: 0.04 } }, "- child run_2 ended, $0.04 spent"],
     ["run_closed", { status: "expired" }, "■ run expired"],
