@@ -73,7 +73,7 @@ const BROKEN: (() => Promise<unknown>)[] = [
 /** Calls that fail before anything is billed. */
 const FREE: (() => Promise<unknown>)[] = [
   () => openai.chat.completions.create({ model: "up/picky", messages: messages("x") }),
-  () => openai.chat.completions.create({ model: "up/raw-401", messages: messages("x") }),
+  () => openai.chat.completions.create({ model: "raw-401/raw-401", messages: messages("x") }),
   () => openai.chat.completions.create({ model: "up/limited", messages: messages("x") }),
   () => openai.chat.completions.create({ model: "once/busy", messages: messages("x") }),
 ];
