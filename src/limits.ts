@@ -1236,7 +1236,7 @@ export const CONTEXT_BLOCK_CHARS = 1_024;
  * each of at most 18 letters that counted as one token, and the last word before a block ends, which counts in the next.
  */
 export const CONTEXT_CUT_TOKENS = 64;
-/** Stands in the prompt of a batch over chunks where the text of the chunk goes. */
+/** The placeholder for the text of a chunk, in the prompt of a batch over chunks. */
 export const CHUNK_PLACE = "{{chunk}}";
 /** Stands between a context and what follows it in the same message. */
 export const CONTEXT_SEPARATOR = "\n\n";

@@ -151,7 +151,7 @@ async function execute(file, args, signal) {
   }
 }
 
-/** The status of a script that came to its end. One that went on without what the budget did not cover was stopped, too. */
+/** The exit status of a script that has ended. It is that of a stop also if the script went on after the budget refused a call. */
 function statusOf() {
   const { failures } = script;
   if (failures.some(({ code }) => code === "budget_exhausted" || code === "infeasible")) {

@@ -1,5 +1,6 @@
 /** `GET /groups/:id` and what is below it, and the headers that make a call outlive its client. */
 import { z } from "@hono/zod-openapi";
+import { OUTCOMES } from "../aggregate/outcomes.ts";
 import {
   GROUP_WAIT_MS_MAX,
   IDEMPOTENCY_KEY_CHARS_MAX,
@@ -132,19 +133,7 @@ export function parseReportQuery(query: Record<string, string>, accept: string |
 
 /** How it has ended as one word, and whether it is worth another round. */
 const outcomeFields = {
-  outcome: z
-    .enum([
-      "SUCCESS",
-      "PARTIAL_SUCCESS",
-      "EMPTY_OUTPUT",
-      "SCHEMA_VIOLATION",
-      "TIMEOUT",
-      "RETRYABLE_FAILURE",
-      "NONRETRYABLE_FAILURE",
-      "CANCELLED",
-    ])
-    .nullable()
-    .openapi({ description: "Null while it runs" }),
+  outcome: z.enum(OUTCOMES).nullable().openapi({ description: "Null while it runs" }),
   retry_recommended: z.boolean().openapi({
     description:
       "Whether another round may help: not after limits, for which the gateway has waited, nor after permanent failures",

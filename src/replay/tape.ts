@@ -25,9 +25,10 @@ type Epoch = {
 export class Tape {
   readonly #bounds: TapeBounds;
   readonly #answers = new Map<string, TapeAnswer[]>();
+  /** Of all answers. An answer has one key, and a key may have many answers: they are not searched one by one. */
+  readonly #ids = new Set<string>();
   /** Least recently used first. */
   readonly #epochs = new Map<string, Epoch>();
-  #size = 0;
   #uses = 0;
 
   constructor(bounds: TapeBounds) {
@@ -36,7 +37,7 @@ export class Tape {
 
   /** Answers that are known. */
   get size(): number {
-    return this.#size;
+    return this.#ids.size;
   }
 
   has(key: string): boolean {
@@ -45,12 +46,11 @@ export class Tape {
 
   /** Adds an answer after those of its key. False if there is no room, or the answer is known. */
   add(key: string, answer: TapeAnswer): boolean {
-    if (this.#size >= this.#bounds.answersMax) return false;
+    if (this.size >= this.#bounds.answersMax || this.#ids.has(answer.id)) return false;
+    this.#ids.add(answer.id);
     const known = this.#answers.get(key);
     if (known === undefined) this.#answers.set(key, [answer]);
-    else if (known.some(({ id }) => id === answer.id)) return false;
     else known.push(answer);
-    this.#size += 1;
     return true;
   }
 

@@ -1,19 +1,8 @@
 /** How a slot, or a group, has ended as one word, and whether another round is worth it: for programs that retry members. */
+import { OUTCOMES, type Outcome } from "../aggregate/outcomes.ts";
 import { isFinalState } from "../engine/slot.ts";
 import type { SlotView } from "../run-api/groups.ts";
 import { slotError } from "./slot.ts";
-
-export const OUTCOMES = [
-  "SUCCESS",
-  "PARTIAL_SUCCESS",
-  "EMPTY_OUTPUT",
-  "SCHEMA_VIOLATION",
-  "TIMEOUT",
-  "RETRYABLE_FAILURE",
-  "NONRETRYABLE_FAILURE",
-  "CANCELLED",
-] as const;
-export type Outcome = (typeof OUTCOMES)[number];
 
 /** Null = it has not ended. */
 export type Ended = { outcome: Outcome | null; retry_recommended: boolean };
