@@ -1,0 +1,98 @@
+/** Time that passes only when nothing is left to do at the present moment: a queue of events, run one after another. */
+
+/** An event that may be called off before it runs. */
+export type Event = { readonly atMs: number; readonly order: number; run: (() => void) | null };
+
+export class VirtualClock {
+  #nowMs: number;
+  #order = 0;
+  readonly #events: Event[] = [];
+
+  /** @param nowMs Where time begins, epoch ms. */
+  constructor(nowMs: number) {
+    this.#nowMs = nowMs;
+  }
+
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  /** Events run so far. */
+  events = 0;
+
+  /** Queues an event. Events of one moment run in the order in which they were queued. */
+  at(atMs: number, run: () => void): Event {
+    this.#order += 1;
+    const event: Event = { atMs: Math.max(this.#nowMs, Math.ceil(atMs)), order: this.#order, run };
+    this.#push(event);
+    return event;
+  }
+
+  after(ms: number, run: () => void): Event {
+    return this.at(this.#nowMs + Math.max(0, ms), run);
+  }
+
+  /** Resolves after so much virtual time, for what has no activity of its own. */
+  wait(ms: number): Promise<void> {
+    return new Promise((resolve) => this.after(ms, resolve));
+  }
+
+  /** Runs events until there is none, `untilMs` has come, or `isOver`. What promises an event resolves runs before the next event. */
+  async run(untilMs: number, isOver: () => boolean = () => false): Promise<void> {
+    await settled();
+    while (!isOver()) {
+      const next = this.#events[0];
+      if (next === undefined || next.atMs > untilMs) break;
+      this.#pop();
+      if (next.run === null) continue;
+      this.#nowMs = next.atMs;
+      this.events += 1;
+      next.run();
+      await settled();
+    }
+    if (untilMs !== Infinity && !isOver()) this.#nowMs = Math.max(this.#nowMs, untilMs);
+  }
+
+  #push(event: Event): void {
+    const heap = this.#events;
+    let child = heap.length;
+    heap.push(event);
+    while (child > 0) {
+      const parent = (child - 1) >> 1;
+      if (!isBefore(event, heap[parent])) break;
+      this.#place(child, heap[parent]);
+      child = parent;
+    }
+    this.#place(child, event);
+  }
+
+  #pop(): void {
+    const heap = this.#events;
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return;
+    let parent = 0;
+    for (;;) {
+      let child = 2 * parent + 1;
+      if (child >= heap.length) break;
+      if (isBefore(heap[child + 1], heap[child])) child += 1;
+      if (!isBefore(heap[child], last)) break;
+      this.#place(parent, heap[child]);
+      parent = child;
+    }
+    this.#place(parent, last);
+  }
+
+  #place(index: number, event: Event | undefined): void {
+    if (event !== undefined) this.#events[index] = event;
+  }
+}
+
+function isBefore(a: Event | undefined, b: Event | undefined): boolean {
+  if (a === undefined || b === undefined) return a !== undefined;
+  return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
+}
+
+/** Resolves when every promise that could be resolved by now has been, with all that follows from it. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,72 @@
+/** Histories of the whole gateway on a simulated platform, each from a seed; see README.md. */
+import { beforeAll, describe, expect, it } from "vitest";
+import { ROOT } from "../../scripts/root.ts";
+import { bundleGateway } from "./bundle.ts";
+import { compileGateway } from "./isolate.ts";
+import { simulate, type Outcome, type Plan } from "./simulation.ts";
+
+const SMALL: Plan = { seed: 1, hours: 0.05, runs: 6, slots: 60, hasFaults: true };
+
+/** Calls to objects for each slot of batches of some hundred calls: claims carry several slots. */
+const OBJECT_CALLS_PER_SLOT_MAX = 4;
+
+let code = "";
+beforeAll(async () => {
+  code = await bundleGateway(ROOT);
+});
+
+function simulated(plan: Partial<Plan>, bundle = code): Promise<Outcome> {
+  return simulate({ ...SMALL, ...plan }, compileGateway(bundle));
+}
+
+/** The bundle with a fault in it. */
+function broken(line: string, by: string): string {
+  const parts = code.split(line);
+  if (parts.length !== 2) throw new Error(`the bundle has ${parts.length - 1} times: ${line}`);
+  return parts.join(by);
+}
+
+describe("without faults", () => {
+  it("bills each slot once, to the digit, with few calls to objects", async () => {
+    const outcome = await simulated({ runs: 8, slots: 200, hasFaults: false });
+    expect(outcome.violations).toEqual([]);
+    expect(outcome.repeated).toBe(0);
+    expect(outcome.completed).toBeGreaterThan(500);
+    expect(outcome.objectCalls / outcome.completed).toBeLessThan(OBJECT_CALLS_PER_SLOT_MAX);
+  });
+});
+
+describe("while Workers, machines and objects die and messages are lost", () => {
+  it.each([1, 2, 3])("keeps every promise of the books, the results and the rest, seed %i", async (seed) => {
+    const outcome = await simulated({ seed });
+    expect(outcome.violations).toEqual([]);
+    expect(outcome.completed).toBeGreaterThan(0);
+    const { workerDeaths, machineDeaths, resets } = outcome.faults;
+    expect(workerDeaths + machineDeaths + resets).toBeGreaterThan(10);
+  });
+
+  it("repeats a history from its seed", async () => {
+    const first = await simulated({ seed: 7, runs: 3 });
+    expect(await simulated({ seed: 7, runs: 3 })).toEqual(first);
+    expect((await simulated({ seed: 8, runs: 3 })).fingerprint).not.toBe(first.fingerprint);
+  });
+});
+
+describe("finds faults of the gateway:", () => {
+  it("attempts of unknown outcome that cost nothing", async () => {
+    const outcome = await simulated({}, broken(`outcome.class === "unknown") {`, `outcome.class === "never") {`));
+    expect(outcome.violations.join("\n")).toContain("billed");
+  });
+
+  it("lanes that start each other over and over", async () => {
+    const latest = broken("run.laneReach = Math.min(run.laneReach, reach)", "run.laneReach = reach");
+    const outcome = await simulated({ runs: 8, slots: 200, hasFaults: false }, latest);
+    expect(outcome.objectCalls / outcome.completed).toBeGreaterThan(OBJECT_CALLS_PER_SLOT_MAX);
+  });
+
+  it("an opening that is repeated as a new group", async () => {
+    const forgets = broken("return this.#newKeys.get(key) ?? this.#store.keyRecord(key)", "return null");
+    const outcome = await simulated({ runs: 1, slots: 20 }, forgets);
+    expect(outcome.violations).not.toEqual([]);
+  });
+});

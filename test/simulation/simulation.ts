@@ -1,0 +1,139 @@
+/** A simulation from a seed: programs that begin over some hours, faults among them, and what must hold at the end. */
+import { createHash } from "node:crypto";
+import { Random } from "../../bench/adversary/random.ts";
+import type { GatewayExports, IsolateDeps } from "./isolate.ts";
+import { drawProgram, ProgramRun, type Program } from "./program.ts";
+import { World } from "./world.ts";
+
+export type Plan = {
+  seed: number;
+  /** Virtual hours in which programs begin. */
+  hours: number;
+  runs: number;
+  /** Mean slots of a program. */
+  slots: number;
+  hasFaults: boolean;
+};
+
+export type Outcome = {
+  violations: string[];
+  completed: number;
+  failed: number;
+  upstreamCalls: number;
+  objectCalls: number;
+  /** Answers of the provider beyond one for each slot. */
+  repeated: number;
+  faults: World["faults"];
+  virtualHours: number;
+  events: number;
+  awakeHours: number;
+  /** The same for every simulation of the same plan and code. */
+  fingerprint: string;
+};
+
+/** How long runs may settle after the last program, and how long what they store may last after that, ms. */
+const SETTLE_MS = 1_800_000;
+const RETENTION_MS = 14 * 3_600_000;
+const VIOLATIONS_MAX = 50;
+/** Longest that a program takes, with every patience of its client; and how often objects that have nothing left are dropped, ms. */
+const PROGRAM_MS_MAX = 24 * 3_600_000;
+const SWEEP_MS = 3_600_000;
+
+export async function simulate(plan: Plan, gateway: (deps: IsolateDeps) => GatewayExports): Promise<Outcome> {
+  const violations: string[] = [];
+  const fingerprint = createHash("sha256");
+  const violated = (what: string): void => {
+    if (violations.length < VIOLATIONS_MAX) violations.push(`[${plan.seed} at ${world.clock.nowMs}] ${what}`);
+  };
+  const limits = new Map<string, number>();
+  const world: World = new World({
+    gateway,
+    seed: plan.seed,
+    hasFaults: plan.hasFaults,
+    billed: (program, { nanoUsd, calls }) => {
+      fingerprint.update(`${program} ${calls} ${nanoUsd} ${world.clock.nowMs}\n`);
+      const limit = limits.get(program);
+      if (limit !== undefined && nanoUsd > limit) violated(`${program} was billed ${nanoUsd} of ${limit} nano-USD`);
+    },
+    violated,
+  });
+  const tally = { completed: 0, failed: 0, upstreamCalls: 0, repeated: 0 };
+  const random = new Random(plan.seed, 4);
+  const beginMs = world.clock.nowMs;
+  let pending = plan.runs;
+  for (let index = 0; index < plan.runs; index += 1) {
+    const program = drawProgram(`p${index}`, plan.slots, random);
+    if (program.limitNanoUsd !== null) limits.set(program.name, program.limitNanoUsd);
+    const begin = async (): Promise<void> => {
+      try {
+        const ended = await new ProgramRun(world, program, violated).finish();
+        audit(world, program, { ended, plan, violated, tally });
+      } catch (error) {
+        violated(error instanceof Error ? (error.stack ?? error.message) : String(error));
+      } finally {
+        limits.delete(program.name);
+        pending -= 1;
+        if (pending === 0) world.endFaults();
+      }
+    };
+    world.clock.at(beginMs + random.fraction() * plan.hours * 3_600_000, () => void begin());
+  }
+  // A gateway that breaks its promises all the time may never end its work.
+  const isOver = (): boolean => pending === 0 || violations.length === VIOLATIONS_MAX;
+  const lastMs = beginMs + plan.hours * 3_600_000 + PROGRAM_MS_MAX;
+  while (!isOver() && world.clock.nowMs < lastMs) {
+    await world.clock.run(world.clock.nowMs + SWEEP_MS, isOver);
+    world.sweep();
+  }
+  if (pending === 0) await drained(world, violated);
+  else violated(`${pending} programs did not end`);
+  const { faults, awakeMs, objectCalls } = world;
+  return {
+    violations,
+    ...tally,
+    objectCalls,
+    faults,
+    virtualHours: (world.clock.nowMs - beginMs) / 3_600_000,
+    events: world.clock.events,
+    awakeHours: awakeMs / 3_600_000,
+    fingerprint: fingerprint.digest("hex").slice(0, 16),
+  };
+}
+
+/** Runs until everything sleeps, then until everything is deleted. */
+async function drained(world: World, violated: (what: string) => void): Promise<void> {
+  await world.clock.run(world.clock.nowMs + SETTLE_MS);
+  const { awake } = world.sweep();
+  if (awake.length > 0) violated(`awake an hour after the last program: ${awake.slice(0, 5).join("; ")}`);
+  if (world.upstream.inFlight !== 0) violated(`${world.upstream.inFlight} calls are in flight for ever`);
+  await world.clock.run(world.clock.nowMs + RETENTION_MS);
+  const runs = world.sweep().stored.filter((name) => name.startsWith("RUN/"));
+  if (runs.length > 0) violated(`${runs.length} runs still store something after their retention`);
+}
+
+type Audited = {
+  ended: Awaited<ReturnType<ProgramRun["finish"]>>;
+  plan: Plan;
+  violated: (what: string) => void;
+  tally: { completed: number; failed: number; upstreamCalls: number; repeated: number };
+};
+
+/** Compares the run's books with the provider's. */
+function audit(world: World, { name, kind, slots }: Program, { ended, plan, violated, tally }: Audited): void {
+  const bill = world.upstream.billOf(name);
+  const { completed, failed, spentNanoUsd } = ended;
+  const answers = [...bill.answered.values()].reduce((sum, count) => sum + count, 0);
+  tally.completed += completed;
+  tally.failed += failed;
+  tally.upstreamCalls += bill.calls;
+  tally.repeated += answers - bill.answered.size;
+  if (bill.answered.size < completed)
+    violated(`${name}: ${completed} slots completed, ${bill.answered.size} were answered`);
+  if (completed + failed !== slots) violated(`${name}: ${completed} + ${failed} of ${slots} slots ended`);
+  if (spentNanoUsd < bill.nanoUsd) violated(`${name}: spent ${spentNanoUsd}, billed ${bill.nanoUsd} nano-USD`);
+  // A hedge that was aborted stays charged at its reservation, and may have been answered.
+  if (plan.hasFaults || kind === "hedged") return;
+  if (answers !== bill.answered.size)
+    violated(`${name}: ${answers} answers to ${bill.answered.size} slots without a fault`);
+  if (spentNanoUsd !== bill.nanoUsd) violated(`${name}: spent ${spentNanoUsd}, billed ${bill.nanoUsd} without a fault`);
+}

@@ -1,0 +1,204 @@
+/**
+ * The storage of one object: SQLite in memory, of which a crash takes back what was not durable yet. What the object writes
+ * between two commits is one transaction of SQLite.
+ */
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+
+type Value = string | number | null | ArrayBuffer;
+
+/** Effects of a storage. */
+export type StorageDeps = {
+  /** Calls back when a commit that begins now is durable. */
+  commit: (durable: () => void) => void;
+  /** The alarm is to fire then; null = never. Called for durable alarms only. */
+  alarmSet: (atMs: number | null) => void;
+};
+
+const WRITES = /^\s*(insert|update|delete|replace|create|drop|alter)/i;
+
+export class ObjectStorage {
+  readonly #deps: StorageDeps;
+  #database: DatabaseSync | null = null;
+  #statements = new Map<string, StatementSync>();
+  #isOpen = false;
+  #depth = 0;
+  /** Resolves with the commit that is under way; null = everything is durable. */
+  #commit: { done: Promise<void>; resolve: () => void } | null = null;
+  #alarmMs: number | null = null;
+  #durableAlarmMs: number | null = null;
+  /** Counts the commits that a crash has undone, so that the events of theirs that are still queued do nothing. */
+  #era = 0;
+
+  constructor(deps: StorageDeps) {
+    this.#deps = deps;
+  }
+
+  readonly sql = {
+    exec: (query: string, ...bindings: Value[]) => this.#exec(query, bindings),
+    get databaseSize(): number {
+      return 4_096;
+    },
+  };
+
+  /** Resolves once everything that was written is durable; null = it is. */
+  get durable(): Promise<void> | null {
+    return this.#commit?.done ?? null;
+  }
+
+  get isEmpty(): boolean {
+    if (this.#database === null) return true;
+    return this.#exec("SELECT name FROM sqlite_master WHERE type = 'table'", []).toArray().length === 0;
+  }
+
+  get alarmMs(): number | null {
+    return this.#durableAlarmMs;
+  }
+
+  transactionSync<T>(write: () => T): T {
+    this.#writes();
+    this.#depth += 1;
+    const name = `nested_${this.#depth}`;
+    const database = this.#opened();
+    database.exec(`SAVEPOINT ${name}`);
+    try {
+      const written = write();
+      database.exec(`RELEASE ${name}`);
+      return written;
+    } catch (error) {
+      database.exec(`ROLLBACK TO ${name}`);
+      database.exec(`RELEASE ${name}`);
+      throw error;
+    } finally {
+      this.#depth -= 1;
+    }
+  }
+
+  sync(): Promise<void> {
+    return this.durable ?? Promise.resolve();
+  }
+
+  getAlarm(): Promise<number | null> {
+    return Promise.resolve(this.#alarmMs);
+  }
+
+  setAlarm(atMs: number): Promise<void> {
+    this.#writes();
+    this.#alarmMs = atMs;
+    return Promise.resolve();
+  }
+
+  deleteAlarm(): Promise<void> {
+    this.#writes();
+    this.#alarmMs = null;
+    return Promise.resolve();
+  }
+
+  /** Deletes the alarm too. It is durable when it resolves. */
+  deleteAll(): Promise<void> {
+    this.#settle();
+    this.#database?.close();
+    this.#database = null;
+    this.#statements = new Map();
+    this.#alarmMs = null;
+    this.#announceAlarm();
+    return Promise.resolve();
+  }
+
+  /** The alarm has begun to fire: it is set no more, unless its handler sets it. */
+  alarmFires(): void {
+    this.#alarmMs = null;
+    this.#durableAlarmMs = null;
+  }
+
+  /** A crash: what was not durable has never been. */
+  crash(): void {
+    this.#era += 1;
+    if (this.#isOpen) this.#database?.exec("ROLLBACK");
+    this.#isOpen = false;
+    this.#depth = 0;
+    this.#commit = null;
+    this.#alarmMs = this.#durableAlarmMs;
+    // Statements of tables that were never made would be wrong.
+    this.#statements = new Map();
+  }
+
+  #exec(query: string, bindings: readonly Value[]): Cursor {
+    const isWrite = WRITES.test(query);
+    if (isWrite) this.#writes();
+    const database = this.#opened();
+    if (bindings.length === 0 && isWrite) {
+      database.exec(query);
+      return new Cursor([], 1);
+    }
+    let statement = this.#statements.get(query);
+    if (statement === undefined) {
+      statement = database.prepare(query);
+      this.#statements.set(query, statement);
+    }
+    const values = bindings.map((value): SQLInputValue =>
+      value instanceof ArrayBuffer ? new Uint8Array(value) : value,
+    );
+    if (!isWrite) return new Cursor(statement.all(...values), 0);
+    return new Cursor([], Number(statement.run(...values).changes));
+  }
+
+  #opened(): DatabaseSync {
+    this.#database ??= new DatabaseSync(":memory:");
+    return this.#database;
+  }
+
+  /** Something is written: a transaction is open until the commit that begins now is durable. */
+  #writes(): void {
+    if (!this.#isOpen) {
+      this.#opened().exec("BEGIN");
+      this.#isOpen = true;
+    }
+    if (this.#commit !== null) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#commit = { done: promise, resolve };
+    const era = this.#era;
+    this.#deps.commit(() => {
+      if (era === this.#era) this.#settle();
+    });
+  }
+
+  #settle(): void {
+    if (this.#isOpen) this.#database?.exec("COMMIT");
+    this.#isOpen = false;
+    const commit = this.#commit;
+    this.#commit = null;
+    this.#announceAlarm();
+    commit?.resolve();
+  }
+
+  #announceAlarm(): void {
+    if (this.#alarmMs === this.#durableAlarmMs) return;
+    this.#durableAlarmMs = this.#alarmMs;
+    this.#deps.alarmSet(this.#alarmMs);
+  }
+}
+
+/** What a query has brought, as the platform's cursor gives it. */
+class Cursor {
+  readonly rowsWritten: number;
+  readonly #rows: readonly Record<string, unknown>[];
+
+  constructor(rows: readonly Record<string, unknown>[], rowsWritten: number) {
+    this.#rows = rows;
+    this.rowsWritten = rowsWritten;
+  }
+
+  toArray(): readonly Record<string, unknown>[] {
+    return this.#rows;
+  }
+
+  one(): Record<string, unknown> {
+    const [row] = this.#rows;
+    if (row === undefined || this.#rows.length > 1) throw new Error(`one row was expected, not ${this.#rows.length}`);
+    return row;
+  }
+
+  [Symbol.iterator](): Iterator<Record<string, unknown>> {
+    return this.#rows[Symbol.iterator]();
+  }
+}
