@@ -1,0 +1,127 @@
+/**
+ * The tape of one name. All calls of its upstreams look here before they are sent, or store their answers. Its methods are described in
+ * src/run-api/cassette-api.ts.
+ *
+ *   exchange  a request and its answer: the key of the request, the number of the answer among those of equal requests
+ *   had       which of them the attempts of a run and its child runs have had, so that equal requests stay different samples
+ *   facts     row 1: how large the tape is
+ */
+import { DurableObject } from "cloudflare:workers";
+import { likeness, sketchOf } from "../../src/cassette/sketch.ts";
+import { missReason, nearest, type Candidate } from "../../src/cassette/nearest.ts";
+import type { Exchange, TapedRequest } from "../../src/cassette/types.ts";
+import type { Reason } from "../../src/errors.ts";
+import { CASSETTE_COMPARED_MAX, TOKEN_CACHE_MAX } from "../../src/limits.ts";
+import type { CassetteApi, Taken, TapeFacts, TapeLine, TapeUse } from "../../src/run-api/cassette-api.ts";
+import { RunCaller } from "../../src/run-client/caller.ts";
+import type { Objects } from "../address.ts";
+import { TapeStore, type Use } from "./store.ts";
+
+export class CassetteObject extends DurableObject<Objects> implements CassetteApi {
+  readonly #storage: DurableObjectStorage;
+  readonly #store: TapeStore;
+  readonly #name: string;
+  readonly #objects: Objects;
+  /** Runs by their trees' roots, oldest first: a run never changes its tree. */
+  readonly #roots = new Map<string, string>();
+
+  constructor(ctx: DurableObjectState, env: Objects) {
+    super(ctx, env);
+    this.#storage = ctx.storage;
+    this.#objects = env;
+    this.#name = ctx.id.name ?? "";
+    this.#store = new TapeStore(ctx.storage.sql);
+  }
+
+  async take(use: TapeUse): Promise<Taken> {
+    const used = await this.#useOf(use);
+    const before = this.#store.hadBy(used);
+    const had = this.#store.countHad(used.session, use.key);
+    const n = before ?? had + 1;
+    const line = this.#store.line(use.key, n);
+    if (line !== null) {
+      if (before === null) this.#store.note(used, n);
+      return { answer: exchangeOf(line).answer };
+    }
+    // An attempt that was lost has had the answer: its call gets it again. Only where there is no other, which may be a sample of its own.
+    const again = use.mode === "replay" ? this.#store.hadByCall(used) : null;
+    const known = again === null ? null : this.#store.line(use.key, again);
+    return known === null ? { had } : { answer: exchangeOf(known).answer };
+  }
+
+  miss(request: TapedRequest, text: string, had: number): Reason {
+    const size = this.#store.facts.exchanges;
+    const near = had === 0 && size > 0 ? this.#nearest(request, text) : null;
+    const reason = missReason(this.#name, size, had, near);
+    this.#store.noteMiss(reason.message);
+    return reason;
+  }
+
+  #nearest(request: TapedRequest, text: string): ReturnType<typeof nearest> {
+    const sketch = sketchOf(text);
+    const likely: { number: number; like: number }[] = [];
+    for (const known of this.#store.sketches()) {
+      likely.push({ number: known.number, like: likeness(known.sketch, sketch) });
+    }
+    likely.sort((a, b) => b.like - a.like || a.number - b.number);
+    const candidates = likely.slice(0, CASSETTE_COMPARED_MAX).flatMap(({ number }): Candidate[] => {
+      const line = this.#store.lineNumber(number);
+      const exchange = line === null ? null : exchangeOf(line);
+      return exchange === null || !("request" in exchange) ? [] : [{ number, request: exchange.request }];
+    });
+    return nearest(request, candidates);
+  }
+
+  async record(use: TapeUse, line: TapeLine | null): Promise<void> {
+    const used = await this.#useOf(use);
+    this.#storage.transactionSync(() => {
+      if (line === null) return this.#store.countUnrecorded();
+      const before = this.#store.hadBy(used);
+      const n = before ?? this.#store.countHad(used.session, use.key) + 1;
+      if (!this.#store.put(line, n, Date.now())) return this.#store.countUnrecorded();
+      if (before === null) this.#store.note(used, n);
+    });
+  }
+
+  facts(): TapeFacts {
+    return this.#store.facts;
+  }
+
+  lines(from: number): string[] {
+    return this.#store.lines(from);
+  }
+
+  load(lines: TapeLine[], isFirst: boolean): boolean {
+    return this.#storage.transactionSync(() => {
+      if (isFirst) this.#store.clear();
+      const nowMs = Date.now();
+      return lines.every((line) => this.#store.put(line, this.#store.countOf(line.key) + 1, nowMs));
+    });
+  }
+
+  clear(): void {
+    this.#storage.transactionSync(() => this.#store.clear());
+  }
+
+  /**
+   * A run and its child runs count their calls together: which of them makes a call may differ from time to time. What a run
+   * replays counts apart from what it records.
+   */
+  async #useOf({ runId, attemptId, key, mode }: TapeUse): Promise<Use> {
+    const root = this.#roots.get(runId) ?? (await this.#rootOf(runId));
+    return { session: `${mode} ${root}`, attempt: `${runId}/${attemptId}`, key };
+  }
+
+  async #rootOf(runId: string): Promise<string> {
+    const root = await new RunCaller(this.#objects, runId).callWithRetry<string | null>((run) => run.rootRun());
+    if (root === null) return runId;
+    this.#roots.set(runId, root);
+    const [oldest] = this.#roots.keys();
+    if (this.#roots.size > TOKEN_CACHE_MAX && oldest !== undefined) this.#roots.delete(oldest);
+    return root;
+  }
+}
+
+function exchangeOf(line: string): Exchange {
+  return JSON.parse(line);
+}
