@@ -1,0 +1,56 @@
+/** What a run knows of how long the calls of one model take, to find those that take much longer than the others. */
+import { LatencySketch } from "../../gate/latency-sketch.ts";
+import { HEDGE_ENDS_KEPT, HEDGE_MEDIANS_MIN, HEDGE_SAMPLES_MIN } from "../../limits.ts";
+
+type End = { atMs: number; latencyMs: number };
+
+export class ModelPace {
+  readonly #sketch = new LatencySketch();
+  /** The latest ends, in a ring. */
+  readonly #ends: End[] = [];
+  #next = 0;
+  /** Computed once for all attempts of a turn; undefined = not since the sketch has changed. */
+  #p95: { slowMs: number; hedgeMs: number } | null | undefined;
+
+  /** An attempt has ended in an answer. */
+  answered(latencyMs: number, nowMs: number): void {
+    this.#learn(latencyMs);
+    this.#ends[this.#next] = { atMs: nowMs, latencyMs };
+    this.#next = (this.#next + 1) % HEDGE_ENDS_KEPT;
+  }
+
+  /** An attempt was given up after this time: it would have taken longer. */
+  givenUp(afterMs: number): void {
+    this.#learn(afterMs);
+  }
+
+  /**
+   * The time after which a call is slow, and that after which it is hedged, ms; null = too little is known. A call that is not
+   * several times as slow as half of the others is none that another attempt would overtake by much.
+   */
+  get p95(): { slowMs: number; hedgeMs: number } | null {
+    if (this.#p95 === undefined) this.#p95 = this.#times();
+    return this.#p95;
+  }
+
+  #learn(durationMs: number): void {
+    this.#sketch.add(durationMs);
+    this.#p95 = undefined;
+  }
+
+  #times(): { slowMs: number; hedgeMs: number } | null {
+    if (this.#sketch.count < HEDGE_SAMPLES_MIN) return null;
+    const slowMs = this.#sketch.quantile(0.95);
+    const medianMs = this.#sketch.quantile(0.5);
+    if (slowMs === null || medianMs === null) return null;
+    return { slowMs, hedgeMs: Math.max(slowMs, medianMs * HEDGE_MEDIANS_MIN) };
+  }
+
+  /** Of the latest attempts those that were answered since then: how many took at most so many ms, and how many longer. */
+  endedSince(sinceMs: number, fastMs: number): { fast: number; slow: number } {
+    const ended = { fast: 0, slow: 0 };
+    for (const { atMs, latencyMs } of this.#ends)
+      if (atMs >= sinceMs) ended[latencyMs <= fastMs ? "fast" : "slow"] += 1;
+    return ended;
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * Which slots get a second attempt now: those whose first is much slower than the others. A hedge never waits, neither for the
+ * budget nor at a gate, and starts before fresh slots, like a retry that is due.
+ */
+import type { HedgeRule } from "../../call.ts";
+import {
+  admissionOf,
+  attemptsWanted,
+  gatesOf,
+  leaseFor,
+  offerFor,
+  sentFactsOf,
+  takeOffer,
+  timeoutOf,
+  type Assignment,
+} from "../dispatch.ts";
+import { factsOf } from "../enqueue.ts";
+import type { Group } from "../group.ts";
+import type { AttemptInFlight, Target } from "../shard.ts";
+import { groupSeqOf, indexOf } from "../slot.ts";
+import type { EngineState } from "../state.ts";
+import { extraOf, mayCost } from "./spend.ts";
+import { HEDGE_MEDIANS_MIN } from "../../limits.ts";
+import { isStraggler, timesOf, type Siblings } from "./straggler.ts";
+
+/** Starts the hedges that are due. `offers`: how many attempts each waiting executor can take; it is counted down. */
+export function startHedges(state: EngineState, offers: Map<number, number>, nowMs: number): Assignment[] {
+  const started: Assignment[] = [];
+  if (!state.hedges.hasOpen || offers.size === 0) return started;
+  for (const late of lateSlots(state, nowMs)) {
+    if (offerFor(offers, groupSeqOf(late.slotId)) === null) continue;
+    const lease = hedgeOf(state, late, nowMs);
+    if (lease !== null) started.push(start(state, lease, late, offers, nowMs));
+  }
+  return started;
+}
+
+/** The group of a slot that would be hedged now if an executor had room for it; null = there is none. Changes nothing. */
+export function hedgeableGroup(state: EngineState, nowMs: number): number | null {
+  if (!state.hedges.hasOpen) return null;
+  for (const late of lateSlots(state, nowMs)) if (hedgeOf(state, late, nowMs) !== null) return groupSeqOf(late.slotId);
+  return null;
+}
+
+type Late = { first: AttemptInFlight; slotId: number; group: Group; hedge: HedgeRule };
+
+/** The slots whose attempts are much slower than the others, while the run and their group have room. */
+function lateSlots(state: EngineState, nowMs: number): Late[] {
+  const late: Late[] = [];
+  for (const { lease: first, hedge } of state.hedges.open) {
+    const { slotId, startedAtMs } = first;
+    const group = state.groupOf(first);
+    if (slotId === null || group === undefined || !mayHedge(group, first, indexOf(slotId))) continue;
+    const times = timesOf(hedge, state.hedges.paceOf(first.target));
+    if (times === null || nowMs < startedAtMs + times.hedgeMs) continue;
+    if (isStraggler(siblingsOf(state, first, times.slowMs, nowMs))) late.push({ first, slotId, group, hedge });
+  }
+  return late;
+}
+
+/** A call that nobody waits for, or that has had all of its attempts but one, gets no second one. */
+function mayHedge(group: Group, { target }: AttemptInFlight, index: number): boolean {
+  const { drained, paused, header } = group;
+  if (drained !== null || paused !== null || group.isCancelled(index) || header.background === true) return false;
+  return (group.attempts[index] ?? 0) < target.attemptsMax;
+}
+
+/** Attempts at its model: one is fast that took at most a half of the time that this one has taken so far. */
+function siblingsOf(state: EngineState, first: AttemptInFlight, slowMs: number, nowMs: number): Siblings {
+  const { target, startedAtMs } = first;
+  const fastMs = (nowMs - startedAtMs) / HEDGE_MEDIANS_MIN;
+  const { fast = 0, slow: ended = 0 } = state.hedges.paceOf(target)?.endedSince(startedAtMs, fastMs) ?? {};
+  let slow = ended;
+  for (const { lease } of state.attempts.values()) {
+    const { upstream, model } = lease.target;
+    if (upstream !== target.upstream || model !== target.model) continue;
+    if (nowMs - lease.startedAtMs >= Math.min(slowMs, fastMs)) slow += 1;
+  }
+  return { slow, fast };
+}
+
+/** The second attempt of a slot; null = it gets none now: it must neither wait nor make others wait, and may not cost more. */
+function hedgeOf(state: EngineState, { first, slotId, group, hedge }: Late, nowMs: number): AttemptInFlight | null {
+  const { width, attempts, credits, deps } = state;
+  const { header } = group;
+  if (state.isPaused || attempts.size + credits.permits >= width || !group.hasRoom) return null;
+  const target = targetOf(state, first, nowMs);
+  if (target === null || (deps.bodyOf?.(slotId) ?? "here") !== "here") return null;
+  const { facts, fault } = sentFactsOf(state, group, slotId);
+  if (fault !== undefined) return null;
+  const learnedCapTokens = first.capKind === "learned" ? first.capTokens : null;
+  const rules = { share: header.share, learnedCapTokens, attemptsWanted: attemptsWanted(state) };
+  // An attempt with the same template is in flight: the first.
+  const reserved = admissionOf({ facts, target, rules, isInFlight: () => true }, state, nowMs);
+  if (reserved.kind !== "reserve" || isShorter(reserved.capTokens, first.capTokens)) return null;
+  if (!mayCost(state, group, extraOf(first, reserved), hedge.maxExtra)) return null;
+  const attempt = (group.attempts[indexOf(slotId)] ?? 0) + 1;
+  const call = { attemptId: `${slotId}.${attempt}`, attempt, slotId, facts, queuedAtMs: header.openedAtMs };
+  const { chosenFrom, onLost, attemptId } = first;
+  const from = chosenFrom === undefined ? {} : { chosenFrom };
+  const { hedge: _, ...lease } = leaseFor({ ...call, target, onLost, ...from }, reserved, nowMs);
+  return { ...lease, hedgeOf: attemptId };
+}
+
+/** Where it goes: to the same model, under the key with most room. A gate that makes calls wait has no room for a second one. */
+function targetOf(state: EngineState, { target, chosenFrom }: AttemptInFlight, nowMs: number): Target | null {
+  const gates = gatesOf(state, nowMs);
+  const isOpen = (gate: string): boolean => state.upstreams.get(gate)?.isOpen(nowMs) !== false && gates.mayStart(gate);
+  const targets = chosenFrom?.choices[chosenFrom.at]?.targets ?? [target];
+  const open = targets.filter(({ gate }) => isOpen(gate));
+  return open.toSorted((a, b) => gates.inFlight(a.gate) - gates.inFlight(b.gate))[0] ?? null;
+}
+
+/** Whether its answer would be cut where that of the first is not: at the end of the budget. */
+function isShorter(capTokens: number | null, firstTokens: number | null): boolean {
+  return capTokens !== null && capTokens < (firstTokens ?? Infinity);
+}
+
+function start(
+  state: EngineState,
+  lease: AttemptInFlight,
+  { slotId, group }: Late,
+  offers: Map<number, number>,
+  nowMs: number,
+): Assignment {
+  if (!state.ledger.reserve(lease.attemptId, lease.amounts)) throw new Error(`${lease.attemptId} cannot be reserved`);
+  const executor = takeOffer(offers, groupSeqOf(slotId));
+  state.begin(lease, executor, null, nowMs);
+  const facts = factsOf(state, group, indexOf(slotId));
+  return { executor, slotId, lease, timeoutMs: timeoutOf(facts, lease.target) };
+}
