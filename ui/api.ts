@@ -14,7 +14,13 @@ export class ApiError extends Error {
 
 export type Json = Record<string, unknown>;
 
-type Request = { method?: string; body?: Json; signal?: AbortSignal; runId?: string };
+type Request = {
+  method?: string;
+  body?: Json;
+  signal?: AbortSignal;
+  runId?: string;
+  headers?: Record<string, string>;
+};
 
 export class Api {
   readonly #credential: string;
@@ -33,6 +39,7 @@ export class Api {
     const { method = "GET", body, signal, runId } = options;
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
     const headers = this.#headers({
+      ...options.headers,
       ...(body === undefined ? {} : { "content-type": "application/json" }),
       ...(runId === undefined || !this.isOperator ? {} : { "x-fanout-run": runId }),
     });

@@ -1,26 +1,6 @@
 /** A real Chromium with the run page, and what the page did that it must not do. */
-import { chromium, type Browser, type Page } from "playwright-core";
-import { existsSync } from "node:fs";
+import type { Browser, Page } from "playwright-core";
 import { onTestFinished } from "vitest";
-
-/** Debian's Chromium; `FANOUT_CHROMIUM` names another. */
-const PROGRAM = process.env["FANOUT_CHROMIUM"] ?? "/usr/bin/chromium";
-export const hasChromium = existsSync(PROGRAM);
-
-/** Its own services would call hosts that a test machine may not reach. */
-const QUIET = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
-
-export function startBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: PROGRAM, args: QUIET });
-}
 
 /** `faults`: errors and messages on the console, dialogs, and requests to other hosts. */
 export type Opened = { page: Page; faults: string[] };

@@ -3,8 +3,10 @@ import type { Browser, Page } from "playwright-core";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { endOf, openGroup } from "../contract/following.ts";
+import { z } from "zod";
 import { documentOf, startWorld, type RunAccess, type World } from "../contract/world.ts";
-import { hasChromium, openPage, startBrowser, type Opened } from "./browser.ts";
+import { openPage, type Opened } from "./browser.ts";
+import { hasChromium, startBrowser } from "./chromium.ts";
 
 let world: World;
 let browser: Browser;
@@ -137,9 +139,19 @@ describe.runIf(hasChromium)("the page of a run", () => {
   it.each([["light"], ["dark"]] as const)("fits a screen of 360 pixels, %s", async (colorScheme) => {
     const run = await world.openRun({ default_model: "up-1", name: "a rather long name of a run ".repeat(3) });
     await run.send("/batch", { json: { prompts: ["{{status/400}} no", "b"] } });
+    for (const id of ["one", "two"])
+      await run.send("/dag", {
+        json: {
+          tasks: [
+            { id, prompt: "a" },
+            { id: "b", prompt: "c" },
+          ],
+        },
+      });
     const { page } = await pageOf(run, run.token, 360);
     await page.emulateMedia({ colorScheme });
     await page.getByRole("region", { name: "Timeline" }).waitFor();
+    await page.getByLabel("Graph shown").waitFor();
     const isWider = "document.documentElement.scrollWidth > document.documentElement.clientWidth";
     expect(await page.evaluate(isWider)).toBe(false);
   });
@@ -178,6 +190,126 @@ describe.runIf(hasChromium)("the page of a run", () => {
   });
 });
 
+describe.runIf(hasChromium)("the graph of a run", () => {
+  const tasks = [
+    { id: "find", prompt: '{"items":["a","b"]}' },
+    { id: "each", foreach: "{{find.output.json.items}}", prompt: "Is this true? {{item}}" },
+    { id: "bad", prompt: "{{status/400}} no" },
+    { id: "never", prompt: "{{bad.output}}" },
+    { id: "report", prompt: "{{each.outputs}}" },
+  ];
+
+  it("has a box for each task with its state, and can be read by keyboard", async () => {
+    const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
+    await run.send("/dag", { json: { tasks } });
+    const { page, faults } = await pageOf(run);
+    const graph = page.getByRole("region", { name: "Graph" });
+    const labels = () =>
+      graph.locator("svg [role=button]").evaluateAll((all) => all.map((each) => each.ariaLabel ?? ""));
+    await expect
+      .poll(labels)
+      .toEqual([
+        expect.stringMatching(/^find: completed, .*, on the critical path$/),
+        expect.stringMatching(/^each: 2\/2 completed, .*, on the critical path$/),
+        expect.stringMatching(/^bad: failed/),
+        expect.stringMatching(/^never: not started$/),
+        expect.stringMatching(/^report: completed, .*, on the critical path$/),
+      ]);
+    expect(await graph.innerText()).toMatch(/Critical path, .*: find → each → report/);
+    await graph.getByRole("button").first().focus();
+    await page.keyboard.press("ArrowRight");
+    await expect.poll(() => graph.getByRole("status").innerText()).toMatch(/each\s+completed\s+2\s+0/);
+    await page.keyboard.press("ArrowRight");
+    await expect.poll(() => graph.getByRole("status").innerText()).toMatch(/report|never/);
+    // Calls that will never start leave nothing to wait for.
+    expect(await figuresIn(page, "Progress")).toMatchObject({ queued: "0", "not started": "1" });
+    expect(await textIn(page, "Failures")).toContain("bad: ");
+    expect(faults).toEqual([]);
+  });
+
+  it("follows tasks as they begin and end, and those that a change adds", async () => {
+    const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
+    const waiting = [
+      { id: "first", prompt: "{{fault/hang}} a" },
+      { id: "second", prompt: "b", dependencies: ["first"] },
+    ];
+    const opened = await run.send("/dag", { json: { tasks: waiting }, headers: { prefer: "respond-async" } });
+    const at = opened.headers.get("location") ?? "";
+    const { page } = await pageOf(run);
+    const graph = page.getByRole("region", { name: "Graph" });
+    const labels = () =>
+      graph.locator("svg [role=button]").evaluateAll((all) => all.map((each) => each.ariaLabel ?? ""));
+    await expect
+      .poll(labels)
+      .toEqual([expect.stringMatching(/^first: running/), expect.stringMatching(/^second: not begun/)]);
+    const id = at.slice(at.lastIndexOf("/") + 1);
+    const operations = [{ op: "add_task", task: { id: "third", prompt: "c" } }];
+    await run.send(`/dag/${id}`, { method: "PATCH", json: { version: 1, operations } });
+    await expect.poll(labels).toContainEqual(expect.stringMatching(/^third: completed/));
+    await run.send(`/dag/${id}`, { method: "DELETE" });
+    await expect.poll(labels).toContainEqual(expect.stringMatching(/^second: (not started|cancelled)/));
+  });
+});
+
+describe.runIf(hasChromium)("what a reader asks for on the page of a run", () => {
+  it("is the beginning of a call's prompt and answer, at the row that the arrow keys choose", async () => {
+    const run = await world.openRun({ default_model: "up-1" });
+    await run.send("/batch", { json: { prompts: ["the first prompt", "<b>the second</b> prompt"] } });
+    const { page, faults } = await pageOf(run);
+    const timeline = page.getByRole("region", { name: "Timeline" });
+    await expect.poll(() => figuresIn(page, "Progress")).toMatchObject({ completed: "2" });
+    const list = timeline.locator(".rows");
+    for (let presses = 0; presses < 3; presses++) await list.press("ArrowDown");
+    const details = timeline.getByRole("status");
+    await expect
+      .poll(() => details.innerText())
+      .toMatch(/call 1: completed[^]*Prompt <b>the second<\/b> prompt\s+Answer <b>/);
+    await list.press("ArrowUp");
+    await expect.poll(() => details.innerText()).toMatch(/call 0: completed[^]*Prompt the first prompt/);
+    await page.getByLabel("Colour", { exact: true }).selectOption("model");
+    expect(await timeline.getByRole("list", { name: "Colours" }).innerText()).toContain("up/up-1");
+    await page.getByLabel("Colour", { exact: true }).selectOption("cost");
+    expect(await timeline.getByRole("list", { name: "Colours" }).innerText()).toContain("up to $");
+    expect(faults).toEqual([]);
+  });
+
+  it("is the tree of the runs below it, and the run above it", async () => {
+    const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
+    const opened = async (token: string, name: string) => {
+      const json = { name, budget: { usd: 0.25 }, default_model: "up-1" };
+      return z
+        .looseObject({ id: z.string(), token: z.string() })
+        .parse((await world.send("/runs", { token, json })).json);
+    };
+    const child = await opened(run.token, "child");
+    await opened(child.token, "grandchild");
+    const { page, faults } = await pageOf(run);
+    await expect
+      .poll(() => figuresIn(page, "Money"))
+      .toMatchObject({ reserved: "$0.2500*", "of it for child runs": "$0.2500*" });
+    await page.getByRole("button", { name: `Child runs of ${child.id}` }).click();
+    await page.getByRole("link", { name: "grandchild" }).click();
+    await page.getByRole("link", { name: "parent run" }).waitFor();
+    await page.getByRole("link", { name: "parent run" }).click();
+    await expect.poll(() => page.getByRole("heading", { level: 1 }).innerText()).toContain(child.id);
+    expect(faults).toEqual([]);
+  });
+
+  it("is a graph once more, without what completed", async () => {
+    const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
+    const tasks = [
+      { id: "good", prompt: "good" },
+      { id: "bad", prompt: "{{status/400/first/1}} once" },
+    ];
+    await run.send("/dag", { json: { tasks } });
+    const { page } = await pageOf(run);
+    await page.getByRole("button", { name: "Retry what did not complete" }).click();
+    await expect.poll(() => page.getByLabel("Graph shown").locator("option").allInnerTexts()).toHaveLength(2);
+    await expect.poll(() => page.getByLabel("Graph shown").locator("option").last().innerText()).toContain("completed");
+    expect(await page.getByRole("button", { name: "Retry what did not complete" }).count()).toBe(0);
+  });
+});
+
 describe.runIf(hasChromium)("the list of runs", () => {
   it("is for the operator, filters by name, and leads to each run", async () => {
     const name = `listed ${crypto.randomUUID()}`;
@@ -186,8 +318,18 @@ describe.runIf(hasChromium)("the list of runs", () => {
     const { page } = await openPage(browser, `${world.gateway.url}/ui`);
     await page.getByLabel("The operator's key").fill(world.gateway.adminKey);
     await page.keyboard.press("Enter");
-    await page.getByRole("searchbox").fill(name);
+    await page.getByLabel("name").fill(name);
+    await page.keyboard.press("Enter");
     await expect.poll(() => page.getByRole("row").count()).toBe(2);
+    await page.getByLabel("state").selectOption("closed");
+    await expect.poll(() => page.getByText("No such runs.").count()).toBe(1);
+    await page.getByLabel("state").selectOption("active");
+    await page.getByLabel("spent from $").fill("5");
+    await page.getByRole("button", { name: "Filter" }).click();
+    await expect.poll(() => page.getByText("No such runs.").count()).toBe(1);
+    await page.getByLabel("spent from $").fill("");
+    await page.getByLabel("opened after").fill("2020-01-01T00:00");
+    await page.getByRole("button", { name: "Filter" }).click();
     await page.getByRole("link", { name }).click();
     await expect.poll(() => page.getByRole("heading", { level: 1 }).innerText()).toContain(run.id);
   });

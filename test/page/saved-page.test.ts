@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { documentOf, startWorld, type RunAccess, type World } from "../contract/world.ts";
-import { hasChromium, openPage, startBrowser } from "./browser.ts";
+import { openPage } from "./browser.ts";
+import { hasChromium, startBrowser } from "./chromium.ts";
 
 let world: World;
 let browser: Browser;
@@ -61,6 +62,22 @@ describe.runIf(hasChromium)("the page of a run as a file", () => {
     await expect.poll(() => page.getByRole("heading", { level: 1 }).innerText()).toContain("</script>");
     expect(await page.locator("script").count()).toBe(2);
     expect(await page.locator("img").count()).toBe(0);
+    expect(faults).toEqual([]);
+  });
+
+  it("shows its graphs", async () => {
+    const run = await world.openRun({ default_model: "up-1" });
+    await run.send("/dag", {
+      json: {
+        tasks: [
+          { id: "one", prompt: "a" },
+          { id: "two", prompt: "{{one.output}}" },
+        ],
+      },
+    });
+    const { page, faults } = await openSaved(run);
+    const graph = page.getByRole("region", { name: "Graph" });
+    await expect.poll(() => graph.innerText()).toMatch(/Critical path, .*: one → two/);
     expect(faults).toEqual([]);
   });
 

@@ -3,13 +3,15 @@
 export type CallState = "running" | "waiting" | "completed" | "failed" | "cancelled";
 
 /** `outcome` null = it is in flight. */
-export type Attempt = { startMs: number; endMs: number | null; outcome: string | null; target: string };
+export type Attempt = { number: number; startMs: number; endMs: number | null; outcome: string | null; target: string };
 
 export type Call = {
   /** Index in its group; null for a single call. */
   index: number | null;
   /** Id of a single call. */
   callId: string | null;
+  /** Of a graph, once its outline is known: the id of its task. */
+  task: string | null;
   group: string | null;
   queuedMs: number;
   endMs: number | null;
@@ -19,10 +21,13 @@ export type Call = {
   code: string | null;
   message: string | null;
   costUsd: number;
+  /** It ended with a recorded answer, without an attempt. */
+  replayed: boolean;
 };
 
 /** How a call is named on the page. */
-export function nameOf({ index, callId }: Pick<Call, "index" | "callId">): string {
+export function nameOf({ index, callId, task }: Pick<Call, "index" | "callId" | "task">): string {
+  if (task !== null) return task;
   return index === null ? (callId ?? "call") : `call ${index}`;
 }
 

@@ -3,7 +3,7 @@ import type { Call } from "./call.ts";
 import type { GroupState, RunState } from "./run-state.ts";
 
 export type Row = { kind: "group"; group: GroupState } | { kind: "call"; call: Call };
-export type Shown = "all" | "failed" | "running" | "retried";
+export type Shown = "all" | "failed" | "running" | "retried" | "replayed";
 
 export function rowsOf(state: RunState, shown: Shown): Row[] {
   const byGroup = new Map<string | null, Call[]>();
@@ -25,6 +25,12 @@ export function rowsOf(state: RunState, shown: Shown): Row[] {
   return rows;
 }
 
+/** Whether two lines show the same thing: lines are made anew whenever the log grows. */
+export function isSameRow(one: Row, other: Row | null): boolean {
+  if (one.kind === "call") return other?.kind === "call" && other.call === one.call;
+  return other?.kind === "group" && other.group === one.group;
+}
+
 function isShown(call: Call, shown: Shown): boolean {
   switch (shown) {
     case "all":
@@ -33,6 +39,8 @@ function isShown(call: Call, shown: Shown): boolean {
       return call.state === "failed";
     case "running":
       return call.endMs === null;
+    case "replayed":
+      return call.replayed;
     case "retried":
       return call.attempts.length > 1;
   }

@@ -11,15 +11,23 @@ export type GroupState = {
   seen: number;
   ended: number;
   status: string | null;
+  /** Tasks of a graph; null = its calls do not depend on each other. */
+  tasks: number | null;
+  /** How its calls are called; null = by their index. */
+  taskOf: ((index: number) => string | null) | null;
 };
 
 export type Failures = { code: string; upstream: string; count: number; example: string; call: Call };
 export type Child = { id: string; reservedUsd: number; spentUsd: number | null };
+/** A part of the work that the client has named, from `atMs` on. */
+export type Phase = { atMs: number; name: string };
 /** Calls in flight from `atMs` on. */
 export type InFlight = { atMs: number; count: number };
 
 /** Causes of failures that are listed; a run with more has a cause that is not worth a line of its own. */
 const FAILURES_MAX = 100;
+/** Phases and models that are told apart; more would not fit on a screen. */
+const PHASES_MAX = 200;
 
 export class RunState {
   readonly calls: Call[] = [];
@@ -27,12 +35,19 @@ export class RunState {
   readonly failures = new Map<string, Failures>();
   readonly children = new Map<string, Child>();
   readonly inFlight: InFlight[] = [];
+  readonly phases: Phase[] = [];
+  /** Models in the order in which they were first called. */
+  readonly models = new Set<string>();
   lastSeq = 0;
   startMs: number | null = null;
   lastMs = 0;
   /** Final status of the run; null = it is open. */
   ended: string | null = null;
   spentUsd = 0;
+  /** The part of it that ended child runs have spent. */
+  childrenUsd = 0;
+  /** What the call that cost most has cost. */
+  dearestUsd = 0;
   /** The part of it that is charged at its reservation, because the upstream's bill is unknown. */
   estimatedUsd = 0;
   retries = 0;
@@ -42,8 +57,17 @@ export class RunState {
 
   /** Dollars reserved by attempts in flight and by open child runs. */
   get reservedUsd(): number {
+    return this.inFlightUsd + this.openChildrenUsd;
+  }
+
+  get inFlightUsd(): number {
     let sum = 0;
     for (const usd of this.#reservedUsd.values()) sum += usd;
+    return sum;
+  }
+
+  get openChildrenUsd(): number {
+    let sum = 0;
     for (const child of this.children.values()) if (child.spentUsd === null) sum += child.reservedUsd;
     return sum;
   }
@@ -55,8 +79,25 @@ export class RunState {
     return sum;
   }
 
+  /** Calls of ended groups that have no line of their own: nothing was left for them to do. */
+  get skipped(): number {
+    let sum = 0;
+    for (const { endMs, count, ended } of this.groups.values()) if (endMs !== null) sum += Math.max(0, count - ended);
+    return sum;
+  }
+
   get endedCalls(): number {
-    return this.counts.completed + this.counts.failed + this.counts.cancelled;
+    return this.counts.completed + this.counts.failed + this.counts.cancelled + this.skipped;
+  }
+
+  /** Calls the calls of a graph by their tasks, those that come later as well. */
+  nameTasks(group: string, taskOf: (index: number) => string | null): void {
+    const state = this.groups.get(group);
+    if (state === undefined) return;
+    state.taskOf = taskOf;
+    for (const call of this.calls) {
+      if (call.group === group && call.index !== null) call.task = taskOf(call.index);
+    }
   }
 
   #ungrouped = 0;
@@ -95,6 +136,7 @@ export class RunState {
         const id = textOf(fields, "child_run_id") ?? "";
         const spentUsd = numberOf(objectOf(fields, "spent"), "usd");
         this.spentUsd += spentUsd;
+        this.childrenUsd += spentUsd;
         this.children.set(id, { id, reservedUsd: this.children.get(id)?.reservedUsd ?? 0, spentUsd });
         return;
       }
@@ -102,6 +144,11 @@ export class RunState {
         const usd = numberOf(objectOf(fields, "charged"), "usd");
         this.spentUsd += usd;
         this.estimatedUsd += usd;
+        return;
+      }
+      case "phase": {
+        const name = textOf(fields, "output");
+        if (name !== null && this.phases.length < PHASES_MAX) this.phases.push({ atMs: line.atMs, name });
         return;
       }
       case "run_closed":
@@ -113,7 +160,9 @@ export class RunState {
   #groupStarted({ group, atMs, fields }: LogLine): void {
     if (group === null) return;
     const count = numberOf(fields, "count");
-    this.groups.set(group, { id: group, startMs: atMs, endMs: null, count, seen: 0, ended: 0, status: null });
+    const tasks = typeof fields["tasks"] === "number" ? fields["tasks"] : null;
+    const seen = { seen: 0, ended: 0, status: null };
+    this.groups.set(group, { id: group, startMs: atMs, endMs: null, count, ...seen, tasks, taskOf: null });
   }
 
   #groupCompleted({ group, atMs, fields }: LogLine): void {
@@ -129,7 +178,8 @@ export class RunState {
     const call = this.#callOf(line, atMs - numberOf(fields, "queued_ms"));
     const target = `${textOf(fields, "upstream") ?? ""}/${textOf(fields, "model") ?? ""}`;
     if (call.attempts.length > 0) this.retries += 1;
-    call.attempts.push({ startMs: atMs, endMs: null, outcome: null, target });
+    this.models.add(target);
+    call.attempts.push({ number: numberOf(fields, "attempt"), startMs: atMs, endMs: null, outcome: null, target });
     this.#reservedUsd.set(attemptKey(line), numberOf(objectOf(fields, "reserved"), "usd"));
     this.#move(call, "running");
     this.#countInFlight(atMs, 1);
@@ -141,7 +191,8 @@ export class RunState {
     this.spentUsd += usd;
     if (fields["estimated"] === true) this.estimatedUsd += usd;
     const call = this.#calls.get(callKey(line));
-    const attempt = call?.attempts.findLast(({ endMs }) => endMs === null);
+    const number = numberOf(fields, "attempt");
+    const attempt = call?.attempts.findLast((each) => each.endMs === null && each.number === number);
     if (call === undefined || attempt === undefined) return;
     this.#reservedUsd.delete(attemptKey(line));
     attempt.endMs = atMs;
@@ -159,6 +210,8 @@ export class RunState {
     call.code = textOf(fields, "code");
     call.message = textOf(fields, "message");
     call.costUsd = numberOf(objectOf(fields, "usage"), "cost");
+    call.replayed = fields["replayed"] === true;
+    this.dearestUsd = Math.max(this.dearestUsd, call.costUsd);
     this.#move(call, status === "completed" || status === "cancelled" ? status : "failed");
     const group = call.group === null ? undefined : this.groups.get(call.group);
     if (group !== undefined) group.ended += 1;
@@ -190,7 +243,9 @@ export class RunState {
     if (known !== undefined) return known;
     const index = typeof line.fields["index"] === "number" ? line.fields["index"] : null;
     const attempts: Attempt[] = [];
+    const group = line.group === null ? undefined : this.groups.get(line.group);
     const facts = {
+      task: index === null ? null : (group?.taskOf?.(index) ?? null),
       endMs: null,
       state: "waiting" as const,
       attempts,
@@ -198,12 +253,12 @@ export class RunState {
       code: null,
       message: null,
       costUsd: 0,
+      replayed: false,
     };
     const call: Call = { index, callId: textOf(line.fields, "call_id"), group: line.group, queuedMs, ...facts };
     this.#calls.set(key, call);
     this.calls.push(call);
     this.counts.waiting += 1;
-    const group = line.group === null ? undefined : this.groups.get(line.group);
     if (group === undefined) this.#ungrouped += 1;
     else {
       group.seen += 1;

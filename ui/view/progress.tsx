@@ -33,6 +33,7 @@ export function ProgressLine({ state, nowMs }: { state: RunState; nowMs: number;
         {counts.cancelled > 0 && <Figure name="cancelled" value={countText(counts.cancelled)} mark="cancelled" />}
         <Figure name="in flight" value={countText(counts.running)} mark="running" />
         <Figure name="queued" value={countText(Math.max(0, total - ended - counts.running))} />
+        {state.skipped > 0 && <Figure name="not started" value={countText(state.skipped)} />}
         {state.retries > 0 && <Figure name="retries" value={countText(state.retries)} />}
         {isOpen && <Figure name="rate" value={perSecond === null ? "–" : `${perSecond.toFixed(1)} / s`} />}
         {isOpen && (

@@ -4,20 +4,24 @@ import { useEffect, useMemo } from "preact/hooks";
 import { ApiError, type Api, type Json } from "../api.ts";
 import { signOut } from "../credential.ts";
 import { follow } from "../follow.ts";
-import { textOf } from "../model/line.ts";
+import { isRecord, numberOf, textOf } from "../model/line.ts";
 import { RunState } from "../model/run-state.ts";
 import { Actions } from "./actions.tsx";
 import { Children } from "./children.tsx";
 import { Downloads } from "./downloads.tsx";
 import { Failures } from "./failures.tsx";
+import { Graphs } from "./graph/graph-section.tsx";
 import { Money } from "./money.tsx";
 import { ProgressLine } from "./progress.tsx";
 import { SignIn } from "./sign-in.tsx";
+import type { Limit } from "./timeline-canvas.ts";
 import { Timeline } from "./timeline.tsx";
 import { Waiting } from "./waiting.tsx";
 
 /** The page is drawn at most this often, however fast the log grows. */
 const FRAME_MS = 100;
+/** And at most this share of the time: a long log arrives the faster. */
+const DRAW_SHARE = 0.2;
 
 /** What is shown, and a number that grows whenever it has changed. */
 function followed(api: Api, runId: string) {
@@ -28,11 +32,15 @@ function followed(api: Api, runId: string) {
   const problem = signal<ApiError | null>(null);
   const stop = new AbortController();
   let drawAt: ReturnType<typeof setTimeout> | null = null;
+  let waitMs = FRAME_MS;
   const draw = (): void => {
     drawAt ??= setTimeout(() => {
       drawAt = null;
+      const beganMs = performance.now();
       version.value += 1;
-    }, FRAME_MS);
+      // The components draw in a task of their own, which comes before this one.
+      setTimeout(() => void (waitMs = Math.max(FRAME_MS, (performance.now() - beganMs) / DRAW_SHARE)));
+    }, waitMs);
   };
   const load = async (): Promise<void> => {
     document.value = await api.json(`/runs/${encodeURIComponent(runId)}`, { signal: stop.signal });
@@ -54,12 +62,40 @@ function followed(api: Api, runId: string) {
       .catch(refused)
       .finally(() => batch(() => (isConnected.value = false)));
   };
-  return { state, version, document, isConnected, problem, load, refused, start, stop: () => stop.abort() };
+  return { state, version, document, isConnected, problem, load, draw, refused, start, stop: () => stop.abort() };
+}
+
+function outlineFrom(api: Api, runId: string) {
+  return (id: string): Promise<Json> => api.json(`/dag/${encodeURIComponent(id)}/outline`, { runId });
+}
+
+function lookFrom(api: Api, runId: string) {
+  return (group: string, index: number): Promise<Json> =>
+    api.json(`/groups/${encodeURIComponent(group)}/slots/${index}`, { runId });
+}
+
+/** How many calls the run may have in flight, if that is bounded. */
+function widthOf(document: Json | null): Limit[] {
+  const width = numberOf(document ?? {}, "effective_parallel");
+  return width > 0 ? [{ name: "width of the run", count: width }] : [];
+}
+
+/** The learned widths of the keys that a run's calls go to. Only the operator may see them. */
+async function gateWidths(api: Api, models: ReadonlySet<string>): Promise<Limit[]> {
+  if (!api.isOperator) return [];
+  const used = new Set([...models].map((model) => model.split("/")[0]));
+  const { data } = await api.json("/upstreams");
+  const gates = Array.isArray(data) ? data.filter(isRecord) : [];
+  return gates.flatMap((gate) => {
+    const [name, key, width] = [textOf(gate, "name") ?? "", textOf(gate, "key"), numberOf(gate, "width")];
+    return used.has(name) && width > 0 ? [{ name: `gate ${key ?? name}`, count: width }] : [];
+  });
 }
 
 export function RunPage({ api, runId }: { api: Api; runId: string }) {
   const run = useMemo(() => followed(api, runId), [api, runId]);
   const now = useSignal(Date.now());
+  const gates = useSignal<Limit[]>([]);
   useEffect(() => {
     run.start();
     const clock = setInterval(() => void (now.value = Date.now()), 1_000);
@@ -68,16 +104,27 @@ export function RunPage({ api, runId }: { api: Api; runId: string }) {
       run.stop();
     };
   }, [run]);
+  const retry = (id: string): void => {
+    const headers = { prefer: "respond-async" };
+    api.json(`/dag/${encodeURIComponent(id)}/retry`, { method: "POST", runId, headers }).catch(run.refused);
+  };
   const problem = run.problem.value;
   if (problem?.status === 401 || problem?.status === 403) return <SignIn isRun problem={problem.message} />;
   const { state } = run;
+  useEffect(() => {
+    gateWidths(api, state.models)
+      .then((widths) => void (gates.value = widths))
+      // The curve is of use without them.
+      .catch(() => undefined);
+  }, [api, state.models.size]);
   const version = run.version.value;
   const document = run.document.value;
   const status = state.ended ?? (document === null ? "loading" : (textOf(document, "status") ?? "active"));
   // Time goes on while calls have not ended; else it ends with the last event.
   const isBusy = state.ended === null && state.endedCalls < state.total;
   const nowMs = isBusy ? Math.max(now.value, state.lastMs) : state.lastMs;
-  const name = document === null ? null : textOf(document, "name");
+  const name = textOf(document ?? {}, "name");
+  const parentId = textOf(document ?? {}, "parent_id");
   return (
     <>
       <header>
@@ -87,6 +134,7 @@ export function RunPage({ api, runId }: { api: Api; runId: string }) {
         <h1>
           {name ?? "Run"} <code>{runId}</code>
         </h1>
+        {parentId !== null && <a href={`/ui/runs/${encodeURIComponent(parentId)}`}>parent run</a>}
         <span class={`status ${status}`}>{status}</span>
         <span class="dim" aria-live="polite">
           {state.ended === null && document !== null ? (run.isConnected.value ? "live" : "connecting …") : ""}
@@ -106,8 +154,22 @@ export function RunPage({ api, runId }: { api: Api; runId: string }) {
         {state.ended === null && document !== null && <Actions api={api} runId={runId} status={status} run={run} />}
         <Waiting api={api} runId={runId} state={state} version={version} />
         <Failures state={state} version={version} />
-        <Timeline state={state} nowMs={nowMs} version={version} />
-        <Children state={state} version={version} />
+        <Graphs
+          state={state}
+          nowMs={nowMs}
+          version={version}
+          load={outlineFrom(api, runId)}
+          named={run.draw}
+          retry={state.ended === null ? retry : undefined}
+        />
+        <Timeline
+          state={state}
+          nowMs={nowMs}
+          version={version}
+          limits={[...widthOf(document), ...gates.value]}
+          look={lookFrom(api, runId)}
+        />
+        <Children state={state} version={version} api={api} />
         <Downloads api={api} runId={runId} refused={run.refused} />
       </main>
     </>

@@ -5,52 +5,63 @@ import { ApiError, type Api, type Json } from "../api.ts";
 import { signOut } from "../credential.ts";
 import { countText, usdText } from "../model/format.ts";
 import { isRecord, numberOf, objectOf, textOf } from "../model/line.ts";
+import { Below } from "./children.tsx";
 import { SignIn } from "./sign-in.tsx";
 
 const PAGE = 50;
+const STATES = ["active", "paused", "closed", "cancelled", "expired", "escalated"];
+
+/** The parameters of `GET /runs` that a form has set. */
+function filtersIn(form: HTMLFormElement): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) {
+    const text = typeof value === "string" ? value.trim() : "";
+    if (text === "") continue;
+    // A field of a form has the reader's time, and the gateway takes that of the world.
+    query.set(name, name.startsWith("opened_") ? new Date(text).toISOString() : text);
+  }
+  return query.toString();
+}
 
 export function RunsPage({ api }: { api: Api }) {
   const runs = useSignal<Json[]>([]);
   const cursor = useSignal<string | null>(null);
   const problem = useSignal<ApiError | null>(null);
-  const wanted = useSignal("");
+  const filters = useSignal("");
   const load = async (): Promise<void> => {
+    const asked = filters.value;
     try {
       const after = cursor.value === null ? "" : `&cursor=${encodeURIComponent(cursor.value)}`;
-      const page = await api.json(`/runs?limit=${PAGE}${after}`);
+      const page = await api.json(`/runs?limit=${PAGE}${after}${asked === "" ? "" : `&${asked}`}`);
+      // Another filter was set meanwhile.
+      if (asked !== filters.value) return;
       const data = Array.isArray(page["data"]) ? page["data"].filter(isRecord) : [];
       runs.value = [...runs.value, ...data];
       cursor.value = page["has_more"] === true ? textOf(page, "next_cursor") : null;
+      problem.value = null;
     } catch (error) {
       problem.value = error instanceof ApiError ? error : new ApiError(0, String(error));
     }
   };
-  useEffect(() => void load(), [api]);
+  useEffect(() => {
+    runs.value = [];
+    cursor.value = null;
+    void load();
+  }, [api, filters.value]);
   if (problem.value?.status === 401 || problem.value?.status === 403) {
     return <SignIn isRun={false} problem={problem.value.message} />;
   }
-  const text = wanted.value.toLowerCase();
-  const shown = runs.value.filter((run) =>
-    [textOf(run, "id"), textOf(run, "name"), textOf(run, "status")].some((value) =>
-      value?.toLowerCase().includes(text),
-    ),
-  );
   return (
     <>
       <header>
         <span class="home">fanout</span>
         <h1>Runs</h1>
-        <input
-          type="search"
-          aria-label="Filter by name, id or status"
-          placeholder="name, id or status"
-          onInput={(event) => void (wanted.value = event.currentTarget.value)}
-        />
         <button type="button" class="quiet" onClick={signOut}>
           Forget credential
         </button>
       </header>
       <main>
+        <Filters apply={(query) => void (filters.value = query)} />
         {problem.value !== null && (
           <p class="problem" role="alert">
             {problem.value.message}
@@ -68,7 +79,7 @@ export function RunsPage({ api }: { api: Api }) {
                 <th class="number">limit</th>
               </tr>
             </thead>
-            <tbody>{shown.map((run) => runRow(run))}</tbody>
+            <tbody>{runs.value.map((run) => runRow(api, run))}</tbody>
           </table>
         </div>
         {cursor.value !== null && (
@@ -76,13 +87,56 @@ export function RunsPage({ api }: { api: Api }) {
             Show more
           </button>
         )}
-        {runs.value.length === 0 && problem.value === null && <p class="dim">No runs yet.</p>}
+        {runs.value.length === 0 && cursor.value === null && problem.value === null && (
+          <p class="dim">{filters.value === "" ? "No runs yet." : "No such runs."}</p>
+        )}
       </main>
     </>
   );
 }
 
-function runRow(run: Json) {
+/** State, name, time and spend. The gateway filters, so that runs of later pages are found as well. */
+function Filters({ apply }: { apply: (query: string) => void }) {
+  return (
+    <form
+      class="actions"
+      role="search"
+      aria-label="Filters"
+      onSubmit={(event) => {
+        event.preventDefault();
+        apply(filtersIn(event.currentTarget));
+      }}
+    >
+      <label>
+        name <input name="name" type="search" maxLength={128} />
+      </label>
+      <label>
+        state{" "}
+        <select name="status" onChange={(event) => event.currentTarget.form?.requestSubmit()}>
+          <option value="">any</option>
+          {STATES.map((state) => (
+            <option value={state}>{state}</option>
+          ))}
+        </select>
+      </label>
+      <label>
+        opened after <input name="opened_after" type="datetime-local" />
+      </label>
+      <label>
+        before <input name="opened_before" type="datetime-local" />
+      </label>
+      <label>
+        spent from $ <input name="spent_usd_min" type="number" min="0" step="any" />
+      </label>
+      <label>
+        to $ <input name="spent_usd_max" type="number" min="0" step="any" />
+      </label>
+      <button type="submit">Filter</button>
+    </form>
+  );
+}
+
+function runRow(api: Api, run: Json) {
   const id = textOf(run, "id") ?? "";
   const budget = objectOf(run, "budget");
   const usd = objectOf(budget, "usd");
@@ -91,6 +145,7 @@ function runRow(run: Json) {
   return (
     <tr key={id}>
       <td>
+        <Below api={api} runId={id} />
         <a href={`/ui/runs/${encodeURIComponent(id)}`}>{textOf(run, "name") ?? <code>{id.slice(0, 20)}…</code>}</a>
       </td>
       <td>

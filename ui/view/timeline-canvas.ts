@@ -1,8 +1,9 @@
 /** Draws the visible part of the timeline. Only rows on the screen cost anything, however many there are. */
 import { nameOf, type Call, type CallState } from "../model/call.ts";
 import { countText, durationText } from "../model/format.ts";
-import type { Row } from "../model/rows.ts";
-import type { InFlight } from "../model/run-state.ts";
+import { isSameRow, type Row } from "../model/rows.ts";
+import type { InFlight, Phase } from "../model/run-state.ts";
+import type { ColourOf } from "./colours.ts";
 
 export const ROW_PX = 16;
 /** Width of the column with the rows' names. */
@@ -43,11 +44,14 @@ function prepared(
   return { context, width, height };
 }
 
+/** `colourOf`: the colour of a call's last attempt; null = that of its state. */
+type Drawing = { span: Span; nowMs: number; hovered: Row | null; colourOf: ColourOf | null };
+
 /** Draws the rows that are visible when the list is scrolled down by `topPx`. */
 export function drawRows(
   canvas: HTMLCanvasElement,
   rows: readonly Row[],
-  { span, topPx, nowMs, hovered }: { span: Span; topPx: number; nowMs: number; hovered: Row | null },
+  { span, topPx, nowMs, hovered, colourOf }: Drawing & { topPx: number },
 ): void {
   const ready = prepared(canvas);
   if (ready === null) return;
@@ -60,11 +64,11 @@ export function drawRows(
     const row = rows[at];
     if (row === undefined) continue;
     const y = at * ROW_PX - topPx;
-    if (row === hovered) {
+    if (isSameRow(row, hovered)) {
       context.fillStyle = colours.queue;
       context.fillRect(0, y, width, ROW_PX);
     }
-    if (row.kind === "call") drawCall(context, row.call, { y, xOf, nowMs, colours });
+    if (row.kind === "call") drawCall(context, row.call, { y, xOf, nowMs, colours, colourOf });
     else {
       const { id, startMs, endMs, ended, count } = row.group;
       drawName(context, id, { y, colour: colours.text });
@@ -80,17 +84,24 @@ export function drawRows(
   context.fillRect(NAMES_PX - 1, 0, 1, height);
 }
 
-type Place = { y: number; xOf: (ms: number) => number; nowMs: number; colours: Colours };
+type Place = { y: number; xOf: (ms: number) => number; nowMs: number; colours: Colours; colourOf: ColourOf | null };
 
-function drawCall(context: CanvasRenderingContext2D, call: Call, { y, xOf, nowMs, colours }: Place): void {
+function drawCall(context: CanvasRenderingContext2D, call: Call, { y, xOf, nowMs, colours, colourOf }: Place): void {
   drawName(context, nameOf(call), { y, colour: call.state === "failed" ? colours.failed : colours.dim });
   context.fillStyle = colours.queue;
   fillSpan(context, xOf(call.queuedMs), xOf(call.endMs ?? nowMs), y + ROW_PX / 2 - 1, 2);
-  for (const [at, { startMs, endMs, outcome }] of call.attempts.entries()) {
+  for (const [at, { startMs, endMs, outcome, target }] of call.attempts.entries()) {
     const isLast = at === call.attempts.length - 1;
     const state = endMs === null ? "running" : isLast && call.endMs !== null ? call.state : "waiting";
-    context.fillStyle = outcome !== null && outcome !== "success" && !isLast ? colours.retry : colours[state];
+    const isFollowed = outcome !== null && outcome !== "success" && !isLast;
+    context.fillStyle = isFollowed ? colours.retry : (colourOf?.(call, target) ?? colours[state]);
     fillSpan(context, xOf(startMs), xOf(endMs ?? nowMs), y + 3, ROW_PX - 6);
+  }
+  if (call.replayed) {
+    // A recorded answer took no attempt: an outline where it came.
+    context.strokeStyle = colours.completed;
+    const x = Math.max(NAMES_PX, xOf(call.endMs ?? nowMs));
+    context.strokeRect(x + 0.5, y + 3.5, ROW_PX - 9, ROW_PX - 7);
   }
 }
 
@@ -112,41 +123,79 @@ function xIn({ fromMs, toMs }: Span, width: number): (ms: number) => number {
   return (ms) => NAMES_PX + (ms - fromMs) * scale;
 }
 
-/** Draws how many calls were in flight over the shown time, with the width of the run as a line above. */
+/** A line above the curve: how many calls may be in flight. */
+export type Limit = { name: string; count: number };
+
+/** Draws how many calls were in flight over the shown time, with the phases of the work and what limits their number. */
 export function drawCurve(
   canvas: HTMLCanvasElement,
   points: readonly InFlight[],
-  { span, width: runWidth }: { span: Span; width: number | null },
+  { span, limits, phases }: { span: Span; limits: readonly Limit[]; phases: readonly Phase[] },
 ): void {
   const ready = prepared(canvas);
   if (ready === null) return;
   const { context, width } = ready;
   const colours = coloursOf(canvas);
   const most = points.reduce((max, { count }) => Math.max(max, count), 1);
-  const top = Math.max(most, runWidth !== null && runWidth <= most * 2 ? runWidth : 0);
+  // A limit far above everything would make the curve flat.
+  const shown = limits.filter(({ count }) => count <= most * LIMIT_SHARE_MAX);
+  const top = shown.reduce((max, { count }) => Math.max(max, count), most);
   const xOf = xIn(span, width);
   const yOf = (count: number) => CURVE_PX - 2 - (count / top) * (CURVE_PX - 14);
   context.beginPath();
   context.moveTo(NAMES_PX, yOf(0));
-  let count = 0;
-  for (const point of points) {
-    const x = Math.max(NAMES_PX, xOf(point.atMs));
-    context.lineTo(x, yOf(count));
-    context.lineTo(x, yOf(point.count));
-    count = point.count;
-  }
-  context.lineTo(xOf(span.toMs), yOf(count));
+  const last = traceCurve(context, points, { xOf, yOf, width });
+  context.lineTo(xOf(span.toMs), yOf(last));
   context.lineTo(xOf(span.toMs), yOf(0));
   context.fillStyle = colours.queue;
   context.fill();
   context.strokeStyle = colours.running;
   context.stroke();
-  if (runWidth !== null && runWidth <= top) {
+  for (const { name, count } of shown) {
     context.fillStyle = colours.retry;
-    context.fillRect(NAMES_PX, yOf(runWidth), width - NAMES_PX, 1);
+    context.fillRect(NAMES_PX, yOf(count), width - NAMES_PX, 1);
+    context.fillText(`${name} ${countText(count)}`, NAMES_PX + 6, Math.max(6, yOf(count) - 6));
   }
   context.fillStyle = colours.dim;
+  for (const { atMs, name } of phases) {
+    const x = xOf(atMs);
+    if (x < NAMES_PX || x > width) continue;
+    context.fillRect(x, 0, 1, CURVE_PX);
+    context.fillText(name.slice(0, PHASE_CHARS), x + 3, CURVE_PX - 8);
+  }
   context.fillText("in flight", 4, 10);
   context.fillText(`at most ${countText(most)}`, 4, 26, NAMES_PX - 8);
   context.fillText(durationText(Math.max(0, span.toMs - span.fromMs)), width - 70, 8);
+}
+
+/** A limit is shown if it is at most so many times what was in flight. */
+const LIMIT_SHARE_MAX = 3;
+const PHASE_CHARS = 24;
+
+type Axes = { xOf: (ms: number) => number; yOf: (count: number) => number; width: number };
+
+/**
+ * Adds the points to the path, of those that share a pixel the highest and the last: a run has more points than a screen has
+ * pixels. Returns the last count.
+ */
+function traceCurve(context: CanvasRenderingContext2D, points: readonly InFlight[], { xOf, yOf, width }: Axes): number {
+  let count = 0;
+  let pixel = NAMES_PX;
+  let highest = 0;
+  for (const point of points) {
+    const x = Math.floor(Math.max(NAMES_PX, xOf(point.atMs)));
+    if (x > width) break;
+    if (x !== pixel) {
+      context.lineTo(pixel, yOf(highest));
+      context.lineTo(pixel, yOf(count));
+      context.lineTo(x, yOf(count));
+      pixel = x;
+      highest = count;
+    }
+    highest = Math.max(highest, point.count);
+    count = point.count;
+  }
+  context.lineTo(pixel, yOf(highest));
+  context.lineTo(pixel, yOf(count));
+  return count;
 }

@@ -1,11 +1,11 @@
 /** The calls of a run over time: one row per call, queue time apart from attempts. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { nameOf, queueMsOf, type Call } from "../model/call.ts";
-import { durationText, usdText } from "../model/format.ts";
-import { rowsOf, type Row, type Shown } from "../model/rows.ts";
+import { isSameRow, rowsOf, type Row, type Shown } from "../model/rows.ts";
 import type { RunState } from "../model/run-state.ts";
-import { drawCurve, drawRows, ROW_PX, type Span } from "./timeline-canvas.ts";
+import { colouring, type ColouredBy } from "./colours.ts";
+import { Details, type Look } from "./details.tsx";
+import { drawCurve, drawRows, ROW_PX, type Limit, type Span } from "./timeline-canvas.ts";
 
 /** Browsers lay out no element that is much taller than this; a list of more rows is cut, and says so. */
 const ROWS_MAX = 500_000;
@@ -14,22 +14,40 @@ const FILTERS: readonly [Shown, string][] = [
   ["running", "in flight or queued"],
   ["failed", "failed"],
   ["retried", "with retries"],
+  ["replayed", "with recorded answers"],
+];
+const COLOURS: readonly [ColouredBy, string][] = [
+  ["state", "coloured by state"],
+  ["model", "by model"],
+  ["cost", "by cost"],
 ];
 
-export function Timeline({ state, nowMs, version, width = null }: TimelineProps) {
+export function Timeline({ state, nowMs, version, limits = [], look }: TimelineProps) {
   const shown = useSignal<Shown>("all");
   const zoom = useSignal<Span | null>(null);
   const hovered = useSignal<Row | null>(null);
+  const colouredBy = useSignal<ColouredBy>("state");
+  const { colourOf, legend } = colouring(colouredBy.value, state);
   const rows = useMemo(() => rowsOf(state, shown.value).slice(0, ROWS_MAX), [version, shown.value]);
   const list = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const curve = useRef<HTMLCanvasElement>(null);
   const whole: Span = { fromMs: state.startMs ?? nowMs, toMs: Math.max(nowMs, (state.startMs ?? nowMs) + 1) };
   const span = zoom.value ?? whole;
-  const draw = (): void => {
+  const drawList = (): void => {
     const topPx = list.current?.scrollTop ?? 0;
-    if (canvas.current !== null) drawRows(canvas.current, rows, { span, topPx, nowMs, hovered: hovered.value });
-    if (curve.current !== null) drawCurve(curve.current, state.inFlight, { span, width });
+    const drawing = { span, topPx, nowMs, hovered: hovered.value, colourOf };
+    if (canvas.current !== null) drawRows(canvas.current, rows, drawing);
+  };
+  const draw = (): void => {
+    drawList();
+    if (curve.current !== null) drawCurve(curve.current, state.inFlight, { span, limits, phases: state.phases });
+  };
+  // Scrolling changes no other part of the page. One frame draws at most once.
+  const due = useRef(0);
+  const scrolled = (): void => {
+    cancelAnimationFrame(due.current);
+    due.current = requestAnimationFrame(drawList);
   };
   useEffect(() => {
     const frame = requestAnimationFrame(draw);
@@ -45,6 +63,21 @@ export function Timeline({ state, nowMs, version, width = null }: TimelineProps)
     if (box === null) return null;
     return rows[Math.floor((event.clientY - box.getBoundingClientRect().top + box.scrollTop) / ROW_PX)] ?? null;
   };
+  const move = (event: KeyboardEvent): void => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const box = list.current;
+    if (by === undefined || box === null) return;
+    event.preventDefault();
+    const at =
+      hovered.value === null
+        ? Math.ceil(box.scrollTop / ROW_PX) - 1
+        : rows.findIndex((row) => isSameRow(row, hovered.value));
+    const to = Math.max(0, Math.min(rows.length - 1, at + by));
+    hovered.value = rows[to] ?? null;
+    const [top, bottom] = [to * ROW_PX, (to + 1) * ROW_PX];
+    if (top < box.scrollTop) box.scrollTop = top;
+    if (bottom > box.scrollTop + box.clientHeight) box.scrollTop = bottom - box.clientHeight;
+  };
   return (
     <section aria-label="Timeline">
       <h2>Timeline</h2>
@@ -57,6 +90,17 @@ export function Timeline({ state, nowMs, version, width = null }: TimelineProps)
           }}
         >
           {FILTERS.map(([name, label]) => (
+            <option value={name}>{label}</option>
+          ))}
+        </select>
+        <select
+          aria-label="Colour"
+          onChange={(event) => {
+            const found = COLOURS.find(([name]) => name === event.currentTarget.value);
+            if (found !== undefined) colouredBy.value = found[0];
+          }}
+        >
+          {COLOURS.map(([name, label]) => (
             <option value={name}>{label}</option>
           ))}
         </select>
@@ -76,50 +120,38 @@ export function Timeline({ state, nowMs, version, width = null }: TimelineProps)
           Whole run
         </button>
       </div>
+      {legend.length > 0 && (
+        <ul class="legend" aria-label="Colours">
+          {legend.map(({ colour, text }) => (
+            <li key={text}>
+              <i class="mark" style={{ background: colour }} />
+              {text}
+            </li>
+          ))}
+        </ul>
+      )}
       <canvas class="curve" ref={curve} role="img" aria-label="Calls in flight over time" />
       <div
         class="rows"
         ref={list}
         tabIndex={0}
         role="group"
-        aria-label={`${rows.length} rows; calls that failed are also listed under Failures`}
-        onScroll={() => requestAnimationFrame(draw)}
+        aria-label={`${rows.length} rows; arrow keys choose one. Calls that failed are also listed under Failures`}
+        onScroll={scrolled}
+        onKeyDown={(event) => move(event)}
         onMouseMove={(event) => void (hovered.value = rowAt(event))}
         onMouseLeave={() => void (hovered.value = null)}
       >
         <canvas ref={canvas} aria-hidden="true" />
         <div style={{ height: `${rows.length * ROW_PX}px` }} />
       </div>
-      <Details row={hovered.value} nowMs={nowMs} />
+      <Details row={hovered.value} nowMs={nowMs} look={look} />
     </section>
   );
 }
 
-type TimelineProps = { state: RunState; nowMs: number; version: number; width?: number | null };
-
-/** The facts of the row under the pointer; always as tall, so that the page does not jump. */
-function Details({ row, nowMs }: { row: Row | null; nowMs: number }) {
-  if (row === null) return <p class="details dim">Point at a row to see its call.</p>;
-  if (row.kind === "group") {
-    const { id, status, ended, count } = row.group;
-    return (
-      <p class="details">
-        <code>{id}</code> {status ?? "running"}: {ended} of {count} ended
-      </p>
-    );
-  }
-  return <p class="details">{detailsOf(row.call, nowMs)}</p>;
-}
-
-function detailsOf(call: Call, nowMs: number): string {
-  const attempts = call.attempts.map(({ startMs, endMs, outcome, target }) => {
-    const took = durationText((endMs ?? nowMs) - startMs);
-    return `${target} ${outcome ?? "in flight"} ${took}`;
-  });
-  const error = call.code === null ? "" : `; ${call.code}: ${call.message ?? ""}`;
-  const queued = durationText(queueMsOf(call, nowMs));
-  return `${nameOf(call)}: ${call.state}, queued ${queued}, ${usdText(call.costUsd)}; ${attempts.join(", ")}${error}`;
-}
+/** `limits`: how many calls may be in flight; `look`: a call of a group with the beginnings of its texts, from the gateway. */
+type TimelineProps = { state: RunState; nowMs: number; version: number; limits?: readonly Limit[]; look?: Look };
 
 function scaled({ fromMs, toMs }: Span, factor: number): Span {
   const middle = (fromMs + toMs) / 2;

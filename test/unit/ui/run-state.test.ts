@@ -5,6 +5,7 @@ import { parseLine } from "../../../ui/model/line.ts";
 import { progressOf } from "../../../ui/model/progress.ts";
 import { rowsOf } from "../../../ui/model/rows.ts";
 import { RunState } from "../../../ui/model/run-state.ts";
+import { colouring } from "../../../ui/view/colours.ts";
 import { GROUP, Lines } from "./lines.ts";
 
 function stateOf(lines: Lines): RunState {
@@ -149,4 +150,35 @@ describe("figures", () => {
     [250_000, "4 min 10 s"],
     [7_500_000, "2 h 5 min"],
   ])("shows %d ms as %s", (ms, text) => expect(durationText(ms)).toBe(text));
+});
+
+describe("attempts, models and phases on the page", () => {
+  it("ends the attempt that has ended, also if two of a call are in flight", () => {
+    const state = stateOf(new Lines().started(0, 0, 1).started(5, 0, 2).ended(8, 0, { attempt: 1 }));
+    expect(state.calls[0]?.attempts.map(({ number, endMs }) => [number, endMs])).toEqual([
+      [1, 8],
+      [2, null],
+    ]);
+  });
+
+  it("knows recorded answers, the dearest call, and the phases that the client has named", () => {
+    const lines = new Lines().add(1, "phase", { output: "read" }, null).started(2, 0).ended(3, 0).completed(3, 0);
+    lines.add(4, "slot_completed", {
+      index: 1,
+      call_id: null,
+      status: "completed",
+      replayed: true,
+      usage: { cost: 0 },
+    });
+    const state = stateOf(lines);
+    expect(state.calls.map(({ replayed }) => replayed)).toEqual([false, true]);
+    expect([state.dearestUsd, state.phases, [...state.models]]).toEqual([0.02, [{ atMs: 1, name: "read" }], ["up/m"]]);
+    expect(rowsOf(state, "replayed").filter(({ kind }) => kind === "call")).toHaveLength(1);
+    const byModel = colouring("model", state);
+    expect(byModel.legend).toEqual([{ colour: expect.any(String), text: "up/m" }]);
+    const byCost = colouring("cost", state);
+    const [dear, recorded] = state.calls.map((call) => byCost.colourOf?.(call, ""));
+    expect([dear, recorded]).toEqual([byCost.legend.at(-1)?.colour, byCost.legend[0]?.colour]);
+    expect(colouring("state", state)).toEqual({ colourOf: null, legend: [] });
+  });
 });

@@ -6,6 +6,8 @@ describe("what queued calls wait for", () => {
     [{ permit: true }, /^a permit/],
     [{ retry: true, ready_in_ms: 10 }, /^the pause before a retry$/],
     [{ budget: "usd" }, /^the budget \(usd\)/],
+    [{ confirmation: true }, /^a confirmation/],
+    [{ budget: "usd", exhausted: true }, /^a higher limit: the budget \(usd\) is used up$/],
     [{ dependency: ["a", "b", "c", "d"] }, /^other tasks: a, b, c$/],
     [
       { gate: "up", reason: "requests_per_minute", ready_in_ms: 3_000 },

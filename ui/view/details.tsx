@@ -1,0 +1,77 @@
+/** The facts of the chosen row, and the beginnings of its call's prompt and answer, once a reader stays at it. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { Json } from "../api.ts";
+import { nameOf, queueMsOf, type Call } from "../model/call.ts";
+import { durationText, usdText } from "../model/format.ts";
+import { textOf } from "../model/line.ts";
+import type { Row } from "../model/rows.ts";
+
+/** Reads one call of a group. */
+export type Look = (group: string, index: number) => Promise<Json>;
+
+/** How long a reader stays at a row before its texts are read, ms: a pointer that passes by costs nothing. */
+const STAY_MS = 300;
+
+type Texts = { prompt: string | null; answer: string | null };
+
+export function Details({ row, nowMs, look }: { row: Row | null; nowMs: number; look: Look | undefined }) {
+  const texts = useSignal<Texts | null>(null);
+  const call = row?.kind === "call" ? row.call : null;
+  const hasEnded = call !== null && call.endMs !== null;
+  useEffect(() => {
+    texts.value = null;
+    const { group = null, index = null } = call ?? {};
+    if (look === undefined || group === null || index === null) return;
+    let isGone = false;
+    const due = setTimeout(() => {
+      look(group, index)
+        .then((json) => {
+          if (!isGone) texts.value = { prompt: textOf(json, "prompt_head"), answer: textOf(json, "result_head") };
+        })
+        // Its figures are there all the same.
+        .catch(() => undefined);
+    }, STAY_MS);
+    return () => {
+      isGone = true;
+      clearTimeout(due);
+    };
+  }, [call, hasEnded]);
+  return (
+    <div class="details" role="status">
+      <Facts row={row} nowMs={nowMs} />
+      {texts.value !== null && texts.value.prompt !== null && (
+        <p>
+          <b>Prompt</b> {texts.value.prompt}
+        </p>
+      )}
+      {texts.value !== null && texts.value.answer !== null && (
+        <p>
+          <b>Answer</b> {texts.value.answer}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Facts({ row, nowMs }: { row: Row | null; nowMs: number }) {
+  if (row === null) return <p class="dim">Point at a row, or choose one with the arrow keys, to see its call.</p>;
+  if (row.kind === "call") return <p>{factsOf(row.call, nowMs)}</p>;
+  const { id, status, ended, count } = row.group;
+  return (
+    <p>
+      <code>{id}</code> {status ?? "running"}: {ended} of {count} ended
+    </p>
+  );
+}
+
+function factsOf(call: Call, nowMs: number): string {
+  const attempts = call.attempts.map(({ startMs, endMs, outcome, target }) => {
+    const took = durationText((endMs ?? nowMs) - startMs);
+    return `${target} ${outcome ?? "in flight"} ${took}`;
+  });
+  const error = call.code === null ? "" : `; ${call.code}: ${call.message ?? ""}`;
+  const queued = durationText(queueMsOf(call, nowMs));
+  const made = call.replayed ? "a recorded answer" : attempts.join(", ");
+  return `${nameOf(call)}: ${call.state}, queued ${queued}, ${usdText(call.costUsd)}; ${made}${error}`;
+}
