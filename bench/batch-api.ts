@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 import { measureFairness } from "./batch-api/fairness.ts";
 import { measureFaults } from "./batch-api/faults.ts";
 import { measureRestarts } from "./batch-api/restarts.ts";
-import { shownRow, type Part } from "./row.ts";
+import { shownRow, type Part } from "./parts/row.ts";
 import { measureSize } from "./batch-api/size.ts";
 import { machine, writeResult } from "./results.ts";
 import { tableOf } from "./table.ts";

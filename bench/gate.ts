@@ -5,12 +5,12 @@
 import { parseArgs } from "node:util";
 import { measureCost } from "./gate/cost.ts";
 import { measureFairness } from "./gate/fairness.ts";
+import { measureHedge } from "./gate/hedge.ts";
 import { measureShared } from "./gate/shared.ts";
 import { measureStop } from "./gate/stop.ts";
 import { measureUnhinted } from "./gate/unhinted.ts";
-import { machine, writeResult } from "./results.ts";
-import { shownRow, type Part } from "./row.ts";
-import { tableOf } from "./table.ts";
+import { runParts } from "./parts/parts.ts";
+import type { Part } from "./parts/row.ts";
 
 const { values } = parseArgs({
   options: {
@@ -26,19 +26,8 @@ const PARTS: Readonly<Record<string, () => Promise<Part>>> = {
   unhinted: measureUnhinted,
   stop: measureStop,
   fairness: () => measureFairness(Number(values.slots)),
+  hedge: measureHedge,
   cost: () => measureCost(Number(values.rounds)),
 };
 
-const chosen = values.only === "" ? Object.keys(PARTS) : values.only.split(",");
-const parts: Part[] = [];
-for (const name of chosen) {
-  const measure = PARTS[name];
-  if (measure === undefined) throw new Error(`--only: expected some of ${Object.keys(PARTS).join(", ")}`);
-  console.error(name);
-  const part = await measure();
-  console.log(`${name}\n${tableOf(part.rows.map(shownRow))}\n`);
-  parts.push(part);
-}
-const rows = parts.flatMap((part) => part.rows);
-console.log(`figures: ${writeResult("gate.json", JSON.stringify({ machine: machine(), rows }, null, 2))}`);
-process.exitCode = rows.some(({ met, exact: isExact }) => isExact && met === false) ? 1 : 0;
+await runParts(PARTS, { only: values.only, file: "gate.json" });

@@ -8,9 +8,8 @@ import { measureCrash } from "./graph/crash.ts";
 import { measurePlans } from "./graph/plan.ts";
 import { measureShapes } from "./graph/shapes.ts";
 import { measureSize } from "./graph/size.ts";
-import { machine, writeResult } from "./results.ts";
-import { shownRow, type Part } from "./row.ts";
-import { tableOf } from "./table.ts";
+import { runParts } from "./parts/parts.ts";
+import type { Part } from "./parts/row.ts";
 
 const { values } = parseArgs({
   options: {
@@ -28,15 +27,4 @@ const PARTS: Readonly<Record<string, () => Promise<Part>>> = {
   crash: () => measureCrash(Number(values.kills)),
 };
 
-const parts: Part[] = [];
-for (const name of values.only === "" ? Object.keys(PARTS) : values.only.split(",")) {
-  const measure = PARTS[name];
-  if (measure === undefined) throw new Error(`--only: expected some of ${Object.keys(PARTS).join(", ")}`);
-  console.error(name);
-  const part = await measure();
-  console.log(`${name}\n${tableOf(part.rows.map(shownRow))}\n${part.faults.join("\n")}`);
-  parts.push(part);
-}
-const rows = parts.flatMap((part) => part.rows);
-console.log(`figures: ${writeResult("graph.json", JSON.stringify({ machine: machine(), rows }, null, 2))}`);
-process.exitCode = rows.some(({ met, exact: isExact }) => isExact && met === false) ? 1 : 0;
+await runParts(PARTS, { only: values.only, file: "graph.json" });

@@ -10,7 +10,7 @@ import { handOver, type HandOver } from "./hand-over/round.ts";
 import type { RunPlan } from "./kill/plan.ts";
 import { startKillWorld } from "./kill/world.ts";
 import { machine, writeResult } from "./results.ts";
-import { atMost, exact, plain, shownRow } from "./row.ts";
+import { atMost, exact, plain, shownRow } from "./parts/row.ts";
 import { median } from "./stats.ts";
 import { tableOf } from "./table.ts";
 

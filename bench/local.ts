@@ -9,7 +9,7 @@ import { measureLeaving } from "./local/leaving.ts";
 import { measureMemory } from "./local/memory.ts";
 import { measureSpeed, type Turn } from "./local/speed.ts";
 import { machine, writeResult } from "./results.ts";
-import { shownRow, type Part } from "./row.ts";
+import { shownRow, type Part } from "./parts/row.ts";
 import { tableOf } from "./table.ts";
 
 const { values, positionals } = parseArgs({

@@ -1,7 +1,7 @@
 /**
- * `node bench/profile.ts query|batch|native|js [--at=48] [--seconds=5] [--interval-us=200] [--top=30] [--by=self|total] [--new-runs] [--strict]`:
+ * `node bench/profile.ts query|batch|dag|native|js [--at=48] [--seconds=5] [--interval-us=200] [--top=30] [--by=self|total] [--new-runs] [--strict]`:
  * where the gateway's isolate spends its time under load. `--at` is the concurrency of `query` and of the streams (`native`, `js`),
- * the width of `batch`; with `--new-runs` every batch opens its own run, with `--strict` no credit is leased. Prints files, functions and lines by self time
+ * the width of `batch`; `dag` is a graph of 10,000 tasks with an output in each prompt; with `--new-runs` every batch opens its own run, with `--strict` no credit is leased. Prints files, functions and lines by self time
  * (or by time with callees), and leaves the
  * `.cpuprofile` in bench/results for the browser's developer tools.
  */
@@ -10,6 +10,7 @@ import { sendBatch } from "./load/fan-outs.ts";
 import { cpuProfile, foldProfile } from "./cpu-profile.ts";
 import type { Cost } from "./cpu-profile.ts";
 import { connectInspector } from "./servers/inspector.ts";
+import { bodyOf, sendDag } from "./graph/size.ts";
 import { load } from "./load/load.ts";
 import { loadStreams } from "./load/stream.ts";
 import { streamTarget } from "./servers/streaming.ts";
@@ -33,12 +34,14 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 const [what] = positionals;
-if (what !== "query" && what !== "batch" && what !== "native" && what !== "js") {
-  console.error("node bench/profile.ts query|batch|native|js");
+if (what !== "query" && what !== "batch" && what !== "dag" && what !== "native" && what !== "js") {
+  console.error("node bench/profile.ts query|batch|dag|native|js");
   process.exit(2);
 }
 const at = Number(values.at ?? (what === "batch" ? 48 : 16));
 const top = Number(values.top);
+
+const GRAPH_TASKS = 10_000;
 
 /** Calls answered under load for `ms`. */
 async function callsDuring(gateway: Server, token: string, ms: number): Promise<number> {
@@ -52,6 +55,11 @@ async function callsDuring(gateway: Server, token: string, ms: number): Promise<
   }
   const endMs = performance.now() + ms;
   let calls = 0;
+  if (what === "dag") {
+    for (; performance.now() < endMs; calls += GRAPH_TASKS)
+      await sendDag(gateway, await openRun(gateway), bodyOf(GRAPH_TASKS, true));
+    return calls;
+  }
   for (; performance.now() < endMs; calls += 1_000)
     await sendBatch(gateway, values["new-runs"] ? await openRun(gateway) : token, { n: 1_000, width: at });
   return calls;

@@ -1,9 +1,11 @@
 /** Result files: what was measured, raw, with the machine it was measured on. */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { cpus } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import { LITELLM_VERSION } from "./peers/environment.ts";
 
 const FOLDER = join(import.meta.dirname, "results");
 
@@ -15,11 +17,29 @@ export function writeResult(name: string, text: string): string {
   return path;
 }
 
-const workerdPackage = z.object({ version: z.string() });
+const packageJson = z.object({ version: z.string() });
 
 /** What the figures depend on beside the code. */
 export function machine(): Record<string, string | number> {
   const processors = cpus();
-  const workerd = workerdPackage.parse(createRequire(import.meta.url)("workerd")).version;
+  const workerd = packageJson.parse(createRequire(import.meta.url)("workerd")).version;
   return { cpu: processors[0]?.model ?? "unknown", cores: processors.length, node: process.version, workerd };
+}
+
+/** Versions of what takes part. LiteLLM only does with peers. */
+export function versions(hasPeers: boolean): Record<string, string> {
+  const require = createRequire(import.meta.url);
+  const versionIn = (path: string): string => packageJson.parse(require(path)).version;
+  return {
+    fanout: versionIn("../package.json"),
+    workerd: packageJson.parse(require("workerd")).version,
+    Node: process.version.slice(1),
+    Portkey: packageJson.parse(JSON.parse(readFileSync(portkeyPackage(), "utf8"))).version,
+    ...(hasPeers ? { LiteLLM: LITELLM_VERSION } : {}),
+  };
+}
+
+/** Its package lets nobody import package.json. */
+function portkeyPackage(): string {
+  return fileURLToPath(new URL("../package.json", import.meta.resolve("@portkey-ai/gateway/build/start-server.js")));
 }

@@ -1,11 +1,21 @@
 /**
- * `npm run bench` = `node bench/run.ts [--quick] [--rounds=n] [--variants=a,b] [--baseline=path] [batch] [slow]
- * [query] [stream] [paced]`: measures the suites named, or all, prints a table of medians for each and writes every raw round to bench/results.
+ * `npm run bench` = `node bench/run.ts [--quick] [--rounds=n] [--variants=a,b] [--baseline=path] [--peers] [--write-docs] [suite …]`:
+ * measures the suites named, or all, prints a table of medians for each and writes every raw round to bench/results. `--peers` also
+ * measures gateways from PyPI. `--write-docs` measures the suites of docs/benchmarks.md and writes that page and its data.
  * README.md explains the figures.
  */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { machine, writeResult } from "./results.ts";
+import { addedSuite } from "./field/added.ts";
+import { documentSuite } from "./field/document.ts";
+import { fanOutSuite } from "./field/fan-out.ts";
+import { overshootSuite } from "./field/overshoot.ts";
+import { rateLimitSuite } from "./field/rate-limit.ts";
+import { rerunSuite } from "./field/rerun.ts";
+import { throughputSuite } from "./field/throughput.ts";
+import { textOf, type ResultFile } from "./report/data.ts";
+import { writePages } from "./report/write.ts";
+import { machine, versions, writeResult } from "./results.ts";
 import { medianOf, runRounds } from "./suite.ts";
 import type { Suite } from "./suite.ts";
 import { batchSuite } from "./suites/batch.ts";
@@ -21,12 +31,15 @@ const { values, positionals } = parseArgs({
     rounds: { type: "string" },
     variants: { type: "string" },
     baseline: { type: "string" },
+    peers: { type: "boolean", default: false },
+    "write-docs": { type: "boolean", default: false },
   },
   allowPositionals: true,
 });
 const options = {
   quick: values.quick,
   baseline: values.baseline === undefined ? undefined : resolve(values.baseline),
+  peers: values.peers,
 };
 const suites: Suite[] = [
   batchSuite(options),
@@ -34,6 +47,13 @@ const suites: Suite[] = [
   querySuite(options),
   streamSuite(options),
   pacedSuite(options),
+  addedSuite(options),
+  throughputSuite(options),
+  fanOutSuite(options),
+  overshootSuite(options),
+  rateLimitSuite(options),
+  documentSuite(options),
+  rerunSuite(options),
 ];
 const unknown = positionals.filter((name) => !suites.some((suite) => suite.name === name));
 if (unknown.length > 0) {
@@ -41,15 +61,40 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 
+/** What docs/benchmarks.md shows, in its order. */
+const PAGE_SUITES = [
+  "added",
+  "throughput",
+  "stream",
+  "paced",
+  "fan-out",
+  "overshoot",
+  "rate-limit",
+  "document",
+  "rerun",
+];
+
 const rounds = Number(values.rounds ?? (values.quick ? 1 : 3));
-const chosen = suites.filter((suite) => positionals.length === 0 || positionals.includes(suite.name));
-const measured: Record<string, unknown> = { at: new Date().toISOString(), machine: machine(), quick: values.quick };
+const all = values["write-docs"] ? PAGE_SUITES : suites.map((suite) => suite.name);
+const names = positionals.length === 0 ? all : positionals;
+const chosen = names.flatMap((name) => suites.filter((suite) => suite.name === name));
 const wanted = values.variants?.split(",");
+const data: ResultFile = {
+  at: new Date().toISOString(),
+  machine: machine(),
+  versions: versions(values.peers),
+  quick: values.quick,
+  rounds,
+  suites: [],
+};
 for (const suite of chosen) {
   const cells = suite.cells.filter((cell) => wanted === undefined || wanted.includes(cell.variant));
   const raw = await runRounds({ ...suite, cells }, rounds, (line) => console.error(line));
   const table = suite.table(medianOf(raw));
-  measured[suite.name] = { title: suite.title, table, rounds: raw };
-  console.log(`\n${suite.title}; medians of ${rounds} round(s)\n\n${tableOf(table)}\n`);
+  data.suites.push({ name: suite.name, title: suite.title, about: suite.about ?? suite.title, table, rounds: raw });
+  console.log(
+    `\n${suite.title}; medians of ${Math.max(...raw.map(({ round }) => round))} round(s)\n\n${tableOf(table)}\n`,
+  );
 }
-console.log(`raw rounds: ${writeResult("bench.json", JSON.stringify(measured, null, 2))}`);
+console.log(`raw rounds: ${writeResult("bench.json", textOf(data))}`);
+if (values["write-docs"]) writePages(data);

@@ -20,11 +20,17 @@ export type SuiteOptions = {
   quick: boolean;
   /** Root of another checkout whose gateway is measured beside this one's; undefined = none. */
   baseline: string | undefined;
+  /** Whether gateways from PyPI take part: they are installed into bench/.data first. */
+  peers: boolean;
 };
 
 export type Suite = {
   name: string;
   title: string;
+  /** What is measured, for the page that is made of the results. */
+  about?: string;
+  /** True if it counts calls or money, which hardly differ from round to round: it is measured once. */
+  isCount?: boolean;
   cells: readonly Cell[];
   /** Rows for people; each value is text. */
   table: (of: Median) => Record<string, string>[];
@@ -36,8 +42,9 @@ export type Round = { round: number; variant: string; at: number; figures: Figur
  * Measures every cell once per round. Variants of one width run one after the other, and every second round runs
  * backwards, so that a machine that gets slower or faster does so for all of them.
  */
-export async function runRounds(suite: Suite, rounds: number, report: (line: string) => void): Promise<Round[]> {
+export async function runRounds(suite: Suite, roundsMax: number, report: (line: string) => void): Promise<Round[]> {
   const measured: Round[] = [];
+  const rounds = suite.isCount === true ? 1 : roundsMax;
   for (let round = 1; round <= rounds; round++) {
     const cells = round % 2 === 1 ? suite.cells : suite.cells.toReversed();
     for (const { variant, at, measure } of cells) {

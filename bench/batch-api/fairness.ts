@@ -6,7 +6,7 @@ import { percentile } from "../stats.ts";
 import { send } from "../../test/support/gateway.ts";
 import { audit } from "./audit.ts";
 import { create, endOf, upload, writeInput } from "./batch.ts";
-import { atMost, exact, plain, type Part } from "../row.ts";
+import { atMost, exact, plain, type Part } from "../parts/row.ts";
 import { startWorld, statsOf, type BatchRun } from "./world.ts";
 
 export type FairnessPlan = { lines: number; queries: number };

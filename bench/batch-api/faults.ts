@@ -1,7 +1,7 @@
 /** Faults: an upstream that turns away three calls in ten. Nothing of that may reach the batch's owner. */
 import { audit } from "./audit.ts";
 import { timed, upload, writeInput } from "./batch.ts";
-import { exact, plain, type Part } from "../row.ts";
+import { exact, plain, type Part } from "../parts/row.ts";
 import { startWorld, statsOf } from "./world.ts";
 
 const TURN_AWAY = 0.3;

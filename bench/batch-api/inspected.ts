@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { rssBytesOf, type Server } from "../servers/process.ts";
+import { cpuMsOf, rssBytesOf, type Server } from "../servers/process.ts";
 import { gatewayBundle } from "../servers/servers.ts";
 import type { Workerd } from "../servers/workerd.ts";
 import { openBatchRun, varsFor, type BatchRun } from "./world.ts";
@@ -17,7 +17,7 @@ const ISOLATE = "core:user:gateway";
 export type InspectedGateway = Workerd & { openRun: (maxParallel: number) => Promise<BatchRun> };
 
 /** Starts it with `provider` as its one upstream. Disposing ends it and deletes its state. */
-export async function startInspected(provider: Server): Promise<InspectedGateway> {
+export async function startInspected(provider: Pick<Server, "url">): Promise<InspectedGateway> {
   const scratchDir = await mkdtemp(join(tmpdir(), "fanout-bench-inspected-"));
   await writeFile(join(scratchDir, "gateway.mjs"), (await gatewayBundle()).code);
   const vars = varsFor(provider);
@@ -49,6 +49,7 @@ export async function startInspected(provider: Server): Promise<InspectedGateway
       url,
       inspectorUrl,
       rssBytes: () => rssBytesOf(pid),
+      cpuMs: () => cpuMsOf(pid),
       output: () => "",
       openRun: (maxParallel) => openBatchRun(url, vars.ADMIN_KEY, maxParallel),
       [Symbol.asyncDispose]: stop,

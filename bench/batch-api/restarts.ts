@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { audit } from "./audit.ts";
 import { create, endOf, upload, writeInput } from "./batch.ts";
-import { exact, plain, type Part } from "../row.ts";
+import { exact, plain, type Part } from "../parts/row.ts";
 import { startWorld, statsOf, type World } from "./world.ts";
 
 export type RestartsPlan = { lines: number; kills: number; maxParallel: number };

@@ -4,7 +4,7 @@ import { median } from "../stats.ts";
 import { audit } from "./audit.ts";
 import { timed, upload, writeInput } from "./batch.ts";
 import { startInspected, type InspectedGateway } from "./inspected.ts";
-import { atMost, exact, plain, type Part } from "../row.ts";
+import { atMost, exact, plain, type Part } from "../parts/row.ts";
 import { startProvider, statsOf } from "./world.ts";
 
 export type SizePlan = { lines: number; lineBytes: number; smaller: readonly { lines: number; repeats: number }[] };

@@ -45,7 +45,10 @@ export async function statsOf(provider: Server): Promise<ProviderStats> {
 const PRICES = { "*": { input: 0.15, cached_input: 0.075, output: 0.6 } };
 
 /** Vars of a gateway with the provider as its one upstream. */
-export function varsFor(provider: Server): { ADMIN_KEY: string; UPSTREAMS: z.infer<ReturnType<typeof z.json>> } {
+export function varsFor(provider: Pick<Server, "url">): {
+  ADMIN_KEY: string;
+  UPSTREAMS: z.infer<ReturnType<typeof z.json>>;
+} {
   const up = { kind: "openai", base_url: `${provider.url}/v1`, models: ["*"], prices: PRICES };
   return { ADMIN_KEY: randomUUID(), UPSTREAMS: { up } };
 }

@@ -1,7 +1,7 @@
 /**
  * `npm run bench:contexts` = `node bench/contexts/contexts.ts [--calls=n] [--width=n]`: many questions on one document of 100,000 tokens, at
  * providers that cache prompts and bill as Anthropic and OpenAI (from GPT-5.6 on) do. What do they bill, against the least that
- * they can, and what does it cost in time that one call goes first? README.md explains the figures.
+ * they can, and what does it cost in time that one call goes first? Then what the isolate holds of large texts. README.md explains the figures.
  */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -9,8 +9,9 @@ import { z } from "zod";
 import { CACHING_PRICES, costOf, startCachingProvider } from "../../test/support/caching-provider.ts";
 import { startGateway } from "../../test/support/gateway.ts";
 import { machine, writeResult } from "../results.ts";
-import { atMost, exact, plain, shownRow, type Row } from "../row.ts";
+import { atMost, exact, plain, shownRow, type Row } from "../parts/row.ts";
 import { tableOf } from "../table.ts";
+import { measureMemory } from "./memory.ts";
 
 const { values } = parseArgs({
   options: { calls: { type: "string", default: "1000" }, width: { type: "string", default: "512" } },
@@ -21,7 +22,6 @@ const FIRST_MS = 1_500;
 const WHOLE_MS = 3_000;
 const BILL_MAX = 1.05;
 const REQUEST_BYTES_MAX = 120_000;
-const ISOLATE_MB_MAX = 64;
 
 const text = "Here are some of the words of a long document. ".repeat(8_511).slice(0, 400_000);
 const questions = Array.from({ length: calls }, (_, index) => `What does it say about the subject of number ${index}?`);
@@ -92,9 +92,12 @@ for (const model of ["claude/claude-x", "gpt/gpt-x"]) {
     atMost(`${name}: request`, auto.requestBytes, REQUEST_BYTES_MAX, " bytes"),
   );
 }
-rows.push(atMost("memory of the gateway's process, beyond idle", residentMb("VmHWM") - idleMb, ISOLATE_MB_MAX, " MB"));
+rows.push(
+  plain("resident memory of the gateway's process, beyond idle", `${(residentMb("VmHWM") - idleMb).toFixed(1)} MB`),
+);
 await gateway.stop();
 await provider.stop();
+rows.push(...(await measureMemory()));
 const shape = `${calls} questions on a document of ${tokens(text.length)} tokens, width ${width}`;
 console.log(`${shape}; first byte after ${FIRST_MS} ms, answer after ${WHOLE_MS} ms\n`);
 console.log(`${tableOf(rows.map(shownRow))}\n`);

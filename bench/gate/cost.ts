@@ -4,7 +4,7 @@ import { presentVersion } from "../../test/support/gateway.ts";
 import { steady } from "../../test/support/limited/latency.ts";
 import { noLimiter } from "../../test/support/limited/other-limiters.ts";
 import { commitOf, versionOf } from "../../test/support/wire/checkout.ts";
-import { atLeast, plain, type Part } from "../row.ts";
+import { atLeast, plain, type Part } from "../parts/row.ts";
 import { median } from "../stats.ts";
 import { batch, prompts, query, startGateWorld, type GateWorld } from "./world.ts";
 

@@ -1,7 +1,7 @@
 /** A batch of 10,000 beside single calls, and two equal runs, on one limited key. */
 import { steady } from "../../test/support/limited/latency.ts";
 import { OpenAiLimiter } from "../../test/support/limited/openai-limiter.ts";
-import { atMost, exact, plain, type Part } from "../row.ts";
+import { atMost, exact, plain, type Part } from "../parts/row.ts";
 import { percentile } from "../stats.ts";
 import { openBatch, prompts, query, startGateWorld } from "./world.ts";
 

@@ -1,7 +1,7 @@
 /** Two runs and a client of single calls share a key whose limits are in the headers. */
 import { AnthropicLimiter } from "../../test/support/limited/anthropic-limiter.ts";
 import { OpenAiLimiter } from "../../test/support/limited/openai-limiter.ts";
-import { atLeast, atMost, exact, plain, type Part } from "../row.ts";
+import { atLeast, atMost, exact, plain, type Part } from "../parts/row.ts";
 import { batch, CAP_TOKENS, prompts, query, startGateWorld, type GateWorld, type WorldOptions } from "./world.ts";
 import type { LimitedCall } from "../../test/support/limited/server.ts";
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { steady } from "../../test/support/limited/latency.ts";
 import { stoppingLimiter } from "../../test/support/limited/other-limiters.ts";
-import { atMost, exact, type Part } from "../row.ts";
+import { atMost, exact, type Part } from "../parts/row.ts";
 import { look, openBatch, prompts, startGateWorld, until } from "./world.ts";
 
 const SLOTS = 1_000;

@@ -1,7 +1,7 @@
 /** Providers that answer 429 and nothing else: how soon the gate finds what they can take. */
 import { steady } from "../../test/support/limited/latency.ts";
 import { inFlightLimiter, perSecondLimiter } from "../../test/support/limited/other-limiters.ts";
-import { atLeast, exact, plain, type Part } from "../row.ts";
+import { atLeast, exact, plain, type Part } from "../parts/row.ts";
 import { openBatch, prompts, startGateWorld, type WorldOptions } from "./world.ts";
 
 const LATENCY_MS = 100;

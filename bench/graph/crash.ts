@@ -10,7 +10,7 @@ import { z } from "zod";
 import { startGateway } from "../../test/support/gateway.ts";
 import { startUpstream } from "../../test/support/upstream.ts";
 import { Random } from "../adversary/random.ts";
-import { exact, plain, type Part } from "../row.ts";
+import { exact, plain, type Part } from "../parts/row.ts";
 import { graphOf, type GraphAnswer, type Task } from "./answer.ts";
 
 const TASKS = 500;

@@ -7,7 +7,7 @@ import { startGateway } from "../../test/support/gateway.ts";
 import { PlanClient } from "../../test/support/plan-client.ts";
 import { startUpstream, type TestUpstream } from "../../test/support/upstream.ts";
 import { Random } from "../adversary/random.ts";
-import { atLeast, atMost, plain, type Part } from "../row.ts";
+import { atLeast, atMost, plain, type Part } from "../parts/row.ts";
 import { median } from "../stats.ts";
 import { BRANCHES, pathMs, shapeOf, taskOf, type Node } from "./shapes.ts";
 

@@ -6,7 +6,7 @@
 import { startGateway } from "../../test/support/gateway.ts";
 import { startUpstream } from "../../test/support/upstream.ts";
 import { Random } from "../adversary/random.ts";
-import { atMost, plain, type Part } from "../row.ts";
+import { atMost, plain, type Part } from "../parts/row.ts";
 import { median } from "../stats.ts";
 import { runGraph, type Task } from "./answer.ts";
 

@@ -2,7 +2,8 @@
 import { Random } from "../adversary/random.ts";
 import { sendBatch } from "../load/fan-outs.ts";
 import { promptOf } from "../load/prompts.ts";
-import { atMost, plain, type Part } from "../row.ts";
+import { atMost, plain, type Part, type Row } from "../parts/row.ts";
+import type { Server } from "../servers/process.ts";
 import { watchHeap } from "../servers/heap.ts";
 import { openRun, startGateway, startUpstream } from "../servers/servers.ts";
 import { median } from "../stats.ts";
@@ -14,44 +15,43 @@ const EDGES_PER_TASK = 3;
 /** How far back dependencies reach: so the graph is wider than the run. */
 const REACH = 1_000;
 
+/** What is compared: a batch, a graph of as many calls, and one that inserts an output into each prompt. */
+type Kind = "batch" | "edges" | "outputs";
+
+/** Wall time as the client measures it, and processor time of the gateway, which a busy machine changes less. */
+type Times = { wallMs: number[]; cpuMs: number[] };
+
 export async function measureSize(tasks: number, rounds: number): Promise<Part> {
   await using upstream = await startUpstream({ replyBytes: REPLY_BYTES });
   await using gateway = await startGateway(upstream, { inspector: true });
   using heap = await watchHeap(gateway);
-  const batchMs = async (): Promise<number> =>
-    await sendBatch(gateway, await openRun(gateway), { n: tasks, width: WIDTH, promptBytes: 200 });
   const bodies = { edges: bodyOf(tasks, false), outputs: bodyOf(tasks, true) };
-  const dagMs = async (body: string): Promise<number> => {
+  const run = async (kind: Kind): Promise<number> => {
     const token = await openRun(gateway);
-    const startedMs = performance.now();
-    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-    const response = await fetch(`${gateway.url}/dag`, { method: "POST", headers, body });
-    const text = await response.text();
-    const wallMs = performance.now() - startedMs;
-    if (response.status !== 200) throw new Error(`/dag answered ${response.status}: ${text.slice(0, 500)}`);
-    const { status } = graphOf(text);
-    if (status !== "completed") throw new Error(`the graph ended as ${status}`);
-    return wallMs;
+    if (kind === "batch") return sendBatch(gateway, token, { n: tasks, width: WIDTH, promptBytes: 200 });
+    return sendDag(gateway, token, bodies[kind]);
   };
   // What runs first is compiled meanwhile.
-  await batchMs();
-  await dagMs(bodies.outputs);
-  const walls = { batch: [] as number[], edges: [] as number[], outputs: [] as number[] };
+  await run("batch");
+  await run("outputs");
+  const times: Record<Kind, Times> = {
+    batch: { wallMs: [], cpuMs: [] },
+    edges: { wallMs: [], cpuMs: [] },
+    outputs: { wallMs: [], cpuMs: [] },
+  };
   for (let round = 0; round < rounds; round++) {
-    walls.batch.push(await batchMs());
-    walls.edges.push(await dagMs(bodies.edges));
-    walls.outputs.push(await dagMs(bodies.outputs));
+    for (const kind of ["batch", "edges", "outputs"] as const) {
+      const before = gateway.cpuMs();
+      times[kind].wallMs.push(await run(kind));
+      times[kind].cpuMs.push(gateway.cpuMs() - before);
+    }
   }
   const before = await heap.heldBytes();
-  const peak = await heap.peakDuring(async () => void (await dagMs(bodies.outputs)), { live: true });
-  const slotUs = (ms: readonly number[]): string => `${((median(ms) / tasks) * 1_000).toFixed(0)} µs`;
-  const ratioOf = (ms: readonly number[]): number => median(ms) / median(walls.batch);
-  const size = `${tasks} tasks, ${tasks * EDGES_PER_TASK} edges`;
+  const peak = await heap.peakDuring(async () => void (await run("outputs")), { live: true });
+  const figures = figuresOf(times, tasks);
   return {
     rows: [
-      atMost(`${size}: time per slot ÷ plain batch`, ratioOf(walls.edges), 1.3),
-      atMost("the same with an output in each prompt", ratioOf(walls.outputs), 1.3),
-      plain("a slot of the batch, of the graph", `${slotUs(walls.batch)}, ${slotUs(walls.edges)}`),
+      ...figures,
       atMost("live heap at its peak", peak.heapBytes / 1e6, 100, " MB"),
       plain("live heap before", `${(before / 1e6).toFixed(1)} MB`),
     ],
@@ -59,8 +59,37 @@ export async function measureSize(tasks: number, rounds: number): Promise<Part> 
   };
 }
 
+function figuresOf({ batch, edges, outputs }: Record<Kind, Times>, tasks: number): Row[] {
+  const ratio = (of: Times, measure: keyof Times): number => median(of[measure]) / median(batch[measure]);
+  const slotUs = (ms: readonly number[]): string => `${((median(ms) / tasks) * 1_000).toFixed(0)}`;
+  const all = [batch, edges, outputs];
+  const shown = (measure: keyof Times): string => `${all.map((of) => slotUs(of[measure])).join(", ")} µs`;
+  const size = `${tasks} tasks, ${tasks * EDGES_PER_TASK} edges`;
+  return [
+    atMost(`${size}: time per slot ÷ plain batch`, ratio(edges, "wallMs"), 1.3),
+    atMost("the same with an output in each prompt", ratio(outputs, "wallMs"), 1.3),
+    atMost("processor time per slot ÷ plain batch", ratio(edges, "cpuMs"), 1.3),
+    atMost("the same with an output in each prompt", ratio(outputs, "cpuMs"), 1.3),
+    plain("a slot of the batch, of each graph", shown("wallMs")),
+    plain("the same in processor time", shown("cpuMs")),
+  ];
+}
+
+/** Runs a graph to its end. Returns ms. */
+export async function sendDag(gateway: Server, token: string, body: string): Promise<number> {
+  const startedMs = performance.now();
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const response = await fetch(`${gateway.url}/dag`, { method: "POST", headers, body });
+  const text = await response.text();
+  const wallMs = performance.now() - startedMs;
+  if (response.status !== 200) throw new Error(`/dag answered ${response.status}: ${text.slice(0, 500)}`);
+  const { status } = graphOf(text);
+  if (status !== "completed") throw new Error(`the graph ended as ${status}`);
+  return wallMs;
+}
+
 /** Each task depends on three that come before it. `withOutputs`: the output of one of them is in its prompt. */
-function bodyOf(count: number, withOutputs: boolean): string {
+export function bodyOf(count: number, withOutputs: boolean): string {
   const random = new Random(7);
   const tasks: Task[] = [];
   for (let at = 0; at < count; at++) {

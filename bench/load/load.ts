@@ -14,7 +14,7 @@ export type LoadPlan = {
   msMax: number;
 };
 
-export type LoadResult = { requests: number; rps: number; p50Ms: number; p95Ms: number };
+export type LoadResult = { requests: number; rps: number; p50Ms: number; p95Ms: number; p99Ms: number };
 
 /** Runs the plan. Throws at the first reply that is not 200: a measurement of failures means nothing. */
 export async function load(plan: LoadPlan): Promise<LoadResult> {
@@ -50,5 +50,6 @@ export async function load(plan: LoadPlan): Promise<LoadResult> {
     rps: (latenciesMs.length / wallMs) * 1_000,
     p50Ms: percentile(latenciesMs, 0.5),
     p95Ms: percentile(latenciesMs, 0.95),
+    p99Ms: percentile(latenciesMs, 0.99),
   };
 }

@@ -1,7 +1,7 @@
 /** workerd is killed under `npm start`: how soon the gateway answers again, and whether anything is lost. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { atMost, exact, plain, type Part } from "../row.ts";
+import { atMost, exact, plain, type Part } from "../parts/row.ts";
 import { openRun, startUpstream, takeUpstreamStats } from "../servers/servers.ts";
 import { median } from "../stats.ts";
 import { startNpm, type Started } from "./started.ts";

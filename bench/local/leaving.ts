@@ -1,6 +1,6 @@
 /** Clients of `npm start` that leave before the first byte: how soon their calls end at the upstream. */
 import { connect, type Socket } from "node:net";
-import { atMost, exact, plain, type Part } from "../row.ts";
+import { atMost, exact, plain, type Part } from "../parts/row.ts";
 import { openRun } from "../servers/servers.ts";
 import { percentile } from "../stats.ts";
 import { startSilentUpstream } from "./silent-upstream.ts";

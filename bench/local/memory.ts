@@ -1,6 +1,6 @@
 /** Resident memory of `npm start` while nothing is asked of it. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { atMost, plain, type Part } from "../row.ts";
+import { atMost, plain, type Part } from "../parts/row.ts";
 import { openRun, startUpstream } from "../servers/servers.ts";
 import { startNpm } from "./started.ts";
 

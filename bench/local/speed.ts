@@ -6,7 +6,7 @@
 import { load } from "../load/load.ts";
 import type { Server } from "../servers/process.ts";
 import { openRun, startGateway, startUpstream } from "../servers/servers.ts";
-import { atLeast, plain, type Part } from "../row.ts";
+import { atLeast, plain, type Part } from "../parts/row.ts";
 import { median } from "../stats.ts";
 import { queryTarget } from "../suites/query.ts";
 import { startNpm } from "./started.ts";

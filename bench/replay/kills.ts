@@ -13,7 +13,7 @@ import { createInterface } from "node:readline";
 import { startGateway, type Gateway } from "../../test/support/gateway.ts";
 import { startUpstream } from "../../test/support/upstream.ts";
 import { Random } from "../adversary/random.ts";
-import { atMost, exact, plain, type Part } from "../row.ts";
+import { atMost, exact, plain, type Part } from "../parts/row.ts";
 
 const PROGRAM = join(import.meta.dirname, "program.mjs");
 /** Longest life of a program before it is killed, or its gateway, ms. */

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { RECORDED_ANSWERS_MAX, REPLAY_EPOCHS_MAX, REPLAY_USES_MAX } from "../../src/limits.ts";
 import { recordKey } from "../../src/replay/content.ts";
 import { Tape } from "../../src/replay/tape.ts";
-import { atMost, type Part } from "../row.ts";
+import { atMost, type Part } from "../parts/row.ts";
 
 const ANSWERS = 50_000;
 const US_MAX = 50;

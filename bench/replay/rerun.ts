@@ -1,7 +1,7 @@
 /** What a program pays that runs once more, and how long it takes: as one batch, and as concurrent single calls. */
 import { startGateway, type Gateway } from "../../test/support/gateway.ts";
 import { startUpstream } from "../../test/support/upstream.ts";
-import { atMost, exact, type Part } from "../row.ts";
+import { atMost, exact, type Part } from "../parts/row.ts";
 import { shuffled } from "./shuffled.ts";
 
 const CONCURRENCY = 64;

@@ -64,6 +64,8 @@ export type GatewayOptions = {
   root?: string | undefined;
   /** LEASED_CREDIT of the gateway. */
   leasedCredit?: "on" | "off";
+  /** Prices of the upstream, USD per million tokens. */
+  prices?: { input: number; output: number };
 };
 
 /** Starts the gateway with one priced upstream, its state on disk. */
@@ -72,7 +74,7 @@ export async function startGateway(upstream: Server, options: GatewayOptions = {
     kind: "openai",
     base_url: `${upstream.url}/v1`,
     models: ["*"],
-    prices: { "*": { input: 0.15, output: 0.6 } },
+    prices: { "*": options.prices ?? { input: 0.15, output: 0.6 } },
   };
   return await startWorkerd({
     bundle: await gatewayBundle(options.root),
@@ -113,4 +115,9 @@ export async function startPortkey(): Promise<Server> {
   return await startNode([entry, `--port=${port}`, "--headless"], { NODE_ENV: "production" }, (printed) =>
     printed.includes(String(port)) ? port : null,
   );
+}
+
+/** What a client of Portkey's gateway sends to reach the upstream. */
+export function portkeyHeaders(upstream: Server): Record<string, string> {
+  return { "x-portkey-provider": "openai", "x-portkey-custom-host": `${upstream.url}/v1` };
 }

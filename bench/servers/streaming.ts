@@ -1,21 +1,22 @@
-/** The servers that streams are relayed by: no gateway, Portkey's, and ours on both of its paths. */
+/** The servers that streams are relayed by: no gateway, Portkey's, LiteLLM's, and ours on both of its paths. */
 import { fileURLToPath } from "node:url";
-import type { LoadPlan } from "../load/load.ts";
 import { promptOf } from "../load/prompts.ts";
-import { streamBody } from "../load/stream.ts";
+import { streamBody, type StreamPlan } from "../load/stream.ts";
+import { benchModel, LITELLM_HEADERS, startLitellm } from "../peers/litellm.ts";
+import type { SuiteOptions } from "../suite.ts";
 import { freePort, startNode } from "./process.ts";
 import type { Server } from "./process.ts";
-import { openRun, startGateway } from "./servers.ts";
+import { openRun, portkeyHeaders, startGateway } from "./servers.ts";
 
 /**
  * `native`: the client requests usage, so that the runtime moves the stream. `js`: it does not, so that each event is read.
  * The baselines are those of another checkout.
  */
-export type StreamVariant = "direct" | "portkey" | "native" | "js" | "native-baseline" | "js-baseline";
+export type StreamVariant = "direct" | "portkey" | "litellm" | "native" | "js" | "native-baseline" | "js-baseline";
 
-/** All variants; those of another checkout only if there is one. */
-export function streamVariants(baseline: string | undefined): StreamVariant[] {
-  const own: StreamVariant[] = ["direct", "portkey", "native", "js"];
+/** All variants; LiteLLM's only with peers, those of another checkout only if there is one. */
+export function streamVariants({ baseline, peers }: SuiteOptions): StreamVariant[] {
+  const own: StreamVariant[] = ["direct", "portkey", ...(peers ? ["litellm" as const] : []), "native", "js"];
   return baseline === undefined ? own : [...own, "native-baseline", "js-baseline"];
 }
 
@@ -27,6 +28,7 @@ export async function startVariant(
 ): Promise<Server> {
   if (variant === "direct") return { ...upstream, [Symbol.asyncDispose]: () => Promise.resolve() };
   if (variant === "portkey") return await startStreamingPortkey();
+  if (variant === "litellm") return await startLitellm({ models: [benchModel(upstream.url)] });
   return await startGateway(upstream, { root: variant.endsWith("-baseline") ? baseline : undefined });
 }
 
@@ -39,18 +41,17 @@ async function startStreamingPortkey(): Promise<Server> {
   return await startNode(args, { NODE_ENV: "production" }, (printed) => (printed.includes(String(port)) ? port : null));
 }
 
-export type StreamTarget = Pick<LoadPlan, "url" | "headers" | "body"> & { hasUsage: boolean };
+export type StreamTarget = Pick<StreamPlan, "url" | "headers" | "body" | "hasUsage" | "isRewritten">;
 
 /** Where a variant's clients post what. */
 export async function streamTarget(variant: StreamVariant, upstream: Server, server: Server): Promise<StreamTarget> {
   const url = `${server.url}/v1/chat/completions`;
   const hasUsage = variant !== "js" && variant !== "js-baseline";
   const body = (index: number) => streamBody(promptOf(index), hasUsage);
+  const target = { url, body, hasUsage, isRewritten: variant === "litellm" };
   const headers = { authorization: "Bearer bench" };
-  if (variant === "direct") return { url, body, hasUsage, headers };
-  if (variant !== "portkey") {
-    return { url, body, hasUsage, headers: { authorization: `Bearer ${await openRun(server)}` } };
-  }
-  const portkey = { "x-portkey-provider": "openai", "x-portkey-custom-host": `${upstream.url}/v1` };
-  return { url, body, hasUsage, headers: { ...headers, ...portkey } };
+  if (variant === "direct") return { ...target, headers };
+  if (variant === "litellm") return { ...target, headers: LITELLM_HEADERS };
+  if (variant !== "portkey") return { ...target, headers: { authorization: `Bearer ${await openRun(server)}` } };
+  return { ...target, headers: { ...headers, ...portkeyHeaders(upstream) } };
 }

@@ -7,11 +7,11 @@ import { fileURLToPath } from "node:url";
 import { bundleWorker, type Bundle } from "../../scripts/local/bundle.ts";
 import { capnpConfig } from "../../test/support/capnp-config.ts";
 import { serveWorkerd } from "../../test/support/workerd.ts";
-import { freePort, rssBytesOf } from "./process.ts";
+import { cpuMsOf, freePort, rssBytesOf } from "./process.ts";
 import type { Server } from "./process.ts";
 
-/** A running workerd. `inspectorUrl` is null unless the inspector was requested. */
-export type Workerd = Server & { inspectorUrl: string | null };
+/** A running workerd. `inspectorUrl` is null unless the inspector was requested. `cpuMs`: processor time so far. */
+export type Workerd = Server & { inspectorUrl: string | null; cpuMs: () => number };
 
 export type WorkerdOptions = {
   bundle: Bundle;
@@ -49,6 +49,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       url: workerd.url,
       inspectorUrl: inspectorPort === null ? null : `http://127.0.0.1:${inspectorPort}`,
       rssBytes: () => rssBytesOf(workerd.pid),
+      cpuMs: () => cpuMsOf(workerd.pid),
       output: workerd.output,
       [Symbol.asyncDispose]: async () => {
         await workerd.kill();

@@ -1,0 +1,57 @@
+/** Single calls on an upstream of 20 ms: what a gateway adds to the latency, and the memory that it takes. */
+import { load } from "../load/load.ts";
+import { startUpstream } from "../servers/servers.ts";
+import type { Figures, Suite, SuiteOptions } from "../suite.ts";
+import { contenders, NAMES, startContender, type Contender } from "./contenders.ts";
+
+const LATENCY_MS = 20;
+const CONCURRENCIES = [1, 16, 64];
+/** Longest load at one concurrency, ms: about a hundred calls of one client. */
+const LOAD_MS_MAX = 2_000;
+const QUANTILES = ["p50_ms", "p95_ms", "p99_ms"] as const;
+
+export function addedSuite(options: SuiteOptions): Suite {
+  const variants = contenders(options);
+  const msMax = options.quick ? 300 : LOAD_MS_MAX;
+  return {
+    name: "added",
+    title: `single calls on an upstream of ${LATENCY_MS} ms, latency beyond that of no gateway, and resident memory`,
+    about:
+      `Single chat completions on an upstream that answers after ${LATENCY_MS} ms, in a closed loop of 1, 16 and 64 clients: the median, the ` +
+      "95th and the 99th percentile of the latency minus the same of calls without a gateway. Memory is resident, of all processes of " +
+      "the gateway, before the first call and after the last.",
+    cells: variants.map((variant) => ({ variant, at: 0, measure: () => measure(variant, msMax) })),
+    table: (of) =>
+      variants.map((variant) => {
+        const row: Record<string, string> = { gateway: NAMES[variant] };
+        for (const c of CONCURRENCIES) {
+          const added = QUANTILES.map((name) => {
+            const ms = of(variant, 0, `${name}@${c}`);
+            return (variant === "direct" ? ms : ms - of("direct", 0, `${name}@${c}`)).toFixed(1);
+          });
+          const what = variant === "direct" ? " in all" : "";
+          row[`added p50 / p95 / p99 ms at ${c}`] = `${added.join(" / ")}${what}`;
+        }
+        const mb = (name: string) => (variant === "direct" ? "" : of(variant, 0, name).toFixed(0));
+        row["MB idle"] = mb("idle_mb");
+        row["MB after"] = mb("loaded_mb");
+        return row;
+      }),
+  };
+}
+
+async function measure(variant: Contender, msMax: number): Promise<Figures> {
+  await using upstream = await startUpstream({ latencyMs: LATENCY_MS });
+  await using started = await startContender(variant, upstream);
+  const { server, target } = started;
+  const figures: Figures = { idle_mb: server.rssBytes() / 1e6 };
+  await load({ ...target, concurrency: 16, requests: 500, msMax: msMax / 4 });
+  for (const concurrency of CONCURRENCIES) {
+    const result = await load({ ...target, concurrency, requests: 10_000, msMax });
+    figures[`p50_ms@${concurrency}`] = result.p50Ms;
+    figures[`p95_ms@${concurrency}`] = result.p95Ms;
+    figures[`p99_ms@${concurrency}`] = result.p99Ms;
+    figures[`requests@${concurrency}`] = result.requests;
+  }
+  return { ...figures, loaded_mb: server.rssBytes() / 1e6 };
+}

@@ -1,0 +1,60 @@
+/**
+ * What README claims with a figure or as a guarantee, and the command that shows it. A test finds each quote in README, and
+ * requires a claim for every figure there.
+ */
+export type Claim = {
+  /** Words of README. */
+  quote: string;
+  /** A command that a reader can run in a clone. */
+  command: string;
+  /** What the command shows. */
+  shows: string;
+};
+
+export const CLAIMS: readonly Claim[] = [
+  {
+    quote: "spent + reserved <= limit",
+    command: "npm run bench:budget",
+    shows: "no reply in which `spent + reserved` is above the limit, and no bill above it; exit status 1 otherwise",
+  },
+  {
+    quote: "hostile calls",
+    command: "npm run bench:adversary",
+    shows: "100,000 hostile requests against upstreams with their own bills; exit status 1 if a bill is above a limit",
+  },
+  {
+    quote: "**Results are in input order.**",
+    command: "npx vitest run --project contract test/contract/batch.test.ts",
+    shows: "results in the order of the prompts, whatever the order of the answers",
+  },
+  {
+    quote: "**Failures are isolated.**",
+    command: "npx vitest run --project contract test/contract/independence.test.ts",
+    shows: "the other slots of a batch in which calls fail",
+  },
+  {
+    quote: "**No chunks, no barriers.**",
+    command: "npm run bench -- fan-out",
+    shows: "the wall time of 1,000 calls ÷ the ideal",
+  },
+  {
+    quote: "**Work is durable.**",
+    command: "npm run bench:kill",
+    shows: "no lost slot, and no call paid twice beyond those in flight, over 100 kills",
+  },
+  {
+    quote: "**The provider key stays in the gateway.**",
+    command: "npx vitest run --project contract test/contract/retries.test.ts",
+    shows: "a provider that quotes the key, which is in no reply",
+  },
+  {
+    quote: "under ten seconds",
+    command: "npm run demo",
+    shows: "its own duration, at the end",
+  },
+  {
+    quote: "On two cores with a nearby registry",
+    command: "npm run first-minute",
+    shows: "the seconds of each step",
+  },
+];
