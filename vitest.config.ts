@@ -144,6 +144,16 @@ export default defineConfig({
         test: { ...outside, name: "contract", include: ["test/contract/**/*.test.ts"] },
       },
       {
+        // The gateway's bundle in a simulated platform: it waits for nothing, and shares no module with the gateway's source.
+        test: {
+          name: "simulation",
+          include: ["test/simulation/**/*.test.ts"],
+          testTimeout: 300_000,
+          hookTimeout: 120_000,
+          pool: "threads",
+        },
+      },
+      {
         // Some languages take seconds to start.
         test: { ...outside, name: "stubs", include: ["test/stubs/**/*.test.ts"] },
       },

@@ -1,10 +1,11 @@
 /** The commands of `fanout`. Each is loaded when it is used. To add one, add a row. */
 
 /**
- * What every command gets. `stdout` and `stderr` write text; `signal` aborts when the user stops the command.
+ * What every command gets. `stdout` and `stderr` write text; `signal` aborts when the user stops the command. `isLive`: standard
+ * error is a terminal, so that progress is shown; `isScreen`: standard output is one, so that it can be cleared.
  * @typedef {{
  *   env: Record<string, string | undefined>, stdout: (text: string) => void, stderr: (text: string) => void,
- *   columns: () => number, isLive: boolean, signal: AbortSignal,
+ *   columns: () => number, isLive: boolean, isScreen: boolean, signal: AbortSignal,
  * }} Surroundings
  */
 
@@ -35,6 +36,10 @@ export const COMMANDS = {
   trace: {
     summary: "trace RUN       save the trace of a run for ui.perfetto.dev",
     load: async () => (await import("./cli/trace.mjs")).trace,
+  },
+  cassette: {
+    summary: "cassette        record what a program is answered, and replay it without a provider",
+    load: async () => (await import("./cassette/command.mjs")).cassette,
   },
 };
 

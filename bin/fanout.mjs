@@ -7,6 +7,8 @@ import { printable } from "./batch/printable.mjs";
 const EXIT_OF_SIGNAL = /** @type {const} */ ({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 });
 
 const terminal = process.stderr;
+// Bound before a script can be loaded: `run --json` keeps the script away from standard output.
+const writeOut = process.stdout.write.bind(process.stdout);
 const stop = new AbortController();
 /** @type {number | null} */
 let stoppedWith = null;
@@ -37,10 +39,11 @@ async function main(args) {
     const execute = await command.load();
     const status = await execute(rest, {
       env: { ...process.env },
-      stdout: (text) => void process.stdout.write(text),
+      stdout: (text) => void writeOut(text),
       stderr: (text) => void terminal.write(text),
       columns: () => terminal.columns || 80,
       isLive: terminal.isTTY && process.env["TERM"] !== "dumb",
+      isScreen: process.stdout.isTTY && process.env["TERM"] !== "dumb",
       signal: stop.signal,
     });
     return stoppedWith ?? status;

@@ -1,5 +1,6 @@
 /** The only file that turns an id into a stub: which object owns what, and how its name is made. */
 import { DIRECTORY_SHARDS, TOKEN_CACHE_MAX } from "../src/limits.ts";
+import type { CassetteApi } from "../src/run-api/cassette-api.ts";
 import type { BatchApi } from "../src/run-api/batch-api.ts";
 import type { DirectoryApi } from "../src/run-api/directory-api.ts";
 import type { FileApi } from "../src/run-api/file-api.ts";
@@ -21,6 +22,7 @@ export type Objects = {
   SHELF: DurableObjectNamespace<FileApi>;
   UPSTREAM: DurableObjectNamespace<UpstreamApi>;
   GATES: DurableObjectNamespace<GateApi>;
+  CASSETTE: DurableObjectNamespace<CassetteApi>;
   /** Contents of files. Absent where the gateway runs without R2: then it takes no files. */
   FILES?: R2Bucket;
   /** Executes groups without a client. Absent unless bound in wrangler.toml: then lanes do. */
@@ -123,6 +125,11 @@ export function bodiesPrefix(runId: string, openKey?: string): string {
 /** What all runs have learned of an upstream, by its name in the configuration. */
 export function upstreamOf(objects: Objects, upstream: string): DurableObjectStub<UpstreamApi> {
   return objects.UPSTREAM.getByName(upstream);
+}
+
+/** The tape of a name, which the configuration of an upstream has: no client names one. */
+export function cassetteOf(objects: Objects, tape: string): DurableObjectStub<CassetteApi> {
+  return objects.CASSETTE.getByName(tape);
 }
 
 /** A gate by its name: the upstream's, and `#` with the name of the key's secret if the upstream has several keys. */

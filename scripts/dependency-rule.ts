@@ -11,6 +11,7 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["core", /^src\/(engine|budget|gate|graph|pull|reduce)\//],
   ["pattern", /^src\/pattern\//],
   ["replay", /^src\/replay\//],
+  ["cassette", /^src\/cassette\//],
   ["aggregate", /^src\/aggregate\//],
   ["tokens", /^src\/tokens\//],
   ["contexts", /^src\/contexts\//],
@@ -65,6 +66,8 @@ const RULES: Readonly<Record<string, Allowed>> = {
   pattern: { parts: [], packages: [] },
   // Which recorded answer a call gets. It knows no run.
   replay: { parts: ["schema"], packages: [] },
+  // Tapes: equal requests, differences between requests. It knows no run.
+  cassette: { parts: ["schema"], packages: [] },
   // Rules over answers: votes, merges, early stops. It knows no slot.
   aggregate: { parts: ["pattern"], packages: [] },
   tokens: { parts: [], packages: [] },
@@ -79,14 +82,18 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // JSON Schema: what of it is checked, and how it reaches a model.
   schema: { parts: ["json", "pattern", "tokens"], packages: [] },
   simulated: { parts: ["json"], packages: [] },
-  upstream: { parts: ["json", "protocol", "schema", "simulated"], types: ["core"], packages: [PURE] },
-  contract: { parts: ["aggregate", "contexts", "json", "pattern", "protocol", "schema", "tokens"], packages: [ZOD] },
+  upstream: { parts: ["cassette", "json", "protocol", "schema", "simulated"], types: ["core"], packages: [PURE] },
+  contract: {
+    parts: ["aggregate", "cassette", "contexts", "json", "pattern", "protocol", "schema", "tokens"],
+    packages: [ZOD],
+  },
   // One attempt, by the Worker that holds the client and by lanes alike.
   execute: {
     parts: [
       "upstream",
       "protocol",
       "json",
+      "cassette",
       "replay",
       "schema",
       "simulated",
@@ -100,7 +107,12 @@ const RULES: Readonly<Record<string, Allowed>> = {
     packages: [],
   },
   batch: { parts: ["bytes", "core", "json", "upstream", "protocol"], packages: [ZOD] },
-  respond: { parts: ["aggregate", "core", "observe", "schema"], types: ["contract", "run-api"], packages: [] },
+  // Of the protocols what cuts a text for people.
+  respond: {
+    parts: ["aggregate", "core", "observe", "protocol", "schema"],
+    types: ["contract", "run-api"],
+    packages: [],
+  },
   // Of the upstream module what reads headers with secrets.
   observe: { parts: ["core", "upstream"], packages: [PURE] },
   dashboard: { parts: [], packages: [] },
@@ -111,7 +123,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   env: { parts: ["contract", "json", "upstream", "protocol", "tools", "observe", "core"], packages: [ZOD, PLATFORM] },
   context: { parts: [], types: ["env", "address", "bytes"], packages: [HONO] },
   auth: { parts: ["env", "context"], packages: [HONO, ZOD] },
-  openapi: { parts: ["contract"], packages: [ZOD] },
+  openapi: { parts: ["batch", "contract"], packages: [ZOD] },
   routes: {
     // A route executes single calls, so it may use the upstream module; of the core it uses money and pages.
     parts: [
@@ -138,6 +150,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
       "json",
       "schema",
       "simulated",
+      "cassette",
       "replay",
       "upstream",
       "protocol",
@@ -148,7 +161,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // The contract between Workers and objects: interfaces and plain data, no code.
   "run-api": {
     parts: [],
-    types: ["aggregate", "contexts", "core", "contract", "batch", "schema", "tools", "upstream"],
+    types: ["aggregate", "cassette", "contexts", "core", "contract", "batch", "schema", "tools", "upstream"],
     packages: [],
   },
   // Calls to run objects, from Workers and from other objects.
@@ -168,6 +181,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
       "core",
       "execute",
       "json",
+      "cassette",
       "replay",
       "upstream",
       "protocol",

@@ -1,6 +1,7 @@
 /**
  * `npm run deploy`: deploys the gateway to Cloudflare. Secrets are read from `.deploy.vars`, which git ignores; if the file has no
- * ADMIN_KEY, a new one is written to it. `-- --dry-run` checks and builds everything without an account.
+ * ADMIN_KEY, a new one is written to it. `-- --dry-run` checks and builds everything without an account; `-- --free` leaves out
+ * what Cloudflare's free plan does not have.
  */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -10,8 +11,10 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
+import { parse, stringify } from "smol-toml";
 import { unstable_readConfig } from "wrangler";
 import { z } from "zod";
+import { FREE_PLAN_NOTES, withoutPaidFeatures } from "./deploy/free.ts";
 import { deploy, type DeployDeps, type Ran } from "./deploy/steps.ts";
 import { ensureAdminKey } from "./dev-vars.ts";
 import { untilReady } from "./readiness.ts";
@@ -24,15 +27,38 @@ const wranglerToml = z.looseObject({
 
 const SECRETS_FILE = join(ROOT, ".deploy.vars");
 const flags = process.argv.slice(2);
+const OPTIONS = ["--dry-run", "--free"];
 const dryRun = flags.includes("--dry-run");
+const isFree = flags.includes("--free");
 
 async function main(): Promise<number> {
-  const unknown = flags.find((flag) => flag !== "--dry-run");
-  if (unknown !== undefined) return fail(`Unknown option: ${unknown}. npm run deploy accepts only --dry-run.`);
-  const { vars, r2_buckets } = wranglerToml.parse(unstable_readConfig({ config: join(ROOT, "wrangler.toml") }));
+  const unknown = flags.find((flag) => !OPTIONS.includes(flag));
+  if (unknown !== undefined) {
+    return fail(`Unknown option: ${unknown}. npm run deploy accepts only ${OPTIONS.join(" and ")}.`);
+  }
+  return isFree ? await withFreeConfig(run) : await run(join(ROOT, "wrangler.toml"));
+}
+
+async function run(configFile: string): Promise<number> {
+  const { vars, r2_buckets } = wranglerToml.parse(unstable_readConfig({ config: configFile }));
   const buckets = r2_buckets.flatMap(({ bucket_name }) => bucket_name ?? []);
-  const problem = await deploy({ config: { vars, buckets }, secrets: secretsOf(), dryRun }, deps);
-  return problem === null ? 0 : fail(problem);
+  const config = { file: configFile, vars, buckets };
+  const problem = await deploy({ config, secrets: secretsOf(), dryRun }, deps);
+  if (problem !== null) return fail(problem);
+  if (isFree) console.log(`\nOn Cloudflare's free plan:\n${FREE_PLAN_NOTES.map((note) => `- ${note}`).join("\n")}`);
+  return 0;
+}
+
+/** Writes the configuration for the free plan beside `wrangler.toml`, because its paths are relative, and deletes it. */
+async function withFreeConfig(use: (file: string) => Promise<number>): Promise<number> {
+  const file = join(ROOT, `wrangler.free-${process.pid}.toml`);
+  const whole = parse(readFileSync(join(ROOT, "wrangler.toml"), "utf8"));
+  try {
+    await writeFile(file, stringify(withoutPaidFeatures(whole)));
+    return await use(file);
+  } finally {
+    await rm(file, { force: true });
+  }
 }
 
 /** The variables of the file. A dry run writes no file and uses a temporary key. */

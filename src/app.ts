@@ -14,12 +14,14 @@ import { mountAnthropic } from "./routes/anthropic/anthropic.ts";
 import { boundBody } from "./routes/body-bound.ts";
 import { mountBatch } from "./routes/native/batch.ts";
 import { mountBatches } from "./routes/openai/batches.ts";
+import { mountCassettes } from "./routes/operator/cassettes.ts";
 import { mountContexts } from "./routes/contexts/contexts.ts";
 import { dialectError } from "./routes/dialects/error.ts";
 import { isDialectPath, withoutToken } from "./routes/dialects/path.ts";
 import { mountDialects } from "./routes/dialects/dialects.ts";
 import { mountFiles } from "./routes/openai/files.ts";
 import { mountDag } from "./routes/native/graph/dag.ts";
+import { mountDagOutline } from "./routes/native/graph/outline.ts";
 import { mountDagPatch } from "./routes/native/graph/patch.ts";
 import { mountPlan } from "./routes/native/plan/plan.ts";
 import { mountDagRetry } from "./routes/native/graph/retry.ts";
@@ -79,6 +81,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountDag(app, protect);
   mountDagValidate(app, protect);
   mountDagPatch(app, protect);
+  mountDagOutline(app, protect);
   mountPlan(app, protect);
   mountDagRetry(app, protect);
   mountDialects(app, protect);
@@ -94,6 +97,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountBatches(app, protect);
   mountUpstreams(app, protect);
   mountMetrics(app, protect);
+  mountCassettes(app, protect);
   mountMcp(app, protect);
   mountProbe(app, protect);
 

@@ -101,6 +101,17 @@ export type CacheMark = { by: "cache_control" | "breakpoint" | "key"; key: strin
  */
 export type SharedPrefix = { key: string; tokens: number; ttl?: "5m" | "1h"; warmMs?: number };
 
+/** The service tiers that a call can ask for, by OpenAI's names. */
+export const WANTED_TIERS = ["flex", "priority", "default"] as const;
+export type WantedTier = (typeof WANTED_TIERS)[number];
+
+/**
+ * When a call gets a second attempt beside one that is slow. `after`: the time after which, ms, or `p95`: once the attempt takes
+ * longer than 95 % of those of its model. `maxExtra`: the most that second attempts may cost, as a part of what the group has
+ * cost, or of a single call the run.
+ */
+export type HedgeRule = { after: "p95" | number; maxExtra: number };
+
 /** Options of a call that dispatch reads. */
 export type DispatchOptions = {
   /** Model as the client named it; null = the default. */
@@ -126,6 +137,10 @@ export type DispatchOptions = {
   cascade?: Cascade;
   /** How often the call is made until its answers agree; absent = once. */
   sampling?: Sampling;
+  /** The service tier that it is sent in where that is sold, `default` = none; absent = that of its run. */
+  wantedTier?: WantedTier;
+  /** When it gets a second attempt beside a slow one; false = never, absent = as its upstream is configured. */
+  hedge?: HedgeRule | false;
 };
 
 /** Rules of a call as a whole, for one call or for every call of a group. */
@@ -225,9 +240,13 @@ export type Lease = {
   capTokens: number | null;
   /** Absent = `client` or `default`. */
   capKind?: CapKind;
+  /** Of a cap that the budget has lowered: the cap that the client requests; null = it requests none. Absent = it is not known. */
+  requestedCap?: number | null;
   timeoutMs: number;
   /** Set if the request marks cache writes or names a service tier, which decides the rates of its usage. */
   priced?: PriceFacts;
+  /** The service tier to ask for, beside what the request says; absent = none. */
+  tier?: string;
   /** How the shared beginning of its prompt is marked; absent = it is not. */
   mark?: CacheMark;
   /** True if others wait for the beginning of its answer; absent = no. */
@@ -303,6 +322,8 @@ export type Outcome =
       retryAfterMs: number | null;
       /** Set if the upstream calls its key unusable: other calls with the key fail in the same way. Never billed. */
       stop?: StopReason;
+      /** Set if only the service tier was refused that the lease asked for: the call is sent without it. Never billed. */
+      refusesTier?: true;
       /** For a raw request: the upstream's error body, without credentials. */
       body?: string;
       /**

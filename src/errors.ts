@@ -59,6 +59,8 @@ export type Reason =
   | { reason: "lease_lost"; leaseEnd: string }
   | { reason: "no_capacity"; waitedMs: number; reasons: readonly CapacityShortage[] }
   | { reason: "unpriced_model"; model: string }
+  /** `nearest`: the number of the recorded request that is most like it; null = it is not shown. */
+  | { reason: "cassette_miss"; message: string; tape: string; nearest: number | null; differences: readonly string[] }
   | {
       reason: "invalid_graph";
       message: string;
@@ -220,6 +222,7 @@ const WIRE: { readonly [Name in Reason["reason"]]: WireForm } = {
   no_capacity: retryable(409, "rate_limit_error"),
   infeasible: final(422, "invalid_request_error"),
   unpriced_model: final(422, "invalid_request_error"),
+  cassette_miss: final(422, "invalid_request_error"),
   invalid_graph: final(422, "invalid_request_error"),
   upstream_rate_limited: retryable(429, "rate_limit_error"),
   // Each has its own `retryable`, which is the upstream's.

@@ -2,6 +2,7 @@
 import { createApp } from "./app.ts";
 
 export { BatchObject } from "../durable-objects/batch/object.ts";
+export { CassetteObject } from "../durable-objects/cassette/object.ts";
 export { DirectoryObject } from "../durable-objects/directory/object.ts";
 export { GateObject } from "../durable-objects/gate/object.ts";
 export { LaneObject } from "../durable-objects/lane/object.ts";

@@ -70,6 +70,8 @@ export const GROUP_WAIT_MS_MAX = 60_000;
 /** Slots in one page of results: at most, and if the request names no number. A page is also bounded by its bytes. */
 export const RESULTS_PAGE_MAX = 1_000;
 export const RESULTS_PAGE_DEFAULT = 100;
+/** Characters of a prompt and of an answer that a look at one call shows: some lines on a screen. */
+export const TEXT_HEAD_CHARS = 600;
 /** Largest event that a client may add to its run's log, bytes of JSON: code and its output, not files. */
 export const CLIENT_EVENT_BYTES_MAX = 131_072;
 /** Events in one `POST /runs/:id/log`. */
@@ -122,10 +124,34 @@ export const JSON_DEPTH_MAX = 64;
  */
 export const JSON_BODY_DEPTH_MAX = JSON_DEPTH_MAX + 8;
 
+// ---- hedges ----
+
+/** Durations after which a sketch of them halves what it knows: a percentile of 95 follows a change within some hundred calls. */
+export const SKETCH_FADES_AT = 512;
+/** Longest duration that a sketch distinguishes from longer ones, ms: an hour, beyond every time limit of an attempt. */
+export const SKETCH_DURATION_MS_MAX = 3_600_000;
+/** Answers of a model from which on it is known which of its calls are slow: one in twenty is a percentile of 95. */
+export const HEDGE_SAMPLES_MIN = 20;
+/** A call is hedged by percentile if it takes this many times the median: where times merely vary, little would be gained. */
+export const HEDGE_MEDIANS_MIN = 2;
+/** Part of a model's calls that may be slow while others are hedged: beyond, it is the provider that is slow. */
+export const HEDGE_SLOW_SHARE_MAX = 0.25;
+/** Part of its time so far after which a slow call that was not hedged is looked at again: some thirty times in ten minutes. */
+export const HEDGE_LOOK_SHARE = 0.25;
+/** Latest ends of a model's calls that are kept, to compare a slow call with: as many as may be in flight. */
+export const HEDGE_ENDS_KEPT = 512;
+/** Models of a run whose times are kept: beyond, the one that was used least recently is learned anew. */
+export const HEDGE_MODELS_KEPT = 16;
+/** The part of what a group costs that its hedges may cost if the request does not say, and at most. */
+export const HEDGE_EXTRA_DEFAULT = 0.05;
+export const HEDGE_EXTRA_MAX = 1;
+
 // ---- graphs ----
 
 /** Most tasks of one graph: its compiled form, about 100 bytes a task, is memory of the run object and rows of its storage. */
 export const GRAPH_TASKS_MAX = 10_000;
+/** Graphs of a run whose shapes a saved page has, the last ones: each may be a megabyte, and a file is to be sent around. */
+export const SAVED_GRAPHS_MAX = 20;
 /** Most edges of one graph: each is stored, and visited once when a task ends. */
 export const GRAPH_EDGES_MAX = 30_000;
 /** Most slots of one graph, with the most elements of each `foreach`: as many as a group has ids for (2^16). */
@@ -399,7 +425,7 @@ export const FULL_CHECK_MS_MAX = 2_560;
 /** Most attempts that such a Worker holds where nothing limits them: no run is wider. */
 export const WORKER_CALLS_MAX = PARALLEL_MAX;
 /**
- * Time for which a Worker collects answers before it settles, ms, unless half of its calls have ended before: a
+ * Time for which a Worker collects answers before it settles, ms, unless all of its calls have ended before: a
  * settlement costs as much as the fetches of several calls, and 2 ms are nothing to an LLM call.
  */
 export const WORKER_MERGE_MS = 2;
@@ -856,6 +882,11 @@ export const PAGE_CACHE_BYTES_MAX = 4 * 1024 * 1024;
  */
 export const GRAPH_CALLS_CHARS_MAX = 8 * 1024 * 1024;
 /**
+ * Characters of outputs that a run object keeps for the tasks that insert them: those of the last thousands of short answers,
+ * or of some long ones. What was dropped is read from its row.
+ */
+export const OUTPUTS_KEPT_CHARS_MAX = 4 * 1024 * 1024;
+/**
  * Outputs whose elements a run object keeps parsed while `foreach` tasks work on them. Parsed JSON takes many times the memory
  * of its text, and few such tasks run at once.
  */
@@ -1179,6 +1210,11 @@ export const RECORDED_CHARS_MAX = 512 * 1024;
 export const ANSWERS_ASKED_MAX = 256;
 /** Characters of the answers in one reply to that; the rest is requested again. */
 export const ANSWERS_REPLY_CHARS_MAX = 4 * 1024 * 1024;
+/**
+ * Characters of another run's answers that wait to be taken: four replies, because whoever waits takes them within a turn. The
+ * rest was requested by calls that were cancelled meanwhile.
+ */
+export const ANSWERS_READY_CHARS_MAX = 4 * ANSWERS_REPLY_CHARS_MAX;
 /** Single calls whose replayed answers a run remembers, for a request that is repeated because its reply was lost. */
 export const REPLAYED_CALLS_KEPT = 1_024;
 
@@ -1214,6 +1250,16 @@ export const COMBINING_CHARS_MIN = 2_000;
 export const RUBRIC_CHARS_MAX = 20_000;
 /** Characters that are shown of an answer, however many there are: less says nothing. Those beyond what fits are left out. */
 export const ANSWER_SHOWN_CHARS_MIN = 200;
+/** Among how many answers the characters of an early stop's judge are shared: the first of many are shown whole sentences. */
+export const JUDGED_ANSWERS_SHARE = 100;
+/**
+ * Characters of answers in one call of an early stop's judge. Less than for other calls: the run keeps what is shown in memory
+ * for each of its 256 open groups, and the judge is asked often.
+ */
+export const JUDGED_CHARS_DEFAULT = 50_000;
+export const JUDGED_CHARS_MAX = 100_000;
+/** Calls of an early stop's judge for one group: each may read all answers, so their cost must not grow with the group. */
+export const STOP_JUDGEMENTS_MAX = 100;
 /** Weights that a vote may name: a team has roles, not a weight for each of thousands of calls. */
 export const VOTE_WEIGHTS_MAX = 100;
 /** Characters of all answers that are merged: the output is held in memory beside the answer of its group. */
@@ -1226,6 +1272,8 @@ export const MERGE_CONFLICTS_SHOWN = 100;
 export const UNCERTAINTY_TEXT_CHARS = 100_000;
 /** Pieces of evidence that are counted in an answer; the formula asks whether there is any. */
 export const UNCERTAINTY_EVIDENCE_MAX = 50;
+/** Slots without an answer that a group with `at_least` lists: all of them are in `errors`. */
+export const MISSING_LISTED_MAX = 1_000;
 /** Failed slots of a tier that an answer lists: all of them are in `errors`. */
 export const TIER_FAILURES_LISTED = 100;
 
@@ -1294,3 +1342,34 @@ export const OTLP_TRIES_MAX = 4;
 export const OTLP_RETRY_MS = 5_000;
 /** Delay after an export that an error of the gateway itself has ended, ms: it may end the next one, too. */
 export const OTLP_ERROR_PAUSE_MS = 60_000;
+
+// ---- cassettes ----
+
+/** Bytes of a tape, as the file that it is exported to: one request loads it, and its body is read whole. */
+export const CASSETTE_BYTES_MAX = BODY_BYTES_MAX;
+/** Exchanges on a tape: the sketches of all of them, 128 bytes each, are read to find the nearest request. */
+export const CASSETTE_EXCHANGES_MAX = 20_000;
+/** Bytes of one exchange, as a line of the file: a row takes 2 MB. A longer answer is counted, and not recorded. */
+export const CASSETTE_LINE_BYTES_MAX = 1_500_000;
+/** Characters of a request that a tape keeps whole. Of a longer one it keeps its hash, which finds it as well. */
+export const CASSETTE_REQUEST_CHARS_MAX = 200_000;
+/** Characters of such a request that are kept for people to recognise it by. */
+export const CASSETTE_CUT_CHARS = 2_000;
+/** Pieces of an answer that are kept apart; the rest is one piece. More than a stream of the longest answer has tokens. */
+export const CASSETTE_CHUNKS_MAX = 50_000;
+/** Answers that a tape notes as had, over all runs: those of the runs before are forgotten first. About 20 MB. */
+export const CASSETTE_USES_MAX = 100_000;
+/** Wait before a call is made again whose tape could not be reached, ms: its object restarts within a second. */
+export const CASSETTE_RETRY_MS = 1_000;
+/** Characters of exchanges in one reply of a cassette's object, which may be 32 MB; one exchange more at most. */
+export const CASSETTE_PAGE_CHARS = 4 * 1024 * 1024;
+/** Characters of a text that its sketch is made of: the hashes of a long one would take as long as its call. */
+export const SKETCH_TEXT_CHARS = 16_384;
+/** Requests on the tape that are compared with one that is not, word by word: the sketches choose them. */
+export const CASSETTE_COMPARED_MAX = 5;
+/** Misses that a tape keeps for its operator, whose programs may hide their errors: each has up to 2,000 characters. */
+export const CASSETTE_MISSES_KEPT = 5;
+/** Differences that an error names; the number of the others follows. */
+export const DIFFERENCES_SHOWN_MAX = 5;
+/** Characters of a difference that are shown, on each side: an error of five has about 1,500. */
+export const DIFFERENCE_CHARS = 80;

@@ -1,18 +1,19 @@
 /** `fanout batch --cancel -o OUTPUT`: cancels the batch of this output. */
 import { segment } from "./server/api.mjs";
 import { Failure } from "./failure.mjs";
-import { textOf } from "./json.mjs";
+import { jsonLine, textOf } from "./json.mjs";
 import { printable, shellWord } from "./printable.mjs";
 import { Problem } from "./server/problem.mjs";
 import { createBatch } from "./run.mjs";
 import { readState, statePath, writeState } from "./state.mjs";
 
 /**
- * @param {Pick<import("./setting.mjs").Setting, "output" | "server">} setting
- * @param {{ api: import("./server/api.mjs").Api, display: import("./display.mjs").Display }} deps
+ * @param {Pick<import("./setting.mjs").Setting, "output" | "server" | "json">} setting
+ * @param {{ api: import("./server/api.mjs").Api, display: import("./display.mjs").Display,
+ *   stdout: (text: string) => void }} deps
  * @returns {Promise<number>} The exit status.
  */
-export async function cancelBatch({ output, server }, { api, display }) {
+export async function cancelBatch({ output, server, json }, { api, display, stdout }) {
   const state = await readState(output);
   if (state === null)
     throw new Failure(`No batch was started for this output: ${shellWord(statePath(output))} does not exist.`);
@@ -27,7 +28,9 @@ export async function cancelBatch({ output, server }, { api, display }) {
   const id = printable(batchId);
   try {
     const document = await api.postJson(`/batches/${segment(batchId)}/cancel`, {});
-    display.note(`Batch ${id} is ${printable(textOf(document, "status") ?? "cancelling")}.`);
+    const status = textOf(document, "status") ?? "cancelling";
+    display.note(`Batch ${id} is ${printable(status)}.`);
+    if (json) stdout(`${jsonLine({ batch: batchId, status })}\n`);
   } catch (error) {
     if (!(error instanceof Problem) || (error.status !== 409 && error.status !== 400)) throw error;
     throw new Failure(`Batch ${id} has already ended or cannot be cancelled: ${error.message}`);

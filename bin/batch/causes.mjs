@@ -33,13 +33,18 @@ export class Causes {
     }
   }
 
+  /** The most frequent causes, each with the names of some of its lines. @returns {Cause[]} */
+  top() {
+    return [...this.#causes.values()].sort((a, b) => b.count - a.count).slice(0, CAUSES_SHOWN_MAX);
+  }
+
   /**
    * One line of text for each of the most frequent causes, then one for the rest.
    * @param {(name: string) => string} one How a single failed line is named.
    * @returns {string[]}
    */
   report(one) {
-    const causes = [...this.#causes.values()].sort((a, b) => b.count - a.count).slice(0, CAUSES_SHOWN_MAX);
+    const causes = this.top();
     const shown = causes.reduce((sum, { count }) => sum + count, 0);
     const lines = causes.map(({ message, count, names }) => {
       const whose = count === 1 ? one(names[0] ?? "") : manyOf(count, names);

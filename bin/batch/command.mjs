@@ -23,7 +23,7 @@ export async function batch(args, surroundings) {
  * @param {import("./setting.mjs").Setting} setting
  * @param {import("../commands.mjs").Surroundings} surroundings
  */
-async function send(setting, { stderr, columns, isLive, signal }) {
+async function send(setting, { stdout, stderr, columns, isLive, signal }) {
   const display = new Display({ write: stderr, columns, live: isLive, quiet: setting.quiet });
   const sleep = (/** @type {number} */ delayMs) => delay(delayMs, undefined, { signal });
   /** @type {string | null} */
@@ -33,11 +33,12 @@ async function send(setting, { stderr, columns, isLive, signal }) {
   const api = new Api(setting.server, { sleep, random: Math.random, trouble, signal });
   try {
     const { input } = setting;
-    if (input === null) return await cancelBatch(setting, { api, display });
+    if (input === null) return await cancelBatch(setting, { api, display, stdout });
     const batchIs = (/** @type {string} */ id) => void (batchId = id);
     const deps = {
       api,
       display,
+      stdout,
       stdin: () => addAbortSignal(signal, process.stdin),
       sleep,
       now: Date.now,

@@ -1,21 +1,17 @@
-/** Output for the user, on standard error: notes that stay, and a progress line that a terminal redraws. */
+/** Output for the user, on standard error: notes that stay, and on a terminal a progress line that is redrawn. */
 import { progressLine } from "./progress.mjs";
 
 const CLEAR_LINE = "\r\u001b[K";
-/** Width of a line that goes to a file or a pipe. */
-const PLAIN_COLUMNS = 100;
 
 /**
- * `live`: the progress line is redrawn in place; otherwise a new line is printed for each tenth. `columns` is called for each
- * line, because the user may resize the terminal.
+ * `live`: standard error is a terminal; otherwise no progress is written. `columns` is called for each line, because the user may
+ * resize the terminal.
  * @typedef {{ write: (text: string) => void, columns: () => number, live: boolean, quiet: boolean }} DisplayOptions
  */
 
 export class Display {
   #options;
   #drawn = false;
-  /** Phase and completed tenths of the last plain line. */
-  #printed = "";
 
   /** @param {DisplayOptions} options */
   constructor(options) {
@@ -42,17 +38,9 @@ export class Display {
   /** @param {import("./progress.mjs").Progress} progress */
   progress(progress) {
     const { live, quiet, write, columns } = this.#options;
-    if (quiet) return;
-    if (live) {
-      write(`${CLEAR_LINE}${progressLine(progress, columns())}`);
-      this.#drawn = true;
-      return;
-    }
-    const tenths = progress.total === 0 ? 0 : Math.floor((10 * progress.done) / progress.total);
-    const key = `${progress.phase} ${progress.total > 0} ${tenths}`;
-    if (key === this.#printed) return;
-    this.#printed = key;
-    write(`${progressLine(progress, PLAIN_COLUMNS)}\n`);
+    if (quiet || !live) return;
+    write(`${CLEAR_LINE}${progressLine(progress, columns())}`);
+    this.#drawn = true;
   }
 
   /** Clears the progress line. */

@@ -14,6 +14,7 @@ import { memberOf, textOf } from "./json.mjs";
 import { printable, shellWord } from "./printable.mjs";
 import { Problem } from "./server/problem.mjs";
 import { countText } from "./progress.mjs";
+import { report } from "./report.mjs";
 import { forgetState, idempotencyKey, readState, resumable, writeState } from "./state.mjs";
 import { uploadFile } from "./server/upload.mjs";
 
@@ -25,7 +26,8 @@ import { uploadFile } from "./server/upload.mjs";
  * `sleep` rejects when `signal` aborts. `batchIs` gets the id as soon as the batch exists.
  * @typedef {{
  *   api: import("./server/api.mjs").Api, display: import("./display.mjs").Display, stdin: () => AsyncIterable<Buffer>,
- *   sleep: (delayMs: number) => Promise<void>, now: () => number, signal: AbortSignal, batchIs: (id: string) => void,
+ *   stdout: (text: string) => void, sleep: (delayMs: number) => Promise<void>, now: () => number, signal: AbortSignal,
+ *   batchIs: (id: string) => void,
  * }} RunDeps
  */
 
@@ -37,6 +39,7 @@ import { uploadFile } from "./server/upload.mjs";
 export async function runBatch(setting, deps) {
   const { input, output, endpoint, defaults, fresh, server } = setting;
   const { api, display } = deps;
+  const startedAtMs = deps.now();
   checkPaths(input.path, output);
   const folder = await mkdtemp(join(tmpdir(), "fanout-batch-"));
   try {
@@ -48,14 +51,22 @@ export async function runBatch(setting, deps) {
     const state = resumable(found, { apiUrl: server.apiUrl, hash: converted.hash }, output);
     const { batchId, spentUsd } = await begun(state, { converted, setting, deps });
     deps.batchIs(batchId);
-    const { status, document } = await followed({ id: batchId, spentUsd }, deps);
+    const ended = await followed({ id: batchId, spentUsd }, deps);
+    const { status, document } = ended;
     display.clear();
-    if (status === "failed") return await refusedInput(document, { converted, output, display });
+    if (status === "failed") {
+      // The next run of the command starts a new batch: the input or the server may be fixed by then.
+      await forgetState(output);
+      const refused = { completed: 0, failed: 0, strangers: 0, causes: refusals(document, converted) };
+      return await report({ batchId, status, ...refused, costUsd: 0 }, { ...setting, startedAtMs }, deps);
+    }
     const { ids } = converted;
     const delivery = await deliver(api, document, { ...setting, ids, folder, signal: deps.signal });
+    // Once the batch has ended, the run may spend on other calls: a later run of the command reports the same cost.
+    const costUsd = state?.settled ? (state.costUsd ?? ended.costUsd) : ended.costUsd;
     const last = await readState(output);
-    if (last?.batchId === batchId) await writeState(output, { ...last, settled: true });
-    return report(delivery, { status, output, display });
+    if (last?.batchId === batchId) await writeState(output, { ...last, settled: true, costUsd });
+    return await report({ batchId, status, ...delivery, costUsd }, { ...setting, startedAtMs }, deps);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -118,7 +129,7 @@ async function begun(found, { converted, setting, deps }) {
   /** @type {State} */
   let state = found ?? {
     ...{ apiUrl: server.apiUrl, hash, endpoint, attempt: randomUUID() },
-    ...{ inputFileId: null, batchId: null, settled: false, spentUsd: null },
+    ...{ inputFileId: null, batchId: null, settled: false, spentUsd: null, costUsd: null },
   };
   // Written before anything is sent: if the output cannot be written, nothing must be paid.
   await writeState(output, state);
@@ -172,11 +183,11 @@ async function followed(batch, { api, display, now, sleep }) {
 }
 
 /**
- * Reports why the input was refused, by the line numbers of the input. No line was run.
+ * Why the input was refused, by the line numbers of the input. No line was run.
  * @param {import("./server/api.mjs").Document} document
- * @param {{ converted: Converted, output: string, display: import("./display.mjs").Display }} about
+ * @param {Converted} converted
  */
-async function refusedInput(document, { converted, output, display }) {
+function refusals(document, converted) {
   const data = memberOf(memberOf(document, "errors"), "data");
   const causes = new Causes();
   for (const error of Array.isArray(data) ? data : []) {
@@ -187,24 +198,5 @@ async function refusedInput(document, { converted, output, display }) {
       textOf(error, "message") ?? textOf(error, "code") ?? "no reason given",
     );
   }
-  for (const cause of causes.report((line) => (line === "" ? "" : `Line ${line}`))) display.error(cause);
-  display.error("The server refused the input. No call was made and nothing was charged.");
-  // The next run of the command starts a new batch: the input or the server may be fixed by then.
-  await forgetState(output);
-  return 3;
-}
-
-/**
- * @param {import("./deliver.mjs").Delivery} delivery
- * @param {{ status: string, output: string, display: import("./display.mjs").Display }} about
- */
-function report({ completed, failed, strangers, causes }, { status, output, display }) {
-  const name = shellWord(output);
-  if (strangers > 0) display.note(`Ignored ${countText(strangers)} answers that belong to no line.`);
-  for (const cause of causes.report((id) => id)) display.note(`  ${cause}`);
-  const ended = status === "completed" ? "" : `The batch ${status === "expired" ? "has expired" : "was cancelled"}. `;
-  const counts = `${countText(completed)} ${completed === 1 ? "line" : "lines"} completed${failed > 0 ? `, ${countText(failed)} failed` : ""}`;
-  display.note(`${ended}${counts}: ${name}`);
-  if (status !== "completed") return 4;
-  return failed > 0 ? 2 : 0;
+  return causes;
 }

@@ -11,7 +11,7 @@ import { ENDPOINTS } from "./input/request-line.mjs";
  * @typedef {{
  *   input: { path: string, kind: Kind } | null, output: string, format: Kind | "raw", endpoint: string | null,
  *   defaults: import("./input/request-line.mjs").Defaults, server: import("./server/credential.mjs").Server,
- *   fresh: boolean, quiet: boolean,
+ *   fresh: boolean, quiet: boolean, json: boolean,
  * }} Setting
  */
 
@@ -29,6 +29,7 @@ const OPTIONS = /** @type {const} */ ({
   "token-file": { type: "string" },
   fresh: { type: "boolean", default: false },
   cancel: { type: "boolean", default: false },
+  json: { type: "boolean", default: false },
   quiet: { type: "boolean", short: "q", default: false },
   help: { type: "boolean", short: "h", default: false },
 });
@@ -44,7 +45,7 @@ const KINDS = /** @type {const} */ (["jsonl", "text", "csv"]);
 export function settingOf(args, deps) {
   const { values, positionals } = parse(args);
   if (values.help) return "help";
-  const { output, cancel, fresh, quiet } = values;
+  const { output, cancel, fresh, quiet, json } = values;
   if (output === undefined || output === "") throw wrong("The output file is missing. Name it with -o.");
   if (output === "-") throw wrong("The output must be a file, because the batch's id is stored next to it.");
   if (values.raw && values.format !== undefined) throw wrong("Use either --raw or --format, not both.");
@@ -61,6 +62,7 @@ export function settingOf(args, deps) {
     server: credentialOf({ url: values.url, tokenFile: values["token-file"] }, deps),
     fresh,
     quiet,
+    json,
   };
 }
 

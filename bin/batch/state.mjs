@@ -11,10 +11,10 @@ import { printable, shellWord } from "./printable.mjs";
 
 /**
  * `hash`: of the input and its options. `settled`: the batch has ended and its answers were written. `spentUsd`: what the run had
- * spent when the batch began; null if unknown.
+ * spent when the batch began, and `costUsd` how much more when it was settled; null if unknown.
  * @typedef {{
  *   apiUrl: string, hash: string, endpoint: string, attempt: string, inputFileId: string | null,
- *   batchId: string | null, settled: boolean, spentUsd: number | null,
+ *   batchId: string | null, settled: boolean, spentUsd: number | null, costUsd: number | null,
  * }} State
  */
 
@@ -48,7 +48,7 @@ export async function readState(output) {
  */
 function stateOf(value) {
   if (!isObject(value) || value["version"] !== 1) return null;
-  const { api_url, hash, endpoint, attempt, input_file_id, batch_id, settled, spent_usd } = value;
+  const { api_url, hash, endpoint, attempt, input_file_id, batch_id, settled, spent_usd, cost_usd } = value;
   if (typeof api_url !== "string" || typeof hash !== "string" || typeof endpoint !== "string") return null;
   if (typeof attempt !== "string" || typeof settled !== "boolean") return null;
   const id = (/** @type {unknown} */ found) => (typeof found === "string" && found !== "" ? found : null);
@@ -61,6 +61,7 @@ function stateOf(value) {
     batchId: id(batch_id),
     settled,
     spentUsd: typeof spent_usd === "number" ? spent_usd : null,
+    costUsd: typeof cost_usd === "number" ? cost_usd : null,
   };
 }
 
@@ -82,6 +83,7 @@ export async function writeState(output, state) {
     batch_id: state.batchId,
     settled: state.settled,
     spent_usd: state.spentUsd,
+    cost_usd: state.costUsd,
   };
   const file = await open(draft, "w", 0o600);
   try {

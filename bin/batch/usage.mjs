@@ -20,10 +20,12 @@ INPUT  .jsonl  requests (custom_id, method, url, body), or objects with a prompt
 --token-file FILE      file with the run's token; default: FANOUT_TOKEN (or OPENAI_API_KEY)
 --fresh                start a new batch, even if one is running for this output
 --cancel               cancel the batch; the next run of the command writes its answers
---quiet, -q            print no progress
+--json                 print one object: batch, status, output, completed, failed, causes, run, url,
+                       cost_usd, duration_ms
+--quiet, -q            print no progress, notes or last line
 
 Ctrl-C leaves the batch running. Running the same command again continues it and pays for nothing
-twice: FILE.fanout stores the batch's id.
+twice: FILE.fanout stores the batch's id. Progress is shown on a terminal only.
 
 Exit status: 0 all lines completed, 1 the command failed, 2 some lines failed,
              3 the input was refused, 4 cancelled or expired, 130 Ctrl-C

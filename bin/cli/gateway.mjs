@@ -35,13 +35,15 @@ export function gatewayOf({ url, operator }, env) {
  * A response with status 200 or 201. Redirects are not followed, so that the token goes only to the server that was named.
  * @param {Gateway} gateway
  * @param {string} path
- * @param {{ method?: string, json?: unknown, headers?: Record<string, string>, signal?: AbortSignal }} [request]
+ * @param {{ method?: string, json?: unknown, lines?: string, headers?: Record<string, string>, signal?: AbortSignal }} [request]
+ *   `lines`: JSON Lines, as the body.
  */
-export async function request(gateway, path, { method, json, headers = {}, signal } = {}) {
+export async function request(gateway, path, { method, json, lines, headers = {}, signal } = {}) {
   /** @type {Response} */
   let response;
-  const body = json === undefined ? null : JSON.stringify(json);
-  const type = body === null ? {} : { "content-type": "application/json" };
+  const body = lines ?? (json === undefined ? null : JSON.stringify(json));
+  const mediaType = lines === undefined ? "application/json" : "application/x-ndjson";
+  const type = body === null ? {} : { "content-type": mediaType };
   const sent = { authorization: `Bearer ${gateway.token}`, ...type, ...headers };
   try {
     const init = { method: method ?? (body === null ? "GET" : "POST"), headers: sent, body };

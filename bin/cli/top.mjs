@@ -14,7 +14,7 @@ Shows active runs and the limits of each upstream's keys, every 2 seconds. Needs
 const CLEAR_SCREEN = "\u001b[H\u001b[J";
 
 /** @type {import("../commands.mjs").Command} */
-export async function top(args, { env, stdout, isLive, signal }) {
+export async function top(args, { env, stdout, isScreen, signal }) {
   const startedAtMs = Date.now();
   const { values, positionals } = parsed("top", args, {
     every: { type: "string", default: "2" },
@@ -34,7 +34,7 @@ export async function top(args, { env, stdout, isLive, signal }) {
     ]);
     if (values.json)
       stdout(`${JSON.stringify({ runs: listAt(runs, "data"), upstreams: listAt(upstreams, "data") })}\n`);
-    else stdout(`${isLive && !values.once ? CLEAR_SCREEN : ""}${screenOf(runs, upstreams, startedAtMs)}`);
+    else stdout(`${isScreen && !values.once ? CLEAR_SCREEN : ""}${screenOf(runs, upstreams, startedAtMs)}`);
     if (values.once) return 0;
     await delay(everyMs, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return 130;

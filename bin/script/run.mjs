@@ -1,6 +1,6 @@
 /**
  * `fanout run FILE`: runs a workflow script in a run of its own. The script's functions are global, and are given to its default
- * function; its result is the last line of standard output, as JSON.
+ * function; its result is the last line of standard output, as JSON. With `--json`, that line is the only one.
  */
 import { existsSync } from "node:fs";
 import { basename, resolve } from "node:path";
@@ -10,20 +10,23 @@ import { printable, shellWord } from "../batch/printable.mjs";
 import { durationText, usdText } from "../batch/progress.mjs";
 import { gatewayOf, json } from "../cli/gateway.mjs";
 import { amountOf, parsed, wrong } from "../cli/options.mjs";
+import { pageUrl, summaryLine } from "../cli/summary.mjs";
 import { textAt } from "../cli/table.mjs";
 import { loadScript } from "./functions.mjs";
 
 const USAGE = `Usage: fanout run FILE [--budget USD] [--model M] [--run RUN] [--replay-from RUN] [--args JSON] [--json] [--url URL]
 
 FILE is an ES module. It uses the functions agent, parallel, pipeline, phase, log, budget and workflow, or exports a default
-function that receives them. Its result is printed as JSON on the last line; the rest goes to standard error.
+function that receives them. Its result is printed as JSON on the last line. Logs, failed calls and one last line with calls,
+cost, time and the run's page go to standard error; on a terminal also phases and each call.
 
 --budget USD        opens a run that can spend so much at most: a child of FANOUT_TOKEN's run, or with ADMIN_KEY a root run
 --run RUN           uses this run instead (FANOUT_TOKEN's own, if RUN is missing)
 --model M           model of calls that name none
 --replay-from RUN   calls that this run has made cost nothing again
 --args JSON         the script's args
---json              the last line is an object: result, failures, run, cost_usd, duration_ms, agents
+--json              prints one object only: result, failures, run, url, cost_usd, duration_ms, agents, completed, failed;
+                    what the script prints goes to standard error
 
 Exit status: 0 done, 1 the script or the command failed, 2 done, but some calls failed, 3 stopped at the budget, 130 Ctrl-C
 `;
@@ -35,7 +38,7 @@ const FUNCTIONS = ["agent", "parallel", "pipeline", "phase", "log", "budget", "w
 
 /** @type {import("../commands.mjs").Command} */
 export async function run(args, surroundings) {
-  const { env, stdout, stderr } = surroundings;
+  const { env, stdout, stderr, isLive } = surroundings;
   const startedAtMs = Date.now();
   const { values, positionals } = parsed("run", args, {
     budget: { type: "string" },
@@ -57,23 +60,28 @@ export async function run(args, surroundings) {
   // A script may use other stubs, which read these. It must not find the operator's key.
   delete process.env["ADMIN_KEY"];
   Object.assign(process.env, { FANOUT_URL: gateway.url, FANOUT_TOKEN: opened.token });
-  const report = { agents: 0, replayed: 0 };
+  const report = { agents: 0, completed: 0, replayed: 0 };
   const onEvent = (/** @type {import("./functions.mjs").ScriptEvent} */ event) => {
-    const text = eventText(event);
+    const text = isLive || !isProgress(event) ? eventText(event) : null;
     if (event.type === "agent_ended") report.agents += 1;
+    if (event.type === "agent_ended" && event.ok) report.completed += 1;
     if (event.type === "agent_ended" && event.replayed) report.replayed += 1;
     if (text !== null) stderr(`${text}\n`);
   };
   script.configure({ url: gateway.url, token: opened.token, model: values.model ?? null, onEvent });
+  // `stdout` of the surroundings still writes to standard output; a script must not write beside the document.
+  if (values.json) Object.defineProperty(process.stdout, "write", { value: process.stderr.write.bind(process.stderr) });
   try {
     const ended = await execute(file, scriptArgs, surroundings.signal);
     await script.flushed();
-    const costUsd = script.budget.spent();
-    const facts = { ...report, costUsd, durationMs: Date.now() - startedAtMs, runId: opened.id };
-    stderr(`${lastLine(ended, facts)}\n`);
-    const { failures } = script;
-    const { agents, durationMs: duration_ms } = facts;
-    const whole = { result: ended.result, failures, run: opened.id, cost_usd: costUsd, duration_ms, agents };
+    const facts = {
+      ...report,
+      durationMs: Date.now() - startedAtMs,
+      runId: opened.id,
+      url: pageUrl(gateway.url, opened.id),
+    };
+    stderr(lastLines(ended, facts));
+    const whole = wholeOf(ended, facts);
     if (ended.status !== 1 || values.json) stdout(`${JSON.stringify(values.json ? whole : ended.result)}\n`);
     return ended.status;
   } finally {
@@ -161,15 +169,43 @@ function statusOf() {
 }
 
 /**
- * @param {Ended} ended
- * @param {{ agents: number, replayed: number, costUsd: number, durationMs: number, runId: string }} facts
+ * `agents`: calls that have ended; `replayed` are among the `completed` ones.
+ * @typedef {{ agents: number, completed: number, replayed: number, durationMs: number, runId: string, url: string }} Facts
  */
-function lastLine({ message }, { agents, replayed, costUsd, durationMs, runId }) {
-  const said = message === null ? "" : `${message}\n`;
-  const { failures } = script;
-  const failed = failures.length === 0 ? "" : ` · ${failures.length} failed (${printable(failures[0]?.message ?? "")})`;
-  const again = replayed === 0 ? "" : ` · ${replayed} replayed`;
-  return `${said}${agents} calls${again}${failed} · ${usdText(costUsd)} · ${durationText(durationMs)} · ${runId}`;
+
+/** What standard error says at the end. @param {Ended} ended @param {Facts} facts */
+function lastLines({ message }, { agents, completed, replayed, durationMs, url }) {
+  const [costUsd, failed] = [script.budget.spent(), agents - completed];
+  const thrown = script.failures.filter(({ code }) => code === "script_error");
+  const because = script.failures.find(({ code }) => code !== "script_error")?.message ?? null;
+  const lines = [
+    ...(thrown.length === 0
+      ? []
+      : [`✗  ${thrown.length} failed in the script (${printable(thrown[0]?.message ?? "")})`]),
+    ...(message === null ? [] : [message]),
+    summaryLine({ completed, failed, replayed, because, costUsd, durationMs, place: url }),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+/** The document of `--json`. @param {Ended} ended @param {Facts} facts */
+function wholeOf({ result }, { agents, completed, durationMs, runId, url }) {
+  const figures = {
+    cost_usd: script.budget.spent(),
+    duration_ms: durationMs,
+    agents,
+    completed,
+    failed: agents - completed,
+  };
+  return { result, failures: script.failures, run: runId, url, ...figures };
+}
+
+/**
+ * Whether an event only says how far the script is, which is of use while someone watches. What a script logs and what fails stays.
+ * @param {import("./functions.mjs").ScriptEvent} event
+ */
+function isProgress(event) {
+  return event.type === "phase" || (event.type === "agent_ended" && event.ok);
 }
 
 /** @param {import("./functions.mjs").ScriptEvent} event @returns {string | null} */

@@ -4,6 +4,7 @@
  */
 import { zeroAmounts, type Amounts } from "../../src/budget/ledger.ts";
 import { expireCredits } from "../../src/engine/credit/report.ts";
+import { nextReadyMs } from "../../src/engine/next-ready.ts";
 import { expireLeases, loseAttempts } from "../../src/engine/settle.ts";
 import { workerOf } from "../../src/engine/shard.ts";
 import { LEASE_TTL_MS, LONG_POLL_MS, LOST_CALL_MS, NOTIFY_RETRY_MS } from "../../src/limits.ts";
@@ -102,7 +103,9 @@ function alarmStateOf(
   const { engine, children, openings, toolPermits } = run;
   return {
     get readyAtMs() {
-      return run.readyAtMs;
+      if (run.readyAtMs !== null || !run.hasGroupWork || hasStartable(run)) return run.readyAtMs;
+      // Groups that wait for the budget or a confirmation have no other alarm, should this instance and its timer end.
+      return nextReadyMs(engine, Date.now());
     },
     get lapseAtMs() {
       const unfollowedMs = run.clientBoundGroups.nextLapseMs(isFollowed) ?? Infinity;
@@ -117,7 +120,7 @@ function alarmStateOf(
       return hasEnded(run.status) ? null : run.settings.expiresAtMs;
     },
     get hasWork() {
-      return run.hasGroupWork || engine.attempts.size + engine.credits.size > 0;
+      return hasStartable(run) || engine.attempts.size + engine.credits.size > 0;
     },
     get leaseEndMs() {
       return engine.nextLeaseEndMs();
@@ -144,6 +147,12 @@ function alarmStateOf(
       return run.deleteAtMs;
     },
   };
+}
+
+/** Whether a group is open that may start something: one that waits for the budget or a confirmation must not wake the run. */
+function hasStartable({ openGroups, engine }: Pick<RunState, "openGroups" | "engine">): boolean {
+  for (const seq of openGroups.keys()) if (engine.groups.get(seq)?.mayStart !== false) return true;
+  return false;
 }
 
 function mustCallOthers(run: RunState): boolean {

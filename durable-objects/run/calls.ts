@@ -25,9 +25,9 @@ type Lender = Pick<RunState, "engine" | "resolve" | "remainingNanoUsd" | "settin
 
 /** Lends a part of the budget and the width to an instance of the gateway, if nothing waits for them. */
 export function lendCredit(run: Lender, request: CreditRequest, nowMs: number): OpenCreditReply {
-  const { models, defaultModel, unpriced, windowMs } = run.settings;
-  // The run object must see every call of a run that records.
-  const credit = run.settings.replay === undefined ? openCredit(run.engine, request, nowMs) : null;
+  const { models, defaultModel, unpriced, windowMs, replay, serviceTier } = run.settings;
+  // The run object must see every call of a run that records, and it decides on tiers.
+  const credit = replay === undefined && serviceTier === undefined ? openCredit(run.engine, request, nowMs) : null;
   const { remainingNanoUsd } = run;
   const terms = credit === null ? null : { ...termsOf(run.engine, credit), remainingNanoUsd };
   return { terms, rules: { models, defaultModel, unpriced }, windowMs };
@@ -113,7 +113,9 @@ export function acquire(
   const rules = { deadlineMs, onLost, parallelGroupId, ageMs, ...(label === undefined ? {} : { label }) };
   const { uncounted = 0, waitsForGate = false } = request;
   const tried = { uncounted, waitsForGate, ...(position === undefined ? {} : { position }) };
-  const call = { callId, attempt, ...tried, facts, target, ...rules, ...recordKey };
+  const untilMs = nowMs - ageMs + (facts.timeoutMs ?? target.timeoutMs);
+  const patience = request.waitsForWidth === true ? { waitsForWidthUntilMs: untilMs } : {};
+  const call = { callId, attempt, ...tried, ...patience, facts, target, ...rules, ...recordKey };
   enqueueCall(run.engine, call, delayMs, nowMs);
 }
 

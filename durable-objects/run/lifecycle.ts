@@ -6,6 +6,7 @@ import type { Amounts } from "../../src/budget/ledger.ts";
 import { hasSheets, takeSheets } from "../../src/engine/upstreams/metered.ts";
 import { startableGroup } from "../../src/engine/dispatch.ts";
 import { callIdOf } from "../../src/engine/log.ts";
+import { hedgeableGroup } from "../../src/engine/hedges/start.ts";
 import { nextReadyMs } from "../../src/engine/next-ready.ts";
 import { workerOf } from "../../src/engine/shard.ts";
 import { configOf } from "../../src/env.ts";
@@ -311,13 +312,15 @@ export class RunLifecycle implements AlarmHost {
       this.sockets.signal({ kind: "call", callId: callIdOf(attemptId), attemptId }, { type: "abort" });
     }
     for (const { to, signal } of run.takeSignals()) this.sockets.signal(to, signal);
-    const startable = run.hasGroupWork ? startableGroup(run.engine, nowMs) : null;
+    const { engine } = run;
+    const startable = run.hasGroupWork ? (hedgeableGroup(engine, nowMs) ?? startableGroup(engine, nowMs)) : null;
     for (const { executor, signal } of executorSignals(run, startable))
       this.sockets.signal({ kind: "executor", executor }, signal);
     if (startable !== null && lanesAreGone(run, startable, nowMs)) {
       run.lanesStartedAtMs = nowMs;
       this.alarm.fireNow(nowMs);
     }
+    if (run.takeNeedsLanes()) this.alarm.fireNow(nowMs);
     for (const owner of this.sockets.armed()) {
       if (owner.kind === "group" && hasChanged(run, owner)) this.sockets.signal(owner, { type: "changed" });
     }

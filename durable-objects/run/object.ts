@@ -45,19 +45,9 @@ import type { AppendReply, ClientEvent, LogPage } from "../../src/run-api/log.ts
 import type { PullDone, PullOfferCall, PullReply, PullRequest } from "../../src/run-api/pull.ts";
 import type { AnswersWanted, NamedAnswer, ReplaySource } from "../../src/run-api/replay.ts";
 import type { RunApi } from "../../src/run-api/run-api.ts";
-import type {
-  AnswerSettingsReply,
-  CapacityWait,
-  EndStatus,
-  Figures,
-  ModelRulesReply,
-  OpenChildReply,
-  PatchReply,
-  RunInput,
-  RunPatch,
-  RunSettings,
-  StoredDocument,
-} from "../../src/run-api/runs.ts";
+import type { AnswerSettingsReply, CapacityWait, EndStatus, Figures, ListedChild } from "../../src/run-api/runs.ts";
+import type { ModelRulesReply, OpenChildReply, PatchReply, RunInput, RunPatch } from "../../src/run-api/runs.ts";
+import type { RunSettings, StoredDocument } from "../../src/run-api/runs.ts";
 import type { IdempotencyKey, Refused, Sampled } from "../../src/run-api/types.ts";
 import type { ToolCallName, ToolCallRequest } from "../../src/tools/permits.ts";
 import type { Objects } from "../address.ts";
@@ -67,8 +57,10 @@ import { endRun } from "./end.ts";
 import { claim } from "./executors/claim.ts";
 import { missingLanes } from "./executors/lanes.ts";
 import { renewLeases } from "./executors/leases.ts";
+import { promptHead } from "./groups/prompt-head.ts";
 import { cancelGroup, cancelSlot } from "./groups/cancel.ts";
 import { appendPlan } from "./groups/append-plan.ts";
+import { confirmGroup } from "./groups/confirm.ts";
 import { patchGraph } from "./groups/change-graph.ts";
 import { dropStaged, stagePages } from "./groups/open.ts";
 import { openAndClaim } from "./groups/open-claimed.ts";
@@ -80,6 +72,7 @@ import { offerItem, serveWorker } from "./pull.ts";
 import { appendEvents } from "./log/append.ts";
 import { logPage } from "./log/read.ts";
 import { acquireTool, endTool, renewToolPermit } from "./tool-calls.ts";
+import type { RunState } from "./state.ts";
 import { mayManage } from "./tree/may-manage.ts";
 import { openChild } from "./tree/open-requested.ts";
 
@@ -111,6 +104,11 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return run === null ? null : figuresOf(run.children, run.engine.ledger);
   }
 
+  childList(before: number, limit: number): ListedChild[] {
+    const { run, store } = this.#life;
+    return run === null ? [] : store.childrenBefore(before, limit).map(({ seq, id }) => ({ seq, id }));
+  }
+
   budget(): BudgetDocument | null {
     const { run } = this.#life;
     return run === null ? null : budgetDocumentOf(run.engine.ledger);
@@ -120,6 +118,11 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     const run = this.#life.active;
     if ("reason" in run) return { ok: false, reason: run };
     return { ok: true, errorStyle: run.settings.errorStyle, width: run.engine.width };
+  }
+
+  rootRun(): string | null {
+    const { run } = this.#life;
+    return run === null ? null : (run.settings.ancestors[0] ?? run.settings.id);
   }
 
   modelRules(): ModelRulesReply {
@@ -362,9 +365,21 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return this.#life.run === null ? null : this.#life.store.groups.graphJson(seq);
   }
 
-  async cancelGroup(seq: number): Promise<GroupView | null> {
+  promptHead(seq: number, index: number): string | null {
+    return this.#life.run === null ? null : promptHead(this.#life.store, seq, index);
+  }
+
+  cancelGroup(seq: number): Promise<GroupView | null> {
+    return this.#changeGroup(seq, (run, nowMs) => cancelGroup(run, seq, "the group was cancelled", nowMs));
+  }
+
+  confirmGroup(seq: number): Promise<GroupView | null> {
+    return this.#changeGroup(seq, (run, nowMs) => confirmGroup(run, this.#life.store, seq, nowMs));
+  }
+
+  async #changeGroup(seq: number, change: (run: RunState, nowMs: number) => void): Promise<GroupView | null> {
     await this.#life.submit<void>((reply, nowMs) => {
-      if (this.#life.run !== null) cancelGroup(this.#life.run, seq, "the group was cancelled", nowMs);
+      if (this.#life.run !== null) change(this.#life.run, nowMs);
       reply();
     });
     return this.#groupView(seq);

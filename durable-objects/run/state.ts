@@ -30,7 +30,6 @@ import { PresentExecutors } from "./executors/present.ts";
 import { WaitingExecutors } from "./executors/waiting.ts";
 import { GroupWorkers } from "./executors/workers.ts";
 import { GraphCalls } from "./groups/graph-calls.ts";
-import { outputsFrom } from "./groups/outputs.ts";
 import type { Openings } from "./groups/openings.ts";
 import { OtherRun, type OtherRunDeps } from "./replay/other-run.ts";
 import { Recordings } from "./replay/recordings.ts";
@@ -82,7 +81,10 @@ export class RunState {
   readonly presentExecutors = new PresentExecutors();
   /** When lanes were last named to a Worker that starts them, or started by the alarm, epoch ms. */
   lanesStartedAtMs = 0;
-  /** How many calls a lane can have in flight, as the last executor has found that was full. */
+  /**
+   * How many calls a lane can have in flight: the least that an executor has found that was full. Not the latest: executors reach
+   * differently far, so that it would fall with every second claim, and each fall starts lanes, which claim.
+   */
   laneReach = EXECUTOR_CALLS_MAX;
   readonly waitingExecutors = new WaitingExecutors();
   readonly waitingReaders = new WaitingReaders();
@@ -111,6 +113,7 @@ export class RunState {
   #settings: RunSettings;
   #status: RunStatus;
   #endedAtMs: number | null;
+  #needsLanes = false;
   #nextGroupSeq: number;
   #readableSeq: number;
   #clientLogBytes: number;
@@ -194,7 +197,8 @@ export class RunState {
       groupOf: (seq) => engine()?.groups.get(seq),
       factsOf: (callId) => this.#pages.facts(callId),
       callOf: (callId) => this.#pages.call(callId),
-      outputsOf: (firstId, count) => outputsFrom(this.#store.slots, engine(), { firstId, count }),
+      rows: this.#store.slots,
+      engine,
     });
   }
 
@@ -207,12 +211,12 @@ export class RunState {
       recordings,
       otherRun: from === null ? null : new OtherRun({ ...effects.otherRun(from), arrived: () => replay.arrived() }),
       contentOf: (group, slotId) => {
-        const { content, maxTokens } = factsOf(group, slotId);
+        const { content, ...facts } = factsOf(group, slotId);
         if (content === undefined) return null;
         const call = group.graph === null ? null : this.#graphCalls.substitutedCallOf(slotId);
         if (call === null) return { hash: content };
         const body = readCall(call, this.#openGroups.get(group.header.seq)?.defaultsJson ?? "{}");
-        return { text: callContent(body, { maxTokens }) };
+        return { text: callContent(body, facts) };
       },
       mayShare: (group, slotId) => factsOf(group, slotId).dedupeKey !== undefined,
       modelOf: (group, slotId) => factsOf(group, slotId).model,
@@ -345,7 +349,10 @@ export class RunState {
     this.#newKeys.clear();
     this.#pages.stored();
     this.replay?.recordings.written();
-    for (const slot of slots) this.#slotsWritten.set(slot.id, slot);
+    for (const slot of slots) {
+      this.#slotsWritten.set(slot.id, slot);
+      this.#graphCalls.stored(slot);
+    }
     if (lastSeq !== null) this.#readableSeq = lastSeq;
   }
 
@@ -431,8 +438,20 @@ export class RunState {
     this.counters.addGroup(stored.header);
   }
 
-  /** The graph of a group that runs has changed, and with it the group's header. */
-  graphChanged(stored: StoredGroup, before: GroupHeader): void {
+  /** A turn has opened a group that no Worker executes and whose lanes no Worker starts. */
+  needsLanes(): void {
+    this.#needsLanes = true;
+  }
+
+  /** Whether lanes have become needed since the last call. */
+  takeNeedsLanes(): boolean {
+    const needed = this.#needsLanes;
+    this.#needsLanes = false;
+    return needed;
+  }
+
+  /** The header of an open group has changed, and maybe its graph. */
+  groupChanged(stored: StoredGroup, before: GroupHeader): void {
     this.#openGroups.set(stored.header.seq, stored);
     this.counters.changeGroup(before, stored.header);
     // Calls that were made for the graph as it was may insert other outputs now.

@@ -1,6 +1,7 @@
 /**
- * Prints what a million calls of 20 seconds cost on Cloudflare, by way in, and where each dollar goes. The operations are
- * the bounds that test/objects/cost asserts; with `--measure`, the tests run and what they count is priced instead.
+ * `npm run cost [-- --calls 1e6 --seconds 20 --width 64] [--measure]`: prints what calls cost on Cloudflare, by way in, and where
+ * each dollar goes. The operations are the bounds that test/objects/cost asserts; with `--measure`, the tests run and what
+ * they count is priced instead.
  */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -10,8 +11,15 @@ import { BEFORE } from "./before.ts";
 import { PRICE_LIST } from "./price-list.ts";
 import { priced, totalOf } from "./price.ts";
 import { countedIn } from "./report.ts";
+import { atDuration, isAtWidth } from "./scale.ts";
+import { costSetting } from "./setting.ts";
 
-const isMeasured = process.argv.includes("--measure");
+const setting = costSetting(process.argv.slice(2));
+if (typeof setting === "string") {
+  console.error(setting);
+  process.exit(2);
+}
+const { isMeasured, calls, seconds, width } = setting;
 const measured: ReadonlyMap<string, Counted> = isMeasured ? measure() : new Map();
 
 function measure(): Map<string, Counted> {
@@ -22,23 +30,35 @@ function measure(): Map<string, Counted> {
 }
 
 const what = isMeasured ? "counted operations" : "bounds of the counted operations, which the tests assert";
-console.log(`USD per million calls of ${CALL_MS / 1_000} s, from the ${what}.`);
+const at = width === undefined ? "" : ` at width ${width}`;
+console.log(`USD for ${calls.toLocaleString("en")} calls of ${seconds} s${at}, from the ${what}.`);
 console.log(`Prices of ${PRICE_LIST.readOn} without what the plan includes: ${PRICE_LIST.sources.join(", ")}`);
-console.log(`Assumed: an event keeps an object awake for ${EVENT_MS} ms; CPU time of Workers. "before": at 0f25735.\n`);
-const lines = (Object.entries(BOUNDS) as [WayIn, Bound][]).map(([name, bound]) => {
-  const call = { ...bound, ...measured.get(name) };
+console.log(`Assumed: an event keeps an object awake for ${EVENT_MS} ms; CPU time of Workers. "before": at 0f25735.`);
+if (seconds * 1_000 !== CALL_MS) {
+  console.log(
+    `Counted at ${CALL_MS / 1_000} s: objects that a call holds awake, alarms and messages are scaled with the time.`,
+  );
+}
+console.log("");
+const millions = calls / 1e6;
+const shown = (usdPerMillion: number): string => (usdPerMillion * millions).toFixed(2);
+const ways = (Object.entries(BOUNDS) as [WayIn, Bound][]).filter(
+  ([name]) => width === undefined || isAtWidth(name, width),
+);
+const lines = ways.map(([name, bound]) => {
+  const call = atDuration({ ...bound, ...measured.get(name) }, seconds);
   const usd = priced(call);
   return {
     "way in": name,
-    before: totalOf(priced({ ...bound, ...BEFORE[name] })).toFixed(2),
-    "USD per M": totalOf(usd).toFixed(2),
-    "= rows": usd.rows.toFixed(2),
-    "awake objects": usd.objectSeconds.toFixed(2),
-    "object requests": usd.objectRequests.toFixed(2),
-    "Worker requests": usd.workerRequests.toFixed(2),
-    "Worker CPU": usd.workerCpu.toFixed(2),
-    storage: usd.storage.toFixed(2),
-    "| rows": call.rows.toFixed(2),
+    before: shown(totalOf(priced(atDuration({ ...bound, ...BEFORE[name] }, seconds)))),
+    USD: shown(totalOf(usd)),
+    "= rows": shown(usd.rows),
+    "awake objects": shown(usd.objectSeconds),
+    "object requests": shown(usd.objectRequests),
+    "Worker requests": shown(usd.workerRequests),
+    "Worker CPU": shown(usd.workerCpu),
+    storage: shown(usd.storage),
+    "| per call: rows": call.rows.toFixed(2),
     RPCs: call.requests.toFixed(2),
     commits: call.commits.toFixed(2),
     alarms: call.alarms.toFixed(2),

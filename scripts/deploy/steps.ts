@@ -5,8 +5,8 @@
 import { parseConfig } from "../../src/env.ts";
 import { toWire } from "../../src/errors.ts";
 
-/** The parts of `wrangler.toml` that a deployment needs. */
-export type WorkerConfig = { vars: Record<string, unknown>; buckets: readonly string[] };
+/** The parts of wrangler's configuration that a deployment needs, and its file. */
+export type WorkerConfig = { file: string; vars: Record<string, unknown>; buckets: readonly string[] };
 
 export type Ran = { status: number; output: string };
 
@@ -35,13 +35,12 @@ export async function deploy({ config, secrets, dryRun }: Deployment, deps: Depl
   const flags = dryRun ? ["--dry-run"] : [];
   const text = JSON.stringify(secrets);
   const { status, output } = await deps.withFile(text, (file) =>
-    deps.wrangler(["deploy", "--secrets-file", file, ...flags], true),
+    deps.wrangler(["deploy", "--config", config.file, "--secrets-file", file, ...flags], true),
   );
   if (status !== 0) return `wrangler deploy failed with exit status ${status}.`;
   if (dryRun) {
-    deps.print(
-      `Nothing was uploaded. A real deployment would also create missing R2 buckets (${config.buckets.join(", ")}).`,
-    );
+    const buckets = config.buckets.length === 0 ? "" : ` It creates missing R2 buckets (${config.buckets.join(", ")}).`;
+    deps.print(`Nothing was uploaded. A real deployment does the same and uploads it.${buckets}`);
     return null;
   }
   const url = /https:\/\/[\w.-]+\.workers\.dev\b/.exec(output)?.[0];

@@ -1,11 +1,12 @@
-/** Builds the display of `fanout watch` into one file, for the package: there is no node_modules beside it. `npm pack` runs it. */
+/** Builds what `fanout watch` and `fanout cassette diff` start into one file each, for the package: there is no node_modules beside it. `npm pack` runs it. */
 import { buildSync } from "esbuild";
 import { join } from "node:path";
 import { ROOT } from "../root.ts";
 
 buildSync({
-  entryPoints: [join(ROOT, "scripts/watch.ts")],
-  outfile: join(ROOT, "dist/watch.mjs"),
+  entryPoints: { watch: join(ROOT, "scripts/watch.ts"), "cassette-diff": join(ROOT, "scripts/cassette/diff.ts") },
+  outdir: join(ROOT, "dist"),
+  outExtension: { ".js": ".mjs" },
   bundle: true,
   platform: "node",
   format: "esm",

@@ -20,7 +20,7 @@ const UNKNOWN = 255;
 
 export class Tiers {
   readonly #isStrict: boolean;
-  readonly #tiers: Uint8Array;
+  #tiers: Uint8Array;
   /** Slots that have not ended, by tier. */
   readonly #left = [0, 0, 0];
   readonly #failed: number[][] = [[], [], []];
@@ -31,6 +31,14 @@ export class Tiers {
   constructor(mode: TierMode, count: number) {
     this.#isStrict = mode === "strict";
     this.#tiers = new Uint8Array(count).fill(UNKNOWN);
+  }
+
+  /** Makes room for the slots of a changed graph; those that there are keep their tiers. */
+  grow(count: number): void {
+    if (count <= this.#tiers.length) return;
+    const larger = new Uint8Array(count).fill(UNKNOWN);
+    larger.set(this.#tiers);
+    this.#tiers = larger;
   }
 
   /** Sets the tier of a slot that has not ended; only the first time counts. */

@@ -21,7 +21,8 @@ export type BatchRequest = {
   strict: boolean;
 };
 
-const body = z.strictObject({
+/** The request as documented. */
+export const batchCreateBody = z.strictObject({
   input_file_id: z.string().max(NAME_CHARS_MAX),
   endpoint: z.enum(BATCH_URLS),
   completion_window: z.enum(["24h"]),
@@ -32,7 +33,7 @@ const body = z.strictObject({
 
 /** A parsed JSON body as a request for a batch, or the first reason to refuse it. */
 export function parseBatchCreate(value: unknown): Checked<BatchRequest> {
-  const read = body.safeParse(value);
+  const read = batchCreateBody.safeParse(value);
   if (!read.success) return refused(schemaFault(read.error, value));
   const { input_file_id, endpoint, metadata, output_expires_after, strict } = read.data;
   const fault = metadata == null ? null : metadataFault(metadata);

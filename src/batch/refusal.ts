@@ -13,7 +13,7 @@ export type ApiRefusal = {
     message: string;
     type: "invalid_request_error";
     param: string | null;
-    code: string | null;
+    code: string;
     retryable: false;
   };
 };
@@ -21,14 +21,18 @@ export type ApiRefusal = {
 /** The result of checking a part of a request. */
 export type Checked<T> = { ok: true; value: T } | { ok: false; refusal: ApiRefusal };
 
-/** A fault, as OpenAI's `message`, `param` and `code`. */
+/** A fault, as OpenAI's `message`, `param` and `code`; null where OpenAI has no code. */
 export type Fault = { message: string; param: string | null; code: string | null };
+
+/** The gateway's code where OpenAI has none: every error of every route has one, by which programs sort errors. */
+const CODES = { 400: "invalid_request", 404: "not_found", 409: "conflict" } as const;
 
 /** The refusal for a fault. */
 export function refusal(fault: Fault, status: ApiRefusal["status"] = 400): ApiRefusal {
   const message = quoted(fault.message, ERROR_MESSAGE_CHARS_MAX);
   const param = fault.param === null ? null : quoted(fault.param);
-  return { status, error: { message, type: "invalid_request_error", param, code: fault.code, retryable: false } };
+  const code = fault.code ?? CODES[status];
+  return { status, error: { message, type: "invalid_request_error", param, code, retryable: false } };
 }
 
 /** A failed check. */

@@ -34,7 +34,8 @@ export type Upload = {
   fileId: string | null;
 };
 
-const createBody = z.strictObject({
+/** The request for an upload as documented. */
+export const uploadCreateBody = z.strictObject({
   filename: z.string(),
   purpose: z.enum(FILE_PURPOSES),
   bytes: z.int().min(1).max(UPLOAD_BYTES_MAX),
@@ -44,7 +45,7 @@ const createBody = z.strictObject({
 
 /** A parsed JSON body as a request for an upload. */
 export function parseUploadCreate(value: unknown): Checked<UploadRequest> {
-  const read = createBody.safeParse(value);
+  const read = uploadCreateBody.safeParse(value);
   if (!read.success) return refused(schemaFault(read.error, value));
   const { filename, purpose, bytes, mime_type, expires_after } = read.data;
   const tooLarge = purpose === "batch" ? sizeRefusal(bytes, purpose) : null;
@@ -115,14 +116,15 @@ export function partRefusal(
 /** A request to complete; `md5` in lower case, null = not checked. */
 export type UploadCompletion = { partIds: readonly string[]; md5: string | null };
 
-const completeBody = z.strictObject({
+/** The request to complete an upload as documented. */
+export const uploadCompleteBody = z.strictObject({
   part_ids: z.array(z.string()),
   md5: z.string().nullish(),
 });
 
 /** A parsed JSON body as the completion of an upload. */
 export function parseUploadComplete(value: unknown): Checked<UploadCompletion> {
-  const read = completeBody.safeParse(value);
+  const read = uploadCompleteBody.safeParse(value);
   if (!read.success) return refused(schemaFault(read.error, value));
   return { ok: true, value: { partIds: read.data.part_ids, md5: read.data.md5?.toLowerCase() ?? null } };
 }

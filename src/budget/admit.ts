@@ -16,7 +16,8 @@ export type Admission =
   | { kind: "reserve"; amounts: Amounts; capTokens: number | null; capKind: CapKind }
   /** `capKind`: of the cap that it waits for. */
   | { kind: "wait"; reason: Reason; capKind: CapKind }
-  | { kind: "refuse"; reason: Reason };
+  /** `need`: the reservation that the budget does not cover; absent = it is refused for another reason. */
+  | { kind: "refuse"; reason: Reason; need?: Amounts };
 
 /** The rules of one admission, beside the call, its price and the ledger. */
 export type AdmissionRules = {
@@ -27,6 +28,8 @@ export type AdmissionRules = {
   learnedCapTokens?: number | null;
   /** Attempts that would be in flight without a budget: those in flight and those queued, up to the run's width. */
   attemptsWanted?: number;
+  /** Whether a completion that the budget would cap is refused; absent = it is capped. */
+  isWhole?: boolean;
   /** Fields that are allowed although no reservation covers them. */
   allowParams?: readonly string[];
 };
@@ -44,7 +47,7 @@ export function admit(
   ledger: Ledger,
   rules: AdmissionRules = {},
 ): Admission {
-  const { bounds = ANY_TOKENS, share = null, learnedCapTokens = null, allowParams = [] } = rules;
+  const { bounds = ANY_TOKENS, share = null, learnedCapTokens = null, isWhole = false, allowParams = [] } = rules;
   const usdBinds = ledger.limits.usd !== null && price !== null;
   const binds = (dimension: Dimension): boolean => (dimension === "usd" ? usdBinds : ledger.limits[dimension] !== null);
   const unreservable = unreservableReason(facts, { bounds, allowParams, price }, binds);
@@ -62,12 +65,12 @@ export function admit(
   const affordable = affordableCompletion(promptTokens, highest, rest);
   // Each of several completions may reach the cap.
   const cap = Math.min(requested, completions > 1 ? Math.floor(affordable / completions) : affordable);
-  const floor = Math.min(requested, COMPLETION_TOKENS_MIN);
+  const floor = isWhole ? requested : Math.min(requested, COMPLETION_TOKENS_MIN);
   const need = worstCase(promptTokens, Math.max(cap, floor) * completions, price, facts);
 
   const exceeded = DIMENSIONS.find((dimension) => need[dimension] > (rest(dimension) ?? Infinity));
   if (exceeded !== undefined) {
-    return { kind: "refuse", reason: budgetReason("budget_exhausted", exceeded, need, ledger) };
+    return { kind: "refuse", reason: budgetReason("budget_exhausted", exceeded, need, ledger), need };
   }
   const capKind =
     cap < requested ? "budget" : learned !== null ? "learned" : facts.maxTokens === null ? "default" : "client";

@@ -22,10 +22,13 @@ export class SharedPrefixes {
   /** The call, with the prefix that it shares with another one, if it does. */
   mark<Marked extends Call>(call: Marked): Marked {
     const key = this.#keyOf(call);
-    if (key === null || (this.#counts.get(key) ?? 0) < 2) return call;
-    const { from = 0, to = 0 } = call.body.context ?? {};
-    const tokens = Math.floor((to - from) / PREFIX_BYTES_PER_TOKEN);
-    return { ...call, facts: { ...call.facts, shared: { key, tokens, ...call.cache } } };
+    return key === null || (this.#counts.get(key) ?? 0) < 2 ? call : marked(call, key);
+  }
+
+  /** A single call with its prefix, which other calls of the run may have. */
+  markLone<Marked extends Call>(call: Marked): Marked {
+    const key = this.#keyOf(call);
+    return key === null ? call : marked(call, key);
   }
 
   /** Null = the call begins with a text of its own, or is not to be cached. */
@@ -36,4 +39,10 @@ export class SharedPrefixes {
     const { id, from, to, skip = 0, take = 0, place } = context;
     return `${id}:${from}-${to}${take === 0 ? "" : `:${skip}-${take}`}${place === "system" ? ":system" : ""}`;
   }
+}
+
+function marked<Marked extends Call>(call: Marked, key: string): Marked {
+  const { from = 0, to = 0 } = call.body.context ?? {};
+  const tokens = Math.floor((to - from) / PREFIX_BYTES_PER_TOKEN);
+  return { ...call, facts: { ...call.facts, shared: { key, tokens, ...call.cache } } };
 }

@@ -3,11 +3,12 @@ import { z } from "@hono/zod-openapi";
 import type { CallFacts, SharedBody } from "../call.ts";
 import type { AggregateSpec } from "../aggregate/aggregate.ts";
 import type { StopRule } from "../aggregate/early-stop.ts";
+import type { JudgeRule } from "../aggregate/judged-stop.ts";
 import { splitName } from "../contexts/resolve.ts";
 import type { ContextReference } from "../contexts/types.ts";
 import { TIER_NAMES, type Tier, type TierMode } from "../aggregate/tiers.ts";
 import type { Reason } from "../errors.ts";
-import { CHUNK_PLACE, ITEMS_PER_BATCH_MAX, PARALLEL_MAX } from "../limits.ts";
+import { CHUNK_PLACE, ITEMS_PER_BATCH_MAX, MISSING_LISTED_MAX, PARALLEL_MAX } from "../limits.ts";
 import { PRIORITIES, SETTINGS_DEFAULT, callSettingsFields, parseSettings, type CallSettings } from "./call-options.ts";
 import type { ParsedCall } from "./call.ts";
 import { parseCall } from "./call.ts";
@@ -26,16 +27,20 @@ import {
 import { overField, overOf, type Over } from "./contexts/reference.ts";
 import { replayedFlag } from "./replay/replay.ts";
 import { strictFields } from "./strict-fields.ts";
-import type { ErrorStyle, SentRules } from "./fields.ts";
+import type { ErrorStyle, OnExhausted, SentRules } from "./fields.ts";
 import {
   answeredBy,
+  atLeast,
   answerJson,
   callRulesFields,
   cappedBy,
   contentFields,
   errorStyle,
   errorStyleOf,
+  exactlyOneOf,
   label,
+  onExhausted,
+  ONE_CONTENT,
   rulesOf,
 } from "./fields.ts";
 import { agentsFields, itemsOfOne } from "./steps/agents.ts";
@@ -56,7 +61,7 @@ export const batchItem = strictFields({
   ...contentFields,
   ...callSettingsFields,
   ...claimFields,
-}).openapi("BatchItem");
+}).openapi("BatchItem", ONE_CONTENT);
 export type BatchItem = z.infer<typeof batchItem>;
 
 export const tierMode = z.enum(["strict", "priority"]).optional().openapi({
@@ -93,11 +98,27 @@ export const batchBody = strictFields({
     description:
       "`partial` (default): slots run until the budget is spent. `refuse`: if the slots cannot all fit the budget, the whole batch is refused with 422 `infeasible`",
   }),
+  on_exhausted: onExhausted.optional(),
+  at_least: atLeast.optional().openapi({
+    description:
+      "The share of the calls that must complete for the group to end as `completed`; the answer lists the others in `missing`. Default: all, and one that failed makes it `partial`",
+  }),
   budget_policy: z.enum(["shared", "split"]).optional().openapi({
     description:
       "`shared` (default): slots share the remaining budget. `split`: a slot may reserve at most an equal share of it",
   }),
-}).openapi("Batch");
+}).openapi(
+  "Batch",
+  exactlyOneOf(
+    ["prompts"],
+    ["items"],
+    ["over", "prompt"],
+    ["agents", "prompt"],
+    ["agents", "messages"],
+    ["n", "prompt"],
+    ["n", "messages"],
+  ),
+);
 
 /** One call of a batch; `id` is the client's custom id. `claims`: what it works on; absent = it does not say. */
 export type BatchCall = ParsedCall & { id: string | null; claims?: Claims };
@@ -115,12 +136,16 @@ export type BatchRequest = SentRules & {
   onError: "continue" | "abort";
   /** Whether a batch that can never fit the budget is refused whole, or runs until the budget is spent. */
   onBudget: "refuse" | "partial";
+  /** What its calls do when the budget is used up; null = the run decides. */
+  onExhausted: OnExhausted | null;
+  /** The share of its calls that must complete for it to end as completed; null = all. */
+  atLeast: number | null;
   /** Whether each slot gets its equal share of the budget. */
   split: boolean;
   /** Whether the group continues after its client has left. */
   detach: boolean;
   /** When the rest of the batch need not run. */
-  stopWhen: StopRule | null;
+  stopWhen: StopRule | JudgeRule | null;
   /** What its answers are combined to. */
   aggregate: AggregateSpec | null;
   /** What follows if its items are not independent; null = that is not checked. */
@@ -147,7 +172,8 @@ export const slotDocument = z.object({
   id: z.string().nullable(),
   status: z.enum(["queued", "running", "completed", "failed", "skipped", "cancelled"]),
   model: z.string().nullable(),
-  usage: usageDocument.nullable(),
+  // A union: `nullable()` of a named schema is written as one that null does not fit.
+  usage: z.union([usageDocument, z.null()]),
   latency_ms: z.number().nullable(),
   queued_ms: z.number().nullable(),
   attempts: z.int(),
@@ -190,7 +216,7 @@ export const batchReply = z
   .object({
     id: z.string().nullable(),
     object: z.literal("group"),
-    status: z.enum(["running", "completed", "partial", "failed", "cancelled", "escalated"]),
+    status: z.enum(["awaiting_confirmation", "running", "completed", "partial", "failed", "cancelled", "escalated"]),
     results: z.array(z.unknown()),
     responses: z.array(z.unknown()),
     errors: z.array(z.union([errorBody.shape.error, z.null()])),
@@ -218,6 +244,11 @@ export const batchReply = z
     replayed: z.int().optional().openapi({
       description: "Calls that were answered with recorded answers; absent if the run records none",
     }),
+    missing: z
+      .array(z.int())
+      .max(MISSING_LISTED_MAX)
+      .optional()
+      .openapi({ description: "With `at_least`: indexes of the calls that did not complete; of many, the first" }),
     aggregation: aggregation.optional(),
     ...independenceFields,
     escalations: z.array(tierFailure).optional().openapi({ description: "Failed calls of `P0`; of many, the first" }),
@@ -303,6 +334,8 @@ export function parseEnvelope(value: unknown): Parsed<Envelope> {
     errorStyle: errorStyleOf(error_style),
     onError: on_error ?? "continue",
     onBudget: on_budget ?? "partial",
+    onExhausted: read.data.on_exhausted ?? null,
+    atLeast: read.data.at_least ?? null,
     split: budget_policy === "split",
     detach: detach ?? true,
     stopWhen: stop.value,

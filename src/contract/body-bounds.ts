@@ -3,6 +3,7 @@ import {
   BATCH_BODY_BYTES_MAX,
   BODY_BYTES_MAX,
   CALL_BODY_BYTES_MAX,
+  CASSETTE_BYTES_MAX,
   CONTEXT_BYTES_MAX,
   EMPTY_BODY_BYTES_MAX,
   GRAPH_CHANGE_BYTES_MAX,
@@ -18,6 +19,7 @@ import {
 
 /** Routes that read no body: what is sent there anyway is bounded, and dropped. */
 const UNREAD = {
+  "POST /groups/:id/confirm": EMPTY_BODY_BYTES_MAX,
   "POST /runs/:id/close": EMPTY_BODY_BYTES_MAX,
   "POST /runs/:id/stats/reset": EMPTY_BODY_BYTES_MAX,
   "POST /runs/:id/flush": EMPTY_BODY_BYTES_MAX,
@@ -43,6 +45,7 @@ export const BODY_BYTES = {
   "POST /batch": BODY_BYTES_MAX,
   "POST /mcp": BODY_BYTES_MAX,
   "POST /contexts": CONTEXT_BYTES_MAX,
+  "PUT /cassettes/:tape": CASSETTE_BYTES_MAX,
   "POST /dag": GRAPH_BODY_BYTES_MAX,
   "POST /dag/validate": GRAPH_BODY_BYTES_MAX,
   "PATCH /dag/:id": GRAPH_CHANGE_BYTES_MAX,

@@ -23,8 +23,9 @@ import { readChatFields, sizeOf, type ChatFields, type TextSize } from "./chat-f
 import { cacheChoiceOf, cacheField, type CacheChoice } from "./contexts/cache.ts";
 import { contextField, referenceOf } from "./contexts/reference.ts";
 import { invalid, type Parsed } from "./errors.ts";
-import { label } from "./fields.ts";
+import { label, wantedTier } from "./fields.ts";
 import { cascadeFields, cascadeOf, gatesOf } from "./steps/cascade.ts";
+import { hedgeField, hedgeOf } from "./steps/hedge.ts";
 import { samplesField, samplingOf } from "./steps/samples.ts";
 import { nestsDeeperThan, textFault } from "./text.ts";
 
@@ -105,8 +106,10 @@ export const callSettingsFields = {
     .openapi({
       description: `Times that the model is asked again, with what is wrong, after an answer that does not fit \`schema\`; default ${SCHEMA_RETRIES_DEFAULT}. After that the call fails with \`schema_violation\``,
     }),
+  service_tier: wantedTier.optional(),
   ...cascadeFields,
   samples: samplesField.optional(),
+  hedge: hedgeField.optional(),
 };
 
 /** The settings as a client sends them. */
@@ -202,10 +205,12 @@ const OPTION_WRITERS: OptionWriters<CallSettingsInput> = {
     const gates = gatesOf(sent, path("escalate_on"));
     return gates.ok ? written(dispatch, { cascade: { models: dispatch.cascade.models, ...gates.value } }) : gates;
   },
+  service_tier: (wantedTier, { dispatch }) => written(dispatch, { wantedTier }),
   samples: (samples, { dispatch }, path) => {
     const sampling = samplingOf(samples, path("samples"));
     return sampling.ok ? written(dispatch, { sampling: sampling.value }) : sampling;
   },
+  hedge: (hedge, { dispatch }) => written(dispatch, { hedge: hedgeOf(hedge) }),
 };
 
 function written<T extends object>(target: T, fields: Partial<T>): null {

@@ -8,7 +8,10 @@ import { usageDocument } from "./query.ts";
 /** The request as documented. */
 export const dialectToolCall = z
   .looseObject({
-    tool_name: z.string().openapi({ description: "`llm_batch`, or the name of a tool of the run" }),
+    tool_name: z.string().openapi({
+      pattern: "^[A-Za-z0-9_-]{1,64}$",
+      description: "`llm_batch`, or the name of a tool of the run",
+    }),
     args: z.array(z.unknown()).optional(),
     kwargs: z.record(z.string(), z.unknown()).optional(),
   })

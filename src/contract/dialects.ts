@@ -8,27 +8,37 @@ import type { CallSettings } from "./call-options.ts";
 import { parseCall } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { zodReason } from "./errors.ts";
+import { label } from "./fields.ts";
 import type { BatchReading } from "./large-batch.ts";
 import { parseQuery, queryBody, type QueryRequest } from "./query.ts";
 
 const depthField = {
-  depth: z.int().nullable().optional().openapi({
+  depth: z.int().min(Number.MIN_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER).nullable().optional().openapi({
     description: "Accepted and ignored. A call does not recurse; to recurse, open a child run",
   }),
 };
 
+/** Python's `model or default`: an empty text is no model. */
+const modelField = z.union([label, z.literal(""), z.null()]).optional();
+
+/** As documented: the messages themselves are opaque, and checked where calls are. */
+const chatMessage = z.looseObject({
+  role: z.string().min(1),
+  content: z.union([z.string(), z.array(z.union([z.string(), z.looseObject({})])), z.null()]).optional(),
+});
+
 const promptOrMessages = z
-  .union([z.string(), z.array(z.looseObject({}))])
+  .union([z.string().min(1), z.array(chatMessage).min(1)])
   .openapi({ description: "Text of one user message, or an array of chat messages" });
 
 /** `POST /llm_query` and its like, as documented: also any field of `/query`; other fields are ignored. */
 export const dialectQuery = z
-  .looseObject({ prompt: promptOrMessages, model: z.string().nullable().optional(), ...depthField })
+  .looseObject({ prompt: promptOrMessages, model: modelField, ...depthField })
   .openapi("DialectQuery");
 
 /** `POST /llm_query_batched` and its like, as documented: also any field of `/batch`. */
 export const dialectBatch = z
-  .looseObject({ prompts: z.array(promptOrMessages), model: z.string().nullable().optional(), ...depthField })
+  .looseObject({ prompts: z.array(promptOrMessages), model: modelField, ...depthField })
   .openapi("DialectBatch");
 
 /** Every failure in these dialects. */

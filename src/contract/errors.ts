@@ -49,6 +49,16 @@ export const errorBody = z
   })
   .openapi("Error");
 
+/** An error on Anthropic's routes: the same fields, with the type that this API gives the status. */
+export const anthropicErrorBody = z
+  .object({ type: z.literal("error"), error: errorBody.shape.error.extend({ type: z.string() }) })
+  .openapi("AnthropicError");
+
+/** An upstream's own error, relayed as the upstream wrote it. */
+export const relayedErrorBody = z.looseObject({ error: z.unknown() }).openapi("UpstreamError", {
+  description: "An upstream's error as it wrote it. It may lack fields that the gateway's errors have",
+});
+
 /** The first fault that a schema found: its JSON path, such as `items[3].max_tokens`, and what was expected. */
 export function zodReason(error: z.ZodError): Reason {
   const issue = error.issues[0];

@@ -15,6 +15,10 @@ const OWN = new Set([
   "child_closed",
   "credit_lost",
   "group_started",
+  "confirmation_awaited",
+  "group_confirmed",
+  "group_paused",
+  "group_resumed",
   "group_completed",
   "attempt_started",
   "attempt_ended",
@@ -41,7 +45,7 @@ export const clientEvent = strictFields({
     .regex(/^pg-\d{13}-[0-9a-z]{1,6}$/, "expected the id of a group")
     .nullable()
     .optional(),
-  step: z.int().min(0).nullable().optional(),
+  step: z.int().min(0).max(Number.MAX_SAFE_INTEGER).nullable().optional(),
   code: z.string().nullable().optional(),
   output: z.string().nullable().optional(),
   hasError: z.boolean().optional(),

@@ -1,14 +1,26 @@
 /** Fields that several routes take. */
 import { z } from "@hono/zod-openapi";
 import { DEADLINE_MS_MAX, NAME_CHARS_MAX } from "../limits.ts";
-import type { CallRules } from "../call.ts";
+import { WANTED_TIERS, type CallRules } from "../call.ts";
+
+/**
+ * For the OpenAPI document: a body has exactly one of these sets of fields. The parser of the body checks it, because it can
+ * name the path.
+ */
+export const exactlyOneOf = (...sets: readonly (readonly string[])[]) => ({
+  oneOf: sets.map((required) => ({ required: [...required] })),
+});
+
+/** The content of a call, for the OpenAPI document. */
+export const ONE_CONTENT = exactlyOneOf(["prompt"], ["messages"]);
 
 /** A short text for rows, logs and headers: no control characters, no halves of characters. */
 export const label = z
   .string()
   .min(1)
   .max(NAME_CHARS_MAX)
-  .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), "expected text without control characters");
+  .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), "expected text without control characters")
+  .openapi({ pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$" });
 
 const ERROR_STYLES = ["bracket", "rlm", "dspy", "verifiers", "null", "settled", "throw"] as const;
 
@@ -61,7 +73,13 @@ export const contentFields = {
       items: {
         type: "object",
         required: ["role"],
-        properties: { role: { type: "string" }, content: { type: ["string", "array", "null"] } },
+        properties: {
+          role: { type: "string", minLength: 1 },
+          content: {
+            type: ["string", "array", "null"],
+            items: { anyOf: [{ type: "string" }, { type: "object", additionalProperties: true }] },
+          },
+        },
         additionalProperties: true,
       },
       description: "Chat messages, forwarded unchanged. Exactly one of `prompt` and `messages` is required",
@@ -99,6 +117,23 @@ export type SentRules = CallRules & { dedupe: boolean };
 export function rulesOf(input: CallRulesInput): SentRules {
   return { deadlineMs: input.deadline_ms ?? null, onLost: input.on_lost ?? "retry", dedupe: input.dedupe ?? false };
 }
+
+/** What queued calls of groups do when the budget of their run is used up. */
+export const onExhausted = z.enum(["fail", "pause"]).openapi({
+  description:
+    "What calls of groups do that the rest of the budget does not cover. `fail` (default): they fail with `budget_exhausted`, and the last answers may be capped. " +
+    "`pause`: they wait until the limits are raised, up to their deadline or the end of the run; a group opens with what its run says",
+});
+export type OnExhausted = z.infer<typeof onExhausted>;
+
+/** When a group counts as completed although calls of it failed. */
+export const atLeast = z.number().gt(0).max(1);
+
+/** The service tier that calls are sent in where it is sold. */
+export const wantedTier = z.enum(WANTED_TIERS).openapi({
+  description:
+    "Service tier of the upstream. `flex` is cheaper and slower; where it is not sold, or has no room, the call is sent at the standard tier. Charged is the tier that the answer names. Default: the run's; `default`: none",
+});
 
 /** Regions of the world in which a run's object may begin: the location hints of Cloudflare. */
 export const REGIONS = [

@@ -25,7 +25,14 @@ const atGate = z.object({
   ready_in_ms: readyInMs,
 });
 
-const forBudget = z.object({ budget: z.enum(["usd", "calls", "prompt_tokens", "completion_tokens"]) });
+const dimension = z.enum(["usd", "calls", "prompt_tokens", "completion_tokens"]);
+
+const forBudget = z.object({
+  budget: dimension,
+  exhausted: z.literal(true).optional().openapi({
+    description: "The budget is used up and the group pauses; absent: reservations of calls in flight hold it",
+  }),
+});
 
 const forTasks = z.object({
   dependency: z
@@ -42,10 +49,14 @@ const forContext = z.object({
 
 const forRetry = z.object({ retry: z.literal(true), ready_in_ms: z.number() });
 
+const forConfirmation = z.object({ confirmation: z.literal(true) });
+
 const forPermit = z.object({ permit: z.literal(true) });
 
 /** One of these objects; its first field says which. */
-export const waitingFor = z.union([atGate, forBudget, forContext, forTasks, forRetry, forPermit]).openapi("WaitingFor");
+export const waitingFor = z
+  .union([atGate, forBudget, forContext, forTasks, forRetry, forConfirmation, forPermit])
+  .openapi("WaitingFor");
 export type ShownWaiting = z.infer<typeof waitingFor>;
 
 const slots = z.int().openapi({ description: "Queued calls of the group that wait for this" });
@@ -59,6 +70,7 @@ export const groupWaits = z
       forContext.extend({ slots }),
       forTasks.extend({ slots }),
       forRetry.extend({ slots }),
+      forConfirmation.extend({ slots }),
       forPermit.extend({ slots }),
     ]),
   )
@@ -75,6 +87,8 @@ const queuePlace = z
   })
   .openapi("QueuePlace");
 
+const heldQuote = z.object({ worst_usd: z.number(), likely_usd: z.number(), calls: z.int() }).openapi("HeldQuote");
+
 /** A group that has not ended. */
 export const runningGroup = batchReply
   .pick({ id: true, object: true, status: true, usage: true, metrics: true, effective_parallel: true })
@@ -84,6 +98,17 @@ export const runningGroup = batchReply
     created_at: z.iso.datetime(),
     ended_at: z.null(),
     waiting_for: groupWaits.openapi({ description: "What the queued calls wait for, most calls first" }),
+    error: errorBody.shape.error.optional().openapi({
+      description:
+        "Of a group that awaits its confirmation, in the answer to the request that opened it: why it has no results",
+    }),
+    quote: heldQuote.optional().openapi({
+      description:
+        "With the status `awaiting_confirmation`: what the group would cost, which is above `confirm_over` of its run",
+    }),
+    paused: z.object({ budget: dimension, since: z.iso.datetime() }).optional().openapi({
+      description: 'With `on_exhausted: "pause"`: the budget is used up, and nothing starts until the limit is raised',
+    }),
     queue: queuePlace.optional().openapi({ description: "Absent: no queued call could start now" }),
   })
   .openapi("RunningGroup");
@@ -96,6 +121,22 @@ const resultLine = slotDocument.extend({
     description: "null: it is not queued, it shares the answer of an equal call in flight, or its tier has not begun",
   }),
 });
+
+const head = z.string().nullable();
+
+/** A slot as `GET /groups/:id/slots/:index` shows it. */
+export const slotLook = slotDocument
+  .omit({ json: true })
+  .extend({
+    error: resultLine.shape.error,
+    waiting_for: resultLine.shape.waiting_for,
+    prompt_head: head.openapi({
+      description:
+        "The beginning of its prompt, or of its last message, as the client sent it; null if it has no text, or a large batch has stored it in R2",
+    }),
+    result_head: head.openapi({ description: "The beginning of its answer; null if there is none" }),
+  })
+  .openapi("SlotLook");
 
 /** One page of `GET /groups/:id/results`, in input order; `next_after` is the cursor of the next. */
 export const resultsPage = z

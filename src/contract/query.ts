@@ -9,10 +9,22 @@ import { stepsDocument } from "./steps/cascade.ts";
 import { sampledFields } from "./steps/samples.ts";
 import { replayedFlag } from "./replay/replay.ts";
 import { strictFields } from "./strict-fields.ts";
-import { answeredBy, answerJson, callRulesFields, cappedBy, contentFields, rulesOf, type SentRules } from "./fields.ts";
+import {
+  answeredBy,
+  answerJson,
+  callRulesFields,
+  cappedBy,
+  contentFields,
+  ONE_CONTENT,
+  rulesOf,
+  type SentRules,
+} from "./fields.ts";
 
 /** The request as documented. */
-export const queryBody = strictFields({ ...contentFields, ...callSettingsFields, ...callRulesFields }).openapi("Query");
+export const queryBody = strictFields({ ...contentFields, ...callSettingsFields, ...callRulesFields }).openapi(
+  "Query",
+  ONE_CONTENT,
+);
 
 /** Tokens and cost of a call or a group, USD. */
 export const usageDocument = z

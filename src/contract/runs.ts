@@ -9,6 +9,7 @@ import {
   EXPIRES_S_DEFAULT,
   EXPIRES_S_MAX,
   JSON_DEPTH_MAX,
+  LIST_PAGE_DEFAULT,
   LIST_PAGE_MAX,
   METADATA_BYTES_MAX,
   MODEL_PATTERNS_MAX,
@@ -24,7 +25,7 @@ import {
 } from "../limits.ts";
 import type { Parsed } from "./errors.ts";
 import { zodReason } from "./errors.ts";
-import { errorStyle, label, REGIONS } from "./fields.ts";
+import { errorStyle, label, onExhausted, REGIONS, wantedTier } from "./fields.ts";
 import { replayFields } from "./replay/replay.ts";
 import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
@@ -122,6 +123,19 @@ export const runBody = strictFields({
   }),
   tools: toolList.optional(),
   metadata: metadata.optional(),
+  confirm_over: strictFields({
+    usd: z.number().min(0).max(BUDGET_USD_MAX).optional(),
+    calls: count.optional(),
+  })
+    .refine(({ usd, calls }) => usd !== undefined || calls !== undefined, "expected usd, calls or both")
+    .optional()
+    .openapi({
+      minProperties: 1,
+      description:
+        "Batches and graphs whose quote is above one of these are held as `awaiting_confirmation` until `POST /groups/:id/confirm`; `usd` is compared with the worst case. A child run has its parent's, too",
+    }),
+  on_exhausted: onExhausted.optional(),
+  service_tier: wantedTier.optional(),
   ...replayFields,
 }).openapi("RunRequest");
 export type RunRequest = z.infer<typeof runBody>;
@@ -288,6 +302,14 @@ export const runListQuery = strictFields({
 });
 export type RunListQuery = z.infer<typeof runListQuery>;
 
+export const childListQuery = strictFields({
+  limit: z.coerce.number().int().min(1).max(LIST_PAGE_MAX).optional(),
+  cursor: z
+    .string()
+    .regex(/^\d{1,15}$/, "expected the next_cursor of an earlier page")
+    .optional(),
+});
+
 /** A parsed JSON body as a request for a run, or the first reason to refuse it. */
 export function parseRun(value: unknown): Parsed<RunRequest> {
   const read = runBody.safeParse(value);
@@ -300,8 +322,25 @@ export function parsePatch(value: unknown): Parsed<RunPatchRequest> {
   return read.success ? { ok: true, value: read.data } : { ok: false, reason: zodReason(read.error) };
 }
 
+const runLookQuery = strictFields({ subtree: z.enum(["0", "1"]).optional() });
+
+/** `?subtree=1` of `GET /runs/:id`. */
+export function parseRunLookQuery(query: Record<string, string>): Parsed<{ subtree: boolean }> {
+  const read = runLookQuery.safeParse(query);
+  if (!read.success) return { ok: false, reason: zodReason(read.error) };
+  return { ok: true, value: { subtree: read.data.subtree === "1" } };
+}
+
 /** The query parameters of `GET /runs`. */
 export function parseRunListQuery(query: Record<string, string>): Parsed<RunListQuery> {
   const read = runListQuery.safeParse(query);
   return read.success ? { ok: true, value: read.data } : { ok: false, reason: zodReason(read.error) };
+}
+
+/** The query parameters of `GET /runs/:id/children`; `before`: the number of the oldest child that the client has. */
+export function parseChildListQuery(query: Record<string, string>): Parsed<{ limit: number; before: number }> {
+  const read = childListQuery.safeParse(query);
+  if (!read.success) return { ok: false, reason: zodReason(read.error) };
+  const { limit = LIST_PAGE_DEFAULT, cursor } = read.data;
+  return { ok: true, value: { limit, before: cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursor) } };
 }

@@ -2,7 +2,7 @@
 import type { Reason } from "../errors.ts";
 import { cancelQueuedSlot, drainGroup } from "./end-slot.ts";
 import type { Group } from "./group.ts";
-import { settle } from "./settle.ts";
+import { giveUpAttempt } from "./settle.ts";
 import { groupSeqOf, slotIdOf } from "./slot.ts";
 import type { EngineState, InFlight } from "./state.ts";
 
@@ -44,16 +44,6 @@ export function giveUp(
   nowMs: number,
 ): void {
   for (const inFlight of [...state.attempts.values()]) {
-    if (!matches(inFlight)) continue;
-    const { lease } = inFlight;
-    const latencyMs = Math.max(0, nowMs - lease.startedAtMs);
-    settle(
-      state,
-      lease.attemptId,
-      { kind: "failure", class: "unknown", reason, answered: false, retryAfterMs: null, latencyMs },
-      nowMs,
-    );
-    if (lease.slotId === null) state.addAbortedCall(lease.attemptId);
-    else state.addAborted(inFlight);
+    if (matches(inFlight)) giveUpAttempt(state, inFlight, reason, nowMs);
   }
 }

@@ -6,6 +6,7 @@ import { drainGroup } from "./end-slot.ts";
 import type { Group } from "./group.ts";
 import type { EngineState } from "./state.ts";
 import { endAtGate, stoppedEndMs } from "./upstreams/waiting.ts";
+import { shortageOf } from "./waits/paused.ts";
 
 /**
  * Ends slots and calls that are queued past their deadline; returns the single calls among them with their reasons.
@@ -37,7 +38,8 @@ function expireGroup(state: EngineState, group: Group, waitingFor: Reason | null
   const stopped = stoppedEndMs(state, group, nowMs);
   const isLate = deadlineMs !== null && nowMs >= openedAtMs + deadlineMs;
   if (!isLate && (stopped === null || nowMs < stopped.atMs)) return;
-  const overdue = waitingFor ?? ({ reason: "deadline_exceeded", deadlineMs: deadlineMs ?? 0 } as const);
+  const shortage = group.paused === null ? null : shortageOf(state, group.paused);
+  const overdue = shortage ?? waitingFor ?? ({ reason: "deadline_exceeded", deadlineMs: deadlineMs ?? 0 } as const);
   const reason = isLate ? overdue : (stopped?.reason ?? overdue);
   drainGroup(state, group, { state: "failed", reason, cause: "deadline" }, nowMs);
 }

@@ -20,7 +20,7 @@ import type { Group } from "./group.ts";
 import { headOf, type Bucket } from "./queue.ts";
 import { hasInvalidAnswer, hasShortAnswer } from "./record.ts";
 import { recallOf } from "./replay/recall.ts";
-import { markedFacts, prefixAt, startWithPrefix } from "./prefixes/shared.ts";
+import { markedFacts, noteSent, prefixAt, prefixOfCall, startWithPrefix } from "./prefixes/shared.ts";
 import { choose, FRESH, type Chosen, type Gates } from "./routes/choose.ts";
 import { sendable } from "./routes/sendable.ts";
 import { factsWithRepair } from "./checks/schema.ts";
@@ -35,7 +35,9 @@ import {
 } from "./shard.ts";
 import { groupSeqOf, indexOf, type SlotFacts } from "./slot.ts";
 import type { BodyState, EngineState } from "./state.ts";
+import { isAtStandardTier, sentTierOf, tieredFacts } from "./tiers/sent-tier.ts";
 import { gateTokensOf } from "./upstreams/tokens.ts";
+import { mayPause, pauseGroup, resumeGroups } from "./waits/paused.ts";
 
 /** An attempt to make, and its executor: a lane or the Worker of the slot's group by its number, or that of a single call. */
 export type Assignment = { lease: AttemptInFlight; timeoutMs: number } & (
@@ -50,6 +52,8 @@ export type Dispatched = {
   refused: { call: SingleCall; reason: Reason }[];
   /** Why the first queued slot waits: the refusal it would get if it did not; null if none waits for the budget. */
   waitingFor: Reason | null;
+  /** Whether a group that had paused goes on: its lanes have ended meanwhile. */
+  hasResumed: boolean;
 };
 
 /** The first queued slot or call with what its attempt needs, whoever will execute it. */
@@ -62,15 +66,20 @@ type Candidate = {
   queuedAtMs: number;
   share: Limits | null;
   learnedCapTokens: number | null;
+  /** Whether it waits for a higher limit rather than be refused, or capped by the budget; absent = it does not. */
+  mayPause?: boolean;
   onLost: "retry" | "fail";
   chosenFrom?: ChosenFrom;
+  /** The service tier that its executor asks for; absent = none. */
+  tier?: string | undefined;
   /** The beginning of its prompt that it shares with others, if its target caches it. */
   prefix?: PrefixAt;
 } & ({ slotId: number; call: null; target: Target | null } | { slotId: null; call: SingleCall; target: Target });
 
 /** Hands out permits. `offers`: how many attempts each waiting executor can take; it is counted down. */
 export function dispatch(state: EngineState, offers: Map<number, number>, nowMs: number): Dispatched {
-  const result: Dispatched = { assignments: [], refused: [], waitingFor: null };
+  const hasResumed = resumeGroups(state, nowMs);
+  const result: Dispatched = { assignments: [], refused: [], waitingFor: null, hasResumed };
   const givenBytes = new Map<number, number>();
   state.queue.wake(nowMs);
   // Buckets whose first slot waits for its body, or for the call that writes its prefix: others may overtake it meanwhile.
@@ -102,6 +111,7 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
       continue;
     }
     const decided = body === "lost" ? LOST_BODY : decide(state, candidate, nowMs);
+    if (pauses(state, candidate, decided, nowMs)) continue;
     if (endsShort(state, candidate, decided)) {
       state.queue.take(bucket);
       endWithAnswer(state, id, nowMs);
@@ -168,6 +178,14 @@ function bodyOf({ deps }: EngineState, { slotId }: Candidate): BodyState {
   return slotId === null ? "here" : (deps.bodyOf?.(slotId) ?? "here");
 }
 
+/** Pauses the group of a slot that the budget does not cover, if it waits then: its slots stay queued. */
+function pauses(state: EngineState, { slotId, mayPause: may }: Candidate, decided: Admission, nowMs: number): boolean {
+  const group = slotId === null || may !== true ? undefined : state.groups.get(groupSeqOf(slotId));
+  if (group === undefined || decided.kind !== "refuse" || decided.need === undefined) return false;
+  pauseGroup(state, group, { reason: decided.reason, need: decided.need }, nowMs);
+  return true;
+}
+
 /**
  * True if a slot ends with the answer that it has: the rest of the budget does not pay for the full cap of one that a learned
  * cap cut, or for another one than one that does not fit its schema.
@@ -206,7 +224,19 @@ function mayBegin(state: EngineState, bucket: Bucket, gates: Gates): boolean {
   if (!isOpen) return false;
   if (bucket.groupSeq === 0) return true;
   const group = state.groups.get(bucket.groupSeq);
-  return group !== undefined && group.inFlight < group.header.concurrency;
+  return (
+    group !== undefined && group.mayStart && group.inFlight < group.header.concurrency && !yieldsToJudge(state, group)
+  );
+}
+
+/**
+ * Whether the last permit is for the judge that is asked whether the group has enough: the slots that it may cancel must not
+ * keep it waiting. Whoever executes the group has room before a lane comes for the judge's call.
+ */
+function yieldsToJudge({ groups, attempts, credits, width }: EngineState, { judgedStop }: Group): boolean {
+  if (judgedStop === null || judgedStop.asked === null) return false;
+  const isQueued = groups.get(judgedStop.asked)?.counts.queued === 1;
+  return isQueued && attempts.size + credits.permits >= width - 1;
 }
 
 /** What the choice of a target is made by. */
@@ -222,12 +252,19 @@ export function gatesOf({ upstreams, credits }: EngineState, nowMs: number): Gat
 function callCandidate(state: EngineState, place: number, gates: Gates): Candidate {
   const call = state.calls.get(place);
   if (call === undefined) throw new Error(`the single call at position ${place} is queued but not known`);
-  const { attempt, facts, queuedAtMs, onLost } = call;
+  const { attempt, queuedAtMs, onLost } = call;
+  const { target, ...from } = chosen(call.target, call.position, gates);
+  const tier = sentTierOf(call.facts, state.serviceTier, target);
+  const facts = tieredFacts(call.facts, tier);
+  const prefix = prefixOfCall(state, facts, target);
   return {
     attemptId: `${call.callId}.${attempt}`,
     attempt,
-    facts,
-    ...chosen(call.target, call.position, gates),
+    facts: markedFacts(facts, prefix),
+    tier,
+    ...(prefix === null ? {} : { prefix }),
+    target,
+    ...from,
     queuedAtMs,
     share: null,
     learnedCapTokens: null,
@@ -248,12 +285,16 @@ function slotCandidate(state: EngineState, slotId: number, gates: Gates): Candid
   const queuedAtMs = group.header.openedAtMs;
   const { share, onLost } = group.header;
   const learnedCapTokens = target === null ? null : learnedCapFor(state, group, facts, { slotId, target });
-  const prefix = target === null ? null : prefixAt(facts, target);
-  const rules = { share, learnedCapTokens, onLost };
+  const isLone = group.header.single !== null;
+  const prefix = isLone ? prefixOfCall(state, facts, target) : target === null ? null : prefixAt(facts, target);
+  const hasTier = target !== null && !isAtStandardTier(group, slotId);
+  const tier = hasTier ? sentTierOf(facts, state.serviceTier, target) : undefined;
+  const rules = { share, learnedCapTokens, mayPause: mayPause(group), onLost };
   return {
     attemptId: `${slotId}.${attempt}`,
     attempt,
-    facts: markedFacts(facts, prefix),
+    facts: tieredFacts(markedFacts(facts, prefix), tier),
+    tier,
     ...fault,
     ...(prefix === null ? {} : { prefix }),
     target,
@@ -266,7 +307,7 @@ function slotCandidate(state: EngineState, slotId: number, gates: Gates): Candid
 }
 
 /** The facts of a slot with the answer that it repeats, if any; of a graph's, with the outputs that its task refers to. */
-function sentFactsOf(state: EngineState, group: Group, slotId: number): { facts: SlotFacts; fault?: Reason } {
+export function sentFactsOf(state: EngineState, group: Group, slotId: number): { facts: SlotFacts; fault?: Reason } {
   const facts = factsOf(state, group, indexOf(slotId));
   const substituted = group.graph === null ? undefined : state.deps.substitutedFactsOf?.(slotId);
   const tried = state.tried.get(slotId);
@@ -303,8 +344,8 @@ function decide(state: EngineState, candidate: Candidate, nowMs: number): Admiss
   if (candidate.target === null) {
     return { kind: "refuse", reason: { reason: "model_not_found", model: candidate.facts.model ?? "" } };
   }
-  const { facts, target, share, learnedCapTokens } = candidate;
-  const rules = { share, learnedCapTokens, attemptsWanted: attemptsWanted(state) };
+  const { facts, target, share, learnedCapTokens, mayPause: isWhole = false } = candidate;
+  const rules = { share, learnedCapTokens, isWhole, attemptsWanted: attemptsWanted(state) };
   const isInFlight = (shape: string): boolean => hasTemplateInFlight(state, target, shape);
   return admissionOf({ facts, target, rules, isInFlight }, state, nowMs);
 }
@@ -312,7 +353,7 @@ function decide(state: EngineState, candidate: Candidate, nowMs: number): Admiss
 type Admitted = {
   facts: CallFacts;
   target: Target;
-  rules: Pick<AdmissionRules, "share" | "learnedCapTokens" | "attemptsWanted">;
+  rules: Pick<AdmissionRules, "share" | "learnedCapTokens" | "isWhole" | "attemptsWanted">;
   /** True if an attempt with a template of this shape is in flight. */
   isInFlight: (shape: string) => boolean;
 };
@@ -337,7 +378,7 @@ export function admissionOf(
 }
 
 /** Attempts that would be in flight without a budget. */
-function attemptsWanted({ width, attempts, queue }: EngineState): number {
+export function attemptsWanted({ width, attempts, queue }: EngineState): number {
   return Math.min(width, attempts.size + queue.readyCount);
 }
 
@@ -362,13 +403,15 @@ function start(
   { offers, result, givenBytes }: { offers: Map<number, number>; result: Dispatched; givenBytes: Map<number, number> },
   nowMs: number,
 ): void {
-  const { attemptId, facts, target, slotId, call } = candidate;
+  const { attemptId, facts, target, slotId, call, tier } = candidate;
   if (target === null || !state.ledger.reserve(attemptId, amounts)) throw new Error(`${attemptId} cannot be reserved`);
   if (facts.dedupeKey !== undefined) state.singleFlight.lead(facts.dedupeKey, leaderName(candidate));
-  const plain = leaseFor({ ...candidate, target }, { amounts, capTokens, capKind }, nowMs);
+  const untiered = leaseFor({ ...candidate, target }, { amounts, capTokens, capKind }, nowMs);
+  const plain = tier === undefined ? untiered : { ...untiered, tier };
   const { prefix } = candidate;
   const lease = prefix === undefined ? plain : { ...plain, ...startWithPrefix(state, plain, prefix, nowMs) };
   const timeoutMs = timeoutOf(facts, target);
+  noteSent(state, facts, target);
   if (call !== null) {
     state.begin(lease, null, call, nowMs);
     result.assignments.push({ executor: null, call, lease, timeoutMs });
@@ -401,11 +444,18 @@ export function leaseFor(
   const gateTokens = gateTokensOf(facts, capTokens);
   const rest = { gateTokens, startSeq: 0, dedupeKey: facts.dedupeKey ?? null, capTokens, capKind, onLost, ...learned };
   const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...rest };
-  const { schemaRetries } = facts;
+  const { schemaRetries, maxTokens: requestedCap } = facts;
   const isMore = hasCourse(facts);
-  if (chosenFrom === undefined && schemaRetries === undefined && !isMore) return lease;
+  const isLowered = capKind === "budget";
+  const hedge = facts.hedge ?? target.hedge ?? false;
+  // Whoever asks that a lost attempt is not made again does not want two.
+  const isHedged = hedge !== false && onLost === "retry";
+  const isPlain = chosenFrom === undefined && schemaRetries === undefined && !isMore && !isLowered;
+  if (isPlain && !isHedged) return lease;
   return {
     ...lease,
+    ...(isLowered ? { requestedCap } : {}),
+    ...(isHedged ? { hedge } : {}),
     ...(chosenFrom === undefined ? {} : { chosenFrom }),
     ...(schemaRetries === undefined ? {} : { schemaRetries }),
     ...(isMore ? { hasCourse: true as const } : {}),
@@ -419,11 +469,13 @@ function priceFactsOf({ cacheTtl, serviceTier }: CallFacts): PriceFacts {
 
 /** What an executor needs to know of its attempt. */
 export function leaseOf({ lease, timeoutMs }: Pick<Assignment, "lease" | "timeoutMs">): Lease {
-  const { attemptId, attempt, capTokens, capKind, target, priced } = lease;
+  const { attemptId, attempt, capTokens, capKind, requestedCap, target, priced } = lease;
   const { upstream, model, key } = target;
   const sent: Lease = { attemptId, attempt, upstream, model, capTokens, capKind, timeoutMs };
+  if (requestedCap !== undefined) sent.requestedCap = requestedCap;
   if (key !== undefined) sent.key = key;
   if (lease.chosenFrom?.route !== undefined) sent.route = lease.chosenFrom.route;
+  if (lease.tier !== undefined) sent.tier = lease.tier;
   if (lease.prefix?.mark !== undefined) sent.mark = lease.prefix.mark;
   if (lease.prefix?.leads === true) sent.leads = true;
   return Object.keys(priced).length === 0 ? sent : { ...sent, priced };
@@ -435,7 +487,7 @@ export function timeoutOf(facts: Pick<CallFacts, "timeoutMs">, target: Pick<Targ
 }
 
 /** The executor that takes the next slot of a group: the Worker of its client, else the first lane; null = none waits. */
-function offerFor(offers: ReadonlyMap<number, number>, groupSeq: number): number | null {
+export function offerFor(offers: ReadonlyMap<number, number>, groupSeq: number): number | null {
   const worker = workerOf(groupSeq);
   if (offers.has(worker)) return worker;
   for (const executor of offers.keys()) if (!isWorker(executor)) return executor;
@@ -443,7 +495,7 @@ function offerFor(offers: ReadonlyMap<number, number>, groupSeq: number): number
 }
 
 /** Takes one offer. A lane is filled before the next, so that few lanes serve a narrow group. */
-function takeOffer(offers: Map<number, number>, groupSeq: number): number {
+export function takeOffer(offers: Map<number, number>, groupSeq: number): number {
   const executor = offerFor(offers, groupSeq);
   if (executor === null) throw new Error("a slot of a group was eligible without a waiting executor");
   const left = offers.get(executor) ?? 0;

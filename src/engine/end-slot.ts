@@ -4,6 +4,7 @@
  * ways in which a queued slot ends.
  */
 import { ruleText } from "../aggregate/early-stop.ts";
+import { saysEnough } from "../aggregate/judged-stop.ts";
 import { isBudgetReason } from "../budget/admit.ts";
 import { cappedOf } from "../budget/capped.ts";
 import type { Outcome } from "../call.ts";
@@ -21,6 +22,7 @@ import { freshRecord, hasInvalidAnswer, hasShortAnswer, withoutAnswer, type Slot
 import type { ReplayedSlot } from "./replay/queue.ts";
 import { groupSeqOf, indexOf, slotIdOf } from "./slot.ts";
 import type { EngineState } from "./state.ts";
+import { reconsider } from "./waits/paused.ts";
 
 /** The differences between the ways to end. */
 export type SlotEnd = {
@@ -50,7 +52,10 @@ export function endSlot(state: EngineState, group: Group, record: SlotRecord, en
   if (lost.length > 0) applyFailureRule(state, group, nowMs);
   if (isAnswer(group, ended)) applyStopRule(state, group, ended, nowMs);
   releaseTiers(state, group);
-  if (group.done) state.writeGroup(group);
+  if (!group.done) return;
+  state.writeGroup(group);
+  if (group.judgedStop !== null) state.addJudged(group);
+  if (group.header.judges !== undefined) applyVerdict(state, group, ended, nowMs);
 }
 
 /** The record with the key under which its answer is recorded: only whole answers are, that their calls have asked for. */
@@ -164,7 +169,10 @@ export function changeGraph(
   const { seq } = header;
   state.queue.remove((groupSeq, id) => groupSeq === seq && group.attempts[indexOf(id)] === 0);
   group.grow(header);
+  reconsider(group);
   const { ready, skipped, unfed } = graph.change(compiled, (index) => group.stateOf(index));
+  // Before any of them ends, which a skipped one does at once.
+  group.setTaskTiers();
   const isQueued = (index: number): boolean => group.stateOf(index) === "queued";
   const newlyUnfed = unfed.filter(isQueued);
   takeAdvance(
@@ -208,25 +216,52 @@ function applyFailureRule(state: EngineState, group: Group, nowMs: number): void
   drainGroup(state, group, drained, nowMs);
 }
 
+/** Notes an answer for the group's `stopWhen`, and stops the group if it is met by that. */
+function applyStopRule(state: EngineState, group: Group, record: SlotRecord, nowMs: number): void {
+  if (group.saved !== null || group.drained !== null) return;
+  addAnswer(group, record);
+  if (group.judgedStop !== null) state.addJudged(group);
+  if (group.earlyStop?.isMet === true) stopGroup(state, group, ruleText(group.earlyStop.rule), nowMs);
+}
+
+/** Adds an answer to those that `stopWhen` judges, now or before a restart. */
+export function addAnswer({ earlyStop, judgedStop, graph }: Group, { id, text }: SlotRecord): void {
+  const index = indexOf(id);
+  earlyStop?.completed(index, text ?? "");
+  if (judgedStop === null) return;
+  const task = graph?.compiled.tasks[graph.frontier.taskOf(index)]?.id ?? null;
+  judgedStop.completed({ index, id: task, completed: true, text: text ?? "" });
+}
+
+/**
+ * A judge has answered whether a group may stop. What it said is stored with the stop: a restart finds both, or asks the judge
+ * once more.
+ */
+function applyVerdict(state: EngineState, { header }: Group, { state: ended, text }: SlotRecord, nowMs: number): void {
+  const group = state.groups.get(header.judges?.seq ?? 0);
+  if (group === undefined || group.judgedStop === null) return;
+  group.judgedStop.answered();
+  state.addJudged(group);
+  if (group.saved !== null || group.drained !== null || ended !== "completed") return;
+  if (saysEnough(text ?? "")) stopGroup(state, group, `judge ${header.id}`, nowMs);
+}
+
 /**
  * Stops a group whose `stopWhen` is met: in the transaction of the end that met it, so a restart finds both or neither.
  * Attempts in flight are given up at the end of the turn (`giveUpStopped`): some of them may be settled in it.
  */
-function applyStopRule(state: EngineState, group: Group, { id, text }: SlotRecord, nowMs: number): void {
-  const { earlyStop } = group;
-  if (earlyStop === null || group.saved !== null || group.drained !== null) return;
-  earlyStop.completed(indexOf(id), text ?? "");
-  if (!earlyStop.isMet || group.done) return;
+function stopGroup(state: EngineState, group: Group, rule: string, nowMs: number): void {
+  if (group.done) return;
   group.noteSaved(savedBy(state, group, nowMs));
-  if (earlyStop.rule.shadow) return state.writeGroup(group);
-  const message = `stop_when was met: ${ruleText(earlyStop.rule)}`;
+  if (group.isShadow) return state.writeGroup(group);
+  const message = `stop_when was met: ${rule}`;
   drainGroup(state, group, { state: "cancelled", reason: { reason: "cancelled", message }, cause: "stop" }, nowMs);
   if (group.inFlight > 0) state.addStopped(group);
 }
 
 /** Whether `stopWhen` judges a slot: one that completed; of a graph a result of it, and no text for the case of a failure. */
-export function isAnswer({ earlyStop, graph }: Group, { id, state, reason }: SlotRecord): boolean {
-  if (earlyStop === null || state !== "completed") return false;
+export function isAnswer({ earlyStop, judgedStop, graph }: Group, { id, state, reason }: SlotRecord): boolean {
+  if ((earlyStop === null && judgedStop === null) || state !== "completed") return false;
   return graph === null || (reason === null && graph.isSink(indexOf(id)));
 }
 
@@ -250,6 +285,7 @@ export function cancelQueuedSlot(
 ): void {
   state.queue.remove((groupSeq, queued) => groupSeq === group.header.seq && queued === slotId);
   state.singleFlight.remove(({ call, id }) => call === null && id === slotId);
+  reconsider(group);
   endSlot(state, group, { ...recordOf(state, slotId), state: "cancelled", reason }, {}, nowMs);
 }
 

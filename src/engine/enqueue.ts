@@ -25,8 +25,9 @@ export type CallRequest = Omit<SingleCall, "queuedAtMs" | "window" | "windowPosi
  * window, for both.
  */
 export function emitGroupStarted(state: EngineState, group: Group, nowMs: number): void {
-  const { single, count, concurrency } = group.header;
-  if (single === null) emitStarted(state, group.parallelGroupId, { count, concurrency }, nowMs);
+  const { single, count, concurrency, graph } = group.header;
+  const ofGraph = graph === undefined || graph.ordersOnly === true ? {} : { tasks: graph.tasks };
+  if (single === null) emitStarted(state, group.parallelGroupId, { count, concurrency, ...ofGraph }, nowMs);
   else if (single === "second") emitStarted(state, group.parallelGroupId, { count: 2, concurrency }, nowMs);
 }
 
@@ -38,11 +39,11 @@ export function emitWindowStart(state: EngineState, window: WindowGroup, nowMs: 
 function emitStarted(
   state: EngineState,
   groupId: string | null,
-  { count, concurrency }: { count: number; concurrency: number },
+  { count, concurrency, ...ofGraph }: { count: number; concurrency: number; tasks?: number },
   nowMs: number,
 ): void {
   const effectiveParallel = Math.min(count, concurrency, state.width);
-  state.log.add({ event: "group_started", count, effectiveParallel }, groupId, nowMs);
+  state.log.add({ event: "group_started", count, effectiveParallel, ...ofGraph }, groupId, nowMs);
 }
 
 /**

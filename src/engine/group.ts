@@ -1,13 +1,16 @@
 /** One group of slots in memory: a byte of state per slot, counters, and the measures its answer reports. */
 import { Ballot, type BallotRule } from "../aggregate/ballot.ts";
 import { EarlyStop, type StopRule } from "../aggregate/early-stop.ts";
+import { JudgedStop, type Judged, type JudgeRule } from "../aggregate/judged-stop.ts";
 import { Tiers, withFailures, type TierFailures, type TierMode } from "../aggregate/tiers.ts";
 import { tierOf } from "../graph/tiers.ts";
-import type { Limits } from "../budget/ledger.ts";
+import type { Amounts, Limits } from "../budget/ledger.ts";
 import type { Reason } from "../errors.ts";
+import { MISSING_LISTED_MAX } from "../limits.ts";
 import type { WindowGroup, WindowPosition } from "./calls/coalescing-window.ts";
 import type { GroupGraph } from "./graph/group-graph.ts";
 import { isFinalState, mayStep, SLOT_STATES, type SlotState } from "./slot.ts";
+import type { ExtraSpend } from "./totals.ts";
 import { Durations, type Percentiles } from "./measures/percentiles.ts";
 
 /** The fields that a group is opened with; only changes of its graph change them. */
@@ -36,12 +39,22 @@ export type GroupHeader = {
   models: readonly (string | null)[];
   /** When the group has what its client needs and stops; absent = it runs to its end. */
   stopWhen?: StopRule;
+  /** The same, if a judge decides; at most one of both. Apart from `stopWhen`, because objects of earlier versions read that. */
+  judgeWhen?: JudgeRule;
+  /** Of the call of a judge: what it decides on. */
+  judges?: Judged;
   /** The vote of its answers without whose decision it ends as `escalated`; absent = there is none. */
   ballot?: BallotRule;
   /** How the tiers of its calls matter; absent = it has none. */
   tiers?: TierMode;
   /** Set if its answers are recorded and replayed: the epoch of the program that opened it. */
   replay?: { epoch: string };
+  /** `pause`: its slots wait when the run's budget is used up; absent = they fail. */
+  onExhausted?: "pause";
+  /** Set while it awaits its confirmation: its quote is above what its run lets start unasked. */
+  held?: HeldQuote;
+  /** The share of its slots that must complete for it to end as completed; absent = all of them. */
+  atLeast?: number;
 };
 
 /** `escalated`: a call of its most important tier failed, or the vote of its answers decides nothing. */
@@ -70,6 +83,12 @@ export type Drained = {
   cause: "cancel" | "abort" | "deadline" | "stop";
 };
 
+/** What a group would cost that awaits its confirmation; `calls`: the most of them, without retries. */
+export type HeldQuote = { worstNanoUsd: number; likelyNanoUsd: number; calls: number };
+
+/** Why a group waits for a higher limit: the rest of the budget does not cover what its next attempt needs. */
+export type Paused = { need: Amounts; sinceMs: number };
+
 /** What an early stop has saved, or would have: `calls` were never made, `aborted` were in flight and stay charged. */
 export type Saved = { calls: number; aborted: number; worstNanoUsd: number; likelyNanoUsd: number; atMs: number };
 
@@ -91,6 +110,8 @@ export class Group {
   readonly uncounted = new Map<number, number>();
   /** How often its gate had recovered when a slot's key did not work last, by the slot's index; absent = it always did. */
   readonly stops = new Map<number, number>();
+  /** Slots that are sent without a service tier, because their upstream had no room for them there. In memory only. */
+  readonly atStandardTier = new Set<number>();
   readonly counts: Record<SlotState, number>;
   readonly #ended: number[] = [];
   readonly #cancelledSlots = new Set<number>();
@@ -102,8 +123,12 @@ export class Group {
   readonly #usage: GroupUsage = { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 };
   #window: WindowGroup | null = null;
   #drained: Drained | null = null;
+  /** Set while it waits for a higher limit of its run: none of its slots starts. */
+  paused: Paused | null = null;
   /** Judges the answers so far; null = the group has no `stopWhen`. */
   readonly earlyStop: EarlyStop | null;
+  /** What a judge is asked, and when; null = none decides. */
+  readonly judgedStop: JudgedStop | null;
   /** The votes of the slots that have ended; null = its status does not depend on votes. */
   readonly ballot: Ballot | null;
   /** Which of its slots may start, and whose failures matter; null = it has no tiers. */
@@ -113,16 +138,19 @@ export class Group {
   #isEndTaken = false;
   /** Slots that ended with a recorded answer. */
   replayed = 0;
+  /** What attempts have cost beside which another attempt of their slot was in flight. */
+  extra: Readonly<ExtraSpend> = { calls: 0, costNanoUsd: 0 };
 
   constructor(header: GroupHeader, graph: GroupGraph | null = null) {
     this.#header = header;
     this.earlyStop = header.stopWhen === undefined ? null : new EarlyStop(header.stopWhen);
+    this.judgedStop = header.judgeWhen === undefined ? null : new JudgedStop(header.judgeWhen, header.count);
     this.ballot = header.ballot === undefined ? null : new Ballot(header.ballot);
     this.graph = graph;
     // The tiers of a graph hold tasks back in its frontier.
     const mode = graph === null ? header.tiers : "priority";
     this.tiers = header.tiers === undefined || mode === undefined ? null : new Tiers(mode, header.count);
-    if (graph !== null) this.tiers?.setAll(graph.compiled.tasks.map((task) => ({ ...task, tier: tierOf(task) })));
+    this.setTaskTiers();
     this.#states = new Uint8Array(header.count);
     this.#attempts = new Uint8Array(header.count);
     this.counts = { queued: header.count, running: 0, completed: 0, failed: 0, skipped: 0, cancelled: 0 };
@@ -145,6 +173,13 @@ export class Group {
     this.#states = enlarged(this.#states, header.count);
     this.#attempts = enlarged(this.#attempts, header.count);
     this.counts.queued += more;
+    this.tiers?.grow(header.count);
+  }
+
+  /** Notes the tiers of the tasks that a changed graph has more. */
+  setTaskTiers(): void {
+    const { graph, tiers } = this;
+    if (graph !== null) tiers?.setAll(graph.compiled.tasks.map((task) => ({ ...task, tier: tierOf(task) })));
   }
 
   /** Indexes of slots in the order in which they ended: a streaming reader pages through them. */
@@ -154,6 +189,12 @@ export class Group {
 
   get inFlight(): number {
     return this.#inFlight;
+  }
+
+  /** Whether one more attempt may be in flight beside others of its slots. That of a single call may have a hedge. */
+  get hasRoom(): boolean {
+    const { single, concurrency } = this.#header;
+    return this.#inFlight < (single === null ? concurrency : Math.max(2, concurrency));
   }
 
   get peakParallel(): number {
@@ -194,8 +235,22 @@ export class Group {
     return this.header.count - (this.graph?.frontier.absentSlots ?? 0);
   }
 
+  /** False while it waits for a higher limit, or for its confirmation. */
+  get mayStart(): boolean {
+    return this.paused === null && this.#header.held === undefined;
+  }
+
+  /** Its confirmation has come. Returns the header without what it was held for. */
+  confirm(): GroupHeader {
+    const { held, ...header } = this.#header;
+    void held;
+    this.#header = header;
+    return header;
+  }
+
   /** Queued slots that may start now. */
   get startableSlots(): number {
+    if (!this.mayStart) return 0;
     if (this.graph === null) return this.counts.queued - (this.tiers?.heldSlots ?? 0);
     const { blocked, absentSlots } = this.graph.frontier;
     return this.counts.queued - blocked - absentSlots;
@@ -224,6 +279,19 @@ export class Group {
       this.attempts[index] = (this.attempts[index] ?? 0) + 1;
     }
     if (isFinalState(to)) this.#end(index, nowMs);
+  }
+
+  /** A slot that is running has a second attempt in flight. */
+  hedgeStarted(index: number): void {
+    this.#inFlight += 1;
+    this.#peakParallel = Math.max(this.#peakParallel, this.#inFlight);
+    this.attempts[index] = (this.attempts[index] ?? 0) + 1;
+  }
+
+  /** One of the two attempts of a slot has ended; the slot is running still. `extraNanoUsd`: what it cost. */
+  hedgeEnded(extraNanoUsd: number): void {
+    this.#inFlight -= 1;
+    this.extra = { calls: this.extra.calls + 1, costNanoUsd: this.extra.costNanoUsd + extraNanoUsd };
   }
 
   /** Puts a slot into its stored state. Only for rebuilding the group from its rows. */
@@ -260,6 +328,11 @@ export class Group {
   /** Stops the group: no queued slot may start any more. The caller ends those slots. */
   drain(drained: Drained): void {
     this.#drained = drained;
+  }
+
+  /** Whether it runs on after its early stop was met. */
+  get isShadow(): boolean {
+    return shadowOf(this.#header) === true;
   }
 
   /** Notes that the group's `stopWhen` is met, and what that saves. */
@@ -311,8 +384,23 @@ export class Group {
     if ((this.tierFailures?.counts[0] ?? 0) > 0) return "escalated";
     // What a stop has cancelled is not missing.
     const failed = this.counts.failed - (this.graph?.frontier.replacedSlots ?? 0);
-    if (this.#drained?.cause === "stop" && failed + this.counts.skipped === 0) return "completed";
+    const stopped = this.#drained?.cause === "stop";
+    if (stopped && failed + this.counts.skipped === 0) return "completed";
+    const expected = this.presentSlots - (stopped ? this.counts.cancelled : 0);
+    // Divided, because a product like 0.7 * 10 is above 7.
+    if ((this.counts.completed + replaced) / expected >= (this.#header.atLeast ?? Infinity)) return "completed";
     return this.counts.completed > 0 ? "partial" : "failed";
+  }
+
+  /** Indexes of slots that did not complete, in order; the first of them. Null = it runs, or need not say. */
+  get missing(): number[] | null {
+    if (!this.done || this.#header.atLeast === undefined) return null;
+    const missing: number[] = [];
+    for (let index = 0; index < this.#header.count && missing.length < MISSING_LISTED_MAX; index++) {
+      const exists = this.graph?.frontier.isAbsent(index) !== true;
+      if (exists && this.stateOf(index) !== "completed") missing.push(index);
+    }
+    return missing;
   }
 
   /** Whether it has ended without the decision of its vote. That of a cancelled group says nothing. */
@@ -350,6 +438,11 @@ export class Group {
     const hasFailed = this.stateOf(index) === "failed" && this.graph?.isReplaceable(index) !== true;
     this.tiers?.ended(index, hasFailed);
   }
+}
+
+/** Whether a group with an early stop runs on after it; null = it has none. */
+export function shadowOf({ stopWhen, judgeWhen }: Pick<GroupHeader, "stopWhen" | "judgeWhen">): boolean | null {
+  return (stopWhen ?? judgeWhen)?.shadow ?? null;
 }
 
 function enlarged(bytes: Uint8Array, length: number): Uint8Array {

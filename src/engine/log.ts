@@ -8,7 +8,7 @@ import type { FailureClass, FallbackCause, Outcome, StopReason } from "../call.t
 import type { Dimension, Reason } from "../errors.ts";
 import type { GateReason } from "../gate/wire.ts";
 import { LOG_TAIL_CHARS_MAX, LOG_TAIL_EVENTS_MAX } from "../limits.ts";
-import { round, type Group, type GroupMetrics, type GroupStatus, type Saved } from "./group.ts";
+import { round, type Group, type HeldQuote, type GroupMetrics, type GroupStatus, type Saved } from "./group.ts";
 import type { AttemptInFlight } from "./shard.ts";
 import { indexOf } from "./slot.ts";
 import type { WindowGroup } from "./calls/coalescing-window.ts";
@@ -32,7 +32,14 @@ export type RunEvent =
   | { event: "credit_lost"; charged: Amounts }
   | { event: "child_opened"; childRunId: string; reserved: Amounts }
   | { event: "child_closed"; childRunId: string; spent: Amounts }
-  | { event: "group_started"; count: number; effectiveParallel: number }
+  /** `tasks`: of a graph, how many it has; absent = its slots do not depend on each other. */
+  | { event: "group_started"; count: number; effectiveParallel: number; tasks?: number }
+  /** The group's quote is above what its run lets start unasked: it waits for its confirmation. */
+  | { event: "confirmation_awaited"; quote: HeldQuote }
+  | { event: "group_confirmed" }
+  /** The budget does not cover the group's next attempt; `reason` says which part of it. */
+  | { event: "group_paused"; reason: Reason }
+  | { event: "group_resumed"; pausedMs: number }
   | {
       event: "group_completed";
       count: number;
@@ -52,6 +59,8 @@ export type RunEvent =
       queuedMs: number;
       route?: string;
       fallback?: FallbackCause;
+      /** It was started beside an attempt that is slow. */
+      hedge?: true;
     } & Attempt)
   | ({
       event: "attempt_ended";
@@ -191,9 +200,8 @@ export function groupEnd(group: Group, endedAtMs: number): RunEvent {
   const { costNanoUsd } = group.usage;
   const { completed, failed, skipped, cancelled } = group.counts;
   const ended = { completed, failed, cancelled: cancelled + skipped };
-  const { stopWhen } = group.header;
   const { presentSlots: count } = group;
-  const stop = group.saved === null ? {} : { saved: { ...group.saved, shadow: stopWhen?.shadow === true } };
+  const stop = group.saved === null ? {} : { saved: { ...group.saved, shadow: group.isShadow } };
   // No reader of the log is shown them, and its rows are written.
   const { latency_ms: _latency, queued_ms: _queued, ...metrics } = group.metrics(endedAtMs);
   return { event: "group_completed", count, status, metrics, costNanoUsd, ...ended, ...stop };

@@ -7,7 +7,7 @@ import { stoppedEndMs } from "./upstreams/waiting.ts";
 export function nextReadyMs(state: EngineState, nowMs: number): number | null {
   const { queue, window, upstreams } = state;
   const times = [queue.nextDueMs, window.nextEndMs, nextDeadlineMs(state, nowMs)];
-  times.push(nextExchangeMs(state, nowMs));
+  times.push(nextExchangeMs(state, nowMs), state.hedges.nextMs(nowMs));
   if (queue.readyCount > 0) times.push(upstreams.nextReadyMs(nowMs), state.prefixes.nextMs(nowMs));
   const known = times.filter((timeMs) => timeMs !== null);
   return known.length === 0 ? null : Math.min(...known);

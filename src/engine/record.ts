@@ -111,19 +111,24 @@ export function withoutAnswer(record: SlotRecord): SlotRecord {
   return record.model === null ? record : { ...record, model: null, finishReason: null, text: null };
 }
 
-/** Adds an ended attempt to a slot's record. The caller sets the state. */
-export function addAttempt(
-  record: SlotRecord,
-  ended: { outcome: Outcome; charge: Amounts; estimated: boolean; attempt: number; queuedMs: number },
-): void {
-  const { outcome, charge } = ended;
-  record.attempts = ended.attempt;
-  record.latencyMs += outcome.latencyMs;
-  if (ended.attempt === 1) record.queuedMs = ended.queuedMs;
+type EndedAttempt = { charge: Amounts; estimated: boolean; attempt: number; queuedMs: number };
+
+/** Adds an attempt that ended beside another one of its slot: the answer is the other's. `latencyMs`: the time that it adds. */
+export function addBeside(record: SlotRecord, ended: EndedAttempt & { latencyMs: number }): void {
+  const { charge, attempt } = ended;
+  record.attempts = Math.max(record.attempts, attempt);
+  record.latencyMs += ended.latencyMs;
+  if (attempt === 1) record.queuedMs = ended.queuedMs;
   record.promptTokens += charge.prompt_tokens;
   record.completionTokens += charge.completion_tokens;
   record.costNanoUsd += charge.usd;
   record.estimated ||= ended.estimated;
+}
+
+/** Adds an ended attempt to a slot's record. The caller sets the state. */
+export function addAttempt(record: SlotRecord, ended: EndedAttempt & { outcome: Outcome }): void {
+  const { outcome } = ended;
+  addBeside(record, { ...ended, latencyMs: outcome.latencyMs });
   record.notBeforeMs = null;
   if (outcome.kind === "success") {
     record.model = outcome.model;

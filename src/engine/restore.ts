@@ -54,15 +54,21 @@ export function restoreLease(
     expiresAtMs,
     ...rest,
   };
+  if (stored.requestedCap !== undefined) lease.requestedCap = stored.requestedCap;
   if (stored.schemaRetries !== undefined) lease.schemaRetries = stored.schemaRetries;
   if (stored.hasCourse !== undefined) lease.hasCourse = stored.hasCourse;
+  if (stored.hedgeOf !== undefined) lease.hedgeOf = stored.hedgeOf;
   const chosenFrom = choicesOf(state, group, lease);
   if (chosenFrom !== null) lease.chosenFrom = chosenFrom;
   shard.leases.set(attemptId, lease);
   state.ledger.restore(attemptId, amounts);
   state.addInFlight({ lease, shard, call: null }, nowMs);
   if (dedupeKey !== null) state.singleFlight.lead(dedupeKey, slotId === null ? callIdOf(attemptId) : String(slotId));
-  if (slotId !== null) group?.restore(indexOf(slotId), "running", attempt, nowMs);
+  if (slotId !== null && group !== undefined) {
+    // A slot that was hedged has two leases, in any order.
+    const attempts = Math.max(attempt, group.attempts[indexOf(slotId)] ?? 0);
+    group.restore(indexOf(slotId), "running", attempts, nowMs);
+  }
   // The event of its start was in memory only when the object stopped. It is emitted again, under the next number.
   if (startSeq > state.writtenSeq) lease.startSeq = state.emitStart(lease, null, startedAtMs);
 }

@@ -20,12 +20,12 @@ import { isTooShort } from "./learned/caps.ts";
 import type { Templates } from "./learned/templates.ts";
 import { attemptEnd, attemptName, callName, type RunEvent } from "./log.ts";
 import { isViolation, judged, noteCheck } from "./checks/schema.ts";
-import { addAttempt, freshRecord, hasInvalidAnswer, hasShortAnswer, type SlotRecord } from "./record.ts";
+import { addAttempt, addBeside, freshRecord, hasInvalidAnswer, hasShortAnswer, type SlotRecord } from "./record.ts";
 import { LOST } from "./retry.ts";
 import type { AttemptInFlight, Position } from "./shard.ts";
 import { indexOf } from "./slot.ts";
 import type { EngineState, InFlight } from "./state.ts";
-import { addModel } from "./totals.ts";
+import { addExtra, addModel } from "./totals.ts";
 import { isRepaired, nextOf } from "./upstreams/next-attempt.ts";
 import { meter } from "./upstreams/metered.ts";
 import { learnFromEnd } from "./upstreams/outcome.ts";
@@ -75,6 +75,11 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   // An answer that does not fit its schema is charged like any other.
   const { charge, estimated } = chargeFor(marked, { amounts, price: target.price, priced });
   const outcome = isRequestedAgain ? marked : judged(marked, lease);
+  const isAnswer = outcome.kind === "success" || isViolation(outcome);
+  const other = state.otherOf(lease);
+  // The first answer is the call's.
+  if (other !== undefined && isAnswer) giveUpAttempt(state, other, ANSWERED, nowMs);
+  learnPace(state, lease, outcome, isAnswer, nowMs);
   // Before the attempt is gone: a leader that has failed hands on.
   if (lease.prefix !== undefined && reported.kind === "success") {
     state.prefixes.used(lease.prefix.name, lease.prefix.keptMs, nowMs);
@@ -89,16 +94,21 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   if (overrun.length > 0) emit({ event: "overrun", ...name, dimensions: overrun, reserved: amounts, charged: charge });
   const throttle = learnFromEnd(state.upstreams.add(target), lease, outcome, nowMs);
   if (throttle !== null) emit({ event: "throttled", upstream: target.upstream, gate: target.gate, ...throttle });
+  const settled = { charge, estimated, ...cappedOf(outcome), queuedMs: lease.queuedMs, parallelGroupId };
+  if (other !== undefined && !isAnswer) {
+    endBeside(state, inFlight, other, { outcome, charge, estimated });
+    return { ...settled, retryInMs: null, uncounted: call?.uncounted ?? 0 };
+  }
   const isAskedAgain = isRequestedAgain || isRepaired(state, outcome, reported, { inFlight, group });
   const next = isAskedAgain
     ? { delayMs: 0, isUncounted: false, ...positionIn(lease) }
-    : nextOf(state, outcome, { inFlight, group }, nowMs);
+    : nextOf(state, outcome, { inFlight: asLast(inFlight, group), group }, nowMs);
   const onward = next === null ? onwardFrom(state, outcome, inFlight) : null;
   const retryInMs = next?.delayMs ?? (onward?.continues === true ? 0 : null);
   const isAnswered = outcome.kind === "success" || onward?.course.kept !== undefined;
   if (retryInMs === null) shard.totals[isAnswered ? "completed" : "failed"] += 1;
   else {
-    const retry = { ...callName(lease, group), attempt: lease.attempt + 1, delayMs: retryInMs };
+    const retry = { ...callName(lease, group), attempt: attemptsOf(lease, group) + 1, delayMs: retryInMs };
     emit({ event: "retry_scheduled", ...retry, reason: outcome.kind === "failure" ? outcome.reason : null });
   }
   const tried = next?.position === undefined ? {} : { position: next.position };
@@ -107,8 +117,65 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   else advanceCall(state, call, ended, nowMs);
   settleFollowers(state, ended, nowMs);
   const uncounted = (call?.uncounted ?? 0) + (next?.isUncounted === true ? 1 : 0);
-  const { queuedMs } = lease;
-  return { retryInMs, ...tried, uncounted, charge, estimated, ...cappedOf(outcome), queuedMs, parallelGroupId };
+  return { ...settled, retryInMs, ...tried, uncounted };
+}
+
+/** Why an attempt is given up whose call has an answer. */
+const ANSWERED: Reason = { reason: "cancelled", message: "another attempt of this call was answered first" };
+
+/** Gives an attempt up: its cost is unknown, and its executor must be notified. */
+export function giveUpAttempt(state: EngineState, inFlight: InFlight, reason: Reason, nowMs: number): void {
+  const { attemptId, slotId, startedAtMs } = inFlight.lease;
+  const latencyMs = Math.max(0, nowMs - startedAtMs);
+  const failed = { kind: "failure", class: "unknown", reason, answered: false, retryAfterMs: null, latencyMs } as const;
+  settle(state, attemptId, failed, nowMs);
+  if (slotId === null) state.addAbortedCall(attemptId);
+  else state.addAborted(inFlight);
+}
+
+/** Ends an attempt whose call goes on with the other one that is in flight: what it cost is the call's. */
+function endBeside(
+  state: EngineState,
+  { lease, shard }: InFlight,
+  { lease: other }: InFlight,
+  { outcome, charge, estimated }: { outcome: Outcome; charge: Amounts; estimated: boolean },
+): void {
+  addExtra(shard.totals, { calls: 1, costNanoUsd: charge.usd });
+  const { slotId, attempt, queuedMs, startedAtMs } = lease;
+  const group = state.groupOf(lease);
+  if (slotId === null || group === undefined) return;
+  const record = state.tried.get(slotId) ?? freshRecord(slotId);
+  // While both are in flight, the time is that of the other.
+  const latencyMs = Math.min(outcome.latencyMs, Math.max(0, other.startedAtMs - startedAtMs));
+  addBeside(record, { charge, estimated, attempt, queuedMs, latencyMs });
+  const { prompt_tokens: promptTokens, completion_tokens: completionTokens, usd: costNanoUsd } = charge;
+  group.addAttempt(latencyMs, { promptTokens, completionTokens, costNanoUsd });
+  group.hedgeEnded(costNanoUsd);
+  state.writeSlot(record);
+}
+
+/** The attempts of a call so far. That of a slot which was hedged need not be the last to end. */
+function attemptsOf({ attempt, slotId }: AttemptInFlight, group: Group | undefined): number {
+  return slotId === null ? attempt : Math.max(attempt, group?.attempts[indexOf(slotId)] ?? 0);
+}
+
+function asLast(inFlight: InFlight, group: Group | undefined): InFlight {
+  const { lease } = inFlight;
+  const attempt = attemptsOf(lease, group);
+  return attempt === lease.attempt ? inFlight : { ...inFlight, lease: { ...lease, attempt } };
+}
+
+/** Learns how long calls take that may be hedged. One that was given up would have taken longer still. */
+function learnPace(
+  { hedges }: EngineState,
+  lease: AttemptInFlight,
+  outcome: Outcome,
+  isAnswer: boolean,
+  nowMs: number,
+): void {
+  if (lease.hedge === undefined && lease.hedgeOf === undefined) return;
+  const isGivenUp = outcome.kind === "failure" && outcome.reason === ANSWERED;
+  if (isAnswer || isGivenUp) hedges.learn(lease, { isAnswer, latencyMs: outcome.latencyMs }, nowMs);
 }
 
 /** What follows an outcome that is final for its model or sample; a call that was cancelled or stopped does not go on. */
@@ -305,7 +372,7 @@ function endAttempt(
   addAmounts(totals.spent, ended.charge);
   totals.attempts += 1;
   totals.sequentialMs += ended.latencyMs;
-  if (lease.attempt > 1) totals.retries += 1;
+  if (lease.attempt > 1 && lease.hedgeOf === undefined) totals.retries += 1;
   if (ended.estimated) totals.estimated += 1;
   if (overrun.length > 0) totals.overruns += 1;
   if (ended.charge.calls > 0) {

@@ -7,7 +7,7 @@
 import type { TokenBounds } from "../budget/estimate.ts";
 import type { Amounts } from "../budget/ledger.ts";
 import type { TokenPrice } from "../budget/token-price.ts";
-import type { CacheMark, CapKind, FallbackCause, PriceFacts, UnreservableField } from "../call.ts";
+import type { CacheMark, CapKind, FallbackCause, HedgeRule, PriceFacts, UnreservableField } from "../call.ts";
 import { zeroTotals, type Totals } from "./totals.ts";
 import type { GateTokens } from "./upstreams/tokens.ts";
 
@@ -64,6 +64,8 @@ export type Target = {
   route?: string;
   /** How its provider caches prompts; absent = it does not, or nothing is gained. */
   cache?: TargetCache;
+  /** When its calls get a second attempt beside a slow one; absent = never, unless they ask for it. */
+  hedge?: HedgeRule;
   /** The one protocol that the upstream speaks, or all choices do; absent = it takes both, or some choices do not. */
   protocol?: Protocol;
 };
@@ -120,6 +122,8 @@ export type AttemptInFlight = {
   /** Completion cap to send upstream, in tokens; null = none. */
   capTokens: number | null;
   capKind: CapKind;
+  /** Of a cap that the budget has lowered: the client's; null = it requests none. */
+  requestedCap?: number | null;
   /** The shape of its template, and the most prompt tokens that its bytes are; null = its answer shows no template. */
   shape: string;
   byteTokensMax: number | null;
@@ -143,8 +147,14 @@ export type AttemptInFlight = {
   dedupeKey: string | null;
   /** Absent if its call has no choice. */
   chosenFrom?: ChosenFrom;
+  /** The service tier that its executor asks for; absent = none. In memory only. */
+  tier?: string;
   /** The beginning of its prompt that it shares with others, and whether it writes that. In memory only. */
   prefix?: PrefixAt & { leads: boolean };
+  /** When its call gets a second attempt beside it; absent = never. In memory only: a restart hedges nothing that it finds. */
+  hedge?: HedgeRule;
+  /** The id of the slow attempt beside which it was started; absent = it is no hedge. */
+  hedgeOf?: string;
 };
 
 export type Shard = { id: number; totals: Totals; leases: Map<string, AttemptInFlight> };
@@ -175,6 +185,8 @@ export type StoredLease = {
    * Of a single call, absent = the client's; of a slot only if an answer that ends at this cap is treated specially.
    */
   capKind?: Exclude<CapKind, "client">;
+  /** As of the attempt. Leases of earlier versions have none. */
+  requestedCap?: number | null;
   /** Both absent if the attempt's answer shows no template. */
   shape?: string;
   byteTokensMax?: number;
@@ -186,6 +198,8 @@ export type StoredLease = {
   onLost?: "fail";
   /** The in-flight key that its call leads, so that equal calls follow it in the next instance too; absent = none. */
   dedupeKey?: string;
+  /** The id of the attempt that it hedges; absent = none. */
+  hedgeOf?: string;
 };
 
 /** A shard's row. */
@@ -207,11 +221,13 @@ export function storedShard(shard: Shard): StoredShard {
       startSeq: lease.startSeq,
       ...(Object.keys(lease.priced).length === 0 ? {} : { priced: lease.priced }),
       ...capOf(lease),
+      ...(lease.requestedCap === undefined ? {} : { requestedCap: lease.requestedCap }),
       ...(lease.byteTokensMax === null ? {} : { shape: lease.shape, byteTokensMax: lease.byteTokensMax }),
       ...(lease.schemaRetries === undefined ? {} : { schemaRetries: lease.schemaRetries }),
       ...(lease.hasCourse === undefined ? {} : { hasCourse: lease.hasCourse }),
       ...(lease.slotId === null && lease.onLost === "fail" ? { onLost: "fail" } : {}),
       ...(lease.dedupeKey === null ? {} : { dedupeKey: lease.dedupeKey }),
+      ...(lease.hedgeOf === undefined ? {} : { hedgeOf: lease.hedgeOf }),
     });
   }
   return { totals: shard.totals, leases };

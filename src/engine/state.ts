@@ -30,6 +30,7 @@ import {
   workerOf,
 } from "./shard.ts";
 import type { AttemptInFlight, Shard, Target } from "./shard.ts";
+import { Hedges } from "./hedges/hedges.ts";
 import { Lines } from "./routes/lines.ts";
 import { Prefixes } from "./prefixes/prefixes.ts";
 import { SingleFlight } from "./single-flight.ts";
@@ -87,10 +88,20 @@ function executorOf(slotId: number, shard: Shard): number {
 /** A single call that ended with the outcome of an equal one, for the reply to its Worker. */
 export type SharedOutcome = { call: SingleCall; outcome: Outcome };
 
-type EngineOptions = { ledger: Ledger; width: number; windowMs: number; log?: RunLog; hasGates?: boolean };
+type EngineOptions = {
+  ledger: Ledger;
+  width: number;
+  windowMs: number;
+  log?: RunLog;
+  hasGates?: boolean;
+  /** Absent = none. */
+  serviceTier?: string | undefined;
+};
 
 export class EngineState {
   readonly ledger: Ledger;
+  /** The service tier of calls that name none; null = none. */
+  readonly serviceTier: string | null;
   readonly deps: EngineDeps;
   readonly queue = new ReadyQueue();
   readonly window: CoalescingWindow;
@@ -100,6 +111,7 @@ export class EngineState {
   /** Slots whose recorded answers are to be looked up. */
   readonly replayQueue = new ReplayQueue();
   readonly prefixes = new Prefixes();
+  readonly hedges = new Hedges();
   /** Parts of the budget and the width that instances of the gateway hold. */
   readonly credits = new Credits();
   /** Caps that the answers of the run's models have shown to suffice. */
@@ -122,6 +134,7 @@ export class EngineState {
   #abortedCalls: string[] = [];
   readonly #abortedByWorkers = new Map<number, string[]>();
   #stopped: Group[] = [];
+  #judged = new Set<Group>();
   #sharedOutcomes: SharedOutcome[] = [];
   readonly #dirtyShards = new Set<Shard>();
   /** Shards that only single calls have changed by ending: written with the next commit, or after SETTLE_LAG_MS. */
@@ -138,6 +151,7 @@ export class EngineState {
   constructor(options: EngineOptions, deps: EngineDeps) {
     this.upstreams = new Upstreams(options.hasGates ?? false);
     this.ledger = options.ledger;
+    this.serviceTier = options.serviceTier ?? null;
     this.log = options.log ?? new RunLog(0);
     this.writtenSeq = this.log.lastSeq;
     this.#maxParallel = options.width;
@@ -239,6 +253,18 @@ export class EngineState {
     return stopped;
   }
 
+  /** Notes a group about which a judge may have to be asked, or not any more. */
+  addJudged(group: Group): void {
+    this.#judged.add(group);
+  }
+
+  /** The groups that were noted since the last call. */
+  takeJudged(): ReadonlySet<Group> {
+    const judged = this.#judged;
+    if (judged.size > 0) this.#judged = new Set();
+    return judged;
+  }
+
   /** Notes an attempt of a slot whose executor must be notified that it was given up. */
   addAborted({ lease: { attemptId, slotId }, shard }: InFlight): void {
     if (slotId === null) return;
@@ -294,7 +320,7 @@ export class EngineState {
     if (call !== null && lease.attempt === 1) countCall(shard, call);
     shard.totals.peakParallel = Math.max(shard.totals.peakParallel, this.#attempts.size);
     const group = this.groupOf(lease);
-    if (lease.slotId !== null) group?.step(indexOf(lease.slotId), "running", nowMs);
+    if (lease.slotId !== null) startIn(group, lease, indexOf(lease.slotId), nowMs);
     (call ?? group)?.window?.attemptStarted();
     lease.startSeq = this.emitStart(lease, call?.window?.id ?? null, nowMs);
   }
@@ -312,6 +338,12 @@ export class EngineState {
     return false;
   }
 
+  /** The other attempt of a call in flight, if the call is hedged. */
+  otherOf(lease: Pick<AttemptInFlight, "attemptId" | "hedgeOf">): InFlight | undefined {
+    const other = this.hedges.otherOf(lease);
+    return other === undefined ? undefined : this.#attempts.get(other);
+  }
+
   /** The group of an attempt's slot; undefined for a single call. */
   groupOf({ slotId }: Pick<AttemptInFlight, "slotId">): Group | undefined {
     return slotId === null ? undefined : this.#groups.get(groupSeqOf(slotId));
@@ -323,13 +355,15 @@ export class EngineState {
     const group = this.groupOf(lease);
     const { route, cause } = lease.chosenFrom ?? {};
     const routed = route === undefined ? {} : { route, ...(cause == null ? {} : { fallback: cause }) };
-    const started = { event: "attempt_started", ...attemptName(lease, group), reserved, queuedMs, ...routed } as const;
+    const more = { ...routed, ...(lease.hedgeOf === undefined ? {} : { hedge: true as const }) };
+    const started = { event: "attempt_started", ...attemptName(lease, group), reserved, queuedMs, ...more } as const;
     return this.log.add(started, windowId ?? group?.parallelGroupId ?? null, atMs);
   }
 
   /** Counts an attempt as in flight. */
   addInFlight(inFlight: InFlight, nowMs: number): void {
     this.#attempts.set(inFlight.lease.attemptId, inFlight);
+    this.hedges.begun(inFlight.lease);
     this.upstreams.attemptStarted(inFlight.lease.target, inFlight.lease.gateTokens, nowMs);
     this.#busySinceMs ??= nowMs;
   }
@@ -340,6 +374,7 @@ export class EngineState {
   removeInFlight({ lease, shard }: InFlight, nowMs: number): number {
     this.#attempts.delete(lease.attemptId);
     this.prefixes.gone(lease.attemptId);
+    this.hedges.ended(lease);
     shard.leases.delete(lease.attemptId);
     // A single call's answer does not wait for storage. If the object dies before this is written, the call counts as
     // lost and stays charged at its reservation: too much, never too little.
@@ -461,6 +496,12 @@ export class EngineState {
     const creditEndMs = this.credits.nextEndMs();
     return creditEndMs === null ? earliest : Math.min(earliest ?? Infinity, creditEndMs);
   }
+}
+
+/** Counts an attempt in its slot's group. A hedge is another one of a slot that is running. */
+function startIn(group: Group | undefined, { hedgeOf }: AttemptInFlight, index: number, nowMs: number): void {
+  if (hedgeOf === undefined) group?.step(index, "running", nowMs);
+  else group?.hedgeStarted(index);
 }
 
 function noElements(): ElementCount {

@@ -6,7 +6,7 @@ import { MODELS_COUNTED_MAX } from "../limits.ts";
 
 export type Totals = {
   spent: Amounts;
-  /** Attempts that ended, and how many of them were retries of an earlier one. */
+  /** Attempts that ended, and how many of them were retries of an earlier one; a hedge is none. */
   attempts: number;
   retries: number;
   /** Calls that an attempt has completed, and calls whose last attempt failed. Ends without an attempt do not count. */
@@ -26,9 +26,13 @@ export type Totals = {
   windowGroups: number;
   /** Attempts that were charged, with their tokens and cost, by `upstream/model`. */
   models: Record<string, ModelTotals>;
+  /** What hedges have cost: of each pair, the attempt that ended beside the other; absent = there were none. */
+  hedges?: ExtraSpend;
   /** What no gate knows yet, by gate; absent = nothing. Not summed: it is sent and dropped. */
   meters?: Record<string, MeterSheet>;
 };
+
+export type ExtraSpend = { calls: number; costNanoUsd: number };
 
 export type ModelTotals = { calls: number; promptTokens: number; completionTokens: number; costNanoUsd: number };
 
@@ -68,9 +72,17 @@ export function sumTotals(parts: Iterable<Totals>): Totals {
     sum.singleCalls += part.singleCalls;
     sum.groupedCalls += part.groupedCalls;
     sum.windowGroups += part.windowGroups;
+    if (part.hedges !== undefined) addExtra(sum, part.hedges);
     for (const [model, more] of Object.entries(part.models)) addModel(sum.models, model, more);
   }
   return sum;
+}
+
+/** Adds what hedges have cost. */
+export function addExtra(totals: Pick<Totals, "hedges">, { calls, costNanoUsd }: ExtraSpend): void {
+  const sum = (totals.hedges ??= { calls: 0, costNanoUsd: 0 });
+  sum.calls += calls;
+  sum.costNanoUsd += costNanoUsd;
 }
 
 /** Adds to a model's totals. Beyond MODELS_COUNTED_MAX, models are counted together: their names come from clients. */

@@ -25,7 +25,9 @@ import { priceOf } from "../upstream/registry.ts";
 import { RateSampler } from "../upstream/limits/sampler.ts";
 import { EditedStreams } from "../upstream/relay/batches.ts";
 import { relay } from "../upstream/relay/relay.ts";
-import type { RelayAnswered, RelayFailed } from "../upstream/relay/types.ts";
+import type { RelayAnswered, RelayEnd, RelayFailed } from "../upstream/relay/types.ts";
+import { TapedCall, tapeOfCall, tapeOfRelay, untapedOutcome, type TapeRun } from "./cassettes/taped-call.ts";
+import { announcing } from "./contexts/leader.ts";
 import { ContextCall, type TextRun } from "./contexts/send.ts";
 import { RefusedSchemas } from "../schema/sent.ts";
 import { CallHistories } from "../upstream/stream-choice.ts";
@@ -61,7 +63,11 @@ const refusedSchemas = new RefusedSchemas();
 const edited = new EditedStreams();
 
 /** Where an attempt is made. `headersLimited`: whether few fetches of this executor may wait for headers at once. */
-export type AttemptPlace = { upstreams: readonly Upstream[]; headersLimited: boolean; run: PullRun & TextRun };
+export type AttemptPlace = {
+  upstreams: readonly Upstream[];
+  headersLimited: boolean;
+  run: PullRun & TextRun & TapeRun;
+};
 
 /**
  * Sends a call and reads its whole answer. Never rejects.
@@ -73,6 +79,8 @@ export async function attemptCall(
 ): Promise<Outcome> {
   const upstream = upstreamOf(lease, upstreams);
   if (upstream === null) return unsent(notConfigured(lease));
+  const tape = await tapeOfCall(upstream, lease, stored, run);
+  if (tape !== null && !(tape instanceof TapedCall)) return untapedOutcome(tape);
   const context = stored.context === undefined ? null : new ContextCall(stored.context, run);
   const body = context === null ? stored : context.bodyOf(stored, lease.mark);
   const deps = exchangeDeps(upstream, { lease, controller, timer }, body.raw?.endpoint ?? "chat");
@@ -80,14 +88,14 @@ export async function attemptCall(
   // An item on the board keeps no other call of this executor from its headers.
   if (isPulled) headersArrived?.();
   const plain = isPulled ? pulledFetch(run, lease, controller.signal) : deps.fetch;
-  const fetch = context === null ? plain : context.fetchWith(plain);
-  const headersSeen = (response: Response, sentMs: number): void => {
-    deps.headersSeen?.(response, sentMs);
-    if (lease.leads === true && response.ok) void run.notify((stub) => stub.answerBegun(lease.attemptId));
-  };
-  const watched = { ...deps, headersSeen, fetch, histories, refusedSchemas, headersLimited, requests, headersArrived };
+  const sending = context === null ? plain : context.fetchWith(plain);
+  const answering = tape === null ? sending : tape.fetchWith(sending);
+  const begun = (): void => void run.notify((stub) => stub.answerBegun(lease.attemptId));
+  const fetch = lease.leads === true ? announcing(answering, begun) : answering;
+  const watched = { ...deps, fetch, histories, refusedSchemas, headersLimited, requests, headersArrived };
   const ended = await attempt({ upstream, lease, body }, watched);
   const outcome = context === null ? ended : context.outcomeOf(ended);
+  await tape?.record(outcome);
   return body.schema === undefined ? outcome : checkedOutcome(outcome, body.schema, lease);
 }
 
@@ -116,14 +124,19 @@ export type RelayFailure = RelayFailed & { upstream: Upstream | null };
 /** Sends a request on and relays the answer as it comes. Never rejects. */
 export async function attemptRelay(
   { lease, controller, timer }: Attempt,
-  { bytes, facts, query, header }: RelayedRequest,
-  upstreams: readonly Upstream[],
+  relayedRequest: RelayedRequest,
+  { upstreams, run }: Pick<AttemptPlace, "upstreams"> & { run: TapeRun },
 ): Promise<RelayAnswered | RelayFailure> {
+  const { bytes, facts, query, header } = relayedRequest;
   const upstream = upstreamOf(lease, upstreams);
   if (upstream === null) return unsentRelay(notConfigured(lease), null);
   const { endpoint, stream, base64 } = facts;
   const target = endpointUrl(upstream, endpoint);
   if (!target.ok) return unsentRelay(target.reason, upstream);
+  const tape = await tapeOfRelay(upstream, lease, relayedRequest, run);
+  if (tape !== null && !(tape instanceof TapedCall)) {
+    return { kind: "failed", outcome: untapedOutcome(tape), answer: null, upstream };
+  }
   const { model, capTokens: cap } = lease;
   const price = priceOf(upstream, model);
   const job = {
@@ -143,8 +156,20 @@ export async function attemptRelay(
   };
   const pipe = (): IdentityTransformStream => new IdentityTransformStream();
   const exchanged = exchangeDeps(upstream, { lease, controller, timer }, endpoint);
-  const relayed = await relay(job, { ...exchanged, pipe, lookTimer: plainTimer, edited });
-  return relayed.kind === "failed" ? { ...relayed, upstream } : relayed;
+  const fetch = tape === null ? exchanged.fetch : tape.fetchWith(exchanged.fetch);
+  const relayed = await relay(job, { ...exchanged, fetch, pipe, lookTimer: plainTimer, edited });
+  if (relayed.kind === "failed") {
+    await tape?.record(relayed.outcome);
+    return { ...relayed, upstream };
+  }
+  return tape === null ? relayed : { ...relayed, ended: recordedEnd(relayed.ended, tape) };
+}
+
+/** The end of an answer that is recorded first: who waits for the call's settlement finds it on the tape. */
+async function recordedEnd(ended: Promise<RelayEnd>, tape: TapedCall): Promise<RelayEnd> {
+  const end = await ended;
+  await tape.record(end.outcome);
+  return end;
 }
 
 /** The outcome of an attempt that could not be sent. It costs nothing. */
@@ -190,10 +215,10 @@ const plainTimer: StartTimer = (ms, elapsed) => {
 
 /**
  * Whether a stream goes to its client as the upstream writes it: if the client gets all of its events anyway. The simulated
- * upstream's is made in JavaScript, so that the runtime could not move it.
+ * upstream's, and one that is recorded or replayed, is made in JavaScript, so that the runtime could not move it.
  */
-function passesOf({ kind, streamUsage }: Upstream, facts: RequestFacts): boolean {
-  if (kind === "simulated" || streamUsage === "edit") return false;
+function passesOf({ kind, streamUsage, cassette }: Upstream, facts: RequestFacts): boolean {
+  if (kind === "simulated" || cassette !== undefined || streamUsage === "edit") return false;
   return streamUsage === "pass" || usageChunkOf(facts) !== "injected";
 }
 

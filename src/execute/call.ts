@@ -79,6 +79,8 @@ export type Call = CallRules & {
   facts: CallFacts;
   /** Whether a key that does not work, or a rate limit, makes the call wait rather than fail. */
   waitsForGate: boolean;
+  /** Whether a 429 of a key whose width is limited uses up no attempt while the call is young; absent = it uses up one. */
+  waitsForWidth?: boolean;
   /** False for a call that the run object itself must start, because it may wait there or share an answer. */
   mayUseCredit: boolean;
   /** The epoch in which its answer is recorded and replayed; absent = its run records none. */
@@ -100,7 +102,7 @@ export async function executeCall<A extends Attempted>(
   deps: CallDeps,
 ): Promise<{ end: CallEnd<A>; usage: CallUsage }> {
   const { signal } = deps;
-  const { onLost, waitsForGate } = call;
+  const { onLost, waitsForGate, waitsForWidth = false } = call;
   let { facts } = call;
   const acceptedAtMs = Date.now();
   const callId = crypto.randomUUID();
@@ -116,7 +118,7 @@ export async function executeCall<A extends Attempted>(
     const { parallelGroupId } = usage;
     const times = { delayMs, ageMs, deadlineMs };
     const recording = call.epoch === undefined ? {} : { epoch: call.epoch };
-    const rules = { onLost, waitsForGate, parallelGroupId, ...tried, ...recording };
+    const rules = { onLost, waitsForGate, waitsForWidth, parallelGroupId, ...tried, ...recording };
     const request = { callId, attempt: number, facts, ...times, ...rules };
     const { granted, group } = await permitOf(call, request, deps, watch);
     if (granted === null) return { end, usage };

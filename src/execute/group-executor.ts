@@ -32,7 +32,7 @@ export type GroupExecutorDeps = Pick<ExecutorDeps, "execute"> & {
 /** How many attempts a Worker holds. */
 export function workerRules(waitingFetchesMax: number): WorkRules {
   const callsMax = callsMaxOf(waitingFetchesMax);
-  return { callsMax, waitingMax: waitingFetchesMax, settleAtShare: 0.5, mergeMs: WORKER_MERGE_MS };
+  return { callsMax, waitingMax: waitingFetchesMax, settleAtShare: 1, mergeMs: WORKER_MERGE_MS };
 }
 
 /** How many attempts a Worker requests with the opening of its group. */
@@ -155,7 +155,9 @@ export class GroupExecutor {
   #viewsOf({ ended }: OwnGroup, settlements: readonly Settlement[]): SlotView[] {
     const texts = new Map<number, string>();
     for (const { attemptId, outcome } of settlements) {
-      if (outcome.kind === "success") texts.set(indexOf(Number.parseInt(attemptId, 10)), outcome.text);
+      const index = indexOf(Number.parseInt(attemptId, 10));
+      // Of two attempts of a call, the first that was answered is settled first.
+      if (outcome.kind === "success" && !texts.has(index)) texts.set(index, outcome.text);
     }
     return ended.map((slot) => {
       const text = slot.text === undefined ? (texts.get(slot.index) ?? null) : slot.text;

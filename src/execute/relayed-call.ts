@@ -45,7 +45,7 @@ export async function relayCall(
       ...(recording === null ? {} : { epoch: recording.epoch }),
     },
     async (attempt) => {
-      const relayed = await attemptRelay(attempt, request, deps.config.upstreams);
+      const relayed = await attemptRelay(attempt, request, { upstreams: deps.config.upstreams, run: deps.run });
       return relayed.kind === "answered"
         ? { kind: "answering" as const, answer: relayed }
         : { kind: "ended" as const, outcome: relayed.outcome, failure: relayed };

@@ -30,7 +30,8 @@ export async function makeCall(
     {
       ...call,
       waitsForGate: call.deadlineMs !== null,
-      mayUseCredit: call.deadlineMs === null && call.facts.dedupeKey === undefined && call.epoch === undefined,
+      waitsForWidth: call.deadlineMs === null,
+      mayUseCredit: mayUseCredit(call),
     },
     async (attempt) => {
       const made = { upstreams: deps.config.upstreams, headersLimited: false, run: deps.run };
@@ -43,6 +44,12 @@ export async function makeCall(
   if (end.kind === "replayed") return { ...usage, outcome: { ok: true, ...end.answer, replayed: true } };
   const reason = end.kind === "refused" ? (repairing.violationInsteadOf(end.reason) ?? end.reason) : CLIENT_GONE;
   return { ...usage, outcome: { ok: false, reason } };
+}
+
+/** The run object must start what may wait there, shares an answer or its beginning, is recorded, or is sent in a tier. */
+function mayUseCredit({ deadlineMs, facts, epoch }: CallRules & { facts: CallFacts; epoch?: string }): boolean {
+  const isShared = facts.dedupeKey !== undefined || facts.shared !== undefined;
+  return deadlineMs === null && !isShared && facts.wantedTier === undefined && epoch === undefined;
 }
 
 const CLIENT_GONE: Reason = { reason: "cancelled", message: "the client left before its call started" };

@@ -23,6 +23,8 @@ export type ModelMeter = {
   latency: Histogram;
   /** Of first attempts: the time between the call and its start. */
   queue: Histogram;
+  /** Attempts that were started beside a slow one; absent = none. */
+  hedges?: number;
 };
 
 /** By `upstream/model`: the slash keeps names of models from being names of an object's own. */
@@ -36,6 +38,8 @@ export type MeteredAttempt = {
   charge: OutcomeSums;
   latencyMs: number;
   queuedMs: number | null;
+  /** True if it was started beside a slow one of its call; absent = it was not. */
+  isHedge?: true;
 };
 
 /** The name under which models beyond a bound are counted. */
@@ -48,6 +52,7 @@ export function addAttempt(sheet: MeterSheet, attempt: MeteredAttempt, modelsMax
   addOutcome(meter, outcome, charge);
   if (outcome === "success") observe(meter.latency, LATENCY_BOUNDS_MS, latencyMs);
   if (queuedMs !== null) observe(meter.queue, QUEUE_BOUNDS_MS, queuedMs);
+  if (attempt.isHedge === true) meter.hedges = (meter.hedges ?? 0) + 1;
 }
 
 /** Adds all of a sheet to another. */
@@ -60,6 +65,7 @@ export function addSheet(into: MeterSheet, from: Readonly<MeterSheet>, modelsMax
     }
     addHistogram(meter.latency, more.latency);
     addHistogram(meter.queue, more.queue);
+    if (more.hedges !== undefined) meter.hedges = (meter.hedges ?? 0) + more.hedges;
   }
 }
 

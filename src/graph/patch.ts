@@ -2,12 +2,13 @@
  * Changes to a graph that runs: all of a request or nothing. Positions and slots of tasks never change, because rows are stored
  * by them: what is new is appended, a removed task keeps its place, and an updated one is replaced by a new one with its id.
  */
+import { TIER_NAMES } from "../aggregate/tiers.ts";
 import type { Reason } from "../errors.ts";
 import { GRAPH_TASKS_MAX } from "../limits.ts";
 import { checkSizes, linkAlternatives, placeTasks } from "./compile.ts";
 import { Faults, graphReason } from "./faults.ts";
 import { readTask, type ReadTask, type TaskSource } from "./read-task.ts";
-import { checkTiers } from "./tiers.ts";
+import { checkTiers, tierOf } from "./tiers.ts";
 import type { CompiledGraph, CompiledTask } from "./types.ts";
 
 export type PatchOperation =
@@ -66,7 +67,10 @@ class GraphEditor {
     this.#checkRemoved(rewired);
     const linked = linkAlternatives(rewired, this.#faults);
     checkSizes(linked, this.#faults);
-    if (this.#graph.tiers === "strict") checkTiers(linked, this.#faults);
+    if (this.#graph.tiers === "strict") {
+      checkTiers(linked, this.#faults);
+      this.#checkPassedTiers(linked);
+    }
     if (!this.#faults.isEmpty) return this.#refused();
     const placed = placeTasks(linked, this.#graph.schedule, this.#graph.tasks);
     if (!placed.ok) return { ok: false, reason: graphReason(placed.faults) };
@@ -221,6 +225,21 @@ class GraphEditor {
       if (this.#removed.has(replacement) || (this.#graph.tasks[old]?.foreach !== undefined) === isNowForeach) continue;
       const message = `"${tasks[replacement]?.id}" cannot become a foreach task, or stop being one; add another task`;
       this.#faults.add({ code: "invalid_foreach", path: "operations", message });
+    }
+  }
+
+  /** A task of a strict tier starts after all tasks of earlier tiers have ended: so none may be added to those then. */
+  #checkPassedTiers(tasks: readonly ReadTask[]): void {
+    const count = this.#graph.tasks.length;
+    const started = this.#graph.tasks.map((task, position) =>
+      task.removed !== true && this.#patch.hasStarted(position) ? tierOf(task) : 0,
+    );
+    const reached = started.reduce<number>((last, tier) => Math.max(last, tier), 0);
+    for (const [at, { source, operation }] of this.#appended.entries()) {
+      const task = tasks[count + at];
+      if (task === undefined || task.removed === true || tierOf(task) >= reached) continue;
+      const [own, later] = [TIER_NAMES[tierOf(task)], TIER_NAMES[reached]];
+      this.#refuse(operation, "started", `"${source.id}" is of ${own}, but tasks of ${later} have started or ended`);
     }
   }
 

@@ -1,7 +1,7 @@
 /** The run's log on the wire: one JSON object per event, with the names that programs in the field read. */
 import { DIMENSIONS, type Amounts, type Limits } from "../budget/ledger.ts";
 import { usdOf } from "../budget/money.ts";
-import type { Saved } from "../engine/group.ts";
+import type { HeldQuote, Saved } from "../engine/group.ts";
 import type { CallName, LoggedEvent, RunEvent, ThrottleCause } from "../engine/log.ts";
 import { toWire, type Reason } from "../errors.ts";
 import type { GateReason } from "../gate/wire.ts";
@@ -50,22 +50,25 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
     case "credit_lost":
       return { charged: shown(event.charged), estimated: true };
     case "group_started":
-      return { count: event.count, effective_parallel: event.effectiveParallel };
+      return { count: event.count, effective_parallel: event.effectiveParallel, tasks: event.tasks };
+    case "confirmation_awaited":
+      return { quote: heldQuoteJson(event.quote) };
+    case "group_confirmed":
+      return {};
+    case "group_paused":
+      return budgetFacts(event.reason);
+    case "group_resumed":
+      return { paused_ms: event.pausedMs };
     case "group_completed":
       return groupFacts(event);
     case "attempt_started":
       return {
         ...attempt(event),
-        ...{ route: event.route, fallback: event.fallback },
+        ...{ route: event.route, fallback: event.fallback, hedge: event.hedge },
         ...{ queued_ms: event.queuedMs, reserved: shown(event.reserved) },
       };
-    case "attempt_ended": {
-      const { outcome, latencyMs: latency_ms, estimated } = event;
-      const code = codeOf(event.reason);
-      const upstream_code = upstreamCodeOf(event.reason);
-      const ended = { outcome, code, upstream_code, capped_by: event.cappedBy, latency_ms, estimated };
-      return { ...attempt(event), ...ended, charged: shown(event.charged) };
-    }
+    case "attempt_ended":
+      return attemptFacts(event);
     case "retry_scheduled": {
       const code = codeOf(event.reason) ?? CAP_TOO_LOW;
       return { ...call(event), attempt: event.attempt, delay_ms: event.delayMs, code };
@@ -78,10 +81,8 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
       const { code, message } = toWire(event.reason).error;
       return { count: event.count, status: event.status, code, message };
     }
-    case "budget_refused": {
-      const { code, dimension, limit, spent, reserved, needed } = toWire(event.reason).error;
-      return { ...call(event), code, dimension, limit, spent, reserved, needed };
-    }
+    case "budget_refused":
+      return { ...call(event), ...budgetFacts(event.reason) };
     case "escalated":
       return escalationFacts(event);
     case "tool_called": {
@@ -93,6 +94,20 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
       return { ...attempt(event), dimensions, reserved: shown(reserved), charged: shown(charged) };
     }
   }
+}
+
+function attemptFacts(event: Extract<RunEvent, { event: "attempt_ended" }>): object {
+  const { outcome, latencyMs: latency_ms, estimated } = event;
+  const code = codeOf(event.reason);
+  const upstream_code = upstreamCodeOf(event.reason);
+  const ended = { outcome, code, upstream_code, capped_by: event.cappedBy, latency_ms, estimated };
+  return { ...attempt(event), ...ended, charged: shown(event.charged) };
+}
+
+/** The figures of a budget that does not cover an attempt. */
+function budgetFacts(reason: Reason): object {
+  const { code, dimension, limit, spent, reserved, needed } = toWire(reason).error;
+  return { code, dimension, limit, spent, reserved, needed };
 }
 
 function escalationFacts(event: Extract<RunEvent, { event: "escalated" }>): object {
@@ -133,6 +148,11 @@ function groupFacts(event: Extract<RunEvent, { event: "group_completed" }>): obj
 export function savedFacts({ calls, aborted, worstNanoUsd, likelyNanoUsd }: Omit<Saved, "atMs">) {
   const saved_usd = { worst_usd: usdOf(worstNanoUsd), likely_usd: usdOf(likelyNanoUsd) };
   return { saved_calls: calls, aborted_calls: aborted, saved_usd };
+}
+
+/** What a group would cost that awaits its confirmation, as answers and the log show it. */
+export function heldQuoteJson({ worstNanoUsd, likelyNanoUsd, calls }: HeldQuote) {
+  return { worst_usd: usdOf(worstNanoUsd), likely_usd: usdOf(likelyNanoUsd), calls };
 }
 
 function slotFacts(event: Extract<RunEvent, { event: "slot_completed" }>): object {

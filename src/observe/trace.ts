@@ -63,6 +63,14 @@ export class Trace {
         return this.#groupStarted(event);
       case "group_completed":
         return this.#groupCompleted(event);
+      case "confirmation_awaited":
+        return [this.#instant(event, { worst_usd: usdOf(event.quote.worstNanoUsd), calls: event.quote.calls })];
+      case "group_confirmed":
+        return [this.#instant(event, {})];
+      case "group_paused":
+        return [this.#instant(event, { code: codeOf(event.reason) })];
+      case "group_resumed":
+        return [this.#instant(event, { paused_ms: event.pausedMs })];
       case "attempt_started":
         return this.#attemptStarted(event);
       case "attempt_ended":

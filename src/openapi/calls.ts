@@ -7,7 +7,18 @@ import { dagPatch } from "../contract/graph/patch.ts";
 import { dagQuoteReply, graphReply, graphValidation } from "../contract/graph/replies.ts";
 import { runningGroup } from "../contract/groups.ts";
 import { queryBody, queryReply } from "../contract/query.ts";
-import { answerHeaders, asText, flag, guarded, header, idempotencyKey, idParameter, json, jsonBody } from "./parts.ts";
+import {
+  answerHeaders,
+  asText,
+  flag,
+  guarded,
+  header,
+  idempotencyKey,
+  idParameter,
+  json,
+  jsonBody,
+  slotStreams,
+} from "./parts.ts";
 
 const durable = [
   idempotencyKey,
@@ -71,7 +82,7 @@ export const calls: RouteConfig[] = [
         headers: replayed,
         content: {
           "application/json": { schema: z.union([batchReply, quoteReply]) },
-          ...asText("", "application/x-ndjson", "text/event-stream").content,
+          ...slotStreams,
         },
       },
       202: accepted,
@@ -90,7 +101,7 @@ export const calls: RouteConfig[] = [
         headers: replayed,
         content: {
           "application/json": { schema: z.union([graphReply, dagQuoteReply]) },
-          ...asText("", "application/x-ndjson", "text/event-stream").content,
+          ...slotStreams,
         },
       },
       202: accepted,
@@ -127,7 +138,7 @@ export const calls: RouteConfig[] = [
         headers: replayed,
         content: {
           "application/json": { schema: graphReply },
-          ...asText("", "application/x-ndjson", "text/event-stream").content,
+          ...slotStreams,
         },
       },
       202: accepted,

@@ -1,15 +1,15 @@
 /** The routes of contexts. */
 import type { RouteConfig } from "@hono/zod-openapi";
 import { contextBody, contextDeleted, contextReply, contextsReply } from "../contract/contexts/contexts.ts";
-import { CONTEXTS_PAGE_DEFAULT, CONTEXTS_PAGE_MAX } from "../limits.ts";
+import { CONTEXTS_PAGE_DEFAULT, CONTEXTS_PAGE_MAX, NAME_CHARS_MAX } from "../limits.ts";
 import { guarded, idParameter, json, whole } from "./parts.ts";
 
-const query = (name: string, description: string) => ({
+const query = (name: string, description: string, bounds: { minLength?: number; maxLength?: number } = {}) => ({
   name,
   in: "query" as const,
   required: false,
   description,
-  schema: { type: "string" as const },
+  schema: { type: "string" as const, ...bounds },
 });
 
 export const contexts: RouteConfig[] = [
@@ -17,7 +17,9 @@ export const contexts: RouteConfig[] = [
     method: "post",
     path: "/contexts",
     summary: "Stores a text, so that calls of the run can refer to it. The same text has the same id",
-    parameters: [query("name", "Its name, if the body is the text itself")],
+    parameters: [
+      query("name", "Its name, if the body is the text itself", { minLength: 1, maxLength: NAME_CHARS_MAX }),
+    ],
     request: {
       body: {
         required: true,
@@ -35,7 +37,7 @@ export const contexts: RouteConfig[] = [
     summary: "Lists the run's contexts, newest first",
     parameters: [
       whole("limit", `Contexts per page; default ${CONTEXTS_PAGE_DEFAULT}`, { minimum: 1, maximum: CONTEXTS_PAGE_MAX }),
-      query("after", "Last id of the previous page"),
+      query("after", "Last id of the previous page", { maxLength: 100 }),
     ],
     responses: { 200: json(contextsReply, "One page") },
   }),

@@ -53,7 +53,10 @@ export const discovery: RouteConfig[] = [
     path: "/stubs/{lang}",
     summary: "Returns the client file of a language, to copy into a sandbox",
     parameters: [{ ...idParameter, name: "lang" }],
-    responses: { 200: asText("Source text", "text/x-python"), default: refusal },
+    responses: {
+      200: asText("Source text", "text/x-python", "text/javascript", "text/x-shellscript", "text/plain"),
+      default: refusal,
+    },
   },
 ];
 

@@ -1,6 +1,8 @@
 /** Files and uploads of OpenAI's API. OpenAI's reference describes their fields. */
 import { z, type RouteConfig } from "@hono/zod-openapi";
-import { FILES_PAGE_MAX } from "../limits.ts";
+import { FILE_PURPOSES } from "../batch/files.ts";
+import { uploadCompleteBody, uploadCreateBody } from "../batch/uploads.ts";
+import { FILE_EXPIRES_S_MAX, FILE_EXPIRES_S_MIN, FILES_PAGE_MAX } from "../limits.ts";
 import { answerHeaders, guarded, header, idParameter, json, jsonBody, whole } from "./parts.ts";
 
 const opaque = z.looseObject({});
@@ -38,7 +40,8 @@ const page = json(
   "One page",
 );
 
-const content = { "application/octet-stream": { schema: bytes } };
+/** Of a batch's files, and of others. */
+const content = { "application/jsonl": { schema: bytes }, "application/octet-stream": { schema: bytes } };
 const contentHeaders = answerHeaders({
   "accept-ranges": "bytes",
   "content-disposition": "The file's name",
@@ -52,7 +55,11 @@ export const files: RouteConfig[] = [
     summary: "Uploads a file; the form's fields may come in any order",
     request: form(
       "file",
-      { purpose: text, "expires_after[anchor]": text, "expires_after[seconds]": { type: "integer" } },
+      {
+        purpose: { ...text, enum: [...FILE_PURPOSES] },
+        "expires_after[anchor]": { ...text, enum: ["created_at"] },
+        "expires_after[seconds]": { type: "integer", minimum: FILE_EXPIRES_S_MIN, maximum: FILE_EXPIRES_S_MAX },
+      },
       ["purpose"],
     ),
     responses: { 200: json(opaque, "The file") },
@@ -101,7 +108,7 @@ export const files: RouteConfig[] = [
     method: "post",
     path: "/v1/uploads",
     summary: "Starts an upload of a file in parts",
-    request: jsonBody(opaque),
+    request: jsonBody(uploadCreateBody),
     responses: { 200: json(opaque, "The upload") },
   }),
   guarded({
@@ -117,7 +124,7 @@ export const files: RouteConfig[] = [
     path: "/v1/uploads/{id}/complete",
     summary: "Creates the file from the listed parts, in the listed order",
     parameters: [idParameter],
-    request: jsonBody(opaque),
+    request: jsonBody(uploadCompleteBody),
     responses: { 200: json(opaque, "The upload, with its file") },
   }),
   guarded({

@@ -1,13 +1,13 @@
 /** Routes of groups that are running or have ended. */
 import { z, type RouteConfig } from "@hono/zod-openapi";
 import { batchReply } from "../contract/batch.ts";
-import { graphReply } from "../contract/graph/replies.ts";
-import { reportDocument, resultsPage, runningGroup } from "../contract/groups.ts";
+import { graphOutline, graphReply } from "../contract/graph/replies.ts";
+import { reportDocument, resultsPage, runningGroup, slotLook } from "../contract/groups.ts";
 import { GROUP_WAIT_MS_MAX, RESULTS_PAGE_DEFAULT, RESULTS_PAGE_MAX } from "../limits.ts";
-import { asText, guarded, idParameter, json, whole } from "./parts.ts";
+import { asText, guarded, idParameter, json, slotStreams, whole } from "./parts.ts";
 
 /** The state of a group after it was cancelled, or if it had already ended. */
-const stoppedGroup = runningGroup.extend({ ended_at: z.iso.datetime().nullable() }).openapi("StoppedGroup");
+const stoppedGroup = z.object({ ...runningGroup.shape, ended_at: z.iso.datetime().nullable() }).openapi("StoppedGroup");
 
 const indexParameter = {
   name: "index",
@@ -38,11 +38,18 @@ export const groups: RouteConfig[] = [
       200: {
         description: "The graph; as a stream, each task as it ends",
         content: {
-          "application/json": { schema: graphReply },
-          ...asText("", "application/x-ndjson", "text/event-stream").content,
+          "application/json": { schema: z.union([graphReply, runningGroup, batchReply]) },
+          ...slotStreams,
         },
       },
     },
+  }),
+  guarded({
+    method: "get",
+    path: "/dag/{id}/outline",
+    summary: "Returns which tasks a graph has and what each waits for, without their texts",
+    parameters: [idParameter],
+    responses: { 200: json(graphOutline, "The shape of the graph, as its last change has left it") },
   }),
   guarded({
     method: "delete",
@@ -65,7 +72,7 @@ export const groups: RouteConfig[] = [
         description: "The group. A group that has ended is also available as a stream, if `Accept` names one",
         content: {
           "application/json": { schema: z.union([runningGroup, batchReply, graphReply]) },
-          ...asText("", "application/x-ndjson", "text/event-stream").content,
+          ...slotStreams,
         },
       },
     },
@@ -87,7 +94,7 @@ export const groups: RouteConfig[] = [
         description: "One page; as a stream, all slots that have ended, then the others as they end",
         content: {
           "application/json": { schema: resultsPage },
-          ...asText("", "application/x-ndjson", "text/event-stream").content,
+          ...slotStreams,
         },
       },
     },
@@ -108,11 +115,25 @@ export const groups: RouteConfig[] = [
     },
   }),
   guarded({
+    method: "post",
+    path: "/groups/{id}/confirm",
+    summary: "Lets a group start that awaits its confirmation; any other group stays as it is",
+    parameters: [idParameter],
+    responses: { 200: json(stoppedGroup, "The state of the group") },
+  }),
+  guarded({
     method: "delete",
     path: "/groups/{id}",
     summary: "Cancels a group: queued calls never start, connections to upstreams are closed",
     parameters: [idParameter],
     responses: { 200: json(stoppedGroup, "The state of the group") },
+  }),
+  guarded({
+    method: "get",
+    path: "/groups/{id}/slots/{index}",
+    summary: "Returns one call of a group, with the beginnings of its prompt and its answer",
+    parameters: [idParameter, indexParameter],
+    responses: { 200: json(slotLook, "The call") },
   }),
   guarded({
     method: "delete",

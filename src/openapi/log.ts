@@ -2,7 +2,7 @@
 import { z, type RouteConfig } from "@hono/zod-openapi";
 import { appendedReply, clientEvent } from "../contract/events.ts";
 import { CLIENT_EVENTS_PER_POST_MAX } from "../limits.ts";
-import { asText, guarded, header, idParameter, json, jsonBody, whole } from "./parts.ts";
+import { asText, eventStream, guarded, header, idParameter, json, jsonBody, whole } from "./parts.ts";
 
 /** The fields that every line of a log has; the others depend on its `event_type`. */
 export const logLine = z
@@ -17,7 +17,7 @@ export const logLine = z
     event_type: z.string().openapi({
       description:
         "run_opened, group_started, attempt_started, attempt_ended, retry_scheduled, throttled, slot_completed, " +
-        "slots_cancelled, group_completed, budget_refused, escalated, overrun, tool_called, child_opened, child_closed, credit_lost, " +
+        "slots_cancelled, confirmation_awaited, group_confirmed, group_paused, group_resumed, group_completed, budget_refused, escalated, overrun, tool_called, child_opened, child_closed, credit_lost, " +
         "run_closed, or the type of a client's own event",
     }),
   })
@@ -95,11 +95,13 @@ export const log: RouteConfig[] = [
     parameters: [
       idParameter,
       after,
-      header("last-event-id", "Resume after this event. Browsers send this header themselves; it overrides `after`"),
+      header("last-event-id", "Resume after this event. Browsers send this header themselves; it overrides `after`", {
+        pattern: "^\\d{0,15}$",
+      }),
     ],
     responses: {
       101: { description: "A WebSocket, if the request has `Upgrade: websocket`" },
-      200: asText("Server-sent events", "text/event-stream"),
+      200: { description: "Server-sent events", content: eventStream("JSON of a `LogLine`") },
     },
   }),
 ];

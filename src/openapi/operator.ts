@@ -1,7 +1,10 @@
 /** Routes that show the operator what all runs share. */
 import type { RouteConfig } from "@hono/zod-openapi";
+import { cassetteDocument, cassetteList } from "../contract/operator/cassettes.ts";
 import { resumedUpstream, upstreamList } from "../contract/operator/upstreams.ts";
 import { asText, guarded, idParameter, json } from "./parts.ts";
+
+const tapeParameter = { ...idParameter, name: "tape" };
 
 export const operator: RouteConfig[] = [
   guarded({
@@ -23,5 +26,45 @@ export const operator: RouteConfig[] = [
       "Ends the stop of an upstream's keys at once, instead of with the next probe that succeeds (operator only)",
     parameters: [{ ...idParameter, name: "name" }],
     responses: { 200: json(resumedUpstream, "The keys as they are now") },
+  }),
+  guarded({
+    method: "get",
+    path: "/cassettes",
+    summary: "Lists the tapes that upstreams of the kind cassette record and replay (operator only)",
+    responses: { 200: json(cassetteList, "One entry per tape") },
+  }),
+  guarded({
+    method: "get",
+    path: "/cassettes/{tape}",
+    summary: "Describes a tape (operator only)",
+    parameters: [tapeParameter],
+    responses: { 200: json(cassetteDocument, "The tape") },
+  }),
+  guarded({
+    method: "get",
+    path: "/cassettes/{tape}/exchanges",
+    summary: "Returns a tape as a file: a request and its answer per line (operator only)",
+    parameters: [tapeParameter],
+    responses: { 200: asText("The exchanges, in the order in which they were recorded", "application/x-ndjson") },
+  }),
+  guarded({
+    method: "put",
+    path: "/cassettes/{tape}",
+    summary: "Replaces a tape by a file (operator only)",
+    parameters: [tapeParameter],
+    request: {
+      body: {
+        description: "An exchange per line; without a body, the tape is empty then",
+        content: { "application/x-ndjson": { schema: { type: "string" } } },
+      },
+    },
+    responses: { 200: json(cassetteDocument, "The tape as it is now") },
+  }),
+  guarded({
+    method: "delete",
+    path: "/cassettes/{tape}",
+    summary: "Empties a tape (operator only)",
+    parameters: [tapeParameter],
+    responses: { 200: json(cassetteDocument, "The tape as it is now") },
   }),
 ];

@@ -17,6 +17,26 @@ export const asText = (description: string, ...types: string[]) => ({
   content: Object.fromEntries(types.map((type) => [type, { schema: text }])),
 });
 
+/**
+ * A stream of server-sent events. OpenAPI 3.1 has no words for a stream's items: as in its tools, the schema is that of
+ * one event.
+ */
+export const eventStream = (data: string) => ({
+  "text/event-stream": {
+    schema: {
+      type: "object" as const,
+      properties: { id: text, event: text, data: { ...text, description: data } },
+      required: ["data"],
+    },
+  },
+});
+
+/** A group's slots as they end: the two forms of stream that a client can choose with `Accept`. */
+export const slotStreams = {
+  "application/x-ndjson": { schema: text },
+  ...eventStream("JSON of a slot that has ended; of the group, at its end"),
+};
+
 /** A required JSON body. */
 export const jsonBody = (schema: z.ZodType) => ({
   body: { required: true, content: { "application/json": { schema } } },
@@ -41,20 +61,27 @@ export const guarded = (route: Omit<RouteConfig, "security">): RouteConfig => ({
 
 export const idParameter = { name: "id", in: "path", required: true, schema: text } as const;
 
-/** An optional query parameter whose only value is 1. */
+/** An optional query parameter that is 1 for yes; 0 is the same as its absence. */
 export const flag = (name: string, description: string) => {
-  const schema = { type: "string" as const, enum: ["1"] };
+  const schema = { type: "string" as const, enum: ["0", "1"] };
   return { name, in: "query" as const, required: false, description, schema };
 };
 
+/** Fifteen digits, which a number holds exactly: `queryInt` takes no more. */
+const QUERY_INT_MAX = 999_999_999_999_999;
+
 /** An optional query parameter that is an integer within bounds. */
 export const whole = (name: string, description: string, bounds: { minimum: number; maximum?: number }) => {
-  const schema = { type: "integer" as const, ...bounds };
+  const schema = { type: "integer" as const, maximum: QUERY_INT_MAX, ...bounds };
   return { name, in: "query" as const, required: false, description, schema };
 };
 
 /** An optional request header. */
-export const header = (name: string, description: string, bounds: { maxLength?: number; enum?: string[] } = {}) => {
+export const header = (
+  name: string,
+  description: string,
+  bounds: { maxLength?: number; enum?: string[]; pattern?: string } = {},
+) => {
   const schema = { type: "string" as const, ...bounds };
   return { name, in: "header" as const, required: false, description, schema };
 };
@@ -63,7 +90,7 @@ export const header = (name: string, description: string, bounds: { maxLength?: 
 export const idempotencyKey = header(
   "idempotency-key",
   "A repeated request with the same key and body returns the result of the first one, running or ended, at no further cost. The same key with another body is refused with 409",
-  { maxLength: IDEMPOTENCY_KEY_CHARS_MAX },
+  { maxLength: IDEMPOTENCY_KEY_CHARS_MAX, pattern: "^[!-~]+$" },
 );
 
 /** Response headers, by name: their descriptions. */

@@ -8,6 +8,7 @@ import {
   runBody,
   runDocument,
   runList,
+  childListQuery,
   runListQuery,
   runLookDocument,
   usageTotals,
@@ -17,6 +18,7 @@ import { flag, guarded, idempotencyKey, idParameter, json, jsonBody } from "./pa
 const flushed = z.object({ object: z.literal("flush"), flushed: z.literal(true) }).openapi("Flushed");
 
 const reset = flag("reset", "`1`: return the totals once more, then reset them to zero");
+const subtree = flag("subtree", "`1`: add the figures of all runs below it as `subtree`");
 
 export const runs: RouteConfig[] = [
   guarded({
@@ -42,8 +44,16 @@ export const runs: RouteConfig[] = [
     method: "get",
     path: "/runs/{id}",
     summary: "Describes a run",
-    parameters: [idParameter, flag("subtree", "`1`: add the figures of all runs below it as `subtree`")],
+    parameters: [idParameter, subtree],
     responses: { 200: json(runLookDocument, "The run") },
+  }),
+  guarded({
+    method: "get",
+    path: "/runs/{id}/children",
+    summary: "Lists the runs that a run has opened, newest first, whether they have ended or not",
+    parameters: [idParameter],
+    request: { query: childListQuery },
+    responses: { 200: json(runList, "One page") },
   }),
   guarded({
     method: "patch",
@@ -85,14 +95,14 @@ export const runs: RouteConfig[] = [
     path: "/runs/{id}/usage",
     summary:
       "Returns calls, tokens and cost of a run since the last reset, in total and by model; child runs are not included",
-    parameters: [idParameter, reset],
+    parameters: [idParameter, reset, subtree],
     responses: { 200: json(usageTotals, "The totals") },
   }),
   guarded({
     method: "get",
     path: "/usage",
     summary: "The same for the caller's own run",
-    parameters: [reset],
+    parameters: [reset, subtree],
     responses: { 200: json(usageTotals, "The totals") },
   }),
   guarded({

@@ -1,15 +1,35 @@
 /** Routes of OpenAI's and Anthropic's APIs. The providers' references describe their fields. */
 import { z, type RouteConfig } from "@hono/zod-openapi";
-import { IDEMPOTENCY_KEY_CHARS_MAX } from "../limits.ts";
-import { asText, guarded, header, idParameter, json } from "./parts.ts";
+import { batchCreateBody } from "../batch/create.ts";
+import { anthropicErrorBody, errorBody, relayedErrorBody } from "../contract/errors.ts";
+import { label } from "../contract/fields.ts";
+import { BATCHES_PAGE_MAX, IDEMPOTENCY_KEY_CHARS_MAX, MAX_TOKENS_MAX } from "../limits.ts";
+import { eventStream, guarded, header, idParameter, json, jsonBody, whole } from "./parts.ts";
 
 const opaque = z.looseObject({});
 
 const listed = z.looseObject({ object: z.literal("list"), data: z.array(opaque) });
 
+/** Fields that the gateway reads of a relayed body; the upstream's reference has the others. */
+const named = (fields: z.ZodRawShape) => z.looseObject({ model: label.nullable().optional(), ...fields });
+const texts = z.union([z.string(), z.array(z.string()).min(1)]);
+const conversation = named({ messages: z.array(z.looseObject({ role: z.string() })).min(1) });
+const message = conversation.extend({ max_tokens: z.int().min(1).max(MAX_TOKENS_MAX) });
+
+/** `own`: the form of the gateway's own errors on the route. */
+const relaying = (own: z.ZodType, route: Omit<RouteConfig, "security">): RouteConfig => {
+  const described = guarded(route);
+  const failed = json(z.union([own, relayedErrorBody]), "The gateway's refusal, or the upstream's own error");
+  return { ...described, responses: { ...described.responses, default: failed } };
+};
+
 /** A call whose body and answer are relayed byte for byte. */
-const passed = (path: string, summary: string, streams: boolean): RouteConfig =>
-  guarded({
+const passed = (
+  path: string,
+  summary: string,
+  { body, streams = false, own = errorBody }: { body: z.ZodType; streams?: boolean; own?: z.ZodType },
+): RouteConfig =>
+  relaying(own, {
     method: "post",
     path,
     summary,
@@ -17,7 +37,7 @@ const passed = (path: string, summary: string, streams: boolean): RouteConfig =>
       body: {
         description: "As the upstream expects it. `model` may name the upstream: `upstream/model`",
         required: true,
-        content: { "application/json": { schema: opaque } },
+        content: { "application/json": { schema: body } },
       },
     },
     responses: {
@@ -26,7 +46,7 @@ const passed = (path: string, summary: string, streams: boolean): RouteConfig =>
           "The upstream's answer, with `usage.cost` added. A stream whose events are not changed has its cost in a comment behind them: `: fanout cost=0.000123`",
         content: {
           "application/json": { schema: opaque },
-          ...(streams ? asText("", "text/event-stream").content : {}),
+          ...(streams ? eventStream("JSON as the upstream sent it; `[DONE]` at the end of OpenAI's streams") : {}),
         },
       },
     },
@@ -36,17 +56,30 @@ const passed = (path: string, summary: string, streams: boolean): RouteConfig =>
 const keptThing = (method: "get" | "post" | "delete", path: string, summary: string): RouteConfig =>
   guarded({ method, path, summary, parameters: [idParameter], responses: { 200: json(opaque, "The object") } });
 
+/** An object that an upstream stores: its answers are relayed, too. */
+const upstreamThing = (method: "get" | "post" | "delete", path: string, summary: string): RouteConfig =>
+  relaying(errorBody, {
+    method,
+    path,
+    summary,
+    parameters: [idParameter],
+    responses: { 200: json(opaque, "The object") },
+  });
+
 export const v1: RouteConfig[] = [
-  passed("/v1/chat/completions", "OpenAI's chat completions", true),
-  passed("/v1/completions", "OpenAI's completions", true),
-  passed("/v1/embeddings", "OpenAI's embeddings", false),
-  passed("/v1/responses", "OpenAI's responses", true),
-  keptThing("get", "/v1/responses/{id}", "Returns a response that its upstream stores for this run"),
-  keptThing("delete", "/v1/responses/{id}", "Deletes a response at its upstream"),
-  keptThing("post", "/v1/responses/{id}/cancel", "Cancels a response that is running in the background"),
-  keptThing("get", "/v1/responses/{id}/input_items", "Lists the input items of a stored response"),
-  passed("/v1/messages", "Anthropic's messages", true),
-  passed("/v1/messages/count_tokens", "Counts the tokens of a message, free of charge", false),
+  passed("/v1/chat/completions", "OpenAI's chat completions", { body: conversation, streams: true }),
+  passed("/v1/completions", "OpenAI's completions", { body: named({ prompt: texts }), streams: true }),
+  passed("/v1/embeddings", "OpenAI's embeddings", { body: named({ input: texts }) }),
+  passed("/v1/responses", "OpenAI's responses", { body: named({}), streams: true }),
+  upstreamThing("get", "/v1/responses/{id}", "Returns a response that its upstream stores for this run"),
+  upstreamThing("delete", "/v1/responses/{id}", "Deletes a response at its upstream"),
+  upstreamThing("post", "/v1/responses/{id}/cancel", "Cancels a response that is running in the background"),
+  upstreamThing("get", "/v1/responses/{id}/input_items", "Lists the input items of a stored response"),
+  passed("/v1/messages", "Anthropic's messages", { body: message, streams: true, own: anthropicErrorBody }),
+  passed("/v1/messages/count_tokens", "Counts the tokens of a message, free of charge", {
+    body: conversation,
+    own: anthropicErrorBody,
+  }),
   guarded({
     method: "get",
     path: "/v1/models",
@@ -61,15 +94,26 @@ export const v1: RouteConfig[] = [
     parameters: [
       header("idempotency-key", "A repeated request with the same key and body returns the same batch", {
         maxLength: IDEMPOTENCY_KEY_CHARS_MAX,
+        pattern: "^[!-~]+$",
       }),
     ],
-    request: { body: { required: true, content: { "application/json": { schema: opaque } } } },
+    request: jsonBody(batchCreateBody),
     responses: { 200: json(opaque, "The batch") },
   }),
   guarded({
     method: "get",
     path: "/v1/batches",
     summary: "Lists the run's batches, newest first",
+    parameters: [
+      whole("limit", "Batches per page", { minimum: 1, maximum: BATCHES_PAGE_MAX }),
+      {
+        name: "after",
+        in: "query",
+        required: false,
+        description: "Last id of the previous page",
+        schema: { type: "string" },
+      },
+    ],
     responses: { 200: json(listed, "One page") },
   }),
   keptThing("get", "/v1/batches/{id}", "Describes a batch"),

@@ -9,10 +9,13 @@ import { canonicalJson } from "../schema/canonical.ts";
  * The content of a native call: everything that is written into its upstream request, and the cap that its client requests.
  * A prompt is one user message, so both forms of a call are equal. The order of names does not matter.
  */
-export function callContent(body: CallBody, { maxTokens }: Pick<CallFacts, "maxTokens">): string {
+export function callContent(
+  body: CallBody,
+  { maxTokens, wantedTier }: Pick<CallFacts, "maxTokens" | "wantedTier">,
+): string {
   const { prompt, context, ...rest } = body;
   const messages = prompt === undefined ? rest.messages : [{ role: "user", content: prompt }];
-  const content: Record<string, unknown> = { ...rest, messages, cap: maxTokens };
+  const content: Record<string, unknown> = { ...rest, messages, cap: maxTokens, service_tier: wantedTier };
   // The id says what the text is; where it is stored says nothing.
   if (context !== undefined) content["context"] = { ...context, object: undefined };
   const present = Object.entries(content).filter(([, value]) => value !== undefined);

@@ -2,6 +2,7 @@
  * The JSON answer of a batch, as pieces of text. A large one is never assembled: its four lists are made of the same slots,
  * which are read in pages. A list that is short is made beside the first one; the slots are read once more for each other.
  */
+import { heldQuoteJson } from "../observe/events.ts";
 import type { MakeCalls } from "../aggregate/calls/calls.ts";
 import type { GroupView, SlotView } from "../run-api/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
@@ -96,12 +97,21 @@ class KeptList {
 
 /** A group that has not ended: its state, without results. */
 export function runningJson(group: GroupView) {
-  const { id, status, waitsFor = [], queuedAhead } = group;
+  const { id, waitsFor = [], queuedAhead, paused, held } = group;
   const waits = {
     waiting_for: shownWaits(waitsFor),
     ...(queuedAhead !== undefined && { queue: queueOf(queuedAhead) }),
+    ...(held !== undefined && { quote: heldQuoteJson(held) }),
+    ...(paused !== undefined && {
+      paused: { budget: paused.dimension, since: new Date(paused.sinceMs).toISOString() },
+    }),
   };
-  return { id, object: "group", status, ...measuresOf(group), ...waits };
+  return { id, object: "group", status: shownStatus(group), ...measuresOf(group), ...waits };
+}
+
+/** The status on the wire: a group that awaits its confirmation runs for all who wait for its end. */
+export function shownStatus({ status, held }: Pick<GroupView, "status" | "held">) {
+  return held === undefined ? status : "awaiting_confirmation";
 }
 
 function queueOf(queued_ahead: number) {
@@ -113,6 +123,7 @@ function measuresOf({ usage, metrics, effectiveParallel, count, counts, openedAt
     ...stopFields(rules.stop),
     ...tierFields(rules.tierFailures),
     replayed: rules.replayed,
+    missing: rules.missing,
     usage: usageOf(usage),
     metrics,
     effective_parallel: effectiveParallel,

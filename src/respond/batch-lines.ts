@@ -66,6 +66,7 @@ export function completedEvent(group: GroupView, aggregation?: Aggregation) {
     ...stopFields(group.stop),
     ...tierFields(group.tierFailures),
     replayed: group.replayed,
+    missing: group.missing,
     aggregation,
   };
 }

@@ -9,9 +9,14 @@ const NOTHING = { calls: 0, aborted: 0, worstNanoUsd: 0, likelyNanoUsd: 0 };
 /** The fields at the top of the answer; none for a group without `stop_when`. `stopped_at` null = it was not met. */
 export function stopFields(stop: GroupView["stop"]) {
   if (stop === undefined) return {};
-  const { saved, shadow } = stop;
+  const { saved, shadow, judges } = stop;
   const stopped_at = saved === null ? null : new Date(saved.atMs).toISOString();
-  return { ...savedFacts(saved ?? NOTHING), shadow, stopped_at };
+  return {
+    ...savedFacts(saved ?? NOTHING),
+    shadow,
+    stopped_at,
+    ...(judges === undefined ? {} : { judge_groups: judges }),
+  };
 }
 
 /** The failed calls of a group with tiers, by what is to be done about them; none for a group without. */

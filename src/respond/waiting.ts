@@ -10,13 +10,15 @@ export function shownWaiting(waitingFor: WaitingFor): ShownWaiting {
       return { gate, reason, ready_in_ms };
     }
     case "budget":
-      return { budget: waitingFor.dimension };
+      return { budget: waitingFor.dimension, ...(waitingFor.isExhausted === true && { exhausted: true }) };
     case "context":
       return { context: waitingFor.context };
     case "dependency":
       return { dependency: waitingFor.tasks };
     case "retry":
       return { retry: true, ready_in_ms: waitingFor.readyInMs };
+    case "confirmation":
+      return { confirmation: true };
     case "permit":
       return { permit: true };
   }

@@ -26,6 +26,8 @@ export type AcquireRequest = CallRules & {
   position?: Position;
   /** Whether a key that does not work, or a rate limit, makes the call wait rather than fail; absent = they fail it. */
   waitsForGate?: boolean;
+  /** Whether a 429 of a key whose width is limited uses up no attempt while the call is young; absent = it uses up one. */
+  waitsForWidth?: boolean;
   /** For a retry: the parallel group that the last `settle` returned. */
   parallelGroupId: string | null;
   /** The call's place in the windows of an instance that holds credit; absent = the run's own windows hold. */

@@ -1,11 +1,12 @@
 /** Groups and their slots, and the jobs that lanes make of them. */
 import type { CallBody, CallFacts, CallRules, Lease, Outcome } from "../call.ts";
-import type { Reason } from "../errors.ts";
-import type { ErrorStyle } from "../contract/fields.ts";
+import type { Dimension, Reason } from "../errors.ts";
+import type { ErrorStyle, OnExhausted } from "../contract/fields.ts";
 import type { AggregateSpec } from "../aggregate/aggregate.ts";
 import type { Tier, TierMode } from "../aggregate/tiers.ts";
 import type { StopRule } from "../aggregate/early-stop.ts";
-import type { GroupMetrics, GroupStatus, GroupUsage, Saved } from "../engine/group.ts";
+import type { JudgeRule } from "../aggregate/judged-stop.ts";
+import type { GroupMetrics, GroupStatus, GroupUsage, HeldQuote, Saved } from "../engine/group.ts";
 import type { SlotRecord } from "../engine/record.ts";
 import type { SlotState } from "../engine/slot.ts";
 import type { Waiting, WaitingFor } from "../engine/waits/waiting-for.ts";
@@ -47,12 +48,20 @@ export type OpenGroupRequest = CallRules & {
   batchId?: string;
   /** When the group has what its client needs; absent = it runs to its end. */
   stopWhen?: StopRule;
+  /** The same, if a judge decides. Objects of earlier versions ignore it: the group runs to its end. */
+  judgeWhen?: JudgeRule;
   /** What its answers are combined to when it has ended; absent = nothing. */
   aggregate?: AggregateSpec;
   /** How the tiers of its calls matter; absent = they have none. */
   tiers?: TierMode;
   /** The epoch of the program that opens it, in a run that records; absent = its answers are not recorded. */
   replay?: { epoch: string };
+  /** What its slots do when the budget is used up; absent = the run decides. */
+  onExhausted?: OnExhausted;
+  /** The share of its slots that must complete for it to end as completed; absent = all of them. */
+  atLeast?: number;
+  /** Set for calls that the gateway makes itself to answer a request: they are not held for a confirmation. */
+  isConfirmed?: true;
 };
 
 export type OpenGroupReply =
@@ -67,6 +76,8 @@ export type OpenGroupReply =
       effectiveParallel: number;
       /** Lanes to start, by number. */
       lanes: number[];
+      /** Set if the group awaits its confirmation. */
+      isHeld?: true;
       /** The first claim of the Worker that opened the group; null if it does not execute it. */
       claim: ClaimReply | null;
       /** Of a single call: the coalescing window that it has joined; absent = none, or it is not known any more. */
@@ -89,8 +100,11 @@ export type GroupView = {
   remainingNanoUsd: number | null;
   metrics: GroupMetrics;
   usage: GroupUsage;
-  /** Of a group with `stopWhen`. `saved` null = it was not met so far; `hasCancelled`: it has stopped the group. */
-  stop?: { shadow: boolean; saved: Saved | null; hasCancelled: boolean };
+  /**
+   * Of a group with an early stop. `saved` null = it was not met so far; `hasCancelled`: it has stopped the group; `judges`: the
+   * groups of the calls of its judge, absent = none decides.
+   */
+  stop?: { shadow: boolean; saved: Saved | null; hasCancelled: boolean; judges?: readonly string[] };
   /** What its answer combines its results to; absent = nothing. */
   aggregate?: AggregateSpec;
   /**
@@ -109,6 +123,12 @@ export type GroupView = {
   tierFailures?: TierFailure[];
   /** Slots that ended with recorded answers; absent = it replays none. */
   replayed?: number;
+  /** Set while it awaits its confirmation: what it would cost. */
+  held?: HeldQuote;
+  /** Of a group with `atLeast` that has ended: the slots that did not complete; of many, the first. */
+  missing?: number[];
+  /** Set while it waits for a higher limit of its run. */
+  paused?: { dimension: Dimension; sinceMs: number };
 };
 
 /** A failed slot of a group with tiers; `id` is the client's custom id. */

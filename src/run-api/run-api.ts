@@ -46,6 +46,7 @@ import type {
   CapacityWait,
   EndStatus,
   Figures,
+  ListedChild,
   ModelRulesReply,
   OpenChildReply,
   PatchReply,
@@ -68,6 +69,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** What the run itself has spent and has in flight, and its open children; null if there is no such run. */
   figures(): Figures | null;
 
+  /** Up to `limit` child runs of numbers below `before`, the newest first, whether they have ended or not. */
+  childList(before: number, limit: number): ListedChild[];
+
   /** Limit, spent, reserved and remaining of each dimension; null if there is no such run. */
   budget(): BudgetDocument | null;
 
@@ -76,6 +80,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   /** Which models the run may request, or why it may request none. */
   modelRules(): ModelRulesReply;
+
+  /** The root of the tree that the run belongs to: itself, if it has no parent. Null = there is no such run. */
+  rootRun(): string | null;
 
   /** Changes limits, width or pause, and with the limits the reservation at the run's holder; null if there is no such run. */
   patch(patch: RunPatch): Promise<PatchReply | null>;
@@ -207,8 +214,14 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** The compiled graph of a group, as JSON; null if it has none. */
   graphJson(seq: number): string | null;
 
+  /** The beginning of the prompt of a slot's call; null if it has none, or its body is in R2. */
+  promptHead(seq: number, index: number): string | null;
+
   /** Cancels a group: queued slots never start, running ones are aborted. Its state afterwards; null if there is no such group. */
   cancelGroup(seq: number): Promise<GroupView | null>;
+
+  /** Lets a group start that awaits its confirmation; any other stays as it is. Its state afterwards; null if there is no such group. */
+  confirmGroup(seq: number): Promise<GroupView | null>;
 
   /** Cancels one slot. The group's state afterwards; null if there is no such group or slot. */
   cancelSlot(seq: number, index: number): Promise<GroupView | null>;

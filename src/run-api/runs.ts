@@ -1,6 +1,7 @@
 /** A run as its object stores it and as routes see it: settings, status, documents, changes and child runs. */
 import type { Limits } from "../budget/ledger.ts";
-import type { ErrorStyle } from "../contract/fields.ts";
+import type { WantedTier } from "../call.ts";
+import type { ErrorStyle, OnExhausted } from "../contract/fields.ts";
 import type { Region } from "../contract/fields.ts";
 import type { RunDocument } from "../contract/runs.ts";
 import type { Dimension } from "../errors.ts";
@@ -11,6 +12,9 @@ import type { Refused } from "./types.ts";
 
 export type RunStatus = "active" | "paused" | EndStatus;
 export type EndStatus = "closed" | "cancelled" | "expired";
+
+/** What a group may cost that starts without a confirmation; null = any. */
+export type ConfirmOver = { nanoUsd: number | null; calls: number | null };
 
 /** What a run is opened with. */
 export type RunSettings = {
@@ -47,6 +51,12 @@ export type RunSettings = {
   metadataJson: string;
   /** Set if its answers are recorded and replayed. */
   replay?: ReplayRule;
+  /** The service tier of calls that name none; absent = none. */
+  serviceTier?: WantedTier;
+  /** Groups whose quotes are above this await a confirmation; absent = none does. */
+  confirmOver?: ConfirmOver;
+  /** What the slots of its groups do when the budget is used up; absent = they fail. */
+  onExhausted?: OnExhausted;
 };
 
 /** A request for a run, in the gateway's own units; null = left out. */
@@ -68,6 +78,12 @@ export type RunInput = {
   metadataJson: string;
   /** Absent = its answers are not recorded. */
   replay?: ReplayRule;
+  /** Absent = left out. */
+  serviceTier?: WantedTier;
+  /** Absent = left out. */
+  confirmOver?: ConfirmOver;
+  /** Absent = left out. */
+  onExhausted?: OnExhausted;
 };
 
 /** New limits and switches of a run; what is left out keeps its value. */
@@ -94,6 +110,9 @@ export type StoredDocument = Omit<RunDocument, "metadata" | "blocked" | "replay"
 
 /** A run's own part of its subtree's figures; USD as decimals. */
 export type Figures = { openChildren: string[]; spent: Record<Dimension, number>; inFlight: Record<Dimension, number> };
+
+/** A child run by its number among the children of its parent. */
+export type ListedChild = { seq: number; id: string };
 
 /** The run's document after a change, or why the change was refused. */
 export type PatchReply = { ok: true; document: StoredDocument } | Refused;

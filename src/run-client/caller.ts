@@ -1,5 +1,5 @@
 /** Calls to a run object that may restart during the call. Every call to a run object from outside goes through here. */
-import { runOf, type Objects } from "../../durable-objects/address.ts";
+import { cassetteOf, runOf, type Objects } from "../../durable-objects/address.ts";
 import { Refusal } from "../errors.ts";
 import { OBJECT_OVERLOADED_RETRY_MS } from "../limits.ts";
 import { readText, type TextPart } from "./contexts/text.ts";
@@ -49,6 +49,14 @@ export class RunCaller {
   /** Reads bytes of a text that the run has stored; null if it was deleted. */
   readText(part: TextPart): Promise<Uint8Array | null> {
     return withRetry(() => readText(this.#objects, this.runId, part), {
+      wait: (ms) => scheduler.wait(ms),
+      random: Math.random,
+    });
+  }
+
+  /** Makes an idempotent call to the object of a tape, and retries it while that restarts. Rejects as `callWithRetry`. */
+  callCassette<T>(tape: string, call: (cassette: ReturnType<typeof cassetteOf>) => PromiseLike<T>): Promise<T> {
+    return withRetry(async () => call(cassetteOf(this.#objects, tape)), {
       wait: (ms) => scheduler.wait(ms),
       random: Math.random,
     });

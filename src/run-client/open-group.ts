@@ -82,9 +82,11 @@ async function openWithPages(run: RunCaller, openKey: string, upload: Upload, si
   const { builder, pages } = await stage(run, openKey, upload, signal);
   const { opening, bodies, capacity } = upload;
   const defaultsJson = JSON.stringify(opening.defaults);
-  const { aggregate } = opening.rules;
+  const { aggregate, judgeWhen } = opening.rules;
   // No call of the group has them: the run checks them with the others.
-  const models = [...builder.models, ...(aggregate === undefined ? [] : modelsOfCalls(aggregate))];
+  const combining = aggregate === undefined ? [] : modelsOfCalls(aggregate);
+  const judging = judgeWhen === undefined ? [] : [judgeWhen.model];
+  const models = [...new Set([...builder.models, ...combining, ...judging])];
   const plain: OpenGroupRequest = { ...opening.rules, openKey, models, defaultsJson };
   const bodyObjects = bodies?.objects;
   const request = bodyObjects === undefined ? plain : { ...plain, bodyObjects };

@@ -101,7 +101,9 @@ export function capIn(...fields: readonly unknown[]): number {
 export function openaiError(status: number, message: string): unknown {
   const type = status === 429 ? "rate_limit_error" : status >= 500 ? "server_error" : "invalid_request_error";
   const code = status === 404 ? "model_not_found" : null;
-  return { error: { message, type, param: code === null ? null : "model", code } };
+  // OpenAI's errors have no `retryable`; every error of the gateway has, and so does one of its own upstream.
+  const retryable = status === 429 || status >= 500;
+  return { error: { message, type, param: code === null ? null : "model", code, retryable } };
 }
 
 const ANTHROPIC_ERRORS: Readonly<Record<number, string>> = {

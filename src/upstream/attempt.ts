@@ -17,6 +17,7 @@ import { withSeen } from "./seen.ts";
 import { choosesStream, NO_HISTORY, type CallHistories } from "./stream-choice.ts";
 import { arrivedOf, isEventStream, streamedClassification } from "./streamed-answer.ts";
 import { streamedRequest, streamFamilyOf } from "./streamed-request.ts";
+import { withTierRefusal } from "./limits/tier-refusal.ts";
 
 /** What is sent to which upstream under which lease; `lease.model` and `body` go out as they are. */
 export type AttemptJob = { upstream: Upstream; lease: Lease; body: CallBody };
@@ -84,7 +85,8 @@ async function answer(inProgress: InProgress): Promise<Classification> {
     return stoppedWith(exchange, progress);
   }
   const { status } = response;
-  const classification = await readAnswer(inProgress, response, family);
+  const read = await readAnswer(inProgress, response, family);
+  const classification = lease.tier === undefined ? read : withTierRefusal(status, read);
   if (family !== null && upstream.aggregate === "auto" && refusesStream(status, classification)) {
     deps.histories?.refusedStream(upstream.name, lease.model);
     return answer({ ...inProgress, asksJson: true });

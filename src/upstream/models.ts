@@ -28,8 +28,9 @@ export function modelsRequest({
   baseUrl,
   apiKey,
   headers,
+  cassette,
 }: Upstream): { url: string; headers: Record<string, string> } | null {
-  if (kind === "simulated" || kind === "pull") return null;
+  if (kind === "simulated" || kind === "pull" || cassette?.mode === "replay") return null;
   const key: Record<string, string> =
     kind === "anthropic"
       ? { "anthropic-version": "2023-06-01", ...(apiKey === null ? {} : { "x-api-key": apiKey }) }

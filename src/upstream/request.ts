@@ -21,6 +21,7 @@ export function buildRequest(upstream: Upstream, lease: Lease, body: CallBody): 
       messages: requestMessages(body),
       ...(lease.capTokens === null ? undefined : { [upstream.capField]: lease.capTokens }),
       ...(body.temperature === undefined ? undefined : { temperature: body.temperature }),
+      ...(lease.tier === undefined ? undefined : { service_tier: lease.tier }),
       ...(body.params === undefined ? undefined : forwardedParams(body.params)),
       ...(schema === undefined ? undefined : { response_format: chatResponseFormat(schema) }),
     }),

@@ -96,7 +96,7 @@ function targetAt({ upstream, model }: ResolvedModel, rules: Pick<ModelRules, "u
   const price = priceOf(upstream, model);
   if (price === null && rules.unpriced === "refuse")
     return { ok: false, reason: { reason: "unpriced_model", model: name } };
-  const { bounds, allowParams, maxInFlight, timeoutMs, maxAttempts: attemptsMax } = upstream;
+  const { bounds, allowParams, maxInFlight, timeoutMs, maxAttempts: attemptsMax, hedge } = upstream;
   const cache = targetCache(upstream, model, price);
   const limits = { bounds, allowParams, maxInFlight, timeoutMs, attemptsMax, ...(cache === null ? {} : { cache }) };
   const routed = routedModel(model);
@@ -105,6 +105,7 @@ function targetAt({ upstream, model }: ResolvedModel, rules: Pick<ModelRules, "u
     model,
     price,
     ...limits,
+    ...(hedge === undefined ? {} : { hedge }),
     ...(routed === null ? {} : { unbounded: [routed] }),
   };
   return { ok: true, target: withKeys(plain, upstream.keys) };

@@ -49,10 +49,14 @@ export interface CallFields {
   samples?:
     | { min?: number; max?: number; agree?: number; by?: "normalized" | "exact" | "json_key"; key?: string }
     | undefined;
+  /** A second attempt beside a late one: after so many ms, or longer than 95 % of the others. Default: none. */
+  hedge?: false | { after?: "p95" | number; max_extra?: number } | undefined;
   /** The id of a stored text, or a part of it: the gateway puts it before the prompt. */
   context?: string | ContextPart | undefined;
   /** How the context that calls share is cached by its provider. Default: auto. */
   cache?: "auto" | "off" | { ttl?: "5m" | "1h"; warm_ms_max?: number } | undefined;
+  /** `flex`: cheaper and slower where the upstream sells it, else the standard tier. Default: the run's, or none. */
+  service_tier?: "flex" | "priority" | "default" | undefined;
   /** Further fields for the upstream, sent unchanged. */
   params?: Record<string, unknown> | undefined;
 }
@@ -94,17 +98,28 @@ export interface BatchOptions<Style extends ErrorStyle = "bracket"> extends Quer
   on_error?: "continue" | "abort" | undefined;
   /** If the budget can never pay for the whole batch: run a part, or refuse it (422). Default: partial. */
   on_budget?: "partial" | "refuse" | undefined;
+  /** The share of the calls that must complete for the batch to end as `completed`. Default: all. */
+  at_least?: number | undefined;
+  /** Whether calls that the budget does not cover fail, or wait for a higher limit. Default: the run's. */
+  on_exhausted?: "fail" | "pause" | undefined;
   /** Whether the group continues when its client disconnects. Default: true. */
   detach?: boolean | undefined;
   budget_policy?: "shared" | "split" | undefined;
   /** Stops the batch once it has enough answers, such as `{ n_success: 3 }`. */
-  stop_when?: Record<string, unknown> | undefined;
+  stop_when?: StopWhen | undefined;
   /** How the answers become one result, such as `{ strategy: "vote" }`. */
   aggregate?: Record<string, unknown> | undefined;
   /** `strict`: calls of a tier start when all of the tiers before it have ended. */
   tiers?: "strict" | "priority" | undefined;
   validate_independence?: "report" | "reject" | "serialize" | undefined;
 }
+/** When there is enough; exactly one rule. `shadow`: it is only reported what a stop would have saved. */
+export type StopWhen = { shadow?: boolean | undefined } & (
+  | { n_success: number }
+  | { quorum: { of: number; agree?: number; by?: "normalized" | "exact" | "json_key"; key?: string } }
+  | { regex: string; flags?: "i" | "s" | "is" | undefined }
+  | { judge: { prompt: string; model?: string; max_tokens?: number; max_chars?: number; every?: number } }
+);
 export type SlotError = {
   code: string;
   message: string;
@@ -141,6 +156,8 @@ export interface GroupCompleted {
   execution_ms: number;
   cost: number;
   usage: Usage;
+  /** With `at_least`: indexes of the slots that did not complete. */
+  missing?: number[];
 }
 export type WithSchema<Options> = Options & { schema: Record<string, unknown> | boolean };
 /** A task of a graph: `{{id.output}}` in its prompt is the output of another one. */
@@ -167,7 +184,7 @@ export interface DagOptions extends QueryOptions {
     concurrency?: number | undefined;
   };
   detach?: boolean | undefined;
-  stop_when?: Record<string, unknown> | undefined;
+  stop_when?: StopWhen | undefined;
   aggregate?: Record<string, unknown> | undefined;
   tiers?: "strict" | "priority" | undefined;
 }
@@ -256,6 +273,12 @@ export interface RunSettings extends RunLimits, CallOptions {
   replay?: "run" | undefined;
   /** Id of a run with `replay` whose answers this one replays. */
   replay_from?: string | undefined;
+  /** The service tier of calls that name none. */
+  service_tier?: "flex" | "priority" | "default" | undefined;
+  /** Groups whose quote is above this await a confirmation. */
+  confirm_over?: { usd?: number | undefined; calls?: number | undefined } | undefined;
+  /** Whether calls of groups that the budget does not cover fail, or wait for a higher limit. */
+  on_exhausted?: "fail" | "pause" | undefined;
   /** Names the request: repeated under the same key, it returns the same child run. */
   idempotencyKey?: string | undefined;
 }

@@ -117,7 +117,7 @@ describe("a cancelled batch", () => {
         message: "Cannot cancel a batch with status 'completed'.",
         type: "invalid_request_error",
         param: null,
-        code: null,
+        code: "conflict",
       },
     });
     const failed = await runBatch(run, ["{}"]);

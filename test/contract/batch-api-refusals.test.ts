@@ -239,7 +239,7 @@ describe("an upload is refused", () => {
     await expect(run.openai.files.create({ file, purpose: "batch" })).rejects.toMatchObject({
       status: 400,
       param: null,
-      code: null,
+      code: "invalid_request",
       message: "400 Invalid file format for Batch API. Must be .jsonl",
     });
   });

@@ -1,9 +1,13 @@
 /** `fanout batch` at the gateway itself. What it does where a server fails: `test/unit/bin`. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { ChildProcess } from "node:child_process";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import type { GatewayOptions } from "../support/gateway.ts";
-import { type Ended, Folder, interruptAt } from "../unit/bin/command.ts";
+import { type Ended, Folder } from "../unit/bin/command.ts";
 import { type BatchPlace, type BatchRun, startBatchPlace } from "./batch-place.ts";
+
+const ONE_ENDED = { request_counts: { completed: 1 } };
+const WAIT = { timeout: 20_000, interval: 100 };
 
 /** So that a gateway that is started again is found where it was. */
 const options: GatewayOptions = {};
@@ -51,7 +55,8 @@ describe("fanout batch", () => {
     const first = await fanout(args);
     expect(first).toMatchObject({ status: 2, stdout: "" });
     expect(first.stderr).toContain("\n3 lines completed, 1 failed: out.jsonl\n");
-    expect(first.stderr).toMatch(/completed · 4\/4 · 1 failed · [\d.]+\/s · \$0\.0/);
+    expect(first.stderr).toMatch(/\n3 calls completed, 1 failed · \$0\.0\d+ · \d+s · \S+\n$/);
+    expect(first.stderr).toContain(` · ${place.gateway().url}/ui/runs/${run.id}\n`);
     const answers = await folder.lines("out.jsonl");
     expect(answers).toEqual([
       textOf("a", "prompt a"),
@@ -60,7 +65,11 @@ describe("fanout batch", () => {
       textOf("d", "prompt d"),
     ]);
     const spent = await spentUsd();
-    expect((await fanout(args)).status).toBe(2);
+    const second = await fanout([...args, "--json"]);
+    expect([second.status, JSON.parse(second.stdout)]).toEqual([
+      2,
+      expect.objectContaining({ completed: 3, failed: 1, run: run.id, cost_usd: expect.closeTo(spent, 9) }),
+    ]);
     expect(await folder.lines("out.jsonl")).toEqual(answers);
     expect(await spentUsd()).toBe(spent);
     expect(await batchIds()).toHaveLength(1);
@@ -97,7 +106,7 @@ describe("fanout batch", () => {
     await folder.write("in.txt", prompts.join("\n"));
     let restarted: Promise<void> | null = null;
     const onSaid = (said: string) => {
-      if (said.includes("\n░")) restarted ??= place.restart();
+      if (said.includes(": 40 lines.\n")) restarted ??= place.restart();
     };
     const { status, stderr } = await fanout(["in.txt", "-o", "out.jsonl", "--model", "sim/slow?ms=1500"], { onSaid });
     await restarted;
@@ -112,7 +121,16 @@ describe("fanout batch", () => {
   it("leaves the batch running on Ctrl-C, cancels it on --cancel, and writes the finished answers", async () => {
     await folder.write("in.jsonl", '{"prompt":"a","model":"sim/echo"}\n{"prompt":"b","model":"sim/slow?ms=30000"}\n');
     const args = ["in.jsonl", "-o", "out.jsonl"];
-    const stopped = await fanout(args, { onSaid: interruptAt("running · 1/2") });
+    let waited: Promise<void> | null = null;
+    const interruptOnceOneHasEnded = async (child: ChildProcess) => {
+      await vi.waitFor(async () => expect((await run.openai.batches.list()).data).toMatchObject([ONE_ENDED]), WAIT);
+      child.kill("SIGINT");
+    };
+    const onSaid = (said: string, child: ChildProcess) => {
+      if (said.includes(": 2 lines.\n")) waited ??= interruptOnceOneHasEnded(child);
+    };
+    const stopped = await fanout(args, { onSaid });
+    await waited;
     expect(stopped.status).toBe(130);
     expect((await fanout(["--cancel", "-o", "out.jsonl"])).status).toBe(0);
     expect((await fanout(args)).status).toBe(4);

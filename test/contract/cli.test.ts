@@ -31,9 +31,13 @@ const whole = z.object({
   cost_usd: z.number(),
   duration_ms: z.number(),
   agents: z.int(),
+  completed: z.int(),
+  failed: z.int(),
+  url: z.string(),
 });
 const lastLine = (text: string): string => text.trimEnd().split("\n").at(-1) ?? "";
-const wholeOf = ({ stdout }: Ended) => whole.parse(JSON.parse(lastLine(stdout)));
+/** Standard output is the document, and nothing else. */
+const wholeOf = ({ stdout }: Ended) => whole.parse(JSON.parse(stdout));
 const runOf = async (id: string) =>
   z
     .looseObject({
@@ -59,12 +63,14 @@ describe("fanout run", () => {
       "--json",
     ]);
     expect([ended.status, ended.stderr.includes("✗")]).toEqual([0, false]);
-    const { run, cost_usd, agents, ...rest } = wholeOf(ended);
-    expect(rest).toMatchObject({ result, failures: [] });
+    const { run, cost_usd, agents, url, ...rest } = wholeOf(ended);
+    expect(rest).toMatchObject({ result, failures: [], completed: agents, failed: 0 });
+    expect((await world.send(new URL(url).pathname)).status).toBe(200);
     const { status, budget } = await runOf(run);
     expect([status, budget.usd.limit]).toEqual(["closed", 1]);
     expect(cost_usd).toBeCloseTo(budget.usd.spent, 9);
-    expect(lastLine(ended.stderr)).toMatch(new RegExp(`^${agents} calls · \\$[\\d.]+ · \\d+s · ${run}$`));
+    expect(lastLine(ended.stderr)).toMatch(/^\d+ calls completed, 0 failed · \$[\d.]+ · \d+s · /);
+    expect(lastLine(ended.stderr).split(" · ").at(-1)).toBe(`${world.gateway.url}/ui/runs/${run}`);
   });
 
   it.each(["find_verify_write", "review_panel", "map_reduce"])(
@@ -102,6 +108,9 @@ describe("fanout run", () => {
     );
     const ended = await fanout(["run", "script.mjs", "--budget", "1", "--model", "sim/echo"]);
     expect(ended.status).toBe(2);
+    expect(ended.stderr).toMatch(
+      /^✗ {2}bad · .*\n✗ {2}1 failed in the script \(mine\)\n1 call completed, 1 failed \(.+\n$/,
+    );
     expect(JSON.parse(lastLine(ended.stdout))).toEqual({
       alone: null,
       side: ["good", null],
@@ -125,7 +134,20 @@ describe("fanout run", () => {
     expect((await documentOf(parent)).budget.usd).toMatchObject({ reserved: 0, spent: expect.any(Number) });
   });
 
-  it("writes phases and logs to the run's log", async () => {
+  it("keeps what a script prints away from the document of --json", async () => {
+    await folder.write(
+      "script.mjs",
+      "console.log('to look at'); process.stdout.write('beside\\n'); setTimeout(() => console.log('late'), 50); export default 1;",
+    );
+    const ended = await fanout(["run", "script.mjs", "--budget", "1", "--json"]);
+    expect([ended.status, wholeOf(ended).result]).toEqual([0, 1]);
+    for (const text of ["to look at\n", "beside\n", "late\n"]) expect(ended.stderr).toContain(text);
+    await folder.write("broken.mjs", "console.log('first'); throw new Error('of the script');");
+    const broken = await fanout(["run", "broken.mjs", "--budget", "1", "--json"]);
+    expect([broken.status, wholeOf(broken).result]).toEqual([1, null]);
+  });
+
+  it("writes phases and logs to the run's log, and logs to standard error", async () => {
     const run = await world.openRun({ default_model: "sim/echo" });
     await folder.write("script.mjs", "phase('look'); log('seen'); export default 1;");
     const env = { FANOUT_URL: world.gateway.url, FANOUT_TOKEN: run.token };
@@ -133,7 +155,7 @@ describe("fanout run", () => {
     expect([ended.status, lastLine(ended.stdout), ended.stderr]).toEqual([
       0,
       "1",
-      expect.stringMatching(/── look\n {3}seen\n/),
+      expect.stringMatching(/^ {3}seen\n0 calls completed, .+\n$/),
     ]);
     const log = (await run.send(`/runs/${run.id}/log`)).text;
     expect(log).toMatch(/"event_type":"phase".*"output":"look"/);
@@ -172,6 +194,9 @@ describe("fanout runs, top, trace and watch", () => {
     const listed = await fanout(["runs", "--name", "listed here", "--json"]);
     expect(JSON.parse(listed.stdout)).toMatchObject({ data: [{ id: run.id }] });
     const now = await fanout(["top", "--once"]);
+    const nowAsJson = await fanout(["top", "--once", "--json"]);
+    expect(JSON.parse(nowAsJson.stdout)).toMatchObject({ runs: expect.any(Array), upstreams: expect.any(Array) });
+    expect([listed.stderr, nowAsJson.stderr]).toEqual(["", ""]);
     expect([now.status, now.stdout]).toEqual([
       0,
       expect.stringMatching(/listed here[\s\S]*upstream +class[\s\S]*sim +open/),
@@ -215,6 +240,19 @@ describe("the package", () => {
       await run.send(`/runs/${run.id}/close`, { method: "POST" });
       const shown = await call(process.execPath, [bin, "watch", "--plain"], { env: own, cwd: place });
       expect(shown.stdout).toContain("· 1 ok");
+      const tape = (prompt: string): string =>
+        `${JSON.stringify({ request: { endpoint: "call", model: "m", body: { prompt } }, answer: { status: 200, contentType: "", chunks: [] } })}\n`;
+      await folder.write("a.jsonl", tape("one"));
+      await folder.write("b.jsonl", tape("two"));
+      const files = ["a.jsonl", "b.jsonl"].map((name) => join(folder.path, name));
+      const compared = await call(process.execPath, [bin, "cassette", "diff", ...files], {
+        env: own,
+        cwd: place,
+      }).catch((error: unknown) => error);
+      expect(compared).toMatchObject({
+        code: 1,
+        stdout: expect.stringContaining('body.prompt: recorded "two", requested "one"'),
+      });
       // With the whole environment: it may say where the registry is.
       const npx = await call("npx", ["--yes", "--package", join(place, tarball), "fanout", "--help"], { cwd: place });
       expect(npx.stdout).toContain("fanout COMMAND");

@@ -147,9 +147,31 @@ describe("a judge", () => {
     expect([refused.status, errorOf(refused)?.["param"] ?? undefined, asked.size]).toEqual([status, param, 0]);
   });
 
-  it("is a task in a graph, not a rule", async () => {
-    const refused = await run.send("/dag", { json: { tasks: [{ id: "a", prompt: "red" }], aggregate: JUDGE } });
-    expect([refused.status, errorOf(refused)?.["param"]]).toEqual([400, "aggregate"]);
+  it("gets the results of a graph by the ids of their tasks, once, in every form of the answer", async () => {
+    const tasks = [
+      { id: "draft", prompt: "grey" },
+      { id: "a", prompt: "red", dependencies: ["draft"] },
+      { id: "b", prompt: "fail" },
+    ];
+    const sent = await run.send("/dag", { json: { tasks, max_tokens: 100, aggregate: JUDGE } });
+    // A result is missing: what is trusted is so in part.
+    expect(sent.json).toMatchObject({ status: "partial", aggregation: { verdict: "partial", error: null } });
+    const { id } = z.looseObject({ id: z.string() }).parse(sent.json);
+    const { aggregation: first } = z.looseObject({ aggregation }).parse(sent.json);
+    const again = z.looseObject({ aggregation }).parse((await endOf(run, `/dag/${id}`)).json);
+    const lines = await run.send(`/groups/${id}/results`, { headers: { accept: "application/x-ndjson" } });
+    const last = z.looseObject({ aggregation }).parse(JSON.parse(lines.text.trim().split("\n").at(-1) ?? ""));
+    const report = z.looseObject({ aggregation }).parse((await run.send(`/groups/${id}/report?format=json`)).json);
+    expect([again.aggregation, last.aggregation, report.aggregation]).toEqual([first, first, first]);
+    expect(sentTo("up-judge")).toHaveLength(1);
+    expect(sentTo("up-judge")[0]).toContain("(a)\nred");
+    expect(sentTo("up-judge")[0]).not.toContain("grey");
+  });
+
+  it("of a graph with an unknown model is refused before anything runs", async () => {
+    const aggregate = { ...JUDGE, model: "nobody/knows" };
+    const refused = await run.send("/dag", { json: { tasks: [{ id: "a", prompt: "red" }], aggregate } });
+    expect([errorOf(refused).code, asked.size]).toEqual(["model_not_found", 0]);
   });
 });
 
@@ -162,6 +184,15 @@ describe("a merge by a model", () => {
     expect(sentTo("up-merge")).toHaveLength(1);
     const { aggregation: one } = await batch({ prompts: ["p1"], aggregate: MERGE });
     expect(one).toMatchObject({ output: "p1", groups: [] });
+  });
+
+  it("of a graph combines its results, each element of a foreach for itself", async () => {
+    const tasks = [
+      { id: "find", prompt: '["p1", "p2"]' },
+      { id: "each", foreach: "{{find.output.json}}", prompt: "{{item}}" },
+    ];
+    const sent = await run.send("/dag", { json: { tasks, max_tokens: 100, aggregate: MERGE } });
+    expect(sent.json).toMatchObject({ status: "completed", aggregation: { output: "(p1+p2)", merged: 2 } });
   });
 
   it("is a tree where they do not, whose levels keep the order", async () => {

@@ -84,6 +84,31 @@ describe.each(["claude/claude-x", "gpt/gpt-x"])("a batch on one context at %s", 
     expect((group.usage.saved_usd ?? 0) / (plain - bill.usd)).toBeCloseTo(1, 2);
   });
 
+  it.each([false, true])("serves single calls from the second of a run on (with keys: %s)", async (hasKeys) => {
+    const { token } = await gateway.openRun({ max_parallel: 64, budget: { usd: 5 }, default_model: model });
+    const stored = await gateway.fetch("/contexts", { json: { text: TEXT }, token });
+    const { id: context } = z.looseObject({ id: z.string() }).parse(await stored.json());
+    const query = async (prompt: string, more: object = {}): Promise<void> => {
+      const headers = hasKeys ? { "idempotency-key": encodeURIComponent(prompt) } : {};
+      const answer = await gateway.fetch("/query", {
+        json: { prompt, context, max_tokens: 16, ...more },
+        token,
+        headers,
+      });
+      expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
+    };
+    await query("First?");
+    expect(JSON.stringify(provider.seen)).not.toMatch(/cache_control|prompt_cache/);
+    const { writeTokens: before } = provider.bill();
+    await Promise.all(questions.map((prompt) => query(prompt)));
+    const bill = provider.bill();
+    expect([bill.writeTokens - before, bill.readTokens]).toEqual([TOKENS, TOKENS * (COUNT - 1)]);
+    await query("Without?", { cache: "off" });
+    const budget = await (await gateway.fetch("/budget", { token })).json();
+    const { usd } = z.looseObject({ usd: z.looseObject({ spent: z.number(), reserved: z.number() }) }).parse(budget);
+    expect([usd.spent, usd.reserved]).toEqual([expect.closeTo(provider.bill().usd, 8), 0]);
+  });
+
   it("has another one lead if the first fails", async () => {
     failWith = (number) => (number === 0 ? 500 : null);
     await ask(model);

@@ -1,5 +1,6 @@
 /** What a client learns of a graph before it runs. In this world a token costs $1 (in) or $2 (out) per million. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
 import { GRAPH_TASKS_MAX } from "../../src/limits.ts";
 import { documentOf, errorOf, startWorld, type Answer, type RunAccess, type World } from "./world.ts";
 
@@ -160,5 +161,84 @@ describe("POST /dag?quote=1", () => {
 
   it("refuses an invalid graph like any other request for one", async () => {
     expect(refusedWith(422, await quote({ tasks: [task("a", "a")] })).code).toBe("invalid_graph");
+  });
+});
+
+describe("GET /dag/:id/outline", () => {
+  const outlineOf = (id: string, by: RunAccess = run) => by.send(`/dag/${id}/outline`);
+
+  it("has the tasks and what each waits for, and not their texts, while the graph runs and after", async () => {
+    const tasks = [
+      { id: "find", prompt: '{"items":["secret one","two"]}' },
+      {
+        id: "each",
+        foreach: "{{find.output.json.items}}",
+        max_items: 5,
+        prompt: "{{item}}",
+        tier: "P0",
+        phase: "read",
+      },
+      { id: "again", foreach: "{{each.outputs}}", prompt: "{{item}}", estimated_duration_ms: 5 },
+      { id: "report", prompt: "{{again.outputs}}", alternatives: ["short"] },
+      { id: "short", prompt: "short" },
+    ];
+    const answer = await run.send("/dag", { json: { tasks } });
+    const { id, status } = z.looseObject({ id: z.string(), status: z.string() }).parse(answer.json);
+    const outline = await outlineOf(id);
+    expect(outline.json).toEqual({
+      id,
+      object: "graph_outline",
+      version: 1,
+      status,
+      slots: 13,
+      tasks: [
+        { id: "find", first: 0, slots: 1, dependencies: [] },
+        { id: "each", first: 1, slots: 5, dependencies: [0], tier: "P0", phase: "read" },
+        { id: "again", first: 6, slots: 5, dependencies: [1], follows: 1, estimated_duration_ms: 5 },
+        { id: "report", first: 11, slots: 1, dependencies: [2], alternatives: [4] },
+        { id: "short", first: 12, slots: 1, dependencies: [], alternative_of: 3 },
+      ],
+    });
+    expect(outline.text).not.toContain("secret");
+    const log = (await run.send(`/runs/${run.id}/log`)).text.split("\n");
+    const started = log.find((line) => line.includes(id) && line.includes('"group_started"'));
+    expect(JSON.parse(started ?? "{}")).toMatchObject({ tasks: 5 });
+  });
+
+  it("refers to the tasks that a change has left", async () => {
+    const opened = await run.send("/dag", {
+      json: {
+        tasks: [
+          { id: "a", prompt: "{{fault/hang}} a" },
+          { id: "b", prompt: "b", dependencies: ["a"] },
+          { id: "c", prompt: "c", dependencies: ["b"] },
+        ],
+      },
+      headers: { prefer: "respond-async" },
+    });
+    const { id } = z.looseObject({ id: z.string() }).parse(opened.json);
+    const operations = [{ op: "update_task", task: { id: "b", prompt: "b2", dependencies: ["a"] } }];
+    const changed = await run.send(`/dag/${id}`, { method: "PATCH", json: { version: 1, operations } });
+    expect(changed.status).toBe(200);
+    const outline = z.looseObject({ tasks: z.array(z.looseObject({})) }).parse((await outlineOf(id)).json);
+    expect(outline).toMatchObject({ version: 2, status: "running" });
+    expect(outline.tasks.map(({ id: task, dependencies }) => [task, dependencies])).toEqual([
+      ["a", []],
+      ["c", [2]],
+      ["b", [0]],
+    ]);
+    await run.send(`/dag/${id}`, { method: "DELETE" });
+  });
+
+  it("is not there for another run, for a batch, and for no id", async () => {
+    const { id } = z
+      .looseObject({ id: z.string() })
+      .parse((await run.send("/dag", { json: { tasks: [task("a")] } })).json);
+    const batch = await run.send("/batch", { json: { prompts: ["a", "b"] } });
+    const batchId = z.looseObject({ id: z.string() }).parse(batch.json).id;
+    const other = await world.openRun();
+    for (const answer of [await outlineOf(id, other), await outlineOf(batchId), await outlineOf("pg-1-2")]) {
+      expect(refusedWith(404, answer)).toMatchObject({ code: "not_found" });
+    }
   });
 });

@@ -216,3 +216,45 @@ describe("PATCH /dag/:id", () => {
 async function look({ run, id }: Opened): Promise<Graph> {
   return graphOf(await run.send(`/dag/${id}`));
 }
+
+describe("PATCH of a graph with tiers", () => {
+  const tasks = [
+    { id: "security", prompt: "{{latch/tier-0}} security", tier: "P0" },
+    { id: "tests", prompt: "{{latch/tier-1}} tests", tier: "P1" },
+    { id: "summary", prompt: "summary" },
+  ];
+  const task = (id: string, prompt: string, tier: string) => ({ op: "add_task", task: { id, prompt, tier } });
+  const sent = (): string[] =>
+    [...world.upstream.counters.sends.keys()].map((prompt) => prompt.split(" ").at(-1) ?? "");
+
+  it("keeps strict tiers a barrier for what it adds, and adds nothing to a tier that has passed", async () => {
+    const run = await world.openRun({ budget: { usd: 1 }, default_model: "up-1" });
+    const answer = await run.send("/dag", { json: { tasks, tiers: "strict" }, headers: { prefer: "respond-async" } });
+    const opened = { run, id: z.object({ id: z.string() }).parse(answer.json).id };
+    await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
+    const first = [task("secrets", "{{status/400}} secrets", "P0"), task("style", "style", "P1")];
+    expect(graphOf(await patch(opened, first)).version).toBe(2);
+    await expect.poll(sent).toEqual(["security", "secrets"]);
+    world.upstream.open("tier-0");
+    await expect.poll(() => sent().length).toBe(4);
+    expect(sent().slice(2).sort()).toEqual(["style", "tests"]);
+    const late = await patch(opened, [task("licences", "licences", "P0")], 2);
+    expect([late.status, errorOf(late).code]).toEqual([422, "invalid_graph"]);
+    expect(graphOf(await patch(opened, [task("notes", "notes", "P2")], 2)).version).toBe(3);
+    world.upstream.open("tier-1");
+    expect(await ended(opened)).toMatchObject({ status: "escalated", escalations: [{ id: "secrets", tier: "P0" }] });
+    expect(sent().slice(4).sort()).toEqual(["notes", "summary"]);
+  });
+
+  it("lists what it added and what failed, also where tiers are no barrier", async () => {
+    const run = await world.openRun({ budget: { usd: 1 }, default_model: "up-1" });
+    const loose = [{ id: "tests", prompt: "{{latch/loose}} tests", tier: "P1" }];
+    const answer = await run.send("/dag", { json: { tasks: loose }, headers: { prefer: "respond-async" } });
+    const opened = { run, id: z.object({ id: z.string() }).parse(answer.json).id };
+    await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
+    graphOf(await patch(opened, [task("late", "{{status/400}} late", "P0")]));
+    await expect.poll(() => world.upstream.counters.requests).toBe(2);
+    world.upstream.open("loose");
+    expect(await ended(opened)).toMatchObject({ status: "escalated", escalations: [{ id: "late", tier: "P0" }] });
+  });
+});

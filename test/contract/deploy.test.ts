@@ -1,6 +1,6 @@
 /** `npm run deploy -- --dry-run`: all of a deployment but the upload. Its steps are tested in `test/unit/scripts/deploy`. */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -23,7 +23,18 @@ describe("npm run deploy", () => {
     const before = existsSync(SECRETS_FILE);
     const { status, stdout, stderr } = deploy("--dry-run");
     expect([status, stderr]).toEqual([0, expect.not.stringContaining("ERROR")]);
-    for (const bound of ["RUN", "LANE", "DIRECTORY", "BATCH", "SHELF", "UPSTREAM", "GATES", "FILES", "UPSTREAMS"]) {
+    for (const bound of [
+      "RUN",
+      "LANE",
+      "DIRECTORY",
+      "BATCH",
+      "SHELF",
+      "UPSTREAM",
+      "GATES",
+      "CASSETTE",
+      "FILES",
+      "UPSTREAMS",
+    ]) {
       expect(stdout).toContain(`env.${bound} (`);
     }
     expect(stdout).toContain('env.ADMIN_KEY ("(hidden)")');
@@ -35,8 +46,20 @@ describe("npm run deploy", () => {
     expect(gzipKib).toBeLessThan(3 * 1024);
   });
 
+  it("builds for the free plan without a bucket, says its limits, and leaves no file behind", () => {
+    const { status, stdout } = deploy("--dry-run", "--free");
+    expect(status).toBe(0);
+    expect(stdout).toContain("env.RUN (");
+    expect(stdout).not.toContain("env.FILES");
+    expect(stdout).toContain("On Cloudflare's free plan:");
+    expect(readdirSync(ROOT).filter((name) => name.startsWith("wrangler.free"))).toEqual([]);
+  });
+
   it("refuses an unknown flag", () => {
     const { status, stderr } = deploy("--force");
-    expect([status, stderr]).toEqual([1, "Unknown option: --force. npm run deploy accepts only --dry-run.\n"]);
+    expect([status, stderr]).toEqual([
+      1,
+      "Unknown option: --force. npm run deploy accepts only --dry-run and --free.\n",
+    ]);
   });
 });

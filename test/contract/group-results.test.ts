@@ -16,6 +16,59 @@ afterAll(() => world.stop());
 const SLOW = "{{delay/3000}} slow";
 const MIXED = ["a", "{{status/400}} refused", "{{delay/200}} c | d", "e"];
 
+describe("GET /groups/:id/slots/:index", () => {
+  const looked = z.looseObject({ prompt_head: z.string().nullable(), result_head: z.string().nullable() });
+
+  it("shows one call with the beginnings of its prompt and its answer, cut at 600 characters", async () => {
+    const long = "x".repeat(5_000);
+    const items = [
+      { id: "short", prompt: "short" },
+      { prompt: long },
+      {
+        messages: [
+          { role: "system", content: "be brief" },
+          { role: "user", content: [{ type: "text", text: "hi" }] },
+        ],
+      },
+      { prompt: "{{status/400}} refused" },
+    ];
+    const { at } = await openGroup(run, { items });
+    await endOf(run, at);
+    const looks = await Promise.all(items.map((_, index) => run.send(`${at}/slots/${index}`)));
+    expect(looks.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    const heads = looks.map(({ json }) => looked.parse(json));
+    expect(heads[0]).toMatchObject({ index: 0, id: "short", status: "completed", error: null, waiting_for: null });
+    expect(heads[0]).toMatchObject({ prompt_head: "short", result_head: "short" });
+    expect(heads[1]).toMatchObject({ prompt_head: `${"x".repeat(600)}…`, result_head: `${"x".repeat(600)}…` });
+    expect(heads[2]?.prompt_head).toBe("hi");
+    expect(heads[3]).toMatchObject({ status: "failed", prompt_head: "{{status/400}} refused", result_head: null });
+    for (const look of looks) expect(look.text.length).toBeLessThan(3_000);
+  });
+
+  it("shows a call of a graph with the prompt of its task as it was sent", async () => {
+    const tasks = [
+      { id: "find", prompt: '{"items":["a","b"]}' },
+      { id: "each", foreach: "{{find.output.json.items}}", prompt: "Is {{item}} true?" },
+    ];
+    const opened = z.looseObject({ id: z.string() }).parse((await run.send("/dag", { json: { tasks } })).json);
+    const look = await run.send(`/groups/${opened.id}/slots/2`);
+    expect(look.json).toMatchObject({ id: "each", prompt_head: "Is {{item}} true?", result_head: "Is b true?" });
+  });
+
+  it("is not there for an index that no call has, nor for another run", async () => {
+    const { at } = await openGroup(run, { prompts: ["a", "b"] });
+    await endOf(run, at);
+    const other = await world.openRun();
+    for (const answer of [
+      await run.send(`${at}/slots/2`),
+      await run.send(`${at}/slots/x`),
+      await other.send(`${at}/slots/0`),
+    ]) {
+      expect([answer.status, errorOf(answer).code]).toEqual([404, "not_found"]);
+    }
+  });
+});
+
 describe("GET /groups/:id/results", () => {
   const prompts = Array.from({ length: 60 }, (_, index) => `{{${index < 20 ? "delay/0" : "latch/pages"}}} ${index}`);
 

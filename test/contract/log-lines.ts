@@ -22,7 +22,7 @@ const iso = z.iso.datetime().nullable();
 /** The facts of the gateway's own events, by `event_type`. */
 const FACTS = {
   run_opened: { name: z.string().nullable(), limits, max_parallel: z.int() },
-  group_started: { count: z.int(), effective_parallel: z.int() },
+  group_started: { count: z.int(), effective_parallel: z.int(), tasks: z.int().optional() },
   attempt_started: {
     ...attempt,
     route: z.string().optional(),

@@ -4,7 +4,8 @@
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { z } from "zod";
-import { startWorld, type RunAccess, type World } from "./world.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { answerOf, documentOf, startOwnGateway, startWorld, type RunAccess, type World } from "./world.ts";
 
 /** The shape of a run of fast-rlm (MIT, sample_logs/lex_fridman): agent, its parent, the parent's step that opens it, its calls. */
 const AGENTS: readonly (readonly [id: string, parent: string, step: number, calls: number])[] = [
@@ -45,13 +46,13 @@ const completion = z.looseObject({
 });
 
 /** Plays an agent and those that it opens; returns all bytes that they were answered with. */
-async function play(run: RunAccess, epoch: string, agent: string, heard: string): Promise<string[]> {
+async function play(run: RunAccess, epoch: string, agent: string, heard: string, model = "up-1"): Promise<string[]> {
   const own = AGENTS.find(([id]) => id === agent);
   if (own === undefined) throw new Error(`no agent ${agent}`);
   const bytes: string[] = [];
   let transcript = `${heard}\n${agent}`;
   for (let step = 1; step <= own[3]; step += 1) {
-    const json = { model: "up-1", messages: [{ role: "user", content: transcript }], stream: step % 3 === 0 };
+    const json = { model, messages: [{ role: "user", content: transcript }], stream: step % 3 === 0 };
     const answer = await run.send("/v1/chat/completions", { json, headers: { "x-fanout-epoch": epoch } });
     expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
     bytes.push(answer.text);
@@ -59,15 +60,15 @@ async function play(run: RunAccess, epoch: string, agent: string, heard: string)
     transcript = `${transcript}\n${step}: ${said}`;
     const opened = AGENTS.filter(([, parent, at]) => parent === agent && at === step);
     const heardHere = transcript;
-    const below = await Promise.all(opened.map(([id]) => play(run, epoch, id, heardHere)));
+    const below = await Promise.all(opened.map(([id]) => play(run, epoch, id, heardHere, model)));
     for (const texts of below) bytes.push(...texts);
     transcript = `${transcript}${below.map((texts) => texts.at(-1)?.length).join()}`;
   }
   return bytes;
 }
 
-const playAll = (run: RunAccess, epoch: string): Promise<string[][]> =>
-  Promise.all(Array.from({ length: PROGRAMS }, (_, at) => play(run, epoch, "a0", `question ${at}`)));
+const playAll = (run: RunAccess, epoch: string, model?: string): Promise<string[][]> =>
+  Promise.all(Array.from({ length: PROGRAMS }, (_, at) => play(run, epoch, "a0", `question ${at}`, model)));
 
 it("gets the same bytes again at width 64, in the same run and in a new one, without a call to an upstream", async () => {
   const options = { replay: "run", default_model: "up-1", max_parallel: 64 };
@@ -78,5 +79,34 @@ it("gets the same bytes again at width 64, in the same run and in a new one, wit
   expect(await playAll(first, "again")).toEqual(recorded);
   const second = await world.openRun({ ...options, replay_from: first.id, budget: { calls: 0 } });
   expect(await playAll(second, "elsewhere")).toEqual(recorded);
+  expect(world.upstream.counters.requests).toBe(PROGRAMS * CALLS);
+});
+
+it("gets the same bytes from a tape at width 64, at another gateway that has no upstream", async () => {
+  world.upstream.forget();
+  const provider = { kind: "openai", prices: { "*": { input: 1, output: 2 } } };
+  const inner = { ...provider, base_url: world.upstream.baseUrl };
+  const nowhere = { ...provider, base_url: "http://127.0.0.1:9/v1", api_key: "secret:NOT_SET" };
+  const recording = await startOwnGateway({
+    vars: { UPSTREAMS: { up: { kind: "cassette", mode: "record", upstream: inner } } },
+  });
+  const replaying = await startOwnGateway({ vars: { UPSTREAMS: { up: { kind: "cassette", upstream: nowhere } } } });
+  const open = async (gateway: Gateway): Promise<RunAccess> => {
+    const { id, token } = await gateway.openRun({ max_parallel: 64, budget: { usd: 10 } });
+    return { id, token, send: async (path, request) => answerOf(await gateway.fetch(path, { token, ...request })) };
+  };
+  const first = await open(recording);
+  const recorded = await playAll(first, "recorded", "up/up-1");
+  const spent = async (run: RunAccess): Promise<number> => (await documentOf(run)).budget.usd.spent;
+  // A call is settled once its answer is on the tape.
+  await expect.poll(async () => (await documentOf(first)).budget.usd.reserved).toBe(0);
+  const tape = await recording.fetch("/cassettes/up/exchanges", { token: recording.adminKey });
+  const body = await tape.text();
+  expect(body.trimEnd().split("\n")).toHaveLength(PROGRAMS * CALLS);
+  const loaded = await replaying.fetch("/cassettes/up", { method: "PUT", body, token: replaying.adminKey });
+  expect(loaded.status).toBe(200);
+  const second = await open(replaying);
+  expect(await playAll(second, "again", "up/up-1")).toEqual(recorded);
+  await expect.poll(() => spent(second)).toBeCloseTo(await spent(first), 9);
   expect(world.upstream.counters.requests).toBe(PROGRAMS * CALLS);
 });

@@ -32,6 +32,8 @@ beforeAll(async () => {
     alpha: at(alpha.baseUrl, 1),
     beta: at(beta.baseUrl, 10),
     gamma: { ...at(gamma.origin, 2), kind: "anthropic" },
+    // Its gate has not seen what `alpha` has rejected.
+    delta: at(alpha.baseUrl, 1),
   };
   const ROUTES = {
     fast: ["alpha/a", { model: "beta/b", on: ["rate_limited", "context_length"] }, "gamma/c"],
@@ -52,8 +54,8 @@ afterAll(async () => {
 
 async function openRun(body: Record<string, unknown> = {}) {
   const { id, token } = await gateway.openRun({ budget: { usd: 1 }, ...body });
-  const send = async (path: string, json?: unknown): Promise<Answer> =>
-    answerOf(await gateway.fetch(path, { token, ...(json === undefined ? {} : { json }) }));
+  const send = async (path: string, json?: unknown, headers: Record<string, string> = {}): Promise<Answer> =>
+    answerOf(await gateway.fetch(path, { token, headers, ...(json === undefined ? {} : { json }) }));
   return { id, send };
 }
 
@@ -125,6 +127,77 @@ describe("a call to a route", () => {
     const answer = await send("/query", { prompt: "a" });
     expect([answer.status, errorOf(answer)["attempts"]]).toEqual([502, 4]);
     expect([alpha.counters.requests, beta.counters.requests, gamma.calls.length]).toEqual([2, 0, 2]);
+  });
+});
+
+describe("a hedge", () => {
+  const HEDGE = { after: 50, max_extra: 1 };
+  /** Enough of them that what they cost covers the reservation of a second attempt. */
+  const PROMPTS = [...Array.from({ length: 19 }, (_, index) => `on time ${index}`), "late"];
+  /** The first attempt of the call that is late never ends. */
+  const late = (): void => {
+    let sends = 0;
+    answers = ({ prompt }) => {
+      if (prompt.includes("late")) sends += 1;
+      return prompt.includes("late") && sends === 1 ? { fault: "hang" } : { text: `${prompt} answered` };
+    };
+  };
+  const RESULTS = PROMPTS.map((prompt) => `${prompt} answered`);
+
+  it("ends a late call of a batch, and the attempt that it overtakes is aborted and stays charged", async () => {
+    late();
+    const { id, send } = await openRun({ max_parallel: 4 });
+    const group = groupOf(await send("/batch", { prompts: PROMPTS, model: "delta/a", max_tokens: 16, hedge: HEDGE }));
+    expect(group.results).toEqual(RESULTS);
+    const [item] = group.items.slice(-1);
+    expect(item).toMatchObject({ status: "completed", attempts: 2 });
+    const events = (await send(`/runs/${id}/log`)).text
+      .trim()
+      .split("\n")
+      .map((line): unknown => JSON.parse(line));
+    const of = { index: 19, upstream: "delta", model: "a" };
+    expect(events).toContainEqual(
+      expect.objectContaining({ event_type: "attempt_started", ...of, attempt: 2, hedge: true }),
+    );
+    expect(events).toContainEqual(
+      expect.objectContaining({ event_type: "attempt_ended", ...of, attempt: 1, code: "cancelled", estimated: true }),
+    );
+    await expect.poll(() => alpha.counters.abandoned).toBeGreaterThanOrEqual(1);
+    const { calls, usd } = z
+      .object({ calls: z.object({ spent: z.number() }), usd: z.object({ spent: z.number(), reserved: z.number() }) })
+      .parse((await send("/budget")).json);
+    // On a busy machine, others may be late, too.
+    expect(calls.spent).toBeGreaterThanOrEqual(21);
+    expect(usd.reserved).toBe(0);
+  });
+
+  it("ends a late call of a group whose client does not wait, and of a graph", async () => {
+    late();
+    const { send } = await openRun({ max_parallel: 4 });
+    const asked = { prompts: PROMPTS, model: "delta/a", max_tokens: 16, hedge: HEDGE };
+    const accepted = await send("/batch", asked, { prefer: "respond-async" });
+    const { id } = z.object({ id: z.string() }).parse(accepted.json);
+    expect((await send(`/groups/${id}?wait_ms=20000`)).json).toMatchObject({ status: "completed" });
+    late();
+    const tasks = PROMPTS.map((prompt, index) => ({ id: `t${index}`, prompt }));
+    const graph = await send("/dag", { tasks, model: "delta/a", max_tokens: 16, hedge: HEDGE });
+    expect(graph.json).toMatchObject({ status: "completed" });
+  });
+
+  it("ends a late call of /query, within the part of what its run has spent", async () => {
+    late();
+    const { send } = await openRun({ max_parallel: 4 });
+    const asked = { model: "delta/a", max_tokens: 16 };
+    groupOf(await send("/batch", { prompts: PROMPTS.slice(0, -1), ...asked }));
+    const answer = replyOf(await send("/query", { prompt: "late", ...asked, hedge: HEDGE }));
+    expect(answer).toMatchObject({ text: "late answered", attempts: 2 });
+  });
+
+  it("is refused with a field that it does not have, or more than all", async () => {
+    const { send } = await openRun();
+    for (const hedge of [{ max_extra: 1.1 }, { after: 0 }, { delay: 5 }, true]) {
+      expect(errorOf(await send("/batch", { prompts: ["a"], hedge })).param).toMatch(/^hedge/);
+    }
   });
 });
 

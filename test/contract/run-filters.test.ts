@@ -130,3 +130,38 @@ describe("GET /runs/:id/usage?subtree=1", () => {
     expect((await run.send(`/runs/${run.id}/usage`)).json).not.toHaveProperty("subtree");
   });
 });
+
+describe("GET /runs/:id/children", () => {
+  const list = z.object({
+    data: z.array(z.looseObject({ id: z.string(), name: z.string().nullable(), status: z.string() })),
+    has_more: z.boolean(),
+    next_cursor: z.string().nullable(),
+  });
+  const opened = z.looseObject({ id: z.string(), token: z.string() });
+
+  it("lists the child runs of a run, newest first and by page, open and ended, and not those below them", async () => {
+    const parent = await world.openRun({ budget: { usd: 1 } });
+    const children: z.infer<typeof opened>[] = [];
+    for (const name of ["a", "b", "c"]) {
+      const json = { name, budget: { usd: 0.1 } };
+      children.push(opened.parse((await parent.send("/runs", { json })).json));
+    }
+    const [first] = children;
+    await world.send("/runs", { token: first?.token ?? "", json: { name: "below", budget: { usd: 0.01 } } });
+    await parent.send(`/runs/${children[1]?.id}/close`, { method: "POST" });
+    const page = list.parse((await parent.send(`/runs/${parent.id}/children?limit=2`)).json);
+    expect(page.data.map(({ name, status }) => [name, status])).toEqual([
+      ["c", "active"],
+      ["b", "closed"],
+    ]);
+    const next = list.parse((await parent.send(`/runs/${parent.id}/children?limit=2&cursor=${page.next_cursor}`)).json);
+    expect([next.data.map(({ name }) => name), next.has_more, next.next_cursor]).toEqual([["a"], false, null]);
+    const own = list.parse((await world.send(`/runs/${first?.id}/children`, { token: first?.token ?? "" })).json);
+    expect(own.data.map(({ name }) => name)).toEqual(["below"]);
+    const operators = await world.send(`/runs/${parent.id}/children`, { token: world.gateway.adminKey });
+    expect(list.parse(operators.json).data).toHaveLength(3);
+    // A child may not look at its parent.
+    expect((await world.send(`/runs/${parent.id}/children`, { token: first?.token ?? "" })).status).toBe(404);
+    expect((await parent.send(`/runs/${parent.id}/children?cursor=-1`)).status).toBe(400);
+  });
+});

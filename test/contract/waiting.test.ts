@@ -11,7 +11,7 @@ import { startGateway, type Gateway } from "../support/gateway.ts";
 import { steady } from "../support/limited/latency.ts";
 import type { Limiter } from "../support/limited/limiter.ts";
 import { OpenAiLimiter } from "../support/limited/openai-limiter.ts";
-import { noLimiter, stoppingLimiter } from "../support/limited/other-limiters.ts";
+import { noLimiter, perSecondLimiter, stoppingLimiter } from "../support/limited/other-limiters.ts";
 import { startLimitedServer, type LimitedServer } from "../support/limited/server.ts";
 import { ownLine } from "./log-lines.ts";
 import { answerOf, PROVIDER_KEY, type Answer } from "./world.ts";
@@ -222,6 +222,19 @@ describe("a batch at a limited key", () => {
       );
     await expect.poll(isShown, { timeout: 20_000 }).toBe(true);
     expect((await client.run()).blocked).toBeNull();
+  });
+});
+
+describe("single calls without a deadline", () => {
+  it("all have an answer at a key that rejects most of them with 429 and says nothing of its limit", async () => {
+    const { provider, openRun } = await startPlace(perSecondLimiter(4));
+    const client = await openRun({ max_parallel: 24 });
+    const asked = names(24);
+    const send = (prompt: string) => client.send("/query", { prompt, max_tokens: CAP_TOKENS });
+    const answers = await Promise.all(asked.map(send));
+    expect(answers.map(({ status }) => status)).toEqual(asked.map(() => 200));
+    expect(provider.admitted()).toHaveLength(asked.length);
+    expect(provider.rejected().length).toBeGreaterThan(0);
   });
 });
 

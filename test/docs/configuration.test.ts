@@ -23,7 +23,7 @@ describe("docs/configuration.md", () => {
     const schemas = [...parser.matchAll(/Schema = z\.strictObject\(\{(.*?)\n?\}\);/gs)].map(
       ([, fields = ""]) => fields,
     );
-    expect(schemas).toHaveLength(4);
+    expect(schemas).toHaveLength(5);
     const own = schemas.flatMap((fields) => [...fields.matchAll(/(?:^|,)\s*(\w+): /gm)].map(([, name = ""]) => name));
     const known = new Set([...own, ...Object.keys(commonFields), ...Object.keys(remoteFields)]);
     expect(rows.flatMap(([name]) => codesIn(name)).toSorted()).toEqual([...known].toSorted());

@@ -26,7 +26,7 @@ function gatewayFor(text: string, steps: readonly Step[]): Promise<Gateway> {
   const settings = steps.filter((step) => step.kind === "configuration" && step.form === "env");
   const toolHosts =
     settings.map(({ block }) => parseEnv(block.code)["TOOL_HOSTS"] ?? "").find((hosts) => hosts !== "") ?? "";
-  const upstreams = settings.map(({ block }) => parseEnv(block.code)["UPSTREAMS"] ?? "").find(hasPull) ?? "";
+  const upstreams = settings.map(({ block }) => parseEnv(block.code)["UPSTREAMS"] ?? "").find(isOwn) ?? "";
   const key = `${usesFiles} ${toolHosts} ${upstreams}`;
   const vars = {
     ...(toolHosts === "" ? {} : { TOOL_HOSTS: toolHosts }),
@@ -37,9 +37,9 @@ function gatewayFor(text: string, steps: readonly Step[]): Promise<Gateway> {
   return gateway;
 }
 
-/** Whether the page's own commands are the workers of an upstream. */
-function hasPull(upstreams: string): boolean {
-  return upstreams.includes('"kind":"pull"');
+/** Whether the page's own commands are the workers of an upstream, or use its tape. */
+function isOwn(upstreams: string): boolean {
+  return upstreams.includes('"kind":"pull"') || upstreams.includes('"kind":"cassette"');
 }
 
 describe.each(pages)("$page", ({ page, missing }) => {

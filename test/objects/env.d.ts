@@ -14,7 +14,8 @@ declare namespace Cloudflare {
       | "BatchObject"
       | "ShelfObject"
       | "UpstreamObject"
-      | "GateObject";
+      | "GateObject"
+      | "CassetteObject";
   }
   interface Env {
     /** Histories per property test, as text. */
@@ -27,6 +28,7 @@ declare namespace Cloudflare {
     SHELF: DurableObjectNamespace<import("../../src/index.ts").ShelfObject>;
     UPSTREAM: DurableObjectNamespace<import("../../src/index.ts").UpstreamObject>;
     GATES: DurableObjectNamespace<import("../../src/index.ts").GateObject>;
+    CASSETTE: DurableObjectNamespace<import("../../src/index.ts").CassetteObject>;
     /** In the project `workflows` only. */
     WORKFLOW: Workflow<{ runId: string; seq: number }>;
   }

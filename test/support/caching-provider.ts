@@ -65,12 +65,13 @@ export async function startCachingProvider(options: CachingOptions): Promise<Cac
     bill.writeTokens += usage.write;
     bill.usd += costOf(usage);
     const isSilent = options.isSilent?.(mine) === true;
+    // The headers of a stream come before the prompt is read: they say nothing of the cache.
+    if (body["stream"] === true) response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
     await after(isSilent || body["stream"] !== true ? options.wholeMs : options.firstMs);
     if (body["stream"] !== true) {
       response.writeHead(200, { "content-type": "application/json" });
       return void response.end(JSON.stringify(isMessages ? messageOf(usage) : completionOf(usage)));
     }
-    response.writeHead(200, { "content-type": "text/event-stream" });
     response.write(isMessages ? messageStart(usage) : chunkOf({ role: "assistant", content: "" }, null));
     if (!isSilent) await after(options.wholeMs - options.firstMs);
     response.end(isMessages ? MESSAGE_END : chatEnd(usage));

@@ -49,8 +49,8 @@ export class Rows implements ReadByRebuild {
     this.#graphs.set(seq, JSON.stringify(graph));
   }
 
-  /** Stores what a turn changed; with `flush`, all events become rows of the log. */
-  commit(state: EngineState, nowMs: number, flush: boolean): void {
+  /** Stores what a turn changed; with `flush`, all events become rows of the log. Returns the slots that it has stored. */
+  commit(state: EngineState, nowMs: number, flush: boolean): SlotRecord[] {
     const { shards, slots, groups } = state.takeWrites();
     const log = state.log.write({ carrier: shards.length > 0, asRows: flush });
     for (const [at, shard] of shards.entries()) {
@@ -63,6 +63,7 @@ export class Rows implements ReadByRebuild {
       this.#results.set(group.header.seq, JSON.stringify(groupResult(group, nowMs)));
     }
     if (log.rows !== null) this.#putLog(log.rows);
+    return slots;
   }
 
   /** The engine that a new instance would find. */

@@ -4,6 +4,7 @@ import { Ledger, NO_LIMITS, type Limits } from "../../src/budget/ledger.ts";
 import type { TokenPrice } from "../../src/budget/token-price.ts";
 import type { FailureClass, Outcome, Usage } from "../../src/call.ts";
 import { dispatch, type Assignment, type Dispatched } from "../../src/engine/dispatch.ts";
+import { startHedges } from "../../src/engine/hedges/start.ts";
 import type { Group, GroupHeader } from "../../src/engine/group.ts";
 import { enqueueCall, enqueueSlots } from "../../src/engine/enqueue.ts";
 import type { Position, Target } from "../../src/engine/shard.ts";
@@ -31,6 +32,7 @@ type CallFields = Partial<SlotFacts> & {
   deadlineMs?: number | null;
   onLost?: "retry" | "fail";
   waitsForGate?: boolean;
+  waitsForWidthUntilMs?: number;
   uncounted?: number;
   position?: Position;
   parallelGroupId?: string | null;
@@ -105,7 +107,14 @@ export class TestEngine {
   /** Queues a single call. */
   call(callId: string, nowMs: number, fields: CallFields = {}): void {
     const { attempt = 1, delayMs = 0, deadlineMs = null, onLost = "retry", ...rest } = fields;
-    const { waitsForGate = deadlineMs !== null, uncounted = 0, position, parallelGroupId = null, ...facts } = rest;
+    const {
+      waitsForGate = deadlineMs !== null,
+      uncounted = 0,
+      position,
+      parallelGroupId = null,
+      waitsForWidthUntilMs,
+      ...facts
+    } = rest;
     const target = this.targets[facts.modelIndex ?? 0];
     if (target == null) throw new Error("a single call needs a target");
     const call = {
@@ -118,6 +127,7 @@ export class TestEngine {
       waitsForGate,
       uncounted,
       parallelGroupId,
+      ...(waitsForWidthUntilMs === undefined ? {} : { waitsForWidthUntilMs }),
       ...(position === undefined ? {} : { position }),
     };
     enqueueCall(this.state, call, delayMs, nowMs);
@@ -125,12 +135,12 @@ export class TestEngine {
 
   /** One turn of dispatch with one waiting lane per number: how many attempts each takes. */
   turn(wants: readonly number[], nowMs: number): Dispatched {
-    return dispatch(this.state, new Map(wants.entries()), nowMs);
+    return dispatchAll(this.state, new Map(wants.entries()), nowMs);
   }
 
   /** The slots that a turn starts for the waiting lanes, by their index in their group. */
   slotsStarted(offers: Map<number, number>, nowMs: number): { lease: Assignment["lease"]; index: number }[] {
-    const { assignments } = dispatch(this.state, offers, nowMs);
+    const { assignments } = dispatchAll(this.state, offers, nowMs);
     return assignments.flatMap((each) =>
       each.executor === null ? [] : [{ lease: each.lease, index: indexOf(each.slotId) }],
     );
@@ -140,6 +150,14 @@ export class TestEngine {
   startAll(nowMs: number): string[] {
     return this.turn([512], nowMs).assignments.map(nameOf);
   }
+}
+
+/** What a turn of the run object starts. */
+function dispatchAll(state: EngineState, offers: Map<number, number>, nowMs: number): Dispatched {
+  const hedges = startHedges(state, offers, nowMs);
+  const dispatched = dispatch(state, offers, nowMs);
+  dispatched.assignments.push(...hedges);
+  return dispatched;
 }
 
 /** `group:index` of a slot's attempt, the call's id of a single one. */

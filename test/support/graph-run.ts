@@ -12,7 +12,6 @@ import { EngineState, type EngineDeps } from "../../src/engine/state.ts";
 import type { CompiledGraph, CompiledTask } from "../../src/graph/types.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 import { GraphCalls } from "../../durable-objects/run/groups/graph-calls.ts";
-import { outputsFrom } from "../../durable-objects/run/groups/outputs.ts";
 import { PageCache } from "../../durable-objects/run/store/page-cache.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
 import { failure, makeFacts, makeHeader, makeTarget, success } from "./engine.ts";
@@ -189,7 +188,7 @@ export class GraphUnderTest {
   /** Dispatches, stores, and only then gives attempts to executors. */
   #turn(): void {
     const { assignments } = dispatch(this.#state, new Map([[0, 8]]), this.#nowMs);
-    this.#rows.commit(this.#state, this.#nowMs, false);
+    for (const slot of this.#rows.commit(this.#state, this.#nowMs, false)) this.#calls.stored(slot);
     const reference = this.#reference();
     for (const { executor, lease, ...assignment } of assignments) {
       assert(executor !== null && "slotId" in assignment);
@@ -262,7 +261,8 @@ export class GraphUnderTest {
       groupOf: (seq) => this.#engine?.groups.get(seq),
       factsOf: (callId) => pages.facts(callId),
       callOf: (callId) => pages.call(callId),
-      outputsOf: (firstId, count) => outputsFrom(this.#rows.slots, this.#engine, { firstId, count }),
+      rows: this.#rows.slots,
+      engine: () => this.#engine,
     });
     return [pages, calls];
   }
@@ -271,7 +271,8 @@ export class GraphUnderTest {
 /** Every third task has a fallback; each says that something is inserted into its prompt. */
 function withPrompt(task: CompiledTask, position: number): CompiledTask {
   const hasFallback = position % 3 === 2 && task.alternatives === undefined;
-  return { ...task, inserted: [], maxRetries: 20, ...(hasFallback ? { fallback: `fallback ${position}` } : {}) };
+  const inserted = task.dependencies.map((dependency) => [dependency, 1] as const);
+  return { ...task, inserted, maxRetries: 20, ...(hasFallback ? { fallback: `fallback ${position}` } : {}) };
 }
 
 function hashOf(text: string): string {

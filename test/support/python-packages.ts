@@ -2,7 +2,8 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-const PACKAGES = fileURLToPath(new URL("python-packages", import.meta.url));
+/** Their folder. */
+export const PACKAGES = fileURLToPath(new URL("python-packages", import.meta.url));
 
 /** Runs a program with these packages. `input` is its standard input; returns what it prints. Throws with its complaint. */
 export function runWithPackages(program: string, input: string): string {

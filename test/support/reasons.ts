@@ -38,6 +38,13 @@ export const SAMPLES: { [K in Reason["reason"]]: Extract<Reason, { reason: K }> 
     reasons: [{ what: "calls", requested: 5, available: 2, limit: 10 }],
   },
   unpriced_model: { reason: "unpriced_model", model: "gpt-x" },
+  cassette_miss: {
+    reason: "cassette_miss",
+    message: 'the tape "demo" has no answer to this request',
+    tape: "demo",
+    nearest: 3,
+    differences: ['body.messages[0].content: recorded "two", requested "three"'],
+  },
   invalid_graph: { reason: "invalid_graph", message: "a cycle: a, b, a", param: null, cycle: ["a", "b", "a"] },
   upstream_rate_limited: {
     reason: "upstream_rate_limited",

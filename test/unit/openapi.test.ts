@@ -3,7 +3,10 @@ import { z } from "zod";
 import { createApp } from "../../src/app.ts";
 import { openApiText } from "../../src/openapi.ts";
 
-const document = z.looseObject({ paths: z.record(z.string(), z.record(z.string(), z.unknown())) });
+const document = z.looseObject({
+  paths: z.record(z.string(), z.record(z.string(), z.unknown())),
+  components: z.looseObject({ schemas: z.record(z.string(), z.unknown()) }),
+});
 
 it("documents exactly the routes that the application has", () => {
   const { paths } = document.parse(JSON.parse(openApiText()));
@@ -17,3 +20,39 @@ it("documents exactly the routes that the application has", () => {
   expect(routes).toContain("post /batch");
   expect(documented.toSorted()).toEqual([...new Set(routes)].toSorted());
 });
+
+it("combines no schemas that contradict each other", () => {
+  const { components } = document.parse(JSON.parse(openApiText()));
+  const combined = combinationsIn(components.schemas, "");
+  expect(combined.length).toBeGreaterThan(2);
+  const faults = combined.flatMap(({ at, parts }) => {
+    const fields = parts.map((part) => Object.keys(propertiesOf(part, components.schemas)));
+    const twice = fields.flat().filter((name, index, all) => all.indexOf(name) !== index);
+    // Null fits one part, and not the others.
+    const nulls = parts.filter((part) => JSON.stringify(part.type ?? null).includes('"null"'));
+    return [...twice.map((name) => `${at}.${name}`), ...(nulls.length > 0 ? [`${at}: null`] : [])];
+  });
+  expect(faults).toEqual([]);
+});
+
+const part = z.looseObject({
+  $ref: z.string().optional(),
+  type: z.unknown().optional(),
+  properties: z.record(z.string(), z.unknown()).optional(),
+  allOf: z.array(z.unknown()).optional(),
+});
+type Part = z.infer<typeof part>;
+
+/** Every `allOf` below a value, with its place. */
+function combinationsIn(value: unknown, at: string): { at: string; parts: Part[] }[] {
+  if (typeof value !== "object" || value === null) return [];
+  const own = part.safeParse(value);
+  const parts = own.success && own.data.allOf !== undefined ? [{ at, parts: z.array(part).parse(own.data.allOf) }] : [];
+  return [...parts, ...Object.entries(value).flatMap(([name, inner]) => combinationsIn(inner, `${at}/${name}`))];
+}
+
+function propertiesOf(schema: Part, schemas: Record<string, unknown>): Record<string, unknown> {
+  if (schema.$ref !== undefined) return propertiesOf(part.parse(schemas[schema.$ref.split("/").at(-1) ?? ""]), schemas);
+  const inherited = (schema.allOf ?? []).map((each) => propertiesOf(part.parse(each), schemas));
+  return Object.assign({}, ...inherited, schema.properties);
+}

@@ -1,4 +1,4 @@
-/** The server's API for batches: files, uploads, batches, and the run's budget. */
+/** The server's API for batches: files, uploads, batches, and the run with its budget. */
 import { retry } from "./retry.mjs";
 import { exchange, readText } from "./http.mjs";
 import { isObject, memberOf, parseJson, textOf } from "../json.mjs";
@@ -7,7 +7,7 @@ import { Problem, refused, unreachable } from "./problem.mjs";
 /** Silence after which a request counts as lost, ms; a large upload is stored before the server replies. */
 const SILENCE_MS = 60_000;
 const UPLOAD_SILENCE_MS = 300_000;
-const BUDGET_SILENCE_MS = 5_000;
+const OWN_SILENCE_MS = 5_000;
 /** Largest JSON reply, bytes: a batch with a hundred errors has some tens of KB. */
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 /** Attempts of a request that creates something: a server that is down for minutes is an error. */
@@ -73,17 +73,29 @@ export class Api {
     return this.#retryForever(async () => take(this.#chunks(await this.#request("GET", path, null))));
   }
 
-  /**
-   * What the run has spent, USD; null if the server does not say. One attempt, because it is only shown as progress.
-   */
+  /** What the run has spent, USD; null if the server does not say. */
   async spentUsd() {
-    const { budgetUrl } = this.#server;
-    if (budgetUrl === null) return null;
+    const spent = memberOf(memberOf(await this.#own("/budget"), "usd"), "spent");
+    return typeof spent === "number" && Number.isFinite(spent) ? spent : null;
+  }
+
+  /** The id of the token's run; null if the server does not say. */
+  async runId() {
+    const id = textOf(await this.#own("/run"), "id");
+    return id !== null && /^[\w-]{1,200}$/.test(id) ? id : null;
+  }
+
+  /**
+   * The reply of one of fanout's own routes; null if there is none. One attempt, because it is only shown.
+   * @param {string} path
+   */
+  async #own(path) {
+    const { gatewayUrl } = this.#server;
+    if (gatewayUrl === null) return null;
     try {
-      const response = await this.#send("GET", budgetUrl, null, BUDGET_SILENCE_MS);
+      const response = await this.#send("GET", `${gatewayUrl}${path}`, null, OWN_SILENCE_MS);
       const body = parseJson(await readText(response, ANSWER_BYTES_MAX));
-      const spent = response.statusCode === 200 ? memberOf(memberOf(body, "usd"), "spent") : null;
-      return typeof spent === "number" && Number.isFinite(spent) ? spent : null;
+      return response.statusCode === 200 ? body : null;
     } catch (error) {
       if (error instanceof Problem) return null;
       throw error;

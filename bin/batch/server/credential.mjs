@@ -8,9 +8,9 @@ import { printable } from "../printable.mjs";
 const URL_DEFAULT = "http://127.0.0.1:8787";
 
 /**
- * `apiUrl` ends with the version (`/v1`), without a slash. `budgetUrl` returns what the run has spent; null if the server has no
- * such route.
- * @typedef {{ apiUrl: string, budgetUrl: string | null, token: string, tokenFrom: string }} Server
+ * `apiUrl` ends with the version (`/v1`), without a slash. `gatewayUrl`: the address of fanout's own routes, without a slash; null if
+ * the server cannot have them.
+ * @typedef {{ apiUrl: string, gatewayUrl: string | null, token: string, tokenFrom: string }} Server
  */
 
 /**
@@ -24,7 +24,7 @@ export function credentialOf({ url, tokenFile }, { env, readFile }) {
     url === undefined && !name("FANOUT_URL") && !name("FANOUT_TOKEN") && name("OPENAI_BASE_URL") !== undefined;
   const place = url ?? (isOpenAi ? name("OPENAI_BASE_URL") : name("FANOUT_URL")) ?? URL_DEFAULT;
   const apiUrl = apiUrlOf(place, isOpenAi);
-  const budgetUrl = apiUrl.endsWith("/v1") ? `${apiUrl.slice(0, -"/v1".length)}/budget` : null;
+  const gatewayUrl = apiUrl.endsWith("/v1") ? apiUrl.slice(0, -"/v1".length) : null;
   const keys = isOpenAi ? ["OPENAI_API_KEY"] : ["FANOUT_TOKEN", ...(url === undefined ? [] : ["OPENAI_API_KEY"])];
   const found = keys.find((key) => name(key) !== undefined);
   const tokenFrom = tokenFile ?? found;
@@ -33,7 +33,7 @@ export function credentialOf({ url, tokenFile }, { env, readFile }) {
   if (!/^[\x21-\x7e]+$/.test(token)) {
     throw new Failure(`The token from ${printable(tokenFrom)} is empty or contains a character that no token has.`);
   }
-  return { apiUrl, budgetUrl, token, tokenFrom: printable(tokenFrom) };
+  return { apiUrl, gatewayUrl, token, tokenFrom: printable(tokenFrom) };
 }
 
 /** @param {string[]} keys */

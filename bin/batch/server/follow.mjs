@@ -9,7 +9,10 @@ const POLL_MS_MAX = 3_000;
 
 const FINAL = new Set(["completed", "failed", "expired", "cancelled"]);
 
-/** A batch that has ended. @typedef {{ status: string, document: import("./api.mjs").Document }} Ended */
+/**
+ * A batch that has ended. `costUsd`: what the run has spent since the batch began; null if the server does not say.
+ * @typedef {{ status: string, document: import("./api.mjs").Document, costUsd: number | null }} Ended
+ */
 
 /**
  * `now`: ms. `sleep` rejects when the command is stopped.
@@ -34,6 +37,7 @@ export async function follow(api, { id, spentUsd }, { now, sleep, progress }) {
     const done = completed + failed;
     // If the server did not say at the beginning what was spent, it is not polled for it.
     const spentNowUsd = spentUsd === null ? null : await api.spentUsd();
+    const costUsd = spentUsd === null || spentNowUsd === null ? null : spentNowUsd - spentUsd;
     progress({
       phase: phaseOf(status),
       unit: "lines",
@@ -41,9 +45,9 @@ export async function follow(api, { id, spentUsd }, { now, sleep, progress }) {
       total,
       failed,
       perSecond: rate.add(now(), done),
-      costUsd: spentUsd === null || spentNowUsd === null ? null : spentNowUsd - spentUsd,
+      costUsd,
     });
-    if (FINAL.has(status)) return { status, document };
+    if (FINAL.has(status)) return { status, document, costUsd };
     await sleep(pollMs);
     pollMs = Math.min(POLL_MS_MAX, pollMs * 1.5);
   }

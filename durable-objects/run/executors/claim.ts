@@ -30,17 +30,21 @@ export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => vo
   const { executor, settlements, capacity, waits, worker, reach } = request;
   run.presentExecutors.claimed(executor);
   const settled = new Map<number, { answered: boolean }>();
+  const answered = new Set<number>();
   for (const { attemptId, outcome, samples } of settlements) {
     if (samples !== undefined) sampled(engine, samples, nowMs);
     const slotId = engine.attempts.get(attemptId)?.lease.slotId ?? null;
     settle(engine, attemptId, outcome, nowMs);
-    if (slotId !== null) settled.set(slotId, { answered: outcome.kind === "success" });
+    const slot = Number.parseInt(attemptId, 10);
+    // Its Worker cannot tell which of two answers was the slot's if the first of them came too late.
+    if (slotId !== null) settled.set(slotId, { answered: outcome.kind === "success" && !answered.has(slot) });
+    if (outcome.kind === "success") answered.add(slot);
   }
   // Leases are counted here: the reply to an older call may still be on its way to its executor.
   if (worker === null || !isWorker(executor)) {
     const leases = engine.shards.get(executor)?.leases.size ?? 0;
     const mayClaim = run.laneLives.mayClaim(executor, leases > 0 || settlements.length > 0);
-    if (reach !== null) run.laneReach = reach;
+    if (reach !== null) run.laneReach = Math.min(run.laneReach, reach);
     const free = Math.min(capacity, EXECUTOR_CALLS_MAX) - leases;
     // A lane that waits although the run counts no room has yet to get, or has lost, the reply to an older call.
     if (!mayClaim || (waits && free <= 0)) return waitingExecutors.refuse(executor, reply);
@@ -64,7 +68,7 @@ function reconcile(
   if (leaves) run.workers.left(seq);
   else run.workers.claimed(seq, { covers, after }, nowMs);
   // What keeps the Worker from more keeps lanes from it, too.
-  if (covers !== null) run.laneReach = Math.min(covers, EXECUTOR_CALLS_MAX);
+  if (covers !== null) run.laneReach = Math.min(run.laneReach, covers);
   loseAttempts(run.engine, gaveUp, nowMs);
   const leases = leasesOf(run.engine, workerOf(seq)).map(({ attemptId }) => attemptId);
   if (holds === null) return leases.length;

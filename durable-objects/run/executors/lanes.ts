@@ -42,9 +42,11 @@ export function workerMayStartMore({ engine }: Pick<Executed, "engine">, seq: nu
   return hasRoom(engine, seq) && engine.attempts.size - attemptsIn(engine, isDirect) < engine.width;
 }
 
-function hasRoom({ groups }: EngineState, seq: number): boolean {
+/** A slot that runs may get a second attempt. */
+function hasRoom({ groups, hedges }: EngineState, seq: number): boolean {
   const group = groups.get(seq);
-  return group !== undefined && group.startableSlots > 0 && group.inFlight < group.header.concurrency;
+  if (group === undefined || !group.hasRoom) return false;
+  return group.startableSlots > 0 || hedges.hasOpenOf(seq);
 }
 
 /** Lanes that should claim work and do not wait here, by number: lanes to start, or to make claim once more. */

@@ -50,8 +50,7 @@ function runningGraph(run: RunState, seq: number, key: string): RunningGraph | R
   )
     return OVER;
   if (compiled.changedBy === key) return { group, compiled, isRepeated: true };
-  if (group.header.tiers !== undefined) return invalid("a graph with tiers cannot be changed");
-  if (group.earlyStop !== null) return invalid("a graph with stop_when cannot be changed");
+  if (group.earlyStop !== null || group.judgedStop !== null) return invalid("a graph with stop_when cannot be changed");
   if (compiled.version > GRAPH_CHANGES_MAX) return invalid(`the graph was changed ${GRAPH_CHANGES_MAX} times already`);
   return { group, compiled, isRepeated: false };
 }
@@ -98,7 +97,7 @@ export function takeGraph(
     store.putGraph(header.seq, graph);
     for (const page of pages) store.groups.putPage(header.seq, page);
   });
-  run.graphChanged(stored, before);
+  run.groupChanged(stored, before);
   for (const page of pages) run.cachePage(header.seq, page);
   changeGraph(run.engine, group, { header, compiled: graph }, nowMs);
   return null;

@@ -3,11 +3,12 @@
  * to its slot, so that its reservation is that of the very text that is sent, and kept until its executor gets it. What is
  * kept is bounded; a call that was dropped is made once more, from the same outputs.
  */
-import { readCall } from "../../../src/engine/call-page.ts";
+import type { CallBody } from "../../../src/call.ts";
 import type { ElementCount, ElementSource, GroupGraph } from "../../../src/engine/graph/group-graph.ts";
 import type { Group } from "../../../src/engine/group.ts";
-import { groupSeqOf, indexOf, slotIdOf, type SlotFacts } from "../../../src/engine/slot.ts";
-import type { SubstitutedFacts } from "../../../src/engine/state.ts";
+import type { SlotRecord } from "../../../src/engine/record.ts";
+import { groupSeqOf, indexOf, isFinalState, slotIdOf, type SlotFacts } from "../../../src/engine/slot.ts";
+import type { EngineState, SubstitutedFacts } from "../../../src/engine/state.ts";
 import type { Reason } from "../../../src/errors.ts";
 import {
   elementsOf,
@@ -18,16 +19,23 @@ import {
 } from "../../../src/graph/substitute.ts";
 import { positionsOf, type CompiledGraph, type CompiledTask } from "../../../src/graph/types.ts";
 import { GRAPH_CALLS_CHARS_MAX, GRAPH_SOURCES_KEPT, PROMPT_BYTES_MAX } from "../../../src/limits.ts";
-import { substitutedFacts } from "./substituted-facts.ts";
+import type { SlotRows } from "../store/slots.ts";
+import { KeptOutputs } from "./kept-outputs.ts";
+import { outputOf, outputsFrom } from "./outputs.ts";
+import { contentSize, substitutedFacts, type ContentSize } from "./substituted-facts.ts";
 
 export type GraphCallsDeps = {
   groupOf: (seq: number) => Group | undefined;
   /** The facts and the body of a stored call, by the id of its place in the group's pages. */
   factsOf: (callId: number) => SlotFacts;
   callOf: (callId: number) => string;
-  /** The texts of completed slots, in order from `firstId` on; null for a slot that has not completed. */
-  outputsOf: (firstId: number, count: number) => (string | null)[];
+  /** The rows of slots, and those that the present turn will write; null while the run is rebuilt. */
+  rows: Pick<SlotRows, "from" | "one">;
+  engine: () => Pick<EngineState, "unwrittenSlot"> | null;
 };
+
+/** A stored call with references in it. */
+type Template = { callId: number; body: CallBody; size: ContentSize };
 
 /** `isSubstituted`: outputs were inserted into the stored call. */
 type Made = { ok: true; facts: SlotFacts; callJson: string; isSubstituted?: true } | { ok: false; reason: Reason };
@@ -40,6 +48,10 @@ export class GraphCalls {
   /** The arrays that `foreach` tasks were fed with lately: each is parsed once for all of its elements. */
   readonly #elements = new Map<string, Substituted<readonly unknown[]>>();
   readonly #positions = new WeakMap<CompiledGraph, ReadonlyMap<string, number>>();
+  readonly #readTasks = new WeakMap<CompiledGraph, ReadonlySet<number>>();
+  readonly #outputs = new KeptOutputs();
+  /** The stored call that was read last: the slots of a `foreach` share one. */
+  #template: Template | null = null;
 
   constructor(deps: GraphCallsDeps) {
     this.#deps = deps;
@@ -65,6 +77,14 @@ export class GraphCalls {
     return made.ok && made.isSubstituted === true ? made.callJson : null;
   }
 
+  /** A slot was stored: its output is kept if other tasks read it. */
+  stored(record: Pick<SlotRecord, "id" | "state" | "text">): void {
+    const graph = this.#deps.groupOf(groupSeqOf(record.id))?.graph;
+    if (graph == null || !isFinalState(record.state)) return;
+    const position = graph.frontier.taskOf(indexOf(record.id));
+    if (this.#readTasksOf(graph.compiled).has(position)) this.#outputs.keep(record.id, outputOf(record));
+  }
+
   /** How many elements a `foreach` has. */
   countElements(source: ElementSource): ElementCount {
     const elements = this.#elementsOf(source);
@@ -75,6 +95,8 @@ export class GraphCalls {
   clear(): void {
     this.#made.clear();
     this.#elements.clear();
+    this.#outputs.clear();
+    this.#template = null;
     this.#chars = 0;
   }
 
@@ -108,13 +130,29 @@ export class GraphCalls {
     const [facts, stored] = [this.#deps.factsOf(callId), this.#deps.callOf(callId)];
     const task = graph.taskOf(index);
     if (!hasReferences(task, graph)) return { ok: true, facts, callJson: stored };
-    const body = readCall(stored, "{}");
+    const template = this.#templateOf(callId, stored);
+    if (!template.ok) return template;
+    const { body, size } = template.value;
     const sources = this.#sourcesOf(graph, task, { seq, index });
     if (!sources.ok) return sources;
     const substituted = substituteBody(body, sources.value);
     if (!substituted.ok) return substituted;
-    const measured = substitutedFacts(facts, body, substituted.value);
+    const measured = substitutedFacts(facts, size, substituted.value);
     return measured.ok ? { ...measured, callJson: JSON.stringify(substituted.value), isSubstituted: true } : measured;
+  }
+
+  #outputsOf(firstId: number, count: number): (string | null)[] {
+    const { rows, engine } = this.#deps;
+    return outputsFrom({ rows, engine: engine(), kept: this.#outputs }, { firstId, count });
+  }
+
+  #templateOf(callId: number, stored: string): Substituted<Template> {
+    if (this.#template?.callId === callId) return { ok: true, value: this.#template };
+    const body: CallBody = JSON.parse(stored);
+    const size = contentSize(body);
+    if (!size.ok) return size;
+    this.#template = { callId, body, size: size.facts };
+    return { ok: true, value: this.#template };
   }
 
   #sourcesOf(
@@ -131,7 +169,7 @@ export class GraphCalls {
       if (task.foreach?.elementwise === true && task.foreach.source === position) {
         // The other elements of a pipeline's source may not have ended.
         const { first } = graph.task(position);
-        return this.#deps.outputsOf(slotIdOf(seq, first + index - task.first), 1);
+        return this.#outputsOf(slotIdOf(seq, first + index - task.first), 1);
       }
       return this.#taskOutputs(graph, seq, graph.frontier.answering(position));
     };
@@ -151,9 +189,8 @@ export class GraphCalls {
   /** The outputs of the slots of a task that exist. */
   #taskOutputs(graph: GroupGraph, seq: number, position: number): Outputs {
     const { first, slots } = graph.task(position);
-    return this.#deps
-      .outputsOf(slotIdOf(seq, first), slots)
-      .filter((_, offset) => !graph.frontier.isAbsent(first + offset));
+    const outputs = this.#outputsOf(slotIdOf(seq, first), slots);
+    return slots === 1 ? outputs : outputs.filter((_, offset) => !graph.frontier.isAbsent(first + offset));
   }
 
   #itemOf(
@@ -165,7 +202,7 @@ export class GraphCalls {
     const offset = index - task.first;
     const source = graph.sourceOf(graph.frontier.taskOf(index));
     if (source === null) {
-      const [output] = this.#deps.outputsOf(slotIdOf(seq, graph.task(task.foreach.source).first + offset), 1);
+      const [output] = this.#outputsOf(slotIdOf(seq, graph.task(task.foreach.source).first + offset), 1);
       return { ok: true, value: { value: output ?? "" } };
     }
     const elements = this.#elementsOf(source);
@@ -176,7 +213,7 @@ export class GraphCalls {
     const name = JSON.stringify([slotId, path]);
     const known = this.#elements.get(name);
     if (known !== undefined) return known;
-    const [output] = this.#deps.outputsOf(slotId, 1);
+    const [output] = this.#outputsOf(slotId, 1);
     if (output === null || output === undefined)
       return { ok: false, reason: { reason: "dependency_failed", dependency: task } };
     const elements = elementsOf(output, path, task);
@@ -188,6 +225,14 @@ export class GraphCalls {
     return elements;
   }
 
+  #readTasksOf(compiled: CompiledGraph): ReadonlySet<number> {
+    const known = this.#readTasks.get(compiled);
+    if (known !== undefined) return known;
+    const read = readTasksOf(compiled);
+    this.#readTasks.set(compiled, read);
+    return read;
+  }
+
   #positionsOf(graph: GroupGraph): ReadonlyMap<string, number> {
     const { compiled } = graph;
     const known = this.#positions.get(compiled);
@@ -196,6 +241,17 @@ export class GraphCalls {
     this.#positions.set(compiled, positions);
     return positions;
   }
+}
+
+/** The tasks whose outputs others read, or may read instead of those of the task that they are an alternative of. */
+function readTasksOf({ tasks }: CompiledGraph): ReadonlySet<number> {
+  const read = new Set<number>();
+  for (const { inserted = [], foreach: each } of tasks) {
+    for (const [task] of inserted) read.add(task);
+    if (each !== undefined) read.add(each.source);
+  }
+  for (const task of [...read]) for (const alternative of tasks[task]?.alternatives ?? []) read.add(alternative);
+  return read;
 }
 
 /** Whether anything is inserted into a task's call. */

@@ -28,7 +28,7 @@ export function openAndClaim(
   nowMs: number,
 ): void {
   const opened = openGroup(run, store, { request, pages, hasWorker: capacity !== null, graph }, nowMs);
-  if (!opened.ok || opened.replayed || capacity === null) return reply(opened);
+  if (!opened.ok || opened.replayed || opened.isHeld === true || capacity === null) return reply(opened);
   // Who claims nothing opens the group for another executor, which may have begun by the time of a repeated request.
   const after = { epoch: run.epoch, position: 0 };
   const worker = capacity === 0 ? { ...NEW_WORKER, holds: null } : { ...NEW_WORKER, after };

@@ -4,13 +4,15 @@ import { infeasibleReason, type FloorSlot } from "../../../src/budget/feasible.t
 import { readFacts, type CallPage } from "../../../src/engine/call-page.ts";
 import { emitGroupStarted, enqueueSlots, releaseTiers } from "../../../src/engine/enqueue.ts";
 import { groupIdOf, groupSalt } from "../../../src/engine/group-id.ts";
-import type { GroupHeader } from "../../../src/engine/group.ts";
+import type { Judged } from "../../../src/aggregate/judged-stop.ts";
+import type { GroupHeader, HeldQuote } from "../../../src/engine/group.ts";
 import { startGraph } from "../../../src/engine/end-slot.ts";
 import type { CompiledGraph } from "../../../src/graph/types.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { GROUPS_OPEN_MAX, PARALLEL_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../../src/limits.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../../../src/run-api/groups.ts";
 import { missingLanes } from "../executors/lanes.ts";
+import { heldQuoteOf } from "./confirm.ts";
 import type { RunState } from "../state.ts";
 import type { StoredGroup } from "../store/records.ts";
 import { roomReason } from "../store/room.ts";
@@ -60,19 +62,22 @@ export function dropStaged(run: RunState, store: RunStore, openKey: string): boo
   return true;
 }
 
+/** `hasWorker`: the Worker that opens it executes it. `judges`: what its call decides on; null = it is no judge's. */
+type GroupToOpen = {
+  request: OpenGroupRequest;
+  pages: readonly CallPage[];
+  hasWorker: boolean;
+  graph?: CompiledGraph | null;
+  judges?: Judged | null;
+};
+
 /**
- * Opens a group: resolves its models, queues its slots, and leaves its rows to the turn's transaction. `hasWorker`: the
- * Worker that opens it executes it.
+ * Opens a group: resolves its models, queues its slots, and leaves its rows to the turn's transaction.
  */
 export function openGroup(
   run: RunState,
   store: RunStore,
-  {
-    request,
-    pages,
-    hasWorker,
-    graph = null,
-  }: { request: OpenGroupRequest; pages: readonly CallPage[]; hasWorker: boolean; graph?: CompiledGraph | null },
+  { request, pages, hasWorker, graph = null, judges = null }: GroupToOpen,
   nowMs: number,
 ): OpenGroupReply {
   const found = run.openings.find(request.openKey);
@@ -106,7 +111,9 @@ export function openGroup(
     return { ok: false, reason: refused };
   }
   const seq = staged ?? run.takeGroupSeq();
-  const stored = storedGroup(run, request, { seq, graph }, nowMs);
+  const parts = [staged === null ? [] : store.groups.pageFacts(staged), pages];
+  const held = judges === null ? heldQuoteOf(run, { request, graph, parts }, nowMs) : null;
+  const stored = storedGroup(run, request, { seq, graph, judges, held }, nowMs);
   run.openings.add({ openKey: request.openKey, seq, stagedAtMs: null });
   if (idempotencyKey !== null) run.addKey(idempotencyKey, seq);
   run.addWrite(() => {
@@ -116,7 +123,7 @@ export function openGroup(
   });
   start(run, store, { stored, graph, pages, staged: staged !== null }, nowMs);
   // Before the reply, which names the lanes that are missing.
-  if (hasWorker) run.workers.claimed(seq, { covers: null }, nowMs);
+  if (hasWorker && held === null) run.workers.claimed(seq, { covers: null }, nowMs);
   return replyOf(run, stored, false);
 }
 
@@ -145,6 +152,8 @@ function start(
   const group = run.engine.openGroup(header, graph);
   if (header.single !== null) group.joinWindow(run.engine.window.current);
   emitGroupStarted(run.engine, group, nowMs);
+  const { held: quote } = header;
+  if (quote !== undefined) run.engine.log.add({ event: "confirmation_awaited", quote }, group.parallelGroupId, nowMs);
   if (graph !== null) {
     if (graph.plan?.state === "open") run.openPlans.followed(seq, nowMs);
     for (const page of pages) run.cachePage(seq, page);
@@ -164,11 +173,16 @@ function start(
 function storedGroup(
   run: RunState,
   request: OpenGroupRequest,
-  { seq, graph }: { seq: number; graph: CompiledGraph | null },
+  {
+    seq,
+    graph,
+    judges,
+    held,
+  }: { seq: number; graph: CompiledGraph | null; judges: Judged | null; held: HeldQuote | null },
   nowMs: number,
 ): StoredGroup {
-  const { count, onError, onLost, models, deadlineMs, openKey, detach, hasCustomIds, defaultsJson } = request;
-  const { bodyObjects, batchId, stopWhen, aggregate, tiers } = request;
+  const { count, onError, onLost, models, deadlineMs, openKey, hasCustomIds, defaultsJson } = request;
+  const { bodyObjects, batchId, stopWhen, judgeWhen, aggregate, tiers } = request;
   const header: GroupHeader = {
     seq,
     id: groupIdOf(nowMs, seq, groupSalt(run.settings.id)),
@@ -184,11 +198,21 @@ function storedGroup(
     models,
     ...(request.background ? { background: true as const } : {}),
     ...(stopWhen === undefined ? {} : { stopWhen }),
+    ...(judgeWhen === undefined ? {} : { judgeWhen }),
+    ...(judges === null ? {} : { judges }),
     ...(graph === null ? {} : { graph: shapeOf(graph) }),
     ...ballotOf(aggregate),
     ...(tiers === undefined ? {} : { tiers }),
     ...(request.replay === undefined || run.replay === null ? {} : { replay: request.replay }),
+    ...(request.atLeast === undefined ? {} : { atLeast: request.atLeast }),
+    ...(held === null ? {} : { held }),
+    // A single call has a client that waits for an answer.
+    ...(!request.single && (request.onExhausted ?? run.settings.onExhausted) === "pause"
+      ? { onExhausted: "pause" }
+      : {}),
   };
+  // Its client has its answer, the quote, and does not follow it.
+  const detach = request.detach || held !== null;
   const errorStyle = request.errorStyle ?? run.settings.errorStyle;
   const stored = { header, defaultsJson, sealed: true, openKey, detach, errorStyle, named: hasCustomIds };
   return {
@@ -219,7 +243,8 @@ export function replyOf(run: RunState, { header, errorStyle }: StoredGroup, repl
   const of = { ok: true, seq, id, count, errorStyle, replayed } as const;
   const window = run.engine.groups.get(seq)?.window ?? null;
   const joined = window === null ? {} : { window: { parallelGroupId: window.id, windowOpenedAtMs: window.openedAtMs } };
-  return { ...of, ...joined, effectiveParallel, lanes, remainingNanoUsd, claim: null };
+  const held = header.held === undefined ? {} : { isHeld: true as const };
+  return { ...of, ...joined, ...held, effectiveParallel, lanes, remainingNanoUsd, claim: null };
 }
 
 /** The slots of a group that is not open, to compute the least it can cost. All its models resolve. */

@@ -1,10 +1,12 @@
 /** What the slots of a group would cost. */
 import type { Quote } from "../../../src/budget/quote.ts";
+import type { CallFacts } from "../../../src/call.ts";
 import { readFacts, type CallPage } from "../../../src/engine/call-page.ts";
 import { hasCourse } from "../../../src/engine/course/course.ts";
 import { quoteCall } from "../../../src/engine/quotes/call.ts";
 import { quoteOfCourse } from "../../../src/engine/quotes/course.ts";
 import type { Target } from "../../../src/engine/shard.ts";
+import type { Reason } from "../../../src/errors.ts";
 import type { Refused } from "../../../src/run-api/types.ts";
 import type { RunState } from "../state.ts";
 
@@ -18,17 +20,24 @@ export function quoteGroup(
   const quotes: Quote[] = [];
   for (const page of pages) {
     for (const facts of readFacts(page.facts, models)) {
-      const ofModels: Quote[] = [];
-      for (const model of [facts.model, ...(facts.cascade?.models ?? [])]) {
-        const target = run.resolve(model);
-        if ("reason" in target) return { ok: false, reason: target };
-        ofModels.push({ ...quoteCall(run.engine, target, facts, nowMs), model: nameOf(target) });
-      }
-      const [only] = ofModels;
-      quotes.push(only !== undefined && !hasCourse(facts) ? only : quoteOfCourse(ofModels, facts));
+      const quote = quoteFacts(run, facts, nowMs);
+      if ("reason" in quote) return { ok: false, reason: quote };
+      quotes.push(quote);
     }
   }
   return quotes;
+}
+
+/** Quotes one call at all of its models, or says why one of them is refused. */
+export function quoteFacts(run: Pick<RunState, "engine" | "resolve">, facts: CallFacts, nowMs: number): Quote | Reason {
+  const ofModels: Quote[] = [];
+  for (const model of [facts.model, ...(facts.cascade?.models ?? [])]) {
+    const target = run.resolve(model);
+    if ("reason" in target) return target;
+    ofModels.push({ ...quoteCall(run.engine, target, facts, nowMs), model: nameOf(target) });
+  }
+  const [only] = ofModels;
+  return only !== undefined && !hasCourse(facts) ? only : quoteOfCourse(ofModels, facts);
 }
 
 /** The name by which a request asks for the target. */

@@ -1,7 +1,8 @@
 /** What readers of groups are sent: from memory while the group is there, from its rows at any time. */
 import { freshRecord, withoutAnswer, type SlotRecord } from "../../../src/engine/record.ts";
-import type { Group, GroupHeader } from "../../../src/engine/group.ts";
+import { shadowOf, type Group, type GroupHeader, type Paused } from "../../../src/engine/group.ts";
 import { isFinalState, indexOf, slotIdOf } from "../../../src/engine/slot.ts";
+import { shortOf } from "../../../src/engine/waits/paused.ts";
 import { waitsBySlot, waitsOf } from "../../../src/engine/waits/waiting-for.ts";
 import { RESULTS_REPLY_BYTES_MAX } from "../../../src/limits.ts";
 import type { EndedReply, GroupView, SlotView, TierFailure } from "../../../src/run-api/groups.ts";
@@ -39,6 +40,9 @@ export function groupView(run: Groups, store: RunStore, seq: number, nowMs: numb
     usage: result.usage ?? store.slots.usageOf(seq),
     ...stopOf(header, result),
     ...(aggregate === undefined ? {} : { aggregate }),
+    ...(header.held === undefined || live === undefined || live.done ? {} : { held: header.held }),
+    ...(result.missing === undefined ? {} : { missing: result.missing }),
+    ...(live?.paused == null ? {} : pausedOf(run, live.paused)),
     ...(header.replay === undefined ? {} : { replayed: result.replayed ?? 0 }),
     ...(header.graph === undefined || header.graph.ordersOnly === true
       ? {}
@@ -54,9 +58,16 @@ function waitOf({ engine }: Groups, group: Group, nowMs: number): Pick<GroupView
   return queuedAhead === null ? { waitsFor } : { waitsFor, queuedAhead };
 }
 
-function stopOf({ stopWhen }: GroupHeader, { saved, drained }: GroupResult): Pick<GroupView, "stop"> {
-  if (stopWhen === undefined) return {};
-  return { stop: { shadow: stopWhen.shadow, saved: saved ?? null, hasCancelled: drained?.cause === "stop" } };
+function pausedOf({ engine }: Groups, paused: Paused): Pick<GroupView, "paused"> {
+  const dimension = shortOf(engine, paused);
+  return dimension === null ? {} : { paused: { dimension, sinceMs: paused.sinceMs } };
+}
+
+function stopOf(header: GroupHeader, { saved, drained, judges }: GroupResult): Pick<GroupView, "stop"> {
+  const shadow = shadowOf(header);
+  if (shadow === null) return {};
+  const judged = header.judgeWhen === undefined ? {} : { judges: judges ?? [] };
+  return { stop: { shadow, saved: saved ?? null, hasCancelled: drained?.cause === "stop", ...judged } };
 }
 
 /** The failed slots that a group with tiers lists, with their reasons, in input order within a tier. */

@@ -29,8 +29,9 @@ export function retryGraph(run: RunState, store: RunStore, request: RetryRequest
   if (reason !== null || found === null || json === null) return { ok: false, reason: reason ?? NO_GRAPH };
   const seq = run.takeGroupSeq();
   // A graph that its rule has stopped is retried to run what was cancelled.
-  const { stopWhen, ...rules } = found.stored.header;
+  const { stopWhen, judgeWhen, ...rules } = found.stored.header;
   void stopWhen;
+  void judgeWhen;
   const header = {
     ...rules,
     seq,

@@ -7,26 +7,27 @@ import { PROMPT_BYTES_MAX } from "../../../src/limits.ts";
 
 type Measured<T> = { ok: true; facts: T } | { ok: false; reason: Reason };
 
-/** `before` is the stored body that `stored` are the facts of; `after` has other texts, and may have one more message. */
-export function substitutedFacts(stored: SlotFacts, before: CallBody, after: CallBody): Measured<SlotFacts> {
-  const [old, now] = [contentSize(before), contentSize(after)];
-  if (!old.ok) return old;
+/** The sizes of a body's own texts. */
+export type ContentSize = TextSize & { messages: number };
+
+/** `old` is the size of the stored body that `stored` are the facts of; `after` has other texts, and may have one more message. */
+export function substitutedFacts(stored: SlotFacts, old: ContentSize, after: CallBody): Measured<SlotFacts> {
+  const now = contentSize(after);
   if (!now.ok) return now;
   if (now.facts.jsonBytes > PROMPT_BYTES_MAX) {
     const what = "the prompt with its inserted outputs";
     return { ok: false, reason: { reason: "payload_too_large", what, bytesMax: PROMPT_BYTES_MAX, param: null } };
   }
   const facts = { ...stored };
-  facts.promptBytes += now.facts.textBytes - old.facts.textBytes;
-  facts.messageCount += now.facts.messages - old.facts.messages;
-  const textTokens = (stored.textTokensMax ?? stored.promptBytes) + now.facts.textTokensMax - old.facts.textTokensMax;
+  facts.promptBytes += now.facts.textBytes - old.textBytes;
+  facts.messageCount += now.facts.messages - old.messages;
+  const textTokens = (stored.textTokensMax ?? stored.promptBytes) + now.facts.textTokensMax - old.textTokensMax;
   if (textTokens < facts.promptBytes) facts.textTokensMax = textTokens;
   else delete facts.textTokensMax;
   return { ok: true, facts };
 }
 
-/** The sizes of a body's own texts. */
-function contentSize({ prompt, messages, system }: CallBody): Measured<TextSize & { messages: number }> {
+export function contentSize({ prompt, messages, system }: CallBody): Measured<ContentSize> {
   const size = { textBytes: 0, textTokensMax: 0, jsonBytes: 0, messages: messages?.length ?? 0 };
   for (const text of [prompt, system]) if (text !== undefined) addTo(size, sizeOf(text));
   if (messages === undefined) return { ok: true, facts: size };

@@ -2,7 +2,7 @@
  * Answers of another run, whose object has them: what the calls of a turn want is requested together, and they wait for the
  * reply. If the other run cannot be reached, it has no answers: a call is made rather than lost.
  */
-import { ANSWERS_ASKED_MAX, RECORDED_ANSWERS_MAX } from "../../../src/limits.ts";
+import { ANSWERS_ASKED_MAX, ANSWERS_READY_CHARS_MAX, RECORDED_ANSWERS_MAX } from "../../../src/limits.ts";
 import type { AnswersWanted, NamedAnswer } from "../../../src/run-api/replay.ts";
 
 export type OtherRunDeps = {
@@ -20,7 +20,9 @@ export class OtherRun {
   readonly #deps: OtherRunDeps;
   /** By epoch and key. */
   readonly #wanted = new Map<string, Wanted>();
+  /** Oldest first: answers that have come and were not taken yet. What nobody takes any more is dropped, and requested again if needed. */
   readonly #ready = new Map<string, NamedAnswer[]>();
+  #readyChars = 0;
   /** Oldest first: what the other run has no (further) answer of. */
   readonly #missing = new Set<string>();
   /** Oldest first: the answers that were taken, which need not be in the run's own rows yet. */
@@ -41,12 +43,14 @@ export class OtherRun {
     had: () => readonly string[],
   ): NamedAnswer | "awaited" | null {
     const name = `${call.epoch} ${call.key}`;
-    const answer = this.#ready.get(name)?.shift();
+    const ready = this.#ready.get(name);
+    const answer = ready?.shift();
+    if (ready?.length === 0) this.#ready.delete(name);
     if (answer !== undefined) {
+      this.#readyChars -= answer.text.length;
       this.#noteTaken(name, answer.id);
       return answer;
     }
-    this.#ready.delete(name);
     if (this.#missing.has(name)) return null;
     const wanted = this.#wanted.get(name);
     if (wanted !== undefined) wanted.waiters.add(call.waiter);
@@ -93,10 +97,26 @@ export class OtherRun {
   #replied(name: string, count: number, answers: NamedAnswer[] | null): void {
     if (answers === null) return;
     this.#wanted.delete(name);
-    if (answers.length > 0) this.#ready.set(name, answers);
+    if (answers.length > 0) this.#keep(name, answers);
     if (answers.length >= count) return;
     this.#missing.add(name);
     const [oldest] = this.#missing;
     if (this.#missing.size > RECORDED_ANSWERS_MAX && oldest !== undefined) this.#missing.delete(oldest);
+  }
+
+  /** Keeps answers for those that wait, who look again at once: older ones are of calls that were cancelled meanwhile. */
+  #keep(name: string, answers: NamedAnswer[]): void {
+    this.#drop(name);
+    this.#ready.set(name, answers);
+    for (const { text } of answers) this.#readyChars += text.length;
+    for (const oldest of this.#ready.keys()) {
+      if (this.#readyChars <= ANSWERS_READY_CHARS_MAX || oldest === name) break;
+      this.#drop(oldest);
+    }
+  }
+
+  #drop(name: string): void {
+    for (const { text } of this.#ready.get(name) ?? []) this.#readyChars -= text.length;
+    this.#ready.delete(name);
   }
 }

@@ -2,14 +2,14 @@
 import { ANY_TOKENS } from "../../../src/budget/estimate.ts";
 import { Ledger } from "../../../src/budget/ledger.ts";
 import { readFacts } from "../../../src/engine/call-page.ts";
-import { addVote, endDrainedSlots, isAnswer } from "../../../src/engine/end-slot.ts";
+import { addAnswer, addVote, endDrainedSlots, isAnswer } from "../../../src/engine/end-slot.ts";
 import { enqueueSlots, releaseTiers, setTiers } from "../../../src/engine/enqueue.ts";
-import type { Group } from "../../../src/engine/group.ts";
+import type { Group, GroupHeader } from "../../../src/engine/group.ts";
+import { restoreExtra } from "../../../src/engine/hedges/spend.ts";
 import { eventsAfter, RunLog } from "../../../src/engine/log.ts";
 import type { SlotRecord } from "../../../src/engine/record.ts";
 import { requeueTried, restoreGraph, restoreLease, restoreShard, restoreSlot } from "../../../src/engine/restore.ts";
 import type { StoredLease, Target } from "../../../src/engine/shard.ts";
-import { indexOf } from "../../../src/engine/slot.ts";
 import { EngineState, type EngineDeps } from "../../../src/engine/state.ts";
 import type { CompiledGraph } from "../../../src/graph/types.ts";
 import { PARALLEL_MAX, TIMEOUT_MS_MAX } from "../../../src/limits.ts";
@@ -58,12 +58,12 @@ export function rebuild(
   deps: EngineDeps & { targetOfLease: (lease: StoredLease) => Target },
   nowMs: number,
 ): Rebuilt {
-  const { limits, windowMs } = settings;
+  const { limits, windowMs, serviceTier } = settings;
   const shards = [...store.shards()];
   const rowsSeq = store.log.lastSeq();
   const tails = shards.map(({ tail }) => tail);
   const log = new RunLog(rowsSeq, eventsAfter(rowsSeq, tails));
-  const options = { ledger: new Ledger(limits), width: widthOf(settings), windowMs, log, hasGates: true };
+  const options = { ledger: new Ledger(limits), width: widthOf(settings), windowMs, log, hasGates: true, serviceTier };
   const engine = new EngineState(options, deps);
   /** The open groups; of a graph that was stopped, with the slots that did not exist then. */
   const stopped = new Map<number, AbsentSlots | null>();
@@ -81,6 +81,7 @@ export function rebuild(
     rebuilt.openings.add({ openKey: stored.openKey, seq, stagedAtMs: stored.sealed ? null : openedAtMs });
     if (!stored.sealed) continue;
     countGroup(rebuilt.groupCounts, stored.header);
+    restoreJudge(engine, stored.header, result?.endedAtMs != null);
     if (result?.endedAtMs != null) continue;
     rebuilt.openGroups.set(seq, stored);
     stopped.set(seq, result?.graph?.absent ?? null);
@@ -90,6 +91,7 @@ export function rebuild(
     const shard = restoreShard(engine, id, stored);
     for (const lease of stored.leases) restoreLease(engine, shard, lease, deps.targetOfLease(lease), nowMs);
   }
+  restoreExtra(engine);
   for (const [seq, absent] of stopped) queueFresh(engine, store, { seq, absent }, nowMs);
   requeueTried(engine, nowMs);
   return rebuilt;
@@ -111,19 +113,30 @@ function restoreGroup(
   const group = engine.openGroup(stored.header, compiled);
   if (result?.drained != null) group.drain(result.drained);
   if (result?.saved !== undefined) group.noteSaved(result.saved);
+  if (result?.paused !== undefined) group.paused = result.paused;
   if (group.tiers !== null && compiled === null) {
     for (const { firstIndex, facts } of store.groups.pageFacts(stored.header.seq))
       setTiers(group, firstIndex, readFacts(facts, stored.header.models));
   }
   for (const record of store.slots.states(stored.header.seq)) restoreSlot(engine, group, record, nowMs);
   if (group.ballot !== null) for (const record of store.slots.from(stored.header.seq)) addVote(group, record);
-  if (group.earlyStop !== null && result === null) restoreAnswers(group, store.slots.from(stored.header.seq));
+  const isJudged = group.earlyStop !== null || group.judgedStop !== null;
+  if (isJudged && group.saved === null && group.drained === null)
+    restoreAnswers(group, store.slots.from(stored.header.seq));
+  if (group.judgedStop !== null) engine.addJudged(group);
+}
+
+/** A call of a judge was opened after its group, so the group is there if it has not ended. */
+function restoreJudge(engine: EngineState, { id, seq, judges }: GroupHeader, hasEnded: boolean): void {
+  const stop = judges === undefined ? null : (engine.groups.get(judges.seq)?.judgedStop ?? null);
+  if (judges === undefined || stop === null) return;
+  stop.ask({ seq, id, answers: judges.answers });
+  if (hasEnded) stop.answered();
 }
 
 /** Judges the stored answers anew: had they met the rule, the group's row would say so. */
 function restoreAnswers(group: Group, slots: Iterable<SlotRecord>): void {
-  for (const record of slots)
-    if (isAnswer(group, record)) group.earlyStop?.completed(indexOf(record.id), record.text ?? "");
+  for (const record of slots) if (isAnswer(group, record)) addAnswer(group, record);
 }
 
 function queueFresh(

@@ -10,6 +10,7 @@ import type {
   GroupMetrics,
   GroupStatus,
   GroupUsage,
+  Paused,
   Saved,
 } from "../../../src/engine/group.ts";
 import type { TailEvent } from "../../../src/engine/log.ts";
@@ -51,23 +52,33 @@ export type GroupResult = {
   usage?: GroupUsage;
   /** Set once its early stop was met. */
   saved?: Saved;
+  /** Ids of the groups of the calls of its judge; absent = no judge decides. */
+  judges?: readonly string[];
   /** Of a graph: how many of its slots exist, and the ranges of those that do not, each from its first to before its end. */
   graph?: { presentSlots: number; absent: [number, number][] };
   /** The failed slots of a group with tiers. */
   tierFailures?: TierFailures;
   /** Slots that ended with recorded answers; absent = none. */
   replayed?: number;
+  /** Of a group with `atLeast` that has ended: the slots that did not complete. */
+  missing?: number[];
+  /** Set while it waits for a higher limit of its run. */
+  paused?: Paused;
 };
 
 /** The state of a group in memory. */
 export function groupResult(group: Group, nowMs: number): GroupResult {
-  const { status, endedAtMs, drained, parallelGroupId, counts, usage, saved, tierFailures } = group;
+  const { status, endedAtMs, drained, parallelGroupId, counts, usage, saved, tierFailures, judgedStop } = group;
+  const { missing } = group;
   const plain = { status, metrics: group.metrics(nowMs), endedAtMs, drained, parallelGroupId, counts, usage };
   const result = {
     ...plain,
     ...(saved === null ? {} : { saved }),
+    ...(judgedStop === null ? {} : { judges: judgedStop.groups }),
     ...(tierFailures === null ? {} : { tierFailures }),
     ...(group.replayed === 0 ? {} : { replayed: group.replayed }),
+    ...(missing === null ? {} : { missing }),
+    ...(group.paused === null ? {} : { paused: group.paused }),
   };
   if (group.graph === null) return result;
   const { frontier } = group.graph;

@@ -133,6 +133,13 @@ export class RunStore {
     for (const row of rows) yield JSON.parse(row.body) as ChildRecord;
   }
 
+  /** Up to `limit` children of numbers below `before`, the newest first. */
+  childrenBefore(before: number, limit: number): ChildRecord[] {
+    const query = "SELECT body FROM child WHERE seq < ? ORDER BY seq DESC LIMIT ?";
+    const rows = this.#rows.read<{ body: string }>("child", query, before, limit);
+    return [...rows].map(({ body }) => JSON.parse(body) as ChildRecord);
+  }
+
   /** The id of the child of that number; null if there is none. */
   childId(seq: number): string | null {
     const row = this.#rows.first<{ body: string }>("child", "SELECT body FROM child WHERE seq = ?", seq);

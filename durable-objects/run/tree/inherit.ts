@@ -3,7 +3,7 @@ import { allocate } from "../../../src/budget/allocate.ts";
 import type { Amounts, Ledger } from "../../../src/budget/ledger.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { CHILD_SHARES_MAX } from "../../../src/limits.ts";
-import type { RunInput, RunSettings } from "../../../src/run-api/runs.ts";
+import type { ConfirmOver, RunInput, RunSettings } from "../../../src/run-api/runs.ts";
 
 /** `reservation` of a refusal: what the child needs of its parent's budget, if that alone is why it is refused. */
 export type Inherited =
@@ -56,8 +56,30 @@ export function inherit(
       tools: settings.tools,
       metadataJson: input.metadataJson,
       ...(input.replay === undefined ? {} : { replay: input.replay }),
+      ...serviceTierOf(input.serviceTier ?? settings.serviceTier),
+      ...confirmOverOf(settings.confirmOver, input.confirmOver),
+      ...onExhaustedOf(input.onExhausted ?? settings.onExhausted),
     },
   };
+}
+
+/** A child's groups need a confirmation where its parent's would: a child run is no way around it. */
+function confirmOverOf(...all: RunSettings["confirmOver"][]): Pick<RunSettings, "confirmOver"> {
+  const given = all.filter((each) => each !== undefined);
+  if (given.length === 0) return {};
+  const least = (of: (over: ConfirmOver) => number | null): number | null => {
+    const found = Math.min(...given.map((over) => of(over) ?? Infinity));
+    return found === Infinity ? null : found;
+  };
+  return { confirmOver: { nanoUsd: least(({ nanoUsd }) => nanoUsd), calls: least(({ calls }) => calls) } };
+}
+
+function serviceTierOf(serviceTier: RunSettings["serviceTier"]): Pick<RunSettings, "serviceTier"> {
+  return serviceTier === undefined ? {} : { serviceTier };
+}
+
+function onExhaustedOf(onExhausted: RunSettings["onExhausted"]): Pick<RunSettings, "onExhausted"> {
+  return onExhausted === undefined ? {} : { onExhausted };
 }
 
 /** The narrower of two widths, of which 0 is the widest. */

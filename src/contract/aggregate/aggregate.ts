@@ -10,23 +10,16 @@ import {
   ITEMS_PER_BATCH_MAX,
   MAX_TOKENS_MAX,
   MERGE_SEPARATOR_CHARS_MAX,
-  RUBRIC_CHARS_MAX,
   VOTE_WEIGHTS_MAX,
 } from "../../limits.ts";
 import { invalid, type Parsed } from "../errors.ts";
 import { label } from "../fields.ts";
 import { usageDocument } from "../query.ts";
 import { strictFields } from "../strict-fields.ts";
-import { textFault } from "../text.ts";
 import { comparisonFields, comparisonOf } from "./comparison.ts";
+import { instruction } from "./instruction.ts";
 
 const share = z.number().min(0).max(1).optional();
-
-const instruction = z
-  .string()
-  .min(1)
-  .max(RUBRIC_CHARS_MAX)
-  .refine((text) => textFault(text) === null, "expected well-formed text without NUL");
 
 /** The settings of calls that combine answers. */
 const combiningFields = {

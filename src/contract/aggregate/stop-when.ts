@@ -1,9 +1,19 @@
 /** `stop_when`: when a batch has what its client needs, so that the rest need not run. */
 import { z } from "@hono/zod-openapi";
 import type { StopRule } from "../../aggregate/early-stop.ts";
-import { ITEMS_PER_BATCH_MAX, PATTERN_CHARS_MAX } from "../../limits.ts";
+import type { JudgeRule } from "../../aggregate/judged-stop.ts";
+import {
+  COMBINING_CHARS_MIN,
+  ITEMS_PER_BATCH_MAX,
+  JUDGED_CHARS_DEFAULT,
+  JUDGED_CHARS_MAX,
+  MAX_TOKENS_MAX,
+  PATTERN_CHARS_MAX,
+} from "../../limits.ts";
 import { compilePattern } from "../../pattern/pattern.ts";
 import { comparisonFields, comparisonOf } from "./comparison.ts";
+import { instruction } from "./instruction.ts";
+import { label } from "../fields.ts";
 import { invalid, type Parsed } from "../errors.ts";
 import { strictFields } from "../strict-fields.ts";
 
@@ -18,6 +28,24 @@ const quorum = strictFields({
   ...comparisonFields,
 });
 
+const judge = strictFields({
+  prompt: instruction.openapi({ description: "When there is enough" }),
+  model: label.optional().openapi({ description: "The model that decides; default: the run's" }),
+  max_tokens: z.int().min(1).max(MAX_TOKENS_MAX).optional(),
+  max_chars: z
+    .int()
+    .min(COMBINING_CHARS_MIN)
+    .max(JUDGED_CHARS_MAX)
+    .optional()
+    .openapi({ description: `Most characters of answers in one call; default ${JUDGED_CHARS_DEFAULT}` }),
+  every: z
+    .int()
+    .min(1)
+    .max(ITEMS_PER_BATCH_MAX)
+    .optional()
+    .openapi({ description: "New answers that it takes to ask, and to ask once more; default 1" }),
+});
+
 export const stopWhen = strictFields({
   n_success: z
     .int()
@@ -29,6 +57,9 @@ export const stopWhen = strictFields({
   regex: z.string().min(1).max(PATTERN_CHARS_MAX).optional().openapi({
     description: "An answer matches; JavaScript's `u` syntax without look-around and back-references",
   }),
+  judge: judge.optional().openapi({
+    description: "A model decides that the answers so far are enough. It is asked as they come, one call at a time",
+  }),
   flags: z.enum(["i", "s", "is"]).optional().openapi({ description: "Flags of `regex`" }),
   shadow: z
     .boolean()
@@ -36,7 +67,7 @@ export const stopWhen = strictFields({
     .openapi({ description: "If true, the batch runs on; its answer says what a stop would save" }),
 }).openapi("StopWhen", {
   description:
-    "Exactly one of `n_success`, `quorum` and `regex`. Once it is met, queued calls are cancelled and calls in flight are aborted",
+    "Exactly one of `n_success`, `quorum`, `regex` and `judge`. Once it is met, queued calls are cancelled and calls in flight are aborted",
 });
 
 /** What a group's answer says of its early stop; absent without `stop_when`. */
@@ -46,15 +77,20 @@ export const stopReplyFields = {
   saved_usd: z.object({ worst_usd: z.number(), likely_usd: z.number() }).optional(),
   shadow: z.boolean().optional(),
   stopped_at: z.iso.datetime().nullable().optional(),
+  judge_groups: z
+    .array(z.string())
+    .optional()
+    .openapi({ description: "The groups of the calls of the judge of `stop_when`" }),
 };
 
 /** The rule that a request names; null = it names none. */
-export function parseStopWhen(sent: z.infer<typeof stopWhen> | undefined): Parsed<StopRule | null> {
+export function parseStopWhen(sent: z.infer<typeof stopWhen> | undefined): Parsed<StopRule | JudgeRule | null> {
   if (sent === undefined) return { ok: true, value: null };
-  const { n_success: n, quorum: votes, regex: source, flags, shadow = false } = sent;
-  if ([n, votes, source].filter((rule) => rule !== undefined).length !== 1) {
-    return invalid("stop_when", "expected exactly one of n_success, quorum, regex");
+  const { n_success: n, quorum: votes, regex: source, judge: judged, flags, shadow = false } = sent;
+  if ([n, votes, source, judged].filter((rule) => rule !== undefined).length !== 1) {
+    return invalid("stop_when", "expected exactly one of n_success, quorum, regex, judge");
   }
+  if (judged !== undefined && flags === undefined) return { ok: true, value: judgeOf(judged, shadow) };
   if (flags !== undefined && source === undefined) return invalid("stop_when.flags", "is for regex only");
   if (n !== undefined) return { ok: true, value: { kind: "n_success", n, shadow } };
   if (source !== undefined) {
@@ -67,4 +103,15 @@ export function parseStopWhen(sent: z.infer<typeof stopWhen> | undefined): Parse
   if (!comparison.ok) return comparison;
   const { of, agree = 0.75 } = votes;
   return { ok: true, value: { kind: "quorum", of, agree, comparison: comparison.value, shadow } };
+}
+
+function judgeOf(sent: z.infer<typeof judge>, shadow: boolean): JudgeRule {
+  const { prompt, model = null, max_tokens: maxTokens = null, max_chars: charsMax = JUDGED_CHARS_DEFAULT } = sent;
+  return { kind: "judge", prompt, model, maxTokens, charsMax, every: sent.every ?? 1, shadow };
+}
+
+/** The rule as a run takes it. */
+export function stopRequestOf(rule: StopRule | JudgeRule | null): { stopWhen?: StopRule; judgeWhen?: JudgeRule } {
+  if (rule === null) return {};
+  return rule.kind === "judge" ? { judgeWhen: rule } : { stopWhen: rule };
 }

@@ -3,15 +3,18 @@ import { z } from "@hono/zod-openapi";
 import type { ContextRecord } from "../../contexts/types.ts";
 import { CONTEXTS_PAGE_DEFAULT, CONTEXTS_PAGE_MAX } from "../../limits.ts";
 import { invalid, zodReason, type Parsed } from "../errors.ts";
-import { label, queryInt } from "../fields.ts";
+import { exactlyOneOf, label, queryInt } from "../fields.ts";
 import { strictFields } from "../strict-fields.ts";
 import { textFault } from "../text.ts";
 
 export const contextBody = strictFields({
-  text: z.string().optional().openapi({ description: "The text. Exactly one of `text` and `file_id` is required" }),
+  text: z
+    .string()
+    .optional()
+    .openapi({ minLength: 1, description: "The text. Exactly one of `text` and `file_id` is required" }),
   file_id: z.string().max(100).optional().openapi({ description: "A file of this run, which must be text in UTF-8" }),
   name: label.optional(),
-}).openapi("NewContext");
+}).openapi("NewContext", exactlyOneOf(["text"], ["file_id"]));
 
 /** Where the text of a new context is. */
 export type NewContext = { name: string | null } & ({ text: string } | { fileId: string });

@@ -1,7 +1,8 @@
 /** `POST /dag`: calls with dependencies. Checks the form of a graph; what its ids and references mean is src/graph's. */
 import { z } from "@hono/zod-openapi";
-import { modelsOfCalls, type AggregateSpec } from "../../aggregate/aggregate.ts";
+import type { AggregateSpec } from "../../aggregate/aggregate.ts";
 import type { StopRule } from "../../aggregate/early-stop.ts";
+import type { JudgeRule } from "../../aggregate/judged-stop.ts";
 import type { Tier, TierMode } from "../../aggregate/tiers.ts";
 import type { BodyOptions } from "../../call.ts";
 import type { ContextReference } from "../../contexts/types.ts";
@@ -31,7 +32,17 @@ import {
 } from "../call-options.ts";
 import { parseCall, type ParsedCall } from "../call.ts";
 import { invalid, zodReason, type Parsed } from "../errors.ts";
-import { callRulesFields, contentFields, label, rulesOf, type SentRules } from "../fields.ts";
+import {
+  atLeast,
+  callRulesFields,
+  contentFields,
+  label,
+  ONE_CONTENT,
+  onExhausted,
+  rulesOf,
+  type OnExhausted,
+  type SentRules,
+} from "../fields.ts";
 import { strictFields } from "../strict-fields.ts";
 
 /** An id that references can name. `item` is none: `{{item.output}}` is a field of an element. */
@@ -97,7 +108,7 @@ export const dagTask = strictFields({
     .openapi({
       description: `For the critical path; default ${TASK_DURATION_MS_DEFAULT}`,
     }),
-}).openapi("DagTask");
+}).openapi("DagTask", ONE_CONTENT);
 type DagTaskInput = z.infer<typeof dagTask>;
 
 const dagOptions = strictFields({
@@ -127,6 +138,10 @@ export const dagBody = strictFields({
   options: dagOptions.optional(),
   ...callSettingsFields,
   ...graphRulesFields,
+  on_exhausted: onExhausted.optional(),
+  at_least: atLeast.optional().openapi({
+    description: "The share of the calls that must complete for the graph to end as `completed`; default: all",
+  }),
   stop_when: stopWhen.optional(),
   tiers: tierMode,
   aggregate: aggregate.optional(),
@@ -168,13 +183,17 @@ export type DagRequest = SentRules & {
   schedule: "critical_path" | "fifo" | "weight";
   concurrency: number | null;
   /** When its results are what the client wants, so that the rest need not run; null = it runs to its end. */
-  stopWhen: StopRule | null;
+  stopWhen: StopRule | JudgeRule | null;
   /** What its results are combined to. */
   aggregate: AggregateSpec | null;
   /** How the tiers of its tasks matter; null = they have none. */
   tiers: TierMode | null;
   /** Whether the graph continues after its client has left. */
   detach: boolean;
+  /** What its calls do when the budget is used up; null = the run decides. */
+  onExhausted: OnExhausted | null;
+  /** The share of its calls that must complete for it to end as completed; null = all. */
+  atLeast: number | null;
 };
 
 /** A parsed JSON body as a graph, or the first reason to refuse its form. */
@@ -201,7 +220,9 @@ export function parseDag(value: unknown): Parsed<DagRequest> {
   const tiers = tiersOf({ tiers: read.data.tiers ?? null }, hasTiers);
   const { body: defaults, context } = settings.value;
   const shared = { defaults, context, settings: sentSettings(read.data) };
-  const rules = { ...rulesOf(read.data), ...shared, detach: detach ?? true };
+  const onExhausted = read.data.on_exhausted ?? null;
+  const guards = { onExhausted, atLeast: read.data.at_least ?? null };
+  const rules = { ...rulesOf(read.data), ...shared, detach: detach ?? true, ...guards };
   return {
     ok: true,
     value: { ...rules, ...judged.value, ...tiers, tasks, inject, onError, schedule, concurrency: concurrency ?? null },
@@ -213,9 +234,6 @@ function judgedOf(sent: z.infer<typeof dagBody>): Parsed<Pick<DagRequest, "stopW
   const stop = parseStopWhen(sent.stop_when);
   if (!stop.ok) return stop;
   const combined = parseAggregate(sent.aggregate);
-  if (combined.ok && combined.value !== null && modelsOfCalls(combined.value).length > 0) {
-    return invalid("aggregate", "makes calls; in a graph, add a task that depends on the others");
-  }
   if (combined.ok && combined.value?.strategy === "vote" && combined.value.escalatesGroup === true) {
     return invalid("aggregate.escalate", "is for a batch only; leave it out, and look at aggregation.decided");
   }

@@ -80,7 +80,8 @@ const taskDocument = z.object({
       "The first error of its calls. A task with `fallback` completed: the error says why the fallback was used",
   }),
   duration_ms: z.number().nullable().openapi({ description: "Duration of its call, of the longest of a `foreach`" }),
-  usage: usageDocument.nullable(),
+  // A union: `nullable()` of a named schema is written as one that null does not fit.
+  usage: z.union([usageDocument, z.null()]),
   attempts: z.int(),
   model: z.string().nullable().optional(),
   slots: z.int().optional().openapi({ description: "Of a `foreach`: how many calls it has" }),
@@ -128,3 +129,32 @@ export const graphReply = batchReply
     counts: slotCounts,
   })
   .openapi("Graph");
+
+const place = z.int().min(0);
+
+/** The shape of a graph: its tasks, which refer to each other by their places in `tasks`, counted from 0. */
+export const graphOutline = z
+  .object({
+    id: z.string(),
+    object: z.literal("graph_outline"),
+    version: z.int(),
+    status: graphReply.shape.status,
+    slots: z.int().openapi({ description: "Indexes that its calls can have; some have none" }),
+    tasks: z.array(
+      z.object({
+        id: z.string(),
+        first: z.int().openapi({ description: "Index of its first call in the group, as the log names it" }),
+        slots: z.int().openapi({ description: "Indexes of its calls: 1, or the most that a `foreach` may have" }),
+        dependencies: z.array(place).openapi({ description: "Tasks that must end first" }),
+        alternatives: z.array(place).optional().openapi({ description: "Tasks that are tried in turn if it fails" }),
+        alternative_of: place.optional().openapi({ description: "The task that it replaces" }),
+        follows: place.optional().openapi({
+          description: "Of a pipeline: the `foreach` whose elements it follows, each as soon as it completed",
+        }),
+        tier: z.enum(["P0", "P1", "P2"]).optional(),
+        phase: z.string().optional(),
+        estimated_duration_ms: z.number().optional(),
+      }),
+    ),
+  })
+  .openapi("GraphOutline");

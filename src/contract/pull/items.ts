@@ -11,7 +11,7 @@ import {
   PULL_LEASE_MS_MIN,
 } from "../../limits.ts";
 import { zodReason, type Parsed } from "../errors.ts";
-import { label } from "../fields.ts";
+import { exactlyOneOf, label } from "../fields.ts";
 import { strictFields } from "../strict-fields.ts";
 
 const leaseMs = z
@@ -93,7 +93,7 @@ export const completeBody = strictFields({
     message: "expected exactly one of text, json and error",
     path: ["text"],
   })
-  .openapi("PullComplete");
+  .openapi("PullComplete", exactlyOneOf(["text"], ["json"], ["error"]));
 
 export const completeReply = z
   .object({ lease_id: z.string(), status: z.literal("completed"), repeated: z.boolean() })

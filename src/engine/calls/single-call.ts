@@ -11,6 +11,8 @@ export type SingleCall = {
   uncounted?: number;
   /** Whether a key that does not work, or a rate limit, makes the call wait rather than fail; absent = they fail it. */
   waitsForGate?: boolean;
+  /** Until then a 429 of a key whose width is limited uses up none of its attempts; absent = each uses up one. */
+  waitsForWidthUntilMs?: number;
   facts: CallFacts;
   target: Target;
   /** For a retry: what the call has tried, if it has choices. */

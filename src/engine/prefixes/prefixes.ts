@@ -23,6 +23,19 @@ export class Prefixes {
   /** By the key of the prefix and the model; the least recently used first. */
   readonly #entries = new Map<string, Entry>();
   readonly #leaders = new Map<string, string>();
+  /** The prefixes that calls were sent with, the oldest first. */
+  readonly #sent = new Set<string>();
+
+  /** Whether a call with this prefix has been sent, or was written by one. */
+  wasSent(name: string): boolean {
+    return this.#sent.has(name) || this.#entries.has(name);
+  }
+
+  sent(name: string): void {
+    this.#sent.add(name);
+    const [oldest] = this.#sent;
+    if (this.#sent.size > PREFIXES_KEPT && oldest !== undefined) this.#sent.delete(oldest);
+  }
 
   /** Whether a call with this prefix may start: as the leader, or because what it reads is there, or will not be in time. */
   mayStart(name: string, nowMs: number): boolean {

@@ -16,6 +16,23 @@ export function prefixAt({ shared, cacheTtl }: CallFacts, target: Target): Prefi
   return { name: `${key} ${upstream}/${model}`, ...mark, keptMs, waitMs };
 }
 
+/**
+ * The prefix of a single call: nobody knows whether another one follows, so the first of a run is sent as it is, and from the next one
+ * on they share what that one writes.
+ */
+export function prefixOfCall({ prefixes }: Known, facts: CallFacts, target: Target | null): PrefixAt | null {
+  const prefix = target === null ? null : prefixAt(facts, target);
+  return prefix !== null && prefixes.wasSent(prefix.name) ? prefix : null;
+}
+
+/** Notes that a call with its prefix has been sent. */
+export function noteSent({ prefixes }: Known, facts: CallFacts, target: Target): void {
+  const prefix = prefixAt(facts, target);
+  if (prefix !== null) prefixes.sent(prefix.name);
+}
+
+type Known = Pick<EngineState, "prefixes">;
+
 /** The facts of a call whose prefix the gateway marks: what its provider may bill for the mark is reserved. */
 export function markedFacts<Facts extends CallFacts>(facts: Facts, prefix: PrefixAt | null): Facts {
   if (prefix?.mark?.by !== "cache_control") return facts;

@@ -241,6 +241,11 @@ export class RunGate {
     );
   }
 
+  /** True while the gate limits the width, because the provider rejects calls without saying when to come again. */
+  get isShrunk(): boolean {
+    return this.#stop === null && this.#held?.grant.class === "shrunk";
+  }
+
   /** What calls wait for here by the gate's word; null = it is open, or has not replied yet. */
   get reason(): GateReason | null {
     if (this.#stop !== null) return "stopped";

@@ -21,6 +21,7 @@ export function meter({ totals }: Shard, lease: AttemptInFlight, outcome: Outcom
     charge: { calls: 1, promptTokens, completionTokens, costNanoUsd },
     latencyMs: outcome.latencyMs,
     queuedMs: attempt === 1 ? queuedMs : null,
+    ...(lease.hedgeOf === undefined ? {} : { isHedge: true as const }),
   };
   addAttempt(sheet, metered, MODELS_COUNTED_MAX);
 }

@@ -14,6 +14,7 @@ import { nextAttempt } from "../routes/next.ts";
 import type { ChosenFrom, Position, Target } from "../shard.ts";
 import { indexOf } from "../slot.ts";
 import type { EngineState, InFlight } from "../state.ts";
+import { leaveTier } from "../tiers/sent-tier.ts";
 import { waitingAttemptsMax } from "./outcome.ts";
 
 /** `isUncounted`: the attempt before does not count towards the most attempts of a call. */
@@ -30,12 +31,22 @@ export function nextOf(state: EngineState, outcome: Outcome, ended: Ended, nowMs
   if (outcome.kind === "success" || (group !== undefined && group.drained !== null)) return null;
   // The answer of a cancelled call has no reader.
   if (outcome.reason.reason === "cancelled") return null;
+  if (outcome.refusesTier === true && lease.tier !== undefined) return withoutTier(state, ended);
   if (outcome.class === "unknown" && (lease.onLost === "fail" || !isRetryable(outcome.reason))) return null;
   if (outcome.stop !== undefined && (lease.attempt >= STOPPED_ATTEMPTS_MAX || isOwnFault(state, ended))) return null;
   if (lease.chosenFrom !== undefined) return atChoice(state, outcome, { ...ended, from: lease.chosenFrom }, nowMs);
-  const next = sameAgain(state, outcome, ended);
+  const next = sameAgain(state, outcome, ended, nowMs);
   if (next?.isUncounted === true && group !== undefined && lease.slotId !== null) addUncounted(group, lease.slotId);
   return next;
+}
+
+/** The same attempt at the standard tier, at once. It uses none of the call's attempts. */
+function withoutTier(state: EngineState, { inFlight, group }: Ended): NextAttempt {
+  const { slotId, chosenFrom } = inFlight.lease;
+  leaveTier(state, inFlight);
+  if (group !== undefined && slotId !== null) addUncounted(group, slotId);
+  const position = chosenFrom === undefined ? {} : { position: chosenFrom.position };
+  return { delayMs: 0, isUncounted: true, ...position };
 }
 
 /** The next attempt of a call that has choices. One that waits for its gates keeps the attempts that it has left. */
@@ -83,9 +94,11 @@ function sameAgain(
   state: EngineState,
   outcome: Failure,
   { inFlight: { lease, call }, group }: Ended,
+  nowMs: number,
 ): NextAttempt | null {
   const { target, slotId } = lease;
-  const waitingMax = waitsForGate(group, call) ? waitingAttemptsMax(outcome) : null;
+  const isWaiting = waitsForGate(group, call) || waitsForWidth(state, outcome, { lease, call }, nowMs);
+  const waitingMax = isWaiting ? waitingAttemptsMax(outcome) : null;
   if (waitingMax !== null && lease.attempt >= waitingMax) return null;
   // The gate decides when the key is tried again.
   if (outcome.stop !== undefined) return waitingMax === null ? null : { delayMs: 0, isUncounted: true };
@@ -140,6 +153,21 @@ function attemptsMaxOf(
 function waitsForGate(group: Group | undefined, call: SingleCall | null): boolean {
   if (group === undefined) return call?.waitsForGate === true;
   return group.header.single === null || group.header.deadlineMs !== null;
+}
+
+/**
+ * Whether a single call without a deadline, young enough to wait, was one too many at a key whose width is limited: then the
+ * key works for others, and the gate sets the pace.
+ */
+function waitsForWidth(
+  { upstreams }: EngineState,
+  { class: failureClass, stop }: Failure,
+  { lease, call }: Pick<InFlight, "lease" | "call">,
+  nowMs: number,
+): boolean {
+  const isYoung = call !== null && nowMs < (call.waitsForWidthUntilMs ?? -Infinity);
+  if (!isYoung || failureClass !== "rate_limited" || stop !== undefined) return false;
+  return upstreams.get(lease.target.gate)?.isShrunk === true;
 }
 
 function addUncounted({ uncounted }: Group, slotId: number): void {

@@ -12,12 +12,15 @@ import { WAITS_NAMED_MAX } from "../../limits.ts";
 import { slotIdOf } from "../slot.ts";
 import { waitAt } from "../upstreams/waiting.ts";
 import { blockedSlots } from "./dependencies.ts";
+import { shortOf } from "./paused.ts";
 
 /** `readyInMs` null = nobody knows when. */
 export type WaitingFor =
   | { kind: "gate"; gate: string; reason: GateReason; readyInMs: number | null }
-  /** Reservations in flight hold what the next call needs. */
-  | { kind: "budget"; dimension: Dimension }
+  /** The group's quote is above what its run lets start unasked. */
+  | { kind: "confirmation" }
+  /** Reservations in flight hold what the next call needs; `isExhausted`: only a higher limit gives it. */
+  | { kind: "budget"; dimension: Dimension; isExhausted?: true }
   /** The first call with the same text writes it to the provider's cache. */
   | { kind: "context"; context: string }
   /** Tasks of its graph that have not ended, by their ids; the first of them. */
@@ -74,6 +77,9 @@ function viewer(
   group: Group,
   nowMs: number,
 ): (line: string, notBeforeMs: number | null) => WaitingFor {
+  if (group.header.held !== undefined) return () => ({ kind: "confirmation" });
+  const exhausted = group.paused === null ? null : shortOf(state, group.paused);
+  if (exhausted !== null) return () => ({ kind: "budget", dimension: exhausted, isExhausted: true });
   const mayTake = hasPermit(state, group);
   const short = mayTake ? budgetWait(state, nowMs) : null;
   const dimension = short?.reason === "in_flight_budget_exhausted" ? short.dimension : null;

@@ -1,4 +1,4 @@
-/** A single call with a schema, as its Worker makes it: which request its next attempt is. */
+/** A single call as its Worker makes it: which request its next attempt is, and in which service tier. */
 import { isBudgetReason } from "../../budget/admit.ts";
 import type { CallBody, CallFacts, Outcome } from "../../call.ts";
 import { repairedFacts } from "../../engine/checks/schema.ts";
@@ -12,8 +12,9 @@ export function violated(text: string, violation: string): Reason {
 
 export class RepairedCall {
   readonly #body: CallBody;
-  readonly #facts: CallFacts;
+  #facts: CallFacts;
   #repairsLeft: number;
+  #repairBytes = 0;
   #repair: Repair | null = null;
 
   constructor({ body, facts }: { body: CallBody; facts: CallFacts }) {
@@ -29,6 +30,10 @@ export class RepairedCall {
 
   /** An attempt as it is reported to the run: with a request for another answer if this one does not fit. */
   checked(outcome: Outcome): { kind: "ended"; outcome: Outcome; nextFacts?: CallFacts } {
+    if (outcome.kind === "failure" && outcome.refusesTier === true) {
+      this.#facts = { ...this.#facts, wantedTier: "default" };
+      return { kind: "ended", outcome, nextFacts: this.#nextFacts() };
+    }
     if (outcome.kind !== "success" || outcome.checked === undefined || outcome.checked.violation === null) {
       return { kind: "ended", outcome };
     }
@@ -36,8 +41,13 @@ export class RepairedCall {
     this.#repair = { text, violation: outcome.checked.violation };
     if (this.#repairsLeft === 0) return { kind: "ended", outcome };
     this.#repairsLeft -= 1;
-    const nextFacts = repairedFacts(this.#facts, checked.repairBytes ?? 0);
-    return { kind: "ended", outcome: { ...outcome, checked: { ...checked, again: true } }, nextFacts };
+    this.#repairBytes = checked.repairBytes ?? 0;
+    const again = { ...outcome, checked: { ...checked, again: true as const } };
+    return { kind: "ended", outcome: again, nextFacts: this.#nextFacts() };
+  }
+
+  #nextFacts(): CallFacts {
+    return this.#repair === null ? this.#facts : repairedFacts(this.#facts, this.#repairBytes);
   }
 
   /** What the call ends with if another answer is refused for the budget or its deadline; null = with that refusal. */

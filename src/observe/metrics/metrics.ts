@@ -56,14 +56,15 @@ function rowsOf(gates: readonly MeasuredGate[], seriesMax: number): Row[] {
   return rows;
 }
 
-/** Most series of one model: calls, two kinds of tokens, dollars; two histograms with their sums and counts. */
-const SERIES_PER_MODEL = METER_OUTCOMES.length + 3 * 2 + LATENCY_BOUNDS_MS.length + 3 + QUEUE_BOUNDS_MS.length + 3;
+/** Most series of one model: calls, hedges, two kinds of tokens, dollars; two histograms with their sums and counts. */
+const SERIES_PER_MODEL = METER_OUTCOMES.length + 1 + 3 * 2 + LATENCY_BOUNDS_MS.length + 3 + QUEUE_BOUNDS_MS.length + 3;
 
 function modelFamilies(rows: readonly Row[]): Family[] {
   const paid = (valueOf: (sums: OutcomeSums) => number, more: Labels = {}): Sample[] =>
     rows.flatMap(({ labels, meter }) => paidSamples(meter, { ...labels, ...more }, valueOf));
   return [
     counter("fanout_calls", "Attempts that have ended", rows.flatMap(callSamples)),
+    counter("fanout_hedges", "Attempts that were started beside a slow one of their call", rows.flatMap(hedgeSamples)),
     counter("fanout_tokens", "Tokens that were charged", [
       ...paid(({ promptTokens }) => promptTokens, { direction: "prompt" }),
       ...paid(({ completionTokens }) => completionTokens, { direction: "completion" }),
@@ -89,6 +90,10 @@ function callSamples({ labels, meter }: Row): Sample[] {
     const sums = meter.outcomes[outcome];
     return sums === undefined ? [] : [{ suffix: "_total", labels: { ...labels, outcome }, value: sums.calls }];
   });
+}
+
+function hedgeSamples({ labels, meter: { hedges } }: Row): Sample[] {
+  return hedges === undefined ? [] : [{ suffix: "_total", labels, value: hedges }];
 }
 
 /** Success and everything else: what fails is mostly free, and five outcomes would make as many series more. */

@@ -2,10 +2,11 @@
  * The JSON answer of a graph, as pieces of text: its tasks by id, and the outputs of those that nothing depends on. A large
  * one is never assembled; its slots are read in pages, and those of the last tasks once more.
  */
+import type { MakeCalls } from "../../aggregate/calls/calls.ts";
 import type { GroupView, SlotView } from "../../run-api/groups.ts";
 import { criticalPathMs, sinksOf } from "../../graph/measured-path.ts";
 import type { CompiledGraph, CompiledTask, PlanFault, PlanState } from "../../graph/types.ts";
-import { runningJson } from "../batch-json.ts";
+import { runningJson, shownStatus } from "../batch-json.ts";
 import { graphAggregation, replacementOf, withTaskIds } from "./graph-results.ts";
 import { slotJson } from "../slot.ts";
 import { outputOf, taskError, TaskSummary, type TaskStatus } from "./task-summary.ts";
@@ -15,6 +16,8 @@ export type GraphAnswer = {
   graph: CompiledGraph;
   /** A page of slots in the order of their indexes, from an index on; empty after the last. */
   slotsFrom: (index: number) => Promise<SlotView[]>;
+  /** Makes the calls of an `aggregate` that has some. */
+  makeCalls: MakeCalls;
 };
 
 /** Yields the answer's text in pieces of some size: a graph may have thousands of small tasks. */
@@ -35,11 +38,11 @@ export async function* graphJson(answer: GraphAnswer): AsyncGenerator<string> {
 /** Characters from which on a piece is sent. */
 const PIECE_CHARS = 32_768;
 
-async function* partsOf({ group, graph, slotsFrom }: GraphAnswer): AsyncGenerator<string> {
+async function* partsOf({ group, graph, slotsFrom, makeCalls }: GraphAnswer): AsyncGenerator<string> {
   const statuses: TaskStatus[] = [];
   const latencyMs = new Float64Array(graph.slots);
-  const { id, status } = group;
-  const head = { id, object: "graph", version: graph.version, status, ...planJson(graph) };
+  const { id } = group;
+  const head = { id, object: "graph", version: graph.version, status: shownStatus(group), ...planJson(graph) };
   yield `${JSON.stringify(head).slice(0, -1)},"tasks":{`;
   const slots = new SlotCursor(slotsFrom);
   let separator = "";
@@ -60,7 +63,7 @@ async function* partsOf({ group, graph, slotsFrom }: GraphAnswer): AsyncGenerato
   }
   yield `},"outputs":{`;
   yield* sinkOutputs(graph, slotsFrom);
-  const combined = await graphAggregation(group, graph, slotsFrom);
+  const combined = await graphAggregation(group, graph, { slotsFrom, makeCalls });
   const rest = { ...listsOf(graph, statuses), ...combined, ...measuresOf(group, graph, latencyMs) };
   yield `},${JSON.stringify(rest).slice(1)}`;
 }
@@ -148,8 +151,8 @@ function listsOf({ tasks }: CompiledGraph, statuses: readonly TaskStatus[]) {
 
 /** Usage and metrics of a graph, so far or in all. */
 export function measuresOf(group: GroupView, graph: CompiledGraph, latencyMs: Float64Array) {
-  const { id, object, status, metrics, ...measures } = runningJson(withTaskIds(group, graph));
-  void [id, object, status];
+  const { id, object, status, metrics, missing, ...measures } = runningJson(withTaskIds(group, graph));
+  void [id, object, status, missing];
   return { metrics: { critical_path_ms: Math.round(criticalPathMs(graph, latencyMs)), ...metrics }, ...measures };
 }
 

@@ -1,4 +1,5 @@
 /** The results of a graph, over which its rules work: the outputs of the tasks that nothing depends on. */
+import type { MakeCalls } from "../../aggregate/calls/calls.ts";
 import type { Member } from "../../aggregate/member.ts";
 import { sinksOf } from "../../graph/measured-path.ts";
 import type { CompiledGraph, CompiledTask } from "../../graph/types.ts";
@@ -49,11 +50,11 @@ export function graphMembers(graph: CompiledGraph, slotsFrom: SlotsFrom): Member
 export async function graphAggregation(
   group: GroupView,
   graph: CompiledGraph,
-  slotsFrom: SlotsFrom,
+  { slotsFrom, makeCalls }: { slotsFrom: SlotsFrom; makeCalls: MakeCalls },
 ): Promise<{ aggregation?: Aggregation }> {
   const { aggregate, status } = group;
   if (aggregate === undefined || status === "running") return {};
-  const source = { group, slotsFrom, memberOf: graphMembers(graph, slotsFrom) };
+  const source = { group, slotsFrom, memberOf: graphMembers(graph, slotsFrom), makeCalls };
   return { aggregation: await aggregationOf(aggregate, source) };
 }
 

@@ -14,6 +14,7 @@ import { redacted } from "../../upstream/redact.ts";
 import { targetOf } from "../../upstream/target.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { relay } from "../openai/relay.ts";
+import { requireUntaped } from "../untaped.ts";
 import type { Protection } from "../under-run.ts";
 
 export function mountAnthropic(app: Hono<AppEnv>, protect: Protection): void {
@@ -38,6 +39,7 @@ async function countTokens(c: Context<AppEnv>): Promise<Response> {
   const target = endpointUrl(upstream, "messages");
   if (!target.ok) throw new Refusal(target.reason);
   if (upstream.kind === "simulated") return c.json({ input_tokens: Math.ceil(body.value.length / 4) });
+  requireUntaped(upstream, "token counts");
   const sent = rewriteRequest(body.value, read.value, { model: resolved.target.model, cap: null, includeUsage: false });
   const headers = relayHeaders(upstream, (name) => c.req.header(name));
   const init = { method: "POST", headers, body: sent, redirect: "manual", signal: c.req.raw.signal } as const;

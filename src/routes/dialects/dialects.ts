@@ -68,7 +68,9 @@ async function batch(c: Context<AppEnv>, defaults: BatchDefaults): Promise<Respo
   const errorStyle = parsed.value.errorStyle ?? defaults.errorStyle;
   const found = await batchWithContexts(c, runId, parsed.value);
   const request = { ...found, errorStyle, concurrency: parsed.value.concurrency ?? defaults.concurrency };
-  return tellFailedCall(requestedErrors(c) ?? defaults.failedCalls, () => answerBatch(c, runId, { request, named }));
+  return tellFailedCall(requestedErrors(c) ?? defaults.failedCalls, () =>
+    answerBatch(c, runId, { request, named, awaitsConfirmation: true }),
+  );
 }
 
 /** `?errors=status`: a client whose only setting is its URL requests failures with an error's status there. */

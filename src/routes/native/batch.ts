@@ -8,6 +8,7 @@ import type { AppEnv } from "../../context.ts";
 import { parseQuote, type BatchRequest } from "../../contract/batch.ts";
 import { readJsonBytes } from "../../contract/body.ts";
 import type { IndependenceReply } from "../../contract/graph/independence.ts";
+import { stopRequestOf } from "../../contract/aggregate/stop-when.ts";
 import { prefersAsync } from "../../contract/groups.ts";
 import { readBatch } from "../../contract/large-batch.ts";
 import { Refusal } from "../../errors.ts";
@@ -18,7 +19,7 @@ import { stopFields, tierFields } from "../../respond/rule-fields.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { recordingOf } from "../recording.ts";
 import { groupOfClient, openGroupDeps } from "./client-group.ts";
-import { answerAccepted, answerGroup, framingOf, type GroupAnswer } from "./group-answer.ts";
+import { answerAccepted, answerGroup, framingOf, isAccepted, type GroupAnswer } from "./group-answer.ts";
 import { batchWithContexts } from "../contexts/find.ts";
 import type { CompiledGraph } from "../../graph/types.ts";
 import { openGroup, type Opened } from "../../run-client/open-group.ts";
@@ -56,14 +57,17 @@ export type RequestedBatch = {
   independence?: IndependenceReply;
   /** In which order its calls run, if some must not run at the same time. */
   order?: CompiledGraph | null;
+  /** Set if its client knows no answer but results: then it waits for the confirmation that the batch may need. */
+  awaitsConfirmation?: true;
 };
 
 /** Opens a batch under a run and answers in the form that the client requests: whole, as events, or with its location. */
 export async function answerBatch(c: Context<AppEnv>, runId: string, requested: RequestedBatch): Promise<Response> {
   if (requested.request.calls.length === 0) return answerEmpty(c, runId, requested.request);
-  const opened = await openBatch(c, runId, requested);
-  const group = { ...opened, independence: requested.independence ?? {} };
-  if (prefersAsync(c.req.header("prefer"))) return answerAccepted(c, group, await group.reader.look());
+  const { isHeld, ...opened } = await openBatch(c, runId, requested);
+  const held = isHeld === true && requested.awaitsConfirmation !== true ? { isHeld } : {};
+  const group = { ...opened, ...held, independence: requested.independence ?? {} };
+  if (isAccepted(c, group)) return answerAccepted(c, group, await group.reader.look());
   return answerGroup(c, group);
 }
 
@@ -105,19 +109,27 @@ function openingOf(request: BatchRequest, named: IdempotencyKey | null, recordin
     background: false,
     hasCustomIds: ids.length > 0,
   };
-  const stop = request.stopWhen === null ? {} : { stopWhen: request.stopWhen };
+  const stop = stopRequestOf(request.stopWhen);
   const combined = request.aggregate === null ? {} : { aggregate: request.aggregate };
   const tiers = request.tiers === null ? {} : { tiers: request.tiers };
   const replay = recording === null ? {} : { replay: recording };
+  const { onExhausted, atLeast } = request;
+  const guards = { ...(onExhausted !== null && { onExhausted }), ...(atLeast !== null && { atLeast }) };
   const options = { concurrency, onError, onBudget, onLost, split, deadlineMs, detach, errorStyle };
-  return { calls, defaults, dedupe, rules: { ...rules, ...options, ...stop, ...combined, ...tiers, ...replay } };
+  return {
+    calls,
+    defaults,
+    dedupe,
+    rules: { ...rules, ...options, ...stop, ...combined, ...tiers, ...replay, ...guards },
+  };
 }
 
 /** The answer of a group that was just opened, or found. */
 export function groupAnswer(runId: string, opened: Opened, reader: GroupSource): GroupAnswer {
   const { id, count, effectiveParallel, errorStyle: style, remainingNanoUsd, replayed } = opened;
   const headers: Record<string, string> = replayed ? { "idempotent-replayed": "true" } : {};
-  return { runId, id, count, effectiveParallel, reader, style, remainingNanoUsd, headers };
+  const held = opened.isHeld === true ? { isHeld: opened.isHeld } : {};
+  return { runId, id, count, effectiveParallel, reader, style, remainingNanoUsd, headers, ...held };
 }
 
 /** No calls: no group and no cost; a stream has its last event only. */
@@ -135,7 +147,8 @@ async function answerEmpty(c: Context<AppEnv>, runId: string, request: BatchRequ
 
 /** What the rules of a batch say of no answers. */
 async function emptyFields({ stopWhen, aggregate, tiers }: BatchRequest): Promise<object> {
-  const stop = stopWhen === null ? undefined : { shadow: stopWhen.shadow, saved: null, hasCancelled: false };
+  const judged = stopWhen?.kind === "judge" ? { judges: [] } : {};
+  const stop = stopWhen === null ? undefined : { shadow: stopWhen.shadow, saved: null, hasCancelled: false, ...judged };
   const rules = { ...stopFields(stop), ...tierFields(tiers === null ? undefined : []) };
   if (aggregate === null) return rules;
   const aggregation = await aggregationOf(aggregate, { group: { count: 0 }, slotsFrom: () => Promise.resolve([]) });

@@ -1,9 +1,11 @@
 /** Answering with a group: as one JSON object, or as events while its slots end. */
 import type { Context } from "hono";
+import { usdOf } from "../../budget/money.ts";
 import type { GroupView } from "../../run-api/groups.ts";
 import type { AppEnv } from "../../context.ts";
 import type { IndependenceReply } from "../../contract/graph/independence.ts";
 import type { ErrorStyle } from "../../contract/fields.ts";
+import { prefersAsync } from "../../contract/groups.ts";
 import { Refusal } from "../../errors.ts";
 import { aggregationOf } from "../../respond/aggregation.ts";
 import { batchJson, runningJson } from "../../respond/batch-json.ts";
@@ -25,6 +27,8 @@ export type GroupAnswer = {
   style: ErrorStyle;
   remainingNanoUsd: number | null;
   headers?: Record<string, string>;
+  /** Set if it awaits its confirmation. */
+  isHeld?: true;
   /** What the answer says about the independence of its calls; absent = nothing. */
   independence?: IndependenceReply;
 };
@@ -43,10 +47,26 @@ export async function answerGroup(c: Context<AppEnv>, group: GroupAnswer): Promi
   return streamPieces(c, group, json(c, group), JSON_PIECES);
 }
 
+/** Whether the answer is that the group was accepted: its client does not wait, or it awaits its confirmation. */
+export function isAccepted(c: Context<AppEnv>, { isHeld }: Pick<GroupAnswer, "isHeld">): boolean {
+  return isHeld === true || prefersAsync(c.req.header("prefer"));
+}
+
+/** For a client that waits for results: why there are none, and what to do. */
+function unconfirmed(id: string, { worstNanoUsd, calls }: NonNullable<GroupView["held"]>) {
+  const cost = `${calls} calls for up to $${usdOf(worstNanoUsd)}`;
+  const message = `${cost} are more than confirm_over of the run lets start unasked; POST /groups/${id}/confirm starts them`;
+  const code = "awaiting_confirmation";
+  return { message, type: "permission_error", code, param: null, retryable: false } as const;
+}
+
 /** 202: the group continues, and `location` names it. */
 export function answerAccepted(c: Context<AppEnv>, group: GroupAnswer, view: GroupView): Response {
-  const headers = { ...headersOf(c, group), location: `/groups/${group.id}`, "preference-applied": "respond-async" };
-  return Response.json({ ...runningJson(view), ...group.independence }, { status: 202, headers });
+  const applied = prefersAsync(c.req.header("prefer")) ? { "preference-applied": "respond-async" } : undefined;
+  const headers = { ...headersOf(c, group), location: `/groups/${group.id}`, ...applied };
+  const unanswered =
+    group.isHeld === true && view.held !== undefined ? { error: unconfirmed(group.id, view.held) } : {};
+  return Response.json({ ...runningJson(view), ...group.independence, ...unanswered }, { status: 202, headers });
 }
 
 /** The framing that the client requests; null = one JSON object. */

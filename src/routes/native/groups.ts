@@ -12,6 +12,7 @@ import { NAME_CHARS_MAX } from "../../limits.ts";
 import { runningJson } from "../../respond/batch-json.ts";
 import { MARKDOWN, reportText } from "../../respond/report.ts";
 import { coordinatorJson, reportJson, swarmJson, type ReportSource } from "../../respond/report-json.ts";
+import { slotLook } from "../../respond/slot-look.ts";
 import { resultsPageOf } from "../../respond/results-page.ts";
 import { answerGroup, framingOf, JSON_PIECES, streamPieces, type GroupAnswer } from "./group-answer.ts";
 import { GroupReader } from "../../run-client/group-reader.ts";
@@ -26,8 +27,10 @@ export function mountGroups(app: Hono<AppEnv>, protect: Protection): void {
   app.get("/dag/:id{[^v/][^/]*}", ...protect, look);
   app.get("/groups/:id/results", ...protect, results);
   app.get("/groups/:id/report", ...protect, report);
+  app.post("/groups/:id/confirm", ...protect, confirm);
   app.delete("/groups/:id", ...protect, cancel);
   app.delete("/dag/:id{[^v/][^/]*}", ...protect, cancel);
+  app.get("/groups/:id/slots/:index", ...protect, lookAtSlot);
   app.delete("/groups/:id/slots/:index", ...protect, async (c) => {
     const { group, seq } = await find(c, 0);
     const index = slotIndexIn(c.req.param("index"));
@@ -45,6 +48,29 @@ async function cancel(c: Context<AppEnv>): Promise<Response> {
   const view = await run.callWithRetry<GroupView | null>((stub) => stub.cancelGroup(seq));
   if (view === null) throw notFound(group.id);
   return c.json(runningJson(view));
+}
+
+async function confirm(c: Context<AppEnv>): Promise<Response> {
+  const { group, seq } = await find(c, 0);
+  const run = new RunCaller(c.env, group.runId);
+  const view = await run.callWithRetry<GroupView | null>((stub) => stub.confirmGroup(seq));
+  if (view === null) throw notFound(group.id);
+  return c.json(runningJson(view));
+}
+
+/** One call, with the beginnings of its texts: for people, whose page must stay small whatever a model writes. */
+async function lookAtSlot(c: Context<AppEnv>): Promise<Response> {
+  const { group, view, seq } = await find(c, 0);
+  const index = slotIndexIn(c.req.param("index") ?? "");
+  const slotsFrom = view.graph === undefined ? null : namedSlots(group, await graphAt(c, group, seq));
+  const read = slotsFrom ?? ((at: number): Promise<SlotView[]> => group.reader.slotsFrom(at));
+  const slot = index === null ? undefined : (await read(index))[0];
+  if (slot === undefined || slot.index !== index) {
+    throw new Refusal({ reason: "not_found", what: `slot of group ${group.id}` });
+  }
+  const run = new RunCaller(c.env, group.runId);
+  const prompt_head = await run.callWithRetry<string | null>((stub) => stub.promptHead(seq, index));
+  return c.json(slotLook(slot, prompt_head));
 }
 
 function slotIndexIn(text: string): number | null {
@@ -95,7 +121,8 @@ async function graphSource(
   const graph = await graphAt(c, group, seq);
   const slotsFrom = namedSlots(group, graph);
   const latest = await graph.of(view);
-  return { group: withTaskIds(view, latest), slotsFrom, memberOf: graphMembers(latest, slotsFrom) };
+  const makeCalls = combiningCalls(c, group.runId, view);
+  return { group: withTaskIds(view, latest), slotsFrom, memberOf: graphMembers(latest, slotsFrom), makeCalls };
 }
 
 /** A graph's slots with the ids of their tasks. */

@@ -6,6 +6,7 @@ import { jsonOf, mediaType, readBytes, readJsonBytes, textOf, type BodyRoom } fr
 import type { Parsed } from "../../contract/errors.ts";
 import { parsePromptText, parseQuery, type QueryRequest } from "../../contract/query.ts";
 import { prefersAsync } from "../../contract/groups.ts";
+import { SharedPrefixes } from "../../contexts/shared-prefixes.ts";
 import { hasCourse } from "../../engine/course/course.ts";
 import { Refusal } from "../../errors.ts";
 import { spentBefore } from "../../respond/usage.ts";
@@ -42,12 +43,14 @@ export async function answerQuery(
   runId: string,
   { call: requested, bytes }: RequestedCall,
 ): Promise<Response> {
-  const call = requested.context === undefined ? requested : await callWithContext(c, runId, requested);
+  const call = requested.context === undefined ? requested : withPrefix(await callWithContext(c, runId, requested));
   const run = new RunCaller(c.env, runId);
   const named = await namedOf(c, bytes);
   const panel = panelFor(c, call.facts.model);
   if (panel !== null) return await queryPanel(c, runId, panel, { call, named });
-  const isStored = named !== null || prefersAsync(c.req.header("prefer")) || hasCourse(call.facts);
+  // The run object makes what may be more than one attempt in flight, or more than one answer.
+  const isMore = hasCourse(call.facts) || (call.facts.hedge ?? false) !== false;
+  const isStored = named !== null || prefersAsync(c.req.header("prefer")) || isMore;
   if (isStored) return await storedQuery(c, { runId, run, call, named });
   const recording = await recordingOf(c, runId);
   const { signal } = c.req.raw;
@@ -89,6 +92,11 @@ function textCall(bytes: Uint8Array): Parsed<QueryRequest> {
 function jsonCall(bytes: Uint8Array): Parsed<QueryRequest> {
   const body = jsonOf(bytes);
   return body.ok ? parseQuery(body.value) : body;
+}
+
+/** The call with the beginning that it may share with others of its run. */
+function withPrefix(call: QueryRequest): QueryRequest {
+  return new SharedPrefixes(undefined).markLone(call);
 }
 
 /** The call with what its answer is recorded under. */

@@ -1,15 +1,16 @@
-/** `GET /runs`: root runs, newest first, all of them or those that fit a filter. */
+/** `GET /runs`: root runs, newest first, all of them or those that fit a filter; and the child runs of a run. */
 import type { Context, Hono } from "hono";
 import { requireOperator } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
-import { parseRunListQuery, type RunListQuery } from "../../contract/runs.ts";
+import { parseChildListQuery, parseRunListQuery, type RunListQuery } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
 import { LIST_PAGE_DEFAULT, LIST_PAGE_MAX, LIST_RUNS_VISITED_MAX } from "../../limits.ts";
 import type { ListedRun } from "../../run-api/directory-api.ts";
-import type { StoredDocument } from "../../run-api/runs.ts";
+import type { ListedChild, StoredDocument } from "../../run-api/runs.ts";
 import { cursorOf, parseCursor, runsBefore } from "../../run-client/directory.ts";
 import type { Protection } from "../under-run.ts";
-import { lookAt, shown } from "./runs.ts";
+import { RunCaller } from "../../run-client/caller.ts";
+import { callerOf, documentOf, lookAt, shown } from "./runs.ts";
 
 export function mountRunList(app: Hono<AppEnv>, protect: Protection): void {
   app.get("/runs", ...protect, async (c) => {
@@ -17,6 +18,21 @@ export function mountRunList(app: Hono<AppEnv>, protect: Protection): void {
     const query = parseRunListQuery(c.req.query());
     if (!query.ok) throw new Refusal(query.reason);
     const { data, cursor } = await pageOf(c, query.value, firstOf(query.value));
+    return c.json({ object: "list", data, has_more: cursor !== null, next_cursor: cursor });
+  });
+  app.get("/runs/:id/children", ...protect, async (c) => {
+    const query = parseChildListQuery(c.req.query());
+    if (!query.ok) throw new Refusal(query.reason);
+    const { id } = await documentOf(c, c.req.param("id"));
+    const { limit, before } = query.value;
+    const run = new RunCaller(c.env, id);
+    // One more than is shown, to know whether there is more.
+    const listed = await run.callWithRetry<ListedChild[]>((stub) => stub.childList(before, limit + 1));
+    const page = listed.slice(0, limit);
+    const documents = await Promise.all(page.map((child) => lookAt(c, child.id, callerOf(c))));
+    // A child that was deleted, or is just being opened, has no document.
+    const data = documents.flatMap((document) => (document === null ? [] : [shown(c, document)]));
+    const cursor = listed.length > limit ? String(page.at(-1)?.seq ?? 0) : null;
     return c.json({ object: "list", data, has_more: cursor !== null, next_cursor: cursor });
   });
 }

@@ -16,6 +16,7 @@ import { traceText } from "../../respond/trace.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { LogReader } from "../../run-client/log-reader.ts";
 import { PAGE_FILES } from "../discovery/page-files.mjs";
+import { outlineIn } from "./graph/outline.ts";
 import { callerOf, lookAt, notFound, shown } from "./runs.ts";
 import { settled } from "../../run-client/settlements.ts";
 import { subtreeOf } from "../../run-client/subtree.ts";
@@ -39,7 +40,8 @@ export function mountRunLog(app: Hono<AppEnv>, protect: Protection): void {
     const id = c.req.param("id");
     const document = await lookAt(c, id, callerOf(c));
     if (document === null) throw notFound(id);
-    const run = { id, savedAt: new Date().toISOString(), document: shown(c, document) };
+    const outlineOf = (group: string): Promise<unknown> => outlineIn(new RunCaller(c.env, id), group).catch(goneIsNull);
+    const run = { id, savedAt: new Date().toISOString(), document: shown(c, document), outlineOf };
     // A file to keep, and not a page of this gateway: what models wrote is in it.
     c.header("content-disposition", `attachment; filename="${document.id}.html"`);
     const page = savedPage(run, reader.history(0), PAGE_FILES);
@@ -174,4 +176,10 @@ async function send(socket: WebSocket, pages: AsyncGenerator<{ seq: number; json
     if (chars > EVENT_SOCKET_CHARS_MAX) return socket.close(1012, `resume with ?after=${last}`);
   }
   socket.close(1000, "the run has ended");
+}
+
+/** A file is not broken off because one of its graphs is gone. */
+function goneIsNull(error: unknown): null {
+  if (error instanceof Refusal) return null;
+  throw error;
 }

@@ -54,7 +54,16 @@ export function askedOf(request: RunRequest): RunInput {
     region: request.region ?? null,
     metadataJson: JSON.stringify(request.metadata ?? {}),
     ...replayRule(request),
+    ...confirmOverIn(request),
+    ...(request.service_tier === undefined ? {} : { serviceTier: request.service_tier }),
+    ...(request.on_exhausted === undefined ? {} : { onExhausted: request.on_exhausted }),
   };
+}
+
+function confirmOverIn({ confirm_over: over }: RunRequest): Pick<RunInput, "confirmOver"> {
+  if (over === undefined) return {};
+  const { usd, calls = null } = over;
+  return { confirmOver: { nanoUsd: usd === undefined ? null : limitNanoUsd(usd), calls } };
 }
 
 /** A run that replays another one records its own answers, too: the next one may replay both. */
@@ -91,6 +100,9 @@ export function rootSettings(
     region: requested.region,
     metadataJson: requested.metadataJson,
     ...(requested.replay === undefined ? {} : { replay: requested.replay }),
+    ...(requested.serviceTier === undefined ? {} : { serviceTier: requested.serviceTier }),
+    ...(requested.confirmOver === undefined ? {} : { confirmOver: requested.confirmOver }),
+    ...(requested.onExhausted === undefined ? {} : { onExhausted: requested.onExhausted }),
   };
 }
 

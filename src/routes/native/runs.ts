@@ -11,7 +11,7 @@ import { signRunToken } from "../../auth/token.ts";
 import type { AppEnv } from "../../context.ts";
 import { jsonOf, parseBody, readJsonBytes } from "../../contract/body.ts";
 import { regionOf } from "./client-region.ts";
-import { parsePatch, parseRun, type RunRequest, type BudgetDocument } from "../../contract/runs.ts";
+import { parsePatch, parseRun, parseRunLookQuery, type RunRequest, type BudgetDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
 import { NAME_CHARS_MAX } from "../../limits.ts";
 import type { ReplaySource } from "../../run-api/replay.ts";
@@ -31,8 +31,10 @@ import { RunCaller, type RunStub } from "../../run-client/caller.ts";
 export function mountRuns(app: Hono<AppEnv>, protect: Protection): void {
   app.post("/runs", ...protect, openRun);
   app.get("/runs/:id", ...protect, async (c) => {
+    const query = parseRunLookQuery(c.req.query());
+    if (!query.ok) throw new Refusal(query.reason);
     const document = shown(c, await documentOf(c, c.req.param("id")));
-    if (c.req.query("subtree") !== "1") return c.json(document);
+    if (!query.value.subtree) return c.json(document);
     return c.json({ ...document, subtree: await subtreeOf(c.env, document.id) });
   });
   app.patch("/runs/:id", ...protect, patchRun);

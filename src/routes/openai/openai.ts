@@ -9,6 +9,7 @@ import { RunCaller } from "../../run-client/caller.ts";
 import { upstreamAt } from "../../upstream/config/keys.ts";
 import { answerHeaders, relayHeaders } from "../../upstream/endpoints.ts";
 import { relay } from "./relay.ts";
+import { requireUntaped } from "../untaped.ts";
 import { redactedStream } from "../../upstream/relay/redact.ts";
 import type { Protection } from "../under-run.ts";
 
@@ -41,6 +42,7 @@ async function forwardToStore(c: Context<AppEnv>, method: "GET" | "DELETE" | "PO
       hint: "the simulated upstream stores no responses",
     });
   }
+  requireUntaped(upstream, "stored responses");
   const url = new URL(`${upstream.baseUrl}/responses/${encodeURIComponent(id)}${rest}`);
   for (const name of QUERY) for (const value of c.req.queries(name) ?? []) url.searchParams.append(name, value);
   const headers = relayHeaders(upstream, (name) => c.req.header(name));

@@ -20,6 +20,7 @@ import {
   UPSTREAM_KEYS_MAX,
 } from "../../limits.ts";
 import { adaptiveField, adaptiveOf } from "./adaptive.ts";
+import { hedgeField, hedgeOf } from "./hedge.ts";
 import type { Price, Upstream } from "./types.ts";
 import { scaledUp } from "../../budget/decimal.ts";
 
@@ -47,6 +48,7 @@ const rateFields = {
 
 const priceSchema = z.strictObject({
   ...rateFields,
+  flex: z.strictObject(rateFields).optional(),
   service_tiers: z
     .record(z.string().min(1).max(NAME_CHARS_MAX), z.strictObject(rateFields), {
       error: "must be an object of prices by service tier",
@@ -54,7 +56,7 @@ const priceSchema = z.strictObject({
     .optional(),
 });
 
-type Rates = Omit<z.infer<typeof priceSchema>, "service_tiers">;
+type Rates = Omit<z.infer<typeof priceSchema>, "service_tiers" | "flex">;
 
 /** What a name of a model or a pattern of such names must be. */
 export const patternError = `must be a model name or pattern of 1 to ${NAME_CHARS_MAX} characters`;
@@ -94,6 +96,7 @@ export const commonFields = {
   prompt_cache: z.enum(PROMPT_CACHES, { error: `must be one of ${PROMPT_CACHES.join(", ")}` }).default("auto"),
   abort_cost: z.enum(["reservation", "seen"], { error: "must be reservation or seen" }).default("reservation"),
   adaptive: adaptiveField,
+  hedge: hedgeField,
   prices: z.record(pattern, priceSchema, { error: "must be an object of prices by model" }).optional(),
 };
 
@@ -132,6 +135,7 @@ export function commonOf(
   | "promptCache"
   | "abortCost"
   | "adaptive"
+  | "hedge"
   | "bounds"
 > {
   const bounds: TokenBounds = {
@@ -151,6 +155,7 @@ export function commonOf(
     promptCache: fields.prompt_cache,
     abortCost: fields.abort_cost,
     adaptive: adaptiveOf(fields.adaptive),
+    ...hedgeOf(fields.hedge),
     bounds: {
       ...bounds,
       ...defaults.bounds,
@@ -190,9 +195,10 @@ export function pricesOf(
   prices: NonNullable<Common["prices"]>,
   writes: CacheWrites,
 ): { pattern: string; price: Price }[] {
-  return Object.entries(prices).map(([pattern, { service_tiers: tiers, ...rates }]) => {
+  return Object.entries(prices).map(([pattern, { service_tiers: named, flex, ...rates }]) => {
     const price: Price = ratesOf(rates, writes);
     if (writes.unasked && price.cacheWritePicoUsd !== undefined) price.writesWithoutMark = true;
+    const tiers = flex === undefined ? named : { ...named, flex };
     if (tiers !== undefined) {
       price.serviceTiers = Object.fromEntries(Object.entries(tiers).map(([name, of]) => [name, ratesOf(of, writes)]));
     }

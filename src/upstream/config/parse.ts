@@ -6,6 +6,7 @@ import {
   PROMPT_TOKENS_FIXED_OPENAI,
   PROMPT_TOKENS_FIXED_TOOLS,
 } from "../../limits.ts";
+import { CASSETTE_MODES } from "../../cassette/types.ts";
 import type { Upstream } from "./types.ts";
 import { resolveHeaders } from "./credentials.ts";
 import {
@@ -47,6 +48,18 @@ const anthropicSchema = z.strictObject({
   ...commonFields,
 });
 
+const tapeError = { error: "must be a name of 1 to 64 characters: a-z, 0-9, _ and -" };
+
+const cassetteSchema = z.strictObject({
+  kind: z.literal("cassette"),
+  tape: z
+    .string(tapeError)
+    .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, tapeError)
+    .optional(),
+  mode: z.enum(CASSETTE_MODES, { error: `must be one of ${CASSETTE_MODES.join(", ")}` }).default("replay"),
+  upstream: z.record(z.string(), z.unknown(), { error: "must be the upstream whose answers are recorded, an object" }),
+});
+
 /**
  * Anthropic's price list: 1.25 times the input price for what is kept for five minutes, twice for an hour
  * (platform.claude.com/docs/en/build-with-claude/prompt-caching). Only what a request marks is written.
@@ -83,8 +96,10 @@ function parseUpstream(name: string, entry: unknown, vars: Record<string, unknow
       return parseOpenai(name, entry, vars);
     case "anthropic":
       return parseAnthropic(name, entry, vars);
+    case "cassette":
+      return parseCassette(name, entry, vars);
     default:
-      return wrong([name, "kind"], 'must be "openai", "anthropic", "simulated" or "pull"');
+      return wrong([name, "kind"], 'must be "openai", "anthropic", "simulated", "pull" or "cassette"');
   }
 }
 
@@ -124,6 +139,23 @@ function parsePull(name: string, entry: unknown): ParsedUpstreams {
     prices: pricesOf(fields.prices ?? { "*": { input: 0, output: 0 } }, OPENAI_WRITES),
   };
   return { ok: true, upstreams: [upstream] };
+}
+
+/** Where nothing is sent, no key is needed: a test that replays a tape has none. */
+const CREDENTIALS = new Set(["api_key", "keys", "headers"]);
+
+function parseCassette(name: string, entry: unknown, vars: Record<string, unknown>): ParsedUpstreams {
+  const parsed = cassetteSchema.safeParse(entry);
+  if (!parsed.success) return wrongIssue(name, parsed.error);
+  const { tape, mode, upstream: inner } = parsed.data;
+  if (inner["kind"] === "cassette" || inner["kind"] === "pull") {
+    return wrong([name, "upstream", "kind"], 'must be "openai", "anthropic" or "simulated"');
+  }
+  const needed = Object.entries(inner).filter(([field]) => mode !== "replay" || !CREDENTIALS.has(field));
+  const read = parseUpstream(name, Object.fromEntries(needed), vars);
+  if (!read.ok) return { ...read, path: read.path.replace(/^UPSTREAMS\.[^.]*/, (own) => `${own}.upstream`) };
+  const cassette = { tape: tape ?? name, mode };
+  return { ok: true, upstreams: read.upstreams.map((upstream) => ({ ...upstream, cassette })) };
 }
 
 const OPENAI_TEMPLATE = {

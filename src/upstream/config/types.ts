@@ -1,7 +1,9 @@
 /** A provider endpoint as configured and parsed: see UPSTREAMS in the configuration page. Never leaves the gateway. */
+import type { CassetteMode } from "../../cassette/types.ts";
 import type { PromptCache } from "../cache/rules.ts";
 import type { TokenBounds } from "../../budget/estimate.ts";
 import type { TokenPrice } from "../../budget/token-price.ts";
+import type { HedgeRule } from "../../call.ts";
 import type { Adaptive } from "../../gate/settings.ts";
 import type { ErrorsCost } from "../failure-table.ts";
 import type { ChatCapField } from "../../protocol/request/rewrite.ts";
@@ -47,6 +49,8 @@ export type Upstream = {
   abortCost: "reservation" | "seen";
   /** How the gates of this upstream find a width where it rejects calls without a hint. */
   adaptive: Adaptive;
+  /** When its calls get a second attempt beside a slow one; absent = only if they ask for it. */
+  hedge?: HedgeRule;
   /**
    * Who sees the usage event of a relayed stream. `auto`: a client that requests it; for others it is removed. `pass`: every
    * client. `edit`: as `auto`, and the cost is added to the event. A stream that needs no edit is moved by the runtime.
@@ -54,6 +58,8 @@ export type Upstream = {
   streamUsage: "auto" | "pass" | "edit";
   /** How this upstream's prompt tokens are bounded from what is sent. */
   bounds: TokenBounds;
+  /** Set if its calls are recorded on a tape, or answered from one. All else is as of the upstream itself. */
+  cassette?: { tape: string; mode: CassetteMode };
   /** By model pattern, first match wins; a model without a match has the catalogue's price, if any. */
   prices: readonly { pattern: string; price: Price }[];
 };

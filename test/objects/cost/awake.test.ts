@@ -2,6 +2,7 @@
 import { evictDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
 import { CALL_SOCKET_AFTER_MS } from "../../../src/limits.ts";
+import { StreamFollower } from "../../support/objects-events.ts";
 import { withTimers } from "../../support/objects-clock.ts";
 import { awake, meterObjects, operations, resetMeter } from "../../support/objects-meter.ts";
 import { watched, watchObjects } from "../../support/objects-watch.ts";
@@ -11,6 +12,29 @@ watchObjects();
 meterObjects();
 
 const QUERIES = 64;
+
+it("a page that looks on while calls are at the upstream holds no object", async () => {
+  resetMeter();
+  const key = "awake-page";
+  const run = await openRun({ max_parallel: 8, budget: { usd: 1 } });
+  const asked = prompts(8);
+  await withTimers([CALL_SOCKET_AFTER_MS], 10, async () => {
+    const queries = asked.map((prompt) => run.query({ prompt, model: `up/key/${key}/latch/${key}` }));
+    await untilInFlight(key, 8);
+    const page = await StreamFollower.connect(run);
+    await page.until("attempt_started", 8);
+    await expect.poll(() => awake().objects).toEqual([]);
+    const before = operations();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect({ ...operations(), timerMs: 0 }).toEqual({ ...before, timerMs: 0 });
+    // The page's socket outlives the object's sleep, and rings when the calls end.
+    await evictDurableObject(run.object);
+    await openLatch(key);
+    await Promise.all(queries);
+    await page.until("slot_completed", 8);
+    await page.disconnect();
+  });
+});
 
 it.each([64, 8])("64 queries at width %i hold no object, and an eviction in their middle loses none", async (width) => {
   resetMeter();

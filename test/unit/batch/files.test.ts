@@ -58,7 +58,7 @@ describe("the document of a file", () => {
         message: "No such File object: file-x",
         type: "invalid_request_error",
         param: "id",
-        code: null,
+        code: "not_found",
         retryable: false,
       },
     });
@@ -110,7 +110,7 @@ describe("the size of a file", () => {
     expect(sizeRefusal(BATCH_FILE_BYTES_MAX, "batch")).toBeNull();
     expect(sizeRefusal(BATCH_FILE_BYTES_MAX + 1, "batch")).toMatchObject({
       status: 400,
-      error: { message: "File is too large.", param: null, code: null },
+      error: { message: "File is too large.", param: null, code: "invalid_request" },
     });
     expect(sizeRefusal(FILE_BYTES_MAX, "user_data")).toBeNull();
     expect(sizeRefusal(FILE_BYTES_MAX + 1, "user_data")).toMatchObject({ status: 400 });

@@ -274,7 +274,7 @@ describe("cancelling", () => {
           message: `Cannot cancel a batch with status '${status}'.`,
           type: "invalid_request_error",
           param: null,
-          code: null,
+          code: "conflict",
           retryable: false,
         },
       },

@@ -70,7 +70,7 @@ describe("a request for an upload", () => {
     [{ bytes: UPLOAD_BYTES_MAX + 1, purpose: "user_data" }, "bytes", "integer_above_max_value"],
     [{ expires_after: { anchor: "created_at", seconds: 1 } }, "expires_after.seconds", "integer_below_min_value"],
     [{ chunk: 1 }, "chunk", "unknown_parameter"],
-    [{ bytes: BATCH_FILE_BYTES_MAX + 1 }, null, null],
+    [{ bytes: BATCH_FILE_BYTES_MAX + 1 }, null, "invalid_request"],
   ])("is refused for %j", (fields, param, code) => {
     expect(errorOf(parseUploadCreate({ ...BODY, ...fields }))).toMatchObject({ status: 400, param, code });
   });

@@ -11,6 +11,7 @@ export type Ended = { status: number | null; stdout: string; stderr: string };
 type Options = {
   env?: Record<string, string>;
   stdin?: string;
+  onStarted?: (child: ChildProcess) => void;
   /** Sees what was said so far on standard error, each time that something is. */
   onSaid?: (stderr: string, child: ChildProcess) => void;
 };
@@ -53,12 +54,13 @@ export class Folder {
   }
 
   /** Runs `fanout` with these words in this folder. */
-  async fanout(args: readonly string[], { env = {}, stdin, onSaid }: Options = {}): Promise<Ended> {
+  async fanout(args: readonly string[], { env = {}, stdin, onStarted, onSaid }: Options = {}): Promise<Ended> {
     const child = spawn(process.execPath, [PROGRAM, ...args], {
       cwd: this.path,
       env: { PATH: process.env["PATH"], TMPDIR: this.path, ...env },
       stdio: ["pipe", "pipe", "pipe"],
     });
+    onStarted?.(child);
     const ended: Ended = { status: null, stdout: "", stderr: "" };
     child.stdout.setEncoding("utf8").on("data", (text: string) => void (ended.stdout += text));
     child.stderr.setEncoding("utf8").on("data", (text: string) => {

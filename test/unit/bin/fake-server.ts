@@ -22,8 +22,10 @@ export type FakePlan = {
   meddle?: (request: Request, reply: ServerResponse) => boolean;
   /** Whether the answer to a batch's creation is held back. */
   silent?: () => boolean;
-  /** What `GET /budget` says was spent, at each look; left out = there is no such route. */
+  /** What `GET /budget` says was spent, at each look; left out = there is no such route, and no `GET /run`. */
   spentUsd?: () => number;
+  /** What `GET /run` says is the run. Default run_1. */
+  runId?: string;
 };
 
 type Batch = { key: string; body: unknown; looks: number; document: Record<string, unknown> };
@@ -110,8 +112,9 @@ export class FakeServer {
       case "GET files content":
         return void reply.writeHead(200).end(this.files.get(id));
       default:
-        if (path !== "/budget" || this.#plan.spentUsd === undefined) return send(reply, 404, {});
-        return send(reply, 200, { usd: { spent: this.#plan.spentUsd() } });
+        if (this.#plan.spentUsd === undefined) return send(reply, 404, {});
+        if (path === "/run") return send(reply, 200, { id: this.#plan.runId ?? "run_1" });
+        return path === "/budget" ? send(reply, 200, { usd: { spent: this.#plan.spentUsd() } }) : send(reply, 404, {});
     }
   }
 

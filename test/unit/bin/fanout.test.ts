@@ -35,8 +35,9 @@ function run(args: readonly string[] = ARGS, options: Parameters<Folder["fanout"
 const text = (custom_id: string, content: string) => ({ custom_id, text: content, finish_reason: "stop" });
 
 describe("fanout batch", () => {
-  it("writes the answers in the input's order, tells how far it is, and ends with status 0", async () => {
-    const { batches } = await serve({ looks: () => 1, spentUsd: () => 0 });
+  it("writes the answers in the input's order, says last what they cost and where the run is, and ends with status 0", async () => {
+    let spentUsd = 0.1;
+    const { batches, url } = await serve({ looks: () => 1, spentUsd: () => (spentUsd += 0.25) });
     await folder.write("in.txt", "one\ntwo\nthree\n");
     const { status, stdout, stderr } = await run();
     expect([status, stdout]).toEqual([0, ""]);
@@ -46,13 +47,12 @@ describe("fanout batch", () => {
       text("row-3", "three"),
     ]);
     expect(stderr.split("\n")).toEqual([
-      expect.stringMatching(/uploading · 0\.0 of 0\.0 MB$/),
       "Batch batch_1: 3 lines.",
-      "running",
-      expect.stringMatching(/completed · 3\/3 · [\d.]+\/s · \$0\.00$/),
       "3 lines completed: out.jsonl",
+      expect.stringMatching(/^3 calls completed, 0 failed · \$0\.50 · \d+s · http\S+\/ui\/runs\/run_1$/),
       "",
     ]);
+    expect(stderr).toContain(` · ${url}/ui/runs/run_1\n`);
     expect([...batches.values()].map(({ body }) => body)).toEqual([
       { input_file_id: "file-1", endpoint: "/v1/chat/completions", completion_window: "24h" },
     ]);
@@ -93,9 +93,10 @@ describe("fanout batch", () => {
     await folder.write("in.txt", "x\n".repeat(100));
     const { status, stderr } = await run();
     expect(status).toBe(2);
-    expect(stderr.split("\n").slice(-3)).toEqual([
+    expect(stderr.split("\n").slice(-4)).toEqual([
       "  100 lines (row-1, row-2, row-3, …): bad_request: no such model",
       "0 lines completed, 100 failed: out.jsonl",
+      expect.stringMatching(/^0 calls completed, 100 failed · cost unknown · \d+s · batch batch_1$/),
       "",
     ]);
   });
@@ -138,6 +139,50 @@ describe("fanout batch", () => {
     await folder.write("in.txt", "one\n");
     expect(await run([...ARGS, "--quiet"])).toEqual({ status: 2, stdout: "", stderr: "" });
   });
+
+  it("prints one JSON document and nothing else with --json, also when lines failed", async () => {
+    let spentUsd = 1;
+    const { url } = await serve({
+      answer: (line, place) => (place === 1 ? refusedLine(line.custom_id, "bad") : echo(line)),
+      spentUsd: () => (spentUsd += 0.25),
+    });
+    await folder.write("in.txt", "one\ntwo\n");
+    const document = {
+      ...{ batch: "batch_1", status: "completed", output: "out.jsonl", completed: 1, failed: 1 },
+      causes: [{ message: "bad_request: bad", count: 1, names: ["row-2"] }],
+      ...{ run: "run_1", url: `${url}/ui/runs/run_1`, cost_usd: 0.25, duration_ms: expect.any(Number) },
+    };
+    const first = await run([...ARGS, "--json"]);
+    expect([first.status, first.stdout.split("\n").length, JSON.parse(first.stdout)]).toEqual([2, 2, document]);
+    expect(first.stderr).toMatch(/\n1 call completed, 1 failed · \$0\.25 · .*\n$/);
+    // By now the run has spent on other calls.
+    const again = await run([...ARGS, "--json", "--quiet"]);
+    expect([again.status, again.stderr, JSON.parse(again.stdout)]).toEqual([2, "", document]);
+  });
+
+  it("says with --json why an input was refused, by line, and that it cost nothing", async () => {
+    await serve({ ends: { status: "failed", errors: [{ message: "No model.", line: 2 }] }, spentUsd: () => 1 });
+    await folder.write("in.txt", "one\n\ntwo\n");
+    const { status, stdout } = await run([...ARGS, "--json", "-q"]);
+    expect([status, JSON.parse(stdout)]).toEqual([
+      3,
+      expect.objectContaining({
+        ...{ status: "failed", output: null, completed: 0, failed: 0, cost_usd: 0 },
+        causes: [{ message: "No model.", count: 1, names: ["3"] }],
+      }),
+    ]);
+  });
+
+  it.each(["..", "run_1/../../elsewhere", "run \u001b[31m"])(
+    "shows no page for a run with the id %j",
+    async (runId) => {
+      await serve({ spentUsd: () => 1, runId });
+      await folder.write("in.txt", "one\n");
+      const { stderr, stdout } = await run([...ARGS, "--json"]);
+      expect(stderr).toMatch(/ · batch batch_1\n$/);
+      expect(JSON.parse(stdout)).toMatchObject({ run: null, url: null });
+    },
+  );
 
   it("prints the errors of a refused input at the input's own lines, and ends with status 3", async () => {
     const errors = [
@@ -304,7 +349,7 @@ describe("fanout batch, started again", () => {
     let looks = 1_000_000;
     const { batches } = await serve({ looks: () => looks });
     await folder.write("in.txt", "one\n");
-    const first = await run(ARGS, { onSaid: interruptAt("\nrunning") });
+    const first = await run(ARGS, { onSaid: interruptAt("Batch batch_1: 1 line.") });
     expect(first.status).toBe(130);
     expect(first.stderr).toContain(
       "Batch batch_1 is still running; run the same command again to continue. To cancel it:\n",
@@ -322,7 +367,7 @@ describe("fanout batch, started again", () => {
     const silent = () => child?.kill("SIGKILL") === true;
     const { batches } = await serve({ silent });
     await folder.write("in.txt", "one\n");
-    const killed = run(ARGS, { onSaid: (_, started) => void (child = started) });
+    const killed = run(ARGS, { onStarted: (started) => void (child = started) });
     expect((await killed).status).toBe(null);
     child = null;
     expect((await run()).status).toBe(0);
@@ -355,13 +400,13 @@ describe("fanout batch, started again", () => {
   it("refuses to forget a batch that runs, but for --fresh", async () => {
     const { batches } = await serve({ looks: () => 1_000_000 });
     await folder.write("in.txt", "one\n");
-    await run(ARGS, { onSaid: interruptAt("\nrunning") });
+    await run(ARGS, { onSaid: interruptAt("Batch batch_1: 1 line.") });
     await folder.write("in.txt", "two\n");
     const other = await run();
     expect(other.status).toBe(1);
     expect(other.stderr).toMatch(/^out\.jsonl belongs to a batch with another input or other options\./);
     expect(batches.size).toBe(1);
-    const fresh = await run([...ARGS, "--fresh"], { onSaid: interruptAt("\nrunning") });
+    const fresh = await run([...ARGS, "--fresh"], { onSaid: interruptAt("Batch batch_2: 1 line.") });
     expect(fresh.status).toBe(130);
     expect(fresh.stderr).toContain("Batch batch_1 is abandoned. It may still be running and spending.\n");
     expect(batches.size).toBe(2);
@@ -370,10 +415,11 @@ describe("fanout batch, started again", () => {
   it("cancels with --cancel, and then writes what is done with status 4", async () => {
     await serve({ looks: () => 1_000_000 });
     await folder.write("in.txt", "one\n");
-    await run(ARGS, { onSaid: interruptAt("\nrunning") });
-    const cancelled = await run(["batch", "--cancel", "-o", "out.jsonl"]);
+    await run(ARGS, { onSaid: interruptAt("Batch batch_1: 1 line.") });
+    const cancelled = await run(["batch", "--cancel", "-o", "out.jsonl", "--json"]);
     expect(cancelled.status).toBe(0);
     expect(cancelled.stderr).toContain("Batch batch_1 is cancelling.\n");
+    expect(JSON.parse(cancelled.stdout)).toEqual({ batch: "batch_1", status: "cancelling" });
     expect((await run()).status).toBe(4);
     const again = await run(["batch", "--cancel", "-o", "out.jsonl"]);
     expect([again.status, again.stderr]).toEqual([1, expect.stringMatching(/^Batch batch_1 has already ended/)]);

@@ -84,14 +84,12 @@ describe("Display", () => {
     expect(text).toBe("\r\u001b[Krunning · 1/100\r\u001b[Krunning · 2/100\r\u001b[Khello\n");
   });
 
-  it("writes one line for each tenth where nothing can be redrawn", () => {
+  it("writes notes and no progress where nothing can be redrawn", () => {
     const text = shown({ live: false }, (display) => {
       for (let done = 0; done <= 100; done += 1) display.progress(progress(done));
+      display.note("note");
     });
-    const told = text.trimEnd().split("\n");
-    expect(told).toHaveLength(11);
-    expect(told[1]).toMatch(/running · 10\/100$/);
-    expect(text).not.toContain("\u001b");
+    expect(text).toBe("note\n");
   });
 
   it("says nothing but errors when it is quiet", () => {

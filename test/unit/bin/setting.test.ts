@@ -19,17 +19,18 @@ describe("settingOf", () => {
       defaults: {},
       server: {
         apiUrl: "http://127.0.0.1:8787/v1",
-        budgetUrl: "http://127.0.0.1:8787/budget",
+        gatewayUrl: "http://127.0.0.1:8787",
         token: "t",
         tokenFrom: "FANOUT_TOKEN",
       },
       fresh: false,
       quiet: false,
+      json: false,
     });
   });
 
   it("takes flags in any place", () => {
-    const flags = ["-q", "--model", "m", "--max-tokens=5", "--temperature", "0.5", "--system=s", "--fresh"];
+    const flags = ["-q", "--json", "--model", "m", "--max-tokens=5", "--temperature", "0.5", "--system=s", "--fresh"];
     expect(read(["-o", "o.csv", ...flags, "in.TXT", "--endpoint", "/v1/responses"])).toMatchObject({
       input: { kind: "text" },
       format: "csv",
@@ -37,6 +38,7 @@ describe("settingOf", () => {
       defaults: { model: "m", max_tokens: 5, temperature: 0.5, system: "s" },
       fresh: true,
       quiet: true,
+      json: true,
     });
   });
 

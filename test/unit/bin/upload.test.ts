@@ -23,7 +23,7 @@ const BYTES = Buffer.byteLength(CONTENT);
 async function upload(plan: FakePlan, sizes: { formBytesMax?: number; partBytes?: number }) {
   server = await FakeServer.start(plan);
   await folder.write("file", CONTENT);
-  const place = { apiUrl: `${server.url}/v1`, budgetUrl: null, token: "token", tokenFrom: "" };
+  const place = { apiUrl: `${server.url}/v1`, gatewayUrl: null, token: "token", tokenFrom: "" };
   const { signal } = new AbortController();
   const api = new Api(place, { sleep: () => Promise.resolve(), random: () => 1, trouble: () => {}, signal });
   const told: number[] = [];

@@ -32,6 +32,7 @@ const SAMPLES: { [Name in OptionName]-?: Sample<Name> } = {
   schema: { value: SCHEMA, fact: null },
   cache: { value: "off", fact: null },
   context: { value: `ctx_${"0".repeat(32)}`, fact: null },
+  service_tier: { value: "flex", fact: { wantedTier: "flex" } },
   schema_retries: { value: 3, fact: { schemaRetries: 3 }, beside: { schema: SCHEMA } },
   models: { value: ["up/a", "up/b"], fact: { model: "up/a", cascade: { models: ["up/b"], on: GATES } } },
   escalate_on: {
@@ -45,6 +46,7 @@ const SAMPLES: { [Name in OptionName]-?: Sample<Name> } = {
     value: { min: 3, max: 5, agree: 0.6, by: "exact" },
     fact: { sampling: { min: 3, max: 5, agree: 0.6, comparison: { by: "exact" } } },
   },
+  hedge: { value: { after: 900, max_extra: 0.1 }, fact: { hedge: { after: 900, maxExtra: 0.1 } } },
 };
 /** Options that exclude others. */
 const ALTERNATIVES: readonly OptionName[] = ["models", "escalate_on"];

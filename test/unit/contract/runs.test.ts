@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseRun, parseRunListQuery } from "../../../src/contract/runs.ts";
+import { parseRun, parseRunListQuery, parseRunLookQuery } from "../../../src/contract/runs.ts";
 import {
   BUDGET_COUNT_MAX,
   BUDGET_USD_MAX,
@@ -111,5 +111,15 @@ describe("the query of a list of runs", () => {
       expect(parseRunListQuery({ limit })).toMatchObject({ ok: false, reason: { param: "limit" } });
     }
     expect(parseRunListQuery({ page: "2" })).toMatchObject({ ok: false, reason: { param: "page" } });
+  });
+});
+
+describe("a look at a run", () => {
+  it("includes the runs below it if the query says so, and refuses what it cannot read", () => {
+    expect(parseRunLookQuery({})).toEqual({ ok: true, value: { subtree: false } });
+    expect(parseRunLookQuery({ subtree: "0" })).toEqual({ ok: true, value: { subtree: false } });
+    expect(parseRunLookQuery({ subtree: "1" })).toEqual({ ok: true, value: { subtree: true } });
+    expect(parseRunLookQuery({ subtree: "yes" })).toMatchObject({ ok: false, reason: { param: "subtree" } });
+    expect(parseRunLookQuery({ subtre: "1" })).toMatchObject({ ok: false, reason: { param: "subtre" } });
   });
 });

@@ -140,3 +140,34 @@ describe("a group's measures", () => {
     expect(group.metrics(990)).toEqual(start);
   });
 });
+
+describe("a group with at_least", () => {
+  const ended = (completed: number, others: readonly SlotState[], atLeast: number): Group =>
+    groupOf([...Array.from({ length: completed }, () => "completed" as const), ...others], { atLeast });
+  const failed = (count: number): SlotState[] => Array.from({ length: count }, () => "failed");
+
+  it("is completed from its share on, whatever the share is as a binary fraction", () => {
+    for (let share = 1; share <= 10; share++) {
+      expect(ended(share, failed(10 - share), share / 10).status).toBe("completed");
+      expect(ended(share - 1, failed(11 - share), share / 10).status).toBe(share === 1 ? "failed" : "partial");
+    }
+  });
+
+  it("lists what is missing once it has ended, and nothing otherwise", () => {
+    expect(ended(1, ["failed", "skipped"], 0.3).missing).toEqual([1, 2]);
+    expect(ended(1, ["failed", "running"], 0.3).missing).toBeNull();
+    expect(groupOf(["completed", "failed"]).missing).toBeNull();
+    expect(groupResult(ended(2, [], 0.5), 3).missing).toEqual([]);
+  });
+
+  it("counts what an early stop has cancelled as not expected, and stays cancelled if its client cancels it", () => {
+    const reason = WHY;
+    const stopped = ended(1, ["failed", "cancelled", "cancelled"], 0.5);
+    expect(stopped.status).toBe("partial");
+    stopped.drain({ state: "cancelled", reason, cause: "stop" });
+    expect(stopped.status).toBe("completed");
+    const cancelled = ended(3, ["cancelled"], 0.5);
+    cancelled.drain({ state: "cancelled", reason, cause: "cancel" });
+    expect(cancelled.status).toBe("cancelled");
+  });
+});

@@ -1,5 +1,6 @@
 import type { PullRun } from "../../../src/run-client/pulled-fetch.ts";
 import type { TextRun } from "../../../src/execute/contexts/send.ts";
+import type { TapeRun } from "../../../src/execute/cassettes/taped-call.ts";
 import { describe, expect, it } from "vitest";
 import { attemptCall, attemptRelay } from "../../../src/execute/attempt.ts";
 import { readRequest } from "../../../src/protocol/request/read.ts";
@@ -7,7 +8,8 @@ import type { Upstream } from "../../../src/upstream/config/types.ts";
 import { makeAnthropic, makeLease, makeUpstream, realTimer } from "../upstream/make.ts";
 
 /** No call here goes to pull workers. */
-const NO_RUN: PullRun & TextRun = {
+const NO_RUN: PullRun & TextRun & TapeRun = {
+  callCassette: () => Promise.reject(new Error("no tape is looked at")),
   runId: "run_1",
   readText: () => Promise.reject(new Error("the run is not called")),
   callWithRetry: () => Promise.reject(new Error("the run is not called")),
@@ -29,7 +31,7 @@ function relayed(fields: Parameters<typeof makeLease>[0], upstreams: readonly Up
   const facts = readRequest("chat", bytes);
   if (!facts.ok) throw new Error("refused");
   const request = { bytes, facts: facts.value, query: "", header: () => undefined };
-  return attemptRelay(attemptOf(fields), request, upstreams);
+  return attemptRelay(attemptOf(fields), request, { upstreams, run: NO_RUN });
 }
 
 describe("an attempt whose upstream is not configured any more", () => {

@@ -151,3 +151,30 @@ describe("a change of a graph", () => {
     );
   });
 });
+
+describe("a change of a graph with strict tiers", () => {
+  const tiered: CompiledGraph = {
+    ...graph,
+    tiers: "strict",
+    tasks: graph.tasks.map((task, at) => ({ ...task, tier: at === 0 ? (0 as const) : (1 as const) })),
+  };
+  const add = (tier: 0 | 1 | 2): Patch["operations"] => [{ op: "add_task", task: taskOf("more", { tier }) }];
+
+  it("may add to the tier that runs and to later ones, and not to one that has passed", () => {
+    expect(refusal(add(0), { graph: tiered })).toBe("accepted");
+    const later = { graph: tiered, hasStarted: (position: number) => position <= 1 };
+    expect(refusal(add(0), later)).toContain('\\"more\\" is of P0, but tasks of P1 have started or ended');
+    expect([refusal(add(1), later), refusal(add(2), later)]).toEqual(["accepted", "accepted"]);
+  });
+
+  it("may add anywhere if its tiers are no barrier", () => {
+    const { tiers: _, ...loose } = tiered;
+    expect(refusal(add(0), { graph: loose, hasStarted: () => true })).toBe("accepted");
+  });
+
+  it("is refused if a task would wait for a later tier", () => {
+    const waits = [{ op: "add_dependency", id: "draft", dependency: "late" } as const];
+    const late: Patch["operations"] = [{ op: "add_task", task: taskOf("late", { tier: 2 }) }, ...waits];
+    expect(refusal(late, { graph: tiered })).toContain("invalid_graph");
+  });
+});

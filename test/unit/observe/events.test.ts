@@ -234,6 +234,27 @@ const CASES: [RunEvent, object][] = [
     { event_type: "slots_cancelled", count: 5, status: "cancelled", code: "cancelled", message: "by the test" },
   ],
   [
+    { event: "confirmation_awaited", quote: { worstNanoUsd: 2_500_000, likelyNanoUsd: 1_000_000, calls: 7 } },
+    { event_type: "confirmation_awaited", quote: { worst_usd: 0.0025, likely_usd: 0.001, calls: 7 } },
+  ],
+  [{ event: "group_confirmed" }, { event_type: "group_confirmed" }],
+  [
+    { event: "group_paused", reason: { reason: "budget_exhausted", ...BUDGET } },
+    {
+      event_type: "group_paused",
+      code: "budget_exhausted",
+      dimension: "usd",
+      limit: 0.5,
+      spent: 0.25,
+      reserved: 0.125,
+      needed: 0.2,
+    },
+  ],
+  [
+    { event: "group_resumed", pausedMs: 12 },
+    { event_type: "group_resumed", paused_ms: 12 },
+  ],
+  [
     { event: "budget_refused", ...SLOT, reason: { reason: "budget_exhausted", ...BUDGET } },
     {
       event_type: "budget_refused",

@@ -84,6 +84,13 @@ describe("GET /metrics", () => {
     expect(lines).toContain('fanout_latency_seconds_count{upstream="up",model="m"} 1');
   });
 
+  it("counts hedges apart, over all keys, and shows none where there were none", () => {
+    const hedged = sheetOf(attempt(), attempt({ outcome: "unknown", isHedge: true }));
+    const lines = linesOf([gate(hedged, { key: "secret:A" }), gate(hedged, { key: "secret:B" })]);
+    expect(lines).toContain('fanout_hedges_total{upstream="up",model="m"} 2');
+    expect(linesOf([gate(sheetOf(attempt()))]).join()).not.toContain("fanout_hedges");
+  });
+
   it("lets no model's name write a line of its own", () => {
     const model = 'a"} 1\nfanout_calls_total{x="\\';
     const lines = linesOf([gate(sheetOf(attempt({ model })))]);

@@ -3,6 +3,8 @@ import { expect, it } from "vitest";
 import { PRICE_LIST } from "../../../scripts/cost/price-list.ts";
 import { priced, totalOf } from "../../../scripts/cost/price.ts";
 import { countedIn } from "../../../scripts/cost/report.ts";
+import { atDuration, isAtWidth } from "../../../scripts/cost/scale.ts";
+import { costSetting } from "../../../scripts/cost/setting.ts";
 import { BOUNDS } from "../../objects/cost/bounds.ts";
 
 const FREE = { rows: 0, requests: 0, commits: 0, alarms: 0, messages: 0, awakeS: 0 };
@@ -38,4 +40,51 @@ it("reads the counts of every way in from the tests' output", () => {
   expect([...read.keys()]).toEqual(Object.keys(BOUNDS));
   expect(read.get("/query")).toEqual(counts);
   expect(countedIn("nothing").size).toBe(0);
+});
+
+it("scales what comes with time, and nothing else, from the 20 seconds that were counted", () => {
+  // Held by one object for all of its 20 seconds, beside two requests of 13 ms.
+  const held = { ...NOTHING, rows: 2, requests: 2, alarms: 1, messages: 1, awakeS: 20 + 4 * 0.013 };
+  expect(atDuration(held, 20)).toEqual({ ...held, awakeS: expect.closeTo(held.awakeS, 9) as number });
+  const long = atDuration(held, 60);
+  expect(long).toMatchObject({ rows: 2, requests: 2, alarms: 3, messages: 3 });
+  expect(long.awakeS).toBeCloseTo(60 + 8 * 0.013, 9);
+  expect(atDuration(held, 2)).toMatchObject({
+    alarms: 1,
+    messages: 1,
+    awakeS: expect.closeTo(2 + 4 * 0.013, 9) as number,
+  });
+});
+
+it("takes the counts of the least counted width that is not narrower", () => {
+  const widthsFor = (width: number): string[] =>
+    Object.keys(BOUNDS).filter(
+      (name) => /^\/batch, width \d+$/.test(name) && isAtWidth(name as keyof typeof BOUNDS, width),
+    );
+  expect(widthsFor(8)).toEqual(["/batch, width 8"]);
+  expect(widthsFor(9)).toEqual(["/batch, width 64"]);
+  expect(widthsFor(64)).toEqual(["/batch, width 64"]);
+  expect(widthsFor(65)).toEqual(["/batch, width 512"]);
+  expect(widthsFor(5_000)).toEqual(["/batch, width 512"]);
+  expect(isAtWidth("/query", 1)).toBe(true);
+});
+
+it("reads its options, and names the one that is wrong", () => {
+  expect(costSetting([])).toEqual({ isMeasured: false, calls: 1e6, seconds: 20, width: undefined });
+  expect(costSetting(["--calls", "2e3", "--seconds", "0.5", "--width", "64", "--measure"])).toEqual({
+    isMeasured: true,
+    calls: 2_000,
+    seconds: 0.5,
+    width: 64,
+  });
+  for (const [option, value] of [
+    ["calls", "0"],
+    ["calls", "x"],
+    ["seconds", "0"],
+    ["seconds", "3601"],
+    ["width", "1.5"],
+    ["width", "0"],
+  ])
+    expect(costSetting([`--${option}`, `${value}`])).toMatch(new RegExp(`^--${option}: `));
+  expect(costSetting(["--colour"])).toContain("--colour");
 });

@@ -1,5 +1,10 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse } from "smol-toml";
 import { describe, expect, it } from "vitest";
+import { withoutPaidFeatures } from "../../../scripts/deploy/free.ts";
 import { deploy, type DeployDeps } from "../../../scripts/deploy/steps.ts";
+import { ROOT } from "../../../scripts/root.ts";
 
 const UPSTREAMS = { sim: { kind: "simulated" } };
 const SECRETS = { ADMIN_KEY: "operator-key-4711", OPENAI_API_KEY: "sk-0815" };
@@ -32,7 +37,7 @@ function cloudflare(answers: Record<string, { status: number; output?: string }>
 }
 
 const plan = (over: object = {}) => ({
-  config: { vars: { UPSTREAMS, DEFAULT_MODEL: "sim/echo" }, buckets: ["fanout-files"] },
+  config: { file: "a.toml", vars: { UPSTREAMS, DEFAULT_MODEL: "sim/echo" }, buckets: ["fanout-files"] },
   secrets: SECRETS,
   dryRun: false,
   ...over,
@@ -45,7 +50,7 @@ describe("npm run deploy", () => {
     expect(did).toEqual([
       "whoami --json",
       "r2 bucket info fanout-files --json",
-      "deploy --secrets-file /a/file",
+      "deploy --config a.toml --secrets-file /a/file",
       `ask ${URL}`,
     ]);
     expect(files.map((text): unknown => JSON.parse(text))).toEqual([SECRETS]);
@@ -69,7 +74,7 @@ describe("npm run deploy", () => {
   it("refuses a configuration that the gateway would refuse, before it asks anybody", async () => {
     const { deps, did } = cloudflare();
     const upstreams = { up: { kind: "openai", base_url: "https://up.example/v1", api_key: "secret:UP_KEY" } };
-    const wrong = plan({ config: { vars: { UPSTREAMS: upstreams }, buckets: [] } });
+    const wrong = plan({ config: { file: "a.toml", vars: { UPSTREAMS: upstreams }, buckets: [] } });
     expect(await deploy(wrong, deps)).toBe("UPSTREAMS.up.api_key: reads the secret UP_KEY, which is not set");
     expect(await deploy(plan({ secrets: {} }), deps)).toBe("ADMIN_KEY is not set.");
     expect(did).toEqual([]);
@@ -83,7 +88,7 @@ describe("npm run deploy", () => {
   it("needs no account for a dry run, and touches none", async () => {
     const { deps, did, printed } = cloudflare();
     expect(await deploy(plan({ dryRun: true }), deps)).toBeNull();
-    expect(did).toEqual(["deploy --secrets-file /a/file --dry-run"]);
+    expect(did).toEqual(["deploy --config a.toml --secrets-file /a/file --dry-run"]);
     expect(printed.join()).toContain("Nothing was uploaded");
   });
 
@@ -101,5 +106,16 @@ describe("npm run deploy", () => {
     const { deps, did, printed } = cloudflare();
     await deploy(plan(), deps);
     for (const secret of Object.values(SECRETS)) expect([...did, ...printed].join()).not.toContain(secret);
+  });
+});
+
+describe("the configuration for the free plan", () => {
+  it("has no limits, no buckets and no Workflows, and all else of wrangler.toml", () => {
+    const whole = parse(readFileSync(join(ROOT, "wrangler.toml"), "utf8"));
+    expect(Object.keys(whole)).toEqual(expect.arrayContaining(["limits", "r2_buckets"]));
+    const free = withoutPaidFeatures({ ...whole, workflows: [{ binding: "WORKFLOW" }] });
+    const left = Object.keys(whole).filter((key) => key !== "limits" && key !== "r2_buckets");
+    expect(Object.keys(free)).toEqual(left);
+    for (const key of left) expect(free[key]).toEqual(whole[key]);
   });
 });

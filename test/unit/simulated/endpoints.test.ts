@@ -195,13 +195,14 @@ describe("every simulated endpoint", () => {
     }
   });
 
-  it("writes OpenAI errors in OpenAI's form", async () => {
+  it("writes OpenAI errors in OpenAI's form, with the gateway's `retryable`", async () => {
     const { json } = await postJson("responses", bodyOf("responses", "gpt-x", "a"));
     expect(json.error).toEqual({
       message: expect.any(String),
       type: "invalid_request_error",
       param: "model",
       code: "model_not_found",
+      retryable: false,
     });
   });
 });

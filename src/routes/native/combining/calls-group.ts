@@ -48,6 +48,7 @@ export async function groupOfCalls(
     deadlineMs: null,
     detach,
     errorStyle: null,
+    isConfirmed: true,
   } as const;
   const capacity = firstCapacity(c.get("config").waitingFetchesMax);
   const opening = { calls: calls.map((call) => ({ ...call, id: null })), defaults: {}, dedupe: false, rules };

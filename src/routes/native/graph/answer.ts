@@ -7,6 +7,7 @@ import { graphJson } from "../../../respond/graph/graph-json.ts";
 import { graphCompleted, graphStarted, planErrorEvent, taskEvent } from "../../../respond/graph/graph-lines.ts";
 import { graphAggregation } from "../../../respond/graph/graph-results.ts";
 import type { GroupView, SlotView } from "../../../run-api/groups.ts";
+import { combiningCalls } from "../combining/make-calls.ts";
 import { framingOf, JSON_PIECES, streamPieces, type GroupAnswer } from "../group-answer.ts";
 import type { ChangingGraph } from "./changing-graph.ts";
 import type { PlanFaults } from "./plan-faults.ts";
@@ -18,8 +19,8 @@ type PlannedAnswer = GroupAnswer & { planFaults?: PlanFaults };
 export function answerGraph(c: Context<AppEnv>, group: PlannedAnswer, graph: ChangingGraph): Response {
   const framing = framingOf(c.req.header("accept"));
   return framing === null
-    ? streamPieces(c, group, endedJson(group, graph), JSON_PIECES)
-    : streamPieces(c, group, events(group, graph, framing), framing);
+    ? streamPieces(c, group, endedJson(c, group, graph), JSON_PIECES)
+    : streamPieces(c, group, events(c, group, { graph, framing }), framing);
 }
 
 /** The graph as it is now, which may be running. */
@@ -29,17 +30,26 @@ export async function answerLook(
   { view, graph }: { view: GroupView; graph: ChangingGraph },
 ): Promise<Response> {
   const slotsFrom = (index: number): Promise<SlotView[]> => group.reader.slotsFrom(index);
-  const pieces = graphJson({ group: view, graph: await graph.of(view), slotsFrom });
+  const makeCalls = combiningCalls(c, group.runId, view);
+  const pieces = graphJson({ group: view, graph: await graph.of(view), slotsFrom, makeCalls });
   return streamPieces(c, group, pieces, JSON_PIECES);
 }
 
-async function* endedJson({ reader }: GroupAnswer, graph: ChangingGraph): AsyncGenerator<string> {
+async function* endedJson(
+  c: Context<AppEnv>,
+  { reader, runId }: GroupAnswer,
+  graph: ChangingGraph,
+): AsyncGenerator<string> {
   const group = await reader.ended();
   const slotsFrom = (index: number): Promise<SlotView[]> => reader.slotsFrom(index);
-  yield* graphJson({ group, graph: await graph.of(group), slotsFrom });
+  yield* graphJson({ group, graph: await graph.of(group), slotsFrom, makeCalls: combiningCalls(c, runId, group) });
 }
 
-async function* events(group: PlannedAnswer, graph: ChangingGraph, { frame }: Framing): AsyncGenerator<string> {
+async function* events(
+  c: Context<AppEnv>,
+  group: PlannedAnswer,
+  { graph, framing: { frame } }: { graph: ChangingGraph; framing: Framing },
+): AsyncGenerator<string> {
   const { id: groupId, reader, effectiveParallel } = group;
   const latencies = new Map<number, number>();
   let id = 1;
@@ -54,7 +64,9 @@ async function* events(group: PlannedAnswer, graph: ChangingGraph, { frame }: Fr
   }
   const view = await reader.ended();
   const ended = await graph.of(view);
-  const combined = await graphAggregation(view, ended, (index) => reader.slotsFrom(index));
+  const slotsFrom = (index: number): Promise<SlotView[]> => reader.slotsFrom(index);
+  const makeCalls = combiningCalls(c, group.runId, view);
+  const combined = await graphAggregation(view, ended, { slotsFrom, makeCalls });
   const latencyMs = Float64Array.from({ length: ended.slots }, (_, index) => latencies.get(index) ?? 0);
   yield framed(graphCompleted(view, ended, { latencyMs, ...combined }));
 }

@@ -6,7 +6,7 @@ import { parseQuote } from "../../../contract/batch.ts";
 import { prefersAsync } from "../../../contract/groups.ts";
 import { Refusal } from "../../../errors.ts";
 import type { Protection } from "../../under-run.ts";
-import { answerAccepted } from "../group-answer.ts";
+import { answerAccepted, isAccepted } from "../group-answer.ts";
 import { namedOf } from "../idempotency.ts";
 import { answerGraph } from "./answer.ts";
 import { openGraph } from "./open.ts";
@@ -33,6 +33,6 @@ async function dag(c: Context<AppEnv>): Promise<Response> {
   if (isQuote.value) return quoteDag(c, runId, { graph, request });
   const opened = await openGraph(c, runId, { request, graph, named: await namedOf(c, bytes) });
   const { group } = opened;
-  if (isAsync) return answerAccepted(c, group, await group.reader.look());
+  if (isAccepted(c, group)) return answerAccepted(c, group, await group.reader.look());
   return answerGraph(c, group, opened.graph);
 }

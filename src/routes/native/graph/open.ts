@@ -1,6 +1,7 @@
 /** Opens a graph as a group whose slots depend on each other. */
 import type { Context } from "hono";
 import type { AppEnv } from "../../../context.ts";
+import { stopRequestOf } from "../../../contract/aggregate/stop-when.ts";
 import type { DagRequest } from "../../../contract/graph/dag.ts";
 import { prefersAsync } from "../../../contract/groups.ts";
 import { firstCapacity } from "../../../execute/group-executor.ts";
@@ -34,9 +35,11 @@ export async function openGraph(
   const rules = { concurrency, onError, onLost, deadlineMs, detach, errorStyle: null, onBudget: "partial" as const };
   const shape = { count: graph.slots, single: false, background: false, hasCustomIds: false, split: false };
   const judged = {
-    ...(stopWhen !== null && { stopWhen }),
+    ...stopRequestOf(stopWhen),
     ...(aggregate !== null && { aggregate }),
     ...(tiers !== null && { tiers }),
+    ...(request.atLeast !== null && { atLeast: request.atLeast }),
+    ...(request.onExhausted !== null && { onExhausted: request.onExhausted }),
   };
   const calls = tasks.map(({ call }) => ({ ...call, id: null }));
   const recording = await recordingOf(c, runId);

@@ -3,13 +3,12 @@ import type { Context, Hono } from "hono";
 import { laneOf } from "../../../../durable-objects/address.ts";
 import { requireRun } from "../../../auth/middleware.ts";
 import type { AppEnv } from "../../../context.ts";
-import { prefersAsync } from "../../../contract/groups.ts";
 import { Refusal } from "../../../errors.ts";
 import type { OpenGroupReply } from "../../../run-api/groups.ts";
 import { RunCaller } from "../../../run-client/caller.ts";
 import { GroupReader } from "../../../run-client/group-reader.ts";
 import { groupAnswer } from "../batch.ts";
-import { answerAccepted } from "../group-answer.ts";
+import { answerAccepted, isAccepted } from "../group-answer.ts";
 import { namedOf } from "../idempotency.ts";
 import type { Protection } from "../../under-run.ts";
 import { answerGraph } from "./answer.ts";
@@ -34,6 +33,6 @@ async function retry(c: Context<AppEnv>): Promise<Response> {
   c.executionCtx.waitUntil(Promise.allSettled(starting));
   c.set("remainingNanoUsd", opened.remainingNanoUsd);
   const group = groupAnswer(runId, opened, new GroupReader(run, opened.seq, c.req.raw.signal));
-  if (prefersAsync(c.req.header("prefer"))) return answerAccepted(c, group, await group.reader.look());
+  if (isAccepted(c, group)) return answerAccepted(c, group, await group.reader.look());
   return answerGraph(c, group, new ChangingGraph(run, opened.seq, graph));
 }

@@ -2,6 +2,7 @@
 import type { Context, Hono } from "hono";
 import { z } from "zod";
 import { requireRun } from "../../../auth/middleware.ts";
+import { combiningCalls } from "../combining/make-calls.ts";
 import { usdOf } from "../../../budget/money.ts";
 import type { AppEnv } from "../../../context.ts";
 import { parseBody } from "../../../contract/body.ts";
@@ -125,6 +126,7 @@ class RunEffects implements PlanEffects<PlanGraph> {
       group: view,
       graph: await graph.of(view),
       slotsFrom: (index: number) => group.reader.slotsFrom(index),
+      makeCalls: combiningCalls(this.#c, this.#runId, view),
     };
     const pieces: string[] = [];
     for await (const piece of graphJson(source)) pieces.push(piece);

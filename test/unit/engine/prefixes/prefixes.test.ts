@@ -63,3 +63,14 @@ describe("the calls with one prefix", () => {
     expect(prefixes.begun("a", KEPT_MS, 2)).toBe(false);
   });
 });
+
+describe("prefixes that were sent", () => {
+  it("are known, up to a number, also if nobody has marked them", () => {
+    const prefixes = new Prefixes();
+    expect(prefixes.wasSent("p0")).toBe(false);
+    for (let at = 0; at < PREFIXES_KEPT; at++) prefixes.sent(`p${at}`);
+    expect(prefixes.wasSent("p0")).toBe(true);
+    prefixes.sent("one more");
+    expect([prefixes.wasSent("p0"), prefixes.wasSent("p1")]).toEqual([false, true]);
+  });
+});

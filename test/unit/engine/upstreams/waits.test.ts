@@ -101,6 +101,32 @@ describe("a rate limit with a hint", () => {
     }
   });
 
+  it("without a hint counts for a call without a deadline, but not at a shrunk gate while the call is young", () => {
+    for (const [gateClass, youngMs, attempts] of [
+      ["open", 3_600_000, 3],
+      ["shrunk", 3_600_000, GATE_ATTEMPTS_MAX],
+      // Its attempts start at 0 s, 5 s and 10 s and fail 1 ms later: the first two use up none, the three others all.
+      ["shrunk", 5_002, 5],
+      ["shrunk", 5_001, 4],
+    ] as const) {
+      const engine = gated();
+      engine.state.upstreams.add(makeTarget());
+      let made = 0;
+      let uncounted = 0;
+      for (let nowMs = 0; ; nowMs += 5_000) {
+        made += 1;
+        engine.call("c", nowMs, { attempt: made, uncounted, waitsForWidthUntilMs: youngMs });
+        if (made === 1) exchange(engine, makeGrant({ class: gateClass }), nowMs);
+        expect(engine.startAll(nowMs + 1)).toEqual(["c"]);
+        const settled = settle(engine.state, `c.${made}`, failure("rate_limited"), nowMs + 1);
+        uncounted = settled?.uncounted ?? 0;
+        exchange(engine, makeGrant({ class: gateClass }), nowMs + 1);
+        if (settled?.retryInMs == null) break;
+      }
+      expect([gateClass, youngMs, made]).toEqual([gateClass, youngMs, attempts]);
+    }
+  });
+
   it("lets slots of other upstreams go first, however early the waiting ones came", () => {
     const engine = gated({ targets: [makeTarget(), makeTarget({ upstream: "other" })] });
     engine.open([{ modelIndex: 0 }, ...alike(3, { modelIndex: 0, priority: 4 }), ...alike(2, { modelIndex: 1 })]);

@@ -1,0 +1,10 @@
+/** What a model that combines or judges answers is to do, in a client's words. */
+import { z } from "@hono/zod-openapi";
+import { RUBRIC_CHARS_MAX } from "../../limits.ts";
+import { textFault } from "../text.ts";
+
+export const instruction = z
+  .string()
+  .min(1)
+  .max(RUBRIC_CHARS_MAX)
+  .refine((text) => textFault(text) === null, "expected well-formed text without NUL");

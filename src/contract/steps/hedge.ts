@@ -1,0 +1,39 @@
+/** `hedge`: a second attempt of a call beside one that is much slower than the others. */
+import { z } from "@hono/zod-openapi";
+import type { HedgeRule } from "../../call.ts";
+import { HEDGE_EXTRA_DEFAULT, HEDGE_EXTRA_MAX, TIMEOUT_MS_MAX } from "../../limits.ts";
+import { strictFields } from "../strict-fields.ts";
+
+/** The field as it is documented. */
+export const hedgeField = z
+  .union([
+    z.literal(false),
+    strictFields({
+      after: z
+        .union([z.literal("p95"), z.int().min(1).max(TIMEOUT_MS_MAX)])
+        .optional()
+        .openapi({
+          description:
+            "The time after which an attempt is slow, ms; `p95` (default): when it takes longer than 95 % of the calls to its model",
+        }),
+      max_extra: z
+        .number()
+        .gt(0)
+        .max(HEDGE_EXTRA_MAX)
+        .optional()
+        .openapi({
+          description: `The most that second attempts may cost, as a part of what the group has cost; default ${HEDGE_EXTRA_DEFAULT}`,
+        }),
+    }),
+  ])
+  .openapi("Hedge", {
+    description:
+      "A call that is much slower than the others gets a second attempt; the first answer counts. Default: as the upstream is configured, else `false`. See docs/routes.md",
+  });
+
+/** The rule that a request names. */
+export function hedgeOf(sent: z.infer<typeof hedgeField>): HedgeRule | false {
+  if (sent === false) return false;
+  const { after = "p95", max_extra: maxExtra = HEDGE_EXTRA_DEFAULT } = sent;
+  return { after, maxExtra };
+}

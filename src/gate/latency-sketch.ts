@@ -1,0 +1,52 @@
+/**
+ * Percentiles of the latest durations in bounded memory: counts by buckets that are 5 % wide, which fade, so that what is
+ * found follows a provider that becomes slower or faster.
+ */
+import { SKETCH_DURATION_MS_MAX, SKETCH_FADES_AT } from "../limits.ts";
+
+const RATIO = Math.log(1.05);
+
+export class LatencySketch {
+  readonly #counts = new Map<number, number>();
+  #count = 0;
+
+  /** Adds durations that are alike. */
+  add(durationMs: number, count = 1): void {
+    const bucket = bucketOf(durationMs);
+    this.#counts.set(bucket, (this.#counts.get(bucket) ?? 0) + count);
+    this.#count += count;
+    if (this.#count >= SKETCH_FADES_AT) this.#fade();
+  }
+
+  /** Durations that it knows; those that have faded do not count. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** What this share of the durations is at most, ms; null = it knows none. */
+  quantile(share: number): number | null {
+    if (this.#count === 0) return null;
+    let left = this.#count * share;
+    for (const [bucket, count] of [...this.#counts].toSorted(([a], [b]) => a - b)) {
+      left -= count;
+      if (left <= 1e-9) return Math.round(Math.exp(bucket * RATIO));
+    }
+    return SKETCH_DURATION_MS_MAX;
+  }
+
+  /** Halves what is known: after a few times, nothing of it counts. */
+  #fade(): void {
+    this.#count = 0;
+    for (const [bucket, count] of this.#counts) {
+      const half = count / 2;
+      if (half < 0.5) this.#counts.delete(bucket);
+      else this.#counts.set(bucket, half);
+      if (half >= 0.5) this.#count += half;
+    }
+  }
+}
+
+function bucketOf(durationMs: number): number {
+  const bounded = Math.min(Math.max(1, durationMs), SKETCH_DURATION_MS_MAX);
+  return Math.ceil(Math.log(bounded) / RATIO - 1e-9);
+}
