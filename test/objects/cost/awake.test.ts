@@ -23,6 +23,8 @@ it("a page that looks on while calls are at the upstream holds no object", async
     await untilInFlight(key, 8);
     const page = await StreamFollower.connect(run);
     await page.until("attempt_started", 8);
+    // Each query's Worker and the page have opened their sockets: a socket that opens later is an operation.
+    await expect.poll(() => watched(run.id).calls["fetch"] ?? 0).toBe(8 + 1);
     await expect.poll(() => awake().objects).toEqual([]);
     const before = operations();
     await new Promise((resolve) => setTimeout(resolve, 500));
