@@ -9,6 +9,12 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:
 import { EMBEDDING, tokensIn, type Exchange, type Tokens } from "./provider-exchange.ts";
 import { answerRaw, refusesKey } from "./provider-raw.ts";
 
+/** What all answers so far cost, by the provider's own count. */
+export type Bill = Tokens & { calls: number; nanoUsd: number };
+
+/** What a model says to the messages of a request, oldest first. */
+export type Mind = (messages: readonly { role: string; text: string }[]) => string;
+
 export type Provider = {
   /** Has OpenAI's and Anthropic's API below `/v1`. */
   origin: string;
@@ -17,8 +23,11 @@ export type Provider = {
   exchanges: Exchange[];
   /** The exchanges whose path ends so. */
   asked(path: string): Exchange[];
-  /** What all answers so far cost, by the provider's own count. */
+  bill(): Bill;
+  /** `bill().nanoUsd`. */
   billedNanoUsd(): number;
+  /** What the model `mind` says from now on. */
+  think(mind: Mind): void;
   forget(): void;
   stop(): Promise<void>;
 };
@@ -28,19 +37,27 @@ export const PRICE_NANO = { prompt: 1_000, completion: 2_000 };
 /** What a router charges instead: dearer than its tokens, so that a charge shows whose figure was taken. */
 export const ROUTER_NANO = { prompt: 1_500, completion: 2_500 };
 
+const NOTHING: Bill = { calls: 0, prompt: 0, completion: 0, nanoUsd: 0 };
+
 /** The model whose answers the router names a cost for. */
 const ROUTED = "routed";
 
 /** Starts a provider that knows one key. */
 export async function startProvider(apiKey: string): Promise<Provider> {
-  let billedNanoUsd = 0;
+  let billed: Bill = NOTHING;
+  let mind: Mind = () => "";
   const bill = ({ prompt, completion }: Tokens, price = PRICE_NANO): number => {
     const costNanoUsd = prompt * price.prompt + completion * price.completion;
-    billedNanoUsd += costNanoUsd;
+    billed = {
+      calls: billed.calls + 1,
+      prompt: billed.prompt + prompt,
+      completion: billed.completion + completion,
+      nanoUsd: billed.nanoUsd + costNanoUsd,
+    };
     return costNanoUsd;
   };
   const mock = new LLMock({ port: 0, logLevel: "silent" });
-  mock.addFixtures(fixtures(bill));
+  mock.addFixtures(fixtures(bill, (messages) => mind(messages)));
   const mockUrl = await mock.start();
   const exchanges: Exchange[] = [];
   const server = createServer((request, response) => {
@@ -60,10 +77,12 @@ export async function startProvider(apiKey: string): Promise<Provider> {
     routerUrl: `${origin}/api/v1`,
     exchanges,
     asked: (path) => exchanges.filter((exchange) => exchange.path.endsWith(path)),
-    billedNanoUsd: () => billedNanoUsd,
+    bill: () => billed,
+    billedNanoUsd: () => billed.nanoUsd,
+    think: (thinks) => void (mind = thinks),
     forget: () => {
       exchanges.length = 0;
-      billedNanoUsd = 0;
+      billed = NOTHING;
     },
     stop: async () => {
       server.closeAllConnections();
@@ -113,7 +132,7 @@ function forward(mockUrl: string, exchange: Exchange, response: ServerResponse):
 }
 
 /** How aimock answers, by the model's name. What a model does once it does once for each prompt. */
-function fixtures(bill: (tokens: Tokens, price?: typeof PRICE_NANO) => number): Fixture[] {
+function fixtures(bill: (tokens: Tokens, price?: typeof PRICE_NANO) => number, mind: Mind): Fixture[] {
   const sends = new Map<string, number>();
   const respond = (request: ChatCompletionRequest) => {
     const { model } = request;
@@ -122,7 +141,7 @@ function fixtures(bill: (tokens: Tokens, price?: typeof PRICE_NANO) => number): 
     sends.set(key, send);
     const refusal = refusalOf(model, send);
     if (refusal !== null) return refusal;
-    const content = contentOf(request);
+    const content = model === "mind" ? mind(request.messages.map(saidOf)) : contentOf(request);
     const tokens = { prompt: tokensIn(JSON.stringify(request.messages)), completion: tokensIn(content) };
     const cost = bill(tokens, model.startsWith(ROUTED) ? ROUTER_NANO : PRICE_NANO) / 1e9;
     const { prompt, completion } = tokens;
@@ -180,10 +199,15 @@ function refusalOf(model: string, send: number) {
 /** An echo of the last message within the cap; or, if a schema is requested, an object that fits it. */
 function contentOf(request: ChatCompletionRequest): string {
   if (request.response_format?.type === "json_schema") return '{"answer":42}';
-  const content = request.messages.at(-1)?.content;
-  const text = typeof content === "string" ? content : (content ?? []).map((part) => part.text ?? "").join("");
+  const last = request.messages.at(-1);
+  const text = last === undefined ? "" : saidOf(last).text;
   const cap = request.max_tokens ?? request["max_completion_tokens"];
   return typeof cap === "number" ? text.slice(0, cap * 4) : text;
+}
+
+function saidOf({ role, content }: ChatCompletionRequest["messages"][number]): { role: string; text: string } {
+  const text = typeof content === "string" ? content : (content ?? []).map((part) => part.text ?? "").join("");
+  return { role, text };
 }
 
 function jsonOf(text: string): unknown {

@@ -1,0 +1,92 @@
+/** The Python clients that the gateway is tested with, unmodified and as whole programs. */
+import type { Mind } from "../../support/provider.ts";
+import { MINRLM_MIND, RLM_MIND } from "./minds.ts";
+
+/** Folders of installed packages, each with the version of OpenAI's client that those in it need. */
+export const ENVIRONMENTS = { "openai-3": "openai>=3", "openai-2": "openai<3" } as const;
+export type EnvironmentName = keyof typeof ENVIRONMENTS;
+export const ENVIRONMENT_NAMES: readonly EnvironmentName[] = ["openai-3", "openai-2"];
+
+export type PythonClient = {
+  /** What its users call it. */
+  name: string;
+  /** Its name on PyPI, with extras. Its version is in the lock of its environment. */
+  package: string;
+  environment: EnvironmentName;
+  /** A file in `programs`. */
+  program: string;
+  /** What the program does, for people. */
+  shows: string;
+  /** Calls that the program makes if nothing ends it. */
+  calls: number;
+  /** What the program is called with, as its users call a model of the gateway. */
+  model: string;
+  /** What the provider's model says; undefined = it repeats the last message, and obeys tools and schemas. */
+  mind?: Mind;
+  /** What the program prints as its answer. */
+  answer: string;
+  /** The error that ends the program when the budget does. */
+  error: string;
+};
+
+const openai = {
+  name: "OpenAI",
+  package: "openai",
+  program: "openai_program.py",
+  shows: "chats, streams, an async fan-out, structured output",
+  calls: 6,
+  model: "up/echo",
+  answer: "one two three four five six 42",
+  error: "openai.APIStatusError",
+} as const;
+
+export const PYTHON_CLIENTS: readonly PythonClient[] = [
+  { ...openai, environment: "openai-3" },
+  { ...openai, environment: "openai-2" },
+  {
+    name: "Anthropic",
+    package: "anthropic",
+    environment: "openai-3",
+    program: "anthropic_program.py",
+    shows: "messages, streams, an async fan-out, tools",
+    calls: 6,
+    model: "claude-x",
+    answer: "one two three four five six Zürich",
+    error: "anthropic.PaymentRequiredError",
+  },
+  {
+    name: "LangChain",
+    package: "langchain-openai",
+    environment: "openai-3",
+    program: "langchain_program.py",
+    shows: "`invoke`, `stream`, `batch`, `with_structured_output`, `bind_tools`",
+    calls: 7,
+    model: "up/echo",
+    answer: "one two three four five six 42 sunny in Zürich",
+    error: "openai.APIStatusError",
+  },
+  {
+    name: "rlm",
+    package: "rlms",
+    environment: "openai-3",
+    program: "rlms_program.py",
+    shows: "its loop with the local REPL: the model's code calls `llm_query_batched`",
+    calls: 5,
+    model: "up/mind",
+    answer: "6",
+    error: "openai.APIStatusError",
+    mind: RLM_MIND,
+  },
+  {
+    name: "minRLM",
+    package: "minrlm",
+    environment: "openai-3",
+    program: "minrlm_program.py",
+    shows: "its loop with the local REPL: the model's code calls `sub_llm_batch`",
+    calls: 5,
+    model: "up/mind",
+    answer: "6",
+    error: "openai.APIStatusError",
+    mind: MINRLM_MIND,
+  },
+];

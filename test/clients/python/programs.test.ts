@@ -1,0 +1,107 @@
+/** Whole programs of Python clients that know nothing of the gateway: three counts of each, and a budget that ends. */
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { reportLeftOut } from "../../support/left-out.ts";
+import { startClients, type ClientRun, type Clients } from "../world.ts";
+import { ENVIRONMENT_NAMES, PYTHON_CLIENTS, type PythonClient } from "./clients.ts";
+import { missingEnvironment, pythonOf, versionOf } from "./environments.ts";
+
+for (const name of ENVIRONMENT_NAMES) reportLeftOut(`the Python clients with ${name}`, missingEnvironment(name));
+
+let clients: Clients;
+let home: string;
+beforeAll(async () => {
+  clients = await startClients();
+  home = await mkdtemp(join(tmpdir(), "fanout-python-"));
+});
+beforeEach(() => clients.provider.forget());
+afterAll(async () => {
+  await clients.stop();
+  await rm(home, { recursive: true, force: true });
+});
+
+/** What a program prints of itself. A client that does not count a thing leaves it out. */
+const report = z.strictObject({
+  answer: z.coerce.string(),
+  calls: z.int().optional(),
+  prompt_tokens: z.int(),
+  completion_tokens: z.int(),
+  cost_usd: z.number().optional(),
+});
+
+type Ended = { status: number | null; printed: string; complaint: string };
+
+/** Runs a client's program as a user would, with the run's token as its key. */
+async function start({ environment, program, model, mind }: PythonClient, run: ClientRun): Promise<Ended> {
+  if (mind !== undefined) clients.provider.think(mind);
+  const child = spawn(pythonOf(environment), [join(import.meta.dirname, "programs", program)], {
+    cwd: home,
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      HOME: home,
+      MODEL: model,
+      OPENAI_BASE_URL: clients.baseUrl,
+      OPENAI_API_KEY: run.token,
+      ANTHROPIC_BASE_URL: clients.gateway.url,
+      ANTHROPIC_API_KEY: run.token,
+      // Its list of prices is otherwise fetched.
+      LITELLM_LOCAL_MODEL_COST_MAP: "True",
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", resolve);
+  });
+  const [status, printed, complaint] = await Promise.all([ended, text(child.stdout), text(child.stderr)]);
+  return { status, printed, complaint };
+}
+
+/** What the run has spent, once nothing is reserved any more. */
+async function ledgerOf(run: ClientRun) {
+  const nanoUsd = await run.spentNanoUsd();
+  const { calls, prompt_tokens, completion_tokens } = await run.budget();
+  return { calls: calls.spent, prompt: prompt_tokens.spent, completion: completion_tokens.spent, nanoUsd };
+}
+
+/** Fewer calls than any of the programs makes. */
+const CALLS_OF_A_SMALL_BUDGET = 3;
+
+for (const client of PYTHON_CLIENTS) {
+  describe.skipIf(missingEnvironment(client.environment) !== null)(`${client.package} ${versionOf(client)}`, () => {
+    it("its own count, the run's ledger and the provider's count are the same", async () => {
+      const run = await clients.openRun({ budget: { usd: 1 }, max_parallel: 8 });
+      const { status, printed, complaint } = await start(client, run);
+      expect({ status, complaint }).toEqual({ status: 0, complaint: "" });
+      const {
+        answer,
+        calls = client.calls,
+        prompt_tokens,
+        completion_tokens,
+        cost_usd,
+      } = report.parse(JSON.parse(printed));
+      expect(answer).toBe(client.answer);
+      const bill = clients.provider.bill();
+      const nanoUsd = cost_usd === undefined ? bill.nanoUsd : Math.round(cost_usd * 1e9);
+      expect({ calls, prompt: prompt_tokens, completion: completion_tokens, nanoUsd }).toEqual(bill);
+      expect(bill.calls).toBe(client.calls);
+      expect(await ledgerOf(run)).toEqual(bill);
+    });
+
+    it("a budget that ends in the middle ends the program with the gateway's reason", async () => {
+      const run = await clients.openRun({ budget: { usd: 1, calls: CALLS_OF_A_SMALL_BUDGET }, max_parallel: 8 });
+      const { status, printed, complaint } = await start(client, run);
+      expect({ status, printed }).toEqual({ status: 1, printed: "" });
+      const last = complaint.trimEnd().split("\n").at(-1) ?? "";
+      expect(last.slice(0, client.error.length)).toBe(client.error);
+      expect(last).toContain(`budget exceeded: ${CALLS_OF_A_SMALL_BUDGET} spent, limit is ${CALLS_OF_A_SMALL_BUDGET}`);
+      expect(await ledgerOf(run)).toEqual(clients.provider.bill());
+      expect(clients.provider.bill().calls).toBe(CALLS_OF_A_SMALL_BUDGET);
+    });
+  });
+}
