@@ -27,6 +27,7 @@ export async function measureEnded(calls: number): Promise<Part> {
     plain(`all ${calls} calls are there`, `${Math.round(wholeMs)} ms`),
     atLeast("frames per second while it scrolls", scrolled.framesPerSecond, 55),
     atMost("work of the main thread per frame", scrolled.workMsPerFrame, 1_000 / 60, " ms"),
+    plain("CPU time of the main thread per second while it scrolls", `${Math.round(scrolled.cpuMsPerSecond)} ms`),
     plain("tasks above 50 ms while it scrolls", String(scrolled.longTasks)),
     plain("scrolled", `${scrolled.scrolledPx} px`),
     exact("messages on the console, requests to other hosts", String(faults.length), "0", faults.length === 0),

@@ -1,13 +1,16 @@
 /** The page of a batch that runs: how long after the log an event is on the screen, and whether a reload loses anything. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { atLeast, atMost, exact, plain, type Part, type Row } from "../parts/row.ts";
 import { openRunPage, startPlace, type Run } from "./place.ts";
-import { scroll, type Scrolled } from "./scroll.ts";
+import { scroll, SCROLLED_LIST_PX, watch, type Drawn, type Scrolled } from "./scroll.ts";
 
 const line = z.looseObject({ event_type: z.string(), ts: z.string(), status: z.string().optional() });
 const seenPoints = z.array(z.tuple([z.number(), z.number()]));
 
 const END_MS = 180_000;
+const WATCH_MS = 4_000;
+const LOOK_MS = 100;
 
 export async function measureRunning(calls: number): Promise<Part> {
   await using place = await startPlace();
@@ -20,6 +23,10 @@ export async function measureRunning(calls: number): Promise<Part> {
   const opened = await run.send("/batch", { method: "POST", headers: { prefer: "respond-async" }, body });
   await opened.arrayBuffer();
   await page.locator(".rows").waitFor();
+  const watched = await watch(place.browser, page, WATCH_MS);
+  // The list grows as calls begin.
+  const listPx = 'document.querySelector(".rows").scrollHeight';
+  while (Number(await page.evaluate(listPx)) < SCROLLED_LIST_PX) await sleep(LOOK_MS);
   const scrolled = await scroll(place.browser, page);
   // A second reader, who comes in the middle and loads the page again.
   const second = await openRunPage(place, run);
@@ -34,6 +41,7 @@ export async function measureRunning(calls: number): Promise<Part> {
   const all = [...faults, ...second.faults];
   const rows: Row[] = [
     atMost("first paint, in the middle of the batch", secondPaintMs, 1_000, " ms"),
+    ...watchRows(watched),
     ...scrollRows(scrolled),
     atMost("an end is on the screen after the log has it, median", quantile(delays, 0.5), 300, " ms"),
     atMost("the same, 95th percentile", quantile(delays, 0.95), 300, " ms"),
@@ -44,11 +52,20 @@ export async function measureRunning(calls: number): Promise<Part> {
   return { rows, faults: all };
 }
 
-function scrollRows({ framesPerSecond, workMsPerFrame, longTasks }: Scrolled): Row[] {
+function watchRows({ framesPerSecond, cpuMsPerSecond }: Drawn): Row[] {
+  return [
+    plain("CPU time of the main thread per second while it follows", `${Math.round(cpuMsPerSecond)} ms`),
+    plain("frames per second while it follows", framesPerSecond.toFixed(1)),
+  ];
+}
+
+function scrollRows({ framesPerSecond, workMsPerFrame, cpuMsPerSecond, longTasks, scrolledPx }: Scrolled): Row[] {
   return [
     atLeast("frames per second while it scrolls and calls end", framesPerSecond, 55),
     atMost("work of the main thread per frame", workMsPerFrame, 1_000 / 60, " ms"),
+    plain("CPU time of the main thread per second while it scrolls", `${Math.round(cpuMsPerSecond)} ms`),
     plain("tasks above 50 ms while it scrolls", String(longTasks)),
+    plain("scrolled", `${scrolledPx} px`),
   ];
 }
 

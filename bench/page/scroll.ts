@@ -1,21 +1,26 @@
-/** How smoothly the timeline scrolls, by Chromium's own trace. */
+/** How smoothly the timeline scrolls, and what following a run costs, by Chromium's own trace. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Browser, Page } from "playwright-core";
 import { z } from "zod";
 
-export type Scrolled = {
-  /** Frames that the compositor drew per second of scrolling. */
+export type Drawn = {
+  /** Frames that the compositor drew per second. */
   framesPerSecond: number;
-  /** Work of the page's main thread for each of them, ms. */
+  /** Time that the page's main thread was at work for each of them, ms. */
   workMsPerFrame: number;
+  /** Its CPU time per second, ms: other programs make it no longer, so it can be compared between busy machines. */
+  cpuMsPerSecond: number;
   /** Tasks of the main thread above 50 ms, which a reader feels. */
   longTasks: number;
-  scrolledPx: number;
 };
+export type Scrolled = Drawn & { scrolledPx: number };
 
 const LONG_TASK_US = 50_000;
 /** Pixels per second: about 190 rows. */
 const SPEED_PX = 3_000;
 const DISTANCE_PX = 12_000;
+/** A list of this height can be scrolled so far: below its end, frames would show nothing new and not be drawn. */
+export const SCROLLED_LIST_PX = DISTANCE_PX + 1_000;
 
 const traceFile = z.object({
   traceEvents: z.array(
@@ -24,6 +29,7 @@ const traceFile = z.object({
       ph: z.string(),
       ts: z.number().default(0),
       dur: z.number().default(0),
+      tdur: z.number().default(0),
       pid: z.number(),
       tid: z.number(),
       args: z.looseObject({ name: z.string().optional() }).default({}),
@@ -44,6 +50,18 @@ export async function scroll(browser: Browser, page: Page): Promise<Scrolled> {
   // The first pixels, which load what scrolling needs, are not measured.
   await cdp.send("Input.synthesizeScrollGesture", { ...gesture, yDistance: -200 });
   const before = await scrollTopOf(page);
+  const drawn = await traced(browser, page, () =>
+    cdp.send("Input.synthesizeScrollGesture", { ...gesture, yDistance: -DISTANCE_PX }),
+  );
+  return { ...drawn, scrolledPx: (await scrollTopOf(page)) - before };
+}
+
+/** Watches a page for some time that nobody touches. */
+export function watch(browser: Browser, page: Page, forMs: number): Promise<Drawn> {
+  return traced(browser, page, () => sleep(forMs));
+}
+
+async function traced(browser: Browser, page: Page, act: () => Promise<unknown>): Promise<Drawn> {
   await browser.startTracing(page, {
     categories: [
       "-*",
@@ -55,18 +73,17 @@ export async function scroll(browser: Browser, page: Page): Promise<Scrolled> {
     ],
   });
   const startMs = performance.now();
-  await cdp.send("Input.synthesizeScrollGesture", { ...gesture, yDistance: -DISTANCE_PX });
+  await act();
   const tookMs = performance.now() - startMs;
   const trace = traceFile.parse(JSON.parse((await browser.stopTracing()).toString("utf8")));
-  const after = await scrollTopOf(page);
-  return { ...figuresOf(trace.traceEvents, tookMs), scrolledPx: after - before };
+  return figuresOf(trace.traceEvents, tookMs);
 }
 
 async function scrollTopOf(page: Page): Promise<number> {
   return Number(await page.evaluate('document.querySelector(".rows").scrollTop'));
 }
 
-function figuresOf(events: readonly TraceEvent[], tookMs: number): Omit<Scrolled, "scrolledPx"> {
+function figuresOf(events: readonly TraceEvent[], tookMs: number): Drawn {
   // The thread of the page is the renderer's that drew frames.
   const drawn = events.filter(({ name }) => name === "DrawFrame");
   const processes = new Set(drawn.map(({ pid }) => pid));
@@ -80,6 +97,7 @@ function figuresOf(events: readonly TraceEvent[], tookMs: number): Omit<Scrolled
   return {
     framesPerSecond: (drawn.length / tookMs) * 1_000,
     workMsPerFrame: workUs / 1_000 / Math.max(1, drawn.length),
+    cpuMsPerSecond: tasks.reduce((sum, { tdur }) => sum + tdur, 0) / tookMs,
     longTasks: tasks.filter(({ dur }) => dur > LONG_TASK_US).length,
   };
 }
