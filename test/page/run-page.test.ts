@@ -173,7 +173,7 @@ describe.runIf(hasChromium)("the page of a run", () => {
     expect([...names].some((name) => name.startsWith("2 rows"))).toBe(true);
   });
 
-  it("shows the rows of 2,000 calls and draws only those on the screen", async () => {
+  it("shows the rows of 2,000 calls and draws only those on the screen and some around them, wherever it is", async () => {
     const run = await world.openRun({ default_model: "sim/echo", max_parallel: 64 });
     const { at } = await openGroup(run, { prompts: Array.from({ length: 2_000 }, (_, index) => `${index}`) });
     await endOf(run, at);
@@ -184,6 +184,12 @@ describe.runIf(hasChromium)("the page of a run", () => {
     expect(heights[0]).toBeGreaterThan(2_001 * 15);
     expect(heights[1]).toBeLessThan(900);
     await rows.evaluate((box) => box.scrollTo(0, box.scrollHeight));
+    const isCovered = (): Promise<boolean> =>
+      rows.evaluate((box) => {
+        const [seen, drawn] = [box.getBoundingClientRect(), box.querySelector("canvas")?.getBoundingClientRect()];
+        return drawn !== undefined && drawn.top <= seen.top + 1 && drawn.bottom >= seen.bottom - 2;
+      });
+    await expect.poll(isCovered).toBe(true);
     await rows.hover({ position: { x: 300, y: 200 } });
     await expect.poll(() => textIn(page, "Timeline")).toMatch(/call \d+: completed, queued /);
     expect(faults).toEqual([]);

@@ -16,6 +16,9 @@ export function durationText(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
+/** Made once: `toLocaleString` looks its locale up at each call. */
+const COUNTS = new Intl.NumberFormat("en-US");
+
 export function countText(count: number): string {
-  return count.toLocaleString("en-US");
+  return COUNTS.format(count);
 }

@@ -5,27 +5,73 @@ import type { GroupState, RunState } from "./run-state.ts";
 export type Row = { kind: "group"; group: GroupState } | { kind: "call"; call: Call };
 export type Shown = "all" | "failed" | "running" | "retried" | "replayed";
 
-export function rowsOf(state: RunState, shown: Shown): Row[] {
-  const byGroup = new Map<string | null, Call[]>();
-  for (const call of state.calls) {
-    if (!isShown(call, shown)) continue;
-    const known = call.group === null || !state.groups.has(call.group) ? null : call.group;
-    const calls = byGroup.get(known);
-    if (calls === undefined) byGroup.set(known, [call]);
-    else calls.push(call);
-  }
-  const rows: Row[] = [];
-  for (const group of state.groups.values()) {
-    const calls = byGroup.get(group.id);
-    if (calls === undefined && shown !== "all") continue;
-    rows.push({ kind: "group", group });
-    for (const call of calls ?? []) rows.push({ kind: "call", call });
-  }
-  for (const call of byGroup.get(null) ?? []) rows.push({ kind: "call", call });
-  return rows;
+/** Browsers lay out no element that is much taller than so many lines; the list of a run with more is cut. */
+const ROWS_MAX = 500_000;
+
+/** Calls below their group's line; null = single calls, which have none above them. */
+type Section = { group: GroupState | null; calls: readonly Call[] };
+type Placed = Section & { first: number; end: number };
+
+export function rowsOf(state: RunState, shown: Shown): Rows {
+  const sections: Section[] = [...state.groups.values(), { group: null, calls: state.single }].map((each) =>
+    "group" in each ? each : { group: each, calls: each.calls },
+  );
+  if (shown === "all") return new Rows(sections);
+  const some = sections.map(({ group, calls }) => ({ group, calls: calls.filter((call) => isShown(call, shown)) }));
+  return new Rows(some.filter(({ calls }) => calls.length > 0));
 }
 
-/** Whether two lines show the same thing: lines are made anew whenever the log grows. */
+/** Lines that are made when they are looked at: of a long list, few are on the screen, and it grows with each call. */
+export class Rows {
+  readonly length: number;
+  readonly #sections: readonly Placed[];
+
+  constructor(sections: readonly Section[]) {
+    let end = 0;
+    // The lists go on growing; the lines are those that there are now.
+    this.#sections = sections.map(({ group, calls }) => {
+      const first = end;
+      end += calls.length + (group === null ? 0 : 1);
+      return { group, calls, first, end };
+    });
+    this.length = Math.min(end, ROWS_MAX);
+  }
+
+  at(index: number): Row | null {
+    if (index < 0 || index >= this.length) return null;
+    const { group, calls, first } = this.#sectionAt(index);
+    const place = index - first - (group === null ? 0 : 1);
+    const call = calls[place];
+    if (call !== undefined) return { kind: "call", call };
+    return group === null ? null : { kind: "group", group };
+  }
+
+  /** Where a line is; null = nowhere. */
+  indexOf(row: Row): number | null {
+    for (const { group, calls, first, end } of this.#sections) {
+      if (row.kind === "group") {
+        if (group === row.group) return first;
+      } else if ((group?.id ?? null) === row.call.group || group === null) {
+        const place = calls.indexOf(row.call);
+        const index = first + place + (group === null ? 0 : 1);
+        if (place >= 0 && index < Math.min(end, this.length)) return index;
+      }
+    }
+    return null;
+  }
+
+  #sectionAt(index: number): Placed {
+    let [low, high] = [0, this.#sections.length - 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#sections[middle]?.end ?? 0) > index) high = middle;
+      else low = middle + 1;
+    }
+    return this.#sections[low] ?? { group: null, calls: [], first: 0, end: 0 };
+  }
+}
+
+/** Whether two lines show the same thing: a line is made anew whenever it is looked at. */
 export function isSameRow(one: Row, other: Row | null): boolean {
   if (one.kind === "call") return other?.kind === "call" && other.call === one.call;
   return other?.kind === "group" && other.group === one.group;

@@ -7,8 +7,8 @@ export type GroupState = {
   startMs: number;
   endMs: number | null;
   count: number;
-  /** Calls of it that have begun. */
-  seen: number;
+  /** Those of its calls that have begun, in that order. */
+  calls: Call[];
   ended: number;
   status: string | null;
   /** Tasks of a graph; null = its calls do not depend on each other. */
@@ -31,13 +31,17 @@ const PHASES_MAX = 200;
 
 export class RunState {
   readonly calls: Call[] = [];
+  /** Those of them that belong to no group. */
+  readonly single: Call[] = [];
   readonly groups = new Map<string, GroupState>();
   readonly failures = new Map<string, Failures>();
   readonly children = new Map<string, Child>();
   readonly inFlight: InFlight[] = [];
+  mostInFlight = 0;
   readonly phases: Phase[] = [];
   /** Models in the order in which they were first called. */
   readonly models = new Set<string>();
+  readonly upstreams = new Set<string>();
   lastSeq = 0;
   startMs: number | null = null;
   lastMs = 0;
@@ -74,7 +78,7 @@ export class RunState {
 
   /** Calls that are known to exist: those of groups as they were announced, and single calls as they are seen. */
   get total(): number {
-    let sum = this.#ungrouped;
+    let sum = this.single.length;
     for (const { count } of this.groups.values()) sum += count;
     return sum;
   }
@@ -95,12 +99,8 @@ export class RunState {
     const state = this.groups.get(group);
     if (state === undefined) return;
     state.taskOf = taskOf;
-    for (const call of this.calls) {
-      if (call.group === group && call.index !== null) call.task = taskOf(call.index);
-    }
+    for (const call of state.calls) if (call.index !== null) call.task = taskOf(call.index);
   }
-
-  #ungrouped = 0;
 
   /** Applies a line. Lines that were applied before are left out, so a reader may begin again anywhere. */
   apply(line: LogLine): void {
@@ -161,7 +161,7 @@ export class RunState {
     if (group === null) return;
     const count = numberOf(fields, "count");
     const tasks = typeof fields["tasks"] === "number" ? fields["tasks"] : null;
-    const seen = { seen: 0, ended: 0, status: null };
+    const seen = { calls: [], ended: 0, status: null };
     this.groups.set(group, { id: group, startMs: atMs, endMs: null, count, ...seen, tasks, taskOf: null });
   }
 
@@ -176,9 +176,11 @@ export class RunState {
   #attemptStarted(line: LogLine): void {
     const { fields, atMs } = line;
     const call = this.#callOf(line, atMs - numberOf(fields, "queued_ms"));
-    const target = `${textOf(fields, "upstream") ?? ""}/${textOf(fields, "model") ?? ""}`;
+    const upstream = textOf(fields, "upstream") ?? "";
+    const target = `${upstream}/${textOf(fields, "model") ?? ""}`;
     if (call.attempts.length > 0) this.retries += 1;
     this.models.add(target);
+    this.upstreams.add(upstream);
     call.attempts.push({ number: numberOf(fields, "attempt"), startMs: atMs, endMs: null, outcome: null, target });
     this.#reservedUsd.set(attemptKey(line), numberOf(objectOf(fields, "reserved"), "usd"));
     this.#move(call, "running");
@@ -259,11 +261,11 @@ export class RunState {
     this.#calls.set(key, call);
     this.calls.push(call);
     this.counts.waiting += 1;
-    if (group === undefined) this.#ungrouped += 1;
+    if (group === undefined) this.single.push(call);
     else {
-      group.seen += 1;
+      group.calls.push(call);
       // A coalescing window is announced with two calls; more may join.
-      group.count = Math.max(group.count, group.seen);
+      group.count = Math.max(group.count, group.calls.length);
     }
     return call;
   }
@@ -280,6 +282,7 @@ export class RunState {
     // Changes of one millisecond are one point of the curve.
     if (last?.atMs === atMs) last.count = count;
     else this.inFlight.push({ atMs, count });
+    this.mostInFlight = Math.max(this.mostInFlight, count);
   }
 }
 

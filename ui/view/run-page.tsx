@@ -5,6 +5,7 @@ import { ApiError, type Api, type Json } from "../api.ts";
 import { signOut } from "../credential.ts";
 import { follow } from "../follow.ts";
 import { isRecord, numberOf, textOf } from "../model/line.ts";
+import { paced, type Pace } from "../model/paced.ts";
 import { RunState } from "../model/run-state.ts";
 import { Actions } from "./actions.tsx";
 import { Children } from "./children.tsx";
@@ -18,10 +19,12 @@ import type { Limit } from "./timeline-canvas.ts";
 import { Timeline } from "./timeline.tsx";
 import { Waiting } from "./waiting.tsx";
 
-/** The page is drawn at most this often, however fast the log grows. */
-const FRAME_MS = 100;
-/** And at most this share of the time: a long log arrives the faster. */
-const DRAW_SHARE = 0.2;
+const BROWSER: Pace = {
+  now: () => performance.now(),
+  after: (step, delayMs) => void setTimeout(step, delayMs),
+  frame: (step) => void requestAnimationFrame(step),
+  soon: queueMicrotask.bind(globalThis),
+};
 
 /** What is shown, and a number that grows whenever it has changed. */
 function followed(api: Api, runId: string) {
@@ -31,17 +34,7 @@ function followed(api: Api, runId: string) {
   const isConnected = signal(false);
   const problem = signal<ApiError | null>(null);
   const stop = new AbortController();
-  let drawAt: ReturnType<typeof setTimeout> | null = null;
-  let waitMs = FRAME_MS;
-  const draw = (): void => {
-    drawAt ??= setTimeout(() => {
-      drawAt = null;
-      const beganMs = performance.now();
-      version.value += 1;
-      // The components draw in a task of their own, which comes before this one.
-      setTimeout(() => void (waitMs = Math.max(FRAME_MS, (performance.now() - beganMs) / DRAW_SHARE)));
-    }, waitMs);
-  };
+  const draw = paced(() => void (version.value += 1), BROWSER);
   const load = async (): Promise<void> => {
     document.value = await api.json(`/runs/${encodeURIComponent(runId)}`, { signal: stop.signal });
   };
@@ -80,10 +73,8 @@ function widthOf(document: Json | null): Limit[] {
   return width > 0 ? [{ name: "width of the run", count: width }] : [];
 }
 
-/** The learned widths of the keys that a run's calls go to. Only the operator may see them. */
-async function gateWidths(api: Api, models: ReadonlySet<string>): Promise<Limit[]> {
-  if (!api.isOperator) return [];
-  const used = new Set([...models].map((model) => model.split("/")[0]));
+/** The learned widths of the keys that a run's calls go to, for the operator: nobody else may see them. */
+async function gateWidths(api: Api, used: ReadonlySet<string>): Promise<Limit[]> {
   const { data } = await api.json("/upstreams");
   const gates = Array.isArray(data) ? data.filter(isRecord) : [];
   return gates.flatMap((gate) => {
@@ -112,11 +103,12 @@ export function RunPage({ api, runId }: { api: Api; runId: string }) {
   if (problem?.status === 401 || problem?.status === 403) return <SignIn isRun problem={problem.message} />;
   const { state } = run;
   useEffect(() => {
-    gateWidths(api, state.models)
+    if (!api.isOperator) return;
+    gateWidths(api, state.upstreams)
       .then((widths) => void (gates.value = widths))
       // The curve is of use without them.
       .catch(() => undefined);
-  }, [api, state.models.size]);
+  }, [api, state.upstreams.size]);
   const version = run.version.value;
   const document = run.document.value;
   const status = state.ended ?? (document === null ? "loading" : (textOf(document, "status") ?? "active"));

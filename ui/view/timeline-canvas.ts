@@ -1,7 +1,7 @@
 /** Draws the visible part of the timeline. Only rows on the screen cost anything, however many there are. */
 import { nameOf, type Call, type CallState } from "../model/call.ts";
 import { countText, durationText } from "../model/format.ts";
-import { isSameRow, type Row } from "../model/rows.ts";
+import type { Rows } from "../model/rows.ts";
 import type { InFlight, Phase } from "../model/run-state.ts";
 import type { ColourOf } from "./colours.ts";
 
@@ -27,47 +27,46 @@ export function coloursOf(element: Element): Colours {
   };
 }
 
-/** Fits a canvas to its place in device pixels. Returns its context, in CSS pixels, and its size. */
-function prepared(
-  canvas: HTMLCanvasElement,
-): { context: CanvasRenderingContext2D; width: number; height: number } | null {
+type Prepared = { context: CanvasRenderingContext2D; width: number; height: number; isBlank: boolean };
+
+/** Fits a canvas to its place in device pixels. Its context, in CSS pixels; its size; whether that has changed, which blanks it. */
+function prepared(canvas: HTMLCanvasElement): Prepared | null {
   const context = canvas.getContext("2d");
   if (context === null) return null;
   const { clientWidth: width, clientHeight: height } = canvas;
   const ratio = devicePixelRatio;
-  if (canvas.width !== Math.round(width * ratio)) canvas.width = Math.round(width * ratio);
-  if (canvas.height !== Math.round(height * ratio)) canvas.height = Math.round(height * ratio);
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  const isBlank = canvas.width !== wide || canvas.height !== high;
+  if (canvas.width !== wide) canvas.width = wide;
+  if (canvas.height !== high) canvas.height = high;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, width, height);
   context.font = `${TEXT_PX}px system-ui, sans-serif`;
   context.textBaseline = "middle";
-  return { context, width, height };
+  return { context, width, height, isBlank };
 }
 
 /** `colourOf`: the colour of a call's last attempt; null = that of its state. */
-type Drawing = { span: Span; nowMs: number; hovered: Row | null; colourOf: ColourOf | null };
+export type Drawing = { span: Span; nowMs: number; colourOf: ColourOf | null };
 
-/** Draws the rows that are visible when the list is scrolled down by `topPx`. */
-export function drawRows(
-  canvas: HTMLCanvasElement,
-  rows: readonly Row[],
-  { span, topPx, nowMs, hovered, colourOf }: Drawing & { topPx: number },
-): void {
+/** Where the picture of a list is, px from its top, and the part of it to draw; null = all of it. */
+type Part = { topPx: number; only: { fromPx: number; toPx: number } | null };
+
+/** Draws the lines of a list that a canvas covers, or some of them; their backgrounds stay as they are. */
+export function drawRows(canvas: HTMLCanvasElement, rows: Rows, part: Part, { span, nowMs, colourOf }: Drawing): void {
   const ready = prepared(canvas);
   if (ready === null) return;
-  const { context, width, height } = ready;
+  const { context, width, height, isBlank } = ready;
+  const only = isBlank || part.only === null ? { fromPx: part.topPx, toPx: part.topPx + height } : part.only;
   const colours = coloursOf(canvas);
   const xOf = xIn(span, width);
-  const first = Math.floor(topPx / ROW_PX);
-  const last = Math.min(rows.length, Math.ceil((topPx + height) / ROW_PX));
-  for (let at = first; at < last; at++) {
-    const row = rows[at];
-    if (row === undefined) continue;
-    const y = at * ROW_PX - topPx;
-    if (isSameRow(row, hovered)) {
-      context.fillStyle = colours.queue;
-      context.fillRect(0, y, width, ROW_PX);
-    }
+  const first = Math.floor(only.fromPx / ROW_PX);
+  const end = Math.min(rows.length, Math.ceil(only.toPx / ROW_PX));
+  const [fromY, toY] = [first * ROW_PX - part.topPx, Math.ceil(only.toPx / ROW_PX) * ROW_PX - part.topPx];
+  context.clearRect(0, fromY, width, toY - fromY);
+  for (let at = first; at < end; at++) {
+    const row = rows.at(at);
+    if (row === null) continue;
+    const y = at * ROW_PX - part.topPx;
     if (row.kind === "call") drawCall(context, row.call, { y, xOf, nowMs, colours, colourOf });
     else {
       const { id, startMs, endMs, ended, count } = row.group;
@@ -81,7 +80,7 @@ export function drawRows(
   }
   // What reaches left of the shown time must not cover the names.
   context.fillStyle = colours.line;
-  context.fillRect(NAMES_PX - 1, 0, 1, height);
+  context.fillRect(NAMES_PX - 1, fromY, 1, toY - fromY);
 }
 
 type Place = { y: number; xOf: (ms: number) => number; nowMs: number; colours: Colours; colourOf: ColourOf | null };
@@ -126,17 +125,20 @@ function xIn({ fromMs, toMs }: Span, width: number): (ms: number) => number {
 /** A line above the curve: how many calls may be in flight. */
 export type Limit = { name: string; count: number };
 
+type Curve = { inFlight: readonly InFlight[]; mostInFlight: number; phases: readonly Phase[] };
+
 /** Draws how many calls were in flight over the shown time, with the phases of the work and what limits their number. */
 export function drawCurve(
   canvas: HTMLCanvasElement,
-  points: readonly InFlight[],
-  { span, limits, phases }: { span: Span; limits: readonly Limit[]; phases: readonly Phase[] },
+  { inFlight, mostInFlight, phases }: Curve,
+  { span, limits }: { span: Span; limits: readonly Limit[] },
 ): void {
   const ready = prepared(canvas);
   if (ready === null) return;
-  const { context, width } = ready;
+  const { context, width, height } = ready;
+  context.clearRect(0, 0, width, height);
   const colours = coloursOf(canvas);
-  const most = points.reduce((max, { count }) => Math.max(max, count), 1);
+  const most = Math.max(1, mostInFlight);
   // A limit far above everything would make the curve flat.
   const shown = limits.filter(({ count }) => count <= most * LIMIT_SHARE_MAX);
   const top = shown.reduce((max, { count }) => Math.max(max, count), most);
@@ -144,7 +146,7 @@ export function drawCurve(
   const yOf = (count: number) => CURVE_PX - 2 - (count / top) * (CURVE_PX - 14);
   context.beginPath();
   context.moveTo(NAMES_PX, yOf(0));
-  const last = traceCurve(context, points, { xOf, yOf, width });
+  const last = traceCurve(context, inFlight, { xOf, yOf, width });
   context.lineTo(xOf(span.toMs), yOf(last));
   context.lineTo(xOf(span.toMs), yOf(0));
   context.fillStyle = colours.queue;

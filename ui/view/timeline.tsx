@@ -1,14 +1,13 @@
 /** The calls of a run over time: one row per call, queue time apart from attempts. */
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
-import { isSameRow, rowsOf, type Row, type Shown } from "../model/rows.ts";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { rowsOf, type Row, type Shown } from "../model/rows.ts";
 import type { RunState } from "../model/run-state.ts";
 import { colouring, type ColouredBy } from "./colours.ts";
 import { Details, type Look } from "./details.tsx";
-import { drawCurve, drawRows, ROW_PX, type Limit, type Span } from "./timeline-canvas.ts";
+import { RowList } from "./row-list.tsx";
+import { drawCurve, type Limit, type Span } from "./timeline-canvas.ts";
 
-/** Browsers lay out no element that is much taller than this; a list of more rows is cut, and says so. */
-const ROWS_MAX = 500_000;
 const FILTERS: readonly [Shown, string][] = [
   ["all", "all calls"],
   ["running", "in flight or queued"],
@@ -28,56 +27,22 @@ export function Timeline({ state, nowMs, version, limits = [], look }: TimelineP
   const hovered = useSignal<Row | null>(null);
   const colouredBy = useSignal<ColouredBy>("state");
   const { colourOf, legend } = colouring(colouredBy.value, state);
-  const rows = useMemo(() => rowsOf(state, shown.value).slice(0, ROWS_MAX), [version, shown.value]);
-  const list = useRef<HTMLDivElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
+  const rows = useMemo(() => rowsOf(state, shown.value), [version, shown.value]);
   const curve = useRef<HTMLCanvasElement>(null);
   const whole: Span = { fromMs: state.startMs ?? nowMs, toMs: Math.max(nowMs, (state.startMs ?? nowMs) + 1) };
   const span = zoom.value ?? whole;
-  const drawList = (): void => {
-    const topPx = list.current?.scrollTop ?? 0;
-    const drawing = { span, topPx, nowMs, hovered: hovered.value, colourOf };
-    if (canvas.current !== null) drawRows(canvas.current, rows, drawing);
+  const draw = useRef(() => {});
+  draw.current = () => {
+    if (curve.current !== null) drawCurve(curve.current, state, { span, limits });
   };
-  const draw = (): void => {
-    drawList();
-    if (curve.current !== null) drawCurve(curve.current, state.inFlight, { span, limits, phases: state.phases });
-  };
-  // Scrolling changes no other part of the page. One frame draws at most once.
-  const due = useRef(0);
-  const scrolled = (): void => {
-    cancelAnimationFrame(due.current);
-    due.current = requestAnimationFrame(drawList);
-  };
+  // In the frame in which the rest of the page changes: a frame of its own would cost as much again.
+  useLayoutEffect(() => draw.current());
   useEffect(() => {
-    const frame = requestAnimationFrame(draw);
-    return () => cancelAnimationFrame(frame);
-  });
-  useEffect(() => {
-    addEventListener("resize", draw);
-    return () => removeEventListener("resize", draw);
-  });
+    const resized = (): void => draw.current();
+    addEventListener("resize", resized);
+    return () => removeEventListener("resize", resized);
+  }, []);
   if (state.calls.length === 0) return null;
-  const rowAt = (event: MouseEvent): Row | null => {
-    const box = list.current;
-    if (box === null) return null;
-    return rows[Math.floor((event.clientY - box.getBoundingClientRect().top + box.scrollTop) / ROW_PX)] ?? null;
-  };
-  const move = (event: KeyboardEvent): void => {
-    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    const box = list.current;
-    if (by === undefined || box === null) return;
-    event.preventDefault();
-    const at =
-      hovered.value === null
-        ? Math.ceil(box.scrollTop / ROW_PX) - 1
-        : rows.findIndex((row) => isSameRow(row, hovered.value));
-    const to = Math.max(0, Math.min(rows.length - 1, at + by));
-    hovered.value = rows[to] ?? null;
-    const [top, bottom] = [to * ROW_PX, (to + 1) * ROW_PX];
-    if (top < box.scrollTop) box.scrollTop = top;
-    if (bottom > box.scrollTop + box.clientHeight) box.scrollTop = bottom - box.clientHeight;
-  };
   return (
     <section aria-label="Timeline">
       <h2>Timeline</h2>
@@ -131,20 +96,14 @@ export function Timeline({ state, nowMs, version, limits = [], look }: TimelineP
         </ul>
       )}
       <canvas class="curve" ref={curve} role="img" aria-label="Calls in flight over time" />
-      <div
-        class="rows"
-        ref={list}
-        tabIndex={0}
-        role="group"
-        aria-label={`${rows.length} rows; arrow keys choose one. Calls that failed are also listed under Failures`}
-        onScroll={scrolled}
-        onKeyDown={(event) => move(event)}
-        onMouseMove={(event) => void (hovered.value = rowAt(event))}
-        onMouseLeave={() => void (hovered.value = null)}
-      >
-        <canvas ref={canvas} aria-hidden="true" />
-        <div style={{ height: `${rows.length * ROW_PX}px` }} />
-      </div>
+      <RowList
+        rows={rows}
+        chosen={hovered.value}
+        choose={(row) => void (hovered.value = row)}
+        span={span}
+        nowMs={nowMs}
+        colourOf={colourOf}
+      />
       <Details row={hovered.value} nowMs={nowMs} look={look} />
     </section>
   );

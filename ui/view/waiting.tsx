@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Api } from "../api.ts";
 import { countText } from "../model/format.ts";
 import type { RunState } from "../model/run-state.ts";
@@ -20,7 +20,8 @@ export function Waiting({ api, runId, state, version }: Waited) {
   const waits = useSignal<Wait[]>([]);
   const due = useRef<ReturnType<typeof setTimeout> | null>(null);
   const isOpen = state.ended === null && state.total - state.endedCalls - state.counts.running > 0;
-  useEffect(() => {
+  // After each event, without a frame of its own as other effects have.
+  useLayoutEffect(() => {
     if (!isOpen || due.current !== null) return;
     due.current = setTimeout(() => {
       due.current = null;

@@ -1,5 +1,6 @@
 /** Lines of a log for the model of the run page, with the fields that it reads. */
 import { parseLine, type LogLine } from "../../../ui/model/line.ts";
+import { RunState } from "../../../ui/model/run-state.ts";
 
 export const GROUP = "pg-1763712000000-k3j9x2";
 
@@ -30,4 +31,11 @@ export class Lines {
     const result = { status, code, message: code === null ? null : `why ${index}`, model: "m", usage: { cost: 0.02 } };
     return this.add(atMs, "slot_completed", { index, call_id: null, ...result });
   }
+}
+
+/** What the page knows once it has read the lines. */
+export function stateOf(lines: Lines): RunState {
+  const state = new RunState();
+  for (const line of lines.all) state.apply(line);
+  return state;
 }

@@ -3,16 +3,8 @@ import { queueMsOf } from "../../../ui/model/call.ts";
 import { durationText, usdText } from "../../../ui/model/format.ts";
 import { parseLine } from "../../../ui/model/line.ts";
 import { progressOf } from "../../../ui/model/progress.ts";
-import { rowsOf } from "../../../ui/model/rows.ts";
-import { RunState } from "../../../ui/model/run-state.ts";
 import { colouring } from "../../../ui/view/colours.ts";
-import { GROUP, Lines } from "./lines.ts";
-
-function stateOf(lines: Lines): RunState {
-  const state = new RunState();
-  for (const line of lines.all) state.apply(line);
-  return state;
-}
+import { Lines, stateOf } from "./lines.ts";
 
 describe("the state of a run on its page", () => {
   it("counts calls by state, and those that have not begun by their group", () => {
@@ -114,28 +106,6 @@ describe("progress", () => {
   });
 });
 
-describe("the timeline's rows", () => {
-  const lines = new Lines().add(0, "group_started", { count: 2 }).started(1, 0).started(1, 1);
-  lines.ended(2, 1, { outcome: "rejected" }).completed(2, 1, "failed", "no");
-  lines.add(3, "attempt_started", { index: null, call_id: "single", attempt: 1 }, null);
-  const shown = (which: "all" | "failed" | "running" | "retried") =>
-    rowsOf(stateOf(lines), which).map((row) =>
-      row.kind === "group" ? row.group.id : (row.call.callId ?? `call ${row.call.index}`),
-    );
-
-  it("are each group with its calls, then single calls", () => {
-    expect(shown("all")).toEqual([GROUP, "call 0", "call 1", "single"]);
-  });
-
-  it("can be those of some calls", () => {
-    expect([shown("failed"), shown("running"), shown("retried")]).toEqual([
-      [GROUP, "call 1"],
-      [GROUP, "call 0", "single"],
-      [],
-    ]);
-  });
-});
-
 describe("figures", () => {
   it.each([
     [0, "$0"],
@@ -173,7 +143,6 @@ describe("attempts, models and phases on the page", () => {
     const state = stateOf(lines);
     expect(state.calls.map(({ replayed }) => replayed)).toEqual([false, true]);
     expect([state.dearestUsd, state.phases, [...state.models]]).toEqual([0.02, [{ atMs: 1, name: "read" }], ["up/m"]]);
-    expect(rowsOf(state, "replayed").filter(({ kind }) => kind === "call")).toHaveLength(1);
     const byModel = colouring("model", state);
     expect(byModel.legend).toEqual([{ colour: expect.any(String), text: "up/m" }]);
     const byCost = colouring("cost", state);

@@ -46,11 +46,11 @@ export function Graphs(props: Props) {
   );
 }
 
-function Graph({ group, state, nowMs, version, load, named, retry }: Props & { group: GroupState }) {
+function Graph({ group, state, nowMs, load, named, retry }: Props & { group: GroupState }) {
   const outline = useSignal<Outline | null>(null);
   const hasEnded = group.endMs !== null;
   const known = outline.value?.slots ?? 0;
-  const calls = useMemo(() => state.calls.filter((call) => call.group === group.id), [version]);
+  const { calls } = group;
   // A changed graph has calls that an older outline does not know.
   const isOutdated = calls.some(({ index }) => index !== null && index >= known);
   useEffect(() => {
