@@ -7,7 +7,7 @@ import { posix } from "node:path";
 
 /** A part of the code: files that obey one line of the table. The first pattern that fits a path decides. */
 const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
-  ["words", /^src\/(errors|limits|call|version)\.ts$/],
+  ["words", /^src\/(errors|limits|call|trace-context|version)\.ts$/],
   ["core", /^src\/(engine|budget|gate|graph|pull|reduce)\//],
   ["pattern", /^src\/pattern\//],
   ["replay", /^src\/replay\//],

@@ -4,6 +4,7 @@
  * objects.
  */
 import type { Dimension, Reason } from "./errors.ts";
+import type { TraceContext } from "./trace-context.ts";
 
 /** Urgency, 4 = critical … 0 = background. A waiting slot gains one level per 30 s. */
 export type Priority = 0 | 1 | 2 | 3 | 4;
@@ -212,6 +213,8 @@ export type CallFacts = DispatchOptions & {
    * neither recorded nor replayed.
    */
   content?: string;
+  /** Of a single call: where in a trace its client makes it; absent = in none. A slot's is that of its group. */
+  trace?: TraceContext;
 };
 
 /**

@@ -1342,6 +1342,12 @@ export const OTLP_TRIES_MAX = 4;
 export const OTLP_RETRY_MS = 5_000;
 /** Delay after an export that an error of the gateway itself has ended, ms: it may end the next one, too. */
 export const OTLP_ERROR_PAUSE_MS = 60_000;
+/** Characters of a `tracestate` that are kept: the least that the standard wants passed along. Events of single calls repeat it. */
+export const TRACESTATE_CHARS_MAX = 512;
+/** Members of a longer `tracestate` above this are left out first, as the standard says. */
+export const TRACESTATE_MEMBER_CHARS_MAX = 128;
+/** Members that a `tracestate` may have: the standard's number. */
+export const TRACESTATE_MEMBERS_MAX = 32;
 
 // ---- cassettes ----
 

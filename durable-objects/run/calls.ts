@@ -145,7 +145,7 @@ function replays(
   const recalled = replay.recallCall(call, waits ? again : null);
   if (recalled === null) return false;
   if (recalled !== "awaited") {
-    endReplayedCall(run.engine, callId, recalled, nowMs);
+    endReplayedCall(run.engine, request, recalled, nowMs);
     reply({ ok: "replayed", answer: recalled, remainingNanoUsd });
   } else if (!waits) reply({ ok: "wait" });
   return true;

@@ -444,13 +444,14 @@ export function leaseFor(
   const gateTokens = gateTokensOf(facts, capTokens);
   const rest = { gateTokens, startSeq: 0, dedupeKey: facts.dedupeKey ?? null, capTokens, capKind, onLost, ...learned };
   const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...rest };
-  const { schemaRetries, maxTokens: requestedCap } = facts;
+  const { schemaRetries, maxTokens: requestedCap, trace } = facts;
   const isMore = hasCourse(facts);
   const isLowered = capKind === "budget";
   const hedge = facts.hedge ?? target.hedge ?? false;
   // Whoever asks that a lost attempt is not made again does not want two.
   const isHedged = hedge !== false && onLost === "retry";
-  const isPlain = chosenFrom === undefined && schemaRetries === undefined && !isMore && !isLowered;
+  const isPlain =
+    chosenFrom === undefined && schemaRetries === undefined && trace === undefined && !isMore && !isLowered;
   if (isPlain && !isHedged) return lease;
   return {
     ...lease,
@@ -459,6 +460,7 @@ export function leaseFor(
     ...(chosenFrom === undefined ? {} : { chosenFrom }),
     ...(schemaRetries === undefined ? {} : { schemaRetries }),
     ...(isMore ? { hasCourse: true as const } : {}),
+    ...(trace === undefined ? {} : { trace }),
   };
 }
 

@@ -7,6 +7,7 @@ import { tierOf } from "../graph/tiers.ts";
 import type { Amounts, Limits } from "../budget/ledger.ts";
 import type { Reason } from "../errors.ts";
 import { MISSING_LISTED_MAX } from "../limits.ts";
+import type { TraceContext } from "../trace-context.ts";
 import type { WindowGroup, WindowPosition } from "./calls/coalescing-window.ts";
 import type { GroupGraph } from "./graph/group-graph.ts";
 import { isFinalState, mayStep, SLOT_STATES, type SlotState } from "./slot.ts";
@@ -55,6 +56,8 @@ export type GroupHeader = {
   held?: HeldQuote;
   /** The share of its slots that must complete for it to end as completed; absent = all of them. */
   atLeast?: number;
+  /** Where in a trace its client has opened it; absent = in none. */
+  trace?: TraceContext;
 };
 
 /** `escalated`: a call of its most important tier failed, or the vote of its answers decides nothing. */

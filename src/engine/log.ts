@@ -8,6 +8,7 @@ import type { FailureClass, FallbackCause, Outcome, StopReason } from "../call.t
 import type { Dimension, Reason } from "../errors.ts";
 import type { GateReason } from "../gate/wire.ts";
 import { LOG_TAIL_CHARS_MAX, LOG_TAIL_EVENTS_MAX } from "../limits.ts";
+import type { TraceContext } from "../trace-context.ts";
 import { round, type Group, type HeldQuote, type GroupMetrics, type GroupStatus, type Saved } from "./group.ts";
 import type { AttemptInFlight } from "./shard.ts";
 import { indexOf } from "./slot.ts";
@@ -70,6 +71,8 @@ export type RunEvent =
       latencyMs: number;
       estimated: boolean;
       charged: Amounts;
+      /** Of a single call: its client's trace, without the state, which the call's own event has. */
+      trace?: Pick<TraceContext, "parent">;
     } & Attempt)
   /** `reason` null = the attempt did not fail: its answer ended at a learned cap. */
   | ({ event: "retry_scheduled"; attempt: number; delayMs: number; reason: Reason | null } & CallName)
@@ -91,6 +94,8 @@ export type RunEvent =
       usage: Usage;
       startedAtMs: number | null;
       endedAtMs: number;
+      /** Of a single call: its client's trace. */
+      trace?: TraceContext;
     } & CallName)
   | { event: "slots_cancelled"; count: number; status: "cancelled" | "failed"; reason: Reason }
   | ({ event: "budget_refused"; reason: Reason } & CallName)
@@ -142,14 +147,20 @@ export function slotName({ header }: Group, slotId: number): CallName {
 /** The event of an attempt's end. */
 export function attemptEnd(
   name: Attempt,
-  { outcome, charged, estimated }: { outcome: Outcome; charged: Amounts; estimated: boolean },
+  {
+    outcome,
+    charged,
+    estimated,
+    trace,
+  }: { outcome: Outcome; charged: Amounts; estimated: boolean; trace: TraceContext | undefined },
 ): RunEvent {
   const ended =
     outcome.kind === "success"
       ? { outcome: "success" as const, reason: null }
       : { outcome: outcome.class, reason: outcome.reason };
   const { latencyMs } = outcome;
-  return { event: "attempt_ended", ...name, ...ended, ...cappedOf(outcome), latencyMs, estimated, charged };
+  const traced = trace === undefined ? {} : { trace: { parent: trace.parent } };
+  return { event: "attempt_ended", ...name, ...ended, ...cappedOf(outcome), latencyMs, estimated, charged, ...traced };
 }
 
 /** The result of a single call, as its `slot_completed` reports it. */
@@ -181,8 +192,10 @@ export function slotEnd(
   result: Omit<CallResult, "status"> & { status: EndStatus; attempts: number },
   usage: Usage,
   times: { startedAtMs: number | null; endedAtMs: number },
+  trace?: TraceContext,
 ): RunEvent {
-  return { event: "slot_completed", ...name, ...result, usage, ...times };
+  const traced = trace === undefined ? {} : { trace };
+  return { event: "slot_completed", ...name, ...result, usage, ...times, ...traced };
 }
 
 /** The event of a vote that decides nothing. Workers that do not know the field show its reason, so that has to be one of old. */

@@ -58,6 +58,7 @@ export function restoreLease(
   if (stored.schemaRetries !== undefined) lease.schemaRetries = stored.schemaRetries;
   if (stored.hasCourse !== undefined) lease.hasCourse = stored.hasCourse;
   if (stored.hedgeOf !== undefined) lease.hedgeOf = stored.hedgeOf;
+  if (stored.trace !== undefined) lease.trace = stored.trace;
   const chosenFrom = choicesOf(state, group, lease);
   if (chosenFrom !== null) lease.chosenFrom = chosenFrom;
   shard.leases.set(attemptId, lease);

@@ -8,6 +8,7 @@ import type { TokenBounds } from "../budget/estimate.ts";
 import type { Amounts } from "../budget/ledger.ts";
 import type { TokenPrice } from "../budget/token-price.ts";
 import type { CacheMark, CapKind, FallbackCause, HedgeRule, PriceFacts, UnreservableField } from "../call.ts";
+import type { TraceContext } from "../trace-context.ts";
 import { zeroTotals, type Totals } from "./totals.ts";
 import type { GateTokens } from "./upstreams/tokens.ts";
 
@@ -155,6 +156,8 @@ export type AttemptInFlight = {
   hedge?: HedgeRule;
   /** The id of the slow attempt beside which it was started; absent = it is no hedge. */
   hedgeOf?: string;
+  /** Of a single call: its client's trace; absent = it has none. */
+  trace?: TraceContext;
 };
 
 export type Shard = { id: number; totals: Totals; leases: Map<string, AttemptInFlight> };
@@ -200,6 +203,8 @@ export type StoredLease = {
   dedupeKey?: string;
   /** The id of the attempt that it hedges; absent = none. */
   hedgeOf?: string;
+  /** As of the attempt. */
+  trace?: TraceContext;
 };
 
 /** A shard's row. */
@@ -228,6 +233,7 @@ export function storedShard(shard: Shard): StoredShard {
       ...(lease.slotId === null && lease.onLost === "fail" ? { onLost: "fail" } : {}),
       ...(lease.dedupeKey === null ? {} : { dedupeKey: lease.dedupeKey }),
       ...(lease.hedgeOf === undefined ? {} : { hedgeOf: lease.hedgeOf }),
+      ...(lease.trace === undefined ? {} : { trace: lease.trace }),
     });
   }
   return { totals: shard.totals, leases };

@@ -18,6 +18,7 @@ import type { Started } from "../run-client/credit/holder.ts";
 import { creditRun, credits } from "../run-client/credit/instance.ts";
 import { loneCalls } from "../run-client/lone-calls.ts";
 import { settleSoon } from "../run-client/settlements.ts";
+import type { TraceContext } from "../trace-context.ts";
 import type { Route } from "../upstream/config/routes.ts";
 import type { Upstream } from "../upstream/config/types.ts";
 import { priceOf } from "../upstream/registry.ts";
@@ -72,6 +73,8 @@ export type CallDeps = {
   signal: AbortSignal;
   /** Keeps the Worker running until the promise ends, whether its client waits or not. */
   waitUntil: (promise: Promise<unknown>) => void;
+  /** Where in a trace the client is; absent = in none. */
+  trace?: TraceContext;
 };
 
 /** A call under a run. */
@@ -101,7 +104,7 @@ export async function executeCall<A extends Attempted>(
   attempt: (attempt: Attempt) => Promise<A>,
   deps: CallDeps,
 ): Promise<{ end: CallEnd<A>; usage: CallUsage }> {
-  const { signal } = deps;
+  const { signal, trace } = deps;
   const { onLost, waitsForGate, waitsForWidth = false } = call;
   let { facts } = call;
   const acceptedAtMs = Date.now();
@@ -119,7 +122,8 @@ export async function executeCall<A extends Attempted>(
     const times = { delayMs, ageMs, deadlineMs };
     const recording = call.epoch === undefined ? {} : { epoch: call.epoch };
     const rules = { onLost, waitsForGate, waitsForWidth, parallelGroupId, ...tried, ...recording };
-    const request = { callId, attempt: number, facts, ...times, ...rules };
+    const traced = trace === undefined ? facts : { ...facts, trace };
+    const request = { callId, attempt: number, facts: traced, ...times, ...rules };
     const { granted, group } = await permitOf(call, request, deps, watch);
     if (granted === null) return { end, usage };
     usage.remainingNanoUsd = granted.remainingNanoUsd;

@@ -15,6 +15,7 @@ import type { PlanPart } from "../graph/plan/append.ts";
 import type { PlanFault } from "../graph/types.ts";
 import type { TaskSource } from "../graph/read-task.ts";
 import type { Repair } from "../schema/repair.ts";
+import type { TraceContext } from "../trace-context.ts";
 import type { Permit } from "./calls.ts";
 import type { IdempotencyKey, Refused, Remaining, Sampled } from "./types.ts";
 
@@ -62,6 +63,8 @@ export type OpenGroupRequest = CallRules & {
   atLeast?: number;
   /** Set for calls that the gateway makes itself to answer a request: they are not held for a confirmation. */
   isConfirmed?: true;
+  /** Where in a trace its client opens it; absent = in none. */
+  trace?: TraceContext;
 };
 
 export type OpenGroupReply =
@@ -240,4 +243,10 @@ export type AppendPlanRequest = { seq: number; part: PlanPart<{ line: number; ta
 export type AppendPlanReply = { isOpen: boolean; faults: readonly PlanFault[]; lanes: number[] };
 
 /** Which graph is opened once more, and by which request: a repeated one finds the group that the first has opened. */
-export type RetryRequest = { seq: number; openKey: string; idempotencyKey: IdempotencyKey | null };
+export type RetryRequest = {
+  seq: number;
+  openKey: string;
+  idempotencyKey: IdempotencyKey | null;
+  /** Where in a trace its client sends it; absent = in none. */
+  trace?: TraceContext;
+};

@@ -6,6 +6,7 @@ import type { Region } from "../contract/fields.ts";
 import type { RunDocument } from "../contract/runs.ts";
 import type { Dimension } from "../errors.ts";
 import type { Tool } from "../tools/tool.ts";
+import type { TraceContext } from "../trace-context.ts";
 import type { ModelRules } from "../upstream/target.ts";
 import type { ReplayRule } from "./replay.ts";
 import type { Refused } from "./types.ts";
@@ -57,6 +58,10 @@ export type RunSettings = {
   confirmOver?: ConfirmOver;
   /** What the slots of its groups do when the budget is used up; absent = they fail. */
   onExhausted?: OnExhausted;
+  /** Where in a trace its client has opened it; absent = in none. */
+  trace?: TraceContext;
+  /** The same of its parent. */
+  parentTrace?: TraceContext;
 };
 
 /** A request for a run, in the gateway's own units; null = left out. */
@@ -84,6 +89,8 @@ export type RunInput = {
   confirmOver?: ConfirmOver;
   /** Absent = left out. */
   onExhausted?: OnExhausted;
+  /** Where in a trace its client opens it; absent = in none. */
+  trace?: TraceContext;
 };
 
 /** New limits and switches of a run; what is left out keeps its value. */

@@ -15,13 +15,14 @@ import { contentHash, dedupeKeyOf } from "./dedupe-key.ts";
 import { loneCalls } from "./lone-calls.ts";
 import { SendAhead } from "./send-ahead.ts";
 import { settled } from "./settlements.ts";
+import type { TraceContext } from "../trace-context.ts";
 
 /** What is opened. `calls` are read once. */
 export type Opening = {
   calls: Iterable<{ body: CallBody; facts: CallFacts; id: string | null }>;
   defaults: SharedBody;
   dedupe: boolean;
-  rules: Omit<OpenGroupRequest, "openKey" | "models" | "defaultsJson">;
+  rules: Omit<OpenGroupRequest, "openKey" | "models" | "defaultsJson" | "trace">;
   /** Set if slots depend on each other: then `calls` has one call for each task. */
   graph?: CompiledGraph;
 };
@@ -37,6 +38,8 @@ export type OpenGroupDeps = {
   waitUntil: (promise: Promise<unknown>) => void;
   /** The attempts that this Worker claims with the opening, if it executes the group; null = lanes do. */
   capacity: number | null;
+  /** Where in a trace the client is; absent = in none. */
+  trace?: TraceContext;
 };
 
 /**
@@ -44,7 +47,7 @@ export type OpenGroupDeps = {
  * not be opened, or if its client has left.
  */
 export async function openGroup(opening: Opening, deps: OpenGroupDeps): Promise<Opened> {
-  const { objects, run, signal, waitUntil, capacity } = deps;
+  const { objects, run, signal, waitUntil, capacity, trace } = deps;
   const { runId } = run;
   // The object knows the group by this key: a call whose reply is lost can be repeated.
   const openKey = crypto.randomUUID();
@@ -54,7 +57,7 @@ export async function openGroup(opening: Opening, deps: OpenGroupDeps): Promise<
     objects.FILES === undefined || opening.graph !== undefined
       ? null
       : bodyUploadTo(objects.FILES, bodiesPrefix(runId, openKey));
-  const upload = { opening, bodies, capacity };
+  const upload = { opening, bodies, capacity, traced: trace === undefined ? {} : { trace } };
   const pending = openWithPages(run, openKey, upload, signal).catch(async (error: unknown) => {
     // Nothing of a batch that is not opened stays stored. If this call is lost as well, the run's alarm drops it.
     const isDropped = await run.callWithRetry<boolean>((stub) => stub.dropStaged(openKey)).catch(() => false);
@@ -75,19 +78,21 @@ export async function openGroup(opening: Opening, deps: OpenGroupDeps): Promise<
 }
 
 /** `bodies` null = the gateway has no R2: all bodies are rows. */
-type Upload = { opening: Opening; bodies: BodyUpload | null } & Pick<OpenGroupDeps, "capacity">;
+type Upload = { opening: Opening; bodies: BodyUpload | null } & Pick<OpenGroupDeps, "capacity"> & {
+    traced: Pick<OpenGroupDeps, "trace">;
+  };
 
 /** Sends the pages and opens the group. */
 async function openWithPages(run: RunCaller, openKey: string, upload: Upload, signal: AbortSignal): Promise<Opened> {
   const { builder, pages } = await stage(run, openKey, upload, signal);
-  const { opening, bodies, capacity } = upload;
+  const { opening, bodies, capacity, traced } = upload;
   const defaultsJson = JSON.stringify(opening.defaults);
   const { aggregate, judgeWhen } = opening.rules;
   // No call of the group has them: the run checks them with the others.
   const combining = aggregate === undefined ? [] : modelsOfCalls(aggregate);
   const judging = judgeWhen === undefined ? [] : [judgeWhen.model];
   const models = [...new Set([...builder.models, ...combining, ...judging])];
-  const plain: OpenGroupRequest = { ...opening.rules, openKey, models, defaultsJson };
+  const plain: OpenGroupRequest = { ...opening.rules, ...traced, openKey, models, defaultsJson };
   const bodyObjects = bodies?.objects;
   const request = bodyObjects === undefined ? plain : { ...plain, bodyObjects };
   const graphJson = opening.graph === undefined ? null : JSON.stringify(opening.graph);

@@ -19,12 +19,13 @@ const span = z.strictObject({
   traceId,
   spanId,
   parentSpanId: spanId.optional(),
+  traceState: z.string().optional(),
   name: z.string().min(1),
   kind: z.number().int().min(1).max(5),
   startTimeUnixNano: int64,
   endTimeUnixNano: int64,
   attributes,
-  links: z.array(z.strictObject({ traceId, spanId })).optional(),
+  links: z.array(z.strictObject({ traceId, spanId, traceState: z.string().optional() })).optional(),
   status: z.strictObject({ code: z.number().int().min(0).max(2).optional(), message: z.string().optional() }),
 });
 

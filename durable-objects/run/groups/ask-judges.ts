@@ -73,6 +73,7 @@ function settingsOf({ model, maxTokens }: JudgeRule) {
 }
 
 function requestOf(group: Group, { groups }: JudgedStop, models: (string | null)[]): OpenGroupRequest {
+  const { trace } = group.header;
   return {
     // No client's request has a line break in it.
     openKey: `\nstop ${group.header.id} ${groups.length}`,
@@ -91,5 +92,6 @@ function requestOf(group: Group, { groups }: JudgedStop, models: (string | null)
     split: false,
     deadlineMs: null,
     defaultsJson: "{}",
+    ...(trace === undefined ? {} : { trace }),
   };
 }

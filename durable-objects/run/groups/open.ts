@@ -205,6 +205,7 @@ function storedGroup(
     ...(tiers === undefined ? {} : { tiers }),
     ...(request.replay === undefined || run.replay === null ? {} : { replay: request.replay }),
     ...(request.atLeast === undefined ? {} : { atLeast: request.atLeast }),
+    ...(request.trace === undefined ? {} : { trace: request.trace }),
     ...(held === null ? {} : { held }),
     // A single call has a client that waits for an answer.
     ...(!request.single && (request.onExhausted ?? run.settings.onExhausted) === "pause"

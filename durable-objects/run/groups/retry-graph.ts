@@ -29,7 +29,7 @@ export function retryGraph(run: RunState, store: RunStore, request: RetryRequest
   if (reason !== null || found === null || json === null) return { ok: false, reason: reason ?? NO_GRAPH };
   const seq = run.takeGroupSeq();
   // A graph that its rule has stopped is retried to run what was cancelled.
-  const { stopWhen, judgeWhen, ...rules } = found.stored.header;
+  const { stopWhen, judgeWhen, trace: _before, ...rules } = found.stored.header;
   void stopWhen;
   void judgeWhen;
   const header = {
@@ -37,6 +37,7 @@ export function retryGraph(run: RunState, store: RunStore, request: RetryRequest
     seq,
     id: groupIdOf(nowMs, seq, groupSalt(run.settings.id)),
     openedAtMs: nowMs,
+    ...(request.trace === undefined ? {} : { trace: request.trace }),
   };
   const stored: StoredGroup = { ...found.stored, header, openKey };
   // At once: what depends on a recorded output reads it from its row while this turn opens the group.

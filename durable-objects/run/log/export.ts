@@ -2,6 +2,8 @@
  * Exports the run's log as spans to the operator's collector: after turns, in batches, a few seconds late. Nothing waits for
  * it. How far it came is stored with each post, so that the next instance goes on there.
  */
+import type { GroupHeader } from "../../../src/engine/group.ts";
+import { groupSalt, groupSeqOfId } from "../../../src/engine/group-id.ts";
 import type { RunLog } from "../../../src/engine/log.ts";
 import {
   LOG_REPLY_CHARS_MAX,
@@ -13,13 +15,17 @@ import {
 import { afterPost, nextBatch, pauseMs, resultOf, type ExportCursor } from "../../../src/observe/otlp/batch.ts";
 import { otlpBody, type Hash } from "../../../src/observe/otlp/body.ts";
 import type { OtlpTarget } from "../../../src/observe/otlp/settings.ts";
+import type { TracedRun } from "../../../src/observe/otlp/spans.ts";
 import type { RunSettings } from "../../../src/run-api/runs.ts";
+import type { TraceContext } from "../../../src/trace-context.ts";
 import { VERSION } from "../../../src/version.ts";
 import type { LogRows } from "./rows.ts";
 
 /** What the export needs of a run. */
 export type ExportedRun = {
-  readonly settings: Pick<RunSettings, "id" | "parentId" | "name" | "createdAtMs">;
+  readonly settings: Pick<RunSettings, "id" | "parentId" | "name" | "createdAtMs" | "trace" | "parentTrace">;
+  /** A group as it was opened; undefined if there is no such group. */
+  storedGroup: (seq: number) => { header: Pick<GroupHeader, "id" | "trace"> } | undefined;
   readonly engine: { readonly log: Pick<RunLog, "lastSeq"> };
   /** Number of the last event in the rows of the log. */
   readonly readableSeq: number;
@@ -102,8 +108,8 @@ export class LogExport {
   async #exportBatch(run: ExportedRun): Promise<boolean> {
     const cursor = this.#position;
     const rows = this.#host.store.log.after(cursor.seq, LOG_REPLY_CHARS_MAX);
-    const { id, parentId, name, createdAtMs } = run.settings;
-    const traced = { id, parentId, name, createdAtMs };
+    const { id } = run.settings;
+    const traced = tracedRun(run);
     const { spans, lastSeq } = nextBatch(rows, cursor.seq, traced);
     if (lastSeq === cursor.seq) return false;
     if (spans.length === 0) {
@@ -135,6 +141,28 @@ export class LogExport {
     this.#cursor ??= this.#host.store.meta.get("exported");
     return this.#cursor;
   }
+}
+
+/** The run with its groups' traces, each of which is looked up once. */
+function tracedRun(run: ExportedRun): TracedRun {
+  const { id, parentId, name, createdAtMs, trace, parentTrace } = run.settings;
+  const salt = groupSalt(id);
+  const known = new Map<string, TraceContext | null>();
+  const lookUp = (groupId: string): TraceContext | null => {
+    const seq = groupSeqOfId(groupId, salt);
+    const header = seq === null ? undefined : run.storedGroup(seq)?.header;
+    return header?.id === groupId ? (header.trace ?? null) : null;
+  };
+  const traceOfGroup = (groupId: string): TraceContext | null => {
+    const found = known.get(groupId);
+    if (found !== undefined) return found;
+    const looked = lookUp(groupId);
+    known.set(groupId, looked);
+    return looked;
+  };
+  const client = trace === undefined ? {} : { trace };
+  const above = parentTrace === undefined ? {} : { parentTrace };
+  return { id, parentId, name, createdAtMs, ...client, ...above, traceOfGroup };
 }
 
 /** Posts spans to a collector. Redirects are not followed: the headers may hold a secret. */

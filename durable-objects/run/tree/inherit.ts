@@ -59,6 +59,8 @@ export function inherit(
       ...serviceTierOf(input.serviceTier ?? settings.serviceTier),
       ...confirmOverOf(settings.confirmOver, input.confirmOver),
       ...onExhaustedOf(input.onExhausted ?? settings.onExhausted),
+      ...(input.trace === undefined ? {} : { trace: input.trace }),
+      ...(settings.trace === undefined ? {} : { parentTrace: settings.trace }),
     },
   };
 }

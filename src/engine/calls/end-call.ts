@@ -1,8 +1,9 @@
 /** Where a single call ends: every end counts in the call's coalescing window and emits one `slot_completed`. */
 import { isBudgetReason } from "../../budget/admit.ts";
 import { zeroAmounts, type Amounts } from "../../budget/ledger.ts";
-import type { Outcome } from "../../call.ts";
+import type { CallFacts, Outcome } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
+import type { TraceContext } from "../../trace-context.ts";
 import { callName, callResult, slotEnd, type CallName, type CallResult } from "../log.ts";
 import type { AttemptInFlight } from "../shard.ts";
 import type { EngineState } from "../state.ts";
@@ -10,17 +11,24 @@ import type { WindowGroup } from "./coalescing-window.ts";
 import type { SingleCall } from "./single-call.ts";
 
 /** The end of a single call. `startedAtMs`: start of the attempt that ended it; null = it ended without one. */
-type CallEnd = { name: CallName; result: CallResult; attempts: number; charge: Amounts; startedAtMs: number | null };
+type CallEnd = {
+  name: CallName;
+  result: CallResult;
+  attempts: number;
+  charge: Amounts;
+  startedAtMs: number | null;
+  trace: TraceContext | undefined;
+};
 
 function recordEnd(state: EngineState, window: WindowGroup | null, ended: CallEnd, nowMs: number): void {
-  const { name, result, attempts, charge, startedAtMs } = ended;
+  const { name, result, attempts, charge, startedAtMs, trace } = ended;
   window?.callEnded(result.status === "completed", nowMs);
   const usage = {
     promptTokens: charge.prompt_tokens,
     completionTokens: charge.completion_tokens,
     costNanoUsd: charge.usd,
   };
-  const end = slotEnd(name, { ...result, attempts }, usage, { startedAtMs, endedAtMs: nowMs });
+  const end = slotEnd(name, { ...result, attempts }, usage, { startedAtMs, endedAtMs: nowMs }, trace);
   state.log.add(end, window?.id ?? null, nowMs);
 }
 
@@ -31,29 +39,30 @@ export function endCallAfterAttempt(
   { outcome, charge, lease }: { outcome: Outcome; charge: Amounts; lease: AttemptInFlight },
   nowMs: number,
 ): void {
-  const { attempt: attempts, startedAtMs } = lease;
-  const ended = { name: callName(lease, undefined), result: callResult(outcome), attempts, charge, startedAtMs };
-  recordEnd(state, window, ended, nowMs);
+  const { attempt: attempts, startedAtMs, trace } = lease;
+  const name = callName(lease, undefined);
+  recordEnd(state, window, { name, result: callResult(outcome), attempts, charge, startedAtMs, trace }, nowMs);
 }
 
 /** Ends a call that never started, or did not start again: it costs nothing more. */
 function endWithoutAttempt(state: EngineState, call: SingleCall, result: CallResult, nowMs: number): void {
-  const { callId, attempt, window } = call;
+  const { callId, attempt, window, facts } = call;
   const name = { index: null, callId };
-  const ended = { name, result, attempts: attempt - 1, charge: zeroAmounts(), startedAtMs: null };
+  const none = { charge: zeroAmounts(), startedAtMs: null };
+  const ended = { name, result, attempts: attempt - 1, ...none, trace: facts.trace };
   recordEnd(state, window, ended, nowMs);
 }
 
 /** A call has a recorded answer: it ends before it is queued, in no window. */
 export function endReplayedCall(
   state: EngineState,
-  callId: string,
+  { callId, facts }: { callId: string; facts: CallFacts },
   { model, finishReason }: { model: string; finishReason: string | null },
   nowMs: number,
 ): void {
   const result: CallResult = { status: "completed", reason: null, model, finishReason, replayed: true };
-  const ended = { name: { index: null, callId }, result, attempts: 0, charge: zeroAmounts(), startedAtMs: null };
-  recordEnd(state, null, ended, nowMs);
+  const none = { attempts: 0, charge: zeroAmounts(), startedAtMs: null };
+  recordEnd(state, null, { name: { index: null, callId }, result, ...none, trace: facts.trace }, nowMs);
 }
 
 /** Ends a call that dispatch has taken from the queue and refuses. */

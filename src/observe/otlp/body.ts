@@ -2,6 +2,7 @@
  * Spans as the JSON of an OTLP/HTTP request: ids as hexadecimal text, 64-bit integers as decimal text, enumerations as
  * numbers (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding).
  */
+import { isSampled, spanIdOf, traceIdOf, type TraceContext } from "../../trace-context.ts";
 import { RUN_KEY, type AttributeValue, type NamedSpan, type SpanKind, type TracedRun } from "./spans.ts";
 
 /** SHA-256 of a text, as hexadecimal digits. */
@@ -14,9 +15,12 @@ type OtlpValue =
   | { doubleValue: number }
   | { arrayValue: { values: { stringValue: string }[] } };
 type Attribute = { key: string; value: OtlpValue };
+type Link = { traceId: string; spanId: string; traceState?: string };
 
 /** The numbers of `SpanKind` in OTLP's protocol buffers. */
 const KINDS: Readonly<Record<SpanKind, number>> = { internal: 1, client: 3 };
+/** What a client of another trace waits for. Viewers of services connect it with the client's span. */
+const KIND_SERVER = 2;
 const STATUS_ERROR = 2;
 
 /**
@@ -31,8 +35,9 @@ class SpanIds {
     this.#hash = hash;
   }
 
-  traceOf(runId: string): Promise<string> {
-    return this.#digits(`trace ${runId}`, 32);
+  /** `client`: of the request that has opened the run. */
+  traceOf(runId: string, client: TraceContext | undefined): Promise<string> {
+    return isRecorded(client) ? Promise.resolve(traceIdOf(client)) : this.#digits(`trace ${runId}`, 32);
   }
 
   spanOf(runId: string, key: string): Promise<string> {
@@ -62,28 +67,62 @@ export async function otlpBody(
   return JSON.stringify({ resourceSpans: [{ resource: { attributes }, scopeSpans: [{ scope, spans: written }] }] });
 }
 
+/**
+ * Whether spans are put into the client's trace. One that the client does not record would lack their parent; and code in a
+ * sandbox must not hide its calls from the operator by a flag. So such a trace gets links only.
+ */
+function isRecorded(client: TraceContext | null | undefined): client is TraceContext {
+  return client != null && isSampled(client);
+}
+
+/** Where a span is: in its client's trace below the client's span, or in its run's. */
+async function placeOf(span: NamedSpan, run: TracedRun, ids: SpanIds): Promise<object> {
+  const { client, isAsked, parentKey } = span;
+  const own = parentKey === null ? {} : { parentSpanId: await ids.spanOf(run.id, parentKey) };
+  if (!isRecorded(client)) return { traceId: await ids.traceOf(run.id, run.trace), ...own };
+  const traceId = traceIdOf(client);
+  if (!isAsked) return { traceId, ...own };
+  return { traceId, parentSpanId: spanIdOf(client), ...stateOf(client) };
+}
+
+async function linksOf(span: NamedSpan, run: TracedRun, ids: SpanIds): Promise<Link[]> {
+  const { client, isAsked, parentKey } = span;
+  const links: Link[] = [];
+  if (isAsked && client !== null) {
+    if (!isRecorded(client)) links.push({ traceId: traceIdOf(client), spanId: spanIdOf(client), ...stateOf(client) });
+    else if (parentKey !== null) {
+      const traceId = await ids.traceOf(run.id, run.trace);
+      links.push({ traceId, spanId: await ids.spanOf(run.id, parentKey) });
+    }
+  }
+  const { parentId, parentTrace } = run;
+  // A child run is a trace of its own, linked to the run that opened it: it may live as long, and knows no ancestors.
+  if (span.key === RUN_KEY && parentId !== null) {
+    links.push({ traceId: await ids.traceOf(parentId, parentTrace), spanId: await ids.spanOf(parentId, RUN_KEY) });
+  }
+  return links;
+}
+
+function stateOf({ state }: TraceContext): { traceState?: string } {
+  return state === undefined ? {} : { traceState: state };
+}
+
 async function spanJson(span: NamedSpan, run: TracedRun, ids: SpanIds, droppedEvents: number): Promise<object> {
   const isRun = span.key === RUN_KEY;
-  const { parentId } = run;
-  const parent = span.parentKey === null ? {} : { parentSpanId: await ids.spanOf(run.id, span.parentKey) };
-  // A child run is a trace of its own, linked to the run that opened it: it may live as long, and knows no ancestors.
-  const links =
-    isRun && parentId !== null
-      ? { links: [{ traceId: await ids.traceOf(parentId), spanId: await ids.spanOf(parentId, RUN_KEY) }] }
-      : {};
+  const links = await linksOf(span, run, ids);
+  const isServer = span.isAsked && isRecorded(span.client);
   const dropped: Record<string, AttributeValue> =
     isRun && droppedEvents > 0 ? { "fanout.dropped_events": { int: droppedEvents } } : {};
   const failed: Record<string, AttributeValue> = span.errorCode === null ? {} : { "error.type": span.errorCode };
   return {
-    traceId: await ids.traceOf(run.id),
+    ...(await placeOf(span, run, ids)),
     spanId: await ids.spanOf(run.id, span.key),
-    ...parent,
     name: span.name,
-    kind: KINDS[span.kind],
+    kind: isServer ? KIND_SERVER : KINDS[span.kind],
     startTimeUnixNano: nanos(Math.min(span.startMs, span.endMs)),
     endTimeUnixNano: nanos(span.endMs),
     attributes: attributesOf({ "fanout.run.id": run.id, ...span.attributes, ...dropped, ...failed }),
-    ...links,
+    ...(links.length === 0 ? {} : { links }),
     status: span.errorCode === null ? {} : { code: STATUS_ERROR, message: span.errorCode },
   };
 }

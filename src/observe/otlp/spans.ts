@@ -2,14 +2,29 @@
  * A run's log as OpenTelemetry spans: the run, its groups, their calls and the attempts of these. Each span is made from the
  * event that ends it, which knows when it began: so nothing is remembered between two events, and a restart loses no span.
  * Attempts follow the conventions for generative AI (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/).
+ *
+ * What a client asks for with a `traceparent` is in the client's trace: the span of its call, group or run is a child of the
+ * client's, as that of any server is, and has a link to the span of the run that it would be a child of otherwise.
  */
 import { usdOf } from "../../budget/money.ts";
-import type { LoggedEvent } from "../../engine/log.ts";
+import type { CallName, LoggedEvent } from "../../engine/log.ts";
 import { OTLP_TEXT_CHARS_MAX } from "../../limits.ts";
+import type { TraceContext } from "../../trace-context.ts";
 import { attemptIdOf, callIdOf, callTitle, codeOf } from "../trace.ts";
 
 /** What spans repeat of their run. */
-export type TracedRun = { id: string; parentId: string | null; name: string | null; createdAtMs: number };
+export type TracedRun = {
+  id: string;
+  parentId: string | null;
+  name: string | null;
+  createdAtMs: number;
+  /** Where in a trace its client has opened it; absent = in none. */
+  trace?: TraceContext;
+  /** The same of its parent. */
+  parentTrace?: TraceContext;
+  /** The same of a stored group, by its id; null = in none, or the id is of a group of single calls. */
+  traceOfGroup: (groupId: string) => TraceContext | null;
+};
 
 /** The value of an attribute. A whole number is one, an amount of USD is not. */
 export type AttributeValue = string | boolean | readonly string[] | { int: number } | { double: number };
@@ -19,8 +34,12 @@ export type SpanKind = "internal" | "client";
 /** A span whose ids are still names within the run. */
 export type NamedSpan = {
   key: string;
-  /** null = the run is a trace's root. */
+  /** null = it is the run's. */
   parentKey: string | null;
+  /** Its client's trace; null = it is in the run's. */
+  client: TraceContext | null;
+  /** Whether it is what the client has asked for, rather than a part of that. */
+  isAsked: boolean;
   name: string;
   kind: SpanKind;
   startMs: number;
@@ -39,11 +58,11 @@ type Ended<Name extends LoggedEvent["event"]> = Extract<LoggedEvent, { event: Na
 export function spanEndedBy(event: LoggedEvent, run: TracedRun): NamedSpan | null {
   switch (event.event) {
     case "attempt_ended":
-      return attemptSpan(event);
+      return attemptSpan(event, run);
     case "slot_completed":
-      return callSpan(event);
+      return callSpan(event, run);
     case "group_completed":
-      return groupSpan(event);
+      return groupSpan(event, run);
     case "run_closed":
       return runSpan(event, run);
     default:
@@ -51,7 +70,13 @@ export function spanEndedBy(event: LoggedEvent, run: TracedRun): NamedSpan | nul
   }
 }
 
-function attemptSpan(event: Ended<"attempt_ended">): NamedSpan {
+/** The trace of a stored group, which its slots share; a single call that is stored as a group has the group's id. */
+function sharedTrace({ group, callId }: LoggedEvent & CallName, run: TracedRun): TraceContext | null {
+  const id = callId ?? group;
+  return id === null ? null : run.traceOfGroup(id);
+}
+
+function attemptSpan(event: Ended<"attempt_ended">, run: TracedRun): NamedSpan {
   const { attempt, upstream, model, outcome, latencyMs, estimated, charged, atMs } = event;
   const errorCode = outcome === "success" ? null : (codeOf(event.reason) ?? outcome);
   // What an attempt with an unknown end is charged is its reservation, which says nothing about tokens used.
@@ -62,6 +87,8 @@ function attemptSpan(event: Ended<"attempt_ended">): NamedSpan {
   return {
     key: `attempt ${attemptIdOf(event)}`,
     parentKey: `call ${callIdOf(event)}`,
+    client: event.trace ?? sharedTrace(event, run),
+    isAsked: false,
     name: cut(`chat ${model}`),
     kind: "client",
     startMs: atMs - latencyMs,
@@ -80,13 +107,15 @@ function attemptSpan(event: Ended<"attempt_ended">): NamedSpan {
   };
 }
 
-function callSpan(event: Ended<"slot_completed">): NamedSpan {
+function callSpan(event: Ended<"slot_completed">, run: TracedRun): NamedSpan {
   const { status, attempts, model, finishReason, usage, startedAtMs, endedAtMs, index, callId } = event;
   const answered = model === null ? {} : { "gen_ai.response.model": cut(model) };
   const finished = finishReason === null ? {} : { "gen_ai.response.finish_reasons": [cut(finishReason)] };
   return {
     key: `call ${callIdOf(event)}`,
     parentKey: groupKey(event.group),
+    client: event.trace ?? sharedTrace(event, run),
+    isAsked: callId !== null,
     name: cut(callTitle({ index, callId })),
     kind: "internal",
     // A call that ended without an attempt has no length.
@@ -104,11 +133,13 @@ function callSpan(event: Ended<"slot_completed">): NamedSpan {
   };
 }
 
-function groupSpan(event: Ended<"group_completed">): NamedSpan {
+function groupSpan(event: Ended<"group_completed">, run: TracedRun): NamedSpan {
   const { status, count, completed, failed, cancelled, costNanoUsd, metrics, atMs } = event;
   return {
     key: groupKey(event.group),
     parentKey: RUN_KEY,
+    client: event.group === null ? null : run.traceOfGroup(event.group),
+    isAsked: true,
     name: "group",
     kind: "internal",
     startMs: atMs - metrics.wall_ms,
@@ -130,6 +161,8 @@ function runSpan(event: Ended<"run_closed">, run: TracedRun): NamedSpan {
   return {
     key: RUN_KEY,
     parentKey: null,
+    client: run.trace ?? null,
+    isAsked: true,
     name: "run",
     kind: "internal",
     startMs: run.createdAtMs,

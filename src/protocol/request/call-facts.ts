@@ -10,7 +10,7 @@ type RequiredFact = "promptBytes" | "messageCount" | "mediaParts" | keyof Dispat
 /** Facts that most requests do not have. They are stored per call, so defaults are left out. */
 export type SpecialFacts = Omit<
   CallFacts,
-  RequiredFact | "dedupeKey" | "content" | "isRaw" | "contextBytes" | "shared"
+  RequiredFact | "dedupeKey" | "content" | "isRaw" | "contextBytes" | "shared" | "trace"
 >;
 
 /** The special facts of a request that has none. */

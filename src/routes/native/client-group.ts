@@ -9,11 +9,12 @@ import type { GroupView } from "../../run-api/groups.ts";
 import type { RunCaller } from "../../run-client/caller.ts";
 import { GroupReader, type GroupSource } from "../../run-client/group-reader.ts";
 import type { Opened, OpenGroupDeps } from "../../run-client/open-group.ts";
+import { clientTrace } from "../client-trace.ts";
 
 /** What opening a group takes from its request. `capacity`: see OpenGroupDeps. */
 export function openGroupDeps(c: Context<AppEnv>, run: RunCaller, capacity: number | null): OpenGroupDeps {
   const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
-  return { objects: c.env, run, signal: c.req.raw.signal, waitUntil, capacity };
+  return { objects: c.env, run, signal: c.req.raw.signal, waitUntil, capacity, ...clientTrace(c) };
 }
 
 type ClientGroup = {

@@ -21,6 +21,7 @@ import { namedOf } from "./idempotency.ts";
 import { queryReplyOf, wantsText } from "./query-reply.ts";
 import { makeCall } from "../../execute/single-call.ts";
 import { storedQuery } from "./stored-query.ts";
+import { clientTrace } from "../client-trace.ts";
 import { remainingUsdText, type Protection } from "../under-run.ts";
 
 export function mountQuery(app: Hono<AppEnv>, protect: Protection): void {
@@ -56,7 +57,10 @@ export async function answerQuery(
   const { signal } = c.req.raw;
   const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
   const recorded = recording === null ? call : await withContent(call, recording.epoch);
-  const calling = makeCall(await withKey(recorded), { run, config: c.get("config"), signal, waitUntil });
+  const calling = makeCall(await withKey(recorded), {
+    ...{ run, config: c.get("config"), signal, waitUntil },
+    ...clientTrace(c),
+  });
   // If the client leaves, the attempt is stopped and must still be settled.
   waitUntil(calling.catch(() => undefined));
   const end = await calling;

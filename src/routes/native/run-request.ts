@@ -103,6 +103,7 @@ export function rootSettings(
     ...(requested.serviceTier === undefined ? {} : { serviceTier: requested.serviceTier }),
     ...(requested.confirmOver === undefined ? {} : { confirmOver: requested.confirmOver }),
     ...(requested.onExhausted === undefined ? {} : { onExhausted: requested.onExhausted }),
+    ...(requested.trace === undefined ? {} : { trace: requested.trace }),
   };
 }
 

@@ -16,6 +16,7 @@ import { Refusal } from "../../errors.ts";
 import { NAME_CHARS_MAX } from "../../limits.ts";
 import type { ReplaySource } from "../../run-api/replay.ts";
 import { bodyRoom } from "../body-bound.ts";
+import { clientTrace } from "../client-trace.ts";
 import { namedOf } from "./idempotency.ts";
 import { patchOf } from "./run-patch.ts";
 import { askedOf, rootSettings } from "./run-request.ts";
@@ -95,7 +96,7 @@ async function openRoot(
   const { budgets, toolHosts } = c.get("config");
   const nowMs = Date.now();
   const tools = toolsOf(request, toolHosts);
-  const asked = askedOf(request);
+  const asked = { ...askedOf(request), ...clientTrace(c) };
   const region = asked.region ?? regionOf(c.req.raw.cf);
   const settings = { ...rootSettings(asked, id, budgets, nowMs), region, tools };
   return await openRootRun(settings, dayHold(settings, budgets.rootNanoUsdPerDay, nowMs), {
@@ -119,7 +120,7 @@ async function openChild(c: Context<AppEnv>, { parentId, request, named }: Child
   const run = new RunCaller(c.env, parentId);
   // What answered calls have left of their reservations is free for the child.
   await settled(c.env, parentId);
-  const settings = askedOf(request);
+  const settings = { ...askedOf(request), ...clientTrace(c) };
   const id = newRunId(c.env);
   const opened =
     request.wait_ms === undefined

@@ -16,6 +16,7 @@ import { RunCaller } from "../../run-client/caller.ts";
 import { sha256Hex } from "../../run-client/dedupe-key.ts";
 import { answerHeaders } from "../../upstream/endpoints.ts";
 import { bodyRoom } from "../body-bound.ts";
+import { clientTrace } from "../client-trace.ts";
 import { recordingOf } from "../recording.ts";
 import { panelFor } from "../native/combining/panel.ts";
 import { chatWithPanel } from "./panel.ts";
@@ -34,7 +35,10 @@ export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Res
   const recording = await recordingOf(c, runId);
   const relaying = relayCall(
     { bytes: body.value, facts: facts.value, query: queryOf(c), header: (name) => c.req.header(name) },
-    { run: new RunCaller(c.env, runId), config: c.get("config"), signal: c.req.raw.signal, waitUntil },
+    {
+      ...{ run: new RunCaller(c.env, runId), config: c.get("config"), signal: c.req.raw.signal, waitUntil },
+      ...clientTrace(c),
+    },
     recording === null ? null : { ...recording, content: await contentOf(c, endpoint, body.value) },
   );
   // If the client leaves, the attempt is stopped and must still be settled.

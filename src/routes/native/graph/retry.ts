@@ -10,6 +10,7 @@ import { GroupReader } from "../../../run-client/group-reader.ts";
 import { groupAnswer } from "../batch.ts";
 import { answerAccepted, isAccepted } from "../group-answer.ts";
 import { namedOf } from "../idempotency.ts";
+import { clientTrace } from "../../client-trace.ts";
 import type { Protection } from "../../under-run.ts";
 import { answerGraph } from "./answer.ts";
 import { ChangingGraph, graphOf } from "./changing-graph.ts";
@@ -23,7 +24,12 @@ async function retry(c: Context<AppEnv>): Promise<Response> {
   const runId = requireRun(c);
   const run = new RunCaller(c.env, runId);
   const { seq } = await findGraph(run, c.req.param("id") ?? "");
-  const request = { seq, openKey: crypto.randomUUID(), idempotencyKey: await namedOf(c, new Uint8Array()) };
+  const request = {
+    seq,
+    openKey: crypto.randomUUID(),
+    idempotencyKey: await namedOf(c, new Uint8Array()),
+    ...clientTrace(c),
+  };
   const opened = await run.callWithRetry<OpenGroupReply>((stub) => stub.retryGraph(request));
   if (!opened.ok) throw new Refusal(opened.reason);
   const graph = await graphOf(run, opened.seq);

@@ -21,6 +21,7 @@ import { spentBefore, usageOf } from "../../../respond/usage.ts";
 import { RunCaller } from "../../../run-client/caller.ts";
 import { jsonOfAnswer } from "../../../schema/answer.ts";
 import { bodyRoom } from "../../body-bound.ts";
+import { clientTrace } from "../../client-trace.ts";
 import type { Protection } from "../../under-run.ts";
 import { openGraph } from "../graph/open.ts";
 import { JSON_PIECES, streamPieces } from "../group-answer.ts";
@@ -96,7 +97,8 @@ class RunEffects implements PlanEffects<PlanGraph> {
     const run = new RunCaller(this.#c.env, this.#runId);
     const waitUntil = (promise: Promise<unknown>): void => this.#c.executionCtx.waitUntil(promise);
     const { signal } = this.#c.req.raw;
-    const calling = makeCall(call.value, { run, config: this.#c.get("config"), signal, waitUntil });
+    const deps = { run, config: this.#c.get("config"), signal, waitUntil, ...clientTrace(this.#c) };
+    const calling = makeCall(call.value, deps);
     // If the client leaves, the attempt is stopped and must still be settled.
     waitUntil(calling.catch(() => undefined));
     const end = await calling;

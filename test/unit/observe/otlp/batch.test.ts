@@ -11,9 +11,10 @@ import {
 } from "../../../../src/limits.ts";
 import { afterPost, EXPORT_START, nextBatch, pauseMs, resultOf } from "../../../../src/observe/otlp/batch.ts";
 import { otlpBody } from "../../../../src/observe/otlp/body.ts";
+import type { TracedRun } from "../../../../src/observe/otlp/spans.ts";
 import { attributeOf, spansIn, type OtlpSpan } from "../../../support/collector.ts";
 
-const RUN = { id: "run_1", parentId: null, name: null, createdAtMs: 1_000 };
+const RUN: TracedRun = { id: "run_1", parentId: null, name: null, createdAtMs: 1_000, traceOfGroup: () => null };
 const FAILED = { reason: "upstream_error", upstream: "acme", status: 503, message: "busy", retryable: true } as const;
 
 function attempt(

@@ -18,6 +18,7 @@ function objectWith(events: LoggedEvent[], post: () => Promise<number | null>) {
   const rows = events.map((event, at) => ({ last: at + 1, lines: JSON.stringify(event) }));
   const run: ExportedRun = {
     settings: { id: "run_1", parentId: null, name: null, createdAtMs: 1 },
+    storedGroup: () => undefined,
     engine: { log: { lastSeq: events.length } },
     readableSeq: events.length,
     addWrite: (write) => write(),
