@@ -18,9 +18,11 @@ import {
   json,
   jsonBody,
   slotStreams,
+  traceHeaders,
 } from "./parts.ts";
 
 const durable = [
+  ...traceHeaders,
   idempotencyKey,
   header("prefer", "`respond-async`: respond with 202 at once. The group continues; read it at `Location`"),
 ];

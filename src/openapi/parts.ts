@@ -93,6 +93,15 @@ export const idempotencyKey = header(
   { maxLength: IDEMPOTENCY_KEY_CHARS_MAX, pattern: "^[!-~]+$" },
 );
 
+/** The headers that put what a client asks for into the client's trace. */
+export const traceHeaders = [
+  header(
+    "traceparent",
+    "The client's span (W3C Trace Context): the exported spans of what the request asks for are its children. An invalid one is ignored",
+  ),
+  header("tracestate", "Passed along with `traceparent`"),
+];
+
 /** Response headers, by name: their descriptions. */
 export const answerHeaders = (descriptions: Record<string, string>) =>
   Object.fromEntries(Object.entries(descriptions).map(([name, description]) => [name, { description, schema: text }]));

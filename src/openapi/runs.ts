@@ -13,7 +13,7 @@ import {
   runLookDocument,
   usageTotals,
 } from "../contract/runs.ts";
-import { flag, guarded, idempotencyKey, idParameter, json, jsonBody } from "./parts.ts";
+import { flag, guarded, idempotencyKey, idParameter, json, jsonBody, traceHeaders } from "./parts.ts";
 
 const flushed = z.object({ object: z.literal("flush"), flushed: z.literal(true) }).openapi("Flushed");
 
@@ -29,7 +29,7 @@ export const runs: RouteConfig[] = [
       "A child run reserves its whole budget in its parent. With an Idempotency-Key, a repeated request returns the same " +
       "child in its current state, with a token. A root run does not accept the header. With `wait_ms` the request waits for " +
       "room in the parent: 409 `no_capacity` with `reasons` if there is none in time, 422 `infeasible` if it can never fit.",
-    parameters: [idempotencyKey],
+    parameters: [idempotencyKey, ...traceHeaders],
     request: { body: { content: { "application/json": { schema: runBody } } } },
     responses: { 201: json(openedRunDocument, "The run and its token. No other response contains the token") },
   }),

@@ -4,7 +4,7 @@ import { batchCreateBody } from "../batch/create.ts";
 import { anthropicErrorBody, errorBody, relayedErrorBody } from "../contract/errors.ts";
 import { label } from "../contract/fields.ts";
 import { BATCHES_PAGE_MAX, IDEMPOTENCY_KEY_CHARS_MAX, MAX_TOKENS_MAX } from "../limits.ts";
-import { eventStream, guarded, header, idParameter, json, jsonBody, whole } from "./parts.ts";
+import { eventStream, guarded, header, idParameter, json, jsonBody, traceHeaders, whole } from "./parts.ts";
 
 const opaque = z.looseObject({});
 
@@ -33,6 +33,7 @@ const passed = (
     method: "post",
     path,
     summary,
+    parameters: traceHeaders,
     request: {
       body: {
         description: "As the upstream expects it. `model` may name the upstream: `upstream/model`",

@@ -263,3 +263,26 @@ describe("totals", () => {
     expect(models).toMatchObject({ "acme/0": { calls: 2 }, "other/models": { calls: 2, costNanoUsd: 8 } });
   });
 });
+
+describe("a restored lease of a single call", () => {
+  it("ends in its client's trace, whose state only the call's own event has", () => {
+    const before = new TestEngine();
+    const trace = { parent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`, state: "vendor=1" };
+    before.call("c", 0, { trace });
+    expect(before.startAll(0)).toEqual(["c"]);
+    const shards = [...before.state.shards.values()].map(storedShard);
+    const rows: StoredShard[] = JSON.parse(JSON.stringify(shards));
+    const { state } = new TestEngine();
+    for (const { leases } of rows) {
+      const shard = restoreShard(state, 1_000, { totals: zeroTotals(), leases: [] });
+      for (const lease of leases) restoreLease(state, shard, lease, makeTarget(), 10);
+    }
+    settle(state, "c.1", success({}, 5), 20);
+    const events = state.log.take()?.events ?? [];
+    const traces = events.flatMap((event) => ("trace" in event ? [[event.event, event.trace]] : []));
+    expect(traces).toEqual([
+      ["attempt_ended", { parent: trace.parent }],
+      ["slot_completed", trace],
+    ]);
+  });
+});
