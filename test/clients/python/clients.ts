@@ -1,6 +1,6 @@
 /** The Python clients that the gateway is tested with, unmodified and as whole programs. */
 import type { Mind } from "../../support/provider.ts";
-import { MINRLM_MIND, RLM_MIND } from "./minds.ts";
+import { DSPY_MIND, MINRLM_MIND, RLM_MIND } from "./minds.ts";
 
 /** Folders of installed packages, each with the version of OpenAI's client that those in it need. */
 export const ENVIRONMENTS = { "openai-3": "openai>=3", "openai-2": "openai<3" } as const;
@@ -88,5 +88,61 @@ export const PYTHON_CLIENTS: readonly PythonClient[] = [
     answer: "6",
     error: "openai.APIStatusError",
     mind: MINRLM_MIND,
+  },
+  {
+    name: "LiteLLM",
+    package: "litellm",
+    environment: "openai-2",
+    program: "litellm_program.py",
+    shows: "a chat, a stream, an async fan-out, structured output",
+    calls: 6,
+    model: "up/echo",
+    answer: "one two three four five six 42",
+    error: "litellm.exceptions.APIError",
+  },
+  {
+    name: "instructor",
+    package: "instructor",
+    environment: "openai-2",
+    program: "instructor_program.py",
+    shows: "objects by tools and by schema, an async fan-out",
+    calls: 4,
+    model: "up/echo",
+    answer: "Zürich 42 Zürich Zürich",
+    error: "instructor.v2.core.errors.InstructorRetryException",
+  },
+  {
+    name: "pydantic-ai",
+    package: "pydantic-ai-slim[openai]",
+    environment: "openai-3",
+    program: "pydantic_ai_program.py",
+    shows: "an agent with a tool, a stream, structured output, a conversation",
+    calls: 5,
+    model: "up/echo",
+    answer: "sunny in Zürich one two Zürich three",
+    error: "pydantic_ai.exceptions.ModelQuotaExceededError",
+  },
+  {
+    name: "LlamaIndex",
+    package: "llama-index-llms-openai",
+    environment: "openai-2",
+    program: "llama_index_program.py",
+    shows: "completions, chats, a stream, an async fan-out",
+    calls: 5,
+    model: "gpt-4o-mini",
+    answer: "one two three four five six",
+    error: "openai.APIStatusError",
+  },
+  {
+    name: "dspy.RLM",
+    package: "dspy",
+    environment: "openai-2",
+    program: "dspy_program.py",
+    shows: "`dspy.RLM` with its local interpreter: the model's code calls `llm_query_batched`",
+    calls: 5,
+    model: "up/mind",
+    mind: DSPY_MIND,
+    answer: "6",
+    error: "dspy.utils.exceptions.LMBillingError",
   },
 ];

@@ -43,3 +43,15 @@ export const MINRLM_MIND = writer(
   ],
   afterOwn,
 );
+
+const dspyStep = (reasoning: string, code: string): string =>
+  `[[ ## reasoning ## ]]\n${reasoning}\n\n[[ ## code ## ]]\n\`\`\`python\n${code}\n\`\`\`\n\n[[ ## completed ## ]]`;
+
+/** For dspy.RLM: its adapter's fields, and the number of the step in each prompt. */
+export const DSPY_MIND = writer(
+  [
+    dspyStep("I count each part.", `counts = llm_query_batched(${PROMPTS})\nprint(counts)`),
+    dspyStep("I add the counts.", "SUBMIT(sum(int(count) for count in counts))"),
+  ],
+  (messages) => Number(/\[\[ ## iteration ## \]\]\s*(\d+)/.exec(messages.at(-1)?.text ?? "")?.[1] ?? 1) - 1,
+);
