@@ -1,6 +1,7 @@
 /**
- * `node bench/profile.ts query|batch|dag|native|js [--at=48] [--seconds=5] [--interval-us=200] [--top=30] [--by=self|total] [--new-runs] [--strict]`:
- * where the gateway's isolate spends its time under load. `--at` is the concurrency of `query` and of the streams (`native`, `js`),
+ * `node bench/profile.ts query|replay|keyed|batch|dag|native|js [--at=48] [--seconds=5] [--interval-us=200] [--top=30] [--by=self|total] [--new-runs] [--strict]`:
+ * where the gateway's isolate spends its time under load. `--at` is the concurrency of `query`, of
+ * its calls again (`replay`, and `keyed` with Idempotency-Keys), and of the streams (`native`, `js`),
  * the width of `batch`; `dag` is a graph of 10,000 tasks with an output in each prompt; with `--new-runs` every batch opens its own run, with `--strict` no credit is leased. Prints files, functions and lines by self time
  * (or by time with callees), and leaves the
  * `.cpuprofile` in bench/results for the browser's developer tools.
@@ -12,6 +13,7 @@ import type { Cost } from "./cpu-profile.ts";
 import { connectInspector } from "./servers/inspector.ts";
 import { bodyOf, sendDag } from "./graph/size.ts";
 import { load } from "./load/load.ts";
+import { openRecordedRun, replay } from "./load/replays.ts";
 import { loadStreams } from "./load/stream.ts";
 import { streamTarget } from "./servers/streaming.ts";
 import { queryTarget } from "./suites/query.ts";
@@ -33,9 +35,10 @@ const { values, positionals } = parseArgs({
   },
   allowPositionals: true,
 });
-const [what] = positionals;
-if (what !== "query" && what !== "batch" && what !== "dag" && what !== "native" && what !== "js") {
-  console.error("node bench/profile.ts query|batch|dag|native|js");
+const WHATS = ["query", "replay", "keyed", "batch", "dag", "native", "js"] as const;
+const what = WHATS.find((each) => each === positionals[0]);
+if (what === undefined) {
+  console.error(`node bench/profile.ts ${WHATS.join("|")}`);
   process.exit(2);
 }
 const at = Number(values.at ?? (what === "batch" ? 48 : 16));
@@ -49,6 +52,8 @@ async function callsDuring(gateway: Server, token: string, ms: number): Promise<
     const target = queryTarget(gateway, token);
     return (await load({ ...target, concurrency: at, requests: 1_000_000, msMax: ms })).requests;
   }
+  if (what === "replay" || what === "keyed")
+    return await replay(gateway, token, { concurrency: at, hasKeys: what === "keyed", msMax: ms });
   if (what === "native" || what === "js") {
     const target = await streamTarget(what, upstream, gateway);
     return (await loadStreams({ ...target, concurrency: at, requests: 1_000_000, msMax: ms })).streams;
@@ -79,7 +84,7 @@ function printCosts(title: string, costs: readonly Cost[], busyUs: number, calls
 
 await using upstream = await startUpstream();
 await using gateway = await startGateway(upstream, { inspector: true, leasedCredit: values.strict ? "off" : "on" });
-const token = await openRun(gateway);
+const token = await (what === "replay" || what === "keyed" ? openRecordedRun(gateway) : openRun(gateway));
 using inspector = await connectInspector(gateway.inspectorUrl ?? "");
 await inspector.call("Profiler.enable");
 await inspector.call("Profiler.setSamplingInterval", { interval: Number(values["interval-us"]) });

@@ -6,6 +6,8 @@ export type LoadPlan = {
   /** Where to POST. */
   url: string;
   headers: Record<string, string>;
+  /** Headers of request `index` beside those of all; absent = none. */
+  ownHeaders?: (index: number) => Record<string, string>;
   /** The body of request `index`. */
   body: (index: number) => string;
   concurrency: number;
@@ -23,18 +25,21 @@ export async function load(plan: LoadPlan): Promise<LoadResult> {
     `POST ${url.pathname} HTTP/1.1`,
     `host: ${url.host}`,
     "content-type: application/json",
-    ...Object.entries(plan.headers).map(([name, value]) => `${name}: ${value}`),
-    "content-length: ",
+    ...linesOf(plan.headers),
+    "",
   ].join("\r\n");
+  const headOf = (index: number): string =>
+    [...linesOf(plan.ownHeaders?.(index) ?? {}), "content-length: "].join("\r\n");
   const latenciesMs: number[] = [];
   let sent = 0;
   const connections = Array.from({ length: plan.concurrency }, () => new Connection(url));
   const startedMs = performance.now();
   const loop = async (connection: Connection) => {
     while (sent < plan.requests && performance.now() - startedMs < plan.msMax) {
-      const body = plan.body(sent++);
+      const index = sent++;
+      const body = plan.body(index);
       const sentMs = performance.now();
-      const status = await connection.send(`${head}${Buffer.byteLength(body)}\r\n\r\n${body}`);
+      const status = await connection.send(`${head}${headOf(index)}${Buffer.byteLength(body)}\r\n\r\n${body}`);
       if (status !== 200) throw new Error(`POST ${plan.url} answered ${status}`);
       latenciesMs.push(performance.now() - sentMs);
     }
@@ -52,4 +57,8 @@ export async function load(plan: LoadPlan): Promise<LoadResult> {
     p95Ms: percentile(latenciesMs, 0.95),
     p99Ms: percentile(latenciesMs, 0.99),
   };
+}
+
+function linesOf(headers: Record<string, string>): string[] {
+  return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
 }

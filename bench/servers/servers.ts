@@ -96,12 +96,19 @@ const BUDGET = { usd: 100_000, calls: 1e8, prompt_tokens: 1e12, completion_token
 
 const openedRun = z.object({ token: z.string() });
 
-/** Opens a run as wide as the platform allows; returns its token. Without `budget` its limits are never reached. */
-export async function openRun(gateway: Server, budget: Record<string, number> = BUDGET): Promise<string> {
+/**
+ * Opens a run as wide as the platform allows; returns its token. Without `budget` its limits are never reached. `rules`:
+ * further fields of the request.
+ */
+export async function openRun(
+  gateway: Server,
+  budget: Record<string, number> = BUDGET,
+  rules: Record<string, unknown> = {},
+): Promise<string> {
   const response = await fetch(`${gateway.url}/runs`, {
     method: "POST",
     headers: { authorization: `Bearer ${ADMIN_KEY}`, "content-type": "application/json" },
-    body: JSON.stringify({ max_parallel: 512, budget }),
+    body: JSON.stringify({ max_parallel: 512, budget, ...rules }),
   });
   const text = await response.text();
   if (response.status !== 201) throw new Error(`POST /runs answered ${response.status}: ${text}\n${gateway.output()}`);

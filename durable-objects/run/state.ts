@@ -361,9 +361,12 @@ export class RunState {
     return this.#slotsWritten;
   }
 
-  /** The turn's replies are sent. */
+  /** The turn's replies are sent: all groups that ended in it were still here for them. */
   forgetWritten(): void {
     this.#slotsWritten.clear();
+    const { length } = this.#endedGroups;
+    if (length <= GROUPS_ENDED_KEPT) return;
+    for (const seq of this.#endedGroups.splice(0, length - GROUPS_ENDED_KEPT)) this.engine.forgetGroup(seq);
   }
 
   /** Number of the last event in the rows of the log: readers are shown none that a restart could take back. */
@@ -463,7 +466,7 @@ export class RunState {
     if (this.#openGroups.get(seq)?.detach === false) this.clientBoundGroups.followed(seq, nowMs);
   }
 
-  /** The rows of an ended group are stored. A few ended groups stay in memory for readers that follow them. */
+  /** The rows of an ended group are stored. The last few stay in memory for readers that follow them. */
   groupEnded(seq: number): void {
     const batchId = this.#openGroups.get(seq)?.batchId;
     if (batchId !== undefined) this.batchProgress.ended(seq, batchId);
@@ -474,8 +477,6 @@ export class RunState {
     this.workers.left(seq);
     this.engine.takeAbortedOf(workerOf(seq));
     this.#endedGroups.push(seq);
-    const oldest = this.#endedGroups.length > GROUPS_ENDED_KEPT ? this.#endedGroups.shift() : undefined;
-    if (oldest !== undefined) this.engine.forgetGroup(oldest);
     if (this.hasGroupWork) return;
     this.#pages.clear();
     this.#graphCalls.clear();

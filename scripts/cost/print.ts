@@ -42,6 +42,10 @@ if (seconds * 1_000 !== CALL_MS) {
 console.log("");
 const millions = calls / 1e6;
 const shown = (usdPerMillion: number): string => (usdPerMillion * millions).toFixed(2);
+const beforeOf = (name: WayIn, bound: Bound): string => {
+  const before = BEFORE[name];
+  return before === undefined ? "" : shown(totalOf(priced(atDuration({ ...bound, ...before }, seconds))));
+};
 const ways = (Object.entries(BOUNDS) as [WayIn, Bound][]).filter(
   ([name]) => width === undefined || isAtWidth(name, width),
 );
@@ -50,7 +54,7 @@ const lines = ways.map(([name, bound]) => {
   const usd = priced(call);
   return {
     "way in": name,
-    before: shown(totalOf(priced(atDuration({ ...bound, ...BEFORE[name] }, seconds)))),
+    before: beforeOf(name, bound),
     USD: shown(totalOf(usd)),
     "= rows": shown(usd.rows),
     "awake objects": shown(usd.objectSeconds),

@@ -6,6 +6,7 @@ import { StreamFollower } from "../../support/objects-events.ts";
 import { withTimers } from "../../support/objects-clock.ts";
 import { awake, meterObjects, operations, resetMeter } from "../../support/objects-meter.ts";
 import { watched, watchObjects } from "../../support/objects-watch.ts";
+import { quiet } from "./quiet.ts";
 import { expectSettled, openLatch, openRun, prompts, untilInFlight, upstreamStats } from "../../support/objects-run.ts";
 
 watchObjects();
@@ -23,10 +24,11 @@ it("a page that looks on while calls are at the upstream holds no object", async
     await untilInFlight(key, 8);
     const page = await StreamFollower.connect(run);
     await page.until("attempt_started", 8);
-    // Each query's Worker and the page have opened their sockets: a socket that opens later is an operation.
+    // Each query's Worker and the page have opened their sockets: a socket that opens later is an operation. So is the message
+    // with which the page says what it has read.
     await expect.poll(() => watched(run.id).calls["fetch"] ?? 0).toBe(8 + 1);
-    await expect.poll(() => awake().objects).toEqual([]);
-    const before = operations();
+    const before = await quiet();
+    expect(awake().objects).toEqual([]);
     await new Promise((resolve) => setTimeout(resolve, 500));
     expect({ ...operations(), timerMs: 0 }).toEqual({ ...before, timerMs: 0 });
     // The page's socket outlives the object's sleep, and rings when the calls end.

@@ -48,6 +48,16 @@ export const BOUNDS = {
     messages: 1.7,
     awakeS: 0.12,
   }),
+  // One request to one object, which waits for nothing: it has the answer in the turn that takes the call in.
+  "/query, replayed": single({ rows: 2.1, requests: 1, commits: 1, alarms: 0, messages: 0, awakeS: 0.02 }),
+  "/query with an Idempotency-Key, replayed": single({
+    rows: 6.1,
+    requests: 1,
+    commits: 1,
+    alarms: 0,
+    messages: 0,
+    awakeS: 0.02,
+  }),
   "/v1/chat/completions": lone,
   "/v1/chat/completions, streamed": lone,
   "/v1/batches, width 64": batch({

@@ -10,9 +10,10 @@ import {
 } from "../../../src/limits.ts";
 import { isolatePaces, Paces } from "../../../src/execute/paces.ts";
 import { withTimers } from "../../support/objects-clock.ts";
-import { alarmDelays, awake, operations, resetMeter, type Operations } from "../../support/objects-meter.ts";
+import { alarmDelays, awake, resetMeter, type Operations } from "../../support/objects-meter.ts";
 import { letThrough, openLatch, untilInFlight, upstreamStats, type TestRun } from "../../support/objects-run.ts";
 import { BATCH_CALLS, CALL_MS, EVENT_MS, type Counted } from "./counted.ts";
+import { quiet } from "./quiet.ts";
 
 /** Calls of a batch that end one by one while it is as wide as it may be, in each round in which they are counted. */
 const ENDED_PER_ROUND = 12;
@@ -128,6 +129,7 @@ const EVENTS_PER_CALL = 3;
 
 /** The operations of something that no upstream answers. */
 export async function countAlone(work: () => Promise<unknown>): Promise<Counted> {
+  await quiet();
   resetMeter();
   await work();
   return counted(await quiet(), { ...NOTHING, awake: 0 });
@@ -155,27 +157,6 @@ function waitingNow(): Waiting {
 /** Timeouts whose end is a request: a heartbeat, or a socket that is opened anew. The interval of white space to clients is none. */
 const BEATS: ReadonlySet<number> = new Set([HEARTBEAT_MS, SOCKET_RENEW_MS]);
 const LONG_POLLS: ReadonlySet<string> = new Set(["waitGroup", "endedSlots", "settleAndClaim", "acquire"]);
-
-/** Waits until nothing happens any more but waiting. The operations so far. */
-async function quiet(): Promise<Operations> {
-  let before = "";
-  let same = 0;
-  await expect
-    .poll(
-      () => {
-        const now = JSON.stringify([{ ...operations(), timerMs: 0 }, awake().objects.map(({ kind }) => kind)]);
-        same = now === before ? same + 1 : 0;
-        before = now;
-        return same;
-      },
-      { interval: 20 },
-    )
-    .toBeGreaterThanOrEqual(QUIET_LOOKS);
-  return operations();
-}
-
-/** Looks in a row, 20 ms apart, that see nothing happen: longer than a settlement may wait to be written. */
-const QUIET_LOOKS = 8;
 
 function counted(done: Operations, waiting: Waiting): Counted {
   const { rows, requests, commits, alarms, messages, timerMs } = sum(done, waiting);

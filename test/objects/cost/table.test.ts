@@ -27,6 +27,17 @@ const single = (start: Start, host?: string) => async (key: string) => {
   return countSingle(opened, key, start, host);
 };
 
+/** What a call costs whose answer its run has recorded. `isNamed`: whether it has an Idempotency-Key. */
+const replayed = (isNamed: boolean) => async (key: string) => {
+  const opened = await openRun({ max_parallel: 8, replay: "run" });
+  const nameOf = (life: string): string | undefined => (!isNamed ? undefined : `${key}-${life}`);
+  // The first of each kind makes tables.
+  for (const life of ["first", "second"]) await ways.replayedQuery(opened, life, nameOf(life));
+  return countAlone(async () => {
+    expect(await ways.replayedQuery(opened, "third", nameOf("third"))).toContain('"replayed":true');
+  });
+};
+
 const COUNT: Record<WayIn, (key: string) => Promise<Counted>> = {
   "/batch, width 8": batch(8, ways.batchJson),
   "/batch, width 64": batch(64, ways.batchJson),
@@ -40,6 +51,8 @@ const COUNT: Record<WayIn, (key: string) => Promise<Counted>> = {
   "/v1/chat/completions, streamed": single(ways.streamedChat),
   "/v1/batches, width 64": batch(64, ways.batchApi),
   "/tool_call": single(ways.toolCall, TOOL_HOST),
+  "/query, replayed": replayed(false),
+  "/query with an Idempotency-Key, replayed": replayed(true),
   "POST /runs": () => countAlone(() => run(8)),
 };
 

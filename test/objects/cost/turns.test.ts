@@ -117,6 +117,42 @@ describe("a query", () => {
   });
 });
 
+describe("a query that is replayed", () => {
+  it.each([
+    { name: "and has an Idempotency-Key", isNamed: true, rowsMax: 6 },
+    { name: "and has none", isNamed: false, rowsMax: 2 },
+  ])("$name gets its answer with the one request that takes it in, for 50 at once", async ({ isNamed, rowsMax }) => {
+    const run = await openRun({ replay: "run", max_parallel: 50 });
+    const life = (epoch: string): Promise<string[]> =>
+      Promise.all(
+        prompts(50).map(async (prompt, at) => {
+          const named = isNamed ? { "idempotency-key": `${epoch}-${at}` } : {};
+          const headers = { "x-fanout-epoch": epoch, ...named };
+          const answer = await run.post("/query", { prompt, model: "sim/echo" }, { headers });
+          return await answer.text();
+        }),
+      );
+    await life("first");
+    const before = await costsOf(run);
+    const callsBefore = ownCalls(run);
+    const answers = await quietly(() => life("second"));
+    for (const answer of answers) expect(answer).toContain('"replayed":true');
+    const { rows } = since(before, await costsOf(run));
+    expect(rows - ALARM_ROWS).toBeLessThanOrEqual(rowsMax * 50);
+    const calls = Object.entries(ownCalls(run)).map(([method, count]) => [method, count - (callsBefore[method] ?? 0)]);
+    // Those without a key ask together, with what the first left over.
+    const {
+      openGroup,
+      acquireMany,
+      settleMany: _,
+      ...others
+    } = Object.fromEntries(calls.filter(([, count]) => count !== 0));
+    expect(others).toEqual({});
+    if (isNamed) expect([openGroup, acquireMany]).toEqual([50, undefined]);
+    else expect(acquireMany).toBeLessThanOrEqual(25);
+  });
+});
+
 /** Rows of the log for so many calls: each call has three events, and the run and its groups a few more. */
 function logRowsMax(calls: number): number {
   return Math.ceil((calls * EVENTS_PER_CALL + 4) / LOG_TAIL_EVENTS_MAX) + 1;

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { openAsync, lookAt } from "../../support/objects-group.ts";
 import { ADMIN_KEY } from "../../support/object-vars.ts";
 import { exports } from "cloudflare:workers";
-import { prompts, upstreamStats } from "../../support/objects-run.ts";
+import { prompts, upstreamStats, type TestRun } from "../../support/objects-run.ts";
 import type { Start } from "./measure.ts";
 
 /** One model for all: what a run learns of a model, it stores once. */
@@ -56,6 +56,13 @@ export const query: Start = (run, key) => run.query({ prompt: promptOf(key), mod
 
 export const storedQuery: Start = (run, key) =>
   whole(run.post("/query", { prompt: promptOf(key), model }, { headers: { "idempotency-key": crypto.randomUUID() } }));
+
+/** A call that its run has an answer of, made in another life of the client's program. */
+export const replayedQuery = (run: TestRun, epoch: string, key?: string): Promise<string> => {
+  const named = key === undefined ? {} : { "idempotency-key": key };
+  const headers = { "x-fanout-epoch": epoch, ...named };
+  return whole(run.post("/query", { prompt: "question", model: "sim/echo" }, { headers }));
+};
 
 const chatOf = (key: string) => ({ model, messages: [{ role: "user", content: promptOf(key) }] });
 

@@ -100,17 +100,33 @@ describe("a turn", () => {
     expect(log).toEqual(["a 7", "finish 7", "finish 7"]);
   });
 
-  it("of an idle object runs at once, whatever is being stored", () => {
-    const { log, stores, submit } = makeQueue();
+  it("of an idle object gathers what arrives while it is stored, too: that comes from another caller", async () => {
+    const { log, later, stores, submit } = makeQueue();
     void submit("a");
     void submit("b");
-    expect([log, stores]).toEqual([["a 7", "finish 7", "b 7", "finish 7"], []]);
+    void submit("c");
+    expect(log).toEqual(["a 7", "finish 7"]);
+    stores.shift()?.();
+    await settled();
+    expect([log, later]).toEqual([["a 7", "finish 7", "b 7", "c 7", "finish 7"], []]);
   });
 
-  it("needs no operation: it may run because time has passed", () => {
-    const { queue, log, later, control } = makeQueue();
+  it("of a lone caller, which waits for its reply, never waits", async () => {
+    const { log, stores, submit } = makeQueue();
+    for (const name of ["a", "b"]) {
+      void submit(name);
+      expect(log.at(-2)).toBe(`${name} 7`);
+      stores.shift()?.();
+      await settled();
+    }
+  });
+
+  it("needs no operation: it may run because time has passed", async () => {
+    const { queue, log, later, stores, control } = makeQueue();
     queue.poke();
     expect(log).toEqual(["finish 7"]);
+    stores.shift()?.();
+    await settled();
     control.crowded = true;
     queue.poke();
     queue.poke();
@@ -118,12 +134,13 @@ describe("a turn", () => {
   });
 
   it("may leave a caller waiting for the reply of a later turn", async () => {
-    const { queue, log, submit, told } = makeQueue();
+    const { queue, log, stores, submit, told } = makeQueue();
     const waiting: ((value: string) => void)[] = [];
     told(
       "a",
       queue.submit<string>((reply) => waiting.push(reply)),
     );
+    stores.shift()?.();
     await settled();
     expect(log).toEqual(["finish 7"]);
     void submit("b");
