@@ -1,6 +1,6 @@
 /** The Python clients that the gateway is tested with, unmodified and as whole programs. */
 import type { Mind } from "../../support/provider.ts";
-import { DSPY_MIND, MINRLM_MIND, RLM_MIND } from "./minds.ts";
+import { DSPY_MIND, MINRLM_MIND, RLM_MIND, VERIFIERS_MIND } from "./minds.ts";
 
 /** Folders of installed packages, each with the version of OpenAI's client that those in it need. */
 export const ENVIRONMENTS = { "openai-3": "openai>=3", "openai-2": "openai<3" } as const;
@@ -144,5 +144,17 @@ export const PYTHON_CLIENTS: readonly PythonClient[] = [
     mind: DSPY_MIND,
     answer: "6",
     error: "dspy.utils.exceptions.LMBillingError",
+  },
+  {
+    name: "verifiers",
+    package: "verifiers",
+    environment: "openai-2",
+    program: "verifiers_program.py",
+    shows: "a task with a harness of its own in the subprocess runtime",
+    calls: 4,
+    model: "up/mind",
+    mind: VERIFIERS_MIND,
+    answer: "6",
+    error: "ProviderError",
   },
 ];

@@ -55,3 +55,10 @@ export const DSPY_MIND = writer(
   ],
   (messages) => Number(/\[\[ ## iteration ## \]\]\s*(\d+)/.exec(messages.at(-1)?.text ?? "")?.[1] ?? 1) - 1,
 );
+
+/** For the program that verifiers runs, which splits the text itself: it adds the numbers that it is told. */
+export const VERIFIERS_MIND: Mind = (messages) => {
+  const last = messages.at(-1)?.text ?? "";
+  if (last.startsWith(PART)) return String(wordsIn(last.slice(PART.length)));
+  return String([...last.matchAll(/\d+/g)].reduce((sum, [count]) => sum + Number(count), 0));
+};
