@@ -254,6 +254,8 @@ export type Lease = {
   mark?: CacheMark;
   /** True if others wait for the beginning of its answer; absent = no. */
   leads?: true;
+  /** The client's trace, for an upstream that gets it; absent = it gets none. */
+  trace?: TraceContext;
 };
 
 /** Tokens and cost of one attempt as the upstream reported them. `costNanoUsd` is null when it names no cost. */

@@ -167,7 +167,7 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   if (!probe.success) return misconfigured("PROBE", "must be 1 or 0");
   const leased = switchText.safeParse(vars["LEASED_CREDIT"]);
   if (!leased.success) return misconfigured("LEASED_CREDIT", "must be on or off");
-  const models = modelsIn(vars);
+  const models = modelsIn(vars, receivers.otlp !== null);
   if ("reason" in models) return { ok: false, reason: models };
   return {
     ok: true,
@@ -188,17 +188,23 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   };
 }
 
-/** The upstreams, routes and panel, or what is wrong with them. */
-function modelsIn(vars: Record<string, unknown>): Pick<Config, "upstreams" | "routes" | "panel"> | Reason {
+/** The upstreams, routes and panel, or what is wrong with them. `exports`: whether the spans of attempts are exported. */
+function modelsIn(
+  vars: Record<string, unknown>,
+  exports: boolean,
+): Pick<Config, "upstreams" | "routes" | "panel"> | Reason {
   const listed = jsonOf(vars["UPSTREAMS"]);
   if (!listed.ok) return wrong("UPSTREAMS", listed.message);
-  const upstreams = parseUpstreams(listed.value, vars);
-  if (!upstreams.ok) return wrong(upstreams.path, upstreams.message);
+  const parsedUpstreams = parseUpstreams(listed.value, vars);
+  if (!parsedUpstreams.ok) return wrong(parsedUpstreams.path, parsedUpstreams.message);
+  const upstreams = parsedUpstreams.upstreams.map((upstream): Upstream =>
+    exports && upstream.traces !== undefined ? { ...upstream, traces: "attempt" } : upstream,
+  );
   const routed = jsonOf(vars["ROUTES"] === "" ? undefined : vars["ROUTES"]);
   if (!routed.ok) return wrong("ROUTES", routed.message);
-  const routes = parseRoutes(routed.value, upstreams.upstreams);
+  const routes = parseRoutes(routed.value, upstreams);
   if (!routes.ok) return wrong(routes.path, routes.message);
-  const models = { upstreams: upstreams.upstreams, routes: routes.routes };
+  const models = { upstreams, routes: routes.routes };
   const named = jsonOf(vars["PANEL"] === "" ? undefined : vars["PANEL"]);
   if (!named.ok) return wrong("PANEL", named.message);
   const panel = parsePanel(named.value, models);

@@ -44,6 +44,21 @@ export function isSampled({ parent }: TraceContext): boolean {
   return (Number.parseInt(parent.slice(53), 16) & SAMPLED) !== 0;
 }
 
+/** The name of an attempt's span within its run; executors know it, and exports. */
+export function attemptKey(attemptId: string): string {
+  return `attempt ${attemptId}`;
+}
+
+/** What the id of a span is the beginning of the SHA-256 of. */
+export function spanSeed(runId: string, key: string): string {
+  return `span ${runId} ${key}`;
+}
+
+/** The id of the span whose seed has this hash, as hexadecimal digits. */
+export function spanIdIn(hash: string): string {
+  return hash.slice(0, 16);
+}
+
 /** The context of what a span of the same trace calls. */
 export function contextUnder(context: TraceContext, spanId: string): TraceContext {
   const parent = `${VERSION}-${traceIdOf(context)}-${spanId}-${context.parent.slice(53)}`;

@@ -35,6 +35,7 @@ import {
 } from "./shard.ts";
 import { groupSeqOf, indexOf, type SlotFacts } from "./slot.ts";
 import type { BodyState, EngineState } from "./state.ts";
+import type { TraceContext } from "../trace-context.ts";
 import { isAtStandardTier, sentTierOf, tieredFacts } from "./tiers/sent-tier.ts";
 import { gateTokensOf } from "./upstreams/tokens.ts";
 import { mayPause, pauseGroup, resumeGroups } from "./waits/paused.ts";
@@ -469,8 +470,8 @@ function priceFactsOf({ cacheTtl, serviceTier }: CallFacts): PriceFacts {
   return { ...(cacheTtl === undefined ? {} : { cacheTtl }), ...(serviceTier === undefined ? {} : { serviceTier }) };
 }
 
-/** What an executor needs to know of its attempt. */
-export function leaseOf({ lease, timeoutMs }: Pick<Assignment, "lease" | "timeoutMs">): Lease {
+/** What an executor needs to know of its attempt. `shared`: the trace of its slot's group. */
+export function leaseOf({ lease, timeoutMs }: Pick<Assignment, "lease" | "timeoutMs">, shared?: TraceContext): Lease {
   const { attemptId, attempt, capTokens, capKind, requestedCap, target, priced } = lease;
   const { upstream, model, key } = target;
   const sent: Lease = { attemptId, attempt, upstream, model, capTokens, capKind, timeoutMs };
@@ -480,6 +481,8 @@ export function leaseOf({ lease, timeoutMs }: Pick<Assignment, "lease" | "timeou
   if (lease.tier !== undefined) sent.tier = lease.tier;
   if (lease.prefix?.mark !== undefined) sent.mark = lease.prefix.mark;
   if (lease.prefix?.leads === true) sent.leads = true;
+  const trace = lease.trace ?? shared;
+  if (trace !== undefined && target.getsTrace === true) sent.trace = trace;
   return Object.keys(priced).length === 0 ? sent : { ...sent, priced };
 }
 

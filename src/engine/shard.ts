@@ -67,6 +67,8 @@ export type Target = {
   cache?: TargetCache;
   /** When its calls get a second attempt beside a slow one; absent = never, unless they ask for it. */
   hedge?: HedgeRule;
+  /** Whether the upstream gets its client's trace; absent = it does not. */
+  getsTrace?: true;
   /** The one protocol that the upstream speaks, or all choices do; absent = it takes both, or some choices do not. */
   protocol?: Protocol;
 };

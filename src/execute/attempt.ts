@@ -31,6 +31,7 @@ import { announcing } from "./contexts/leader.ts";
 import { ContextCall, type TextRun } from "./contexts/send.ts";
 import { RefusedSchemas } from "../schema/sent.ts";
 import { CallHistories } from "../upstream/stream-choice.ts";
+import { withTrace } from "./tracing/trace-headers.ts";
 
 /** An attempt as its executor makes it: what permits it, what stops it, and what keeps its time and its lease. */
 export type Attempt = {
@@ -93,7 +94,7 @@ export async function attemptCall(
   const begun = (): void => void run.notify((stub) => stub.answerBegun(lease.attemptId));
   const fetch = lease.leads === true ? announcing(answering, begun) : answering;
   const watched = { ...deps, fetch, histories, refusedSchemas, headersLimited, requests, headersArrived };
-  const ended = await attempt({ upstream, lease, body }, watched);
+  const ended = await attempt({ upstream: await withTrace(upstream, lease, run.runId), lease, body }, watched);
   const outcome = context === null ? ended : context.outcomeOf(ended);
   await tape?.record(outcome);
   return body.schema === undefined ? outcome : checkedOutcome(outcome, body.schema, lease);
@@ -145,7 +146,7 @@ export async function attemptRelay(
     endpoint,
     request: {
       url: `${target.url}${query}`,
-      headers: relayHeaders(upstream, header),
+      headers: relayHeaders(await withTrace(upstream, lease, run.runId), header),
       body: rewriteRequest(bytes, facts, { model, cap, capField: upstream.capField, includeUsage: true }),
     },
     stream,

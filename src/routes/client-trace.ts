@@ -5,7 +5,8 @@ import { traceContextOf, type TraceContext } from "../trace-context.ts";
 
 /** Absent = the request has no valid `traceparent`, or nobody would see it: then nothing of it is stored. */
 export function clientTrace(c: Context<AppEnv>): { trace?: TraceContext } {
-  if (c.get("config").otlp === null) return {};
+  const { otlp, upstreams } = c.get("config");
+  if (otlp === null && upstreams.every(({ traces }) => traces === undefined)) return {};
   const trace = traceContextOf(c.req.header("traceparent"), c.req.header("tracestate"));
   return trace === null ? {} : { trace };
 }

@@ -106,6 +106,7 @@ function targetAt({ upstream, model }: ResolvedModel, rules: Pick<ModelRules, "u
     price,
     ...limits,
     ...(hedge === undefined ? {} : { hedge }),
+    ...(upstream.traces === undefined ? {} : { getsTrace: true as const }),
     ...(routed === null ? {} : { unbounded: [routed] }),
   };
   return { ok: true, target: withKeys(plain, upstream.keys) };

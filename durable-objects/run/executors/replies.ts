@@ -91,8 +91,13 @@ function claimOf(
   for (const assignment of assignments) {
     if (assignment.executor === null) continue;
     const groupSeq = groupSeqOf(assignment.slotId);
-    defaults[groupSeq] ??= run.openGroups.get(groupSeq)?.defaultsJson ?? "{}";
-    const job: Job = { groupSeq, lease: leaseOf(assignment), callJson: run.callOf(assignment.slotId) };
+    const group = run.openGroups.get(groupSeq);
+    defaults[groupSeq] ??= group?.defaultsJson ?? "{}";
+    const job: Job = {
+      groupSeq,
+      lease: leaseOf(assignment, group?.header.trace),
+      callJson: run.callOf(assignment.slotId),
+    };
     const tried = run.engine.tried.get(assignment.slotId);
     if (hasInvalidAnswer(tried)) job.repair = { text: tried.text, violation: tried.checks.violation };
     jobs.push(job);

@@ -3,6 +3,7 @@
  * it. How far it came is stored with each post, so that the next instance goes on there.
  */
 import type { GroupHeader } from "../../../src/engine/group.ts";
+import { slotIdOf } from "../../../src/engine/slot.ts";
 import { groupSalt, groupSeqOfId } from "../../../src/engine/group-id.ts";
 import type { RunLog } from "../../../src/engine/log.ts";
 import {
@@ -162,7 +163,12 @@ function tracedRun(run: ExportedRun): TracedRun {
   };
   const client = trace === undefined ? {} : { trace };
   const above = parentTrace === undefined ? {} : { parentTrace };
-  return { id, parentId, name, createdAtMs, ...client, ...above, traceOfGroup };
+  const attemptIdOf: TracedRun["attemptIdOf"] = ({ group, index, callId, attempt }) => {
+    // A slot's group has its number in its id. A single call that is stored as a group is slot 0 of it.
+    const seq = groupSeqOfId(callId ?? group ?? "", salt);
+    return `${seq === null ? callId : slotIdOf(seq, index ?? 0)}.${attempt}`;
+  };
+  return { id, parentId, name, createdAtMs, ...client, ...above, traceOfGroup, attemptIdOf };
 }
 
 /** Posts spans to a collector. Redirects are not followed: the headers may hold a secret. */

@@ -2,7 +2,7 @@
  * Spans as the JSON of an OTLP/HTTP request: ids as hexadecimal text, 64-bit integers as decimal text, enumerations as
  * numbers (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding).
  */
-import { isSampled, spanIdOf, traceIdOf, type TraceContext } from "../../trace-context.ts";
+import { isSampled, spanIdIn, spanIdOf, spanSeed, traceIdOf, type TraceContext } from "../../trace-context.ts";
 import { RUN_KEY, type AttributeValue, type NamedSpan, type SpanKind, type TracedRun } from "./spans.ts";
 
 /** SHA-256 of a text, as hexadecimal digits. */
@@ -37,17 +37,19 @@ class SpanIds {
 
   /** `client`: of the request that has opened the run. */
   traceOf(runId: string, client: TraceContext | undefined): Promise<string> {
-    return isRecorded(client) ? Promise.resolve(traceIdOf(client)) : this.#digits(`trace ${runId}`, 32);
+    return isRecorded(client)
+      ? Promise.resolve(traceIdOf(client))
+      : this.#hashed(`trace ${runId}`).then((hex) => hex.slice(0, 32));
   }
 
   spanOf(runId: string, key: string): Promise<string> {
-    return this.#digits(`span ${runId} ${key}`, 16);
+    return this.#hashed(spanSeed(runId, key)).then(spanIdIn);
   }
 
-  #digits(name: string, length: number): Promise<string> {
+  #hashed(name: string): Promise<string> {
     const known = this.#known.get(name) ?? this.#hash(name);
     this.#known.set(name, known);
-    return known.then((hex) => hex.slice(0, length));
+    return known;
   }
 }
 

@@ -9,8 +9,8 @@
 import { usdOf } from "../../budget/money.ts";
 import type { CallName, LoggedEvent } from "../../engine/log.ts";
 import { OTLP_TEXT_CHARS_MAX } from "../../limits.ts";
-import type { TraceContext } from "../../trace-context.ts";
-import { attemptIdOf, callIdOf, callTitle, codeOf } from "../trace.ts";
+import { attemptKey, type TraceContext } from "../../trace-context.ts";
+import { callIdOf, callTitle, codeOf } from "../trace.ts";
 
 /** What spans repeat of their run. */
 export type TracedRun = {
@@ -24,6 +24,8 @@ export type TracedRun = {
   parentTrace?: TraceContext;
   /** The same of a stored group, by its id; null = in none, or the id is of a group of single calls. */
   traceOfGroup: (groupId: string) => TraceContext | null;
+  /** The id of an attempt as its executor has it. */
+  attemptIdOf: (attempt: CallName & { group: string | null; attempt: number }) => string;
 };
 
 /** The value of an attribute. A whole number is one, an amount of USD is not. */
@@ -85,7 +87,7 @@ function attemptSpan(event: Ended<"attempt_ended">, run: TracedRun): NamedSpan {
     "gen_ai.usage.output_tokens": { int: charged.completion_tokens },
   };
   return {
-    key: `attempt ${attemptIdOf(event)}`,
+    key: attemptKey(run.attemptIdOf(event)),
     parentKey: `call ${callIdOf(event)}`,
     client: event.trace ?? sharedTrace(event, run),
     isAsked: false,

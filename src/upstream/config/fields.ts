@@ -115,6 +115,7 @@ export const remoteFields = {
     .record(z.string(), z.string({ error: "must be text" }), { error: "must be an object of texts" })
     .default({}),
   stream_usage: z.enum(["auto", "pass", "edit"], { error: "must be auto, pass or edit" }).default("auto"),
+  traceparent: z.boolean({ error: "must be true or false" }).default(false),
 };
 
 type Common = z.infer<z.ZodObject<typeof commonFields>>;

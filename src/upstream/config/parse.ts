@@ -179,6 +179,7 @@ function parseOpenai(name: string, entry: unknown, vars: Record<string, unknown>
     ...keys.value,
     headers: headers.value,
     streamUsage: fields.stream_usage,
+    ...(fields.traceparent ? { traces: "client" } : {}),
     ...commonOf(fields, { models: ["*"], bounds: OPENAI_TEMPLATE }),
     capField: fields.cap_field ?? defaultCapField(fields.base_url),
     prices: pricesOf(fields.prices ?? {}, OPENAI_WRITES),
@@ -206,6 +207,7 @@ function parseAnthropic(name: string, entry: unknown, vars: Record<string, unkno
     ...keys.value,
     headers: headers.value,
     streamUsage: fields.stream_usage,
+    ...(fields.traceparent ? { traces: "client" } : {}),
     ...commonOf(fields, {
       models: ["*"],
       bounds: { fixedTokens: PROMPT_TOKENS_FIXED_ANTHROPIC, learnsTemplate: true },

@@ -56,6 +56,11 @@ export type Upstream = {
    * client. `edit`: as `auto`, and the cost is added to the event. A stream that needs no edit is moved by the runtime.
    */
   streamUsage: "auto" | "pass" | "edit";
+  /**
+   * Set if it gets the `traceparent` and `tracestate` of clients. `client`: as they came. `attempt`: under the attempt's own span,
+   * because that is exported. Absent = it gets none.
+   */
+  traces?: "client" | "attempt";
   /** How this upstream's prompt tokens are bounded from what is sent. */
   bounds: TokenBounds;
   /** Set if its calls are recorded on a tape, or answered from one. All else is as of the upstream itself. */

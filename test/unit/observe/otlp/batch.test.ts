@@ -14,7 +14,14 @@ import { otlpBody } from "../../../../src/observe/otlp/body.ts";
 import type { TracedRun } from "../../../../src/observe/otlp/spans.ts";
 import { attributeOf, spansIn, type OtlpSpan } from "../../../support/collector.ts";
 
-const RUN: TracedRun = { id: "run_1", parentId: null, name: null, createdAtMs: 1_000, traceOfGroup: () => null };
+const RUN: TracedRun = {
+  id: "run_1",
+  parentId: null,
+  name: null,
+  createdAtMs: 1_000,
+  traceOfGroup: () => null,
+  attemptIdOf: ({ group, index, callId, attempt }) => `${callId ?? `${group} ${index}`}.${attempt}`,
+};
 const FAILED = { reason: "upstream_error", upstream: "acme", status: 503, message: "busy", retryable: true } as const;
 
 function attempt(
@@ -126,7 +133,7 @@ describe("a request's part of a log", () => {
     const first = nextBatch(rows, 0, RUN);
     expect([first.spans.length, first.lastSeq]).toEqual([OTLP_SPANS_MAX, OTLP_SPANS_MAX]);
     const rest = nextBatch(rows, first.lastSeq, RUN);
-    expect(rest.spans.map(({ key }) => key)).toEqual([`attempt c${OTLP_SPANS_MAX} 1`]);
+    expect(rest.spans.map(({ key }) => key)).toEqual([`attempt c${OTLP_SPANS_MAX}.1`]);
     expect(rest.lastSeq).toBe(OTLP_SPANS_MAX + 1);
     expect(nextBatch(rows, rest.lastSeq, RUN)).toEqual({ spans: [], lastSeq: rest.lastSeq });
     const all = nextBatch(rowsOf(events.slice(1), 100), 0, RUN);

@@ -15,7 +15,14 @@ const UNSAMPLED: TraceContext = { parent: `00-${TRACE}-${SPAN}-00`, state: "vend
 const SERVER = 2;
 const INTERNAL = 1;
 
-const PLAIN: TracedRun = { id: "run_1", parentId: null, name: null, createdAtMs: 1, traceOfGroup: () => null };
+const PLAIN: TracedRun = {
+  id: "run_1",
+  parentId: null,
+  name: null,
+  createdAtMs: 1,
+  traceOfGroup: () => null,
+  attemptIdOf: ({ group, index, callId, attempt }) => `${callId ?? `${group} ${index}`}.${attempt}`,
+};
 const CLOSED: LoggedEvent = { atMs: 9, group: null, event: "run_closed", status: "closed" };
 
 type Place = { group?: string | null; index?: number | null; callId?: string | null; trace?: TraceContext };
