@@ -316,6 +316,13 @@ export type Outcome =
       /** null if the answer has none: then the reservation stays charged as an estimate. */
       usage: Usage | null;
       latencyMs: number;
+      /**
+       * Time from when the request was sent to the first byte of the answer; of one that is no stream, to its headers, with which
+       * such an answer comes. Absent = not measured, as where a worker took the call when it wanted to.
+       */
+      ttfbMs?: number;
+      /** Set if the answer came as a stream. */
+      streamed?: true;
     }
   | {
       kind: "failure";

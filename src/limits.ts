@@ -641,6 +641,8 @@ export const STREAM_BYTES_MAX = 24 * 1024 * 1024;
  * isolate take 8 MB of buffers.
  */
 export const STREAM_READ_BYTES = 16 * 1024;
+/** Bytes of the first such read, which ends with the first byte: an event or two, beside which the buffers above stay as they are. */
+export const STREAM_FIRST_BYTES = 1024;
 /**
  * Longest pause between two looks at the copy of a relayed stream, ms: each look wakes JavaScript, and the copy may hold what
  * arrives in between.
@@ -782,9 +784,17 @@ export const GATE_WIDTH_REST_MS = 150;
 export const GATE_WIDTH_FORGET_MS = 120_000;
 /** Time over which the time to the first byte is judged, ms. */
 export const GATE_TTFB_WINDOW_MS = 1_000;
-/** Factor by which the shortest time to the first byte must have risen before it counts as a queue, and ms besides. */
+/** Answers of a kind that such a time must have: the fastest tenth of fewer is the luck of a single call. */
+export const GATE_TTFB_SAMPLES_MIN = 16;
+/** Factor by which the time to the first byte must have risen before it counts as a queue, and ms besides: less is hardly felt. */
 export const GATE_TTFB_FACTOR = 2;
-export const GATE_TTFB_SLACK_MS = 50;
+export const GATE_TTFB_SLACK_MS = 250;
+/** Such times in a row after which a smaller width is tried: fewer may be a hiccup of the provider, or of the machine. */
+export const GATE_TTFB_SLOW_WINDOWS = 3;
+/** Kinds of answers that a gate tells apart, by model and size: the names of models come from clients. */
+export const GATE_TTFB_LINES_MAX = 64;
+/** Models whose times a gate keeps, and a report has: beyond, the one that was used least recently is forgotten. As many as a run's. */
+export const GATE_MODELS_MAX = HEDGE_MODELS_KEPT;
 /** Mean time of a call before any has ended, ms. */
 export const GATE_LATENCY_DEFAULT_MS = 1_000;
 /** Attempts in flight of a run that exchanges more often with an open gate, and how often, ms: one exchange per dozens of calls. */

@@ -17,6 +17,7 @@ import {
   GATE_TTL_MS,
   RETRY_AFTER_MAX_MS,
 } from "../limits.ts";
+import { Latencies } from "./latencies.ts";
 import { GateMeters } from "./meters.ts";
 import { Pace } from "./pace.ts";
 import { Penalty } from "./penalty.ts";
@@ -43,6 +44,7 @@ export class Gate {
   readonly #epoch: number;
   /** What attempts have cost, of all runs. */
   readonly meters = new GateMeters();
+  readonly #latencies = new Latencies();
   readonly #registry = new Registry();
   readonly #started: Started;
   readonly #rates = new Rates();
@@ -148,6 +150,7 @@ export class Gate {
       waitMs: Math.max(0, this.#waitUntilMs - nowMs),
       stop: stop === null ? null : { ...stop, nextProbeInMs: this.#stop?.nextProbeInMs(nowMs) ?? 0 },
       lastError: this.#lastErrorAt(nowMs),
+      latency: this.#latencies.status(),
     };
   }
 
@@ -170,13 +173,14 @@ export class Gate {
     this.#pace?.start(started.requests, nowMs);
     if (!isNew) return;
     if (report.meter !== undefined) this.meters.add(report.meter);
-    if (report.latency !== null) this.#latencyMs += (report.latency.meanMs - this.#latencyMs) * LATENCY_GAIN;
+    const { meanMs = this.#latencyMs, models = [] } = report.latency ?? {};
+    this.#latencyMs += (meanMs - this.#latencyMs) * LATENCY_GAIN;
+    this.#latencies.add(models);
     for (const sample of report.samples) this.#rates.follow(sample, this.#started, this.#latencyMs, nowMs);
     if (report.recovered) this.#stop = null;
     for (const failure of report.failures) this.#failed(failure, nowMs);
     if (this.#settings.adaptive.mode !== "aimd" || report.failures.some(isRejection)) return;
-    const progress = { inFlight: this.#registry.inFlight, count: succeeded, ttfbMs: report.latency?.ttfbMs ?? null };
-    this.#width.succeeded(progress, this.#latencyMs, nowMs);
+    this.#width.succeeded({ inFlight: this.#registry.inFlight, count: succeeded, models }, this.#latencyMs, nowMs);
   }
 
   #failed(failure: GateFailure, nowMs: number): void {

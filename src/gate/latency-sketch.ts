@@ -4,7 +4,11 @@
  */
 import { SKETCH_DURATION_MS_MAX, SKETCH_FADES_AT } from "../limits.ts";
 
+/** The width of a bucket. Sketches are stored and sent by their buckets' numbers, so it stays as it is. */
 const RATIO = Math.log(1.05);
+
+/** How many durations each bucket has, by its number. */
+export type Durations = (readonly [bucket: number, count: number])[];
 
 export class LatencySketch {
   readonly #counts = new Map<number, number>();
@@ -12,10 +16,17 @@ export class LatencySketch {
 
   /** Adds durations that are alike. */
   add(durationMs: number, count = 1): void {
-    const bucket = bucketOf(durationMs);
-    this.#counts.set(bucket, (this.#counts.get(bucket) ?? 0) + count);
-    this.#count += count;
-    if (this.#count >= SKETCH_FADES_AT) this.#fade();
+    this.#addTo(bucketOf(durationMs), count);
+  }
+
+  /** Adds what another sketch has. */
+  addAll(durations: Durations): void {
+    for (const [bucket, count] of durations) this.#addTo(bucket, count);
+  }
+
+  /** All that it knows, for another sketch. */
+  durations(): Durations {
+    return [...this.#counts];
   }
 
   /** Durations that it knows; those that have faded do not count. */
@@ -32,6 +43,12 @@ export class LatencySketch {
       if (left <= 1e-9) return Math.round(Math.exp(bucket * RATIO));
     }
     return SKETCH_DURATION_MS_MAX;
+  }
+
+  #addTo(bucket: number, count: number): void {
+    this.#counts.set(bucket, (this.#counts.get(bucket) ?? 0) + count);
+    this.#count += count;
+    if (this.#count >= SKETCH_FADES_AT) this.#fade();
   }
 
   /** Halves what is known: after a few times, nothing of it counts. */

@@ -1,69 +1,116 @@
 /**
- * Whether a provider has become slower because of what it is sent. The time to the first byte alone does not show it, because
- * longer prompts take longer, too. So a smaller width is tried: if calls are no faster with it, it was not the load.
+ * Whether a provider has become slower because of what it is sent: a server that queues instead of rejecting shows its queue
+ * in the time to the first byte. That time alone does not show it: longer prompts, other models and busy hours of a provider
+ * make it rise, too. So calls are compared with calls to the same model that are alike, and then a smaller width is tried: if
+ * calls are no faster with it, it was not the load.
  */
-import { GATE_TTFB_FACTOR, GATE_TTFB_SLACK_MS, GATE_TTFB_WINDOW_MS } from "../limits.ts";
+import {
+  GATE_TTFB_FACTOR,
+  GATE_TTFB_LINES_MAX,
+  GATE_TTFB_SAMPLES_MIN,
+  GATE_TTFB_SLACK_MS,
+  GATE_TTFB_SLOW_WINDOWS,
+  GATE_TTFB_WINDOW_MS,
+} from "../limits.ts";
+import { LatencySketch } from "./latency-sketch.ts";
+import type { ModelLatency } from "./wire.ts";
 
-/** What reports show: attempts in flight, those that have succeeded, and the shortest time to their first byte. */
-export type Progress = {
-  inFlight: number;
-  count: number;
-  /** null = not measured. */
-  ttfbMs: number | null;
-};
+/** What reports show: attempts in flight, those that have succeeded, and how long these took. */
+export type Progress = { inFlight: number; count: number; models: readonly ModelLatency[] };
 
 /** What is seen of a window: `width` = this many in flight suffice; `undo` = a smaller width has changed nothing. */
 export type LoadVerdict = { width: number } | "undo" | null;
 
-type Window = { fromMs: number; ttfbMs: number; inFlight: number; count: number };
+/** Calls to one model that are alike, in a window: the time of the fastest of them, and that of calls without a queue. */
+type Line = { name: string; fastMs: number; baseMs: number; count: number };
 
-/** Attempts of a window that show anything. */
-const COUNT_MIN = 4;
 /** Fewest attempts in flight that are reduced: below, nothing queues. */
 const IN_FLIGHT_MIN = 4;
-/** A smaller width must bring the time below this part of what it was. */
-const FASTER = 0.75;
+/**
+ * Share of the calls of a window that are its fastest. A queue makes all of them wait, but for those with which a batch begins;
+ * the time of a single one would be luck.
+ */
+const FASTEST = 0.1;
+/** Part of what is bearable that is left of a queue by a smaller width, and from which on the width rises by single calls. */
+const EASED = 0.5;
+/** Part of what a smaller width should take off the times that shows that it does. */
+const PROOF = 0.5;
 
 export class TtfbWatch {
-  #window: Window | null = null;
+  #window: { fromMs: number; inFlight: number; lines: Map<string, LatencySketch> } | null = null;
   #judgedMs: number | null = null;
-  /** The shortest time that was seen, ms: that of calls that nothing kept waiting. */
-  #unloadedMs: number | null = null;
-  /** A smaller width that is being tried, the time before it, and the calls that began before it and have not ended. */
-  #trial: { width: number; ttfbMs: number; earlier: number } | null = null;
+  /** What each line takes that nothing keeps waiting, ms: the lowest such time that was seen. The least recently seen first. */
+  readonly #bases = new Map<string, number>();
+  /** Windows in a row in which all lines were slow. */
+  #slowWindows = 0;
+  /** A smaller width that is being tried: the delay before it, by how much it should fall, and the calls from before it in flight. */
+  #trial: { addedMs: number; fallMs: number; earlier: number } | null = null;
+  #isDelayed = false;
 
-  see({ inFlight, count, ttfbMs }: Progress, nowMs: number): LoadVerdict {
-    if (this.#isDraining(inFlight, count, nowMs) || ttfbMs === null) return null;
-    const window = this.#window ?? { fromMs: this.#judgedMs ?? nowMs, ttfbMs, inFlight, count: 0 };
-    this.#window = window;
-    window.ttfbMs = Math.min(window.ttfbMs, ttfbMs);
-    window.inFlight = Math.max(window.inFlight, inFlight);
-    window.count += count;
-    if (nowMs - window.fromMs < GATE_TTFB_WINDOW_MS || window.count < COUNT_MIN) return null;
-    this.#window = null;
-    this.#judgedMs = nowMs;
-    return this.#judge(window);
+  /** True if calls wait a little longer by the latest window, or while it is found out why they do. */
+  get isDelayed(): boolean {
+    return this.#isDelayed || this.#trial !== null;
   }
 
-  #judge({ ttfbMs, inFlight }: Window): LoadVerdict {
-    const unloadedMs = this.#unloadedMs;
-    if (unloadedMs === null || ttfbMs < unloadedMs) {
-      this.#unloadedMs = ttfbMs;
-      return null;
-    }
+  /** @param latencyMs Mean time of a call to its end. */
+  see({ inFlight, count, models }: Progress, latencyMs: number, nowMs: number): LoadVerdict {
+    if (this.#isDraining(inFlight, count, nowMs)) return null;
+    this.#window ??= { fromMs: this.#judgedMs ?? nowMs, inFlight, lines: new Map() };
+    const { fromMs, lines } = this.#window;
+    this.#window.inFlight = Math.max(this.#window.inFlight, inFlight);
+    for (const { model, ttfb } of models)
+      for (const { line, durations } of ttfb) sketchIn(lines, `${line} ${model}`)?.addAll(durations);
+    if (nowMs - fromMs < GATE_TTFB_WINDOW_MS) return null;
+    const judged = [...lines].filter(([, sketch]) => sketch.count >= GATE_TTFB_SAMPLES_MIN);
+    if (judged.length === 0) return null;
+    const width = this.#window.inFlight;
+    this.#window = null;
+    this.#judgedMs = nowMs;
+    return this.#judge(
+      judged.map(([name, sketch]) => this.#lineOf(name, sketch)),
+      width,
+      latencyMs,
+    );
+  }
+
+  /** A line that is faster than it ever was shows what calls take that nothing keeps waiting. */
+  #lineOf(name: string, sketch: LatencySketch): Line {
+    const fastMs = sketch.quantile(FASTEST) ?? 0;
+    const baseMs = Math.min(fastMs, this.#bases.get(name) ?? Infinity);
+    this.#bases.delete(name);
+    this.#bases.set(name, baseMs);
+    const [oldest] = this.#bases.keys();
+    if (this.#bases.size > GATE_TTFB_LINES_MAX && oldest !== undefined) this.#bases.delete(oldest);
+    return { name, fastMs, baseMs, count: sketch.count };
+  }
+
+  /** A queue in front of a key delays all of its calls; a model that is slow alone is so for its own reasons. */
+  #judge(lines: readonly Line[], inFlight: number, latencyMs: number): LoadVerdict {
+    const isSlow = lines.every(({ fastMs, baseMs }) => fastMs > baseMs + bearableMsOf(baseMs));
+    this.#isDelayed = lines.every(({ fastMs, baseMs }) => fastMs > baseMs + bearableMsOf(baseMs) * EASED);
+    const addedMs = mean(lines, ({ fastMs, baseMs }) => fastMs - baseMs);
     const trial = this.#trial;
     this.#trial = null;
-    if (ttfbMs <= unloadedMs * GATE_TTFB_FACTOR + GATE_TTFB_SLACK_MS) return null;
-    if (trial !== null && ttfbMs > trial.ttfbMs * FASTER) {
-      this.#unloadedMs = ttfbMs;
+    if (isSlow && trial !== null && trial.addedMs - addedMs < trial.fallMs * PROOF) {
+      for (const { name, fastMs } of lines) this.#bases.set(name, fastMs);
+      this.#slowWindows = 0;
+      this.#isDelayed = false;
       return "undo";
     }
-    if (inFlight <= IN_FLIGHT_MIN) return null;
-    // Little's law: what is in flight if each call takes as long as it does with a queue that is just bearable.
-    const enough = Math.ceil((inFlight * unloadedMs * GATE_TTFB_FACTOR) / ttfbMs);
-    const width = Math.max(IN_FLIGHT_MIN, enough);
-    this.#trial = { width, ttfbMs, earlier: inFlight };
-    return { width };
+    this.#slowWindows = isSlow ? this.#slowWindows + 1 : 0;
+    if (this.#slowWindows < GATE_TTFB_SLOW_WINDOWS || inFlight <= IN_FLIGHT_MIN) return null;
+    this.#slowWindows = 0;
+    // Little's law: as many are in flight as calls begin in the time of one.
+    const fallMs = addedMs - mean(lines, ({ baseMs }) => bearableMsOf(baseMs)) * EASED;
+    const part =
+      1 -
+      fallMs /
+        Math.max(
+          latencyMs,
+          mean(lines, ({ fastMs }) => fastMs),
+        );
+    this.#trial = { addedMs, fallMs, earlier: inFlight };
+    return { width: Math.max(IN_FLIGHT_MIN, Math.ceil(inFlight * part)) };
   }
 
   /** While calls from before a trial end, their times say nothing about it. */
@@ -75,4 +122,25 @@ export class TtfbWatch {
     this.#judgedMs = nowMs;
     return inFlight > 0;
   }
+}
+
+/** The sketch of a line; null = the window has as many lines as it may. */
+function sketchIn(lines: Map<string, LatencySketch>, name: string): LatencySketch | null {
+  const known = lines.get(name);
+  if (known !== undefined) return known;
+  if (lines.size >= GATE_TTFB_LINES_MAX) return null;
+  const fresh = new LatencySketch();
+  lines.set(name, fresh);
+  return fresh;
+}
+
+/** The time for which calls of a line may wait in a queue, ms. */
+function bearableMsOf(baseMs: number): number {
+  return baseMs * (GATE_TTFB_FACTOR - 1) + GATE_TTFB_SLACK_MS;
+}
+
+/** The mean of a time over all calls. */
+function mean(lines: readonly Line[], timeOf: (line: Line) => number): number {
+  const [sumMs, calls] = lines.reduce(([ms, all], line) => [ms + timeOf(line) * line.count, all + line.count], [0, 0]);
+  return sumMs / calls;
 }

@@ -35,6 +35,8 @@ export class AdaptiveWidth {
   /** The next step beyond the ceiling: it doubles while nothing is rejected, so that a higher capacity is found. */
   #step = 1;
   readonly #ttfb = new TtfbWatch();
+  /** What was known before a smaller width was tried because calls take longer; null = none is tried, or a rejection came since. */
+  #untried: { width: number | null; ceiling: number } | null = null;
 
   /** A width that was stored. */
   restore({ width, ceiling }: StoredWidth, nowMs: number): void {
@@ -85,27 +87,42 @@ export class AdaptiveWidth {
     const before = this.#width ?? inFlight + count;
     const share = this.#rejections / (this.#rejections + this.#successes);
     this.#ceiling = before;
+    this.#untried = null;
     this.#set(before * Math.min(GATE_WIDTH_CUT, Math.max(this.#width === null ? 0.5 : LEAST_CUT, 1 - share)), nowMs);
     this.#restUntilMs = nowMs + GATE_WIDTH_REST_MS;
     this.#forgetCounts();
   }
 
   /** Attempts have succeeded: the width rises if it is what limits them. */
-  succeeded({ inFlight, count, ttfbMs }: Progress, latencyMs: number, nowMs: number): void {
+  succeeded(progress: Progress, latencyMs: number, nowMs: number): void {
+    const { inFlight, count } = progress;
     this.#successes += count;
     if (count > 0) this.#overloads = 0;
-    const verdict = this.#ttfb.see({ inFlight, count, ttfbMs }, nowMs);
-    if (verdict === "undo") this.#width = null;
-    else if (verdict !== null) {
-      this.#rejectedMs = nowMs;
-      this.#set(Math.min(this.#width ?? Infinity, verdict.width), nowMs);
-      this.#ceiling = verdict.width;
-      return;
-    }
+    const verdict = this.#ttfb.see(progress, latencyMs, nowMs);
+    if (verdict === "undo") this.#undo(nowMs);
+    else if (verdict !== null) return this.#try(verdict.width, nowMs);
     if (this.#width === null || count === 0 || nowMs < this.#restUntilMs) return;
     const isLimit = inFlight + 1 >= this.#width * 0.75 || this.#width < PACED_BELOW;
     if (isLimit) this.#raise(this.#width, latencyMs, nowMs);
     else this.#forget(this.#width, inFlight, nowMs);
+  }
+
+  /** Calls take longer, as if they queued: a smaller width shows whether they do. */
+  #try(width: number, nowMs: number): void {
+    this.#untried = { width: this.#width, ceiling: this.#ceiling };
+    this.#rejectedMs = nowMs;
+    this.#set(Math.min(this.#width ?? Infinity, width), nowMs);
+    this.#ceiling = width;
+  }
+
+  /** A smaller width has made no call faster. */
+  #undo(nowMs: number): void {
+    if (this.#untried === null) return;
+    const { width, ceiling } = this.#untried;
+    this.#untried = null;
+    this.#ceiling = ceiling;
+    if (width === null) this.#width = null;
+    else this.#set(width, nowMs);
   }
 
   stored(): StoredWidth | null {
@@ -125,6 +142,8 @@ export class AdaptiveWidth {
       return;
     }
     if (elapsedMs < Math.max(GATE_WIDTH_PROBE_MS, latencyMs)) return;
+    // What a queue limits has no edge: large steps would be felt by every call before they show.
+    if (this.#ttfb.isDelayed) this.#step = 1;
     const grain = width < PACED_BELOW ? width * 0.05 : Math.max(1, width * 0.02);
     this.#width = width + grain * this.#step;
     this.#raisedMs = nowMs;

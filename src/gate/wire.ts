@@ -4,6 +4,7 @@
  * is optional is newer than the first version: its docstring names what an absent one means.
  */
 import type { StopReason } from "../call.ts";
+import type { Durations } from "./latency-sketch.ts";
 import type { MeterSheet } from "./meter.ts";
 
 /** The classes of work, in the order of their shares when all of them wait. */
@@ -64,6 +65,18 @@ export type GateFailure = {
   message: string | null;
 };
 
+/** How long attempts at one model took. */
+export type ModelLatency = {
+  model: string;
+  /** Times to the end. */
+  whole: Durations;
+  /** Times to the first byte. Attempts of one line are alike: without load, the provider takes about as long for each of them. */
+  ttfb: readonly { line: string; durations: Durations }[];
+};
+
+/** The times to the end of a model's attempts. */
+export type ModelPercentiles = { model: string; p50Ms: number; p95Ms: number };
+
 /** What a run reports to a gate. */
 export type GateReport = {
   /** Id of the run. */
@@ -92,10 +105,10 @@ export type GateReport = {
   succeeded: number;
   /** Among the attempts that have ended in an answer since the last report; null = none has. */
   latency: {
-    /** The shortest time to the first byte, ms; null = none was measured. It is what load adds to every call. */
-    ttfbMs: number | null;
     /** Mean time to the end, ms. */
     meanMs: number;
+    /** The same attempts by model; absent = the run does not tell them apart. */
+    models?: readonly ModelLatency[];
   } | null;
   /** The newest headers seen since the last report, oldest first; at most a few. */
   samples: readonly RateSample[];
@@ -141,10 +154,22 @@ export type GateGrant = {
   nextInMs: number;
   /** While stopped: why, since when (ms ago), and the provider's words; null = it is not stopped. */
   stop: { reason: StopReason; forMs: number; message: string | null } | null;
+  /** How long the calls of all runs take, of models of which enough is known; absent = the gate does not measure it. */
+  latency?: readonly ModelPercentiles[];
 };
 
 /** A bucket as the gate sees it now. */
 export type BucketStatus = { limit: number; remaining: number; resetMs: number };
+
+/** How long the calls of a model take, as an operator sees it; a null was not measured. */
+export type LatencyStatus = {
+  model: string;
+  ttfbP50Ms: number | null;
+  ttfbP95Ms: number | null;
+  p95Ms: number | null;
+  /** The latest attempts that these are of; older ones fade. */
+  samples: number;
+};
 
 /** A gate as an operator sees it. */
 export type GateStatus = {
@@ -166,4 +191,6 @@ export type GateStatus = {
   waitMs: number;
   stop: { reason: StopReason; forMs: number; message: string | null; nextProbeInMs: number } | null;
   lastError: { class: GateFailure["class"]; message: string | null; forMs: number } | null;
+  /** How long the calls of each model take; absent = the gate does not measure it. */
+  latency?: readonly LatencyStatus[];
 };

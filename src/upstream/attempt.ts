@@ -116,7 +116,7 @@ async function readAnswer(
   };
   if (family !== null && response.ok && isEventStream(response)) {
     progress.family = family;
-    const how = await progress.read(response, upstream.abortCost === "seen");
+    const how = await progress.read(response, upstream.abortCost === "seen", () => exchange.streamBegun());
     if (exchange.isStopped) return stoppedWith(exchange, progress);
     return streamedClassification(upstream, { progress, family, how }, classified);
   }

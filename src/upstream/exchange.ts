@@ -45,6 +45,9 @@ export class Exchange {
   readonly #startedMs: number;
   readonly #stopTimer: () => void;
   #stoppedBy: "timeout" | "cancelled" = "cancelled";
+  #sentMs = 0;
+  /** Set once an answer has begun. */
+  #first: { ttfbMs: number; streamed?: true } | null = null;
 
   /** The lease's time limit starts to count here. Every exchange must be brought to its end with `end`. */
   constructor({ upstream, lease }: { upstream: Upstream; lease: Lease }, deps: ExchangeDeps) {
@@ -72,13 +75,20 @@ export class Exchange {
     // Called on its own: workerd's fetch refuses to be a method of another object.
     const { fetch } = this.#deps;
     const sentMs = this.#deps.now();
+    this.#sentMs = sentMs;
     try {
       const response = await fetch(url, { method: "POST", headers, body, redirect: "manual", signal: this.signal });
       this.#deps.headersSeen?.(response, sentMs);
+      this.#first = { ttfbMs: this.#sinceSentMs };
       return { ok: true, response };
     } catch (error) {
       return { ok: false, classification: this.isStopped ? this.stopped() : connectionFailure(this.upstream, error) };
     }
+  }
+
+  /** The first bytes of a stream have come. Called again, it changes nothing. */
+  streamBegun(): void {
+    if (this.#first?.streamed !== true) this.#first = { ttfbMs: this.#sinceSentMs, streamed: true };
   }
 
   /** What a stopped attempt counts as: the upstream may have worked on it, and billed it. */
@@ -100,7 +110,13 @@ export class Exchange {
 
   /** The outcome so far: the timer, and with it the attempt's heartbeat, runs on. */
   outcome(classification: Classification): Outcome {
-    return { ...classification, latencyMs: Math.max(0, this.#deps.now() - this.#startedMs) };
+    const latencyMs = Math.max(0, this.#deps.now() - this.#startedMs);
+    if (classification.kind === "failure" || this.upstream.kind === "pull") return { ...classification, latencyMs };
+    return { ...classification, latencyMs, ...this.#first };
+  }
+
+  get #sinceSentMs(): number {
+    return Math.max(0, this.#deps.now() - this.#sentMs);
   }
 
   /** The outcome of an exchange that has ended. */

@@ -1,5 +1,5 @@
 /** Reads the stream of an answer to its end, and keeps the part that has arrived, for attempts that are stopped before. */
-import { STREAM_BYTES_MAX, STREAM_READ_BYTES } from "../limits.ts";
+import { STREAM_BYTES_MAX, STREAM_FIRST_BYTES, STREAM_READ_BYTES } from "../limits.ts";
 import type { AggregatedFamily } from "../protocol/aggregate/stream.ts";
 import { joined } from "./read-body.ts";
 
@@ -21,10 +21,11 @@ export class StreamProgress {
 
   /**
    * Reads to the end. `too_large` once more than `STREAM_BYTES_MAX` bytes have arrived; the rest of it is cancelled.
+   * @param begun Called when the first bytes have come.
    * @param keepsPart Whether the bytes before a break must be known. Each chunk is then read as it arrives, which costs
    *   several times as much: the runtime gathers chunks at a hundredth of the cost of handing each one over.
    */
-  async read(response: Response, keepsPart: boolean): Promise<"clean" | "broken" | "too_large"> {
+  async read(response: Response, keepsPart: boolean, begun?: () => void): Promise<"clean" | "broken" | "too_large"> {
     if (response.body === null) return "clean";
     const source = chunksOf(response.body, keepsPart);
     for (;;) {
@@ -35,6 +36,7 @@ export class StreamProgress {
         return "broken";
       }
       if (chunk === null) return "clean";
+      if (this.#bytes === 0) begun?.();
       this.#chunks.push(chunk);
       this.#bytes += chunk.byteLength;
       if (this.#bytes <= STREAM_BYTES_MAX) continue;
@@ -68,15 +70,19 @@ function byobReaderOf(body: ReadableStream<Uint8Array>): ReadableStreamBYOBReade
   }
 }
 
-/** Chunks of `STREAM_READ_BYTES` and the rest, gathered by the runtime; null if it cannot (only workerd can). */
+/** The first bytes, chunks of `STREAM_READ_BYTES` and the rest, gathered by the runtime; null if it cannot (only workerd can). */
 function gatheredChunks(body: ReadableStream<Uint8Array>): Chunks | null {
   if (typeof ReadableStreamBYOBReader === "undefined" || !("readAtLeast" in ReadableStreamBYOBReader.prototype)) {
     return null;
   }
   const reader = byobReaderOf(body);
   if (reader === null) return null;
+  let hasBegun = false;
   const next = async (): Promise<Uint8Array | null> => {
-    const { done, value } = await reader.readAtLeast(STREAM_READ_BYTES, new Uint8Array(STREAM_READ_BYTES));
+    // The first read ends with the first byte, whose time is measured.
+    const [bytes, least] = hasBegun ? [STREAM_READ_BYTES, STREAM_READ_BYTES] : [STREAM_FIRST_BYTES, 1];
+    hasBegun = true;
+    const { done, value } = await reader.readAtLeast(least, new Uint8Array(bytes));
     return done || value === undefined ? null : value;
   };
   return { next, cancel: () => reader.cancel() };

@@ -1,10 +1,15 @@
 /** `GET /upstreams` and `POST /upstreams/:name/resume`: the operator's view of the keys that all runs share. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { resumedUpstream, upstreamList } from "../../src/contract/operator/upstreams.ts";
+import { resumedUpstream, upstreamList, type UpstreamList } from "../../src/contract/operator/upstreams.ts";
 import { startGateway, type Gateway } from "../support/gateway.ts";
+import { startUpstream, type TestUpstream } from "../support/upstream.ts";
 import { answerOf } from "./world.ts";
 
-const UPSTREAMS = {
+/** The server behind `queried` and `streamed`, which answers after this time. */
+const DELAY_MS = 40;
+let provider: TestUpstream;
+
+const upstreamsOf = (providerUrl: string) => ({
   first: { kind: "simulated" },
   second: { kind: "openai", base_url: "http://127.0.0.1:9/v1", api_key: "sk-second-key", models: ["x"] },
   third: {
@@ -13,16 +18,21 @@ const UPSTREAMS = {
     keys: ["secret:THIRD_A", "secret:THIRD_B"],
     models: ["y"],
   },
-};
+  queried: { kind: "openai", base_url: providerUrl, models: ["*"], aggregate: "json" },
+  streamed: { kind: "openai", base_url: providerUrl, models: ["*"], aggregate: "stream" },
+});
 
 let gateway: Gateway;
-beforeAll(
-  async () =>
-    void (gateway = await startGateway({
-      vars: { UPSTREAMS, THIRD_A: "sk-third-a", THIRD_B: "sk-third-b", DEFAULT_MODEL: "first/echo" },
-    })),
-);
-afterAll(() => gateway.stop());
+beforeAll(async () => {
+  provider = await startUpstream();
+  const UPSTREAMS = upstreamsOf(provider.steered(`delay/${DELAY_MS}`));
+  const keys = { THIRD_A: "sk-third-a", THIRD_B: "sk-third-b" };
+  gateway = await startGateway({ vars: { UPSTREAMS, ...keys, DEFAULT_MODEL: "first/echo" } });
+});
+afterAll(async () => {
+  await gateway.stop();
+  await provider.stop();
+});
 
 const send = async (path: string, token: string, method = "GET") =>
   await answerOf(await gateway.fetch(path, { method, token }));
@@ -36,9 +46,33 @@ describe("GET /upstreams", () => {
       { name: "second", key: null, class: "open", reason: null, waiting: 0, in_flight: 0, stopped: null },
       { name: "third", key: "secret:THIRD_A", class: "open" },
       { name: "third", key: "secret:THIRD_B", class: "open" },
+      { name: "queried", key: null, class: "open", latency: [] },
+      { name: "streamed", key: null, class: "open", latency: [] },
     ]);
     expect(text).not.toContain("sk-");
   });
+
+  it.each(["queried", "streamed"])(
+    "has how long the calls of each model take, by what runs report: %s",
+    async (name) => {
+      const run = await gateway.openRun({ unpriced: "free" });
+      const body = { prompts: Array.from({ length: 24 }, (_, at) => `${at}`), model: `${name}/m` };
+      let shown: UpstreamList["data"][number]["latency"] = [];
+      const samples = async (): Promise<number> => {
+        // A run reports with later calls what earlier ones have taken.
+        const batch = await answerOf(await gateway.fetch("/batch", { token: run.token, json: body }));
+        expect(batch.json).toMatchObject({ status: "completed" });
+        const { json } = await send("/upstreams", gateway.adminKey);
+        shown = upstreamList.parse(json).data.find((gate) => gate.name === name)?.latency ?? [];
+        return shown[0]?.samples ?? 0;
+      };
+      await expect.poll(samples, { timeout: 60_000, interval: 200 }).toBeGreaterThanOrEqual(24);
+      expect(shown).toMatchObject([{ model: "m" }]);
+      const { ttfb_p50_ms: firstMs, p95_ms: wholeMs } = shown[0] ?? {};
+      expect(firstMs).toBeGreaterThanOrEqual(DELAY_MS * 0.9);
+      expect(wholeMs).toBeGreaterThanOrEqual(firstMs ?? Infinity);
+    },
+  );
 
   it("is the operator's", async () => {
     const run = await gateway.openRun();

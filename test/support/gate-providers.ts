@@ -157,16 +157,30 @@ export function slidingWindow(perSecond: number): Provider {
 }
 
 /** A server that rejects nothing: beyond its capacity, calls queue, and the first byte comes later. */
-export function queueing(capacity: number): Provider {
-  const freeAtMs = Array.from({ length: capacity }, () => 0);
+export function queueing(capacity: (nowMs: number) => number): Provider {
+  const freeAtMs: number[] = [];
   return {
     send(call, nowMs) {
-      const worker = freeAtMs.indexOf(Math.min(...freeAtMs));
+      const workers = Math.max(1, capacity(nowMs));
+      while (freeAtMs.length < workers) freeAtMs.push(0);
+      const open = freeAtMs.slice(0, workers);
+      const worker = open.indexOf(Math.min(...open));
       const beginMs = Math.max(nowMs, freeAtMs[worker] ?? 0);
       freeAtMs[worker] = beginMs + call.latencyMs;
       const queuedMs = beginMs - nowMs;
       const latencyMs = queuedMs + call.latencyMs;
       return { status: 200, latencyMs, ttfbMs: queuedMs + call.latencyMs * 0.4, hintMs: null, sample: null };
+    },
+    ended() {},
+  };
+}
+
+/** A server with room for all, whose first byte comes after a time that the prompt decides, and the answer after that. */
+export function unlimited(ttfbMs: (call: SentCall, nowMs: number) => number): Provider {
+  return {
+    send(call, nowMs) {
+      const firstMs = ttfbMs(call, nowMs);
+      return { status: 200, latencyMs: firstMs + call.latencyMs, ttfbMs: firstMs, hintMs: null, sample: null };
     },
     ended() {},
   };

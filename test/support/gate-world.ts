@@ -2,6 +2,7 @@
  * A simulation of runs, a gate and a provider, with a fake clock: what the run's side of a gate does, in its simplest form,
  * with exchanges that take time and may be lost.
  */
+import { LatencyNews, lineOf } from "../../src/engine/upstreams/latency-news.ts";
 import { Gate } from "../../src/gate/gate.ts";
 import { EMPTY_MEMORY, type GateMemory } from "../../src/gate/memory.ts";
 import type { Adaptive } from "../../src/gate/settings.ts";
@@ -15,6 +16,8 @@ const NO_CLASS = { waiting: 0, tokensPerCall: 0 };
 export type RunPlan = {
   id: string;
   calls: number;
+  /** Absent = `m`. */
+  model?: string;
   workClass?: WorkClass;
   weight?: number;
   width?: number;
@@ -24,6 +27,8 @@ export type RunPlan = {
   tokens?: number;
   inputTokens?: number;
   outputTokens?: number;
+  /** The prompt of the next call, in tokens, where they differ; absent = `inputTokens`. */
+  promptOf?: () => number;
   /** What the run believes that a call's tokens are; absent = the truth. */
   believedTokens?: number;
   latencyMs?: () => number;
@@ -51,8 +56,7 @@ export class SimulatedRun {
   started = { requests: 0, tokens: 0 };
   startedMs = 0;
   succeeded = 0;
-  latencies: number[] = [];
-  ttfbMs: number | null = null;
+  latency = new LatencyNews();
   sample: { sample: RateSample; sentMs: number } | null = null;
   failures: GateFailure[] = [];
   recovered = false;
@@ -199,7 +203,7 @@ export class World {
   #start(run: SimulatedRun, slot: Slot): void {
     const { plan } = run;
     const tokens = plan.tokens ?? 100;
-    const inputTokens = plan.inputTokens ?? tokens / 2;
+    const inputTokens = plan.promptOf?.() ?? plan.inputTokens ?? tokens / 2;
     const call: SentCall = {
       tokens,
       inputTokens,
@@ -221,8 +225,9 @@ export class World {
           run.sample = { sample: answer.sample, sentMs };
         if (answer.status === 200) {
           run.succeeded += 1;
-          run.latencies.push(this.nowMs - sentMs);
-          if (answer.ttfbMs !== null) run.ttfbMs = Math.min(run.ttfbMs ?? Infinity, answer.ttfbMs);
+          const { ttfbMs } = answer;
+          const ttfb = ttfbMs === null ? {} : { ttfb: { ms: ttfbMs, line: lineOf(call.inputTokens, null) } };
+          run.latency.answered({ model: plan.model ?? "m", latencyMs: this.nowMs - sentMs, ...ttfb });
           if (run.stopKnownMs !== null && sentMs >= run.stopKnownMs) run.recovered = true;
           run.done.push({ atMs: this.nowMs, waitedMs: sentMs - slot.sinceMs });
           if (run.done.length === plan.calls) this.gate.leave(plan.id);
@@ -302,7 +307,7 @@ export class World {
 
   #report(run: SimulatedRun): GateReport {
     run.number += 1;
-    const { plan, latencies } = run;
+    const { plan } = run;
     const waiting = run.waiting.filter(({ readyMs }) => readyMs <= this.nowMs).length;
     const demand = {
       waiting,
@@ -310,7 +315,6 @@ export class World {
       inputTokensPerCall: plan.inputTokens ?? run.tokensPerCall / 2,
     };
     const isValid = run.grant !== null && this.nowMs - run.grantedMs < run.grant.ttlMs;
-    const mean = latencies.reduce((sum, ms) => sum + ms, 0) / latencies.length;
     const report: GateReport = {
       run: plan.id,
       instance: "1",
@@ -323,12 +327,12 @@ export class World {
       started: run.started,
       sinceStartMs: this.nowMs - run.startedMs,
       succeeded: run.succeeded,
-      latency: latencies.length > 0 ? { meanMs: mean, ttfbMs: run.ttfbMs } : null,
+      latency: run.latency.reported,
       samples: run.sample === null ? [] : [{ ...run.sample.sample, ageMs: this.nowMs - run.sample.sentMs }],
       failures: run.failures,
       recovered: run.recovered,
     };
-    Object.assign(run, { latencies: [], ttfbMs: null, sample: null, failures: [], recovered: false });
+    Object.assign(run, { latency: new LatencyNews(), sample: null, failures: [], recovered: false });
     return report;
   }
 }

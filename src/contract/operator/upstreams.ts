@@ -10,6 +10,19 @@ const bucket = z
   .nullable()
   .openapi("RateBucket", { description: "null: the provider names no such limit" });
 
+const modelLatency = z
+  .object({
+    model: z.string(),
+    ttfb_p50_ms: z
+      .number()
+      .nullable()
+      .openapi({ description: "Time to the first byte of half of the answers, at most" }),
+    ttfb_p95_ms: z.number().nullable(),
+    p95_ms: z.number().nullable().openapi({ description: "Time to the end of 95 % of the answers, at most" }),
+    samples: z.int().openapi({ description: "Answers that these are of, the latest counting most" }),
+  })
+  .openapi("ModelLatency", { description: "null: not measured" });
+
 const upstreamGate = z
   .object({
     name: z.string().openapi({ description: "Name of the upstream" }),
@@ -33,6 +46,7 @@ const upstreamGate = z
       .object({ since: z.iso.datetime(), message: z.string().nullable(), next_probe_at: z.iso.datetime() })
       .nullable(),
     last_error: z.object({ class: z.string(), message: z.string().nullable(), at: z.iso.datetime() }).nullable(),
+    latency: z.array(modelLatency).openapi({ description: "How long attempts take, by model, over all runs" }),
   })
   .openapi("UpstreamGate");
 export type UpstreamGate = z.infer<typeof upstreamGate>;

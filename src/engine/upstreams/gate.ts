@@ -7,6 +7,7 @@ import type { MeterSheet } from "../../gate/meter.ts";
 import type { GateGrant, GateReason, GateReport } from "../../gate/wire.ts";
 import { GATE_FREE_PERMITS, KEY_PROBE_MS } from "../../limits.ts";
 import { ExchangeTimes, type Demand } from "./exchange-times.ts";
+import type { Answered } from "./latency-news.ts";
 import { GateNews } from "./news.ts";
 import { MeanTokens, type GateTokens } from "./tokens.ts";
 
@@ -145,9 +146,9 @@ export class RunGate {
   }
 
   /** An attempt has ended in an answer: a key that was stopped when it started works again. */
-  answered({ startedAtMs, latencyMs }: { startedAtMs: number; latencyMs: number }): void {
+  answered({ startedAtMs, ...answered }: Answered & { startedAtMs: number }): void {
     this.#succeeded += 1;
-    this.news.answered(latencyMs);
+    this.news.answered(answered);
     if (this.#stop === null || startedAtMs < this.#stop.knownSinceMs) return;
     this.#clearStop();
     if (this.#held?.grant.class === "stopped") this.#held = null;

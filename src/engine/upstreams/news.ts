@@ -5,6 +5,7 @@
 import type { MeterSheet } from "../../gate/meter.ts";
 import type { GateFailure, GateReport, RateSample } from "../../gate/wire.ts";
 import { GATE_SAMPLES_MAX } from "../../limits.ts";
+import { LatencyNews, type Answered } from "./latency-news.ts";
 
 /** The fields of a report that speak of the time since the last one. */
 type Reported = Pick<GateReport, "number" | "latency" | "samples" | "failures" | "recovered" | "meter">;
@@ -15,7 +16,7 @@ type Aged<T> = Omit<T, "ageMs"> & { atMs: number };
 class Batch {
   samples: Aged<RateSample>[] = [];
   readonly failures = new Map<string, Aged<GateFailure>>();
-  latency: { sumMs: number; count: number } | null = null;
+  readonly latency = new LatencyNews();
   recovered = false;
   meter: MeterSheet | null = null;
 
@@ -48,10 +49,8 @@ export class GateNews {
   }
 
   /** An attempt ended in an answer. */
-  answered(latencyMs: number): void {
-    const latency = (this.#next.latency ??= { sumMs: 0, count: 0 });
-    latency.sumMs += latencyMs;
-    latency.count += 1;
+  answered(answered: Answered): void {
+    this.#next.latency.answered(answered);
   }
 
   /** An attempt has shown that the key of a stopped gate works again. */
@@ -96,7 +95,7 @@ export class GateNews {
     const aged = <T extends { atMs: number }>({ atMs, ...rest }: T) => ({ ...rest, ageMs: Math.max(0, nowMs - atMs) });
     return {
       number: this.#number,
-      latency: latency === null ? null : { ttfbMs: null, meanMs: latency.sumMs / latency.count },
+      latency: latency.reported,
       samples: samples.map(aged),
       failures: [...failures.values()].map(aged),
       recovered,

@@ -4,6 +4,7 @@ import type { Reason } from "../../errors.ts";
 import { GATE_ATTEMPTS_MAX, RETRY_AFTER_MAX_MS, STOPPED_ATTEMPTS_MAX } from "../../limits.ts";
 import type { AttemptInFlight } from "../shard.ts";
 import type { RunGate } from "./gate.ts";
+import { lineOf, type Answered } from "./latency-news.ts";
 import type { Failed } from "./news.ts";
 
 type Failure = Extract<Outcome, { kind: "failure" }>;
@@ -14,13 +15,13 @@ export type Throttle = { cause: NonNullable<Failure["stop"]> | "rate_limited" | 
 /** Adds the end of an attempt to what is known of its gate, and to what the run reports. */
 export function learnFromEnd(
   gate: RunGate,
-  { startedAtMs }: Pick<AttemptInFlight, "startedAtMs">,
+  lease: Pick<AttemptInFlight, "startedAtMs" | "target" | "amounts">,
   outcome: Outcome,
   nowMs: number,
 ): Throttle | null {
   // An answer that does not fit its schema shows that the key works.
   const isAnswer = outcome.kind === "success" || outcome.reason.reason === "schema_violation";
-  if (isAnswer) gate.answered({ startedAtMs, latencyMs: outcome.latencyMs });
+  if (isAnswer) gate.answered(answeredAs(lease, outcome));
   if (outcome.kind === "success") return null;
   const failed = failedAs(outcome);
   if (failed !== null) gate.news.failed(failed, nowMs);
@@ -32,6 +33,20 @@ export function learnFromEnd(
   const retryAfterMs = outcome.retryAfterMs ?? 0;
   if (retryAfterMs <= RETRY_AFTER_MAX_MS) gate.cool(nowMs + retryAfterMs, "requests_per_minute");
   return { cause: outcome.class === "rate_limited" ? "rate_limited" : "overloaded", retryAfterMs };
+}
+
+/** What an answer shows of its provider. */
+function answeredAs(
+  { startedAtMs, target, amounts }: Parameters<typeof learnFromEnd>[1],
+  outcome: Outcome,
+): Answered & { startedAtMs: number } {
+  const { latencyMs } = outcome;
+  const plain = { startedAtMs, model: target.model, latencyMs };
+  if (outcome.kind === "failure" || outcome.ttfbMs === undefined) return plain;
+  const { ttfbMs, streamed, usage } = outcome;
+  const promptTokens = usage === null ? amounts.prompt_tokens : usage.promptTokens - usage.cachedTokens;
+  const completionTokens = streamed === true ? null : (usage?.completionTokens ?? 0);
+  return { ...plain, ttfb: { ms: ttfbMs, line: lineOf(promptTokens, completionTokens) } };
 }
 
 /** How a gate counts a failure; null = it says nothing of the key. */

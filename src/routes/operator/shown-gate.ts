@@ -29,5 +29,8 @@ export function shownGate(status: GateStatus, nowMs: number): Omit<UpstreamGate,
       stop === null ? null : { since: at(-stop.forMs), message: stop.message, next_probe_at: at(stop.nextProbeInMs) },
     last_error:
       lastError === null ? null : { class: lastError.class, message: lastError.message, at: at(-lastError.forMs) },
+    latency: (status.latency ?? []).map(({ model, ttfbP50Ms, ttfbP95Ms, p95Ms, samples }) => {
+      return { model, ttfb_p50_ms: ttfbP50Ms, ttfb_p95_ms: ttfbP95Ms, p95_ms: p95Ms, samples };
+    }),
   };
 }

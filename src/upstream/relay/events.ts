@@ -32,6 +32,7 @@ export function relayEvents(
   let isClean = true;
   const watched: Tap<StreamOutcome> = {
     feed: (chunk) => {
+      exchange.streamBegun();
       const pieces = observer.feed(chunk);
       if (!isReleased) isClean &&= pieces.every((piece) => redactedBytes(piece, upstream) === piece);
       const outcome = observer.early;

@@ -8,7 +8,6 @@ import { waterFill, wholeParts } from "../../../src/gate/share.ts";
 import type { PenaltySettings } from "../../../src/gate/settings.ts";
 import { Started } from "../../../src/gate/started.ts";
 import { Stop } from "../../../src/gate/stop.ts";
-import { TtfbWatch } from "../../../src/gate/ttfb.ts";
 import { AdaptiveWidth } from "../../../src/gate/width.ts";
 import {
   GATE_PROBE_DELAYS_MS,
@@ -107,7 +106,7 @@ describe("RateBucket", () => {
 describe("AdaptiveWidth", () => {
   const steady = (width: AdaptiveWidth, fromMs: number, untilMs: number) => {
     for (let nowMs = fromMs; nowMs < untilMs; nowMs += 150) {
-      width.succeeded({ inFlight: width.permits ?? 0, count: 10, ttfbMs: null }, 300, nowMs);
+      width.succeeded({ inFlight: width.permits ?? 0, count: 10, models: [] }, 300, nowMs);
     }
   };
 
@@ -121,7 +120,7 @@ describe("AdaptiveWidth", () => {
     const width = new AdaptiveWidth();
     width.rejected(40, 24, 0);
     expect(width.permits).toBe(32);
-    width.succeeded({ inFlight: 32, count: 1_000, ttfbMs: null }, 300, GATE_WIDTH_REST_MS);
+    width.succeeded({ inFlight: 32, count: 1_000, models: [] }, 300, GATE_WIDTH_REST_MS);
     width.rejected(1, 31, GATE_WIDTH_REST_MS);
     expect(width.permits).toBeGreaterThanOrEqual(28);
     expect(width.permits).toBeLessThanOrEqual(32);
@@ -142,7 +141,7 @@ describe("AdaptiveWidth", () => {
     };
     refuse(0, true);
     expect([width.permits, width.exact, width.ratePerMs(1_000)]).toEqual([1, 1, null]);
-    width.succeeded({ inFlight: 0, count: 1, ttfbMs: null }, 1_000, 20_000);
+    width.succeeded({ inFlight: 0, count: 1, models: [] }, 1_000, 20_000);
     expect(width.ratePerMs(1_000)).toBeGreaterThan(0);
     refuse(20_200, true);
     expect(width.ratePerMs(1_000)).toBeNull();
@@ -168,7 +167,7 @@ describe("AdaptiveWidth", () => {
     idle.rejected(10, 30, 0);
     const before = idle.permits;
     for (let nowMs = 200; nowMs < 10_000; nowMs += 150) {
-      idle.succeeded({ inFlight: 10, count: 1, ttfbMs: null }, 300, nowMs);
+      idle.succeeded({ inFlight: 10, count: 1, models: [] }, 300, nowMs);
     }
     expect(idle.permits).toBe(before);
     expect(GATE_WIDTH_PROBE_MS).toBeGreaterThan(GATE_WIDTH_REST_MS);
@@ -177,9 +176,9 @@ describe("AdaptiveWidth", () => {
   it("is forgotten when it has limited nothing for long", () => {
     const width = new AdaptiveWidth();
     width.rejected(10, 50, 0);
-    width.succeeded({ inFlight: 2, count: 1, ttfbMs: null }, 300, GATE_WIDTH_FORGET_MS - 1);
+    width.succeeded({ inFlight: 2, count: 1, models: [] }, 300, GATE_WIDTH_FORGET_MS - 1);
     expect(width.permits).not.toBeNull();
-    width.succeeded({ inFlight: 2, count: 1, ttfbMs: null }, 300, GATE_WIDTH_FORGET_MS);
+    width.succeeded({ inFlight: 2, count: 1, models: [] }, 300, GATE_WIDTH_FORGET_MS);
     expect(width.permits).toBeNull();
   });
 });
@@ -225,29 +224,6 @@ describe("Penalty", () => {
     const penalty = new Penalty(settings({ maxPenalty: 3 }));
     penalty.failed({ class: "rate_limited", count: 50 }, 40, 0);
     expect(penalty.widthAt(0, 512)).toBe(10);
-  });
-});
-
-describe("TtfbWatch", () => {
-  const see = (watch: TtfbWatch, ttfbMs: number, inFlight: number, nowMs: number) =>
-    watch.see({ ttfbMs, inFlight, count: 10 }, nowMs);
-
-  it("tries a smaller width when calls begin to queue, and keeps it if they are faster then", () => {
-    const watch = new TtfbWatch();
-    for (const nowMs of [0, 1_000, 2_000]) expect(see(watch, 100, 4, nowMs)).toBeNull();
-    const tried = see(watch, 1_000, 64, 3_000);
-    expect(tried).toEqual({ width: 13 });
-    // The calls from before it end.
-    for (let nowMs = 4_000; nowMs < 11_000; nowMs += 1_000) expect(see(watch, 1_000, 13, nowMs)).toBeNull();
-    for (const nowMs of [11_000, 12_000, 13_000]) expect(see(watch, 180, 13, nowMs)).toBeNull();
-  });
-
-  it("takes it back if they are not", () => {
-    const watch = new TtfbWatch();
-    for (const nowMs of [0, 1_000, 2_000]) see(watch, 100, 4, nowMs);
-    see(watch, 1_000, 64, 3_000);
-    const verdicts = Array.from({ length: 12 }, (_, index) => see(watch, 1_000, 13, 4_000 + index * 1_000));
-    expect(verdicts.filter((verdict) => verdict !== null)).toEqual(["undo"]);
   });
 });
 

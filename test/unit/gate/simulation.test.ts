@@ -7,6 +7,7 @@ import {
   queueing,
   rateLimitedSilently,
   slidingWindow,
+  unlimited,
   whileUsable,
   type Provider,
 } from "../../support/gate-providers.ts";
@@ -186,7 +187,7 @@ describe("a server that queues what is too much", () => {
       { id: "first", calls: 20, latencyMs: () => MEAN_MS, width: 4 },
       { id: "a", calls: 2_000, startMs: 5_000, latencyMs: () => MEAN_MS },
     ];
-    const world = new World({ provider: queueing(10), runs });
+    const world = new World({ provider: queueing(() => 10), runs });
     const widths: number[] = [];
     world.runUntil(60_000, (nowMs) => {
       if (nowMs >= 12_000) widths.push(world.runs[1]?.inFlight ?? 0);
@@ -194,6 +195,36 @@ describe("a server that queues what is too much", () => {
     expect(world.doneBy(60_000, 20_000)).toBeGreaterThanOrEqual((10 / 0.3) * 40 * 0.95);
     const mean = widths.reduce((sum, width) => sum + width, 0) / widths.length;
     expect(mean).toBeLessThan(30);
+  });
+
+  it.each([4, 10, 20])(
+    "is used to its capacity of %d by a batch that begins with more, with few calls in its queue",
+    (capacity) => {
+      const runs: RunPlan[] = [
+        { id: "a", calls: 9_000, latencyMs: () => MEAN_MS },
+        { id: "b", calls: 9_000, latencyMs: () => MEAN_MS, startMs: 15_000 },
+      ];
+      const world = new World({ provider: queueing(() => capacity), runs });
+      const inFlight: number[] = [];
+      world.runUntil(90_000, (nowMs) => {
+        if (nowMs >= 30_000) inFlight.push(world.runs.reduce((sum, run) => sum + run.inFlight, 0));
+      });
+      expect(world.doneBy(90_000, 30_000)).toBeGreaterThanOrEqual((capacity / (MEAN_MS / 1_000)) * 60 * 0.95);
+      const mean = inFlight.reduce((sum, each) => sum + each, 0) / inFlight.length;
+      expect(mean).toBeLessThan(3 * capacity);
+    },
+  );
+
+  it("is followed when its capacity grows to four times as much, and when it shrinks again", () => {
+    const provider = queueing((nowMs) => (nowMs > 30_000 && nowMs <= 80_000 ? 40 : 10));
+    const world = new World({ provider, runs: [{ id: "a", calls: 20_000, latencyMs: () => MEAN_MS }] });
+    const inFlight: number[] = [];
+    world.runUntil(140_000, (nowMs) => {
+      if (nowMs >= 100_000) inFlight.push(world.runs[0]?.inFlight ?? 0);
+    });
+    expect(world.doneBy(80_000, 50_000)).toBeGreaterThanOrEqual((40 / 0.305) * 30 * 0.9);
+    expect(world.doneBy(140_000, 100_000)).toBeGreaterThanOrEqual((10 / 0.305) * 40 * 0.95);
+    expect(inFlight.reduce((sum, each) => sum + each, 0) / inFlight.length).toBeLessThan(30);
   });
 
   it("is not taken for loaded because its later calls are long", () => {
@@ -210,6 +241,80 @@ describe("a server that queues what is too much", () => {
     world.runUntil(100_000);
     // Ten rounds of 64 take 20 s; looking whether fewer are faster costs less than half of that once.
     expect(endOf(world)).toBeLessThan(4_000 + 20_000 + 10_000);
+  });
+});
+
+describe("a server with room for all that begins its answers late", () => {
+  /** Whether its width was ever limited while a run made its calls there. */
+  const isEverShrunk = (provider: Provider, run: Partial<RunPlan>, seed: number): boolean => {
+    const runs: RunPlan[] = [{ id: "a", calls: 3_000, latencyMs: () => 1_000, ...run }];
+    const world = new World({ provider, runs, seed });
+    let isShrunk = false;
+    world.runUntil(600_000, (nowMs) => (isShrunk ||= world.gate.status(nowMs).width !== null));
+    expect(world.isDone).toBe(true);
+    return isShrunk;
+  };
+  /** Uniform in [0, 1), the same for a seed. */
+  const randomOf = (seed: number) => {
+    let state = seed;
+    return (): number => {
+      state = (state * 48_271) % 2_147_483_647;
+      return state / 2_147_483_647;
+    };
+  };
+
+  it.each([100, 2_000, 8_000])("is never shrunk: always after %d ms", (ttfbMs) => {
+    expect(
+      isEverShrunk(
+        unlimited(() => ttfbMs),
+        {},
+        1,
+      ),
+    ).toBe(false);
+  });
+
+  it.each(SEEDS)("is never shrunk: times that vary by their nature (seed %d)", (seed) => {
+    const random = randomOf(seed);
+    const gauss = () => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+    expect(
+      isEverShrunk(
+        unlimited(() => 500 * Math.exp(0.5 * gauss())),
+        {},
+        seed,
+      ),
+    ).toBe(false);
+  });
+
+  it.each(SEEDS)("is never shrunk: prompts of all sizes, from 50 to 20,000 tokens (seed %d)", (seed) => {
+    const random = randomOf(seed);
+    const promptOf = () => 50 * 400 ** random();
+    expect(
+      isEverShrunk(
+        unlimited(({ inputTokens }) => 100 + inputTokens * 0.2),
+        { promptOf },
+        seed,
+      ),
+    ).toBe(false);
+  });
+
+  it("is never shrunk: prompts that become longer with each call", () => {
+    let tokens = 100;
+    const promptOf = () => (tokens += 5);
+    expect(
+      isEverShrunk(
+        unlimited(({ inputTokens }) => 100 + inputTokens * 0.2),
+        { promptOf },
+        1,
+      ),
+    ).toBe(false);
+  });
+
+  it("loses less than a tenth of a minute in which it is slow for its own reasons", () => {
+    const provider = unlimited((_, nowMs) => (nowMs > 30_000 && nowMs <= 90_000 ? 2_000 : 500));
+    const world = new World({ provider, runs: [{ id: "a", calls: 9_000, latencyMs: () => 1_000 }] });
+    world.runUntil(120_000);
+    expect(world.doneBy(90_000, 30_000)).toBeGreaterThanOrEqual((64 / 3.005) * 60 * 0.9);
+    expect(world.doneBy(120_000, 95_000)).toBeGreaterThanOrEqual((64 / 1.505) * 25 * 0.95);
   });
 });
 

@@ -55,7 +55,7 @@ describe("a streamed attempt", () => {
       jobOf(makeUpstream()),
       makeDeps(answering(json(CHAT_JSON)).fetchLike, { now: () => 5 }),
     );
-    expect(streamed).toEqual(whole);
+    expect(streamed).toEqual({ ...whole, streamed: true });
     expect(sent).toMatchObject([
       {
         headers: { accept: "text/event-stream" },
@@ -64,12 +64,27 @@ describe("a streamed attempt", () => {
     ]);
   });
 
+  it("has the time to its first byte, after the headers", async () => {
+    let nowMs = 1_000;
+    const source = new Source((at) => {
+      nowMs += 100;
+      return CHAT_EVENTS[at] ?? null;
+    });
+    const { fetchLike } = answering(() => {
+      nowMs += 30;
+      return new Response(source.stream, EVENTS);
+    });
+    const outcome = await attempt(jobOf(makeUpstream(STREAMING)), makeDeps(fetchLike, { now: () => nowMs }));
+    expect(outcome).toMatchObject({ kind: "success", streamed: true, ttfbMs: 130 });
+    expect(outcome.latencyMs).toBeGreaterThanOrEqual(30 + 100 * CHAT_EVENTS.length);
+  });
+
   it("of a message ends as the same message in JSON does, and asks for no usage of its own", async () => {
     const { sent, fetchLike } = answering(events(...MESSAGE_EVENTS));
     const streamed = await attempt(jobOf(makeAnthropic(STREAMING)), makeDeps(fetchLike, { now: () => 5 }));
     const text = message([{ type: "text", text: "hello" }]);
     const whole = await attempt(jobOf(makeAnthropic()), makeDeps(answering(json(text)).fetchLike, { now: () => 5 }));
-    expect(streamed).toEqual(whole);
+    expect(streamed).toEqual({ ...whole, streamed: true });
     expect(sent[0]?.body).toMatchObject({ stream: true });
     expect(sent[0]?.body).not.toHaveProperty("stream_options");
   });

@@ -31,8 +31,8 @@ describe("what a run has to report", () => {
 
   it("has the mean time of the answers", () => {
     const news = new GateNews();
-    for (const latencyMs of [10, 20, 60]) news.answered(latencyMs);
-    expect(news.take(0).latency).toEqual({ ttfbMs: null, meanMs: 30 });
+    for (const latencyMs of [10, 20, 60]) news.answered({ model: "m", latencyMs });
+    expect(news.take(0).latency).toMatchObject({ meanMs: 30 });
   });
 
   it("has the newest samples, oldest first, aged to the report", () => {
@@ -48,7 +48,7 @@ describe("what a run has to report", () => {
 
   it("is urgent if it is a failure or a recovery, until the gate has it", () => {
     const news = new GateNews();
-    news.answered(1);
+    news.answered({ model: "m", latencyMs: 1 });
     news.seen({ ageMs: 0 }, 0);
     expect(news.isUrgent).toBe(false);
     news.failed(LIMITED, 0);

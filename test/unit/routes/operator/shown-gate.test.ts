@@ -33,7 +33,15 @@ describe("a gate as the operator sees it", () => {
       buckets: { requests: null, tokens: null, input_tokens: null, output_tokens: null },
       stopped: null,
       last_error: null,
+      latency: [],
     });
+  });
+
+  it("shows how long the calls of each model take", () => {
+    const latency = [{ model: "m", ttfbP50Ms: 200, ttfbP95Ms: null, p95Ms: 4_000, samples: 30 }];
+    expect(shownGate({ ...OPEN, latency }, NOW_MS).latency).toEqual([
+      { model: "m", ttfb_p50_ms: 200, ttfb_p95_ms: null, p95_ms: 4_000, samples: 30 },
+    ]);
   });
 
   it("shows its buckets with the time at which they are full, and never less than nothing in them", () => {
