@@ -111,8 +111,9 @@ export function acquire(
   if (run.waitingCalls.size >= DIRECT_CALLS_MAX) return reply({ ok: false, reason: OVERLOADED, remainingNanoUsd });
   run.waitingCalls.add(callId, reply, nowMs);
   const rules = { deadlineMs, onLost, parallelGroupId, ageMs, ...(label === undefined ? {} : { label }) };
-  const { uncounted = 0, waitsForGate = false } = request;
-  const tried = { uncounted, waitsForGate, ...(position === undefined ? {} : { position }) };
+  const { uncounted = 0, waitsForGate = false, earlier } = request;
+  const before = { ...(position === undefined ? {} : { position }), ...(earlier === undefined ? {} : { earlier }) };
+  const tried = { uncounted, waitsForGate, ...before };
   const untilMs = nowMs - ageMs + (facts.timeoutMs ?? target.timeoutMs);
   const patience = request.waitsForWidth === true ? { waitsForWidthUntilMs: untilMs } : {};
   const call = { callId, attempt, ...tried, ...patience, facts, target, ...rules, ...recordKey };

@@ -6,7 +6,8 @@ import { usdOf } from "../../src/budget/money.ts";
 import type { UsageDocument } from "../../src/contract/runs.ts";
 import type { GroupHeader } from "../../src/engine/group.ts";
 import type { Shard } from "../../src/engine/shard.ts";
-import { sumTotals, type ModelTotals, type Totals } from "../../src/engine/totals.ts";
+import { durationsSince, percentilesOf, type Percentiles } from "../../src/engine/measures/percentiles.ts";
+import { noTimes, sumTotals, type ModelTotals, type Totals } from "../../src/engine/totals.ts";
 import type { CounterValues, GroupCounts } from "./store/meta.ts";
 
 /** The shards of a run, by number: each counts the attempts of one executor. */
@@ -72,12 +73,25 @@ export class Counters {
 
   /** What the run has used since the last reset, in all and by model: its own calls only, without those of child runs. */
   usage(): UsageDocument {
-    return usageDocument(this.totals.models, this.#baselines.usage.totals.models);
+    const { totals } = this;
+    const { totals: before } = this.#baselines.usage;
+    return { ...usageDocument(totals.models, before.models), ...timesSince(totals, before) };
   }
 
   #now(): CounterValues {
     return { totals: this.totals, groups: { ...this.#groups } };
   }
+}
+
+/** How long calls took and were queued that have ended since then. */
+export function timesSince(
+  { times = noTimes() }: Totals,
+  { times: before = noTimes() }: Totals,
+): { latency_ms: Percentiles | null; queued_ms: Percentiles | null } {
+  return {
+    latency_ms: percentilesOf(durationsSince(times.latency, before.latency)),
+    queued_ms: percentilesOf(durationsSince(times.queued, before.queued)),
+  };
 }
 
 type CountedHeader = Pick<GroupHeader, "count" | "single" | "graph">;

@@ -6,6 +6,7 @@ import { round } from "../../src/engine/group.ts";
 import { blockedGates, type Blocked } from "../../src/engine/waits/blocked.ts";
 import type { Figures, StoredDocument } from "../../src/run-api/runs.ts";
 import { gatePartsOf } from "../../src/upstream/config/keys.ts";
+import { timesSince } from "./counters.ts";
 import type { RunState } from "./state.ts";
 import type { Children } from "./tree/children.ts";
 
@@ -74,6 +75,7 @@ export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
       success_rate: ended === 0 ? null : round(since("completed") / ended),
       attempts: since("attempts"),
       retries: since("retries"),
+      ...timesSince(totals, base.totals),
     },
     region: settings.region ?? null,
     replay: settings.replay === undefined ? null : "run",

@@ -41,6 +41,7 @@ import {
   label,
   onExhausted,
   ONE_CONTENT,
+  percentiles,
   rulesOf,
 } from "./fields.ts";
 import { agentsFields, itemsOfOne } from "./steps/agents.ts";
@@ -209,9 +210,6 @@ const tierFailure = z.object({
 });
 
 /** The answer: `results` and `responses` are the same list. `id` is null for an empty batch, which opens no group. */
-/** At most 5 % too high; null: nothing was measured. */
-const percentiles = z.object({ p50: z.number(), p95: z.number(), p99: z.number() }).nullable();
-
 export const batchReply = z
   .object({
     id: z.string().nullable(),

@@ -24,6 +24,9 @@ export const label = z
 
 const ERROR_STYLES = ["bracket", "rlm", "dspy", "verifiers", "null", "settled", "throw"] as const;
 
+/** Values that 50, 95 and 99 % of the durations are at most, ms; at most 5 % too high. Null: nothing was measured. */
+export const percentiles = z.object({ p50: z.number(), p95: z.number(), p99: z.number() }).nullable();
+
 /** Why an answer whose finish reason is `length` ended where it did, if the gateway lowered its cap. */
 export const cappedBy = z.enum(["budget"]).optional().openapi({
   description:

@@ -25,7 +25,7 @@ import {
 } from "../limits.ts";
 import type { Parsed } from "./errors.ts";
 import { zodReason } from "./errors.ts";
-import { errorStyle, label, onExhausted, REGIONS, wantedTier } from "./fields.ts";
+import { errorStyle, label, onExhausted, percentiles, REGIONS, wantedTier } from "./fields.ts";
 import { replayFields } from "./replay/replay.ts";
 import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
@@ -184,6 +184,16 @@ export type BlockedKey = z.infer<typeof blockedKey>;
 
 const runStatus = z.enum(["active", "paused", "closed", "cancelled", "expired", "escalated"]);
 
+/** How long the calls of a run took and were queued whose last attempt has ended. */
+const callTimes = {
+  latency_ms: percentiles.optional().openapi({
+    description: "Of the calls whose last attempt has ended: the time of all their attempts; null: there are none",
+  }),
+  queued_ms: percentiles.optional().openapi({
+    description: "Of the same calls: from their arrival to the start of the first attempt",
+  }),
+};
+
 /** A run as shown. */
 export const runDocument = z
   .object({
@@ -217,6 +227,7 @@ export const runDocument = z
       success_rate: z.number().nullable(),
       attempts: z.int(),
       retries: z.int(),
+      ...callTimes,
     }),
     region: z.enum(REGIONS).nullable(),
     replay: z.literal("run").nullable().openapi({ description: "`run`: its answers are recorded and replayed" }),
@@ -269,6 +280,7 @@ export const usageTotals = z
     output_tokens: z.int(),
     cost: z.number(),
     calls_by_model: z.record(z.string(), modelUsage),
+    ...callTimes,
     subtree: modelUsage.extend({ runs: z.int(), complete: z.boolean() }).optional().openapi({
       description: "With the child runs, since the run was opened: resets do not count; requested by `?subtree=1`",
     }),

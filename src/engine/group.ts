@@ -12,7 +12,7 @@ import type { WindowGroup, WindowPosition } from "./calls/coalescing-window.ts";
 import type { GroupGraph } from "./graph/group-graph.ts";
 import { isFinalState, mayStep, SLOT_STATES, type SlotState } from "./slot.ts";
 import type { ExtraSpend } from "./totals.ts";
-import { Durations, type Percentiles } from "./measures/percentiles.ts";
+import { addDuration, noDurations, percentilesOf, type Percentiles } from "./measures/percentiles.ts";
 
 /** The fields that a group is opened with; only changes of its graph change them. */
 export type GroupHeader = {
@@ -120,8 +120,8 @@ export class Group {
   readonly #cancelledSlots = new Set<number>();
   #inFlight = 0;
   #peakParallel = 0;
-  readonly #latencies = new Durations();
-  readonly #queueTimes = new Durations();
+  readonly #latencies = noDurations();
+  readonly #queueTimes = noDurations();
   #sequentialMs = 0;
   readonly #usage: GroupUsage = { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 };
   #window: WindowGroup | null = null;
@@ -324,8 +324,8 @@ export class Group {
   /** Adds a slot that has ended to the percentiles. One that was never sent has no times. */
   addEnded({ attempts, latencyMs, queuedMs }: { attempts: number; latencyMs: number; queuedMs: number }): void {
     if (attempts === 0) return;
-    this.#latencies.add(latencyMs);
-    this.#queueTimes.add(queuedMs);
+    addDuration(this.#latencies, latencyMs);
+    addDuration(this.#queueTimes, queuedMs);
   }
 
   /** Stops the group: no queued slot may start any more. The caller ends those slots. */
@@ -430,8 +430,8 @@ export class Group {
       speedup: wallMs === 0 ? 1 : round(this.#sequentialMs / wallMs),
       peak_parallel: this.#peakParallel,
       success_rate: tried === 0 ? 1 : round(this.counts.completed / tried),
-      latency_ms: this.#latencies.percentiles,
-      queued_ms: this.#queueTimes.percentiles,
+      latency_ms: percentilesOf(this.#latencies),
+      queued_ms: percentilesOf(this.#queueTimes),
     };
   }
 

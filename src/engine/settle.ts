@@ -25,7 +25,7 @@ import { LOST } from "./retry.ts";
 import type { AttemptInFlight, Position } from "./shard.ts";
 import { indexOf } from "./slot.ts";
 import type { EngineState, InFlight } from "./state.ts";
-import { addExtra, addModel } from "./totals.ts";
+import { addExtra, addModel, addTimes, type TimesOfCall } from "./totals.ts";
 import { isRepaired, nextOf } from "./upstreams/next-attempt.ts";
 import { meter } from "./upstreams/metered.ts";
 import { learnFromEnd } from "./upstreams/outcome.ts";
@@ -106,8 +106,10 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   const onward = next === null ? onwardFrom(state, outcome, inFlight) : null;
   const retryInMs = next?.delayMs ?? (onward?.continues === true ? 0 : null);
   const isAnswered = outcome.kind === "success" || onward?.course.kept !== undefined;
-  if (retryInMs === null) shard.totals[isAnswered ? "completed" : "failed"] += 1;
-  else {
+  if (retryInMs === null) {
+    shard.totals[isAnswered ? "completed" : "failed"] += 1;
+    addTimes(shard.totals, timesWith(state, inFlight, outcome));
+  } else {
     const retry = { ...callName(lease, group), attempt: attemptsOf(lease, group) + 1, delayMs: retryInMs };
     emit({ event: "retry_scheduled", ...retry, reason: outcome.kind === "failure" ? outcome.reason : null });
   }
@@ -152,6 +154,14 @@ function endBeside(
   group.addAttempt(latencyMs, { promptTokens, completionTokens, costNanoUsd });
   group.hedgeEnded(costNanoUsd);
   state.writeSlot(record);
+}
+
+/** How long a call has taken that ends with this attempt. Of a single call, a restart forgets what was before its last attempt. */
+function timesWith(state: EngineState, { lease, call }: InFlight, { latencyMs }: Outcome): TimesOfCall {
+  const { slotId, attempt, queuedMs } = lease;
+  const earlier = slotId === null ? call?.earlier : state.tried.get(slotId);
+  const isFirst = attempt === 1 || earlier === undefined;
+  return { latencyMs: (earlier?.latencyMs ?? 0) + latencyMs, queuedMs: isFirst ? queuedMs : earlier.queuedMs };
 }
 
 /** The attempts of a call so far. That of a slot which was hedged need not be the last to end. */

@@ -3,6 +3,7 @@ import type { Amounts } from "../budget/ledger.ts";
 import { addAmounts, zeroAmounts } from "../budget/ledger.ts";
 import type { MeterSheet } from "../gate/meter.ts";
 import { MODELS_COUNTED_MAX } from "../limits.ts";
+import { addDuration, addDurations, noDurations, type Durations } from "./measures/percentiles.ts";
 
 export type Totals = {
   spent: Amounts;
@@ -28,9 +29,18 @@ export type Totals = {
   models: Record<string, ModelTotals>;
   /** What hedges have cost: of each pair, the attempt that ended beside the other; absent = there were none. */
   hedges?: ExtraSpend;
+  /** How long the calls that `completed` and `failed` count took and were queued; absent = there are none. */
+  times?: CallTimes;
   /** What no gate knows yet, by gate; absent = nothing. Not summed: it is sent and dropped. */
   meters?: Record<string, MeterSheet>;
 };
+
+/** `latency`: all attempts of a call together, without the pauses between them. `queued`: before the first one. */
+export type CallTimes = { latency: Durations; queued: Durations };
+
+export function noTimes(): CallTimes {
+  return { latency: noDurations(), queued: noDurations() };
+}
 
 export type ExtraSpend = { calls: number; costNanoUsd: number };
 
@@ -73,10 +83,25 @@ export function sumTotals(parts: Iterable<Totals>): Totals {
     sum.groupedCalls += part.groupedCalls;
     sum.windowGroups += part.windowGroups;
     if (part.hedges !== undefined) addExtra(sum, part.hedges);
+    if (part.times !== undefined) {
+      sum.times ??= noTimes();
+      addDurations(sum.times.latency, part.times.latency);
+      addDurations(sum.times.queued, part.times.queued);
+    }
     for (const [model, more] of Object.entries(part.models)) addModel(sum.models, model, more);
   }
   return sum;
 }
+
+/** Adds how long a call took whose last attempt has ended. */
+export function addTimes(totals: Pick<Totals, "times">, { latencyMs, queuedMs }: TimesOfCall): void {
+  const times = (totals.times ??= noTimes());
+  addDuration(times.latency, latencyMs);
+  addDuration(times.queued, queuedMs);
+}
+
+/** How long a call took, all its attempts together, and how long it was queued before the first one. */
+export type TimesOfCall = { latencyMs: number; queuedMs: number };
 
 /** Adds what hedges have cost. */
 export function addExtra(totals: Pick<Totals, "hedges">, { calls, costNanoUsd }: ExtraSpend): void {

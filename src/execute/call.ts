@@ -112,7 +112,7 @@ export async function executeCall<A extends Attempted>(
   const usage = noUsage();
   const watch = watchClient(signal);
   let end: CallEnd<A> = { kind: "client_gone" };
-  let tried: Pick<AcquireRequest, "position" | "uncounted"> = {};
+  let tried: Tried = {};
   for (let delayMs = 0; ;) {
     const number = usage.attempts + 1;
     // A retry is queued for the time that its call has left.
@@ -151,12 +151,15 @@ export async function executeCall<A extends Attempted>(
     if (settled.retryInMs === null || signal.aborted) return { end, usage };
     delayMs = settled.retryInMs;
     facts = attempted.nextFacts ?? facts;
-    tried = triedBy(settled);
+    tried = { ...triedBy(settled), earlier: { latencyMs: usage.latencyMs, queuedMs: usage.queuedMs } };
   }
 }
 
-/** What a retry's request repeats of the reply to the settlement before. */
-function triedBy({ position, uncounted = 0 }: Settled): Pick<AcquireRequest, "position" | "uncounted"> {
+/** What a retry's request says of the attempts before. */
+type Tried = Pick<AcquireRequest, "position" | "uncounted" | "earlier">;
+
+/** What it repeats of the reply to the settlement before. */
+function triedBy({ position, uncounted = 0 }: Settled): Tried {
   return { uncounted, ...(position === undefined ? {} : { position }) };
 }
 

@@ -3,6 +3,7 @@ import type { Amounts } from "../budget/ledger.ts";
 import type { CallFacts, CallRules, Lease, Outcome } from "../call.ts";
 import type { InstanceLabel } from "../engine/calls/coalescing-window.ts";
 import type { Position } from "../engine/shard.ts";
+import type { TimesOfCall } from "../engine/totals.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Recorded, RecordedCall } from "./replay.ts";
 import type { Refused, Remaining, Sampled } from "./types.ts";
@@ -18,6 +19,8 @@ export type AcquireRequest = CallRules & {
   facts: CallFacts;
   /** For a retry: the delay that the last `settle` returned. */
   delayMs: number;
+  /** For a retry: how long the attempts before have taken together, and the first one was queued; absent = it is not known. */
+  earlier?: TimesOfCall;
   /** For a retry: what the last `settle` returned as `uncounted`; absent = 0. */
   uncounted?: number;
   /** Time since the call was accepted, ms: a retry keeps the position of its first attempt. Absent = it was accepted now. */

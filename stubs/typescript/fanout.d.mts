@@ -211,7 +211,14 @@ export type BudgetLine = { limit: number | null; spent: number; reserved: number
 export type Budget = Record<"usd" | "calls" | "prompt_tokens" | "completion_tokens", BudgetLine>;
 /** `cost` in USD. */
 export type Tokens = { input_tokens: number; output_tokens: number; cost: number };
-export type RunUsage = Tokens & { llm_calls: number; calls_by_model: Record<string, Tokens & { calls: number }> };
+/** At most 5 % too high, ms; null: no call has ended. */
+export type Percentiles = { p50: number; p95: number; p99: number } | null;
+export type RunUsage = Tokens & {
+  llm_calls: number;
+  calls_by_model: Record<string, Tokens & { calls: number }>;
+  latency_ms?: Percentiles;
+  queued_ms?: Percentiles;
+};
 export interface LogFields {
   output?: string | null;
   data?: unknown;

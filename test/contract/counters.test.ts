@@ -9,18 +9,24 @@ beforeAll(async () => void (world = await startWorld()));
 afterAll(() => world.stop());
 
 const amounts = { input_tokens: z.int(), output_tokens: z.int(), cost: z.number() };
+const percentiles = z.strictObject({ p50: z.number(), p95: z.number(), p99: z.number() }).nullable();
 const totals = z.strictObject({
   object: z.literal("usage"),
   llm_calls: z.int(),
   ...amounts,
   calls_by_model: z.record(z.string(), z.strictObject({ calls: z.int(), ...amounts })),
+  latency_ms: percentiles,
+  queued_ms: percentiles,
 });
 
 async function usageOf(run: RunAccess, query = ""): Promise<z.infer<typeof totals>> {
   return totals.parse((await run.send(`/runs/${run.id}/usage${query}`)).json);
 }
 
-const NOTHING = { object: "usage", llm_calls: 0, input_tokens: 0, output_tokens: 0, cost: 0, calls_by_model: {} };
+const NOTHING = {
+  ...{ object: "usage", llm_calls: 0, input_tokens: 0, output_tokens: 0, cost: 0, calls_by_model: {} },
+  ...{ latency_ms: null, queued_ms: null },
+};
 
 describe("GET /runs/:id/usage", () => {
   it("totals all charges, overall and by model", async () => {
@@ -38,6 +44,27 @@ describe("GET /runs/:id/usage", () => {
       budget.completion_tokens.spent,
     ]);
     expect(await usageOf(run)).toEqual(used);
+  });
+
+  it("has the percentiles that the run's document and its only group have", async () => {
+    const run = await world.openRun({ default_model: "up-1", max_parallel: 3 });
+    const prompts = ["{{delay/80}} slow", "{{status/503/first/1}} twice", "{{status/400}} no", "d", "e"];
+    const group = groupOf(await run.send("/batch", { json: { prompts } }));
+    const { latency_ms, queued_ms } = await usageOf(run);
+    expect(latency_ms?.p99).toBeGreaterThanOrEqual(80);
+    expect((await documentOf(run)).metrics).toMatchObject({ latency_ms, queued_ms });
+    expect(z.looseObject({ metrics: z.unknown() }).parse(group).metrics).toMatchObject({ latency_ms, queued_ms });
+  });
+
+  it("counts of a single call that is tried again the time of all its attempts, as its reply does", async () => {
+    const run = await world.openRun({ default_model: "up-1" });
+    const reply = replyOf(await run.send("/query", { json: { prompt: "{{delay/60}} {{status/503/first/1}}" } }));
+    expect(reply.attempts).toBe(2);
+    const { latency_ms, queued_ms } = await usageOf(run);
+    const { latency_ms: latencyMs, queued_ms: queuedMs } = z
+      .looseObject({ latency_ms: z.number(), queued_ms: z.number() })
+      .parse(reply);
+    expect([latency_ms?.p50, queued_ms?.p50]).toEqual([latencyMs, queuedMs]);
   });
 
   it("with reset=1 is returned once more and then starts at zero; the budget does not change", async () => {
@@ -83,7 +110,10 @@ describe("POST /runs/:id/stats/reset", () => {
         total_parallel_queries: 0,
         pending_queries: 0,
       },
-      metrics: { attempts: 0, retries: 0, sequential_ms: 0, peak_parallel: 0, success_rate: null },
+      metrics: {
+        ...{ attempts: 0, retries: 0, sequential_ms: 0, peak_parallel: 0, success_rate: null },
+        ...{ latency_ms: null, queued_ms: null },
+      },
       budget: before.budget,
     });
     // Five attempts were answered, the one with 503 among them.

@@ -13,6 +13,7 @@ const usage = z.object({
   output_tokens: z.number(),
   cost: z.number(),
   calls_by_model: z.record(z.string(), counted),
+  latency_ms: z.object({ p50: z.number(), p95: z.number(), p99: z.number() }).nullable(),
 });
 
 describe("usage", () => {
@@ -52,6 +53,17 @@ describe("usage", () => {
     expect(budget.calls).toMatchObject({ spent: 5, remaining: 5 });
     // What it is asked for is one thing, the run's statistics another.
     expect(stats.total_queries).toBe(5);
+  });
+
+  it("keeps how long calls took over a crash, and counts them from a reset on", async () => {
+    const run = await openRun();
+    await run.batch({ prompts: prompts(2), model: "up/delay/40" });
+    const { latency_ms } = await usageOf(run);
+    expect(latency_ms?.p50).toBeGreaterThanOrEqual(40);
+    await crash(run.object);
+    expect((await usageOf(run, "?reset=1")).latency_ms).toEqual(latency_ms);
+    await crash(run.object);
+    expect((await usageOf(run)).latency_ms).toBeNull();
   });
 
   it("is not reset by a read without reset", async () => {

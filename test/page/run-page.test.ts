@@ -4,6 +4,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { endOf, openGroup } from "../contract/following.ts";
 import { z } from "zod";
+import { durationText } from "../../ui/model/format.ts";
 import { documentOf, startWorld, type RunAccess, type World } from "../contract/world.ts";
 import { openPage, type Opened } from "./browser.ts";
 import { hasChromium, startBrowser } from "./chromium.ts";
@@ -65,6 +66,21 @@ describe.runIf(hasChromium)("the page of a run", () => {
     const { spent } = (await documentOf(run)).budget.usd;
     await expect.poll(async () => (await figuresIn(page, "Money"))["spent"]).toBe(`$${spent.toFixed(6)}`);
     expect(await figuresIn(page, "Money")).toMatchObject({ reserved: "$0", limit: "$1.00" });
+  });
+
+  it("shows how long calls took and were queued, as the run's document says it", async () => {
+    const run = await world.openRun({ default_model: "up-1", max_parallel: 3 });
+    const prompts = ["{{delay/90}} slow", "{{status/503/first/1}} twice", "{{status/400}} no", "d", "e"];
+    await run.send("/batch", { json: { prompts } });
+    const { page } = await pageOf(run);
+    const times = z.object({ p50: z.number(), p95: z.number(), p99: z.number() });
+    const { latency_ms, queued_ms } = z
+      .looseObject({ latency_ms: times, queued_ms: times })
+      .parse((await documentOf(run)).metrics);
+    const shown = ({ p50, p95, p99 }: z.infer<typeof times>) => [p50, p95, p99].map(durationText).join(" · ");
+    await expect
+      .poll(() => figuresIn(page, "Progress"))
+      .toMatchObject({ "latency p50 · p95 · p99": shown(latency_ms), "queue p50 · p95 · p99": shown(queued_ms) });
   });
 
   it("takes the token out of the address, and keeps it for a reload", async () => {

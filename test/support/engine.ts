@@ -1,4 +1,5 @@
 /** Makers for tests of the engine: targets, facts, outcomes, and an engine whose stored facts are in a map. */
+import type { TimesOfCall } from "../../src/engine/totals.ts";
 import { ANY_TOKENS } from "../../src/budget/estimate.ts";
 import { Ledger, NO_LIMITS, type Limits } from "../../src/budget/ledger.ts";
 import type { TokenPrice } from "../../src/budget/token-price.ts";
@@ -34,6 +35,7 @@ type CallFields = Partial<SlotFacts> & {
   waitsForGate?: boolean;
   waitsForWidthUntilMs?: number;
   uncounted?: number;
+  earlier?: TimesOfCall;
   position?: Position;
   parallelGroupId?: string | null;
 };
@@ -113,6 +115,7 @@ export class TestEngine {
       position,
       parallelGroupId = null,
       waitsForWidthUntilMs,
+      earlier,
       ...facts
     } = rest;
     const target = this.targets[facts.modelIndex ?? 0];
@@ -127,6 +130,7 @@ export class TestEngine {
       waitsForGate,
       uncounted,
       parallelGroupId,
+      ...(earlier === undefined ? {} : { earlier }),
       ...(waitsForWidthUntilMs === undefined ? {} : { waitsForWidthUntilMs }),
       ...(position === undefined ? {} : { position }),
     };

@@ -15,6 +15,9 @@ export type Call = {
   group: string | null;
   queuedMs: number;
   endMs: number | null;
+  /** The time of its attempts that have ended, together; and its time in the queue before the first one, ms. */
+  latencyMs: number;
+  firstQueuedMs: number;
   state: CallState;
   attempts: Attempt[];
   model: string | null;

@@ -1,4 +1,5 @@
 /** What a run's log says, up to its last line: calls, groups, money, failures. Lines are applied in order, each once. */
+import { addDuration, noDurations } from "../../src/engine/measures/percentiles.ts";
 import type { Attempt, Call, CallState } from "./call.ts";
 import { numberOf, objectOf, textOf, type LogLine } from "./line.ts";
 
@@ -55,6 +56,8 @@ export class RunState {
   /** The part of it that is charged at its reservation, because the upstream's bill is unknown. */
   estimatedUsd = 0;
   retries = 0;
+  /** How long calls took and were queued whose last attempt has ended, as the run's document counts them. */
+  readonly times = { latency: noDurations(), queued: noDurations() };
   readonly counts: Record<CallState, number> = { running: 0, waiting: 0, completed: 0, failed: 0, cancelled: 0 };
   readonly #calls = new Map<string, Call>();
   readonly #reservedUsd = new Map<string, number>();
@@ -182,6 +185,7 @@ export class RunState {
     this.models.add(target);
     this.upstreams.add(upstream);
     call.attempts.push({ number: numberOf(fields, "attempt"), startMs: atMs, endMs: null, outcome: null, target });
+    if (call.attempts.length === 1) call.firstQueuedMs = numberOf(fields, "queued_ms");
     this.#reservedUsd.set(attemptKey(line), numberOf(objectOf(fields, "reserved"), "usd"));
     this.#move(call, "running");
     this.#countInFlight(atMs, 1);
@@ -197,6 +201,7 @@ export class RunState {
     const attempt = call?.attempts.findLast((each) => each.endMs === null && each.number === number);
     if (call === undefined || attempt === undefined) return;
     this.#reservedUsd.delete(attemptKey(line));
+    call.latencyMs += latencyOf(attempt, numberOf(fields, "latency_ms"), call);
     attempt.endMs = atMs;
     attempt.outcome = textOf(fields, "outcome");
     if (call.state === "running") this.#move(call, "waiting");
@@ -218,6 +223,10 @@ export class RunState {
     const group = call.group === null ? undefined : this.groups.get(call.group);
     if (group !== undefined) group.ended += 1;
     if (call.state === "failed") this.#addFailure(call);
+    // Null: it ended without an attempt, as one that was refused or cancelled in the queue.
+    if (textOf(objectOf(fields, "timestamps"), "llm_call_start") === null) return;
+    addDuration(this.times.latency, call.latencyMs);
+    addDuration(this.times.queued, call.firstQueuedMs);
   }
 
   /** Calls that were queued when their group stopped: the log has one line for all of them. */
@@ -249,6 +258,8 @@ export class RunState {
     const facts = {
       task: index === null ? null : (group?.taskOf?.(index) ?? null),
       endMs: null,
+      latencyMs: 0,
+      firstQueuedMs: 0,
       state: "waiting" as const,
       attempts,
       model: null,
@@ -284,6 +295,12 @@ export class RunState {
     else this.inFlight.push({ atMs, count });
     this.mostInFlight = Math.max(this.mostInFlight, count);
   }
+}
+
+/** What an attempt adds to the time of its call: beside another one that goes on, the time until that began. */
+function latencyOf(attempt: Attempt, latencyMs: number, { attempts }: Call): number {
+  const other = attempts.find((each) => each !== attempt && each.endMs === null);
+  return other === undefined ? latencyMs : Math.min(latencyMs, Math.max(0, other.startMs - attempt.startMs));
 }
 
 function callKey({ group, fields }: LogLine): string {

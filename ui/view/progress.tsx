@@ -1,3 +1,4 @@
+import { percentilesOf, type Durations } from "../../src/engine/measures/percentiles.ts";
 import { countText, durationText, usdText } from "../model/format.ts";
 import { progressOf } from "../model/progress.ts";
 import type { RunState } from "../model/run-state.ts";
@@ -35,6 +36,8 @@ export function ProgressLine({ state, nowMs }: { state: RunState; nowMs: number;
         <Figure name="queued" value={countText(Math.max(0, total - ended - counts.running))} />
         {state.skipped > 0 && <Figure name="not started" value={countText(state.skipped)} />}
         {state.retries > 0 && <Figure name="retries" value={countText(state.retries)} />}
+        <Percentiles name="latency" durations={state.times.latency} />
+        <Percentiles name="queue" durations={state.times.queued} />
         {isOpen && <Figure name="rate" value={perSecond === null ? "–" : `${perSecond.toFixed(1)} / s`} />}
         {isOpen && (
           <Figure name="time left" value={remainingMs === null ? "–" : `about ${durationText(remainingMs)}`} />
@@ -46,4 +49,12 @@ export function ProgressLine({ state, nowMs }: { state: RunState; nowMs: number;
       </dl>
     </section>
   );
+}
+
+/** The times that half, 95 and 99 of a hundred calls took at most. */
+function Percentiles({ name, durations }: { name: string; durations: Durations }) {
+  const found = percentilesOf(durations);
+  if (found === null) return null;
+  const value = [found.p50, found.p95, found.p99].map(durationText).join(" · ");
+  return <Figure name={`${name} p50 · p95 · p99`} value={value} />;
 }

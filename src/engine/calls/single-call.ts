@@ -1,12 +1,15 @@
 /** A single call: queued in the run, executed by the Worker that holds its client's connection. */
 import type { CallFacts } from "../../call.ts";
 import type { Position, Target } from "../shard.ts";
+import type { TimesOfCall } from "../totals.ts";
 import type { WindowGroup, WindowPosition } from "./coalescing-window.ts";
 
 export type SingleCall = {
   callId: string;
   /** Number of the attempt to make, from 1. */
   attempt: number;
+  /** For a retry: how long its attempts before have taken together, and the first one was queued. */
+  earlier?: TimesOfCall;
   /** Of the attempts before, those that do not count towards the most attempts of a call; absent = none. */
   uncounted?: number;
   /** Whether a key that does not work, or a rate limit, makes the call wait rather than fail; absent = they fail it. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { Counters } from "../../../durable-objects/run/counters.ts";
+import { Counters, timesSince } from "../../../durable-objects/run/counters.ts";
 import type { CounterValues } from "../../../durable-objects/run/store/meta.ts";
 import { newShard, type Shard } from "../../../src/engine/shard.ts";
-import { zeroTotals } from "../../../src/engine/totals.ts";
+import { addTimes, zeroTotals } from "../../../src/engine/totals.ts";
 
 function zero(): CounterValues {
   return { totals: zeroTotals(), groups: { slots: 0, parallelGroups: 0, parallelSlots: 0 } };
@@ -35,6 +35,8 @@ describe("a run's usage", () => {
         "up/a": { calls: 4, input_tokens: 40, output_tokens: 8, cost: 2e-8 },
         "up/b": { calls: 2, input_tokens: 20, output_tokens: 4, cost: 1e-8 },
       },
+      latency_ms: null,
+      queued_ms: null,
     });
   });
 
@@ -46,6 +48,26 @@ describe("a run's usage", () => {
     busy.totals.models["up/b"] = { calls: 3, promptTokens: 30, completionTokens: 6, costNanoUsd: 15 };
     expect(counters.usage()).toMatchObject({ llm_calls: 1, input_tokens: 10, output_tokens: 2, cost: 5e-9 });
     expect(Object.keys(counters.usage().calls_by_model)).toEqual(["up/b"]);
+  });
+});
+
+describe("the times of a run's calls", () => {
+  const of = (durationMs: number) => ({ p50: durationMs, p95: durationMs, p99: durationMs });
+
+  it("are those of all executors, and after a reset of the usage those since, without a change of the statistics", () => {
+    const [one, other] = [shardOf(0, "up/a", 1), shardOf(1, "up/a", 1)];
+    const counters = countersOf([one, other]);
+    expect(counters.usage()).toMatchObject({ latency_ms: null, queued_ms: null });
+    addTimes(one.totals, { latencyMs: 20, queuedMs: 1 });
+    addTimes(other.totals, { latencyMs: 20, queuedMs: 1 });
+    counters.resetUsage();
+    expect(counters.usage()).toMatchObject({ latency_ms: null, queued_ms: null });
+    addTimes(other.totals, { latencyMs: 300, queuedMs: 2 });
+    expect(counters.usage()).toMatchObject({ latency_ms: of(300), queued_ms: of(2) });
+    const { totals, statsBaseline } = counters;
+    const { latency_ms } = timesSince(totals, statsBaseline.totals);
+    // At most 5 % above the 20 ms of two of the three.
+    expect(latency_ms).toEqual({ p50: 21, p95: 300, p99: 300 });
   });
 });
 

@@ -22,13 +22,24 @@ export class Lines {
     return this.add(atMs, "attempt_started", { ...call, queued_ms: 5, reserved: { usd: reservedUsd } });
   }
 
-  ended(atMs: number, index: number, { outcome = "success", usd = 0.02, attempt = 1, estimated = false } = {}): this {
+  ended(
+    atMs: number,
+    index: number,
+    { outcome = "success", usd = 0.02, attempt = 1, estimated = false, latencyMs = 0 } = {},
+  ): this {
     const call = { index, call_id: null, attempt, upstream: "up", model: "m" };
-    return this.add(atMs, "attempt_ended", { ...call, outcome, estimated, charged: { usd } });
+    return this.add(atMs, "attempt_ended", { ...call, outcome, estimated, latency_ms: latencyMs, charged: { usd } });
   }
 
   completed(atMs: number, index: number, status = "completed", code: string | null = null): this {
-    const result = { status, code, message: code === null ? null : `why ${index}`, model: "m", usage: { cost: 0.02 } };
+    const result = {
+      status,
+      code,
+      message: code === null ? null : `why ${index}`,
+      model: "m",
+      usage: { cost: 0.02 },
+      timestamps: { llm_call_start: "" },
+    };
     return this.add(atMs, "slot_completed", { index, call_id: null, ...result });
   }
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { percentilesOf } from "../../../src/engine/measures/percentiles.ts";
 import { queueMsOf } from "../../../ui/model/call.ts";
 import { durationText, usdText } from "../../../ui/model/format.ts";
 import { parseLine } from "../../../ui/model/line.ts";
@@ -42,6 +43,22 @@ describe("the state of a run on its page", () => {
     // 5 ms before the first attempt, 20 ms before the second.
     expect(queueMsOf(call, 1_000)).toBe(25);
     expect(stateOf(lines).retries).toBe(1);
+  });
+
+  it("counts how long calls took: all attempts of each, not the pauses, and not calls that were never sent", () => {
+    const lines = new Lines().started(100, 0).ended(130, 0, { outcome: "transient", latencyMs: 30 }).started(150, 0, 2);
+    lines.ended(170, 0, { attempt: 2, latencyMs: 20 }).completed(170, 0);
+    const refused = { index: 1, call_id: null, status: "failed", timestamps: { llm_call_start: null } };
+    const { times } = stateOf(lines.add(180, "slot_completed", refused));
+    const each = (ms: number) => ({ p50: ms, p95: ms, p99: ms });
+    expect([percentilesOf(times.latency), percentilesOf(times.queued)]).toEqual([each(50), each(5)]);
+  });
+
+  it("counts the time of a hedged call once where its attempts overlap", () => {
+    const lines = new Lines().started(100, 0, 1).started(160, 0, 2);
+    lines.ended(180, 0, { attempt: 1, latencyMs: 80, outcome: "unknown" });
+    lines.ended(200, 0, { attempt: 2, latencyMs: 40 }).completed(200, 0);
+    expect(percentilesOf(stateOf(lines).times.latency)?.p50).toBe(100);
   });
 
   it("lists failures by code and upstream, with the first as the example", () => {
