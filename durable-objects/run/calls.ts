@@ -187,6 +187,12 @@ export function settleSingle(
   };
 }
 
+/** The answer of an attempt has begun: calls that share its beginning may start. */
+export function noteBegun({ engine }: Pick<SingleCalls, "engine">, attemptId: string, nowMs: number): void {
+  const prefix = engine.attempts.get(attemptId)?.lease.prefix;
+  if (prefix !== undefined) engine.prefixes.begun(attemptId, prefix.keptMs, nowMs);
+}
+
 /** Records an answer, unless it does not fit its call's schema. */
 function record({ replay }: SingleCalls, recorded: RecordedCall, outcome: Outcome): void {
   if (outcome.kind !== "success" || (outcome.checked?.violation ?? null) !== null) return;

@@ -366,7 +366,7 @@ export class RunLifecycle implements AlarmHost {
   }
 
   /** What replay does outside of turns: it asks another run for answers, and hashes the calls of graphs. */
-  #replayEffects(): ReplayEffects {
+  #replayEffects(runId: string): ReplayEffects {
     const inTurn = (callback: (nowMs: number) => void): void => {
       const changed = this.submit<void>((reply, nowMs) => {
         callback(nowMs);
@@ -377,10 +377,15 @@ export class RunLifecycle implements AlarmHost {
     return {
       inTurn,
       hash: async (text) => await sha256Hex(new TextEncoder().encode(text)),
-      otherRun: (from) => ({
+      otherRun: (from, { inherited }) => ({
         soon: (callback) => setTimeout(callback, 0),
-        request: async (wanted) => {
+        request: async (asked) => {
           const other = new RunCaller(this.#objects, from);
+          if (inherited === true) {
+            const taken = asked.map(({ epoch, key, calls }) => ({ epoch, key, calls }));
+            return await other.callWithRetry<(NamedAnswer[] | null)[]>((run) => run.takeAnswers(runId, taken));
+          }
+          const wanted = asked.map(({ key, without, count }) => ({ key, without, count }));
           return await other.callWithRetry<(NamedAnswer[] | null)[]>((run) => run.recordedAnswers(wanted));
         },
       }),
@@ -413,7 +418,7 @@ export class RunLifecycle implements AlarmHost {
       arrived: () => this.#commits.poke(),
       wait: (ms) => scheduler.wait(ms),
     });
-    const replay = this.#replayEffects();
+    const replay = this.#replayEffects(id);
     const run = new RunState(this.store, settings, { config, bodies, replay }, { ms: nowMs, random: Math.random });
     this.#opened = { run, turns: new Turns(run, this.store) };
     for (const owner of this.sockets.owners()) this.#ownerPresent(owner);

@@ -43,7 +43,7 @@ import type {
 } from "../../src/run-api/groups.ts";
 import type { AppendReply, ClientEvent, LogPage } from "../../src/run-api/log.ts";
 import type { PullDone, PullOfferCall, PullReply, PullRequest } from "../../src/run-api/pull.ts";
-import type { AnswersWanted, NamedAnswer, ReplaySource } from "../../src/run-api/replay.ts";
+import type { AnswersToTake, AnswersWanted, NamedAnswer, ReplaySource } from "../../src/run-api/replay.ts";
 import type { RunApi } from "../../src/run-api/run-api.ts";
 import type { AnswerSettingsReply, CapacityWait, EndStatus, Figures, ListedChild } from "../../src/run-api/runs.ts";
 import type { ModelRulesReply, OpenChildReply, PatchReply, RunInput, RunPatch } from "../../src/run-api/runs.ts";
@@ -51,7 +51,7 @@ import type { RunSettings, StoredDocument } from "../../src/run-api/runs.ts";
 import type { IdempotencyKey, Refused, Sampled } from "../../src/run-api/types.ts";
 import type { ToolCallName, ToolCallRequest } from "../../src/tools/permits.ts";
 import type { Objects } from "../address.ts";
-import { acquire, acquireMany, lendCredit, settleSingle, takeCreditReport, withdraw } from "./calls.ts";
+import { acquire, acquireMany, lendCredit, noteBegun, settleSingle, takeCreditReport, withdraw } from "./calls.ts";
 import { budgetDocumentOf, figuresOf, runDocumentOf } from "./document.ts";
 import { endRun } from "./end.ts";
 import { claim } from "./executors/claim.ts";
@@ -67,6 +67,7 @@ import { openAndClaim } from "./groups/open-claimed.ts";
 import { quoteGroup } from "./groups/quote.ts";
 import { endedSlots, groupView, positionOf, resultsFrom, withWaits } from "./groups/read.ts";
 import { retryGraph } from "./groups/retry-graph.ts";
+import { giveAnswers } from "./replay/give.ts";
 import { RunLifecycle } from "./lifecycle.ts";
 import { offerItem, serveWorker } from "./pull.ts";
 import { appendEvents } from "./log/append.ts";
@@ -282,11 +283,13 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return this.#life.run?.replay?.recordings.answersFor(wanted) ?? wanted.map(() => []);
   }
 
+  takeAnswers(child: string, wanted: AnswersToTake[]): Promise<(NamedAnswer[] | null)[]> {
+    return this.#life.submit((reply) => giveAnswers(this.#life.run?.replay ?? null, { child, wanted }, reply));
+  }
+
   answerBegun(attemptId: string): Promise<void> {
     return this.#life.submit((reply, nowMs) => {
-      const { prefixes, attempts } = this.#life.run?.engine ?? {};
-      const prefix = attempts?.get(attemptId)?.lease.prefix;
-      if (prefix !== undefined) prefixes?.begun(attemptId, prefix.keptMs, nowMs);
+      if (this.#life.run !== null) noteBegun(this.#life.run, attemptId, nowMs);
       reply();
     });
   }

@@ -51,7 +51,8 @@ type ModelConfig = Pick<Config, "upstreams" | "routes" | "defaultModel">;
 
 /** What replay does outside of turns. */
 export type ReplayEffects = {
-  otherRun: (id: string) => Omit<OtherRunDeps, "arrived">;
+  /** The run that a rule names. */
+  otherRun: (from: string, rule: ReplayRule) => Omit<OtherRunDeps, "arrived">;
   hash: (text: string) => Promise<string>;
   /** Runs in a turn of its own. */
   inTurn: (callback: (nowMs: number) => void) => void;
@@ -209,7 +210,8 @@ export class RunState {
       this.#pages.facts(slotIdOf(group.header.seq, group.callIndexOf(indexOf(slotId))));
     const replay: RunReplay = new RunReplay({
       recordings,
-      otherRun: from === null ? null : new OtherRun({ ...effects.otherRun(from), arrived: () => replay.arrived() }),
+      otherRun:
+        from === null ? null : new OtherRun({ ...effects.otherRun(from, rule), arrived: () => replay.arrived() }),
       contentOf: (group, slotId) => {
         const { content, ...facts } = factsOf(group, slotId);
         if (content === undefined) return null;

@@ -231,7 +231,10 @@ export const runDocument = z
     }),
     region: z.enum(REGIONS).nullable(),
     replay: z.literal("run").nullable().openapi({ description: "`run`: its answers are recorded and replayed" }),
-    replay_from: z.string().nullable().openapi({ description: "Another run whose recorded answers it replays, too" }),
+    replay_from: z.string().nullable().openapi({
+      description:
+        "Another run whose recorded answers it replays, too; the parent, if the run is a child and names none",
+    }),
     tools: z.array(shownTool),
     metadata: z.record(z.string(), z.unknown()),
   })

@@ -1,7 +1,10 @@
 /** Replay: answers that a run has recorded, for calls with the same content. */
 
-/** A run's rule: its answers are recorded and replayed. `from`: another run whose recorded answers it replays, too. */
-export type ReplayRule = { from: string | null };
+/**
+ * A run's rule: its answers are recorded and replayed. `from`: another run whose recorded answers it replays, too. `inherited`:
+ * that is its parent, which counts the child's calls among its own: in an epoch, it gives each answer once.
+ */
+export type ReplayRule = { from: string | null; inherited?: true };
 
 /** A recorded answer. */
 export type Recorded = {
@@ -21,6 +24,9 @@ export type NamedAnswer = Recorded & { id: string };
 
 /** What one run requests of another's recorded answers: `count` of a key, without those that it has had. */
 export type AnswersWanted = { key: string; without: string[]; count: number };
+
+/** Calls of a child run, of one content, each of which takes an answer of its parent as a call of the parent itself would. */
+export type AnswersToTake = { epoch: string; key: string; calls: string[] };
 
 /** Which answer a single call's attempt made: its key and epoch, and what the outcome does not say of it. */
 export type RecordedCall = { key: string; epoch: string } & Pick<Recorded, "upstream" | "contentType">;

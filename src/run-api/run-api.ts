@@ -40,7 +40,7 @@ import type {
   WorkerState,
 } from "./groups.ts";
 import type { AppendReply, ClientEvent, LogPage } from "./log.ts";
-import type { AnswersWanted, NamedAnswer, ReplaySource } from "./replay.ts";
+import type { AnswersToTake, AnswersWanted, NamedAnswer, ReplaySource } from "./replay.ts";
 import type {
   AnswerSettingsReply,
   CapacityWait,
@@ -172,6 +172,12 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   /** Recorded answers, for a run that replays them, in the order of what it wants; null = request it again. */
   recordedAnswers(wanted: AnswersWanted[]): (NamedAnswer[] | null)[];
+
+  /**
+   * Recorded answers for calls of a child run, which they have had from now on: up to one for each call, in the order of what is
+   * wanted; null = request it again. A call that asks again has its answer again.
+   */
+  takeAnswers(child: string, wanted: AnswersToTake[]): Promise<(NamedAnswer[] | null)[]>;
 
   // ---- groups and lanes ----
 

@@ -276,9 +276,9 @@ export interface RunSettings extends RunLimits, CallOptions {
   /** Where in the world the run should begin, such as `weur`. */
   region?: string | undefined;
   metadata?: Record<string, unknown> | undefined;
-  /** Records the run's answers, and replays them for equal calls. */
+  /** Records the run's answers, and replays them for equal calls. A child of a run that records does so, too. */
   replay?: "run" | undefined;
-  /** Id of a run with `replay` whose answers this one replays. */
+  /** Id of a run with `replay` whose answers this one replays, a child instead of its parent's. */
   replay_from?: string | undefined;
   /** The service tier of calls that name none. */
   service_tier?: "flex" | "priority" | "default" | undefined;

@@ -248,6 +248,88 @@ describe("replay_from", () => {
   });
 });
 
+describe("a child of a run that records", () => {
+  const childOf = async (parent: RunAccess, request: object = {}): Promise<RunAccess> => {
+    const opened = await parent.send("/runs", { json: request });
+    expect([opened.status, opened.json]).toMatchObject([201, { replay: "run" }]);
+    const { id, token } = opened.json as { id: string; token: string };
+    return { id, token, send: (path, more) => world.send(path, { token, ...more }) };
+  };
+  const asked = async (run: RunAccess, prompt: string, name: string): Promise<[string, boolean]> => {
+    const { text, replayed } = replyOf(await query(run, prompt, name));
+    return [text, replayed === true];
+  };
+
+  it("records, and replays its parent's answers, of /query, /batch and /v1, at no cost", async () => {
+    const parent = await world.openRun(RECORDS);
+    await query(parent, "one", "first");
+    await batch(parent, ["two", "three"], "first");
+    const child = await childOf(parent, { budget: { usd: 0 } });
+    expect(await documentOf(child)).toMatchObject({ replay: "run", replay_from: parent.id });
+    expect(await asked(child, "two", "second")).toEqual(["two #1", true]);
+    expect(groupOf(await batch(child, ["three", "one"], "second"))).toMatchObject({
+      status: "completed",
+      results: ["three #1", "one #1"],
+      replayed: 2,
+    });
+    expect(requests()).toBe(3);
+    // It has copies of its own: another life of the child needs no parent for them.
+    expect(await asked(child, "one", "third")).toEqual(["one #1", true]);
+  });
+
+  it("counts as part of its parent's program: within an epoch n equal calls of the tree have n answers", async () => {
+    const parent = await world.openRun(RECORDS);
+    const [a, b] = [await childOf(parent), await childOf(parent)];
+    expect(await asked(parent, "same", "first")).toEqual(["same #1", false]);
+    expect(await asked(a, "same", "first")).toEqual(["same #2", false]);
+    // Its own answers first.
+    expect(await asked(a, "same", "second")).toEqual(["same #2", true]);
+    expect(await asked(a, "same", "second")).toEqual(["same #1", true]);
+    expect(await asked(b, "same", "second")).toEqual(["same #3", false]);
+    expect(await asked(parent, "same", "second")).toEqual(["same #4", false]);
+  });
+
+  it("does not read the answers of its siblings, nor does its parent read its own", async () => {
+    const parent = await world.openRun(RECORDS);
+    const [a, b] = [await childOf(parent), await childOf(parent)];
+    expect(await asked(a, "own", "first")).toEqual(["own #1", false]);
+    expect(await asked(b, "own", "second")).toEqual(["own #2", false]);
+    expect(await asked(parent, "own", "third")).toEqual(["own #3", false]);
+    expect(await asked(a, "own", "fourth")).toEqual(["own #1", true]);
+  });
+
+  it("reaches what its parent replays: the answers of the runs above, and of the run that they replay", async () => {
+    const before = await world.openRun(RECORDS);
+    await query(before, "old", "first");
+    const root = await world.openRun({ ...RECORDS, replay_from: before.id });
+    await query(root, "root", "first");
+    const grandchild = await childOf(await childOf(root));
+    expect(await asked(grandchild, "old", "second")).toEqual(["old #1", true]);
+    expect(await asked(grandchild, "root", "second")).toEqual(["root #1", true]);
+    expect(requests()).toBe(2);
+  });
+
+  it("that names another run replays that one instead of its parent", async () => {
+    const parent = await world.openRun(RECORDS);
+    await query(parent, "parent's", "first");
+    const a = await childOf(parent);
+    await query(a, "a's", "first");
+    const b = await childOf(parent, { replay_from: a.id });
+    expect(await documentOf(b)).toMatchObject({ replay_from: a.id });
+    expect(await asked(b, "a's", "second")).toEqual(["a's #1", true]);
+    expect((await asked(b, "parent's", "second"))[1]).toBe(false);
+  });
+
+  it("of a run that records nothing replays its own answers alone", async () => {
+    const parent = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
+    await query(parent, "plain", "first");
+    const child = await childOf(parent, { replay: "run" });
+    expect(await documentOf(child)).toMatchObject({ replay_from: null });
+    expect(await asked(child, "plain", "second")).toEqual(["plain #2", false]);
+    expect(await asked(child, "plain", "third")).toEqual(["plain #2", true]);
+  });
+});
+
 describe("/v1 of a run that records", () => {
   const chat = (run: RunAccess, body: object, name: string): Promise<Answer> =>
     run.send("/v1/chat/completions", { json: { model: "up-1", ...body }, headers: epoch(name) });

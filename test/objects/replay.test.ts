@@ -120,6 +120,31 @@ describe("a run that records", () => {
     expect(await response.json()).toMatchObject({ status: "completed", results: ["y", "x"], replayed: 2 });
   });
 
+  it.each([
+    ["is evicted", (run: TestRun) => evictDurableObject(run.object)],
+    ["crashes", (run: TestRun) => crash(run.object)],
+  ])("gives its children each answer once in an epoch, also after it %s", async (_, restart) => {
+    const run = await openRun(RECORDS);
+    const body = { prompt: "shared", model: "sim/echo" };
+    await query(run, body, "one");
+    const child = await run.openChild();
+    const other = await run.openChild();
+    expect((await query(child, body, "two")).replayed).toBe(true);
+    await restart(run);
+    expect((await query(other, body, "two")).replayed).toBeUndefined();
+    expect((await query(run, body, "two")).replayed).toBeUndefined();
+    expect((await query(other, body, "three")).replayed).toBe(true);
+  });
+
+  it("gives concurrent calls of its children as many answers as it has", async () => {
+    const run = await openRun({ ...RECORDS, max_parallel: 64 });
+    const body = { prompt: "same", model: "sim/echo" };
+    await Promise.all(prompts(12).map(() => query(run, body, "one")));
+    const children = await Promise.all(prompts(4).map(() => run.openChild({ budget: { usd: 0.01 } })));
+    const answers = await Promise.all(children.flatMap((child) => prompts(5).map(() => query(child, body, "two"))));
+    expect(answers.filter(({ replayed }) => replayed === true)).toHaveLength(12);
+  });
+
   it("keeps long answers of groups whole", async () => {
     const run = await openRun({ replay: "run" });
     const prompt = "é😀".repeat(200_000);

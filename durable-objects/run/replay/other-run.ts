@@ -5,16 +5,19 @@
 import { ANSWERS_ASKED_MAX, ANSWERS_READY_CHARS_MAX, RECORDED_ANSWERS_MAX } from "../../../src/limits.ts";
 import type { AnswersWanted, NamedAnswer } from "../../../src/run-api/replay.ts";
 
+/** What is wanted, and by which calls of which epoch. */
+export type AnswersAsked = AnswersWanted & { epoch: string; calls: string[] };
+
 export type OtherRunDeps = {
   /** Replies in the order of what is wanted; null = ask for it again. */
-  request: (wanted: AnswersWanted[]) => Promise<(NamedAnswer[] | null)[]>;
+  request: (wanted: AnswersAsked[]) => Promise<(NamedAnswer[] | null)[]>;
   /** Calls back after the present turn. */
   soon: (callback: () => void) => void;
   /** Replies have come: who waits may look again. */
   arrived: () => void;
 };
 
-type Wanted = { key: string; without: readonly string[]; waiters: Set<string> };
+type Wanted = { epoch: string; key: string; without: readonly string[]; waiters: Set<string> };
 
 export class OtherRun {
   readonly #deps: OtherRunDeps;
@@ -56,6 +59,7 @@ export class OtherRun {
     if (wanted !== undefined) wanted.waiters.add(call.waiter);
     else
       this.#wanted.set(name, {
+        epoch: call.epoch,
         key: call.key,
         without: [...had(), ...(this.#taken.get(name) ?? [])],
         waiters: new Set([call.waiter]),
@@ -79,10 +83,12 @@ export class OtherRun {
   async #ask(): Promise<void> {
     while (this.#wanted.size > 0) {
       const asked = [...this.#wanted].slice(0, ANSWERS_ASKED_MAX);
-      const wanted = asked.map(([, { key, without, waiters }]) => ({
+      const wanted = asked.map(([, { epoch, key, without, waiters }]) => ({
+        epoch,
         key,
         without: [...without],
         count: waiters.size,
+        calls: [...waiters],
       }));
       const replies = await this.#deps.request(wanted).catch((error: unknown) => {
         console.error("another run could not be asked for its recorded answers", error);

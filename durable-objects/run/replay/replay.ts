@@ -39,6 +39,9 @@ type Found = NamedAnswer & { isNew?: true };
 /** A single call that looks for its recorded answer. */
 export type SingleRecall = { callId: string; epoch: string; content: string; model: string | null; mayShare: boolean };
 
+/** The same with the key of its answer. */
+type KeyRecall = Pick<SingleRecall, "callId" | "epoch" | "mayShare"> & { key: string };
+
 export class RunReplay implements ReplayDeps {
   readonly #deps: RunReplayDeps;
   readonly recordings: Recordings;
@@ -48,7 +51,7 @@ export class RunReplay implements ReplayDeps {
   /** By call: looks again. */
   readonly #waitingCalls = new Map<string, (nowMs: number) => void>();
   /** What single calls were answered lately, oldest first: the request for an answer may be repeated. */
-  readonly #replayed = new Map<string, Recorded>();
+  readonly #replayed = new Map<string, NamedAnswer>();
 
   constructor(deps: RunReplayDeps) {
     this.#deps = deps;
@@ -102,11 +105,18 @@ export class RunReplay implements ReplayDeps {
    * @param again Called in a later turn if the result is `awaited`, for a call that waits here; null = it asks once more.
    */
   recallCall(call: SingleRecall, again: ((nowMs: number) => void) | null): Recorded | "awaited" | null {
-    const { callId, epoch, mayShare } = call;
+    const key = this.keyOfCall(call);
+    const found = key === null ? null : this.recallKey({ ...call, key }, again);
+    if (found === null || found === "awaited") return found;
+    const { id: _, ...answer } = found;
+    return answer;
+  }
+
+  /** The same for a call whose key is known. */
+  recallKey(call: KeyRecall, again: ((nowMs: number) => void) | null): NamedAnswer | "awaited" | null {
+    const { callId, epoch, key, mayShare } = call;
     const before = this.#replayed.get(callId);
     if (before !== undefined) return before;
-    const key = this.keyOfCall(call);
-    if (key === null) return null;
     const found = this.#find({ epoch, key, waiter: callId, mayShare });
     if (found === "awaited") {
       if (again !== null) this.#waitingCalls.set(callId, again);
@@ -116,10 +126,11 @@ export class RunReplay implements ReplayDeps {
     const { id, isNew, ...answer } = found;
     const isCopied = isNew === true && this.recordings.callAnswered({ key, epoch }, answer, id);
     if (!isCopied) this.recordings.callReplayed({ key, epoch }, id);
-    this.#replayed.set(callId, answer);
+    const named = { ...answer, id };
+    this.#replayed.set(callId, named);
     const [oldest] = this.#replayed.keys();
     if (this.#replayed.size > REPLAYED_CALLS_KEPT && oldest !== undefined) this.#replayed.delete(oldest);
-    return answer;
+    return named;
   }
 
   /** The client of a call has left, or its Worker asks once more. */

@@ -55,7 +55,7 @@ export function inherit(
       // Only the operator registers tools, when the root run is opened.
       tools: settings.tools,
       metadataJson: input.metadataJson,
-      ...(input.replay === undefined ? {} : { replay: input.replay }),
+      ...replayOf(settings, input.replay),
       ...serviceTierOf(input.serviceTier ?? settings.serviceTier),
       ...confirmOverOf(settings.confirmOver, input.confirmOver),
       ...onExhaustedOf(input.onExhausted ?? settings.onExhausted),
@@ -74,6 +74,13 @@ function confirmOverOf(...all: RunSettings["confirmOver"][]): Pick<RunSettings, 
     return found === Infinity ? null : found;
   };
   return { confirmOver: { nanoUsd: least(({ nanoUsd }) => nanoUsd), calls: least(({ calls }) => calls) } };
+}
+
+/** A child of a run that records does so, too, and replays its parent's answers unless it names another run's. */
+function replayOf({ id, replay }: RunSettings, asked: RunInput["replay"]): Pick<RunSettings, "replay"> {
+  const names = asked !== undefined && asked.from !== null;
+  if (replay !== undefined && !names) return { replay: { from: id, inherited: true } };
+  return asked === undefined ? {} : { replay: asked };
 }
 
 function serviceTierOf(serviceTier: RunSettings["serviceTier"]): Pick<RunSettings, "serviceTier"> {

@@ -8,10 +8,12 @@ import { label } from "../fields.ts";
 /** Fields of a request for a run. */
 export const replayFields = {
   replay: z.literal("run").optional().openapi({
-    description: "Records the run's answers, and gives them to later calls with the same content, at no cost",
+    description:
+      "Records the run's answers, and gives them to later calls with the same content, at no cost. A child of a run that records does so, too, and replays its parent's answers",
   }),
   replay_from: label.optional().openapi({
-    description: "A run with `replay` whose recorded answers this one replays, too; it records its own",
+    description:
+      "A run with `replay` whose recorded answers this one replays, too, a child instead of its parent's; it records its own",
   }),
 };
 

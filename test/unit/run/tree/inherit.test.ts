@@ -197,6 +197,26 @@ describe("the region of a child", () => {
   });
 });
 
+describe("the replay of a child", () => {
+  const records = { replay: { from: null } };
+
+  it("is that of its parent's answers if the parent records, whether it asks for replay or not", () => {
+    const replay = { from: "run_parent", inherited: true };
+    expect(childOf({}, records).replay).toEqual(replay);
+    expect(childOf(records, records).replay).toEqual(replay);
+    expect(childOf({}, { replay: { from: "run_other" } }).replay).toEqual(replay);
+  });
+
+  it("is that of the run that it names, and then not its parent's", () => {
+    expect(childOf({ replay: { from: "run_other" } }, records).replay).toEqual({ from: "run_other" });
+  });
+
+  it("is its own alone under a parent that does not record, and none if it does not ask", () => {
+    expect(childOf(records).replay).toEqual({ from: null });
+    expect(childOf().replay).toBeUndefined();
+  });
+});
+
 describe("what a child may set freely", () => {
   it("is its error style, its default model and its name", () => {
     const free = { name: "n", errorStyle: "null", windowMs: 0, defaultModel: "acme/large" } as const;

@@ -1,0 +1,49 @@
+/**
+ * Recorded answers that a run gives to calls of its child runs. Each such call counts as one of the run's own: in an epoch, no
+ * answer is given twice, whichever of the runs asks, so that n equal calls of a program stay n samples.
+ */
+import { ANSWERS_REPLY_CHARS_MAX } from "../../../src/limits.ts";
+import type { AnswersToTake, NamedAnswer } from "../../../src/run-api/replay.ts";
+import type { RunReplay } from "./replay.ts";
+
+/**
+ * Replies once it is known of every call whether it has an answer: a run above may have to be asked.
+ * @param replay null = the run records nothing.
+ */
+export function giveAnswers(
+  replay: Pick<RunReplay, "recallKey"> | null,
+  { child, wanted }: { child: string; wanted: readonly AnswersToTake[] },
+  reply: (given: (NamedAnswer[] | null)[]) => void,
+): void {
+  if (replay === null) return reply(wanted.map(() => []));
+  const given: (NamedAnswer[] | null)[] = [];
+  let chars = 0;
+  // One more than calls, until all of them have been looked up.
+  let undecided = 1;
+  const decided = (): void => {
+    undecided -= 1;
+    if (undecided === 0) reply(given);
+  };
+  for (const { epoch, key, calls } of wanted) {
+    if (chars > ANSWERS_REPLY_CHARS_MAX) {
+      given.push(null);
+      continue;
+    }
+    const answers: NamedAnswer[] = [];
+    given.push(answers);
+    for (const call of calls) {
+      undecided += 1;
+      const look = (): void => {
+        const found = replay.recallKey({ callId: `${child}/${call}`, epoch, key, mayShare: false }, look);
+        if (found === "awaited") return;
+        if (found !== null) {
+          answers.push(found);
+          chars += found.text.length;
+        }
+        decided();
+      };
+      look();
+    }
+  }
+  decided();
+}
