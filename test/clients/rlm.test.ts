@@ -1,7 +1,8 @@
 /**
  * Recursive language models that know nothing of the gateway: the requests that they send, in their order and form, and
- * every field that they read of the answers. fast-rlm uses OpenAI's client for JavaScript; the two others use the one for
- * Python, so their requests are sent here as that one sends them.
+ * every field that they read of the answers, with a router's too. fast-rlm uses OpenAI's client for JavaScript; the two others
+ * use the one for Python, so their requests are sent here as that one sends them. `python` runs those two as whole programs.
+ * fast-rlm itself cannot run without jsr.io and Pyodide's CDN, from which each of its agents loads packages when it starts.
  */
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";

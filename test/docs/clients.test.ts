@@ -9,22 +9,18 @@ import { ROOT } from "./page.ts";
 import { codesIn, rowsOf } from "./tables.ts";
 
 const PAGE = "docs/v1.md";
-/** Python's clients that JavaScript has too are told apart. */
-const nameOf = (client: string): string =>
-  client === "openai" || client === "anthropic" ? `${client} for Python` : client;
 
-it("docs/v1.md names the Python clients of the tests, their versions, and what their programs do", async () => {
-  const tested = new Map<string, { versions: string[]; shows: string }>();
-  for (const client of PYTHON_CLIENTS) {
-    const name = nameOf(client.package.replace(/\[.*/, ""));
-    const versions = tested.get(name)?.versions ?? [];
-    tested.set(name, { versions: [...versions, versionOf(client)], shows: client.shows });
-  }
-  const named = (await rowsOf(PAGE, "client")).filter((row) => row.length === 3);
-  const python = named.slice(0, tested.size);
-  expect(python.map(([name = "", versions, shows]) => [name.replaceAll("`", ""), codesIn(versions), shows])).toEqual(
-    [...tested].map(([name, { versions, shows }]) => [name, versions, shows]),
-  );
+it("docs/v1.md names the Python clients of the tests, their versions, programs and errors", async () => {
+  const names = new Set(PYTHON_CLIENTS.map((client) => client.package));
+  const tested = [...names].map((name) => {
+    const clients = PYTHON_CLIENTS.filter((client) => client.package === name);
+    const [{ shows, error } = { shows: "", error: "" }] = clients;
+    return [[name.replace(/\[.*/, "")], clients.map((client) => versionOf(client)), shows, [error]];
+  });
+  const rows = await rowsOf(PAGE, "Python");
+  expect(
+    rows.map(([name, versions, shows, error]) => [codesIn(name), codesIn(versions), shows, codesIn(error)]),
+  ).toEqual(tested);
 });
 
 const dependencies = z.object({ devDependencies: z.record(z.string(), z.string()) });
@@ -32,10 +28,7 @@ const dependencies = z.object({ devDependencies: z.record(z.string(), z.string()
 it("docs/v1.md names the JavaScript clients of the tests with their versions", async () => {
   const text = await readFile(join(ROOT, "package.json"), "utf8");
   const { devDependencies } = dependencies.parse(JSON.parse(text));
-  const python = new Set(PYTHON_CLIENTS.map((client) => nameOf(client.package.replace(/\[.*/, ""))));
-  const rows = (await rowsOf(PAGE, "client"))
-    .filter((row) => row.length === 3)
-    .filter(([name = ""]) => !python.has(name.replaceAll("`", "")));
+  const rows = await rowsOf(PAGE, "JavaScript");
   expect(rows.length).toBeGreaterThan(0);
   for (const [client, versions] of rows) {
     const [name = ""] = codesIn(client);

@@ -72,8 +72,12 @@ async function ledgerOf(run: ClientRun) {
 /** Fewer calls than any of the programs makes. */
 const CALLS_OF_A_SMALL_BUDGET = 3;
 
+/** Some programs load for ten seconds on a busy machine, and longer when they run first and Python compiles their packages. */
+const TIME_MAX_MS = 400_000;
+
 for (const client of PYTHON_CLIENTS) {
-  describe.skipIf(missingEnvironment(client.environment) !== null)(`${client.package} ${versionOf(client)}`, () => {
+  const isMissing = missingEnvironment(client.environment) !== null;
+  describe.skipIf(isMissing)(`${client.package} ${versionOf(client)}`, { timeout: TIME_MAX_MS }, () => {
     it("its own count, the run's ledger and the provider's count are the same", async () => {
       const run = await clients.openRun({ budget: { usd: 1 }, max_parallel: 8 });
       const { status, printed, complaint } = await start(client, run);
