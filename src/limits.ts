@@ -751,6 +751,8 @@ export const GATE_HISTORY_STEP_MS = 100;
 export const GATE_STORE_EVERY_MS = 30_000;
 /** Shortest time between two rows that a gate writes of what attempts have cost, ms: as with the figures above. */
 export const GATE_METER_STORE_EVERY_MS = 30_000;
+/** Shortest time between two rows that a gate writes of how long attempts take, ms: percentiles move slowly. */
+export const GATE_LATENCY_STORE_EVERY_MS = 60_000;
 /** Runs whose latest counts a gate does not have, of which it knows the names: each may cost a read of `GET /metrics` a call. */
 export const GATE_UNREAD_RUNS_MAX = 64;
 /** Runs that one read of `GET /metrics` visits: the others are read the next time, or report by themselves. */

@@ -2,7 +2,8 @@
  * One gate. Its methods are described in src/run-api/gate-api.ts, what it decides in src/gate. It sets no alarm and no timer:
  * runs that wait come back by themselves, so it sleeps as soon as nobody calls.
  *
- *   memory  row 1: a stop, the learned width, the limits that headers have shown; row 2: what attempts have cost
+ *   memory  row 1: a stop, the learned width, the limits that headers have shown; row 2: what attempts have cost; row 3: how
+ *           long they take
  */
 import { DurableObject } from "cloudflare:workers";
 import { configOf } from "../../src/env.ts";
@@ -11,7 +12,11 @@ import { shouldStore } from "../../src/gate/memory.ts";
 import type { MeterSheet } from "../../src/gate/meter.ts";
 import type { GateSettings } from "../../src/gate/settings.ts";
 import type { GateClass, GateGrant, GateReport, GateStatus } from "../../src/gate/wire.ts";
-import { GATE_METER_STORE_EVERY_MS, UPSTREAM_IN_FLIGHT_DEFAULT } from "../../src/limits.ts";
+import {
+  GATE_LATENCY_STORE_EVERY_MS,
+  GATE_METER_STORE_EVERY_MS,
+  UPSTREAM_IN_FLIGHT_DEFAULT,
+} from "../../src/limits.ts";
 import type { GateApi, GateMetering } from "../../src/run-api/gate-api.ts";
 import { gatePartsOf } from "../../src/upstream/config/keys.ts";
 import type { Objects } from "../address.ts";
@@ -24,6 +29,7 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
   readonly #gate: Gate;
   #storedMs: number;
   #sheetStoredMs = 0;
+  #latenciesStoredMs = 0;
 
   constructor(ctx: DurableObjectState, env: Objects) {
     super(ctx, env);
@@ -34,6 +40,7 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
     const epoch = 1 + Math.floor(Math.random() * (Number.MAX_SAFE_INTEGER - 1));
     this.#gate = new Gate(settingsOf(env, this.#name), epoch, this.#store.stored, nowMs);
     this.#gate.meters.restore(this.#store.sheet());
+    this.#gate.latencies.restore(this.#store.latencies());
   }
 
   exchange(report: GateReport): GateGrant {
@@ -79,6 +86,7 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
       this.#storedMs = nowMs;
     }
     if (nowMs >= this.#sheetStoredMs + GATE_METER_STORE_EVERY_MS) this.#storeSheet();
+    if (nowMs >= this.#latenciesStoredMs + GATE_LATENCY_STORE_EVERY_MS) this.#storeLatencies(nowMs);
     const after = this.#gate.classAt(nowMs);
     if (after === "stopped" && before !== "stopped") this.#warn(nowMs);
     // Runs of a gate that limits come back soon by themselves; those of one that was open or stopped do not.
@@ -92,6 +100,13 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
     if (!this.#gate.meters.takeChanged()) return;
     this.#store.storeSheet(this.#gate.meters.sheet);
     this.#sheetStoredMs = Date.now();
+  }
+
+  /** Stores how long attempts take: it is for runs that begin after the object has slept. */
+  #storeLatencies(nowMs: number): void {
+    if (!this.#gate.latencies.takeChanged()) return;
+    this.#store.storeLatencies(this.#gate.latencies.stored());
+    this.#latenciesStoredMs = nowMs;
   }
 
   /** Whoever has started the gateway with a wrong key sees it on the terminal, while calls wait. */

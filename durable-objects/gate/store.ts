@@ -1,4 +1,5 @@
-/** What a gate stores: a row of what it knows of its key, and a row of what attempts have cost. */
+/** What a gate stores: a row of what it knows of its key, a row of what attempts have cost, and a row of how long they take. */
+import type { StoredLatency } from "../../src/gate/latencies.ts";
 import { EMPTY_MEMORY, type GateMemory } from "../../src/gate/memory.ts";
 import type { MeterSheet } from "../../src/gate/meter.ts";
 
@@ -31,6 +32,14 @@ export class GateStore {
     this.#sql.exec("INSERT OR REPLACE INTO memory (id, body) VALUES (?, ?)", METERS, JSON.stringify(sheet));
   }
 
+  latencies(): StoredLatency[] {
+    return JSON.parse(this.#body(LATENCIES) ?? "[]");
+  }
+
+  storeLatencies(latencies: readonly StoredLatency[]): void {
+    this.#sql.exec("INSERT OR REPLACE INTO memory (id, body) VALUES (?, ?)", LATENCIES, JSON.stringify(latencies));
+  }
+
   #body(id: number): string | null {
     return this.#sql.exec<{ body: string }>("SELECT body FROM memory WHERE id = ?", id).toArray()[0]?.body ?? null;
   }
@@ -39,3 +48,4 @@ export class GateStore {
 /** The rows by number. */
 const MEMORY = 1;
 const METERS = 2;
+const LATENCIES = 3;

@@ -44,7 +44,8 @@ export class Gate {
   readonly #epoch: number;
   /** What attempts have cost, of all runs. */
   readonly meters = new GateMeters();
-  readonly #latencies = new Latencies();
+  /** How long attempts take, of all runs. */
+  readonly latencies = new Latencies();
   readonly #registry = new Registry();
   readonly #started: Started;
   readonly #rates = new Rates();
@@ -93,7 +94,9 @@ export class Gate {
     this.#rates.settle(run, { started: news.started.requests, rejected }, runs, nowMs);
     const grant = this.#decide(run, wasWaiting, nowMs);
     this.meters.reportedBy(run.id, nowMs + grant.ttlMs);
-    return grant;
+    // A run that exchanges often has seen enough itself, or soon will have.
+    const isTold = report.epoch !== this.#epoch || grant.nextInMs >= GATE_NEXT_MAX_MS;
+    return isTold ? { ...grant, ...this.latencies.told } : grant;
   }
 
   /** The run had nothing waiting or in flight any more after its report of this number: a later one may have overtaken this. */
@@ -150,7 +153,7 @@ export class Gate {
       waitMs: Math.max(0, this.#waitUntilMs - nowMs),
       stop: stop === null ? null : { ...stop, nextProbeInMs: this.#stop?.nextProbeInMs(nowMs) ?? 0 },
       lastError: this.#lastErrorAt(nowMs),
-      latency: this.#latencies.status(),
+      latency: this.latencies.status(),
     };
   }
 
@@ -175,7 +178,7 @@ export class Gate {
     if (report.meter !== undefined) this.meters.add(report.meter);
     const { meanMs = this.#latencyMs, models = [] } = report.latency ?? {};
     this.#latencyMs += (meanMs - this.#latencyMs) * LATENCY_GAIN;
-    this.#latencies.add(models);
+    this.latencies.add(models);
     for (const sample of report.samples) this.#rates.follow(sample, this.#started, this.#latencyMs, nowMs);
     if (report.recovered) this.#stop = null;
     for (const failure of report.failures) this.#failed(failure, nowMs);

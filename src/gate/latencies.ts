@@ -14,7 +14,10 @@ type Sketches = { whole: LatencySketch; ttfb: LatencySketch };
 export class Latencies {
   /** The least recently used first. */
   readonly #models = new Map<string, Sketches>();
+  /** Attempts that were added since it was stored. */
+  #added = 0;
 
+  /** What an earlier instance has stored. */
   restore(stored: readonly StoredLatency[]): void {
     for (const { model, whole, ttfb } of stored) {
       const sketches = this.#sketchesOf(model);
@@ -31,22 +34,30 @@ export class Latencies {
     }));
   }
 
+  /** True once after enough attempts that what they show is worth a row. */
+  takeChanged(): boolean {
+    const hasChanged = this.#added >= HEDGE_SAMPLES_MIN;
+    if (hasChanged) this.#added = 0;
+    return hasChanged;
+  }
+
   add(models: readonly ModelLatency[]): void {
     for (const { model, whole, ttfb } of models) {
       const sketches = this.#sketchesOf(model);
       sketches.whole.addAll(whole);
+      for (const [, count] of whole) this.#added += count;
       for (const { durations } of ttfb) sketches.ttfb.addAll(durations);
     }
   }
 
-  /** The models of which enough is known to call an attempt slow. */
-  percentiles(): ModelPercentiles[] {
+  /** What a grant has: the models of which enough is known to call an attempt slow; nothing if there is none. */
+  get told(): { latency?: readonly ModelPercentiles[] } {
     const known: ModelPercentiles[] = [];
     for (const [model, { whole }] of this.#models) {
       const [p50Ms, p95Ms] = [whole.quantile(0.5), whole.quantile(0.95)];
       if (whole.count >= HEDGE_SAMPLES_MIN && p50Ms !== null && p95Ms !== null) known.push({ model, p50Ms, p95Ms });
     }
-    return known;
+    return known.length === 0 ? {} : { latency: known };
   }
 
   /** By the names of the models. */

@@ -154,7 +154,7 @@ export type GateGrant = {
   nextInMs: number;
   /** While stopped: why, since when (ms ago), and the provider's words; null = it is not stopped. */
   stop: { reason: StopReason; forMs: number; message: string | null } | null;
-  /** How long the calls of all runs take, of models of which enough is known; absent = the gate does not measure it. */
+  /** How long the calls of all runs take, of models of which enough is known; absent = nothing new, or it is not measured. */
   latency?: readonly ModelPercentiles[];
 };
 

@@ -3,6 +3,7 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { GateObject } from "../../src/index.ts";
+import { LatencySketch } from "../../src/gate/latency-sketch.ts";
 import type { GateFailure, RateSample } from "../../src/gate/wire.ts";
 import { gateReport } from "../support/gate-report.ts";
 
@@ -59,6 +60,22 @@ describe("a gate object", () => {
     const again = gateReport("a", 2, { epoch: before.epoch, inFlight: held, permits: held, waiting: 100 });
     // Half of the width: the other half is for the newcomer, once the run has ended so many calls.
     expect((await gate.exchange(again)).permits).toBe(Math.floor(held / 2));
+  });
+
+  it("knows after a restart how long calls take, so that a new run is told with its first grant", async () => {
+    const gate = gateNamed("gate-latency");
+    const durations = new LatencySketch();
+    durations.add(2_000, 100);
+    const models = [{ model: "m", whole: durations.durations(), ttfb: [] }];
+    const before = await changesOf(gate);
+    const latency = { meanMs: 2_000, models };
+    const { epoch } = await gate.exchange(gateReport("a", 1, { inFlight: 2, succeeded: 100, latency }));
+    for (let number = 2; number < 20; number++)
+      await gate.exchange(gateReport("a", number, { epoch, inFlight: 2, succeeded: 100 * number, latency }));
+    // A row a minute at most, even on a machine that takes one or two for this.
+    expect((await changesOf(gate)) - before).toBeLessThanOrEqual(6);
+    await evictDurableObject(gate);
+    expect((await gate.exchange(gateReport("b", 1, { waiting: 1 }))).latency).toMatchObject([{ model: "m" }]);
   });
 
   it("writes nothing for exchanges, however many, while nothing moves", async () => {

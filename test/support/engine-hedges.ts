@@ -5,6 +5,7 @@ import type { HedgeRule } from "../../src/call.ts";
 import type { Group } from "../../src/engine/group.ts";
 import { nextReadyMs } from "../../src/engine/next-ready.ts";
 import type { Target } from "../../src/engine/shard.ts";
+import type { ModelPercentiles } from "../../src/gate/wire.ts";
 import { alike, makeTarget, success, TestEngine } from "./engine.ts";
 
 export const P95: HedgeRule = { after: "p95", maxExtra: 0.05 };
@@ -26,15 +27,18 @@ type Options = {
   timeOf: (attempt: { index: number; attempt: number; startedAtMs: number }) => number;
   limits?: Partial<Limits>;
   target?: Partial<Target>;
+  /** What the gate has said of the calls of all runs. */
+  heard?: readonly ModelPercentiles[];
 };
 
 /** What one answer is billed: less than is reserved, as with real providers. */
 const USAGE = { promptTokens: 40, completionTokens: 60 };
 
 /** Runs a batch to its end. Attempts that are given up end at once. */
-export function runHedged({ count, width, hedge, timeOf, limits = {}, target = {} }: Options): HedgedBatch {
+export function runHedged({ count, width, hedge, timeOf, limits = {}, target = {}, heard = [] }: Options): HedgedBatch {
   const engine = new TestEngine({ width, limits, targets: [makeTarget(target)] });
   const { state } = engine;
+  state.hedges.heard(makeTarget(target).gate, heard);
   const group = engine.open(alike(count, { hedge }));
   const running = new Map<string, { index: number; startedAtMs: number; endsAtMs: number }>();
   const firstStartMs: number[] = [];

@@ -3,11 +3,12 @@
  * call's; the other attempt is given up. In memory: that an attempt is a hedge is stored with its lease.
  */
 import type { HedgeRule } from "../../call.ts";
+import type { ModelPercentiles } from "../../gate/wire.ts";
 import { HEDGE_LOOK_SHARE, HEDGE_MODELS_KEPT } from "../../limits.ts";
 import type { AttemptInFlight, Target } from "../shard.ts";
 import { groupSeqOf } from "../slot.ts";
 import { ModelPace } from "./pace.ts";
-import { timesOf } from "./straggler.ts";
+import { slowTimes, timesOf, type SlowTimes } from "./straggler.ts";
 
 /** An attempt in flight that may be hedged. */
 export type Hedgeable = { lease: AttemptInFlight; hedge: HedgeRule };
@@ -19,6 +20,8 @@ export class Hedges {
   readonly #hedgeOf = new Map<string, string>();
   /** By upstream and model; the least recently used first. */
   readonly #paces = new Map<string, ModelPace>();
+  /** How long the calls of all runs take, by gate, as the gates said last. */
+  readonly #heard = new Map<string, readonly ModelPercentiles[]>();
 
   /** Attempts in flight that may be hedged, oldest first. */
   get open(): Iterable<Hedgeable> {
@@ -68,6 +71,18 @@ export class Hedges {
     return this.#paces.get(nameOf(target));
   }
 
+  /** A gate has said how long the calls of all runs take there. */
+  heard(gate: string, models: readonly ModelPercentiles[]): void {
+    this.#heard.set(gate, models);
+  }
+
+  /** When attempts at a target are slow, and are hedged: by what the run has seen itself, else by what its gate said. Null = not known. */
+  timesAt(hedge: HedgeRule, { gate, ...target }: Pick<Target, "gate" | "upstream" | "model">): SlowTimes | null {
+    const heard = this.#heard.get(gate)?.find(({ model }) => model === target.model);
+    const p95 = this.paceOf(target)?.p95 ?? (heard === undefined ? null : slowTimes(heard.p50Ms, heard.p95Ms));
+    return timesOf(hedge, p95);
+  }
+
   /** An attempt has been answered, or was given up for another. */
   learn(
     { target }: Pick<AttemptInFlight, "target">,
@@ -83,7 +98,7 @@ export class Hedges {
   nextMs(nowMs: number): number | null {
     let next: number | null = null;
     for (const { hedge, lease } of this.#open.values()) {
-      const times = timesOf(hedge, this.paceOf(lease.target));
+      const times = this.timesAt(hedge, lease.target);
       if (times === null) continue;
       const lateAtMs = lease.startedAtMs + times.hedgeMs;
       // What was late before waits for others to end, which makes a turn; or it is not slow enough yet, and becomes slower.

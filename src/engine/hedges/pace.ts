@@ -1,6 +1,7 @@
 /** What a run knows of how long the calls of one model take, to find those that take much longer than the others. */
 import { LatencySketch } from "../../gate/latency-sketch.ts";
-import { HEDGE_ENDS_KEPT, HEDGE_MEDIANS_MIN, HEDGE_SAMPLES_MIN } from "../../limits.ts";
+import { HEDGE_ENDS_KEPT, HEDGE_SAMPLES_MIN } from "../../limits.ts";
+import { slowTimes, type SlowTimes } from "./straggler.ts";
 
 type End = { atMs: number; latencyMs: number };
 
@@ -10,7 +11,7 @@ export class ModelPace {
   readonly #ends: End[] = [];
   #next = 0;
   /** Computed once for all attempts of a turn; undefined = not since the sketch has changed. */
-  #p95: { slowMs: number; hedgeMs: number } | null | undefined;
+  #p95: SlowTimes | null | undefined;
 
   /** An attempt has ended in an answer. */
   answered(latencyMs: number, nowMs: number): void {
@@ -24,11 +25,8 @@ export class ModelPace {
     this.#learn(afterMs);
   }
 
-  /**
-   * The time after which a call is slow, and that after which it is hedged, ms; null = too little is known. A call that is not
-   * several times as slow as half of the others is none that another attempt would overtake by much.
-   */
-  get p95(): { slowMs: number; hedgeMs: number } | null {
+  /** The time after which a call is slow, and that after which it is hedged; null = too little is known. */
+  get p95(): SlowTimes | null {
     if (this.#p95 === undefined) this.#p95 = this.#times();
     return this.#p95;
   }
@@ -38,12 +36,10 @@ export class ModelPace {
     this.#p95 = undefined;
   }
 
-  #times(): { slowMs: number; hedgeMs: number } | null {
+  #times(): SlowTimes | null {
     if (this.#sketch.count < HEDGE_SAMPLES_MIN) return null;
-    const slowMs = this.#sketch.quantile(0.95);
-    const medianMs = this.#sketch.quantile(0.5);
-    if (slowMs === null || medianMs === null) return null;
-    return { slowMs, hedgeMs: Math.max(slowMs, medianMs * HEDGE_MEDIANS_MIN) };
+    const [p50Ms, p95Ms] = [this.#sketch.quantile(0.5), this.#sketch.quantile(0.95)];
+    return p50Ms === null || p95Ms === null ? null : slowTimes(p50Ms, p95Ms);
   }
 
   /** Of the latest attempts those that were answered since then: how many took at most so many ms, and how many longer. */

@@ -21,7 +21,7 @@ import { groupSeqOf, indexOf } from "../slot.ts";
 import type { EngineState } from "../state.ts";
 import { extraOf, mayCost } from "./spend.ts";
 import { HEDGE_MEDIANS_MIN } from "../../limits.ts";
-import { isStraggler, timesOf, type Siblings } from "./straggler.ts";
+import { isStraggler, type Siblings } from "./straggler.ts";
 
 /** Starts the hedges that are due. `offers`: how many attempts each waiting executor can take; it is counted down. */
 export function startHedges(state: EngineState, offers: Map<number, number>, nowMs: number): Assignment[] {
@@ -51,7 +51,7 @@ function lateSlots(state: EngineState, nowMs: number): Late[] {
     const { slotId, startedAtMs } = first;
     const group = state.groupOf(first);
     if (slotId === null || group === undefined || !mayHedge(group, first, indexOf(slotId))) continue;
-    const times = timesOf(hedge, state.hedges.paceOf(first.target));
+    const times = state.hedges.timesAt(hedge, first.target);
     if (times === null || nowMs < startedAtMs + times.hedgeMs) continue;
     if (isStraggler(siblingsOf(state, first, times.slowMs, nowMs))) late.push({ first, slotId, group, hedge });
   }

@@ -1,11 +1,20 @@
 /** Which attempts are stragglers: much slower than the others, while the others are not. */
 import type { HedgeRule } from "../../call.ts";
-import { HEDGE_SLOW_SHARE_MAX } from "../../limits.ts";
-import type { ModelPace } from "./pace.ts";
+import { HEDGE_MEDIANS_MIN, HEDGE_SLOW_SHARE_MAX } from "../../limits.ts";
+/** After how long an attempt counts as slow, and after how long it is hedged if few are, ms. */
+export type SlowTimes = { slowMs: number; hedgeMs: number };
 
-/** After how long an attempt counts as slow, and after how long it is hedged if few are, ms; null = too little is known. */
-export function timesOf({ after }: HedgeRule, pace: ModelPace | undefined): { slowMs: number; hedgeMs: number } | null {
-  return after === "p95" ? (pace?.p95 ?? null) : { slowMs: after, hedgeMs: after };
+/**
+ * By the time that 95 % of the calls of a model take at most. A call that is not several times as slow as half of the others is
+ * none that another attempt would overtake by much.
+ */
+export function slowTimes(p50Ms: number, p95Ms: number): SlowTimes {
+  return { slowMs: p95Ms, hedgeMs: Math.max(p95Ms, p50Ms * HEDGE_MEDIANS_MIN) };
+}
+
+/** The times of a rule; `p95`: those that are known of the model. Null = too little is known. */
+export function timesOf({ after }: HedgeRule, p95: SlowTimes | null): SlowTimes | null {
+  return after === "p95" ? p95 : { slowMs: after, hedgeMs: after };
 }
 
 /** What of a model's attempts happened since one of them began. */

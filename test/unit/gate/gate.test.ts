@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { LatencyNews } from "../../../src/engine/upstreams/latency-news.ts";
 import { Gate } from "../../../src/gate/gate.ts";
 import { EMPTY_MEMORY } from "../../../src/gate/memory.ts";
 import type { GateSettings, PenaltySettings } from "../../../src/gate/settings.ts";
@@ -46,6 +47,21 @@ describe("a gate of which nothing is known", () => {
     const gate = newGate();
     expect(gate.exchange(gateReport("a", 1, { inFlight: 2 }), 0).nextInMs).toBe(60_000);
     expect(gate.exchange(gateReport("b", 1, { inFlight: 1, waiting: 2 }), 0).nextInMs).toBeLessThan(1_000);
+  });
+
+  it("tells a new run how long the calls of all runs take, and one that exchanges often no more", () => {
+    const gate = newGate();
+    const answered = (latencyMs: number): void => news.answered({ model: "m", latencyMs });
+    const news = new LatencyNews();
+    for (let latencyMs = 100; latencyMs <= 2_000; latencyMs += 100) answered(latencyMs);
+    const first = gate.exchange(gateReport("a", 1, { inFlight: 8, succeeded: 20, latency: news.reported }), 0);
+    const [told] = first.latency ?? [];
+    expect(first.latency).toHaveLength(1);
+    expect(Math.abs((told?.p50Ms ?? 0) - 1_000)).toBeLessThanOrEqual(50);
+    expect(Math.abs((told?.p95Ms ?? 0) - 1_900)).toBeLessThanOrEqual(95);
+    expect(gate.exchange(gateReport("b", 1, { waiting: 8 }), 10).latency).toEqual(first.latency);
+    const failed = { epoch: 7, waiting: 8, failures: [failure({ count: 50 })], inFlight: 50 };
+    expect(gate.exchange(gateReport("b", 2, failed), 30)).not.toHaveProperty("latency");
   });
 
   it("counts nothing again of a run that it had forgotten", () => {

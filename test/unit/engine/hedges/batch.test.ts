@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { seeded } from "../../../support/engine.ts";
+import { makeTarget, seeded } from "../../../support/engine.ts";
 import { P95, percentile, runHedged } from "../../../support/engine-hedges.ts";
 
 const CALL_MS = 300;
@@ -62,6 +62,16 @@ describe("a batch with hedges", () => {
     const { hedges, latenciesMs } = runHedged({ count: 100, width: 10, limits: PLENTY, hedge: P95, timeOf });
     expect(hedges).toBe(1);
     expect(latenciesMs[99]).toBeLessThanOrEqual(CALL_MS * 3.2);
+  });
+
+  it("hedges its first calls by what the gate has said of other runs, as far as its budget for hedges goes", () => {
+    const timeOf = ({ index, attempt }: { index: number; attempt: number }): number =>
+      index === 2 && attempt === 1 ? CALL_MS * 20 : CALL_MS;
+    const few = { count: 4, width: 4, limits: PLENTY, hedge: { after: "p95", maxExtra: 1 } as const, timeOf };
+    expect(runHedged(few).hedges).toBe(0);
+    const told = runHedged({ ...few, heard: [{ model: makeTarget({}).model, p50Ms: CALL_MS, p95Ms: CALL_MS * 1.2 }] });
+    expect(told.hedges).toBe(1);
+    expect(told.latenciesMs[2]).toBeLessThanOrEqual(CALL_MS * 3.2);
   });
 
   it("starts none without room in the budget for a second reservation, and loses no answer", () => {
