@@ -315,6 +315,8 @@ export type Outcome =
       checked?: Checked;
       /** null if the answer has none: then the reservation stays charged as an estimate. */
       usage: Usage | null;
+      /** Absent unless content is exported. */
+      content?: SpanContent;
       latencyMs: number;
       /**
        * Time from when the request was sent to the first byte of the answer; of one that is no stream, to its headers, with which
@@ -342,8 +344,13 @@ export type Outcome =
        * Tokens that were seen, if the upstream stops generating when the connection closes: then only they are charged.
        */
       seen?: Seen;
+      /** Absent unless content is exported. */
+      content?: SpanContent;
       latencyMs: number;
     };
+
+/** What an attempt has asked and got, as JSON texts for its span; what is absent is not known, or is not there. */
+export type SpanContent = { system?: string; input?: string; output?: string };
 
 type WithoutLatency<T> = T extends unknown ? Omit<T, "latencyMs"> : never;
 

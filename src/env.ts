@@ -35,6 +35,7 @@ export const VARIABLES = [
   "LEASED_CREDIT",
   "OTLP_ENDPOINT",
   "OTLP_HEADERS",
+  "OTLP_CONTENT",
 ] as const;
 
 /** The vars and secrets read from the environment, unparsed. */
@@ -123,7 +124,7 @@ const asyncExecutor = z.preprocess(
   z.enum(["workflow", "lanes"]),
 );
 
-const probeSwitch = z.preprocess(
+const oneOrZero = z.preprocess(
   (value) => (value === "" || value == null ? 0 : typeof value === "string" ? numberIn(value) : value),
   z.union([z.literal(0), z.literal(1)]),
 );
@@ -163,7 +164,7 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   }
   const executor = asyncExecutor.safeParse(vars["ASYNC_EXECUTOR"]);
   if (!executor.success) return misconfigured("ASYNC_EXECUTOR", "must be workflow or lanes");
-  const probe = probeSwitch.safeParse(vars["PROBE"]);
+  const probe = oneOrZero.safeParse(vars["PROBE"]);
   if (!probe.success) return misconfigured("PROBE", "must be 1 or 0");
   const leased = switchText.safeParse(vars["LEASED_CREDIT"]);
   if (!leased.success) return misconfigured("LEASED_CREDIT", "must be on or off");
@@ -188,18 +189,22 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   };
 }
 
-/** The upstreams, routes and panel, or what is wrong with them. `exports`: whether the spans of attempts are exported. */
+/** The upstreams, routes and panel, or what is wrong with them. `exportsSpans`: whether those of attempts are exported. */
 function modelsIn(
   vars: Record<string, unknown>,
-  exports: boolean,
+  exportsSpans: boolean,
 ): Pick<Config, "upstreams" | "routes" | "panel"> | Reason {
+  const content = oneOrZero.safeParse(vars["OTLP_CONTENT"]);
+  if (!content.success) return wrong("OTLP_CONTENT", "must be 1 or 0");
   const listed = jsonOf(vars["UPSTREAMS"]);
   if (!listed.ok) return wrong("UPSTREAMS", listed.message);
   const parsedUpstreams = parseUpstreams(listed.value, vars);
   if (!parsedUpstreams.ok) return wrong(parsedUpstreams.path, parsedUpstreams.message);
-  const upstreams = parsedUpstreams.upstreams.map((upstream): Upstream =>
-    exports && upstream.traces !== undefined ? { ...upstream, traces: "attempt" } : upstream,
-  );
+  const upstreams = parsedUpstreams.upstreams.map((upstream): Upstream => ({
+    ...upstream,
+    ...(exportsSpans && upstream.traces !== undefined ? { traces: "attempt" } : {}),
+    ...(exportsSpans && content.data === 1 ? { exportsContent: true } : {}),
+  }));
   const routed = jsonOf(vars["ROUTES"] === "" ? undefined : vars["ROUTES"]);
   if (!routed.ok) return wrong("ROUTES", routed.message);
   const routes = parseRoutes(routed.value, upstreams);

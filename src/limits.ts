@@ -1354,6 +1354,15 @@ export const OTLP_TRIES_MAX = 4;
 export const OTLP_RETRY_MS = 5_000;
 /** Delay after an export that an error of the gateway itself has ended, ms: it may end the next one, too. */
 export const OTLP_ERROR_PAUSE_MS = 60_000;
+/**
+ * Characters of the texts in one attribute with prompts or answers (OTLP_CONTENT): an attempt has three, and the log and reports of
+ * credit carry them. As JSON, a text of control characters is six times as long.
+ */
+export const OTLP_CONTENT_CHARS_MAX = 4_096;
+/** Characters that a message or a part counts beside its text, so that many empty ones are bounded too. */
+export const OTLP_CONTENT_PART_CHARS = 32;
+/** Bytes of a relayed request that is read a second time for its content: of a larger one, nothing is exported. */
+export const OTLP_CONTENT_READ_BYTES_MAX = 1024 * 1024;
 /** Characters of a `tracestate` that are kept: the least that the standard wants passed along. Events of single calls repeat it. */
 export const TRACESTATE_CHARS_MAX = 512;
 /** Members of a longer `tracestate` above this are left out first, as the standard says. */

@@ -4,7 +4,7 @@
  */
 import type { Amounts, Limits } from "../budget/ledger.ts";
 import { cappedOf } from "../budget/capped.ts";
-import type { FailureClass, FallbackCause, Outcome, StopReason } from "../call.ts";
+import type { FailureClass, FallbackCause, Outcome, SpanContent, StopReason } from "../call.ts";
 import type { Dimension, Reason } from "../errors.ts";
 import type { GateReason } from "../gate/wire.ts";
 import { LOG_TAIL_CHARS_MAX, LOG_TAIL_EVENTS_MAX } from "../limits.ts";
@@ -73,6 +73,8 @@ export type RunEvent =
       charged: Amounts;
       /** Of a single call: its client's trace, without the state, which the call's own event has. */
       trace?: Pick<TraceContext, "parent">;
+      /** Absent unless content is exported. */
+      content?: SpanContent;
     } & Attempt)
   /** `reason` null = the attempt did not fail: its answer ended at a learned cap. */
   | ({ event: "retry_scheduled"; attempt: number; delayMs: number; reason: Reason | null } & CallName)
@@ -152,15 +154,25 @@ export function attemptEnd(
     charged,
     estimated,
     trace,
-  }: { outcome: Outcome; charged: Amounts; estimated: boolean; trace: TraceContext | undefined },
+    content,
+  }: {
+    outcome: Outcome;
+    charged: Amounts;
+    estimated: boolean;
+    trace: TraceContext | undefined;
+    content: SpanContent | undefined;
+  },
 ): RunEvent {
   const ended =
     outcome.kind === "success"
       ? { outcome: "success" as const, reason: null }
       : { outcome: outcome.class, reason: outcome.reason };
   const { latencyMs } = outcome;
-  const traced = trace === undefined ? {} : { trace: { parent: trace.parent } };
-  return { event: "attempt_ended", ...name, ...ended, ...cappedOf(outcome), latencyMs, estimated, charged, ...traced };
+  const told = {
+    ...(trace === undefined ? {} : { trace: { parent: trace.parent } }),
+    ...(content === undefined ? {} : { content }),
+  };
+  return { event: "attempt_ended", ...name, ...ended, ...cappedOf(outcome), latencyMs, estimated, charged, ...told };
 }
 
 /** The result of a single call, as its `slot_completed` reports it. */

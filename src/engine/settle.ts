@@ -90,7 +90,7 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   const parallelGroupId = call?.window?.id ?? group?.parallelGroupId ?? null;
   const emit = (event: RunEvent): number => state.log.add(event, parallelGroupId, nowMs);
   const name = attemptName(lease, group);
-  emit(attemptEnd(name, { outcome, charged: charge, estimated, trace: lease.trace }));
+  emit(attemptEnd(name, { outcome, charged: charge, estimated, trace: lease.trace, content: reported.content }));
   if (overrun.length > 0) emit({ event: "overrun", ...name, dimensions: overrun, reserved: amounts, charged: charge });
   const throttle = learnFromEnd(state.upstreams.add(target), lease, outcome, nowMs);
   if (throttle !== null) emit({ event: "throttled", upstream: target.upstream, gate: target.gate, ...throttle });

@@ -31,6 +31,7 @@ import { announcing } from "./contexts/leader.ts";
 import { ContextCall, type TextRun } from "./contexts/send.ts";
 import { RefusedSchemas } from "../schema/sent.ts";
 import { CallHistories } from "../upstream/stream-choice.ts";
+import { RelayedContent, withContent } from "./tracing/content.ts";
 import { withTrace } from "./tracing/trace-headers.ts";
 
 /** An attempt as its executor makes it: what permits it, what stops it, and what keeps its time and its lease. */
@@ -97,7 +98,8 @@ export async function attemptCall(
   const ended = await attempt({ upstream: await withTrace(upstream, lease, run.runId), lease, body }, watched);
   const outcome = context === null ? ended : context.outcomeOf(ended);
   await tape?.record(outcome);
-  return body.schema === undefined ? outcome : checkedOutcome(outcome, body.schema, lease);
+  const checked = body.schema === undefined ? outcome : checkedOutcome(outcome, body.schema, lease);
+  return withContent(upstream, stored, checked);
 }
 
 /** The outcome with what the check of its answer has found. */
@@ -157,20 +159,27 @@ export async function attemptRelay(
   };
   const pipe = (): IdentityTransformStream => new IdentityTransformStream();
   const exchanged = exchangeDeps(upstream, { lease, controller, timer }, endpoint);
-  const fetch = tape === null ? exchanged.fetch : tape.fetchWith(exchanged.fetch);
+  const sending = tape === null ? exchanged.fetch : tape.fetchWith(exchanged.fetch);
+  const content = RelayedContent.of(upstream, relayedRequest);
+  const fetch = content === null ? sending : content.fetchWith(sending);
   const relayed = await relay(job, { ...exchanged, fetch, pipe, lookTimer: plainTimer, edited });
   if (relayed.kind === "failed") {
     await tape?.record(relayed.outcome);
-    return { ...relayed, upstream };
+    return { ...relayed, outcome: content?.in(relayed.outcome) ?? relayed.outcome, upstream };
   }
-  return tape === null ? relayed : { ...relayed, ended: recordedEnd(relayed.ended, tape) };
+  if (tape === null && content === null) return relayed;
+  return { ...relayed, ended: followedEnd(relayed.ended, tape, content) };
 }
 
-/** The end of an answer that is recorded first: who waits for the call's settlement finds it on the tape. */
-async function recordedEnd(ended: Promise<RelayEnd>, tape: TapedCall): Promise<RelayEnd> {
+/** The end of an answer, which is recorded first: who waits for the call's settlement finds it on the tape. */
+async function followedEnd(
+  ended: Promise<RelayEnd>,
+  tape: TapedCall | null,
+  content: RelayedContent | null,
+): Promise<RelayEnd> {
   const end = await ended;
-  await tape.record(end.outcome);
-  return end;
+  await tape?.record(end.outcome);
+  return content === null ? end : { ...end, outcome: content.in(end.outcome) };
 }
 
 /** The outcome of an attempt that could not be sent. It costs nothing. */
@@ -216,10 +225,11 @@ const plainTimer: StartTimer = (ms, elapsed) => {
 
 /**
  * Whether a stream goes to its client as the upstream writes it: if the client gets all of its events anyway. The simulated
- * upstream's, and one that is recorded or replayed, is made in JavaScript, so that the runtime could not move it.
+ * upstream's, and one that is recorded, replayed or exported, is made in JavaScript, so that the runtime could not move it.
  */
-function passesOf({ kind, streamUsage, cassette }: Upstream, facts: RequestFacts): boolean {
-  if (kind === "simulated" || cassette !== undefined || streamUsage === "edit") return false;
+function passesOf({ kind, streamUsage, cassette, exportsContent }: Upstream, facts: RequestFacts): boolean {
+  const isRead = cassette !== undefined || exportsContent === true;
+  if (kind === "simulated" || isRead || streamUsage === "edit") return false;
   return streamUsage === "pass" || usageChunkOf(facts) !== "injected";
 }
 

@@ -7,6 +7,7 @@
  * client's, as that of any server is, and has a link to the span of the run that it would be a child of otherwise.
  */
 import { usdOf } from "../../budget/money.ts";
+import type { SpanContent } from "../../call.ts";
 import type { CallName, LoggedEvent } from "../../engine/log.ts";
 import { OTLP_TEXT_CHARS_MAX } from "../../limits.ts";
 import { attemptKey, type TraceContext } from "../../trace-context.ts";
@@ -104,8 +105,18 @@ function attemptSpan(event: Ended<"attempt_ended">, run: TracedRun): NamedSpan {
       "fanout.outcome": outcome,
       "fanout.cost_usd": { double: usdOf(charged.usd) },
       "fanout.estimated": estimated,
+      ...contentOf(event.content),
     },
     errorCode,
+  };
+}
+
+/** Prompts and answers, where the operator exports them; they are bounded where they are made. */
+function contentOf({ system, input, output }: SpanContent = {}): Record<string, string> {
+  return {
+    ...(system === undefined ? {} : { "gen_ai.system_instructions": system }),
+    ...(input === undefined ? {} : { "gen_ai.input.messages": input }),
+    ...(output === undefined ? {} : { "gen_ai.output.messages": output }),
   };
 }
 

@@ -61,6 +61,8 @@ export type Upstream = {
    * because that is exported. Absent = it gets none.
    */
   traces?: "client" | "attempt";
+  /** Set if prompts and answers of its calls are exported with their spans. */
+  exportsContent?: true;
   /** How this upstream's prompt tokens are bounded from what is sent. */
   bounds: TokenBounds;
   /** Set if its calls are recorded on a tape, or answered from one. All else is as of the upstream itself. */

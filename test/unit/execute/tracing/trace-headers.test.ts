@@ -36,6 +36,24 @@ describe("the headers of an attempt", () => {
   });
 });
 
+describe("OTLP_CONTENT in the configuration", () => {
+  const exportsContent = (vars: object) => {
+    const UPSTREAMS = { up: { kind: "openai", base_url: "https://up.example/v1" } };
+    const parsed = parseConfig({ ADMIN_KEY: "k", UPSTREAMS, ...vars });
+    return parsed.ok ? parsed.config.upstreams[0]?.exportsContent : parsed.reason;
+  };
+
+  it("needs a collector, and is 1 or 0", () => {
+    const OTLP_ENDPOINT = "https://otel.example";
+    expect(exportsContent({ OTLP_ENDPOINT, OTLP_CONTENT: "1" })).toBe(true);
+    expect(exportsContent({ OTLP_CONTENT: "1" })).toBeUndefined();
+    for (const OTLP_CONTENT of ["0", "", undefined]) {
+      expect(exportsContent({ OTLP_ENDPOINT, OTLP_CONTENT })).toBeUndefined();
+    }
+    expect(exportsContent({ OTLP_CONTENT: "yes" })).toMatchObject({ variable: "OTLP_CONTENT" });
+  });
+});
+
 describe("an upstream's traceparent in the configuration", () => {
   const tracesOf = (fields: object, vars: object = {}) => {
     const UPSTREAMS = { up: { kind: "openai", base_url: "https://up.example/v1", ...fields } };

@@ -1,0 +1,106 @@
+/** Prompts and answers of attempts for exported traces, where the operator wants them there. */
+import type { CallBody, Endpoint, Outcome, SpanContent } from "../../call.ts";
+import { tryParse } from "../../json/parse.ts";
+import { isRecord } from "../../json/record.ts";
+import { OTLP_CONTENT_READ_BYTES_MAX } from "../../limits.ts";
+import { readAnthropicMessage } from "../../protocol/anthropic/answer.ts";
+import { aggregateStream } from "../../protocol/aggregate/stream.ts";
+import { readCompletion } from "../../protocol/response/chat.ts";
+import type { Upstream } from "../../upstream/config/types.ts";
+import type { ExchangeDeps } from "../../upstream/exchange.ts";
+import { withoutOwnSecrets } from "../../upstream/redact.ts";
+import { AnswerCopy } from "../cassettes/answer.ts";
+import { inputJson, instructionsJson, outputJson, type Asked } from "./messages.ts";
+
+/** The outcome of a call with what it has asked and got; as it is, unless the upstream's content is exported. */
+export function withContent(upstream: Upstream, { raw, ...body }: CallBody, outcome: Outcome): Outcome {
+  if (upstream.exportsContent !== true) return outcome;
+  const asked = raw === undefined ? body : askedIn(raw.json);
+  const text = outcome.kind === "success" ? outcome.text : null;
+  return described(upstream, asked, outcome, text);
+}
+
+/** A relayed request whose answer is copied on its way. */
+export class RelayedContent {
+  readonly #upstream: Upstream;
+  readonly #endpoint: Endpoint;
+  readonly #asked: Asked;
+  readonly #copy = new AnswerCopy();
+
+  /** Null, unless the upstream's content is exported. */
+  static of(
+    upstream: Upstream,
+    { bytes, facts }: { bytes: Uint8Array; facts: { endpoint: Endpoint } },
+  ): RelayedContent | null {
+    return upstream.exportsContent === true ? new RelayedContent(upstream, facts.endpoint, bytes) : null;
+  }
+
+  private constructor(upstream: Upstream, endpoint: Endpoint, bytes: Uint8Array) {
+    this.#upstream = upstream;
+    this.#endpoint = endpoint;
+    this.#asked = bytes.length > OTLP_CONTENT_READ_BYTES_MAX ? {} : askedIn(new TextDecoder().decode(bytes));
+  }
+
+  /** A `fetch` whose answers are copied as they are read. */
+  fetchWith(fetch: ExchangeDeps["fetch"]): ExchangeDeps["fetch"] {
+    return async (url, init) => this.#copy.copied(await fetch(url, init));
+  }
+
+  /** The outcome with what was asked and what has come. */
+  in(outcome: Outcome): Outcome {
+    const text = outcome.kind === "success" ? this.#text() : null;
+    return described(this.#upstream, this.#asked, outcome, text);
+  }
+
+  /** Null for an answer that has no text, or is too long, or of a stream that nothing here assembles. */
+  #text(): string | null {
+    const { answer } = this.#copy;
+    if (answer === null) return null;
+    const whole = answer.chunks.join("");
+    if (!answer.contentType.includes("text/event-stream")) return answerText(this.#endpoint, tryParse(whole));
+    if (this.#endpoint !== "chat" && this.#endpoint !== "messages") return null;
+    const read = aggregateStream(this.#endpoint, new TextEncoder().encode(whole), "clean");
+    return read.kind === "answer" ? answerText(this.#endpoint, read.json) : null;
+  }
+}
+
+function described(upstream: Upstream, asked: Asked, outcome: Outcome, text: string | null): Outcome {
+  const clean = (json: string): string => withoutOwnSecrets(json, upstream);
+  const system = instructionsJson(asked);
+  const input = inputJson(asked);
+  const finishReason = outcome.kind === "success" ? outcome.finishReason : null;
+  const content: SpanContent = {
+    ...(system === null ? {} : { system: clean(system) }),
+    ...(input === null ? {} : { input: clean(input) }),
+    ...(text === null ? {} : { output: clean(outputJson(text, finishReason)) }),
+  };
+  return { ...outcome, content };
+}
+
+function askedIn(json: string): Asked {
+  const body = tryParse(json);
+  return isRecord(body) ? body : {};
+}
+
+function answerText(endpoint: Endpoint, json: unknown): string | null {
+  if (endpoint === "chat" || endpoint === "messages") {
+    const read = endpoint === "chat" ? readCompletion(json) : readAnthropicMessage(json);
+    return read.ok ? read.text : null;
+  }
+  if (!isRecord(json)) return null;
+  if (endpoint === "completions") return textsIn(json["choices"]);
+  return endpoint === "responses" && Array.isArray(json["output"])
+    ? textsIn(json["output"].flatMap((item: unknown): unknown[] => (isRecord(item) ? listIn(item["content"]) : [])))
+    : null;
+}
+
+function textsIn(parts: unknown): string | null {
+  const texts = listIn(parts).flatMap((part) =>
+    isRecord(part) && typeof part["text"] === "string" ? [part["text"]] : [],
+  );
+  return texts.length === 0 ? null : texts.join("");
+}
+
+function listIn(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
