@@ -92,6 +92,8 @@ describe("OTLP_ENDPOINT", () => {
     ["refuses connections", null],
     ["never answers", () => null],
     ["redirects", () => 302],
+    ["answers 500", () => 500],
+    ["answers 503", () => 503],
   ])("loses no call and no money while the collector %s", async (_, answer) => {
     const collector = answer === null ? null : await collectorFor(answer);
     const world = await worldWith({ OTLP_ENDPOINT: collector?.url ?? "http://127.0.0.1:9" });
@@ -105,6 +107,8 @@ describe("OTLP_ENDPOINT", () => {
     expect(world.upstream.counters.requests).toBe(41);
     const { usd, calls } = (await documentOf(run)).budget;
     expect([calls.spent, usd.reserved]).toEqual([41, 0]);
+    // What is not accepted waits in the run's log, not in requests: there is one at a time.
+    expect(collector?.peakOpen ?? 1).toBe(1);
     // A redirect is not followed: the headers may hold a secret.
     expect(collector?.posts.filter(({ path }) => path !== "/v1/traces") ?? []).toEqual([]);
   });

@@ -1,6 +1,6 @@
 /** A collector of traces that reads OTLP/HTTP JSON strictly: a field that the protocol does not have, or of a wrong type, is a fault. */
 import { once } from "node:events";
-import { createServer, type IncomingHttpHeaders } from "node:http";
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import { z } from "zod";
 
 const traceId = z.string().regex(/^(?!0{32})[0-9a-f]{32}$/);
@@ -61,6 +61,8 @@ export type Collector = {
   url: string;
   /** Requests that arrived, whatever their answer. */
   posts: Post[];
+  /** The most requests that were open at once: begun, and neither answered nor closed by their sender. */
+  readonly peakOpen: number;
   /** The spans of the requests that were accepted. */
   spans: () => OtlpSpan[];
   stop: () => Promise<void>;
@@ -70,8 +72,13 @@ export type Collector = {
 export async function startCollector(answer: (at: number) => number | null = () => 200): Promise<Collector> {
   const posts: Post[] = [];
   const accepted: Post[] = [];
+  const open = new Set<ServerResponse>();
+  let peakOpen = 0;
   const server = createServer((request, reply) => {
     let body = "";
+    open.add(reply);
+    peakOpen = Math.max(peakOpen, open.size);
+    reply.on("close", () => open.delete(reply));
     request.setEncoding("utf8");
     request.on("data", (chunk: string) => (body += chunk));
     request.on("end", () => {
@@ -91,6 +98,9 @@ export async function startCollector(answer: (at: number) => number | null = () 
   return {
     url: `http://127.0.0.1:${address.port}`,
     posts,
+    get peakOpen() {
+      return peakOpen;
+    },
     spans: () => accepted.flatMap(({ body }) => spansIn(body)),
     stop: async () => {
       server.closeAllConnections();

@@ -1,4 +1,5 @@
-import { describe, expect, it } from "vitest";
+import { createHash } from "node:crypto";
+import { describe, expect, it, vi } from "vitest";
 import {
   LogExport,
   type ExportedRun,
@@ -6,14 +7,15 @@ import {
   type ExportMeta,
 } from "../../../../durable-objects/run/log/export.ts";
 import type { LoggedEvent } from "../../../../src/engine/log.ts";
-import { OTLP_INTERVAL_MS, OTLP_RETRY_MS, OTLP_TRIES_MAX } from "../../../../src/limits.ts";
+import { OTLP_INTERVAL_MS, OTLP_RETRY_MS, OTLP_SPANS_MAX, OTLP_TRIES_MAX } from "../../../../src/limits.ts";
 import { EXPORT_START } from "../../../../src/observe/otlp/batch.ts";
+import { spansIn } from "../../../support/collector.ts";
 
 const CLOSED: LoggedEvent = { atMs: 5, group: null, event: "run_closed", status: "closed" };
 const NOTE: LoggedEvent = { atMs: 5, group: null, event: "client", json: "{}" };
 
 /** A run's object whose instances can be lost: what is stored stays. `post`: the collector. */
-function objectWith(events: LoggedEvent[], post: () => Promise<number | null>) {
+function objectWith(events: LoggedEvent[], post: (body: string) => Promise<number | null>) {
   const stored = { cursor: EXPORT_START, writes: 0 };
   const rows = events.map((event, at) => ({ last: at + 1, lines: JSON.stringify(event) }));
   const run: ExportedRun = {
@@ -44,10 +46,10 @@ function objectWith(events: LoggedEvent[], post: () => Promise<number | null>) {
     let kept = Promise.resolve();
     const logExport = new LogExport(host, {
       now: () => object.nowMs,
-      hash: (text) => Promise.resolve(text.padEnd(64, "0")),
-      post: () => {
+      hash: (text) => Promise.resolve(createHash("sha256").update(text).digest("hex")),
+      post: (body) => {
         object.posts += 1;
-        return post();
+        return post(body);
       },
       keep: (promise) => void (kept = promise),
       over: () => undefined,
@@ -107,6 +109,27 @@ describe("the export of a log", () => {
     }
     expect(object.stored.cursor).toEqual({ seq: 1, tries: 0, dropped: 1 });
     expect(instance().logExport.delayMs(object.nowMs)).toBe(null);
+  });
+
+  it("holds one request of bounded size while the collector hangs, however long the log and however often it is started", async () => {
+    const bodies: string[] = [];
+    const hanging = Promise.withResolvers<null>();
+    const events = Array.from({ length: 20 * OTLP_SPANS_MAX }, () => CLOSED);
+    const { object, instance } = objectWith(events, (body) => {
+      bodies.push(body);
+      return hanging.promise;
+    });
+    const { logExport, ended } = instance();
+    for (let turn = 0; turn < 1_000; turn++) logExport.start();
+    await vi.waitFor(() => expect(bodies).toHaveLength(1));
+    for (let turn = 0; turn < 1_000; turn++) logExport.start();
+    expect(spansIn(bodies[0] ?? "")).toHaveLength(OTLP_SPANS_MAX);
+    hanging.resolve(null);
+    await ended();
+    // One failed post ends the export: no further batch is made before the pause is over.
+    expect([object.posts, object.stored.cursor]).toEqual([1, { seq: 0, tries: 1, dropped: 0 }]);
+    logExport.start();
+    expect(object.posts).toBe(1);
   });
 
   it("writes nothing for a run that was deleted meanwhile", async () => {
