@@ -154,6 +154,10 @@ export default defineConfig({
         },
       },
       {
+        // Hostile requests at the gateway on plain workerd and in Miniflare.
+        test: { ...outside, name: "fuzz", include: ["test/fuzz/**/*.test.ts"] },
+      },
+      {
         // Some languages take seconds to start.
         test: { ...outside, name: "stubs", include: ["test/stubs/**/*.test.ts"] },
       },

@@ -113,10 +113,9 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   const methodsOf = methodsByPath(app);
   app.notFound((c) => {
     const { method, path } = c.req;
-    const shownPath = isDialectPath(path) ? path : "";
     const allowed = methodsOf(path).join(", ");
-    if (allowed === "") return failure({ reason: "not_found", what: `${method} ${withoutToken(path)}` }, shownPath);
-    return failure({ reason: "method_not_allowed", method, allowed }, shownPath);
+    if (allowed === "") return failure({ reason: "not_found", what: `${method} ${withoutToken(path)}` }, path);
+    return failure({ reason: "method_not_allowed", method, allowed }, path);
   });
   return app;
 }

@@ -46,3 +46,10 @@ export function objectsIn(tree: Tree): ObjectTree[] {
   if (tree.kind === "array") return tree.items.flatMap(objectsIn);
   return [tree, ...tree.members.flatMap(({ value }) => objectsIn(value))];
 }
+
+/** Every array of a tree. */
+export function arraysIn(tree: Tree): ArrayTree[] {
+  if (tree.kind === "raw") return [];
+  if (tree.kind === "array") return [tree, ...tree.items.flatMap(arraysIn)];
+  return tree.members.flatMap(({ value }) => arraysIn(value));
+}

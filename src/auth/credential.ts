@@ -1,6 +1,6 @@
 /** Where a request may carry its credential. This runs before the client is authenticated: one pass, of bounded length. */
 import { CREDENTIAL_CHARS_MAX } from "../limits.ts";
-import { TOKEN_PREFIX } from "./token.ts";
+import { TOKEN_PREFIX } from "./token-prefix.ts";
 
 /** The parts of a request that may carry a credential. */
 export type Carrier = { path: string; header: (name: string) => string | undefined };

@@ -7,8 +7,9 @@ import { Refusal, type Reason } from "../errors.ts";
 import { NAME_CHARS_MAX } from "../limits.ts";
 import { credentialOf } from "./credential.ts";
 import { isAdminKey, makeKeys } from "./keys.ts";
-import { TOKEN_PREFIX, verifyRunToken } from "./token.ts";
-import { isWorkerRequest, verifyWorkerToken, WORKER_TOKEN_PREFIX } from "./worker-token.ts";
+import { verifyRunToken } from "./token.ts";
+import { TOKEN_PREFIX, WORKER_TOKEN_PREFIX } from "./token-prefix.ts";
+import { isWorkerRequest, verifyWorkerToken } from "./worker-token.ts";
 
 /** Names the run that an operator's request is about. */
 const RUN_HEADER = "x-fanout-run";

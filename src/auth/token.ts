@@ -5,6 +5,7 @@
 import { sign, verify } from "hono/jwt";
 import type { Reason } from "../errors.ts";
 import { DEPTH_MAX, NAME_CHARS_MAX, TOKEN_CACHE_MAX } from "../limits.ts";
+import { TOKEN_PREFIX } from "./token-prefix.ts";
 
 /** What a token states. */
 export type RunClaims = {
@@ -14,9 +15,6 @@ export type RunClaims = {
   /** Whether the run records its answers, so that calls of other runs need not be looked at. */
   records?: true;
 };
-
-/** How every run token begins, so that people and secret scanners recognise one. */
-export const TOKEN_PREFIX = "fo-run-";
 
 /** Far above what `signRunToken` makes: longer texts are refused before any work. */
 const TOKEN_CHARS_MAX = 2_048;

@@ -5,9 +5,7 @@
 import { sign, verify } from "hono/jwt";
 import type { Reason } from "../errors.ts";
 import { NAME_CHARS_MAX } from "../limits.ts";
-
-/** How every such token begins. */
-export const WORKER_TOKEN_PREFIX = "fo-pull-";
+import { WORKER_TOKEN_PREFIX } from "./token-prefix.ts";
 
 /** Far above what `signWorkerToken` makes. */
 const TOKEN_CHARS_MAX = 2_048;

@@ -76,7 +76,8 @@ export function textOf(bytes: Uint8Array): Parsed<string> {
 
 /**
  * The bytes of a body, at most `bytesMax`; the rest of a longer one is left unread, and so is one that there is no room
- * for: an announced one before its first byte, one of unknown length when it has grown too large.
+ * for: an announced one before its first byte, one of unknown length when it has grown too large. A body that breaks off, or
+ * whose bytes are not what its headers announce, is refused: its sender may have left, or be wrong.
  */
 export async function readBytes(request: Request, room: BodyRoom): Promise<Parsed<Uint8Array>> {
   const header = request.headers.get("content-length");
@@ -84,10 +85,16 @@ export async function readBytes(request: Request, room: BodyRoom): Promise<Parse
   if (announced > room.bytesMax) return { ok: false, reason: bodyTooLarge(room.bytesMax) };
   // A stated length is enforced by HTTP, and a body of known length is read whole by the runtime, which is faster.
   const known = header !== null && request.headers.get("content-encoding") === null;
-  if (!known) return await collect(request.body, room);
-  if (!room.take(announced)) return { ok: false, reason: NO_ROOM };
-  return { ok: true, value: new Uint8Array(await request.arrayBuffer()) };
+  if (known && !room.take(announced)) return { ok: false, reason: NO_ROOM };
+  try {
+    if (!known) return await collect(request.body, room);
+    return { ok: true, value: new Uint8Array(await request.arrayBuffer()) };
+  } catch {
+    return invalid(null, BROKEN);
+  }
 }
+
+const BROKEN = "cannot be read to its end: it broke off, or its chunks or its compression are damaged";
 
 const NO_ROOM: Reason = {
   reason: "overloaded",

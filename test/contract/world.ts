@@ -4,6 +4,7 @@
  */
 import { expect, onTestFinished } from "vitest";
 import { z } from "zod";
+import { failureForm } from "../support/failure-form.ts";
 import { startGateway, type Gateway, type GatewayOptions, type GatewayRequest } from "../support/gateway.ts";
 import { startUpstream, type TestUpstream, type UpstreamAnswer, type UpstreamCall } from "../support/upstream.ts";
 
@@ -105,22 +106,12 @@ function jsonOf(text: string): unknown {
   }
 }
 
-const failure = z.strictObject({
-  error: z.looseObject({
-    message: z.string().min(1),
-    type: z.string(),
-    code: z.string(),
-    param: z.string().nullable(),
-    retryable: z.boolean(),
-  }),
-});
-
 /** The error in an answer, which has the form that every error has. */
-export function errorOf(answer: Answer): z.infer<typeof failure>["error"] {
+export function errorOf(answer: Answer): z.infer<typeof failureForm>["error"] {
   expect(answer.status).toBeGreaterThanOrEqual(400);
   expect(answer.headers.get("content-type")).toMatch(/^application\/json/);
   expect(answer.headers.get("x-request-id")).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
-  return failure.parse(answer.json).error;
+  return failureForm.parse(answer.json).error;
 }
 
 const usage = z.strictObject({

@@ -1,4 +1,5 @@
 /** Paths that other systems' clients call, and how they are named where the id in them may be a run token. */
+import { TOKEN_PREFIX, WORKER_TOKEN_PREFIX } from "../../auth/token-prefix.ts";
 
 const NAMES = "(?:llm_query(?:_batch|_batched)?|rlm_query(?:_batched)?|tool_call)";
 const DIALECT = new RegExp(`^/(?:${NAMES}$|rollout/)`);
@@ -8,7 +9,10 @@ export function isDialectPath(path: string): boolean {
   return DIALECT.test(path);
 }
 
+/** A token in a path: also where a client has written the path in a way that no route has. */
+const TOKEN = new RegExp(`(?:${TOKEN_PREFIX}|${WORKER_TOKEN_PREFIX})[\\w.-]+`, "g");
+
 /** A path as it may be stored and shown: the id of a rollout may be a token. */
 export function withoutToken(path: string): string {
-  return path.replace(/^\/rollout\/[^/]+/, "/rollout/:id");
+  return path.replace(/^\/rollout\/[^/]+/, "/rollout/:id").replace(TOKEN, ":id");
 }

@@ -1,7 +1,8 @@
 /** What every request to another system's route has: the run that it acts for, and a body. */
 import type { Context } from "hono";
 import { requireRun } from "../../auth/middleware.ts";
-import { TOKEN_PREFIX, verifyRunToken } from "../../auth/token.ts";
+import { TOKEN_PREFIX } from "../../auth/token-prefix.ts";
+import { verifyRunToken } from "../../auth/token.ts";
 import type { AppEnv } from "../../context.ts";
 import { readBytes } from "../../contract/body.ts";
 import { Refusal } from "../../errors.ts";

@@ -1,7 +1,8 @@
 import { sign } from "hono/jwt";
 import { beforeAll, describe, expect, it } from "vitest";
 import { isAdminKey, makeKeys } from "../../../src/auth/keys.ts";
-import { signRunToken, TOKEN_PREFIX, verifyRunToken } from "../../../src/auth/token.ts";
+import { TOKEN_PREFIX } from "../../../src/auth/token-prefix.ts";
+import { signRunToken, verifyRunToken } from "../../../src/auth/token.ts";
 import { DEPTH_MAX, TOKEN_CACHE_MAX } from "../../../src/limits.ts";
 
 const NOW_MS = 1_800_000_000_000;

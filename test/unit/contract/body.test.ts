@@ -31,6 +31,25 @@ async function message(request: Request): Promise<string> {
   return read.reason.message;
 }
 
+describe("a body that breaks off", () => {
+  const broken = () =>
+    new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(new TextEncoder().encode('{"a":')),
+      pull: (controller) => controller.error(new Error("the connection was lost")),
+    });
+  const posted = (headers: Record<string, string>) =>
+    new Request("http://localhost/", { method: "POST", body: broken(), headers, duplex: "half" } as RequestInit);
+
+  it.each<[string, Record<string, string>]>([
+    ["of a stated length", { "content-length": "7" }],
+    ["of unknown length", {}],
+    ["that is compressed", { "content-length": "7", "content-encoding": "gzip" }],
+  ])("%s is refused as one", async (_, headers) => {
+    const text = await message(posted({ "content-type": "application/json", ...headers }));
+    expect(text).toContain("the body cannot be read to its end");
+  });
+});
+
 describe("parseBody", () => {
   it("reads JSON, also under +json types, with parameters, or with no type at all", async () => {
     for (const type of [
