@@ -26,6 +26,8 @@ export type ClientRun = {
   spentNanoUsd(): Promise<number>;
   /** The attempts that ended, oldest first, once there are so many. */
   attempts(count: number): Promise<LogLine[]>;
+  /** How many calls the budget has refused so far. */
+  refusals(): Promise<number>;
 };
 
 export type Clients = {
@@ -81,6 +83,11 @@ export async function startClients(vars: Record<string, unknown> = {}): Promise<
 function runOf(gateway: Gateway, { id, token }: { id: string; token: string }): ClientRun {
   const fetch = (path: string, request?: GatewayRequest) => gateway.fetch(path, { token, ...request });
   const readBudget = async () => budget.parse(await (await fetch("/budget")).json());
+  const eventsOf = async (type: string) => {
+    const text = await (await fetch(`/runs/${id}/log`)).text();
+    const lines = text.split("\n").filter((line) => line !== "");
+    return lines.map((line) => attempt.parse(JSON.parse(line))).filter(({ event_type }) => event_type === type);
+  };
   return {
     id,
     token,
@@ -91,15 +98,10 @@ function runOf(gateway: Gateway, { id, token }: { id: string; token: string }): 
       return Math.round((await readBudget()).usd.spent * 1e9);
     },
     attempts: async (count) => {
-      const read = async () => {
-        const text = await (await fetch(`/runs/${id}/log`)).text();
-        const lines = text.split("\n").filter((line) => line !== "");
-        const events = lines.map((line) => attempt.parse(JSON.parse(line)));
-        return events.filter(({ event_type }) => event_type === "attempt_ended");
-      };
-      await expect.poll(async () => (await read()).length).toBe(count);
-      return read();
+      await expect.poll(async () => (await eventsOf("attempt_ended")).length).toBe(count);
+      return eventsOf("attempt_ended");
     },
+    refusals: async () => (await eventsOf("budget_refused")).length,
   };
 }
 

@@ -72,6 +72,9 @@ async function ledgerOf(run: ClientRun) {
 /** Fewer calls than any of the programs makes. */
 const CALLS_OF_A_SMALL_BUDGET = 3;
 
+/** Two calls of a fan-out, or one and the model's next step: no client asks again for what a budget has refused. */
+const REFUSALS_MAX = 2;
+
 /** Some programs load for ten seconds on a busy machine, and longer when they run first and Python compiles their packages. */
 const TIME_MAX_MS = 400_000;
 
@@ -109,6 +112,9 @@ for (const client of PYTHON_CLIENTS) {
       );
       expect(await ledgerOf(run)).toEqual(clients.provider.bill());
       expect(clients.provider.bill().calls).toBe(CALLS_OF_A_SMALL_BUDGET);
+      const refusals = await run.refusals();
+      expect(refusals).toBeGreaterThan(0);
+      expect(refusals).toBeLessThanOrEqual(REFUSALS_MAX);
     });
   });
 }
