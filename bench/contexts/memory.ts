@@ -1,6 +1,7 @@
 /**
- * Memory: 1,000 questions about one text of 500 KB, and one prompt over 10,000 chunks of a text of 100 MB. The provider takes requests
- * as they come, and answers after a while, so that many are on their way at once. The heap is the isolate's of Worker and objects.
+ * Memory: 1,000 questions about one text of 500 KB, and one prompt over 10,000 chunks of a text of 100 MB; beside them as many prompts
+ * without any text, whose garbage is that of the calls. The provider takes requests as they come, and answers after a while, so that many
+ * are on their way at once. The heap is the isolate's of Worker and objects.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -14,14 +15,17 @@ const ISOLATE_MB_MAX = 64;
 const WIDTH = 512;
 const LINE = "Here are some of the words of a long document, and this is where its line ends.\n";
 
+/** `bytes` of the text; 0 = there is none. */
 type Shape = { name: string; bytes: number; calls: number; body: (context: string) => object };
+
+const questions = (count: number): string[] => Array.from({ length: count }, (_, at) => `Question ${at}?`);
 
 const SHAPES: readonly Shape[] = [
   {
     name: "500 KB × 1,000 questions",
     bytes: 500_000,
     calls: 1_000,
-    body: (context) => ({ context, prompts: Array.from({ length: 1_000 }, (_, at) => `Question ${at}?`) }),
+    body: (context) => ({ context, prompts: questions(1_000) }),
   },
   {
     name: "100 MB × 10,000 chunks",
@@ -29,6 +33,7 @@ const SHAPES: readonly Shape[] = [
     calls: 10_000,
     body: (context) => ({ over: { context, split: { size: 10_000 } }, prompt: "Summarise: {{chunk}}" }),
   },
+  { name: "no text, 10,000 questions", bytes: 0, calls: 10_000, body: () => ({ prompts: questions(10_000) }) },
 ];
 
 export async function measureMemory(): Promise<Row[]> {
@@ -60,17 +65,20 @@ async function peakOf(gateway: InspectedGateway, heap: Heap, { bytes, body }: Sh
   const { token } = await gateway.openRun(WIDTH);
   const authorization = `Bearer ${token}`;
   const text = LINE.repeat(Math.ceil(bytes / LINE.length)).slice(0, bytes);
+  const store = async (): Promise<string> => {
+    const headers = { authorization, "content-type": "text/plain" };
+    const stored = await fetch(`${gateway.url}/contexts`, { method: "POST", headers, body: text });
+    return z.object({ id: z.string() }).parse(await stored.json()).id;
+  };
   return await heap.peakDuring(
     async () => {
-      const headers = { authorization, "content-type": "text/plain" };
-      const stored = await fetch(`${gateway.url}/contexts`, { method: "POST", headers, body: text });
-      const { id } = z.object({ id: z.string() }).parse(await stored.json());
-      const json = { ...body(id), max_tokens: 16, cache: "off" };
-      const asked = {
+      const asked = bytes === 0 ? body("") : { ...body(await store()), cache: "off" };
+      const json = { ...asked, max_tokens: 16 };
+      const init = {
         method: "POST",
         headers: { authorization, "content-type": "application/json", accept: "application/x-ndjson" },
       };
-      const answer = await fetch(`${gateway.url}/batch`, { ...asked, body: JSON.stringify(json) });
+      const answer = await fetch(`${gateway.url}/batch`, { ...init, body: JSON.stringify(json) });
       const last = (await answer.text()).trimEnd().split("\n").at(-1) ?? "";
       z.looseObject({ type: z.literal("group_completed"), status: z.literal("completed") }).parse(JSON.parse(last));
     },
