@@ -6,6 +6,7 @@ import type { DirectoryApi } from "../src/run-api/directory-api.ts";
 import type { FileApi } from "../src/run-api/file-api.ts";
 import type { GateApi } from "../src/run-api/gate-api.ts";
 import type { LaneApi } from "../src/run-api/lane-api.ts";
+import type { ProviderBatchApi } from "../src/run-api/provider-batch.ts";
 import type { RunApi } from "../src/run-api/run-api.ts";
 import type { RunSettings } from "../src/run-api/runs.ts";
 import type { UpstreamApi } from "../src/run-api/upstream-api.ts";
@@ -23,6 +24,7 @@ export type Objects = {
   UPSTREAM: DurableObjectNamespace<UpstreamApi>;
   GATES: DurableObjectNamespace<GateApi>;
   CASSETTE: DurableObjectNamespace<CassetteApi>;
+  PROVIDER_BATCH: DurableObjectNamespace<ProviderBatchApi>;
   /** Contents of files. Absent where the gateway runs without R2: then it takes no files. */
   FILES?: R2Bucket;
   /** Executes groups without a client. Absent unless bound in wrangler.toml: then lanes do. */
@@ -130,6 +132,11 @@ export function upstreamOf(objects: Objects, upstream: string): DurableObjectStu
 /** The tape of a name, which the configuration of an upstream has: no client names one. */
 export function cassetteOf(objects: Objects, tape: string): DurableObjectStub<CassetteApi> {
   return objects.CASSETTE.getByName(tape);
+}
+
+/** Who feeds the batches of a group's provider. */
+export function providerBatchOf(objects: Objects, runId: string, seq: number): DurableObjectStub<ProviderBatchApi> {
+  return objects.PROVIDER_BATCH.getByName(`${runId}/${seq}`);
 }
 
 /** A gate by its name: the upstream's, and `#` with the name of the key's secret if the upstream has several keys. */

@@ -102,6 +102,8 @@ const RULES: Readonly<Record<string, Allowed>> = {
       "contexts",
       "core",
       "files",
+      // Of the Batch API what splits its files into lines.
+      "batch",
     ],
     types: ["run-api"],
     packages: [],

@@ -104,7 +104,9 @@ export type SharedPrefix = { key: string; tokens: number; ttl?: "5m" | "1h"; war
 
 /** The service tiers that a call can ask for, by OpenAI's names. */
 export const WANTED_TIERS = ["flex", "priority", "default"] as const;
-export type WantedTier = (typeof WANTED_TIERS)[number];
+/** The tier of providers' batches: calls that have hours. A group asks for it; no request names it. */
+export const BATCH_TIER = "batch";
+export type WantedTier = (typeof WANTED_TIERS)[number] | typeof BATCH_TIER;
 
 /**
  * When a call gets a second attempt beside one that is slow. `after`: the time after which, ms, or `p95`: once the attempt takes

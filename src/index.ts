@@ -6,6 +6,7 @@ export { CassetteObject } from "../durable-objects/cassette/object.ts";
 export { DirectoryObject } from "../durable-objects/directory/object.ts";
 export { GateObject } from "../durable-objects/gate/object.ts";
 export { LaneObject } from "../durable-objects/lane/object.ts";
+export { ProviderBatchObject } from "../durable-objects/provider-batch/object.ts";
 export { RunObject } from "../durable-objects/run/object.ts";
 export { ShelfObject } from "../durable-objects/run-files/object.ts";
 export { UpstreamObject } from "../durable-objects/upstream/object.ts";

@@ -1400,3 +1400,47 @@ export const CASSETTE_MISSES_KEPT = 5;
 export const DIFFERENCES_SHOWN_MAX = 5;
 /** Characters of a difference that are shown, on each side: an error of five has about 1,500. */
 export const DIFFERENCE_CHARS = 80;
+
+/**
+ * Shortest deadline of a group with `service_tier: "batch"`: of a shorter one, cancelling and sending live would leave a provider
+ * only minutes. OpenRouter has reported that half of the batches end within 7 minutes, nine of ten within an hour.
+ */
+export const BATCH_TIER_DEADLINE_MS_MIN = 3_600_000;
+/**
+ * Calls of one batch at a provider. Their leases are one row of a run, of at most 2 MB, at about 400 bytes each; a provider takes
+ * 50,000.
+ */
+export const PROVIDER_BATCH_LINES_MAX = 2_000;
+/** UTF-8 bytes of the prompts of one batch at a provider: its file is built in memory, twice. A provider takes 200 MB. */
+export const PROVIDER_BATCH_BYTES_MAX = 8 * 1024 * 1024;
+/** Batches of one group that are at a provider at once: the claims and files of the others wait. */
+export const PROVIDER_BATCHES_OPEN_MAX = 25;
+/** How long a provider may take to cancel a batch: OpenAI says up to ten minutes. What it has not said by then is unknown. */
+export const PROVIDER_CANCEL_MS_MAX = 720_000;
+/** Time for one live call after a batch was cancelled, of a slow model: it sets how early a large group leaves its provider. */
+export const PROVIDER_LIVE_CALL_MS = 30_000;
+/** Least time for live calls after a batch was cancelled: some retries with their delays. */
+export const PROVIDER_LIVE_MS_MIN = 480_000;
+/** Default of the first wait between two looks at a batch of a provider. A look costs the gateway a row. */
+export const PROVIDER_POLL_MS_DEFAULT = 60_000;
+/** Shortest first wait that an operator may set: a look a second is what a test needs, and no provider notices. */
+export const PROVIDER_POLL_MS_MIN = 100;
+/** Longest wait between two looks at a batch: half of a cancellation's bound, and a small part of the shortest deadline. */
+export const PROVIDER_POLL_MS_MAX = 360_000;
+/** By how much each wait between two looks is longer than the one before: a batch that is late will be later. */
+export const PROVIDER_POLL_GROWTH = 1.5;
+/** First delay of a request to a provider's Batch API that failed, which doubles with each further one, and the longest. */
+export const PROVIDER_RETRY_MS = 10_000;
+export const PROVIDER_RETRY_MS_MAX = 300_000;
+/** How long the creation of a batch whose reply was lost is looked for before it is sent again: longer than a request lives. */
+export const PROVIDER_FIND_MS = 90_000;
+/** Pages of 100 batches that are searched for one that was created shortly before. */
+export const PROVIDER_FIND_PAGES_MAX = 5;
+/** Time limit of one request to a provider's Batch API, without the reading of a file. */
+export const PROVIDER_REQUEST_MS_MAX = 120_000;
+/** Answers that are settled with one call of the run: a turn writes their rows, and holds their texts. */
+export const PROVIDER_SETTLE_LINES_MAX = 128;
+/** Characters of the answers that are settled with one call of the run: an RPC carries 32 MB. */
+export const PROVIDER_SETTLE_CHARS_MAX = 4 * 1024 * 1024;
+/** How long who feeds a provider tries to reach its run after the deadline of its group: then the run is gone. */
+export const PROVIDER_ORPHAN_MS = 3_600_000;

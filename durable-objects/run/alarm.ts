@@ -8,7 +8,7 @@ import { nextReadyMs } from "../../src/engine/next-ready.ts";
 import { expireLeases, loseAttempts } from "../../src/engine/settle.ts";
 import { workerOf } from "../../src/engine/shard.ts";
 import { LEASE_TTL_MS, LONG_POLL_MS, LOST_CALL_MS, NOTIFY_RETRY_MS } from "../../src/limits.ts";
-import { bodiesPrefix, laneOf, type Objects } from "../address.ts";
+import { bodiesPrefix, laneOf, providerBatchOf, type Objects } from "../address.ts";
 import type { Submit } from "./commit-queue.ts";
 import { endRun } from "./end.ts";
 import { dropBodies } from "./groups/bodies.ts";
@@ -48,7 +48,7 @@ export type AlarmState = {
   readonly uploadDueMs: number | null;
   /** When the first tool permit expires; null until the run has ended: before, the next tool call frees it. */
   readonly toolPermitEndMs: number | null;
-  /** Whether relatives must be notified, or lanes notified to abort attempts. */
+  /** Whether relatives must be notified, lanes to abort attempts, or who feeds a provider's batches. */
   readonly mustCallOthers: boolean;
   readonly isReservationInDoubt: boolean;
   /** In how many ms the log is to be exported; null = it is, or never will be. */
@@ -149,14 +149,20 @@ function alarmStateOf(
   };
 }
 
-/** Whether a group is open that may start something: one that waits for the budget or a confirmation must not wake the run. */
+/**
+ * Whether a group is open that may start something: one that waits for the budget, a confirmation or its provider must not wake
+ * the run.
+ */
 function hasStartable({ openGroups, engine }: Pick<RunState, "openGroups" | "engine">): boolean {
-  for (const seq of openGroups.keys()) if (engine.groups.get(seq)?.mayStart !== false) return true;
+  for (const seq of openGroups.keys()) {
+    const group = engine.groups.get(seq);
+    if (group === undefined || (group.mayStart && !group.waitsForProvider)) return true;
+  }
   return false;
 }
 
 function mustCallOthers(run: RunState): boolean {
-  return run.mustReport || run.mustNotifyChildren || run.engine.hasAborted;
+  return run.mustReport || run.mustNotifyChildren || run.engine.hasAborted || run.providerNotices.isDue(run);
 }
 
 /** What the jobs need of the object around them. */
@@ -238,6 +244,7 @@ export class RunAlarm {
     await this.#reconcileLeases(run);
     const unreached = await this.#startLanes(run);
     try {
+      await this.#notifyProviders(run);
       await this.#endAbandonedChildren(run);
       await this.#notifyChildren(run);
       await this.#host.report();
@@ -305,6 +312,15 @@ export class RunAlarm {
     const unreached = starts.filter(({ status }) => status === "rejected").length;
     if (unreached > 0) console.error(`${unreached} of ${lanes.length} lanes of ${id} could not be started; retrying`);
     return unreached;
+  }
+
+  /** Starts the objects that feed providers' batches, or makes them cancel these. */
+  async #notifyProviders(run: RunState): Promise<void> {
+    for (const notice of [...run.providerNotices.due(run)]) {
+      const { id: runId } = run.settings;
+      await providerBatchOf(this.#objects, runId, notice.seq).notify({ runId, ...notice });
+      run.providerNotices.told(notice);
+    }
   }
 
   #endAbandonedChildren(run: RunState): Promise<void> {

@@ -34,6 +34,7 @@ import { hasChanged, ownerLeft, ownerPresent } from "./sockets/owners.ts";
 import { RunState, type ReplayEffects } from "./state.ts";
 import { hasEnded } from "./status.ts";
 import { BodyCache } from "./store/body-cache.ts";
+import type { Refused } from "../../src/run-api/types.ts";
 import { RunStore } from "./store/store.ts";
 import { exchangeTemplates } from "./templates.ts";
 import { Timer } from "./timers.ts";
@@ -149,6 +150,27 @@ export class RunLifecycle implements AlarmHost {
   /** Queues an operation for the next turn; see CommitQueue. */
   submit<T>(operation: (reply: (value: T) => void, nowMs: number) => void): Promise<T> {
     return this.#commits.submit(operation);
+  }
+
+  /** Does something with the run in a turn; resolves with its result when that is stored. */
+  inTurn<T>(operation: (run: RunState, store: RunStore, nowMs: number) => T): Promise<T> {
+    return this.submit((reply, nowMs) => reply(operation(this.opened, this.store, nowMs)));
+  }
+
+  /** The same, unless the run may not start anything: then resolves with why. */
+  whileActive<T>(operation: (run: RunState, store: RunStore, nowMs: number) => T): Promise<T | Refused> {
+    return this.submit((reply, nowMs) => {
+      const run = this.active;
+      reply("reason" in run ? { ok: false, reason: run } : operation(run, this.store, nowMs));
+    });
+  }
+
+  /** Changes the run in a turn, if it was opened; resolves when the change is stored. */
+  ifOpened(change: (run: RunState, nowMs: number) => void): Promise<void> {
+    return this.submit((reply, nowMs) => {
+      if (this.run !== null) change(this.run, nowMs);
+      reply();
+    });
   }
 
   /** Changes the run in a turn; resolves when the change is stored. */

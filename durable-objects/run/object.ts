@@ -42,6 +42,7 @@ import type {
   WorkerState,
 } from "../../src/run-api/groups.ts";
 import type { AppendReply, ClientEvent, LogPage } from "../../src/run-api/log.ts";
+import type { ProviderClaim, ProviderGroup, ProviderSettlement } from "../../src/run-api/provider-batch.ts";
 import type { PullDone, PullOfferCall, PullReply, PullRequest } from "../../src/run-api/pull.ts";
 import type { AnswersToTake, AnswersWanted, NamedAnswer, ReplaySource } from "../../src/run-api/replay.ts";
 import type { RunApi } from "../../src/run-api/run-api.ts";
@@ -64,6 +65,7 @@ import { confirmGroup } from "./groups/confirm.ts";
 import { patchGraph } from "./groups/change-graph.ts";
 import { dropStaged, stagePages } from "./groups/open.ts";
 import { openAndClaim } from "./groups/open-claimed.ts";
+import { claimProviderPage, settleProviderPage } from "./groups/provider-pages.ts";
 import { quoteGroup } from "./groups/quote.ts";
 import { endedSlots, groupView, positionOf, resultsFrom, withWaits } from "./groups/read.ts";
 import { retryGraph } from "./groups/retry-graph.ts";
@@ -191,10 +193,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   // ---- gates ----
 
   gateChanged(gate: string, grant: GateGrant): Promise<void> {
-    return this.#life.submit((reply, nowMs) => {
-      if (this.#life.run !== null) gateChanged(this.#life.run.engine, gate, grant, nowMs);
-      reply();
-    });
+    return this.#life.ifOpened((run, nowMs) => gateChanged(run.engine, gate, grant, nowMs));
   }
 
   takeMeters(): Promise<Record<string, MeterSheet>> {
@@ -288,10 +287,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   }
 
   answerBegun(attemptId: string): Promise<void> {
-    return this.#life.submit((reply, nowMs) => {
-      if (this.#life.run !== null) noteBegun(this.#life.run, attemptId, nowMs);
-      reply();
-    });
+    return this.#life.ifOpened((run, nowMs) => noteBegun(run, attemptId, nowMs));
   }
 
   heartbeat(attemptIds: string[]): string[] {
@@ -347,17 +343,11 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   }
 
   retryGraph(request: RetryRequest): Promise<OpenGroupReply> {
-    return this.#life.submit((reply, nowMs) => {
-      const run = this.#life.active;
-      reply("reason" in run ? { ok: false, reason: run } : retryGraph(run, this.#life.store, request, nowMs));
-    });
+    return this.#life.whileActive((run, store, nowMs) => retryGraph(run, store, request, nowMs));
   }
 
   changeGraph(request: ChangeGraphRequest): Promise<ChangeGraphReply> {
-    return this.#life.submit((reply, nowMs) => {
-      const run = this.#life.active;
-      reply("reason" in run ? { ok: false, reason: run } : patchGraph(run, this.#life.store, request, nowMs));
-    });
+    return this.#life.whileActive((run, store, nowMs) => patchGraph(run, store, request, nowMs));
   }
 
   appendPlan(request: AppendPlanRequest): Promise<AppendPlanReply> {
@@ -381,10 +371,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   }
 
   async #changeGroup(seq: number, change: (run: RunState, nowMs: number) => void): Promise<GroupView | null> {
-    await this.#life.submit<void>((reply, nowMs) => {
-      if (this.#life.run !== null) change(this.#life.run, nowMs);
-      reply();
-    });
+    await this.#life.ifOpened(change);
     return this.#groupView(seq);
   }
 
@@ -421,6 +408,14 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
         missingLanes(run).length > 0;
       if (worker?.leaves === true || needsOthers()) this.#life.alarm.fireNow(nowMs);
     });
+  }
+
+  claimProviderPage(seq: number, page: number): Promise<ProviderClaim> {
+    return this.#life.inTurn((run, store, nowMs) => claimProviderPage(run, store, { seq, page }, nowMs));
+  }
+
+  settleProviderPage(seq: number, settlement: ProviderSettlement): Promise<ProviderGroup> {
+    return this.#life.inTurn((run, store, nowMs) => settleProviderPage(run, store, seq, settlement, nowMs));
   }
 
   async waitGroup(seq: number, waitMs: number): Promise<GroupView | null> {

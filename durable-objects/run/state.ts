@@ -27,6 +27,7 @@ import { BatchProgress } from "./groups/batch-progress.ts";
 import { Counters } from "./counters.ts";
 import { LaneLives } from "./executors/lane-lives.ts";
 import { PresentExecutors } from "./executors/present.ts";
+import { ProviderNotices } from "./executors/provider-notices.ts";
 import { WaitingExecutors } from "./executors/waiting.ts";
 import { GroupWorkers } from "./executors/workers.ts";
 import { GraphCalls } from "./groups/graph-calls.ts";
@@ -78,6 +79,7 @@ export class RunState {
   /** When the batches that feed this run are notified. */
   readonly batchProgress = new BatchProgress();
   readonly workers = new GroupWorkers();
+  readonly providerNotices = new ProviderNotices();
   readonly laneLives = new LaneLives({ now: () => Date.now(), random: Math.random });
   readonly presentExecutors = new PresentExecutors();
   /** When lanes were last named to a Worker that starts them, or started by the alarm, epoch ms. */
@@ -476,6 +478,7 @@ export class RunState {
     this.#bodies.forget(seq);
     this.clientBoundGroups.forget(seq);
     this.openPlans.forget(seq);
+    this.providerNotices.forget(seq);
     this.workers.left(seq);
     this.engine.takeAbortedOf(workerOf(seq));
     this.#endedGroups.push(seq);

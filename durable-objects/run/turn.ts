@@ -10,6 +10,7 @@ import { startHedges } from "../../src/engine/hedges/start.ts";
 import { replayQueued } from "../../src/engine/replay/recall.ts";
 import { expireLeases } from "../../src/engine/settle.ts";
 import { storedShard } from "../../src/engine/shard.ts";
+import { releaseUnclaimed } from "../../src/engine/tiers/provider-claim.ts";
 import type { Reason } from "../../src/errors.ts";
 import { SWEEP_MS } from "../../src/limits.ts";
 import { CLIENT_GONE } from "./calls.ts";
@@ -50,6 +51,7 @@ export class Turns {
     const late = expireQueued(run.engine, this.#waitingFor, nowMs);
     giveUpStopped(run.engine, nowMs);
     if (askJudges(run, this.#store, nowMs)) run.needsLanes();
+    if (releaseUnclaimed(run.engine, nowMs)) run.needsLanes();
     replayQueued(run.engine, nowMs);
     const offers = run.waitingExecutors.offers();
     const hedges = startHedges(run.engine, offers, nowMs);

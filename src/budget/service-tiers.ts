@@ -8,7 +8,13 @@ import type { TierPrice, TokenPrice } from "./token-price.ts";
  * Names of the tier at the model's listed rates: OpenAI `default`, Anthropic `standard` and `standard_only`, Groq
  * `on_demand`. OpenAI's `scale` is capacity that was paid for beforehand.
  */
-const STANDARD: ReadonlySet<string> = new Set(["default", "standard", "standard_only", "on_demand", "scale"]);
+export const STANDARD_TIERS: ReadonlySet<string> = new Set([
+  "default",
+  "standard",
+  "standard_only",
+  "on_demand",
+  "scale",
+]);
 
 /**
  * The upstream chooses the tier, also for a request that names none. OpenAI then applies the project's setting, which
@@ -23,9 +29,12 @@ export const FAST_TIER = "fast";
 /**
  * Prices of tiers as a share of the standard rates, by provider of the catalogue, which lists standard rates only.
  * OpenAI's flex is billed at the rates of its Batch API, half of the standard ones, cached input included
- * (developers.openai.com/api/docs/guides/flex-processing).
+ * (developers.openai.com/api/docs/guides/flex-processing). Anthropic's Message Batches cost half as well, by an API of
+ * their own, which the gateway does not speak.
  */
-const SHARES: Readonly<Record<string, Readonly<Record<string, number>>>> = { openai: { flex: 0.5 } };
+const SHARES: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  openai: { flex: 0.5, batch: 0.5 },
+};
 
 /** Prices of a provider's tiers that follow from its standard price; undefined if it has none. */
 export function sharedTierPrices(provider: string, standard: TierPrice): TokenPrice["serviceTiers"] {
@@ -48,7 +57,7 @@ function shareOf({ tiers, ...rates }: TierPrice, share: number): TierPrice {
 /** Known prices of the tiers that can serve a request. The standard price is always among them. */
 export function reachableTiers(price: TokenPrice, requested: string = AUTO): readonly TierPrice[] {
   const { serviceTiers = {} } = price;
-  if (STANDARD.has(requested)) return [price];
+  if (STANDARD_TIERS.has(requested)) return [price];
   if (requested === AUTO) {
     const chosen = Object.entries(serviceTiers).filter(([name]) => name !== FAST_TIER);
     return [price, ...chosen.map(([, tier]) => tier)];
@@ -67,7 +76,7 @@ export function chargedTiers(
   requested: string | undefined,
   answered: string | undefined,
 ): readonly TierPrice[] {
-  if (answered !== undefined && STANDARD.has(answered)) return [price];
+  if (answered !== undefined && STANDARD_TIERS.has(answered)) return [price];
   const named = answered === undefined ? null : tierNamed(price, answered);
   return named === null ? reachableTiers(price, requested) : [named];
 }

@@ -1,6 +1,6 @@
 /** `POST /batch`: an ordered list of calls. */
 import { z } from "@hono/zod-openapi";
-import type { CallFacts, SharedBody } from "../call.ts";
+import { BATCH_TIER, type CallFacts, type SharedBody } from "../call.ts";
 import type { AggregateSpec } from "../aggregate/aggregate.ts";
 import type { StopRule } from "../aggregate/early-stop.ts";
 import type { JudgeRule } from "../aggregate/judged-stop.ts";
@@ -8,7 +8,13 @@ import { splitName } from "../contexts/resolve.ts";
 import type { ContextReference } from "../contexts/types.ts";
 import { TIER_NAMES, type Tier, type TierMode } from "../aggregate/tiers.ts";
 import type { Reason } from "../errors.ts";
-import { CHUNK_PLACE, ITEMS_PER_BATCH_MAX, MISSING_LISTED_MAX, PARALLEL_MAX } from "../limits.ts";
+import {
+  BATCH_TIER_DEADLINE_MS_MIN,
+  CHUNK_PLACE,
+  ITEMS_PER_BATCH_MAX,
+  MISSING_LISTED_MAX,
+  PARALLEL_MAX,
+} from "../limits.ts";
 import { PRIORITIES, SETTINGS_DEFAULT, callSettingsFields, parseSettings, type CallSettings } from "./call-options.ts";
 import type { ParsedCall } from "./call.ts";
 import { parseCall } from "./call.ts";
@@ -32,6 +38,7 @@ import {
   answeredBy,
   atLeast,
   answerJson,
+  batchTier,
   callRulesFields,
   cappedBy,
   contentFields,
@@ -84,6 +91,7 @@ export const batchBody = strictFields({
   prompt: z.string().optional().openapi({ description: "The one prompt of a batch with `over`, `agents` or `n`" }),
   ...agentsFields,
   ...callSettingsFields,
+  service_tier: batchTier.optional(),
   ...callRulesFields,
   stop_when: stopWhen.optional(),
   tiers: tierMode,
@@ -153,6 +161,8 @@ export type BatchRequest = SentRules & {
   independence: IndependencePolicy | null;
   /** How the tiers of its calls matter; null = they have none. */
   tiers: TierMode | null;
+  /** Whether its calls go through batches of their provider where that sells them. */
+  viaBatches: boolean;
   /** What its calls refer to; before that is found, they cannot be opened. */
   contexts: ContextNeeds;
 };
@@ -319,8 +329,16 @@ export function parseEnvelope(value: unknown): Parsed<Envelope> {
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const { prompts, items, concurrency, error_style, on_error, on_budget, budget_policy, detach, stop_when } = read.data;
   if (prompts !== undefined && items !== undefined) return invalid("items", "give either prompts or items, not both");
-  const settings = parseSettings(read.data, SETTINGS_DEFAULT, (field) => field);
+  const { service_tier: sentTier, ...sent } = read.data;
+  const viaBatches = sentTier === BATCH_TIER;
+  const options = sentTier === BATCH_TIER ? sent : { ...sent, service_tier: sentTier };
+  const settings = parseSettings(options, SETTINGS_DEFAULT, (field) => field);
   if (!settings.ok) return settings;
+  if (viaBatches) {
+    const fault = batchTierFault(sent);
+    if (fault !== null) return fault;
+    settings.value.dispatch.wantedTier = BATCH_TIER;
+  }
   const stop = parseStopWhen(stop_when);
   if (!stop.ok) return stop;
   const combined = parseAggregate(read.data.aggregate);
@@ -340,6 +358,7 @@ export function parseEnvelope(value: unknown): Parsed<Envelope> {
     aggregate: combined.value,
     independence: read.data.validate_independence ?? null,
     tiers: read.data.tiers ?? null,
+    viaBatches,
     contexts: { named: NO_CONTEXTS, default: settings.value.context, over: null },
   };
   const { over, prompt } = read.data;
@@ -359,6 +378,20 @@ export function parseEnvelope(value: unknown): Parsed<Envelope> {
     "prompts",
     "is missing; expected prompts (an array of texts), items (an array of objects), or prompt with agents or n",
   );
+}
+
+/** Why a batch cannot go through batches of its provider; null = it can. */
+function batchTierFault({
+  deadline_ms: deadlineMs,
+  dedupe,
+  tiers,
+}: Pick<z.infer<typeof batchBody>, "deadline_ms" | "dedupe" | "tiers">) {
+  if (deadlineMs === undefined || deadlineMs < BATCH_TIER_DEADLINE_MS_MIN) {
+    const message = `with service_tier "batch", expected at least ${BATCH_TIER_DEADLINE_MS_MIN} (an hour)`;
+    return invalid("deadline_ms", message);
+  }
+  if (dedupe === true) return invalid("dedupe", 'cannot stand beside service_tier "batch"');
+  return tiers === "strict" ? invalid("tiers", '"strict" cannot stand beside service_tier "batch"') : null;
 }
 
 const NO_CONTEXTS: ReadonlyMap<string, ContextReference> = new Map();

@@ -1,7 +1,7 @@
 /** Fields that several routes take. */
 import { z } from "@hono/zod-openapi";
 import { DEADLINE_MS_MAX, NAME_CHARS_MAX } from "../limits.ts";
-import { WANTED_TIERS, type CallRules } from "../call.ts";
+import { BATCH_TIER, WANTED_TIERS, type CallRules } from "../call.ts";
 
 /**
  * For the OpenAPI document: a body has exactly one of these sets of fields. The parser of the body checks it, because it can
@@ -136,6 +136,13 @@ export const atLeast = z.number().gt(0).max(1);
 export const wantedTier = z.enum(WANTED_TIERS).openapi({
   description:
     "Service tier of the upstream. `flex` is cheaper and slower; where it is not sold, or has no room, the call is sent at the standard tier. Charged is the tier that the answer names. Default: the run's; `default`: none",
+});
+
+/** The service tier of a batch: it may go through batches of its provider, too. */
+export const batchTier = z.enum([...WANTED_TIERS, BATCH_TIER]).openapi({
+  description:
+    "As on a call, and `batch`: calls go through the provider's own Batch API where it is sold, at a lower price. It needs " +
+    "`Prefer: respond-async` and a `deadline_ms` of at least an hour; in time for that, what the provider has not answered is cancelled there and sent live at the standard tier",
 });
 
 /** Regions of the world in which a run's object may begin: the location hints of Cloudflare. */

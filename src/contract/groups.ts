@@ -47,6 +47,12 @@ const forContext = z.object({
   }),
 });
 
+const forProvider = z.object({
+  provider_batch: z.string().nullable().openapi({
+    description: "The upstream in whose batch the call is; null: it goes into the next one",
+  }),
+});
+
 const forRetry = z.object({ retry: z.literal(true), ready_in_ms: z.number() });
 
 const forConfirmation = z.object({ confirmation: z.literal(true) });
@@ -55,7 +61,7 @@ const forPermit = z.object({ permit: z.literal(true) });
 
 /** One of these objects; its first field says which. */
 export const waitingFor = z
-  .union([atGate, forBudget, forContext, forTasks, forRetry, forConfirmation, forPermit])
+  .union([atGate, forBudget, forContext, forTasks, forProvider, forRetry, forConfirmation, forPermit])
   .openapi("WaitingFor");
 export type ShownWaiting = z.infer<typeof waitingFor>;
 
@@ -69,6 +75,7 @@ export const groupWaits = z
       forBudget.extend({ slots }),
       forContext.extend({ slots }),
       forTasks.extend({ slots }),
+      forProvider.extend({ slots }),
       forRetry.extend({ slots }),
       forConfirmation.extend({ slots }),
       forPermit.extend({ slots }),

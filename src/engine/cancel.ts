@@ -26,6 +26,9 @@ export function giveUpStopped(state: EngineState, nowMs: number): void {
 /** Cancels one slot of a group: it never starts, or its attempt is given up. A slot that has ended stays as it is. */
 export function cancelSlot(state: EngineState, group: Group, index: number, reason: Reason, nowMs: number): void {
   const slotId = slotIdOf(group.header.seq, index);
+  // It cannot be taken out of its provider's batch, which may answer it, and bill that.
+  if (group.provider?.isClaimed(index) === true) return group.markCancelled(index);
+  group.provider?.drop(index);
   if (group.stateOf(index) === "queued") cancelQueuedSlot(state, group, slotId, reason, nowMs);
   else if (group.stateOf(index) === "running") {
     group.markCancelled(index);

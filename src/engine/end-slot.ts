@@ -324,7 +324,8 @@ export function shareWithSlot(state: EngineState, slotId: number, outcome: Outco
 }
 
 /**
- * Stops a group: its queued slots and followers end at once, its running slots with their attempts, without a retry.
+ * Stops a group: its queued slots and followers end at once, its running slots with their attempts, and those at a provider with
+ * their batch, without a retry.
  */
 export function drainGroup(state: EngineState, group: Group, drained: Drained, nowMs: number): void {
   if (group.drained !== null || group.done) return;
@@ -339,7 +340,9 @@ export function drainGroup(state: EngineState, group: Group, drained: Drained, n
     if (cause === "deadline" && hasAnswer(state.tried.get(slotId))) endWithAnswer(state, slotId, nowMs);
     else endSlot(state, group, { ...recordOf(state, slotId), state: status, reason }, {}, nowMs);
   }
-  const fresh = [...queued, ...heldSlots(group)].filter((id) => group.stateOf(indexOf(id)) === "queued");
+  const fresh = [...queued, ...heldSlots(group), ...unclaimedSlots(group)].filter(
+    (id) => group.stateOf(indexOf(id)) === "queued",
+  );
   for (const slotId of blocked) fresh.push(slotId);
   const hasEvent = header.single !== null;
   if (fresh.length > 0 && !hasEvent) {
@@ -369,12 +372,18 @@ function heldSlots({ tiers, header }: Group): number[] {
   return held;
 }
 
+/** The slots that wait for a batch of their provider. Those that are in one end with it: what it has answered is billed. */
+function unclaimedSlots({ provider, header }: Group): number[] {
+  return (provider?.takeUnclaimed() ?? []).map((index) => slotIdOf(header.seq, index));
+}
+
 /** Ends the queued slots of a group that was stopped before a restart. Their events were emitted when it was. */
 export function endDrainedSlots(state: EngineState, group: Group, nowMs: number): void {
   if (group.drained === null) return;
   const { state: status, reason } = group.drained;
   for (let index = 0; index < group.header.count; index++) {
     if (group.stateOf(index) !== "queued" || group.graph?.frontier.isAbsent(index) === true) continue;
+    if (group.provider?.isClaimed(index) === true) continue;
     const record = { ...freshRecord(slotIdOf(group.header.seq, index)), state: status, reason };
     endSlot(state, group, record, { hasRow: false, hasEvent: false }, nowMs);
   }

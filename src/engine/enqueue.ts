@@ -10,6 +10,7 @@ import { sendable } from "./routes/sendable.ts";
 import type { Position, Target } from "./shard.ts";
 import type { Follower } from "./single-flight.ts";
 import { slotIdOf, type SlotFacts } from "./slot.ts";
+import { batchTargetOf } from "./tiers/batch-target.ts";
 import type { EngineState } from "./state.ts";
 
 /** A single call as its Worker requests a permit for it. `ageMs`: how long ago the call was accepted. */
@@ -58,7 +59,8 @@ export function enqueueSlots(state: EngineState, group: Group, firstIndex: numbe
 
 function enqueueFresh(state: EngineState, group: Group, index: number, fact: SlotFacts): void {
   const isFresh = group.stateOf(index) === "queued" && group.attempts[index] === 0;
-  if (!isFresh) return;
+  if (!isFresh || group.provider?.isClaimed(index) === true) return;
+  if (group.provider !== null && batchTargetOf(state, group, fact) !== null) return group.provider.hold(index);
   const slotId = slotIdOf(group.header.seq, index);
   state.queue.push(bucketOf(state, group, fact), slotId);
   if (group.header.replay !== undefined) state.replayQueue.add(slotId);

@@ -10,6 +10,7 @@ import { MISSING_LISTED_MAX } from "../limits.ts";
 import type { TraceContext } from "../trace-context.ts";
 import type { WindowGroup, WindowPosition } from "./calls/coalescing-window.ts";
 import type { GroupGraph } from "./graph/group-graph.ts";
+import { ProviderSlots } from "./tiers/provider-slots.ts";
 import { isFinalState, mayStep, SLOT_STATES, type SlotState } from "./slot.ts";
 import type { ExtraSpend } from "./totals.ts";
 import { addDuration, noDurations, percentilesOf, type Percentiles } from "./measures/percentiles.ts";
@@ -34,6 +35,8 @@ export type GroupHeader = {
   openedAtMs: number;
   /** Slots that have not started within this time of `openedAtMs` fail; null = they wait without a limit. */
   deadlineMs: number | null;
+  /** Set if calls of it may go through batches of their provider: from then on none does. Epoch ms. */
+  liveAtMs?: number;
   /** The most that one attempt of the group may reserve, if its budget is split; null = all that is left. */
   share: Limits | null;
   /** The distinct models that the group's requests name; a slot refers to one by its index here. */
@@ -136,6 +139,8 @@ export class Group {
   readonly ballot: Ballot | null;
   /** Which of its slots may start, and whose failures matter; null = it has no tiers. */
   readonly tiers: Tiers | null;
+  /** Slots that are for batches of their provider; null = the group does not ask for that. */
+  readonly provider: ProviderSlots | null;
   #saved: Saved | null = null;
   #lastEndMs: number | null = null;
   #isEndTaken = false;
@@ -153,6 +158,7 @@ export class Group {
     // The tiers of a graph hold tasks back in its frontier.
     const mode = graph === null ? header.tiers : "priority";
     this.tiers = header.tiers === undefined || mode === undefined ? null : new Tiers(mode, header.count);
+    this.provider = header.liveAtMs === undefined ? null : new ProviderSlots(header.liveAtMs);
     this.setTaskTiers();
     this.#states = new Uint8Array(header.count);
     this.#attempts = new Uint8Array(header.count);
@@ -251,10 +257,15 @@ export class Group {
     return header;
   }
 
+  /** Whether all that is left of it waits for its provider: time alone starts nothing of it. */
+  get waitsForProvider(): boolean {
+    return this.provider !== null && this.provider.size > 0 && this.counts.running === 0 && this.startableSlots === 0;
+  }
+
   /** Queued slots that may start now. */
   get startableSlots(): number {
     if (!this.mayStart) return 0;
-    if (this.graph === null) return this.counts.queued - (this.tiers?.heldSlots ?? 0);
+    if (this.graph === null) return this.counts.queued - (this.tiers?.heldSlots ?? 0) - (this.provider?.size ?? 0);
     const { blocked, absentSlots } = this.graph.frontier;
     return this.counts.queued - blocked - absentSlots;
   }

@@ -17,8 +17,9 @@ function nextDeadlineMs(state: EngineState, nowMs: number): number | null {
   const { groups, calls } = state;
   let next: number | null = null;
   for (const group of groups.values()) {
-    const { header, drained, counts } = group;
+    const { header, drained, counts, provider } = group;
     if (drained !== null || counts.queued === 0) continue;
+    if (provider !== null && provider.unclaimed.size > 0) next = Math.min(next ?? Infinity, provider.liveAtMs);
     const stoppedMs = stoppedEndMs(state, group, nowMs)?.atMs ?? Infinity;
     const endMs = header.deadlineMs === null ? stoppedMs : header.openedAtMs + header.deadlineMs;
     if (endMs < Infinity) next = Math.min(next ?? Infinity, endMs);

@@ -1,4 +1,5 @@
 /** Rebuilds a run's state from its rows, in this order: groups, their slots, leases, and then the queue. */
+import { BATCH_TIER } from "../call.ts";
 import { FOUND_LEASE_TTL_MS } from "../limits.ts";
 import { callIdOf } from "./log.ts";
 import { attemptsBefore } from "./course/course.ts";
@@ -11,6 +12,7 @@ import type { AttemptInFlight, ChosenFrom, Shard, StoredLease, StoredShard, Targ
 import { endingOf } from "./graph/group-graph.ts";
 import { groupSeqOf, indexOf, isFinalState } from "./slot.ts";
 import type { EngineState } from "./state.ts";
+import type { StoredProviderPage } from "./tiers/provider-settle.ts";
 import { stopIn } from "./upstreams/outcome.ts";
 import { zeroTotals } from "./totals.ts";
 
@@ -34,6 +36,26 @@ export function restoreLease(
   target: Target,
   nowMs: number,
 ): void {
+  const lease = leaseOfStored(state, stored, target, nowMs);
+  const { attemptId, slotId, attempt, amounts, startedAtMs, startSeq, dedupeKey } = lease;
+  const group = state.groupOf({ slotId });
+  const chosenFrom = choicesOf(state, group, lease);
+  if (chosenFrom !== null) lease.chosenFrom = chosenFrom;
+  shard.leases.set(attemptId, lease);
+  state.ledger.restore(attemptId, amounts);
+  state.addInFlight({ lease, shard, call: null }, nowMs);
+  if (dedupeKey !== null) state.singleFlight.lead(dedupeKey, slotId === null ? callIdOf(attemptId) : String(slotId));
+  if (slotId !== null && group !== undefined) {
+    // A slot that was hedged has two leases, in any order.
+    const attempts = Math.max(attempt, group.attempts[indexOf(slotId)] ?? 0);
+    group.restore(indexOf(slotId), "running", attempts, nowMs);
+  }
+  // The event of its start was in memory only when the object stopped. It is emitted again, under the next number.
+  if (startSeq > state.writtenSeq) lease.startSeq = state.emitStart(lease, null, startedAtMs);
+}
+
+/** A lease from its row, with a new term. */
+export function leaseOfStored(state: EngineState, stored: StoredLease, target: Target, nowMs: number): AttemptInFlight {
   const { id: attemptId, slot: slotId, attempt, amounts, startedAtMs, queuedMs, startSeq } = stored;
   const expiresAtMs = nowMs + FOUND_LEASE_TTL_MS;
   const group = state.groupOf({ slotId });
@@ -59,19 +81,30 @@ export function restoreLease(
   if (stored.hasCourse !== undefined) lease.hasCourse = stored.hasCourse;
   if (stored.hedgeOf !== undefined) lease.hedgeOf = stored.hedgeOf;
   if (stored.trace !== undefined) lease.trace = stored.trace;
-  const chosenFrom = choicesOf(state, group, lease);
-  if (chosenFrom !== null) lease.chosenFrom = chosenFrom;
-  shard.leases.set(attemptId, lease);
-  state.ledger.restore(attemptId, amounts);
-  state.addInFlight({ lease, shard, call: null }, nowMs);
-  if (dedupeKey !== null) state.singleFlight.lead(dedupeKey, slotId === null ? callIdOf(attemptId) : String(slotId));
-  if (slotId !== null && group !== undefined) {
-    // A slot that was hedged has two leases, in any order.
-    const attempts = Math.max(attempt, group.attempts[indexOf(slotId)] ?? 0);
-    group.restore(indexOf(slotId), "running", attempts, nowMs);
-  }
-  // The event of its start was in memory only when the object stopped. It is emitted again, under the next number.
-  if (startSeq > state.writtenSeq) lease.startSeq = state.emitStart(lease, null, startedAtMs);
+  return lease;
+}
+
+/**
+ * Takes over a page of slots that are at their provider, once the rows of the slots have been: those without an attempt are there
+ * still.
+ */
+export function restoreProviderPage(
+  state: EngineState,
+  group: Group,
+  { page, leases }: StoredProviderPage,
+  targetOf: (lease: StoredLease) => Target,
+  nowMs: number,
+): void {
+  const { provider } = group;
+  if (provider === null) return;
+  const isThere = ({ slot }: StoredLease): boolean =>
+    slot !== null && group.stateOf(indexOf(slot)) === "queued" && group.attempts[indexOf(slot)] === 0;
+  const there = leases.filter(isThere).map((stored) => {
+    const lease = { ...leaseOfStored(state, stored, targetOf(stored), nowMs), tier: BATCH_TIER };
+    state.ledger.restore(lease.attemptId, lease.amounts);
+    return lease;
+  });
+  provider.addPage(page, there);
 }
 
 /**

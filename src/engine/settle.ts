@@ -7,7 +7,7 @@ import { chargeFor, type Charge } from "../budget/charge.ts";
 import { addAmounts, type Amounts } from "../budget/ledger.ts";
 import { costNanoUsd as costNanoUsdOf } from "../budget/money.ts";
 import { textRatioOf } from "../budget/text-scale.ts";
-import type { Outcome } from "../call.ts";
+import { BATCH_TIER, type Outcome } from "../call.ts";
 import type { Dimension, Reason } from "../errors.ts";
 import { FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../limits.ts";
 import { endCallAfterAttempt, shareWithCall } from "./calls/end-call.ts";
@@ -92,7 +92,8 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   const name = attemptName(lease, group);
   emit(attemptEnd(name, { outcome, charged: charge, estimated, trace: lease.trace, content: reported.content }));
   if (overrun.length > 0) emit({ event: "overrun", ...name, dimensions: overrun, reserved: amounts, charged: charge });
-  const throttle = learnFromEnd(state.upstreams.add(target), lease, outcome, nowMs);
+  // A batch says nothing of how its key serves calls.
+  const throttle = lease.tier === BATCH_TIER ? null : learnFromEnd(state.upstreams.add(target), lease, outcome, nowMs);
   if (throttle !== null) emit({ event: "throttled", upstream: target.upstream, gate: target.gate, ...throttle });
   const settled = { charge, estimated, ...cappedOf(outcome), queuedMs: lease.queuedMs, parallelGroupId };
   if (other !== undefined && !isAnswer) {

@@ -12,6 +12,8 @@ import type { TraceContext } from "../trace-context.ts";
 import { zeroTotals, type Totals } from "./totals.ts";
 import type { GateTokens } from "./upstreams/tokens.ts";
 
+/** The shard of slots that providers' batches answer: their attempts begin and end in one turn. */
+export const PROVIDER_SHARD = 100_000;
 /** Number of the first shard of single calls; the numbers of lanes are lower. */
 export const DIRECT_SHARD_FIRST = 1_000;
 /** Leases in one shard of single calls: rewriting a row of sixteen is cheap, and one busy run has few such rows. */
@@ -69,6 +71,8 @@ export type Target = {
   hedge?: HedgeRule;
   /** Whether the upstream gets its client's trace; absent = it does not. */
   getsTrace?: true;
+  /** How its calls go through its provider's batches; absent = the provider sells none, or its price is not known. */
+  batch?: BatchTerms;
   /** The one protocol that the upstream speaks, or all choices do; absent = it takes both, or some choices do not. */
   protocol?: Protocol;
 };
@@ -78,6 +82,9 @@ export type TargetCache = { mark: CacheMark["by"] | null; minTokens: number; kep
 
 /** The beginning of a call's prompt, as its target caches it. `mark` absent = nothing in the request says so. */
 export type PrefixAt = { name: string; mark?: CacheMark; keptMs: number; waitMs: number };
+
+/** First wait between two looks at a batch, and how long before a deadline calls leave it; null = by the size of the group. */
+export type BatchTerms = { pollMs: number; marginMs: number | null };
 
 /** What an upstream speaks. */
 export type Protocol = "openai" | "anthropic";
@@ -214,31 +221,33 @@ export type StoredShard = { totals: Totals; leases: StoredLease[] };
 
 export function storedShard(shard: Shard): StoredShard {
   const leases: StoredLease[] = [];
-  for (const lease of shard.leases.values()) {
-    leases.push({
-      id: lease.attemptId,
-      slot: lease.slotId,
-      attempt: lease.attempt,
-      upstream: lease.target.upstream,
-      model: lease.target.model,
-      ...(lease.target.key === undefined ? {} : { key: lease.target.key }),
-      amounts: lease.amounts,
-      startedAtMs: lease.startedAtMs,
-      queuedMs: lease.queuedMs,
-      startSeq: lease.startSeq,
-      ...(Object.keys(lease.priced).length === 0 ? {} : { priced: lease.priced }),
-      ...capOf(lease),
-      ...(lease.requestedCap === undefined ? {} : { requestedCap: lease.requestedCap }),
-      ...(lease.byteTokensMax === null ? {} : { shape: lease.shape, byteTokensMax: lease.byteTokensMax }),
-      ...(lease.schemaRetries === undefined ? {} : { schemaRetries: lease.schemaRetries }),
-      ...(lease.hasCourse === undefined ? {} : { hasCourse: lease.hasCourse }),
-      ...(lease.slotId === null && lease.onLost === "fail" ? { onLost: "fail" } : {}),
-      ...(lease.dedupeKey === null ? {} : { dedupeKey: lease.dedupeKey }),
-      ...(lease.hedgeOf === undefined ? {} : { hedgeOf: lease.hedgeOf }),
-      ...(lease.trace === undefined ? {} : { trace: lease.trace }),
-    });
-  }
+  for (const lease of shard.leases.values()) leases.push(storedLease(lease));
   return { totals: shard.totals, leases };
+}
+
+export function storedLease(lease: AttemptInFlight): StoredLease {
+  return {
+    id: lease.attemptId,
+    slot: lease.slotId,
+    attempt: lease.attempt,
+    upstream: lease.target.upstream,
+    model: lease.target.model,
+    ...(lease.target.key === undefined ? {} : { key: lease.target.key }),
+    amounts: lease.amounts,
+    startedAtMs: lease.startedAtMs,
+    queuedMs: lease.queuedMs,
+    startSeq: lease.startSeq,
+    ...(Object.keys(lease.priced).length === 0 ? {} : { priced: lease.priced }),
+    ...capOf(lease),
+    ...(lease.requestedCap === undefined ? {} : { requestedCap: lease.requestedCap }),
+    ...(lease.byteTokensMax === null ? {} : { shape: lease.shape, byteTokensMax: lease.byteTokensMax }),
+    ...(lease.schemaRetries === undefined ? {} : { schemaRetries: lease.schemaRetries }),
+    ...(lease.hasCourse === undefined ? {} : { hasCourse: lease.hasCourse }),
+    ...(lease.slotId === null && lease.onLost === "fail" ? { onLost: "fail" } : {}),
+    ...(lease.dedupeKey === null ? {} : { dedupeKey: lease.dedupeKey }),
+    ...(lease.hedgeOf === undefined ? {} : { hedgeOf: lease.hedgeOf }),
+    ...(lease.trace === undefined ? {} : { trace: lease.trace }),
+  };
 }
 
 /**

@@ -2,7 +2,6 @@
  * The one executor: makes the attempt that a lease permits, for a client's Worker and for lanes alike.
  * Permits, settlements and retries are the caller's.
  */
-import { endedAtCap } from "../budget/capped.ts";
 import { chargeOf } from "../budget/estimate.ts";
 import { usdOf } from "../budget/money.ts";
 import type { CallBody, Endpoint, Lease, Outcome } from "../call.ts";
@@ -10,8 +9,6 @@ import type { Reason } from "../errors.ts";
 import { rewriteRequest } from "../protocol/request/rewrite.ts";
 import type { RequestFacts } from "../protocol/request/read.ts";
 import { pulledFetch, type PullRun } from "../run-client/pulled-fetch.ts";
-import { violationOf } from "../schema/answer.ts";
-import { repairBytes } from "../schema/repair.ts";
 import { simulatedAnswer } from "../simulated/provider.ts";
 import { attempt } from "../upstream/attempt.ts";
 import { failed } from "../upstream/classify.ts";
@@ -27,6 +24,7 @@ import { EditedStreams } from "../upstream/relay/batches.ts";
 import { relay } from "../upstream/relay/relay.ts";
 import type { RelayAnswered, RelayEnd, RelayFailed } from "../upstream/relay/types.ts";
 import { TapedCall, tapeOfCall, tapeOfRelay, untapedOutcome, type TapeRun } from "./cassettes/taped-call.ts";
+import { checkedOutcome } from "./checks/checked-outcome.ts";
 import { announcing } from "./contexts/leader.ts";
 import { ContextCall, type TextRun } from "./contexts/send.ts";
 import { RefusedSchemas } from "../schema/sent.ts";
@@ -100,15 +98,6 @@ export async function attemptCall(
   await tape?.record(outcome);
   const checked = body.schema === undefined ? outcome : checkedOutcome(outcome, body.schema, lease);
   return withContent(upstream, stored, checked);
-}
-
-/** The outcome with what the check of its answer has found. */
-function checkedOutcome(outcome: Outcome, schema: Record<string, unknown>, lease: Lease): Outcome {
-  if (outcome.kind !== "success") return outcome;
-  const { text } = outcome;
-  const violation = violationOf(text, schema, endedAtCap(outcome, lease));
-  if (violation === null) return { ...outcome, checked: { violation } };
-  return { ...outcome, checked: { violation, repairBytes: repairBytes(schema, { text, violation }) } };
 }
 
 /** A request whose bytes are relayed, as its client wrote it. */

@@ -30,13 +30,13 @@ export type ModelMeter = {
 /** By `upstream/model`: the slash keeps names of models from being names of an object's own. */
 export type MeterSheet = Record<string, ModelMeter>;
 
-/** An attempt that has ended. `queuedMs` null = it was not its call's first. */
+/** An attempt that has ended. `latencyMs` null = nobody has measured it; `queuedMs` null = it was not its call's first. */
 export type MeteredAttempt = {
   upstream: string;
   model: string;
   outcome: MeterOutcome;
   charge: OutcomeSums;
-  latencyMs: number;
+  latencyMs: number | null;
   queuedMs: number | null;
   /** True if it was started beside a slow one of its call; absent = it was not. */
   isHedge?: true;
@@ -50,7 +50,7 @@ export function addAttempt(sheet: MeterSheet, attempt: MeteredAttempt, modelsMax
   const { upstream, model, outcome, charge, latencyMs, queuedMs } = attempt;
   const meter = meterOf(sheet, `${upstream}/${model}`, modelsMax);
   addOutcome(meter, outcome, charge);
-  if (outcome === "success") observe(meter.latency, LATENCY_BOUNDS_MS, latencyMs);
+  if (outcome === "success" && latencyMs !== null) observe(meter.latency, LATENCY_BOUNDS_MS, latencyMs);
   if (queuedMs !== null) observe(meter.queue, QUEUE_BOUNDS_MS, queuedMs);
   if (attempt.isHedge === true) meter.hedges = (meter.hedges ?? 0) + 1;
 }

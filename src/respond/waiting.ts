@@ -15,6 +15,8 @@ export function shownWaiting(waitingFor: WaitingFor): ShownWaiting {
       return { context: waitingFor.context };
     case "dependency":
       return { dependency: waitingFor.tasks };
+    case "provider_batch":
+      return { provider_batch: waitingFor.upstream };
     case "retry":
       return { retry: true, ready_in_ms: waitingFor.readyInMs };
     case "confirmation":

@@ -40,6 +40,7 @@ import type {
   WorkerState,
 } from "./groups.ts";
 import type { AppendReply, ClientEvent, LogPage } from "./log.ts";
+import type { ProviderClaim, ProviderGroup, ProviderSettlement } from "./provider-batch.ts";
 import type { AnswersToTake, AnswersWanted, NamedAnswer, ReplaySource } from "./replay.ts";
 import type {
   AnswerSettingsReply,
@@ -249,6 +250,14 @@ export interface RunApi extends Rpc.DurableObjectBranded {
     worker?: WorkerState | null,
     reach?: number | null,
   ): Promise<ClaimReply>;
+
+  /**
+   * Claims a page of a group's slots for a batch of their provider, or returns it as it is by now: one call of one model each.
+   */
+  claimProviderPage(seq: number, page: number): Promise<ProviderClaim>;
+
+  /** Settles answers of such a page. Those of slots that have ended change nothing. */
+  settleProviderPage(seq: number, settlement: ProviderSettlement): Promise<ProviderGroup>;
 
   /** The answer of an attempt has begun for whose prompt others wait: they may start. */
   answerBegun(attemptId: string): Promise<void>;

@@ -1,4 +1,6 @@
 /** Resolves the model that a request names: its upstream, price and limits, or why it is refused. */
+import { hasTierPrice } from "../budget/service-tiers.ts";
+import { BATCH_TIER } from "../call.ts";
 import type { Choice, Target } from "../engine/shard.ts";
 import { quoted, type Reason } from "../errors.ts";
 import { USABLE_MODEL_CHARS_MAX, USABLE_MODELS_MAX } from "../limits.ts";
@@ -107,9 +109,15 @@ function targetAt({ upstream, model }: ResolvedModel, rules: Pick<ModelRules, "u
     ...limits,
     ...(hedge === undefined ? {} : { hedge }),
     ...(upstream.traces === undefined ? {} : { getsTrace: true as const }),
+    ...batchOf(upstream, price),
     ...(routed === null ? {} : { unbounded: [routed] }),
   };
   return { ok: true, target: withKeys(plain, upstream.keys) };
+}
+
+/** How calls go through the upstream's batches; nothing where no price of theirs is known. A tape has no batches. */
+function batchOf({ batch, cassette }: Upstream, price: Target["price"]): Pick<Target, "batch"> {
+  return batch === undefined || cassette !== undefined || !hasTierPrice(price, BATCH_TIER) ? {} : { batch };
 }
 
 /** The target, with a choice of keys if its upstream has several. */

@@ -32,6 +32,7 @@ describe("npm run deploy", () => {
       "UPSTREAM",
       "GATES",
       "CASSETTE",
+      "PROVIDER_BATCH",
       "FILES",
       "UPSTREAMS",
     ]) {

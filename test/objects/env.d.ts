@@ -15,7 +15,8 @@ declare namespace Cloudflare {
       | "ShelfObject"
       | "UpstreamObject"
       | "GateObject"
-      | "CassetteObject";
+      | "CassetteObject"
+      | "ProviderBatchObject";
   }
   interface Env {
     /** Histories per property test, as text. */
@@ -29,6 +30,7 @@ declare namespace Cloudflare {
     UPSTREAM: DurableObjectNamespace<import("../../src/index.ts").UpstreamObject>;
     GATES: DurableObjectNamespace<import("../../src/index.ts").GateObject>;
     CASSETTE: DurableObjectNamespace<import("../../src/index.ts").CassetteObject>;
+    PROVIDER_BATCH: DurableObjectNamespace<import("../../src/index.ts").ProviderBatchObject>;
     /** In the project `workflows` only. */
     WORKFLOW: Workflow<{ runId: string; seq: number }>;
   }

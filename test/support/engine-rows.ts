@@ -5,6 +5,7 @@ import { eventsAfter, readTail, type LoggedEvent, type LogWrite } from "../../sr
 import type { CallPage } from "../../src/engine/call-page.ts";
 import type { SlotRecord } from "../../src/engine/record.ts";
 import { storedShard, type StoredLease, type StoredShard, type Target } from "../../src/engine/shard.ts";
+import type { StoredProviderPage } from "../../src/engine/tiers/provider-settle.ts";
 import { groupSeqOf, indexOf } from "../../src/engine/slot.ts";
 import type { CompiledGraph } from "../../src/graph/types.ts";
 import { rebuild, type ReadByRebuild } from "../../durable-objects/run/store/rebuild.ts";
@@ -18,6 +19,7 @@ import {
 
 export class Rows implements ReadByRebuild {
   readonly #groups = new Map<number, { stored: string; pages: CallPage[] }>();
+  readonly #providerPages = new Map<number, string[]>();
   readonly #graphs = new Map<number, string>();
   readonly #results = new Map<number, string>();
   readonly #slots = new Map<number, string>();
@@ -35,6 +37,15 @@ export class Rows implements ReadByRebuild {
     from: (groupSeq: number, fromIndex = 0): Generator<SlotRecord> => this.#from(groupSeq, fromIndex),
     one: (slotId: number): SlotRecord | null => this.slot(slotId),
   };
+
+  putProviderPage(seq: number, page: StoredProviderPage): void {
+    const pages = this.#providerPages.get(seq) ?? [];
+    this.#providerPages.set(seq, [...pages, JSON.stringify(page)]);
+  }
+
+  *providerPages(seq: number): Generator<StoredProviderPage> {
+    for (const page of this.#providerPages.get(seq) ?? []) yield JSON.parse(page) as StoredProviderPage;
+  }
 
   putGroup(stored: StoredGroup, pages: CallPage[]): void {
     this.#groups.set(stored.header.seq, { stored: JSON.stringify(stored), pages });

@@ -48,6 +48,7 @@ describe("parseConfig", () => {
       promptCache: "auto",
       streamUsage: "auto",
       adaptive: { mode: "aimd" },
+      batch: { pollMs: 60_000, marginMs: null },
       capField: "max_tokens",
       allowParams: [],
       bounds: { tokensPerByte: 1, mediaTokensMax: null, fixedTokens: 128, toolsTokens: 1_024, learnsTemplate: true },

@@ -38,6 +38,7 @@ function causeOf(wait: Readonly<Record<string, unknown>>): string | null {
   if (budget !== null && wait["exhausted"] === true) return `a higher limit: the budget (${budget}) is used up`;
   if (budget !== null) return `the budget (${budget}): reservations of calls in flight take the rest`;
   if (Array.isArray(wait["dependency"])) return `other tasks: ${wait["dependency"].slice(0, 3).map(String).join(", ")}`;
+  if ("provider_batch" in wait) return "a batch of the provider, at a lower price";
   if (wait["confirmation"] === true) return "a confirmation: the quote is above confirm_over of the run";
   if (wait["retry"] === true) return "the pause before a retry";
   return wait["permit"] === true ? "a permit: as many calls as the run may have are in flight" : null;

@@ -6,6 +6,7 @@ import { emitGroupStarted, enqueueSlots, releaseTiers } from "../../../src/engin
 import { groupIdOf, groupSalt } from "../../../src/engine/group-id.ts";
 import type { Judged } from "../../../src/aggregate/judged-stop.ts";
 import type { GroupHeader, HeldQuote } from "../../../src/engine/group.ts";
+import { liveAtMs } from "../../../src/engine/tiers/live-at.ts";
 import { startGraph } from "../../../src/engine/end-slot.ts";
 import type { CompiledGraph } from "../../../src/graph/types.ts";
 import type { Reason } from "../../../src/errors.ts";
@@ -168,6 +169,8 @@ function start(
     enqueueSlots(run.engine, group, page.firstIndex, readFacts(page.facts, models));
   }
   releaseTiers(run.engine, group);
+  // The alarm starts who feeds its provider.
+  if ((group.provider?.size ?? 0) > 0) run.needsLanes();
 }
 
 function storedGroup(
@@ -191,6 +194,7 @@ function storedGroup(
     concurrency: request.concurrency ?? PARALLEL_MAX,
     onError,
     onLost,
+    ...providerOf(run, request, nowMs),
     single: request.single ? run.engine.window.join(nowMs).position : null,
     share: request.split ? shareOf(run.engine.ledger, count) : null,
     openedAtMs: nowMs,
@@ -222,6 +226,16 @@ function storedGroup(
     ...(batchId === undefined ? {} : { batchId }),
     ...(aggregate === undefined ? {} : { aggregate }),
   };
+}
+
+/** When calls of a group leave the batches of its provider, if it asks for these. */
+function providerOf(run: RunState, request: OpenGroupRequest, nowMs: number): Pick<GroupHeader, "liveAtMs"> {
+  const { viaBatches, deadlineMs, count, concurrency, models } = request;
+  if (viaBatches !== true || deadlineMs === null) return {};
+  const target = run.resolve(models[0] ?? null);
+  const marginMs = ("reason" in target ? undefined : target.batch?.marginMs) ?? null;
+  const width = Math.min(concurrency ?? PARALLEL_MAX, run.engine.width);
+  return { liveAtMs: liveAtMs({ openedAtMs: nowMs, deadlineMs, count, width, marginMs }) };
 }
 
 /** The vote without whose decision the group ends as `escalated`. */

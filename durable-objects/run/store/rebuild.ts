@@ -8,7 +8,14 @@ import type { Group, GroupHeader } from "../../../src/engine/group.ts";
 import { restoreExtra } from "../../../src/engine/hedges/spend.ts";
 import { eventsAfter, RunLog } from "../../../src/engine/log.ts";
 import type { SlotRecord } from "../../../src/engine/record.ts";
-import { requeueTried, restoreGraph, restoreLease, restoreShard, restoreSlot } from "../../../src/engine/restore.ts";
+import {
+  requeueTried,
+  restoreGraph,
+  restoreLease,
+  restoreProviderPage,
+  restoreShard,
+  restoreSlot,
+} from "../../../src/engine/restore.ts";
 import type { StoredLease, Target } from "../../../src/engine/shard.ts";
 import { EngineState, type EngineDeps } from "../../../src/engine/state.ts";
 import type { CompiledGraph } from "../../../src/graph/types.ts";
@@ -37,7 +44,7 @@ export type ReadByRebuild = {
   groups: Pick<RunStore["groups"], "all" | "graphJson" | "pageFacts">;
   slots: Pick<RunStore["slots"], "states" | "from">;
   log: Pick<RunStore["log"], "lastSeq">;
-} & Pick<RunStore, "shards">;
+} & Pick<RunStore, "shards" | "providerPages">;
 
 export type Rebuilt = {
   engine: EngineState;
@@ -90,6 +97,11 @@ export function rebuild(
   for (const { id, shard: stored } of shards) {
     const shard = restoreShard(engine, id, stored);
     for (const lease of stored.leases) restoreLease(engine, shard, lease, deps.targetOfLease(lease), nowMs);
+  }
+  for (const group of engine.groups.values()) {
+    if (group.provider === null) continue;
+    for (const page of store.providerPages(group.header.seq))
+      restoreProviderPage(engine, group, page, deps.targetOfLease, nowMs);
   }
   restoreExtra(engine);
   for (const [seq, absent] of stopped) queueFresh(engine, store, { seq, absent }, nowMs);

@@ -9,6 +9,7 @@
  *   named  one row per Idempotency-Key: the group or child that it opened, and the hash of its request
  *   kept   one row per answer that its upstream stores for later requests: which upstream that is
  *   child  one row per child run: its reservation in this run's budget until it ends, and what it spent
+ *   provider  one row per page of slots that a provider's batch answers: their leases, written once
  *   shard  one row per executor: its attempts in flight with their reservations, and the totals of those that ended.
  *          The row of a turn's first shard also has the events that are in no row of the log: the log lags, and loses
  *          nothing
@@ -16,6 +17,7 @@
  * There are no secondary indexes and no row per claim: what is next and what is orphaned is derived on start. A slot of
  * a page with neither slot row nor lease is queued, or has ended the way its group's row says.
  */
+import type { StoredProviderPage } from "../../../src/engine/tiers/provider-settle.ts";
 import type { StoredShard } from "../../../src/engine/shard.ts";
 import type { CompiledGraph } from "../../../src/graph/types.ts";
 import { readTail } from "../../../src/engine/log.ts";
@@ -26,7 +28,13 @@ import { Meta } from "./meta.ts";
 import type { ChildRecord, KeyRecord, ShardRecord } from "./records.ts";
 import { SlotRows } from "./slots.ts";
 import { Rows } from "./sql.ts";
-import { CHANGED_GRAPH_SCHEMA_VERSION, GRAPH_SCHEMA_VERSION, REPLAY_SCHEMA_VERSION, SCHEMA_VERSION } from "./tables.ts";
+import {
+  CHANGED_GRAPH_SCHEMA_VERSION,
+  GRAPH_SCHEMA_VERSION,
+  PROVIDER_SCHEMA_VERSION,
+  REPLAY_SCHEMA_VERSION,
+  SCHEMA_VERSION,
+} from "./tables.ts";
 import { TapeRows } from "./tape.ts";
 
 export class RunStore {
@@ -74,6 +82,26 @@ export class RunStore {
     const version = graph.version === 1 ? GRAPH_SCHEMA_VERSION : CHANGED_GRAPH_SCHEMA_VERSION;
     if (this.meta.get("schemaVersion") < version) this.meta.set("schemaVersion", version);
     this.groups.putGraph(seq, JSON.stringify(graph));
+  }
+
+  /** Stores a page of slots that go to their provider. Older code must not open this run any more. */
+  putProviderPage(seq: number, { page, leases }: StoredProviderPage): void {
+    if (this.meta.get("schemaVersion") < PROVIDER_SCHEMA_VERSION)
+      this.meta.set("schemaVersion", PROVIDER_SCHEMA_VERSION);
+    const query = "INSERT INTO provider (seq, page, leases) VALUES (?, ?, ?)";
+    this.#rows.write("provider", query, seq, page, JSON.stringify(leases));
+  }
+
+  /** The pages of a group that went to its provider. */
+  *providerPages(seq: number): Generator<StoredProviderPage> {
+    const query = "SELECT page, leases FROM provider WHERE seq = ? ORDER BY page";
+    for (const { page, leases } of this.#rows.read<{ page: number; leases: string }>("provider", query, seq))
+      yield { page, leases: JSON.parse(leases) as StoredProviderPage["leases"] };
+  }
+
+  /** Deletes the pages of a group that has ended. */
+  dropProviderPages(seq: number): void {
+    this.#rows.remove("provider", "DELETE FROM provider WHERE seq = ?", seq);
   }
 
   /** Deletes everything, the alarm too. */
@@ -165,7 +193,7 @@ export class RunStore {
   /** Refuses a storage that newer code has written, and marks an older one. */
   #checkVersion(): void {
     const version = this.meta.get("schemaVersion");
-    const known = REPLAY_SCHEMA_VERSION;
+    const known = PROVIDER_SCHEMA_VERSION;
     if (version > known) throw new Error(`storage has schema ${version}, this code knows ${known}`);
     if (version < SCHEMA_VERSION) this.meta.set("schemaVersion", SCHEMA_VERSION);
   }

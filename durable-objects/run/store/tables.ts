@@ -17,6 +17,8 @@ export const TABLES = {
   checked: "CREATE TABLE checked (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT",
   course: "CREATE TABLE course (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT",
   shard: "CREATE TABLE shard (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT",
+  provider:
+    "CREATE TABLE provider (seq INTEGER, page INTEGER, leases TEXT NOT NULL, PRIMARY KEY (seq, page)) STRICT, WITHOUT ROWID",
   child: "CREATE TABLE child (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT",
   log: "CREATE TABLE log (last INTEGER PRIMARY KEY, lines TEXT NOT NULL) STRICT",
   named: "CREATE TABLE named (key TEXT PRIMARY KEY, hash TEXT NOT NULL, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID",
@@ -43,3 +45,6 @@ export const CHANGED_GRAPH_SCHEMA_VERSION = 6;
 
 /** The version of a run that records answers: older code would take the key of a recorded answer for the reason of a failure. */
 export const REPLAY_SCHEMA_VERSION = 7;
+
+/** The version of a run with calls in batches of their providers: older code would send them once more. */
+export const PROVIDER_SCHEMA_VERSION = 8;

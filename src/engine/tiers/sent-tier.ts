@@ -1,6 +1,6 @@
 /** Which service tier the gateway asks an upstream for. A cheaper tier is a wish: a call never fails for it. */
 import { hasTierPrice } from "../../budget/service-tiers.ts";
-import type { CallFacts } from "../../call.ts";
+import { BATCH_TIER, type CallFacts } from "../../call.ts";
 import type { Group } from "../group.ts";
 import type { Target } from "../shard.ts";
 import { groupSeqOf, indexOf } from "../slot.ts";
@@ -16,7 +16,15 @@ export function sentTierOf(
   { price, protocol }: Pick<Target, "price" | "protocol">,
 ): string | undefined {
   const wanted = wantedTier ?? runTier ?? undefined;
-  if (wanted === undefined || isRaw === true || serviceTier !== undefined || protocol === "anthropic") return undefined;
+  // Who asks for a provider's batch, and is sent live after all, is sent at the standard tier.
+  if (
+    wanted === undefined ||
+    wanted === BATCH_TIER ||
+    isRaw === true ||
+    serviceTier !== undefined ||
+    protocol === "anthropic"
+  )
+    return undefined;
   return hasTierPrice(price, wanted) ? wanted : undefined;
 }
 

@@ -3,7 +3,7 @@
  * count is lost when the object stops, and none costs a row.
  */
 import type { Amounts } from "../../budget/ledger.ts";
-import type { Outcome } from "../../call.ts";
+import { BATCH_TIER, type Outcome } from "../../call.ts";
 import { addAttempt, addSheet, isEmpty, type MeterOutcome, type MeterSheet } from "../../gate/meter.ts";
 import { METER_MODEL_CHARS_MAX, METERED_MODELS_MAX, MODELS_COUNTED_MAX } from "../../limits.ts";
 import type { AttemptInFlight, Shard } from "../shard.ts";
@@ -12,6 +12,7 @@ import type { EngineState } from "../state.ts";
 /** Counts an attempt that has ended. */
 export function meter({ totals }: Shard, lease: AttemptInFlight, outcome: Outcome, charge: Amounts): void {
   const { target, attempt, queuedMs } = lease;
+  const isOfBatch = lease.tier === BATCH_TIER;
   const sheet = ((totals.meters ??= {})[target.gate] ??= {});
   const { usd: costNanoUsd, prompt_tokens: promptTokens, completion_tokens: completionTokens } = charge;
   const metered = {
@@ -19,8 +20,9 @@ export function meter({ totals }: Shard, lease: AttemptInFlight, outcome: Outcom
     model: target.model.slice(0, METER_MODEL_CHARS_MAX),
     outcome: outcomeOf(outcome),
     charge: { calls: 1, promptTokens, completionTokens, costNanoUsd },
-    latencyMs: outcome.latencyMs,
-    queuedMs: attempt === 1 ? queuedMs : null,
+    // How long a provider has worked on a call of its batch, it does not say; nor has the call waited for a permit.
+    latencyMs: isOfBatch ? null : outcome.latencyMs,
+    queuedMs: attempt === 1 && !isOfBatch ? queuedMs : null,
     ...(lease.hedgeOf === undefined ? {} : { isHedge: true as const }),
   };
   addAttempt(sheet, metered, MODELS_COUNTED_MAX);

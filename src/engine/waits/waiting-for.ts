@@ -25,6 +25,8 @@ export type WaitingFor =
   | { kind: "context"; context: string }
   /** Tasks of its graph that have not ended, by their ids; the first of them. */
   | { kind: "dependency"; tasks: string[] }
+  /** A batch of its provider: its upstream; null = the batch is not made yet. */
+  | { kind: "provider_batch"; upstream: string | null }
   /** The delay before a retry. */
   | { kind: "retry"; readyInMs: number }
   /** A permit of the run, of its group or of the upstream, or an executor that takes it. */
@@ -54,6 +56,12 @@ export function waitsOf(state: EngineState, group: Group, nowMs: number): Waitin
     const slots = blocked.reduce((sum, each) => sum + each.indexes.length, 0);
     waits.set("dependency", { waitingFor: { kind: "dependency", tasks }, slots });
   }
+  for (const waitingFor of providerWaits(group).values()) {
+    const name = waitingFor.kind === "provider_batch" ? `provider_batch ${waitingFor.upstream ?? ""}` : waitingFor.kind;
+    const known = waits.get(name);
+    if (known === undefined) waits.set(name, { waitingFor, slots: 1 });
+    else known.slots += 1;
+  }
   return [...waits.values()].filter(({ slots }) => slots > 0).sort((a, b) => b.slots - a.slots);
 }
 
@@ -68,7 +76,20 @@ export function waitsBySlot(state: EngineState, group: Group, nowMs: number): Ma
   for (const { indexes, tasks } of blockedSlots(group)) {
     for (const index of indexes) bySlot.set(slotIdOf(group.header.seq, index), { kind: "dependency", tasks });
   }
+  for (const [index, waitingFor] of providerWaits(group)) bySlot.set(slotIdOf(group.header.seq, index), waitingFor);
   return bySlot;
+}
+
+/** What the slots wait for that are for their provider's batches, by their indexes. */
+function providerWaits({ provider, header }: Group): Map<number, WaitingFor> {
+  const waits = new Map<number, WaitingFor>();
+  if (provider === null) return waits;
+  const isHeld = header.held !== undefined;
+  for (const index of provider.indexes()) {
+    const wait = { kind: "provider_batch", upstream: provider.upstreamOf(index) } as const;
+    waits.set(index, isHeld ? { kind: "confirmation" } : wait);
+  }
+  return waits;
 }
 
 /** Finds what the slots of a line wait for. The budget is read once. */

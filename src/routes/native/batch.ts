@@ -11,7 +11,7 @@ import type { IndependenceReply } from "../../contract/graph/independence.ts";
 import { stopRequestOf } from "../../contract/aggregate/stop-when.ts";
 import { prefersAsync } from "../../contract/groups.ts";
 import { readBatch } from "../../contract/large-batch.ts";
-import { Refusal } from "../../errors.ts";
+import { Refusal, type Reason } from "../../errors.ts";
 import { aggregationOf } from "../../respond/aggregation.ts";
 import { emptyBatch } from "../../respond/batch-json.ts";
 import { emptyEvent } from "../../respond/batch-lines.ts";
@@ -78,6 +78,7 @@ export async function openBatch(
   { request, named, order = null }: RequestedBatch,
 ): Promise<GroupAnswer> {
   const run = new RunCaller(c.env, runId);
+  if (request.viaBatches && !prefersAsync(c.req.header("prefer"))) throw new Refusal(NEEDS_ASYNC);
   const isAsync = prefersAsync(c.req.header("prefer"));
   const { waitingFetchesMax, mayUseWorkflows } = c.get("config");
   const workflows = isAsync && mayUseWorkflows ? c.env.WORKFLOW : undefined;
@@ -99,6 +100,12 @@ export async function openBatch(
   return groupAnswer(runId, opened, reader);
 }
 
+const NEEDS_ASYNC: Reason = {
+  reason: "invalid_request",
+  message: 'service_tier: "batch" needs the header "Prefer: respond-async": no client waits for hours',
+  param: "service_tier",
+};
+
 function openingOf(request: BatchRequest, named: IdempotencyKey | null, recording: { epoch: string } | null) {
   const { calls, ids, defaults, dedupe, concurrency, onError, onBudget, onLost } = request;
   const { split, deadlineMs, detach, errorStyle } = request;
@@ -114,13 +121,14 @@ function openingOf(request: BatchRequest, named: IdempotencyKey | null, recordin
   const tiers = request.tiers === null ? {} : { tiers: request.tiers };
   const replay = recording === null ? {} : { replay: recording };
   const { onExhausted, atLeast } = request;
+  const provider = request.viaBatches ? { viaBatches: true as const } : {};
   const guards = { ...(onExhausted !== null && { onExhausted }), ...(atLeast !== null && { atLeast }) };
   const options = { concurrency, onError, onBudget, onLost, split, deadlineMs, detach, errorStyle };
   return {
     calls,
     defaults,
     dedupe,
-    rules: { ...rules, ...options, ...stop, ...combined, ...tiers, ...replay, ...guards },
+    rules: { ...rules, ...options, ...stop, ...combined, ...tiers, ...replay, ...guards, ...provider },
   };
 }
 

@@ -7,15 +7,19 @@ import {
   ALLOW_PARAMS_MAX,
   ATTEMPTS_DEFAULT,
   ATTEMPTS_MAX,
+  DEADLINE_MS_MAX,
   MEDIA_TOKENS_MAX,
   NAME_CHARS_MAX,
   PRICE_USD_PER_MILLION_MAX,
   PROMPT_TOKENS_FIXED_MAX,
   PROMPT_TOKENS_PER_BYTE,
+  PROVIDER_POLL_MS_DEFAULT,
+  PROVIDER_POLL_MS_MAX,
+  PROVIDER_POLL_MS_MIN,
   TIMEOUT_MS_DEFAULT,
   TIMEOUT_MS_MAX,
-  UPSTREAM_IN_FLIGHT_DEFAULT,
   UNRESERVABLE_NAME_CHARS_MAX,
+  UPSTREAM_IN_FLIGHT_DEFAULT,
   UPSTREAM_IN_FLIGHT_MAX,
   UPSTREAM_KEYS_MAX,
 } from "../../limits.ts";
@@ -49,6 +53,7 @@ const rateFields = {
 const priceSchema = z.strictObject({
   ...rateFields,
   flex: z.strictObject(rateFields).optional(),
+  batch: z.strictObject(rateFields).optional(),
   service_tiers: z
     .record(z.string().min(1).max(NAME_CHARS_MAX), z.strictObject(rateFields), {
       error: "must be an object of prices by service tier",
@@ -56,7 +61,7 @@ const priceSchema = z.strictObject({
     .optional(),
 });
 
-type Rates = Omit<z.infer<typeof priceSchema>, "service_tiers" | "flex">;
+type Rates = Omit<z.infer<typeof priceSchema>, "service_tiers" | "flex" | "batch">;
 
 /** What a name of a model or a pattern of such names must be. */
 export const patternError = `must be a model name or pattern of 1 to ${NAME_CHARS_MAX} characters`;
@@ -99,6 +104,17 @@ export const commonFields = {
   hedge: hedgeField,
   prices: z.record(pattern, priceSchema, { error: "must be an object of prices by model" }).optional(),
 };
+
+const batchWait = (min: number, max: number) => integer(min, max, "milliseconds");
+
+/** How calls go through the upstream's Batch API. */
+export const batchField = z
+  .strictObject({
+    poll_ms: batchWait(PROVIDER_POLL_MS_MIN, PROVIDER_POLL_MS_MAX).default(PROVIDER_POLL_MS_DEFAULT),
+    margin_ms: batchWait(0, DEADLINE_MS_MAX).optional(),
+  })
+  .transform(({ poll_ms: pollMs, margin_ms: marginMs = null }) => ({ pollMs, marginMs }))
+  .default({ pollMs: PROVIDER_POLL_MS_DEFAULT, marginMs: null });
 
 const keyError = "must be secret: and the name of a secret; a key itself has no place in a list";
 const keysError = `must be a list of 1 to ${UPSTREAM_KEYS_MAX} texts such as secret:NAME`;
@@ -196,11 +212,11 @@ export function pricesOf(
   prices: NonNullable<Common["prices"]>,
   writes: CacheWrites,
 ): { pattern: string; price: Price }[] {
-  return Object.entries(prices).map(([pattern, { service_tiers: named, flex, ...rates }]) => {
+  return Object.entries(prices).map(([pattern, { service_tiers: named, flex, batch, ...rates }]) => {
     const price: Price = ratesOf(rates, writes);
     if (writes.unasked && price.cacheWritePicoUsd !== undefined) price.writesWithoutMark = true;
-    const tiers = flex === undefined ? named : { ...named, flex };
-    if (tiers !== undefined) {
+    const tiers = { ...named, ...(flex !== undefined && { flex }), ...(batch !== undefined && { batch }) };
+    if (named !== undefined || Object.keys(tiers).length > 0) {
       price.serviceTiers = Object.fromEntries(Object.entries(tiers).map(([name, of]) => [name, ratesOf(of, writes)]));
     }
     return { pattern, price };

@@ -11,6 +11,7 @@ import type { Upstream } from "./types.ts";
 import { resolveHeaders } from "./credentials.ts";
 import {
   baseUrlField,
+  batchField,
   commonFields,
   commonOf,
   patternError,
@@ -34,6 +35,7 @@ const pullSchema = z.strictObject({ kind: z.literal("pull"), ...commonFields });
 const openaiSchema = z.strictObject({
   kind: z.literal("openai"),
   base_url: baseUrlField("/chat/completions"),
+  batch: batchField,
   cap_field: z
     .enum(["max_tokens", "max_completion_tokens"], { error: "must be max_tokens or max_completion_tokens" })
     .optional(),
@@ -177,6 +179,7 @@ function parseOpenai(name: string, entry: unknown, vars: Record<string, unknown>
     kind: "openai",
     baseUrl: withoutEndSlash(fields.base_url),
     ...keys.value,
+    batch: fields.batch,
     headers: headers.value,
     streamUsage: fields.stream_usage,
     ...(fields.traceparent ? { traces: "client" } : {}),

@@ -4,6 +4,7 @@ import type { PromptCache } from "../cache/rules.ts";
 import type { TokenBounds } from "../../budget/estimate.ts";
 import type { TokenPrice } from "../../budget/token-price.ts";
 import type { HedgeRule } from "../../call.ts";
+import type { BatchTerms } from "../../engine/shard.ts";
 import type { Adaptive } from "../../gate/settings.ts";
 import type { ErrorsCost } from "../failure-table.ts";
 import type { ChatCapField } from "../../protocol/request/rewrite.ts";
@@ -65,6 +66,8 @@ export type Upstream = {
   exportsContent?: true;
   /** How this upstream's prompt tokens are bounded from what is sent. */
   bounds: TokenBounds;
+  /** How calls go through its Batch API, where a price for that is known; absent = it has none that the gateway speaks. */
+  batch?: BatchTerms;
   /** Set if its calls are recorded on a tape, or answered from one. All else is as of the upstream itself. */
   cassette?: { tape: string; mode: CassetteMode };
   /** By model pattern, first match wins; a model without a match has the catalogue's price, if any. */

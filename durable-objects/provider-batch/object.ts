@@ -1,0 +1,89 @@
+/**
+ * Feeds the batches of one group's provider. It works in its alarm, which survives restarts, and sleeps between two looks; when
+ * the last batch has ended it deletes itself. Its methods are described in src/run-api/provider-batch.ts.
+ */
+import { DurableObject } from "cloudflare:workers";
+import { configOf } from "../../src/env.ts";
+import type { Part, ProviderJob } from "../../src/execute/provider-batch/part.ts";
+import { providerAt } from "../../src/execute/provider-batch/provider.ts";
+import { ProviderWork } from "../../src/execute/provider-batch/work.ts";
+import { DEADLINE_MS_MAX, PROVIDER_ORPHAN_MS, PROVIDER_POLL_MS_DEFAULT, PROVIDER_RETRY_MS } from "../../src/limits.ts";
+import type { ProviderBatchApi, ProviderClaim, ProviderGroup } from "../../src/run-api/provider-batch.ts";
+import { RunCaller } from "../../src/run-client/caller.ts";
+import { underKey } from "../../src/upstream/config/keys.ts";
+import type { Upstream } from "../../src/upstream/config/types.ts";
+import type { Objects } from "../address.ts";
+
+/** The keys of its storage: its work, and what its run has told it since the work last looked. */
+const JOB = "job";
+const NOTICE = "notice";
+
+type Notice = Parameters<ProviderBatchApi["notify"]>[0];
+
+export class ProviderBatchObject extends DurableObject<Objects> implements ProviderBatchApi {
+  #isWorking = false;
+
+  notify(notice: Notice): void {
+    this.ctx.storage.kv.put(NOTICE, notice);
+    // An alarm that is at work sees it when it ends.
+    if (!this.#isWorking) void this.ctx.storage.setAlarm(Date.now());
+  }
+
+  override async alarm(): Promise<void> {
+    const job = this.#jobNow(Date.now());
+    if (job === null) return;
+    this.#isWorking = true;
+    const nextMs = await this.#ring(job);
+    this.#isWorking = false;
+    const { kv } = this.ctx.storage;
+    if (kv.get(NOTICE) !== undefined) await this.ctx.storage.setAlarm(Date.now());
+    else if (nextMs === null) await this.ctx.storage.deleteAll();
+    else await this.ctx.storage.setAlarm(Math.max(nextMs, Date.now()));
+  }
+
+  /** Returns when there is more to do, epoch ms; null = there is not. */
+  async #ring(job: ProviderJob): Promise<number | null> {
+    try {
+      return await new ProviderWork(job, this.#depsOf(job)).ring();
+    } catch (error) {
+      if (Date.now() > job.about.deadlineAtMs + PROVIDER_ORPHAN_MS) return null;
+      console.error(`the batches of group ${job.seq} of ${job.runId} failed in a step; it will be made again`, error);
+      return Date.now() + PROVIDER_RETRY_MS;
+    }
+  }
+
+  /** The work with what its run has told; null = there is none. */
+  #jobNow(nowMs: number): ProviderJob | null {
+    const { kv } = this.ctx.storage;
+    const job = kv.get<ProviderJob>(JOB) ?? null;
+    const notice = kv.get<Notice>(NOTICE);
+    if (notice === undefined) return job;
+    const { runId, seq, stops: isStopped } = notice;
+    // The reply to the first claim has the times.
+    const farMs = nowMs + DEADLINE_MS_MAX;
+    const unknown = { isStopped, liveAtMs: farMs, deadlineAtMs: farMs, pollMs: PROVIDER_POLL_MS_DEFAULT };
+    const known = job ?? { runId, seq, about: unknown, nextPage: 1, claimAtMs: nowMs, parts: [] };
+    const told = { ...known, about: { ...known.about, isStopped }, claimAtMs: nowMs };
+    kv.put(JOB, told);
+    kv.delete(NOTICE);
+    return told;
+  }
+
+  #depsOf({ runId, seq }: ProviderJob): ConstructorParameters<typeof ProviderWork>[1] {
+    const run = new RunCaller(this.env, runId);
+    return {
+      claim: (page) => run.callWithRetry<ProviderClaim>((stub) => stub.claimProviderPage(seq, page)),
+      settle: (settlement) => run.callWithRetry<ProviderGroup>((stub) => stub.settleProviderPage(seq, settlement)),
+      upstreamOf: (part) => this.#upstreamOf(part),
+      provider: (upstream) => providerAt(upstream, { fetch, now: Date.now, timeout: (ms) => AbortSignal.timeout(ms) }),
+      now: Date.now,
+      store: (changed) => this.ctx.storage.kv.put(JOB, changed),
+    };
+  }
+
+  #upstreamOf({ upstream, key }: Pick<Part, "upstream" | "key">): Upstream | null {
+    const parsed = configOf(this.env);
+    const found = parsed.ok ? parsed.config.upstreams.find(({ name }) => name === upstream) : undefined;
+    return found === undefined ? null : underKey(found, key);
+  }
+}

@@ -1,0 +1,79 @@
+/** A line of a batch's output or error file as the outcome of its call. */
+import { STANDARD_TIERS } from "../../budget/service-tiers.ts";
+import { BATCH_TIER, type Lease, type Outcome } from "../../call.ts";
+import { unsentAt } from "../../engine/tiers/provider-settle.ts";
+import { isRecord } from "../../json/record.ts";
+import { classify, failed } from "../../upstream/classify.ts";
+import type { Upstream } from "../../upstream/config/types.ts";
+import { shownCode, shownMessage } from "../../upstream/redact.ts";
+import { checkedOutcome } from "../checks/checked-outcome.ts";
+
+/**
+ * Codes of calls on which OpenAI has not worked when their batch ended (its guide "Batch API"): it bills those that were
+ * completed. Any other error without an answer may have been billed.
+ */
+const UNSENT_CODES: ReadonlySet<string> = new Set(["batch_expired", "batch_cancelled"]);
+
+/** What of a line names its call, and its answer. Null: it is no line of a batch's file. */
+export type ReadLine = { customId: string; response: unknown; error: unknown };
+
+export function readLine(text: string): ReadLine | null {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (!isRecord(json) || typeof json["custom_id"] !== "string") return null;
+  return { customId: json["custom_id"], response: json["response"], error: json["error"] };
+}
+
+/** `schema`: what the answer must fit; absent = anything. */
+export type LineCall = {
+  upstream: Upstream;
+  model: string;
+  checked?: { schema: Record<string, unknown>; lease: Lease };
+};
+
+export function outcomeOfLine({ response, error }: ReadLine, call: LineCall, nowMs: number): Outcome {
+  const { upstream, model } = call;
+  if (!isRecord(response) || typeof response["status_code"] !== "number") return outcomeOfError(error, upstream);
+  const body = { ok: true, text: JSON.stringify(response["body"] ?? null) } as const;
+  const answer = { status: response["status_code"], headers: new Headers(), nowMs, body };
+  const outcome = { ...classify(upstream, model, answer), latencyMs: 0 };
+  const billed = outcome.kind === "success" ? billedAtBatch(outcome) : outcome;
+  return call.checked === undefined ? billed : checkedOutcome(billed, call.checked.schema, call.checked.lease);
+}
+
+/**
+ * The answer with the tier that it is billed at. In the files of OpenAI's batches, answers name the tier `default`, or none, and
+ * the batch is billed at its own rates; an answer that names another tier is charged at that one's.
+ */
+function billedAtBatch(outcome: Extract<Outcome, { kind: "success" }>): Outcome {
+  const { usage } = outcome;
+  if (usage === null) return outcome;
+  const { serviceTier } = usage;
+  if (serviceTier !== undefined && !STANDARD_TIERS.has(serviceTier)) return outcome;
+  return { ...outcome, usage: { ...usage, serviceTier: BATCH_TIER } };
+}
+
+function outcomeOfError(error: unknown, upstream: Upstream): Outcome {
+  const code = isRecord(error) && typeof error["code"] === "string" ? error["code"] : "";
+  if (UNSENT_CODES.has(code)) {
+    return { kind: "failure", ...unsentAt(upstream.name), answered: false, retryAfterMs: null, latencyMs: 0 };
+  }
+  const { name } = upstream;
+  const said = isRecord(error) && typeof error["message"] === "string" ? shownMessage(error["message"], upstream) : "";
+  const message = `${name} has not answered this call of its batch${said === "" ? "" : `: ${said}`}`;
+  const upstreamCode = shownCode(code, upstream);
+  const named = upstreamCode === "" ? {} : { upstreamCode };
+  const reason = {
+    reason: "upstream_error",
+    upstream: name,
+    status: null,
+    message,
+    retryable: true,
+    ...named,
+  } as const;
+  return { ...failed("unknown", reason), latencyMs: 0 };
+}

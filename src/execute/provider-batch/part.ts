@@ -1,0 +1,69 @@
+/**
+ * One batch at a provider, as its feeder remembers it: a page of a group's calls, from the claim to the last answer. Plain JSON:
+ * it is stored before a request whose repetition would cost money, so that a crash between two steps makes none twice.
+ */
+import type { ProviderGroup } from "../../run-api/provider-batch.ts";
+
+/** What a provider says of a batch that has ended. `completed`: requests it has answered; null = it does not say. */
+export type BatchEnd = { outputFileId: string | null; errorFileId: string | null; completed: number | null };
+
+export type Part = {
+  page: number;
+  upstream: string;
+  key?: string;
+  model: string;
+  /** Whether answers are checked against schemas. */
+  hasSchemas: boolean;
+  /** Number of its creation, from 1: what a creation after a failed one makes is another batch. */
+  creation: number;
+  fileId: string | null;
+  /** When the creation was sent whose reply is not known, epoch ms; null = none was, or it failed. */
+  createdAtMs: number | null;
+  batchId: string | null;
+  /** When the cancellation was accepted, epoch ms; null = it was not. */
+  cancelledAtMs: number | null;
+  end: BatchEnd | null;
+  /** Requests that failed since the last that did not. */
+  failures: number;
+  /** Looks at the batch so far, which found it at work. */
+  looks: number;
+  /** When its next step is due, epoch ms. */
+  dueAtMs: number;
+};
+
+/** The work for one group. `claimAtMs`: when more calls are to be claimed; null = none will come. */
+export type ProviderJob = {
+  runId: string;
+  seq: number;
+  about: ProviderGroup;
+  nextPage: number;
+  claimAtMs: number | null;
+  parts: Part[];
+};
+
+export function newPart(
+  { page, upstream, key, model, hasSchemas }: Pick<Part, "page" | "upstream" | "key" | "model" | "hasSchemas">,
+  nowMs: number,
+): Part {
+  const part: Part = {
+    page,
+    upstream,
+    model,
+    hasSchemas,
+    creation: 1,
+    fileId: null,
+    createdAtMs: null,
+    batchId: null,
+    cancelledAtMs: null,
+    end: null,
+    failures: 0,
+    looks: 0,
+    dueAtMs: nowMs,
+  };
+  return key === undefined ? part : { ...part, key };
+}
+
+/** The value of the metadata by which a batch is found whose creation was not replied to. */
+export function tagOf({ runId, seq }: Pick<ProviderJob, "runId" | "seq">, { page, creation }: Part): string {
+  return `${runId}/${seq}/${page}/${creation}`;
+}
