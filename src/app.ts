@@ -24,7 +24,7 @@ import { mountDag } from "./routes/native/graph/dag.ts";
 import { mountDagOutline } from "./routes/native/graph/outline.ts";
 import { mountDagPatch } from "./routes/native/graph/patch.ts";
 import { mountPlan } from "./routes/native/plan/plan.ts";
-import { mountDagRetry } from "./routes/native/graph/retry.ts";
+import { mountRetries } from "./routes/native/retry-group.ts";
 import { mountDagValidate } from "./routes/native/graph/validate.ts";
 import { mountGroups } from "./routes/native/groups.ts";
 import { mountModels } from "./routes/openai/models.ts";
@@ -83,7 +83,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountDagPatch(app, protect);
   mountDagOutline(app, protect);
   mountPlan(app, protect);
-  mountDagRetry(app, protect);
+  mountRetries(app, protect);
   mountDialects(app, protect);
   mountToolCall(app, protect);
   mountPull(app, protect);

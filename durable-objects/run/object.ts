@@ -68,7 +68,7 @@ import { openAndClaim } from "./groups/open-claimed.ts";
 import { claimProviderPage, settleProviderPage } from "./groups/provider-pages.ts";
 import { quoteGroup } from "./groups/quote.ts";
 import { endedSlots, groupView, positionOf, resultsFrom, withWaits } from "./groups/read.ts";
-import { retryGraph } from "./groups/retry-graph.ts";
+import { retryGroup } from "./groups/retry-group.ts";
 import { giveAnswers } from "./replay/give.ts";
 import { RunLifecycle } from "./lifecycle.ts";
 import { offerItem, serveWorker } from "./pull.ts";
@@ -342,8 +342,8 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return this.#open(request, pages, capacity, JSON.parse(graphJson));
   }
 
-  retryGraph(request: RetryRequest): Promise<OpenGroupReply> {
-    return this.#life.whileActive((run, store, nowMs) => retryGraph(run, store, request, nowMs));
+  retryGroup(request: RetryRequest): Promise<OpenGroupReply> {
+    return this.#life.whileActive((run, store, nowMs) => retryGroup(run, store, request, nowMs));
   }
 
   changeGraph(request: ChangeGraphRequest): Promise<ChangeGraphReply> {

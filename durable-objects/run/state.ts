@@ -517,7 +517,9 @@ export class RunState {
     const objects = group?.bodyObjects ?? 0;
     if (group === undefined || objects === 0) return "here";
     const place = this.#pages.placeOf(slotId);
-    return place === null ? "here" : this.#bodies.stateOf({ seq, openKey: group.openKey, objects }, place.object);
+    return place === null
+      ? "here"
+      : this.#bodies.stateOf({ seq, openKey: group.bodiesKey ?? group.openKey, objects }, place.object);
   }
 
   // ---- relatives, end and deletion ----

@@ -20,6 +20,7 @@ import {
 /** Routes that read no body: what is sent there anyway is bounded, and dropped. */
 const UNREAD = {
   "POST /groups/:id/confirm": EMPTY_BODY_BYTES_MAX,
+  "POST /groups/:id/retry": EMPTY_BODY_BYTES_MAX,
   "POST /runs/:id/close": EMPTY_BODY_BYTES_MAX,
   "POST /runs/:id/stats/reset": EMPTY_BODY_BYTES_MAX,
   "POST /runs/:id/flush": EMPTY_BODY_BYTES_MAX,

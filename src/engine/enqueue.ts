@@ -26,9 +26,10 @@ export type CallRequest = Omit<SingleCall, "queuedAtMs" | "window" | "windowPosi
  * window, for both.
  */
 export function emitGroupStarted(state: EngineState, group: Group, nowMs: number): void {
-  const { single, count, concurrency, graph } = group.header;
-  const ofGraph = graph === undefined || graph.ordersOnly === true ? {} : { tasks: graph.tasks };
-  if (single === null) emitStarted(state, group.parallelGroupId, { count, concurrency, ...ofGraph }, nowMs);
+  const { single, count, concurrency, graph, retryOf } = group.header;
+  const tasks = graph === undefined || graph.ordersOnly === true ? {} : { tasks: graph.tasks };
+  const more = { ...tasks, ...(retryOf === undefined ? {} : { retryOf }) };
+  if (single === null) emitStarted(state, group.parallelGroupId, { count, concurrency, ...more }, nowMs);
   else if (single === "second") emitStarted(state, group.parallelGroupId, { count: 2, concurrency }, nowMs);
 }
 
@@ -40,11 +41,11 @@ export function emitWindowStart(state: EngineState, window: WindowGroup, nowMs: 
 function emitStarted(
   state: EngineState,
   groupId: string | null,
-  { count, concurrency, ...ofGraph }: { count: number; concurrency: number; tasks?: number },
+  { count, concurrency, ...more }: { count: number; concurrency: number; tasks?: number; retryOf?: string },
   nowMs: number,
 ): void {
   const effectiveParallel = Math.min(count, concurrency, state.width);
-  state.log.add({ event: "group_started", count, effectiveParallel, ...ofGraph }, groupId, nowMs);
+  state.log.add({ event: "group_started", count, effectiveParallel, ...more }, groupId, nowMs);
 }
 
 /**

@@ -26,6 +26,8 @@ export type GroupHeader = {
   onError: "continue" | "abort";
   /** What follows an attempt whose outcome is unknown: another under a new reservation, or the failure. */
   onLost: "retry" | "fail";
+  /** The id of the group whose calls it makes once more; absent = none. */
+  retryOf?: string;
   /** Set for a single call that is stored as a group of one: its position in its coalescing window. */
   single: WindowPosition | null;
   /** Its slots start only when no other slot of the run can, however long they have waited. */

@@ -33,8 +33,11 @@ export type RunEvent =
   | { event: "credit_lost"; charged: Amounts }
   | { event: "child_opened"; childRunId: string; reserved: Amounts }
   | { event: "child_closed"; childRunId: string; spent: Amounts }
-  /** `tasks`: of a graph, how many it has; absent = its slots do not depend on each other. */
-  | { event: "group_started"; count: number; effectiveParallel: number; tasks?: number }
+  /**
+   * `tasks`: of a graph, how many it has; absent = its slots do not depend on each other. `retryOf`: the group whose calls it makes once more that did not
+   * complete; absent = none.
+   */
+  | { event: "group_started"; count: number; effectiveParallel: number; tasks?: number; retryOf?: string }
   /** The group's quote is above what its run lets start unasked: it waits for its confirmation. */
   | { event: "confirmation_awaited"; quote: HeldQuote }
   | { event: "group_confirmed" }

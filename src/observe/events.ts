@@ -50,7 +50,7 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
     case "credit_lost":
       return { charged: shown(event.charged), estimated: true };
     case "group_started":
-      return { count: event.count, effective_parallel: event.effectiveParallel, tasks: event.tasks };
+      return startedFacts(event);
     case "confirmation_awaited":
       return { quote: heldQuoteJson(event.quote) };
     case "group_confirmed":
@@ -94,6 +94,10 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
       return { ...attempt(event), dimensions, reserved: shown(reserved), charged: shown(charged) };
     }
   }
+}
+
+function startedFacts({ count, effectiveParallel, tasks, retryOf }: Extract<RunEvent, { event: "group_started" }>) {
+  return { count, effective_parallel: effectiveParallel, tasks, retry_of: retryOf };
 }
 
 function attemptFacts(event: Extract<RunEvent, { event: "attempt_ended" }>): object {

@@ -131,6 +131,23 @@ export const calls: RouteConfig[] = [
   }),
   guarded({
     method: "post",
+    path: "/groups/{id}/retry",
+    summary: "Makes the calls of a group that has ended once more, without those that completed",
+    parameters: [idParameter, ...durable],
+    responses: {
+      200: {
+        description: "The new group with all its results, after its end or streamed as each call ends",
+        headers: replayed,
+        content: {
+          "application/json": { schema: z.union([batchReply, graphReply]) },
+          ...slotStreams,
+        },
+      },
+      202: accepted,
+    },
+  }),
+  guarded({
+    method: "post",
     path: "/dag/{id}/retry",
     summary: "Runs a graph that has ended once more, without the calls that completed",
     parameters: [idParameter, ...durable],

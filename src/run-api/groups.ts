@@ -244,7 +244,7 @@ export type AppendPlanRequest = { seq: number; part: PlanPart<{ line: number; ta
  */
 export type AppendPlanReply = { isOpen: boolean; faults: readonly PlanFault[]; lanes: number[] };
 
-/** Which graph is opened once more, and by which request: a repeated one finds the group that the first has opened. */
+/** Which group is opened once more, and by which request: a repeated one finds the group that the first has opened. */
 export type RetryRequest = {
   seq: number;
   openKey: string;

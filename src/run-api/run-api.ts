@@ -207,10 +207,10 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   ): Promise<OpenGroupReply>;
 
   /**
-   * Opens a graph that has ended once more, as a new group. Slots that completed keep their outputs, at no cost. The same
+   * Opens a group that has ended once more, as a new one. Slots that completed keep their outputs, at no cost. The same
    * request, by its key, finds the group that it has opened.
    */
-  retryGraph(request: RetryRequest): Promise<OpenGroupReply>;
+  retryGroup(request: RetryRequest): Promise<OpenGroupReply>;
 
   /** Changes a graph that runs, all or nothing; what its change lets start is queued. The reply leaves when it is stored. */
   changeGraph(request: ChangeGraphRequest): Promise<ChangeGraphReply>;

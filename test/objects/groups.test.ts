@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { RunObject } from "../../src/index.ts";
 import { isHit } from "../support/steering.ts";
 import { openLatch, openRun, prompts, untilInFlight, upstreamStats } from "../support/objects-run.ts";
+import { crash } from "../support/objects-direct.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
@@ -294,3 +295,28 @@ function shardRows(stub: DurableObjectStub<RunObject>): Promise<number> {
     Number(state.storage.sql.exec("SELECT count(*) AS n FROM shard").one()["n"]),
   );
 }
+
+describe("a group that is retried", () => {
+  it("goes on after a crash in the middle of it, and makes no call that had completed", async () => {
+    const run = await openRun({ max_parallel: 1 });
+    const headers = { prefer: "respond-async" };
+    const items = [
+      { prompt: "one", model: "up/key/retried" },
+      { prompt: "two", model: "up/latch/retried" },
+    ];
+    const look = async (path: string): Promise<unknown> => (await run.send("GET", path)).json();
+    const inMiddle = { counts: { completed: 1, running: 1 } };
+    const opened = await run.post("/batch", { items }, { headers });
+    const at = opened.headers.get("location") ?? "";
+    await expect.poll(() => look(at)).toMatchObject(inMiddle);
+    await run.send("DELETE", at);
+    const retried = await run.post(`${at}/retry`, {}, { headers });
+    const again = retried.headers.get("location") ?? "";
+    await expect.poll(() => look(again)).toMatchObject(inMiddle);
+    await crash(run.object);
+    await openLatch("retried");
+    const ended = await look(`${again}?wait_ms=60000`);
+    expect(ended).toMatchObject({ status: "completed", results: ["one", "two"], items: [{ attempts: 0 }, {}] });
+    expect((await upstreamStats("retried")).requests).toBe(1);
+  });
+});

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { endOf, openGroup } from "../contract/following.ts";
 import { z } from "zod";
 import { durationText } from "../../ui/model/format.ts";
-import { documentOf, startWorld, type RunAccess, type World } from "../contract/world.ts";
+import { documentOf, groupOf, startWorld, type RunAccess, type World } from "../contract/world.ts";
 import { openPage, type Opened } from "./browser.ts";
 import { hasChromium, startBrowser } from "./chromium.ts";
 
@@ -315,6 +315,40 @@ describe.runIf(hasChromium)("what a reader asks for on the page of a run", () =>
     await page.getByRole("link", { name: "parent run" }).click();
     await expect.poll(() => page.getByRole("heading", { level: 1 }).innerText()).toContain(child.id);
     expect(faults).toEqual([]);
+  });
+
+  it("is what a batch lacks once more, by keyboard, and only once", async () => {
+    const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
+    const prompts = ["good", "{{status/400/first/1}} in a batch", "also good"];
+    const group = groupOf(await run.send("/batch", { json: { prompts } }));
+    const { page, faults } = await pageOf(run);
+    const button = page.getByRole("button", { name: `Retry what did not complete of ${group.id}` });
+    await button.focus();
+    const { requests } = world.upstream.counters;
+    await page.keyboard.press("Enter");
+    await expect.poll(() => button.count()).toBe(0);
+    await expect.poll(() => figuresIn(page, "Progress")).toMatchObject({ completed: "3", failed: "1", queued: "0" });
+    expect(world.upstream.counters.requests).toBe(requests + 1);
+    await page.reload();
+    await expect.poll(() => figuresIn(page, "Progress")).toMatchObject({ completed: "3", failed: "1", queued: "0" });
+    expect(await textIn(page, "Failures")).toContain("call 1: ");
+    expect(await button.count()).toBe(0);
+    expect(faults).toEqual([]);
+  });
+
+  it("has no button for it at single calls, at a batch that runs, and for a run that has ended", async () => {
+    const run = await world.openRun({ default_model: "up-1", window_ms: 10_000 });
+    const failing = { json: { prompt: "{{status/400}} no" } };
+    await Promise.all([run.send("/query", failing), run.send("/query", failing)]);
+    const { at } = await openGroup(run, { prompts: ["{{status/400}} no", "{{fault/hang}} b"] });
+    const { page } = await pageOf(run);
+    const buttons = page.getByRole("button", { name: /^Retry/ });
+    await expect.poll(() => figuresIn(page, "Progress")).toMatchObject({ failed: "3", "in flight": "1" });
+    expect(await buttons.count()).toBe(0);
+    await run.send(at, { method: "DELETE" });
+    await expect.poll(() => buttons.count()).toBe(1);
+    await run.send(`/runs/${run.id}/close`, { method: "POST" });
+    await expect.poll(() => buttons.count()).toBe(0);
   });
 
   it("is a graph once more, without what completed", async () => {

@@ -12,6 +12,8 @@ export type GroupState = {
   calls: Call[];
   ended: number;
   status: string | null;
+  /** The group whose calls it makes once more; null = none. */
+  retryOf: string | null;
   /** Tasks of a graph; null = its calls do not depend on each other. */
   tasks: number | null;
   /** How its calls are called; null = by their index. */
@@ -164,7 +166,7 @@ export class RunState {
     if (group === null) return;
     const count = numberOf(fields, "count");
     const tasks = typeof fields["tasks"] === "number" ? fields["tasks"] : null;
-    const seen = { calls: [], ended: 0, status: null };
+    const seen = { calls: [], ended: 0, status: null, retryOf: textOf(fields, "retry_of") };
     this.groups.set(group, { id: group, startMs: atMs, endMs: null, count, ...seen, tasks, taskOf: null });
   }
 

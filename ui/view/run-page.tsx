@@ -95,9 +95,14 @@ export function RunPage({ api, runId }: { api: Api; runId: string }) {
       run.stop();
     };
   }, [run]);
+  const isRetrying = useSignal(false);
   const retry = (id: string): void => {
-    const headers = { prefer: "respond-async" };
-    api.json(`/dag/${encodeURIComponent(id)}/retry`, { method: "POST", runId, headers }).catch(run.refused);
+    isRetrying.value = true;
+    const request = { method: "POST", runId, headers: { prefer: "respond-async" } };
+    api
+      .json(`/groups/${encodeURIComponent(id)}/retry`, request)
+      .catch(run.refused)
+      .finally(() => void (isRetrying.value = false));
   };
   const problem = run.problem.value;
   if (problem?.status === 401 || problem?.status === 403) return <SignIn isRun problem={problem.message} />;
@@ -145,7 +150,12 @@ export function RunPage({ api, runId }: { api: Api; runId: string }) {
         <ProgressLine state={state} nowMs={nowMs} version={version} />
         {state.ended === null && document !== null && <Actions api={api} runId={runId} status={status} run={run} />}
         <Waiting api={api} runId={runId} state={state} version={version} />
-        <Failures state={state} version={version} />
+        <Failures
+          state={state}
+          version={version}
+          retry={state.ended === null ? retry : undefined}
+          isRetrying={isRetrying.value}
+        />
         <Graphs
           state={state}
           nowMs={nowMs}

@@ -114,6 +114,12 @@ export function widthOf(settings: Pick<RunSettings, "maxParallel">): number {
   return settings.maxParallel === 0 ? PARALLEL_MAX : settings.maxParallel;
 }
 
+/** Opens a group whose rows are there and of which some slots have ended, as after a restart. */
+export function reopenGroup(engine: EngineState, store: ReadByRebuild, stored: StoredGroup, nowMs: number): void {
+  restoreGroup(engine, store, { stored, result: null }, nowMs);
+  queueFresh(engine, store, { seq: stored.header.seq, absent: null }, nowMs);
+}
+
 function restoreGroup(
   engine: EngineState,
   store: ReadByRebuild,

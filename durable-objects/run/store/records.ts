@@ -33,6 +33,8 @@ export type StoredGroup = {
   named: boolean;
   /** Objects in R2 that hold bodies of its calls, numbered from 0; absent = all are in its pages. */
   bodyObjects?: number;
+  /** Of a group that was retried, the `openKey` under which R2 has its bodies; absent = its own. */
+  bodiesKey?: string;
   /** The batch whose lines it has, which is notified of its progress; absent = it has none. */
   batchId?: string;
   /** What its answers are combined to by whoever answers with it; absent = nothing. */

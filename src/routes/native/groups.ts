@@ -32,7 +32,7 @@ export function mountGroups(app: Hono<AppEnv>, protect: Protection): void {
   app.delete("/dag/:id{[^v/][^/]*}", ...protect, cancel);
   app.get("/groups/:id/slots/:index", ...protect, lookAtSlot);
   app.delete("/groups/:id/slots/:index", ...protect, async (c) => {
-    const { group, seq } = await find(c, 0);
+    const { group, seq } = await findGroup(c, 0);
     const index = slotIndexIn(c.req.param("index"));
     const run = new RunCaller(c.env, group.runId);
     const view =
@@ -43,7 +43,7 @@ export function mountGroups(app: Hono<AppEnv>, protect: Protection): void {
 }
 
 async function cancel(c: Context<AppEnv>): Promise<Response> {
-  const { group, seq } = await find(c, 0);
+  const { group, seq } = await findGroup(c, 0);
   const run = new RunCaller(c.env, group.runId);
   const view = await run.callWithRetry<GroupView | null>((stub) => stub.cancelGroup(seq));
   if (view === null) throw notFound(group.id);
@@ -51,7 +51,7 @@ async function cancel(c: Context<AppEnv>): Promise<Response> {
 }
 
 async function confirm(c: Context<AppEnv>): Promise<Response> {
-  const { group, seq } = await find(c, 0);
+  const { group, seq } = await findGroup(c, 0);
   const run = new RunCaller(c.env, group.runId);
   const view = await run.callWithRetry<GroupView | null>((stub) => stub.confirmGroup(seq));
   if (view === null) throw notFound(group.id);
@@ -60,7 +60,7 @@ async function confirm(c: Context<AppEnv>): Promise<Response> {
 
 /** One call, with the beginnings of its texts: for people, whose page must stay small whatever a model writes. */
 async function lookAtSlot(c: Context<AppEnv>): Promise<Response> {
-  const { group, view, seq } = await find(c, 0);
+  const { group, view, seq } = await findGroup(c, 0);
   const index = slotIndexIn(c.req.param("index") ?? "");
   const slotsFrom = view.graph === undefined ? null : namedSlots(group, await graphAt(c, group, seq));
   const read = slotsFrom ?? ((at: number): Promise<SlotView[]> => group.reader.slotsFrom(at));
@@ -81,7 +81,7 @@ function slotIndexIn(text: string): number | null {
 async function look(c: Context<AppEnv>): Promise<Response> {
   const query = parseGroupQuery(c.req.query());
   if (!query.ok) throw new Refusal(query.reason);
-  const { group, view, seq } = await find(c, query.value.waitMs);
+  const { group, view, seq } = await findGroup(c, query.value.waitMs);
   if (view.graph !== undefined) return answerGraphNow(c, group, { view, seq });
   // A style that turns failures into HTTP errors is for who waits; who looks wants to see.
   const style = group.style === "throw" ? "bracket" : group.style;
@@ -102,7 +102,7 @@ async function answerGraphNow(
 async function results(c: Context<AppEnv>): Promise<Response> {
   const query = parseResultsQuery(c.req.query());
   if (!query.ok) throw new Refusal(query.reason);
-  const { group, view, seq } = await find(c, 0);
+  const { group, view, seq } = await findGroup(c, 0);
   const isStream = framingOf(c.req.header("accept")) !== null;
   if (isStream && view.graph !== undefined) return answerGraphNow(c, group, { view, seq });
   if (isStream) return answerGroup(c, group);
@@ -150,7 +150,7 @@ const REPORTS: Record<Exclude<ReportFormat, "markdown">, (source: ReportSource) 
 async function report(c: Context<AppEnv>): Promise<Response> {
   const format = parseReportQuery(c.req.query(), c.req.header("accept"));
   if (!format.ok) throw new Refusal(format.reason);
-  const { group, view, seq } = await find(c, 0);
+  const { group, view, seq } = await findGroup(c, 0);
   const ofBatch = (index: number): Promise<SlotView[]> => group.reader.slotsFrom(index);
   const source =
     view.graph === undefined
@@ -161,7 +161,10 @@ async function report(c: Context<AppEnv>): Promise<Response> {
 }
 
 /** The run's group of the id in the path. Another run's is not found: its number or its id differs. */
-async function find(c: Context<AppEnv>, waitMs: number): Promise<{ group: GroupAnswer; view: GroupView; seq: number }> {
+export async function findGroup(
+  c: Context<AppEnv>,
+  waitMs: number,
+): Promise<{ group: GroupAnswer; view: GroupView; seq: number }> {
   const id = c.req.param("id") ?? "";
   const runId = await runIdFor(c, id);
   const seq = groupSeqOfId(id, groupSalt(runId));

@@ -1,0 +1,116 @@
+/**
+ * Retries a group that has ended: the same calls as a new group, in which those that completed are recorded ends. They cost
+ * nothing, and in a graph what depends on them starts as it would after them.
+ */
+import { shareOf } from "../../../src/budget/admit.ts";
+import { endSlot, startGraph } from "../../../src/engine/end-slot.ts";
+import { emitGroupStarted } from "../../../src/engine/enqueue.ts";
+import { groupIdOf, groupSalt } from "../../../src/engine/group-id.ts";
+import type { Reason } from "../../../src/errors.ts";
+import type { CompiledGraph } from "../../../src/graph/types.ts";
+import type { OpenGroupReply, RetryRequest } from "../../../src/run-api/groups.ts";
+import type { RunState } from "../state.ts";
+import type { StoredGroup } from "../store/records.ts";
+import { reopenGroup } from "../store/rebuild.ts";
+import { roomReason } from "../store/room.ts";
+import type { RunStore } from "../store/store.ts";
+import { refusalOf, replyOf } from "./open.ts";
+
+/** Opens the new group, and leaves what it changes to the turn's transaction. */
+export function retryGroup(run: RunState, store: RunStore, request: RetryRequest, nowMs: number): OpenGroupReply {
+  const { openKey, idempotencyKey } = request;
+  const before = idempotencyKey === null ? null : run.keyRecord(idempotencyKey.key);
+  if (before !== null && before.hash !== idempotencyKey?.hash)
+    return { ok: false, reason: { reason: "idempotency_conflict" } };
+  const known = run.openings.find(openKey) ?? before?.seq ?? null;
+  const opened = known === null ? undefined : run.storedGroup(known);
+  if (opened !== undefined) return replyOf(run, opened, before !== null);
+  const found = store.groups.get(request.seq);
+  const json = store.groups.graphJson(request.seq);
+  const reason = found === null ? NO_GROUP : whyNot(run, store, found.stored);
+  if (reason !== null || found === null) return { ok: false, reason: reason ?? NO_GROUP };
+  const seq = run.takeGroupSeq();
+  const stored = { ...onceMore(run, found.stored, { seq, trace: request.trace }, nowMs), openKey };
+  // At once: what depends on a recorded output reads it from its row while this turn opens the group.
+  const graph = json === null ? null : closed(parsed(json));
+  store.transaction(() => {
+    store.groups.put(stored);
+    if (graph !== null) store.putGraph(seq, graph);
+    store.groups.copyPages(request.seq, seq);
+    store.slots.copyCompleted(request.seq, seq);
+  });
+  run.openings.add({ openKey, seq, stagedAtMs: null });
+  if (idempotencyKey !== null) run.addKey(idempotencyKey, seq);
+  if (graph === null) startBatch(run, store, stored, nowMs);
+  else start(run, store, { stored, graph }, nowMs);
+  return replyOf(run, stored, false);
+}
+
+const NO_GROUP: Reason = { reason: "not_found", what: "group" };
+
+/** The group as it is opened once more. A group that its rule has stopped is retried to run what was cancelled. */
+function onceMore(
+  run: RunState,
+  stored: StoredGroup,
+  { seq, trace }: { seq: number; trace: RetryRequest["trace"] },
+  nowMs: number,
+): StoredGroup {
+  const { stopWhen: _stop, judgeWhen: _judge, judges: _judges, trace: _before, ...rules } = stored.header;
+  const id = groupIdOf(nowMs, seq, groupSalt(run.settings.id));
+  const share = rules.share === null ? null : shareOf(run.engine.ledger, rules.count);
+  const traced = trace === undefined ? {} : { trace };
+  const header = { ...rules, seq, id, openedAtMs: nowMs, share, retryOf: rules.id, ...traced };
+  const { bodyObjects, bodiesKey = stored.openKey } = stored;
+  return { ...stored, header, ...(bodyObjects === undefined ? {} : { bodiesKey }) };
+}
+
+function whyNot(run: RunState, store: RunStore, stored: StoredGroup): Reason | null {
+  const { seq, models, single } = stored.header;
+  const because = (message: string): Reason => ({ reason: "invalid_request", message, param: "id" });
+  if (run.engine.groups.get(seq)?.done === false) return because("the group is running; retry it after its end");
+  if (single !== null) return because("a single call is made once more by its own request");
+  if (stored.batchId !== undefined) {
+    return because("the lines of a batch of /v1/batches are made once more in a batch of their own");
+  }
+  return refusalOf(run, { models: [...models] }) ?? roomReason(store.storedBytes);
+}
+
+/** Of a plan that was cancelled while it was written, no more comes. */
+function closed(graph: CompiledGraph): CompiledGraph {
+  return graph.plan?.state === "open" ? { ...graph, plan: { ...graph.plan, state: "cut" } } : graph;
+}
+
+function parsed(json: string): CompiledGraph {
+  return JSON.parse(json);
+}
+
+/** Opens the calls of a batch as a restart would, which finds some of them completed. */
+function startBatch(run: RunState, store: RunStore, stored: StoredGroup, nowMs: number): void {
+  run.groupOpened(stored, nowMs);
+  reopenGroup(run.engine, store, stored, nowMs);
+  const group = run.engine.groups.get(stored.header.seq);
+  if (group === undefined) throw new Error(`the group ${stored.header.id} was not opened`);
+  emitGroupStarted(run.engine, group, nowMs);
+  const { held: quote } = stored.header;
+  if (quote !== undefined) run.engine.log.add({ event: "confirmation_awaited", quote }, group.parallelGroupId, nowMs);
+  // Nothing was left to do.
+  if (group.done) run.engine.writeGroup(group);
+}
+
+function start(
+  run: RunState,
+  store: RunStore,
+  { stored, graph }: { stored: StoredGroup; graph: CompiledGraph },
+  nowMs: number,
+): void {
+  const { seq } = stored.header;
+  run.groupOpened(stored, nowMs);
+  const group = run.engine.openGroup(stored.header, graph);
+  emitGroupStarted(run.engine, group, nowMs);
+  startGraph(run.engine, group);
+  const recorded = [...store.slots.states(seq)];
+  // Their rows are there, and no attempt ends with them.
+  for (const record of recorded) endSlot(run.engine, group, record, { hasRow: false, hasEvent: false }, nowMs);
+  const ids = new Set(recorded.map(({ id }) => id));
+  run.engine.queue.remove((groupSeq, id) => groupSeq === seq && ids.has(id));
+}
