@@ -60,6 +60,22 @@ export function targetOf(requested: string | null, rules: ModelRules, config: Mo
 }
 
 /**
+ * Whether an upstream that may get the call is configured with hedges. Without a model in the request, any may: its run may have a
+ * default of its own.
+ */
+export function mayBeHedged(
+  requested: string | null,
+  { upstreams, routes = [] }: Pick<ModelConfig, "upstreams" | "routes">,
+): boolean {
+  const isHedged = ({ hedge }: Upstream): boolean => hedge !== undefined;
+  if (requested === null) return upstreams.some(isHedged);
+  const route = routes.find(({ name }) => name === requested);
+  if (route !== undefined) return route.entries.some(({ upstream }) => isHedged(upstream));
+  const resolved = resolveModel(upstreams, requested);
+  return resolved !== null && isHedged(resolved.upstream);
+}
+
+/**
  * The targets of a route. A run that lists the route's name itself may use all of them, by its operator's decision. One
  * whose patterns only happen to match the name may use those that they match as well: a route widens no list of models.
  */

@@ -20,6 +20,8 @@ const MESSAGE = JSON.stringify({
   usage: { input_tokens: 10, output_tokens: 5 },
 });
 
+const HEDGE = { after: 50, max_extra: 1 };
+
 beforeAll(async () => {
   alpha = await startUpstream((call) => answers(call));
   beta = await startUpstream(() => ({ text: "from beta" }));
@@ -34,6 +36,7 @@ beforeAll(async () => {
     gamma: { ...at(gamma.origin, 2), kind: "anthropic" },
     // Its gate has not seen what `alpha` has rejected.
     delta: at(alpha.baseUrl, 1),
+    hedged: { ...at(alpha.baseUrl, 1), hedge: HEDGE },
   };
   const ROUTES = {
     fast: ["alpha/a", { model: "beta/b", on: ["rate_limited", "context_length"] }, "gamma/c"],
@@ -131,7 +134,6 @@ describe("a call to a route", () => {
 });
 
 describe("a hedge", () => {
-  const HEDGE = { after: 50, max_extra: 1 };
   /** Enough of them that what they cost covers the reservation of a second attempt. */
   const PROMPTS = [...Array.from({ length: 19 }, (_, index) => `on time ${index}`), "late"];
   /** The first attempt of the call that is late never ends. */
@@ -191,6 +193,25 @@ describe("a hedge", () => {
     groupOf(await send("/batch", { prompts: PROMPTS.slice(0, -1), ...asked }));
     const answer = replyOf(await send("/query", { prompt: "late", ...asked, hedge: HEDGE }));
     expect(answer).toMatchObject({ text: "late answered", attempts: 2 });
+  });
+
+  it("ends a late call of /query as its upstream is configured, unless the call says otherwise", async () => {
+    late();
+    const { id, send } = await openRun({ max_parallel: 4 });
+    const hedges = async (): Promise<number> => {
+      const { text } = await send(`/runs/${id}/log`);
+      return text.split("\n").filter((line) => line.includes('"hedge":true') && line.includes('"index":null')).length;
+    };
+    const asked = { model: "hedged/a", max_tokens: 16 };
+    groupOf(await send("/batch", { prompts: PROMPTS.slice(0, -1), ...asked }));
+    expect(replyOf(await send("/query", { prompt: "late", ...asked }))).toMatchObject({
+      ...{ text: "late answered", attempts: 2 },
+    });
+    expect(await hedges()).toBe(1);
+    late();
+    const alone = { prompt: "late", ...asked, hedge: false, timeout_ms: 5_000 };
+    expect(replyOf(await send("/query", alone))).toMatchObject({ text: "late answered", attempts: 2 });
+    expect(await hedges()).toBe(1);
   });
 
   it("is refused with a field that it does not have, or more than all", async () => {

@@ -18,6 +18,7 @@ import { contentHash, dedupeKeyOf } from "../../run-client/dedupe-key.ts";
 import { panelFor } from "./combining/panel.ts";
 import { queryPanel } from "./combining/panel-query.ts";
 import { namedOf } from "./idempotency.ts";
+import { mayBeHedged } from "../../upstream/target.ts";
 import { queryReplyOf, wantsText } from "./query-reply.ts";
 import { makeCall } from "../../execute/single-call.ts";
 import { storedQuery } from "./stored-query.ts";
@@ -50,7 +51,8 @@ export async function answerQuery(
   const panel = panelFor(c, call.facts.model);
   if (panel !== null) return await queryPanel(c, runId, panel, { call, named });
   // The run object makes what may be more than one attempt in flight, or more than one answer.
-  const isMore = hasCourse(call.facts) || (call.facts.hedge ?? false) !== false;
+  const hedge = call.facts.hedge ?? mayBeHedged(call.facts.model, c.get("config"));
+  const isMore = hasCourse(call.facts) || hedge !== false;
   const isStored = named !== null || prefersAsync(c.req.header("prefer")) || isMore;
   if (isStored) return await storedQuery(c, { runId, run, call, named });
   const recording = await recordingOf(c, runId);

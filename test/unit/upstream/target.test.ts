@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { toWire } from "../../../src/errors.ts";
 import { USABLE_MODEL_CHARS_MAX, USABLE_MODELS_MAX } from "../../../src/limits.ts";
-import { targetOf } from "../../../src/upstream/target.ts";
+import { mayBeHedged, targetOf } from "../../../src/upstream/target.ts";
+import type { Route } from "../../../src/upstream/config/routes.ts";
 import { makeUpstream } from "./make.ts";
 
 const rules = { defaultModel: null, models: [], unpriced: "free" } as const;
@@ -30,6 +31,31 @@ describe("the target of a model", () => {
 
   it.each(["online", "m:free", "m:thinking", "preset/m"])("takes %s for a model", (model) => {
     expect(targetOfModel(`router/${model}`)).not.toHaveProperty("unbounded");
+  });
+});
+
+describe("a call that may be hedged by configuration", () => {
+  const hedged = makeUpstream({ name: "hedged", hedge: { after: "p95", maxExtra: 0.05 } });
+  const plain = makeUpstream({ name: "plain" });
+  const entryOf = (upstream: typeof plain): Route["entries"][number] => ({ upstream, model: "m", on: [] });
+  const routes: Route[] = [
+    { name: "both", entries: [entryOf(plain), entryOf(hedged)] },
+    { name: "neither", entries: [entryOf(plain)] },
+  ];
+
+  it.each([
+    ["hedged/m", true],
+    ["plain/m", false],
+    ["both", true],
+    ["neither", false],
+    // The default may be the run's own, which only its object knows.
+    [null, true],
+  ])("asks for %s: %s", (model, expected) => {
+    expect(mayBeHedged(model, { upstreams: [plain, hedged], routes })).toBe(expected);
+  });
+
+  it("is none where no upstream hedges, whatever the run's default is", () => {
+    expect(mayBeHedged(null, { upstreams: [plain], routes: [] })).toBe(false);
   });
 });
 
