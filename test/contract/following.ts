@@ -10,8 +10,12 @@ export const ASYNC = { prefer: "respond-async" };
 const running = z.looseObject({ id: z.string(), object: z.literal("group"), status: z.string(), count: z.int() });
 
 /** Opens a group and leaves it to itself. */
-export async function openGroup(run: RunAccess, json: Record<string, unknown>): Promise<{ id: string; at: string }> {
-  const answer = await run.send("/batch", { json, headers: ASYNC });
+export async function openGroup(
+  run: RunAccess,
+  json: Record<string, unknown>,
+  headers: Record<string, string> = {},
+): Promise<{ id: string; at: string }> {
+  const answer = await run.send("/batch", { json, headers: { ...headers, ...ASYNC } });
   expect([answer.status, answer.text]).toEqual([202, expect.any(String)]);
   const { id } = running.parse(answer.json);
   return { id, at: `/groups/${id}` };

@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
 import { startByteUpstream, type ByteUpstream } from "../support/byte-upstream.ts";
 import { startCollector } from "../support/collector.ts";
+import { endOf, openGroup } from "./following.ts";
 import { startWorld, type RunAccess } from "./world.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -33,7 +34,7 @@ async function worldWith(vars: Record<string, unknown>): Promise<{ run: RunAcces
   return { run: await world.openRun({ budget: { usd: 1 } }), server };
 }
 
-/** A request of every kind to a model; six attempts in all. */
+/** A request of every kind to a model; seven attempts in all. */
 async function askAll(run: RunAccess, model: string, headers: Record<string, string>): Promise<void> {
   const send = async (path: string, json: object, more = {}) => {
     const answer = await run.send(path, { json: { model, ...json }, headers: { ...headers, ...more } });
@@ -42,22 +43,26 @@ async function askAll(run: RunAccess, model: string, headers: Record<string, str
   await send("/query", { prompt: "single" });
   await send("/query", { prompt: "stored" }, { "idempotency-key": `stored-${model}` });
   await send("/batch", { prompts: ["in a batch", `again, ${model}`] });
+  // The last is made by a lane, or by a Workflow instance.
+  const { at } = await openGroup(run, { model, prompts: ["detached"] }, headers);
+  expect((await endOf(run, at)).status).toBe(200);
   await send("/v1/chat/completions", { messages: [{ role: "user", content: "relayed" }] });
 }
 
 const sentTo = (server: ByteUpstream) =>
   server.calls.map(({ headers }) => ({ parent: headers["traceparent"], state: headers["tracestate"] }));
-const six = <T>(value: T): T[] => Array.from({ length: 6 }, () => value);
+const ATTEMPTS = 7;
+const all = <T>(value: T): T[] => Array.from({ length: ATTEMPTS }, () => value);
 const NOTHING = { parent: undefined, state: undefined };
 
 describe("an upstream that gets traces", () => {
   it("gets the client's as it came, where none are exported; any other upstream gets nothing", async () => {
     const { run, server } = await worldWith({});
     await askAll(run, "told/m", CLIENT);
-    expect(sentTo(server)).toEqual(six({ parent: CLIENT.traceparent, state: CLIENT.tracestate }));
+    expect(sentTo(server)).toEqual(all({ parent: CLIENT.traceparent, state: CLIENT.tracestate }));
     server.forget();
     await askAll(run, "untold/m", CLIENT);
-    expect(sentTo(server)).toEqual(six(NOTHING));
+    expect(sentTo(server)).toEqual(all(NOTHING));
     server.forget();
     await run.send("/query", { json: { model: "told/m", prompt: "invalid" }, headers: { traceparent: "00-0-0-01" } });
     expect(sentTo(server)).toEqual([NOTHING]);
@@ -70,7 +75,7 @@ describe("an upstream that gets traces", () => {
     await askAll(run, "told/m", CLIENT);
     await run.send(`/runs/${run.id}/close`, { method: "POST" });
     const attempts = () => collector.spans().filter(({ name }) => name === "chat m");
-    await vi.waitFor(() => expect(attempts()).toHaveLength(6), { timeout: EXPORTED_MS, interval: 100 });
+    await vi.waitFor(() => expect(attempts()).toHaveLength(ATTEMPTS), { timeout: EXPORTED_MS, interval: 100 });
     const exported = attempts().map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`);
     expect(
       sentTo(server)
@@ -78,7 +83,7 @@ describe("an upstream that gets traces", () => {
         .toSorted(),
     ).toEqual(exported.toSorted());
     expect(sentTo(server).filter(({ parent = "" }) => !parent.includes(TRACE))).toEqual([]);
-    expect(new Set(exported).size).toBe(6);
-    expect(sentTo(server).map(({ state }) => state)).toEqual(six(CLIENT.tracestate));
+    expect(new Set(exported).size).toBe(ATTEMPTS);
+    expect(sentTo(server).map(({ state }) => state)).toEqual(all(CLIENT.tracestate));
   });
 });

@@ -18,6 +18,13 @@ describe("GET /runs/:id/trace.json", () => {
       "{{fault/reset/first/1}} x",
     ];
     await run.send("/batch", { json: { prompts: [...prompts, ...Array.from({ length: 60 }, (_, i) => `${i}`)] } });
+    const tasks = [
+      { id: "a", prompt: "x" },
+      { id: "b", prompt: "{{a.output}} y" },
+    ];
+    expect((await run.send("/dag", { json: { tasks } })).status).toBe(200);
+    const messages = [{ role: "user", content: "a stream" }];
+    await run.send("/v1/chat/completions", { json: { model: "sim/echo", stream: true, messages } });
     await Promise.all([1, 2].map((i) => run.send("/query", { json: { prompt: `single ${i}` } })));
     await run.send(`/runs/${run.id}/flush`, { method: "POST" });
     await run.send("/log", { json: { event_type: "final_result", output: "</script><script>" } });
@@ -40,7 +47,7 @@ describe("GET /runs/:id/trace.json", () => {
       attempts: count("attempt_started"),
     };
     expect(shown).toEqual(logged);
-    expect(logged).toEqual({ groups: 2, calls: 66, attempts: 68 });
+    expect(logged).toEqual({ groups: 3, calls: 69, attempts: 71 });
     expect(spans.filter(({ endMs }) => endMs === null)).toEqual([]);
     const charged = spans.filter(({ depth }) => depth === 1).map(({ args }) => Number(args["charged_usd"]));
     const { spent } = (await documentOf(run)).budget.usd;
