@@ -254,7 +254,9 @@ export class Gate {
   /** While stopped: one attempt of one run, if it is time for one. */
   #probe(run: Run, stop: Stop, nowMs: number): GateGrant {
     const isProbe = waitingOf(run) > 0 && stop.takeProbe(nowMs);
-    const nextInMs = stop.nextProbeInMs(nowMs);
+    const probeInMs = stop.nextProbeInMs(nowMs);
+    // A probe that is due waits for a run that has something to send: the others need not ask for it again and again.
+    const nextInMs = waitingOf(run) > 0 ? probeInMs : Math.max(GATE_NEXT_MAX_MS, probeInMs);
     run.permits = Math.max(run.inFlight, isProbe ? run.inFlight + 1 : 0);
     run.grantUntilMs = nowMs + GATE_TTL_MS;
     const counts = isProbe

@@ -139,6 +139,21 @@ describe("a batch on a wrong key", () => {
     ]);
   });
 
+  it("loses no single call that another run makes while a probe is due and no run has anything waiting", async () => {
+    const { openRun, operator } = await startPlace(stoppingLimiter("invalid_api_key", 0));
+    const client = await openRun();
+    await stopped(client, await client.openBatch(names(20)), 20);
+    await operator(`/runs/${(await client.run()).id}`, "DELETE");
+    const probeAt = async (): Promise<number> =>
+      Date.parse(String(/"next_probe_at":"([^"]+)"/.exec((await operator("/upstreams", "GET")).text)?.[1]));
+    await expect.poll(async () => (await probeAt()) <= Date.now(), { timeout: 60_000 }).toBe(true);
+    // It is sent, and fails as the provider says: it is not lost, and costs nothing.
+    const other = await openRun();
+    const answer = await other.send("/query", { prompt: "one", max_tokens: CAP_TOKENS });
+    expect([answer.status, answer.json]).toMatchObject([502, { error: { code: "upstream_error", status: 401 } }]);
+    expect((await other.run()).budget.usd).toMatchObject({ spent: 0, reserved: 0 });
+  });
+
   it("tells the operator on the gateway's terminal, in the provider's words", async () => {
     const { openRun, output } = await startPlace(stoppingLimiter("invalid_api_key", 0));
     const client = await openRun();

@@ -75,6 +75,7 @@ export class ExchangeTimes {
     if (now.isUrgent || this.#hasChanged || now.grant === null) return soonMs;
     const hasBegunToWait = waiting > 0 && this.#lastWaiting === 0;
     if ((waiting > 0 && now.isHalfUsed) || (now.isHeldUp && hasBegunToWait)) return soonMs;
-    return now.grant.nextAtMs;
+    // A grant that is due again at once, of any version of a gate, must not keep the run busy with nothing else.
+    return Math.max(soonMs, now.grant.nextAtMs);
   }
 }

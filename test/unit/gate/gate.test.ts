@@ -5,7 +5,7 @@ import { Gate } from "../../../src/gate/gate.ts";
 import { EMPTY_MEMORY } from "../../../src/gate/memory.ts";
 import type { GateSettings, PenaltySettings } from "../../../src/gate/settings.ts";
 import type { GateFailure, GateGrant, RateSample } from "../../../src/gate/wire.ts";
-import { GATE_RUN_TTL_MS, GATE_TTL_MS, RETRY_AFTER_MAX_MS } from "../../../src/limits.ts";
+import { GATE_NEXT_MAX_MS, GATE_RUN_TTL_MS, GATE_TTL_MS, RETRY_AFTER_MAX_MS } from "../../../src/limits.ts";
 import { gateReport } from "../../support/gate-report.ts";
 
 const SETTINGS: GateSettings = { adaptive: { mode: "aimd" }, maxInFlight: 512 };
@@ -188,6 +188,11 @@ describe("a stopped gate", () => {
     const gate = stopped();
     expect(gate.exchange(gateReport("b", 1), 3_000)).toMatchObject({ permits: 0, requests: 0 });
     expect(gate.exchange(gateReport("a", 2, { waiting: 1 }), 3_000)).toMatchObject({ permits: 1 });
+  });
+
+  it("does not let a run that has nothing waiting ask at once for a probe that is due", () => {
+    const grant = stopped().exchange(gateReport("b", 1, { inFlight: 1 }), 3_000);
+    expect(grant).toMatchObject({ permits: 0, nextInMs: GATE_NEXT_MAX_MS });
   });
 
   it("goes on when a probe succeeds, not when an earlier attempt does", () => {
