@@ -3,7 +3,7 @@ import { LEASE_TTL_MS, LOG_TAIL_EVENTS_MAX } from "../../../src/limits.ts";
 import { crash, storedLeases } from "../../support/objects-direct.ts";
 import { withRenewals } from "../../support/objects-clock.ts";
 import { logOf, ofType } from "../../support/objects-log.ts";
-import { openRun, prompts, type TestRun } from "../../support/objects-run.ts";
+import { openLatch, openRun, prompts, untilInFlight, type TestRun } from "../../support/objects-run.ts";
 import { watched, watchObjects } from "../../support/objects-watch.ts";
 
 watchObjects();
@@ -133,6 +133,10 @@ describe("a query that is replayed", () => {
         }),
       );
     await life("first");
+    // With calls of several Workers in flight, what arrives together shares turns: more groups end in one than are kept.
+    const key = `replayed-${isNamed}`;
+    const held = prompts(2).map((prompt) => run.query({ prompt, model: `up/key/${key}/latch/${key}` }));
+    await untilInFlight(key, 2);
     const before = await costsOf(run);
     const callsBefore = ownCalls(run);
     const answers = await quietly(() => life("second"));
@@ -140,11 +144,14 @@ describe("a query that is replayed", () => {
     const { rows } = since(before, await costsOf(run));
     expect(rows - ALARM_ROWS).toBeLessThanOrEqual(rowsMax * 50);
     const calls = Object.entries(ownCalls(run)).map(([method, count]) => [method, count - (callsBefore[method] ?? 0)]);
-    // Those without a key ask together, with what the first left over.
+    await openLatch(key);
+    await Promise.all(held);
+    // Those without a key ask together, with what the first left over. Calls in flight may open their sockets meanwhile.
     const {
       openGroup,
       acquireMany,
       settleMany: _,
+      fetch: __,
       ...others
     } = Object.fromEntries(calls.filter(([, count]) => count !== 0));
     expect(others).toEqual({});
