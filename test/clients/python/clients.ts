@@ -27,6 +27,8 @@ export type PythonClient = {
   answer: string;
   /** The error that ends the program when the budget does. */
   error: string;
+  /** How often it asks for a call that the gateway has given up as rate limited; undefined = not tested. */
+  asksAt429?: number;
 };
 
 const openai = {
@@ -64,6 +66,7 @@ export const PYTHON_CLIENTS: readonly PythonClient[] = [
     model: "up/echo",
     answer: "one two three four five six 42 sunny in Zürich",
     error: "openai.APIStatusError",
+    asksAt429: 1,
   },
   {
     name: "rlm",
@@ -88,6 +91,7 @@ export const PYTHON_CLIENTS: readonly PythonClient[] = [
     answer: "6",
     error: "openai.APIStatusError",
     mind: MINRLM_MIND,
+    asksAt429: 5,
   },
   {
     name: "LiteLLM",
@@ -99,6 +103,7 @@ export const PYTHON_CLIENTS: readonly PythonClient[] = [
     model: "up/echo",
     answer: "one two three four five six 42",
     error: "litellm.exceptions.APIError",
+    asksAt429: 1,
   },
   {
     name: "instructor",
@@ -144,6 +149,7 @@ export const PYTHON_CLIENTS: readonly PythonClient[] = [
     mind: DSPY_MIND,
     answer: "6",
     error: "dspy.utils.exceptions.LMBillingError",
+    asksAt429: 4,
   },
   {
     name: "verifiers",

@@ -116,5 +116,15 @@ for (const client of PYTHON_CLIENTS) {
       expect(refusals).toBeGreaterThan(0);
       expect(refusals).toBeLessThanOrEqual(REFUSALS_MAX);
     });
+
+    const { asksAt429 } = client;
+    if (asksAt429 === undefined) return;
+    it("asks the documented number of times at a rate limit", async () => {
+      const run = await clients.openRun({ budget: { usd: 1 } });
+      // Its provider answers 429, and the gateway makes one attempt for each time that it is asked.
+      const { status, complaint } = await start({ ...client, model: "once/limited" }, run);
+      expect(status, complaint).toBe(1);
+      expect(clients.provider.exchanges).toHaveLength(asksAt429);
+    });
   });
 }
