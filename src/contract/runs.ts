@@ -310,8 +310,8 @@ export const runListQuery = strictFields({
   cursor: label.optional(),
   status: runStatus.optional(),
   name: label.optional().openapi({ description: "Runs whose name contains this text" }),
-  opened_after: z.iso.datetime().optional(),
-  opened_before: z.iso.datetime().optional(),
+  opened_after: z.iso.datetime({ offset: true }).optional(),
+  opened_before: z.iso.datetime({ offset: true }).optional(),
   spent_usd_min: usd.optional(),
   spent_usd_max: usd.optional(),
 });

@@ -45,6 +45,10 @@ describe("GET /runs", () => {
     const after = new Date().toISOString();
     await world.openRun({ name: "later" });
     expect(await idsOf(`opened_after=${before}&opened_before=${after}`)).toEqual(ids);
+    // The same times in another zone.
+    const zoned = (time: string) =>
+      encodeURIComponent(new Date(Date.parse(time) + 3_600_000).toISOString().replace("Z", "+01:00"));
+    expect(await idsOf(`opened_after=${zoned(before)}&opened_before=${zoned(after)}`)).toEqual(ids);
     const first = await listed(`opened_after=${before}&name=even&limit=2`);
     expect(first.data.map(({ id }) => id)).toEqual([ids[0], ids[2]]);
     const second = await listed(`opened_after=${before}&name=even&limit=2&cursor=${first.next_cursor}`);

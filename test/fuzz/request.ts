@@ -62,7 +62,7 @@ export function drawRequest(
   const others = credential.sender !== "operator";
   const target = drawTarget(operation, { names, source, others, isEnding });
   const extra = drawHeaders(names, random);
-  const upgrades = random.chance(0.03);
+  const upgrades = random.chance(operation.path.endsWith("/events") ? 0.5 : 0.03);
   const body = takesBody(method, operation, random) && !upgrades ? drawBody(operation, source) : null;
   const framing = drawFraming(body?.bytes ?? null, random);
   const lines = [

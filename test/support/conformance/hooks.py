@@ -99,6 +99,7 @@ RULES = (
     ("a child ends with its parent", r"expires_in_s: the parent run expires at [\d:.TZ-]+, and a child run with it; extend the parent first"),
     ("only of a batch that runs", r"Cannot cancel a batch with status '\w+'[.]"),
     ("values nest only so deep", rf"{FIELD}: expected at most \d+ levels of nesting"),
+    ("a pattern is a regular expression", r"stop_when[.]regex: .*"),
     ("text is well-formed Unicode without NUL", r".*contains a (NUL character( at index \d+)?; .*|lone surrogate .*)"),
     ("only of an upload that is pending", r"Cannot (add a part to|complete|cancel) an upload with status '\w+'[.]"),
     ("only of a run without a parent", r"models: only of a root run; a child run has its parent's models, .*"),
