@@ -131,6 +131,8 @@ const INVALID_UTF8 = [[0xff], [0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xf5, 0x80, 0x8
 /** So many zeros are 64 KB compressed. */
 const BOMB_BYTES = 64 * 1024 * 1024;
 let bomb: Uint8Array | null = null;
+const TEXT_BOMB_BYTES = 8 * 1024 * 1024;
+let textBomb: Uint8Array | null = null;
 
 /** A body that is compressed, that only claims it, or that is far larger than it looks. */
 function encoded(type: string | null, bytes: Uint8Array, random: Random): DrawnBody {
@@ -144,7 +146,10 @@ function encoded(type: string | null, bytes: Uint8Array, random: Random): DrawnB
   const encoding = kind === "claim" ? random.pick(["gzip", "br", "deflate", "gzip, gzip", "zstd", "x", ""]) : "gzip";
   if (kind === "claim") return { type, encoding, bytes };
   if (kind === "bomb") return { type, encoding, bytes: (bomb ??= gzipSync(Buffer.alloc(BOMB_BYTES))) };
-  if (kind === "text-bomb") return { type, encoding, bytes: gzipSync(`{"prompt":"${"a".repeat(8 * 1024 * 1024)}"}`) };
+  if (kind === "text-bomb") {
+    textBomb ??= gzipSync(`{"prompt":"${"a".repeat(TEXT_BOMB_BYTES)}"}`);
+    return { type, encoding, bytes: textBomb };
+  }
   const packed = gzipSync(bytes);
   return { type, encoding, bytes: kind === "cut" ? packed.subarray(0, packed.length - 6) : packed };
 }
