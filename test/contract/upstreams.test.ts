@@ -8,8 +8,24 @@ import { answerOf } from "./world.ts";
 /** The server behind `queried` and `streamed`, which answers after this time. */
 const DELAY_MS = 40;
 let provider: TestUpstream;
+/** The server behind `queues` works on a few calls at once, for this time each; the others wait for their turn. */
+const WORKERS = 4;
+const WORK_MS = 300;
+let queueing: TestUpstream;
 
-const upstreamsOf = (providerUrl: string) => ({
+/** The time after which each call is answered that comes now. */
+function queueOf(workers: number, workMs: number): () => number {
+  const freeAtMs = Array.from({ length: workers }, () => 0);
+  return () => {
+    const nowMs = Date.now();
+    const worker = freeAtMs.indexOf(Math.min(...freeAtMs));
+    const endMs = Math.max(nowMs, freeAtMs[worker] ?? 0) + workMs;
+    freeAtMs[worker] = endMs;
+    return endMs - nowMs;
+  };
+}
+
+const upstreamsOf = (providerUrl: string, queueUrl: string) => ({
   first: { kind: "simulated" },
   second: { kind: "openai", base_url: "http://127.0.0.1:9/v1", api_key: "sk-second-key", models: ["x"] },
   third: {
@@ -20,18 +36,21 @@ const upstreamsOf = (providerUrl: string) => ({
   },
   queried: { kind: "openai", base_url: providerUrl, models: ["*"], aggregate: "json" },
   streamed: { kind: "openai", base_url: providerUrl, models: ["*"], aggregate: "stream" },
+  queues: { kind: "openai", base_url: queueUrl, models: ["*"] },
 });
 
 let gateway: Gateway;
 beforeAll(async () => {
   provider = await startUpstream();
-  const UPSTREAMS = upstreamsOf(provider.steered(`delay/${DELAY_MS}`));
+  const delayMs = queueOf(WORKERS, WORK_MS);
+  queueing = await startUpstream(() => ({ delayMs: delayMs() }));
+  const UPSTREAMS = upstreamsOf(provider.steered(`delay/${DELAY_MS}`), queueing.baseUrl);
   const keys = { THIRD_A: "sk-third-a", THIRD_B: "sk-third-b" };
   gateway = await startGateway({ vars: { UPSTREAMS, ...keys, DEFAULT_MODEL: "first/echo" } });
 });
 afterAll(async () => {
   await gateway.stop();
-  await provider.stop();
+  await Promise.all([provider.stop(), queueing.stop()]);
 });
 
 const send = async (path: string, token: string, method = "GET") =>
@@ -48,6 +67,7 @@ describe("GET /upstreams", () => {
       { name: "third", key: "secret:THIRD_B", class: "open" },
       { name: "queried", key: null, class: "open", latency: [] },
       { name: "streamed", key: null, class: "open", latency: [] },
+      { name: "queues", key: null, class: "open", latency: [] },
     ]);
     expect(text).not.toContain("sk-");
   });
@@ -73,6 +93,24 @@ describe("GET /upstreams", () => {
       expect(wholeMs).toBeGreaterThanOrEqual(firstMs ?? Infinity);
     },
   );
+
+  it("shows a server that lets calls queue as shrunk, to a width near what it works on at once", async () => {
+    const run = await gateway.openRun({ unpriced: "free", max_parallel: 64 });
+    const body = { prompts: Array.from({ length: 2_000 }, (_, at) => `${at}`), model: "queues/m" };
+    const headers = { prefer: "respond-async" };
+    const opened = await answerOf(await gateway.fetch("/batch", { token: run.token, json: body, headers }));
+    expect(opened.status).toBe(202);
+    const look = async () => {
+      const { json } = await send("/upstreams", gateway.adminKey);
+      return upstreamList.parse(json).data.find(({ name }) => name === "queues");
+    };
+    let shown: Awaited<ReturnType<typeof look>>;
+    const shownClass = async () => (shown = await look())?.class;
+    await expect.poll(shownClass, { timeout: 60_000, interval: 200 }).toBe("shrunk");
+    expect(shown?.reason).toBe("width");
+    expect(shown?.width).toBeLessThanOrEqual(32);
+    await answerOf(await gateway.fetch(`/runs/${run.id}/close`, { token: run.token, method: "POST" }));
+  });
 
   it("is the operator's", async () => {
     const run = await gateway.openRun();
