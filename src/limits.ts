@@ -780,6 +780,13 @@ export const GATE_WIDTH_PROBE_MS = 2_000;
 /** Rejections, with no longer pause between them than so many ms, before a width is limited: fewer are an accident of a server. */
 export const GATE_WIDTH_PROOF = 4;
 export const GATE_WIDTH_PROOF_MS = 1_000;
+/**
+ * Share of calls that a provider may fail as overloaded (503, 529) before that counts as a lack of room: its own faults and deploys
+ * make a few in a hundred, whatever the width. Retries repair these.
+ */
+export const GATE_OVERLOAD_SHARE = 0.05;
+/** Rejections for overload beyond that share before a width is lowered: at 3 %, chance gathers them once in some ten thousand calls. */
+export const GATE_OVERLOAD_PROOF = 6;
 /** Time after a rejection within which others belong to it, ms: they were sent before all runs knew of it. */
 export const GATE_WIDTH_REST_MS = 150;
 /** Time without a rejection after which a width that is several times what is used is forgotten, ms. */

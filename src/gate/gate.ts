@@ -139,16 +139,17 @@ export class Gate {
   status(nowMs: number): GateStatus {
     this.#registry.expire(nowMs);
     const runs = this.#runs();
-    const { reason, stop } = this.#head(nowMs);
+    const { class: gateClass, reason, stop } = this.#head(nowMs);
     return {
       epoch: this.#epoch,
-      class: this.classAt(nowMs),
+      class: gateClass,
       reason,
       width: this.#permitsAt(nowMs),
       inFlight: this.#registry.inFlight,
       permits: this.#permitsAt(nowMs) === null ? null : runs.reduce((sum, run) => sum + heldBy(run), 0),
       buckets: this.#rates.status(nowMs),
-      waiting: runs.reduce((sum, run) => sum + waitingOf(run), 0),
+      // Nobody waits for an open gate. Runs report seldom to one, so that what they had queued then says nothing of now.
+      waiting: gateClass === "open" ? 0 : runs.reduce((sum, run) => sum + waitingOf(run), 0),
       runs: this.#registry.size,
       waitMs: Math.max(0, this.#waitUntilMs - nowMs),
       stop: stop === null ? null : { ...stop, nextProbeInMs: this.#stop?.nextProbeInMs(nowMs) ?? 0 },
@@ -181,6 +182,7 @@ export class Gate {
     this.latencies.add(models);
     for (const sample of report.samples) this.#rates.follow(sample, this.#started, this.#latencyMs, nowMs);
     if (report.recovered) this.#stop = null;
+    this.#width.count(succeeded);
     for (const failure of report.failures) this.#failed(failure, nowMs);
     if (this.#settings.adaptive.mode !== "aimd" || report.failures.some(isRejection)) return;
     this.#width.succeeded({ inFlight: this.#registry.inFlight, count: succeeded, models }, this.#latencyMs, nowMs);

@@ -3,6 +3,8 @@
  * lowers it, and shows where the ceiling was; calm raises it, fast up to just below that ceiling, slowly beyond it.
  */
 import {
+  GATE_OVERLOAD_PROOF,
+  GATE_OVERLOAD_SHARE,
   GATE_WIDTH_CUT,
   GATE_WIDTH_FORGET_MS,
   GATE_WIDTH_MIN,
@@ -32,6 +34,8 @@ export class AdaptiveWidth {
   #raisedMs = 0;
   /** Rejections for overload, and no others, since the last success. */
   #overloads = 0;
+  /** Rejections for overload beyond the share that a provider's own faults make, since the width was lowered last. */
+  #excess = 0;
   /** The next step beyond the ceiling: it doubles while nothing is rejected, so that a higher capacity is found. */
   #step = 1;
   readonly #ttfb = new TtfbWatch();
@@ -81,7 +85,10 @@ export class AdaptiveWidth {
     this.#rejectedMs = nowMs;
     if (this.#width === null && isLate) this.#forgetCounts();
     this.#rejections += count;
+    if (isOverload) this.#excess += count;
     if (nowMs < this.#restUntilMs) return;
+    // A few in a hundred fail at any width, so that no smaller one would end them.
+    if (isOverload && this.#excess < GATE_OVERLOAD_PROOF) return;
     // One that is down for a moment rejects calls as well, however few there are.
     if (this.#width === null && this.#rejections < GATE_WIDTH_PROOF) return;
     const before = this.#width ?? inFlight + count;
@@ -93,11 +100,16 @@ export class AdaptiveWidth {
     this.#forgetCounts();
   }
 
-  /** Attempts have succeeded: the width rises if it is what limits them. */
+  /** Attempts have succeeded, whether others were rejected meanwhile or not. */
+  count(succeeded: number): void {
+    this.#successes += succeeded;
+    this.#excess = Math.max(0, this.#excess - succeeded * EXPECTED_PER_SUCCESS);
+    if (succeeded > 0) this.#overloads = 0;
+  }
+
+  /** Attempts have succeeded, and none was rejected: the width rises if it is what limits them. */
   succeeded(progress: Progress, latencyMs: number, nowMs: number): void {
     const { inFlight, count } = progress;
-    this.#successes += count;
-    if (count > 0) this.#overloads = 0;
     const verdict = this.#ttfb.see(progress, latencyMs, nowMs);
     if (verdict === "undo") this.#undo(nowMs);
     else if (verdict !== null) return this.#try(verdict.width, nowMs);
@@ -158,6 +170,7 @@ export class AdaptiveWidth {
   #forgetCounts(): void {
     this.#rejections = 0;
     this.#successes = 0;
+    this.#excess = 0;
   }
 
   #set(width: number, nowMs: number): void {
@@ -171,6 +184,7 @@ export class AdaptiveWidth {
 const PACED_BELOW = 4;
 /** So many rejections for overload without a success show that a provider is down: one that has room takes some calls. */
 const DOWN_MIN = 8;
+const EXPECTED_PER_SUCCESS = GATE_OVERLOAD_SHARE / (1 - GATE_OVERLOAD_SHARE);
 /** Largest factor of a step beyond the ceiling. */
 const STEP_MAX = 16;
 /** A width that is known falls by a quarter at most: where rejections come in bursts, they say less than they seem to. */

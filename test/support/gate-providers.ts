@@ -1,5 +1,6 @@
 /** Providers as a gate meets them: what they admit, what they reject, and what their headers say. Times in ms. */
 import type { RateSample } from "../../src/gate/wire.ts";
+import { seeded } from "./engine.ts";
 
 /** A call as it arrives at a provider. */
 export type SentCall = { tokens: number; inputTokens: number; outputTokens: number; latencyMs: number };
@@ -182,6 +183,30 @@ export function unlimited(ttfbMs: (call: SentCall, nowMs: number) => number): Pr
       const firstMs = ttfbMs(call, nowMs);
       return { status: 200, latencyMs: firstMs + call.latencyMs, ttfbMs: firstMs, hintMs: null, sample: null };
     },
+    ended() {},
+  };
+}
+
+/** A provider that calls itself overloaded where another would say that the calls are too many. */
+export function callingItOverload(inner: Provider): Provider {
+  return {
+    send: (call, nowMs) => {
+      const answer = inner.send(call, nowMs);
+      return answer.status === 429 ? { ...answer, status: 503 } : answer;
+    },
+    ended: (call, nowMs) => inner.ended(call, nowMs),
+  };
+}
+
+/** A server with room for all, which fails a share of the calls at random, however many there are at once. */
+export function failingAtRandom(share: number, seed: number): Provider {
+  const random = seeded(seed);
+  const silent = { ttfbMs: null, hintMs: null, sample: null };
+  return {
+    send: (call) =>
+      random() < share
+        ? { status: 503, latencyMs: REJECTED_MS, ...silent }
+        : { status: 200, latencyMs: call.latencyMs, ...silent },
     ended() {},
   };
 }

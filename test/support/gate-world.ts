@@ -239,7 +239,7 @@ export class World {
 
   #failed(run: SimulatedRun, slot: Slot, status: number, hintMs: number | null): void {
     const isStop = status === 402;
-    const failure = isStop ? "stopped" : "rate_limited";
+    const failure = isStop ? "stopped" : status === 503 ? "overloaded" : "rate_limited";
     const known = run.failures.find((one) => one.class === failure);
     if (known !== undefined) {
       known.count += 1;

@@ -28,12 +28,12 @@ function requestsLeft(remaining: number, limit = 600): RateSample {
 }
 
 describe("a gate of which nothing is known", () => {
-  it("is open, and limits nothing", () => {
+  it("is open, and limits nothing: what is queued waits for something else", () => {
     const gate = newGate();
     const grant = gate.exchange(gateReport("a", 1, { waiting: 1_000 }), 0);
     expect(grant).toMatchObject({ epoch: 7, class: "open", reason: null, permits: null, requests: null, tokens: null });
     expect(grant).toMatchObject({ waitMs: 0, stop: null });
-    expect(gate.status(0)).toMatchObject({ class: "open", width: null, waiting: 1_000, runs: 1, buckets: {} });
+    expect(gate.status(0)).toMatchObject({ class: "open", width: null, waiting: 0, runs: 1, buckets: {} });
   });
 
   it("is asked seldom once answers have shown that the provider names no limits", () => {

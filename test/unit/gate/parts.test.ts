@@ -120,6 +120,7 @@ describe("AdaptiveWidth", () => {
     const width = new AdaptiveWidth();
     width.rejected(40, 24, 0);
     expect(width.permits).toBe(32);
+    width.count(1_000);
     width.succeeded({ inFlight: 32, count: 1_000, models: [] }, 300, GATE_WIDTH_REST_MS);
     width.rejected(1, 31, GATE_WIDTH_REST_MS);
     expect(width.permits).toBeGreaterThanOrEqual(28);
@@ -134,6 +135,21 @@ describe("AdaptiveWidth", () => {
     expect(width.permits).toBe(after);
   });
 
+  it("is not lowered by the few calls in a hundred that a provider fails as overloaded at any width", () => {
+    const width = new AdaptiveWidth();
+    for (let nowMs = 0; nowMs < 60_000; nowMs += 200) {
+      width.count(29);
+      width.rejected(1, 64, nowMs, true);
+    }
+    expect(width.permits).toBeNull();
+    // One in five is more than its own faults.
+    for (let nowMs = 60_000; nowMs < 70_000; nowMs += 200) {
+      width.count(4);
+      width.rejected(1, 64, nowMs, true);
+    }
+    expect(width.permits).toBeLessThan(64);
+  });
+
   it("keeps one permit, without a pace, for a provider that is down: all calls are told that it is overloaded", () => {
     const width = new AdaptiveWidth();
     const refuse = (fromMs: number, isOverload: boolean): void => {
@@ -141,7 +157,7 @@ describe("AdaptiveWidth", () => {
     };
     refuse(0, true);
     expect([width.permits, width.exact, width.ratePerMs(1_000)]).toEqual([1, 1, null]);
-    width.succeeded({ inFlight: 0, count: 1, models: [] }, 1_000, 20_000);
+    width.count(1);
     expect(width.ratePerMs(1_000)).toBeGreaterThan(0);
     refuse(20_200, true);
     expect(width.ratePerMs(1_000)).toBeNull();

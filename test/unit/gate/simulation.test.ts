@@ -2,7 +2,9 @@
 import { describe, expect, it } from "vitest";
 import {
   anthropicLike,
+  callingItOverload,
   concurrencyLimited,
+  failingAtRandom,
   openaiLike,
   queueing,
   rateLimitedSilently,
@@ -156,6 +158,19 @@ describe("a server that only answers 429", () => {
     },
   );
 
+  it.each(SEEDS)("is used as well if it calls that an overload: 503 (seed %d)", (seed) => {
+    const runs = [
+      { id: "a", calls: 2_000 },
+      { id: "b", calls: 2_000 },
+    ];
+    const world = new World({ provider: callingItOverload(concurrencyLimited(() => 20)), runs, seed });
+    world.runUntil(40_000);
+    const capacity = (20 / (MEAN_MS + 5)) * 20_000;
+    expect(world.doneBy(40_000, 20_000)).toBeGreaterThanOrEqual(capacity * 0.85);
+    const { rejected, sent } = world.rejectedAfter(20_000);
+    expect(rejected / sent).toBeLessThanOrEqual(0.1);
+  });
+
   it("is followed when its capacity falls to a quarter, and when it comes back", () => {
     const capacityAt = (nowMs: number): number => (nowMs > 20_000 && nowMs <= 40_000 ? 5 : 20);
     const world: World = new World({
@@ -178,6 +193,16 @@ describe("a server that only answers 429", () => {
       (doneBy(world, 0, 40_000) - doneBy(world, 0, 10_000)) / (doneBy(world, 1, 40_000) - doneBy(world, 1, 10_000));
     expect(ratio).toBeGreaterThan(2.7);
     expect(ratio).toBeLessThan(3.3);
+  });
+});
+
+describe("a server that fails three calls in a hundred as overloaded, however many there are", () => {
+  it.each(SEEDS)("is used nearly as much as one that fails none (seed %d)", (seed) => {
+    const runs = [{ id: "a", calls: 30_000 }];
+    const faultless = new World({ provider: failingAtRandom(0, seed), runs, seed });
+    const faulty = new World({ provider: failingAtRandom(0.03, seed), runs, seed });
+    for (const world of [faultless, faulty]) world.runUntil(60_000);
+    expect(faulty.doneBy(60_000, 0)).toBeGreaterThanOrEqual(faultless.doneBy(60_000, 0) * 0.85);
   });
 });
 
