@@ -4,6 +4,7 @@
  */
 import { parseArgs } from "node:util";
 import { measureCost } from "./gate/cost.ts";
+import { measureCrash } from "./gate/crash.ts";
 import { measureFairness } from "./gate/fairness.ts";
 import { measureHedge } from "./gate/hedge.ts";
 import { measureShared } from "./gate/shared.ts";
@@ -27,6 +28,7 @@ const PARTS: Readonly<Record<string, () => Promise<Part>>> = {
   stop: measureStop,
   fairness: () => measureFairness(Number(values.slots)),
   hedge: measureHedge,
+  crash: measureCrash,
   cost: () => measureCost(Number(values.rounds)),
 };
 

@@ -749,6 +749,11 @@ export const GATE_HISTORY_MS = 120_000;
 export const GATE_HISTORY_STEP_MS = 100;
 /** Shortest time between two rows that a gate writes of figures that have moved, ms: it makes less than .01 rows per call. */
 export const GATE_STORE_EVERY_MS = 30_000;
+/**
+ * Shortest such time of a width that has moved, ms: a gate that is lost while it searches must not go back to where it began. The
+ * search for a width takes seconds, and then it hardly moves.
+ */
+export const GATE_STORE_WIDTH_EVERY_MS = 2_000;
 /** Shortest time between two rows that a gate writes of what attempts have cost, ms: as with the figures above. */
 export const GATE_METER_STORE_EVERY_MS = 30_000;
 /** Shortest time between two rows that a gate writes of how long attempts take, ms: percentiles move slowly. */

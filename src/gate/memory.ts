@@ -1,5 +1,5 @@
 /** What of a gate is stored, and when: a stop at once, figures seldom, because each write is a row. */
-import { GATE_STORE_EVERY_MS } from "../limits.ts";
+import { GATE_STORE_EVERY_MS, GATE_STORE_WIDTH_EVERY_MS } from "../limits.ts";
 import type { StoredBuckets } from "./rates.ts";
 import type { StoredStop } from "./stop.ts";
 import type { StoredWidth } from "./width.ts";
@@ -15,14 +15,17 @@ export function shouldStore(stored: GateMemory, now: GateMemory, sinceMs: number
   if (stored.stop?.sinceMs !== now.stop?.sinceMs) return true;
   // That there is a width must be known after a restart, so that no one takes the gate for open.
   if ((stored.width === null) !== (now.width === null)) return true;
+  // So must the limits of headers: an instance that knows none lets all runs start what they have.
+  if (BUCKETS.some((name) => (stored.buckets[name] === undefined) !== (now.buckets[name] === undefined))) return true;
+  const hasNewWidth = differs(stored.width?.width ?? 0, now.width?.width ?? 0, 0.2);
+  if (hasNewWidth && sinceMs >= GATE_STORE_WIDTH_EVERY_MS) return true;
   return sinceMs >= GATE_STORE_EVERY_MS && hasMoved(stored, now);
 }
 
 function hasMoved(stored: GateMemory, now: GateMemory): boolean {
-  if (differs(stored.width?.width ?? 0, now.width?.width ?? 0, 0.2)) return true;
   return BUCKETS.some((name) => {
     const [before, after] = [stored.buckets[name], now.buckets[name]];
-    if (before === undefined || after === undefined) return before !== after;
+    if (before === undefined || after === undefined) return false;
     return differs(before.limit, after.limit, 0.01) || differs(before.factor, after.factor, 0.25);
   });
 }

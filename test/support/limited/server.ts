@@ -30,6 +30,8 @@ export type LimitedServer = {
   rejected(): LimitedCall[];
   inFlight(): number;
   peakInFlight(): number;
+  /** The present time on the clock of `calls`, ms. */
+  clockMs(): number;
   /** Forgets the calls so far and the peak. */
   forget(): void;
   stop(): Promise<void>;
@@ -58,6 +60,7 @@ export async function startLimitedServer(limiter: Limiter, latency: Latency = st
     rejected: () => provider.calls.filter(({ status }) => status !== 200),
     inFlight: () => provider.inFlight,
     peakInFlight: () => provider.peakInFlight,
+    clockMs: () => provider.nowMs(),
     forget: () => {
       provider.calls.length = 0;
       provider.peakInFlight = provider.inFlight;
@@ -95,7 +98,7 @@ class Provider {
       promptTokens: Math.ceil(chat.bytes / BYTES_PER_TOKEN),
       capTokens: chat.capTokens,
     });
-    const call: LimitedCall = { atMs: this.#nowMs(), prompt: chat.prompt, status: 200, answeredMs: null };
+    const call: LimitedCall = { atMs: this.nowMs(), prompt: chat.prompt, status: 200, answeredMs: null };
     this.calls.push(call);
     if (verdict.rejection !== null) {
       const { status, headers } = verdict.rejection;
@@ -117,7 +120,7 @@ class Provider {
     const gone = new Promise<void>((resolve) => response.once("close", resolve));
     void gone.then(() => {
       this.inFlight -= 1;
-      if (response.writableFinished) call.answeredMs = this.#nowMs();
+      if (response.writableFinished) call.answeredMs = this.nowMs();
     });
     const number = this.#admitted;
     this.#admitted += 1;
@@ -129,7 +132,7 @@ class Provider {
     else send(response, 200, form.whole(chat), headers);
   }
 
-  #nowMs(): number {
+  nowMs(): number {
     return performance.now() - this.#startedAtMs;
   }
 }

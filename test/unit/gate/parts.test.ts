@@ -12,6 +12,7 @@ import { AdaptiveWidth } from "../../../src/gate/width.ts";
 import {
   GATE_PROBE_DELAYS_MS,
   GATE_STORE_EVERY_MS,
+  GATE_STORE_WIDTH_EVERY_MS,
   GATE_WIDTH_FORGET_MS,
   GATE_WIDTH_PROBE_MS,
   GATE_WIDTH_REST_MS,
@@ -297,21 +298,21 @@ describe("waterFill", () => {
 describe("what a gate stores", () => {
   const memory = (fields: Partial<GateMemory>): GateMemory => ({ ...EMPTY_MEMORY, ...fields });
   const width = (value: number) => memory({ width: { width: value, ceiling: value } });
+  const bucket = (limit: number, factor = 1) => memory({ buckets: { tokens: { limit, windowMs: 60_000, factor } } });
 
-  it("is a stop at once, and that there is a width", () => {
+  it("is a stop at once, and that there is a width or a limit", () => {
     const stop = { reason: "insufficient_quota" as const, sinceMs: 5, message: null };
     expect(shouldStore(EMPTY_MEMORY, memory({ stop }), 0)).toBe(true);
     expect(shouldStore(memory({ stop }), EMPTY_MEMORY, 0)).toBe(true);
     expect(shouldStore(EMPTY_MEMORY, width(8), 0)).toBe(true);
+    expect(shouldStore(EMPTY_MEMORY, bucket(600), 0)).toBe(true);
     expect(shouldStore(memory({ stop }), memory({ stop: { ...stop } }), GATE_STORE_EVERY_MS)).toBe(false);
   });
 
   it("is a figure that has moved, seldom", () => {
-    expect(shouldStore(width(10), width(20), GATE_STORE_EVERY_MS - 1)).toBe(false);
-    expect(shouldStore(width(10), width(20), GATE_STORE_EVERY_MS)).toBe(true);
+    expect(shouldStore(width(10), width(20), GATE_STORE_WIDTH_EVERY_MS - 1)).toBe(false);
+    expect(shouldStore(width(10), width(20), GATE_STORE_WIDTH_EVERY_MS)).toBe(true);
     expect(shouldStore(width(10), width(11), GATE_STORE_EVERY_MS)).toBe(false);
-    const bucket = (limit: number, factor = 1) => memory({ buckets: { tokens: { limit, windowMs: 60_000, factor } } });
-    expect(shouldStore(EMPTY_MEMORY, bucket(600), GATE_STORE_EVERY_MS)).toBe(true);
     expect(shouldStore(bucket(600), bucket(900), GATE_STORE_EVERY_MS)).toBe(true);
     expect(shouldStore(bucket(600), bucket(600, 0.5), GATE_STORE_EVERY_MS)).toBe(true);
     expect(shouldStore(bucket(600), bucket(600, 1.1), GATE_STORE_EVERY_MS)).toBe(false);
