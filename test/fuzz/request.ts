@@ -88,7 +88,13 @@ export function drawRequest(
     bytes: resets ? whole.subarray(0, random.integer(1, whole.length)) : whole,
     ending: resets ? "resets" : framing.isShort ? "stalls" : "waits",
     frames: upgrades ? hostileFrames(random) : null,
-    isHttp: target.isValid && extra.isValid && framing.isValid && KNOWN_METHODS.has(method),
+    // The runtime itself refuses other upgrades than those with GET.
+    isHttp:
+      target.isValid &&
+      extra.isValid &&
+      framing.isValid &&
+      KNOWN_METHODS.has(method) &&
+      (!upgrades || method === "GET"),
     mayWait: WAITS.test(shown) || lines.some(([name, value]) => name === "accept" && value.includes("event-stream")),
   };
 }
