@@ -41,6 +41,8 @@ describe("POST /runs", () => {
         speedup: null,
         peak_parallel: 0,
         success_rate: null,
+        latency_ms: null,
+        queued_ms: null,
         attempts: 0,
         retries: 0,
       },
