@@ -4,7 +4,9 @@ import type { Hold } from "./bytes/held-bytes.ts";
 import type { Bindings, Config } from "./env.ts";
 
 /** Who sent the request. The operator may do everything; a run acts for itself and its descendants. */
-export type Principal = { kind: "operator" } | { kind: "run"; runId: string; depth: number; records?: true };
+export type Principal =
+  | { kind: "operator" }
+  | { kind: "run"; runId: string; depth: number; records?: true; traceId?: string };
 
 /** Key material, made once per configuration. `adminDigest` is the SHA-256 of the operator's key. */
 export type Keys = { adminDigest: Uint8Array; signing: CryptoKey };
@@ -21,5 +23,7 @@ export type AppEnv = {
     bodyHold: Hold;
     /** USD left in the run's budget by the run object's last reply, for the answer's header: nano-USD, null = no limit. */
     remainingNanoUsd: number | null;
+    /** Where the spans of what the request asks for are exported; `traceId` null = in the run's own trace. Unset = unknown, or there are none. */
+    spans: { runId: string; traceId: string | null };
   };
 };

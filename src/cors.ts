@@ -3,6 +3,7 @@ import type { MiddlewareHandler } from "hono";
 import { cors } from "hono/cors";
 import type { AppEnv } from "./context.ts";
 import { configOf } from "./env.ts";
+import { TRACE_HEADER } from "./trace-context.ts";
 
 /** What a page may read of an answer beside its body: SDKs show these to their users. */
 const EXPOSED = [
@@ -10,6 +11,7 @@ const EXPOSED = [
   "request-id",
   "x-fanout-run",
   "x-fanout-budget-remaining-usd",
+  TRACE_HEADER,
   "x-fanout-capped-by",
   "x-fanout-upstream",
   "x-fanout-replayed",

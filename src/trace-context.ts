@@ -44,6 +44,33 @@ export function isSampled({ parent }: TraceContext): boolean {
   return (Number.parseInt(parent.slice(53), 16) & SAMPLED) !== 0;
 }
 
+/**
+ * Whether spans are put into the client's trace. One that the client does not record would lack their parent; and code in a
+ * sandbox must not hide its calls from the operator by a flag. So such a trace gets links only.
+ */
+export function isRecorded(client: TraceContext | null | undefined): client is TraceContext {
+  return client != null && isSampled(client);
+}
+
+/** Of the clients whose trace may have a span, nearest first, the trace that it is exported in; null = the run's own. */
+export function clientTraceId(...clients: readonly (TraceContext | null | undefined)[]): string | null {
+  const client = clients.find(isRecorded);
+  return client === undefined ? null : traceIdOf(client);
+}
+
+/** Header of an answer: the id of the trace in which the spans of its calls are exported, 32 hexadecimal digits. */
+export const TRACE_HEADER = "x-fanout-trace";
+
+/** What the id of a run's own trace is the beginning of the SHA-256 of. */
+export function traceSeed(runId: string): string {
+  return `trace ${runId}`;
+}
+
+/** The id of the trace whose seed has this hash, as hexadecimal digits. */
+export function traceIdIn(hash: string): string {
+  return hash.slice(0, 32);
+}
+
 /** The name of an attempt's span within its run; executors know it, and exports. */
 export function attemptKey(attemptId: string): string {
   return `attempt ${attemptId}`;

@@ -6,6 +6,7 @@ import { round } from "../../src/engine/group.ts";
 import { blockedGates, type Blocked } from "../../src/engine/waits/blocked.ts";
 import type { Figures, StoredDocument } from "../../src/run-api/runs.ts";
 import { gatePartsOf } from "../../src/upstream/config/keys.ts";
+import { clientTraceId } from "../../src/trace-context.ts";
 import { timesSince } from "./counters.ts";
 import type { RunState } from "./state.ts";
 import type { Children } from "./tree/children.ts";
@@ -46,6 +47,7 @@ export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
   const parallelGroups =
     totals.windowGroups + groups.parallelGroups - base.totals.windowGroups - base.groups.parallelGroups;
   const ended = since("completed") + since("failed");
+  const traceId = clientTraceId(settings.trace);
   return {
     id: settings.id,
     object: "run",
@@ -84,6 +86,7 @@ export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
       return { name, description, idempotent, timeout_ms, url };
     }),
     metadataJson: settings.metadataJson,
+    ...(traceId === null ? {} : { traceId }),
   };
 }
 

@@ -85,8 +85,8 @@ async function principalOf(credential: string, keys: Keys, { now: nowMs, ...requ
   if (credential.startsWith(TOKEN_PREFIX)) {
     const verified = await verifyRunToken(keys.signing, credential, nowMs);
     if (!verified.ok) throw new Refusal(verified.reason);
-    const { runId, depth, records } = verified.claims;
-    return { kind: "run", runId, depth, ...(records === true ? { records } : {}) };
+    const { expiresAtMs: _, ...claims } = verified.claims;
+    return { kind: "run", ...claims };
   }
   if (await isAdminKey(credential, keys)) return { kind: "operator" };
   const message = "the credential is neither the operator's key nor a run token of this gateway";

@@ -14,15 +14,21 @@ export type RunClaims = {
   expiresAtMs: number;
   /** Whether the run records its answers, so that calls of other runs need not be looked at. */
   records?: true;
+  /** The client's trace that the run's spans are in; absent = in one of their own. */
+  traceId?: string;
 };
 
 /** Far above what `signRunToken` makes: longer texts are refused before any work. */
 const TOKEN_CHARS_MAX = 2_048;
 
 /** A token that names its run; expiry is kept in whole seconds, rounded up. */
-export async function signRunToken(key: CryptoKey, { runId, depth, expiresAtMs, records }: RunClaims): Promise<string> {
+export async function signRunToken(
+  key: CryptoKey,
+  { runId, depth, expiresAtMs, records, traceId }: RunClaims,
+): Promise<string> {
   const plain = { sub: runId, depth, exp: Math.ceil(expiresAtMs / 1000) };
-  const claims = records === true ? { ...plain, rec: true } : plain;
+  const traced = traceId === undefined ? {} : { trc: traceId };
+  const claims = { ...plain, ...(records === true ? { rec: true } : {}), ...traced };
   return TOKEN_PREFIX + (await sign(claims, key, "HS256"));
 }
 
@@ -55,11 +61,12 @@ async function checkSignature(key: CryptoKey, token: string): Promise<RunClaims 
   }
 }
 
-function claimsOf({ sub, depth, exp, rec }: Record<string, unknown>): RunClaims | null {
+function claimsOf({ sub, depth, exp, rec, trc }: Record<string, unknown>): RunClaims | null {
   if (typeof sub !== "string" || sub === "" || sub.length > NAME_CHARS_MAX) return null;
   if (typeof depth !== "number" || !Number.isInteger(depth) || depth < 0 || depth > DEPTH_MAX) return null;
   if (typeof exp !== "number" || !Number.isSafeInteger(exp)) return null;
-  return { runId: sub, depth, expiresAtMs: exp * 1000, ...(rec === true ? { records: true } : {}) };
+  const traced = typeof trc === "string" ? { traceId: trc } : {};
+  return { runId: sub, depth, expiresAtMs: exp * 1000, ...(rec === true ? { records: true } : {}), ...traced };
 }
 
 function remember(key: CryptoKey, token: string, claims: RunClaims): void {

@@ -18,6 +18,7 @@ import {
   json,
   jsonBody,
   slotStreams,
+  traceHeader,
   traceHeaders,
 } from "./parts.ts";
 
@@ -28,12 +29,14 @@ const durable = [
 ];
 
 const replayed = answerHeaders({
+  ...traceHeader,
   "idempotent-replayed": "`true` if the response was recorded for an earlier request with the same key",
 });
 
 const accepted = {
   ...json(runningGroup, "The group is running"),
   headers: answerHeaders({
+    ...traceHeader,
     location: "Path of the group",
     "preference-applied": "respond-async",
     "idempotent-replayed": "`true` if an earlier request with the same key opened the group",

@@ -2,6 +2,7 @@
 import type { RouteConfig, z } from "@hono/zod-openapi";
 import { errorBody } from "../contract/errors.ts";
 import { IDEMPOTENCY_KEY_CHARS_MAX } from "../limits.ts";
+import { TRACE_HEADER } from "../trace-context.ts";
 
 const text = { type: "string" } as const;
 
@@ -101,6 +102,12 @@ export const traceHeaders = [
   ),
   header("tracestate", "Passed along with `traceparent`"),
 ];
+
+/** The header that tells where these spans are. */
+export const traceHeader = {
+  [TRACE_HEADER]:
+    "Id of the trace in which the calls' spans are exported, if the gateway exports any: 32 hexadecimal digits",
+};
 
 /** Response headers, by name: their descriptions. */
 export const answerHeaders = (descriptions: Record<string, string>) =>

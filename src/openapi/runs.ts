@@ -13,7 +13,17 @@ import {
   runLookDocument,
   usageTotals,
 } from "../contract/runs.ts";
-import { flag, guarded, idempotencyKey, idParameter, json, jsonBody, traceHeaders } from "./parts.ts";
+import {
+  answerHeaders,
+  flag,
+  guarded,
+  idempotencyKey,
+  idParameter,
+  json,
+  jsonBody,
+  traceHeader,
+  traceHeaders,
+} from "./parts.ts";
 
 const flushed = z.object({ object: z.literal("flush"), flushed: z.literal(true) }).openapi("Flushed");
 
@@ -31,7 +41,12 @@ export const runs: RouteConfig[] = [
       "room in the parent: 409 `no_capacity` with `reasons` if there is none in time, 422 `infeasible` if it can never fit.",
     parameters: [idempotencyKey, ...traceHeaders],
     request: { body: { content: { "application/json": { schema: runBody } } } },
-    responses: { 201: json(openedRunDocument, "The run and its token. No other response contains the token") },
+    responses: {
+      201: {
+        ...json(openedRunDocument, "The run and its token. No other response contains the token"),
+        headers: answerHeaders(traceHeader),
+      },
+    },
   }),
   guarded({
     method: "get",

@@ -4,7 +4,18 @@ import { batchCreateBody } from "../batch/create.ts";
 import { anthropicErrorBody, errorBody, relayedErrorBody } from "../contract/errors.ts";
 import { label } from "../contract/fields.ts";
 import { BATCHES_PAGE_MAX, IDEMPOTENCY_KEY_CHARS_MAX, MAX_TOKENS_MAX } from "../limits.ts";
-import { eventStream, guarded, header, idParameter, json, jsonBody, traceHeaders, whole } from "./parts.ts";
+import {
+  answerHeaders,
+  eventStream,
+  guarded,
+  header,
+  idParameter,
+  json,
+  jsonBody,
+  traceHeader,
+  traceHeaders,
+  whole,
+} from "./parts.ts";
 
 const opaque = z.looseObject({});
 
@@ -45,6 +56,7 @@ const passed = (
       200: {
         description:
           "The upstream's answer, with `usage.cost` added. A stream whose events are not changed has its cost in a comment behind them: `: fanout cost=0.000123`",
+        headers: answerHeaders(traceHeader),
         content: {
           "application/json": { schema: opaque },
           ...(streams ? eventStream("JSON as the upstream sent it; `[DONE]` at the end of OpenAI's streams") : {}),

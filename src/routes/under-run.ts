@@ -1,4 +1,4 @@
-/** What every answer made under a run carries, whether it succeeds or fails: the run's id and what is left of its budget. */
+/** What every answer made under a run carries, whether it succeeds or fails: the run's id, what is left of its budget and its trace. */
 import type { Context, MiddlewareHandler } from "hono";
 import { limitNanoUsd, usdOf } from "../budget/money.ts";
 import type { AppEnv } from "../context.ts";
@@ -6,6 +6,7 @@ import type { BudgetDocument } from "../contract/runs.ts";
 import { usdText } from "../errors.ts";
 import { RunCaller } from "../run-client/caller.ts";
 import { settled } from "../run-client/settlements.ts";
+import { nameTrace } from "./trace-header.ts";
 
 /** The middleware before every handler with a credential: bound of the body, credential, headers of the answer. */
 export type Protection = readonly [MiddlewareHandler<AppEnv>, MiddlewareHandler<AppEnv>, MiddlewareHandler<AppEnv>];
@@ -15,10 +16,14 @@ export function remainingUsdText(remainingNanoUsd: number | null): string {
   return remainingNanoUsd === null ? "Infinity" : usdText(usdOf(remainingNanoUsd));
 }
 
-/** Sets `x-fanout-run` and `x-fanout-budget-remaining-usd`; requests the figure from the run object if the handler has not. */
+/**
+ * Sets `x-fanout-run`, `x-fanout-budget-remaining-usd` and `x-fanout-trace`; requests the budget's figure from the run object
+ * if the handler has not.
+ */
 export function underRun(): MiddlewareHandler<AppEnv> {
   return async function underRun(c, next) {
     await next();
+    await nameTrace(c);
     const principal = c.get("principal");
     const runId = principal?.kind === "run" ? principal.runId : c.req.header("x-fanout-run");
     if (runId === undefined || c.res.headers.has("x-fanout-run")) return;

@@ -79,6 +79,8 @@ export type OpenGroupReply =
       /** True when the Idempotency-Key had opened the group before. */
       replayed: boolean;
       effectiveParallel: number;
+      /** The client's trace that its spans are in; absent = the run's own. */
+      traceId?: string;
       /** Lanes to start, by number. */
       lanes: number[];
       /** Set if the group awaits its confirmation. */
@@ -103,6 +105,8 @@ export type GroupView = {
   parallelGroupId: string | null;
   effectiveParallel: number;
   remainingNanoUsd: number | null;
+  /** The client's trace that its spans are in; absent = the run's own. */
+  traceId?: string;
   metrics: GroupMetrics;
   usage: GroupUsage;
   /**

@@ -111,6 +111,8 @@ export type StoredDocument = Omit<RunDocument, "metadata" | "blocked" | "replay"
   replay?: RunDocument["replay"];
   replay_from?: RunDocument["replay_from"];
   metadataJson: string;
+  /** The client's trace that its spans are in, for its token; absent = in one of their own. */
+  traceId?: string;
   /** Objects of earlier versions send none. */
   blocked?: RunDocument["blocked"];
 };

@@ -131,3 +131,97 @@ describe.skipIf(missing !== null)("traceparent", () => {
     expect(spans.flatMap((span) => span.links)).toEqual(links);
   });
 });
+
+/** One request of a client; `attempts`: how many its calls make. */
+type Asked = { path: string; json: object; attempts: number; status?: number; accept?: string };
+
+const messages = [{ role: "user", content: "a stream" }];
+const ASKED: readonly Asked[] = [
+  { path: "/query", json: { prompt: "a call" }, attempts: 1 },
+  { path: "/query", json: { prompt: "{{status/400}} rejected" }, attempts: 1, status: 502 },
+  { path: "/batch", json: { prompts: ["one", "two"] }, attempts: 2 },
+  { path: "/batch", json: { prompts: ["three", "four"] }, attempts: 2, accept: "application/x-ndjson" },
+  { path: "/dag", json: { tasks: [{ id: "a", prompt: "a task" }] }, attempts: 1 },
+  { path: "/llm_query", json: { prompt: "of a dialect" }, attempts: 1 },
+  { path: "/v1/chat/completions", json: { model: "up-1", messages }, attempts: 1 },
+  { path: "/v1/chat/completions", json: { model: "sim/echo", stream: true, messages }, attempts: 1 },
+];
+
+const HEADER = "x-fanout-trace";
+
+describe(HEADER, () => {
+  it("names the trace in which the spans of a request's calls are exported, the client's or the run's", async () => {
+    const { world, collector } = await worldWithCollector();
+    const client = new Client();
+    /** The trace that an answer names, once for each attempt of its calls. */
+    const named: (string | null)[] = [];
+    const runs: RunAccess[] = [];
+    for (const headers of [{}, client.headers()]) {
+      const run = await openRun(world, headers);
+      runs.push(run);
+      for (const { path, json, attempts, status = 200, accept = "*/*" } of ASKED) {
+        for (const own of [{}, client.headers(), client.headers({ sampled: false })]) {
+          const answer = await run.send(path, { json, headers: { ...own, accept } });
+          expect([path, answer.status]).toEqual([path, status]);
+          named.push(...Array.from({ length: attempts }, () => answer.headers.get(HEADER)));
+        }
+      }
+      await close(run);
+    }
+    const chats = () => collector.spans().filter(({ name }) => name.startsWith("chat "));
+    await vi.waitFor(() => expect(chats()).toHaveLength(named.length), { timeout: EXPORTED_MS, interval: 100 });
+    expect(
+      chats()
+        .map(({ traceId }) => traceId)
+        .toSorted(),
+    ).toEqual(named.toSorted());
+  });
+
+  it("of a run is that of its own span, and of a group that of the request that has opened it", async () => {
+    const { world, collector } = await worldWithCollector();
+    const client = new Client();
+    const json = { default_model: "up-1", budget: { usd: 1 } };
+    const traceOf = ({ headers }: { headers: Headers }): string | null => headers.get(HEADER);
+    const traces: (string | null)[] = [];
+    for (const headers of [{}, client.headers()]) {
+      const answer = await world.sendAsOperator("/runs", { json, headers });
+      const { id, token } = opened.parse(answer.json);
+      const run: RunAccess = { id, token, send: (path, request) => world.send(path, { token, ...request }) };
+      const batch = { json: { prompts: ["a", "b"] } };
+      const key = { "idempotency-key": "k", prefer: "respond-async" };
+      const first = await run.send("/batch", { ...batch, headers: { ...client.headers(), ...key } });
+      const again = await run.send("/batch", { ...batch, headers: { ...client.headers(), ...key } });
+      const ndjson = { headers: { accept: "application/x-ndjson" } };
+      const results = await run.send(`${first.headers.get("location")}/results`, ndjson);
+      expect([again, results].map(traceOf)).toEqual([traceOf(first), traceOf(first)]);
+      expect([...client.spans.values()]).toContain(traceOf(first));
+      // The operator names the run; only the run's object knows in which trace its spans are.
+      const asOperator = { ...batch, headers: { "x-fanout-run": id } };
+      expect(traceOf(await world.sendAsOperator("/batch", asOperator))).toBe(traceOf(answer));
+      const single = { json: { prompt: "of the operator" }, headers: { "x-fanout-run": id } };
+      expect(traceOf(await world.sendAsOperator("/query", single))).toBeNull();
+      // It asks for no call.
+      expect(traceOf(await run.send("/budget"))).toBeNull();
+      traces.push(traceOf(answer));
+      await close(run);
+    }
+    const exportedRuns = () => collector.spans().filter(({ name }) => name === "run");
+    await vi.waitFor(() => expect(exportedRuns()).toHaveLength(2), { timeout: EXPORTED_MS, interval: 100 });
+    expect(
+      exportedRuns()
+        .map(({ traceId }) => traceId)
+        .toSorted(),
+    ).toEqual(traces.toSorted());
+  });
+
+  it("is absent if runs are not exported", async () => {
+    const world = await startWorld();
+    onTestFinished(() => world.stop());
+    const client = new Client();
+    const run = await openRun(world, client.headers());
+    for (const { path, json } of ASKED) {
+      const { headers } = await run.send(path, { json, headers: client.headers() });
+      expect([path, headers.get(HEADER)]).toEqual([path, null]);
+    }
+  });
+});

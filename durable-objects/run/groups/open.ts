@@ -12,6 +12,7 @@ import type { CompiledGraph } from "../../../src/graph/types.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { GROUPS_OPEN_MAX, PARALLEL_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../../src/limits.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../../../src/run-api/groups.ts";
+import { clientTraceId } from "../../../src/trace-context.ts";
 import { missingLanes } from "../executors/lanes.ts";
 import { heldQuoteOf } from "./confirm.ts";
 import type { RunState } from "../state.ts";
@@ -259,7 +260,22 @@ export function replyOf(run: RunState, { header, errorStyle }: StoredGroup, repl
   const window = run.engine.groups.get(seq)?.window ?? null;
   const joined = window === null ? {} : { window: { parallelGroupId: window.id, windowOpenedAtMs: window.openedAtMs } };
   const held = header.held === undefined ? {} : { isHeld: true as const };
-  return { ...of, ...joined, ...held, effectiveParallel, lanes, remainingNanoUsd, claim: null };
+  return {
+    ...of,
+    ...joined,
+    ...held,
+    ...tracedIn(run, header),
+    effectiveParallel,
+    lanes,
+    remainingNanoUsd,
+    claim: null,
+  };
+}
+
+/** The client's trace that the spans of a group are in; nothing = they are in the run's own. */
+export function tracedIn({ settings }: Pick<RunState, "settings">, { trace }: GroupHeader): { traceId?: string } {
+  const traceId = clientTraceId(trace, settings.trace);
+  return traceId === null ? {} : { traceId };
 }
 
 /** The slots of a group that is not open, to compute the least it can cost. All its models resolve. */

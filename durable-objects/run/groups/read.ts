@@ -10,9 +10,10 @@ import type { RunState } from "../state.ts";
 import { groupResult, type GroupResult, type StoredGroup } from "../store/records.ts";
 import type { RunStore } from "../store/store.ts";
 import { customIdsOf } from "./custom-ids.ts";
+import { tracedIn } from "./open.ts";
 
 /** What readers need of the run. */
-type Groups = Pick<RunState, "engine" | "storedGroup" | "remainingNanoUsd">;
+type Groups = Pick<RunState, "engine" | "settings" | "storedGroup" | "remainingNanoUsd">;
 
 /** A group's state with what it has used so far; null if there is no such group. */
 export function groupView(run: Groups, store: RunStore, seq: number, nowMs: number): GroupView | null {
@@ -34,6 +35,7 @@ export function groupView(run: Groups, store: RunStore, seq: number, nowMs: numb
     parallelGroupId,
     effectiveParallel: Math.min(header.concurrency, run.engine.width),
     remainingNanoUsd: run.remainingNanoUsd,
+    ...tracedIn(run, header),
     metrics,
     ...(live === undefined || counts.queued === 0 ? {} : waitOf(run, live, nowMs)),
     // The sum of a large group's rows takes long, and groups are looked at often.

@@ -2,7 +2,17 @@
  * Spans as the JSON of an OTLP/HTTP request: ids as hexadecimal text, 64-bit integers as decimal text, enumerations as
  * numbers (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding).
  */
-import { isSampled, spanIdIn, spanIdOf, spanSeed, traceIdOf, type TraceContext } from "../../trace-context.ts";
+import {
+  clientTraceId,
+  isRecorded,
+  spanIdIn,
+  spanIdOf,
+  spanSeed,
+  traceIdIn,
+  traceIdOf,
+  traceSeed,
+  type TraceContext,
+} from "../../trace-context.ts";
 import { RUN_KEY, type AttributeValue, type NamedSpan, type SpanKind, type TracedRun } from "./spans.ts";
 
 /** SHA-256 of a text, as hexadecimal digits. */
@@ -37,9 +47,8 @@ class SpanIds {
 
   /** `client`: of the request that has opened the run. */
   traceOf(runId: string, client: TraceContext | undefined): Promise<string> {
-    return isRecorded(client)
-      ? Promise.resolve(traceIdOf(client))
-      : this.#hashed(`trace ${runId}`).then((hex) => hex.slice(0, 32));
+    const known = clientTraceId(client);
+    return known === null ? this.#hashed(traceSeed(runId)).then(traceIdIn) : Promise.resolve(known);
   }
 
   spanOf(runId: string, key: string): Promise<string> {
@@ -67,14 +76,6 @@ export async function otlpBody(
   const scope = { name: "fanout", version };
   const written = await Promise.all(spans.map((span) => spanJson(span, run, ids, droppedEvents)));
   return JSON.stringify({ resourceSpans: [{ resource: { attributes }, scopeSpans: [{ scope, spans: written }] }] });
-}
-
-/**
- * Whether spans are put into the client's trace. One that the client does not record would lack their parent; and code in a
- * sandbox must not hide its calls from the operator by a flag. So such a trace gets links only.
- */
-function isRecorded(client: TraceContext | null | undefined): client is TraceContext {
-  return client != null && isSampled(client);
 }
 
 /** Where a span is: in its client's trace below the client's span, or in its run's. */

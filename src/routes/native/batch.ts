@@ -30,6 +30,7 @@ import { independenceOf, serialOrderOf } from "./independence.ts";
 import { namedOf } from "./idempotency.ts";
 import { quoteBatch } from "./quote.ts";
 import type { Protection } from "../under-run.ts";
+import { noteGroup } from "../trace-header.ts";
 
 export function mountBatch(app: Hono<AppEnv>, protect: Protection): void {
   app.post("/batch", ...protect, batch);
@@ -89,7 +90,7 @@ export async function openBatch(
     order === null ? opening : { ...opening, graph: order },
     openGroupDeps(c, run, capacity),
   );
-  c.set("remainingNanoUsd", opened.remainingNanoUsd);
+  noteGroup(c, runId, opened);
   if (workflows !== undefined && opened.claim !== null) {
     c.executionCtx.waitUntil(startWorkflow(workflows, run, opened.seq));
   }

@@ -20,6 +20,7 @@ import { runOfGroup } from "../../run-client/run-of-group.ts";
 import { answerGraph, answerLook } from "./graph/answer.ts";
 import { ChangingGraph, graphOf } from "./graph/changing-graph.ts";
 import { combiningCalls } from "./combining/make-calls.ts";
+import { noteGroup } from "../trace-header.ts";
 import type { Protection } from "../under-run.ts";
 
 export function mountGroups(app: Hono<AppEnv>, protect: Protection): void {
@@ -174,7 +175,7 @@ export async function findGroup(
   const reader = new GroupReader(run, seq, c.req.raw.signal);
   const view = waitMs > 0 && known.status === "running" ? await reader.look(waitMs) : known;
   const { count, effectiveParallel, errorStyle: style, remainingNanoUsd } = view;
-  c.set("remainingNanoUsd", remainingNanoUsd);
+  noteGroup(c, runId, view);
   return { group: { runId, id, count, effectiveParallel, reader, style, remainingNanoUsd }, view, seq };
 }
 

@@ -16,6 +16,7 @@ import { findGroup } from "./groups.ts";
 import { namedOf } from "./idempotency.ts";
 import { clientTrace } from "../client-trace.ts";
 import type { Protection } from "../under-run.ts";
+import { noteGroup } from "../trace-header.ts";
 
 export function mountRetries(app: Hono<AppEnv>, protect: Protection): void {
   app.post("/groups/:id/retry", ...protect, async (c) => {
@@ -38,7 +39,7 @@ async function retry(c: Context<AppEnv>, run: RunCaller, seq: number): Promise<R
   const starting = opened.lanes.map((lane) => laneOf(c.env, runId, lane).start(runId, lane));
   // A lane that does not start is started again by the run's alarm.
   c.executionCtx.waitUntil(Promise.allSettled(starting));
-  c.set("remainingNanoUsd", opened.remainingNanoUsd);
+  noteGroup(c, runId, opened);
   const group = groupAnswer(runId, opened, new GroupReader(run, opened.seq, c.req.raw.signal));
   const view = await group.reader.look();
   if (isAccepted(c, group)) return answerAccepted(c, group, view);

@@ -67,6 +67,7 @@ async function openRun(c: Context<AppEnv>): Promise<Response> {
     parentId === null
       ? await openRoot(c, parsed.value, named)
       : await openChild(c, { parentId, request: parsed.value, named });
+  c.set("spans", { runId: document.id, traceId: document.traceId ?? null });
   return c.json({ ...shown(c, document), token: await tokenOf(c, document) }, 201);
 }
 
@@ -190,9 +191,19 @@ async function refuseLaterThanParent(c: Context<AppEnv>, run: StoredDocument, ex
   throw new Refusal({ reason: "invalid_request", message, param: "expires_in_s" });
 }
 
-function tokenOf(c: Context<AppEnv>, { id: runId, depth, expires_at, replay }: StoredDocument): Promise<string> {
+function tokenOf(
+  c: Context<AppEnv>,
+  { id: runId, depth, expires_at, replay, traceId }: StoredDocument,
+): Promise<string> {
   const records = replay === "run" ? { records: true as const } : {};
-  return signRunToken(c.get("keys").signing, { runId, depth, expiresAtMs: Date.parse(expires_at), ...records });
+  const traced = traceId === undefined ? {} : { traceId };
+  return signRunToken(c.get("keys").signing, {
+    runId,
+    depth,
+    expiresAtMs: Date.parse(expires_at),
+    ...records,
+    ...traced,
+  });
 }
 
 /** A run's document. Another run's things are not found, rather than forbidden: a token learns nothing of what exists. */
@@ -216,9 +227,10 @@ export function callerOf(c: Context<AppEnv>): string | null {
 /** A run's document as its reader may see it. The client's metadata is stored as text; here it becomes an object again. */
 export function shown(
   c: Context<AppEnv>,
-  { metadataJson, blocked = null, replay = null, replay_from = null, ...document }: StoredDocument,
-): Omit<StoredDocument, "metadataJson"> & { metadata: unknown } {
+  { metadataJson, blocked = null, replay = null, replay_from = null, ...stored }: StoredDocument,
+): Omit<StoredDocument, "metadataJson" | "traceId"> & { metadata: unknown } {
   const metadata: unknown = JSON.parse(metadataJson);
+  const { traceId: _inToken, ...document } = stored;
   return { ...document, blocked, replay, replay_from, tools: shownTools(document.tools, c.get("principal")), metadata };
 }
 

@@ -19,6 +19,7 @@ import { answerAccepted } from "./group-answer.ts";
 import { openGroup } from "../../run-client/open-group.ts";
 import { GroupReader } from "../../run-client/group-reader.ts";
 import { queryReplyOf, wantsText, type AnswerText } from "./query-reply.ts";
+import { noteGroup } from "../trace-header.ts";
 
 type Stored = { runId: string; run: RunCaller; call: QueryRequest; named: { key: string; hash: string } | null };
 
@@ -45,7 +46,7 @@ export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named 
     { calls, defaults: {}, dedupe, rules: { ...rules, ...defaults, ...shown, ...replay } },
     openGroupDeps(c, run, isAsync ? null : 1),
   );
-  c.set("remainingNanoUsd", opened.remainingNanoUsd);
+  noteGroup(c, runId, opened);
   if (isAsync) {
     const reader = new GroupReader(run, opened.seq, c.req.raw.signal);
     return answerAccepted(c, groupAnswer(runId, opened, reader), await reader.look());

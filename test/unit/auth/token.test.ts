@@ -23,6 +23,11 @@ describe("a run token", () => {
     expect(await verifyRunToken(key, token, NOW_MS)).toEqual({ ok: true, claims });
   });
 
+  it("says whether its run records answers, and in which client's trace its run is", async () => {
+    const more = { ...claims, records: true as const, traceId: "4bf92f3577b34da6a3ce929d0e0e4736" };
+    expect(await verifyRunToken(key, await signRunToken(key, more), NOW_MS)).toEqual({ ok: true, claims: more });
+  });
+
   it("ends at its expiry, in whole seconds rounded up, also when it was seen before", async () => {
     const token = await signRunToken(key, { ...claims, expiresAtMs: NOW_MS + 1_001 });
     expect(await verifyRunToken(key, token, NOW_MS + 1_999)).toMatchObject({ ok: true });

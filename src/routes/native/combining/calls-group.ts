@@ -12,6 +12,7 @@ import { RunCaller } from "../../../run-client/caller.ts";
 import type { GroupSource } from "../../../run-client/group-reader.ts";
 import { openGroup } from "../../../run-client/open-group.ts";
 import { groupOfClient, openGroupDeps } from "../client-group.ts";
+import { noteGroup } from "../../trace-header.ts";
 
 /** `name`: under which the group is found again; null = nobody else reads it. `detach`: whether it goes on without its client. */
 export type CallsGroup = { name: IdempotencyKey | null; calls: readonly ParsedCall[]; detach: boolean };
@@ -55,7 +56,7 @@ export async function groupOfCalls(
   const opened = await openGroup(opening, openGroupDeps(c, run, capacity));
   const reader = groupOfClient(c, run, opened, { ids: [], detach, showsSlots: false });
   const end = await endOf(reader);
-  c.set("remainingNanoUsd", end.remainingNanoUsd);
+  noteGroup(c, runId, { ...opened, remainingNanoUsd: end.remainingNanoUsd });
   return end;
 }
 

@@ -16,6 +16,7 @@ import { recordingOf } from "../../recording.ts";
 import { groupAnswer } from "../batch.ts";
 import { groupOfClient, openGroupDeps } from "../client-group.ts";
 import { framingOf, type GroupAnswer } from "../group-answer.ts";
+import { noteGroup } from "../../trace-header.ts";
 
 type RequestedGraph = { request: DagRequest; graph: CompiledGraph; named: IdempotencyKey | null };
 
@@ -52,7 +53,7 @@ export async function openGraph(
     graph,
   };
   const opened = await openGroup(opening, openGroupDeps(c, run, capacity));
-  c.set("remainingNanoUsd", opened.remainingNanoUsd);
+  noteGroup(c, runId, opened);
   if (workflows !== undefined && opened.claim !== null)
     c.executionCtx.waitUntil(startWorkflow(workflows, run, opened.seq));
   const showsSlots = framingOf(c.req.header("accept")) !== null;
