@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { TRACESTATE_CHARS_MAX, TRACESTATE_MEMBER_CHARS_MAX, TRACESTATE_MEMBERS_MAX } from "../../src/limits.ts";
-import { contextUnder, isSampled, spanIdOf, traceContextOf, traceIdOf } from "../../src/trace-context.ts";
+import {
+  clientTraceId,
+  contextUnder,
+  isSampled,
+  spanIdOf,
+  traceContextOf,
+  traceIdOf,
+} from "../../src/trace-context.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN = "00f067aa0ba902b7";
@@ -19,6 +26,15 @@ describe("traceparent", () => {
     expect(isSampled(contextOf(`00-${TRACE}-${SPAN}-00`))).toBe(false);
     expect(isSampled(contextOf(`00-${TRACE}-${SPAN}-02`))).toBe(false);
     expect(context).toEqual({ parent: PARENT });
+  });
+
+  it("puts spans into the trace of the nearest client that records its span, else into none of theirs", () => {
+    const [near, far] = [contextOf(PARENT), contextOf(`00-${"c".repeat(32)}-${SPAN}-01`)];
+    const unrecorded = contextOf(`00-${TRACE}-${SPAN}-00`);
+    expect(clientTraceId(near, far)).toBe(TRACE);
+    expect(clientTraceId(unrecorded, far)).toBe("c".repeat(32));
+    expect(clientTraceId(undefined, null, far)).toBe("c".repeat(32));
+    expect(clientTraceId(unrecorded, undefined)).toBeNull();
   });
 
   it("of a later version is read as far as this one goes, and passed along as this one", () => {
