@@ -1,5 +1,5 @@
 /**
- * npm run simulate -- [--seed=1] [--hours=24] [--runs=200] [--slots=100] [--calm]
+ * npm run simulate -- [--seed=1] [--hours=24] [--runs=200] [--slots=100] [--kinds=graph,children] [--calm]
  *
  * Simulates the whole gateway; see README.md. Exits with 1 and the seed if an invariant does not hold.
  */
@@ -7,6 +7,7 @@ import { parseArgs } from "node:util";
 import { ROOT } from "../../scripts/root.ts";
 import { bundleGateway } from "./bundle.ts";
 import { compileGateway } from "./isolate.ts";
+import { KINDS } from "./programs/work.ts";
 import { simulate } from "./simulation.ts";
 
 const { values } = parseArgs({
@@ -15,6 +16,7 @@ const { values } = parseArgs({
     hours: { type: "string", default: "24" },
     runs: { type: "string", default: "200" },
     slots: { type: "string", default: "100" },
+    kinds: { type: "string", default: KINDS.join(",") },
     calm: { type: "boolean", default: false },
   },
 });
@@ -26,6 +28,7 @@ const outcome = await simulate(
     hours: Number(values.hours),
     runs: Number(values.runs),
     slots: Number(values.slots),
+    kinds: KINDS.filter((kind) => values.kinds.split(",").includes(kind)),
     hasFaults: !values.calm,
   },
   compileGateway(await bundleGateway(ROOT)),

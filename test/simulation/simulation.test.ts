@@ -3,9 +3,11 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { ROOT } from "../../scripts/root.ts";
 import { bundleGateway } from "./bundle.ts";
 import { compileGateway } from "./isolate.ts";
+import type { Kind } from "./programs/work.ts";
 import { simulate, type Outcome, type Plan } from "./simulation.ts";
 
-const SMALL: Plan = { seed: 1, hours: 0.05, runs: 6, slots: 60, hasFaults: true };
+const CALLS: readonly Kind[] = ["batch", "hedged", "leaves", "async", "queries", "poor"];
+const SMALL: Plan = { seed: 1, hours: 0.05, runs: 6, slots: 60, kinds: CALLS, hasFaults: true };
 
 /** Calls to objects for each slot of batches of some hundred calls: claims carry several slots. */
 const OBJECT_CALLS_PER_SLOT_MAX = 4;
@@ -37,8 +39,14 @@ describe("without faults", () => {
 });
 
 describe("while Workers, machines and objects die and messages are lost", () => {
-  it.each([1, 2, 3])("keeps every promise of the books, the results and the rest, seed %i", async (seed) => {
-    const outcome = await simulated({ seed });
+  it.each<[number, Partial<Plan>]>([
+    [1, {}],
+    [2, {}],
+    [3, { kinds: ["graph"], slots: 30 }],
+    [4, { kinds: ["children"] }],
+    [5, { kinds: ["topped-up", "paused"] }],
+  ])("keeps every promise of the books, the results and the rest, seed %i, %j", async (seed, plan) => {
+    const outcome = await simulated({ seed, ...plan });
     expect(outcome.violations).toEqual([]);
     expect(outcome.completed).toBeGreaterThan(0);
     const { workerDeaths, machineDeaths, resets } = outcome.faults;
@@ -69,5 +77,33 @@ describe("finds faults of the gateway:", () => {
     // In its history the reply to an opening is lost: about every second seed of so small a plan has one.
     const outcome = await simulated({ seed: 8, runs: 1, slots: 20 }, forgets);
     expect(outcome.violations).not.toEqual([]);
+  });
+
+  const calm: Partial<Plan> = { runs: 3, slots: 60, hasFaults: false };
+  it.each<[string, { line: string; by: string; kind: Kind; says: string }]>([
+    [
+      "a task that waits only for its first dependency",
+      {
+        line: "this.#dependencyEnded(dependent);",
+        by: "this.#decideTask(dependent);",
+        kind: "graph",
+        says: "bottom is",
+      },
+    ],
+    [
+      "a child run whose spending does not reach its parent",
+      { line: "addAmounts(this.spent, spent);", by: "", kind: "children", says: "their parent 0" },
+    ],
+    [
+      "a group that fails where it was to wait for a higher limit",
+      { line: `onExhausted === "pause" &&`, by: `onExhausted === "never" &&`, kind: "topped-up", says: "exhausted" },
+    ],
+    [
+      "a paused run that goes on",
+      { line: "this.engine.setPaused(paused);", by: "", kind: "paused", says: "after its run was paused" },
+    ],
+  ])("%s", async (_, { line, by, kind, says }) => {
+    const outcome = await simulated({ ...calm, kinds: [kind] }, broken(line, by));
+    expect(outcome.violations.join("\n")).toContain(says);
   });
 });

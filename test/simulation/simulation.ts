@@ -2,7 +2,8 @@
 import { createHash } from "node:crypto";
 import { Random } from "../../bench/adversary/random.ts";
 import type { GatewayExports, IsolateDeps } from "./isolate.ts";
-import { drawProgram, ProgramRun, type Program } from "./program.ts";
+import { drawProgram, finish, type Finished } from "./programs/program.ts";
+import type { Kind, Program } from "./programs/work.ts";
 import { World } from "./world.ts";
 
 export type Plan = {
@@ -12,6 +13,8 @@ export type Plan = {
   runs: number;
   /** Mean slots of a program. */
   slots: number;
+  /** What programs are drawn from. */
+  kinds: readonly Kind[];
   hasFaults: boolean;
 };
 
@@ -62,16 +65,16 @@ export async function simulate(plan: Plan, gateway: (deps: IsolateDeps) => Gatew
   const beginMs = world.clock.nowMs;
   let pending = plan.runs;
   for (let index = 0; index < plan.runs; index += 1) {
-    const program = drawProgram(`p${index}`, plan.slots, random);
-    if (program.limitNanoUsd !== null) limits.set(program.name, program.limitNanoUsd);
+    const program = drawProgram(`p${index}`, plan, random);
+    const limited = (name: string, nanoUsd: number): void => void limits.set(name, nanoUsd);
     const begin = async (): Promise<void> => {
       try {
-        const ended = await new ProgramRun(world, program, violated).finish();
+        const ended = await finish(program, { world, violated, limited });
         audit(world, program, { ended, plan, violated, tally });
       } catch (error) {
-        violated(error instanceof Error ? (error.stack ?? error.message) : String(error));
+        violated(`${program.name}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
       } finally {
-        limits.delete(program.name);
+        for (const name of limits.keys()) if (name.split("/")[0] === program.name) limits.delete(name);
         pending -= 1;
         if (pending === 0) world.endFaults();
       }
@@ -112,7 +115,7 @@ async function drained(world: World, violated: (what: string) => void): Promise<
 }
 
 type Audited = {
-  ended: Awaited<ReturnType<ProgramRun["finish"]>>;
+  ended: Finished;
   plan: Plan;
   violated: (what: string) => void;
   tally: { completed: number; failed: number; upstreamCalls: number; repeated: number };

@@ -2,6 +2,7 @@
  * The provider: it answers chat completions after a while, refuses some, breaks some off, and keeps the only bill that counts.
  * A prompt says for whom it is (`promptOf`), so that the bill can be compared with the gateway's books.
  */
+import { createHash } from "node:crypto";
 import type { Random } from "../../bench/adversary/random.ts";
 import type { Activity } from "./activity.ts";
 import type { VirtualClock } from "./clock.ts";
@@ -27,8 +28,18 @@ export const MOODY: Personality = [
   ["hangs", 0.01],
 ];
 
-/** What one program's calls have cost, and how often each of its slots was answered. */
-export type Bill = { nanoUsd: number; calls: number; answered: Map<string, number>; doubtful: number };
+/** What one program's calls have cost, and how often each of its slots was answered; times in epoch ms. */
+export type Bill = {
+  nanoUsd: number;
+  calls: number;
+  answered: Map<string, number>;
+  doubtful: number;
+  /** When a slot's first call came, and when its first answer was complete. */
+  firstAskedMs: Map<string, number>;
+  firstAnsweredMs: Map<string, number>;
+  /** When the last call of any slot came; -Infinity = none did. */
+  lastAskedMs: number;
+};
 
 export type UpstreamDeps = {
   clock: VirtualClock;
@@ -43,14 +54,33 @@ export function promptOf(program: string, slot: string): string {
   return `program ${program} slot ${slot}: what is the answer?`;
 }
 
-/** The answer that only this slot may get. */
-export function answerOf(program: string, slot: string): string {
-  return `answer of ${program} to ${slot}`;
+/** A slot whose answer is JSON with a list of so many `items`. */
+export function listSlot(items: number): string {
+  return `list-${items}`;
 }
 
-const PROMPT = /^program (\S+) slot (\S+): /;
+/** The answer that only this slot may get. It depends on what the prompt gives after the question. */
+export function answerOf(program: string, slot: string, given = ""): string {
+  const items = LIST.exec(slot)?.[1];
+  if (items !== undefined)
+    return JSON.stringify({ of: program, items: Array.from({ length: Number(items) }, (_, index) => String(index)) });
+  const answer = `answer of ${program} to ${slot}`;
+  return given === "" ? answer : `${answer} given ${createHash("sha256").update(given).digest("hex").slice(0, 8)}`;
+}
 
-type Call = { program: string; slot: string; promptTokens: number; cap: number; isStream: boolean };
+const LIST = /^list-(\d+)$/;
+const PROMPT = /^program (\S+) slot (\S+): what is the answer\?(.*)$/s;
+
+type Call = { program: string; slot: string; given: string; promptTokens: number; cap: number; isStream: boolean };
+
+/** Who pays for a slot: its program, and each program that this one is a part of (`p1/c0` of `p1`). */
+function payersOf({ program, slot }: Call): { program: string; slot: string }[] {
+  const parts = program.split("/");
+  return parts.map((_, index) => ({
+    program: parts.slice(0, index + 1).join("/"),
+    slot: [...parts.slice(index + 1), slot].join("/"),
+  }));
+}
 
 export class Upstream {
   readonly #deps: UpstreamDeps;
@@ -65,7 +95,15 @@ export class Upstream {
   billOf(program: string): Bill {
     const known = this.#bills.get(program);
     if (known !== undefined) return known;
-    const bill: Bill = { nanoUsd: 0, calls: 0, answered: new Map(), doubtful: 0 };
+    const bill: Bill = {
+      nanoUsd: 0,
+      calls: 0,
+      answered: new Map(),
+      doubtful: 0,
+      firstAskedMs: new Map(),
+      firstAnsweredMs: new Map(),
+      lastAskedMs: -Infinity,
+    };
     this.#bills.set(program, bill);
     return bill;
   }
@@ -100,27 +138,45 @@ export class Upstream {
   #exchangeDeps(): ExchangeDeps {
     return {
       ...this.#deps,
-      entered: () => {
+      entered: (call) => {
+        this.#asked(call);
         this.inFlight += 1;
         this.inFlightMost = Math.max(this.inFlightMost, this.inFlight);
       },
       left: () => (this.inFlight -= 1),
       bill: (call, nanoUsd, how) => {
-        const bill = this.billOf(call.program);
-        bill.nanoUsd += nanoUsd;
-        bill.calls += 1;
-        if (how === "answered") bill.answered.set(call.slot, (bill.answered.get(call.slot) ?? 0) + 1);
-        else if (nanoUsd > 0) bill.doubtful += 1;
-        this.#deps.billed(call.program, bill);
+        for (const payer of payersOf(call)) this.#bill(payer, nanoUsd, how);
       },
     };
   }
+
+  #asked(call: Call): void {
+    const { nowMs } = this.#deps.clock;
+    for (const { program, slot } of payersOf(call)) {
+      const bill = this.billOf(program);
+      bill.lastAskedMs = nowMs;
+      if (!bill.firstAskedMs.has(slot)) bill.firstAskedMs.set(slot, nowMs);
+    }
+  }
+
+  #bill({ program, slot }: { program: string; slot: string }, nanoUsd: number, how: CallEnd): void {
+    const bill = this.billOf(program);
+    bill.nanoUsd += nanoUsd;
+    bill.calls += 1;
+    if (how === "answered") {
+      bill.answered.set(slot, (bill.answered.get(slot) ?? 0) + 1);
+      if (!bill.firstAnsweredMs.has(slot)) bill.firstAnsweredMs.set(slot, this.#deps.clock.nowMs);
+    } else if (nanoUsd > 0) bill.doubtful += 1;
+    this.#deps.billed(program, bill);
+  }
 }
 
+type CallEnd = "answered" | "broken" | "refused";
+
 type ExchangeDeps = UpstreamDeps & {
-  entered: () => void;
+  entered: (call: Call) => void;
   left: () => void;
-  bill: (call: Call, nanoUsd: number, how: "answered" | "broken" | "refused") => void;
+  bill: (call: Call, nanoUsd: number, how: CallEnd) => void;
 };
 
 type Asker = { resolve: (response: Response) => void; reject: (error: Error) => void };
@@ -159,7 +215,7 @@ class UpstreamExchange {
     clock.after(random.fraction() * 20, () => {
       if (this.isOver) return;
       this.#state = "at the provider";
-      entered();
+      entered(this.#call);
       const deed = random.weighted(personality());
       clock.after(100 + 2_000 * random.fraction() ** 3, () => this.isOver || this.#does(deed));
     });
@@ -238,8 +294,8 @@ class UpstreamExchange {
   }
 
   #answered(): { text: string; usage: object; nanoUsd: number } {
-    const { program, slot, promptTokens, cap } = this.#call;
-    const text = answerOf(program, slot);
+    const { program, slot, given, promptTokens, cap } = this.#call;
+    const text = answerOf(program, slot, given);
     const completionTokens = Math.min(cap, Math.ceil(text.length / 4));
     const usage = {
       prompt_tokens: promptTokens,
@@ -287,7 +343,7 @@ class UpstreamExchange {
     this.#body = null;
   }
 
-  #end(nanoUsd: number, how: "answered" | "broken" | "refused"): void {
+  #end(nanoUsd: number, how: CallEnd): void {
     if (this.isOver) return;
     const wasInside = this.#state === "at the provider";
     this.#state = "over";
@@ -302,8 +358,9 @@ const encoder = new TextEncoder();
 
 function readCall(text: string): Call {
   const body: unknown = JSON.parse(text);
-  const prompt = /"content":"(program [^"]*)"/.exec(text)?.[1] ?? "";
-  const [, program = "", slot = ""] = PROMPT.exec(prompt) ?? [];
+  const quoted = /"content":("program (?:[^"\\]|\\.)*")/.exec(text)?.[1] ?? `""`;
+  const prompt = String(JSON.parse(quoted));
+  const [, program = "", slot = "", given = ""] = PROMPT.exec(prompt) ?? [];
   const numberIn = (name: string): number | null => {
     const value: unknown = typeof body === "object" && body !== null ? Reflect.get(body, name) : null;
     return typeof value === "number" ? value : null;
@@ -312,5 +369,5 @@ function readCall(text: string): Call {
   // Whatever has no cap may be answered at any length: a gateway under a limit sends none like that.
   if (program === "" || cap === null) throw new Error(`the provider cannot read the request ${text.slice(0, 500)}`);
   const isStream = typeof body === "object" && body !== null && Reflect.get(body, "stream") === true;
-  return { program, slot, promptTokens: Math.ceil(prompt.length / 4), cap, isStream };
+  return { program, slot, given, promptTokens: Math.ceil(prompt.length / 4), cap, isStream };
 }
