@@ -258,6 +258,11 @@ export const CAPACITY_WAITERS_MAX = 512;
 export const CAPACITY_GRACE_MS = 2_000;
 /** Ended leases of pull workers that a run object remembers, so that a repeated delivery is recognised: those of a few minutes. */
 export const PULL_ENDED_KEPT = 1_000;
+/**
+ * Attempts of single calls that a run object remembers after it has ended them without a word of their Workers, which may still
+ * live and settle them: about 500 bytes each. The Worker of one that is forgotten computes its charge itself.
+ */
+export const UNHEARD_ENDS_KEPT = 1_000;
 /** Items of one claim, and leases of one heartbeat: a worker that takes more than it can begin keeps them from others. */
 export const PULL_ITEMS_MAX = 64;
 /** Shortest lease of an item, ms: a heartbeat each third of it must be cheap. */

@@ -162,18 +162,24 @@ export function withdraw(run: SingleCalls, callId: string, nowMs: number): void 
   endCall(run.engine, callId, CLIENT_GONE, nowMs);
 }
 
-/** Settles an attempt. Changes nothing if the attempt is not in flight any more. */
+/**
+ * Settles an attempt. Changes nothing if the attempt is not in flight any more: the reply is what it was charged when the run
+ * ended it.
+ */
 export function settleSingle(
   run: SingleCalls,
   { attemptId, outcome, samples, recorded }: SingleSettlement,
   nowMs: number,
 ): SettleReply {
   if (samples !== undefined) sampled(run.engine, samples, nowMs);
-  const settled = settle(run.engine, attemptId, outcome, nowMs);
+  const heard = settle(run.engine, attemptId, outcome, nowMs);
   // An attempt that is not in flight any more was settled before, so its answer may be recorded.
-  if (settled !== null && settled.cappedBy === undefined && recorded !== undefined) record(run, recorded, outcome);
+  if (heard !== null && heard.cappedBy === undefined && recorded !== undefined) record(run, recorded, outcome);
+  const unheard = heard === null ? run.engine.unheardEnds.endOf(attemptId, outcome) : null;
+  const settled = heard ?? unheard;
   return {
-    known: settled !== null,
+    known: heard !== null,
+    ...(unheard === null ? {} : { endedAs: unheard.endedAs }),
     retryInMs: settled?.retryInMs ?? null,
     ...(settled?.position === undefined ? {} : { position: settled.position }),
     uncounted: settled?.uncounted ?? 0,

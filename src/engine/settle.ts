@@ -11,6 +11,7 @@ import { BATCH_TIER, type Outcome } from "../call.ts";
 import type { Dimension, Reason } from "../errors.ts";
 import { FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../limits.ts";
 import { endCallAfterAttempt, shareWithCall } from "./calls/end-call.ts";
+import type { Settled } from "./calls/settled.ts";
 import type { SingleCall } from "./calls/single-call.ts";
 import { follow, onwardOf, type Onward } from "./course/course.ts";
 import { endSlot, shareWithSlot } from "./end-slot.ts";
@@ -39,24 +40,6 @@ type Ended = Charge & {
   onward: Onward | null;
   position?: Position;
   lease: AttemptInFlight;
-};
-
-/** What the end of an attempt means for its call. */
-export type Settled = {
-  /** Delay until the call may be retried, or null when it has ended. */
-  retryInMs: number | null;
-  /** For the retry of a call that has choices: what it has tried. */
-  position?: Position;
-  /** For a single call: how many of its attempts so far do not count towards the most attempts of a call. */
-  uncounted: number;
-  charge: Amounts;
-  /** True when the charge is the reservation because the cost of the attempt is not known. */
-  estimated: boolean;
-  /** Set if the gateway cut the answer short. */
-  cappedBy?: "budget";
-  queuedMs: number;
-  /** For single calls: the parallel group that the call belongs to by now. */
-  parallelGroupId: string | null;
 };
 
 /**
@@ -128,12 +111,19 @@ const ANSWERED: Reason = { reason: "cancelled", message: "another attempt of thi
 
 /** Gives an attempt up: its cost is unknown, and its executor must be notified. */
 export function giveUpAttempt(state: EngineState, inFlight: InFlight, reason: Reason, nowMs: number): void {
-  const { attemptId, slotId, startedAtMs } = inFlight.lease;
-  const latencyMs = Math.max(0, nowMs - startedAtMs);
-  const failed = { kind: "failure", class: "unknown", reason, answered: false, retryAfterMs: null, latencyMs } as const;
-  settle(state, attemptId, failed, nowMs);
+  const { attemptId, slotId } = inFlight.lease;
+  endUnheard(state, inFlight, reason, nowMs);
   if (slotId === null) state.addAbortedCall(attemptId);
   else state.addAborted(inFlight);
+}
+
+/** Ends an attempt whose executor has reported nothing: its outcome is unknown. */
+function endUnheard(state: EngineState, { lease }: InFlight, reason: Reason, nowMs: number): void {
+  const { attemptId, slotId, startedAtMs } = lease;
+  const latencyMs = Math.max(0, nowMs - startedAtMs);
+  const failed = { kind: "failure", class: "unknown", reason, answered: false, retryAfterMs: null, latencyMs } as const;
+  const settled = settle(state, attemptId, failed, nowMs);
+  if (slotId === null && settled !== null) state.unheardEnds.add(attemptId, { settled, reason });
 }
 
 /** Ends an attempt whose call goes on with the other one that is in flight: what it cost is the call's. */
@@ -324,7 +314,7 @@ export function doubtLease(state: EngineState, attemptId: string, nowMs: number)
 /** Ends the attempts whose leases have expired: their outcomes are unknown. Returns how many. */
 export function expireLeases(state: EngineState, nowMs: number): number {
   const expired = [...state.attempts.values()].filter(({ lease }) => lease.expiresAtMs <= nowMs);
-  for (const inFlight of expired) lose(state, inFlight, nowMs);
+  for (const inFlight of expired) endUnheard(state, inFlight, LOST, nowMs);
   return expired.length;
 }
 
@@ -332,21 +322,8 @@ export function expireLeases(state: EngineState, nowMs: number): number {
 export function loseAttempts(state: EngineState, attemptIds: readonly string[], nowMs: number): void {
   for (const attemptId of attemptIds) {
     const inFlight = state.attempts.get(attemptId);
-    if (inFlight !== undefined) lose(state, inFlight, nowMs);
+    if (inFlight !== undefined) endUnheard(state, inFlight, LOST, nowMs);
   }
-}
-
-function lose(state: EngineState, { lease }: InFlight, nowMs: number): void {
-  const latencyMs = Math.max(0, nowMs - lease.startedAtMs);
-  const lost: Outcome = {
-    kind: "failure",
-    class: "unknown",
-    reason: LOST,
-    answered: false,
-    retryAfterMs: null,
-    latencyMs,
-  };
-  settle(state, lease.attemptId, lost, nowMs);
 }
 
 /** Learns from an answer how long completions are, what the upstream adds to prompts, and how its tokenizer counts. */

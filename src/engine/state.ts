@@ -8,6 +8,7 @@ import type { Outcome } from "../call.ts";
 import { addAmounts, type Amounts, type Ledger } from "../budget/ledger.ts";
 import type { Reason } from "../errors.ts";
 import { CoalescingWindow } from "./calls/coalescing-window.ts";
+import { UnheardEnds } from "./calls/settled.ts";
 import type { SingleCall } from "./calls/single-call.ts";
 import { Credits, type StoredCredit } from "./credit/credits.ts";
 import type { CompiledGraph } from "../graph/types.ts";
@@ -112,6 +113,7 @@ export class EngineState {
   readonly replayQueue = new ReplayQueue();
   readonly prefixes = new Prefixes();
   readonly hedges = new Hedges();
+  readonly unheardEnds = new UnheardEnds();
   /** Parts of the budget and the width that instances of the gateway hold. */
   readonly credits = new Credits();
   /** Caps that the answers of the run's models have shown to suffice. */

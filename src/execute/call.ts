@@ -4,6 +4,7 @@
  */
 import type { AcquireReply, AcquireRequest, Permit, SettleReply, SingleSettlement } from "../run-api/calls.ts";
 import type { WindowGroup } from "../engine/calls/coalescing-window.ts";
+import { wasStopped } from "../engine/calls/settled.ts";
 import { leaseOf } from "../engine/dispatch.ts";
 import type { Target } from "../engine/shard.ts";
 import { cappedOf, markCapped } from "../budget/capped.ts";
@@ -47,7 +48,8 @@ type Attempted =
 
 /** How a call ended: by its last attempt, or without one. */
 export type CallEnd<A extends Attempted> =
-  | (A & { lease: Lease; recordKey?: string })
+  /** `endedAs`: why the run has ended the attempt by itself; absent = it has not. */
+  | (A & { lease: Lease; recordKey?: string; endedAs?: Reason })
   /** An equal call made the attempt, and paid for it. */
   | { kind: "shared"; outcome: Outcome }
   /** The run has recorded an answer. */
@@ -147,6 +149,7 @@ export async function executeCall<A extends Attempted>(
       isShared,
       epoch: call.epoch,
     });
+    if (settled.endedAs !== undefined) end = { ...end, endedAs: settled.endedAs };
     addAttempt(usage, attempted.outcome, settled);
     if (settled.retryInMs === null || signal.aborted) return { end, usage };
     delayMs = settled.retryInMs;
@@ -262,6 +265,7 @@ export function settleLater(
 /** What the client of a call is shown of an attempt's settlement. */
 type Settled = Pick<
   SettleReply,
+  | "endedAs"
   | "retryInMs"
   | "position"
   | "uncounted"
@@ -302,19 +306,20 @@ async function settle(
     }
     await knownToRun(run, attemptId, waitUntil);
     const { samples } = takeSamples();
-    if (recorded === undefined)
-      return await run.callWithRetry<SettleReply>((stub) => stub.settle(attemptId, settled, null, samples));
-    const plain = { attemptId, outcome: settled, stored: null, recorded };
-    const settlement = samples === undefined ? plain : { ...plain, samples };
-    return await run.callWithRetry<SettleReply>((stub) => stub.settleRecorded(settlement));
+    const plain = { attemptId, outcome: settled, stored: null };
+    const reply = await run.callWithRetry<SettleReply>((stub) => {
+      if (recorded === undefined) return stub.settle(attemptId, settled, null, samples);
+      return stub.settleRecorded({ ...plain, recorded, ...(samples === undefined ? {} : { samples }) });
+    });
+    if (reply.known || reply.endedAs !== undefined) return reply;
+    // The reply to the same settlement was lost, or the run has forgotten the attempt: its own outcome says what it cost.
+    return { ...reply, ...costOf(chargeOfPermit(permit, outcome, config.upstreams)) };
   }
   const ended = settleLater({ run, waitUntil }, { attemptId, outcome: settled, stored: null, ...takeSamples() });
   const charge = ended?.charge ?? chargeOfPermit(permit, outcome, config.upstreams);
   return {
     retryInMs: null,
-    costNanoUsd: charge.usd,
-    promptTokens: charge.prompt_tokens,
-    completionTokens: charge.completion_tokens,
+    ...costOf(charge),
     ...cappedOf(markCapped(outcome, permit.lease)),
     parallelGroupId: groupId,
     remainingNanoUsd: ended === null ? remainingAfter(permit, charge) : ended.remainingNanoUsd,
@@ -341,6 +346,15 @@ function chargeOfPermit({ lease, reserved }: Permit, outcome: Outcome, upstreams
   const upstream = upstreams.find((configured) => configured.name === name);
   const price = upstream === undefined ? null : priceOf(upstream, model);
   return chargeFor(outcome, { amounts: reserved, price, priced }).charge;
+}
+
+function costOf({ usd, prompt_tokens: promptTokens, completion_tokens: completionTokens }: Amounts) {
+  return { costNanoUsd: usd, promptTokens, completionTokens };
+}
+
+/** What the client is told of a call's last attempt: if it was stopped because the run had ended it, the reason of that end. */
+export function outcomeTold({ outcome, endedAs }: { outcome: Outcome; endedAs?: Reason }): Outcome {
+  return endedAs === undefined || !wasStopped(outcome) ? outcome : { ...outcome, reason: endedAs };
 }
 
 /** What is left of the budget in USD, as of the permit, without the reservation and with the charge; null = no limit. */

@@ -5,6 +5,7 @@ import type { InstanceLabel } from "../engine/calls/coalescing-window.ts";
 import type { Position } from "../engine/shard.ts";
 import type { TimesOfCall } from "../engine/totals.ts";
 import type { Tool } from "../tools/tool.ts";
+import type { Reason } from "../errors.ts";
 import type { Recorded, RecordedCall } from "./replay.ts";
 import type { Refused, Remaining, Sampled } from "./types.ts";
 
@@ -80,8 +81,13 @@ export type SingleSettlement = {
 } & Sampled;
 
 export type SettleReply = {
-  /** False when the attempt was not in flight any more: its lease had expired. */
+  /** False when the attempt was not in flight any more: it was settled before, or the run has ended it. */
   known: boolean;
+  /**
+   * Set if the run has ended the attempt by itself, because its lease expired or it was given up: why. The other fields are those
+   * of that end. Absent when `known` is false: the run does not remember what the attempt was charged.
+   */
+  endedAs?: Reason;
   /** Delay after which the call may be retried, or null when this was its last attempt. */
   retryInMs: number | null;
   /** For the retry of a call that has choices: what it has tried. */

@@ -2,7 +2,7 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { RunObject } from "../../src/index.ts";
-import { CALL_SOCKET_AFTER_MS, FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../../src/limits.ts";
+import { CALL_SOCKET_AFTER_MS, FOUND_LEASE_TTL_MS, LEASE_TTL_MS, LOST_CALL_MS } from "../../src/limits.ts";
 import { DONE_CODE } from "../../src/run-client/run-socket.ts";
 import { skipTime, withTimers } from "../support/objects-clock.ts";
 import { acquireOne, acquireRequest, crash, factsOf, SUCCESS } from "../support/objects-direct.ts";
@@ -122,6 +122,68 @@ describe("a lease", () => {
     await expect.poll(other).toEqual([{ type: "abort" }]);
     expect(held()).toEqual([{ type: "settled" }]);
   });
+});
+
+describe("a query whose Worker lives, but has lost its lease", () => {
+  /** Sends a query whose socket opens only once its lease is over. Resolves with the answer, and what was reserved for it. */
+  async function losing(run: TestRun, key: string, rules: object) {
+    const opening = delaySockets();
+    try {
+      return await early(async () => {
+        const body = { prompt: "p", model: `up/key/${key}/latch/${key}`, max_tokens: 50, ...rules };
+        const ended = run.tryQuery(body);
+        await untilInFlight(key, 1);
+        await expect.poll(() => opening.requests).toBe(1);
+        const { reserved } = (await run.budget()).usd;
+        await age(run, LOST_CALL_MS);
+        expect((await run.budget()).usd).toMatchObject({ reserved: 0, spent: reserved });
+        opening.mayOpen = true;
+        return { ended, reserved };
+      });
+    } finally {
+      opening.restore();
+    }
+  }
+
+  it("fails as lost if on_lost is fail, and shows what the run has charged", async () => {
+    const run = await openRun({ budget: { usd: 1 } });
+    const { ended, reserved } = await losing(run, "lost-fail", { on_lost: "fail" });
+    const lost = { code: "upstream_error", status: null, retryable: true, attempts: 1, charged_usd: reserved };
+    expect(await ended).toMatchObject({ status: 502, error: lost });
+    expect(reserved).toBeGreaterThan(0);
+    expectSettled(await run.budget(), reserved);
+  });
+
+  it("is made again by default, and its answer shows the charge of both attempts", async () => {
+    const run = await openRun({ budget: { usd: 1 } });
+    const { ended, reserved } = await losing(run, "lost-again", {});
+    await expect.poll(async () => (await upstreamStats("lost-again")).requests).toBe(2);
+    await openLatch("lost-again");
+    const { answer } = await ended;
+    expect(answer).toMatchObject({ text: "p", attempts: 2 });
+    expect(answer?.usage.cost).toBeGreaterThan(reserved);
+    expectSettled(await run.budget(), answer?.usage.cost ?? 0);
+  });
+
+  it.each(["/query", "/v1/chat/completions"])(
+    "fails as cancelled on %s if its run was cancelled, and shows what the run has charged",
+    async (path) => {
+      const run = await openRun({ budget: { usd: 1 } });
+      const key = `ended-${path === "/query" ? "query" : "chat"}`;
+      const asked = path === "/query" ? { prompt: "p" } : { messages: [{ role: "user", content: "p" }] };
+      const { response, reserved } = await early(async () => {
+        const ended = run.post(path, { ...asked, model: `up/key/${key}/latch/${key}`, max_tokens: 50 });
+        await untilInFlight(key, 1);
+        await untilSockets(run, 1);
+        const { usd } = await run.budget();
+        await run.object.end("cancelled");
+        return { response: await ended, reserved: usd.reserved };
+      });
+      const cancelled = { code: "cancelled", message: "the run was cancelled", attempts: 1, charged_usd: reserved };
+      expect([response.status, await response.json()]).toMatchObject([409, { error: cancelled }]);
+      expect(reserved).toBeGreaterThan(0);
+    },
+  );
 });
 
 describe("callers that wait", () => {

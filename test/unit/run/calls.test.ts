@@ -3,14 +3,17 @@ import { describe, expect, it } from "vitest";
 import type { AcquireReply, AcquireRequest } from "../../../src/run-api/calls.ts";
 import { acquire, acquireMany, settleSingle, withdraw } from "../../../durable-objects/run/calls.ts";
 import { WaitingCalls } from "../../../durable-objects/run/waiters.ts";
+import { giveUp } from "../../../src/engine/cancel.ts";
 import { restoreLease, restoreShard } from "../../../src/engine/restore.ts";
+import { LOST } from "../../../src/engine/retry.ts";
 import { expireLeases } from "../../../src/engine/settle.ts";
 import { storedShard, type StoredShard, type Target } from "../../../src/engine/shard.ts";
 import type { EngineState } from "../../../src/engine/state.ts";
 import { sumTotals } from "../../../src/engine/totals.ts";
+import type { Outcome } from "../../../src/call.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { DIRECT_CALLS_MAX, LEASE_TTL_MS } from "../../../src/limits.ts";
-import { makeFacts, makeTarget, success, TestEngine } from "../../support/engine.ts";
+import { failure, makeFacts, makeTarget, success, TestEngine } from "../../support/engine.ts";
 
 const LIMITS = { usd: 10_000 };
 
@@ -218,5 +221,52 @@ describe("the reply to a settlement", () => {
     const settlement = { attemptId: "a.1", outcome, stored: null };
     expect(settleSingle(run, settlement, 10)).toMatchObject({ known: true, ...settled });
     expect(settleSingle(run, settlement, 11)).toMatchObject({ known: false, costNanoUsd: 0, promptTokens: 0 });
+    expect(settleSingle(run, settlement, 11)).not.toHaveProperty("endedAs");
+  });
+
+  /** What its Worker reports of an attempt that the run has ended by `end`, and the reply, each time that it reports. */
+  function repliesAfter(end: (state: EngineState) => void, outcome: Outcome, fields: Partial<AcquireRequest> = {}) {
+    const engine = new TestEngine({ limits: LIMITS });
+    const { run, ask } = callerOf(engine);
+    ask(asking("a", fields), 0);
+    engine.startAll(0);
+    end(engine.state);
+    const settlement = { attemptId: "a.1", outcome, stored: null };
+    const replies = [settleSingle(run, settlement, LEASE_TTL_MS), settleSingle(run, settlement, LEASE_TTL_MS)];
+    expect(engine.state.ledger.spent).toEqual(RESERVED);
+    expect(replies[1]).toEqual(replies[0]);
+    return replies[0];
+  }
+  const expire = (state: EngineState): void => void expireLeases(state, LEASE_TTL_MS);
+  const STOPPED: Outcome = {
+    kind: "failure",
+    class: "unknown",
+    reason: { reason: "cancelled", message: "stopped" },
+    answered: false,
+    retryAfterMs: null,
+    latencyMs: 1,
+  };
+  const CHARGED = { known: false, costNanoUsd: 180, promptTokens: 100, completionTokens: 40, estimated: true };
+
+  it("of an attempt whose lease has expired is that of the loss: its charge, its reason, and its retry", () => {
+    const reply = repliesAfter(expire, STOPPED);
+    expect(reply).toMatchObject({ ...CHARGED, endedAs: LOST });
+    expect(reply?.retryInMs).not.toBeNull();
+    expect(repliesAfter(expire, STOPPED, { onLost: "fail" })).toMatchObject({
+      ...CHARGED,
+      endedAs: LOST,
+      retryInMs: null,
+    });
+  });
+
+  it("of such an attempt shows the charge, but retries no failure that the Worker has seen itself, and no answer", () => {
+    for (const outcome of [failure("rejected"), failure("transient"), success({})])
+      expect(repliesAfter(expire, outcome)).toMatchObject({ ...CHARGED, retryInMs: null });
+  });
+
+  it("of an attempt that was given up is its charge and its reason", () => {
+    const reason: Reason = { reason: "cancelled", message: "the run was cancelled" };
+    const reply = repliesAfter((state) => giveUp(state, () => true, reason, LEASE_TTL_MS), STOPPED);
+    expect(reply).toMatchObject({ ...CHARGED, endedAs: reason, retryInMs: null });
   });
 });
