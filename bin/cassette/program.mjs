@@ -17,7 +17,7 @@ import { clearTape, loadTape, saveTape, tapesAt } from "./tapes.mjs";
 export async function record(args, surroundings) {
   const { stdout, stderr, signal } = surroundings;
   const asked = askedOf("record", args);
-  if (asked.usd === null) throw wrong("cassette", "Name a budget, such as --budget 2.00: the calls are paid.");
+  if (asked.usd === null) throw wrong("cassette", "Set a budget, such as --budget 2.00: recording makes real calls, which cost money.");
   const gateway = gatewayOf({ url: asked.url, operator: true }, surroundings.env);
   const { tape, mode } = await chosen(gateway, asked, ["record", "hybrid"], signal);
   if (mode === "record") await clearTape(gateway, tape, signal);
@@ -96,7 +96,7 @@ async function chosen(gateway, { upstream: named }, modes, signal) {
     );
   const known = all.map(({ name, mode: own }) => `${name}: ${own}`).join(", ");
   throw new Failure(
-    `${named === undefined ? "No upstream" : printable(named)} has the kind cassette and the mode ${mode} in UPSTREAMS.${known === "" ? "" : ` There are ${known}.`}`,
+    `UPSTREAMS has no upstream${named === undefined ? "" : ` ${printable(named)}`} of the kind cassette with the mode ${mode}.${known === "" ? "" : ` It has ${known}.`}`,
   );
 }
 

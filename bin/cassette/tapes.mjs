@@ -36,7 +36,7 @@ export async function ls(args, { env, stdout, signal }) {
 export async function show(args, { env, stdout, signal }) {
   const { values, positionals } = parsed("cassette", args, OPTIONS);
   const [tape, wanted] = positionals;
-  if (tape === undefined || positionals.length > 2) throw wrong("cassette", "Expected a tape, and a number or none.");
+  if (tape === undefined || positionals.length > 2) throw wrong("cassette", "Expected a tape, and optionally the number of an exchange.");
   const gateway = gatewayOf({ url: values.url, operator: true }, env);
   let number = 0;
   /** @type {(string | number)[][]} */
@@ -140,7 +140,7 @@ async function* linesOf(gateway, tape, signal) {
     rest = lines.pop() ?? "";
     yield* lines;
   }
-  if (rest !== "") throw new Failure("The gateway broke off in the middle of an exchange.");
+  if (rest !== "") throw new Failure("The gateway's answer ended in the middle of an exchange. Try again.");
 }
 
 /** @param {string} tape */

@@ -52,7 +52,7 @@ export async function watch(args, { env, stdout, signal }) {
 /** @param {string[]} args @returns {Promise<number>} */
 async function display(args) {
   const program = existsSync(BUILT) ? BUILT : SOURCE;
-  if (!existsSync(program)) throw new Failure("The display is not in this copy of fanout. Use --json.");
+  if (!existsSync(program)) throw new Failure("This copy of fanout lacks the display. Use --json.");
   const node = program === SOURCE && existsSync(CLONE_NODE) ? CLONE_NODE : process.execPath;
   const child = spawn(node, [program, ...args], { stdio: "inherit" });
   return await new Promise((resolve, reject) => {

@@ -113,7 +113,7 @@ async function openRun(gateway, { file, budget, run: named, model, "replay-from"
       throw wrong("run", `FANOUT_TOKEN belongs to ${own}, not to ${printable(named)}.`);
     return { id: own, token: gateway.token, isOwn: false };
   }
-  if (usd === null) throw wrong("run", "Name a budget, such as --budget 2.00: a script can make any number of calls.");
+  if (usd === null) throw wrong("run", "Set a budget, such as --budget 2.00: a script can make any number of calls.");
   const fields = {
     name: basename(file).slice(0, 100),
     budget: { usd },

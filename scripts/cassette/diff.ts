@@ -21,7 +21,7 @@ function tape(file: string, name: string): Exchange[] {
     if (line.trim() === "") continue;
     const exchange = exchangeOf(line);
     if (exchange === null) {
-      console.error(`${printable(name)} is no tape: line ${index + 1} is no exchange.`);
+      console.error(`${printable(name)} is not a tape: line ${index + 1} is not an exchange.`);
       process.exit(2);
     }
     exchanges.push(exchange);

@@ -27,13 +27,13 @@ export function missReason(tape: string, size: number, had: number, near: Return
   const facts = { tape, nearest: near?.number ?? null, differences: near?.differences ?? [] };
   if (had > 0) {
     const times = had === 1 ? "one answer" : `${had} answers`;
-    const message = `the tape "${tape}" has ${times} to this request, and the run has had ${had === 1 ? "it" : "all of them"}`;
+    const message = `the tape "${tape}" has ${times} to this request, and the run has already received ${had === 1 ? "it" : "all of them"}`;
     return { reason: "cassette_miss", message, ...facts };
   }
   const head = `the tape "${tape}" has no answer to this request`;
   if (size === 0)
-    return { reason: "cassette_miss", message: `${head}: it is empty; record it, or load it from a file`, ...facts };
+    return { reason: "cassette_miss", message: `${head}: the tape is empty; record it, or load it from a file`, ...facts };
   if (near === null) return { reason: "cassette_miss", message: head, ...facts };
-  const message = `${head}; the nearest is number ${near.number}, which differs in ${near.differences.join("; ")}`;
+  const message = `${head}; the nearest recorded request is number ${near.number}, which differs in ${near.differences.join("; ")}`;
   return { reason: "cassette_miss", message, ...facts };
 }

@@ -390,8 +390,8 @@ function batchTierFault({
     const message = `with service_tier "batch", expected at least ${BATCH_TIER_DEADLINE_MS_MIN} (an hour)`;
     return invalid("deadline_ms", message);
   }
-  if (dedupe === true) return invalid("dedupe", 'cannot stand beside service_tier "batch"');
-  return tiers === "strict" ? invalid("tiers", '"strict" cannot stand beside service_tier "batch"') : null;
+  if (dedupe === true) return invalid("dedupe", 'cannot be combined with service_tier "batch"');
+  return tiers === "strict" ? invalid("tiers", '"strict" cannot be combined with service_tier "batch"') : null;
 }
 
 const NO_CONTEXTS: ReadonlyMap<string, ContextReference> = new Map();
@@ -404,8 +404,8 @@ function overEnvelope(
   shared: Omit<BatchRequest, "calls" | "ids">,
 ): Parsed<Envelope> {
   const beside = Object.entries({ prompts, items, messages, agents, n }).find(([, sent]) => sent !== undefined)?.[0];
-  if (beside !== undefined) return invalid(beside, "cannot stand beside over; give one of them");
-  if (context !== undefined) return invalid("context", "cannot stand beside over, which names the context");
+  if (beside !== undefined) return invalid(beside, "cannot be combined with over; send one of them");
+  if (context !== undefined) return invalid("context", "cannot be combined with over, which names the context");
   if (prompt === undefined || !prompt.includes(CHUNK_PLACE))
     return invalid("prompt", `expected a text with ${CHUNK_PLACE}, where the text of a chunk goes`);
   const contexts = { ...shared.contexts, over: overOf(over) };

@@ -94,7 +94,7 @@ export async function readBytes(request: Request, room: BodyRoom): Promise<Parse
   }
 }
 
-const BROKEN = "cannot be read to its end: it broke off, or its chunks or its compression are damaged";
+const BROKEN = "cannot be read to its end: it ended early, or its chunks or its compression are damaged";
 
 const NO_ROOM: Reason = {
   reason: "overloaded",

@@ -227,9 +227,9 @@ export function parseSettings(input: CallSettingsInput, base: CallSettings, path
   const refused = writeOptions(OPTION_WRITERS, input, settings, path);
   if (refused !== null) return refused;
   const other = settings.schemaSize === null ? null : otherFormatIn(settings.body.params);
-  if (other !== null) return invalid(path("schema"), `cannot stand beside params.${other}; give one of them`);
+  if (other !== null) return invalid(path("schema"), `cannot be combined with params.${other}; send one of them`);
   if (settings.dispatch.cascade !== undefined && settings.dispatch.sampling !== undefined) {
-    return invalid(path("samples"), "cannot stand beside models: each sample would be several calls");
+    return invalid(path("samples"), "cannot be combined with models: each sample would be several calls");
   }
   return { ok: true, value: settings };
 }

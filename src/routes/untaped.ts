@@ -1,4 +1,4 @@
-/** Requests that no tape has: they go to the upstream itself, or nowhere. */
+/** Requests that are never on a tape: they are sent to the upstream itself, or refused. */
 import { Refusal } from "../errors.ts";
 import type { Upstream } from "../upstream/config/types.ts";
 
@@ -6,6 +6,6 @@ import type { Upstream } from "../upstream/config/types.ts";
 export function requireUntaped({ cassette }: Upstream, what: string): void {
   if (cassette?.mode !== "replay") return;
   const { tape } = cassette;
-  const message = `the tape "${tape}" has calls, and no ${what}; nothing is sent in the mode "replay"`;
+  const message = `the tape "${tape}" cannot answer this request: tapes hold no ${what}, and the mode "replay" sends nothing`;
   throw new Refusal({ reason: "cassette_miss", message, tape, nearest: null, differences: [] });
 }

@@ -194,7 +194,7 @@ describe("equal calls", () => {
       const again = groupOf(await run.send("/batch", { json: { prompts: ["same", "same", "same"] } })).results;
       expect(again.toSorted()).toEqual(recorded.toSorted());
       const miss = errorOf(await run.send("/query", { json: { prompt: "same" } }));
-      expect(miss.message).toBe('the tape "demo" has 3 answers to this request, and the run has had all of them');
+      expect(miss.message).toBe('the tape "demo" has 3 answers to this request, and the run has already received all of them');
     }
   });
 
@@ -251,7 +251,7 @@ describe("a request that is not on the tape", () => {
       'body.max_tokens: recorded "50", requested "60"',
     ];
     expect(differences).toEqual(expect.arrayContaining(where));
-    expect(message).toContain("the nearest is number 2, which differs in");
+    expect(message).toContain("the nearest recorded request is number 2, which differs in");
     expect(answer.headers.get("x-should-retry")).toBe("false");
     expect([upstream.calls.length, (await documentOf(run)).budget.usd.spent]).toEqual([2, 0]);
   });

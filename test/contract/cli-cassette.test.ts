@@ -107,11 +107,11 @@ describe("fanout cassette", () => {
       expect(status).toBe(1);
       return stderr;
     };
-    expect(await said("record", "x.jsonl", ...program("rec/echo"))).toContain("Name a budget");
+    expect(await said("record", "x.jsonl", ...program("rec/echo"))).toContain("Set a budget");
     expect(await said("replay", "x.jsonl")).toContain("Expected a file and a program");
     expect(await said("replay", "demo.jsonl", ...program("play/echo"))).toContain("--upstream play, other");
     expect(await said("replay", "demo.jsonl", "--upstream", "rec", ...program("x"))).toContain(
-      "rec has the kind cassette and the mode replay",
+      "UPSTREAMS has no upstream rec of the kind cassette with the mode replay",
     );
     expect(await said("replay", "none.jsonl", "--upstream", "play", ...program("x"))).toContain(
       "No such file: none.jsonl.",

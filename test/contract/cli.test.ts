@@ -165,7 +165,7 @@ describe("fanout run", () => {
   it.each([
     [["run"], "Expected one file"],
     [["run", "absent.mjs"], "No such file"],
-    [["run", "script.mjs"], "Name a budget"],
+    [["run", "script.mjs"], "Set a budget"],
     [["run", "script.mjs", "--budget", "much"], "--budget must be a number"],
     [["fly"], "Unknown command: fly"],
   ])("refuses %j with what to do", async (args, message) => {

@@ -31,7 +31,7 @@ export function askJudges(run: RunState, store: RunStore, nowMs: number): boolea
 function withdraw({ engine }: RunState, { asked }: JudgedStop, nowMs: number): void {
   const judging = asked === null ? undefined : engine.groups.get(asked);
   if (judging === undefined) return;
-  const reason = { reason: "cancelled", message: "the group to be judged has ended or stopped" } as const;
+  const reason = { reason: "cancelled", message: "the group that this call judges has ended or stopped" } as const;
   drainGroup(engine, judging, { state: "cancelled", reason, cause: "cancel" }, nowMs);
 }
 

@@ -68,9 +68,9 @@ function whyNot(run: RunState, store: RunStore, stored: StoredGroup): Reason | n
   const { seq, models, single } = stored.header;
   const because = (message: string): Reason => ({ reason: "invalid_request", message, param: "id" });
   if (run.engine.groups.get(seq)?.done === false) return because("the group is running; retry it after its end");
-  if (single !== null) return because("a single call is made once more by its own request");
+  if (single !== null) return because("a single call cannot be retried as a group; send its request again");
   if (stored.batchId !== undefined) {
-    return because("the lines of a batch of /v1/batches are made once more in a batch of their own");
+    return because("a batch of /v1/batches cannot be retried; send its failed lines as a new batch");
   }
   return refusalOf(run, { models: [...models] }) ?? roomReason(store.storedBytes);
 }

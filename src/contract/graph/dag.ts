@@ -212,7 +212,7 @@ export function parseDag(value: unknown): Parsed<DagRequest> {
     if (!task.ok) return task;
     tasks.push(withMapped(task.value, mapped));
   }
-  for (const id of mapped.keys()) return invalid(`dependencies.${id}`, "is no task's id");
+  for (const id of mapped.keys()) return invalid(`dependencies.${id}`, "is not the id of a task");
   const judged = judgedOf(read.data);
   if (!judged.ok) return judged;
   const { inject = "template", on_error: onError = "continue", schedule = "critical_path", concurrency } = options;

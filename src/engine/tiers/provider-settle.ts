@@ -44,7 +44,7 @@ function outcomeIn(group: Group, { slotId }: AttemptInFlight, outcome: Outcome):
   const isCancelled = group.isCancelled(indexOf(slotId ?? 0));
   if (group.drained === null && !isCancelled) return outcome;
   const { refusesTier: _, ...rest } = outcome;
-  const cancelled = { reason: "cancelled", message: "the call was cancelled at its provider's batch" } as const;
+  const cancelled = { reason: "cancelled", message: "the call was cancelled in its provider's batch" } as const;
   return { ...rest, reason: group.drained?.reason ?? cancelled };
 }
 
@@ -55,7 +55,7 @@ function outcomeOfRest(rest: PageRest, { target: { upstream } }: AttemptInFlight
 
 /** The outcome of a call on which a provider has not worked: free, and sent live at once. */
 export function unsentAt(upstream: string): Pick<Failure, "class" | "reason" | "refusesTier"> {
-  const message = `${upstream} has not worked on this call of its batch`;
+  const message = `${upstream} did not process this call of its batch`;
   return {
     class: "rejected",
     reason: { reason: "upstream_error", upstream, status: null, message, retryable: true },

@@ -64,7 +64,7 @@ function outcomeOfError(error: unknown, upstream: Upstream): Outcome {
   }
   const { name } = upstream;
   const said = isRecord(error) && typeof error["message"] === "string" ? shownMessage(error["message"], upstream) : "";
-  const message = `${name} has not answered this call of its batch${said === "" ? "" : `: ${said}`}`;
+  const message = `${name} did not answer this call of its batch${said === "" ? "" : `: ${said}`}`;
   const upstreamCode = shownCode(code, upstream);
   const named = upstreamCode === "" ? {} : { upstreamCode };
   const reason = {

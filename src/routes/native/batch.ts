@@ -103,7 +103,7 @@ export async function openBatch(
 
 const NEEDS_ASYNC: Reason = {
   reason: "invalid_request",
-  message: 'service_tier: "batch" needs the header "Prefer: respond-async": no client waits for hours',
+  message: 'service_tier: "batch" requires the header "Prefer: respond-async", because results can take hours',
   param: "service_tier",
 };
 

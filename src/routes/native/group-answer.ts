@@ -55,7 +55,7 @@ export function isAccepted(c: Context<AppEnv>, { isHeld }: Pick<GroupAnswer, "is
 /** For a client that waits for results: why there are none, and what to do. */
 function unconfirmed(id: string, { worstNanoUsd, calls }: NonNullable<GroupView["held"]>) {
   const cost = `${calls} calls for up to $${usdOf(worstNanoUsd)}`;
-  const message = `${cost} are more than confirm_over of the run lets start unasked; POST /groups/${id}/confirm starts them`;
+  const message = `the group has not started: ${cost} exceed confirm_over of the run; to start it, send POST /groups/${id}/confirm`;
   const code = "awaiting_confirmation";
   return { message, type: "permission_error", code, param: null, retryable: false } as const;
 }

@@ -46,7 +46,7 @@ function requireTape(c: Context<AppEnv>): string {
   requireOperator(c);
   const tape = c.req.param("tape") ?? "";
   if (tapesOf(c).includes(tape)) return tape;
-  const hint = "a tape is named by an upstream of the kind cassette";
+  const hint = "an upstream of the kind cassette in UPSTREAMS names each tape";
   throw new Refusal({ reason: "not_found", what: `cassette ${quoted(tape)}`, hint });
 }
 

@@ -89,7 +89,7 @@ RULES = (
     ("most bytes depend on the purpose", r"File is too large[.]"),
     ("two fields of a form come together", r"Missing required parameter: 'expires_after[.](anchor|seconds)'[.]"),
     ("two fields exclude or need each other", r"models: give either model or models, not both"),
-    ("two fields exclude or need each other", r"messages cannot stand beside over; give one of them"),
+    ("two fields exclude or need each other", r"messages cannot be combined with over; send one of them"),
     ("two fields exclude or need each other", r"escalate_on: needs models"),
     ("two fields exclude or need each other", r'samples[.]key is for "by": "json_key" only; leave it out, or set by'),
     ("a name is one that the request defines, once", rf'({FIELD}: (no task has the id ".*"|task ".*" depends on itself)(; )?)+'),

@@ -35,7 +35,7 @@ export async function askPanel(
   { call, named }: PanelCall,
 ): Promise<PanelAnswer> {
   if (hasCourse(call.facts)) {
-    const message = `samples: cannot stand beside the model ${PANEL_MODEL}, which asks several models already`;
+    const message = `samples: cannot be combined with the model ${PANEL_MODEL}, which already asks several models`;
     throw new Refusal({ reason: "invalid_request", message, param: "samples" });
   }
   const detach = named !== null;
