@@ -23,7 +23,8 @@ export async function diff(args, { env, signal }) {
   });
   if (positionals.length !== 2) throw wrong("cassette", "Expected two tapes, each a file or a name.");
   const program = existsSync(BUILT) ? BUILT : SOURCE;
-  if (!existsSync(program)) throw new Failure("This copy of fanout lacks the program that compares tapes. Install fanout again.");
+  if (!existsSync(program))
+    throw new Failure("This copy of fanout lacks the program that compares tapes. Install fanout again.");
   const folder = await mkdtemp(join(tmpdir(), "fanout-diff-"));
   try {
     const files = [];

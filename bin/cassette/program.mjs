@@ -17,7 +17,8 @@ import { clearTape, loadTape, saveTape, tapesAt } from "./tapes.mjs";
 export async function record(args, surroundings) {
   const { stdout, stderr, signal } = surroundings;
   const asked = askedOf("record", args);
-  if (asked.usd === null) throw wrong("cassette", "Set a budget, such as --budget 2.00: recording makes real calls, which cost money.");
+  if (asked.usd === null)
+    throw wrong("cassette", "Set a budget, such as --budget 2.00: recording makes real calls, which cost money.");
   const gateway = gatewayOf({ url: asked.url, operator: true }, surroundings.env);
   const { tape, mode } = await chosen(gateway, asked, ["record", "hybrid"], signal);
   if (mode === "record") await clearTape(gateway, tape, signal);

@@ -36,7 +36,8 @@ export async function ls(args, { env, stdout, signal }) {
 export async function show(args, { env, stdout, signal }) {
   const { values, positionals } = parsed("cassette", args, OPTIONS);
   const [tape, wanted] = positionals;
-  if (tape === undefined || positionals.length > 2) throw wrong("cassette", "Expected a tape, and optionally the number of an exchange.");
+  if (tape === undefined || positionals.length > 2)
+    throw wrong("cassette", "Expected a tape, and optionally the number of an exchange.");
   const gateway = gatewayOf({ url: values.url, operator: true }, env);
   let number = 0;
   /** @type {(string | number)[][]} */

@@ -47,7 +47,10 @@ export class ProviderBatchObject extends DurableObject<Objects> implements Provi
       return await new ProviderWork(job, this.#depsOf(job)).ring();
     } catch (error) {
       if (Date.now() > job.about.deadlineAtMs + PROVIDER_ORPHAN_MS) return null;
-      console.error(`a step of the provider's batches of group ${job.seq} of ${job.runId} failed and will be retried`, error);
+      console.error(
+        `a step of the provider's batches of group ${job.seq} of ${job.runId} failed and will be retried`,
+        error,
+      );
       return Date.now() + PROVIDER_RETRY_MS;
     }
   }

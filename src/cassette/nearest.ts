@@ -32,7 +32,11 @@ export function missReason(tape: string, size: number, had: number, near: Return
   }
   const head = `the tape "${tape}" has no answer to this request`;
   if (size === 0)
-    return { reason: "cassette_miss", message: `${head}: the tape is empty; record it, or load it from a file`, ...facts };
+    return {
+      reason: "cassette_miss",
+      message: `${head}: the tape is empty; record it, or load it from a file`,
+      ...facts,
+    };
   if (near === null) return { reason: "cassette_miss", message: head, ...facts };
   const message = `${head}; the nearest recorded request is number ${near.number}, which differs in ${near.differences.join("; ")}`;
   return { reason: "cassette_miss", message, ...facts };

@@ -194,7 +194,9 @@ describe("equal calls", () => {
       const again = groupOf(await run.send("/batch", { json: { prompts: ["same", "same", "same"] } })).results;
       expect(again.toSorted()).toEqual(recorded.toSorted());
       const miss = errorOf(await run.send("/query", { json: { prompt: "same" } }));
-      expect(miss.message).toBe('the tape "demo" has 3 answers to this request, and the run has already received all of them');
+      expect(miss.message).toBe(
+        'the tape "demo" has 3 answers to this request, and the run has already received all of them',
+      );
     }
   });
 
@@ -261,7 +263,7 @@ describe("a request that is not on the tape", () => {
     const group = groupOf(await run.send("/batch", { json: { prompts: ["none"] } }));
     expect([group.status, group.errors[0]?.code]).toEqual(["failed", "cassette_miss"]);
     const v1 = await run.send("/v1/chat/completions", { json: { model: "play/m", messages: [] } });
-    expect(errorOf(v1)).toMatchObject({ code: "cassette_miss", message: expect.stringContaining("it is empty") });
+    expect(errorOf(v1)).toMatchObject({ code: "cassette_miss", message: expect.stringContaining("the tape is empty") });
   });
 
   it("is sent and recorded in the mode hybrid, once", async () => {

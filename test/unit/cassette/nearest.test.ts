@@ -43,9 +43,11 @@ describe("the nearest request", () => {
       const reason = missReason(...args);
       return "message" in reason ? reason.message : "";
     };
-    expect(messageOf("t", 0, 0, null)).toContain("it is empty");
+    expect(messageOf("t", 0, 0, null)).toContain("the tape is empty");
     expect(messageOf("t", 5, 1, null)).toContain("has one answer to this request, and the run has already received it");
-    expect(messageOf("t", 5, 2, null)).toContain("has 2 answers to this request, and the run has already received all of them");
+    expect(messageOf("t", 5, 2, null)).toContain(
+      "has 2 answers to this request, and the run has already received all of them",
+    );
     expect(messageOf("t", 5, 0, { number: 4, differences: ["a: x"] })).toContain(
       "the nearest recorded request is number 4, which differs in a: x",
     );
