@@ -14,7 +14,7 @@ import { underKey } from "../../src/upstream/config/keys.ts";
 import type { Upstream } from "../../src/upstream/config/types.ts";
 import type { Objects } from "../address.ts";
 
-/** The keys of its storage: its work, and what its run has told it since the work last looked. */
+/** The keys of its storage: its job, and the run's latest notice, which the job does not contain yet. */
 const JOB = "job";
 const NOTICE = "notice";
 
@@ -25,7 +25,7 @@ export class ProviderBatchObject extends DurableObject<Objects> implements Provi
 
   notify(notice: Notice): void {
     this.ctx.storage.kv.put(NOTICE, notice);
-    // An alarm that is at work sees it when it ends.
+    // An alarm that is running reads the notice when it ends.
     if (!this.#isWorking) void this.ctx.storage.setAlarm(Date.now());
   }
 
@@ -55,7 +55,7 @@ export class ProviderBatchObject extends DurableObject<Objects> implements Provi
     }
   }
 
-  /** The work with what its run has told; null = there is none. */
+  /** The job, updated with the run's latest notice; null = there is no job. */
   #jobNow(nowMs: number): ProviderJob | null {
     const { kv } = this.ctx.storage;
     const job = kv.get<ProviderJob>(JOB) ?? null;
@@ -66,10 +66,10 @@ export class ProviderBatchObject extends DurableObject<Objects> implements Provi
     const farMs = nowMs + DEADLINE_MS_MAX;
     const unknown = { isStopped, liveAtMs: farMs, deadlineAtMs: farMs, pollMs: PROVIDER_POLL_MS_DEFAULT };
     const known = job ?? { runId, seq, about: unknown, nextPage: 1, claimAtMs: nowMs, parts: [] };
-    const told = { ...known, about: { ...known.about, isStopped }, claimAtMs: nowMs };
-    kv.put(JOB, told);
+    const updated = { ...known, about: { ...known.about, isStopped }, claimAtMs: nowMs };
+    kv.put(JOB, updated);
     kv.delete(NOTICE);
-    return told;
+    return updated;
   }
 
   #depsOf({ runId, seq }: ProviderJob): ConstructorParameters<typeof ProviderWork>[1] {

@@ -319,7 +319,7 @@ export class RunAlarm {
     for (const notice of [...run.providerNotices.due(run)]) {
       const { id: runId } = run.settings;
       await providerBatchOf(this.#objects, runId, notice.seq).notify({ runId, ...notice });
-      run.providerNotices.told(notice);
+      run.providerNotices.sent(notice);
     }
   }
 

@@ -14,7 +14,7 @@ import { releaseUnclaimed } from "../../src/engine/tiers/provider-claim.ts";
 import type { Reason } from "../../src/errors.ts";
 import { SWEEP_MS } from "../../src/limits.ts";
 import { CLIENT_GONE } from "./calls.ts";
-import { askJudges } from "./groups/ask-judges.ts";
+import { openJudgeCalls } from "./groups/judge-calls.ts";
 import { holdGranted } from "./executors/leases.ts";
 import { ownGroupOf } from "./executors/own-group.ts";
 import { releaseExecutors, sendReplies } from "./executors/replies.ts";
@@ -50,7 +50,7 @@ export class Turns {
     run.engine.emitWindowEnds(nowMs);
     const late = expireQueued(run.engine, this.#waitingFor, nowMs);
     giveUpStopped(run.engine, nowMs);
-    if (askJudges(run, this.#store, nowMs)) run.needsLanes();
+    if (openJudgeCalls(run, this.#store, nowMs)) run.needsLanes();
     if (releaseUnclaimed(run.engine, nowMs)) run.needsLanes();
     replayQueued(run.engine, nowMs);
     const offers = run.waitingExecutors.offers();

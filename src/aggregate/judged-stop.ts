@@ -1,6 +1,6 @@
 /**
- * `stop_when` by a judge: a model decides whether a group has what its client needs. It is asked with the answers that there
- * are, one call at a time, and again once there are enough new ones.
+ * `stop_when` with a judge: a model decides whether a group has what its client needs. Each call of the judge has the answers so
+ * far. There is one call at a time, and another one once there are enough new answers.
  */
 import { JUDGED_ANSWERS_SHARE, STOP_JUDGEMENTS_MAX } from "../limits.ts";
 import { jsonInAnswer } from "./answer-json.ts";
@@ -14,7 +14,7 @@ export type JudgeRule = CombiningSettings & {
   prompt: string;
   /** Characters of answers in one call. */
   charsMax: number;
-  /** New answers that it takes to ask once more. */
+  /** Number of new answers before the next call of the judge. */
   every: number;
   /** Whether the group runs on, and only reports what the stop would have saved. */
   shadow: boolean;
@@ -29,7 +29,7 @@ export class JudgedStop {
   readonly #groups: string[] = [];
   #judged = 0;
   /** The group of the call that has not ended. */
-  #asked: number | null = null;
+  #openCallSeq: number | null = null;
 
   /** @param count Answers that there may be. */
   constructor(rule: JudgeRule, count: number) {
@@ -42,20 +42,20 @@ export class JudgedStop {
     this.#shown.add(member);
   }
 
-  /** Answers that the judge is shown. */
+  /** Number of answers that the judge can see. */
   get answers(): number {
     return this.#shown.completed - this.#shown.leftOut;
   }
 
-  /** Whether to ask now. Not while a call has not ended: it may decide. */
+  /** Whether a call of the judge is due. Not while another one is open, because that may decide. */
   get isDue(): boolean {
     const isNew = this.answers - this.#judged >= this.rule.every;
-    return isNew && this.#asked === null && this.#groups.length < STOP_JUDGEMENTS_MAX;
+    return isNew && this.#openCallSeq === null && this.#groups.length < STOP_JUDGEMENTS_MAX;
   }
 
   /** The group of the call that has not ended; null = there is none. */
-  get asked(): number | null {
-    return this.#asked;
+  get openCallSeq(): number | null {
+    return this.#openCallSeq;
   }
 
   /** Ids of the groups of all calls. */
@@ -72,15 +72,15 @@ export class JudgedStop {
   }
 
   /** A call was opened as the group `seq`, with the first `answers` answers; now, or before a restart. */
-  ask({ seq, id, answers }: { seq: number; id: string; answers: number }): void {
-    this.#asked = seq;
+  callOpened({ seq, id, answers }: { seq: number; id: string; answers: number }): void {
+    this.#openCallSeq = seq;
     this.#judged = Math.max(this.#judged, answers);
     this.#groups.push(id);
   }
 
-  /** The call has ended, in whatever way. */
-  answered(): void {
-    this.#asked = null;
+  /** The call has ended, with an answer or without. */
+  callEnded(): void {
+    this.#openCallSeq = null;
   }
 }
 
@@ -91,7 +91,7 @@ export const VERDICT_SCHEMA = {
   additionalProperties: false,
 };
 
-/** Whether the judge's answer says that there is enough. What cannot be read says nothing. */
+/** Whether the judge's answer says that the answers are enough. An answer that cannot be parsed does not. */
 export function saysEnough(text: string): boolean {
   const value = jsonInAnswer(text);
   return typeof value === "object" && value !== null && "enough" in value && value.enough === true;

@@ -110,7 +110,7 @@ export const batchBody = strictFields({
   on_exhausted: onExhausted.optional(),
   at_least: atLeast.optional().openapi({
     description:
-      "The share of the calls that must complete for the group to end as `completed`; the answer lists the others in `missing`. Default: all, and one that failed makes it `partial`",
+      "The share of the calls that must complete for the group to end as `completed`; the answer lists the others in `missing`. Default: all, so one failed call makes it `partial`",
   }),
   budget_policy: z.enum(["shared", "split"]).optional().openapi({
     description:

@@ -124,8 +124,8 @@ export function rulesOf(input: CallRulesInput): SentRules {
 /** What queued calls of groups do when the budget of their run is used up. */
 export const onExhausted = z.enum(["fail", "pause"]).openapi({
   description:
-    "What calls of groups do that the rest of the budget does not cover. `fail` (default): they fail with `budget_exhausted`, and the last answers may be capped. " +
-    "`pause`: they wait until the limits are raised, up to their deadline or the end of the run; a group opens with what its run says",
+    "What happens to calls of groups that the rest of the budget does not cover. `fail` (default): they fail with `budget_exhausted`, and the last answers may be capped. " +
+    "`pause`: they wait until the limits are raised, up to their deadline or the end of the run. Default of a group: its run's",
 });
 export type OnExhausted = z.infer<typeof onExhausted>;
 
@@ -135,14 +135,14 @@ export const atLeast = z.number().gt(0).max(1);
 /** The service tier that calls are sent in where it is sold. */
 export const wantedTier = z.enum(WANTED_TIERS).openapi({
   description:
-    "Service tier of the upstream. `flex` is cheaper and slower; where it is not sold, or has no room, the call is sent at the standard tier. Charged is the tier that the answer names. Default: the run's; `default`: none",
+    "Service tier of the upstream. `flex` is cheaper and slower; if it is not sold, or has no capacity, the call is sent at the standard tier. The charge is for the tier that the answer names. Default: the run's; `default`: none",
 });
 
 /** The service tier of a batch: it may go through batches of its provider, too. */
 export const batchTier = z.enum([...WANTED_TIERS, BATCH_TIER]).openapi({
   description:
     "As on a call, and `batch`: calls go through the provider's own Batch API where it is sold, at a lower price. It needs " +
-    "`Prefer: respond-async` and a `deadline_ms` of at least an hour; in time for that, what the provider has not answered is cancelled there and sent live at the standard tier",
+    "`Prefer: respond-async` and a `deadline_ms` of at least an hour. In time for the deadline, calls that the provider has not answered are cancelled there and sent live at the standard tier",
 });
 
 /** Regions of the world in which a run's object may begin: the location hints of Cloudflare. */

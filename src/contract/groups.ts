@@ -49,7 +49,7 @@ const forContext = z.object({
 
 const forProvider = z.object({
   provider_batch: z.string().nullable().openapi({
-    description: "The upstream in whose batch the call is; null: it goes into the next one",
+    description: "The upstream whose batch has the call; null: it goes into the next batch",
   }),
 });
 

@@ -233,7 +233,7 @@ export const runDocument = z
     replay: z.literal("run").nullable().openapi({ description: "`run`: its answers are recorded and replayed" }),
     replay_from: z.string().nullable().openapi({
       description:
-        "Another run whose recorded answers it replays, too; the parent, if the run is a child and names none",
+        "Another run whose recorded answers it also replays; the parent, if the run is a child and names no run",
     }),
     tools: z.array(shownTool),
     metadata: z.record(z.string(), z.unknown()),

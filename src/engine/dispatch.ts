@@ -235,8 +235,8 @@ function mayBegin(state: EngineState, bucket: Bucket, gates: Gates): boolean {
  * keep it waiting. Whoever executes the group has room before a lane comes for the judge's call.
  */
 function yieldsToJudge({ groups, attempts, credits, width }: EngineState, { judgedStop }: Group): boolean {
-  if (judgedStop === null || judgedStop.asked === null) return false;
-  const isQueued = groups.get(judgedStop.asked)?.counts.queued === 1;
+  if (judgedStop === null || judgedStop.openCallSeq === null) return false;
+  const isQueued = groups.get(judgedStop.openCallSeq)?.counts.queued === 1;
   return isQueued && attempts.size + credits.permits >= width - 1;
 }
 

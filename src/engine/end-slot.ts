@@ -240,7 +240,7 @@ export function addAnswer({ earlyStop, judgedStop, graph }: Group, { id, text }:
 function applyVerdict(state: EngineState, { header }: Group, { state: ended, text }: SlotRecord, nowMs: number): void {
   const group = state.groups.get(header.judges?.seq ?? 0);
   if (group === undefined || group.judgedStop === null) return;
-  group.judgedStop.answered();
+  group.judgedStop.callEnded();
   state.addJudged(group);
   if (group.saved !== null || group.drained !== null || ended !== "completed") return;
   if (saysEnough(text ?? "")) stopGroup(state, group, `judge ${header.id}`, nowMs);

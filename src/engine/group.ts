@@ -57,7 +57,7 @@ export type GroupHeader = {
   replay?: { epoch: string };
   /** `pause`: its slots wait when the run's budget is used up; absent = they fail. */
   onExhausted?: "pause";
-  /** Set while it awaits its confirmation: its quote is above what its run lets start unasked. */
+  /** Set while it awaits its confirmation: its quote is above `confirmOver` of its run. */
   held?: HeldQuote;
   /** The share of its slots that must complete for it to end as completed; absent = all of them. */
   atLeast?: number;

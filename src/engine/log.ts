@@ -38,7 +38,7 @@ export type RunEvent =
    * complete; absent = none.
    */
   | { event: "group_started"; count: number; effectiveParallel: number; tasks?: number; retryOf?: string }
-  /** The group's quote is above what its run lets start unasked: it waits for its confirmation. */
+  /** The group's quote is above `confirmOver` of its run: it waits for its confirmation. */
   | { event: "confirmation_awaited"; quote: HeldQuote }
   | { event: "group_confirmed" }
   /** The budget does not cover the group's next attempt; `reason` says which part of it. */
@@ -171,11 +171,11 @@ export function attemptEnd(
       ? { outcome: "success" as const, reason: null }
       : { outcome: outcome.class, reason: outcome.reason };
   const { latencyMs } = outcome;
-  const told = {
+  const details = {
     ...(trace === undefined ? {} : { trace: { parent: trace.parent } }),
     ...(content === undefined ? {} : { content }),
   };
-  return { event: "attempt_ended", ...name, ...ended, ...cappedOf(outcome), latencyMs, estimated, charged, ...told };
+  return { event: "attempt_ended", ...name, ...ended, ...cappedOf(outcome), latencyMs, estimated, charged, ...details };
 }
 
 /** The result of a single call, as its `slot_completed` reports it. */

@@ -94,9 +94,9 @@ export class Gate {
     this.#rates.settle(run, { started: news.started.requests, rejected }, runs, nowMs);
     const grant = this.#decide(run, wasWaiting, nowMs);
     this.meters.reportedBy(run.id, nowMs + grant.ttlMs);
-    // A run that exchanges often has seen enough itself, or soon will have.
-    const isTold = report.epoch !== this.#epoch || grant.nextInMs >= GATE_NEXT_MAX_MS;
-    return isTold ? { ...grant, ...this.latencies.told } : grant;
+    // A run that reports often has enough samples of its own, or soon will have.
+    const hasLatencies = report.epoch !== this.#epoch || grant.nextInMs >= GATE_NEXT_MAX_MS;
+    return hasLatencies ? { ...grant, ...this.latencies.forGrant } : grant;
   }
 
   /** The run had nothing waiting or in flight any more after its report of this number: a later one may have overtaken this. */

@@ -1,6 +1,6 @@
 /**
- * How long the calls of each model take at one key, over all runs: to the first byte of a stream, and to the end. It shows an
- * operator which model is slow, and a run that begins which of its calls are.
+ * How long the calls of each model take at one key, over all runs: to the first byte of a stream, and to the end. An operator sees
+ * which model is slow, and a new run can recognise its slow calls.
  */
 import { GATE_MODELS_MAX, HEDGE_SAMPLES_MIN } from "../limits.ts";
 import { LatencySketch, type Durations } from "./latency-sketch.ts";
@@ -34,7 +34,7 @@ export class Latencies {
     }));
   }
 
-  /** True once after enough attempts that what they show is worth a row. */
+  /** True once after enough new attempts to justify a row write. */
   takeChanged(): boolean {
     const hasChanged = this.#added >= HEDGE_SAMPLES_MIN;
     if (hasChanged) this.#added = 0;
@@ -50,8 +50,8 @@ export class Latencies {
     }
   }
 
-  /** What a grant has: the models of which enough is known to call an attempt slow; nothing if there is none. */
-  get told(): { latency?: readonly ModelPercentiles[] } {
+  /** The part of a grant about latencies: the models with enough samples to call an attempt slow; empty if no model has. */
+  get forGrant(): { latency?: readonly ModelPercentiles[] } {
     const known: ModelPercentiles[] = [];
     for (const [model, { whole }] of this.#models) {
       const [p50Ms, p95Ms] = [whole.quantile(0.5), whole.quantile(0.95)];

@@ -93,7 +93,7 @@ export class RateBucket {
     this.#level = refilled - (started.now - started.atSample) * this.#factor;
   }
 
-  /** A call was told to come again after a time: if this bucket is the empty one, the time shows how deep its debt is. */
+  /** A call was rejected with a time to wait: if this bucket is the empty one, the time shows how deep its debt is. */
   rejected(hintMs: number, nowMs: number): void {
     if (this.#newest === null || this.#newest.remaining >= 1) return;
     this.#refill(nowMs);

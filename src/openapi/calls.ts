@@ -135,7 +135,7 @@ export const calls: RouteConfig[] = [
   guarded({
     method: "post",
     path: "/groups/{id}/retry",
-    summary: "Makes the calls of a group that has ended once more, without those that completed",
+    summary: "Retries a group that has ended: makes its calls again, except those that completed",
     parameters: [idParameter, ...durable],
     responses: {
       200: {

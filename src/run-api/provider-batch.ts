@@ -1,4 +1,4 @@
-/** What a run and the object that feeds a provider's batches tell each other of a group. */
+/** Messages about a group between its run and the object that feeds the provider's batches. */
 import type { Lease, Outcome } from "../call.ts";
 import type { PageRest } from "../engine/tiers/provider-settle.ts";
 

@@ -38,7 +38,7 @@ const USAGE = { promptTokens: 40, completionTokens: 60 };
 export function runHedged({ count, width, hedge, timeOf, limits = {}, target = {}, heard = [] }: Options): HedgedBatch {
   const engine = new TestEngine({ width, limits, targets: [makeTarget(target)] });
   const { state } = engine;
-  state.hedges.heard(makeTarget(target).gate, heard);
+  state.hedges.noteGateLatencies(makeTarget(target).gate, heard);
   const group = engine.open(alike(count, { hedge }));
   const running = new Map<string, { index: number; startedAtMs: number; endsAtMs: number }>();
   const firstStartMs: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * What the objects that feed providers' batches must be told: that slots of a group wait for one, and that a group was stopped.
- * In memory: a run object that restarts tells it again, which changes nothing.
+ * Notices for the objects that feed providers' batches: slots of a group wait for a batch, or a group was stopped.
+ * In memory only: a run object that restarts sends them again, which changes nothing.
  */
 import type { EngineState } from "../../../src/engine/state.ts";
 
@@ -10,17 +10,17 @@ type Groups = { engine: Pick<EngineState, "groups">; openGroups: ReadonlyMap<num
 export type ProviderNotice = { seq: number; stops: boolean };
 
 export class ProviderNotices {
-  /** By group, what its object knows. */
-  readonly #told = new Map<number, ProviderNotice["stops"]>();
+  /** By group, the last notice that was sent to its object. */
+  readonly #sent = new Map<number, ProviderNotice["stops"]>();
 
-  /** What no object knows yet. */
+  /** Notices that were not sent yet. */
   *due({ engine, openGroups }: Groups): Generator<ProviderNotice> {
     for (const seq of openGroups.keys()) {
       const group = engine.groups.get(seq);
       if (group === undefined || group.provider === null || group.provider.size === 0) continue;
       const stops = group.drained !== null;
       const isReady = group.mayStart || group.provider.hasClaimed;
-      if (isReady && this.#told.get(seq) !== stops) yield { seq, stops };
+      if (isReady && this.#sent.get(seq) !== stops) yield { seq, stops };
     }
   }
 
@@ -28,11 +28,11 @@ export class ProviderNotices {
     return this.due(groups).next().done !== true;
   }
 
-  told({ seq, stops }: ProviderNotice): void {
-    this.#told.set(seq, stops);
+  sent({ seq, stops }: ProviderNotice): void {
+    this.#sent.set(seq, stops);
   }
 
   forget(seq: number): void {
-    this.#told.delete(seq);
+    this.#sent.delete(seq);
   }
 }

@@ -17,10 +17,10 @@ type Quoted = {
   parts: readonly Iterable<{ facts: string }>[];
 };
 
-/** What a group would cost, if that is more than its run lets start unasked; null = it starts. All its models resolve. */
+/** What a group would cost, if that is above `confirmOver` of its run; null = it starts. All its models resolve. */
 export function heldQuoteOf(run: RunState, { request, graph, parts }: Quoted, nowMs: number): HeldQuote | null {
   const { confirmOver } = run.settings;
-  // A single call is what its client has just asked for; a plan that is still being written has no quote.
+  // The client has just requested a single call itself; a plan that is still being written has no quote.
   const isQuoted = !request.single && request.isConfirmed !== true && graph?.plan === undefined;
   if (confirmOver === undefined || !isQuoted) return null;
   const quote =

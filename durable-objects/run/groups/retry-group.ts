@@ -1,6 +1,6 @@
 /**
- * Retries a group that has ended: the same calls as a new group, in which those that completed are recorded ends. They cost
- * nothing, and in a graph what depends on them starts as it would after them.
+ * Retries a group that has ended: a new group with the same calls. Those that completed keep their recorded results and cost
+ * nothing; in a graph, their dependents start as usual.
  */
 import { shareOf } from "../../../src/budget/admit.ts";
 import { endSlot, startGraph } from "../../../src/engine/end-slot.ts";
@@ -48,7 +48,7 @@ export function retryGroup(run: RunState, store: RunStore, request: RetryRequest
 
 const NO_GROUP: Reason = { reason: "not_found", what: "group" };
 
-/** The group as it is opened once more. A group that its rule has stopped is retried to run what was cancelled. */
+/** The request that opens the retry. A group that its rule has stopped is retried to run the cancelled calls. */
 function onceMore(
   run: RunState,
   stored: StoredGroup,

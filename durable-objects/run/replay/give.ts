@@ -1,13 +1,13 @@
 /**
  * Recorded answers that a run gives to calls of its child runs. Each such call counts as one of the run's own: in an epoch, no
- * answer is given twice, whichever of the runs asks, so that n equal calls of a program stay n samples.
+ * answer is given twice, whichever run requests it, so n equal calls of a program stay n samples.
  */
 import { ANSWERS_REPLY_CHARS_MAX } from "../../../src/limits.ts";
 import type { AnswersToTake, NamedAnswer } from "../../../src/run-api/replay.ts";
 import type { RunReplay } from "./replay.ts";
 
 /**
- * Replies once it is known of every call whether it has an answer: a run above may have to be asked.
+ * Replies once every call is known to have an answer or not: this may need a request to a run above.
  * @param replay null = the run records nothing.
  */
 export function giveAnswers(

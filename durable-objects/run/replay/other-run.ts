@@ -30,7 +30,7 @@ export class OtherRun {
   readonly #missing = new Set<string>();
   /** Oldest first: the answers that were taken, which need not be in the run's own rows yet. */
   readonly #taken = new Map<string, string[]>();
-  #isAsking = false;
+  #isRequesting = false;
 
   constructor(deps: OtherRunDeps) {
     this.#deps = deps;
@@ -64,9 +64,9 @@ export class OtherRun {
         without: [...had(), ...(this.#taken.get(name) ?? [])],
         waiters: new Set([call.waiter]),
       });
-    if (!this.#isAsking) {
-      this.#isAsking = true;
-      this.#deps.soon(() => void this.#ask());
+    if (!this.#isRequesting) {
+      this.#isRequesting = true;
+      this.#deps.soon(() => void this.#requestWanted());
     }
     return "awaited";
   }
@@ -79,11 +79,11 @@ export class OtherRun {
     if (this.#taken.size > RECORDED_ANSWERS_MAX && oldest !== undefined) this.#taken.delete(oldest);
   }
 
-  /** Asks until nothing is wanted any more. Never rejects. */
-  async #ask(): Promise<void> {
+  /** Requests answers until nothing is wanted any more. Never rejects. */
+  async #requestWanted(): Promise<void> {
     while (this.#wanted.size > 0) {
-      const asked = [...this.#wanted].slice(0, ANSWERS_ASKED_MAX);
-      const wanted = asked.map(([, { epoch, key, without, waiters }]) => ({
+      const requested = [...this.#wanted].slice(0, ANSWERS_ASKED_MAX);
+      const wanted = requested.map(([, { epoch, key, without, waiters }]) => ({
         epoch,
         key,
         without: [...without],
@@ -91,13 +91,13 @@ export class OtherRun {
         calls: [...waiters],
       }));
       const replies = await this.#deps.request(wanted).catch((error: unknown) => {
-        console.error("another run could not be asked for its recorded answers", error);
+        console.error("the recorded answers of another run could not be requested", error);
         return wanted.map(() => []);
       });
-      for (const [at, [name]] of asked.entries()) this.#replied(name, wanted[at]?.count ?? 0, replies[at] ?? null);
+      for (const [at, [name]] of requested.entries()) this.#replied(name, wanted[at]?.count ?? 0, replies[at] ?? null);
       this.#deps.arrived();
     }
-    this.#isAsking = false;
+    this.#isRequesting = false;
   }
 
   #replied(name: string, count: number, answers: NamedAnswer[] | null): void {

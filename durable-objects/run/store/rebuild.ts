@@ -148,8 +148,8 @@ function restoreGroup(
 function restoreJudge(engine: EngineState, { id, seq, judges }: GroupHeader, hasEnded: boolean): void {
   const stop = judges === undefined ? null : (engine.groups.get(judges.seq)?.judgedStop ?? null);
   if (judges === undefined || stop === null) return;
-  stop.ask({ seq, id, answers: judges.answers });
-  if (hasEnded) stop.answered();
+  stop.callOpened({ seq, id, answers: judges.answers });
+  if (hasEnded) stop.callEnded();
 }
 
 /** Judges the stored answers anew: had they met the rule, the group's row would say so. */

@@ -29,7 +29,7 @@ const quorum = strictFields({
 });
 
 const judge = strictFields({
-  prompt: instruction.openapi({ description: "When there is enough" }),
+  prompt: instruction.openapi({ description: "The rule that says when the answers are enough" }),
   model: label.optional().openapi({ description: "The model that decides; default: the run's" }),
   max_tokens: z.int().min(1).max(MAX_TOKENS_MAX).optional(),
   max_chars: z
@@ -43,7 +43,7 @@ const judge = strictFields({
     .min(1)
     .max(ITEMS_PER_BATCH_MAX)
     .optional()
-    .openapi({ description: "New answers that it takes to ask, and to ask once more; default 1" }),
+    .openapi({ description: "Number of new answers before each call of the judge; default 1" }),
 });
 
 export const stopWhen = strictFields({
@@ -58,7 +58,8 @@ export const stopWhen = strictFields({
     description: "An answer matches; JavaScript's `u` syntax without look-around and back-references",
   }),
   judge: judge.optional().openapi({
-    description: "A model decides that the answers so far are enough. It is asked as they come, one call at a time",
+    description:
+      "A model decides whether the answers so far are enough. It is called as answers arrive, one call at a time",
   }),
   flags: z.enum(["i", "s", "is"]).optional().openapi({ description: "Flags of `regex`" }),
   shadow: z

@@ -16,8 +16,8 @@ export const cassetteDocument = z
     exchanges: z.int().openapi({ description: "Recorded calls" }),
     bytes: z.int().openapi({ description: "Bytes of the file that it is exported to" }),
     unrecorded: z.int().openapi({ description: "Answers that were too long, or came when the tape was full" }),
-    misses: z.int().openapi({ description: "Requests that it has no answer for, since it was emptied or loaded" }),
-    last_misses: z.array(z.string()).openapi({ description: "What the last of them were refused with" }),
+    misses: z.int().openapi({ description: "Requests without an answer on the tape, since it was emptied or loaded" }),
+    last_misses: z.array(z.string()).openapi({ description: "The error messages of the last of them" }),
     recorded_at: z.iso.datetime().nullable(),
   })
   .openapi("Cassette");

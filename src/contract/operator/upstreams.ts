@@ -19,7 +19,7 @@ const modelLatency = z
       .openapi({ description: "Time to the first byte of half of the answers, at most" }),
     ttfb_p95_ms: z.number().nullable(),
     p95_ms: z.number().nullable().openapi({ description: "Time to the end of 95 % of the answers, at most" }),
-    samples: z.int().openapi({ description: "Answers that these are of, the latest counting most" }),
+    samples: z.int().openapi({ description: "Number of answers measured; the latest count most" }),
   })
   .openapi("ModelLatency", { description: "null: not measured" });
 

@@ -9,11 +9,11 @@ import { label } from "../fields.ts";
 export const replayFields = {
   replay: z.literal("run").optional().openapi({
     description:
-      "Records the run's answers, and gives them to later calls with the same content, at no cost. A child of a run that records does so, too, and replays its parent's answers",
+      "Records the run's answers, and gives them to later calls with the same content, at no cost. A child of a run that records also records, and replays its parent's answers",
   }),
   replay_from: label.optional().openapi({
     description:
-      "A run with `replay` whose recorded answers this one replays, too, a child instead of its parent's; it records its own",
+      "A run with `replay` whose recorded answers this run also replays, for a child instead of its parent's; it records its own",
   }),
 };
 

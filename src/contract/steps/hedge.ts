@@ -22,7 +22,7 @@ export const hedgeField = z
         .max(HEDGE_EXTRA_MAX)
         .optional()
         .openapi({
-          description: `The most that second attempts may cost, as a part of what the group has cost; default ${HEDGE_EXTRA_DEFAULT}`,
+          description: `The most that second attempts may cost, as a fraction of what the group has cost; default ${HEDGE_EXTRA_DEFAULT}`,
         }),
     }),
   ])

@@ -20,8 +20,8 @@ export class Hedges {
   readonly #hedgeOf = new Map<string, string>();
   /** By upstream and model; the least recently used first. */
   readonly #paces = new Map<string, ModelPace>();
-  /** How long the calls of all runs take, by gate, as the gates said last. */
-  readonly #heard = new Map<string, readonly ModelPercentiles[]>();
+  /** How long the calls of all runs take, by gate, from the gate's latest grant. */
+  readonly #gateLatencies = new Map<string, readonly ModelPercentiles[]>();
 
   /** Attempts in flight that may be hedged, oldest first. */
   get open(): Iterable<Hedgeable> {
@@ -71,15 +71,15 @@ export class Hedges {
     return this.#paces.get(nameOf(target));
   }
 
-  /** A gate has said how long the calls of all runs take there. */
-  heard(gate: string, models: readonly ModelPercentiles[]): void {
-    this.#heard.set(gate, models);
+  /** Stores how long the calls of all runs take at a gate, from its grant. */
+  noteGateLatencies(gate: string, models: readonly ModelPercentiles[]): void {
+    this.#gateLatencies.set(gate, models);
   }
 
-  /** When attempts at a target are slow, and are hedged: by what the run has seen itself, else by what its gate said. Null = not known. */
+  /** When attempts at a target are slow, and are hedged: from the run's own calls, else from its gate. Null = unknown. */
   timesAt(hedge: HedgeRule, { gate, ...target }: Pick<Target, "gate" | "upstream" | "model">): SlowTimes | null {
-    const heard = this.#heard.get(gate)?.find(({ model }) => model === target.model);
-    const p95 = this.paceOf(target)?.p95 ?? (heard === undefined ? null : slowTimes(heard.p50Ms, heard.p95Ms));
+    const known = this.#gateLatencies.get(gate)?.find(({ model }) => model === target.model);
+    const p95 = this.paceOf(target)?.p95 ?? (known === undefined ? null : slowTimes(known.p50Ms, known.p95Ms));
     return timesOf(hedge, p95);
   }
 

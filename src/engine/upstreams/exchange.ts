@@ -67,7 +67,7 @@ function waitingIn(classes: GateReport["classes"]): number {
 /** A gate has replied. */
 export function granted(state: EngineState, name: string, grant: GateGrant, nowMs: number): void {
   change(state, name, (gate) => gate.granted(grant, nowMs), nowMs);
-  if (grant.latency !== undefined) state.hedges.heard(name, grant.latency);
+  if (grant.latency !== undefined) state.hedges.noteGateLatencies(name, grant.latency);
 }
 
 /** A gate has changed what it grants the run. */

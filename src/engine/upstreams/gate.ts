@@ -50,7 +50,7 @@ export class RunGate {
   #cool: { untilMs: number; reason: GateReason } = { untilMs: 0, reason: "requests_per_minute" };
   #stop: Stop | null = null;
   #held: Held | null = null;
-  /** What had been started when the report was written that has no reply yet, and whether it told of failures. */
+  /** What had been started when the report was written that has no reply yet, and whether it contained failures. */
   #reported: { base: Started; atMs: number; hasFailures: boolean } | null = null;
   /** When the last attempt was started. */
   #startedAtMs = -Infinity;
@@ -88,7 +88,7 @@ export class RunGate {
     return Math.max(this.#cool.untilMs, heldMs);
   }
 
-  /** True if the report that has no reply yet told of failures: the run knows then why calls wait. */
+  /** True if the report without a reply contained failures: then the run knows why calls wait. */
   get hasReportedFailures(): boolean {
     return this.#reported?.hasFailures === true;
   }

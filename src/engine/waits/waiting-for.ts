@@ -17,7 +17,7 @@ import { shortOf } from "./paused.ts";
 /** `readyInMs` null = nobody knows when. */
 export type WaitingFor =
   | { kind: "gate"; gate: string; reason: GateReason; readyInMs: number | null }
-  /** The group's quote is above what its run lets start unasked. */
+  /** The group's quote is above `confirmOver` of its run. */
   | { kind: "confirmation" }
   /** Reservations in flight hold what the next call needs; `isExhausted`: only a higher limit gives it. */
   | { kind: "budget"; dimension: Dimension; isExhausted?: true }

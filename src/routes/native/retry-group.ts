@@ -1,4 +1,4 @@
-/** `POST /groups/:id/retry`, `POST /dag/:id/retry`: a group that has ended once more, without the calls that completed. */
+/** `POST /groups/:id/retry`, `POST /dag/:id/retry`: runs a group that has ended again, except the calls that completed. */
 import type { Context, Hono } from "hono";
 import { laneOf } from "../../../durable-objects/address.ts";
 import { requireRun } from "../../auth/middleware.ts";

@@ -15,7 +15,7 @@ const RULE: JudgeRule = {
 const stopOf = (rule: Partial<JudgeRule> = {}, count = 1_000) => new JudgedStop({ ...RULE, ...rule }, count);
 const add = (stop: JudgedStop, index: number, text = `text ${index}`) =>
   stop.completed({ index, id: null, completed: true, text });
-const ask = (stop: JudgedStop, seq = 7) => stop.ask({ seq, id: `pg-${seq}`, answers: stop.answers });
+const ask = (stop: JudgedStop, seq = 7) => stop.callOpened({ seq, id: `pg-${seq}`, answers: stop.answers });
 
 describe("a judge", () => {
   it("is due after so many new answers, and not while it is asked", () => {
@@ -28,11 +28,11 @@ describe("a judge", () => {
     ask(stop);
     add(stop, 2);
     add(stop, 3);
-    expect([stop.isDue, stop.asked]).toEqual([false, 7]);
-    stop.answered();
-    expect([stop.isDue, stop.asked, stop.groups]).toEqual([true, null, ["pg-7"]]);
+    expect([stop.isDue, stop.openCallSeq]).toEqual([false, 7]);
+    stop.callEnded();
+    expect([stop.isDue, stop.openCallSeq, stop.groups]).toEqual([true, null, ["pg-7"]]);
     ask(stop, 8);
-    stop.answered();
+    stop.callEnded();
     expect(stop.isDue).toBe(false);
   });
 
@@ -44,7 +44,7 @@ describe("a judge", () => {
       if (!stop.isDue) continue;
       asked += 1;
       ask(stop, index);
-      stop.answered();
+      stop.callEnded();
     }
     expect(asked).toBe(STOP_JUDGEMENTS_MAX);
   });
@@ -63,7 +63,7 @@ describe("a judge", () => {
     const stop = stopOf();
     for (let index = 0; index < 9; index++) add(stop, index, "x".repeat(5_000));
     ask(stop);
-    stop.answered();
+    stop.callEnded();
     add(stop, 9, "x".repeat(5_000));
     expect(stop.isDue).toBe(false);
   });

@@ -60,7 +60,7 @@ class Judged {
   ask(seq: number): void {
     const answers = this.group.judgedStop?.answers ?? 0;
     this.#open(makeHeader({ seq, id: `pg-${seq}`, count: 1, judges: { seq: 1, answers } }));
-    this.group.judgedStop?.ask({ seq, id: `pg-${seq}`, answers });
+    this.group.judgedStop?.callOpened({ seq, id: `pg-${seq}`, answers });
     this.start();
   }
 
@@ -125,7 +125,7 @@ describe("after a restart", () => {
   it("the call of a judge in flight is awaited, and no other asked for", () => {
     const judged = new Judged();
     judged.crash();
-    expect([judged.group.judgedStop?.asked, judged.group.judgedStop?.isDue]).toEqual([2, false]);
+    expect([judged.group.judgedStop?.openCallSeq, judged.group.judgedStop?.isDue]).toEqual([2, false]);
     judged.end(2, 0, answer(ENOUGH));
     expect(judged.group.saved?.calls).toBe(7);
   });
@@ -158,7 +158,7 @@ describe("the last permit", () => {
     expect(judged.group.inFlight).toBe(2);
     const other = makeHeader({ seq: 5, count: 1, judges: { seq: 1, answers: 1 } });
     enqueueSlots(judged.state, judged.state.openGroup(other), 0, [makeFacts()]);
-    judged.group.judgedStop?.ask({ seq: 5, id: "pg-5", answers: 1 });
+    judged.group.judgedStop?.callOpened({ seq: 5, id: "pg-5", answers: 1 });
     judged.state.setWidth(2);
     settle(judged.state, `${slotIdOf(1, 1)}.1`, answer("second"), 5);
     // Only the Worker of the judged group has room.

@@ -40,9 +40,9 @@ describe("the times of a key's models", () => {
   it("are known once enough calls were answered to call one slow", () => {
     const latencies = new Latencies();
     latencies.add(reported("m", HUNDRED.slice(0, HEDGE_SAMPLES_MIN - 1)));
-    expect(latencies.told).toEqual({});
+    expect(latencies.forGrant).toEqual({});
     latencies.add(reported("m", [100]));
-    expect(latencies.told).toMatchObject({ latency: [{ model: "m" }] });
+    expect(latencies.forGrant).toMatchObject({ latency: [{ model: "m" }] });
   });
 
   it("are those of the models that were called last", () => {
@@ -60,7 +60,7 @@ describe("the times of a key's models", () => {
     const latencies = new Latencies();
     for (let at = 0; at < SKETCH_FADES_AT; at++) latencies.add(reported("m", [100]));
     for (let at = 0; at < 2 * SKETCH_FADES_AT; at++) latencies.add(reported("m", [1_000]));
-    expect(isNear(latencies.told.latency?.[0]?.p50Ms, 1_000)).toBe(true);
+    expect(isNear(latencies.forGrant.latency?.[0]?.p50Ms, 1_000)).toBe(true);
   });
 
   it("are stored after enough calls", () => {

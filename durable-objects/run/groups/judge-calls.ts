@@ -1,6 +1,6 @@
 /**
- * Asks judges whether groups have enough (`stop_when.judge`). The call is a group of its own, which the turn of the answer that
- * makes it due opens: so both are stored together, and a restart neither asks twice nor forgets to ask.
+ * Calls of the judges that decide whether groups have enough answers (`stop_when.judge`). Each call is a group of its own. The turn
+ * that stores an answer also opens the call which that answer makes due, so a restart neither repeats nor loses the call.
  */
 import { VERDICT_SCHEMA, type JudgedStop, type JudgeRule } from "../../../src/aggregate/judged-stop.ts";
 import { parseSettings, SETTINGS_DEFAULT } from "../../../src/contract/call-options.ts";
@@ -15,28 +15,29 @@ import type { RunStore } from "../store/store.ts";
 import { openGroup } from "./open.ts";
 
 /** Opens the calls that are due, and cancels those that are queued for groups that have stopped. True if it has opened any. */
-export function askJudges(run: RunState, store: RunStore, nowMs: number): boolean {
+export function openJudgeCalls(run: RunState, store: RunStore, nowMs: number): boolean {
   let hasOpened = false;
   for (const group of run.engine.takeJudged()) {
     const stop = group.judgedStop;
     if (stop === null) continue;
     const isOver = group.done || group.drained !== null || group.saved !== null;
-    if (isOver) withdraw(run, stop, nowMs);
-    else if (stop.isDue && !hasEnded(run.status)) hasOpened = ask(run, store, { group, stop }, nowMs) || hasOpened;
+    if (isOver) cancelQueuedCall(run, stop, nowMs);
+    else if (stop.isDue && !hasEnded(run.status))
+      hasOpened = openJudgeCall(run, store, { group, stop }, nowMs) || hasOpened;
   }
   return hasOpened;
 }
 
-/** A call in flight is paid for, and ends by itself. */
-function withdraw({ engine }: RunState, { asked }: JudgedStop, nowMs: number): void {
-  const judging = asked === null ? undefined : engine.groups.get(asked);
+/** Cancels a judge's call that is still queued. One in flight is already paid for, and runs to its end. */
+function cancelQueuedCall({ engine }: RunState, { openCallSeq }: JudgedStop, nowMs: number): void {
+  const judging = openCallSeq === null ? undefined : engine.groups.get(openCallSeq);
   if (judging === undefined) return;
   const reason = { reason: "cancelled", message: "the group that this call judges has ended or stopped" } as const;
   drainGroup(engine, judging, { state: "cancelled", reason, cause: "cancel" }, nowMs);
 }
 
-/** False if it cannot be opened, such as for want of room: then the next answer tries again. */
-function ask(
+/** False if the call cannot be opened, for example because the run has too many groups: then the next answer retries. */
+function openJudgeCall(
   run: RunState,
   store: RunStore,
   { group, stop }: { group: Group; stop: JudgedStop },
@@ -47,7 +48,7 @@ function ask(
   const request = requestOf(group, stop, made.models);
   const judges = { seq: group.header.seq, answers: stop.answers };
   const opened = openGroup(run, store, { request, pages: [made.page], hasWorker: false, judges }, nowMs);
-  if (opened.ok) stop.ask({ seq: opened.seq, id: opened.id, answers: judges.answers });
+  if (opened.ok) stop.callOpened({ seq: opened.seq, id: opened.id, answers: judges.answers });
   return opened.ok;
 }
 
@@ -62,7 +63,7 @@ function callOf({ rule, prompt }: JudgedStop): { page: CallPage; models: (string
   return page === null ? null : { page, models: builder.models };
 }
 
-/** Before what is queued of the group: its answer may make that needless. */
+/** The judge's call goes before the group's queued calls, because its answer may make them needless. */
 function settingsOf({ model, maxTokens }: JudgeRule) {
   return {
     schema: VERDICT_SCHEMA,
