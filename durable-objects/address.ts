@@ -129,12 +129,12 @@ export function upstreamOf(objects: Objects, upstream: string): DurableObjectStu
   return objects.UPSTREAM.getByName(upstream);
 }
 
-/** The tape of a name, which the configuration of an upstream has: no client names one. */
+/** The tape of a name. Names come from the configuration of upstreams, never from clients. */
 export function cassetteOf(objects: Objects, tape: string): DurableObjectStub<CassetteApi> {
   return objects.CASSETTE.getByName(tape);
 }
 
-/** Who feeds the batches of a group's provider. */
+/** The object that feeds the batches of a group's provider. */
 export function providerBatchOf(objects: Objects, runId: string, seq: number): DurableObjectStub<ProviderBatchApi> {
   return objects.PROVIDER_BATCH.getByName(`${runId}/${seq}`);
 }

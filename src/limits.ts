@@ -136,7 +136,7 @@ export const HEDGE_SAMPLES_MIN = 20;
 export const HEDGE_MEDIANS_MIN = 2;
 /** Part of a model's calls that may be slow while others are hedged: beyond, it is the provider that is slow. */
 export const HEDGE_SLOW_SHARE_MAX = 0.25;
-/** Part of its time so far after which a slow call that was not hedged is looked at again: some thirty times in ten minutes. */
+/** Fraction of its time so far after which a slow call that was not hedged is checked again: about thirty times in ten minutes. */
 export const HEDGE_LOOK_SHARE = 0.25;
 /** Latest ends of a model's calls that are kept, to compare a slow call with: as many as may be in flight. */
 export const HEDGE_ENDS_KEPT = 512;
@@ -810,7 +810,7 @@ export const GATE_TTFB_FACTOR = 2;
 export const GATE_TTFB_SLACK_MS = 250;
 /** Such times in a row after which a smaller width is tried: fewer may be a hiccup of the provider, or of the machine. */
 export const GATE_TTFB_SLOW_WINDOWS = 3;
-/** Kinds of answers that a gate tells apart, by model and size: the names of models come from clients. */
+/** Kinds of answers that a gate distinguishes, by model and size: the names of models come from clients. */
 export const GATE_TTFB_LINES_MAX = 64;
 /** Models whose times a gate keeps, and a report has: beyond, the one that was used least recently is forgotten. As many as a run's. */
 export const GATE_MODELS_MAX = HEDGE_MODELS_KEPT;
@@ -1279,11 +1279,11 @@ export const COMBINING_CHARS_MIN = 2_000;
 export const RUBRIC_CHARS_MAX = 20_000;
 /** Characters that are shown of an answer, however many there are: less says nothing. Those beyond what fits are left out. */
 export const ANSWER_SHOWN_CHARS_MIN = 200;
-/** Among how many answers the characters of an early stop's judge are shared: the first of many are shown whole sentences. */
+/** Number of answers that share the characters of an early stop's judge: with more, each would be cut too short to judge. */
 export const JUDGED_ANSWERS_SHARE = 100;
 /**
  * Characters of answers in one call of an early stop's judge. Less than for other calls: the run keeps what is shown in memory
- * for each of its 256 open groups, and the judge is asked often.
+ * for each of its 256 open groups, and the judge is called often.
  */
 export const JUDGED_CHARS_DEFAULT = 50_000;
 export const JUDGED_CHARS_MAX = 100_000;
@@ -1432,24 +1432,24 @@ export const PROVIDER_BATCH_LINES_MAX = 2_000;
 export const PROVIDER_BATCH_BYTES_MAX = 8 * 1024 * 1024;
 /** Batches of one group that are at a provider at once: the claims and files of the others wait. */
 export const PROVIDER_BATCHES_OPEN_MAX = 25;
-/** How long a provider may take to cancel a batch: OpenAI says up to ten minutes. What it has not said by then is unknown. */
+/** How long a provider may take to cancel a batch: OpenAI documents up to ten minutes. A call without an outcome by then is unknown. */
 export const PROVIDER_CANCEL_MS_MAX = 720_000;
 /** Time for one live call after a batch was cancelled, of a slow model: it sets how early a large group leaves its provider. */
 export const PROVIDER_LIVE_CALL_MS = 30_000;
 /** Least time for live calls after a batch was cancelled: some retries with their delays. */
 export const PROVIDER_LIVE_MS_MIN = 480_000;
-/** Default of the first wait between two looks at a batch of a provider. A look costs the gateway a row. */
+/** Default of the first wait between two polls of a provider's batch. A poll costs the gateway a row. */
 export const PROVIDER_POLL_MS_DEFAULT = 60_000;
-/** Shortest first wait that an operator may set: a look a second is what a test needs, and no provider notices. */
+/** Shortest first wait that an operator may set: a poll a second is what a test needs, and no provider notices. */
 export const PROVIDER_POLL_MS_MIN = 100;
-/** Longest wait between two looks at a batch: half of a cancellation's bound, and a small part of the shortest deadline. */
+/** Longest wait between two polls of a batch: half of a cancellation's bound, and a small part of the shortest deadline. */
 export const PROVIDER_POLL_MS_MAX = 360_000;
-/** By how much each wait between two looks is longer than the one before: a batch that is late will be later. */
+/** Factor by which each wait between two polls is longer than the one before: the later a batch is, the longer it will take. */
 export const PROVIDER_POLL_GROWTH = 1.5;
 /** First delay of a request to a provider's Batch API that failed, which doubles with each further one, and the longest. */
 export const PROVIDER_RETRY_MS = 10_000;
 export const PROVIDER_RETRY_MS_MAX = 300_000;
-/** How long the creation of a batch whose reply was lost is looked for before it is sent again: longer than a request lives. */
+/** How long the gateway searches for a batch whose creation had no reply before it creates it again: longer than a request lives. */
 export const PROVIDER_FIND_MS = 90_000;
 /** Pages of 100 batches that are searched for one that was created shortly before. */
 export const PROVIDER_FIND_PAGES_MAX = 5;
@@ -1459,5 +1459,5 @@ export const PROVIDER_REQUEST_MS_MAX = 120_000;
 export const PROVIDER_SETTLE_LINES_MAX = 128;
 /** Characters of the answers that are settled with one call of the run: an RPC carries 32 MB. */
 export const PROVIDER_SETTLE_CHARS_MAX = 4 * 1024 * 1024;
-/** How long who feeds a provider tries to reach its run after the deadline of its group: then the run is gone. */
+/** How long the object that feeds a provider tries to reach its run after the group's deadline: then the run is gone. */
 export const PROVIDER_ORPHAN_MS = 3_600_000;

@@ -1,6 +1,6 @@
 /**
- * The tape of one name. All calls of its upstreams look here before they are sent, or store their answers. Its methods are described in
- * src/run-api/cassette-api.ts.
+ * The tape of one name. Calls of its upstreams are looked up here before they are sent, and their answers are stored. Its methods
+ * are described in src/run-api/cassette-api.ts.
  *
  *   exchange  a request and its answer: the key of the request, the number of the answer among those of equal requests
  *   had       which of them the attempts of a run and its child runs have had, so that equal requests stay different samples
@@ -43,7 +43,7 @@ export class CassetteObject extends DurableObject<Objects> implements CassetteAp
       if (before === null) this.#store.note(used, n);
       return { answer: exchangeOf(line).answer };
     }
-    // An attempt that was lost has had the answer: its call gets it again. Only where there is no other, which may be a sample of its own.
+    // A lost attempt may have received the answer, so its call gets it again. Only if no other answer is left, which could be another sample.
     const again = use.mode === "replay" ? this.#store.hadByCall(used) : null;
     const known = again === null ? null : this.#store.line(use.key, again);
     return known === null ? { had } : { answer: exchangeOf(known).answer };
@@ -104,8 +104,8 @@ export class CassetteObject extends DurableObject<Objects> implements CassetteAp
   }
 
   /**
-   * A run and its child runs count their calls together: which of them makes a call may differ from time to time. What a run
-   * replays counts apart from what it records.
+   * A run and its child runs count their calls together, because another of them may make a call the next time. Replayed and
+   * recorded calls are counted separately.
    */
   async #useOf({ runId, attemptId, key, mode }: TapeUse): Promise<Use> {
     const root = this.#roots.get(runId) ?? (await this.#rootOf(runId));

@@ -1,6 +1,6 @@
 /**
- * Feeds the batches of one group's provider. It works in its alarm, which survives restarts, and sleeps between two looks; when
- * the last batch has ended it deletes itself. Its methods are described in src/run-api/provider-batch.ts.
+ * Feeds the batches of one group's provider. It works in its alarm, which survives restarts, and sleeps between two polls. When
+ * the last batch has ended, it deletes itself. Its methods are described in src/run-api/provider-batch.ts.
  */
 import { DurableObject } from "cloudflare:workers";
 import { configOf } from "../../src/env.ts";
@@ -41,7 +41,7 @@ export class ProviderBatchObject extends DurableObject<Objects> implements Provi
     else await this.ctx.storage.setAlarm(Math.max(nextMs, Date.now()));
   }
 
-  /** Returns when there is more to do, epoch ms; null = there is not. */
+  /** Returns the time of the next step, epoch ms; null = no more steps. */
   async #ring(job: ProviderJob): Promise<number | null> {
     try {
       return await new ProviderWork(job, this.#depsOf(job)).ring();

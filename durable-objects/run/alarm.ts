@@ -48,7 +48,7 @@ export type AlarmState = {
   readonly uploadDueMs: number | null;
   /** When the first tool permit expires; null until the run has ended: before, the next tool call frees it. */
   readonly toolPermitEndMs: number | null;
-  /** Whether relatives must be notified, lanes to abort attempts, or who feeds a provider's batches. */
+  /** Whether relatives, lanes with attempts to abort, or objects that feed providers' batches must be notified. */
   readonly mustCallOthers: boolean;
   readonly isReservationInDoubt: boolean;
   /** In how many ms the log is to be exported; null = it is, or never will be. */

@@ -1,4 +1,4 @@
-/** What a call is refused with whose request is not on the tape: how the nearest recorded request differs. */
+/** The refusal of a call whose request is not on the tape: it says how the nearest recorded request differs. */
 import type { Reason } from "../errors.ts";
 import { differenceLines, differences, distance } from "./differences.ts";
 import type { TapedRequest } from "./types.ts";
@@ -22,7 +22,7 @@ export function nearest(
   return best === null ? null : { number: best.number, differences: differenceLines(best.found) };
 }
 
-/** Why a call gets nothing from a tape. `had`: how many answers to this very request the run has had already. */
+/** Why a call gets no answer from a tape. `had`: how many answers to this request the run has already received. */
 export function missReason(tape: string, size: number, had: number, near: ReturnType<typeof nearest>): Miss {
   const facts = { tape, nearest: near?.number ?? null, differences: near?.differences ?? [] };
   if (had > 0) {

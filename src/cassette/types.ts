@@ -1,7 +1,7 @@
-/** A tape: what an upstream was asked, and what it has answered. Data only: it crosses object boundaries and is written to files. */
+/** A tape: the requests to an upstream and its answers. Data only: it crosses object boundaries and is written to files. */
 import type { Endpoint } from "../call.ts";
 
-/** `record`: every call is sent, and its answer recorded. `replay`: none is sent. `hybrid`: what is not on the tape is sent, and recorded. */
+/** `record`: every call is sent, and its answer recorded. `replay`: no call is sent. `hybrid`: calls that are not on the tape are sent and recorded. */
 export const CASSETTE_MODES = ["record", "replay", "hybrid"] as const;
 export type CassetteMode = (typeof CASSETTE_MODES)[number];
 

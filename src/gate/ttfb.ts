@@ -1,8 +1,8 @@
 /**
- * Whether a provider has become slower because of what it is sent: a server that queues instead of rejecting shows its queue
- * in the time to the first byte. That time alone does not show it: longer prompts, other models and busy hours of a provider
- * make it rise, too. So calls are compared with calls to the same model that are alike, and then a smaller width is tried: if
- * calls are no faster with it, it was not the load.
+ * Detects whether a provider has become slower because of the gateway's load. A server that queues instead of rejecting shows its
+ * queue in the time to the first byte. That time alone is no proof: longer prompts, other models and busy hours of a provider
+ * raise it, too. So calls are compared with similar calls to the same model, and then a smaller width is tried. If calls are no
+ * faster with it, the load was not the cause.
  */
 import {
   GATE_TTFB_FACTOR,
@@ -18,28 +18,28 @@ import type { ModelLatency } from "./wire.ts";
 /** What reports show: attempts in flight, those that have succeeded, and how long these took. */
 export type Progress = { inFlight: number; count: number; models: readonly ModelLatency[] };
 
-/** What is seen of a window: `width` = this many in flight suffice; `undo` = a smaller width has changed nothing. */
+/** The verdict on a window: `width` = this many in flight suffice; `undo` = a smaller width has changed nothing. */
 export type LoadVerdict = { width: number } | "undo" | null;
 
-/** Calls to one model that are alike, in a window: the time of the fastest of them, and that of calls without a queue. */
+/** Similar calls to one model in a window: the time of the fastest of them, and the time of calls without a queue. */
 type Line = { name: string; fastMs: number; baseMs: number; count: number };
 
 /** Fewest attempts in flight that are reduced: below, nothing queues. */
 const IN_FLIGHT_MIN = 4;
 /**
- * Share of the calls of a window that are its fastest. A queue makes all of them wait, but for those with which a batch begins;
- * the time of a single one would be luck.
+ * Share of the calls of a window that count as its fastest. A queue delays all calls except the first ones of a batch; the time
+ * of a single call would be luck.
  */
 const FASTEST = 0.1;
-/** Part of what is bearable that is left of a queue by a smaller width, and from which on the width rises by single calls. */
+/** Fraction of the bearable delay that a smaller width aims at, and above which the width rises by single calls. */
 const EASED = 0.5;
-/** Part of what a smaller width should take off the times that shows that it does. */
+/** Fraction of the expected improvement that counts as proof that a smaller width helps. */
 const PROOF = 0.5;
 
 export class TtfbWatch {
   #window: { fromMs: number; inFlight: number; lines: Map<string, LatencySketch> } | null = null;
   #judgedMs: number | null = null;
-  /** What each line takes that nothing keeps waiting, ms: the lowest such time that was seen. The least recently seen first. */
+  /** Time of each line's calls without a queue, ms: the lowest that was measured. The least recently used line is first. */
   readonly #bases = new Map<string, number>();
   /** Windows in a row in which all lines were slow. */
   #slowWindows = 0;
@@ -47,7 +47,7 @@ export class TtfbWatch {
   #trial: { addedMs: number; fallMs: number; earlier: number } | null = null;
   #isDelayed = false;
 
-  /** True if calls wait a little longer by the latest window, or while it is found out why they do. */
+  /** True if calls in the latest window wait a little longer, or while a smaller width is tried. */
   get isDelayed(): boolean {
     return this.#isDelayed || this.#trial !== null;
   }
@@ -73,7 +73,7 @@ export class TtfbWatch {
     );
   }
 
-  /** A line that is faster than it ever was shows what calls take that nothing keeps waiting. */
+  /** A line that is faster than ever before shows the time of calls without a queue. */
   #lineOf(name: string, sketch: LatencySketch): Line {
     const fastMs = sketch.quantile(FASTEST) ?? 0;
     const baseMs = Math.min(fastMs, this.#bases.get(name) ?? Infinity);
@@ -84,7 +84,7 @@ export class TtfbWatch {
     return { name, fastMs, baseMs, count: sketch.count };
   }
 
-  /** A queue in front of a key delays all of its calls; a model that is slow alone is so for its own reasons. */
+  /** A queue in front of a key delays all of its calls; if only one model is slow, its own load is the reason. */
   #judge(lines: readonly Line[], inFlight: number, latencyMs: number): LoadVerdict {
     const isSlow = lines.every(({ fastMs, baseMs }) => fastMs > baseMs + bearableMsOf(baseMs));
     this.#isDelayed = lines.every(({ fastMs, baseMs }) => fastMs > baseMs + bearableMsOf(baseMs) * EASED);

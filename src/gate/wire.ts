@@ -70,7 +70,7 @@ export type ModelLatency = {
   model: string;
   /** Times to the end. */
   whole: Durations;
-  /** Times to the first byte. Attempts of one line are alike: without load, the provider takes about as long for each of them. */
+  /** Times to the first byte. Attempts of one line are similar: without load, the provider takes about as long for each of them. */
   ttfb: readonly { line: string; durations: Durations }[];
 };
 
@@ -107,7 +107,7 @@ export type GateReport = {
   latency: {
     /** Mean time to the end, ms. */
     meanMs: number;
-    /** The same attempts by model; absent = the run does not tell them apart. */
+    /** The same attempts by model; absent = the run does not distinguish them. */
     models?: readonly ModelLatency[];
   } | null;
   /** The newest headers seen since the last report, oldest first; at most a few. */

@@ -31,7 +31,7 @@ export interface CassetteApi extends Rpc.DurableObjectBranded {
    */
   take(use: TapeUse): Promise<Taken>;
 
-  /** Why a request is refused that is not on the tape: it names the recorded one that is most like it. `had`: as of `take`. */
+  /** Why a request that is not on the tape is refused: it names the most similar recorded request. `had`: as returned by `take`. */
   miss(request: TapedRequest, text: string, had: number): Reason;
 
   /** Records an attempt's answer, in place of the one that an earlier run has recorded there. Null = it is too long. Safe to repeat. */

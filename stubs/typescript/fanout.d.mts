@@ -113,7 +113,7 @@ export interface BatchOptions<Style extends ErrorStyle = "bracket"> extends Quer
   tiers?: "strict" | "priority" | undefined;
   validate_independence?: "report" | "reject" | "serialize" | undefined;
 }
-/** When there is enough; exactly one rule. `shadow`: it is only reported what a stop would have saved. */
+/** The rule that stops a group early; exactly one. `shadow`: only report what a stop would have saved. */
 export type StopWhen = { shadow?: boolean | undefined } & (
   | { n_success: number }
   | { quorum: { of: number; agree?: number; by?: "normalized" | "exact" | "json_key"; key?: string } }
@@ -276,7 +276,7 @@ export interface RunSettings extends RunLimits, CallOptions {
   /** Where in the world the run should begin, such as `weur`. */
   region?: string | undefined;
   metadata?: Record<string, unknown> | undefined;
-  /** Records the run's answers, and replays them for equal calls. A child of a run that records does so, too. */
+  /** Records the run's answers, and replays them for equal calls. A child of a run that records also records. */
   replay?: "run" | undefined;
   /** Id of a run with `replay` whose answers this one replays, a child instead of its parent's. */
   replay_from?: string | undefined;

@@ -64,7 +64,7 @@ export function dropStaged(run: RunState, store: RunStore, openKey: string): boo
   return true;
 }
 
-/** `hasWorker`: the Worker that opens it executes it. `judges`: what its call decides on; null = it is no judge's. */
+/** `hasWorker`: the Worker that opens it executes it. `judges`: what its call decides on; null = it is not a judge's call. */
 type GroupToOpen = {
   request: OpenGroupRequest;
   pages: readonly CallPage[];
@@ -170,7 +170,7 @@ function start(
     enqueueSlots(run.engine, group, page.firstIndex, readFacts(page.facts, models));
   }
   releaseTiers(run.engine, group);
-  // The alarm starts who feeds its provider.
+  // The alarm starts the object that feeds its provider.
   if ((group.provider?.size ?? 0) > 0) run.needsLanes();
 }
 
@@ -229,7 +229,7 @@ function storedGroup(
   };
 }
 
-/** When calls of a group leave the batches of its provider, if it asks for these. */
+/** When calls of a group leave the batches of its provider, if it requests batches. */
 function providerOf(run: RunState, request: OpenGroupRequest, nowMs: number): Pick<GroupHeader, "liveAtMs"> {
   const { viaBatches, deadlineMs, count, concurrency, models } = request;
   if (viaBatches !== true || deadlineMs === null) return {};

@@ -14,7 +14,7 @@ import type {
 import type { RunState } from "../state.ts";
 import type { RunStore } from "../store/store.ts";
 
-/** A group that the run does not have open any more. */
+/** A group that is no longer open. */
 const GONE: ProviderGroup = { isStopped: true, liveAtMs: 0, deadlineAtMs: 0, pollMs: PROVIDER_POLL_MS_DEFAULT };
 
 export function claimProviderPage(
@@ -31,7 +31,7 @@ export function claimProviderPage(
   const about = aboutOf(run, group);
   if (!Array.isArray(claimed)) return { ...about, kind: claimed };
   if (!isKnown) run.addWrite(() => store.putProviderPage(seq, storedPage(page, claimed)));
-  // Of a page that is given out again, bodies may have to be read again.
+  // If a page is given out again, its bodies may have to be read again.
   const states = claimed.map(({ slotId }) => engine.deps.bodyOf?.(slotId ?? 0) ?? "here");
   if (states.includes("awaited")) return { ...about, kind: "later" };
   const here = claimed.filter((_, at) => states[at] === "here");

@@ -76,7 +76,7 @@ function confirmOverOf(...all: RunSettings["confirmOver"][]): Pick<RunSettings, 
   return { confirmOver: { nanoUsd: least(({ nanoUsd }) => nanoUsd), calls: least(({ calls }) => calls) } };
 }
 
-/** A child of a run that records does so, too, and replays its parent's answers unless it names another run's. */
+/** A child of a run that records also records, and replays its parent's answers unless it names another run's. */
 function replayOf({ id, replay }: RunSettings, asked: RunInput["replay"]): Pick<RunSettings, "replay"> {
   const names = asked !== undefined && asked.from !== null;
   if (replay !== undefined && !names) return { replay: { from: id, inherited: true } };

@@ -113,7 +113,7 @@ class PageClaim {
       onLost: header.onLost,
     };
     const lease = leaseFor(start, decided, this.#nowMs);
-    // Its gate counts calls that are sent now, and a batch is one of none.
+    // Its gate counts calls that are sent now, which a batch is not.
     this.leases.push({ ...lease, gateTokens: null, tier: BATCH_TIER });
     this.#target = target;
     this.#bytes += facts.promptBytes;

@@ -1,4 +1,4 @@
-/** What a provider's batch says of its calls becomes their outcomes: each begins and ends in the turn in which its answer comes. */
+/** Turns the results of a provider's batch into outcomes of its calls. Each attempt begins and ends in the turn in which its result arrives. */
 import type { Outcome } from "../../call.ts";
 import type { Group } from "../group.ts";
 import { LOST } from "../retry.ts";
@@ -8,14 +8,14 @@ import { indexOf } from "../slot.ts";
 import type { EngineState } from "../state.ts";
 
 /**
- * What holds for the calls of a page that the provider has said nothing of. `unsent`: it has not worked on them, so they are
- * free, and sent live. `lost`: nobody knows.
+ * What holds for the calls of a page without a result. `unsent`: the provider has not processed them, so they are free, and sent
+ * live. `lost`: unknown.
  */
 export type PageRest = "unsent" | "lost";
 
 type Failure = Extract<Outcome, { kind: "failure" }>;
 
-/** Settles a call of a page. False, with nothing changed, if it has ended or was never there: a file may say it twice. */
+/** Settles a call of a page. False, with nothing changed, if it has ended or never existed: a file may list it twice. */
 export function settleAtProvider(
   state: EngineState,
   group: Group,
@@ -53,7 +53,7 @@ function outcomeOfRest(rest: PageRest, { target: { upstream } }: AttemptInFlight
   return rest === "lost" ? { ...failure, class: "unknown", reason: LOST } : { ...failure, ...unsentAt(upstream) };
 }
 
-/** The outcome of a call on which a provider has not worked: free, and sent live at once. */
+/** The outcome of a call that a provider has not processed: free, and sent live at once. */
 export function unsentAt(upstream: string): Pick<Failure, "class" | "reason" | "refusesTier"> {
   const message = `${upstream} did not process this call of its batch`;
   return {

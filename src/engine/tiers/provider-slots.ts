@@ -1,13 +1,13 @@
 /**
- * The slots of a group that are for batches of their provider: half the price, for calls that have hours. They are queued, but
- * in no queue: whoever feeds the provider claims them page by page, and each page becomes one batch there. A claimed slot has
- * its reservation, and stays queued until the provider has answered or given it back.
+ * The slots of a group that go through batches of their provider: half the price, for calls that have hours. They count as queued,
+ * but are not in the engine's queue: the object that feeds the provider claims them page by page, and each page becomes one batch
+ * there. A claimed slot has its reservation, and stays queued until the provider has answered it or given it back.
  */
 import type { AttemptInFlight } from "../shard.ts";
 import { indexOf } from "../slot.ts";
 
 export class ProviderSlots {
-  /** From then on, slots that nobody has claimed are sent live; who feeds the provider takes the others back. */
+  /** From then on, unclaimed slots are sent live; the object that feeds the provider takes the others back. */
   readonly liveAtMs: number;
   readonly #unclaimed = new Set<number>();
   /** Leases by the slot's index, by page. A page stays known when all of it has ended: a repeated claim finds it. */
@@ -42,7 +42,7 @@ export class ProviderSlots {
     this.#unclaimed.add(index);
   }
 
-  /** A slot is not for the provider any more. */
+  /** A slot no longer goes to the provider. */
   drop(index: number): void {
     this.#unclaimed.delete(index);
   }

@@ -1,4 +1,4 @@
-/** Which service tier the gateway asks an upstream for. A cheaper tier is a wish: a call never fails for it. */
+/** Which service tier the gateway requests from an upstream. A cheaper tier is a preference: no call fails because of it. */
 import { hasTierPrice } from "../../budget/service-tiers.ts";
 import { BATCH_TIER, type CallFacts } from "../../call.ts";
 import type { Group } from "../group.ts";
@@ -16,7 +16,7 @@ export function sentTierOf(
   { price, protocol }: Pick<Target, "price" | "protocol">,
 ): string | undefined {
   const wanted = wantedTier ?? runTier ?? undefined;
-  // Who asks for a provider's batch, and is sent live after all, is sent at the standard tier.
+  // A call that requests a provider's batch but is sent live is sent at the standard tier.
   if (
     wanted === undefined ||
     wanted === BATCH_TIER ||

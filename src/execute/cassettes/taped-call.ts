@@ -1,4 +1,4 @@
-/** Calls of an upstream with a tape: what is on it is answered from it, and what is sent is recorded. */
+/** Calls of an upstream with a tape: recorded calls are answered from it, and calls that are sent are recorded. */
 import { markCapped } from "../../budget/capped.ts";
 import type { CallBody, Endpoint, FailureClass, Lease, Outcome } from "../../call.ts";
 import { callRequest, keptRequest, relayedRequest, requestText } from "../../cassette/request.ts";
@@ -172,7 +172,7 @@ export async function tapeOfRelay(
   return await TapedCall.open({ upstream, cassette, lease, run, taped: relayedRequest(request) });
 }
 
-/** The cap that the client requests: what budgets and learned caps make of it differs from run to run. */
+/** The cap that the client requests: budgets and learned caps change it from run to run. */
 function requestedCap({ capTokens, capKind, requestedCap: requested }: Lease): number | null {
   if (capKind === "budget") return requested ?? null;
   return capKind === "default" || capKind === "learned" ? null : capTokens;
@@ -185,7 +185,7 @@ function isRecorded(outcome: Outcome, lease: Lease): boolean {
   return reason.reason === "upstream_error" && marked.answered && RECORDED_REFUSALS.has(reason.status ?? 0);
 }
 
-/** The outcome of a call that its tape kept from being made: it costs nothing. */
+/** The outcome of a call that was not made because of its tape: it costs nothing. */
 export function untapedOutcome({ failure, reason }: TapeFailure): Outcome {
   return { ...failed(failure, reason), latencyMs: 0 };
 }

@@ -43,7 +43,7 @@ export class Reading {
     return this.#answers.length >= PROVIDER_SETTLE_LINES_MAX || this.#chars >= PROVIDER_SETTLE_CHARS_MAX;
   }
 
-  /** The index of the slot that a line is about; null = it is about none of the group. */
+  /** The index of a line's slot; null = the group has no such slot. */
   add(text: string): number | null {
     const line = readLine(text);
     const index = line === null ? null : indexIn(line, this.#seq);

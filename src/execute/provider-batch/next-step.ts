@@ -1,4 +1,4 @@
-/** What is to be done for a batch at a provider, and what an answer of the provider means for it. Pure. */
+/** Decides the next step for a batch at a provider, and what an answer of the provider means for it. Pure. */
 import type { PageRest } from "../../engine/tiers/provider-settle.ts";
 import {
   PROVIDER_CANCEL_MS_MAX,
@@ -12,8 +12,8 @@ import type { ProviderGroup } from "../../run-api/provider-batch.ts";
 import type { BatchEnd, Part } from "./part.ts";
 
 /**
- * `find`: look for a batch whose creation was not replied to. `end`: no answer of it will come any more; what holds for the calls
- * that it has not answered.
+ * `find`: search for a batch whose creation had no reply. `end`: no answer of it will come any more; `rest` says what holds for
+ * the calls that it has not answered.
  */
 export type Step =
   | { do: "wait" | "upload" | "create" | "find" | "look" | "cancel" | "read" }
@@ -23,7 +23,7 @@ export type Step =
 export function nextStep(part: Part, about: ProviderGroup, nowMs: number): Step {
   if (nowMs < dueMs(part, about)) return { do: "wait" };
   const isOver = isOverAt(about, nowMs);
-  // Whatever the provider says after that, nobody waits for it.
+  // Nobody waits for what the provider answers after that.
   const isLate = isOver && nowMs >= lastMs(part, about);
   if (part.end !== null) return isLate ? { do: "end", rest: "lost" } : { do: "read" };
   if (part.batchId !== null) {
@@ -46,7 +46,7 @@ function isOverAt({ isStopped, liveAtMs }: ProviderGroup, nowMs: number): boolea
   return isStopped || nowMs >= liveAtMs;
 }
 
-/** When a batch is given up that was to be cancelled. */
+/** When the gateway gives up a batch that it tried to cancel. */
 function lastMs({ cancelledAtMs, end }: Part, { isStopped, liveAtMs, deadlineAtMs }: ProviderGroup): number {
   const cancelledMs = cancelledAtMs ?? (isStopped ? Infinity : liveAtMs);
   // The answers of a batch that has ended are worth waiting for.
@@ -54,16 +54,16 @@ function lastMs({ cancelledAtMs, end }: Part, { isStopped, liveAtMs, deadlineAtM
   return cancelledMs + PROVIDER_CANCEL_MS_MAX;
 }
 
-/** How a provider answers a look at a batch. */
+/** What a provider answers when it is polled for a batch. */
 export type BatchLook =
   | { state: "working" }
   | ({ state: "ended" } & BatchEnd)
   /** It has refused the whole batch, and worked on none of it. `isFull`: because too much is enqueued there already. */
   | { state: "failed"; isFull: boolean }
-  /** The provider does not know it any more. */
+  /** The provider no longer has it. */
   | { state: "gone" };
 
-/** The batch after a step, or how it ends. `releases`: calls that no batch has yet would fare no better. */
+/** The batch after a step, or how it ends. `releases`: calls that are in no batch yet would end the same way. */
 export type After = { part: Part } | { rest: PageRest; releases: boolean };
 
 export function afterLook(part: Part, look: BatchLook, about: ProviderGroup, nowMs: number): After {
@@ -85,7 +85,7 @@ export function afterLook(part: Part, look: BatchLook, about: ProviderGroup, now
   }
 }
 
-/** After a look for a batch whose creation was not replied to. */
+/** After a search for a batch whose creation had no reply. */
 export function afterFind(part: Part, batchId: string | null, about: ProviderGroup, nowMs: number): Part {
   if (batchId !== null) return created(part, batchId, about, nowMs);
   const isGivenUp = part.createdAtMs === null || nowMs >= part.createdAtMs + PROVIDER_FIND_MS;
@@ -102,14 +102,14 @@ function createdAnew(part: Part): Part {
   return { ...part, batchId: null, createdAtMs: null, creation: part.creation + 1, failures: 0, looks: 0 };
 }
 
-/** A request has failed that is worth repeating. */
+/** A request has failed in a way that is worth a retry. */
 export function afterFailure(part: Part, retryAfterMs: number | null, nowMs: number): Part {
   const backOffMs = PROVIDER_RETRY_MS * 2 ** Math.min(part.failures, 10);
   const delayMs = Math.min(PROVIDER_RETRY_MS_MAX, Math.max(retryAfterMs ?? 0, backOffMs));
   return { ...part, failures: part.failures + 1, dueAtMs: nowMs + delayMs };
 }
 
-/** What holds for the calls of a batch of which its files say nothing. `answered`: calls of which they say something. */
+/** What holds for the calls of a batch that its files do not mention. `answered`: number of calls that they mention. */
 export function restOf({ completed }: BatchEnd, answered: number): PageRest {
   return completed !== null && answered >= completed ? "unsent" : "lost";
 }

@@ -14,7 +14,7 @@ import { checkedOutcome } from "../checks/checked-outcome.ts";
  */
 const UNSENT_CODES: ReadonlySet<string> = new Set(["batch_expired", "batch_cancelled"]);
 
-/** What of a line names its call, and its answer. Null: it is no line of a batch's file. */
+/** The fields of a line that name its call and its answer. Null: it is not a line of a batch's file. */
 export type ReadLine = { customId: string; response: unknown; error: unknown };
 
 export function readLine(text: string): ReadLine | null {

@@ -1,10 +1,10 @@
 /**
- * One batch at a provider, as its feeder remembers it: a page of a group's calls, from the claim to the last answer. Plain JSON:
- * it is stored before a request whose repetition would cost money, so that a crash between two steps makes none twice.
+ * One batch at a provider: a page of a group's calls, from the claim to the last answer. Plain JSON, stored before each request
+ * whose repetition would cost money, so a crash between two steps repeats no such request.
  */
 import type { ProviderGroup } from "../../run-api/provider-batch.ts";
 
-/** What a provider says of a batch that has ended. `completed`: requests it has answered; null = it does not say. */
+/** A provider's report of a batch that has ended. `completed`: requests it has answered; null = not reported. */
 export type BatchEnd = { outputFileId: string | null; errorFileId: string | null; completed: number | null };
 
 export type Part = {
@@ -14,18 +14,18 @@ export type Part = {
   model: string;
   /** Whether answers are checked against schemas. */
   hasSchemas: boolean;
-  /** Number of its creation, from 1: what a creation after a failed one makes is another batch. */
+  /** Number of its creation, from 1: a creation after a failed one makes another batch. */
   creation: number;
   fileId: string | null;
-  /** When the creation was sent whose reply is not known, epoch ms; null = none was, or it failed. */
+  /** When a creation without a known reply was sent, epoch ms; null = none was sent, or it failed. */
   createdAtMs: number | null;
   batchId: string | null;
   /** When the cancellation was accepted, epoch ms; null = it was not. */
   cancelledAtMs: number | null;
   end: BatchEnd | null;
-  /** Requests that failed since the last that did not. */
+  /** Requests that failed since the last success. */
   failures: number;
-  /** Looks at the batch so far, which found it at work. */
+  /** Polls so far that found the batch at work. */
   looks: number;
   /** When its next step is due, epoch ms. */
   dueAtMs: number;
@@ -63,7 +63,7 @@ export function newPart(
   return key === undefined ? part : { ...part, key };
 }
 
-/** The value of the metadata by which a batch is found whose creation was not replied to. */
+/** The metadata value by which a batch is found whose creation had no reply. */
 export function tagOf({ runId, seq }: Pick<ProviderJob, "runId" | "seq">, { page, creation }: Part): string {
   return `${runId}/${seq}/${page}/${creation}`;
 }

@@ -1,6 +1,6 @@
 /**
  * A provider's Batch API as OpenAI defines it (files, batches), in the requests that one group needs. Each request ends as data:
- * what it brought, or what its failure means.
+ * its result, or what its failure means.
  */
 import { LineSplitter } from "../../batch/lines.ts";
 import { isRecord } from "../../json/record.ts";
@@ -12,8 +12,8 @@ import { readRetryAfterMs } from "../../upstream/retry-after.ts";
 import type { BatchLook } from "./next-step.ts";
 
 /**
- * `refused`: it will be the next time, too, and nothing was done. `later`: nothing was done, the next time it may be. `unknown`:
- * nobody knows whether it was done.
+ * `refused`: nothing was done, and a retry would be refused, too. `later`: nothing was done, but a retry may succeed. `unknown`:
+ * it is unknown whether it was done.
  */
 export type RequestFailure = { ok: false; why: "refused" | "later" | "unknown"; retryAfterMs: number | null };
 export type Requested<Value> = { ok: true; value: Value } | RequestFailure;
@@ -33,10 +33,10 @@ export type Provider = {
 /** The key of the metadata that has the tag of a batch. */
 const TAG = "fanout";
 
-/** States in which a batch is at work; in others it has ended. A state that is not known is one of them. */
+/** States in which a batch is at work; in others it has ended. An unknown state counts as ended. */
 const ENDED: ReadonlySet<string> = new Set(["completed", "expired", "cancelled"]);
 
-/** Statuses after which a request is worth repeating, and which say that nothing was done: the key, or the file, is busy. */
+/** Statuses that are worth a retry and mean that nothing was done: the key, or the file, is busy. */
 const LATER: ReadonlySet<number> = new Set([408, 409, 423, 425, 429]);
 
 export type ProviderDeps = { fetch: typeof fetch; now: () => number; timeout: (ms: number) => AbortSignal };
@@ -63,7 +63,7 @@ export function providerAt(upstream: Upstream, deps: ProviderDeps): Provider {
     },
     cancel: async (batchId) => {
       const got = await http.json("POST", `/batches/${encodeURIComponent(batchId)}/cancel`, null);
-      // 409: it has ended already. The next look shows how.
+      // 409: it has ended already. The next poll shows how.
       return got.ok || got.status === 409 ? { ok: true, value: null } : got;
     },
     lines: async (fileId) => {
@@ -91,7 +91,7 @@ async function find(http: Requests, tag: string): Promise<Requested<string | nul
   return { ok: true, value: null };
 }
 
-/** An answer without an id leaves open what was made. */
+/** If an answer has no id, it is unknown what was made. */
 function idOf(got: Requested<unknown>): Requested<string> {
   if (!got.ok) return got;
   const id = isRecord(got.value) ? got.value["id"] : undefined;
@@ -191,7 +191,7 @@ async function failureOf(response: Response): Promise<RequestFailure["why"]> {
     await discard(response);
     return "refused";
   }
-  // A key whose quota is used up has none later either.
+  // A key whose quota is used up does not get one by waiting.
   const read = await readBody(response).catch(() => null);
   const { codes } = errorWords(read?.ok === true ? read.text : "");
   return codes.includes("insufficient_quota") ? "refused" : "later";

@@ -1,7 +1,7 @@
 /**
- * Feeds the batches of one group's provider: claims calls page by page, makes a batch of each page, looks for its end, and
- * settles what it says. Between two steps everything that matters is in the job, which is stored before a request whose
- * repetition would cost money. A step that throws is made again from the stored job.
+ * Feeds the batches of one group's provider: claims calls page by page, makes a batch of each page, polls it until it ends, and
+ * settles its results. Between two steps everything that matters is in the job, which is stored before a request whose
+ * repetition would cost money. A step that throws is retried from the stored job.
  */
 import type { PageRest } from "../../engine/tiers/provider-settle.ts";
 import { BATCH_ALARM_MS, PROVIDER_BATCHES_OPEN_MAX } from "../../limits.ts";
@@ -34,7 +34,7 @@ export class ProviderWork {
     this.#deps = deps;
   }
 
-  /** Does what is due. Returns when more is, epoch ms; null = the work has ended. */
+  /** Does all steps that are due. Returns the time of the next one, epoch ms; null = the work has ended. */
   async ring(): Promise<number | null> {
     const untilMs = this.#deps.now() + BATCH_ALARM_MS;
     await this.#claimDue(untilMs);
@@ -60,7 +60,7 @@ export class ProviderWork {
       this.#put({ about: { isStopped, liveAtMs, deadlineAtMs, pollMs } });
       if (claimed.kind !== "page") return this.#put({ claimAtMs: claimed.kind === "later" ? now() + pollMs : null });
       const [first] = claimed.jobs;
-      // All of it has ended: it is known from before a restart.
+      // All of its calls have ended: the page was claimed before a restart.
       if (first === undefined) {
         this.#put({ nextPage: page + 1 });
         continue;
@@ -124,7 +124,7 @@ export class ProviderWork {
   async #create(part: Part, provider: Provider): Promise<After> {
     const { now } = this.#deps;
     const intended = { ...part, createdAtMs: now() };
-    // If nobody hears of the reply, the batch is looked for by its tag.
+    // If the reply is lost, the batch is found by its tag.
     this.#putPart(intended);
     const made = await provider.create(part.fileId ?? "", tagOf(this.#job, part));
     if (made.ok) return { part: created(intended, made.value, this.#job.about, now()) };
@@ -154,7 +154,7 @@ export class ProviderWork {
     return { part: { ...part, cancelledAtMs: now(), failures: 0, dueAtMs: now() } };
   }
 
-  /** Settles what the files of an ended batch say. Read again from the beginning if it fails: calls settle once. */
+  /** Settles the results in the files of an ended batch. After a failure it reads them again from the beginning: calls settle once. */
   async #read(part: Part, { end }: { end: BatchEnd }, upstream: Upstream, provider: Provider): Promise<After> {
     const { now } = this.#deps;
     const calls = part.hasSchemas ? await this.#callsOf(part.page) : NO_CALLS;
@@ -181,12 +181,12 @@ export class ProviderWork {
   }
 
   #failed(part: Part, { why, retryAfterMs }: Extract<Requested<unknown>, { ok: false }>): After {
-    // What this batch was refused for, the next one would be.
+    // The next batch would be refused for the same reason.
     if (why === "refused") return { rest: "unsent", releases: true };
     return { part: afterFailure(part, retryAfterMs, this.#deps.now()) };
   }
 
-  /** The calls of a page that have not ended; null = they are not at hand now. */
+  /** The calls of a page that have not ended; null = they are not available now. */
   async #callsOf(page: number): Promise<Page | null> {
     if (this.#claimed?.page === page) return this.#claimed.calls;
     const claimed = await this.#deps.claim(page);
