@@ -38,7 +38,7 @@ export const COMMANDS = {
     load: async () => (await import("./cli/trace.mjs")).trace,
   },
   cassette: {
-    summary: "cassette        record what a program is answered, and replay it without a provider",
+    summary: "cassette        record the answers that a program gets, and replay them without a provider",
     load: async () => (await import("./cassette/command.mjs")).cassette,
   },
 };

@@ -76,7 +76,7 @@ export function attemptKey(attemptId: string): string {
   return `attempt ${attemptId}`;
 }
 
-/** What the id of a span is the beginning of the SHA-256 of. */
+/** The text whose SHA-256 begins with the id of a span. */
 export function spanSeed(runId: string, key: string): string {
   return `span ${runId} ${key}`;
 }
@@ -86,7 +86,7 @@ export function spanIdIn(hash: string): string {
   return hash.slice(0, 16);
 }
 
-/** The context of what a span of the same trace calls. */
+/** The context that a span of the same trace passes to what it calls. */
 export function contextUnder(context: TraceContext, spanId: string): TraceContext {
   const parent = `${VERSION}-${traceIdOf(context)}-${spanId}-${context.parent.slice(53)}`;
   return { ...context, parent };

@@ -134,7 +134,7 @@ async function underRun(gateway, { file, program, words, usd, model }, { env, si
   return { run, status, calls, usd: numberAt(document, "budget", "usd", "spent") };
 }
 
-/** How many of the run's calls asked what is not on the tape, from its log. @param {Gateway} gateway @param {string} run @param {AbortSignal} signal */
+/** Number of the run's calls that were not on the tape, from its log. @param {Gateway} gateway @param {string} run @param {AbortSignal} signal */
 async function missesOf(gateway, run, signal) {
   const response = await request(gateway, `/runs/${run}/log`, { signal, headers: { accept: "application/x-ndjson" } });
   const events = (await response.text()).split("\n").filter((line) => line.includes('"cassette_miss"'));

@@ -75,7 +75,7 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   const name = attemptName(lease, group);
   emit(attemptEnd(name, { outcome, charged: charge, estimated, trace: lease.trace, content: reported.content }));
   if (overrun.length > 0) emit({ event: "overrun", ...name, dimensions: overrun, reserved: amounts, charged: charge });
-  // A batch says nothing of how its key serves calls.
+  // A batch shows nothing about how its key serves calls.
   const throttle = lease.tier === BATCH_TIER ? null : learnFromEnd(state.upstreams.add(target), lease, outcome, nowMs);
   if (throttle !== null) emit({ event: "throttled", upstream: target.upstream, gate: target.gate, ...throttle });
   const settled = { charge, estimated, ...cappedOf(outcome), queuedMs: lease.queuedMs, parallelGroupId };
@@ -147,7 +147,7 @@ function endBeside(
   state.writeSlot(record);
 }
 
-/** How long a call has taken that ends with this attempt. Of a single call, a restart forgets what was before its last attempt. */
+/** How long a call that ends with this attempt has taken. A restart forgets the earlier attempts of a single call. */
 function timesWith(state: EngineState, { lease, call }: InFlight, { latencyMs }: Outcome): TimesOfCall {
   const { slotId, attempt, queuedMs } = lease;
   const earlier = slotId === null ? call?.earlier : state.tried.get(slotId);

@@ -160,7 +160,7 @@ export async function attemptRelay(
   return { ...relayed, ended: followedEnd(relayed.ended, tape, content) };
 }
 
-/** The end of an answer, which is recorded first: who waits for the call's settlement finds it on the tape. */
+/** The end of an answer. It is recorded first, so a client that waits for the settlement finds it on the tape. */
 async function followedEnd(
   ended: Promise<RelayEnd>,
   tape: TapedCall | null,

@@ -109,7 +109,7 @@ export function runningJson(group: GroupView) {
   return { id, object: "group", status: shownStatus(group), ...measuresOf(group), ...waits };
 }
 
-/** The status on the wire: a group that awaits its confirmation runs for all who wait for its end. */
+/** The status on the wire: a group that awaits its confirmation counts as running. */
 export function shownStatus({ status, held }: Pick<GroupView, "status" | "held">) {
   return held === undefined ? status : "awaiting_confirmation";
 }

@@ -186,11 +186,11 @@ async function look(state: State, site: Site, after: number): Promise<void> {
   await renew(site);
 }
 
-/** Lines of the gateway's output that tell of an error that nothing expected. CONNECT and broken frames are workerd's own to refuse. */
+/** Lines of the gateway's output that report an unexpected error. workerd itself refuses CONNECT and broken frames. */
 const BUG =
   /^(?!.*(?:does not export a connect\(\) function|WebSocket protocol error)).*(?:request \S+ failed:|[Uu]ncaught|unhandled|TypeError|RangeError|ReferenceError|SyntaxError|fatal)/;
 
-/** Where two texts part. */
+/** Where two texts begin to differ. */
 function difference(before: string, now: string): string {
   const at = [...before].findIndex((letter, place) => letter !== now[place]);
   const from = Math.max(0, at - 100);

@@ -13,7 +13,7 @@ export type Names = {
   adminKey: string;
 };
 
-/** What stands for `{parameter}` in a path, of a party. Of a parameter that names no thing it is a word that exists. */
+/** The value of `{parameter}` in a path, for a party. If the parameter names nothing of the party, a word that exists. */
 export function pathValue(path: string, parameter: string, { id, things }: Party): string {
   if (parameter !== "id") return PLAIN[parameter] ?? "a";
   if (path.startsWith("/groups/")) return things.group;

@@ -1,4 +1,4 @@
-/** What a run knows of how long the calls of one model take, to find those that take much longer than the others. */
+/** How long the calls of one model take in a run, to find those that take much longer than the others. */
 import { LatencySketch } from "../../gate/latency-sketch.ts";
 import { HEDGE_ENDS_KEPT, HEDGE_SAMPLES_MIN } from "../../limits.ts";
 import { slowTimes, type SlowTimes } from "./straggler.ts";

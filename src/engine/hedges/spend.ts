@@ -17,7 +17,7 @@ export function restoreExtra(state: EngineState): void {
   for (const group of state.groups.values()) group.extra = extra;
 }
 
-/** Whether one more hedge keeps within its part, whatever becomes of those in flight. Free calls are counted instead. */
+/** Whether one more hedge stays within its fraction, whatever the hedges in flight will cost. Free calls are counted instead. */
 export function mayCost(state: EngineState, group: Group, extraNanoUsd: number, maxExtra: number): boolean {
   // A single call that is stored as a group of its own is measured by its run.
   const whole = group.header.single === null ? group : undefined;

@@ -58,7 +58,7 @@ function lateSlots(state: EngineState, nowMs: number): Late[] {
   return late;
 }
 
-/** A call that nobody waits for, or that has had all of its attempts but one, gets no second one. */
+/** A call that nobody waits for, or that has only one attempt left, gets no hedge. */
 function mayHedge(group: Group, { target }: AttemptInFlight, index: number): boolean {
   const { drained, paused, header } = group;
   if (drained !== null || paused !== null || group.isCancelled(index) || header.background === true) return false;
@@ -102,7 +102,7 @@ function hedgeOf(state: EngineState, { first, slotId, group, hedge }: Late, nowM
   return { ...lease, hedgeOf: attemptId };
 }
 
-/** Where it goes: to the same model, under the key with most room. A gate that makes calls wait has no room for a second one. */
+/** The target of a hedge: the same model, under the key with most room. A gate that makes calls wait has no room for a hedge. */
 function targetOf(state: EngineState, { target, chosenFrom }: AttemptInFlight, nowMs: number): Target | null {
   const gates = gatesOf(state, nowMs);
   const isOpen = (gate: string): boolean => state.upstreams.get(gate)?.isOpen(nowMs) !== false && gates.mayStart(gate);
@@ -111,7 +111,7 @@ function targetOf(state: EngineState, { target, chosenFrom }: AttemptInFlight, n
   return open.toSorted((a, b) => gates.inFlight(a.gate) - gates.inFlight(b.gate))[0] ?? null;
 }
 
-/** Whether its answer would be cut where that of the first is not: at the end of the budget. */
+/** Whether the end of the budget would cut the hedge's answer, but not that of the first attempt. */
 function isShorter(capTokens: number | null, firstTokens: number | null): boolean {
   return capTokens !== null && capTokens < (firstTokens ?? Infinity);
 }

@@ -5,8 +5,8 @@ import { HEDGE_MEDIANS_MIN, HEDGE_SLOW_SHARE_MAX } from "../../limits.ts";
 export type SlowTimes = { slowMs: number; hedgeMs: number };
 
 /**
- * By the time that 95 % of the calls of a model take at most. A call that is not several times as slow as half of the others is
- * none that another attempt would overtake by much.
+ * From the time that 95 % of the calls of a model take at most. Another attempt would hardly overtake a call that is not several
+ * times as slow as the median.
  */
 export function slowTimes(p50Ms: number, p95Ms: number): SlowTimes {
   return { slowMs: p95Ms, hedgeMs: Math.max(p95Ms, p50Ms * HEDGE_MEDIANS_MIN) };
@@ -17,17 +17,17 @@ export function timesOf({ after }: HedgeRule, p95: SlowTimes | null): SlowTimes 
   return after === "p95" ? p95 : { slowMs: after, hedgeMs: after };
 }
 
-/** What of a model's attempts happened since one of them began. */
+/** How a model's other attempts fared since one attempt began. */
 export type Siblings = {
-  /** Those that were slow, or are in flight for so long that they are, the attempt itself among them. */
+  /** Number of slow attempts: ended, or still in flight for that long, including the attempt itself. */
   slow: number;
-  /** Those that were answered meanwhile and were fast. */
+  /** Number of attempts that ended meanwhile and were fast. */
   fast: number;
 };
 
 /**
- * Whether an attempt that is late is slower than its siblings: where many are slow, so is the provider, and more calls would
- * make it slower. One that is the only slow one is judged by its time alone.
+ * Whether a late attempt is slower than its siblings. If many are slow, the provider is slow, and more calls would make it
+ * slower. If no other attempt is slow, only its time counts.
  */
 export function isStraggler({ slow, fast }: Siblings): boolean {
   return slow <= 1 || slow <= HEDGE_SLOW_SHARE_MAX * (slow + fast);

@@ -17,8 +17,8 @@ export function prefixAt({ shared, cacheTtl }: CallFacts, target: Target): Prefi
 }
 
 /**
- * The prefix of a single call: nobody knows whether another one follows, so the first of a run is sent as it is, and from the next one
- * on they share what that one writes.
+ * The prefix of a single call. It is unknown whether another call follows, so the first of a run is sent unchanged; from the second
+ * on, calls share what the second one writes.
  */
 export function prefixOfCall({ prefixes }: Known, facts: CallFacts, target: Target | null): PrefixAt | null {
   const prefix = target === null ? null : prefixAt(facts, target);

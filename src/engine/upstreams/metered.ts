@@ -20,7 +20,7 @@ export function meter({ totals }: Shard, lease: AttemptInFlight, outcome: Outcom
     model: target.model.slice(0, METER_MODEL_CHARS_MAX),
     outcome: outcomeOf(outcome),
     charge: { calls: 1, promptTokens, completionTokens, costNanoUsd },
-    // How long a provider has worked on a call of its batch, it does not say; nor has the call waited for a permit.
+    // A provider does not report how long it worked on a call of its batch, and such a call waits for no permit.
     latencyMs: isOfBatch ? null : outcome.latencyMs,
     queuedMs: attempt === 1 && !isOfBatch ? queuedMs : null,
     ...(lease.hedgeOf === undefined ? {} : { isHedge: true as const }),

@@ -90,7 +90,7 @@ export function demandAt(state: EngineState, gate: string): Record<WorkClass, Cl
   if (state.isPaused) return demand;
   const mean = state.upstreams.get(gate)?.tokensPerCall ?? null;
   for (const { bucket, count } of state.queue.ready()) {
-    // What waits for the budget or a confirmation wants nothing of a gate, which other runs share.
+    // A call that waits for the budget or a confirmation must not request permits of a gate that other runs share.
     if (state.groups.get(bucket.groupSeq)?.mayStart === false) continue;
     const gates = state.lines.gatesOf(bucket.upstream);
     if (!gates.includes(gate)) continue;

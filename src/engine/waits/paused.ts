@@ -1,7 +1,7 @@
 /**
- * Groups that wait for a higher limit: with `onExhausted: "pause"`, a group whose next attempt the rest of the budget does not
- * cover waits instead of failing its slots. Nothing polls for it: only a change of the limits, or a child run that ends, gives
- * a run more.
+ * Groups that wait for a higher limit: with `onExhausted: "pause"`, a group waits instead of failing its slots if the rest of the
+ * budget does not cover its next attempt. Nothing polls: only a change of the limits, or the end of a child run, raises what is
+ * left of the budget.
  */
 import { budgetReason } from "../../budget/admit.ts";
 import { DIMENSIONS, zeroAmounts, type Amounts, type Ledger } from "../../budget/ledger.ts";
@@ -29,7 +29,7 @@ export function pauseGroup(
   state.writeGroup(group);
 }
 
-/** The slots of a group have changed: which one starts next, and what it needs, is seen with the next turn. */
+/** The slots of a group have changed: the next turn finds out which one starts next and what it needs. */
 export function reconsider(group: Group): void {
   if (group.paused !== null) group.paused = { ...group.paused, need: zeroAmounts() };
 }

@@ -12,7 +12,7 @@ import { withoutOwnSecrets } from "../../upstream/redact.ts";
 import { AnswerCopy } from "../cassettes/answer.ts";
 import { inputJson, instructionsJson, outputJson, type Asked } from "./messages.ts";
 
-/** The outcome of a call with what it has asked and got; as it is, unless the upstream's content is exported. */
+/** The outcome of a call with its prompt and answer; unchanged unless the upstream's content is exported. */
 export function withContent(upstream: Upstream, { raw, ...body }: CallBody, outcome: Outcome): Outcome {
   if (upstream.exportsContent !== true) return outcome;
   const asked = raw === undefined ? body : askedIn(raw.json);
@@ -46,7 +46,7 @@ export class RelayedContent {
     return async (url, init) => this.#copy.copied(await fetch(url, init));
   }
 
-  /** The outcome with what was asked and what has come. */
+  /** The outcome with the prompt and the answer. */
   in(outcome: Outcome): Outcome {
     const text = outcome.kind === "success" ? this.#text() : null;
     return described(this.#upstream, this.#asked, outcome, text);

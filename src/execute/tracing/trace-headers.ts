@@ -1,10 +1,10 @@
-/** The client's trace in the headers of an attempt, for an upstream that its operator lets have it. */
+/** The client's trace in the headers of an attempt, for an upstream that is configured to get it. */
 import type { Lease } from "../../call.ts";
 import { sha256Hex } from "../../run-client/dedupe-key.ts";
 import { attemptKey, contextUnder, isSampled, spanIdIn, spanSeed, type TraceContext } from "../../trace-context.ts";
 import type { Upstream } from "../../upstream/config/types.ts";
 
-/** The upstream with the headers that this attempt adds; as it is, if it gets none. */
+/** The upstream with the headers that this attempt adds; unchanged if it gets none. */
 export async function withTrace(upstream: Upstream, { trace, attemptId }: Lease, runId: string): Promise<Upstream> {
   if (trace === undefined || upstream.traces === undefined) return upstream;
   // A span that is exported in another trace than the client's is no parent in that one.

@@ -16,7 +16,7 @@ const NAMES_TIER = /service[\W_]*tier|\bflex\b/i;
 export function withTierRefusal(status: number, classification: Classification): Classification {
   if (classification.kind !== "failure" || classification.stop !== undefined) return classification;
   if (classification.class === "unknown" || !refusesTier(status, classification.reason)) return classification;
-  // It says nothing of the key, so that it must not slow down other calls.
+  // It says nothing about the key, so it must not slow down other calls.
   return { ...classification, class: "rejected", retryAfterMs: null, refusesTier: true };
 }
 
