@@ -755,8 +755,8 @@ export const GATE_HISTORY_STEP_MS = 100;
 /** Shortest time between two rows that a gate writes of figures that have moved, ms: it makes less than .01 rows per call. */
 export const GATE_STORE_EVERY_MS = 30_000;
 /**
- * Shortest such time of a width that has moved, ms: a gate that is lost while it searches must not go back to where it began. The
- * search for a width takes seconds, and then it hardly moves.
+ * Shortest such time of a width that has risen, ms: a gate that is lost while it searches must not go back to where it began. The
+ * search for a width takes seconds, and then it hardly moves. One that has fallen is stored at once.
  */
 export const GATE_STORE_WIDTH_EVERY_MS = 2_000;
 /** Shortest time between two rows that a gate writes of what attempts have cost, ms: as with the figures above. */

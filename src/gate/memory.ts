@@ -17,8 +17,9 @@ export function shouldStore(stored: GateMemory, now: GateMemory, sinceMs: number
   if ((stored.width === null) !== (now.width === null)) return true;
   // So must the limits of headers: an instance that knows none lets all runs start what they have.
   if (BUCKETS.some((name) => (stored.buckets[name] === undefined) !== (now.buckets[name] === undefined))) return true;
-  const hasNewWidth = differs(stored.width?.width ?? 0, now.width?.width ?? 0, 0.2);
-  if (hasNewWidth && sinceMs >= GATE_STORE_WIDTH_EVERY_MS) return true;
+  const [before, after] = [stored.width?.width ?? 0, now.width?.width ?? 0];
+  // An instance that begins with a width that is too large has calls refused. With one that is too small it only finds room later.
+  if (differs(before, after, 0.2) && (after < before || sinceMs >= GATE_STORE_WIDTH_EVERY_MS)) return true;
   return sinceMs >= GATE_STORE_EVERY_MS && hasMoved(stored, now);
 }
 

@@ -20,7 +20,8 @@ type Place = { gateway: Gateway; provider: LimitedServer };
 
 async function startPlace(limiter: Limiter): Promise<Place> {
   const provider = await startLimitedServer(limiter, steady(CALL_MS));
-  const up = { kind: "openai", base_url: provider.baseUrl, api_key: "key", models: ["*"] };
+  // A call may be refused after several of the twenty deaths.
+  const up = { kind: "openai", base_url: provider.baseUrl, api_key: "key", models: ["*"], max_attempts: 10 };
   const vars = { UPSTREAMS: { up: { ...up, prices: { "*": { input: 1, output: 1 } } } }, DEFAULT_MODEL: "up/m" };
   const gateway = await startGateway({
     vars,
@@ -36,7 +37,8 @@ async function startPlace(limiter: Limiter): Promise<Place> {
 /** Opens a batch in a run of its own. A look at it waits for its end. */
 async function openBatch({ gateway }: Place, slots: number): Promise<() => Promise<z.infer<typeof group>>> {
   const { token } = await gateway.openRun({ max_parallel: WIDTH, budget: { usd: 10 } });
-  const json = { prompts: Array.from({ length: slots }, (_, at) => `${token.slice(-8)} ${at}`), max_tokens: 16 };
+  const prompts = Array.from({ length: slots }, (_, at) => `${token.slice(-8)} ${at}`);
+  const json = { prompts, max_tokens: 16 };
   const opened = await gateway.fetch("/batch", { token, headers: { prefer: "respond-async" }, json });
   const { id } = group.parse(await opened.json());
   return async () => group.parse(await (await gateway.fetch(`/groups/${id}?wait_ms=20000`, { token })).json());
@@ -84,7 +86,8 @@ describe("a gate that dies twenty times under load", () => {
     const refusedBefore = place.provider.rejected().length;
     const epochs = await killGate(place, { between: 15, all: 800 });
     expect(epochs.size).toBe(DEATHS);
-    expect(await classOf(place)).toBe("shrunk");
+    // The last instance knows it from its row, or from the first report: a run may not have exchanged with it yet.
+    await expect.poll(() => classOf(place)).toBe("shrunk");
     await expectAllOnce(place, looks, 400);
     // If each instance began as one that knows nothing, each would let both runs start all that their widths allow.
     const refused = place.provider.rejected().length - refusedBefore;

@@ -312,6 +312,9 @@ describe("what a gate stores", () => {
   it("is a figure that has moved, seldom", () => {
     expect(shouldStore(width(10), width(20), GATE_STORE_WIDTH_EVERY_MS - 1)).toBe(false);
     expect(shouldStore(width(10), width(20), GATE_STORE_WIDTH_EVERY_MS)).toBe(true);
+    // One that has fallen at once: the next instance must not begin with what was refused.
+    expect(shouldStore(width(20), width(10), 0)).toBe(true);
+    expect(shouldStore(width(20), width(18), 0)).toBe(false);
     expect(shouldStore(width(10), width(11), GATE_STORE_EVERY_MS)).toBe(false);
     expect(shouldStore(bucket(600), bucket(900), GATE_STORE_EVERY_MS)).toBe(true);
     expect(shouldStore(bucket(600), bucket(600, 0.5), GATE_STORE_EVERY_MS)).toBe(true);
