@@ -27,7 +27,8 @@ async function gateway(answer: Answer, timeoutS = 60) {
     response.once("close", () => (seen.closedEarly += response.writableFinished ? 0 : 1));
     answer(response, received);
   };
-  const server = createServer((request, response) => void serve(request, response));
+  // A client that gives up breaks off what it was sending.
+  const server = createServer((request, response) => void serve(request, response).catch(() => response.destroy()));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => {
     server.closeAllConnections();

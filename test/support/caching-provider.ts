@@ -44,7 +44,8 @@ export async function startCachingProvider(options: CachingOptions): Promise<Cac
   let bill: CachingBill = emptyBill();
   const seen: Record<string, unknown>[] = [];
   let number = 0;
-  const server = createServer((request, response) => void serve(request, response));
+  // A gateway that ends breaks off what it was sending.
+  const server = createServer((request, response) => void serve(request, response).catch(() => response.destroy()));
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];

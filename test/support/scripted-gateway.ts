@@ -12,14 +12,16 @@ export async function startScriptedGateway(
   answer: (request: Seen, reply: ServerResponse) => unknown,
 ): Promise<ScriptedGateway> {
   const seen: Seen[] = [];
-  const server = createServer(async (request, reply) => {
+  const serve = async (request: IncomingMessage, reply: ServerResponse): Promise<void> => {
     let text = "";
     for await (const piece of request.setEncoding("utf8")) text += String(piece);
     const body: unknown = text === "" ? null : JSON.parse(text);
     const entry = { method: request.method ?? "", path: request.url ?? "", headers: request.headers, body };
     seen.push(entry);
     await answer(entry, reply);
-  });
+  };
+  // A client that ends breaks off what it was sending.
+  const server = createServer((request, reply) => void serve(request, reply).catch(() => reply.destroy()));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();

@@ -36,7 +36,8 @@ export class FakeServer {
   readonly batches = new Map<string, Batch>();
   readonly #parts = new Map<string, Buffer>();
   readonly #plan: FakePlan;
-  readonly #server = createServer((request, reply) => void this.#receive(request, reply));
+  // A command that ends breaks off what it was sending.
+  readonly #server = createServer((request, reply) => void this.#receive(request, reply).catch(() => reply.destroy()));
   url = "";
 
   private constructor(plan: FakePlan) {
