@@ -7,7 +7,7 @@ export type TokenRates = {
   cachedInputPicoUsd: number;
   /** Prompt tokens written to the provider's cache, for its shortest lifetime; absent = as input. */
   cacheWritePicoUsd?: number;
-  /** Prompt tokens written for an hour; absent = as any other write. */
+  /** Prompt tokens written for an hour; absent = the price of any other write. */
   cacheWrite1hPicoUsd?: number;
   outputPicoUsd: number;
 };

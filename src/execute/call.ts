@@ -352,8 +352,8 @@ function costOf({ usd, prompt_tokens: promptTokens, completion_tokens: completio
   return { costNanoUsd: usd, promptTokens, completionTokens };
 }
 
-/** What the client is told of a call's last attempt: if it was stopped because the run had ended it, the reason of that end. */
-export function outcomeTold({ outcome, endedAs }: { outcome: Outcome; endedAs?: Reason }): Outcome {
+/** The outcome that the client gets. If the run had ended the attempt, and so stopped it, the reason is that of the run. */
+export function clientOutcome({ outcome, endedAs }: { outcome: Outcome; endedAs?: Reason }): Outcome {
   return endedAs === undefined || !wasStopped(outcome) ? outcome : { ...outcome, reason: endedAs };
 }
 

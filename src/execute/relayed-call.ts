@@ -11,7 +11,7 @@ import type { Recorded, RecordedCall } from "../run-api/replay.ts";
 import type { RunCaller } from "../run-client/caller.ts";
 import type { RelayAnswered, RelayEnd } from "../upstream/relay/types.ts";
 import { attemptRelay, takeSamples, type RelayedRequest, type RelayFailure } from "./attempt.ts";
-import { executeCall, outcomeTold, recordedCall, settleLater, type CallDeps, type CallUsage } from "./call.ts";
+import { executeCall, clientOutcome, recordedCall, settleLater, type CallDeps, type CallUsage } from "./call.ts";
 import { bodyText, recordedStream } from "./replay/recorded-body.ts";
 
 /** How a relayed call ended; `answered`: its answer is on its way. */
@@ -56,7 +56,7 @@ export async function relayCall(
     case "answering":
       return { end: await answered(request, end, deps, recordedCall(end, recording?.epoch)), usage };
     case "ended":
-      return { end: { ...end.failure, outcome: outcomeTold(end) }, usage };
+      return { end: { ...end.failure, outcome: clientOutcome(end) }, usage };
     case "shared":
       return { end: { kind: "refused", reason: SHARED }, usage };
     default:

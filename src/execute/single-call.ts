@@ -3,7 +3,7 @@ import type { CallBody, CallFacts, CallRules, Lease, Outcome } from "../call.ts"
 import type { Reason } from "../errors.ts";
 import { attemptCall } from "./attempt.ts";
 import { RepairedCall, violated } from "./checks/repaired-call.ts";
-import { executeCall, outcomeTold, type CallDeps, type CallUsage } from "./call.ts";
+import { executeCall, clientOutcome, type CallDeps, type CallUsage } from "./call.ts";
 
 /** What a call ended as, with what all its attempts took and cost. */
 export type SingleCallEnd = CallUsage & {
@@ -39,7 +39,7 @@ export async function makeCall(
     },
     deps,
   );
-  if (end.kind === "ended") return { ...usage, outcome: outcomeOf(outcomeTold(end), end.lease) };
+  if (end.kind === "ended") return { ...usage, outcome: outcomeOf(clientOutcome(end), end.lease) };
   if (end.kind === "shared") return { ...usage, outcome: outcomeOf(end.outcome, null) };
   if (end.kind === "replayed") return { ...usage, outcome: { ok: true, ...end.answer, replayed: true } };
   const reason = end.kind === "refused" ? (repairing.violationInsteadOf(end.reason) ?? end.reason) : CLIENT_GONE;

@@ -103,7 +103,7 @@ export const traceHeaders = [
   header("tracestate", "Passed along with `traceparent`"),
 ];
 
-/** The header that tells where these spans are. */
+/** The header that names the trace of these spans. */
 export const traceHeader = {
   [TRACE_HEADER]:
     "Id of the trace in which the calls' spans are exported, if the gateway exports any: 32 hexadecimal digits",

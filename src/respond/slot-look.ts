@@ -4,6 +4,7 @@ import type { SlotView } from "../run-api/groups.ts";
 import { slotError, slotItem } from "./slot.ts";
 import { shownWaiting } from "./waiting.ts";
 
+/** @param promptHead The beginning of the prompt; null = it is not stored. */
 export function slotLook(slot: SlotView, promptHead: string | null) {
   const { json, ...item } = slotItem(slot);
   void json;

@@ -5,8 +5,8 @@ import { noteSpansOfRequest } from "./trace-header.ts";
 import { traceContextOf, type TraceContext } from "../trace-context.ts";
 
 /**
- * Of a request that asks for calls; the answer names the trace of their spans. Absent = the request has no valid `traceparent`, or nobody would see it: then nothing of it is
- * stored.
+ * The trace of a request that makes calls; the answer names the trace of their spans. Absent = the request has no valid
+ * `traceparent`, or neither an export nor an upstream uses it. Then nothing of it is stored.
  */
 export function clientTrace(c: Context<AppEnv>): { trace?: TraceContext } {
   const { otlp, upstreams } = c.get("config");

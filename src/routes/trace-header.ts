@@ -5,8 +5,8 @@ import { sha256Hex } from "../run-client/dedupe-key.ts";
 import { clientTraceId, TRACE_HEADER, traceIdIn, traceSeed, type TraceContext } from "../trace-context.ts";
 
 /**
- * Notes where the spans of a request's calls are, as far as the request tells: its own trace, or the run's, which a run token
- * names. With the operator's key only the run's object knows it, and is not asked for a header.
+ * Notes the trace of a request's calls, if the request shows it: its own trace, or the run's, which a run token names. With the
+ * operator's key only the run's object knows the trace, and a header is not worth a request to it.
  */
 export function noteSpansOfRequest(c: Context<AppEnv>, trace: TraceContext | null): void {
   const own = clientTraceId(trace);
