@@ -1,14 +1,14 @@
 /**
- * Which part of the gateway may import which. The core (engine, budget, gate, graph, reduce) imports nothing but itself and
- * the shared words; the edges import the core; the platform appears at the edges only. Data first: the table below is
- * the rule, the rest reads imports and looks them up.
+ * Which part of the gateway may import which. The core (engine, budget, gate, graph, pull) imports only itself, the rules
+ * over answers (aggregate) and the shared words. The edges import the core; only the edges import the platform. The table
+ * below is the rule; the functions after it read imports and look them up.
  */
 import { posix } from "node:path";
 
 /** A part of the code: files that obey one line of the table. The first pattern that fits a path decides. */
 const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["words", /^src\/(errors|limits|call|trace-context|version)\.ts$/],
-  ["core", /^src\/(engine|budget|gate|graph|pull|reduce)\//],
+  ["core", /^src\/(engine|budget|gate|graph|pull)\//],
   ["pattern", /^src\/pattern\//],
   ["replay", /^src\/replay\//],
   ["cassette", /^src\/cassette\//],
@@ -28,7 +28,6 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["respond", /^src\/respond\//],
   ["auth", /^src\/auth\//],
   ["observe", /^src\/observe\//],
-  ["dashboard", /^src\/dashboard\//],
   ["docs-page", /^src\/docs-page\//],
   ["files", /^src\/files\//],
   ["tools", /^src\/tools\//],
@@ -40,9 +39,8 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["openapi", /^src\/(openapi\.ts$|openapi\/)/],
   ["app", /^src\/(app|cors)\.ts$/],
   ["index", /^src\/index\.ts$/],
-  ["address", /^durable-objects\/(address|soon)\.ts$/],
+  ["address", /^durable-objects\/address\.ts$/],
   ["objects", /^durable-objects\/[^/]+\//],
-  ["stubs", /^stubs\//],
 ];
 
 type Allowed = {
@@ -56,8 +54,6 @@ type Allowed = {
 const ZOD = /^(zod|@hono\/zod-openapi)$/;
 const HONO = /^hono(\/|$)/;
 const PLATFORM = /^cloudflare:/;
-/** Packages that touch no platform. Platform and web framework are named where they are allowed. */
-const PURE = /^(?!cloudflare:|node:|hono)/;
 
 const RULES: Readonly<Record<string, Allowed>> = {
   words: { parts: [], packages: [] },
@@ -82,7 +78,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // JSON Schema: what of it is checked, and how it reaches a model.
   schema: { parts: ["json", "pattern", "tokens"], packages: [] },
   simulated: { parts: ["json"], packages: [] },
-  upstream: { parts: ["cassette", "json", "protocol", "schema", "simulated"], types: ["core"], packages: [PURE] },
+  upstream: { parts: ["cassette", "json", "protocol", "schema", "simulated"], types: ["core"], packages: [ZOD] },
   contract: {
     parts: ["aggregate", "cassette", "contexts", "json", "pattern", "protocol", "schema", "tokens"],
     packages: [ZOD],
@@ -94,21 +90,19 @@ const RULES: Readonly<Record<string, Allowed>> = {
       "protocol",
       "json",
       "cassette",
-      "replay",
       "schema",
       "simulated",
       "run-client",
       "address",
       "contexts",
       "core",
-      "files",
       // Of the Batch API what splits its files into lines.
       "batch",
     ],
     types: ["run-api"],
     packages: [],
   },
-  batch: { parts: ["bytes", "core", "json", "upstream", "protocol"], packages: [ZOD] },
+  batch: { parts: ["bytes", "json", "protocol"], packages: [ZOD] },
   // Of the protocols what cuts a text for people.
   respond: {
     parts: ["aggregate", "core", "observe", "protocol", "schema"],
@@ -116,15 +110,14 @@ const RULES: Readonly<Record<string, Allowed>> = {
     packages: [],
   },
   // Of the upstream module what reads headers with secrets.
-  observe: { parts: ["core", "upstream"], packages: [PURE] },
-  dashboard: { parts: [], packages: [] },
+  observe: { parts: ["core", "upstream"], packages: [] },
   "docs-page": { parts: [], packages: [HONO, ZOD] },
-  files: { parts: ["bytes"], packages: [PURE] },
+  files: { parts: ["bytes"], packages: [] },
   // Of the upstream module what reads a bounded body and what cleans a message.
-  tools: { parts: ["contract", "json", "upstream"], types: ["core"], packages: [] },
-  env: { parts: ["contract", "json", "upstream", "protocol", "tools", "observe", "core"], packages: [ZOD, PLATFORM] },
-  context: { parts: [], types: ["env", "address", "bytes"], packages: [HONO] },
-  auth: { parts: ["env", "context"], packages: [HONO, ZOD] },
+  tools: { parts: ["contract", "upstream"], types: ["core"], packages: [] },
+  env: { parts: ["json", "upstream", "tools", "observe", "core"], packages: [ZOD] },
+  context: { parts: [], types: ["env", "address", "bytes"], packages: [] },
+  auth: { parts: ["env"], types: ["context"], packages: [HONO] },
   openapi: { parts: ["batch", "contract"], packages: [ZOD] },
   routes: {
     // A route executes single calls, so it may use the upstream module; of the core it uses money and pages.
@@ -145,20 +138,16 @@ const RULES: Readonly<Record<string, Allowed>> = {
       "address",
       "execute",
       "run-client",
-      "dashboard",
       "docs-page",
-      "stubs",
       "core",
       "json",
       "schema",
-      "simulated",
-      "cassette",
       "replay",
       "upstream",
       "protocol",
     ],
     types: ["run-api"],
-    packages: [HONO, ZOD, PLATFORM],
+    packages: [HONO, ZOD],
   },
   // The contract between Workers and objects: interfaces and plain data, no code.
   "run-api": {
@@ -173,16 +162,14 @@ const RULES: Readonly<Record<string, Allowed>> = {
     types: ["run-api"],
     packages: [PLATFORM],
   },
-  app: { parts: ["routes", "contract", "respond", "auth", "observe", "env", "context", "openapi"], packages: [HONO] },
-  index: { parts: ["app", "objects", "env"], packages: [PLATFORM] },
+  app: { parts: ["routes", "contract", "auth", "env"], types: ["context"], packages: [HONO] },
+  index: { parts: ["app", "objects"], packages: [] },
   address: { parts: [], types: ["run-api"], packages: [] },
   objects: {
     parts: [
       "aggregate",
-      "contexts",
       "core",
       "execute",
-      "json",
       "cassette",
       "replay",
       "upstream",
@@ -196,17 +183,17 @@ const RULES: Readonly<Record<string, Allowed>> = {
       "address",
       "run-client",
     ],
-    types: ["run-api"],
-    packages: [PURE, PLATFORM],
+    types: ["contexts", "run-api"],
+    packages: [ZOD, PLATFORM],
   },
 };
 
 /**
- * The routes compile graphs themselves; of the rest of the core they may use types only. The upstream module looks
- * prices up where the configuration names none.
+ * Single files of the core that the edges use. The contract checks ids of tasks by the syntax of references. The upstream
+ * module looks up prices that the configuration does not name.
  */
 const EXCEPTIONS: readonly { from: string; target: RegExp }[] = [
-  { from: "routes", target: /^src\/graph\// },
+  { from: "contract", target: /^src\/graph\/refs\.ts$/ },
   { from: "upstream", target: /^src\/budget\/(prices|estimate|money|decimal|token-price|service-tiers)\.ts$/ },
   { from: "protocol", target: /^src\/budget\/(decimal|service-tiers)\.ts$/ },
 ];
@@ -239,6 +226,31 @@ export function violations(path: string, source: string): string[] {
   return importsOf(source)
     .filter((imported) => !isAllowed(path, part, allowed, imported))
     .map(({ target, isTypeOnly }) => `${path}: ${part} may not import ${isTypeOnly ? "types of " : ""}${target}`);
+}
+
+/** What the table lists and no file needs, as sentences: parts without a file, and permissions that no import uses. */
+export function unusedRules(files: readonly { path: string; source: string }[]): string[] {
+  const used = new Map(Object.keys(RULES).map((part) => [part, new Set<string>()]));
+  const partsWithFiles = new Set<string>();
+  for (const { path, source } of files) {
+    const part = partOf(path);
+    if (part === null) continue;
+    partsWithFiles.add(part);
+    for (const { target } of importsOf(source)) {
+      const imported = target.startsWith(".") ? partOf(posix.join(posix.dirname(path), target)) : target;
+      if (imported !== null) used.get(part)?.add(imported);
+    }
+  }
+  const empty = PARTS.map(([part]) => part).filter((part) => !partsWithFiles.has(part));
+  const unused = Object.entries(RULES).flatMap(([part, { parts, types = [], packages }]) => {
+    const names = [...(used.get(part) ?? [])];
+    const unusedParts = [...parts, ...types].filter((name) => !names.includes(name));
+    const unusedPackages = packages.filter((pattern) => !names.some((name) => !(name in RULES) && pattern.test(name)));
+    return [...unusedParts, ...unusedPackages].map((name) => `${part} may import ${name}, but does not`);
+  });
+  return [...empty.map((part) => `no file is in the part ${part}`), ...unused].map(
+    (rule) => `dependency rule: ${rule}`,
+  );
 }
 
 function isAllowed(path: string, part: string, allowed: Allowed, { target, isTypeOnly }: Import): boolean {

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** What is installed: one version, so that figures can be repeated. */
-export const PEER_PACKAGES = ["litellm[proxy]==1.106.2", "diskcache==5.6.3"] as const;
+const PEER_PACKAGES = ["litellm[proxy]==1.106.2", "diskcache==5.6.3"] as const;
 export const LITELLM_VERSION = "1.106.2";
 
 const FOLDER = join(import.meta.dirname, "../.data/peers", `litellm-${LITELLM_VERSION}`);

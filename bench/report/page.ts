@@ -4,7 +4,7 @@ import { commandOf, comparisonTable } from "./comparison.ts";
 import type { ResultFile } from "./data.ts";
 
 /** The command that measures all of the page and writes it. */
-export const PAGE_COMMAND = "npm run bench -- --peers --write-docs";
+const PAGE_COMMAND = "npm run bench -- --peers --write-docs";
 
 /** Columns from which on a table is turned on its side. */
 const COLUMNS_MAX = 6;

@@ -10,7 +10,7 @@ import { resultFile, textOf, type ResultFile } from "./data.ts";
 import { benchmarksPage } from "./page.ts";
 import { withComparison } from "./readme.ts";
 
-export const DATA_FILE = join(ROOT, "docs/benchmarks.json");
+const DATA_FILE = join(ROOT, "docs/benchmarks.json");
 
 export function writePages(data: ResultFile): void {
   // The page shows what the file says, digit by digit.

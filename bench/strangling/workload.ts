@@ -26,7 +26,7 @@ export type Shape = "agents" | "labels";
 /** Nano-USD per token. */
 export const PRICE = { input: 150, output: 600 };
 /** Tokens that the upstream adds to each prompt. */
-export const TEMPLATE_TOKENS = 21;
+const TEMPLATE_TOKENS = 21;
 /** Characters of a prompt. */
 const PROMPT_CHARS = { agents: [1_000, 6_000], labels: [300, 1_500] } as const;
 

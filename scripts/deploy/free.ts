@@ -8,7 +8,7 @@ import { z } from "zod";
 const LEFT_OUT = ["limits", "r2_buckets", "workflows"] as const;
 
 /** Fetches to other hosts that one request may make on the free plan, documented. */
-export const FREE_SUBREQUESTS_MAX = 50;
+const FREE_SUBREQUESTS_MAX = 50;
 
 /** The limits of the free plan that a gateway meets first, as sentences for the operator. Read on 2026-11-23. */
 export const FREE_PLAN_NOTES: readonly string[] = [

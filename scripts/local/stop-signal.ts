@@ -4,7 +4,7 @@ import type { LocalGateway } from "./gateway.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 /** Time for requests in progress to finish, ms: Docker kills a container 10 s after the stop signal. */
-export const DRAIN_MS = 8_000;
+const DRAIN_MS = 8_000;
 /** Time for workerd to stop after that, ms. A stop that hangs must not block the terminal. */
 const STOP_MS = 1_500;
 

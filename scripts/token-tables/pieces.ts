@@ -7,9 +7,9 @@ import type { Bpe } from "./bpe.ts";
 
 const LETTERS = "abcdefghijklmnopqrstuvwxyz";
 /** What a pair may begin with. */
-export const PAIR_FIRSTS = ` ${LETTERS}${LETTERS.toUpperCase()}`;
+const PAIR_FIRSTS = ` ${LETTERS}${LETTERS.toUpperCase()}`;
 /** What a triple may begin with. */
-export const TRIPLE_FIRSTS = ` ${LETTERS}`;
+const TRIPLE_FIRSTS = ` ${LETTERS}`;
 
 /**
  * Bits as base64. `pairs`: for every first of `PAIR_FIRSTS` and every letter (capitals after a space only, then a to z)

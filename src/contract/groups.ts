@@ -169,7 +169,7 @@ export function parseGroupQuery(query: Record<string, string>): Parsed<{ waitMs:
 const REPORT_FORMATS = ["markdown", "json", "coordinator", "swarm"] as const;
 export type ReportFormat = (typeof REPORT_FORMATS)[number];
 
-export const reportQuery = strictFields({ format: z.enum(REPORT_FORMATS).optional() });
+const reportQuery = strictFields({ format: z.enum(REPORT_FORMATS).optional() });
 
 /** The form of a report that the query names, or else the client's `Accept`. */
 export function parseReportQuery(query: Record<string, string>, accept: string | undefined): Parsed<ReportFormat> {

@@ -44,7 +44,7 @@ const metadata = z
   });
 
 /** Names of sets of defaults. */
-export const PROFILES = ["default", "stable"] as const;
+const PROFILES = ["default", "stable"] as const;
 
 /** The request as documented. A limit that is left out does not bound; a limit of 0 allows nothing. */
 export const runBody = strictFields({
@@ -169,7 +169,7 @@ export const budgetDocument = z
 export type BudgetDocument = z.infer<typeof budgetDocument>;
 
 /** A key that its provider refuses and for which calls of the run wait. */
-export const blockedKey = z
+const blockedKey = z
   .object({
     upstream: z.string(),
     key: z
@@ -262,7 +262,6 @@ export const runLookDocument = runDocument.extend({ subtree: subtreeDocument.opt
 
 /** The answer to `POST /runs`: the only time the token is shown. */
 export const openedRunDocument = runDocument.extend({ token: z.string() }).openapi("OpenedRun");
-export type OpenedRunDocument = z.infer<typeof openedRunDocument>;
 
 const modelUsage = z.object({
   input_tokens: z.int(),

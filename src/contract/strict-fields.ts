@@ -17,7 +17,7 @@ export function strictFields<Shape extends z.ZodRawShape>(shape: Shape) {
  * What to do about an unknown field: send it in `params` if upstreams know it and the object has `params`, else use the
  * most similar of the known fields (`deadline_ms` for `deadline`), else one of all.
  */
-export function suggestion(name: string, known: readonly string[]): string {
+function suggestion(name: string, known: readonly string[]): string {
   const hasParams = known.includes("params");
   if (hasParams && REQUEST_FIELDS.chat.rules.has(name)) {
     const fault = ownParamFault(name, undefined);

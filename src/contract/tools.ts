@@ -37,7 +37,6 @@ const registration = strictFields({
     .optional()
     .openapi({ description: `Time limit of a call, including its retry, ms; default ${TOOL_TIMEOUT_MS_DEFAULT}` }),
 });
-export type ToolRegistration = z.infer<typeof registration>;
 
 /** The field `tools` of `POST /runs`. */
 export const toolList = z

@@ -55,7 +55,7 @@ export function restoreLease(
 }
 
 /** A lease from its row, with a new term. */
-export function leaseOfStored(state: EngineState, stored: StoredLease, target: Target, nowMs: number): AttemptInFlight {
+function leaseOfStored(state: EngineState, stored: StoredLease, target: Target, nowMs: number): AttemptInFlight {
   const { id: attemptId, slot: slotId, attempt, amounts, startedAtMs, queuedMs, startSeq } = stored;
   const expiresAtMs = nowMs + FOUND_LEASE_TTL_MS;
   const group = state.groupOf({ slotId });

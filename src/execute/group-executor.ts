@@ -30,7 +30,7 @@ export type GroupExecutorDeps = Pick<ExecutorDeps, "execute"> & {
 };
 
 /** How many attempts a Worker holds. */
-export function workerRules(waitingFetchesMax: number): WorkRules {
+function workerRules(waitingFetchesMax: number): WorkRules {
   const callsMax = callsMaxOf(waitingFetchesMax);
   return { callsMax, waitingMax: waitingFetchesMax, settleAtShare: 1, mergeMs: WORKER_MERGE_MS };
 }

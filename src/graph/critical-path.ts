@@ -6,7 +6,7 @@ import type { CompiledTask, Schedule } from "./types.ts";
 type Timed = Pick<CompiledTask, "estimatedDurationMs">;
 
 /** The estimated duration of one slot of a task, ms. */
-export function durationMsOf(task: Timed | undefined): number {
+function durationMsOf(task: Timed | undefined): number {
   return task?.estimatedDurationMs ?? TASK_DURATION_MS_DEFAULT;
 }
 

@@ -7,11 +7,11 @@
 import type { Tier } from "../aggregate/tiers.ts";
 
 /** How ready tasks are ordered. `critical_path`: the longest rest first. `fifo`: as listed. `weight`: by length and dependents. */
-export const SCHEDULES = ["critical_path", "fifo", "weight"] as const;
+const SCHEDULES = ["critical_path", "fifo", "weight"] as const;
 export type Schedule = (typeof SCHEDULES)[number];
 
 /** How outputs reach a prompt. `template`: where its references stand. `markdown`: also as sections before the prompt. */
-export const INJECTIONS = ["template", "markdown"] as const;
+const INJECTIONS = ["template", "markdown"] as const;
 export type Injection = (typeof INJECTIONS)[number];
 
 /**

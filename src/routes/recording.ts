@@ -8,7 +8,7 @@ import type { ReplaySource } from "../run-api/replay.ts";
 import { RunCaller } from "../run-client/caller.ts";
 
 /** Names the life of the client's program that a call belongs to. */
-export const EPOCH_HEADER = "x-fanout-epoch";
+const EPOCH_HEADER = "x-fanout-epoch";
 
 /** The epoch of a request to a run that records; null: the run records nothing. Costs nothing under a run token, which says so. */
 export async function recordingOf(c: Context<AppEnv>, runId: string): Promise<{ epoch: string } | null> {

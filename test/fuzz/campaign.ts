@@ -39,7 +39,7 @@ const PATIENCE: Patience = { answerMs: 60_000, waitMs: 250 };
  * Resident memory that a gateway may have in the end, MB: 540 after 30,000 requests were seen, most of it garbage. One that keeps
  * what it was sent has more after some thousand.
  */
-export const MEMORY_MB_MAX = 2_000;
+const MEMORY_MB_MAX = 2_000;
 
 export async function campaign({ seed, indexes, abreast, progress = () => undefined, found }: Plan): Promise<Outcome> {
   const place = await startPlace();

@@ -74,7 +74,7 @@ export function fieldWords({ own, other }: Names): ReadonlyMap<string, readonly 
 }
 
 /** Spellings of addresses that only the gateway's own machine or network has. */
-export const PRIVATE_URLS = [
+const PRIVATE_URLS = [
   "http://127.0.0.1/",
   "http://localhost:80/",
   "http://[::1]/",

@@ -30,7 +30,7 @@ const span = z.strictObject({
 });
 
 /** The body of `POST /v1/traces`, as opentelemetry-proto's ExportTraceServiceRequest. */
-export const otlpRequest = z.strictObject({
+const otlpRequest = z.strictObject({
   resourceSpans: z.array(
     z.strictObject({
       resource: z.strictObject({ attributes }),

@@ -35,7 +35,7 @@ export type Provider = {
 /** nano-USD per token: $1 and $2 per million. */
 export const PRICE_NANO = { prompt: 1_000, completion: 2_000 };
 /** What a router charges instead: dearer than its tokens, so that a charge shows whose figure was taken. */
-export const ROUTER_NANO = { prompt: 1_500, completion: 2_500 };
+const ROUTER_NANO = { prompt: 1_500, completion: 2_500 };
 
 const NOTHING: Bill = { calls: 0, prompt: 0, completion: 0, nanoUsd: 0 };
 

@@ -14,7 +14,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 
 /** Fetches of one I/O context that may wait for headers at once on Cloudflare. */
-export const SLOTS_PER_CONTEXT = 6;
+const SLOTS_PER_CONTEXT = 6;
 /** Largest string or blob of a row on Cloudflare, bytes. */
 export const ROW_BYTES_MAX = 2_000_000;
 

@@ -15,7 +15,7 @@ export type Things = {
 const withId = z.looseObject({ id: z.string() });
 
 /** The id in the answer to a request of a run, a POST by default. Throws if the request is refused. */
-export async function idFrom(gateway: Gateway, token: string, path: string, request: GatewayRequest): Promise<string> {
+async function idFrom(gateway: Gateway, token: string, path: string, request: GatewayRequest): Promise<string> {
   const answer = await gateway.fetch(path, { token, method: "POST", ...request });
   const text = await answer.text();
   if (!answer.ok) throw new Error(`${path} was answered ${answer.status}: ${text}`);

@@ -25,8 +25,6 @@ export type TreePlan = { steps: TreeOp[][]; limits: Record<Dimension, number | n
 
 const OPS_PER_STEP = 4;
 const STEPS = 25;
-/** Operations of one history. */
-export const OPS_PER_PLAN = OPS_PER_STEP * STEPS;
 
 const pick = fc.nat({ max: 1_000 });
 const share = fc.nat({ max: 1_000 });

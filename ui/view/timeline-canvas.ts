@@ -17,7 +17,7 @@ export type Span = { fromMs: number; toMs: number };
 type Colours = Record<CallState | "text" | "dim" | "line" | "queue" | "retry", string>;
 
 /** The page's colours, which depend on the reader's light or dark setting. */
-export function coloursOf(element: Element): Colours {
+function coloursOf(element: Element): Colours {
   const style = getComputedStyle(element);
   const read = (name: string) => style.getPropertyValue(`--${name}`).trim();
   return {

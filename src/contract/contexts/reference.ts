@@ -33,7 +33,7 @@ export const split = strictFields(splitFields)
   .openapi("Split");
 
 /** The split that a request names. */
-export function splitOf({ by = "chars", size = CHUNK_CHARS_DEFAULT, overlap = 0 }: z.infer<typeof split> = {}): Split {
+function splitOf({ by = "chars", size = CHUNK_CHARS_DEFAULT, overlap = 0 }: z.infer<typeof split> = {}): Split {
   return { by, size, overlap };
 }
 

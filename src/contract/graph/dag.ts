@@ -7,6 +7,7 @@ import type { Tier, TierMode } from "../../aggregate/tiers.ts";
 import type { BodyOptions } from "../../call.ts";
 import type { ContextReference } from "../../contexts/types.ts";
 import type { Reason } from "../../errors.ts";
+import { ITEM_NAME, TASK_ID } from "../../graph/refs.ts";
 import {
   CONTEXT_LIMIT_CHARS_MAX,
   DEADLINE_MS_MAX,
@@ -50,8 +51,11 @@ const taskId = z
   .string()
   .min(1)
   .max(TASK_ID_CHARS_MAX)
-  .regex(/^[\p{L}\p{N}_:/-]+$/u, "expected letters, digits, _, -, : and /")
-  .refine((id) => id !== "item", 'is "item", which references use for the element of a foreach; expected another id');
+  .regex(TASK_ID, "expected letters, digits, _, -, : and /")
+  .refine(
+    (id) => id !== ITEM_NAME,
+    'is "item", which references use for the element of a foreach; expected another id',
+  );
 
 const runIf = z.union(
   [z.enum(["all_success", "any", "always"]), z.strictObject({ at_least: z.number().min(0).max(1) })],

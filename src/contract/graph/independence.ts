@@ -20,7 +20,7 @@ export function claimsOf(item: z.infer<z.ZodObject<typeof claimFields>>): Claims
   return { files: files ?? [], writes: writes ?? [], outputLocation: outputLocation ?? null };
 }
 
-export const INDEPENDENCE_POLICIES = ["report", "reject", "serialize"] as const;
+const INDEPENDENCE_POLICIES = ["report", "reject", "serialize"] as const;
 export type IndependencePolicy = (typeof INDEPENDENCE_POLICIES)[number];
 
 export const validateIndependence = z.enum(INDEPENDENCE_POLICIES).openapi({

@@ -75,7 +75,7 @@ export function parsePlan(value: unknown): Parsed<PlanRequest> {
 }
 
 /** A task as a planner writes it. */
-export const plannedTask = z.strictObject({
+const plannedTask = z.strictObject({
   id: z.string().max(TASK_ID_CHARS_MAX),
   prompt: z.string(),
   dependencies: z.array(z.string()).optional(),

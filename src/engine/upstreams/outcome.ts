@@ -50,7 +50,7 @@ function answeredAs(
 }
 
 /** How a gate counts a failure; null = it says nothing of the key. */
-export function failedAs({ class: failureClass, reason, retryAfterMs, stop }: Failure): Failed | null {
+function failedAs({ class: failureClass, reason, retryAfterMs, stop }: Failure): Failed | null {
   const message = "message" in reason ? reason.message : null;
   if (stop !== undefined) return { class: "stopped", stop, hintMs: null, message };
   // A longer one fails the call that met it and does not stop the others, so that it cannot park a key for hours.

@@ -157,7 +157,7 @@ export function measuresOf(group: GroupView, graph: CompiledGraph, latencyMs: Fl
 }
 
 /** Positions of the tasks in the order of their slots. */
-export function inSlotOrder(tasks: readonly CompiledTask[]): number[] {
+function inSlotOrder(tasks: readonly CompiledTask[]): number[] {
   const first = (position: number): number => tasks[position]?.first ?? 0;
   return tasks.map((_, position) => position).sort((a, b) => first(a) - first(b));
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { importsOf, violations } from "../../../scripts/dependency-rule.ts";
+import { importsOf, unusedRules, violations } from "../../../scripts/dependency-rule.ts";
 
 describe("reading imports", () => {
   it("finds every kind of import and tells types from code", () => {
@@ -44,7 +44,8 @@ describe("the dependency rule", () => {
   it("keeps the platform at the edges", () => {
     const statement = 'import { DurableObject } from "cloudflare:workers";';
     expect(keeps("durable-objects/run/object.ts", statement)).toBe(true);
-    expect(keeps("src/routes/native/runs.ts", statement)).toBe(true);
+    expect(keeps("src/run-client/body-upload.ts", statement)).toBe(true);
+    expect(keeps("src/routes/native/runs.ts", statement)).toBe(false);
     expect(keeps("src/upstream/attempt.ts", statement)).toBe(false);
     expect(keeps("src/respond/json.ts", statement)).toBe(false);
     expect(keeps("src/upstream/attempt.ts", 'import { readFile } from "node:fs";')).toBe(false);
@@ -100,5 +101,14 @@ describe("the dependency rule", () => {
     expect(violations("src/engine/a.ts", 'import { z } from "zod";')).toEqual([
       "src/engine/a.ts: core may not import zod",
     ]);
+  });
+
+  it("names parts without files, and permissions that no import uses", () => {
+    const source = 'import { b } from "../bytes/b.ts";';
+    const unused = unusedRules([{ path: "src/sse/a.ts", source }]);
+    expect(unused).not.toContain("dependency rule: no file is in the part sse");
+    expect(unused).not.toContain("dependency rule: sse may import bytes, but does not");
+    expect(unused).toContain("dependency rule: no file is in the part files");
+    expect(unused).toContain("dependency rule: files may import bytes, but does not");
   });
 });
