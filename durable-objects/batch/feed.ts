@@ -8,6 +8,7 @@ import { rawCallFactsOf } from "../../src/protocol/request/call-facts.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../../src/run-api/groups.ts";
 import type { Refused } from "../../src/run-api/types.ts";
 import type { RunCaller } from "../../src/run-client/caller.ts";
+import { PLAIN_RULES } from "../../src/run-client/groups/plain-rules.ts";
 import { linesFrom } from "./input.ts";
 import type { Chunk, Job } from "./store.ts";
 
@@ -39,20 +40,13 @@ export async function feedChunk(
   const last = await stage(run, openKey, pages);
   if ("reason" in last) return { kind: "refused", reason: last.reason, customIds, feed };
   const request: OpenGroupRequest = {
+    ...PLAIN_RULES,
     openKey,
-    idempotencyKey: null,
     count: customIds.length,
-    single: false,
     background: true,
-    concurrency: null,
-    onError: "continue",
-    onBudget: "partial",
-    onLost: "retry",
     // What has not started by the end of the completion window never starts.
     deadlineMs: Math.max(1, job.batch.expiresAtS * 1_000 - nowMs),
-    split: false,
     detach: true,
-    errorStyle: null,
     hasCustomIds: true,
     models: builder.models,
     defaultsJson: "{}",

@@ -9,6 +9,7 @@ import { CallPageBuilder, type CallPage } from "../../../src/engine/call-page.ts
 import { drainGroup } from "../../../src/engine/end-slot.ts";
 import type { Group } from "../../../src/engine/group.ts";
 import type { OpenGroupRequest } from "../../../src/run-api/groups.ts";
+import { PLAIN_RULES } from "../../../src/run-client/groups/plain-rules.ts";
 import type { RunState } from "../state.ts";
 import { hasEnded } from "../status.ts";
 import type { RunStore } from "../store/store.ts";
@@ -75,24 +76,8 @@ function settingsOf({ model, maxTokens }: JudgeRule) {
 
 function requestOf(group: Group, { groups }: JudgedStop, models: (string | null)[]): OpenGroupRequest {
   const { trace } = group.header;
-  return {
-    // No client's request has a line break in it.
-    openKey: `\nstop ${group.header.id} ${groups.length}`,
-    models,
-    idempotencyKey: null,
-    count: 1,
-    single: false,
-    background: false,
-    detach: true,
-    errorStyle: null,
-    hasCustomIds: false,
-    concurrency: null,
-    onError: "continue",
-    onBudget: "partial",
-    onLost: "retry",
-    split: false,
-    deadlineMs: null,
-    defaultsJson: "{}",
-    ...(trace === undefined ? {} : { trace }),
-  };
+  // No client's request has a line break in it.
+  const openKey = `\nstop ${group.header.id} ${groups.length}`;
+  const traced = trace === undefined ? {} : { trace };
+  return { ...PLAIN_RULES, openKey, models, count: 1, detach: true, defaultsJson: "{}", ...traced };
 }

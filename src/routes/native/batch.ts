@@ -22,10 +22,11 @@ import { groupOfClient, openGroupDeps } from "./client-group.ts";
 import { answerAccepted, answerGroup, framingOf, isAccepted, type GroupAnswer } from "./group-answer.ts";
 import { batchWithContexts } from "../contexts/find.ts";
 import type { CompiledGraph } from "../../graph/types.ts";
-import { openGroup, type Opened } from "../../run-client/open-group.ts";
+import { openGroup, type Opened } from "../../run-client/groups/open-group.ts";
+import { PLAIN_RULES } from "../../run-client/groups/plain-rules.ts";
 import { firstCapacity } from "../../execute/group-executor.ts";
 import { startWorkflow, WORKFLOW_CAPACITY } from "../../execute/workflow-group.ts";
-import { GroupReader, type GroupSource } from "../../run-client/group-reader.ts";
+import { GroupReader, type GroupSource } from "../../run-client/groups/group-reader.ts";
 import { independenceOf, serialOrderOf } from "./independence.ts";
 import { namedOf } from "./idempotency.ts";
 import { quoteBatch } from "./quote.ts";
@@ -110,13 +111,7 @@ const NEEDS_ASYNC: Reason = {
 function openingOf(request: BatchRequest, named: IdempotencyKey | null, recording: { epoch: string } | null) {
   const { calls, ids, defaults, dedupe, concurrency, onError, onBudget, onLost } = request;
   const { split, deadlineMs, detach, errorStyle } = request;
-  const rules = {
-    idempotencyKey: named,
-    count: calls.length,
-    single: false,
-    background: false,
-    hasCustomIds: ids.length > 0,
-  };
+  const rules = { ...PLAIN_RULES, idempotencyKey: named, count: calls.length, hasCustomIds: ids.length > 0 };
   const stop = stopRequestOf(request.stopWhen);
   const combined = request.aggregate === null ? {} : { aggregate: request.aggregate };
   const tiers = request.tiers === null ? {} : { tiers: request.tiers };

@@ -7,8 +7,8 @@ import { areHeadersLimited } from "../../execute/rules.ts";
 import { attemptJob } from "../../execute/job.ts";
 import type { GroupView } from "../../run-api/groups.ts";
 import type { RunCaller } from "../../run-client/caller.ts";
-import { GroupReader, type GroupSource } from "../../run-client/group-reader.ts";
-import type { Opened, OpenGroupDeps } from "../../run-client/open-group.ts";
+import { GroupReader, type GroupSource } from "../../run-client/groups/group-reader.ts";
+import type { Opened, OpenGroupDeps } from "../../run-client/groups/open-group.ts";
 import { clientTrace } from "../client-trace.ts";
 
 /** What opening a group takes from its request. `capacity`: see OpenGroupDeps. */

@@ -13,7 +13,7 @@ import { completedEvent, NDJSON, slotEvent, SSE, startedEvent, type Framing } fr
 import { slotError } from "../../respond/slot.ts";
 import { spentBefore } from "../../respond/usage.ts";
 import { streamed } from "../../respond/stream.ts";
-import type { GroupSource } from "../../run-client/group-reader.ts";
+import type { GroupSource } from "../../run-client/groups/group-reader.ts";
 import { combiningCalls } from "./combining/make-calls.ts";
 import { remainingUsdText } from "../under-run.ts";
 

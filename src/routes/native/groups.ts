@@ -15,8 +15,8 @@ import { coordinatorJson, reportJson, swarmJson, type ReportSource } from "../..
 import { slotLook } from "../../respond/slot-look.ts";
 import { resultsPageOf } from "../../respond/results-page.ts";
 import { answerGroup, framingOf, JSON_PIECES, streamPieces, type GroupAnswer } from "./group-answer.ts";
-import { GroupReader } from "../../run-client/group-reader.ts";
-import { runOfGroup } from "../../run-client/run-of-group.ts";
+import { GroupReader } from "../../run-client/groups/group-reader.ts";
+import { runOfGroup } from "../../run-client/groups/run-of-group.ts";
 import { answerGraph, answerLook } from "./graph/answer.ts";
 import { ChangingGraph, graphOf } from "./graph/changing-graph.ts";
 import { combiningCalls } from "./combining/make-calls.ts";

@@ -6,7 +6,7 @@ import type { AppEnv } from "../../context.ts";
 import { Refusal } from "../../errors.ts";
 import type { OpenGroupReply } from "../../run-api/groups.ts";
 import { RunCaller } from "../../run-client/caller.ts";
-import { GroupReader } from "../../run-client/group-reader.ts";
+import { GroupReader } from "../../run-client/groups/group-reader.ts";
 import { groupAnswer } from "./batch.ts";
 import { answerGraph } from "./graph/answer.ts";
 import { ChangingGraph, graphOf } from "./graph/changing-graph.ts";

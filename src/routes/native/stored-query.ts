@@ -16,8 +16,9 @@ import { groupAnswer } from "./batch.ts";
 import { recordingOf } from "../recording.ts";
 import { groupOfClient, openGroupDeps } from "./client-group.ts";
 import { answerAccepted } from "./group-answer.ts";
-import { openGroup } from "../../run-client/open-group.ts";
-import { GroupReader } from "../../run-client/group-reader.ts";
+import { openGroup } from "../../run-client/groups/open-group.ts";
+import { GroupReader } from "../../run-client/groups/group-reader.ts";
+import { PLAIN_RULES } from "../../run-client/groups/plain-rules.ts";
 import { queryReplyOf, wantsText, type AnswerText } from "./query-reply.ts";
 import { noteGroup } from "../trace-header.ts";
 
@@ -25,25 +26,15 @@ type Stored = { runId: string; run: RunCaller; call: QueryRequest; named: { key:
 
 export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named }: Stored): Promise<Response> {
   const { body, facts, deadlineMs, onLost, dedupe } = call;
-  const rules = {
-    idempotencyKey: named,
-    count: 1,
-    single: true,
-    background: false,
-    concurrency: 1,
-    deadlineMs,
-    onLost,
-  };
+  const own = { idempotencyKey: named, count: 1, single: true, concurrency: 1, deadlineMs, onLost };
   const isAsync = prefersAsync(c.req.header("prefer"));
   // Without a key or an address, nobody else can read it.
   const detach = named !== null || isAsync;
-  const defaults = { onError: "continue", onBudget: "partial", split: false, detach } as const;
   const recording = await recordingOf(c, runId);
   const replay = recording === null ? {} : { replay: recording };
-  const shown = { errorStyle: null, hasCustomIds: false };
   const calls = [{ body, facts, id: null }];
   const opened = await openGroup(
-    { calls, defaults: {}, dedupe, rules: { ...rules, ...defaults, ...shown, ...replay } },
+    { calls, defaults: {}, dedupe, rules: { ...PLAIN_RULES, ...own, detach, ...replay } },
     openGroupDeps(c, run, isAsync ? null : 1),
   );
   noteGroup(c, runId, opened);

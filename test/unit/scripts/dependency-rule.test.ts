@@ -44,7 +44,7 @@ describe("the dependency rule", () => {
   it("keeps the platform at the edges", () => {
     const statement = 'import { DurableObject } from "cloudflare:workers";';
     expect(keeps("durable-objects/run/object.ts", statement)).toBe(true);
-    expect(keeps("src/run-client/body-upload.ts", statement)).toBe(true);
+    expect(keeps("src/run-client/groups/body-upload.ts", statement)).toBe(true);
     expect(keeps("src/routes/native/runs.ts", statement)).toBe(false);
     expect(keeps("src/upstream/attempt.ts", statement)).toBe(false);
     expect(keeps("src/respond/json.ts", statement)).toBe(false);

@@ -9,8 +9,9 @@ import { reasonOf, slotError } from "../../../respond/slot.ts";
 import { slotPages } from "../../../respond/slot-pages.ts";
 import type { IdempotencyKey } from "../../../run-api/types.ts";
 import { RunCaller } from "../../../run-client/caller.ts";
-import type { GroupSource } from "../../../run-client/group-reader.ts";
-import { openGroup } from "../../../run-client/open-group.ts";
+import type { GroupSource } from "../../../run-client/groups/group-reader.ts";
+import { openGroup } from "../../../run-client/groups/open-group.ts";
+import { PLAIN_RULES } from "../../../run-client/groups/plain-rules.ts";
 import { groupOfClient, openGroupDeps } from "../client-group.ts";
 import { noteGroup } from "../../trace-header.ts";
 
@@ -35,22 +36,8 @@ export async function groupOfCalls(
   { name, calls, detach }: CallsGroup,
 ): Promise<CallsEnd> {
   const run = new RunCaller(c.env, runId);
-  const rules = {
-    idempotencyKey: name,
-    count: calls.length,
-    single: false,
-    background: false,
-    hasCustomIds: false,
-    concurrency: null,
-    onError: "continue",
-    onBudget: "partial",
-    onLost: "retry",
-    split: false,
-    deadlineMs: null,
-    detach,
-    errorStyle: null,
-    isConfirmed: true,
-  } as const;
+  const own = { idempotencyKey: name, count: calls.length, detach, isConfirmed: true } as const;
+  const rules = { ...PLAIN_RULES, ...own };
   const capacity = firstCapacity(c.get("config").waitingFetchesMax);
   const opening = { calls: calls.map((call) => ({ ...call, id: null })), defaults: {}, dedupe: false, rules };
   const opened = await openGroup(opening, openGroupDeps(c, run, capacity));

@@ -9,8 +9,9 @@ import { startWorkflow, WORKFLOW_CAPACITY } from "../../../execute/workflow-grou
 import type { CompiledGraph } from "../../../graph/types.ts";
 import type { IdempotencyKey } from "../../../run-api/types.ts";
 import { RunCaller } from "../../../run-client/caller.ts";
-import { GroupReader } from "../../../run-client/group-reader.ts";
-import { openGroup } from "../../../run-client/open-group.ts";
+import { GroupReader } from "../../../run-client/groups/group-reader.ts";
+import { openGroup } from "../../../run-client/groups/open-group.ts";
+import { PLAIN_RULES } from "../../../run-client/groups/plain-rules.ts";
 import { ChangingGraph, graphOf } from "./changing-graph.ts";
 import { recordingOf } from "../../recording.ts";
 import { groupAnswer } from "../batch.ts";
@@ -33,8 +34,7 @@ export async function openGraph(
   const ownCapacity = isAsync ? null : firstCapacity(waitingFetchesMax);
   const capacity = workflows === undefined ? ownCapacity : WORKFLOW_CAPACITY;
   const { tasks, defaults, concurrency, onError, onLost, deadlineMs, detach, stopWhen, aggregate, tiers } = request;
-  const rules = { concurrency, onError, onLost, deadlineMs, detach, errorStyle: null, onBudget: "partial" as const };
-  const shape = { count: graph.slots, single: false, background: false, hasCustomIds: false, split: false };
+  const rules = { concurrency, onError, onLost, deadlineMs, detach, count: graph.slots };
   const judged = {
     ...stopRequestOf(stopWhen),
     ...(aggregate !== null && { aggregate }),
@@ -49,7 +49,7 @@ export async function openGraph(
     calls,
     defaults,
     dedupe: false,
-    rules: { idempotencyKey: named, ...shape, ...rules, ...judged, ...replay },
+    rules: { ...PLAIN_RULES, idempotencyKey: named, ...rules, ...judged, ...replay },
     graph,
   };
   const opened = await openGroup(opening, openGroupDeps(c, run, capacity));

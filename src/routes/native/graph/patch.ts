@@ -9,7 +9,7 @@ import { Refusal } from "../../../errors.ts";
 import type { ChangeGraphReply, GroupView } from "../../../run-api/groups.ts";
 import { RunCaller } from "../../../run-client/caller.ts";
 import { sha256Hex } from "../../../run-client/dedupe-key.ts";
-import { GroupReader } from "../../../run-client/group-reader.ts";
+import { GroupReader } from "../../../run-client/groups/group-reader.ts";
 import { bodyRoom } from "../../body-bound.ts";
 import { changeWithContexts } from "../../contexts/find.ts";
 import type { Protection } from "../../under-run.ts";

@@ -2,12 +2,12 @@
  * Finds the root run that has a group, for an operator who knows the group's id only. An id names its group within its run
  * and holds the time of the group's opening: so runs that are younger cannot have it, and of the others few fit the number.
  */
-import type { Objects } from "../../durable-objects/address.ts";
-import { groupSalt, groupSeqOfId } from "../engine/group-id.ts";
-import { GROUP_RUNS_SEARCHED_MAX } from "../limits.ts";
-import type { GroupView } from "../run-api/groups.ts";
-import { RunCaller } from "./caller.ts";
-import { runsBefore } from "./directory.ts";
+import type { Objects } from "../../../durable-objects/address.ts";
+import { groupSalt, groupSeqOfId } from "../../engine/group-id.ts";
+import { GROUP_RUNS_SEARCHED_MAX } from "../../limits.ts";
+import type { GroupView } from "../../run-api/groups.ts";
+import { RunCaller } from "../caller.ts";
+import { runsBefore } from "../directory.ts";
 
 /** The run's id; null if none of the newest GROUP_RUNS_SEARCHED_MAX root runs that may have the group has it. */
 export async function runOfGroup(objects: Objects, groupId: string): Promise<string | null> {

@@ -1,21 +1,21 @@
 /** Opening a group: its calls become pages, large ones reach the run object in several calls, and its lanes are started. */
-import { bodiesPrefix, laneOf, type Objects } from "../../durable-objects/address.ts";
-import type { RunCaller } from "./caller.ts";
-import type { OpenGroupReply, OpenGroupRequest } from "../run-api/groups.ts";
-import type { Refused } from "../run-api/types.ts";
-import type { CallBody, CallFacts, SharedBody } from "../call.ts";
-import { modelsOfCalls } from "../aggregate/aggregate.ts";
-import { hasCourse } from "../engine/course/course.ts";
-import { CallPageBuilder, type CallPage } from "../engine/call-page.ts";
-import type { CompiledGraph } from "../graph/types.ts";
-import { Refusal, type Reason } from "../errors.ts";
-import { GROUP_CHARS_MAX, GROUP_MODELS_CHARS_MAX, PAGES_AHEAD_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../limits.ts";
+import { bodiesPrefix, laneOf, type Objects } from "../../../durable-objects/address.ts";
+import type { RunCaller } from "../caller.ts";
+import type { OpenGroupReply, OpenGroupRequest } from "../../run-api/groups.ts";
+import type { Refused } from "../../run-api/types.ts";
+import type { CallBody, CallFacts, SharedBody } from "../../call.ts";
+import { modelsOfCalls } from "../../aggregate/aggregate.ts";
+import { hasCourse } from "../../engine/course/course.ts";
+import { CallPageBuilder, type CallPage } from "../../engine/call-page.ts";
+import type { CompiledGraph } from "../../graph/types.ts";
+import { Refusal, type Reason } from "../../errors.ts";
+import { GROUP_CHARS_MAX, GROUP_MODELS_CHARS_MAX, PAGES_AHEAD_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../../limits.ts";
 import { bodyUploadTo, type BodyUpload } from "./body-upload.ts";
-import { contentHash, dedupeKeyOf } from "./dedupe-key.ts";
-import { loneCalls } from "./lone-calls.ts";
+import { contentHash, dedupeKeyOf } from "../dedupe-key.ts";
+import { loneCalls } from "../lone-calls.ts";
 import { SendAhead } from "./send-ahead.ts";
-import { settled } from "./settlements.ts";
-import type { TraceContext } from "../trace-context.ts";
+import { settled } from "../settlements.ts";
+import type { TraceContext } from "../../trace-context.ts";
 
 /** What is opened. `calls` are read once. */
 export type Opening = {

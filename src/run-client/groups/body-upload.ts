@@ -3,14 +3,14 @@
  * run's object, so that the first calls start without a read of R2. The rest goes to R2, many bodies to an object, and the
  * pages have their places instead. No page is given away before its bodies are stored: call `stored` first.
  */
-import { placedPage, type CallPage } from "../engine/call-page.ts";
+import { placedPage, type CallPage } from "../../engine/call-page.ts";
 import {
   BODY_OBJECT_CHARS_MAX,
   BODY_OBJECT_SLOTS_MAX,
   BODY_PUTS_IN_FLIGHT_MAX,
   ROW_BODIES_CHARS_MAX,
-} from "../limits.ts";
-import { withRetry } from "./retry.ts";
+} from "../../limits.ts";
+import { withRetry } from "../retry.ts";
 
 export type BodyUploadDeps = {
   /** Stores an object, one JSON text per line; storing it twice changes nothing. Rejects if it cannot be stored. */

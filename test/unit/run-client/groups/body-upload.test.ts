@@ -1,6 +1,6 @@
 /** The bodies of a large group on their way to R2: which pages stay, how the others are cut, what happens on failure. */
 import { describe, expect, it } from "vitest";
-import { CallPageBuilder, placeOf, type CallPage } from "../../../src/engine/call-page.ts";
+import { CallPageBuilder, placeOf, type CallPage } from "../../../../src/engine/call-page.ts";
 import {
   BODY_OBJECT_CHARS_MAX,
   BODY_OBJECT_SLOTS_MAX,
@@ -8,9 +8,9 @@ import {
   CALL_PAGE_SLOTS_MAX,
   PAGES_CALL_CHARS_MAX,
   ROW_BODIES_CHARS_MAX,
-} from "../../../src/limits.ts";
-import { BodyUpload } from "../../../src/run-client/body-upload.ts";
-import { makeFacts } from "../../support/engine.ts";
+} from "../../../../src/limits.ts";
+import { BodyUpload } from "../../../../src/run-client/groups/body-upload.ts";
+import { makeFacts } from "../../../support/engine.ts";
 
 /** An R2 in memory. `put` may be replaced. */
 function bucket() {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { SendAhead } from "../../../src/run-client/send-ahead.ts";
+import { SendAhead } from "../../../../src/run-client/groups/send-ahead.ts";
 
 /** Pieces whose arrival the test decides. */
 function pieces() {

@@ -1,9 +1,9 @@
 /** Follows a group in its run object, across restarts of that object. */
-import type { RunCaller } from "./caller.ts";
-import type { EndedReply, GroupView, SlotView } from "../run-api/groups.ts";
-import { Refusal } from "../errors.ts";
-import { RPC_WAIT_MS } from "../limits.ts";
-import { WaitingSocket } from "./run-socket.ts";
+import type { RunCaller } from "../caller.ts";
+import type { EndedReply, GroupView, SlotView } from "../../run-api/groups.ts";
+import { Refusal } from "../../errors.ts";
+import { RPC_WAIT_MS } from "../../limits.ts";
+import { WaitingSocket } from "../run-socket.ts";
 import { SeenSlots } from "./seen-slots.ts";
 
 /** What an answer needs of its group. */

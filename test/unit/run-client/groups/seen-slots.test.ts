@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { SeenSlots } from "../../../src/run-client/seen-slots.ts";
+import { SeenSlots } from "../../../../src/run-client/groups/seen-slots.ts";
 
 const slotsOf = (...indexes: number[]) => indexes.map((index) => ({ index }));
 
