@@ -1,7 +1,7 @@
 /** Calls to objects that follow one another before an upstream gets its first byte, for each way in. */
 import { exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { PAGES_CALL_CHARS_MAX } from "../../src/limits.ts";
+import { CREDIT_AFTER_CALLS, PAGES_CALL_CHARS_MAX } from "../../src/limits.ts";
 import { hopsOf } from "../support/objects-hops.ts";
 import { ADMIN_KEY } from "../support/object-vars.ts";
 import { openRun, prompts, type TestRun } from "../support/objects-run.ts";
@@ -20,19 +20,33 @@ const CALL_HOPS = 1;
 /** The opening's reply has the first claims. */
 const BATCH_HOPS = 1;
 
+/** The ways in for a single call, each with its request. */
+const SINGLE_CALLS: [path: string, body: object][] = [
+  ["/query", { prompt: "p", model: "up/echo" }],
+  ["/v1/chat/completions", chat("p")],
+  ["/v1/chat/completions", { ...chat("p"), stream: true }],
+  ["/llm_query", { prompt: "p", model: "up/echo" }],
+];
+
 describe("a call", () => {
-  it.each([
-    ["/query", { prompt: "p", model: "up/echo" }],
-    ["/v1/chat/completions", chat("p")],
-    ["/v1/chat/completions", { ...chat("p"), stream: true }],
-    ["/llm_query", { prompt: "p", model: "up/echo" }],
-  ])("to %s asks its run once before the upstream has it", async (path, body) => {
+  it.each(SINGLE_CALLS)("to %s asks its run once before the upstream has it", async (path, body) => {
     const run = await openRun();
     for (const time of ["first", "second"]) {
       const { beforeUpstream } = await hopsOf(() => post(run, path, body));
       expect(beforeUpstream, time).not.toBeNull();
       expect(beforeUpstream?.length, time).toBeLessThanOrEqual(CALL_HOPS);
     }
+  });
+
+  it.each(SINGLE_CALLS)("to %s asks nobody before the upstream has it, inside leased credit", async (path, body) => {
+    const run = await openRun({ budget: { usd: 100 }, max_parallel: 64, window_ms: 0 });
+    const hops: (number | undefined)[] = [];
+    for (let call = 0; call < 5 * CREDIT_AFTER_CALLS; call++)
+      hops.push((await hopsOf(() => post(run, path, body))).beforeUpstream?.length);
+    // Credit is requested after so many calls; a machine that stalls may return it in between.
+    expect(hops.slice(0, CREDIT_AFTER_CALLS)).toEqual(Array(CREDIT_AFTER_CALLS).fill(CALL_HOPS));
+    expect(hops).toContain(0);
+    expect(hops.every((count) => count === 0 || count === CALL_HOPS), `${hops}`).toBe(true);
   });
 });
 
