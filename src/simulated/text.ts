@@ -19,7 +19,7 @@ export function simulatedText(name: SimulatedModelName, prompt: string): string 
 }
 
 /** A line `word: number`, as the model itself writes it; the word may be a name of several words. */
-const COUNT_LINE = /^[ \t]*(\p{L}[\p{L}\p{M}\p{N}'’ -]{0,60}?)[ \t]*:[ \t]*(\d{1,12})[ \t]*$/u;
+const COUNT_LINE = /^[ \t]*(\p{L}[\p{L}\p{M}\p{N}'\u2019 -]{0,60}?)[ \t]*:[ \t]*(\d{1,12})[ \t]*$/u;
 
 const LETTER_OR_DIGIT = /[\p{L}\p{M}\p{N}]/u;
 

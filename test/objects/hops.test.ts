@@ -46,7 +46,10 @@ describe("a call", () => {
     // Credit is requested after so many calls; a machine that stalls may return it in between.
     expect(hops.slice(0, CREDIT_AFTER_CALLS)).toEqual(Array(CREDIT_AFTER_CALLS).fill(CALL_HOPS));
     expect(hops).toContain(0);
-    expect(hops.every((count) => count === 0 || count === CALL_HOPS), `${hops}`).toBe(true);
+    expect(
+      hops.every((count) => count === 0 || count === CALL_HOPS),
+      `${hops}`,
+    ).toBe(true);
   });
 });
 
