@@ -26,9 +26,12 @@ export class LaneDuty implements Duty {
     return this.#fullness.reach;
   }
 
-  replied(reply: ClaimReply, { reach }: Pick<Claim, "reach">, work: Worklist): void {
+  replied(_: ClaimReply, { reach }: Pick<Claim, "reach">): void {
     if (reach !== null) this.#fullness.reported(reach);
-    this.#fullness.note(reply.claimMore && work.room === 0, work);
+  }
+
+  slotsWait(mayWait: boolean, work: Worklist): void {
+    this.#fullness.note(mayWait && work.room === 0, work);
   }
 
   failed(): void {

@@ -22,7 +22,7 @@ import type { SocketOwner } from "../../src/run-api/sockets.ts";
 import { batchOf, bodiesPrefix, directoryOf, gateOf, runFilesOf, type Objects } from "../address.ts";
 import { RunAlarm, type AlarmHost } from "./alarm.ts";
 import { CommitQueue } from "./commit-queue.ts";
-import { lanesAreGone } from "./executors/lanes.ts";
+import { lanesDueMs } from "./executors/lanes.ts";
 import { executorSignals } from "./executors/signals.ts";
 import { GateExchanges } from "./gates.ts";
 import { dropBodies, loadBodies } from "./groups/bodies.ts";
@@ -58,6 +58,8 @@ export class RunLifecycle implements AlarmHost {
   readonly #flushTimer = new Timer(() => this.#flush());
   /** Retries fall due and cool-downs end while callers wait here. */
   readonly #readyTimer = new Timer(() => this.#commits.poke());
+  /** While slots wait and all lanes are full: those that were started last may have ended since. */
+  readonly #lanesTimer = new Timer(() => this.#commits.poke());
   /** Looks for callers that have waited long enough and leases that have expired, while there are any. */
   readonly #sweepTimer = new Timer(() => this.#sweep());
   /** Leases that were found in the rows, and that neither a socket nor a settlement has claimed meanwhile, need the alarm. */
@@ -338,7 +340,9 @@ export class RunLifecycle implements AlarmHost {
     const startable = run.hasGroupWork ? (hedgeableGroup(engine, nowMs) ?? startableGroup(engine, nowMs)) : null;
     for (const { executor, signal } of executorSignals(run, startable))
       this.sockets.signal({ kind: "executor", executor }, signal);
-    if (startable !== null && lanesAreGone(run, startable, nowMs)) {
+    const lanesMs = startable === null ? null : lanesDueMs(run, startable, nowMs);
+    this.#lanesTimer.set(lanesMs === nowMs ? null : lanesMs, nowMs);
+    if (lanesMs === nowMs) {
       run.lanesStartedAtMs = nowMs;
       this.alarm.fireNow(nowMs);
     }

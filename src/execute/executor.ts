@@ -73,6 +73,11 @@ export type Duty = {
   reach: () => number | null;
   /** A reply has come, and its jobs have begun; `claim` is what it replies to. */
   replied: (reply: ClaimReply, claim: Pick<Claim, "settlements" | "worker" | "reach">, work: Worklist) => void;
+  /**
+   * Whether slots may wait, as far as the executor knows: after each reply, and when the run signals it. A reply alone does not
+   * say so: one that is outdated says that nothing is left.
+   */
+  slotsWait: (mayWait: boolean, work: Worklist) => void;
   /** Whether it waits at its socket while it has no calls; else it ends, and the run starts it when it needs it. */
   readonly waitsWithoutCalls: boolean;
   /** A claim has failed: the run may have committed it or not. */
@@ -243,6 +248,7 @@ export class Executor {
       for (const job of reply.jobs.splice(0)) this.#begin(job, reply.defaults[job.groupSeq] ?? "{}");
     }
     this.#duty.replied(reply, claim, work);
+    this.#duty.slotsWait(this.#claimMore, work);
   }
 
   #begin(job: Job, defaultsJson: string): void {
@@ -262,6 +268,7 @@ export class Executor {
     this.#claimMore = true;
     this.#waitsAtSocket = false;
     this.#work.offerRoom();
+    this.#duty.slotsWait(true, this.#work);
   }
 
   #mustClaim(): void {

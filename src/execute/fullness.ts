@@ -45,7 +45,7 @@ export class Fullness {
     this.#reported = Math.min(this.#reported ?? reach, reach);
   }
 
-  /** A claim has been answered; `isFull`: slots wait, and the executor has no room. */
+  /** `isFull`: slots wait, and the executor has no room. */
   note(isFull: boolean, work: Worklist): void {
     if (isFull === (this.#sinceMs !== null)) return;
     this.#cancelCheck();

@@ -95,7 +95,6 @@ export class WorkerDuty implements Duty {
     }
     const sent = worker?.gaveUp.length ?? 0;
     if (sent > 0) this.#gaveUp = this.#gaveUp.slice(sent);
-    this.#fullness.note(reply.claimMore && work.room === 0, work);
     const { group } = reply;
     if (group === undefined) return;
     work.abort(group.aborted);
@@ -104,6 +103,10 @@ export class WorkerDuty implements Duty {
       work.abort(work.attemptIds());
     }
     this.#deps.replied(group, settlements);
+  }
+
+  slotsWait(mayWait: boolean, work: Worklist): void {
+    this.#fullness.note(mayWait && work.room === 0, work);
   }
 
   failed(): void {

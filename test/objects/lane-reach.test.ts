@@ -2,15 +2,18 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
 import { openUnwatched } from "../support/objects-direct.ts";
-import { expectSettled, openRun, prompts, upstreamStats } from "../support/objects-run.ts";
+import { expectSettled, openLatch, openRun, prompts, untilInFlight, upstreamStats } from "../support/objects-run.ts";
+import { LaneDuty } from "../../durable-objects/lane/duty.ts";
 import { LaneObject, RunObject } from "../../src/index.ts";
 
 const plainClaim = RunObject.prototype.settleAndClaim;
 const plainStart = LaneObject.prototype.start;
+const plainClose = LaneDuty.prototype.close;
 
 afterEach(() => {
   RunObject.prototype.settleAndClaim = plainClaim;
   LaneObject.prototype.start = plainStart;
+  LaneDuty.prototype.close = plainClose;
 });
 
 describe("a lane with paid answers", () => {
@@ -50,5 +53,37 @@ describe("a lane that cannot be started", () => {
     isOut = false;
     await expect.poll(async () => (await run.object.waitGroup(1, 0))?.status).toBe("completed");
     expect((await upstreamStats("one-lane-out")).requests).toBe(12);
+  });
+});
+
+describe("slots that become ready while all lanes with calls wait for headers", () => {
+  it("are made by lanes that had ended before, for nothing else was ready", async () => {
+    const run = await openRun({ max_parallel: 12 });
+    let lanesEnded = 0;
+    LaneDuty.prototype.close = function (this: LaneDuty): void {
+      lanesEnded += 1;
+      plainClose.call(this);
+    };
+    const tasksOf = (count: number, name: string, prompt: string, latch: string): object[] =>
+      prompts(count, name).map((id) => ({
+        id: id.replace(" ", "-"),
+        prompt,
+        model: `up/key/ready-later/latch/${latch}`,
+      }));
+    const tasks = [
+      ...tasksOf(1, "first", "first", "ready-first"),
+      ...tasksOf(5, "held", "held", "never"),
+      ...tasksOf(2, "soon", "soon", "ready-soon"),
+      ...tasksOf(6, "after", "{{first-0.output}}", "never"),
+    ];
+    const opened = await run.post("/dag", { tasks }, { headers: { prefer: "respond-async" } });
+    expect([opened.status, await opened.text()]).toEqual([202, expect.any(String)]);
+    await untilInFlight("ready-later", 8);
+    await openLatch("ready-soon");
+    await untilInFlight("ready-later", 6);
+    await expect.poll(() => lanesEnded).toBe(1);
+    await openLatch("ready-first");
+    await untilInFlight("ready-later", 11);
+    await run.send("DELETE", `/runs/${run.id}`);
   });
 });

@@ -74,21 +74,36 @@ export function missingLanes({
 }
 
 /**
- * Whether lanes must be started although no group is opened: slots of this group, which are theirs, could start, and no lane
- * is there. A lane without calls ends when it would have to wait.
+ * When lanes must be started although no group is opened: slots of this group, which are theirs, could start, and no lane with
+ * room is there. A lane without calls ends when it would have to wait; one that holds as many as its headers let it begin claims
+ * no more until some have come. null = a lane has room, none is needed, or those that were started last may be on their way.
  */
-export function lanesAreGone(
+export function lanesDueMs(
   run: Executed & Pick<RunState, "presentExecutors" | "lanesStartedAtMs">,
   startable: number,
   nowMs: number,
-): boolean {
-  if (nowMs - run.lanesStartedAtMs < LANES_START_MS) return false;
+): number | null {
   const worker = run.workers.of(startable);
-  if (worker !== undefined && worker.covers === null) return false;
-  if (attemptsIn(run.engine, (shard) => shard < DIRECT_SHARD_FIRST) > 0) return false;
-  if (run.waitingExecutors.hasLane || run.presentExecutors.hasLane) return false;
+  if (worker !== undefined && worker.covers === null) return null;
+  const there = new Set(lanesThere(run));
+  const attemptsOf = (lane: number): number => run.engine.shards.get(lane)?.leases.size ?? 0;
+  for (const lane of there) if (attemptsOf(lane) < run.laneReach) return null;
+  const dueMs = Math.max(nowMs, run.lanesStartedAtMs + LANES_START_MS);
+  // While lanes are full, no turn may come for long that looks again.
+  if (dueMs > nowMs && there.size === 0) return null;
   // What the Worker of a group covers needs none.
-  return missingLanes(run).length > 0;
+  return missingLanes(run).length > 0 ? dueMs : null;
+}
+
+/** The lanes that wait for work, here or at a socket, and those that have calls. One may come twice. */
+function* lanesThere({
+  engine,
+  waitingExecutors,
+  presentExecutors,
+}: Pick<RunState, "engine" | "waitingExecutors" | "presentExecutors">): Generator<number> {
+  yield* waitingExecutors.lanes();
+  yield* presentExecutors.lanes();
+  for (const { id, leases } of engine.shards.values()) if (id < DIRECT_SHARD_FIRST && leases.size > 0) yield id;
 }
 
 /**

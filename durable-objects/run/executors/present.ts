@@ -18,9 +18,9 @@ export class PresentExecutors {
     return this.#sent.has(executor);
   }
 
-  /** Whether a lane is there. */
-  get hasLane(): boolean {
-    return [...this.#sent.keys()].some((executor) => !isWorker(executor));
+  /** The lanes that are there. */
+  lanes(): number[] {
+    return [...this.#sent.keys()].filter((executor) => !isWorker(executor));
   }
 
   all(): Iterable<number> {

@@ -35,9 +35,9 @@ export class WaitingExecutors {
     return this.#executors.has(executor);
   }
 
-  /** Whether a lane waits. */
-  get hasLane(): boolean {
-    return [...this.#executors.keys()].some((executor) => !isWorker(executor));
+  /** The lanes that wait. */
+  lanes(): number[] {
+    return [...this.#executors.keys()].filter((executor) => !isWorker(executor));
   }
 
   /** Lets an executor wait for up to `capacity` attempts: at least to the end of the turn, which says whether there are more. */

@@ -11,6 +11,7 @@ import {
   EXECUTOR_LEASE_MS,
   HEARTBEAT_AFTER_SOCKET_MS,
   HEARTBEAT_MS,
+  LANES_JOIN_MS,
   SOCKET_RENEW_MS,
 } from "../../../src/limits.ts";
 import type { ClaimReply, Job } from "../../../src/run-api/groups.ts";
@@ -236,6 +237,69 @@ describe("a claim that was sent before the attempts of an earlier reply were kno
     for (const arrived of headers) arrived();
     await vi.advanceTimersByTimeAsync(1_000);
     expect(claims.map(({ capacity }) => capacity)).toEqual([6, 6, 12]);
+  });
+});
+
+describe("a lane whose six fetches wait for headers", () => {
+  /** Such a lane, the reply to its first claim, and the claims that it has sent. Headers never come. */
+  async function full(claimMore: boolean) {
+    vi.useFakeTimers();
+    const claims: (Pick<Claim, "reach" | "waits"> & { reply: (reply: ClaimReply) => void })[] = [];
+    const listeners: ExecutorListener[] = [];
+    const duty = new LaneDuty({
+      now: Date.now,
+      nudge: () => executor.nudge(),
+      after: (ms, callback) => {
+        const timer = setTimeout(callback, ms);
+        return () => clearTimeout(timer);
+      },
+    });
+    const executor = new Executor(
+      {
+        claim: ({ reach, waits }) => new Promise((reply) => claims.push({ reach, waits, reply })),
+        heartbeat: async () => [],
+        execute: () => new Promise(() => undefined),
+        paces: new Paces(),
+        openSocket: (listener) => {
+          listeners.push(listener);
+          return { close: () => undefined };
+        },
+        now: Date.now,
+        random: () => 0,
+        wait: async () => undefined,
+      },
+      { ...LANE, callsMax: 64 },
+      duty,
+    );
+    void executor.run();
+    await vi.advanceTimersByTimeAsync(CALL_SOCKET_AFTER_MS);
+    const fill = async (): Promise<void> => {
+      claims[0]?.reply(replyOf(["1", "2", "3", "4", "5", "6"].map(jobOf), { claimMore }));
+      await vi.advanceTimersByTimeAsync(0);
+    };
+    return { executor, claims, listeners, fill };
+  }
+
+  it("reports how far it reaches although the reply to an older claim of its says that nothing is left", async () => {
+    const { executor, claims, fill } = await full(true);
+    // The run's alarm starts the lane a second time, because its first claim takes long to arrive.
+    executor.nudge();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(claims.map(({ waits }) => waits)).toEqual([true, true]);
+    await fill();
+    claims[1]?.reply(replyOf([]));
+    await vi.advanceTimersByTimeAsync(LANES_JOIN_MS);
+    expect(claims.map(({ reach }) => reach)).toEqual([null, null, 64]);
+  });
+
+  it("reports it for slots that the run signals after a reply without any", async () => {
+    const { claims, listeners, fill } = await full(false);
+    await fill();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(claims).toHaveLength(1);
+    listeners[0]?.slotsWait();
+    await vi.advanceTimersByTimeAsync(LANES_JOIN_MS);
+    expect(claims.at(-1)?.reach).toBe(64);
   });
 });
 

@@ -48,6 +48,7 @@ function makeWorker() {
     const reply = { jobs: [], epoch: 1, defaults: {}, claimMore: false, batchingDelayMs: 0, ...more };
     work.delivered(settlements);
     duty.replied({ ...reply, group: { ...NOTHING, ...group } }, { settlements, worker }, work);
+    duty.slotsWait(reply.claimMore, work);
     return worker;
   };
   /** Begins an attempt; returns its abort signal and what ends it. */

@@ -107,7 +107,7 @@ describe("waiting lanes", () => {
     expect(replies).toEqual([]);
     lanes.sweep(RPC_WAIT_MS, (lane) => lane === 0);
     expect(replies).toMatchObject([{ jobs: [], claimMore: true, atSocket: true }]);
-    expect([told, lanes.hasLane]).toEqual([[], true]);
+    expect([told, lanes.lanes()]).toEqual([[], [1]]);
   });
 });
 

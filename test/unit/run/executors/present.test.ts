@@ -34,8 +34,8 @@ describe("an executor at a socket", () => {
   it("is a lane or a Worker", () => {
     const present = new PresentExecutors();
     present.opened(workerOf(1));
-    expect(present.hasLane).toBe(false);
+    expect(present.lanes()).toEqual([]);
     present.opened(3);
-    expect([present.hasLane, [...present.all()]]).toEqual([true, [workerOf(1), 3]]);
+    expect([present.lanes(), [...present.all()]]).toEqual([[3], [workerOf(1), 3]]);
   });
 });
