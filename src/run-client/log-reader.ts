@@ -89,7 +89,9 @@ class Bell {
     socket.addEventListener("message", () => this.#resolve(true));
     socket.addEventListener("close", () => this.#end());
     socket.addEventListener("error", () => this.#end());
-    signal.addEventListener("abort", () => this.close());
+    // The reader may have left while the socket was opening.
+    if (signal.aborted) this.close();
+    else signal.addEventListener("abort", () => this.close());
   }
 
   /** Resolves with true once there are events after `seq`, or no more will come; with false if the socket is lost. */

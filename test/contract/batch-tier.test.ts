@@ -126,6 +126,14 @@ describe("a group with service_tier batch", () => {
     await expectBill(run);
   });
 
+  it("is polled as its upstream says, though the first call of the group goes to another upstream", async () => {
+    const run = await openRun();
+    const items = ["plain/m", "up/a"].map((model) => ({ prompt: `prompt for ${model}`, model }));
+    const group = await ended(run, await open(run, { items }));
+    expect(group.results).toEqual(items.map(({ prompt }) => prompt));
+    expect(provider.batches).toHaveLength(1);
+  });
+
   it("fails the calls that the provider refuses, and no other", async () => {
     const run = await openRun();
     const group = await ended(run, await open(run, { prompts: ["this is good text", "it is refused now"] }));

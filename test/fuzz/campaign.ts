@@ -1,5 +1,6 @@
 /** Sends the hostile requests of a seed, holds every answer against the oracle, and looks after the gateway meanwhile. */
 import { z } from "zod";
+import { courseFaults } from "./courses/courses.ts";
 import { surfaceOf, type Surface } from "./document.ts";
 import { faultsOf } from "./oracle.ts";
 import { lookAt, renew, residentBytes, startPlace, type Place, type Site } from "./place.ts";
@@ -176,6 +177,9 @@ async function look(state: State, site: Site, after: number): Promise<void> {
   const otherNow = await lookAt(gateway, names.other);
   if (otherNow !== site.otherBefore)
     report(state, seenAfter(after, `another run was changed: ${difference(site.otherBefore, otherNow)}`));
+  for (const fault of await courseFaults(site, { seed: state.seed, after })) {
+    report(state, seenAfter(after, `${fault} (${site.hasFiles ? "with" : "without"} R2)`));
+  }
   if (state.place.reached() > 0) report(state, seenAfter(after, "a redirect was followed"));
   const printed = gateway.output();
   const before = state.outputs.get(site) ?? "";

@@ -7,7 +7,14 @@ export type Parameter = { name: string; in: string; schema: Schema };
 
 export type Body = { type: string; schema: Schema };
 
-export type Operation = { method: string; path: string; parameters: readonly Parameter[]; bodies: readonly Body[] };
+export type Operation = {
+  method: string;
+  path: string;
+  /** Whether it needs no credential. */
+  isOpen: boolean;
+  parameters: readonly Parameter[];
+  bodies: readonly Body[];
+};
 
 /** All operations, and the schemas that theirs refer to by name. */
 export type Surface = { operations: readonly Operation[]; schemas: ReadonlyMap<string, Schema> };
@@ -22,6 +29,7 @@ const documentForm = z.looseObject({
         parameters: z
           .array(z.looseObject({ name: z.string(), in: z.string(), schema: schema.default({}) }))
           .default([]),
+        security: z.array(z.unknown()).default([]),
         requestBody: z.looseObject({ content: z.record(z.string(), z.looseObject({ schema })) }).optional(),
       }),
     ),
@@ -33,9 +41,10 @@ const documentForm = z.looseObject({
 export function surfaceOf(document: unknown): Surface {
   const { paths, components } = documentForm.parse(document);
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, { parameters, requestBody }]) => ({
+    Object.entries(methods).map(([method, { parameters, security, requestBody }]) => ({
       method: method.toUpperCase(),
       path,
+      isOpen: security.length === 0,
       parameters,
       bodies: Object.entries(requestBody?.content ?? {}).map(([type, { schema }]) => ({ type, schema })),
     })),

@@ -24,7 +24,7 @@ async function answerTo(line: string, headers: readonly string[] = [], body = ""
   const [method = "", target = ""] = line.split(" ");
   const all = ["host: gateway.test", `authorization: Bearer ${run.token}`, "connection: close", ...headers];
   const request: HostileRequest = {
-    ...{ index: 0, operation: line, method, target, sender: "run", ending: "waits", frames: null },
+    ...{ index: 0, operation: line, method, target, sender: "run", ending: "waits", frames: null, needs: "run" },
     bytes: Buffer.from(`${line} HTTP/1.1\r\n${all.join("\r\n")}\r\n\r\n${body}`, "latin1"),
     ...{ isHttp: true, mayWait: false },
   };

@@ -1,6 +1,7 @@
 /** The short form of `npm run fuzz`, and whether its oracle sees what it is there for. */
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { authorityFault, needsOf } from "./authority.ts";
 import { campaign } from "./campaign.ts";
 import { surfaceOf } from "./document.ts";
 import { faultsOf } from "./oracle.ts";
@@ -64,7 +65,7 @@ describe("the requests of a seed", () => {
 
 const honest: HostileRequest = {
   ...{ index: 0, operation: "POST /query", method: "POST", target: "/query", sender: "run", ending: "waits" },
-  ...{ bytes: Buffer.from("POST /query"), frames: null, isHttp: true, mayWait: false },
+  ...{ bytes: Buffer.from("POST /query"), needs: "run", frames: null, isHttp: true, mayWait: false },
 };
 const error = { message: "no", type: "server_error", code: "internal", param: null, retryable: false };
 const answered = (status: number, body: unknown, head = "x-request-id: a"): Exchange => {
@@ -109,6 +110,51 @@ describe("the oracle", () => {
       expect(faultsOf(honest, fine, secrets)).toEqual([]);
     }
     expect(faultsOf(honest, answered(502, { error: failed }), secrets)).toEqual([]);
+  });
+});
+
+describe("the authority that a request needs", () => {
+  const documented = surfaceOf({
+    paths: Object.fromEntries(
+      [
+        ["/health", "get", []],
+        ["/runs", "get", [{}]],
+        ["/runs", "post", [{}]],
+        ["/runs/{id}", "get", [{}]],
+        ["/runs/{id}/claim", "post", [{}]],
+        ["/upstreams/{name}/resume", "post", [{}]],
+        ["/rollout/{id}/llm_query", "post", [{}]],
+      ].reduce((paths, [path, method, security]) => {
+        const before = paths.get(String(path)) ?? {};
+        return paths.set(String(path), { ...before, [String(method)]: { security } });
+      }, new Map<string, Record<string, unknown>>()),
+    ),
+    components: { schemas: {} },
+  });
+
+  it.each([
+    ["GET", "/health", "nothing"],
+    ["GET", "/runs?limit=1", "operator"],
+    ["HEAD", "/run%73", "operator"],
+    ["POST", "/runs", "run"],
+    ["GET", "/runs/a", "run"],
+    ["POST", "/runs/a/claim", "worker"],
+    ["POST", "/upstreams/up/resume", "operator"],
+    ["GET", "/ui/../runs", "nothing"],
+    ["OPTIONS", "/runs", "nothing"],
+  ])("of %s %s is that of %s", (method, target, needs) => {
+    expect(needsOf(documented, { method, target })).toBe(needs);
+  });
+
+  it("is a fault of the answer where its sender does not have it", () => {
+    const sent = { needs: "operator", sender: "run", target: "/runs" } as const;
+    expect(authorityFault(sent, 200)).toBe("lets in the run where it needs operator");
+    expect(authorityFault(sent, 403)).toBeNull();
+    expect(authorityFault({ ...sent, sender: "operator" }, 200)).toBeNull();
+    expect(authorityFault({ ...sent, needs: "worker", sender: "worker" }, 200)).toBeNull();
+    expect(authorityFault({ ...sent, needs: "run", sender: "forged" }, 101)).toContain("lets in the forged");
+    const inPath = { needs: "run", sender: "nobody", target: "/rollout/fo-run-a.b.c/llm_query" } as const;
+    expect(authorityFault(inPath, 200)).toBeNull();
   });
 });
 

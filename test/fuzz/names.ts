@@ -42,6 +42,7 @@ const MODELS = [
   "flaky/fault/no-usage",
   "flaky/status/429",
   "fanout/panel",
+  "taped/echo",
   "nobody/model",
 ] as const;
 
@@ -74,7 +75,7 @@ export function fieldWords({ own, other }: Names): ReadonlyMap<string, readonly 
 }
 
 /** Spellings of addresses that only the gateway's own machine or network has. */
-const PRIVATE_URLS = [
+export const PRIVATE_URLS = [
   "http://127.0.0.1/",
   "http://localhost:80/",
   "http://[::1]/",

@@ -3,6 +3,8 @@ import { z } from "zod";
 import { isAnthropicPath } from "../../src/routes/anthropic/error.ts";
 import { isDialectPath } from "../../src/routes/dialects/path.ts";
 import { failureForm } from "../support/failure-form.ts";
+import { authorityFault } from "./authority.ts";
+import { pathOf } from "./path.ts";
 import type { HostileRequest } from "./request.ts";
 import type { Answer, Exchange } from "./wire.ts";
 
@@ -43,7 +45,9 @@ export function faultsOf(request: HostileRequest, exchange: Exchange, secrets: r
   }
   const { answer } = exchange;
   const shown = `${[...answer.headers].map(([name, value]) => `${name}: ${value}\n`).join("")}\n${answer.body.toString("utf8")}`;
+  const letIn = authorityFault(request, answer.status);
   return [
+    ...(letIn === null ? [] : [letIn]),
     ...secrets.filter(({ text }) => shown.includes(text)).map(({ what }) => `shows ${what}`),
     ...INSIDES.filter(([, pattern]) => !mayShow(request, pattern) && pattern.test(shown)).map(
       ([what]) => `shows ${what}`,
@@ -61,7 +65,7 @@ function mayShow({ target, bytes }: HostileRequest, pattern: RegExp): boolean {
 function formFaults(request: HostileRequest, answer: Answer): string[] {
   const { status, headers } = answer;
   if (status === 101)
-    return /^\/runs\/[^/]+\/events/.test(request.target) ? [] : ["upgrades a route that has no events"];
+    return /^\/runs\/[^/]+\/events/.test(pathOf(request.target)) ? [] : ["upgrades a route that has no events"];
   if (Number.isNaN(status) || status < 200) return ["has no status of HTTP"];
   const faults = headers.has("x-request-id") ? [] : ["has no x-request-id"];
   if (status < 400 || request.method === "HEAD" || !answer.isWhole) return faults;
@@ -75,18 +79,6 @@ function formFaults(request: HostileRequest, answer: Answer): string[] {
     faults.push(`is ${status} without retry-after`);
   }
   return faults;
-}
-
-/** The path as the gateway reads it: what is not encoded well stays as it is. */
-function pathOf(target: string): string {
-  const [path = ""] = target.split("?");
-  return path.replace(/(?:%[0-9a-fA-F]{2})+/g, (escapes) => {
-    try {
-      return decodeURI(escapes);
-    } catch {
-      return escapes;
-    }
-  });
 }
 
 function hasForm(path: string, body: unknown): boolean {

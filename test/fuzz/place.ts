@@ -7,6 +7,7 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { BATCH_USD, BatchProvider } from "../support/batch-provider.ts";
 import { startGateway, type Gateway } from "../support/gateway.ts";
 import { startR2Gateway } from "../support/r2-gateway.ts";
 import { makeThings } from "../support/things.ts";
@@ -39,6 +40,7 @@ export type Place = {
 /** Only the provider may receive it. */
 const PROVIDER_KEY = "sk-provider-91d3c7b04e5f4d0a";
 const WEBHOOK_SECRET = `whsec_${Buffer.from("the operator's own secret").toString("base64")}`;
+const ratesOf = (usd: number) => ({ input: usd, output: usd });
 const PRICES = { "*": { input: 1, output: 2 } };
 /** What a run may spend between two renewals: some of its requests are refused for it. */
 const BUDGET = { usd: 0.02, calls: 2_000, prompt_tokens: 4_000_000, completion_tokens: 4_000_000 };
@@ -46,12 +48,19 @@ const BUDGET = { usd: 0.02, calls: 2_000, prompt_tokens: 4_000_000, completion_t
 export async function startPlace(): Promise<Place> {
   const upstream = await startUpstream(undefined, { recordsPrompts: false });
   const trap = await startTrap();
+  const batches = await new BatchProvider().start();
   const provider = { kind: "openai", api_key: "secret:PROVIDER_KEY", prices: PRICES, max_attempts: 2 };
   const UPSTREAMS = {
     sim: { kind: "simulated", prices: PRICES },
     up: { ...provider, base_url: upstream.baseUrl },
     // A key that is refused makes the calls of all runs wait.
     flaky: { ...provider, base_url: upstream.baseUrl },
+    batched: {
+      ...provider,
+      base_url: batches.baseUrl,
+      prices: { "*": { ...ratesOf(BATCH_USD.live), batch: ratesOf(BATCH_USD.batch) } },
+      batch: { poll_ms: 100 },
+    },
     taped: { kind: "cassette", mode: "record", tape: "tape", upstream: { kind: "simulated", prices: PRICES } },
   };
   const PANEL = { panel: ["sim/echo", "sim/reverse"], judge: "sim/echo" };
@@ -68,7 +77,7 @@ export async function startPlace(): Promise<Place> {
     reached: trap.reached,
     stop: async () => {
       await Promise.all([plain.kill(), withFiles.kill()]);
-      await Promise.all([upstream.stop(), trap.stop()]);
+      await Promise.all([upstream.stop(), trap.stop(), batches.stop()]);
     },
   };
 }

@@ -3,6 +3,7 @@
  * because what is wrong in every place is refused by the first check.
  */
 import { Random } from "../../bench/adversary/random.ts";
+import { needsOf, type Needs } from "./authority.ts";
 import { drawBody, type DrawnBody } from "./body.ts";
 import { drawCredential, type Sender } from "./credential.ts";
 import type { Operation, Surface } from "./document.ts";
@@ -19,6 +20,8 @@ export type HostileRequest = {
   method: string;
   target: string;
   sender: Sender;
+  /** The least credential that its target answers to. */
+  needs: Needs;
   /** Everything that is sent. */
   bytes: Uint8Array;
   /** What the client does when it has sent it: waits for the answer, keeps silent for a moment, or breaks the connection. */
@@ -54,7 +57,7 @@ export function drawRequest(
   const source = { random, schemas: surface.schemas, words: fieldWords(names) };
   const operation = random.chance(0.94)
     ? random.pick(surface.operations)
-    : { method: random.pick(METHODS), path: random.pick(UNDOCUMENTED), parameters: [], bodies: [] };
+    : { method: random.pick(METHODS), path: random.pick(UNDOCUMENTED), isOpen: true, parameters: [], bodies: [] };
   const method = drawMethod(operation, random);
   const credential = drawCredential(names, { random, isOperators: OPERATORS.test(operation.path) });
   const isEnding = [...ENDING].some((ending) => ending.endsWith(` ${operation.path}`));
@@ -84,6 +87,8 @@ export function drawRequest(
       method,
       target: target.text,
       sender: credential.sender,
+      // Some servers take every upgrade for a GET.
+      needs: needsOf(surface, { method: upgrades ? "GET" : method, target: target.text }),
     },
     bytes: resets ? whole.subarray(0, random.integer(1, whole.length)) : whole,
     ending: resets ? "resets" : framing.isShort ? "stalls" : "waits",

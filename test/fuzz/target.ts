@@ -16,6 +16,8 @@ export type DrawnTarget = {
 /** Paths that no document names: what scanners ask for, and what servers give away by mistake. */
 export const UNDOCUMENTED = [
   "/probe",
+  "/_probe/1",
+  "/_probe/hold?ms=1",
   "/favicon.ico",
   "/robots.txt",
   "/.env",

@@ -98,11 +98,11 @@ export class ProviderWork {
       case "upload":
         return this.#upload(part, upstream, provider);
       case "create":
-        return this.#create(part, provider);
+        return this.#create(part, upstream, provider);
       case "find":
-        return this.#find(part, provider);
+        return this.#find(part, upstream, provider);
       case "look":
-        return this.#look(part, provider);
+        return this.#look(part, upstream, provider);
       case "cancel":
         return this.#cancel(part, provider);
       case "read":
@@ -121,30 +121,30 @@ export class ProviderWork {
     return this.#failed(part, uploaded);
   }
 
-  async #create(part: Part, provider: Provider): Promise<After> {
+  async #create(part: Part, upstream: Upstream, provider: Provider): Promise<After> {
     const { now } = this.#deps;
     const intended = { ...part, createdAtMs: now() };
     // If the reply is lost, the batch is found by its tag.
     this.#putPart(intended);
     const made = await provider.create(part.fileId ?? "", tagOf(this.#job, part));
-    if (made.ok) return { part: created(intended, made.value, this.#job.about, now()) };
+    if (made.ok) return { part: created(intended, made.value, this.#aboutAt(upstream), now()) };
     return made.why === "unknown"
       ? { part: afterFailure(intended, made.retryAfterMs, now()) }
       : this.#failed(part, made);
   }
 
-  async #find(part: Part, provider: Provider): Promise<After> {
+  async #find(part: Part, upstream: Upstream, provider: Provider): Promise<After> {
     const { now } = this.#deps;
     const found = await provider.find(tagOf(this.#job, part));
     if (!found.ok) return { part: afterFailure(part, found.retryAfterMs, now()) };
-    return { part: afterFind(part, found.value, this.#job.about, now()) };
+    return { part: afterFind(part, found.value, this.#aboutAt(upstream), now()) };
   }
 
-  async #look(part: Part, provider: Provider): Promise<After> {
+  async #look(part: Part, upstream: Upstream, provider: Provider): Promise<After> {
     const { now } = this.#deps;
     const looked = await provider.look(part.batchId ?? "");
     if (!looked.ok) return { part: afterFailure(part, looked.retryAfterMs, now()) };
-    return afterLook(part, looked.value, this.#job.about, now());
+    return afterLook(part, looked.value, this.#aboutAt(upstream), now());
   }
 
   async #cancel(part: Part, provider: Provider): Promise<After> {
@@ -178,6 +178,12 @@ export class ProviderWork {
     }
     await this.#settle({ page: part.page, answers: reading.take(), rest: null });
     return { rest: restOf(end, answered.size), releases: false };
+  }
+
+  /** The group as the batches at one upstream see it: calls of one group may go to several, each polled at its own pace. */
+  #aboutAt({ batch }: Upstream): ProviderGroup {
+    const { about } = this.#job;
+    return batch === undefined ? about : { ...about, pollMs: batch.pollMs };
   }
 
   #failed(part: Part, { why, retryAfterMs }: Extract<Requested<unknown>, { ok: false }>): After {

@@ -1,0 +1,11 @@
+/** The path of a target as the gateway reads it: what is not encoded well stays as it is. */
+export function pathOf(target: string): string {
+  const [path = ""] = target.split("?");
+  return path.replace(/(?:%[0-9a-fA-F]{2})+/g, (escapes) => {
+    try {
+      return decodeURI(escapes);
+    } catch {
+      return escapes;
+    }
+  });
+}
