@@ -5,6 +5,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/pr
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { WINDOW_MS_MAX } from "../../src/limits.ts";
 import { RUNTIMES } from "../stubs/language.ts";
 import { send, type Gateway } from "../support/gateway.ts";
 import { blocksOf, stepsOf, type Step } from "./blocks.ts";
@@ -37,7 +38,7 @@ export async function runPage(path: string, gateway: Gateway): Promise<Printed[]
   try {
     await furnish(folder, gateway, markdown);
     // On a busy machine, calls that a block sends together arrive further apart than the default window.
-    const { token } = await gateway.openRun({ name: path, budget: { usd: 1, calls: 1_000 }, window_ms: 1_000 });
+    const { token } = await gateway.openRun({ name: path, budget: { usd: 1, calls: 1_000 }, window_ms: WINDOW_MS_MAX });
     const here = (text: string) => inPlaceOf(text, { url: gateway.url, token });
     for (const step of steps) {
       if (step.kind === "file") await writeFile(join(folder, step.name), here(step.block.code));
