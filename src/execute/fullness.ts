@@ -23,6 +23,8 @@ export class Fullness {
   #sinceMs: number | null = null;
   #cancelCheck: () => void = () => undefined;
   #reach: number | null = null;
+  /** Whether it has looked for the last time: what it reaches becomes no less. */
+  #isLeast = false;
   /** The reach that a claim has reported. */
   #reported: number | null = null;
 
@@ -35,9 +37,13 @@ export class Fullness {
     return this.#reach;
   }
 
-  /** Whether others must be started for what it cannot reach: it has become full, or reaches much less than it reported. */
+  /**
+   * Whether others must be started for what it cannot reach: it has become full, or reaches much less than it reported, or as
+   * little as it can and less than it reported.
+   */
   get mustReport(): boolean {
-    return this.#reach !== null && (this.#reported === null || this.#reach <= LESS_REACH * this.#reported);
+    if (this.#reach === null || this.#reported === null) return this.#reach !== null;
+    return this.#reach <= LESS_REACH * this.#reported || (this.#isLeast && this.#reach < this.#reported);
   }
 
   /** A claim with this reach has been answered. */
@@ -50,6 +56,7 @@ export class Fullness {
     if (isFull === (this.#sinceMs !== null)) return;
     this.#cancelCheck();
     this.#sinceMs = isFull ? this.#deps.now() : null;
+    this.#isLeast = false;
     if (isFull) this.#checkAfter(LANES_JOIN_MS, work);
   }
 
@@ -60,9 +67,10 @@ export class Fullness {
 
   #checkAfter(ms: number, work: Worklist): void {
     this.#cancelCheck = this.#deps.after(ms, () => {
+      this.#isLeast = ms >= FULL_CHECK_MS_MAX;
       this.#look(work);
       if (this.mustReport) this.#deps.nudge();
-      if (this.#sinceMs !== null && ms < FULL_CHECK_MS_MAX) this.#checkAfter(ms * 2, work);
+      if (this.#sinceMs !== null && !this.#isLeast) this.#checkAfter(ms * 2, work);
     });
   }
 
