@@ -6,15 +6,19 @@ import { campaign } from "../../bench/adversary/campaign.ts";
 const ADVERSARY_MS_MAX = 900_000;
 
 describe("a run's limit", () => {
-  it("holds against the upstream's own bill for 5,000 hostile calls at 23 kinds of upstream", async () => {
-    const result = await campaign({ requests: 5_000, runs: 69, seed: 11, abreast: 6, batches: 0 });
-    expect(result.holes).toEqual([]);
-    expect(
-      result.faults.map(({ kind, run, personality, what }) => `${kind}, run ${run}, ${personality}: ${what}`),
-    ).toEqual([]);
-    expect(result.unmarked).toEqual([]);
-    expect(result.calls).toBeGreaterThanOrEqual(5_000);
-    // Refusals alone would hold any budget.
-    expect(result.upstreamRequests).toBeGreaterThan(800);
-  }, ADVERSARY_MS_MAX);
+  it(
+    "holds against the upstream's own bill for 5,000 hostile calls at 23 kinds of upstream",
+    async () => {
+      const result = await campaign({ requests: 5_000, runs: 69, seed: 11, abreast: 6, batches: 0 });
+      expect(result.holes).toEqual([]);
+      expect(
+        result.faults.map(({ kind, run, personality, what }) => `${kind}, run ${run}, ${personality}: ${what}`),
+      ).toEqual([]);
+      expect(result.unmarked).toEqual([]);
+      expect(result.calls).toBeGreaterThanOrEqual(5_000);
+      // Refusals alone would hold any budget.
+      expect(result.upstreamRequests).toBeGreaterThan(800);
+    },
+    ADVERSARY_MS_MAX,
+  );
 });

@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { ROW_BODIES_CHARS_MAX, STAGED_KEPT_MS } from "../../src/limits.ts";
 import { RunObject } from "../../src/index.ts";
 import type { SlotView } from "../../src/run-api/groups.ts";
+import { MANY_CALLS } from "../support/busy-machine.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { crash, pagesOf } from "../support/objects-direct.ts";
 import { keyed, openAsync } from "../support/objects-group.ts";
@@ -68,7 +69,7 @@ describe("a batch with more than a few megabytes of prompts", () => {
     expect((await upstreamStats(key)).requests).toBe(COUNT);
   });
 
-  it("leaves nothing in R2 if it is refused, and only the first copy if its key is repeated", async () => {
+  it("leaves nothing in R2 if it is refused, and only the first copy if its key is repeated", MANY_CALLS, async () => {
     const poor = await openRun({ budget: { calls: 10 } });
     const refused = await poor.post("/batch", { prompts: large(), model: "up/key/poor", on_budget: "refuse" });
     expect(refused.status).toBe(422);
@@ -82,7 +83,7 @@ describe("a batch with more than a few megabytes of prompts", () => {
     expect((await upstreamStats("repeated")).requests).toBe(COUNT);
   });
 
-  it("keeps its prompts in R2 if the run has opened it, although no reply says so", async () => {
+  it("keeps its prompts in R2 if the run has opened it, although no reply says so", MANY_CALLS, async () => {
     const run = await openRun({ max_parallel: 16 });
     const plain = RunObject.prototype.openGroup;
     onTestFinished(() => void (RunObject.prototype.openGroup = plain));
@@ -107,7 +108,7 @@ describe("a batch with more than a few megabytes of prompts", () => {
     expect(await keysOf(run)).toEqual([`${run.id}/bodies/alive/0`]);
   });
 
-  it("fails those slots, and only those, whose prompts are gone from R2", async () => {
+  it("fails those slots, and only those, whose prompts are gone from R2", MANY_CALLS, async () => {
     const run = await openRun({ max_parallel: 1 });
     const prompts = large();
     await openAsync(run, {

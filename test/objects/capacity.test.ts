@@ -6,12 +6,14 @@ import { env } from "cloudflare:workers";
 import { newRunId } from "../../durable-objects/address.ts";
 import type { OpenChildReply } from "../../src/run-api/runs.ts";
 import { NO_LIMITS } from "../../src/budget/ledger.ts";
+import { MANY_CALLS } from "../support/busy-machine.ts";
 import { crash } from "../support/objects-direct.ts";
 import { openedBy, openRun, type TestRun } from "../support/objects-run.ts";
 import { childRows, holdsNothing, ringUntil } from "../support/objects-tree.ts";
 import { NOTHING_ASKED } from "../support/tree-run.ts";
 
-const WAIT_MS = 20_000;
+/** Longer than a busy machine takes to open and end sixty runs. */
+const WAIT_MS = 55_000;
 
 /** A request of a Worker, sent to the object itself. */
 function ask(parent: TestRun, calls: number, id = newRunId(env), waitMs = WAIT_MS): Promise<OpenChildReply> {
@@ -53,7 +55,7 @@ describe("requests that wait for room", () => {
     expect([(await small).ok, served]).toEqual([true, ["large", "small"]]);
   });
 
-  it("all get their turn, one room after another, and the budget is never exceeded", async () => {
+  it("all get their turn, one room after another, and the budget is never exceeded", MANY_CALLS, async () => {
     const parent = await openRun({ budget: { calls: 3 } });
     let inUse = 0;
     let most = 0;

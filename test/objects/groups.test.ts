@@ -1,6 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import type { RunObject } from "../../src/index.ts";
+import { MANY_CALLS } from "../support/busy-machine.ts";
 import { isHit } from "../support/steering.ts";
 import { openLatch, openRun, prompts, untilInFlight, upstreamStats } from "../support/objects-run.ts";
 import { crash } from "../support/objects-direct.ts";
@@ -225,7 +226,7 @@ describe("under load", () => {
     expect(metrics.peak_parallel).toBeLessThanOrEqual(14);
   });
 
-  it("500 queries of one run are each sent once, answered once and counted once", async () => {
+  it("500 queries of one run are each sent once, answered once and counted once", MANY_CALLS, async () => {
     const run = await openRun({ max_parallel: 128, window_ms: 10_000 });
     const asked = prompts(500);
     const answers = await Promise.all(asked.map((prompt) => run.query({ prompt, model: "up/key/crowd/jitter/20" })));
@@ -272,7 +273,7 @@ describe("under load", () => {
     },
   );
 
-  it("1,000 slots keep their order with answers in any order and a tenth failing", async () => {
+  it("1,000 slots keep their order with answers in any order and a tenth failing", MANY_CALLS, async () => {
     const run = await openRun({ max_parallel: 100 });
     const asked = prompts(1_000);
     const answer = await run.batch({ prompts: asked, model: "up/key/thousand/jitter/30/status/400/percent/10" });

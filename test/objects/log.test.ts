@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { RunObject } from "../../src/index.ts";
 import { CLIENT_LOG_BYTES_MAX, LOG_REPLY_CHARS_MAX, LOG_ROW_CHARS_MAX } from "../../src/limits.ts";
+import { MANY_CALLS } from "../support/busy-machine.ts";
 import { crash } from "../support/objects-direct.ts";
 import { openAsync } from "../support/objects-group.ts";
 import { expectGapless, logOf, ofType } from "../support/objects-log.ts";
@@ -109,7 +110,7 @@ describe("a long log", () => {
     );
   });
 
-  it("of many slots that end together fits its rows too", async () => {
+  it("of many slots that end together fits its rows too", MANY_CALLS, async () => {
     const run = await openRun({ max_parallel: 512 });
     const answer = await run.batch({ prompts: prompts(1_500), model: "up/status/400", max_tokens: 1 });
     expect(answer.status).toBe("failed");

@@ -2,6 +2,7 @@
 import { evictDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { MANY_CALLS } from "../support/busy-machine.ts";
 import { crash } from "../support/objects-direct.ts";
 import { openAsync, rowCounts } from "../support/objects-group.ts";
 import {
@@ -101,7 +102,7 @@ describe("a run that records", () => {
     expect((await upstreamStats("overlap")).requests).toBeLessThanOrEqual(44);
   });
 
-  it("replays a batch that is larger than what one turn ends", async () => {
+  it("replays a batch that is larger than what one turn ends", MANY_CALLS, async () => {
     const count = REPLAYED_PER_TURN_MAX * 2 + 100;
     const run = await openRun({ replay: "run", max_parallel: 512 });
     const body = { prompts: prompts(count), model: "sim/echo" };

@@ -3,6 +3,7 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { RUN_STORED_BYTES_MAX, STAGED_KEPT_MS } from "../../src/limits.ts";
+import { MANY_CALLS } from "../support/busy-machine.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { crash, openingOf, pagesOf } from "../support/objects-direct.ts";
 import { alarmOf, keyed, rowCounts } from "../support/objects-group.ts";
@@ -162,7 +163,7 @@ function countedWrites(): { count: number } {
 }
 
 describe("a large batch that is refused", () => {
-  it("leaves nothing stored, whether it can never fit its budget or is too large", async () => {
+  it("leaves nothing stored, whether it can never fit its budget or is too large", MANY_CALLS, async () => {
     const run = await openRun({ budget: { usd: 0.01 } });
     const before = await storedBytes(run);
     const large = { prompts: prompts(40).map((prompt) => prompt.padEnd(60_000, ".")), model: "up/echo" };

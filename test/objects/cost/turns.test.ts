@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { LEASE_TTL_MS, LOG_TAIL_EVENTS_MAX } from "../../../src/limits.ts";
+import { MANY_CALLS } from "../../support/busy-machine.ts";
 import { crash, storedLeases } from "../../support/objects-direct.ts";
 import { withRenewals } from "../../support/objects-clock.ts";
 import { logOf, ofType } from "../../support/objects-log.ts";
@@ -27,6 +28,7 @@ describe("a call of a batch", () => {
     { count: 1_000, width: 64 },
   ])(
     "writes at most 2.1 rows and those of its pages, and makes 1.3 object calls, if $count answers arrive separately at width $width",
+    MANY_CALLS,
     async (batch) => {
       const { count, width } = batch;
       const pages = Math.ceil(count / CALLS_PER_PAGE);
