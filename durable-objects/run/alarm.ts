@@ -307,7 +307,7 @@ export class RunAlarm {
   async #startLanes(run: RunState): Promise<number> {
     const { id } = run.settings;
     const lanes = run.hasGroupWork ? missingLanes(run) : [];
-    if (lanes.length > 0) run.lanesStartedAtMs = Date.now();
+    if (lanes.length > 0) run.laneStarts.started(Date.now());
     const starts = await Promise.allSettled(lanes.map((lane) => laneOf(this.#objects, id, lane).start(id, lane)));
     const unreached = starts.filter(({ status }) => status === "rejected").length;
     if (unreached > 0) console.error(`${unreached} of ${lanes.length} lanes of ${id} could not be started; retrying`);

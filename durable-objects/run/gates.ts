@@ -44,8 +44,7 @@ export class GateExchanges {
         const isHeldUp = run.engine.upstreams.waitOf(gate, nowMs) !== null;
         if (grant === null) unreached(run.engine, gate, nowMs);
         else granted(run.engine, gate, grant, nowMs);
-        // Lanes that came before have found nothing to start, and have left.
-        if (isHeldUp) run.lanesStartedAtMs = 0;
+        if (isHeldUp) run.laneStarts.mayHaveLeft();
         reply();
       })
       // The object restarts: its next instance has grants of its own.

@@ -343,10 +343,10 @@ export class RunLifecycle implements AlarmHost {
     const lanesMs = startable === null ? null : lanesDueMs(run, startable, nowMs);
     this.#lanesTimer.set(lanesMs === nowMs ? null : lanesMs, nowMs);
     if (lanesMs === nowMs) {
-      run.lanesStartedAtMs = nowMs;
+      run.laneStarts.started(nowMs);
       this.alarm.fireNow(nowMs);
     }
-    if (run.takeNeedsLanes()) this.alarm.fireNow(nowMs);
+    if (run.laneStarts.takeNeed()) this.alarm.fireNow(nowMs);
     for (const owner of this.sockets.armed()) {
       if (owner.kind === "group" && hasChanged(run, owner)) this.sockets.signal(owner, { type: "changed" });
     }

@@ -13,7 +13,7 @@ import type { BodyState, EngineState } from "../../src/engine/state.ts";
 import { restoreCredits } from "../../src/engine/credit/lend.ts";
 import type { Config } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
-import { EXECUTOR_CALLS_MAX, GROUPS_ENDED_KEPT, RUN_TARGETS_CACHED_MAX } from "../../src/limits.ts";
+import { GROUPS_ENDED_KEPT, RUN_TARGETS_CACHED_MAX } from "../../src/limits.ts";
 import { callContent } from "../../src/replay/content.ts";
 import type { ReplayRule } from "../../src/run-api/replay.ts";
 import type { EndStatus, RunPatch, RunSettings, RunStatus } from "../../src/run-api/runs.ts";
@@ -26,6 +26,7 @@ import { ClientBoundGroups } from "./client-bound-groups.ts";
 import { BatchProgress } from "./groups/batch-progress.ts";
 import { Counters } from "./counters.ts";
 import { LaneLives } from "./executors/lane-lives.ts";
+import { LaneStarts } from "./executors/lane-starts.ts";
 import { PresentExecutors } from "./executors/present.ts";
 import { ProviderNotices } from "./executors/provider-notices.ts";
 import { WaitingExecutors } from "./executors/waiting.ts";
@@ -82,13 +83,7 @@ export class RunState {
   readonly providerNotices = new ProviderNotices();
   readonly laneLives = new LaneLives({ now: () => Date.now(), random: Math.random });
   readonly presentExecutors = new PresentExecutors();
-  /** When lanes were last named to a Worker that starts them, or started by the alarm, epoch ms. */
-  lanesStartedAtMs = 0;
-  /**
-   * How many calls a lane can have in flight: the least that an executor has found that was full. Not the latest: executors reach
-   * differently far, so that it would fall with every second claim, and each fall starts lanes, which claim.
-   */
-  laneReach = EXECUTOR_CALLS_MAX;
+  readonly laneStarts = new LaneStarts();
   readonly waitingExecutors = new WaitingExecutors();
   readonly waitingReaders = new WaitingReaders();
   readonly waitingCalls = new WaitingCalls((callId, reply) =>
@@ -116,7 +111,6 @@ export class RunState {
   #settings: RunSettings;
   #status: RunStatus;
   #endedAtMs: number | null;
-  #needsLanes = false;
   #nextGroupSeq: number;
   #readableSeq: number;
   #clientLogBytes: number;
@@ -437,24 +431,11 @@ export class RunState {
   }
 
   groupOpened(stored: StoredGroup, nowMs: number): void {
-    // Its model may answer sooner than that of the last group.
-    if (!this.hasGroupWork) this.laneReach = EXECUTOR_CALLS_MAX;
+    if (!this.hasGroupWork) this.laneStarts.forgetReach();
     this.#openGroups.set(stored.header.seq, stored);
-    this.lanesStartedAtMs = nowMs;
+    this.laneStarts.started(nowMs);
     this.groupFollowed(stored.header.seq, nowMs);
     this.counters.addGroup(stored.header);
-  }
-
-  /** A turn has opened a group that no Worker executes and whose lanes no Worker starts. */
-  needsLanes(): void {
-    this.#needsLanes = true;
-  }
-
-  /** Whether lanes have become needed since the last call. */
-  takeNeedsLanes(): boolean {
-    const needed = this.#needsLanes;
-    this.#needsLanes = false;
-    return needed;
   }
 
   /** The header of an open group has changed, and maybe its graph. */

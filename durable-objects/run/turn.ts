@@ -50,16 +50,15 @@ export class Turns {
     run.engine.emitWindowEnds(nowMs);
     const late = expireQueued(run.engine, this.#waitingFor, nowMs);
     giveUpStopped(run.engine, nowMs);
-    if (openJudgeCalls(run, this.#store, nowMs)) run.needsLanes();
-    if (releaseUnclaimed(run.engine, nowMs)) run.needsLanes();
+    if (openJudgeCalls(run, this.#store, nowMs)) run.laneStarts.need();
+    if (releaseUnclaimed(run.engine, nowMs)) run.laneStarts.need();
     replayQueued(run.engine, nowMs);
     const offers = run.waitingExecutors.offers();
     const hedges = startHedges(run.engine, offers, nowMs);
     const dispatched = dispatch(run.engine, offers, nowMs);
     dispatched.assignments.push(...hedges);
     this.#waitingFor = dispatched.waitingFor;
-    // Those that were started with the group have ended while it paused.
-    if (dispatched.hasResumed) run.lanesStartedAtMs = 0;
+    if (dispatched.hasResumed) run.laneStarts.mayHaveLeft();
     dispatched.refused.push(...late);
     holdGranted(run, dispatched.assignments);
     advanceTools(run, nowMs);

@@ -67,7 +67,7 @@ describe("finds faults of the gateway:", () => {
   });
 
   it("lanes that start each other over and over", async () => {
-    const latest = broken("run.laneReach = Math.min(run.laneReach, reach)", "run.laneReach = reach");
+    const latest = broken("run.laneStarts.fullAt(reach)", "run.laneStarts.forgetReach(), run.laneStarts.fullAt(reach)");
     const outcome = await simulated({ runs: 8, slots: 200, hasFaults: false }, latest);
     expect(outcome.objectCalls / outcome.completed).toBeGreaterThan(OBJECT_CALLS_PER_SLOT_MAX);
   });

@@ -21,7 +21,7 @@ export type Claim = {
 
 type Run = Pick<
   RunState,
-  "engine" | "waitingExecutors" | "presentExecutors" | "workers" | "laneLives" | "laneReach" | "groupFollowed"
+  "engine" | "waitingExecutors" | "presentExecutors" | "workers" | "laneLives" | "laneStarts" | "groupFollowed"
 >;
 
 /** Settles, and lets the executor wait for its reply, which the turn sends. */
@@ -36,7 +36,7 @@ export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => vo
     const slotId = engine.attempts.get(attemptId)?.lease.slotId ?? null;
     settle(engine, attemptId, outcome, nowMs);
     const slot = Number.parseInt(attemptId, 10);
-    // Its Worker cannot tell which of two answers was the slot's if the first of them came too late.
+    // Its Worker does not know which of two answers was the slot's if the first of them came too late.
     if (slotId !== null) settled.set(slotId, { answered: outcome.kind === "success" && !answered.has(slot) });
     if (outcome.kind === "success") answered.add(slot);
   }
@@ -44,7 +44,7 @@ export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => vo
   if (worker === null || !isWorker(executor)) {
     const leases = engine.shards.get(executor)?.leases.size ?? 0;
     const mayClaim = run.laneLives.mayClaim(executor, leases > 0 || settlements.length > 0);
-    if (reach !== null) run.laneReach = Math.min(run.laneReach, reach);
+    if (reach !== null) run.laneStarts.fullAt(reach);
     const free = Math.min(capacity, EXECUTOR_CALLS_MAX) - leases;
     // A lane that waits although the run counts no room has yet to get, or has lost, the reply to an older call.
     if (!mayClaim || (waits && free <= 0)) return waitingExecutors.refuse(executor, reply);
@@ -68,7 +68,7 @@ function reconcile(
   if (leaves) run.workers.left(seq);
   else run.workers.claimed(seq, { covers, after }, nowMs);
   // What keeps the Worker from more keeps lanes from it, too.
-  if (covers !== null) run.laneReach = Math.min(run.laneReach, covers);
+  if (covers !== null) run.laneStarts.fullAt(covers);
   loseAttempts(run.engine, gaveUp, nowMs);
   const leases = leasesOf(run.engine, workerOf(seq)).map(({ attemptId }) => attemptId);
   if (holds === null) return leases.length;

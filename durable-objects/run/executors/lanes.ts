@@ -1,16 +1,11 @@
 /** How many lanes a run needs, whether a lane with room should wait, and how long a lane collects answers. */
 import { DIRECT_SHARD_FIRST, WORKER_SHARD_FIRST } from "../../../src/engine/shard.ts";
 import type { EngineState } from "../../../src/engine/state.ts";
-import {
-  ATTEMPTS_PER_BATCHING_MS,
-  BATCHING_DELAY_MS_MAX,
-  EXECUTOR_CALLS_MAX,
-  LANES_START_MS,
-} from "../../../src/limits.ts";
+import { ATTEMPTS_PER_BATCHING_MS, BATCHING_DELAY_MS_MAX, EXECUTOR_CALLS_MAX } from "../../../src/limits.ts";
 import type { RunState } from "../state.ts";
 
 /** What decides on lanes. */
-type Executed = Pick<RunState, "engine" | "openGroups" | "waitingExecutors" | "workers" | "laneLives" | "laneReach">;
+type Executed = Pick<RunState, "engine" | "openGroups" | "waitingExecutors" | "workers" | "laneLives" | "laneStarts">;
 
 /**
  * Whether a lane with room should wait for work. If lanes hold every permit, or every group with queued slots is at its
@@ -23,7 +18,7 @@ export function lanesMayStartMore({
   openGroups,
   workers,
   laneLives,
-}: Omit<Executed, "waitingExecutors" | "laneReach">): boolean {
+}: Omit<Executed, "waitingExecutors" | "laneStarts">): boolean {
   const isClaiming = (shard: number): boolean => shard < DIRECT_SHARD_FIRST && !laneLives.isRetired(shard);
   const heldByLanes = attemptsIn(engine, isClaiming);
   if (heldByLanes >= engine.width) return false;
@@ -56,7 +51,7 @@ export function missingLanes({
   waitingExecutors,
   workers,
   laneLives,
-  laneReach,
+  laneStarts,
 }: Executed): number[] {
   let slots = 0;
   for (const seq of openGroups.keys()) {
@@ -67,7 +62,7 @@ export function missingLanes({
     // A Worker serves its group; what it cannot hold at once is for lanes.
     slots += worker === undefined ? wanted : Math.max(0, wanted - (worker.covers ?? wanted));
   }
-  const needed = Math.ceil(Math.min(slots, engine.width) / laneReach);
+  const needed = Math.ceil(Math.min(slots, engine.width) / laneStarts.reach);
   const leasesOf = (lane: number): number => engine.shards.get(lane)?.leases.size ?? 0;
   const lanes = laneLives.numbers(needed, (lane) => leasesOf(lane) > 0);
   return lanes.filter((lane) => !waitingExecutors.has(lane) && leasesOf(lane) < EXECUTOR_CALLS_MAX);
@@ -79,7 +74,7 @@ export function missingLanes({
  * no more until some have come. null = a lane has room, none is needed, or those that were started last may be on their way.
  */
 export function lanesDueMs(
-  run: Executed & Pick<RunState, "presentExecutors" | "lanesStartedAtMs">,
+  run: Executed & Pick<RunState, "presentExecutors">,
   startable: number,
   nowMs: number,
 ): number | null {
@@ -87,8 +82,8 @@ export function lanesDueMs(
   if (worker !== undefined && worker.covers === null) return null;
   const there = new Set(lanesThere(run));
   const attemptsOf = (lane: number): number => run.engine.shards.get(lane)?.leases.size ?? 0;
-  for (const lane of there) if (attemptsOf(lane) < run.laneReach) return null;
-  const dueMs = Math.max(nowMs, run.lanesStartedAtMs + LANES_START_MS);
+  for (const lane of there) if (attemptsOf(lane) < run.laneStarts.reach) return null;
+  const dueMs = run.laneStarts.nextMs(nowMs);
   // While lanes are full, no turn may come for long that looks again.
   if (dueMs > nowMs && there.size === 0) return null;
   // What the Worker of a group covers needs none.

@@ -18,7 +18,7 @@ export function ownGroupOf(run: RunState, store: RunStore, seq: number, nowMs: n
   // What it is shown at its socket begins there.
   if (since?.upTo !== undefined) run.workers.shown(seq, since.upTo.cursor);
   const lanes = run.waitingExecutors.asksForLanes(worker) ? missingLanes(run) : [];
-  if (lanes.length > 0) run.lanesStartedAtMs = nowMs;
+  if (lanes.length > 0) run.laneStarts.started(nowMs);
   return {
     ...(since ?? { ended: endedBy(run, settled) }),
     aborted: run.engine.takeAbortedOf(worker),

@@ -80,5 +80,5 @@ export function confirmGroup(run: RunState, store: RunStore, seq: number, nowMs:
   run.addWrite(() => store.groups.putHeader(confirmed));
   run.engine.log.add({ event: "group_confirmed" }, group.parallelGroupId, nowMs);
   // No lane was started for it.
-  run.lanesStartedAtMs = 0;
+  run.laneStarts.mayHaveLeft();
 }

@@ -171,7 +171,7 @@ function start(
   }
   releaseTiers(run.engine, group);
   // The alarm starts the object that feeds its provider.
-  if ((group.provider?.size ?? 0) > 0) run.needsLanes();
+  if ((group.provider?.size ?? 0) > 0) run.laneStarts.need();
 }
 
 function storedGroup(

@@ -55,7 +55,7 @@ export function settleProviderPage(
     for (const index of group.provider?.takeUnclaimed() ?? []) sendLive(run.engine, group, index);
   }
   // Those that are sent live now: their lanes have never been started.
-  if (group.startableSlots > 0) run.needsLanes();
+  if (group.startableSlots > 0) run.laneStarts.need();
   if (group.done) run.addWrite(() => store.dropProviderPages(seq));
   return aboutOf(run, group);
 }

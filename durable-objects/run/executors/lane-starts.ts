@@ -1,0 +1,54 @@
+/** What decides when a run starts lanes: how many calls one can take, when the last were started, and whether a turn needs some. */
+import { EXECUTOR_CALLS_MAX, LANES_START_MS } from "../../../src/limits.ts";
+
+/** In memory only: an instance that restarts starts its lanes with its first alarm. */
+export class LaneStarts {
+  #reach = EXECUTOR_CALLS_MAX;
+  #lastMs = 0;
+  #isNeeded = false;
+
+  /**
+   * How many calls a lane can have in flight: the lowest number at which an executor was full. Not the latest: each executor is
+   * full at another number, so the latest would fall with every second claim, and each fall starts lanes, which claim.
+   */
+  get reach(): number {
+    return this.#reach;
+  }
+
+  /** An executor was full with this many calls. */
+  fullAt(calls: number): void {
+    this.#reach = Math.min(this.#reach, calls);
+  }
+
+  /** A group was opened while the run had no other: its model may answer sooner than that of the last group. */
+  forgetReach(): void {
+    this.#reach = EXECUTOR_CALLS_MAX;
+  }
+
+  /** Lanes were started, or named to a Worker that starts them. */
+  started(nowMs: number): void {
+    this.#lastMs = nowMs;
+  }
+
+  /** The lanes that were started last have found nothing to start, and may have left. */
+  mayHaveLeft(): void {
+    this.#lastMs = 0;
+  }
+
+  /** When lanes may be started again, now or later: until then, those that were started last may be on their way. */
+  nextMs(nowMs: number): number {
+    return Math.max(nowMs, this.#lastMs + LANES_START_MS);
+  }
+
+  /** The present turn has made slots startable that no Worker executes, and whose lanes no Worker starts. */
+  need(): void {
+    this.#isNeeded = true;
+  }
+
+  /** Whether lanes have become needed since the last call. */
+  takeNeed(): boolean {
+    const isNeeded = this.#isNeeded;
+    this.#isNeeded = false;
+    return isNeeded;
+  }
+}
