@@ -136,7 +136,7 @@ export type DispatchOptions = {
    * schema.
    */
   schemaRetries?: number;
-  /** Where the call goes if its model's answer does not do; absent = nowhere. */
+  /** The models that the call goes to if an answer is not good enough; absent = none. */
   cascade?: Cascade;
   /** How often the call is made until its answers agree; absent = once. */
   sampling?: Sampling;

@@ -174,7 +174,7 @@ export const FALLBACK_CHARS_MAX = 262_144;
 export const CONTEXT_LIMIT_CHARS_MAX = PROMPT_BYTES_MAX;
 /** Assumed duration of a call without an estimate, ms: the median of public traces is 8.7 s. Only its ratio to estimates matters. */
 export const TASK_DURATION_MS_DEFAULT = 10_000;
-/** Duration above which a task gets a warning, ms: it holds up whatever waits for it, and nothing of it is kept if it fails. */
+/** Duration above which a task gets a warning, ms: it delays every task that depends on it, and if it fails, all of its work is lost. */
 export const TASK_DURATION_MS_LONG = 300_000;
 /** Prompt below which a task gets a warning, characters: no instruction is that short. */
 export const TASK_PROMPT_CHARS_SHORT = 10;
@@ -520,9 +520,9 @@ export const HEARTBEAT_MS = 10_000;
  */
 export const HEARTBEAT_AFTER_SOCKET_MS = 40_000;
 /**
- * Longest that a call waits in the run object for a permit, a slot's end or a group's end, ms. Whoever must wait longer
- * waits at a socket, so that the object sleeps. The object is billed for the time, and a socket for its opening: that is
- * about as much as 100 ms cost.
+ * Longest that a call waits in the run object for a permit, a slot's end or a group's end, ms. A caller that must wait
+ * longer waits at a socket, so that the object sleeps. The object is billed for the time of the wait, a socket for its
+ * opening, which costs about as much as a wait of 100 ms.
  */
 export const RPC_WAIT_MS = 100;
 /**
@@ -869,7 +869,7 @@ export const GATE_ATTEMPTS_MAX = 20;
 export const STOPPED_ATTEMPTS_MAX = 200;
 /**
  * Time for which a group without a deadline waits at a key that does not work and has answered none of its slots, ms: a fault of
- * seconds passes in it, and whoever has configured a wrong key learns so within a minute.
+ * seconds passes meanwhile, and an operator who has configured a wrong key gets the error within a minute.
  */
 export const STOPPED_FIRST_WAIT_MS = 60_000;
 /**
@@ -1142,7 +1142,7 @@ export const SCHEMA_PATTERN_STATES_MAX = 20_000;
 /**
  * Steps of one check: a part compared, a character counted, a state of a pattern followed. An answer of a megabyte needs two
  * million; these take about a tenth of a second, for which a hostile schema could occupy an executor. A clock would not do:
- * it stands still in Workers while code runs.
+ * it does not advance in Workers while code runs.
  */
 export const SCHEMA_CHECK_STEPS_MAX = 5_000_000;
 /** Schemas that may apply to a value inside each other, through references too: the stack holds several times as many. */
@@ -1240,7 +1240,7 @@ export const ANSWERS_ASKED_MAX = 256;
 /** Characters of the answers in one reply to that; the rest is requested again. */
 export const ANSWERS_REPLY_CHARS_MAX = 4 * 1024 * 1024;
 /**
- * Characters of another run's answers that wait to be taken: four replies, because whoever waits takes them within a turn. The
+ * Characters of another run's answers that wait to be taken: four replies, because callers that wait take theirs within a turn. The
  * rest was requested by calls that were cancelled meanwhile.
  */
 export const ANSWERS_READY_CHARS_MAX = 4 * ANSWERS_REPLY_CHARS_MAX;

@@ -109,7 +109,7 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
     this.#latenciesStoredMs = nowMs;
   }
 
-  /** Whoever has started the gateway with a wrong key sees it on the terminal, while calls wait. */
+  /** An operator who has started the gateway with a wrong key sees it on the terminal while calls wait. */
   #warn(nowMs: number): void {
     const { stop } = this.#gate.status(nowMs);
     if (stop === null) return;

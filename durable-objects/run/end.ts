@@ -1,4 +1,4 @@
-/** Ending a run: nothing of it starts any more, and a cancelled one aborts what is in flight. */
+/** Ending a run: no call of it starts any more, and a cancelled run aborts the attempts in flight. */
 import { endCalls } from "../../src/engine/calls/end-call.ts";
 import { giveUp } from "../../src/engine/cancel.ts";
 import { drainGroup } from "../../src/engine/end-slot.ts";

@@ -21,7 +21,7 @@ const COUNTED_WIDTHS = [8, 64, 512];
 
 /**
  * Whether the counts of a way in stand for calls at `width`: those of the least counted width that is not narrower, or of the
- * widest. A way in that was counted at one width, or has none, stands for all.
+ * widest. A way in that was counted at one width, or has none, has the same cost at all widths.
  */
 export function isAtWidth(name: WayIn, width: number): boolean {
   const counted = /^\/batch, width (\d+)$/.exec(name)?.[1];

@@ -34,7 +34,7 @@ export class SharedPrefixes {
   /** Null = the call begins with a text of its own, or is not to be cached. */
   #keyOf({ body: { context, system, messages }, cache }: Call): string | null {
     if (cache === undefined || context === undefined || context.place === "template") return null;
-    // What stands before the text must be the same, too; nobody compares the messages of calls.
+    // Everything before the text must be the same, too, and the messages of calls are not compared.
     if (context.place === "prompt" && (system !== this.#system || messages !== undefined)) return null;
     const { id, from, to, skip = 0, take = 0, place } = context;
     return `${id}:${from}-${to}${take === 0 ? "" : `:${skip}-${take}`}${place === "system" ? ":system" : ""}`;

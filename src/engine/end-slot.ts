@@ -103,7 +103,7 @@ function failedOf({ id, state: ended, reason }: SlotRecord): Lost[] {
   return ended === "failed" ? [{ index: indexOf(id), reason }] : [];
 }
 
-/** Whoever watches the log learns at once that a call of the most important tier has failed. */
+/** Emits an event for each failed call of the most important tier, so that a client that follows the log can react at once. */
 function notifyEscalations(state: EngineState, group: Group, lost: readonly Lost[], nowMs: number): void {
   for (const { index, reason } of lost) {
     if (group.tiers?.tierOf(index) !== 0 || reason === null) continue;

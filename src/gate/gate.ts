@@ -148,7 +148,7 @@ export class Gate {
       inFlight: this.#registry.inFlight,
       permits: this.#permitsAt(nowMs) === null ? null : runs.reduce((sum, run) => sum + heldBy(run), 0),
       buckets: this.#rates.status(nowMs),
-      // Nobody waits for an open gate. Runs report seldom to one, so that what they had queued then says nothing of now.
+      // No call waits for an open gate. Runs seldom report to one, so the queue lengths in their reports are outdated.
       waiting: gateClass === "open" ? 0 : runs.reduce((sum, run) => sum + waitingOf(run), 0),
       runs: this.#registry.size,
       waitMs: Math.max(0, this.#waitUntilMs - nowMs),

@@ -51,7 +51,7 @@ export class LatencySketch {
     if (this.#count >= SKETCH_FADES_AT) this.#fade();
   }
 
-  /** Halves what is known: after a few times, nothing of it counts. */
+  /** Halves the weight of all samples so far: after a few times, they no longer count. */
   #fade(): void {
     this.#count = 0;
     for (const [bucket, count] of this.#counts) {

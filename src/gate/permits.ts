@@ -14,7 +14,7 @@ export function permitsOf(run: Run, runs: readonly Run[], width: number): number
   const weights = weightsOf(runs);
   const demands = runs.map((one, index) => ({ wanted: one.inFlight + waitingOf(one), weight: weights[index] ?? 0 }));
   const parts = waterFill(demands, width);
-  // Whoever holds least for its weight is the first to get what rounding leaves: so a width of 1 goes round.
+  // The run with the fewest permits for its weight is the first to get what rounding leaves, so the runs take turns at a width of 1.
   const order = [...runs.keys()].toSorted((a, b) => loadOf(runs, weights, a) - loadOf(runs, weights, b));
   const whole = wholeParts(parts, demands, order);
   const free = width - whole.reduce((sum, part) => sum + part, 0);

@@ -175,7 +175,7 @@ export class Rates {
     const callMs = msOf(scarce, call);
     const room = Math.min(...scarce.map((one) => roomOf(one, call)));
     const part = this.#service.partOf(waiter, waiters, room * callMs) / callMs;
-    // Whoever had least takes the next call: with many runs, a part of one would keep all of them waiting.
+    // The run that had least takes the next call: with many runs, a share below one call would keep all of them waiting.
     const isNext = room >= 1 && this.#service.isFirst(waiter, waiters);
     return Math.floor(Math.max(part, isNext ? 1 : 0) + 1e-9);
   }

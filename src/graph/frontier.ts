@@ -181,7 +181,7 @@ export class Frontier {
   }
 
   /**
-   * Nothing starts any more. Of a task whose slots are not known one by one, the first stands for all; an alternative that
+   * Nothing starts any more. If the number of a task's slots is not known yet, its first slot represents all of them; an alternative that
    * was not started is not needed.
    */
   stop(): Pick<Advance, "absent"> {

@@ -53,7 +53,7 @@ export function warningsOf(sources: readonly TaskSource[], tasks: readonly ReadT
     if (ids.length > 0) warnings.push({ code, message, tasks: ids.slice(0, GRAPH_FAULTS_MAX) });
   };
   const orphans = orphansOf(tasks);
-  // In a graph without edges all tasks are orphans, and one that stands alone can be intended.
+  // In a graph without edges all tasks are orphans, and a task without edges can be intended.
   if (orphans.length > 1 && orphans.length < tasks.length) {
     warn("orphans", "these tasks neither wait for another task nor does one wait for them", orphans);
   }

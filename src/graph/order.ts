@@ -17,7 +17,7 @@ export function linksOf(tasks: readonly Edges[]): Links {
 
 /**
  * The tasks that must end before each task. More than its dependencies: an alternative waits for the task that it replaces and
- * for the alternatives before it, and whoever depends on that task waits for its alternatives, too.
+ * for the alternatives before it, and a task that depends on that task waits for its alternatives, too.
  */
 function predecessorsOf(tasks: readonly Edges[]): Neighbours {
   const starts = new Uint32Array(tasks.length + 1);

@@ -100,7 +100,7 @@ function coordinatorTask(group: GroupView, slot: SlotView) {
   return { status, result: { ...name, success, output, error: slotError(slot)?.message ?? null, duration } };
 }
 
-/** The result of a swarm: agents by their id; those that share one are told apart by their index. */
+/** The result of a swarm: agents by their id; agents with the same id are distinguished by their index. */
 export async function* swarmJson(source: ReportSource): AsyncGenerator<string> {
   const { group } = source;
   const failedAgents: string[] = [];

@@ -6,7 +6,7 @@ import { traceContextOf, type TraceContext } from "../trace-context.ts";
 
 /**
  * The trace of a request that makes calls; the answer names the trace of their spans. Absent = the request has no valid
- * `traceparent`, or neither an export nor an upstream uses it. Then nothing of it is stored.
+ * `traceparent`, or neither an export nor an upstream uses it. Then it is not stored.
  */
 export function clientTrace(c: Context<AppEnv>): { trace?: TraceContext } {
   const { otlp, upstreams } = c.get("config");

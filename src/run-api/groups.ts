@@ -202,7 +202,7 @@ export type WorkerState = {
 
 /** What the reply to the Worker of a group says of it. */
 export type OwnGroup = {
-  /** Slots that its settlements have ended; with `after`, those that ended since, in their order, whoever has ended them. */
+  /** Slots that its settlements have ended; with `after`, those that ended since, in their order, whichever executor has ended them. */
   ended: EndedSlot[];
   /** With `after`: how far `ended` goes. Absent if `after` is of another instance: then it must be read from the start. */
   upTo?: { cursor: EndedReply["cursor"]; hasMore: boolean };

@@ -45,7 +45,7 @@ export class PermitRequests {
         else {
           const { sending } = desk;
           const isOver = await deps.endedWithin(sending, PERMIT_GUARD_MS);
-          // Its request has ended, or the object is restarting: whoever notices first asks for everyone.
+          // Its request has ended, or the object is restarting: the first caller that notices requests for all of them.
           if (!isOver && desk.sending === sending) desk.sending = null;
         }
       }

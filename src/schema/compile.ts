@@ -45,7 +45,7 @@ class SchemaCompiler {
     this.#root = root;
   }
 
-  /** Compiles a schema that stands at a path. */
+  /** Compiles the schema at a path. */
   compile(schema: unknown, path: string): Check {
     if (schema === true) return FITS;
     if (schema === false) return () => misfit("is not allowed");

@@ -24,7 +24,7 @@ export type AppliesTo = "same" | "part";
 
 /** What the compiler of a keyword may do. */
 export type SchemaScope = {
-  /** Compiles a schema inside the present one. `path`: where it stands, from the keyword on. */
+  /** Compiles a schema inside the present one. `path`: its location, from the keyword on. */
   inner: (schema: unknown, path: string, appliesTo: AppliesTo) => Check;
   /** The check of the schema at a place of the whole: `#/$defs/node`. */
   reference: (pointer: string) => Check;

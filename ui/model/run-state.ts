@@ -29,7 +29,7 @@ export type InFlight = { atMs: number; count: number };
 
 /** Causes of failures that are listed; a run with more has a cause that is not worth a line of its own. */
 const FAILURES_MAX = 100;
-/** Phases and models that are told apart; more would not fit on a screen. */
+/** Phases and models with a row of their own; more would not fit on a screen. */
 const PHASES_MAX = 200;
 
 export class RunState {

@@ -11,7 +11,7 @@ export type ColourOf = (call: Call, target: string) => string | null;
 /** What a colour means, in the order of a legend. */
 export type Legend = readonly { colour: string; text: string }[];
 
-/** Colours that can be told apart on light and on dark, also with a weak sense of colour. */
+/** Colours that readers can distinguish on light and dark backgrounds, even with weak colour vision. */
 const MODEL_COLOURS = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#e15759", "#9c755f", "#bab0ac"];
 /** From cheap to dear. */
 const COST_COLOURS = ["#9ecae1", "#6baed6", "#4292c6", "#c77f2d", "#c4362c"];

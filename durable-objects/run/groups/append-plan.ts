@@ -1,5 +1,5 @@
 /**
- * Plans that run while they are written. Whoever reads one sends its parts; a plan whose reader is gone without a word is cut
+ * Plans that run while they are written. The Worker that reads a plan sends its parts; a plan whose reader is gone without a word is cut
  * after the term of a lease: what has come of it goes on to its end.
  */
 import { toWire, type Reason } from "../../../src/errors.ts";

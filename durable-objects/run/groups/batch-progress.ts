@@ -20,7 +20,7 @@ export class BatchProgress {
     const before = this.#parts.get(seq);
     if (parts === before) return;
     this.#parts.set(seq, parts);
-    // Whoever has just opened a group knows that nothing of it has ended.
+    // The opener of a new group knows that none of its slots has ended.
     if (before !== undefined || left < count) this.#moved.add(batchId);
   }
 

@@ -37,7 +37,7 @@ export type StoredGroup = {
   bodiesKey?: string;
   /** The batch whose lines it has, which is notified of its progress; absent = it has none. */
   batchId?: string;
-  /** What its answers are combined to by whoever answers with it; absent = nothing. */
+  /** How the route that returns the group combines its answers; absent = not at all. */
   aggregate?: AggregateSpec;
 };
 

@@ -1,6 +1,6 @@
 /**
  * Calls that combine the answers of a group. They are a group of their own, which the run opens once for each step of a
- * group's `aggregate`, whoever reads the answer and however often: like any other, it has reservations, permits, a log and a
+ * group's `aggregate`, no matter who reads the answer and how often: like any other, it has reservations, permits, a log and a
  * recovery.
  */
 

@@ -180,7 +180,7 @@ function voteOf(sent: z.infer<typeof vote>): Parsed<AggregateSpec> {
   return { ok: true, value: rule === "weighted" ? { ...base, rule, weights: weights ?? {} } : { ...base, rule } };
 }
 
-/** Who decides where the votes do not: a model, or whoever watches the group. */
+/** Who decides if the votes do not: a model, or a person or program that follows the group. */
 function escalationOf({
   escalate,
   rule,

@@ -51,7 +51,7 @@ const partOfContext = strictFields({
   as: z
     .enum(["prompt", "system"])
     .optional()
-    .openapi({ description: "Where the text stands: before the prompt (default), or in the system message" }),
+    .openapi({ description: "Where the text is inserted: before the prompt (default), or in the system message" }),
 })
   .refine(({ chunk, from, to }) => chunk === undefined || (from === undefined && to === undefined), {
     message: "expected either chunk, or from and to",

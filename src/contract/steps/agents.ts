@@ -30,7 +30,7 @@ export const agentsFields = {
 
 type Sent = ContentInput & z.infer<z.ZodObject<typeof agentsFields>>;
 
-/** The items that a request with one content stands for; null = it has none. */
+/** The items that a request with one content expands to; null = it has none. */
 export function itemsOfOne({ prompt, messages, agents, n }: Sent) {
   if (prompt === undefined && messages === undefined) {
     const stray = agents === undefined ? (n === undefined ? null : "n") : "agents";

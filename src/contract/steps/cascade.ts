@@ -1,4 +1,4 @@
-/** `models` and `escalate_on`: a call that goes to its next model if the answer of the one before does not do. */
+/** `models` and `escalate_on`: a call that goes to its next model if the answer of the previous one is not good enough. */
 import { z } from "@hono/zod-openapi";
 import { GATES, type Cascade, type Gate, type JsonGate } from "../../call.ts";
 import { CASCADE_MODELS_MAX, NAME_CHARS_MAX } from "../../limits.ts";

@@ -43,7 +43,7 @@ export class UnheardEnds {
 
   /**
    * What a settlement is answered with that comes too late; null = the run did not end the attempt by itself, or does not
-   * remember it. The call is retried only if its Worker stopped because of that end: a failure that it has seen itself stands.
+   * remember it. The call is retried only if its Worker stopped because of that end: a failure that it has seen itself is final.
    */
   endOf(attemptId: string, outcome: Outcome): (Settled & { endedAs: Reason }) | null {
     const end = this.#ends.get(attemptId);

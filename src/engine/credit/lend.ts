@@ -65,7 +65,7 @@ export function restoreCredits(state: EngineState, stored: readonly StoredCredit
   for (const { id, left } of stored) state.ledger.restore(reservationId(id), left);
 }
 
-/** Changes what a credit reserves. Whoever raises it has checked that there is room. */
+/** Changes what a credit reserves. A caller that raises it has checked that there is room. */
 export function setLeft(state: EngineState, credit: Credit, left: Amounts): void {
   state.ledger.release(reservationId(credit.id));
   credit.left = { ...left };

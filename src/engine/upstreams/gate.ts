@@ -168,7 +168,7 @@ export class RunGate {
     return true;
   }
 
-  /** A client wants the upstream's answer to one call at once, even if the key does not work: whoever repairs it tries it so. */
+  /** A client wants the upstream's answer to one call at once, even if the key does not work: this is how a repaired key is tested. */
   impatient(): void {
     if (this.#stop !== null) this.#impatient += 1;
   }

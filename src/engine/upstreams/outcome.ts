@@ -49,7 +49,7 @@ function answeredAs(
   return { ...plain, ttfb: { ms: ttfbMs, line: lineOf(promptTokens, completionTokens) } };
 }
 
-/** How a gate counts a failure; null = it says nothing of the key. */
+/** How a gate counts a failure; null = the failure does not concern the key. */
 function failedAs({ class: failureClass, reason, retryAfterMs, stop }: Failure): Failed | null {
   const message = "message" in reason ? reason.message : null;
   if (stop !== undefined) return { class: "stopped", stop, hintMs: null, message };

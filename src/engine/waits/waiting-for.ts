@@ -1,6 +1,6 @@
 /**
  * What queued slots wait for, for those who look at them. It is derived when someone looks: calls pay nothing for it, and
- * nothing of it is stored.
+ * it is not stored.
  */
 import type { Dimension } from "../../errors.ts";
 import type { GateReason } from "../../gate/wire.ts";

@@ -3,7 +3,7 @@ import type { CacheMark, CallBody } from "../../call.ts";
 import { isRecord } from "../../json/record.ts";
 import { CHUNK_PLACE, CONTEXT_SEPARATOR } from "../../limits.ts";
 
-/** The body with the marker where its context stands, and without the context. `mark`: how that is marked; absent = not. */
+/** The body with a marker in place of its context. `mark`: how the marker is marked for the cache; absent = not at all. */
 export function bodyWithMarker({ context, ...body }: CallBody, marker: string, mark?: CacheMark): CallBody {
   if (context === undefined) return body;
   const { prompt, messages } = body;

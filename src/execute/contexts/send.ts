@@ -19,7 +19,7 @@ export type TextRun = Pick<RunCaller, "runId" | "readText">;
 
 /** A call that refers to a context, as it is sent. */
 export class ContextCall {
-  /** What stands for the text in requests: nobody can guess it, so no text of a client has it. */
+  /** The marker in place of the text in requests: nobody can guess it, so no text of a client has it. */
   readonly #marker = `[context ${crypto.randomUUID()}]`;
   readonly #context: PlacedContext;
   readonly #run: TextRun;
@@ -95,7 +95,7 @@ function streamOf(parts: readonly Uint8Array[]): ReadableStream<Uint8Array> {
     }
     await writer.close();
   };
-  // Whoever reads the body reports that it broke.
+  // The reader of the body reports that it broke off.
   write().catch(() => undefined);
   return readable;
 }

@@ -35,7 +35,7 @@ export type FieldRule =
   /** Audio outside the content: of any length, so bounded like files. */
   | { kind: "file" }
   /**
-   * Spends nothing of its own. `inside`: the fields of its object, or of each object in its list; if missing, the value is
+   * Costs nothing by itself. `inside`: the fields of its object, or of each object in its list; if missing, the value is
    * opaque and its bytes count as prompt. `addsTokens`: prompt tokens that the provider adds unless the value is false.
    */
   | { kind: "harmless"; inside?: FieldTable; addsTokens?: number }

@@ -26,7 +26,7 @@ export async function replacementOf(
 
 /**
  * What the answer of a group says that `aggregate` combines its results to; undefined without it. A member has the id of its
- * task. One whose text stands for a failure has no answer, and one that an alternative answers for has that answer.
+ * task. A task whose text replaces a failure has no answer; a task that an alternative has replaced has the answer of the alternative.
  */
 export function graphMembers(graph: CompiledGraph, slotsFrom: SlotsFrom): MemberOf {
   const names = new SlotNames(graph);

@@ -8,7 +8,7 @@ import { usageOf } from "../usage.ts";
 /** `partial`: some elements of a `foreach` completed. */
 export type TaskStatus = "queued" | "running" | "completed" | "partial" | "failed" | "skipped" | "cancelled";
 
-/** The error of a slot of a graph. One with a fallback has completed; its error says why the fallback stands for it. */
+/** The error of a slot of a graph. A slot with a fallback has completed; its error says why the fallback was used. */
 export function taskError(slot: SlotView): WireError | null {
   if (slot.state === "completed") return slot.reason === null ? null : toWire(slot.reason).error;
   return slotError(slot);

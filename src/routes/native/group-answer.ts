@@ -89,7 +89,7 @@ export function streamPieces(
   const { body, pumped } = streamed(pieces, {
     keepAlive,
     failed: (error) => {
-      // Whoever waits for a group stops when its client has left.
+      // A reader that waits for a group stops when its client has left.
       if (!c.req.raw.signal.aborted) console.error("an answer broke off", error);
     },
   });

@@ -13,7 +13,7 @@ import { besideHeld, latencies, longHold, widthOf, type Clock } from "./measure.
 
 type Handler = (c: Context<AppEnv>) => Promise<Record<string, unknown>>;
 
-/** The runtime's clock stands still while no I/O happens: each measurement waits for some. */
+/** The runtime's clock does not advance while no I/O happens: each measurement waits for some. */
 const clock: Clock = { now: () => Date.now() };
 
 /** Sends the gateway a request of its own: the operator's. */

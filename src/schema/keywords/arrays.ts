@@ -46,7 +46,7 @@ const additionalItems: Keyword = (sent, { siblings, inner }) => {
 const contains: Keyword = (sent, { siblings, inner, refuse }) => {
   const { minContains: least = 1, maxContains: most = Infinity } = siblings;
   if (!isCount(least) || (most !== Infinity && !isCount(most))) {
-    return refuse("stands beside a minContains or maxContains that is not a whole number");
+    return refuse("is used with a minContains or maxContains that is not a whole number");
   }
   const check = inner(sent, "", "part");
   return (value, steps) => {

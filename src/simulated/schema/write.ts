@@ -81,7 +81,7 @@ function valueOf(writer: Writer, given: unknown, place: Place): unknown {
 /** The keywords that a schema puts in place of, or beside, its own rules. */
 const FORMS = ["$ref", "allOf", "anyOf", "oneOf"] as const;
 
-/** The schema with its first reference, intersection or union replaced by what it stands for; null if it has none. */
+/** The schema with its first reference, intersection or union resolved; null if it has none. */
 function simplerForm(writer: Writer, schema: Schema, place: Place): unknown {
   const keyword = FORMS.find((name) => schema[name] !== undefined);
   if (keyword === undefined) return null;
