@@ -1,7 +1,7 @@
 /** The JavaScript heap of a workerd, seen through its inspector. Objects and Worker share one isolate, so one heap. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { connectInspector } from "./inspector.ts";
+import { connectInspector, type Inspector } from "./inspector.ts";
 import type { Workerd } from "./workerd.ts";
 
 const heapUsage = z.object({ usedSize: z.number(), backingStorageSize: z.number().default(0) });
@@ -23,6 +23,7 @@ export type HeapPeak = {
 };
 
 export type Heap = Disposable & {
+  inspector: Inspector;
   /** Bytes in use after a full collection. */
   heldBytes: () => Promise<number>;
   /** Runs `work` and samples the heap while it lasts. With `live`, each sample is taken after a full collection. */
@@ -48,6 +49,7 @@ export async function watchHeap(workerd: Workerd): Promise<Heap> {
     await Promise.all([collecting, waking()]);
   };
   return {
+    inspector,
     heldBytes: async () => {
       // Twice: finalizers of the first free what the second finds.
       await collect();

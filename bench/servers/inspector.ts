@@ -2,6 +2,7 @@
 import { z } from "zod";
 
 const targets = z.array(z.object({ webSocketDebuggerUrl: z.string() }));
+const event = z.object({ method: z.string(), params: z.unknown() });
 const reply = z.object({
   id: z.number(),
   result: z.unknown().optional(),
@@ -14,6 +15,8 @@ const REPLY_MS_MAX = 60_000;
 export type Inspector = Disposable & {
   /** Calls a method, such as `Runtime.getHeapUsage`; rejects if the inspector names an error or keeps silent. */
   call: (method: string, params?: Record<string, unknown>) => Promise<unknown>;
+  /** Receives the events of a name, such as the pieces of a snapshot; returns what ends it. */
+  listen: (method: string, listener: (params: unknown) => void) => () => void;
 };
 
 /** Connects to the one isolate of a workerd that was started with its inspector at `url`. */
@@ -26,9 +29,15 @@ export async function connectInspector(url: string): Promise<Inspector> {
     socket.addEventListener("error", () => reject(new Error("the inspector refused the connection")), { once: true });
   });
   const waiting = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>();
-  socket.addEventListener("message", (event) => {
-    const message = reply.safeParse(JSON.parse(String(event.data)));
-    if (!message.success) return;
+  const listeners = new Map<string, (params: unknown) => void>();
+  socket.addEventListener("message", ({ data }) => {
+    const value: unknown = JSON.parse(String(data));
+    const message = reply.safeParse(value);
+    if (!message.success) {
+      const { data: notice } = event.safeParse(value);
+      if (notice !== undefined) listeners.get(notice.method)?.(notice.params);
+      return;
+    }
     const { id, result, error } = message.data;
     if (error === undefined) waiting.get(id)?.resolve(result);
     else waiting.get(id)?.reject(new Error(error.message));
@@ -47,6 +56,10 @@ export async function connectInspector(url: string): Promise<Inspector> {
         });
         socket.send(JSON.stringify({ id, method, params }));
       }),
+    listen: (method, listener) => {
+      listeners.set(method, listener);
+      return () => listeners.delete(method);
+    },
     [Symbol.dispose]: () => socket.close(),
   };
 }

@@ -194,7 +194,7 @@ async function children(place: Place, name: string): Promise<void> {
   await parent.ask("/runs/self", { method: "DELETE" }).then((response) => response.arrayBuffer());
 }
 
-/** Requests that must be refused, and then a query that must not be. */
+/** Requests that must be refused. */
 async function broken(place: Place, name: string): Promise<void> {
   const run: Run = await open(place);
   for (const [path, body] of [

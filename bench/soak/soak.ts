@@ -1,6 +1,7 @@
 /**
- * `npm run bench:soak -- [--minutes=30] [--clients=6]`: clients of every way in use one gateway for half an hour, some of them
+ * `npm run bench:soak -- [--minutes=30] [--clients=6] [--compare=5,25]`: clients of every way in use one gateway for half an hour, some of them
  * leave in the middle, and the provider fails now and then. Is every answer right, and does the gateway's memory stay flat?
+ * `--compare`: minutes of heap snapshots, between which it prints what has grown.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -12,10 +13,15 @@ import { gatewayBundle } from "../servers/servers.ts";
 import { startWorkerd } from "../servers/workerd.ts";
 import { flatness, type Sample } from "./flatness.ts";
 import { PROGRAMS, type Place } from "./programs.ts";
+import { growthLines, holdings, type Holdings } from "./snapshot.ts";
 import { startUpstream } from "../../test/support/upstream.ts";
 
 const { values } = parseArgs({
-  options: { minutes: { type: "string", default: "30" }, clients: { type: "string", default: "6" } },
+  options: {
+    minutes: { type: "string", default: "30" },
+    clients: { type: "string", default: "6" },
+    compare: { type: "string" },
+  },
 });
 const minutes = Number(values.minutes);
 const clients = Number(values.clients);
@@ -24,6 +30,8 @@ const clients = Number(values.clients);
 const SAMPLE_MS = 15_000;
 /** Every so many calls the provider is overloaded. */
 const CALLS_PER_FAILURE = 29;
+/** Kinds of objects that a comparison of two heaps lists. */
+const GROWN_LINES = 30;
 /** Growth that a line through noise may show, share of the first figure. */
 const GROWTH_MAX = 0.05;
 
@@ -66,11 +74,25 @@ async function client(at: number): Promise<void> {
   }
 }
 
+/** Minutes at which the heap is searched, to print what has grown between the first time and each later one. */
+const compared = (values.compare ?? "").split(",").filter(Boolean).map(Number);
+let firstHoldings: Holdings | null = null;
+
+async function compare(): Promise<void> {
+  const found = await holdings(heap.inspector);
+  if (firstHoldings === null) firstHoldings = found;
+  else console.log(growthLines(firstHoldings, found, GROWN_LINES).join("\n"));
+}
+
 async function watch(): Promise<void> {
   while (!isOver()) {
     await sleep(SAMPLE_MS);
     const minute = (performance.now() - startedMs) / 60_000;
     samples.push({ minute, heapBytes: await heap.heldBytes(), rssBytes: gateway.rssBytes() });
+    if (compared[0] !== undefined && minute >= compared[0]) {
+      compared.shift();
+      await compare();
+    }
     const { heapBytes, rssBytes } = samples.at(-1) ?? { heapBytes: 0, rssBytes: 0 };
     console.error(
       `minute ${minute.toFixed(1)}: heap ${mb(heapBytes)} MB, resident ${mb(rssBytes)} MB, ${upstream.counters.requests} calls`,

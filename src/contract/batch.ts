@@ -35,6 +35,7 @@ import { replayedFlag } from "./replay/replay.ts";
 import { strictFields } from "./strict-fields.ts";
 import type { ErrorStyle, OnExhausted, SentRules } from "./fields.ts";
 import {
+  ABSENT,
   answeredBy,
   atLeast,
   answerJson,
@@ -121,7 +122,7 @@ export const batchBody = strictFields({
   exactlyOneOf(
     ["prompts"],
     ["items"],
-    ["over", "prompt"],
+    { required: ["over", "prompt"], properties: { prompt: { pattern: "\\{\\{chunk\\}\\}" }, context: ABSENT } },
     ["agents", "prompt"],
     ["agents", "messages"],
     ["n", "prompt"],

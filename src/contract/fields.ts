@@ -3,12 +3,24 @@ import { z } from "@hono/zod-openapi";
 import { DEADLINE_MS_MAX, NAME_CHARS_MAX } from "../limits.ts";
 import { BATCH_TIER, WANTED_TIERS, type CallRules } from "../call.ts";
 
+/** For the OpenAPI document: the schema of a field that must be absent, because another one excludes it. */
+export const ABSENT = { not: {} };
+
+/** Fields that are required together, and what holds of fields beside them only. */
+type FieldSet = {
+  required: readonly string[];
+  properties?: Readonly<Record<string, typeof ABSENT | { pattern: string }>>;
+};
+
 /**
  * For the OpenAPI document: a body has exactly one of these sets of fields. The parser of the body checks it, because it can
  * name the path.
  */
-export const exactlyOneOf = (...sets: readonly (readonly string[])[]) => ({
-  oneOf: sets.map((required) => ({ required: [...required] })),
+export const exactlyOneOf = (...sets: readonly (readonly string[] | FieldSet)[]) => ({
+  oneOf: sets.map((set) => {
+    const { required, properties = {} } = "required" in set ? set : { required: set };
+    return { required: [...required], ...(Object.keys(properties).length > 0 && { properties: { ...properties } }) };
+  }),
 });
 
 /** The content of a call, for the OpenAPI document. */

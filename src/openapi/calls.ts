@@ -9,7 +9,6 @@ import { runningGroup } from "../contract/groups.ts";
 import { queryBody, queryReply } from "../contract/query.ts";
 import {
   answerHeaders,
-  asText,
   flag,
   guarded,
   header,
@@ -18,6 +17,7 @@ import {
   json,
   jsonBody,
   slotStreams,
+  someText,
   traceHeader,
   traceHeaders,
 } from "./parts.ts";
@@ -48,7 +48,8 @@ const graphBody = {
     required: true,
     content: {
       "application/json": { schema: dagBody },
-      ...asText("", "application/x-ndjson", "text/x-llmcompiler").content,
+      "application/x-ndjson": { schema: someText },
+      "text/x-llmcompiler": { schema: someText },
     },
   },
 };
@@ -62,7 +63,7 @@ export const calls: RouteConfig[] = [
     request: {
       body: {
         required: true,
-        content: { "application/json": { schema: queryBody }, "text/plain": { schema: { type: "string" } } },
+        content: { "application/json": { schema: queryBody }, "text/plain": { schema: someText } },
       },
     },
     responses: {

@@ -2,7 +2,7 @@
 import type { RouteConfig } from "@hono/zod-openapi";
 import { contextBody, contextDeleted, contextReply, contextsReply } from "../contract/contexts/contexts.ts";
 import { CONTEXTS_PAGE_DEFAULT, CONTEXTS_PAGE_MAX, NAME_CHARS_MAX } from "../limits.ts";
-import { guarded, idParameter, json, whole } from "./parts.ts";
+import { guarded, idParameter, json, whole, someText } from "./parts.ts";
 
 const query = (name: string, description: string, bounds: { minLength?: number; maxLength?: number } = {}) => ({
   name,
@@ -23,7 +23,7 @@ export const contexts: RouteConfig[] = [
     request: {
       body: {
         required: true,
-        content: { "application/json": { schema: contextBody }, "text/plain": { schema: { type: "string" } } },
+        content: { "application/json": { schema: contextBody }, "text/plain": { schema: someText } },
       },
     },
     responses: {

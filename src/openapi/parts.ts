@@ -6,6 +6,9 @@ import { TRACE_HEADER } from "../trace-context.ts";
 
 const text = { type: "string" } as const;
 
+/** A request body that is text: an empty one is refused. */
+export const someText = { type: "string" as const, minLength: 1 };
+
 /** A JSON response. */
 export const json = (schema: z.ZodType, description: string) => ({
   description,

@@ -2,6 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import type { ContextReference, Split } from "../../contexts/types.ts";
 import { CHUNK_CHARS_DEFAULT, CHUNK_CHARS_MAX, CONTEXT_BYTES_MAX, ITEMS_PER_BATCH_MAX } from "../../limits.ts";
+import { ABSENT } from "../fields.ts";
 import { strictFields } from "../strict-fields.ts";
 
 const contextId = z.string().regex(/^ctx_[0-9a-f]{32}$/, "expected the id of a context, as POST /contexts returns it");
@@ -61,7 +62,12 @@ const partOfContext = strictFields({
     message: "expected chunk beside it",
     path: ["split"],
   })
-  .openapi("ContextPart");
+  .openapi("ContextPart", {
+    oneOf: [
+      { required: ["chunk"], properties: { from: ABSENT, to: ABSENT } },
+      { properties: { chunk: ABSENT, split: ABSENT } },
+    ],
+  });
 
 /** The field `context` of a call. */
 export const contextField = z.union([contextId, partOfContext], {
