@@ -48,7 +48,7 @@ describe("a child's report to its parent", () => {
   describe.each(["closed", "cancelled"] as const)("of a child that was %s", (status) => {
     it.each(["parent", "child", "both"])("counts once if the %s is lost before it is received", async (who) => {
       const { root, child } = await family();
-      interceptNextReport(async (_, parent) => {
+      interceptNextReport(child, async (_, parent) => {
         if (who !== "parent") await crash(child.object);
         if (who !== "child") abortFromWithin(parent);
         throw new Error("the test loses a report");
@@ -59,7 +59,7 @@ describe("a child's report to its parent", () => {
 
     it.each(["parent", "child", "both"])("counts once if the %s is lost after it was received", async (who) => {
       const { root, child } = await family();
-      interceptNextReport(async (real, parent) => {
+      interceptNextReport(child, async (real, parent) => {
         await real();
         if (who !== "parent") await crash(child.object);
         if (who !== "child") abortFromWithin(parent);
@@ -89,7 +89,7 @@ describe("a child's report to its parent", () => {
     const { root, child } = await family();
     const attemptId = await begin(child);
     await child.object.end("closed");
-    interceptNextReport(async (real) => {
+    interceptNextReport(child, async (real) => {
       await real();
       await crash(child.object);
       throw new Error("the test loses the reply");
@@ -149,7 +149,7 @@ describe("a parent's reservation for a child", () => {
     (when) => {
       async function lost(usd: number): Promise<{ root: TestRun; child: TestRun }> {
         const { root, child } = await family();
-        interceptNextResize(async (real) => {
+        interceptNextResize(child, async (real) => {
           if (when === "after") await real();
           await crash(child.object);
           throw new Error("the test loses the change");
@@ -183,7 +183,7 @@ describe("a parent's reservation for a child", () => {
   it("follows a lower limit by the child's alarm, if the parent was unreachable", async () => {
     const { root, child } = await family();
     let lost = 0;
-    interceptNextResize(() => {
+    interceptNextResize(child, () => {
       lost++;
       return Promise.reject(new Error("the test loses the change"));
     });
@@ -195,10 +195,10 @@ describe("a parent's reservation for a child", () => {
 
   it("is no less than a limit that rises while the alarm repeats an earlier change", async () => {
     const { root, child } = await family();
-    interceptNextResize(() => Promise.reject(new Error("the test loses the change")));
+    interceptNextResize(child, () => Promise.reject(new Error("the test loses the change")));
     await child.object.patch(change(0.25)).catch(() => null);
     const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    interceptNextResize(async (real) => {
+    interceptNextResize(child, async (real) => {
       held.resolve();
       await release.promise;
       return real();

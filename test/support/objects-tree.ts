@@ -85,23 +85,31 @@ export function childRows(run: TestRun): Promise<ChildRecord[]> {
 
 /**
  * Puts `around` in the place of the next report of a child's end to its parent, whoever makes it; it may call the real
- * one. Reports after that go their way.
+ * one. Reports after that go their way, as do those of other runs: alarms of earlier tests may still repeat theirs.
  */
-export function interceptNextReport(around: (real: () => Promise<void>, parent: RunObject) => Promise<void>): void {
+export function interceptNextReport(
+  child: TestRun,
+  around: (real: () => Promise<void>, parent: RunObject) => Promise<void>,
+): void {
   const plain = RunObject.prototype.childEnded;
   RunObject.prototype.childEnded = function (this: RunObject, ...args: Parameters<RunObject["childEnded"]>) {
+    const real = (): Promise<void> => plain.apply(this, args);
+    if (args[0] !== child.id) return real();
     RunObject.prototype.childEnded = plain;
-    return around(() => plain.apply(this, args), this);
+    return around(real, this);
   };
 }
 
 /** The same for the next change of what a parent sets aside for a child. */
 export function interceptNextResize(
+  child: TestRun,
   around: (real: () => ReturnType<RunObject["resizeChild"]>, parent: RunObject) => ReturnType<RunObject["resizeChild"]>,
 ): void {
   const plain = RunObject.prototype.resizeChild;
   RunObject.prototype.resizeChild = function (this: RunObject, ...args: Parameters<RunObject["resizeChild"]>) {
+    const real = (): ReturnType<RunObject["resizeChild"]> => plain.apply(this, args);
+    if (args[0] !== child.id) return real();
     RunObject.prototype.resizeChild = plain;
-    return around(() => plain.apply(this, args), this);
+    return around(real, this);
   };
 }

@@ -1,5 +1,6 @@
 /** Every way in costs at most what bounds.ts says, counted. `npm run cost` prices the same table. */
 import { describe, expect, it } from "vitest";
+import { MANY_CALLS } from "../../support/busy-machine.ts";
 import { meterObjects, resetMeter } from "../../support/objects-meter.ts";
 import { openLatch, openRun, type TestRun } from "../../support/objects-run.ts";
 import { BOUNDS, type WayIn } from "./bounds.ts";
@@ -60,7 +61,7 @@ const OPERATIONS = ["rows", "requests", "commits", "alarms", "messages", "awakeS
 const COUNTS_MAX = 3;
 
 describe.each(Object.entries(BOUNDS))("a call by %s", (name, bound) => {
-  it("costs at most the operations of its bound", async () => {
+  it("costs at most the operations of its bound", MANY_CALLS, async () => {
     const count = COUNT[name as WayIn];
     const key = `cost-${Object.keys(BOUNDS).indexOf(name)}`;
     let counted = await count(key);

@@ -1,6 +1,7 @@
 /** The ways in whose costs are counted, each as a client uses it. */
 import { expect } from "vitest";
 import { z } from "zod";
+import { MANY_CALLS } from "../../support/busy-machine.ts";
 import { openAsync, lookAt } from "../../support/objects-group.ts";
 import { ADMIN_KEY } from "../../support/object-vars.ts";
 import { exports } from "cloudflare:workers";
@@ -23,14 +24,13 @@ async function whole(answer: Response | Promise<Response>): Promise<string> {
   return text;
 }
 
-/** Waits until the upstream has answered all calls of a key. */
+/** Waits until the upstream has answered all calls of a key, which the test lets end one after another. */
 async function untilAnswered(key: string, calls: number): Promise<void> {
-  await expect
-    .poll(async () => {
-      const { requests, inFlight } = await upstreamStats(key);
-      return requests - inFlight;
-    })
-    .toBe(calls);
+  const answered = async (): Promise<number> => {
+    const { requests, inFlight } = await upstreamStats(key);
+    return requests - inFlight;
+  };
+  await expect.poll(answered, MANY_CALLS).toBe(calls);
 }
 
 export const batchJson: Start = (run, key, calls) => run.batch({ prompts: promptsOf(key, calls), model });
