@@ -20,6 +20,7 @@ import { dialectError } from "./routes/dialects/error.ts";
 import { isDialectPath, withoutToken } from "./routes/dialects/path.ts";
 import { mountDialects } from "./routes/dialects/dialects.ts";
 import { mountFiles } from "./routes/openai/files.ts";
+import { FixedPaths } from "./routes/fixed-paths.ts";
 import { mountDag } from "./routes/native/graph/dag.ts";
 import { mountDagOutline } from "./routes/native/graph/outline.ts";
 import { mountDagPatch } from "./routes/native/graph/patch.ts";
@@ -63,7 +64,7 @@ const RUNTIME_DEPS: AppDeps = {
 
 /** The application, ready to `fetch`. Tests replace its effects. */
 export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
-  const app = new Hono<AppEnv>();
+  const app = new Hono<AppEnv>({ router: new FixedPaths() });
   app.use(requestId(deps.newRequestId));
   app.use(crossOrigin());
   app.use(async function hearRefusedOut(c, next) {

@@ -951,8 +951,15 @@ export const OPENINGS_KEPT = 256;
 export const GROUPS_OPEN_MAX = 256;
 /** Open groups of one batch: a run has room for 256 groups, of this and other batches and of clients. */
 export const BATCH_GROUPS_OPEN_MAX = 32;
-/** Model names whose targets a run object caches: the names come from clients, and a run uses a few of them. */
+/**
+ * Model names whose targets a run object caches, or an instance that holds its credit: the names come from clients, and a run
+ * uses a few of them.
+ */
 export const RUN_TARGETS_CACHED_MAX = 1_000;
+/** Model names whose prices an instance keeps for each upstream: looking one up in the catalogue costs as much as a small call. */
+export const PRICES_KEPT_MAX = 1_000;
+/** Sets of fields for which an instance keeps a parser of each kind of object: clients send a few, and could send any. */
+export const FIELD_SETS_KEPT_MAX = 100;
 /** Retry-After of what a run has no room for at the moment, ms: its calls, groups and children end within seconds. */
 export const RUN_FULL_RETRY_AFTER_MS = 1_000;
 /** Ended groups in a run object's memory, so that their streaming readers see the order in which slots ended. */

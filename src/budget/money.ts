@@ -39,7 +39,7 @@ type AllRates = Required<TokenRates>;
 export function costNanoUsd(tokens: CallTokens, price: TokenPrice, facts: PriceFacts = {}): number {
   const { promptTokens } = tokens;
   const tiers = chargedTiers(price, facts.serviceTier, tokens.serviceTier);
-  const rates = highestRates(tiers.map((tier) => allRates(ratesAt(tier, promptTokens))));
+  const rates = tiers.map((tier) => ratesAt(tier, promptTokens)).reduce(highestRates, NO_RATES);
   // If the parts exceed the whole, cache writes count first: they cost more than reads.
   const written = Math.min(tokens.cacheWriteTokens ?? 0, promptTokens);
   const written1h = Math.min(tokens.cacheWrite1hTokens ?? (facts.cacheTtl === "1h" ? written : 0), written);
@@ -61,11 +61,13 @@ export function costNanoUsd(tokens: CallTokens, price: TokenPrice, facts: PriceF
  * mark.
  */
 export function highestPrice(price: TokenPrice, promptTokensMax: number, facts: PriceFacts = {}): TokenPrice {
-  const reachable = reachableTiers(price, facts.serviceTier).flatMap((tier) => [
-    tier,
-    ...(tier.tiers ?? []).filter(({ fromPromptTokens }) => fromPromptTokens <= promptTokensMax),
-  ]);
-  const rates = highestRates(reachable.map(allRates));
+  let rates = NO_RATES;
+  for (const tier of reachableTiers(price, facts.serviceTier)) {
+    rates = highestRates(rates, tier);
+    for (const size of tier.tiers ?? []) {
+      if (size.fromPromptTokens <= promptTokensMax) rates = highestRates(rates, size);
+    }
+  }
   const writes = facts.cacheTtl !== undefined || price.writesWithoutMark === true ? rates.cacheWritePicoUsd : 0;
   const writes1h = facts.cacheTtl === "1h" ? rates.cacheWrite1hPicoUsd : 0;
   const inputPicoUsd = Math.max(rates.inputPicoUsd, rates.cachedInputPicoUsd, writes, writes1h);
@@ -73,22 +75,23 @@ export function highestPrice(price: TokenPrice, promptTokensMax: number, facts: 
   return { inputPicoUsd, cachedInputPicoUsd: inputPicoUsd, outputPicoUsd: rates.outputPicoUsd, perCallNanoUsd };
 }
 
-function allRates(rates: TokenRates): AllRates {
-  const { inputPicoUsd, cachedInputPicoUsd, outputPicoUsd } = rates;
-  const cacheWritePicoUsd = rates.cacheWritePicoUsd ?? inputPicoUsd;
-  const cacheWrite1hPicoUsd = rates.cacheWrite1hPicoUsd ?? cacheWritePicoUsd;
-  return { inputPicoUsd, cachedInputPicoUsd, cacheWritePicoUsd, cacheWrite1hPicoUsd, outputPicoUsd };
-}
+const NO_RATES: AllRates = {
+  inputPicoUsd: 0,
+  cachedInputPicoUsd: 0,
+  cacheWritePicoUsd: 0,
+  cacheWrite1hPicoUsd: 0,
+  outputPicoUsd: 0,
+};
 
-/** The highest rate of each kind of token. */
-function highestRates(rates: readonly AllRates[]): AllRates {
-  const highest = (kind: keyof AllRates): number => Math.max(...rates.map((each) => each[kind]));
+/** The highest rate of each kind of token; rates are never below zero. */
+function highestRates(a: AllRates, b: TokenRates): AllRates {
+  const cacheWritePicoUsd = b.cacheWritePicoUsd ?? b.inputPicoUsd;
   return {
-    inputPicoUsd: highest("inputPicoUsd"),
-    cachedInputPicoUsd: highest("cachedInputPicoUsd"),
-    cacheWritePicoUsd: highest("cacheWritePicoUsd"),
-    cacheWrite1hPicoUsd: highest("cacheWrite1hPicoUsd"),
-    outputPicoUsd: highest("outputPicoUsd"),
+    inputPicoUsd: Math.max(a.inputPicoUsd, b.inputPicoUsd),
+    cachedInputPicoUsd: Math.max(a.cachedInputPicoUsd, b.cachedInputPicoUsd),
+    cacheWritePicoUsd: Math.max(a.cacheWritePicoUsd, cacheWritePicoUsd),
+    cacheWrite1hPicoUsd: Math.max(a.cacheWrite1hPicoUsd, b.cacheWrite1hPicoUsd ?? cacheWritePicoUsd),
+    outputPicoUsd: Math.max(a.outputPicoUsd, b.outputPicoUsd),
   };
 }
 

@@ -6,6 +6,7 @@ import type { ContextReference } from "../contexts/types.ts";
 import { ITEMS_PER_BATCH_MAX, LARGE_BODY_BYTES_MIN, LARGE_BODY_PIECE_BYTES } from "../limits.ts";
 import type { CallSettings } from "./call-options.ts";
 import { batchItem, itemCall, namesOf, noteContext, parseBatch, parseEnvelope, promptCall, tiersOf } from "./batch.ts";
+import { PresentFields } from "./present-fields.ts";
 import type { BatchCall, BatchRequest, PromptReader } from "./batch.ts";
 import { depthFault, jsonOf } from "./body.ts";
 import type { Parsed } from "./errors.ts";
@@ -85,8 +86,11 @@ function* readCalls(
   }
 }
 
+type ItemField = keyof typeof batchItem.shape;
+const itemFields = new PresentFields(batchItem, (mask: { [Name in ItemField]?: true }) => batchItem.pick(mask));
+
 function readItem(element: unknown, index: number, settings: CallSettings): BatchCall | null {
-  const item = batchItem.safeParse(element);
+  const item = itemFields.safeParse(element);
   const call = item.success ? itemCall(item.data, index, settings) : null;
   return call !== null && call.ok ? call.value : null;
 }

@@ -5,6 +5,7 @@ import type { ParsedCall } from "./call.ts";
 import { parseCall } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid, zodReason } from "./errors.ts";
+import { PresentFields } from "./present-fields.ts";
 import { stepsDocument } from "./steps/cascade.ts";
 import { sampledFields } from "./steps/samples.ts";
 import { replayedFlag } from "./replay/replay.ts";
@@ -25,6 +26,9 @@ export const queryBody = strictFields({ ...contentFields, ...callSettingsFields,
   "Query",
   ONE_CONTENT,
 );
+
+type QueryField = keyof typeof queryBody.shape;
+const presentFields = new PresentFields(queryBody, (mask: { [Name in QueryField]?: true }) => queryBody.pick(mask));
 
 /** Tokens and cost of a call or a group, USD. */
 export const usageDocument = z
@@ -73,7 +77,7 @@ export type QueryRequest = ParsedCall & SentRules;
 
 /** A parsed JSON body as a call, or the first reason to refuse it. `path` maps a field to its name in the request. */
 export function parseQuery(value: unknown, path = asNamed): Parsed<QueryRequest> {
-  const read = queryBody.safeParse(value);
+  const read = presentFields.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const settings = parseSettings(read.data, SETTINGS_DEFAULT, path);
   if (!settings.ok) return settings;

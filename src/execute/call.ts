@@ -12,6 +12,7 @@ import { chargeFor } from "../budget/charge.ts";
 import type { Amounts } from "../budget/ledger.ts";
 import type { CallFacts, CallRules, Lease, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
+import { RUN_TARGETS_CACHED_MAX } from "../limits.ts";
 import type { Recorded, RecordedCall } from "../run-api/replay.ts";
 import type { RunCaller } from "../run-client/caller.ts";
 import type { CreditRun } from "../run-client/credit/credits.ts";
@@ -201,10 +202,19 @@ function creditRunOf(run: RunCaller, waitUntil: CallDeps["waitUntil"]): CreditRu
   return creditRun(run, (settlement) => waitUntil(settleSoon(run, settlement)));
 }
 
+/** The targets of models under the rules that came with a credit, resolved once. */
+const targets = new WeakMap<ModelRules, Map<string | null, Target | null>>();
+
 function targetUnder(rules: ModelRules, model: string | null, config: CallDeps["config"]): Target | null {
+  const resolved = targets.get(rules) ?? new Map<string | null, Target | null>();
+  targets.set(rules, resolved);
+  const before = resolved.get(model);
+  if (before !== undefined) return before;
   const found = targetOf(model, rules, config);
   // Where such a call goes depends on every call in flight, which the run object knows.
-  return found.ok && found.target.choices === undefined ? found.target : null;
+  const target = found.ok && found.target.choices === undefined ? found.target : null;
+  if (resolved.size < RUN_TARGETS_CACHED_MAX) resolved.set(model, target);
+  return target;
 }
 
 function permitInCredit(started: Started & { remainingNanoUsd: number | null }): { ok: true } & Granted {

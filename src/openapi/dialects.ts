@@ -1,8 +1,8 @@
 /** Routes whose names and formats other systems' clients already use. */
 import type { RouteConfig } from "@hono/zod-openapi";
 import { batchReply } from "../contract/batch.ts";
-import { dialectToolCall, dialectToolReply } from "../contract/dialect-tools.ts";
-import { dialectBatch, dialectErrorBody, dialectQuery } from "../contract/dialects.ts";
+import { dialectToolCall, dialectToolReply } from "../contract/dialects/tools.ts";
+import { dialectBatch, dialectErrorBody, dialectQuery } from "../contract/dialects/dialects.ts";
 import { queryReply } from "../contract/query.ts";
 import { toolCallBody, toolCallReply } from "../contract/tools.ts";
 import { guarded, json, jsonBody } from "./parts.ts";

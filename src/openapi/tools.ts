@@ -1,6 +1,6 @@
 /** The route with which a run's code calls its tools. */
 import type { RouteConfig } from "@hono/zod-openapi";
-import { dialectErrorBody } from "../contract/dialects.ts";
+import { dialectErrorBody } from "../contract/dialects/dialects.ts";
 import { toolCallBody, toolCallReply } from "../contract/tools.ts";
 import { guarded, json, jsonBody } from "./parts.ts";
 

@@ -15,14 +15,18 @@ export class RunCaller {
   readonly runId: string;
   readonly #objects: Objects;
   readonly #region: RunSettings["region"];
-  #stub: RunStub;
+  /** null = none was needed yet, or the last one is broken. */
+  #stub: RunStub | null = null;
 
   /** @param region Hint where an object begins that is not there yet: for who opens the run. */
   constructor(objects: Objects, runId: string, region: RunSettings["region"] = null) {
     this.#objects = objects;
     this.runId = runId;
     this.#region = region;
-    this.#stub = runOf(objects, runId, region);
+  }
+
+  get #live(): RunStub {
+    return (this.#stub ??= runOf(this.#objects, this.runId, this.#region));
   }
 
   /**
@@ -37,9 +41,9 @@ export class RunCaller {
   /** Makes a call that must not be repeated, or that is not worth it. Rejects as `callWithRetry`, without retries. */
   async callOnce<T>(call: Call<T>): Promise<T> {
     try {
-      return await call(this.#stub);
+      return await call(this.#live);
     } catch (error) {
-      this.#stub = runOf(this.#objects, this.runId, this.#region);
+      this.#stub = null;
       if (objectFailure(error) !== "overloaded") throw error;
       const message = "the run has more requests than its object can take; retry later";
       throw new Refusal({ reason: "overloaded", message, retryAfterMs: OBJECT_OVERLOADED_RETRY_MS });
@@ -68,7 +72,7 @@ export class RunCaller {
    */
   async notify(call: Call<unknown>): Promise<void> {
     try {
-      await call(this.#stub);
+      await call(this.#live);
     } catch {
       // It can do without.
     }

@@ -1,5 +1,6 @@
 /** Which upstream serves a model name, at what price, and whether a run may use it. */
 import { catalogPrice, providerAt } from "../budget/prices.ts";
+import { PRICES_KEPT_MAX } from "../limits.ts";
 import type { Price, Upstream } from "./config/types.ts";
 import { matchesPattern } from "./config/pattern.ts";
 
@@ -30,6 +31,19 @@ export function resolveModel(upstreams: readonly Upstream[], requested: string):
  * own host. null when neither knows one.
  */
 export function priceOf(upstream: Upstream, model: string): Price | null {
+  const prices = known.get(upstream) ?? new Map<string, Price | null>();
+  known.set(upstream, prices);
+  const before = prices.get(model);
+  if (before !== undefined) return before;
+  const price = lookUp(upstream, model);
+  if (prices.size < PRICES_KEPT_MAX) prices.set(model, price);
+  return price;
+}
+
+/** The prices that were looked up: the catalogue has hundreds of patterns, and each call needs its price several times. */
+const known = new WeakMap<Upstream, Map<string, Price | null>>();
+
+function lookUp(upstream: Upstream, model: string): Price | null {
   const configured = upstream.prices.find(({ pattern }) => matchesPattern(pattern, model));
   return configured?.price ?? catalogPrice(providerAt(upstream.baseUrl), model);
 }

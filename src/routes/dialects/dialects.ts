@@ -5,7 +5,7 @@
 import type { Context, Hono } from "hono";
 import type { AppEnv } from "../../context.ts";
 import { jsonOf } from "../../contract/body.ts";
-import { DIALECT_BATCH, parseDialectQuery } from "../../contract/dialects.ts";
+import { DIALECT_BATCH, parseDialectQuery } from "../../contract/dialects/dialects.ts";
 import { invalid } from "../../contract/errors.ts";
 import type { ErrorStyle } from "../../contract/fields.ts";
 import { readBatch } from "../../contract/large-batch.ts";

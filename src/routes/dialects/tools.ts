@@ -9,7 +9,7 @@ import {
   toolInput,
   type DialectToolCall,
   type LlmBatch,
-} from "../../contract/dialect-tools.ts";
+} from "../../contract/dialects/tools.ts";
 import { Refusal } from "../../errors.ts";
 import { DIALECT_CONCURRENCY, NAME_CHARS_MAX } from "../../limits.ts";
 import { llmBatchJson } from "../../respond/dialect-tool.ts";

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { GATES, type CallBody, type CallFacts, type DispatchOptions } from "../../../src/call.ts";
 import { batchItem, parseBatch } from "../../../src/contract/batch.ts";
-import { parseDialectQuery } from "../../../src/contract/dialects.ts";
+import { parseDialectQuery } from "../../../src/contract/dialects/dialects.ts";
 import { callSettingsFields, type CallSettingsInput } from "../../../src/contract/call-options.ts";
 import { parseQuery } from "../../../src/contract/query.ts";
 import { CallPageBuilder, readCall, readFacts } from "../../../src/engine/call-page.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { DIALECT_BATCH, parseDialectQuery } from "../../../src/contract/dialects.ts";
-import { parseDialectToolCall, parseLlmBatch } from "../../../src/contract/dialect-tools.ts";
+import { DIALECT_BATCH, parseDialectQuery } from "../../../src/contract/dialects/dialects.ts";
+import { parseDialectToolCall, parseLlmBatch } from "../../../src/contract/dialects/tools.ts";
 import { readBatch, readPieces } from "../../../src/contract/large-batch.ts";
 
 const bytesOf = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));

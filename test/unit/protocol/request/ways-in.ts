@@ -6,7 +6,7 @@ import { readLine } from "../../../../src/batch/validate.ts";
 import type { BatchUrl } from "../../../../src/batch/endpoints.ts";
 import type { CallFacts, Endpoint } from "../../../../src/call.ts";
 import { parseBatch } from "../../../../src/contract/batch.ts";
-import { DIALECT_BATCH, parseDialectQuery } from "../../../../src/contract/dialects.ts";
+import { DIALECT_BATCH, parseDialectQuery } from "../../../../src/contract/dialects/dialects.ts";
 import { readBatch } from "../../../../src/contract/large-batch.ts";
 import { parseQuery } from "../../../../src/contract/query.ts";
 import { callFactsOf } from "../../../../src/protocol/request/call-facts.ts";

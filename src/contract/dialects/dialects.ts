@@ -3,14 +3,14 @@
  * for a missing value, so unknown fields and nulls are ignored; a known field of a wrong type is refused by its name.
  */
 import { z } from "@hono/zod-openapi";
-import { batchBody, promptCall, type BatchCall } from "./batch.ts";
-import type { CallSettings } from "./call-options.ts";
-import { parseCall } from "./call.ts";
-import type { Parsed } from "./errors.ts";
-import { zodReason } from "./errors.ts";
-import { label } from "./fields.ts";
-import type { BatchReading } from "./large-batch.ts";
-import { parseQuery, queryBody, type QueryRequest } from "./query.ts";
+import { batchBody, promptCall, type BatchCall } from "../batch.ts";
+import type { CallSettings } from "../call-options.ts";
+import { parseCall } from "../call.ts";
+import type { Parsed } from "../errors.ts";
+import { zodReason } from "../errors.ts";
+import { label } from "../fields.ts";
+import type { BatchReading } from "../large-batch.ts";
+import { parseQuery, queryBody, type QueryRequest } from "../query.ts";
 
 const depthField = {
   depth: z.int().min(Number.MIN_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER).nullable().optional().openapi({

@@ -1,9 +1,9 @@
 /** `POST /rollout/:id/v1/rlm/tools`: what the code of verifiers' RLMEnv calls, `llm_batch` and tools of the run. */
 import { z } from "@hono/zod-openapi";
-import { ITEMS_PER_BATCH_MAX } from "../limits.ts";
-import { parseBatch, promptCall, type BatchRequest } from "./batch.ts";
-import { errorBody, invalid, type Parsed } from "./errors.ts";
-import { usageDocument } from "./query.ts";
+import { ITEMS_PER_BATCH_MAX } from "../../limits.ts";
+import { parseBatch, promptCall, type BatchRequest } from "../batch.ts";
+import { errorBody, invalid, type Parsed } from "../errors.ts";
+import { usageDocument } from "../query.ts";
 
 /** The request as documented. */
 export const dialectToolCall = z
