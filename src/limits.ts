@@ -1094,6 +1094,8 @@ export const BATCH_ALARM_MS = 60_000;
  * restarts before it is sent. An alarm is billed like almost a second of the object's time.
  */
 export const BATCH_LOOK_MS = 30_000;
+/** The same for a batch whose lines go through its provider's: it waits for hours, and minutes do not matter at its end. */
+export const BATCH_PROVIDER_LOOK_MS = 300_000;
 /** Age from which what a batch knows of its groups is old for a client that reads the batch, ms: a look is a call for each. */
 export const BATCH_FRESH_MS = 1_000;
 /** Longest that a batch waits before it feeds an overloaded run once more, ms. */

@@ -21,7 +21,7 @@ export function collectSlots(job: Job, chunk: Chunk, slots: readonly SlotView[],
   for (const slot of slots) {
     const index = chunk.firstIndex + slot.index;
     addLine(job, { index, customId: slot.id ?? "" }, outcomeOf(job, index, slot), lines);
-    if (slot.state === "completed") job.batch = { ...job.batch, usage: addUsage(job.batch.usage, usageOf(job, slot)) };
+    if (slot.state === "completed") job.batch = { ...job.batch, ...sumsWith(job, slot) };
   }
 }
 
@@ -46,6 +46,16 @@ function outcomeOf(job: Job, index: number, slot: SlotView): LineOutcome {
   const requestId = `req_${batchRequestId(job.batch.id, index)}`;
   if (slot.state === "completed") return { kind: "completed", statusCode: 200, requestId, body: slot.text ?? "{}" };
   return { kind: "failed", reason: slot.reason ?? NO_REASON, requestId, upstreamBody: slot.text };
+}
+
+/** The sums of a batch with one more answer. */
+function sumsWith(job: Job, slot: SlotView): Pick<Job["batch"], "usage" | "provider"> {
+  const { provider } = job.batch;
+  const usage = addUsage(job.batch.usage, usageOf(job, slot));
+  const { savedNanoUsd } = slot;
+  if (provider === undefined || savedNanoUsd === undefined) return { usage };
+  const { completed } = provider;
+  return { usage, provider: { completed: completed + 1, savedNanoUsd: provider.savedNanoUsd + savedNanoUsd } };
 }
 
 /** The usage that the line's own answer names; the run's figures if it names none. */

@@ -1,19 +1,36 @@
-/** Feeding a run: the next lines of a batch become a group of background slots, few at a time, so that none pile up. */
+/**
+ * Feeding a run: the next lines of a batch become a group of background slots, few at a time, so that none pile up; those that go
+ * through batches of their provider become one group.
+ */
 import type { LineRules } from "../../src/batch/validate.ts";
 import { readLine } from "../../src/batch/validate.ts";
+import { BATCH_TIER } from "../../src/call.ts";
 import { CallPageBuilder, type CallPage } from "../../src/engine/call-page.ts";
 import type { Reason } from "../../src/errors.ts";
-import { BATCH_CHUNK_BYTES, BATCH_CHUNK_LINES, PAGES_CALL_CHARS_MAX } from "../../src/limits.ts";
+import {
+  BATCH_CHUNK_BYTES,
+  BATCH_CHUNK_LINES,
+  BATCH_FILE_BYTES_MAX,
+  BATCH_LINES_MAX,
+  GROUP_MODELS_CHARS_MAX,
+} from "../../src/limits.ts";
 import { rawCallFactsOf } from "../../src/protocol/request/call-facts.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../../src/run-api/groups.ts";
 import type { Refused } from "../../src/run-api/types.ts";
 import type { RunCaller } from "../../src/run-client/caller.ts";
 import { PLAIN_RULES } from "../../src/run-client/groups/plain-rules.ts";
 import { linesFrom } from "./input.ts";
+import { Staging } from "./staging.ts";
 import type { Chunk, Job } from "./store.ts";
 
-/** Lines that were read from the input, in pages, and the position of the next one. */
-type Taken = { builder: CallPageBuilder; pages: CallPage[]; customIds: string[]; feed: Job["feed"] };
+/** Lines that were read from the input and staged, all but their last pages, and the position of the next line. */
+type Taken = {
+  /** The last pages, or why the run takes none of them. */
+  last: { pages: CallPage[] } | Refused;
+  models: (string | null)[];
+  customIds: string[];
+  feed: Job["feed"];
+};
 
 export type Fed =
   /** `lanes`, by number, are to be started. */
@@ -31,13 +48,12 @@ export async function feedChunk(
   bucket: R2Bucket,
   run: RunCaller,
   job: Job,
-  { rules, capacity, nowMs }: { rules: LineRules; capacity: number | null; nowMs: number },
+  { rules, capacity, now }: { rules: LineRules; capacity: number | null; now: () => number },
 ): Promise<Fed> {
-  const taken = await takeLines(bucket, job, rules);
-  const { builder, pages, customIds, feed } = taken;
-  if (customIds.length === 0) return { kind: "nothing", feed };
   const openKey = `${job.batch.id}.${job.feed.chunkNo}`;
-  const last = await stage(run, openKey, pages);
+  const viaProvider = job.batch.request.viaProvider === true;
+  const { last, models, customIds, feed } = await takeLines(bucket, job, rules, new Staging(run, openKey));
+  if (customIds.length === 0) return { kind: "nothing", feed };
   if ("reason" in last) return { kind: "refused", reason: last.reason, customIds, feed };
   const request: OpenGroupRequest = {
     ...PLAIN_RULES,
@@ -45,12 +61,13 @@ export async function feedChunk(
     count: customIds.length,
     background: true,
     // What has not started by the end of the completion window never starts.
-    deadlineMs: Math.max(1, job.batch.expiresAtS * 1_000 - nowMs),
+    deadlineMs: Math.max(1, job.batch.expiresAtS * 1_000 - now()),
     detach: true,
     hasCustomIds: true,
-    models: builder.models,
+    models,
     defaultsJson: "{}",
     batchId: job.batch.id,
+    ...(viaProvider ? { viaBatches: true as const } : {}),
   };
   const opened = await run.callWithRetry<OpenGroupReply>((stub) => stub.openGroup(request, last.pages, capacity));
   if (!opened.ok) return { kind: "refused", reason: opened.reason, customIds, feed };
@@ -59,15 +76,26 @@ export async function feedChunk(
   return { kind: "opened", chunk, feed, lanes: opened.lanes };
 }
 
-async function takeLines(bucket: R2Bucket, job: Job, rules: LineRules): Promise<Taken> {
+/**
+ * How many lines a group has. All those of a batch that goes through its provider's are one: they wait for hours, and the object of
+ * their group makes one of the provider's batches at a time.
+ */
+function boundsOf({ batch: { request } }: Job): { lines: number; bytes: number } {
+  if (request.viaProvider === true) return { lines: BATCH_LINES_MAX, bytes: BATCH_FILE_BYTES_MAX };
+  return { lines: BATCH_CHUNK_LINES, bytes: BATCH_CHUNK_BYTES };
+}
+
+async function takeLines(bucket: R2Bucket, job: Job, rules: LineRules, staging: Staging): Promise<Taken> {
   const builder = new CallPageBuilder({});
-  const pages: CallPage[] = [];
+  const bounds = boundsOf(job);
+  const tier = job.batch.request.viaProvider === true ? ({ wantedTier: BATCH_TIER } as const) : {};
   const customIds: string[] = [];
   const feed = { ...job.feed };
   let bytes = 0;
   feed.done = true;
   for await (const line of linesFrom(bucket, job, feed)) {
-    if (customIds.length === BATCH_CHUNK_LINES || bytes >= BATCH_CHUNK_BYTES) {
+    const isFull = customIds.length === bounds.lines || bytes >= bounds.bytes;
+    if (isFull || builder.modelChars >= GROUP_MODELS_CHARS_MAX || staging.isRefused) {
       feed.done = false;
       break;
     }
@@ -76,12 +104,13 @@ async function takeLines(bucket: R2Bucket, job: Job, rules: LineRules): Promise<
       throw new Error(`line ${line.number} of ${job.batch.id} was valid when the batch began, and now is not`);
     const { customId, endpoint, bodyStart, bodyEnd, model, facts } = read.value;
     const json = decoder.decode(line.bytes.subarray(bodyStart, bodyEnd));
+    const chosen = { model, priority: 0, timeoutMs: null } as const;
     const page = builder.add({
       body: { raw: { endpoint, json } },
-      facts: rawCallFactsOf(facts, { model, priority: 0, timeoutMs: null }),
+      facts: { ...rawCallFactsOf(facts, chosen), ...tier },
       id: customId,
     });
-    if (page !== null) pages.push(page);
+    if (page !== null) await staging.add(page);
     customIds.push(customId);
     bytes += line.bytes.length;
     // Reading continues behind the content of this line: its rest is blank and counts as the line's end.
@@ -89,32 +118,6 @@ async function takeLines(bucket: R2Bucket, job: Job, rules: LineRules): Promise<
     feed.number = line.number;
     feed.index += 1;
   }
-  const last = builder.flush();
-  if (last !== null) pages.push(last);
   feed.chunkNo += 1;
-  return { builder, pages, customIds, feed };
-}
-
-/** Stores all but the last pages in the run; returns the last ones. */
-async function stage(
-  run: RunCaller,
-  openKey: string,
-  all: readonly CallPage[],
-): Promise<{ pages: CallPage[] } | Refused> {
-  // A chunk has a few calls of pages: they go at once.
-  const sending: Promise<Refused | null>[] = [];
-  let pages: CallPage[] = [];
-  let chars = 0;
-  for (const page of all) {
-    if (chars + page.calls.length > PAGES_CALL_CHARS_MAX && pages.length > 0) {
-      const sent = pages;
-      sending.push(run.callWithRetry<Refused | null>((stub) => stub.stagePages(openKey, sent)));
-      pages = [];
-      chars = 0;
-    }
-    pages.push(page);
-    chars += page.calls.length;
-  }
-  const replies = await Promise.all(sending);
-  return replies.find((reply) => reply !== null) ?? { pages };
+  return { last: await staging.finish(builder.flush()), models: builder.models, customIds, feed };
 }

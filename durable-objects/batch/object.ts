@@ -9,7 +9,7 @@ import { cancelBatch, isFinal, newBatch } from "../../src/batch/lifecycle.ts";
 import type { Checked } from "../../src/batch/refusal.ts";
 import { configOf } from "../../src/env.ts";
 import { NOTHING_APPENDED } from "../../src/files/r2-append.ts";
-import { BATCH_ALARM_MS, BATCH_LOOK_MS, BATCH_RETRY_MS } from "../../src/limits.ts";
+import { BATCH_ALARM_MS, BATCH_LOOK_MS, BATCH_PROVIDER_LOOK_MS, BATCH_RETRY_MS } from "../../src/limits.ts";
 import type { BatchApi, BatchOpening } from "../../src/run-api/batch-api.ts";
 import { runFilesOf, type Objects } from "../address.ts";
 import { BatchStore, type Job } from "./store.ts";
@@ -122,7 +122,8 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
     if ((await this.ctx.storage.getAlarm()) !== null) return;
     // From here on a notification sets the alarm, later than this.
     this.#isWorking = false;
-    await this.ctx.storage.setAlarm(Date.now() + (this.#hasMoved ? 0 : BATCH_LOOK_MS));
+    const lookMs = this.#job?.batch.request.viaProvider === true ? BATCH_PROVIDER_LOOK_MS : BATCH_LOOK_MS;
+    await this.ctx.storage.setAlarm(Date.now() + (this.#hasMoved ? 0 : lookMs));
   }
 
   #workOf(job: Job): BatchWork {

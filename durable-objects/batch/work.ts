@@ -142,7 +142,7 @@ export class BatchWork {
     const rules = { ...(await this.#rules(job)), serves: () => true };
     const workflows = this.#workflows();
     const capacity = workflows === undefined ? null : WORKFLOW_CAPACITY;
-    const fed = await feedChunk(this.#bucket, this.#run, job, { rules, capacity, nowMs: this.#now() });
+    const fed = await feedChunk(this.#bucket, this.#run, job, { rules, capacity, now: this.#now });
     if (fed.kind === "refused" && fed.reason.reason === "overloaded") {
       await scheduler.wait(Math.min(fed.reason.retryAfterMs, BATCH_WAIT_MS));
       return "more";

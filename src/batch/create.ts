@@ -1,5 +1,6 @@
 /** The body of `POST /v1/batches`, refused with OpenAI's messages. The batch itself finds out whether its file exists. */
 import { z } from "zod";
+import { BATCH_TIER } from "../call.ts";
 import {
   BATCH_METADATA_KEY_CHARS_MAX,
   BATCH_METADATA_PAIRS_MAX,
@@ -8,7 +9,17 @@ import {
 } from "../limits.ts";
 import { BATCH_URLS, type BatchUrl } from "./endpoints.ts";
 import { expiresAfter } from "./expires-after.ts";
-import { charsOf, lengths, refused, schemaFault, shorten, tooLong, type Checked, type Fault } from "./refusal.ts";
+import {
+  charsOf,
+  lengths,
+  refused,
+  schemaFault,
+  shorten,
+  tooLong,
+  unsupported,
+  type Checked,
+  type Fault,
+} from "./refusal.ts";
 
 /** A request for a batch. */
 export type BatchRequest = {
@@ -19,7 +30,15 @@ export type BatchRequest = {
   outputExpiresAfterS: number | null;
   /** A field of fanout only: whether a file with several models is refused. */
   strict: boolean;
+  /** Whether its lines go through batches of their provider where that sells them; absent = all are sent live. */
+  viaProvider?: true;
 };
+
+/** How lines are sent: through their provider's Batch API, or live. Standard clients send it as extra body. */
+const serviceTier = z.enum([BATCH_TIER, "default"]);
+
+/** The same as metadata, for clients that can send no further fields. */
+export const TIER_METADATA = "fanout_service_tier";
 
 /** The request as documented. */
 export const batchCreateBody = z.strictObject({
@@ -29,15 +48,17 @@ export const batchCreateBody = z.strictObject({
   metadata: z.record(z.string(), z.string()).nullish(),
   output_expires_after: expiresAfter.nullish(),
   strict: z.boolean().nullish(),
+  service_tier: serviceTier.nullish(),
 });
 
 /** A parsed JSON body as a request for a batch, or the first reason to refuse it. */
 export function parseBatchCreate(value: unknown): Checked<BatchRequest> {
   const read = batchCreateBody.safeParse(value);
   if (!read.success) return refused(schemaFault(read.error, value));
-  const { input_file_id, endpoint, metadata, output_expires_after, strict } = read.data;
+  const { input_file_id, endpoint, metadata, output_expires_after, strict, service_tier } = read.data;
   const fault = metadata == null ? null : metadataFault(metadata);
   if (fault !== null) return refused(fault);
+  const tier = service_tier ?? metadata?.[TIER_METADATA];
   return {
     ok: true,
     value: {
@@ -46,6 +67,7 @@ export function parseBatchCreate(value: unknown): Checked<BatchRequest> {
       metadata: metadata ?? null,
       outputExpiresAfterS: output_expires_after?.seconds ?? null,
       strict: strict ?? false,
+      ...(tier === BATCH_TIER ? { viaProvider: true as const } : {}),
     },
   };
 }
@@ -66,5 +88,7 @@ function metadataFault(metadata: Readonly<Record<string, string>>): Fault | null
       return tooLong(`metadata.${key}`, value, BATCH_METADATA_VALUE_CHARS_MAX);
     }
   }
-  return null;
+  const tier = metadata[TIER_METADATA];
+  if (tier === undefined || serviceTier.safeParse(tier).success) return null;
+  return unsupported(`metadata.${TIER_METADATA}`, tier, serviceTier.options);
 }

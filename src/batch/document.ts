@@ -1,4 +1,6 @@
 /** The batch object of the API: every key is always present, null if it has no value. */
+import { usdOf } from "../budget/money.ts";
+import { BATCH_TIER } from "../call.ts";
 import type { BatchUrl } from "./endpoints.ts";
 import type { Batch, BatchCounts, BatchStatus } from "./lifecycle.ts";
 import type { LineError } from "./line-error.ts";
@@ -28,11 +30,15 @@ export type BatchDocument = {
   request_counts: BatchCounts;
   usage: BatchUsage | null;
   metadata: Record<string, string> | null;
+  /** Fields of fanout, of a batch that goes through its provider's; absent of any other, whose object is OpenAI's. */
+  service_tier?: typeof BATCH_TIER;
+  /** Lines that the provider's batches have answered, among those written so far, and what that saved, USD. */
+  provider_batch?: { completed: number; saved_usd: number };
 };
 
 /** The document of a batch. */
 export function batchDocument(batch: Batch): BatchDocument {
-  const { times, request, errors } = batch;
+  const { times, request, errors, provider } = batch;
   return {
     id: batch.id,
     object: "batch",
@@ -56,7 +62,12 @@ export function batchDocument(batch: Batch): BatchDocument {
     request_counts: batch.counts,
     usage: batch.usage,
     metadata: request.metadata,
+    ...(provider === undefined ? {} : { service_tier: BATCH_TIER, provider_batch: shown(provider) }),
   };
+}
+
+function shown({ completed, savedNanoUsd }: NonNullable<Batch["provider"]>) {
+  return { completed, saved_usd: usdOf(savedNanoUsd) };
 }
 
 /** The batch does not exist, or belongs to another run. */

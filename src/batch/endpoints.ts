@@ -6,8 +6,11 @@ export const BATCH_URLS = ["/v1/chat/completions", "/v1/completions", "/v1/embed
 
 export type BatchUrl = (typeof BATCH_URLS)[number];
 
+/** The endpoints that a batch can be for. */
+export type BatchedEndpoint = Exclude<Endpoint, "messages">;
+
 type BatchEndpoint = {
-  endpoint: Exclude<Endpoint, "messages">;
+  endpoint: BatchedEndpoint;
   /** The name in OpenAI's messages. */
   title: string;
 };
@@ -18,6 +21,15 @@ const ENDPOINTS: Readonly<Record<BatchUrl, BatchEndpoint>> = {
   "/v1/embeddings": { endpoint: "embeddings", title: "Embeddings" },
   "/v1/responses": { endpoint: "responses", title: "Responses" },
 };
+
+const URLS = Object.fromEntries(BATCH_URLS.map((url) => [ENDPOINTS[url].endpoint, url])) as Readonly<
+  Record<BatchedEndpoint, BatchUrl>
+>;
+
+/** The URL of an endpoint. */
+export function batchUrl(endpoint: BatchedEndpoint): BatchUrl {
+  return URLS[endpoint];
+}
 
 /** The endpoint of a URL. */
 export function batchEndpoint(url: BatchUrl): BatchEndpoint {

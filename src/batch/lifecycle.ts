@@ -56,6 +56,8 @@ export type Batch = {
   counts: BatchCounts;
   /** Null = no line was charged. */
   usage: BatchUsage | null;
+  /** Lines that batches of their provider have answered, and what that saved; absent = no line was to go there. */
+  provider?: { completed: number; savedNanoUsd: number };
   outputFileId: string | null;
   errorFileId: string | null;
 };
@@ -83,6 +85,7 @@ export function newBatch(id: string, request: BatchRequest, nowS: number): Batch
     errors: [],
     counts: { total: 0, completed: 0, failed: 0 },
     usage: null,
+    ...(request.viaProvider === true ? { provider: { completed: 0, savedNanoUsd: 0 } } : {}),
     outputFileId: null,
     errorFileId: null,
   };

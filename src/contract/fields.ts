@@ -144,11 +144,18 @@ export type OnExhausted = z.infer<typeof onExhausted>;
 /** When a group counts as completed although calls of it failed. */
 export const atLeast = z.number().gt(0).max(1);
 
+/** The tier of whole batches, on a single call, an item or a run. */
+const BATCHES_ONLY =
+  '"batch" is a tier of whole batches: send it at the top level of POST /batch, with deadline_ms and the header "Prefer: respond-async", ' +
+  'or in POST /v1/batches; an item leaves it with "default"';
+
 /** The service tier that calls are sent in where it is sold. */
-export const wantedTier = z.enum(WANTED_TIERS).openapi({
-  description:
-    "Service tier of the upstream. `flex` is cheaper and slower; if it is not sold, or has no capacity, the call is sent at the standard tier. The charge is for the tier that the answer names. Default: the run's; `default`: none",
-});
+export const wantedTier = z
+  .enum(WANTED_TIERS, { error: ({ input }) => (input === BATCH_TIER ? BATCHES_ONLY : undefined) })
+  .openapi({
+    description:
+      "Service tier of the upstream. `flex` is cheaper and slower; if it is not sold, or has no capacity, the call is sent at the standard tier. The charge is for the tier that the answer names. Default: the run's; `default`: none",
+  });
 
 /** The service tier of a batch: it may go through batches of its provider, too. */
 export const batchTier = z.enum([...WANTED_TIERS, BATCH_TIER]).openapi({

@@ -42,7 +42,10 @@ export const usageDocument = z
       .optional()
       .openapi({ description: "Of a group whose calls share a context: prompt tokens read from the provider's cache" }),
     cache_write_tokens: z.int().optional().openapi({ description: "Prompt tokens written to it" }),
-    saved_usd: z.number().optional().openapi({ description: "What that saved; below 0 if writes cost more" }),
+    saved_usd: z
+      .number()
+      .optional()
+      .openapi({ description: "What that saved, or batches of the provider; below 0 if cache writes cost more" }),
   })
   .openapi("Usage");
 

@@ -103,7 +103,10 @@ export type Saved = { calls: number; aborted: number; worstNanoUsd: number; like
 /** Tokens and cost of attempts, the sum of all that have ended. */
 export type GroupUsage = { promptTokens: number; completionTokens: number; costNanoUsd: number } & Partial<CacheUse>;
 
-/** Tokens that were read from and written to caches of providers, and what that saved. Absent = no calls share a prefix. */
+/**
+ * Tokens that were read from and written to caches of providers; absent = no calls share a prefix. `savedNanoUsd`: what that saved,
+ * and batches of providers; absent = there was neither.
+ */
 export type CacheUse = { cachedTokens: number; cacheWriteTokens: number; savedNanoUsd: number };
 
 const CODE_OF: Record<SlotState, number> = { queued: 0, running: 1, completed: 2, failed: 3, skipped: 4, cancelled: 5 };
@@ -327,11 +330,11 @@ export class Group {
     this.#usage.promptTokens += promptTokens;
     this.#usage.completionTokens += completionTokens;
     this.#usage.costNanoUsd += costNanoUsd;
-    const { cachedTokens, cacheWriteTokens = 0, savedNanoUsd = 0 } = cached;
+    const { cachedTokens, cacheWriteTokens = 0, savedNanoUsd } = cached;
+    if (savedNanoUsd !== undefined) this.#usage.savedNanoUsd = (this.#usage.savedNanoUsd ?? 0) + savedNanoUsd;
     if (cachedTokens === undefined) return;
     this.#usage.cachedTokens = (this.#usage.cachedTokens ?? 0) + cachedTokens;
     this.#usage.cacheWriteTokens = (this.#usage.cacheWriteTokens ?? 0) + cacheWriteTokens;
-    this.#usage.savedNanoUsd = (this.#usage.savedNanoUsd ?? 0) + savedNanoUsd;
   }
 
   /** Adds a slot that has ended to the percentiles. One that was never sent has no times. */

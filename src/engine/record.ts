@@ -36,6 +36,8 @@ export type SlotRecord = {
    * attempt.
    */
   replay?: { key: string; of?: string };
+  /** What its answer saved because it came from its provider's batch, against the standard tier; absent = it did not. */
+  savedNanoUsd?: number;
   /** What a queued slot that has choices has tried; in memory only. */
   position?: Position;
 };

@@ -204,6 +204,13 @@ function cacheUseOf(outcome: Outcome, { prefix, target, priced }: AttemptInFligh
   return { cachedTokens, cacheWriteTokens, savedNanoUsd: plainNanoUsd - chargedNanoUsd };
 }
 
+/** What an answer from its provider's batch saved, against the same one at the standard tier; absent = it is not from one. */
+function savedInBatch(outcome: Outcome, { tier, target: { price }, priced }: AttemptInFlight, chargedNanoUsd: number) {
+  if (tier !== BATCH_TIER || outcome.kind !== "success" || outcome.usage === null || price === null) return {};
+  const standard = { ...outcome.usage, serviceTier: "default" };
+  return { savedNanoUsd: costNanoUsdOf(standard, price, priced) - chargedNanoUsd };
+}
+
 /** Ends a slot, or queues it for its retry. */
 function advanceSlot(state: EngineState, group: Group, slotId: number, ended: Ended, nowMs: number): void {
   const { outcome, charge, retryInMs, lease } = ended;
@@ -213,8 +220,10 @@ function advanceSlot(state: EngineState, group: Group, slotId: number, ended: En
   noteCheck(record, ended.reported, retryInMs !== null && isViolation(outcome));
   if (isViolation(outcome)) Object.assign(record, { model: null, finishReason: null });
   const { prompt_tokens: promptTokens, completion_tokens: completionTokens, usd: costNanoUsd } = charge;
+  const saved = retryInMs === null ? savedInBatch(outcome, lease, costNanoUsd) : {};
   const cached = cacheUseOf(ended.reported, lease, costNanoUsd);
-  group.addAttempt(outcome.latencyMs, { promptTokens, completionTokens, costNanoUsd, ...cached });
+  group.addAttempt(outcome.latencyMs, { promptTokens, completionTokens, costNanoUsd, ...cached, ...saved });
+  Object.assign(record, saved);
   if (ended.position === undefined || retryInMs === null) delete record.position;
   else record.position = ended.position;
   const route = lease.chosenFrom?.route;

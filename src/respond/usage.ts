@@ -5,10 +5,10 @@ import type { Reason, Spent } from "../errors.ts";
 
 /** The wire's usage object, of one call or of many. */
 export function usageOf(used: GroupUsage) {
-  const { cachedTokens, cacheWriteTokens = 0, savedNanoUsd = 0 } = used;
-  const cached = { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens, saved_usd: usdOf(savedNanoUsd) };
+  const { cachedTokens, cacheWriteTokens = 0, savedNanoUsd } = used;
   return {
-    ...(cachedTokens === undefined ? {} : { ...cached, cached_tokens: cachedTokens }),
+    ...(cachedTokens === undefined ? {} : { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens }),
+    ...(savedNanoUsd === undefined ? {} : { saved_usd: usdOf(savedNanoUsd) }),
     prompt_tokens: used.promptTokens,
     completion_tokens: used.completionTokens,
     total_tokens: used.promptTokens + used.completionTokens,

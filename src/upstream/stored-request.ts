@@ -3,7 +3,7 @@
  * sent as their client wrote them, except for model and cap, and their answers are stored as the upstream wrote them,
  * except for the cost.
  */
-import type { CallBody, Classification, Lease } from "../call.ts";
+import type { CallBody, Classification, Lease, Usage } from "../call.ts";
 import { chargeOf } from "../budget/estimate.ts";
 import { usdOf } from "../budget/money.ts";
 import { UPSTREAM_ERROR_CHARS_MAX } from "../limits.ts";
@@ -39,13 +39,23 @@ export function buildRawRequest(upstream: Upstream, lease: Lease, { endpoint, js
   return { ok: true, request: { url: target.url, headers, body: decoder.decode(sent) } };
 }
 
-/** Classifies the answer to a raw request: a success is the whole body, a failure has the upstream's own error body. */
-export function classifyRaw(upstream: Upstream, lease: Lease, { endpoint }: Raw, answer: Answer): Classification {
+/**
+ * Classifies the answer to a raw request: a success is the whole body, a failure has the upstream's own error body. `billed`: the
+ * usage as it is charged, if that is not what the answer says; absent = it is.
+ */
+export function classifyRaw(
+  upstream: Upstream,
+  lease: Pick<Lease, "model" | "priced">,
+  { endpoint }: Pick<Raw, "endpoint">,
+  answer: Answer,
+  billed: (usage: Usage) => Usage = (usage) => usage,
+): Classification {
   const { status, body } = answer;
   if (status >= 200 && status <= 299 && body?.ok === true) {
     const bytes = encoder.encode(body.text);
-    const { ok, hasError, usage, model, finishReason } = readJsonAnswer(endpoint, bytes);
+    const { ok, hasError, usage: reported, model, finishReason } = readJsonAnswer(endpoint, bytes);
     if (ok && !hasError) {
+      const usage = reported === null ? null : billed(reported);
       const price = priceOf(upstream, lease.model);
       const named = usage === null || usage.costNanoUsd !== null;
       const priced = named ? bytes : fillCost(bytes, usdOf(chargeOf(usage, price, lease.priced).usd));

@@ -91,7 +91,10 @@ export async function uploadLines({ openai }: BatchRun, lines: readonly unknown[
   return (await openai.files.create({ file, purpose: "batch" })).id;
 }
 
-type Rest = Partial<Omit<BatchCreateParams, "input_file_id" | "completion_window">> & { strict?: boolean };
+type Rest = Partial<Omit<BatchCreateParams, "input_file_id" | "completion_window">> & {
+  strict?: boolean;
+  service_tier?: string;
+};
 
 /** Uploads lines and creates a batch of them. */
 export async function createBatch(run: BatchRun, lines: readonly unknown[], rest: Rest = {}): Promise<Batch> {

@@ -109,6 +109,8 @@ describe("a group with service_tier batch", () => {
     expect(provider.batches.map(({ lines }) => lines.length)).toEqual([40]);
     expect(provider.batches[0]?.lines[0]?.body).not.toHaveProperty("service_tier");
     expect(await expectBill(run)).toBeCloseTo(usdOf(40, BATCH_USD.batch), 9);
+    const { saved_usd: savedUsd } = z.looseObject({ saved_usd: z.number() }).parse(group["usage"]);
+    expect(savedUsd).toBeCloseTo(usdOf(40, BATCH_USD.live - BATCH_USD.batch), 9);
   });
 
   it("has a batch of its own for each model, and sends calls live whose upstream sells none", async () => {
@@ -233,6 +235,9 @@ describe("a group with service_tier batch", () => {
     expect(group).toMatchObject({ status: "completed", results: prompts(5) });
     expect([provider.batches.length, provider.live.length]).toEqual([1, 0]);
     await expectBill(run);
+    await gateway.kill();
+    gateway = await start();
+    expect(await look(run, place)).toMatchObject({ usage: { saved_usd: usdOf(5, BATCH_USD.live - BATCH_USD.batch) } });
   });
 });
 
@@ -245,11 +250,21 @@ describe("service_tier batch is refused", () => {
     ["deadline_ms", { prompts: ["one"], service_tier: "batch", deadline_ms: HOUR_MS - 1 }],
     ["dedupe", { prompts: ["one"], ...BATCH, dedupe: true }],
     ["tiers", { prompts: ["one"], ...BATCH, tiers: "strict" }],
-    ["service_tier", { items: [{ prompt: "one", service_tier: "batch" }], deadline_ms: HOUR_MS }],
   ])("with a message about %s", async (field, json) => {
     const { status, text } = await refusal("/batch", json);
     expect(status).toBe(400);
     expect(text).toContain(field);
+  });
+
+  const item = { prompt: "one", service_tier: "batch" };
+  it.each([
+    ["an item", "/batch", { items: [{ prompt: "two" }, item], deadline_ms: HOUR_MS }, "items[1].service_tier"],
+    ["a single call", "/query", item, "service_tier"],
+    ["a task", "/dag", { tasks: [{ id: "a", ...item }] }, "tasks[0].service_tier"],
+  ])("on %s, with the way to send it", async (_, path, json, param) => {
+    const { status, text } = await refusal(path, json);
+    expect([status, text]).toEqual([400, expect.stringContaining(param)]);
+    expect(text).toContain("top level of POST /batch");
   });
 
   it("for a client that waits", async () => {

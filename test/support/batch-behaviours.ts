@@ -61,7 +61,7 @@ export class BehavingProvider implements Provider {
     return this.#mayFail(() => this.#keep(text.split("\n").filter((line) => line !== "")));
   }
 
-  create(fileId: string, tag: string): Promise<Requested<string>> {
+  create(fileId: string, _url: string, tag: string): Promise<Requested<string>> {
     this.#creations += 1;
     const isFull = this.#behaviour === "full" && this.#creations <= 2;
     if (this.#fails()) return Promise.resolve(later(this.#random() < 0.5 ? 30_000 : null));

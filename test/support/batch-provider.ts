@@ -1,6 +1,6 @@
 /**
- * A provider with OpenAI's Batch API: files by multipart, batches of chat completions, answers in another order than their lines,
- * failures in a file of their own, cancellation with partial results. It answers live calls, too, and keeps its own bill: a batch
+ * A provider with OpenAI's Batch API: files by multipart, batches of chat completions or embeddings, answers in another order than
+ * their lines, failures in a file of their own, cancellation with partial results. It answers live calls, too, and keeps its own bill: a batch
  * costs half, although its answers name the tier `default`, as OpenAI's do.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -10,21 +10,28 @@ import { z } from "zod";
 /** Dollars per million tokens, prompt and completion alike. */
 export const BATCH_USD = { live: 2, batch: 1 } as const;
 
-const line = z.object({
-  custom_id: z.string(),
-  method: z.literal("POST"),
-  url: z.literal("/v1/chat/completions"),
-  body: z.looseObject({ model: z.string(), messages: z.array(z.looseObject({ content: z.string() })).min(1) }),
-});
-const request = line.shape.body;
+const url = z.enum(["/v1/chat/completions", "/v1/embeddings"]);
+const chat = z.looseObject({ model: z.string(), messages: z.array(z.looseObject({ content: z.string() })).min(1) });
+const embedding = z.looseObject({ model: z.string(), input: z.string() });
+const request = z.union([chat, embedding]);
+type Request = { model: string; content: string; isChat: boolean };
+const line = z.object({ custom_id: z.string(), method: z.literal("POST"), url, body: request });
 const creation = z.object({
   input_file_id: z.string(),
-  endpoint: z.literal("/v1/chat/completions"),
+  endpoint: url,
   completion_window: z.literal("24h"),
   metadata: z.record(z.string(), z.string()),
 });
 
 type Line = z.infer<typeof line>;
+
+/** A request, if it is one of an endpoint. */
+function requestOf(body: unknown): Request {
+  const read = request.parse(body);
+  if ("input" in read && typeof read.input === "string")
+    return { model: read.model, content: read.input, isChat: false };
+  return { model: read.model, content: chat.parse(read).messages.at(-1)?.content ?? "", isChat: true };
+}
 type Batch = {
   id: string;
   status: "validating" | "in_progress" | "completed" | "failed" | "expired" | "cancelling" | "cancelled";
@@ -46,9 +53,17 @@ export type Behaviour = {
   losesCreation: boolean;
   /** What it answers to a file; null = it takes it. */
   refusesFiles: { status: number } | null;
+  /** The endpoints of its Batch API. */
+  offers: readonly string[];
 };
 
-const PROMPT: Behaviour = { worksOn: (lines) => lines, expires: false, losesCreation: false, refusesFiles: null };
+const PROMPT: Behaviour = {
+  worksOn: (lines) => lines,
+  expires: false,
+  losesCreation: false,
+  refusesFiles: null,
+  offers: url.options,
+};
 
 export class BatchProvider {
   behaviour: Behaviour = PROMPT;
@@ -91,9 +106,9 @@ export class BatchProvider {
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(value));
     };
     const [, , kind = "", id = "", more = ""] = pathname.split("/");
-    if (pathname === "/v1/chat/completions") {
-      const read = request.parse(JSON.parse(body.toString()));
-      this.live.push(read.messages.at(-1)?.content ?? "");
+    if (url.safeParse(pathname).success) {
+      const read = requestOf(JSON.parse(body.toString()));
+      this.live.push(read.content);
       return json(200, this.#answer(read, BATCH_USD.live));
     }
     if (kind === "files" && incoming.method === "POST") return json(...(await this.#upload(incoming, body)));
@@ -125,11 +140,13 @@ export class BatchProvider {
   }
 
   #create(value: unknown, response: ServerResponse, json: (status: number, value: unknown) => void): void {
-    const { input_file_id: fileId, metadata } = creation.parse(value);
+    const { input_file_id: fileId, endpoint, metadata } = creation.parse(value);
+    if (!this.behaviour.offers.includes(endpoint)) return json(400, { error: { message: "Invalid endpoint" } });
     const lines = (this.#files.get(fileId) ?? "")
       .split("\n")
       .filter((text) => text !== "")
       .map((text) => line.parse(JSON.parse(text)));
+    if (lines.some((each) => each.url !== endpoint)) return json(400, { error: { message: "another endpoint" } });
     const batch: Batch = {
       id: `batch_${this.batches.length + 1}`,
       status: "validating",
@@ -172,9 +189,10 @@ export class BatchProvider {
     const output: string[] = [];
     const errors: string[] = [];
     for (const { custom_id, body } of worked) {
-      const fails = body.messages.at(-1)?.content.includes("refused") === true;
+      const read = requestOf(body);
+      const fails = read.content.includes("refused");
       const answer = fails ? { error: { message: "refused", type: "invalid_request_error" } } : null;
-      const response = { status_code: fails ? 400 : 200, body: answer ?? this.#answer(body, BATCH_USD.batch) };
+      const response = { status_code: fails ? 400 : 200, body: answer ?? this.#answer(read, BATCH_USD.batch) };
       (fails ? errors : output).push(JSON.stringify({ id: "batch_req_1", custom_id, response, error: null }));
     }
     const code = status === "expired" ? "batch_expired" : "batch_cancelled";
@@ -189,10 +207,13 @@ export class BatchProvider {
     if (errors.length > 0) batch.errorFileId = this.#keep(`${errors.join("\n")}\n`);
   }
 
-  #answer({ model, messages }: z.infer<typeof request>, usdPerMillion: number): object {
-    const content = messages.at(-1)?.content ?? "";
+  #answer({ model, content, isChat }: Request, usdPerMillion: number): object {
     const tokens = Math.ceil(content.length / 4);
-    this.#billMicroUsd += 2 * tokens * usdPerMillion;
+    this.#billMicroUsd += (isChat ? 2 : 1) * tokens * usdPerMillion;
+    if (!isChat) {
+      const data = [{ object: "embedding", index: 0, embedding: [tokens, 0.5] }];
+      return { object: "list", model, data, usage: { prompt_tokens: tokens, total_tokens: tokens } };
+    }
     return {
       id: "chatcmpl-1",
       object: "chat.completion",

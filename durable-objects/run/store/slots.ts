@@ -84,7 +84,7 @@ export class SlotRows {
     const [first, end] = rangeOf(fromSeq);
     const offset = rangeOf(toSeq)[0] - first;
     const kept = `SELECT id FROM slot WHERE id >= ? AND id < ? AND state = 'completed'
-      AND (reason IS NULL OR reason LIKE '${REPLAY_MARK}%')`;
+      AND (reason IS NULL OR reason LIKE '${REPLAY_MARK}%' OR reason LIKE '${SAVED_MARK}%')`;
     this.#rows.write(
       "slot",
       `INSERT INTO slot (id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens, completion_tokens,
@@ -217,20 +217,24 @@ function slotColumns(slot: SlotRecord): (string | number | null)[] {
   ];
 }
 
-/** How the column `reason` of a completed slot begins that has no reason, but a recorded answer. */
+/** How the column `reason` of a completed slot begins that has no reason, but a recorded answer, or one of its provider's batch. */
 const REPLAY_MARK = '{"replay":';
+const SAVED_MARK = '{"savedNanoUsd":';
 
-/** A slot with a recorded answer has no reason, so the column has the key of its answer: one more column would be one more row. */
-function reasonColumn({ reason, replay }: SlotRecord): string | null {
+/** What such a slot has in place of a reason: one more column would be one more row. The replay comes first: a query looks for it. */
+type InPlaceOfReason = Pick<SlotRecord, "replay" | "savedNanoUsd">;
+
+function reasonColumn({ reason, replay, savedNanoUsd }: SlotRecord): string | null {
   if (reason !== null) return JSON.stringify(reason);
-  return replay === undefined ? null : JSON.stringify({ replay });
+  return replay === undefined && savedNanoUsd === undefined ? null : JSON.stringify({ replay, savedNanoUsd });
 }
 
-function reasonOf(column: string | null): Pick<SlotRecord, "reason" | "replay"> {
+function reasonOf(column: string | null): Pick<SlotRecord, "reason"> & InPlaceOfReason {
   if (column === null) return { reason: null };
-  if (!column.startsWith(REPLAY_MARK)) return { reason: JSON.parse(column) as Reason };
-  const { replay }: { replay: NonNullable<SlotRecord["replay"]> } = JSON.parse(column);
-  return { reason: null, replay };
+  if (!column.startsWith(REPLAY_MARK) && !column.startsWith(SAVED_MARK))
+    return { reason: JSON.parse(column) as Reason };
+  const inPlace: InPlaceOfReason = JSON.parse(column);
+  return { reason: null, ...inPlace };
 }
 
 function slotOf(row: SlotRow): SlotRecord {

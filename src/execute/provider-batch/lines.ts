@@ -1,36 +1,59 @@
 /** The lines of a batch's files: those that go to a provider, and those that come back, on their way into the run. */
+import { batchUrl, type BatchedEndpoint } from "../../batch/endpoints.ts";
+import type { CallBody, Lease } from "../../call.ts";
 import { readCall } from "../../engine/call-page.ts";
 import { groupSeqOf, indexOf } from "../../engine/slot.ts";
 import { PROVIDER_SETTLE_CHARS_MAX, PROVIDER_SETTLE_LINES_MAX } from "../../limits.ts";
 import type { ProviderAnswer, ProviderClaim, ProviderJob } from "../../run-api/provider-batch.ts";
 import { bodyToSend } from "../../schema/sent.ts";
 import type { Upstream } from "../../upstream/config/types.ts";
+import type { BuiltRequest } from "../../upstream/anthropic-request.ts";
 import { buildRequest } from "../../upstream/request.ts";
+import { buildRawRequest } from "../../upstream/stored-request.ts";
 import { outcomeOfLine, readLine, type LineCall, type ReadLine } from "./output.ts";
 
 /** A claimed page, as it is kept from its claim to its upload. */
 export type Page = Extract<ProviderClaim, { kind: "page" }>;
 
-/** A line of the input file. */
-export function lineOf({ lease, callJson }: ProviderJob, defaultsJson: string, upstream: Upstream): string {
-  const body = bodyToSend(upstream, lease.model, readCall(callJson, defaultsJson), undefined);
+/** A line of the input file; null = the upstream has no such request. */
+export function lineOf({ lease, callJson }: ProviderJob, defaultsJson: string, upstream: Upstream): string | null {
+  const body = readCall(callJson, defaultsJson);
+  const built = body.raw === undefined ? chatOf(upstream, lease, body) : buildRawRequest(upstream, lease, body.raw);
+  if (!built.ok) return null;
+  const url = batchUrl(endpointOf(body) ?? "chat");
   // The request is text already, and JSON.
-  const request = buildRequest(upstream, lease, body).body;
-  return `{"custom_id":${JSON.stringify(lease.attemptId)},"method":"POST","url":"/v1/chat/completions","body":${request}}\n`;
+  return `{"custom_id":${JSON.stringify(lease.attemptId)},"method":"POST","url":"${url}","body":${built.request.body}}\n`;
 }
+
+function chatOf(upstream: Upstream, lease: Lease, body: CallBody): BuiltRequest {
+  return { ok: true, request: buildRequest(upstream, lease, bodyToSend(upstream, lease.model, body, undefined)) };
+}
+
+/** The endpoint of a call that is a whole body of its client; null = it is a prompt or messages. */
+export function rawEndpointOf({ callJson }: ProviderJob, defaultsJson: string): BatchedEndpoint | null {
+  return endpointOf(readCall(callJson, defaultsJson));
+}
+
+function endpointOf({ raw }: CallBody): BatchedEndpoint | null {
+  return raw === undefined || raw.endpoint === "messages" ? null : raw.endpoint;
+}
+
+/** The batch whose files are read. */
+type BatchOf = Pick<LineCall, "upstream" | "model" | "endpoint"> & { now: () => number };
 
 /** The lines of a batch's files, on their way into the run. */
 export class Reading {
   readonly #seq: number;
-  readonly #about: { upstream: Upstream; model: string; now: () => number };
+  readonly #about: BatchOf;
   readonly #checked: ReadonlyMap<string, NonNullable<LineCall["checked"]>>;
   #answers: ProviderAnswer[] = [];
   #chars = 0;
 
-  constructor(seq: number, about: { upstream: Upstream; model: string; calls: Page; now: () => number }) {
+  constructor(seq: number, about: BatchOf & { calls: Page }) {
     this.#seq = seq;
-    this.#about = about;
-    const { jobs, defaultsJson } = about.calls;
+    const { calls, ...batch } = about;
+    this.#about = batch;
+    const { jobs, defaultsJson } = calls;
     const checked = new Map<string, NonNullable<LineCall["checked"]>>();
     for (const job of jobs) {
       const schema = schemaOf(job, defaultsJson);
@@ -48,9 +71,9 @@ export class Reading {
     const line = readLine(text);
     const index = line === null ? null : indexIn(line, this.#seq);
     if (line === null || index === null) return null;
-    const { upstream, model, now } = this.#about;
+    const { now, ...about } = this.#about;
     const checked = this.#checked.get(line.customId);
-    const call = { upstream, model, ...(checked === undefined ? {} : { checked }) };
+    const call = checked === undefined ? about : { ...about, checked };
     this.#answers.push({ index, outcome: outcomeOfLine(line, call, now()) });
     this.#chars += text.length;
     return index;

@@ -1,11 +1,13 @@
 /** A line of a batch's output or error file as the outcome of its call. */
 import { STANDARD_TIERS } from "../../budget/service-tiers.ts";
-import { BATCH_TIER, type Lease, type Outcome } from "../../call.ts";
+import type { BatchedEndpoint } from "../../batch/endpoints.ts";
+import { BATCH_TIER, type Lease, type Outcome, type Usage } from "../../call.ts";
 import { unsentAt } from "../../engine/tiers/provider-settle.ts";
 import { isRecord } from "../../json/record.ts";
 import { classify, failed } from "../../upstream/classify.ts";
 import type { Upstream } from "../../upstream/config/types.ts";
 import { shownCode, shownMessage } from "../../upstream/redact.ts";
+import { classifyRaw } from "../../upstream/stored-request.ts";
 import { checkedOutcome } from "../checks/checked-outcome.ts";
 
 /**
@@ -28,33 +30,42 @@ export function readLine(text: string): ReadLine | null {
   return { customId: json["custom_id"], response: json["response"], error: json["error"] };
 }
 
-/** `schema`: what the answer must fit; absent = anything. */
+/**
+ * `endpoint`: that of a whole body of its client, whose answer is whole, too. `checked`: the schema that the answer must fit; absent
+ * = anything does.
+ */
 export type LineCall = {
   upstream: Upstream;
   model: string;
+  endpoint?: BatchedEndpoint;
   checked?: { schema: Record<string, unknown>; lease: Lease };
 };
 
 export function outcomeOfLine({ response, error }: ReadLine, call: LineCall, nowMs: number): Outcome {
-  const { upstream, model } = call;
+  const { upstream, model, endpoint } = call;
   if (!isRecord(response) || typeof response["status_code"] !== "number") return outcomeOfError(error, upstream);
   const body = { ok: true, text: JSON.stringify(response["body"] ?? null) } as const;
   const answer = { status: response["status_code"], headers: new Headers(), nowMs, body };
+  if (endpoint !== undefined) {
+    return { ...classifyRaw(upstream, { model }, { endpoint }, answer, billedAtBatch), latencyMs: 0 };
+  }
   const outcome = { ...classify(upstream, model, answer), latencyMs: 0 };
-  const billed = outcome.kind === "success" ? billedAtBatch(outcome) : outcome;
+  const billed = outcome.kind === "success" ? { ...outcome, usage: billedOf(outcome.usage) } : outcome;
   return call.checked === undefined ? billed : checkedOutcome(billed, call.checked.schema, call.checked.lease);
 }
 
+function billedOf(usage: Usage | null): Usage | null {
+  return usage === null ? null : billedAtBatch(usage);
+}
+
 /**
- * The answer with the tier that it is billed at. In the files of OpenAI's batches, answers name the tier `default`, or none, and
+ * The usage with the tier that it is billed at. In the files of OpenAI's batches, answers name the tier `default`, or none, and
  * the batch is billed at its own rates; an answer that names another tier is charged at that one's.
  */
-function billedAtBatch(outcome: Extract<Outcome, { kind: "success" }>): Outcome {
-  const { usage } = outcome;
-  if (usage === null) return outcome;
+function billedAtBatch(usage: Usage): Usage {
   const { serviceTier } = usage;
-  if (serviceTier !== undefined && !STANDARD_TIERS.has(serviceTier)) return outcome;
-  return { ...outcome, usage: { ...usage, serviceTier: BATCH_TIER } };
+  const isOther = serviceTier !== undefined && !STANDARD_TIERS.has(serviceTier);
+  return isOther ? usage : { ...usage, serviceTier: BATCH_TIER };
 }
 
 function outcomeOfError(error: unknown, upstream: Upstream): Outcome {

@@ -2,6 +2,7 @@
  * One batch at a provider: a page of a group's calls, from the claim to the last answer. Plain JSON, stored before each request
  * whose repetition would cost money, so a crash between two steps repeats no such request.
  */
+import type { BatchedEndpoint } from "../../batch/endpoints.ts";
 import type { ProviderGroup } from "../../run-api/provider-batch.ts";
 
 /** A provider's report of a batch that has ended. `completed`: requests it has answered; null = not reported. */
@@ -12,6 +13,8 @@ export type Part = {
   upstream: string;
   key?: string;
   model: string;
+  /** The endpoint of calls that are whole bodies of their client; absent = they are prompts and messages. */
+  endpoint?: BatchedEndpoint;
   /** Whether answers are checked against schemas. */
   hasSchemas: boolean;
   /** Number of its creation, from 1: a creation after a failed one makes another batch. */
@@ -42,14 +45,11 @@ export type ProviderJob = {
 };
 
 export function newPart(
-  { page, upstream, key, model, hasSchemas }: Pick<Part, "page" | "upstream" | "key" | "model" | "hasSchemas">,
+  about: Pick<Part, "page" | "upstream" | "key" | "model" | "endpoint" | "hasSchemas">,
   nowMs: number,
 ): Part {
-  const part: Part = {
-    page,
-    upstream,
-    model,
-    hasSchemas,
+  return {
+    ...about,
     creation: 1,
     fileId: null,
     createdAtMs: null,
@@ -60,7 +60,6 @@ export function newPart(
     looks: 0,
     dueAtMs: nowMs,
   };
-  return key === undefined ? part : { ...part, key };
 }
 
 /** The metadata value by which a batch is found whose creation had no reply. */

@@ -2,6 +2,7 @@
  * A provider's Batch API as OpenAI defines it (files, batches), in the requests that one group needs. Each request ends as data:
  * its result, or what its failure means.
  */
+import type { BatchUrl } from "../../batch/endpoints.ts";
 import { LineSplitter } from "../../batch/lines.ts";
 import { isRecord } from "../../json/record.ts";
 import { PROVIDER_FIND_PAGES_MAX, PROVIDER_REQUEST_MS_MAX, RESPONSE_BYTES_MAX } from "../../limits.ts";
@@ -21,7 +22,7 @@ export type Requested<Value> = { ok: true; value: Value } | RequestFailure;
 /** The requests of one group to its provider. */
 export type Provider = {
   upload: (lines: string) => Promise<Requested<string>>;
-  create: (fileId: string, tag: string) => Promise<Requested<string>>;
+  create: (fileId: string, url: BatchUrl, tag: string) => Promise<Requested<string>>;
   /** The id of the batch with this tag; null = there is none so far. */
   find: (tag: string) => Promise<Requested<string | null>>;
   look: (batchId: string) => Promise<Requested<BatchLook>>;
@@ -50,9 +51,9 @@ export function providerAt(upstream: Upstream, deps: ProviderDeps): Provider {
       form.set("file", new Blob([lines], { type: "application/jsonl" }), "fanout.jsonl");
       return idOf(await http.json("POST", "/files", form));
     },
-    create: async (fileId, tag) => {
+    create: async (fileId, url, tag) => {
       const metadata = { [TAG]: tag };
-      const body = { input_file_id: fileId, endpoint: "/v1/chat/completions", completion_window: "24h", metadata };
+      const body = { input_file_id: fileId, endpoint: url, completion_window: "24h", metadata };
       return idOf(await http.json("POST", "/batches", JSON.stringify(body)));
     },
     find: (tag) => find(http, tag),

@@ -4,11 +4,12 @@
  * repetition would cost money. A step that throws is retried from the stored job.
  */
 import type { PageRest } from "../../engine/tiers/provider-settle.ts";
+import { batchUrl } from "../../batch/endpoints.ts";
 import { BATCH_ALARM_MS, PROVIDER_BATCHES_OPEN_MAX } from "../../limits.ts";
 import type { ProviderClaim, ProviderGroup, ProviderSettlement } from "../../run-api/provider-batch.ts";
 import type { Upstream } from "../../upstream/config/types.ts";
 import { afterFailure, afterFind, afterLook, created, dueMs, nextStep, restOf, type After } from "./next-step.ts";
-import { lineOf, Reading, schemaOf, type Page } from "./lines.ts";
+import { lineOf, rawEndpointOf, Reading, schemaOf, type Page } from "./lines.ts";
 import { newPart, tagOf, type BatchEnd, type Part, type ProviderJob } from "./part.ts";
 import type { Provider, Requested } from "./provider.ts";
 
@@ -67,7 +68,9 @@ export class ProviderWork {
       }
       const { upstream, key, model } = first.lease;
       const hasSchemas = claimed.jobs.some((job) => schemaOf(job, claimed.defaultsJson) !== undefined);
-      const part = newPart({ page, upstream, model, hasSchemas, ...(key === undefined ? {} : { key }) }, now());
+      const endpoint = rawEndpointOf(first, claimed.defaultsJson);
+      const keyed = { ...(key === undefined ? {} : { key }), ...(endpoint === null ? {} : { endpoint }) };
+      const part = newPart({ page, upstream, model, hasSchemas, ...keyed }, now());
       this.#put({ nextPage: page + 1, parts: [...parts, part] });
       this.#claimed = { page, calls: claimed };
       await this.#step(page);
@@ -116,6 +119,8 @@ export class ProviderWork {
     if (calls === null) return { part: afterFailure(part, null, this.#deps.now()) };
     if (calls.jobs.length === 0) return { rest: "unsent", releases: false };
     const lines = calls.jobs.map((job) => lineOf(job, calls.defaultsJson, upstream));
+    // Sent live, each gets the reason.
+    if (lines.includes(null)) return { rest: "unsent", releases: true };
     const uploaded = await provider.upload(lines.join(""));
     if (uploaded.ok) return { part: { ...part, fileId: uploaded.value, failures: 0 } };
     return this.#failed(part, uploaded);
@@ -126,7 +131,8 @@ export class ProviderWork {
     const intended = { ...part, createdAtMs: now() };
     // If the reply is lost, the batch is found by its tag.
     this.#putPart(intended);
-    const made = await provider.create(part.fileId ?? "", tagOf(this.#job, part));
+    const url = batchUrl(part.endpoint ?? "chat");
+    const made = await provider.create(part.fileId ?? "", url, tagOf(this.#job, part));
     if (made.ok) return { part: created(intended, made.value, this.#aboutAt(upstream), now()) };
     return made.why === "unknown"
       ? { part: afterFailure(intended, made.retryAfterMs, now()) }
@@ -159,7 +165,8 @@ export class ProviderWork {
     const { now } = this.#deps;
     const calls = part.hasSchemas ? await this.#callsOf(part.page) : NO_CALLS;
     if (calls === null) return { part: afterFailure(part, null, now()) };
-    const reading = new Reading(this.#job.seq, { upstream, model: part.model, calls, now });
+    const { model, endpoint } = part;
+    const reading = new Reading(this.#job.seq, { upstream, model, calls, now, ...(endpoint && { endpoint }) });
     const answered = new Set<number>();
     for (const fileId of [end.outputFileId, end.errorFileId]) {
       if (fileId === null) continue;

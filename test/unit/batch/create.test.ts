@@ -43,6 +43,16 @@ describe("a request for a batch", () => {
     });
   });
 
+  it.each([
+    [{ service_tier: "batch" }, true],
+    [{ metadata: { fanout_service_tier: "batch" } }, true],
+    [{ service_tier: "default", metadata: { fanout_service_tier: "batch" } }, undefined],
+    [{ metadata: { fanout_service_tier: "default" } }, undefined],
+    [{ service_tier: null }, undefined],
+  ])("may want its provider's batches: %j", (fields, viaProvider) => {
+    expect(valueOf(fields).viaProvider).toBe(viaProvider);
+  });
+
   it("accepts null for optional fields", () => {
     expect(valueOf({ metadata: null, output_expires_after: null, strict: null })).toEqual(valueOf());
   });

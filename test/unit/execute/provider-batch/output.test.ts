@@ -30,6 +30,20 @@ describe("a line of a batch's file", () => {
     expect(answered("priority")).toMatchObject({ usage: { serviceTier: "priority" } });
   });
 
+  it("of a client's own body is the whole answer, with what it cost at the price of batches", () => {
+    const rates = (pico: number) => ({ inputPicoUsd: pico, cachedInputPicoUsd: pico, outputPicoUsd: pico });
+    const price = { ...rates(2_000_000), serviceTiers: { batch: rates(1_000_000) } };
+    const upstream = makeUpstream({ prices: [{ pattern: "*", price }] });
+    const body = { object: "list", data: [{ embedding: [1] }], usage: { prompt_tokens: 6, total_tokens: 6 } };
+    const line = readLine(JSON.stringify({ custom_id: "65536.1", response: { status_code: 200, body } }));
+    if (line === null) return expect.fail("no line");
+    const outcome = outcomeOfLine(line, { upstream, model: "embed-x", endpoint: "embeddings" }, 0);
+    expect(outcome).toMatchObject({ kind: "success", usage: { promptTokens: 6, serviceTier: "batch" } });
+    // Six tokens at a dollar per million.
+    const whole = { ...body, usage: { ...body.usage, cost: 6e-6 } };
+    expect(outcome.kind === "success" && JSON.parse(outcome.text)).toEqual(whole);
+  });
+
   it("with the answer to a failed request is the failure that a live call would be", () => {
     const error = { message: "no such model", type: "invalid_request_error" };
     expect(outcomeOf({ response: { status_code: 400, body: { error } } })).toMatchObject({

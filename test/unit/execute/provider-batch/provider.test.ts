@@ -55,10 +55,10 @@ describe("a file", () => {
 describe("a batch", () => {
   it("is created for the file, with its tag in the metadata", async () => {
     const { provider, requests } = at({ body: { id: "batch_1" } });
-    expect(await provider.create("file-1", "run/1/1/1")).toEqual({ ok: true, value: "batch_1" });
+    expect(await provider.create("file-1", "/v1/responses", "run/1/1/1")).toEqual({ ok: true, value: "batch_1" });
     expect(JSON.parse(String(requests[0]?.body))).toEqual({
       input_file_id: "file-1",
-      endpoint: "/v1/chat/completions",
+      endpoint: "/v1/responses",
       completion_window: "24h",
       metadata: { fanout: "run/1/1/1" },
     });
