@@ -102,7 +102,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
     types: ["run-api"],
     packages: [],
   },
-  batch: { parts: ["bytes", "json", "protocol"], packages: [ZOD] },
+  batch: { parts: ["bytes", "core", "json", "protocol"], packages: [ZOD] },
   // Of the protocols what cuts a text for people.
   respond: {
     parts: ["aggregate", "core", "observe", "protocol", "schema"],
