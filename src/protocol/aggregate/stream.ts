@@ -8,7 +8,7 @@ import { tryParse } from "../../json/parse.ts";
 import { isRecord } from "../../json/record.ts";
 import { EventSplitter } from "../../sse/splitter.ts";
 import { fieldsOf } from "../../sse/fields.ts";
-import { EventParser, isReadable } from "../stream/event-parser.ts";
+import { EventParser, isDoneMarker, isReadable } from "../stream/event-parser.ts";
 
 /** What had arrived of a stream that ended early. Counts are the upstream's own, null if it had reported none. */
 export type Arrived = { promptTokens: number | null; completionTokens: number | null; contentBytes: number };
@@ -55,7 +55,10 @@ export function aggregateStream(family: AggregatedFamily, bytes: Uint8Array, how
 function jsonOf(event: Uint8Array): Record<string, unknown> | null {
   const text = utf8.decode(event);
   // Almost every event is one line of data. Only line ends follow it, which are white space in JSON too.
-  const json = text.startsWith(DATA) ? tryParse(text.slice(DATA.length)) : undefined;
+  const line = text.startsWith(DATA) ? text.slice(DATA.length).trimStart() : null;
+  // Each stream has one, and what is no JSON costs as much to parse as several events: an exception, with its stack.
+  if (line !== null && isDoneMarker(line)) return null;
+  const json = line === null ? undefined : tryParse(line);
   if (json !== undefined) return isRecord(json) ? json : null;
   const { data } = fieldsOf(event);
   const read = data === null ? null : tryParse(utf8.decode(data));

@@ -197,7 +197,7 @@ export function isReadable(bytes: Uint8Array): boolean {
   return isDoneMarker(dataText) || tryParse(dataText) !== undefined;
 }
 
-/** Clients compare the first characters only. */
-function isDoneMarker(dataText: string): boolean {
+/** Whether the data of an event marks the end of a stream; it is no JSON. Clients compare the first characters only. */
+export function isDoneMarker(dataText: string): boolean {
   return dataText.startsWith("[DONE]");
 }

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { aggregateStream } from "../../../../src/protocol/aggregate/stream.ts";
 import { bytesOf } from "../../upstream/relay/make.ts";
 
@@ -250,6 +250,16 @@ describe("a chat stream whose connection closes in order", () => {
       kind: "truncated",
       arrived: { promptTokens: null, completionTokens: null, contentBytes: 0 },
     });
+  });
+});
+
+describe("the mark at the end of a chat stream", () => {
+  it.each(["data: [DONE]\n\n", "data:[DONE]\r\n\r\n"])("is never parsed as JSON, which would throw: %j", (mark) => {
+    const parse = vi.spyOn(JSON, "parse");
+    const ended = event({ choices: [{ index: 0, delta: { content: "a" }, finish_reason: "stop" }] });
+    expect(aggregateStream("chat", bytesOf(ended + mark), "broken").kind).toBe("answer");
+    expect(parse.mock.results.map(({ type }) => type)).not.toContain("throw");
+    parse.mockRestore();
   });
 });
 
