@@ -1,6 +1,6 @@
 /** Rebuilds a run's state from its rows, in this order: groups, their slots, leases, and then the queue. */
 import { BATCH_TIER } from "../call.ts";
-import { FOUND_LEASE_TTL_MS } from "../limits.ts";
+import { FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../limits.ts";
 import { callIdOf } from "./log.ts";
 import { attemptsBefore } from "./course/course.ts";
 import { bucketOf, enqueueReady, factsOf } from "./enqueue.ts";
@@ -54,10 +54,20 @@ export function restoreLease(
   if (startSeq > state.writtenSeq) lease.startSeq = state.emitStart(lease, null, startedAtMs);
 }
 
+/**
+ * The end of a lease that was found in the rows. Its executor has the time of a reconnect; but a single call has ended, and its
+ * settlement was repeated for the last time, so long after its start: an object that restarts over and over, each time before
+ * the term is over, does not keep it reserved. A slot may wait in its executor behind others, so that its end is not known.
+ */
+function foundLeaseEndMs({ slot, startedAtMs }: StoredLease, { timeoutMs }: Target, nowMs: number): number {
+  const termEndMs = nowMs + FOUND_LEASE_TTL_MS;
+  return slot === null ? Math.max(nowMs, Math.min(termEndMs, startedAtMs + timeoutMs + LEASE_TTL_MS)) : termEndMs;
+}
+
 /** A lease from its row, with a new term. */
 function leaseOfStored(state: EngineState, stored: StoredLease, target: Target, nowMs: number): AttemptInFlight {
   const { id: attemptId, slot: slotId, attempt, amounts, startedAtMs, queuedMs, startSeq } = stored;
-  const expiresAtMs = nowMs + FOUND_LEASE_TTL_MS;
+  const expiresAtMs = foundLeaseEndMs(stored, target, nowMs);
   const group = state.groupOf({ slotId });
   const onLost: AttemptInFlight["onLost"] = stored.onLost ?? group?.header.onLost ?? "retry";
   const cap = { capTokens: stored.capTokens ?? null, capKind: stored.capKind ?? ("client" as const) };

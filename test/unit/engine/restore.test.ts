@@ -12,7 +12,7 @@ import { RunLog } from "../../../src/engine/log.ts";
 import { EngineState } from "../../../src/engine/state.ts";
 import { addModel, sumTotals, zeroTotals } from "../../../src/engine/totals.ts";
 import type { Reason } from "../../../src/errors.ts";
-import { FOUND_LEASE_TTL_MS, MODELS_COUNTED_MAX } from "../../../src/limits.ts";
+import { FOUND_LEASE_TTL_MS, LEASE_TTL_MS, MODELS_COUNTED_MAX } from "../../../src/limits.ts";
 import { alike, failure, makeFacts, makeHeader, makeTarget, success, TestEngine } from "../../support/engine.ts";
 
 const STOPPED: Reason = { reason: "cancelled", message: "by the test" };
@@ -95,6 +95,24 @@ describe("restored leases", () => {
     expect(expireLeases(state, 100_000 + FOUND_LEASE_TTL_MS)).toBe(1);
     expect(state.ledger.spent).toEqual(AMOUNTS);
     expect(group.stateOf(0)).toBe("queued");
+  });
+
+  it("of single calls end at the latest end of their attempt, however often the object restarts before the term is over", () => {
+    const target = makeTarget({ timeoutMs: 60_000 });
+    const call = { ...leased(0, 1), id: "call.1", slot: null };
+    const latestEndMs = call.startedAtMs + target.timeoutMs + LEASE_TTL_MS;
+    const early = restarted({ count: 1, leases: [call], target }, 1_000).state;
+    expect(early.nextLeaseEndMs()).toBe(1_000 + FOUND_LEASE_TTL_MS);
+    const late = restarted({ count: 1, leases: [call], target }, latestEndMs - 1_000).state;
+    expect([expireLeases(late, latestEndMs - 1), expireLeases(late, latestEndMs)]).toEqual([0, 1]);
+    expect(late.ledger.spent).toEqual(AMOUNTS);
+    const tooLate = restarted({ count: 1, leases: [call], target }, latestEndMs + 5_000).state;
+    expect(expireLeases(tooLate, latestEndMs + 5_000)).toBe(1);
+  });
+
+  it("of slots get the whole term each time: a slot may have waited in its executor behind others", () => {
+    const { state } = restarted({ count: 1, leases: [leased(0, 1)] }, 10_000_000);
+    expect(state.nextLeaseEndMs()).toBe(10_000_000 + FOUND_LEASE_TTL_MS);
   });
 
   it("are charged at their reservation if their price is no longer configured", () => {
