@@ -18,6 +18,12 @@ export const CLAIMS: readonly Claim[] = [
     shows: "no reply in which `spent + reserved` is above the limit, and no bill above it; exit status 1 otherwise",
   },
   {
+    quote: "at every instant, under any concurrency, crash or retry",
+    command: "npm run simulate -- --hours=24 --runs=5000 --slots=12 --large=0.01 --upstreams=16",
+    shows:
+      "a virtual day in which objects, Workers and machines die all the time: every reply, result and bill is checked; exit status 1 and the seed if a promise does not hold",
+  },
+  {
     quote: "hostile calls",
     command: "npm run bench:adversary",
     shows: "100,000 hostile requests against upstreams with their own bills; exit status 1 if a bill is above a limit",

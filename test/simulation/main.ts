@@ -1,7 +1,9 @@
 /**
- * npm run simulate -- [--seed=1] [--hours=24] [--runs=200] [--slots=100] [--kinds=graph,children] [--calm]
+ * npm run simulate -- [--seed=1] [--hours=24] [--runs=200] [--slots=100] [--large=0] [--upstreams=1]
+ *   [--kinds=graph,children] [--calm]
  *
- * Simulates the whole gateway; see README.md. Exits with 1 and the seed if an invariant does not hold.
+ * Simulates the whole gateway; see README.md. Prints how far it is each virtual hour. Exits with 1 and the seed if an invariant
+ * does not hold.
  */
 import { parseArgs } from "node:util";
 import { ROOT } from "../../scripts/root.ts";
@@ -16,6 +18,8 @@ const { values } = parseArgs({
     hours: { type: "string", default: "24" },
     runs: { type: "string", default: "200" },
     slots: { type: "string", default: "100" },
+    large: { type: "string", default: "0" },
+    upstreams: { type: "string", default: "1" },
     kinds: { type: "string", default: KINDS.join(",") },
     calm: { type: "boolean", default: false },
   },
@@ -28,12 +32,34 @@ const outcome = await simulate(
     hours: Number(values.hours),
     runs: Number(values.runs),
     slots: Number(values.slots),
+    largeShare: Number(values.large),
+    upstreams: Number(values.upstreams),
     kinds: KINDS.filter((kind) => values.kinds.split(",").includes(kind)),
     hasFaults: !values.calm,
   },
   compileGateway(await bundleGateway(ROOT)),
+  ({ virtualHours, ended, completed, failed, violations }) => {
+    const bytes = process.memoryUsage.rss();
+    console.error(
+      `${virtualHours} h: ${ended} runs, ${completed + failed} slots, ${violations.length} violations; ` +
+        `${cpuSeconds()} s of CPU, ${Math.round(bytes / 2 ** 20)} MB`,
+    );
+    for (const violation of violations) console.error(violation);
+  },
 );
 const { violations, ...figures } = outcome;
-console.log({ ...figures, realSeconds: Math.round((performance.now() - startedMs) / 100) / 10 });
+const slots = outcome.completed + outcome.failed;
+console.log({
+  ...figures,
+  realSeconds: Math.round((performance.now() - startedMs) / 1_000),
+  cpuSeconds: cpuSeconds(),
+  cpuMsPerSlot: Math.round((cpuSeconds() / slots) * 1e5) / 100,
+});
 for (const violation of violations) console.log(violation);
 if (violations.length > 0) process.exitCode = 1;
+
+/** What this process has used. Garbage is collected next to it, by other threads, which count too. */
+function cpuSeconds(): number {
+  const { user, system } = process.cpuUsage();
+  return Math.round((user + system) / 1e6);
+}

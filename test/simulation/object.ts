@@ -70,6 +70,11 @@ export class SimulatedObject {
     return this.#instance !== null;
   }
 
+  /** Since when an instance has been in memory, epoch ms; null = none is. */
+  get awakeSinceMs(): number | null {
+    return this.#instance?.startedMs ?? null;
+  }
+
   /** What keeps the instance in memory. */
   get why(): string {
     if (this.#instance === null) return "it sleeps";
@@ -233,6 +238,7 @@ export class SimulatedObject {
   #end(instance: Instance): void {
     this.#instance = null;
     this.#deps.awake(this.#deps.clock.nowMs - instance.startedMs);
+    this.storage.forgetStatements();
     instance.activity.end();
   }
 }

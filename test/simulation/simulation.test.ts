@@ -7,7 +7,16 @@ import type { Kind } from "./programs/work.ts";
 import { simulate, type Outcome, type Plan } from "./simulation.ts";
 
 const CALLS: readonly Kind[] = ["batch", "hedged", "leaves", "async", "queries", "poor"];
-const SMALL: Plan = { seed: 1, hours: 0.05, runs: 6, slots: 60, kinds: CALLS, hasFaults: true };
+const SMALL: Plan = {
+  seed: 1,
+  hours: 0.05,
+  runs: 6,
+  slots: 60,
+  largeShare: 0,
+  upstreams: 1,
+  kinds: CALLS,
+  hasFaults: true,
+};
 
 /** Calls to objects for each slot of batches of some hundred calls: claims carry several slots. */
 const OBJECT_CALLS_PER_SLOT_MAX = 4;
@@ -41,7 +50,7 @@ describe("without faults", () => {
 describe("while Workers, machines and objects die and messages are lost", () => {
   it.each<[number, Partial<Plan>]>([
     [1, {}],
-    [2, {}],
+    [2, { upstreams: 3 }],
     [3, { kinds: ["graph"], slots: 30 }],
     [4, { kinds: ["children"] }],
     [5, { kinds: ["topped-up", "paused"] }],

@@ -2,30 +2,31 @@
 import { createHash } from "node:crypto";
 import { Random } from "../../bench/adversary/random.ts";
 import type { GatewayExports, IsolateDeps } from "./isolate.ts";
-import { drawProgram, finish, type Finished } from "./programs/program.ts";
-import type { Kind, Program } from "./programs/work.ts";
+import { drawProgram, finish, type Finished, type Mix } from "./programs/program.ts";
+import type { Program } from "./programs/work.ts";
 import { World } from "./world.ts";
 
-export type Plan = {
+export type Plan = Mix & {
   seed: number;
   /** Virtual hours in which programs begin. */
   hours: number;
   runs: number;
-  /** Mean slots of a program. */
-  slots: number;
-  /** What programs are drawn from. */
-  kinds: readonly Kind[];
   hasFaults: boolean;
 };
 
-export type Outcome = {
-  violations: string[];
+/** What the programs that have ended add up to. */
+type Tally = {
+  ended: number;
   completed: number;
   failed: number;
   upstreamCalls: number;
-  objectCalls: number;
   /** Answers of the provider beyond one for each slot. */
   repeated: number;
+};
+
+export type Outcome = Tally & {
+  violations: string[];
+  objectCalls: number;
   faults: World["faults"];
   virtualHours: number;
   events: number;
@@ -38,43 +39,67 @@ export type Outcome = {
 const SETTLE_MS = 1_800_000;
 const RETENTION_MS = 14 * 3_600_000;
 const VIOLATIONS_MAX = 50;
+/** An object without anything to do sleeps after so long, ms; those that delete themselves at this moment are awake for less. */
+const AWAKE_MS_MAX = 300_000;
 /** Longest that a program takes, with every patience of its client; and how often objects that have nothing left are dropped, ms. */
 const PROGRAM_MS_MAX = 24 * 3_600_000;
 const SWEEP_MS = 3_600_000;
 
-export async function simulate(plan: Plan, gateway: (deps: IsolateDeps) => GatewayExports): Promise<Outcome> {
+/** How far a simulation is. */
+export type Progress = Tally & { virtualHours: number; violations: readonly string[] };
+
+/**
+ * @param gateway Evaluates the gateway's bundle.
+ * @param progressed Called each virtual hour.
+ */
+export async function simulate(
+  plan: Plan,
+  gateway: (deps: IsolateDeps) => GatewayExports,
+  progressed: (progress: Progress) => void = () => undefined,
+): Promise<Outcome> {
   const violations: string[] = [];
   const fingerprint = createHash("sha256");
   const violated = (what: string): void => {
     if (violations.length < VIOLATIONS_MAX) violations.push(`[${plan.seed} at ${world.clock.nowMs}] ${what}`);
   };
   const limits = new Map<string, number>();
+  /** What the runs that have ended have spent: what comes in later is inside. */
+  const closed = new Map<string, number>();
   const world: World = new World({
     gateway,
     seed: plan.seed,
     hasFaults: plan.hasFaults,
+    upstreams: plan.upstreams,
     billed: (program, { nanoUsd, calls }) => {
       fingerprint.update(`${program} ${calls} ${nanoUsd} ${world.clock.nowMs}\n`);
       const limit = limits.get(program);
       if (limit !== undefined && nanoUsd > limit) violated(`${program} was billed ${nanoUsd} of ${limit} nano-USD`);
+      const spent = closed.get(program);
+      if (spent !== undefined && nanoUsd > spent)
+        violated(`${program} was billed ${nanoUsd} nano-USD after it had ended with ${spent}`);
     },
     violated,
   });
-  const tally = { completed: 0, failed: 0, upstreamCalls: 0, repeated: 0 };
+  const tally: Tally = { ended: 0, completed: 0, failed: 0, upstreamCalls: 0, repeated: 0 };
   const random = new Random(plan.seed, 4);
   const beginMs = world.clock.nowMs;
   let pending = plan.runs;
   for (let index = 0; index < plan.runs; index += 1) {
-    const program = drawProgram(`p${index}`, plan, random);
+    const program = drawProgram(index, plan, random);
     const limited = (name: string, nanoUsd: number): void => void limits.set(name, nanoUsd);
     const begin = async (): Promise<void> => {
       try {
         const ended = await finish(program, { world, violated, limited });
         audit(world, program, { ended, plan, violated, tally });
+        closed.set(program.name, ended.spentNanoUsd);
       } catch (error) {
         violated(`${program.name}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
       } finally {
-        for (const name of limits.keys()) if (name.split("/")[0] === program.name) limits.delete(name);
+        for (const name of [program.name, ...limits.keys()]) {
+          if (name.split("/")[0] !== program.name) continue;
+          limits.delete(name);
+          world.upstream.forgetSlots(name);
+        }
         pending -= 1;
         if (pending === 0) world.endFaults();
       }
@@ -87,6 +112,7 @@ export async function simulate(plan: Plan, gateway: (deps: IsolateDeps) => Gatew
   while (!isOver() && world.clock.nowMs < lastMs) {
     await world.clock.run(world.clock.nowMs + SWEEP_MS, isOver);
     world.sweep();
+    progressed({ ...tally, virtualHours: (world.clock.nowMs - beginMs) / 3_600_000, violations });
   }
   if (pending === 0) await drained(world, violated);
   else violated(`${pending} programs did not end`);
@@ -106,11 +132,11 @@ export async function simulate(plan: Plan, gateway: (deps: IsolateDeps) => Gatew
 /** Runs until everything sleeps, then until everything is deleted. */
 async function drained(world: World, violated: (what: string) => void): Promise<void> {
   await world.clock.run(world.clock.nowMs + SETTLE_MS);
-  const { awake } = world.sweep();
+  const awake = world.awakeFor(AWAKE_MS_MAX);
   if (awake.length > 0) violated(`awake an hour after the last program: ${awake.slice(0, 5).join("; ")}`);
   if (world.upstream.inFlight !== 0) violated(`${world.upstream.inFlight} calls are in flight for ever`);
   await world.clock.run(world.clock.nowMs + RETENTION_MS);
-  const runs = world.sweep().stored.filter((name) => name.startsWith("RUN/"));
+  const runs = world.sweep().filter((name) => name.startsWith("RUN/"));
   if (runs.length > 0) violated(`${runs.length} runs still store something after their retention`);
 }
 
@@ -118,7 +144,7 @@ type Audited = {
   ended: Finished;
   plan: Plan;
   violated: (what: string) => void;
-  tally: { completed: number; failed: number; upstreamCalls: number; repeated: number };
+  tally: Tally;
 };
 
 /** Compares the run's books with the provider's. */
@@ -126,6 +152,7 @@ function audit(world: World, { name, kind, slots }: Program, { ended, plan, viol
   const bill = world.upstream.billOf(name);
   const { completed, failed, spentNanoUsd } = ended;
   const answers = [...bill.answered.values()].reduce((sum, count) => sum + count, 0);
+  tally.ended += 1;
   tally.completed += completed;
   tally.failed += failed;
   tally.upstreamCalls += bill.calls;

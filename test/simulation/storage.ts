@@ -110,6 +110,11 @@ export class ObjectStorage {
     this.#durableAlarmMs = null;
   }
 
+  /** No instance is in memory: thousands of sleeping objects keep their rows only. */
+  forgetStatements(): void {
+    this.#statements = new Map();
+  }
+
   /** A crash: what was not durable has never been. */
   crash(): void {
     this.#era += 1;
@@ -119,7 +124,7 @@ export class ObjectStorage {
     this.#commit = null;
     this.#alarmMs = this.#durableAlarmMs;
     // Statements of tables that were never made would be wrong.
-    this.#statements = new Map();
+    this.forgetStatements();
   }
 
   #exec(query: string, bindings: readonly Value[]): Cursor {

@@ -108,9 +108,10 @@ export class Upstream {
     return bill;
   }
 
-  /** A bill that nobody compares any more. */
-  forget(program: string): void {
-    this.#bills.delete(program);
+  /** Forgets the slots of a program whose answers nobody compares any more. The sums stay. */
+  forgetSlots(program: string): void {
+    const { answered, firstAskedMs, firstAnsweredMs } = this.billOf(program);
+    for (const slots of [answered, firstAskedMs, firstAnsweredMs]) slots.clear();
   }
 
   /** What the gateway's `fetch` does. Never settles once its activity has ended. */

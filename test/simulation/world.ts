@@ -17,6 +17,15 @@ import { WorkerIsolate, type BROKEN, type ClientRequest, type LEFT, type Reply }
 
 export const ADMIN_KEY = "admin-key-of-the-simulation";
 
+/** The model of one of the upstreams: all have the same provider, and each a gate of its own. */
+export function modelOf(upstream: number): string {
+  return `${upstreamName(upstream)}/m`;
+}
+
+function upstreamName(index: number): string {
+  return index === 0 ? "up" : `up${index}`;
+}
+
 /** Where virtual time begins, epoch ms. */
 const BEGIN_MS = Date.UTC(2030, 0, 1);
 const WORKER_ISOLATES = 3;
@@ -47,6 +56,8 @@ export type WorldDeps = {
   gateway: (deps: IsolateDeps) => GatewayExports;
   seed: number;
   hasFaults: boolean;
+  /** Upstreams that the gateway is configured with. */
+  upstreams: number;
   /** Called when a bill has grown. */
   billed: UpstreamDeps["billed"];
   /** An invariant does not hold. */
@@ -62,7 +73,7 @@ export class World {
   readonly #objects = new Map<string, SimulatedObject>();
   readonly #bindings: object;
   #workers: WorkerIsolate[] = [];
-  #hosts: GatewayExports[] = [];
+  #hosts: Host[] = [];
   #hasFaults: boolean;
   #uniqueIds = 0;
   #awakeMs = 0;
@@ -84,7 +95,7 @@ export class World {
     });
     this.#bindings = this.#namespaces();
     this.#workers = Array.from({ length: WORKER_ISOLATES }, () => this.#newWorker());
-    this.#hosts = Array.from({ length: OBJECT_ISOLATES }, () => this.#evaluated(null));
+    this.#hosts = Array.from({ length: OBJECT_ISOLATES }, () => this.#newHost());
     if (deps.hasFaults) this.#scheduleFaults();
   }
 
@@ -113,17 +124,22 @@ export class World {
     this.network.rules = this.#networkRules();
   }
 
-  /** Drops objects that have nothing left. Returns those that are awake, with the reason, and those that store something. */
-  sweep(): { awake: string[]; stored: string[] } {
-    const awake: string[] = [];
+  /** Drops objects that have nothing left. Returns those that store something. */
+  sweep(): string[] {
     const stored: string[] = [];
     for (const [name, object] of this.#objects) {
-      if (object.isAwake) awake.push(`${name} (${object.why})`);
-      else if (object.storage.isEmpty && object.storage.alarmMs === null && object.sockets === 0)
+      if (!object.isAwake && object.storage.isEmpty && object.storage.alarmMs === null && object.sockets === 0)
         this.#objects.delete(name);
       if (!object.storage.isEmpty) stored.push(name);
     }
-    return { awake, stored };
+    return stored;
+  }
+
+  /** The objects of which an instance has been in memory for so long, with the reason. */
+  awakeFor(ms: number): string[] {
+    return [...this.#objects]
+      .filter(([, { awakeSinceMs }]) => awakeSinceMs !== null && awakeSinceMs <= this.clock.nowMs - ms)
+      .map(([name, object]) => `${name} (${object.why})`);
   }
 
   #networkRules(): Network["rules"] {
@@ -147,7 +163,7 @@ export class World {
 
   /** The environment of an isolate. */
   #env(): object {
-    const up = {
+    const upstream = {
       kind: "openai",
       base_url: "https://provider.test/v1",
       models: ["*"],
@@ -155,7 +171,13 @@ export class World {
       timeout_ms: 60_000,
       prices: { "*": { input: PROMPT_TOKEN_NANO_USD / 1_000, output: COMPLETION_TOKEN_NANO_USD / 1_000 } },
     };
-    return { ADMIN_KEY, DEFAULT_MODEL: "up/m", UPSTREAMS: { up }, ...this.#bindings };
+    const names = Array.from({ length: this.#deps.upstreams }, (_, index) => upstreamName(index));
+    const UPSTREAMS = Object.fromEntries(names.map((name) => [name, upstream]));
+    return { ADMIN_KEY, DEFAULT_MODEL: modelOf(0), UPSTREAMS, ...this.#bindings };
+  }
+
+  #newHost(): Host {
+    return { exports: this.#evaluated(null), env: this.#env() };
   }
 
   #newWorker(): WorkerIsolate {
@@ -184,14 +206,13 @@ export class World {
     const name = `${binding}/${id.toString()}`;
     const known = this.#objects.get(name);
     if (known !== undefined) return known;
-    const env = this.#env();
     const host = this.random.integer(0, OBJECT_ISOLATES - 1);
     const object = new SimulatedObject({
       clock: this.clock,
       network: this.network,
       name,
       id,
-      construct: (context) => constructed(this.#hosts[host]?.[CLASSES[binding] ?? ""], context, env),
+      construct: (context) => constructed(this.#hosts[host], CLASSES[binding] ?? "", context),
       commitMs: () => this.random.fraction() * (this.random.chance(0.01) && this.#hasFaults ? 300 : 6),
       firesTwice: () => this.#hasFaults && this.random.chance(0.02),
       broken: (what) => this.#deps.violated(what),
@@ -229,7 +250,7 @@ export class World {
   #killMachine(): void {
     const host = this.random.integer(0, OBJECT_ISOLATES - 1);
     for (const object of this.#objects.values()) if (hostOf.get(object) === host) object.reset();
-    this.#hosts[host] = this.#evaluated(null);
+    this.#hosts[host] = this.#newHost();
     this.faults.machineDeaths += 1;
   }
 
@@ -252,9 +273,13 @@ export class World {
 /** The isolate that hosts an object. */
 const hostOf = new WeakMap<SimulatedObject, number>();
 
-function constructed(found: unknown, context: object, env: object): object {
+/** An isolate of objects, which share its environment. */
+type Host = { exports: GatewayExports; env: object };
+
+function constructed(host: Host | undefined, className: string, context: object): object {
+  const found = host?.exports[className];
   if (typeof found !== "function") throw new TypeError("the bundle does not export the class");
-  const instance: unknown = Reflect.construct(found, [context, env]);
+  const instance: unknown = Reflect.construct(found, [context, host?.env]);
   if (typeof instance !== "object" || instance === null) throw new TypeError("no instance");
   return instance;
 }

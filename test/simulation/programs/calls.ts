@@ -4,10 +4,10 @@ import { listAt, textAt, type Client } from "./client.ts";
 import { FAILURES, MAX_TOKENS, type Ends, type Work } from "./work.ts";
 
 /** Single calls, all at once. */
-export async function queries({ client, program: { name, slots }, violated }: Work): Promise<Ends> {
+export async function queries({ client, program: { name, slots, model }, violated }: Work): Promise<Ends> {
   let failed = 0;
   const ask = async (slot: number): Promise<void> => {
-    const body = { prompt: promptOf(name, String(slot)), max_tokens: MAX_TOKENS };
+    const body = { model, prompt: promptOf(name, String(slot)), max_tokens: MAX_TOKENS };
     const headers = { "idempotency-key": `${name}-${slot}` };
     const reply = await client.reply({ method: "POST", path: "/query", body, headers }, [200, 402, 429, 502, 504]);
     if (reply.status !== 200) failed += 1;
@@ -32,9 +32,12 @@ export async function batch(work: Work): Promise<Ends> {
 export type Opening = { method: string; path: string; body: object; headers: Record<string, string> };
 
 /** The request of a batch with a slot's prompt at each place. */
-export function batchOf({ name, slots }: { name: string; slots: number }, settings: object): Opening {
+export function batchOf(
+  { name, slots, model }: { name: string; slots: number; model: string },
+  settings: object,
+): Opening {
   const prompts = Array.from({ length: slots }, (_, slot) => promptOf(name, String(slot)));
-  const body = { prompts, max_tokens: MAX_TOKENS, error_style: "null", ...settings };
+  const body = { model, prompts, max_tokens: MAX_TOKENS, error_style: "null", ...settings };
   return { method: "POST", path: "/batch", body, headers: { "idempotency-key": name } };
 }
 

@@ -7,14 +7,14 @@ import { SLOT_NANO_USD, type Ends, type Work } from "./work.ts";
 /** Longest until the next child is opened, ms. */
 const BETWEEN_MS_MAX = 10_000;
 
-type Child = { name: string; slots: number; limitNanoUsd: number };
+type Child = { name: string; slots: number; model: string; limitNanoUsd: number };
 
 /** Runs the children next to each other. */
 export async function children(work: Work): Promise<Ends> {
   const { world, client, program } = work;
   const shares = carved(program.slots, world.random.integer(2, 3)).map((slots, index): Child => {
     const limitNanoUsd = Math.floor(((program.limitNanoUsd ?? 0) * slots) / program.slots);
-    return { name: `${program.name}/c${index}`, slots, limitNanoUsd };
+    return { name: `${program.name}/c${index}`, slots, model: program.model, limitNanoUsd };
   });
   const total: Ends = { completed: 0, failed: 0 };
   const live = async (child: Child): Promise<void> => {

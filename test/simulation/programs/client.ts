@@ -2,31 +2,31 @@
 import { BROKEN, LEFT, type Reply } from "../worker.ts";
 import type { World } from "../world.ts";
 
-/** Longest that a client repeats a request, virtual ms. */
+/** Longest that a client repeats a request or waits for a group of some hundred slots, virtual ms. */
 export const PATIENCE_MS = 3_600_000;
 const RETRY_MS = 1_500;
 
 export type Request = { method: string; path: string; token?: string; body?: object; headers?: Record<string, string> };
 
-export class Client {
-  readonly #world: World;
-  readonly #token: string;
-  readonly #violated: (what: string) => void;
+export type ClientDeps = { world: World; patienceMs: number; violated: (what: string) => void };
 
-  constructor(world: World, token: string, violated: (what: string) => void) {
-    this.#world = world;
+export class Client {
+  readonly #deps: ClientDeps;
+  readonly #token: string;
+
+  constructor(deps: ClientDeps, token: string) {
+    this.#deps = deps;
     this.#token = token;
-    this.#violated = violated;
   }
 
   /** The same client with another token. */
   as(token: string): Client {
-    return new Client(this.#world, token, this.#violated);
+    return new Client(this.#deps, token);
   }
 
   /** Sends a request and does not wait for the end of its reply. */
   async leave(request: Request, leavesAfterMs: number): Promise<void> {
-    await this.#world.request({ token: this.#token, ...request, leavesAfterMs });
+    await this.#deps.world.request({ token: this.#token, ...request, leavesAfterMs });
   }
 
   /** The JSON of the reply to a request. */
@@ -38,17 +38,18 @@ export class Client {
 
   /** Sends a request until it is replied to with one of the statuses; it may be repeated while the gateway fails. */
   async reply(request: Request, statuses: readonly number[]): Promise<Reply> {
-    const untilMs = this.#world.clock.nowMs + PATIENCE_MS;
+    const { world, patienceMs, violated } = this.#deps;
+    const untilMs = world.clock.nowMs + patienceMs;
     for (;;) {
-      const reply = await this.#world.request({ token: this.#token, ...request });
+      const reply = await world.request({ token: this.#token, ...request });
       if (reply !== BROKEN && reply !== LEFT) {
         if (statuses.includes(reply.status)) return reply;
-        if (reply.status < 500 || !this.#world.mayFail)
-          this.#violated(`${request.method} ${request.path}: ${reply.status} ${reply.text}`);
+        if (reply.status < 500 || !world.mayFail)
+          violated(`${request.method} ${request.path}: ${reply.status} ${reply.text}`);
       }
-      if (this.#world.clock.nowMs > untilMs)
-        throw new Error(`no reply to ${request.method} ${request.path} within ${PATIENCE_MS} ms`);
-      await this.#world.clock.wait(RETRY_MS);
+      if (world.clock.nowMs > untilMs)
+        throw new Error(`no reply to ${request.method} ${request.path} within ${patienceMs} ms`);
+      await world.clock.wait(RETRY_MS);
     }
   }
 
@@ -59,14 +60,15 @@ export class Client {
    * @param seen Called with the group each time that it still runs.
    */
   async followed(at: string, seen: (group: object) => Promise<void> | void = () => undefined): Promise<object> {
-    const untilMs = this.#world.clock.nowMs + PATIENCE_MS;
-    while (this.#world.clock.nowMs < untilMs) {
+    const { world, patienceMs, violated } = this.#deps;
+    const untilMs = world.clock.nowMs + patienceMs;
+    while (world.clock.nowMs < untilMs) {
       await this.look();
       const group = await this.call({ method: "GET", path: `${at}?wait_ms=20000` }, [200]);
       if (textAt(group, "status") !== "running") return group;
       await seen(group);
     }
-    this.#violated(`${at} did not end within ${PATIENCE_MS} ms`);
+    violated(`${at} did not end within ${patienceMs} ms`);
     return {};
   }
 
@@ -74,7 +76,7 @@ export class Client {
   async look(): Promise<void> {
     const { usd } = budgetIn(await this.call({ method: "GET", path: "/budget" }, [200]));
     if (usd.limit !== null && usd.spent + usd.reserved > usd.limit + 1e-12)
-      this.#violated(`spent ${usd.spent} and reserved ${usd.reserved} of ${usd.limit}`);
+      this.#deps.violated(`spent ${usd.spent} and reserved ${usd.reserved} of ${usd.limit}`);
   }
 }
 

@@ -2,7 +2,7 @@
 import { answerOf, listSlot, promptOf, type Bill } from "../upstream.ts";
 import { later, type Opening } from "./calls.ts";
 import { listAt, objectAt, textAt } from "./client.ts";
-import { FAILURES, MAX_TOKENS, type Ends, type Work } from "./work.ts";
+import { FAILURES, MAX_TOKENS, type Ends, type Program, type Work } from "./work.ts";
 
 /** Tasks beside those of the list's elements. */
 export const FIXED_TASKS = 7;
@@ -16,7 +16,7 @@ type Call = { id: string; slot: string; status: string; output: string | null; c
 /** Runs the graph, and checks each call of it: its output, and its place in time by the provider's record. */
 export async function graph(work: Work): Promise<Ends> {
   const { world, client, program, violated } = work;
-  const request = graphOf(program.name, program.slots - FIXED_TASKS);
+  const request = graphOf(program);
   const how = world.random.pick(["waits", "async", "leaves"] as const);
   if (how === "leaves") await client.leave(request, world.random.integer(0, 20_000));
   const opened = await client.call(how === "waits" ? request : later(request), [200, 202]);
@@ -29,7 +29,8 @@ export async function graph(work: Work): Promise<Ends> {
   return new GraphCheck(work, tasks).ends();
 }
 
-function graphOf(name: string, elements: number): Opening {
+function graphOf({ name, slots, model }: Program): Opening {
+  const elements = slots - FIXED_TASKS;
   const tasks = [
     { id: "top", prompt: promptOf(name, "top") },
     { id: "left", prompt: `${promptOf(name, "left")} {{top.output}}` },
@@ -40,7 +41,7 @@ function graphOf(name: string, elements: number): Opening {
     { id: "sum", prompt: `${promptOf(name, "sum")} {{each.outputs}}`, run_if: "any" },
     { id: "end", prompt: promptOf(name, "end"), dependencies: ["bottom", "sum"], run_if: "always" },
   ];
-  const body = { tasks, max_tokens: MAX_TOKENS };
+  const body = { model, tasks, max_tokens: MAX_TOKENS };
   return { method: "POST", path: "/dag", body, headers: { "idempotency-key": name } };
 }
 

@@ -1,6 +1,6 @@
 /** What clients do with a run, and what they may rely on: programs that check every reply. */
 import type { Random } from "../../../bench/adversary/random.ts";
-import { ADMIN_KEY } from "../world.ts";
+import { ADMIN_KEY, modelOf } from "../world.ts";
 import { batch, queries } from "./calls.ts";
 import { checkTree, children } from "./children.ts";
 import { budgetIn, Client, PATIENCE_MS, textAt } from "./client.ts";
@@ -22,17 +22,43 @@ const WORK: Readonly<Record<Kind, { share: number; work: (work: Work) => Promise
   paused: { share: 1, work: paused },
 };
 
-/** Draws a program of one of the kinds. `slots`: their mean. */
-export function drawProgram(
-  name: string,
-  { slots, kinds }: { slots: number; kinds: readonly Kind[] },
-  random: Random,
-): Program {
+/** What programs are drawn from. */
+export type Mix = {
+  kinds: readonly Kind[];
+  /** Mean slots of a program that is not large. */
+  slots: number;
+  /** Share of the batches that have `LARGE_TIMES` as many slots. */
+  largeShare: number;
+  /** Upstreams, each with a gate of its own. */
+  upstreams: number;
+};
+
+/** How many times the slots of others a large batch has, and its width: with few calls at a time it would take hours. */
+const LARGE_TIMES = 50;
+const LARGE_WIDTH = 256;
+/** What a client adds to its patience for each slot, virtual ms: a gate that was refused may let through one call at a time. */
+const SLOT_PATIENCE_MS = 5_000;
+
+/** Draws the program of an index in a simulation. */
+export function drawProgram(index: number, mix: Mix, random: Random): Program {
+  const { slots: mean, kinds, largeShare, upstreams } = mix;
   const kind = random.weighted<Kind>(kinds.map((each) => [each, WORK[each].share] as const));
-  const count = slotsOf(kind, slots, random);
-  const limitNanoUsd = limitOf(kind, count, random);
-  return { name, kind, slots: count, width: random.pick([4, 16, 64, 256]), limitNanoUsd };
+  const isLarge = largeShare > 0 && LARGE_KINDS.has(kind) && random.chance(largeShare);
+  const slots = slotsOf(kind, isLarge ? mean * LARGE_TIMES : mean, random);
+  const limitNanoUsd = limitOf(kind, slots, random);
+  const width = random.pick([4, 16, 64, 256]);
+  return {
+    name: `p${index}`,
+    kind,
+    slots,
+    width: isLarge ? LARGE_WIDTH : width,
+    model: modelOf(index % upstreams),
+    patienceMs: PATIENCE_MS + (isLarge ? slots * SLOT_PATIENCE_MS : 0),
+    limitNanoUsd,
+  };
 }
+
+const LARGE_KINDS: ReadonlySet<Kind> = new Set(["batch", "hedged", "leaves", "async", "poor"]);
 
 function slotsOf(kind: Kind, mean: number, random: Random): number {
   if (kind === "queries") return Math.min(mean, 60);
@@ -62,7 +88,7 @@ export async function finish(program: Program, deps: RunDeps): Promise<Finished>
   const budget = limitNanoUsd === null ? {} : { budget: { usd: limitNanoUsd / 1e9 } };
   const body = { name, max_parallel: width, retention_s: 3_600, expires_in_s: 43_200, ...budget };
   if (limitNanoUsd !== null) limited(name, limitNanoUsd);
-  const operator = new Client(world, ADMIN_KEY, violated);
+  const operator = new Client({ world, patienceMs: program.patienceMs, violated }, ADMIN_KEY);
   const opened = await operator.call({ method: "POST", path: "/runs", body }, [201]);
   const client = operator.as(textAt(opened, "token"));
   const work = { world, program, runId: textAt(opened, "id"), client, violated, limited };
@@ -73,9 +99,9 @@ export async function finish(program: Program, deps: RunDeps): Promise<Finished>
 }
 
 /** Closes the run, and waits until nothing of it is reserved any more. Returns what it has spent. */
-async function closed({ world, client, runId, violated }: Work): Promise<number> {
+async function closed({ world, client, program, runId, violated }: Work): Promise<number> {
   await client.call({ method: "POST", path: `/runs/${runId}/close` }, [200]);
-  const untilMs = world.clock.nowMs + PATIENCE_MS;
+  const untilMs = world.clock.nowMs + program.patienceMs;
   for (;;) {
     const run = await client.call({ method: "GET", path: `/runs/${runId}`, token: ADMIN_KEY }, [200]);
     const { usd } = budgetIn(Reflect.get(run, "budget"));

@@ -21,6 +21,10 @@ export type Program = {
   kind: Kind;
   slots: number;
   width: number;
+  /** The model, whose upstream has a gate of its own. */
+  model: string;
+  /** Longest that its client repeats a request or waits for a group, virtual ms. */
+  patienceMs: number;
   /** Null = the run has no limit. */
   limitNanoUsd: number | null;
 };
