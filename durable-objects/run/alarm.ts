@@ -162,7 +162,7 @@ function hasStartable({ openGroups, engine }: Pick<RunState, "openGroups" | "eng
 }
 
 function mustCallOthers(run: RunState): boolean {
-  return run.mustReport || run.mustNotifyChildren || run.engine.hasAborted || run.providerNotices.isDue(run);
+  return run.mustReport || run.mustNotifyChildren || run.engine.givenUp.hasOfLanes || run.providerNotices.isDue(run);
 }
 
 /** What the jobs need of the object around them. */
@@ -289,7 +289,7 @@ export class RunAlarm {
 
   /** Makes lanes close the connections of aborted attempts. A lane that cannot be reached learns of it when it renews its leases. */
   async #abortAttempts({ engine, settings: { id } }: RunState): Promise<void> {
-    const aborted = [...engine.takeAborted()];
+    const aborted = [...engine.givenUp.takeOfLanes()];
     await Promise.allSettled(aborted.map(([lane, attemptIds]) => laneOf(this.#objects, id, lane).abort(attemptIds)));
   }
 

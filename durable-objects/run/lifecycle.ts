@@ -332,7 +332,7 @@ export class RunLifecycle implements AlarmHost {
 
   /** Signals to Workers, now that what they report is stored. */
   #signal(run: RunState, nowMs: number): void {
-    for (const attemptId of run.engine.takeAbortedCalls()) {
+    for (const attemptId of run.engine.givenUp.takeOfCalls()) {
       this.sockets.signal({ kind: "call", callId: callIdOf(attemptId), attemptId }, { type: "abort" });
     }
     for (const { to, signal } of run.takeSignals()) this.sockets.signal(to, signal);

@@ -461,7 +461,7 @@ export class RunState {
     this.openPlans.forget(seq);
     this.providerNotices.forget(seq);
     this.workers.left(seq);
-    this.engine.takeAbortedOf(workerOf(seq));
+    this.engine.givenUp.takeOfWorker(workerOf(seq));
     this.#endedGroups.push(seq);
     if (this.hasGroupWork) return;
     this.#pages.clear();

@@ -37,8 +37,8 @@ export function cancelSlot(state: EngineState, group: Group, index: number, reas
 }
 
 /**
- * Gives up the attempts in flight that `matches`. The shell notifies lanes of them (`takeAborted`), the Workers of groups
- * (`takeAbortedOf`) and those of single calls (`takeAbortedCalls`).
+ * Gives up the attempts in flight that `matches`. The shell notifies lanes of them (`givenUp.takeOfLanes`), the Workers of groups
+ * (`takeOfWorker`) and those of single calls (`takeOfCalls`).
  */
 export function giveUp(
   state: EngineState,

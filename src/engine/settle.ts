@@ -111,10 +111,8 @@ const ANSWERED: Reason = { reason: "cancelled", message: "another attempt of thi
 
 /** Gives an attempt up: its cost is unknown, and its executor must be notified. */
 export function giveUpAttempt(state: EngineState, inFlight: InFlight, reason: Reason, nowMs: number): void {
-  const { attemptId, slotId } = inFlight.lease;
   endUnheard(state, inFlight, reason, nowMs);
-  if (slotId === null) state.addAbortedCall(attemptId);
-  else state.addAborted(inFlight);
+  state.givenUp.add(inFlight);
 }
 
 /** Ends an attempt whose executor has reported nothing: its outcome is unknown. */

@@ -9,6 +9,7 @@ import type { Amounts } from "../budget/ledger.ts";
 import type { TokenPrice } from "../budget/token-price.ts";
 import type { CacheMark, CapKind, FallbackCause, HedgeRule, PriceFacts, UnreservableField } from "../call.ts";
 import type { TraceContext } from "../trace-context.ts";
+import { groupSeqOf } from "./slot.ts";
 import { zeroTotals, type Totals } from "./totals.ts";
 import type { GateTokens } from "./upstreams/tokens.ts";
 
@@ -37,6 +38,11 @@ export function workerOf(groupSeq: number): number {
 /** True if an executor is a client's Worker, which is bound to its group; false for a lane, which serves any. */
 export function isWorker(executor: number): boolean {
   return executor >= WORKER_FIRST;
+}
+
+/** The executor of a slot's attempt: the Worker of its group, or the lane whose shard stores it. */
+export function executorOf(slotId: number, shard: Shard): number {
+  return shard.id >= WORKER_SHARD_FIRST ? workerOf(groupSeqOf(slotId)) : shard.id;
 }
 
 /** What a model resolves to: its upstream, price and limits. */

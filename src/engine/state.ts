@@ -8,6 +8,7 @@ import type { Outcome } from "../call.ts";
 import { addAmounts, type Amounts, type Ledger } from "../budget/ledger.ts";
 import type { Reason } from "../errors.ts";
 import { CoalescingWindow } from "./calls/coalescing-window.ts";
+import { GivenUpAttempts } from "./calls/given-up.ts";
 import { UnheardEnds } from "./calls/settled.ts";
 import type { SingleCall } from "./calls/single-call.ts";
 import { Credits, type StoredCredit } from "./credit/credits.ts";
@@ -24,11 +25,11 @@ import type { SlotRecord } from "./record.ts";
 import {
   DIRECT_SHARD_FIRST,
   DIRECT_SHARD_LEASES_MAX,
+  executorOf,
   isWorker,
   newShard,
   WORKER_SHARD_FIRST,
   WORKER_SHARD_LEASES_MAX,
-  workerOf,
 } from "./shard.ts";
 import type { AttemptInFlight, Shard, Target } from "./shard.ts";
 import { Hedges } from "./hedges/hedges.ts";
@@ -81,11 +82,6 @@ export type EngineWrites = {
 /** An attempt in flight with the shard that stores it and, for a single call, the call. */
 export type InFlight = { lease: AttemptInFlight; shard: Shard; call: SingleCall | null };
 
-/** The executor of a slot's attempt: the Worker of its group, or the lane whose shard stores it. */
-function executorOf(slotId: number, shard: Shard): number {
-  return shard.id >= WORKER_SHARD_FIRST ? workerOf(groupSeqOf(slotId)) : shard.id;
-}
-
 /** A single call that ended with the outcome of an equal one, for the reply to its Worker. */
 export type SharedOutcome = { call: SingleCall; outcome: Outcome };
 
@@ -114,6 +110,7 @@ export class EngineState {
   readonly prefixes = new Prefixes();
   readonly hedges = new Hedges();
   readonly unheardEnds = new UnheardEnds();
+  readonly givenUp = new GivenUpAttempts();
   /** Parts of the budget and the width that instances of the gateway hold. */
   readonly credits = new Credits();
   /** Caps that the answers of the run's models have shown to suffice. */
@@ -132,9 +129,6 @@ export class EngineState {
   readonly #attempts = new Map<string, InFlight>();
   readonly #calls = new Map<number, SingleCall>();
   readonly #tried = new Map<number, SlotRecord>();
-  #aborted = new Map<number, string[]>();
-  #abortedCalls: string[] = [];
-  readonly #abortedByWorkers = new Map<number, string[]>();
   #stopped: Group[] = [];
   #judged = new Set<Group>();
   #sharedOutcomes: SharedOutcome[] = [];
@@ -265,52 +259,6 @@ export class EngineState {
     const judged = this.#judged;
     if (judged.size > 0) this.#judged = new Set();
     return judged;
-  }
-
-  /** Notes an attempt of a slot whose executor must be notified that it was given up. */
-  addAborted({ lease: { attemptId, slotId }, shard }: InFlight): void {
-    if (slotId === null) return;
-    const executor = executorOf(slotId, shard);
-    const aborted = isWorker(executor) ? this.#abortedByWorkers : this.#aborted;
-    const known = aborted.get(executor);
-    if (known === undefined) aborted.set(executor, [attemptId]);
-    else known.push(attemptId);
-  }
-
-  /** True if a lane must be notified of attempts that were given up. */
-  get hasAborted(): boolean {
-    return this.#aborted.size > 0;
-  }
-
-  /** Attempts that were given up since the last call, by the lane that makes them. */
-  takeAborted(): Map<number, string[]> {
-    const aborted = this.#aborted;
-    this.#aborted = new Map();
-    return aborted;
-  }
-
-  /** Notes an attempt of a single call whose Worker must be notified that it was given up. */
-  addAbortedCall(attemptId: string): void {
-    this.#abortedCalls.push(attemptId);
-  }
-
-  /** Attempts of single calls that were given up since the last call. */
-  takeAbortedCalls(): string[] {
-    const aborted = this.#abortedCalls;
-    if (aborted.length > 0) this.#abortedCalls = [];
-    return aborted;
-  }
-
-  /** True if a group's Worker must be notified of attempts that were given up. */
-  hasAbortedOf(worker: number): boolean {
-    return this.#abortedByWorkers.has(worker);
-  }
-
-  /** Attempts of a group's Worker that were given up since the last call. */
-  takeAbortedOf(worker: number): string[] {
-    const aborted = this.#abortedByWorkers.get(worker) ?? [];
-    this.#abortedByWorkers.delete(worker);
-    return aborted;
   }
 
   /** Records a reserved attempt as in flight. `executor` null = the single call's own Worker executes it. */

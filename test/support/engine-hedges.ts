@@ -64,7 +64,7 @@ export function runHedged({ count, width, hedge, timeOf, limits = {}, target = {
     nowMs = endsAtMs;
     running.delete(attemptId);
     settle(state, attemptId, success(USAGE, endsAtMs - startedAtMs), nowMs);
-    for (const aborted of [...state.takeAborted().values()].flat()) running.delete(aborted);
+    for (const aborted of [...state.givenUp.takeOfLanes().values()].flat()) running.delete(aborted);
     latenciesMs[index] = nowMs - (firstStartMs[index] ?? 0);
   }
   return { engine, group, latenciesMs, hedges, endedAtMs: nowMs };

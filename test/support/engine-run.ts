@@ -223,8 +223,8 @@ export class RunUnderTest {
     const givenUp = this.books.ofGroup(seq);
     cancelGroup(this.state, group, WHY, this.nowMs);
     assert(group.done, "a cancelled group has ended");
-    const aborted = this.state.takeAborted();
-    const ofWorker = this.state.takeAbortedOf(workerOf(seq));
+    const aborted = this.state.givenUp.takeOfLanes();
+    const ofWorker = this.state.givenUp.takeOfWorker(workerOf(seq));
     if (ofWorker.length > 0) aborted.set(workerOf(seq), ofWorker);
     assert.deepEqual([...aborted.values()].flat().sort(), givenUp.map(([id]) => id).sort());
     for (const [id, lent] of givenUp) {

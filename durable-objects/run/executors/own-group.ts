@@ -21,7 +21,7 @@ export function ownGroupOf(run: RunState, store: RunStore, seq: number, nowMs: n
   if (lanes.length > 0) run.laneStarts.started(nowMs);
   return {
     ...(since ?? { ended: endedBy(run, settled) }),
-    aborted: run.engine.takeAbortedOf(worker),
+    aborted: run.engine.givenUp.takeOfWorker(worker),
     // Sooner than by the alarm, which starts them if the Worker ends first.
     lanes,
     view: run.openGroups.has(seq) ? null : groupView(run, store, seq, nowMs),

@@ -68,7 +68,7 @@ export function releaseExecutors(run: Callers, ownGroups: OwnGroups): void {
   waitingExecutors.releaseLanes(lanesMayStartMore(run));
   waitingExecutors.releaseWorkers((worker, waits) => {
     const seq = worker - WORKER_FIRST;
-    if (waits && openGroups.has(seq) && !engine.hasAbortedOf(worker) && !hasNews(run, seq)) return null;
+    if (waits && openGroups.has(seq) && !engine.givenUp.hasOfWorker(worker) && !hasNews(run, seq)) return null;
     const claim = workerMayStartMore(run, seq) ? NO_WORK : NOTHING_QUEUED;
     return { ...claim, epoch: run.epoch, group: ownGroups(seq) };
   });

@@ -28,7 +28,7 @@ export function* executorSignals(
 /** Whether the next reply to the Worker of a group says something else than attempts to make. */
 function mustClaim({ engine, openGroups, workers }: Signalling, worker: number): boolean {
   const seq = worker - WORKER_FIRST;
-  if (!openGroups.has(seq) || engine.hasAbortedOf(worker)) return true;
+  if (!openGroups.has(seq) || engine.givenUp.hasOfWorker(worker)) return true;
   // Others have ended slots that it shows.
   const shown = workers.of(seq)?.shown;
   return shown !== undefined && (engine.groups.get(seq)?.ended.length ?? 0) > shown.position;

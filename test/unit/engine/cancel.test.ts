@@ -49,7 +49,7 @@ describe("a group that is cancelled", () => {
     engine.open(alike(1));
     engine.turn([2, 2], 0);
     cancelGroup(engine.state, group, STOPPED, 20);
-    expect([...engine.state.takeAborted()]).toEqual([
+    expect([...engine.state.givenUp.takeOfLanes()]).toEqual([
       [0, [attemptOf(1, 0), attemptOf(1, 1)]],
       [1, [attemptOf(1, 2)]],
     ]);
@@ -95,7 +95,7 @@ describe("a group that is cancelled", () => {
     drainGroup(engine.state, group, { state: "failed", reason: deadline, cause: "deadline" }, 5);
     cancelGroup(engine.state, group, STOPPED, 20);
     expect([group.drained?.reason, group.counts.failed, group.endedAtMs]).toEqual([deadline, 2, 20]);
-    expect(engine.state.takeAborted().get(0)).toEqual([attemptOf(1, 0)]);
+    expect(engine.state.givenUp.takeOfLanes().get(0)).toEqual([attemptOf(1, 0)]);
   });
 });
 
@@ -107,7 +107,7 @@ describe("attempts that are given up", () => {
     engine.startAll(0);
     giveUp(engine.state, () => true, STOPPED, 50);
     expect([engine.state.attempts.size, engine.state.ledger.reserved.usd]).toEqual([0, 0]);
-    expect([...engine.state.takeAborted()]).toEqual([[0, [attemptOf(1, 0)]]]);
+    expect([...engine.state.givenUp.takeOfLanes()]).toEqual([[0, [attemptOf(1, 0)]]]);
   });
 
   it("are not retried, whatever the rule for lost attempts", () => {
@@ -160,7 +160,7 @@ describe("a slot that is cancelled", () => {
     cancelSlot(engine.state, group, 0, STOPPED, 10);
     expect(group.counts).toMatchObject({ running: 1, cancelled: 1 });
     expect(engine.state.ledger.spent.usd).toBe(300);
-    expect([...engine.state.takeAborted()]).toEqual([[0, [attemptOf(1, 0)]]]);
+    expect([...engine.state.givenUp.takeOfLanes()]).toEqual([[0, [attemptOf(1, 0)]]]);
     expect(engine.startAll(60_000)).toEqual([]);
   });
 

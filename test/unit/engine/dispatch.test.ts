@@ -228,10 +228,10 @@ describe("the Worker of a group", () => {
     const { assignments } = dispatch(engine.state, offers, 0);
     const ofWorker = assignments.filter(({ executor }) => executor === workerOf(1)).map(({ lease }) => lease.attemptId);
     cancelGroup(engine.state, group, { reason: "cancelled", message: "by a test" }, 0);
-    expect(engine.state.hasAbortedOf(workerOf(1))).toBe(true);
-    expect(engine.state.takeAbortedOf(workerOf(1))).toEqual(ofWorker);
-    expect(engine.state.takeAbortedOf(workerOf(1))).toEqual([]);
-    expect([...engine.state.takeAborted().keys()]).toEqual([0]);
+    expect(engine.state.givenUp.hasOfWorker(workerOf(1))).toBe(true);
+    expect(engine.state.givenUp.takeOfWorker(workerOf(1))).toEqual(ofWorker);
+    expect(engine.state.givenUp.takeOfWorker(workerOf(1))).toEqual([]);
+    expect([...engine.state.givenUp.takeOfLanes().keys()]).toEqual([0]);
   });
 });
 

@@ -38,7 +38,10 @@ describe("a group whose early stop is met", () => {
       ...Array.from({ length: 7 }, () => "cancelled"),
     ]);
     expect([group.done, group.status, engine.state.attempts.size]).toEqual([true, "completed", 0]);
-    expect([...engine.state.takeAborted().values()].flat()).toEqual([`${slotIdOf(1, 1)}.1`, `${slotIdOf(1, 3)}.1`]);
+    expect([...engine.state.givenUp.takeOfLanes().values()].flat()).toEqual([
+      `${slotIdOf(1, 1)}.1`,
+      `${slotIdOf(1, 3)}.1`,
+    ]);
   });
 
   it("has saved the calls that it had not begun, at what a quote says", () => {

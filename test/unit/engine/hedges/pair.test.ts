@@ -57,7 +57,7 @@ describe("a call with a hedge", () => {
     settle(state, winner, success(ANSWER, winner === FIRST ? 1_300 : 300), 1_300);
     expect(group.done).toBe(true);
     expect(state.attempts.size).toBe(0);
-    expect([...state.takeAborted().values()].flat()).toEqual([loser]);
+    expect([...state.givenUp.takeOfLanes().values()].flat()).toEqual([loser]);
     expect(state.ledger.spent.usd).toBe(COUNT * COST + RESERVED);
     expect(state.ledger.reserved.usd).toBe(0);
     expect(group.extra).toEqual({ calls: 1, costNanoUsd: RESERVED });
@@ -88,7 +88,7 @@ describe("a call with a hedge", () => {
     const { state, group } = hedged();
     cancelSlot(state, group, COUNT - 1, { reason: "cancelled", message: "by the test" }, 1_100);
     expect(group.stateOf(COUNT - 1)).toBe("cancelled");
-    expect([...state.takeAborted().values()].flat()).toEqual([FIRST, SECOND]);
+    expect([...state.givenUp.takeOfLanes().values()].flat()).toEqual([FIRST, SECOND]);
     expect(state.ledger.reserved.usd).toBe(0);
   });
 
