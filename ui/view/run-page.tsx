@@ -148,6 +148,9 @@ export function RunPage({ api, runId }: { api: Api; runId: string }) {
         )}
         <Money state={state} document={document} version={version} />
         <ProgressLine state={state} nowMs={nowMs} version={version} />
+        {state.total === 0 && document !== null && (
+          <p class="dim">{state.ended === null ? "No calls yet." : "No calls."}</p>
+        )}
         {state.ended === null && document !== null && <Actions api={api} runId={runId} status={status} run={run} />}
         <Waiting api={api} runId={runId} state={state} version={version} />
         <Failures

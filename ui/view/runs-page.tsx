@@ -151,7 +151,9 @@ function runRow(api: Api, run: Json) {
       <td>
         <span class={`status ${status}`}>{status}</span>
       </td>
-      <td>{textOf(run, "created_at")?.replace("T", " ").slice(0, 19)}</td>
+      <td>
+        <time>{textOf(run, "created_at")?.replace("T", " ").slice(0, 19)}</time>
+      </td>
       <td class="number">{countText(numberOf(objectOf(budget, "calls"), "spent"))}</td>
       <td class="number">{usdText(numberOf(usd, "spent"))}</td>
       <td class="number">{typeof limit === "number" ? usdText(limit) : "–"}</td>
