@@ -149,7 +149,8 @@ describe("DELETE /groups/:id", () => {
     await cancel(run, doomed.at);
     world.upstream.open("other");
     expect(groupOf(await endOf(run, other.at)).results).toEqual(["{{latch/other}} other"]);
-    expect(world.upstream.counters.abandoned).toBe(2);
+    // A busy machine closes connections after it has answered.
+    await expect.poll(() => world.upstream.counters.abandoned).toBe(2);
   });
 });
 
