@@ -30,6 +30,8 @@ export class OtherRun {
   readonly #missing = new Set<string>();
   /** Oldest first: the answers that were taken, which need not be in the run's own rows yet. */
   readonly #taken = new Map<string, string[]>();
+  /** Oldest first: how often an answer came that its epoch had had. */
+  readonly #repeats = new Map<string, number>();
   #isRequesting = false;
 
   constructor(deps: OtherRunDeps) {
@@ -71,6 +73,22 @@ export class OtherRun {
     return "awaited";
   }
 
+  /**
+   * An answer that was taken is one that the epoch has had: of equal calls, one has taken what another's request had brought. The
+   * other run repeats its answer to a call that it knows, so from now on calls get new names there.
+   */
+  hadAlready({ epoch, key }: { epoch: string; key: string }): void {
+    const name = `${epoch} ${key}`;
+    this.#repeats.set(name, (this.#repeats.get(name) ?? 0) + 1);
+    const [oldest] = this.#repeats.keys();
+    if (this.#repeats.size > RECORDED_ANSWERS_MAX && oldest !== undefined) this.#repeats.delete(oldest);
+  }
+
+  #namesOf(name: string, waiters: ReadonlySet<string>): string[] {
+    const repeats = this.#repeats.get(name);
+    return [...waiters].map((waiter) => (repeats === undefined ? waiter : `${waiter}.${repeats}`));
+  }
+
   #noteTaken(name: string, id: string): void {
     const taken = this.#taken.get(name);
     if (taken !== undefined) taken.push(id);
@@ -83,12 +101,12 @@ export class OtherRun {
   async #requestWanted(): Promise<void> {
     while (this.#wanted.size > 0) {
       const requested = [...this.#wanted].slice(0, ANSWERS_ASKED_MAX);
-      const wanted = requested.map(([, { epoch, key, without, waiters }]) => ({
+      const wanted = requested.map(([name, { epoch, key, without, waiters }]) => ({
         epoch,
         key,
         without: [...without],
         count: waiters.size,
-        calls: [...waiters],
+        calls: this.#namesOf(name, waiters),
       }));
       const replies = await this.#deps.request(wanted).catch((error: unknown) => {
         console.error("the recorded answers of another run could not be requested", error);

@@ -162,8 +162,11 @@ export class RunReplay implements ReplayDeps {
       const other = this.#deps.otherRun.take(call, () => this.recordings.fromOthers(key));
       if (other === null || other === "awaited") return other;
       const id = `${OTHER_RUN}${other.id}`;
-      // Another epoch of this run has had it meanwhile, and this one its copy.
-      if (this.recordings.hasHad(epoch, id)) continue;
+      // Another epoch of this run has had it meanwhile, and this one its copy; or it is an equal call's.
+      if (this.recordings.hasHad(epoch, id)) {
+        this.#deps.otherRun.hadAlready(call);
+        continue;
+      }
       this.recordings.use(epoch, id);
       return { ...other, id, isNew: true };
     }

@@ -50,3 +50,45 @@ it("keeps one answer that is longer than all may be", async () => {
   await fetched("long");
   expect(take("long")).toMatchObject({ id: "long" });
 });
+
+it("gives equal calls an answer each, although the other run repeats its answer to a call that it knows", async () => {
+  const known = new Map<string, NamedAnswer>();
+  const answerOf = (call: string): NamedAnswer => {
+    const answer = known.get(call) ?? { id: String(known.size), text: "t", model: "m", finishReason: null };
+    known.set(call, answer);
+    return answer;
+  };
+  const other = new OtherRun({
+    request: (wanted) => Promise.resolve(wanted.map(({ calls }) => calls.map(answerOf))),
+    soon: (callback) => queueMicrotask(callback),
+    arrived: () => undefined,
+  });
+  const had = new Set<string>();
+  /** Takes what its epoch has not had, as the run does. Null while it is awaited. */
+  const take = (waiter: string): string | null => {
+    const call = { epoch: "e", key: "k", waiter };
+    for (;;) {
+      const answer = other.take(call, () => []);
+      if (answer === null || answer === "awaited") return null;
+      if (had.has(answer.id)) other.hadAlready(call);
+      else {
+        had.add(answer.id);
+        return answer.id;
+      }
+    }
+  };
+  const taken = async (waiter: string): Promise<string> => {
+    for (let look = 0; look < 10; look++) {
+      const id = take(waiter);
+      if (id !== null) return id;
+      await new Promise((resolve) => setTimeout(resolve, 0));
+    }
+    throw new Error(`${waiter} waits for ever`);
+  };
+  expect(take("a")).toBe(null);
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  // Another call takes what this one's request has brought.
+  expect(take("b")).toBe("0");
+  expect(await taken("a")).toBe("1");
+  expect(await taken("c")).toBe("2");
+});
