@@ -1,5 +1,5 @@
 /**
- * `npm run bench:gate [-- --only=shared,stop] [--slots=10000] [--rounds=5]`: one key and several runs against providers with real
+ * `npm run bench:gate [-- --only=shared,stop] [--slots=10000] [--rounds=5] [--deaths=20]`: one key and several runs against providers with real
  * limits. Exit status 1 if a guarantee does not hold. README.md explains the figures.
  */
 import { parseArgs } from "node:util";
@@ -19,6 +19,7 @@ const { values } = parseArgs({
     slots: { type: "string", default: "10000" },
     shared: { type: "string", default: "400" },
     rounds: { type: "string", default: "5" },
+    deaths: { type: "string", default: "20" },
   },
 });
 
@@ -28,7 +29,7 @@ const PARTS: Readonly<Record<string, () => Promise<Part>>> = {
   stop: measureStop,
   fairness: () => measureFairness(Number(values.slots)),
   hedge: measureHedge,
-  crash: measureCrash,
+  crash: () => measureCrash(Number(values.deaths)),
   cost: () => measureCost(Number(values.rounds)),
 };
 

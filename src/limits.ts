@@ -725,6 +725,25 @@ export const GATE_NOTICES_MAX = 64;
 export const GATE_NEXT_MIN_MS = 200;
 /** Longest such time, ms: a newcomer gets its share within about this time. */
 export const GATE_NEXT_MAX_MS = 1_000;
+/**
+ * Longest sleep of a run whose calls wait for a gate, ms: below the ten seconds after which Cloudflare takes an idle gate out of
+ * memory, with what it knows of its key's buckets. Others that come wait for what it has been granted no longer than this.
+ */
+export const GATE_SLEEP_MS_MAX = 5_000;
+/**
+ * Calls that a run lets collect before it wakes up for them, if as many wait: a wake costs about as much as 0.8 s of being awake,
+ * and so many calls at once are fewer than any provider takes for a burst.
+ */
+export const GATE_COLLECTED_CALLS = 8;
+/** Part of a call's time for which a run sleeps that waits for a permit: a newcomer gets its share within about this time. */
+export const GATE_SLEEP_LATENCY_SHARE = 0.25;
+/** Time by which a deadline must be away for the calls of its run to collect, ms: then the delay is a twelfth of it at most. */
+export const GATE_SLEEP_DEADLINE_MS = 60_000;
+/**
+ * Longest time without a report of a run with attempts in flight at a gate that limits, ms: half of the time for which the gate
+ * counts them, so that one report may be lost.
+ */
+export const GATE_REPORT_MS_MAX = GATE_RUN_TTL_MS / 2;
 /** Time between two exchanges of a run that waits for a permit, ms: below the time of most calls, whose ends free permits. */
 export const GATE_FAST_NEXT_MS = 150;
 /** Time by which a run may be late before it keeps others from what is its share, ms: a busy object, a slow way. */

@@ -12,7 +12,6 @@ import type { LimitedCall } from "../../test/support/limited/server.ts";
 import { atMost, exact, plain, type Part, type Row } from "../parts/row.ts";
 import { look, openBatch, prompts, startGateWorld, type GateWorld, type WorldOptions } from "./world.ts";
 
-const DEATHS = 20;
 const CALL_MS = 100;
 /** Calls at once of the provider that only answers 429, and calls per minute of the one that has headers. */
 const IN_FLIGHT = 12;
@@ -35,15 +34,19 @@ const LOOK_MS = 10;
 
 type Victim = keyof typeof APART_MS;
 
-export async function measureCrash(): Promise<Part> {
+/** `deaths`: how often each gate dies. */
+export async function measureCrash(deaths: number): Promise<Part> {
   const rows: Row[] = [];
   const faults: string[] = [];
   for (const victim of ["gate", "everything"] as const) {
-    const ofWidth = await dies(victim, { limiter: inFlightLimiter(IN_FLIGHT), latency: steady(CALL_MS) });
-    rows.push(...commonRows(`${victim}, width`, ofWidth), ...widthRows(`${victim}, width`, ofWidth));
     const limiter = new OpenAiLimiter({ requestsPerMinute: PER_MINUTE, tokensPerMinute: 1e9, fill: FILL });
-    const ofRate = await dies(victim, { limiter, latency: steady(CALL_MS) });
-    rows.push(...commonRows(`${victim}, rate`, ofRate), ...rateRows(`${victim}, rate`, ofRate));
+    // Both at once: they have gateways and providers of their own, and mostly wait.
+    const [ofWidth, ofRate] = await Promise.all([
+      dies(victim, deaths, { limiter: inFlightLimiter(IN_FLIGHT), latency: steady(CALL_MS) }),
+      dies(victim, deaths, { limiter, latency: steady(CALL_MS) }),
+    ]);
+    rows.push(...commonRows(`${victim}, width`, deaths, ofWidth), ...widthRows(`${victim}, width`, ofWidth));
+    rows.push(...commonRows(`${victim}, rate`, deaths, ofRate), ...rateRows(`${victim}, rate`, ofRate));
     for (const { fault } of [ofWidth, ofRate]) if (fault !== null) faults.push(fault);
   }
   return { rows, faults };
@@ -65,14 +68,14 @@ type Seen = {
 };
 
 /** Two batches, while the gate dies again and again. */
-async function dies(victim: Victim, options: WorldOptions): Promise<Seen> {
+async function dies(victim: Victim, times: number, options: WorldOptions): Promise<Seen> {
   const version = await presentVersion("test/support/fixtures/aborting-worker.ts");
   await using world = await startGateWorld({ ...options, version, upstream: { max_attempts: ATTEMPTS } });
   const startedMs = performance.now();
   const now = (): number => performance.now() - startedMs;
   // The provider's clock began a moment earlier.
   const aheadMs = world.provider.clockMs() - now();
-  const totalMs = CONVERGED_MS + DEATHS * APART_MS[victim] + 2 * GATE_TTL_MS;
+  const totalMs = CONVERGED_MS + times * APART_MS[victim] + 2 * GATE_TTL_MS;
   const runs = await Promise.all([world.openRun({ max_parallel: 32 }), world.openRun({ max_parallel: 32 })]);
   const slots = Math.ceil((totalMs / CALL_MS) * IN_FLIGHT);
   const ids = await Promise.all(
@@ -86,7 +89,7 @@ async function dies(victim: Victim, options: WorldOptions): Promise<Seen> {
   await sleep(CONVERGED_MS);
   const deaths: { atMs: number; againMs: number }[] = [];
   const epochs = new Set<number>();
-  for (let death = 0; death < DEATHS; death += 1) {
+  for (let death = 0; death < times; death += 1) {
     const atMs = now() + aheadMs;
     if (victim === "gate") epochs.add(await abortGate(world));
     else await world.restart();
@@ -121,11 +124,12 @@ async function abortGate({ gateway }: GateWorld): Promise<number> {
   return z.object({ epoch: z.number() }).parse(JSON.parse(text)).epoch;
 }
 
-function commonRows(name: string, { instances, completed, failed, deaths, calls, endMs }: Seen): Row[] {
+function commonRows(name: string, died: number, seen: Seen): Row[] {
+  const { instances, completed, failed, deaths, calls, endMs } = seen;
   const admitted = calls.filter(({ status }) => status === 200).map(({ atMs }) => atMs);
   const pauses = deaths.map(({ againMs }, at) => longestPause(admitted, againMs, deaths[at + 1]?.atMs ?? endMs));
   return [
-    exact(`${name}: instances that died`, `${instances}`, `= ${DEATHS}`, instances === DEATHS),
+    exact(`${name}: instances that died`, `${instances}`, `= ${died}`, instances === died),
     exact(`${name}: slots that failed`, `${failed} of ${failed + completed}`, "= 0", failed === 0 && completed > 0),
     atMost(`${name}: longest time without a call after a death`, Math.max(...pauses), BACK_MS_MAX, " ms"),
   ];

@@ -174,15 +174,17 @@ export class RunState {
       this.epoch += 1;
       store.meta.set("epoch", this.epoch);
     }
-    this.#grantTerms(now.ms);
+    this.#resumeGroups(now.ms);
     this.#nextGroupSeq = rebuilt.nextSeq;
     this.#readableSeq = rebuilt.rowsSeq;
     this.children = new Children(store, this.engine.ledger);
     this.engine.setPaused(this.#status === "paused");
   }
 
-  /** Clients of groups that were open before a restart have a new term to come back. */
-  #grantTerms(nowMs: number): void {
+  /** Groups that were open before a restart go on: their clients have a new term to come back. */
+  #resumeGroups(nowMs: number): void {
+    // The instance before may have slept until its gates had permits.
+    if (this.hasGroupWork) this.engine.upstreams.askFirst();
     for (const seq of this.#openGroups.keys()) {
       this.groupFollowed(seq, nowMs);
       if (this.engine.groups.get(seq)?.graph?.plan?.state === "open") this.openPlans.followed(seq, nowMs);

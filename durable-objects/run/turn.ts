@@ -65,10 +65,10 @@ export class Turns {
     const mustWrite = flush !== null || run.engine.mustWrite || run.hasWrites;
     const ended = mustWrite ? this.#write(nowMs, flush) : [];
     const ownGroups = (seq: number): OwnGroup => ownGroupOf(run, this.#store, seq, nowMs);
-    sendReplies(run, dispatched, ownGroups);
+    sendReplies(run, dispatched, ownGroups, nowMs);
     run.waitingCalls.release(nowMs);
     for (const seq of ended) run.groupEnded(seq);
-    releaseExecutors(run, ownGroups);
+    releaseExecutors(run, ownGroups, nowMs);
     run.forgetWritten();
     run.waitingReaders.sweep(nowMs);
   }

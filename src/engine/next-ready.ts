@@ -1,16 +1,25 @@
 /** When time alone changes what a run may start, or ends something of it. */
 import type { EngineState } from "./state.ts";
-import { nextExchangeMs } from "./upstreams/exchange.ts";
+import { TIMER_MS_MAX } from "../limits.ts";
+import { isExchanging, nextExchangeMs } from "./upstreams/exchange.ts";
 import { stoppedEndMs } from "./upstreams/waiting.ts";
 
 /** When the next retry is due, deadline passes, wait at a gate or coalescing window ends; null when none is pending. */
 export function nextReadyMs(state: EngineState, nowMs: number): number | null {
   const { queue, window, upstreams } = state;
-  const times = [queue.nextDueMs, window.nextEndMs, nextDeadlineMs(state, nowMs)];
-  times.push(nextExchangeMs(state, nowMs), state.hedges.nextMs(nowMs));
+  const deadlineMs = nextDeadlineMs(state, nowMs);
+  const times = [queue.nextDueMs, window.nextEndMs, deadlineMs, state.hedges.nextMs(nowMs)];
+  times.push(nextExchangeMs(state, deadlineMs, nowMs));
   if (queue.readyCount > 0) times.push(upstreams.nextReadyMs(nowMs), state.prefixes.nextMs(nowMs));
   const known = times.filter((timeMs) => timeMs !== null);
   return known.length === 0 ? null : Math.min(...known);
+}
+
+/** Whether a run waits for its gates for so long that it sleeps meanwhile: its alarm starts the lanes that it needs then. */
+export function sleepsAtGates(state: EngineState, nowMs: number): boolean {
+  if (!state.upstreams.holdsUp(nowMs) || isExchanging(state, nowMs)) return false;
+  const readyMs = nextReadyMs(state, nowMs);
+  return readyMs !== null && readyMs > nowMs + TIMER_MS_MAX;
 }
 
 function nextDeadlineMs(state: EngineState, nowMs: number): number | null {

@@ -14,6 +14,8 @@ import {
   GATE_PACED_MS,
   GATE_PLENTY_SHARE,
   GATE_PUNCTUAL_SLACK_MS,
+  GATE_SLEEP_LATENCY_SHARE,
+  GATE_SLEEP_MS_MAX,
   GATE_TTL_MS,
   RETRY_AFTER_MAX_MS,
 } from "../limits.ts";
@@ -224,33 +226,34 @@ export class Gate {
     const waitMs = Math.max(0, this.#waitUntilMs - nowMs);
     const rates: RateGrant =
       waitMs > 0
-        ? { amount: { ...NO_AMOUNT }, reason: "requests_per_minute", nextInMs: waitMs, left: 0 }
+        ? { amount: { ...NO_AMOUNT }, reason: "requests_per_minute", nextInMs: waitMs, wakeInMs: waitMs, left: 0 }
         : this.#rates.grant(run, wasWaiting, runs, this.#pacedFor(run, permits), nowMs);
-    if (rates.reason !== null && rates.reason !== "width" && waitingOf(run) > 0) {
-      this.#pacedUntilMs = nowMs + GATE_PACED_MS;
-      this.#pacedReason = rates.reason;
-    }
     const isShort = permits !== null && permits < run.inFlight + waitingOf(run);
     const nextInMs = waitMs > 0 ? waitMs : this.#nextInMs(run, rates, permits !== null, isShort);
+    const wakeInMs = Math.max(nextInMs, this.#wakeInMs(run, rates, isShort));
+    if (rates.reason !== null && rates.reason !== "width" && waitingOf(run) > 0) {
+      this.#pacedUntilMs = Math.max(this.#pacedUntilMs, nowMs + wakeInMs + GATE_PACED_MS);
+      this.#pacedReason = rates.reason;
+    }
     const isOpen = rates.amount === null && permits === null;
     const ttlMs = isOpen ? GATE_OPEN_TTL_MS : Math.max(GATE_TTL_MS, nextInMs * 2);
-    this.#hold(run, { permits, amount: rates.amount, ttlMs, nextInMs }, nowMs);
+    this.#hold(run, { permits, amount: rates.amount, ttlMs, wakeInMs }, nowMs);
     const { amount } = rates;
     const counts = { requests: amount?.requests ?? null, tokens: amount === null ? null : this.#tokensOf(amount) };
     const reason = waitMs > 0 || rates.reason !== null ? rates.reason : isShort ? "width" : null;
-    return { ...this.#head(nowMs), reason, permits, ...counts, ttlMs, nextInMs };
+    return { ...this.#head(nowMs), reason, permits, ...counts, ttlMs, nextInMs, wakeInMs };
   }
 
   #hold(
     run: Run,
-    grant: { permits: number | null; amount: Amount | null; ttlMs: number; nextInMs: number },
+    grant: { permits: number | null; amount: Amount | null; ttlMs: number; wakeInMs: number },
     nowMs: number,
   ): void {
     // A reply may be lost: until the next report shows the new permits, the run may be using the old ones.
     run.permits = grant.permits === null ? run.inFlight : Math.max(grant.permits, run.permits);
     run.outstanding = grant.amount ?? { ...NO_AMOUNT };
     run.grantUntilMs = nowMs + grant.ttlMs;
-    run.punctualUntilMs = nowMs + grant.nextInMs + GATE_PUNCTUAL_SLACK_MS;
+    run.punctualUntilMs = nowMs + grant.wakeInMs + GATE_PUNCTUAL_SLACK_MS;
   }
 
   /** While stopped: one attempt of one run, if it is time for one. */
@@ -298,6 +301,16 @@ export class Gate {
     // Of a pace that lets few calls through, nothing is missed by waiting for the next of them.
     if (rates.reason === "width" && rates.nextInMs >= SLOW_PACE_MS) return rates.nextInMs;
     return Math.min(byRates, isShort || !isIdle ? GATE_FAST_NEXT_MS : GATE_NEXT_MAX_MS);
+  }
+
+  /** When a run wakes up whose calls wait; 0 = what it waits for is not known, or it waits for nothing. */
+  #wakeInMs(run: Run, rates: RateGrant, isShort: boolean): number {
+    const forRate = rates.reason === null ? Infinity : rates.wakeInMs;
+    const mostMs = run.workClass === "interactive" ? GATE_NEXT_MAX_MS : GATE_SLEEP_MS_MAX;
+    // Permits come back when calls end, one after the other.
+    const forPermit = isShort ? Math.min(mostMs, this.#latencyMs * GATE_SLEEP_LATENCY_SHARE) : Infinity;
+    const wakeInMs = Math.min(forRate, forPermit);
+    return wakeInMs < Infinity ? wakeInMs : 0;
   }
 
   /** Tokens in the measure of the run: all of a call's, though only a part of them may be what is scarce. */

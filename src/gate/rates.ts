@@ -1,5 +1,12 @@
 /** What the rates of a key let a run start: the provider's buckets, and the pace of a small width. */
-import { GATE_HEADROOM_SHARE, GATE_NEXT_MAX_MS, GATE_NEXT_MIN_MS, GATE_UNPAID_MS } from "../limits.ts";
+import {
+  GATE_COLLECTED_CALLS,
+  GATE_HEADROOM_SHARE,
+  GATE_NEXT_MAX_MS,
+  GATE_NEXT_MIN_MS,
+  GATE_SLEEP_MS_MAX,
+  GATE_UNPAID_MS,
+} from "../limits.ts";
 import type { Pace } from "./pace.ts";
 import { RateBucket, type StoredBucket } from "./rate-bucket.ts";
 import type { Run } from "./registry.ts";
@@ -24,6 +31,8 @@ export type RateGrant = {
   reason: GateReason | null;
   /** When more may start, ms. */
   nextInMs: number;
+  /** When so many more may start that it is worth waking up for, ms. */
+  wakeInMs: number;
   /** The part of the tightest bucket that is left, 0 to 1. */
   left: number;
 };
@@ -37,6 +46,9 @@ type Scarce = {
   /** Per ms, in its measure. */
   rate: number;
   available: number;
+  /** What of it the present grant contains, or leaves to others. */
+  taken: number;
+  /** When so much is available, ms; what is taken counts. */
   waitFor: (amount: number) => number;
 };
 
@@ -122,7 +134,7 @@ export class Rates {
    */
   grant(run: Run, wasWaiting: WasWaiting, runs: readonly Run[], pace: Paced | null, nowMs: number): RateGrant {
     const scarce = this.#scarce(runs, pace?.pace ?? null, nowMs);
-    if (scarce.length === 0) return { amount: null, reason: null, nextInMs: Infinity, left: 1 };
+    if (scarce.length === 0) return { amount: null, reason: null, nextInMs: Infinity, wakeInMs: Infinity, left: 1 };
     const waiters = waitersOf(runs, run, nowMs);
     this.#service.join(run, wasWaiting, waiters);
     const own = waiters.filter((waiter) => waiter.run === run);
@@ -134,6 +146,7 @@ export class Rates {
     let amount: Amount = { ...NO_AMOUNT };
     let reason: GateReason | null = null;
     let nextInMs = Infinity;
+    let wakeInMs = Infinity;
     for (const waiter of own) {
       const { waiting, call } = run.claims[waiter.workClass];
       const fair = isLone ? callsIn(scarce, call) : this.#fairCalls(waiter, waiters, scarce);
@@ -148,12 +161,12 @@ export class Rates {
       if (calls >= waiting) continue;
       const [tightest] = scarce.toSorted((a, b) => roomOf(a, call) - roomOf(b, call));
       reason ??= tightest?.reason ?? null;
-      // Someone waits for an answer: its run comes back as soon as one might be there.
-      const mostMs = waiter.workClass === "interactive" ? GATE_NEXT_MIN_MS : GATE_NEXT_MAX_MS;
-      nextInMs = Math.min(nextInMs, mostMs, waitFor(scarce, call, waiters.length));
+      const waits = waitsOf(scarce, waiter, { left: waiting - calls, waiters: waiters.length, isPaced: pace !== null });
+      nextInMs = Math.min(nextInMs, waits.nextInMs);
+      wakeInMs = Math.min(wakeInMs, waits.wakeInMs);
     }
     if (reason === null && pace === null) amount = plus(amount, ...headroom(run, runs, isLone, scarce));
-    return { amount, reason, nextInMs, left: this.leftAt(outstandingOf(runs), nowMs) };
+    return { amount, reason, nextInMs, wakeInMs, left: this.leftAt(outstandingOf(runs), nowMs) };
   }
 
   status(nowMs: number): Partial<Record<BucketName, BucketStatus>> {
@@ -201,6 +214,7 @@ export class Rates {
       factor: bucket.factor,
       rate: bucket.rate,
       available: bucket.available(outstanding[name], nowMs),
+      taken: 0,
       waitFor: (amount) => bucket.waitFor(amount, outstanding[name], nowMs),
     }));
     if (pace !== null) {
@@ -210,6 +224,7 @@ export class Rates {
         factor: 1,
         rate: pace.rate,
         available: pace.available(outstanding.requests, nowMs),
+        taken: 0,
         waitFor: (calls) => pace.waitFor(calls, outstanding.requests, nowMs),
       });
     }
@@ -256,7 +271,10 @@ function msOf(scarce: readonly Scarce[], call: Amount): number {
 }
 
 function spend(scarce: readonly Scarce[], call: Amount, calls: number): void {
-  for (const one of scarce) one.available -= costOf(one, call) * calls;
+  for (const one of scarce) {
+    one.available -= costOf(one, call) * calls;
+    one.taken += costOf(one, call) * calls;
+  }
 }
 
 /** Leaves one call to a run that answers people, so that its next one does not wait behind others' batches. */
@@ -266,7 +284,10 @@ function keepForInteractive(run: Run, runs: readonly Run[], scarce: readonly Sca
   if (other === undefined) return;
   for (const one of scarce) {
     // Not of a rate that lets less than a few calls through at a time: it would keep the others from starting at all.
-    if (one.reason !== "width") one.available = Math.max(0, one.available - costOf(one, other.claims.interactive.call));
+    if (one.reason === "width") continue;
+    const kept = costOf(one, other.claims.interactive.call);
+    one.available = Math.max(0, one.available - kept);
+    one.taken += kept;
   }
 }
 
@@ -278,8 +299,25 @@ function headroom(run: Run, runs: readonly Run[], isLone: boolean, scarce: reado
   return [call, Math.min(calls, Math.ceil((calls * GATE_HEADROOM_SHARE) / runs.length))];
 }
 
-/** When a waiter may have its next call, if so many wait. */
-function waitFor(scarce: readonly Scarce[], call: Amount, waiters: number): number {
-  const waitMs = Math.max(...scarce.map((one) => one.waitFor(costOf(one, call)))) * Math.sqrt(waiters);
-  return Math.min(GATE_NEXT_MAX_MS, Math.max(GATE_NEXT_MIN_MS, waitMs));
+/** When a waiter may have its next call, and when it should wake up for some of those that are left to it. */
+function waitsOf(
+  scarce: readonly Scarce[],
+  { run, workClass }: Waiter,
+  { left, waiters, isPaced }: { left: number; waiters: number; isPaced: boolean },
+): { nextInMs: number; wakeInMs: number } {
+  const { call } = run.claims[workClass];
+  const waitFor = (calls: number): number =>
+    Math.max(...scarce.map((one) => one.waitFor(one.taken + costOf(one, call) * calls))) * Math.sqrt(waiters);
+  const nextMs = waitFor(1);
+  if (workClass === "interactive") {
+    // Someone waits for an answer: its run comes back as soon as one might be there.
+    return { nextInMs: GATE_NEXT_MIN_MS, wakeInMs: bounded(nextMs / 2, GATE_SLEEP_MS_MAX) };
+  }
+  // A pace collects no calls: what is late for one is lost.
+  const wakeMs = isPaced ? nextMs : waitFor(Math.min(left, GATE_COLLECTED_CALLS));
+  return { nextInMs: bounded(nextMs, GATE_NEXT_MAX_MS), wakeInMs: bounded(wakeMs, GATE_SLEEP_MS_MAX) };
+}
+
+function bounded(waitMs: number, mostMs: number): number {
+  return Math.min(mostMs, Math.max(GATE_NEXT_MIN_MS, waitMs));
 }

@@ -132,7 +132,8 @@ export type GateReason = "requests_per_minute" | "tokens_per_minute" | "width" |
 /**
  * What a run may do. The counts start with the report that the grant answers: attempts that were started meanwhile count.
  * A run exchanges again when `nextInMs` has passed and it has anything waiting or in flight; at once when the first attempt
- * fails with one of `GateFailure`, when attempts begin to wait for the gate, and when half of `requests` or `tokens` is used.
+ * fails with one of `GateFailure`, when attempts begin to wait for the gate, and when half of `requests` or `tokens` is used
+ * that was all that it wanted.
  */
 export type GateGrant = {
   /** Names the gate object's instance. */
@@ -150,8 +151,13 @@ export type GateGrant = {
   waitMs: number;
   /** The grant is valid for this time, ms. Then the run has no permits until it exchanges again. */
   ttlMs: number;
-  /** When the run exchanges again, ms. */
+  /** When the run exchanges again, ms: with what it does next after that. */
   nextInMs: number;
+  /**
+   * When it exchanges although it does nothing, if calls wait for the gate, ms: until then it may sleep. Absent = `nextInMs`. If
+   * none waits for the gate, it may sleep for as long as it likes.
+   */
+  wakeInMs?: number;
   /** While stopped: why, since when (ms ago), and the provider's words; null = it is not stopped. */
   stop: { reason: StopReason; forMs: number; message: string | null } | null;
   /** How long the calls of all runs take, of models of which enough is known; absent = nothing new, or it is not measured. */

@@ -269,6 +269,9 @@ export class World {
   #maybeExchange(run: SimulatedRun): void {
     const { grant } = run;
     if (grant === null || run.isExchanging) return;
+    if (this.nowMs >= run.nextExchangeMs && (run.waiting.length > 0 || run.inFlight > 0)) return this.#exchange(run);
+    // Of what was short there is no more before the time that the gate has named.
+    if (grant.reason !== null) return;
     const used = run.started.requests - run.grantBase.requests;
     if (grant.requests !== null && grant.requests >= 4 && used * 2 >= grant.requests && grant.nextInMs > 200)
       this.#exchange(run);
@@ -297,9 +300,10 @@ export class World {
     if (grant.class !== "stopped") run.stopKnownMs = null;
     else run.stopKnownMs ??= this.nowMs;
     run.nextExchangeMs = this.nowMs + grant.nextInMs;
-    const dueMs = run.nextExchangeMs;
-    this.at(dueMs, () => {
-      if (run.nextExchangeMs === dueMs && (run.waiting.length > 0 || run.inFlight > 0)) this.#exchange(run);
+    // What waits for the gate wakes the run.
+    this.at(this.nowMs + Math.max(grant.nextInMs, grant.wakeInMs ?? 0), () => {
+      const isHeldUp = run.waiting.length > 0 && run.inFlight < (run.plan.width ?? 64);
+      if (run.grant === grant && isHeldUp) this.#exchange(run);
     });
     if (run.failures.length > 0) this.#exchange(run);
     this.#dispatch(run);

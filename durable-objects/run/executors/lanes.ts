@@ -1,4 +1,5 @@
 /** How many lanes a run needs, whether a lane with room should wait, and how long a lane collects answers. */
+import { sleepsAtGates } from "../../../src/engine/next-ready.ts";
 import { DIRECT_SHARD_FIRST, WORKER_SHARD_FIRST } from "../../../src/engine/shard.ts";
 import type { EngineState } from "../../../src/engine/state.ts";
 import { ATTEMPTS_PER_BATCHING_MS, BATCHING_DELAY_MS_MAX, EXECUTOR_CALLS_MAX } from "../../../src/limits.ts";
@@ -11,14 +12,14 @@ type Executed = Pick<RunState, "engine" | "openGroups" | "waitingExecutors" | "w
  * Whether a lane with room should wait for work. If lanes hold every permit, or every group with queued slots is at its
  * own limit, the next slot can only start when a lane settles, and that lane has room by then. The same is true of a
  * group's Worker and the slots of its group, which are the Worker's alone until it needs lanes; but what its end frees for
- * another group is for lanes. A permit of a retired lane goes to another lane, which therefore waits.
+ * another group is for lanes. A permit of a retired lane goes to another lane, which therefore waits. None waits for what may
+ * start only after the run has slept.
  */
-export function lanesMayStartMore({
-  engine,
-  openGroups,
-  workers,
-  laneLives,
-}: Omit<Executed, "waitingExecutors" | "laneStarts">): boolean {
+export function lanesMayStartMore(
+  { engine, openGroups, workers, laneLives }: Omit<Executed, "waitingExecutors" | "laneStarts">,
+  nowMs: number,
+): boolean {
+  if (sleepsAtGates(engine, nowMs)) return false;
   const isClaiming = (shard: number): boolean => shard < DIRECT_SHARD_FIRST && !laneLives.isRetired(shard);
   const heldByLanes = attemptsIn(engine, isClaiming);
   if (heldByLanes >= engine.width) return false;

@@ -27,7 +27,12 @@ type Callers = Pick<
 type OwnGroups = (seq: number) => OwnGroup;
 
 /** Replies to executors and single calls with what dispatch decided, and to calls whose equal call has ended. */
-export function sendReplies(run: Callers, { assignments, refused }: Dispatched, ownGroups: OwnGroups): void {
+export function sendReplies(
+  run: Callers,
+  { assignments, refused }: Dispatched,
+  ownGroups: OwnGroups,
+  nowMs: number,
+): void {
   const { remainingNanoUsd } = run;
   const byExecutor = new Map<number, Assignment[]>();
   for (const assignment of assignments) {
@@ -44,7 +49,7 @@ export function sendReplies(run: Callers, { assignments, refused }: Dispatched, 
       else own.push(assignment);
     }
   }
-  const claimMore = byExecutor.size > 0 && lanesMayStartMore(run);
+  const claimMore = byExecutor.size > 0 && lanesMayStartMore(run, nowMs);
   for (const [executor, own] of byExecutor) {
     if (!isWorker(executor)) run.waitingExecutors.replyTo(executor, claimOf(run, own, claimMore));
     else {
@@ -62,10 +67,10 @@ export function sendReplies(run: Callers, { assignments, refused }: Dispatched, 
 }
 
 /** Replies to the executors that wait here and need not, or must know at once what the turn changed. */
-export function releaseExecutors(run: Callers, ownGroups: OwnGroups): void {
+export function releaseExecutors(run: Callers, ownGroups: OwnGroups, nowMs: number): void {
   const { waitingExecutors, engine, openGroups } = run;
   if (waitingExecutors.size === 0) return;
-  waitingExecutors.releaseLanes(lanesMayStartMore(run));
+  waitingExecutors.releaseLanes(lanesMayStartMore(run, nowMs));
   waitingExecutors.releaseWorkers((worker, waits) => {
     const seq = worker - WORKER_FIRST;
     if (waits && openGroups.has(seq) && !engine.givenUp.hasOfWorker(worker) && !hasNews(run, seq)) return null;

@@ -1,17 +1,26 @@
 /**
- * When a run exchanges with a gate. An open gate costs nothing: the run exchanges seldom, with a turn that happens anyway. One
- * that makes calls wait is asked before the chunk that it granted ends, and when something changes that others must know of.
+ * When a run exchanges with a gate: seldom, and with a turn that happens anyway, so that it costs next to nothing. Only calls
+ * that wait for the gate wake the run up, when the gate has said that some of them may start.
  */
-import type { GateClass } from "../../gate/wire.ts";
-import { GATE_GAP_MS, GATE_RETRY_MAX_MS, GATE_RETRY_MS } from "../../limits.ts";
+import {
+  GATE_GAP_MS,
+  GATE_REPLY_MS_MAX,
+  GATE_REPORT_MS_MAX,
+  GATE_RETRY_MAX_MS,
+  GATE_RETRY_MS,
+  TIMER_MS_MAX,
+} from "../../limits.ts";
 
 /** Attempts of the run that would start at the gate now. */
 export type Demand = { waiting: number };
 
-type Situation = {
+/** What decides on the next exchange. */
+export type Situation = {
   inFlight: number;
-  /** The valid grant; null = there is none. */
-  grant: { class: GateClass; nextAtMs: number } | null;
+  /** The valid grant; null = there is none. `isShort`: it was all that the gate had, until the time that it names. */
+  grant: { nextAtMs: number; wakeAtMs: number; isShort: boolean } | null;
+  /** The gate is not known to make calls wait. */
+  isOpen: boolean;
   isUrgent: boolean;
   isHalfUsed: boolean;
   /** Attempts wait for the gate. */
@@ -22,6 +31,8 @@ export class ExchangeTimes {
   #isPending = false;
   #lastAtMs = -Infinity;
   #lastWaiting = 0;
+  /** There was no exchange for so long before the last one that the run may have slept. */
+  #hasSlept = false;
   #failures = 0;
   #retryAtMs = 0;
   #hasChanged = false;
@@ -44,6 +55,7 @@ export class ExchangeTimes {
   reported({ waiting }: Demand, nowMs: number): void {
     this.#isPending = true;
     this.#hasChanged = false;
+    this.#hasSlept = nowMs - this.#lastAtMs > TIMER_MS_MAX;
     this.#lastAtMs = nowMs;
     this.#lastWaiting = waiting;
   }
@@ -65,17 +77,36 @@ export class ExchangeTimes {
     this.#hasChanged = true;
   }
 
-  /** When the next exchange is due; null = nothing makes one necessary. */
+  /** When an exchange is due, with a turn that happens anyway; null = nothing makes one necessary. */
   nextMs({ waiting }: Demand, now: Situation): number | null {
     if (this.#isPending) return null;
     const isUsed = waiting > 0 || now.inFlight > 0 || now.isUrgent;
     if (!isUsed && !this.#hasChanged) return null;
     if (this.isUnreachable) return this.#retryAtMs;
-    const soonMs = this.#lastAtMs + GATE_GAP_MS;
-    if (now.isUrgent || this.#hasChanged || now.grant === null) return soonMs;
-    const hasBegunToWait = waiting > 0 && this.#lastWaiting === 0;
-    if ((waiting > 0 && now.isHalfUsed) || (now.isHeldUp && hasBegunToWait)) return soonMs;
     // A grant that is due again at once, of any version of a gate, must not keep the run busy with nothing else.
+    const soonMs = this.#lastAtMs + GATE_GAP_MS;
+    if (now.grant === null || this.#isSoon(waiting, now)) return soonMs;
     return Math.max(soonMs, now.grant.nextAtMs);
+  }
+
+  /** When time alone makes an exchange necessary; null = never. Until then the run may sleep. */
+  wakeMs(demand: Demand, now: Situation): number | null {
+    // Of a run that sleeps again after the reply, the alarm is set once for both; and it rings if the reply is lost with this instance.
+    if (this.#isPending) return now.isHeldUp && this.#hasSlept ? this.#lastAtMs + GATE_REPLY_MS_MAX : null;
+    const nextMs = this.nextMs(demand, now);
+    if (nextMs === null || now.isUrgent || this.#hasChanged) return nextMs;
+    if (now.isHeldUp) {
+      const isKnown = now.grant !== null && !this.isUnreachable && !this.#isSoon(demand.waiting, now);
+      return isKnown ? Math.max(nextMs, now.grant?.wakeAtMs ?? nextMs) : nextMs;
+    }
+    // What is in flight keeps permits from others, as long as the gate knows of it.
+    return now.isOpen || now.inFlight === 0 ? null : Math.max(nextMs, this.#lastAtMs + GATE_REPORT_MS_MAX);
+  }
+
+  #isSoon(waiting: number, { grant, isUrgent, isHalfUsed, isHeldUp }: Situation): boolean {
+    if (isUrgent || this.#hasChanged) return true;
+    if (waiting === 0) return false;
+    // Of what was short there is no more before the time that the gate has named.
+    return (isHalfUsed && grant?.isShort !== true) || (isHeldUp && this.#lastWaiting === 0);
   }
 }

@@ -1,6 +1,7 @@
 /** A run's exchanges with its gates: which are due, what they report, and what follows from the replies. */
 import type { GateGrant, GateReport, RateSample, WorkClass } from "../../gate/wire.ts";
 import { WORK_CLASSES } from "../../gate/wire.ts";
+import { GATE_SLEEP_DEADLINE_MS } from "../../limits.ts";
 import type { EngineState } from "../state.ts";
 import type { RunGate } from "./gate.ts";
 import { takeSheet } from "./metered.ts";
@@ -31,19 +32,34 @@ export function dueExchanges(state: EngineState, who: Reporter, nowMs: number): 
 }
 
 /**
- * When time alone makes an exchange due; null = none. An open gate is asked with a turn that happens anyway: nobody waits for
- * it, and the run may sleep.
+ * When time alone makes an exchange due; null = none. What waits for a gate wakes the run, and nothing else: an open gate is
+ * asked with a turn that happens anyway.
+ * @param deadlineAtMs When the first of what waits must have ended; null = never. What is in a hurry does not wait for others.
  */
-export function nextExchangeMs(state: EngineState, nowMs: number): number | null {
+export function nextExchangeMs(state: EngineState, deadlineAtMs: number | null, nowMs: number): number | null {
+  const isHurried = deadlineAtMs !== null && deadlineAtMs < nowMs + GATE_SLEEP_DEADLINE_MS;
   let next: number | null = null;
   for (const [name, gate] of state.upstreams.shared()) {
-    if (gate.isQuiet(nowMs)) continue;
+    const isOpen = gate.isOpen(nowMs);
+    if (gate.times.isPending ? isOpen : gate.isQuiet(nowMs)) continue;
     const demand = { waiting: waitingIn(demandAt(state, name)) };
-    if (gate.isOpen(nowMs) && demand.waiting === 0) continue;
-    const atMs = gate.exchangeAtMs(demand, nowMs);
+    if (isOpen && demand.waiting === 0) continue;
+    const wakeAtMs = gate.wakeAtMs(demand, state.credits.permitsAt(name), nowMs);
+    const atMs = isHurried ? (gate.exchangeAtMs(demand, nowMs) ?? wakeAtMs) : wakeAtMs;
     if (atMs !== null) next = Math.min(next ?? Infinity, atMs);
   }
   return next;
+}
+
+/** Whether the reply of a gate is on its way, or soon will be: what waits there may start then. */
+export function isExchanging(state: EngineState, nowMs: number): boolean {
+  for (const [name, gate] of state.upstreams.shared()) {
+    if (gate.times.isPending) return true;
+    if (gate.isQuiet(nowMs)) continue;
+    const atMs = gate.exchangeAtMs({ waiting: waitingIn(demandAt(state, name)) }, nowMs);
+    if (atMs !== null && atMs <= nowMs) return true;
+  }
+  return false;
 }
 
 /** A gate that the run leaves: after its report of this number, none of which is on its way. */

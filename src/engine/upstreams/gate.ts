@@ -6,7 +6,7 @@ import type { StopReason } from "../../call.ts";
 import type { MeterSheet } from "../../gate/meter.ts";
 import type { GateGrant, GateReason, GateReport } from "../../gate/wire.ts";
 import { GATE_FREE_PERMITS, KEY_PROBE_MS } from "../../limits.ts";
-import { ExchangeTimes, type Demand } from "./exchange-times.ts";
+import { ExchangeTimes, type Demand, type Situation } from "./exchange-times.ts";
 import type { Answered } from "./latency-news.ts";
 import { GateNews } from "./news.ts";
 import { MeanTokens, type GateTokens } from "./tokens.ts";
@@ -57,6 +57,8 @@ export class RunGate {
   /** Calls that may be sent although the key does not work, because their clients want the upstream's error at once. */
   #impatient = 0;
   #recoveries = 0;
+  /** Attempts that may start before the gate has replied. */
+  #freePermits = GATE_FREE_PERMITS;
   /** True if work that can end at once, as a batch does, was in the last report: when nothing is left of it, the run leaves. */
   #hasReportedBatch = false;
   /** When the last report was written that the gate has replied to: it knows the stops that are older. */
@@ -124,6 +126,11 @@ export class RunGate {
     this.#maxInFlight = Math.max(this.#maxInFlight, maxInFlight);
   }
 
+  /** Nothing starts before the gate has replied: an earlier instance of the run may have waited for it. */
+  askFirst(): void {
+    this.#freePermits = 0;
+  }
+
   /** An attempt that an earlier instance of the run has started is in flight. */
   restored(): void {
     this.#inFlight += 1;
@@ -173,6 +180,15 @@ export class RunGate {
     if (this.#stop !== null) this.#impatient += 1;
   }
 
+  /** When time alone lets an attempt start; null = it does not, or that time has passed. */
+  readyAtMs(nowMs: number): number | null {
+    const wait = this.waitOf(nowMs);
+    if (wait === null || wait.readyAtMs === null || wait.readyAtMs <= nowMs) return null;
+    // The next permits come with an exchange.
+    const isOfChunk = this.#stop === null && wait.readyAtMs > this.limitedUntilMs;
+    return isOfChunk ? null : wait.readyAtMs;
+  }
+
   /**
    * Why no attempt may start now; null = the gate lets one start. The run's own limit is not among the reasons.
    * @param lent Attempts that credits may start here.
@@ -183,7 +199,7 @@ export class RunGate {
     const held = this.#held;
     const taken = this.#inFlight + lent;
     if (this.#isAlone) return this.#waitAlone(taken);
-    if (held === null) return taken < GATE_FREE_PERMITS ? null : { reason: "width", readyAtMs: null };
+    if (held === null) return taken < this.#freePermits ? null : { reason: "width", readyAtMs: null };
     if (nowMs >= held.atMs + held.grant.ttlMs) {
       const isFree = held.grant.class === "open" && taken < GATE_FREE_PERMITS;
       return isFree ? null : { reason: held.grant.reason ?? "width", readyAtMs: null };
@@ -266,20 +282,35 @@ export class RunGate {
     if (this.times.isPending) return true;
     const held = this.#held;
     const hasNews = this.#isUrgent || this.times.hasChanged || this.times.isUnreachable;
-    return held?.grant.class === "open" && nowMs < held.atMs + held.grant.nextInMs && !hasNews && !this.isHalfUsed;
+    if (held?.grant.class !== "open" || hasNews || this.isHalfUsed) return false;
+    // An open gate whose rate is known makes calls wait as well, once its chunk is used up.
+    return nowMs < held.atMs + held.grant.nextInMs && this.waitOf(nowMs) === null;
   }
 
-  /** When the run should exchange with the gate; null = there is no reason to. */
+  /** When the run should exchange with the gate, with a turn that happens anyway; null = there is no reason to. */
   exchangeAtMs(demand: Demand, nowMs: number): number | null {
+    return this.times.nextMs(demand, this.#situation(demand, 0, nowMs));
+  }
+
+  /**
+   * When the run must wake up to exchange with the gate; null = never.
+   * @param lent Attempts that credits may start here.
+   */
+  wakeAtMs(demand: Demand, lent: number, nowMs: number): number | null {
+    return this.times.wakeMs(demand, this.#situation(demand, lent, nowMs));
+  }
+
+  #situation(demand: Demand, lent: number, nowMs: number): Situation {
     const held = this.#held;
     const isValid = held !== null && nowMs < held.atMs + held.grant.ttlMs;
-    return this.times.nextMs(demand, {
+    return {
       inFlight: this.#inFlight,
-      grant: isValid ? { class: held.grant.class, nextAtMs: held.atMs + held.grant.nextInMs } : null,
+      grant: isValid ? timesOf(held) : null,
+      isOpen: this.isOpen(nowMs),
       isUrgent: this.#isUrgent,
       isHalfUsed: this.isHalfUsed,
-      isHeldUp: demand.waiting > 0 && this.waitOf(nowMs) !== null,
-    });
+      isHeldUp: demand.waiting > 0 && this.waitOf(nowMs, lent) !== null,
+    };
   }
 
   /** Writes a report. Its reply is `granted`, or `unreached` if none comes. */
@@ -369,4 +400,10 @@ export class RunGate {
     if (grant.stop !== null) this.#stoppedByGate(grant.stop, nowMs);
     this.times.changed();
   }
+}
+
+/** When a grant lets the run exchange, and when it must: of a gate that names no time for that, at the same time. */
+function timesOf({ grant, atMs }: Held): Situation["grant"] {
+  const { reason, nextInMs, wakeInMs = nextInMs } = grant;
+  return { nextAtMs: atMs + nextInMs, wakeAtMs: atMs + Math.max(nextInMs, wakeInMs), isShort: reason !== null };
 }

@@ -61,15 +61,25 @@ export class Upstreams {
     return gate !== undefined && gate.stop !== null && gate.waitOf(nowMs) !== null;
   }
 
-  /** When the first gate that makes attempts wait lets one start; null if none does, or no time is known. */
+  /** When time alone lets an attempt start at the first gate that makes them wait; null = at none. */
   nextReadyMs(nowMs: number): number | null {
     let next: number | null = null;
     for (const gate of this.#gates.values()) {
-      const readyAtMs = gate.waitOf(nowMs)?.readyAtMs ?? null;
-      // A time that has passed waits for the gate's reply, which makes a turn by itself.
-      if (readyAtMs !== null && readyAtMs > nowMs) next = Math.min(next ?? Infinity, readyAtMs);
+      const readyAtMs = gate.readyAtMs(nowMs);
+      if (readyAtMs !== null) next = Math.min(next ?? Infinity, readyAtMs);
     }
     return next;
+  }
+
+  /** True if a gate makes attempts wait. */
+  holdsUp(nowMs: number): boolean {
+    for (const gate of this.#gates.values()) if (gate.waitOf(nowMs) !== null) return true;
+    return false;
+  }
+
+  /** Lets nothing start before its gate has replied: an earlier instance of the run may have waited there. */
+  askFirst(): void {
+    for (const [, gate] of this.shared()) gate.askFirst();
   }
 
   /** True while a key is known not to work. */

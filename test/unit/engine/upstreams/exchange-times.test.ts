@@ -7,8 +7,9 @@ const nextAt = (nextAtMs: number): number | null => {
   const times = new ExchangeTimes();
   times.reported({ waiting: 0 }, 1_000);
   times.succeeded();
-  const grant = { class: "stopped", nextAtMs } as const;
-  return times.nextMs({ waiting: 0 }, { inFlight: 1, grant, isUrgent: false, isHalfUsed: false, isHeldUp: true });
+  const grant = { nextAtMs, wakeAtMs: nextAtMs, isShort: true };
+  const situation = { inFlight: 1, grant, isOpen: false, isUrgent: false, isHalfUsed: false, isHeldUp: true };
+  return times.nextMs({ waiting: 0 }, situation);
 };
 
 describe("the next exchange of a run", () => {

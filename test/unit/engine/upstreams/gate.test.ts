@@ -1,7 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { RunGate } from "../../../../src/engine/upstreams/gate.ts";
 import type { GateGrant } from "../../../../src/gate/wire.ts";
-import { GATE_FREE_PERMITS, KEY_PROBE_MS } from "../../../../src/limits.ts";
+import {
+  GATE_FREE_PERMITS,
+  GATE_GAP_MS,
+  GATE_REPLY_MS_MAX,
+  GATE_REPORT_MS_MAX,
+  GATE_RUN_TTL_MS,
+  KEY_PROBE_MS,
+} from "../../../../src/limits.ts";
 import { makeChunk, makeGrant, makeStopped } from "../../../support/gate-grants.ts";
 
 const TOKENS = { input: 10, all: 100 };
@@ -121,7 +128,7 @@ describe("a chunk", () => {
   });
 
   it("is renewed before its time when half of it is used and more waits, or attempts begin to wait", () => {
-    const gate = granted(makeChunk({ requests: 4, nextInMs: 1_000 }));
+    const gate = granted(makeChunk({ reason: null, requests: 4, nextInMs: 1_000 }));
     gate.started(TOKENS, 200);
     expect(gate.exchangeAtMs({ waiting: 9 }, 200)).toBe(1_000);
     gate.started(TOKENS, 200);
@@ -130,6 +137,82 @@ describe("a chunk", () => {
     const narrow = granted(makeChunk({ permits: 1 }));
     narrow.started(TOKENS, 200);
     expect(narrow.exchangeAtMs({ waiting: 2 }, 200)).toBeLessThanOrEqual(200);
+  });
+
+  it("that was all there was is not renewed before its time, however much of it is used", () => {
+    const gate = gateOf();
+    report(gate, 0, 9);
+    gate.granted(makeChunk({ requests: 4, nextInMs: 1_000 }), 0);
+    startAll(gate, 200);
+    expect(gate.exchangeAtMs({ waiting: 9 }, 200)).toBe(1_000);
+  });
+});
+
+describe("a run that waits", () => {
+  /** A gate with a report of nine that wait, and this reply to it. */
+  const waitingAt = (grant: GateGrant): RunGate => {
+    const gate = gateOf();
+    report(gate, 0, 9);
+    gate.granted(grant, 0);
+    return gate;
+  };
+  const short = makeChunk({ requests: 0, nextInMs: 800, wakeInMs: 4_000 });
+
+  it("exchanges when the gate says with what it does anyway, and sleeps until it is worth waking up", () => {
+    const gate = waitingAt(short);
+    expect(gate.exchangeAtMs({ waiting: 9 }, 100)).toBe(800);
+    expect(gate.wakeAtMs({ waiting: 9 }, 0, 100)).toBe(4_000);
+    expect(gate.readyAtMs(100)).toBeNull();
+  });
+
+  it("wakes up at the one time that a gate of an earlier version names", () => {
+    const earlier = makeChunk({ requests: 0, nextInMs: 800 });
+    expect(waitingAt(earlier).wakeAtMs({ waiting: 9 }, 0, 100)).toBe(800);
+  });
+
+  it("does not sleep with a failure that the gate must know of, nor after a notice", () => {
+    const gate = waitingAt(short);
+    gate.news.failed({ class: "overloaded", stop: null, hintMs: null, message: null }, 100);
+    expect(gate.wakeAtMs({ waiting: 9 }, 0, 100)).toBe(GATE_GAP_MS);
+    const notified = waitingAt(short);
+    notified.changed(makeChunk({ requests: 0, nextInMs: 0 }), 100);
+    expect(notified.wakeAtMs({ waiting: 9 }, 0, 100)).toBe(GATE_GAP_MS);
+  });
+
+  it("wakes up by itself after a Retry-After", () => {
+    const gate = waitingAt(makeChunk({ waitMs: 3_000, nextInMs: 3_000 }));
+    expect(gate.readyAtMs(100)).toBe(3_000);
+  });
+
+  it("wakes up if a reply is lost together with the instance that waits for it", () => {
+    const gate = waitingAt(short);
+    report(gate, 4_000, 9);
+    expect(gate.exchangeAtMs({ waiting: 9 }, 4_000)).toBeNull();
+    expect(gate.wakeAtMs({ waiting: 9 }, 0, 4_000)).toBe(4_000 + GATE_REPLY_MS_MAX);
+  });
+
+  it("for nothing but its own calls in flight reports only before the gate forgets them, and at an open gate not at all", () => {
+    const gate = waitingAt(makeChunk({ requests: 4, wakeInMs: 4_000 }));
+    gate.started(TOKENS, 100);
+    expect(gate.wakeAtMs({ waiting: 0 }, 0, 100)).toBe(GATE_REPORT_MS_MAX);
+    expect(GATE_REPORT_MS_MAX).toBeLessThan(GATE_RUN_TTL_MS);
+    const open = waitingAt(makeGrant());
+    open.started(TOKENS, 100);
+    expect(open.wakeAtMs({ waiting: 9 }, 0, 100)).toBeNull();
+  });
+
+  it("starts nothing before the first reply of its gate, if another instance may have waited before it", () => {
+    const gate = gateOf();
+    gate.askFirst();
+    expect(gate.waitOf(0)).toEqual({ reason: "width", readyAtMs: null });
+    report(gate, 0, 1);
+    gate.granted(makeGrant(), 5);
+    expect(gate.waitOf(5)).toBeNull();
+    const gone = gateOf();
+    gone.askFirst();
+    report(gone, 0, 1);
+    gone.unreached(0, 5);
+    expect(gone.waitOf(5)).toBeNull();
   });
 });
 

@@ -17,6 +17,7 @@ import { isRetryable } from "../../../../src/errors.ts";
 import {
   GATE_ATTEMPTS_MAX,
   GATE_FREE_PERMITS,
+  GATE_SLEEP_DEADLINE_MS,
   KEY_PROBE_MS,
   RETRY_AFTER_MAX_MS,
   STOPPED_FIRST_WAIT_MS,
@@ -172,11 +173,20 @@ describe("a gate that makes calls wait", () => {
     engine.startAll(0);
     expect(exchange(engine, makeChunk({ requests: 5, nextInMs: 700 }), 10)).toEqual(["acme"]);
     expect(engine.startAll(10)).toHaveLength(5);
-    expect(nextReadyMs(engine.state, 10)).toBe(110);
-    expect(exchange(engine, makeChunk({ requests: 0, nextInMs: 900 }), 110)).toEqual(["acme"]);
-    expect([engine.startAll(110), nextReadyMs(engine.state, 110)]).toEqual([[], 1_010]);
-    expect(exchange(engine, makeChunk({ requests: 3 }), 1_010)).toEqual(["acme"]);
-    expect(engine.startAll(1_010)).toHaveLength(3);
+    expect(nextReadyMs(engine.state, 10)).toBe(710);
+    expect(exchange(engine, makeChunk({ requests: 0, nextInMs: 900, wakeInMs: 4_000 }), 710)).toEqual(["acme"]);
+    expect([engine.startAll(710), nextReadyMs(engine.state, 710)]).toEqual([[], 4_710]);
+    // What happens anyway exchanges sooner.
+    expect(exchange(engine, makeChunk({ requests: 3 }), 1_610)).toEqual(["acme"]);
+    expect(engine.startAll(1_610)).toHaveLength(3);
+  });
+
+  it("gives what is due at once to a group whose deadline is near", () => {
+    const engine = gated();
+    engine.open(alike(100), { deadlineMs: GATE_SLEEP_DEADLINE_MS });
+    engine.startAll(0);
+    exchange(engine, makeChunk({ requests: 0, nextInMs: 900, wakeInMs: 4_000 }), 10);
+    expect(nextReadyMs(engine.state, 10)).toBe(910);
   });
 
   it("is not said in the log twice: the failure that the run has met is there", () => {

@@ -1,0 +1,135 @@
+/**
+ * A run's engine, a gate and a provider with a fake clock: how often the run exchanges with its gate, and how long its object
+ * cannot sleep. What the object does around the engine is its simplest form: turns, a timer for what is due soon, an alarm.
+ */
+import type { Outcome } from "../../src/call.ts";
+import { expireQueued } from "../../src/engine/deadline.ts";
+import { nextReadyMs } from "../../src/engine/next-ready.ts";
+import { settle } from "../../src/engine/settle.ts";
+import { dueExchanges, granted, sampled } from "../../src/engine/upstreams/exchange.ts";
+import { Gate } from "../../src/gate/gate.ts";
+import { EMPTY_MEMORY } from "../../src/gate/memory.ts";
+import type { GateGrant } from "../../src/gate/wire.ts";
+import { TIMER_MS_MAX } from "../../src/limits.ts";
+import { alike, failure, makeTarget, success, TestEngine } from "./engine.ts";
+import type { Provider } from "./gate-providers.ts";
+
+/** Time of a message between two objects, ms. */
+const RPC_MS = 5;
+/** How long an event keeps an object awake, as in test/objects/cost/counted.ts. */
+const EVENT_MS = 13;
+/** Tokens of a call, as the provider counts them. */
+const CALL = { tokens: 100, inputTokens: 50, outputTokens: 50 };
+
+export type SleeperPlan = {
+  provider: Provider;
+  calls: number;
+  /** Duration of each call, ms. */
+  latencyMs: number;
+  /** Attempts that the run may have in flight; absent = 64. */
+  width?: number;
+  /** When the group's slots must have ended, ms; absent = whenever. */
+  deadlineMs?: number;
+  /** A grant as the gate's version of another time gives it; absent = as this one does. */
+  asGranted?: (grant: GateGrant) => GateGrant;
+};
+
+type Event = { atMs: number; run: () => void };
+
+export class Sleeper {
+  readonly gate = new Gate({ adaptive: { mode: "aimd" }, maxInFlight: 512 }, 1, EMPTY_MEMORY, 0);
+  nowMs = 0;
+  exchanges = 0;
+  alarms = 0;
+  /** For how long the run's object could not sleep, ms. */
+  awakeMs = 0;
+  /** When each call has started. */
+  readonly startedMs: number[] = [];
+  rejected = 0;
+  readonly #plan: SleeperPlan;
+  readonly #engine: TestEngine;
+  readonly #group;
+  #events: Event[] = [];
+  #wake: Event | null = null;
+  #hasTimer = false;
+  #pending = 0;
+
+  constructor(plan: SleeperPlan) {
+    this.#plan = plan;
+    const { calls, width = 64, deadlineMs = null } = plan;
+    this.#engine = new TestEngine({ hasGates: true, width, targets: [makeTarget()], random: () => 0.5 });
+    this.#group = this.#engine.open(alike(calls), { deadlineMs });
+  }
+
+  get completed(): number {
+    return this.#group.counts.completed;
+  }
+
+  /** Runs until every call has ended, or until a time. */
+  runUntil(untilMs: number): void {
+    this.#turn();
+    while (!this.#group.done) {
+      this.#events.sort((a, b) => a.atMs - b.atMs);
+      const event = this.#events.shift();
+      if (event === undefined || event.atMs > untilMs) return;
+      const passedMs = event.atMs - this.nowMs;
+      this.awakeMs += this.#hasTimer || this.#pending > 0 ? passedMs : Math.min(EVENT_MS, passedMs);
+      this.nowMs = event.atMs;
+      event.run();
+    }
+  }
+
+  #at(atMs: number, run: () => void): Event {
+    const event = { atMs, run };
+    this.#events.push(event);
+    return event;
+  }
+
+  /** A turn of the run's object. */
+  #turn(): void {
+    const { state } = this.#engine;
+    expireQueued(state, null, this.nowMs);
+    for (const { lease } of this.#engine.turn([512], this.nowMs).assignments) this.#start(lease.attemptId);
+    for (const { gate, report } of dueExchanges(state, { run: "run", instance: "i", weight: 1 }, this.nowMs)) {
+      this.exchanges += 1;
+      this.#pending += 1;
+      this.#at(this.nowMs + RPC_MS, () => {
+        const grant = this.gate.exchange(structuredClone(report), this.nowMs);
+        this.#at(this.nowMs + RPC_MS, () => {
+          this.#pending -= 1;
+          granted(state, gate, this.#plan.asGranted?.(grant) ?? grant, this.nowMs);
+          this.#turn();
+        });
+      });
+    }
+    this.#sleep(nextReadyMs(state, this.nowMs));
+  }
+
+  #sleep(atMs: number | null): void {
+    this.#events = this.#events.filter((event) => event !== this.#wake);
+    this.#wake = null;
+    this.#hasTimer = atMs !== null && atMs <= this.nowMs + TIMER_MS_MAX;
+    if (atMs === null) return;
+    const isAlarm = !this.#hasTimer;
+    this.#wake = this.#at(Math.max(atMs, this.nowMs), () => {
+      if (isAlarm) this.alarms += 1;
+      this.#turn();
+    });
+  }
+
+  #start(attemptId: string): void {
+    const { provider, latencyMs } = this.#plan;
+    this.startedMs.push(this.nowMs);
+    const call = { ...CALL, latencyMs };
+    const answer = provider.send(call, this.nowMs);
+    if (answer.status !== 200) this.rejected += 1;
+    this.#at(this.nowMs + answer.latencyMs, () => {
+      const { state } = this.#engine;
+      if (answer.sample !== null) sampled(state, { acme: { ...answer.sample, ageMs: answer.latencyMs } }, this.nowMs);
+      if (answer.status === 200) provider.ended(call, this.nowMs);
+      const ended: Outcome = answer.status === 200 ? success({}, latencyMs) : failure("rate_limited", answer.hintMs);
+      settle(state, attemptId, ended, this.nowMs);
+      this.#turn();
+    });
+  }
+}
