@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Outcome } from "../../../../src/call.ts";
 import { expireQueued } from "../../../../src/engine/deadline.ts";
-import { nextReadyMs } from "../../../../src/engine/next-ready.ts";
+import { nextReadyMs, sleepsAtGates } from "../../../../src/engine/next-ready.ts";
 import { settle } from "../../../../src/engine/settle.ts";
 import { slotIdOf } from "../../../../src/engine/slot.ts";
 import {
@@ -22,6 +22,7 @@ import {
   RETRY_AFTER_MAX_MS,
   STOPPED_FIRST_WAIT_MS,
   STOPPED_WAIT_MS,
+  TIMER_MS_MAX,
 } from "../../../../src/limits.ts";
 import { alike, failure, makeTarget, success, TestEngine } from "../../../support/engine.ts";
 import { makeChunk, makeGrant, makeStopped } from "../../../support/gate-grants.ts";
@@ -179,6 +180,22 @@ describe("a gate that makes calls wait", () => {
     // What happens anyway exchanges sooner.
     expect(exchange(engine, makeChunk({ requests: 3 }), 1_610)).toEqual(["acme"]);
     expect(engine.startAll(1_610)).toHaveLength(3);
+  });
+
+  it("lets a run sleep that has its reply and no work before its alarm, and not while a reply is on its way", () => {
+    const engine = gated();
+    const group = engine.open(alike(100));
+    engine.startAll(0);
+    expect(sleepsAtGates(engine.state, 0)).toBe(false);
+    exchange(engine, makeChunk({ requests: 0, nextInMs: 900, wakeInMs: 1_000 + TIMER_MS_MAX }), 10);
+    expect(group.counts.queued).toBe(100 - GATE_FREE_PERMITS);
+    expect(sleepsAtGates(engine.state, 10)).toBe(true);
+    // An exchange is due with this turn, then its reply is awaited.
+    expect(sleepsAtGates(engine.state, 910)).toBe(false);
+    expect(dueExchanges(engine.state, WHO, 910)).toHaveLength(1);
+    expect(sleepsAtGates(engine.state, 915)).toBe(false);
+    granted(engine.state, "acme", makeChunk({ requests: 0, nextInMs: 900, wakeInMs: TIMER_MS_MAX }), 920);
+    expect(sleepsAtGates(engine.state, 920)).toBe(false);
   });
 
   it("gives what is due at once to a group whose deadline is near", () => {
