@@ -6,7 +6,7 @@
 import type { Reason } from "../errors.ts";
 import { FILE_PART_BYTES } from "../limits.ts";
 import { ByteBuffer } from "../bytes/byte-buffer.ts";
-import { Md5 } from "./md5.ts";
+import { Digest } from "./digest.ts";
 import type { ByteSource } from "./source.ts";
 
 export type StageOptions = {
@@ -38,7 +38,7 @@ export async function stageFile(
   options: StageOptions,
 ): Promise<StagedFile | { ok: false; reason: Reason }> {
   const parts = new Parts(bucket, options);
-  const md5 = options.withMd5 ? new Md5() : null;
+  const md5 = options.withMd5 ? new Digest("MD5") : null;
   let bytes = 0;
   const refuse = async (reason: Reason) => {
     await parts.discard();

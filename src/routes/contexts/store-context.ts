@@ -4,7 +4,7 @@ import { TextIndexer } from "../../contexts/text-index.ts";
 import type { ContextRecord } from "../../contexts/types.ts";
 import { Refusal, type Reason } from "../../errors.ts";
 import { stageFile, type StagedFile } from "../../files/r2-upload.ts";
-import { Sha256 } from "../../files/sha256.ts";
+import { Digest } from "../../files/digest.ts";
 import { chainSources, type ByteSource } from "../../files/source.ts";
 import { CONTEXT_BYTES_MAX, CONTEXT_ROW_BYTES_MAX } from "../../limits.ts";
 import type { ContextAdded } from "../../run-api/file-api.ts";
@@ -18,7 +18,7 @@ type Deps = { objects: Objects; runId: string; nowMs: number };
 /** Stores a text, or finds the context that has it. Throws a Refusal. */
 export async function storeContext({ source, name, param }: NewText, deps: Deps): Promise<ContextAdded> {
   const indexer = new TextIndexer();
-  const hash = new Sha256();
+  const hash = new Digest("SHA-256");
   const seen = seenBy(source, async (bytes) => {
     const fault = indexer.push(bytes);
     if (fault !== null) return invalidText(fault.message, param);
