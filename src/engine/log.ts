@@ -259,8 +259,11 @@ export function attemptName(lease: AttemptInFlight, group: Group | undefined): A
 /** An event with its time and the parallel group it belongs to. */
 export type LoggedEvent = { atMs: number; group: string | null } & RunEvent;
 
-/** Events to be stored as rows of the log; the last of them has the number `lastSeq`. */
-export type LogWrite = { lastSeq: number; events: LoggedEvent[] };
+/**
+ * Events to be stored as rows of the log; the last of them has the number `lastSeq`. `texts`: the first of them as JSON, those
+ * that a tail has had.
+ */
+export type LogWrite = { lastSeq: number; events: LoggedEvent[]; texts: readonly string[] };
 
 /** What a turn writes of the log: rows of it, or the tail of the shard's row that carries it; null = nothing. */
 export type LogWrites = { rows: LogWrite | null; tail: string | null };
@@ -289,6 +292,8 @@ export class RunLog {
   #pending: LoggedEvent[];
   /** The first of them as the lines of a tail. */
   #tail: string[] = [];
+  /** The same events as JSON, for the rows of the log. */
+  #texts: string[] = [];
   #tailChars = 0;
   #urgent = false;
 
@@ -342,18 +347,22 @@ export class RunLog {
   take(): LogWrite | null {
     if (this.#pending.length === 0) return null;
     const events = this.#pending;
+    const texts = this.#texts;
     this.#pending = [];
+    this.#texts = [];
     this.#tail = [];
     this.#tailChars = 0;
     this.#urgent = false;
-    return { lastSeq: this.#lastSeq, events };
+    return { lastSeq: this.#lastSeq, events, texts };
   }
 
   /** Each event is turned into text once, although a tail is written with every turn. */
   #extendTail(): void {
     const firstSeq = this.#lastSeq - this.#pending.length + 1;
     for (let at = this.#tail.length; at < this.#pending.length; at++) {
-      const line = JSON.stringify([firstSeq + at, this.#pending[at]]);
+      const text = JSON.stringify(this.#pending[at]);
+      const line = `[${firstSeq + at},${text}]`;
+      this.#texts.push(text);
       this.#tail.push(line);
       this.#tailChars += line.length;
     }

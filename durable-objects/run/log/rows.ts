@@ -20,12 +20,12 @@ export class LogRows {
     return this.#written;
   }
 
-  put({ lastSeq, events }: LogWrite): void {
+  put({ lastSeq, events, texts }: LogWrite): void {
     let seq = lastSeq - events.length;
     let lines: string[] = [];
     let chars = 0;
-    for (const event of events) {
-      const line = JSON.stringify(event satisfies LoggedEvent);
+    for (const [at, event] of events.entries()) {
+      const line = texts[at] ?? JSON.stringify(event satisfies LoggedEvent);
       if (chars + line.length > LOG_ROW_CHARS_MAX && lines.length > 0) {
         this.#put(seq, lines);
         lines = [];

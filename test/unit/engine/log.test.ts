@@ -57,6 +57,7 @@ describe("a run's log", () => {
         { atMs: 5, group: null, ...CLOSED },
         { atMs: 6, group: "pg-1", ...CLOSED },
       ],
+      texts: [],
     });
     expect(log.add(CLOSED, null, 7)).toBe(44);
   });
@@ -110,7 +111,8 @@ describe("the tail of a run's log", () => {
     log.write(CARRIED);
     log.add(CLOSED, null, 2);
     const { rows, tail } = log.write({ carrier: true, asRows: true });
-    expect(rows).toEqual({ lastSeq: 2, events: [closedAt(1), closedAt(2)] });
+    const texts = [JSON.stringify(closedAt(1))];
+    expect(rows).toEqual({ lastSeq: 2, events: [closedAt(1), closedAt(2)], texts });
     expect(tail).toBeNull();
     expect(log.write(CARRIED)).toEqual({ rows: null, tail: null });
     log.add(CLOSED, null, 3);
@@ -133,6 +135,8 @@ describe("the tail of a run's log", () => {
     log.add(CLOSED, null, LOG_TAIL_EVENTS_MAX);
     const { rows, tail } = log.write(CARRIED);
     expect([rows?.events.length, tail]).toEqual([LOG_TAIL_EVENTS_MAX, null]);
+    // The text of each is that of its own event, whichever tail it was in first.
+    expect(rows?.texts.map((text) => JSON.parse(text) as LoggedEvent)).toEqual(rows?.events);
   });
 
   it("becomes rows once it has the most characters that it may have, and not before", () => {
