@@ -435,6 +435,11 @@ export const WORKER_CALLS_MAX = PARALLEL_MAX;
  */
 export const WORKER_MERGE_MS = 2;
 /**
+ * The same while attempts are so short that the gateway limits the speed of the run, ms: fewer settlements make it faster, and
+ * who has few calls waits until all of them have ended.
+ */
+export const WORKER_SHORT_MERGE_MS = 4;
+/**
  * Time for which a Worker without a client completes its calls, ms: the platform ends it after 30 s, and it needs some to
  * report those that it gives up.
  */

@@ -21,7 +21,7 @@ import type { Objects } from "../address.ts";
 /** A lane takes no more where nothing limits headers: other lanes share the work, and the loss of one. */
 function laneRules(waitingFetchesMax: number): WorkRules {
   const waitingMax = Math.min(waitingFetchesMax, EXECUTOR_CALLS_MAX);
-  return { callsMax: EXECUTOR_CALLS_MAX, waitingMax, settleAtShare: 1, mergeMs: null };
+  return { callsMax: EXECUTOR_CALLS_MAX, waitingMax, settleAtShare: 1, mergeMs: 0, shortMergeMs: 0 };
 }
 
 export class LaneObject extends DurableObject<Objects> implements LaneApi {

@@ -5,7 +5,7 @@
 import { laneOf, type Objects } from "../../durable-objects/address.ts";
 import { workerOf } from "../engine/shard.ts";
 import { indexOf } from "../engine/slot.ts";
-import { WORKER_KEPT_CHARS_MAX, WORKER_LEAVE_MS, WORKER_MERGE_MS } from "../limits.ts";
+import { WORKER_KEPT_CHARS_MAX, WORKER_LEAVE_MS, WORKER_MERGE_MS, WORKER_SHORT_MERGE_MS } from "../limits.ts";
 import type { ClaimReply, EndedReply, GroupView, OwnGroup, Settlement, SlotView } from "../run-api/groups.ts";
 import type { RunCaller } from "../run-client/caller.ts";
 import { EndedFeed } from "./ended-feed.ts";
@@ -32,7 +32,8 @@ export type GroupExecutorDeps = Pick<ExecutorDeps, "execute"> & {
 /** How many attempts a Worker holds. */
 function workerRules(waitingFetchesMax: number): WorkRules {
   const callsMax = callsMaxOf(waitingFetchesMax);
-  return { callsMax, waitingMax: waitingFetchesMax, settleAtShare: 1, mergeMs: WORKER_MERGE_MS };
+  const merge = { settleAtShare: 1, mergeMs: WORKER_MERGE_MS, shortMergeMs: WORKER_SHORT_MERGE_MS };
+  return { callsMax, waitingMax: waitingFetchesMax, ...merge };
 }
 
 /** How many attempts a Worker requests with the opening of its group. */

@@ -19,6 +19,8 @@ export type WorkRules = {
   waitingMax: number;
   /** It settles at once when this share of its attempts has ended. */
   settleAtShare: number;
-  /** Otherwise it waits so long for further answers, ms; null = as long as the run says, and only if attempts are short. */
-  mergeMs: number | null;
+  /** Otherwise it waits so long for further answers, ms. */
+  mergeMs: number;
+  /** The same while attempts are short, unless the run says longer. */
+  shortMergeMs: number;
 };

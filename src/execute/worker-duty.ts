@@ -62,12 +62,14 @@ export class WorkerDuty implements Duty {
 
   next(work: Worklist, claimMore: boolean): Step {
     if (this.#hasGroupEnded) return "end";
-    if (work.hasEnded || this.#leaving === "yes" || this.#gaveUp.length > 0) return "claim";
+    if (work.mustSettle || this.#leaving === "yes" || this.#gaveUp.length > 0) return "claim";
     if (this.#leaving === "announced") return work.running === 0 ? "leave" : work.isNudged ? "claim" : "idle";
+    // What has ended goes along with any claim, and is replied to at once.
+    const waits = work.hasEnded ? "claim" : "wait";
     // Without calls of its own it waits for what the run decides, as for the end of a pause.
-    if (work.running === 0 || (claimMore && work.room > 0)) return "wait";
+    if (work.running === 0 || (claimMore && work.room > 0)) return waits;
     if (!work.isNudged) return "idle";
-    return this.#fullness.mustReport ? "claim" : "wait";
+    return this.#fullness.mustReport ? "claim" : waits;
   }
 
   reach(): number | null {

@@ -32,7 +32,10 @@ export class Worklist {
   #deadlines = new Deadlines();
   #nudged = false;
   #awaitingNudge: (() => void)[] = [];
-  #isBatching = false;
+  /** Runs while the executor waits for further answers to settle with the first. */
+  #mergeTimer: ReturnType<typeof setTimeout> | null = null;
+  /** Whether it has waited long enough for them. */
+  #isDue = false;
   #batchingDelayMs = 0;
   /** The last attempt was so short that settling is what limits the run: then it pays to settle more at once. */
   #isShort = false;
@@ -57,6 +60,7 @@ export class Worklist {
   close(): void {
     this.#deadlines.close();
     this.#stopRoomTimer();
+    this.#stopMergeTimer();
   }
 
   /** Whether nothing runs, nothing is left to settle, and no further claim was requested. */
@@ -67,6 +71,13 @@ export class Worklist {
   /** Whether something is left to settle. */
   get hasEnded(): boolean {
     return this.#ended.length > 0;
+  }
+
+  /** Whether something is left to settle that should not wait for further answers. */
+  get mustSettle(): boolean {
+    const ended = this.#ended.length;
+    // When nothing runs any more, there is nothing to wait for.
+    return ended > 0 && (this.#isDue || ended >= (ended + this.#running.size) * this.#rules.settleAtShare);
   }
 
   /** Whether another claim was requested since the last. */
@@ -174,6 +185,9 @@ export class Worklist {
     }
     const ended = this.#ended.splice(0, count);
     for (const settlement of ended) this.#delivering.add(settlement);
+    // A timer that ran on would cut the next wait short.
+    this.#stopMergeTimer();
+    this.#isDue = this.#ended.length > 0;
     this.#nudged = false;
     return ended;
   }
@@ -188,6 +202,7 @@ export class Worklist {
     this.delivered(settlements);
     if (settlements.length === 0) return;
     this.#ended.unshift(...settlements);
+    this.#isDue = true;
     this.#wake();
   }
 
@@ -229,22 +244,26 @@ export class Worklist {
     for (const attemptId of attemptIds) this.#running.get(attemptId)?.abort();
   }
 
-  /** Waits for further answers, so that those that arrive together are settled together: a call costs more than the wait. */
+  /**
+   * Waits for further answers, so that those that arrive together are settled together: a call costs more than the wait, which
+   * counts from the first of them, also while another call is under way.
+   */
   #wakeLater(): void {
-    const ended = this.#ended.length;
-    if (ended === 0 || this.#waiting.length === 0) return;
-    const { settleAtShare, mergeMs } = this.#rules;
-    // When nothing runs any more, there is nothing to wait for.
-    if (ended >= (ended + this.#running.size) * settleAtShare) return this.#wake();
-    if (this.#isBatching) return;
-    this.#isBatching = true;
-    setTimeout(
-      () => {
-        this.#isBatching = false;
-        this.#wake();
-      },
-      mergeMs ?? (this.#isShort ? this.#batchingDelayMs : 0),
-    );
+    if (this.#ended.length === 0) return;
+    if (this.mustSettle) return this.#wake();
+    const due = (): void => {
+      this.#mergeTimer = null;
+      this.#isDue = true;
+      this.#wake();
+    };
+    const { mergeMs, shortMergeMs } = this.#rules;
+    const delayMs = this.#isShort ? Math.max(shortMergeMs, this.#batchingDelayMs) : mergeMs;
+    this.#mergeTimer ??= setTimeout(due, delayMs);
+  }
+
+  #stopMergeTimer(): void {
+    if (this.#mergeTimer !== null) clearTimeout(this.#mergeTimer);
+    this.#mergeTimer = null;
   }
 
   #wake(): void {

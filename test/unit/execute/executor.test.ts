@@ -16,7 +16,7 @@ import {
 } from "../../../src/limits.ts";
 import type { ClaimReply, Job } from "../../../src/run-api/groups.ts";
 
-const LANE = { callsMax: 6, waitingMax: 6, settleAtShare: 1, mergeMs: null };
+const LANE = { callsMax: 6, waitingMax: 6, settleAtShare: 1, mergeMs: 0, shortMergeMs: 0 };
 const ANSWER: Outcome = { kind: "success", text: "a", model: "m", finishReason: "stop", usage: null, latencyMs: 1 };
 
 function jobOf(attemptId: string): Job {

@@ -9,7 +9,7 @@ function makeFull(paces = new Paces()) {
   let nowMs = 1_000;
   let nudges = 0;
   let timers: { atMs: number; callback: () => void }[] = [];
-  const work = new Worklist({ callsMax: 64, waitingMax: 6, settleAtShare: 1, mergeMs: null }, paces);
+  const work = new Worklist({ callsMax: 64, waitingMax: 6, settleAtShare: 1, mergeMs: 0, shortMergeMs: 0 }, paces);
   const fullness = new Fullness({
     now: () => nowMs,
     nudge: () => void (nudges += 1),

@@ -53,7 +53,7 @@ describe("a lane whose run cannot be reached", () => {
   });
 
   it("does not wait when it is nudged by its run", async () => {
-    const work = new Worklist({ callsMax: 6, waitingMax: 6, settleAtShare: 1, mergeMs: null });
+    const work = new Worklist({ callsMax: 6, waitingMax: 6, settleAtShare: 1, mergeMs: 0, shortMergeMs: 0 });
     const nudged = work.nudged();
     work.nudge();
     await expect(nudged).resolves.toBeUndefined();

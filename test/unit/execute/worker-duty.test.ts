@@ -27,7 +27,7 @@ function makeWorker() {
   let nowMs = 1_000;
   let nudges = 0;
   const timers: { atMs: number; callback: () => void }[] = [];
-  const work = new Worklist({ callsMax: 2, waitingMax: 2, settleAtShare: 0.5, mergeMs: 0 });
+  const work = new Worklist({ callsMax: 2, waitingMax: 2, settleAtShare: 0.5, mergeMs: 0, shortMergeMs: 0 });
   const duty = new WorkerDuty({
     now: () => nowMs,
     nudge: () => {
@@ -80,6 +80,16 @@ describe("the Worker of a group", () => {
     expect(duty.next(work, true)).toBe("wait");
     expect(duty.next(work, false)).toBe("idle");
     await end();
+    expect(duty.next(work, false)).toBe("claim");
+  });
+
+  it("keeps an answer back that is worth waiting for others with, unless it claims for something else", async () => {
+    const { duty, work, begin } = makeWorker();
+    const [first] = [begin("1.1"), begin("2.1"), begin("3.1")];
+    await first.end();
+    expect(duty.next(work, false)).toBe("idle");
+    work.nudge();
+    // A claim that settles is replied to at once.
     expect(duty.next(work, false)).toBe("claim");
   });
 

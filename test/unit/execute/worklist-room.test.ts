@@ -8,7 +8,7 @@ afterEach(() => void vi.useRealTimers());
 
 /** An executor that waits for headers with as many fetches as may, and wants more; its wakes are counted. */
 async function waiting(waitingMax: number) {
-  const work = new Worklist({ callsMax: 1_000, waitingMax, settleAtShare: 1, mergeMs: null });
+  const work = new Worklist({ callsMax: 1_000, waitingMax, settleAtShare: 1, mergeMs: 0, shortMergeMs: 0 });
   for (let at = 0; at < waitingMax; at++) {
     const begun = { model: "m", startedMs: 0 };
     work.add(String(at), begun, new AbortController(), new Promise(() => undefined));
