@@ -1,9 +1,9 @@
 /** Replay in the run object: what is recorded, under concurrency, evictions and crashes, and what it writes. */
 import { evictDurableObject } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { MANY_CALLS } from "../support/busy-machine.ts";
-import { crash } from "../support/objects-direct.ts";
+import { acquireRequest, crash } from "../support/objects-direct.ts";
 import { openAsync, rowCounts } from "../support/objects-group.ts";
 import {
   batchAnswerOf,
@@ -14,6 +14,8 @@ import {
   upstreamStats,
   type TestRun,
 } from "../support/objects-run.ts";
+import type { CallFacts } from "../../src/call.ts";
+import { RunObject } from "../../src/index.ts";
 import { REPLAYED_PER_TURN_MAX } from "../../src/limits.ts";
 
 const reply = z.looseObject({ text: z.string(), replayed: z.literal(true).optional() });
@@ -30,6 +32,32 @@ const query = async (run: TestRun, body: object, epoch: string): Promise<z.infer
   reply.parse(await post(run, "/query", body, epoch));
 const batch = async (run: TestRun, body: object, epoch: string): Promise<ReturnType<typeof batchAnswerOf>> =>
   batchAnswerOf(await post(run, "/batch", body, epoch));
+
+const plain = { acquireMany: RunObject.prototype.acquireMany, takeAnswers: RunObject.prototype.takeAnswers };
+afterEach(() => void Object.assign(RunObject.prototype, plain));
+
+/** What the next call that `work` makes says of itself. */
+async function factsOfNext(work: () => Promise<unknown>): Promise<CallFacts> {
+  let facts: CallFacts | null = null;
+  RunObject.prototype.acquireMany = function (this: RunObject, ...args) {
+    facts ??= args[0][0]?.facts ?? null;
+    return plain.acquireMany.apply(this, args);
+  };
+  await work();
+  if (facts === null) throw new Error("no call was made");
+  return facts;
+}
+
+/** Counts how often a run has given answers to a child. */
+function watchGiven(): () => number {
+  let given = 0;
+  RunObject.prototype.takeAnswers = async function (this: RunObject, ...args) {
+    const answers = await plain.takeAnswers.apply(this, args);
+    given += 1;
+    return answers;
+  };
+  return () => given;
+}
 
 describe("a run that records", () => {
   it("adds no row to a call of a group, recorded or replayed", async () => {
@@ -144,6 +172,23 @@ describe("a run that records", () => {
     const children = await Promise.all(prompts(4).map(() => run.openChild({ budget: { usd: 0.01 } })));
     const answers = await Promise.all(children.flatMap((child) => prompts(5).map(() => query(child, body, "two"))));
     expect(answers.filter(({ replayed }) => replayed === true)).toHaveLength(12);
+  });
+
+  it("gives equal calls of a child an answer each, whichever of them takes the first that comes", async () => {
+    const run = await openRun(RECORDS);
+    const body = { prompt: "same", model: "sim/echo" };
+    await Promise.all(prompts(3).map(() => query(run, body, "one")));
+    const facts = await factsOfNext(async () => query(await run.openChild(), body, "two"));
+    const child = await run.openChild();
+    const request = (callId: string) => ({ ...acquireRequest(callId, facts), epoch: "three" });
+    const given = watchGiven();
+    expect(await child.object.acquireMany([request("a")], [])).toEqual([{ ok: "wait" }]);
+    await expect.poll(given).toBe(1);
+    await child.object.acquireMany([], []);
+    // It asks when the answer has come that the other's request has brought.
+    expect(await child.object.acquireMany([request("b")], [])).toMatchObject([{ ok: "replayed" }]);
+    expect(await child.object.acquire(request("a"))).toMatchObject({ ok: "replayed" });
+    expect(given()).toBeLessThanOrEqual(3);
   });
 
   it("keeps long answers of groups whole", async () => {
