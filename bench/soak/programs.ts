@@ -34,6 +34,13 @@ async function open(place: Place, settings: Record<string, unknown> = {}) {
 }
 type Run = Awaited<ReturnType<typeof open>>;
 
+/** Opens a run, reads it with its token and deletes it. */
+export async function useRun(place: Place): Promise<void> {
+  const run = await open(place);
+  await json(await run.ask("/run"), 200);
+  await run.end();
+}
+
 /** Everything that the run reserved is settled, within its limit; then the operator deletes it. */
 async function endOf(place: Place, id: string): Promise<void> {
   const until = performance.now() + 60_000;

@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { TOKEN_CACHE_MAX } from "../../src/limits.ts";
 import { tableOf } from "../table.ts";
 import { exact, plain, shownRow, type Row } from "../parts/row.ts";
 import { machine, writeResult } from "../results.ts";
@@ -12,7 +13,7 @@ import { watchHeap } from "../servers/heap.ts";
 import { gatewayBundle } from "../servers/servers.ts";
 import { startWorkerd } from "../servers/workerd.ts";
 import { flatness, type Sample } from "./flatness.ts";
-import { PROGRAMS, type Place } from "./programs.ts";
+import { PROGRAMS, useRun, type Place } from "./programs.ts";
 import { growthLines, holdings, type Holdings } from "./snapshot.ts";
 import { startUpstream } from "../../test/support/upstream.ts";
 
@@ -52,13 +53,26 @@ await using gateway = await startWorkerd({
 });
 using heap = await watchHeap(gateway);
 
+const place: Place = { url: gateway.url, adminKey: "soak-admin-key" };
+
+/**
+ * Uses as many runs as the gateway remembers: an isolate keeps the last TOKEN_CACHE_MAX tokens that it has checked, and the ids
+ * of as many runs. Until these are full, memory grows, and half an hour of a soak opens fewer runs.
+ */
+async function fillCaches(): Promise<void> {
+  let left = TOKEN_CACHE_MAX;
+  const fill = async (): Promise<void> => {
+    for (; left > 0; left -= 1) await useRun(place);
+  };
+  await Promise.all(Array.from({ length: clients }, fill));
+}
+
+await fillCaches();
 const startedMs = performance.now();
 const isOver = () => performance.now() - startedMs > minutes * 60_000;
 const ended = new Map<string, number>();
 const faults: string[] = [];
 const samples: Sample[] = [];
-
-const place: Place = { url: gateway.url, adminKey: "soak-admin-key" };
 
 /** Runs the programs one after another, beginning at another one than the other clients. */
 async function client(at: number): Promise<void> {

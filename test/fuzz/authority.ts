@@ -21,7 +21,8 @@ const SUFFICIENT: Readonly<Record<Needs, ReadonlySet<Sender>>> = {
  * What the operation needs to which a request goes. `nothing` also for a target that is the path of no operation: what becomes of it is the router's affair.
  */
 export function needsOf(surface: Surface, { method, target }: { method: string; target: string }): Needs {
-  const path = pathOf(target);
+  // Some servers resolve the dots of a path before the gateway sees it.
+  const path = pathOf(URL.parse(target, "http://gateway.test")?.pathname ?? "");
   const verb = method === "HEAD" ? "GET" : method;
   const found = surface.operations.find((one) => one.method === verb && patternOf(one.path).test(path));
   if (found === undefined || found.isOpen) return "nothing";

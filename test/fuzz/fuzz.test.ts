@@ -140,7 +140,8 @@ describe("the authority that a request needs", () => {
     ["GET", "/runs/a", "run"],
     ["POST", "/runs/a/claim", "worker"],
     ["POST", "/upstreams/up/resume", "operator"],
-    ["GET", "/ui/../runs", "nothing"],
+    ["GET", "/ui/../runs", "operator"],
+    ["GET", "/runs/%2e%2e", "nothing"],
     ["OPTIONS", "/runs", "nothing"],
   ])("of %s %s is that of %s", (method, target, needs) => {
     expect(needsOf(documented, { method, target })).toBe(needs);

@@ -55,6 +55,8 @@ export async function startPlace(): Promise<Place> {
     up: { ...provider, base_url: upstream.baseUrl },
     // A key that is refused makes the calls of all runs wait.
     flaky: { ...provider, base_url: upstream.baseUrl },
+    // Its calls fail, and its key works: hostile requests do not know it.
+    shaky: { ...provider, base_url: upstream.baseUrl },
     batched: {
       ...provider,
       base_url: batches.baseUrl,

@@ -8,8 +8,8 @@ const MODELS = [
   "sim/echo",
   "up/small",
   "up/delay/200",
-  "flaky/status/503",
-  "flaky/fault/truncated",
+  "shaky/status/500",
+  "shaky/fault/truncated",
   "batched/m",
 ] as const;
 const HOUR_MS = 3_600_000;
