@@ -122,7 +122,10 @@ export const batchBody = strictFields({
   exactlyOneOf(
     ["prompts"],
     ["items"],
-    { required: ["over", "prompt"], properties: { prompt: { pattern: "\\{\\{chunk\\}\\}" }, context: ABSENT } },
+    {
+      required: ["over", "prompt"],
+      properties: { prompt: { pattern: "\\{\\{chunk\\}\\}" }, context: ABSENT, messages: ABSENT },
+    },
     ["agents", "prompt"],
     ["agents", "messages"],
     ["n", "prompt"],

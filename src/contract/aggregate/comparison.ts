@@ -3,6 +3,7 @@ import { z } from "@hono/zod-openapi";
 import type { Comparison } from "../../call.ts";
 import { NAME_CHARS_MAX } from "../../limits.ts";
 import { invalid, type Parsed } from "../errors.ts";
+import { ABSENT } from "../fields.ts";
 
 /** The fields of whatever compares answers. */
 export const comparisonFields = {
@@ -16,6 +17,14 @@ export const comparisonFields = {
     .max(NAME_CHARS_MAX)
     .optional()
     .openapi({ description: "With `json_key`: the path of the value, such as `verdict` or `result.0.label`" }),
+};
+
+/** For the OpenAPI document: what holds of these fields together. The parser checks it. */
+export const COMPARED = {
+  anyOf: [
+    { required: ["by", "key"], properties: { by: { enum: ["json_key"] } } },
+    { properties: { by: { enum: ["normalized", "exact"] }, key: ABSENT } },
+  ],
 };
 
 /** The comparison that a request names at `path`. */

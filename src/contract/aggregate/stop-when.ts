@@ -11,9 +11,9 @@ import {
   PATTERN_CHARS_MAX,
 } from "../../limits.ts";
 import { compilePattern } from "../../pattern/pattern.ts";
-import { comparisonFields, comparisonOf } from "./comparison.ts";
+import { COMPARED, comparisonFields, comparisonOf } from "./comparison.ts";
 import { instruction } from "./instruction.ts";
-import { label } from "../fields.ts";
+import { ABSENT, exactlyOneOf, label } from "../fields.ts";
 import { invalid, type Parsed } from "../errors.ts";
 import { strictFields } from "../strict-fields.ts";
 
@@ -26,7 +26,7 @@ const quorum = strictFields({
     .optional()
     .openapi({ description: "The share of the votes that must be for one answer; default 0.75" }),
   ...comparisonFields,
-});
+}).openapi(COMPARED);
 
 const judge = strictFields({
   prompt: instruction.openapi({ description: "The rule that says when the answers are enough" }),
@@ -67,6 +67,12 @@ export const stopWhen = strictFields({
     .optional()
     .openapi({ description: "If true, the batch runs on; its answer says what a stop would save" }),
 }).openapi("StopWhen", {
+  ...exactlyOneOf(
+    { required: ["n_success"], properties: { flags: ABSENT } },
+    { required: ["quorum"], properties: { flags: ABSENT } },
+    ["regex"],
+    { required: ["judge"], properties: { flags: ABSENT } },
+  ),
   description:
     "Exactly one of `n_success`, `quorum`, `regex` and `judge`. Once it is met, queued calls are cancelled and calls in flight are aborted",
 });

@@ -2,7 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import type { Sampling } from "../../call.ts";
 import { SAMPLES_MAX, SAMPLES_MAX_DEFAULT, SAMPLES_MIN_DEFAULT } from "../../limits.ts";
-import { comparisonFields, comparisonOf } from "../aggregate/comparison.ts";
+import { COMPARED, comparisonFields, comparisonOf } from "../aggregate/comparison.ts";
 import { invalid, type Parsed } from "../errors.ts";
 import { strictFields } from "../strict-fields.ts";
 
@@ -28,6 +28,7 @@ export const samplesField = strictFields({
     .openapi({ description: "The share of the votes that must be for one answer; default 0.75" }),
   ...comparisonFields,
 }).openapi("Samples", {
+  ...COMPARED,
   description:
     "The call is made `min` times, then until a share of `agree` of its answers is the same, `max` times at most. A failed sample is no vote",
 });
