@@ -1,4 +1,4 @@
-/** A run whose calls wait for a gate sleeps until the gate has permits, and an instance that wakes up asks it first. */
+/** A run whose calls wait for a gate sleeps until the gate has permits, and an instance that wakes up exchanges with it before it starts a call. */
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, expect, it } from "vitest";

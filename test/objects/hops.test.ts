@@ -29,7 +29,7 @@ const SINGLE_CALLS: [path: string, body: object][] = [
 ];
 
 describe("a call", () => {
-  it.each(SINGLE_CALLS)("to %s asks its run once before the upstream has it", async (path, body) => {
+  it.each(SINGLE_CALLS)("to %s calls its run once before the upstream has it", async (path, body) => {
     const run = await openRun();
     for (const time of ["first", "second"]) {
       const { beforeUpstream } = await hopsOf(() => post(run, path, body));
@@ -38,19 +38,22 @@ describe("a call", () => {
     }
   });
 
-  it.each(SINGLE_CALLS)("to %s asks nobody before the upstream has it, inside leased credit", async (path, body) => {
-    const run = await openRun({ budget: { usd: 100 }, max_parallel: 64, window_ms: 0 });
-    const hops: (number | undefined)[] = [];
-    for (let call = 0; call < 5 * CREDIT_AFTER_CALLS; call++)
-      hops.push((await hopsOf(() => post(run, path, body))).beforeUpstream?.length);
-    // Credit is requested after so many calls; a machine that stalls may return it in between.
-    expect(hops.slice(0, CREDIT_AFTER_CALLS)).toEqual(Array(CREDIT_AFTER_CALLS).fill(CALL_HOPS));
-    expect(hops).toContain(0);
-    expect(
-      hops.every((count) => count === 0 || count === CALL_HOPS),
-      `${hops}`,
-    ).toBe(true);
-  });
+  it.each(SINGLE_CALLS)(
+    "to %s calls no object before the upstream has it, inside leased credit",
+    async (path, body) => {
+      const run = await openRun({ budget: { usd: 100 }, max_parallel: 64, window_ms: 0 });
+      const hops: (number | undefined)[] = [];
+      for (let call = 0; call < 5 * CREDIT_AFTER_CALLS; call++)
+        hops.push((await hopsOf(() => post(run, path, body))).beforeUpstream?.length);
+      // Credit is requested after so many calls; a machine that stalls may return it in between.
+      expect(hops.slice(0, CREDIT_AFTER_CALLS)).toEqual(Array(CREDIT_AFTER_CALLS).fill(CALL_HOPS));
+      expect(hops).toContain(0);
+      expect(
+        hops.every((count) => count === 0 || count === CALL_HOPS),
+        `${hops}`,
+      ).toBe(true);
+    },
+  );
 });
 
 describe("a batch", () => {

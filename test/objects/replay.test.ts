@@ -185,7 +185,7 @@ describe("a run that records", () => {
     expect(await child.object.acquireMany([request("a")], [])).toEqual([{ ok: "wait" }]);
     await expect.poll(given).toBe(1);
     await child.object.acquireMany([], []);
-    // It asks when the answer has come that the other's request has brought.
+    // It requests its answer once the other's request has brought one.
     expect(await child.object.acquireMany([request("b")], [])).toMatchObject([{ ok: "replayed" }]);
     expect(await child.object.acquire(request("a"))).toMatchObject({ ok: "replayed" });
     expect(given()).toBeLessThanOrEqual(3);

@@ -9,7 +9,7 @@ export type Course = (site: Site, random: Random) => Promise<string[]>;
 
 export type CourseAnswer = { status: number; text: string; json: unknown };
 
-/** Longest wait for one answer, ms: more than the longest wait that a course asks for. */
+/** Longest wait for one answer, ms: more than the longest wait that a course requests. */
 const ANSWER_MS_MAX = 90_000;
 
 /** A new run of a course, and a way to send requests as it. */

@@ -119,7 +119,7 @@ describe("a chunk", () => {
     expect(gate.exchangeAtMs({ waiting: 1 }, 5_000)).toBeLessThanOrEqual(5_000);
   });
 
-  it("is replaced by one that the gate sends by itself, and asks at once", () => {
+  it("is replaced by one that the gate sends by itself, and the run exchanges at once", () => {
     const gate = granted(makeGrant());
     gate.changed(makeChunk({ permits: 0, nextInMs: 0 }), 500);
     expect(gate.waitOf(500)).toEqual({ reason: "requests_per_minute", readyAtMs: null });
