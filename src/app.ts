@@ -67,7 +67,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   const app = new Hono<AppEnv>({ router: new FixedPaths() });
   app.use(requestId(deps.newRequestId));
   app.use(crossOrigin());
-  app.use(async function hearRefusedOut(c, next) {
+  app.use(async function drainRefused(c, next) {
     await next();
     if (c.res.status >= 400) await drain(c.req.raw, REFUSED_BODY_BYTES_MAX);
   });

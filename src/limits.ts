@@ -262,7 +262,7 @@ export const PULL_ENDED_KEPT = 1_000;
  * Attempts of single calls that a run object remembers after it has ended them without a word of their Workers, which may still
  * live and settle them: about 500 bytes each. The Worker of one that is forgotten computes its charge itself.
  */
-export const UNHEARD_ENDS_KEPT = 1_000;
+export const UNREPORTED_ENDS_KEPT = 1_000;
 /** Items of one claim, and leases of one heartbeat: a worker that takes more than it can begin keeps them from others. */
 export const PULL_ITEMS_MAX = 64;
 /** Shortest lease of an item, ms: a heartbeat each third of it must be cheap. */
@@ -436,7 +436,7 @@ export const WORKER_CALLS_MAX = PARALLEL_MAX;
 export const WORKER_MERGE_MS = 2;
 /**
  * The same while attempts are so short that the gateway limits the speed of the run, ms: fewer settlements make it faster, and
- * who has few calls waits until all of them have ended.
+ * an executor with few calls waits until all of them have ended.
  */
 export const WORKER_SHORT_MERGE_MS = 4;
 /**

@@ -1,4 +1,4 @@
-/** What a heap holds, by class and by who holds it: V8's snapshots, summed up so that two of them can be compared. */
+/** What a heap contains, by class and holder: V8's snapshots, summed up so that two of them can be compared. */
 import { z } from "zod";
 import type { Inspector } from "../servers/inspector.ts";
 
@@ -51,7 +51,7 @@ export function summed({ snapshot: { meta }, nodes, edges, strings }: Snapshot):
     const bytes = nodes[at + size] ?? 0;
     const own = classAt(at);
     add(byClass, own, bytes);
-    // Strings and arrays are of those who hold them.
+    // Strings and arrays are named after their holders.
     let way = own;
     let holder = parents.get(at);
     for (let steps = 0; steps < WAY_STEPS && holder !== undefined; steps += 1) {
@@ -63,7 +63,7 @@ export function summed({ snapshot: { meta }, nodes, edges, strings }: Snapshot):
   return { byClass, byHolder };
 }
 
-/** Holders that the way to an object names. */
+/** Holders that are named in the path to an object. */
 const WAY_STEPS = 3;
 
 type Parent = { at: number; edge: string };

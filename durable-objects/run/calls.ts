@@ -172,14 +172,14 @@ export function settleSingle(
   nowMs: number,
 ): SettleReply {
   if (samples !== undefined) sampled(run.engine, samples, nowMs);
-  const heard = settle(run.engine, attemptId, outcome, nowMs);
+  const inTime = settle(run.engine, attemptId, outcome, nowMs);
   // An attempt that is not in flight any more was settled before, so its answer may be recorded.
-  if (heard !== null && heard.cappedBy === undefined && recorded !== undefined) record(run, recorded, outcome);
-  const unheard = heard === null ? run.engine.unheardEnds.endOf(attemptId, outcome) : null;
-  const settled = heard ?? unheard;
+  if (inTime !== null && inTime.cappedBy === undefined && recorded !== undefined) record(run, recorded, outcome);
+  const tooLate = inTime === null ? run.engine.unreportedEnds.endOf(attemptId, outcome) : null;
+  const settled = inTime ?? tooLate;
   return {
-    known: heard !== null,
-    ...(unheard === null ? {} : { endedAs: unheard.endedAs }),
+    known: inTime !== null,
+    ...(tooLate === null ? {} : { endedAs: tooLate.endedAs }),
     retryInMs: settled?.retryInMs ?? null,
     ...(settled?.position === undefined ? {} : { position: settled.position }),
     uncounted: settled?.uncounted ?? 0,

@@ -183,8 +183,8 @@ export class RunState {
 
   /** Groups that were open before a restart go on: their clients have a new term to come back. */
   #resumeGroups(nowMs: number): void {
-    // The instance before may have slept until its gates had permits.
-    if (this.hasGroupWork) this.engine.upstreams.askFirst();
+    // An earlier instance may have slept until its gates had permits.
+    if (this.hasGroupWork) this.engine.upstreams.waitForReplies();
     for (const seq of this.#openGroups.keys()) {
       this.groupFollowed(seq, nowMs);
       if (this.engine.groups.get(seq)?.graph?.plan?.state === "open") this.openPlans.followed(seq, nowMs);

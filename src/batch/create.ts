@@ -30,7 +30,7 @@ export type BatchRequest = {
   outputExpiresAfterS: number | null;
   /** A field of fanout only: whether a file with several models is refused. */
   strict: boolean;
-  /** Whether its lines go through batches of their provider where that sells them; absent = all are sent live. */
+  /** Its lines go through batches of their provider, if it sells them; absent = all are sent live. */
   viaProvider?: true;
 };
 

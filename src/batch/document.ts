@@ -30,7 +30,7 @@ export type BatchDocument = {
   request_counts: BatchCounts;
   usage: BatchUsage | null;
   metadata: Record<string, string> | null;
-  /** Fields of fanout, of a batch that goes through its provider's; absent of any other, whose object is OpenAI's. */
+  /** Only of a batch that goes through its provider's batches; the object of any other has OpenAI's fields only. */
   service_tier?: typeof BATCH_TIER;
   /** Lines that the provider's batches have answered, among those written so far, and what that saved, USD. */
   provider_batch?: { completed: number; saved_usd: number };

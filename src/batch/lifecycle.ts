@@ -56,7 +56,7 @@ export type Batch = {
   counts: BatchCounts;
   /** Null = no line was charged. */
   usage: BatchUsage | null;
-  /** Lines that batches of their provider have answered, and what that saved; absent = no line was to go there. */
+  /** Lines that batches of their provider have answered, and what that saved; absent = all lines are sent live. */
   provider?: { completed: number; savedNanoUsd: number };
   outputFileId: string | null;
   errorFileId: string | null;

@@ -165,7 +165,7 @@ export type BatchRequest = SentRules & {
   independence: IndependencePolicy | null;
   /** How the tiers of its calls matter; null = they have none. */
   tiers: TierMode | null;
-  /** Whether its calls go through batches of their provider where that sells them. */
+  /** Whether its calls go through batches of their provider, if it sells them. */
   viaBatches: boolean;
   /** What its calls refer to; before that is found, they cannot be opened. */
   contexts: ContextNeeds;

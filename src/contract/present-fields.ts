@@ -1,6 +1,6 @@
 /**
- * Parses objects by the fields that they have. zod runs the schema of every field of an object, those that are absent too, and
- * a call has three fields of two dozen: parsed so, it takes a fifth of the time.
+ * Parses objects by the fields that they have. zod runs the schema of every field, also if it is absent, and a call has about
+ * three of two dozen fields: without the absent ones it is parsed in a fifth of the time.
  */
 import type { z } from "@hono/zod-openapi";
 import { FIELD_SETS_KEPT_MAX } from "../limits.ts";
@@ -17,9 +17,9 @@ type Mask = Record<string, true>;
 export class PresentFields<Output> {
   readonly #schema: ObjectSchema<Output>;
   readonly #pick: (mask: Mask) => Pick<ObjectSchema<Output>, "safeParse">;
-  /** Schemas of the fields that objects had, by the names of these. */
+  /** Schemas for the sets of fields that objects had, by the names of the fields. */
   readonly #schemas = new Map<string, Pick<ObjectSchema<Output>, "safeParse">>();
-  /** Fields that say something if they are absent: they are required, or have a default. */
+  /** Fields that matter if they are absent: they are required, or have a default. */
   #always: readonly string[] | null = null;
 
   /** @param pick The schema of some of the fields; the others are absent. */

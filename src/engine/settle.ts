@@ -111,17 +111,17 @@ const ANSWERED: Reason = { reason: "cancelled", message: "another attempt of thi
 
 /** Gives an attempt up: its cost is unknown, and its executor must be notified. */
 export function giveUpAttempt(state: EngineState, inFlight: InFlight, reason: Reason, nowMs: number): void {
-  endUnheard(state, inFlight, reason, nowMs);
+  endUnreported(state, inFlight, reason, nowMs);
   state.givenUp.add(inFlight);
 }
 
 /** Ends an attempt whose executor has reported nothing: its outcome is unknown. */
-function endUnheard(state: EngineState, { lease }: InFlight, reason: Reason, nowMs: number): void {
+function endUnreported(state: EngineState, { lease }: InFlight, reason: Reason, nowMs: number): void {
   const { attemptId, slotId, startedAtMs } = lease;
   const latencyMs = Math.max(0, nowMs - startedAtMs);
   const failed = { kind: "failure", class: "unknown", reason, answered: false, retryAfterMs: null, latencyMs } as const;
   const settled = settle(state, attemptId, failed, nowMs);
-  if (slotId === null && settled !== null) state.unheardEnds.add(attemptId, { settled, reason });
+  if (slotId === null && settled !== null) state.unreportedEnds.add(attemptId, { settled, reason });
 }
 
 /** Ends an attempt whose call goes on with the other one that is in flight: what it cost is the call's. */
@@ -321,7 +321,7 @@ export function doubtLease(state: EngineState, attemptId: string, nowMs: number)
 /** Ends the attempts whose leases have expired: their outcomes are unknown. Returns how many. */
 export function expireLeases(state: EngineState, nowMs: number): number {
   const expired = [...state.attempts.values()].filter(({ lease }) => lease.expiresAtMs <= nowMs);
-  for (const inFlight of expired) endUnheard(state, inFlight, LOST, nowMs);
+  for (const inFlight of expired) endUnreported(state, inFlight, LOST, nowMs);
   return expired.length;
 }
 
@@ -329,7 +329,7 @@ export function expireLeases(state: EngineState, nowMs: number): number {
 export function loseAttempts(state: EngineState, attemptIds: readonly string[], nowMs: number): void {
   for (const attemptId of attemptIds) {
     const inFlight = state.attempts.get(attemptId);
-    if (inFlight !== undefined) endUnheard(state, inFlight, LOST, nowMs);
+    if (inFlight !== undefined) endUnreported(state, inFlight, LOST, nowMs);
   }
 }
 

@@ -9,7 +9,7 @@ import { addAmounts, type Amounts, type Ledger } from "../budget/ledger.ts";
 import type { Reason } from "../errors.ts";
 import { CoalescingWindow } from "./calls/coalescing-window.ts";
 import { GivenUpAttempts } from "./calls/given-up.ts";
-import { UnheardEnds } from "./calls/settled.ts";
+import { UnreportedEnds } from "./calls/settled.ts";
 import type { SingleCall } from "./calls/single-call.ts";
 import { Credits, type StoredCredit } from "./credit/credits.ts";
 import type { CompiledGraph } from "../graph/types.ts";
@@ -109,7 +109,7 @@ export class EngineState {
   readonly replayQueue = new ReplayQueue();
   readonly prefixes = new Prefixes();
   readonly hedges = new Hedges();
-  readonly unheardEnds = new UnheardEnds();
+  readonly unreportedEnds = new UnreportedEnds();
   readonly givenUp = new GivenUpAttempts();
   /** Parts of the budget and the width that instances of the gateway hold. */
   readonly credits = new Credits();

@@ -1,4 +1,4 @@
-/** The router of the application: hono's trie, with what it finds for a path without parameters kept. */
+/** The router of the application: hono's trie, which keeps the handlers of each path without parameters. */
 import type { Result, Router } from "hono/router";
 import { TrieRouter } from "hono/router/trie-router";
 
@@ -9,7 +9,7 @@ import { TrieRouter } from "hono/router/trie-router";
 export class FixedPaths<Handler> implements Router<Handler> {
   readonly name = "FixedPaths";
   readonly #trie = new TrieRouter<Handler>();
-  /** Paths and methods that routes name: others come from clients, and nothing is kept of them. */
+  /** Paths and methods of routes. Nothing is kept of others: clients could send any number of them. */
   readonly #paths = new Set<string>();
   readonly #methods = new Set<string>();
   readonly #found = new Map<string, Result<Handler>>();

@@ -40,7 +40,7 @@ export type OpenGroupRequest = CallRules & {
   onBudget: "refuse" | "partial";
   /** Whether each slot may reserve no more than its equal share of what is left when the group opens. */
   split: boolean;
-  /** Whether its calls go through batches of their provider where that sells them; it has a deadline then. Absent = no. */
+  /** Its calls go through batches of their provider, if it sells them; it has a deadline then. Absent = all are sent live. */
   viaBatches?: true;
   models: (string | null)[];
   /** The settings that the group's calls share, as JSON. */

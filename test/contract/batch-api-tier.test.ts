@@ -28,31 +28,15 @@ let billedBefore = 0;
 
 beforeAll(async () => {
   await provider.start();
-  const base = {
-    kind: "openai",
-    base_url: provider.baseUrl,
-    api_key: "secret:PROVIDER_KEY",
-    prompt_tokens_per_call: 0,
-  };
-  const rates = (usd: number) => ({ input: usd, output: usd });
-  const prices = { "*": { ...rates(BATCH_USD.live), batch: rates(BATCH_USD.batch) } };
-  const UPSTREAMS = {
-    up: { ...base, models: ["*"], prices, batch: { poll_ms: 100 } },
-    // Lines leave its batches fifteen seconds after they are fed: a busy machine has made them by then.
-    soon: { ...base, models: [], prices, batch: { poll_ms: 100, margin_ms: DAY_MS - 15_000 } },
-    plain: { ...base, models: [], prices: { "*": rates(BATCH_USD.live) } },
-  };
+  // Lines leave the batches of `soon` fifteen seconds after they are fed: a busy machine has made them by then.
+  const UPSTREAMS = provider.upstreams(DAY_MS - 15_000);
   place = await startBatchPlace(undefined, { vars: { UPSTREAMS } });
 });
 afterAll(async () => {
   await place.stop();
   await provider.stop();
 });
-afterEach(() => {
-  provider.behave();
-  provider.batches.length = 0;
-  provider.live.length = 0;
-});
+afterEach(() => provider.reset());
 
 async function openRun(usd = 100): Promise<BatchRun> {
   billedBefore = provider.billUsd();

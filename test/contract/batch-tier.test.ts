@@ -22,20 +22,8 @@ let gateway: Gateway;
 let billedBefore = 0;
 
 function start(): Promise<Gateway> {
-  const base = {
-    kind: "openai",
-    base_url: provider.baseUrl,
-    api_key: "secret:PROVIDER_KEY",
-    prompt_tokens_per_call: 0,
-  };
-  const rates = (usd: number) => ({ input: usd, output: usd });
-  const prices = { "*": { ...rates(BATCH_USD.live), batch: rates(BATCH_USD.batch) } };
-  const UPSTREAMS = {
-    up: { ...base, models: ["*"], prices, batch: { poll_ms: 100 } },
-    // Calls leave its batches twelve seconds after they were opened: a busy machine has made them by then.
-    soon: { ...base, models: [], prices, batch: { poll_ms: 100, margin_ms: HOUR_MS - 12_000 } },
-    plain: { ...base, models: [], prices: { "*": rates(BATCH_USD.live) } },
-  };
+  // Calls leave the batches of `soon` twelve seconds after they were opened: a busy machine has made them by then.
+  const UPSTREAMS = provider.upstreams(HOUR_MS - 12_000);
   return startGateway({ dataDir, vars: { UPSTREAMS, PROVIDER_KEY, DEFAULT_MODEL: "up/m", ADMIN_KEY } });
 }
 
@@ -49,11 +37,7 @@ afterAll(async () => {
   await provider.stop();
   await rm(dataDir, { recursive: true, force: true });
 });
-afterEach(() => {
-  provider.behave();
-  provider.batches.length = 0;
-  provider.live.length = 0;
-});
+afterEach(() => provider.reset());
 
 async function openRun(usd = 1): Promise<RunAccess> {
   billedBefore = provider.billUsd();

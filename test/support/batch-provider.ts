@@ -85,6 +85,33 @@ export class BatchProvider {
     return new Promise((resolve) => this.#server.close(() => resolve()));
   }
 
+  /**
+   * Upstreams at this provider: `up` and `soon` sell batches at half the price, `plain` does not. `soonMarginMs`: how long before
+   * the deadline calls leave the batches of `soon`.
+   */
+  upstreams(soonMarginMs: number) {
+    const base = {
+      kind: "openai",
+      base_url: this.baseUrl,
+      api_key: "secret:PROVIDER_KEY",
+      prompt_tokens_per_call: 0,
+    };
+    const rates = (usd: number) => ({ input: usd, output: usd });
+    const prices = { "*": { ...rates(BATCH_USD.live), batch: rates(BATCH_USD.batch) } };
+    return {
+      up: { ...base, models: ["*"], prices, batch: { poll_ms: 100 } },
+      soon: { ...base, models: [], prices, batch: { poll_ms: 100, margin_ms: soonMarginMs } },
+      plain: { ...base, models: [], prices: { "*": rates(BATCH_USD.live) } },
+    };
+  }
+
+  /** Forgets what it has received, and behaves as at first. The bill stays. */
+  reset(): void {
+    this.behave();
+    this.batches.length = 0;
+    this.live.length = 0;
+  }
+
   get baseUrl(): string {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1`;
   }

@@ -1,6 +1,6 @@
 /**
- * Plans that run while they are written. The Worker that reads a plan sends its parts; a plan whose reader is gone without a word is cut
- * after the term of a lease: what has come of it goes on to its end.
+ * Plans that run while they are written. The Worker that reads a plan sends its parts. If that Worker is lost, the plan is cut off
+ * after the term of a lease: the tasks that have arrived run to their end.
  */
 import { toWire, type Reason } from "../../../src/errors.ts";
 import { appendPlan as appendTo, type PlanPart } from "../../../src/graph/plan/append.ts";

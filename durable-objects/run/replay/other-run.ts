@@ -30,7 +30,7 @@ export class OtherRun {
   readonly #missing = new Set<string>();
   /** Oldest first: the answers that were taken, which need not be in the run's own rows yet. */
   readonly #taken = new Map<string, string[]>();
-  /** Oldest first: how often an answer came that its epoch had had. */
+  /** Oldest first: how often the other run sent an answer that the epoch had had. */
   readonly #repeats = new Map<string, number>();
   #isRequesting = false;
 
@@ -74,8 +74,8 @@ export class OtherRun {
   }
 
   /**
-   * An answer that was taken is one that the epoch has had: of equal calls, one has taken what another's request had brought. The
-   * other run repeats its answer to a call that it knows, so from now on calls get new names there.
+   * An answer that was taken is one that the epoch has had: of two equal calls, one has taken the answer that the other had
+   * requested. The other run repeats its answer to a name that it knows, so calls get new names there from now on.
    */
   hadAlready({ epoch, key }: { epoch: string; key: string }): void {
     const name = `${epoch} ${key}`;

@@ -217,11 +217,11 @@ function slotColumns(slot: SlotRecord): (string | number | null)[] {
   ];
 }
 
-/** How the column `reason` of a completed slot begins that has no reason, but a recorded answer, or one of its provider's batch. */
+/** The first characters of the column `reason` of a completed slot: of a recorded answer, and of one of its provider's batch. */
 const REPLAY_MARK = '{"replay":';
 const SAVED_MARK = '{"savedNanoUsd":';
 
-/** What such a slot has in place of a reason: one more column would be one more row. The replay comes first: a query looks for it. */
+/** What such a slot has instead of a reason: a further column would cost a further row. `replay` is first, because a query finds it by its prefix. */
 type InPlaceOfReason = Pick<SlotRecord, "replay" | "savedNanoUsd">;
 
 function reasonColumn({ reason, replay, savedNanoUsd }: SlotRecord): string | null {

@@ -1,7 +1,6 @@
 /**
- * Calls that combine the answers of a group. They are a group of their own, which the run opens once for each step of a
- * group's `aggregate`, no matter who reads the answer and how often: like any other, it has reservations, permits, a log and a
- * recovery.
+ * Calls that combine the answers of a group. The run opens a group of their own once for each step of a group's `aggregate`,
+ * no matter how many clients read the answer. Like any other group, it has reservations, permits, a log and a recovery.
  */
 
 /** A call that combines answers. */

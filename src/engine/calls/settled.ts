@@ -2,7 +2,7 @@
 import type { Amounts } from "../../budget/ledger.ts";
 import type { Outcome } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
-import { UNHEARD_ENDS_KEPT } from "../../limits.ts";
+import { UNREPORTED_ENDS_KEPT } from "../../limits.ts";
 import type { Position } from "../shard.ts";
 
 /** What the end of an attempt means for its call. */
@@ -23,26 +23,26 @@ export type Settled = {
   parallelGroupId: string | null;
 };
 
-/** An end that the run brought about: the attempt's lease expired, or it was given up. */
-type UnheardEnd = { settled: Settled; reason: Reason };
+/** An end of an attempt that its Worker has not reported: the lease expired, or the run gave the attempt up. */
+type UnreportedEnd = { settled: Settled; reason: Reason };
 
 /**
  * Attempts of single calls that the run has ended by itself. A Worker that lives settles such an attempt too late; it must
  * show its client what the run has charged, which is not what its own outcome costs.
  */
-export class UnheardEnds {
+export class UnreportedEnds {
   /** By attempt, oldest first. */
-  readonly #ends = new Map<string, UnheardEnd>();
+  readonly #ends = new Map<string, UnreportedEnd>();
 
-  add(attemptId: string, end: UnheardEnd): void {
+  add(attemptId: string, end: UnreportedEnd): void {
     this.#ends.set(attemptId, end);
-    if (this.#ends.size <= UNHEARD_ENDS_KEPT) return;
+    if (this.#ends.size <= UNREPORTED_ENDS_KEPT) return;
     const oldest = this.#ends.keys().next().value;
     if (oldest !== undefined) this.#ends.delete(oldest);
   }
 
   /**
-   * What a settlement is answered with that comes too late; null = the run did not end the attempt by itself, or does not
+   * The reply to a settlement that comes too late; null = the run did not end the attempt by itself, or does not
    * remember it. The call is retried only if its Worker stopped because of that end: a failure that it has seen itself is final.
    */
   endOf(attemptId: string, outcome: Outcome): (Settled & { endedAs: Reason }) | null {

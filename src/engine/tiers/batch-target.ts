@@ -8,9 +8,9 @@ import type { SlotFacts } from "../slot.ts";
 import type { EngineState } from "../state.ts";
 
 /**
- * Where the batch of a call is made; null = the call is sent live. Of several keys or upstreams it is the first. Not in a batch:
- * a call that may become several, one that shares an answer or a stored text, and one whose body names a tier itself. Nor a body
- * of a client's that marks its prompt for a cache: the price of what it writes is not known from its line in the provider's file.
+ * Where the batch of a call is made; null = the call is sent live. Of several keys or upstreams it is the first. Sent live are
+ * calls that may become several, calls that share an answer or a stored text, and bodies that name a tier themselves; also bodies
+ * of clients that mark their prompt for a cache, because the provider's file does not show what a line wrote to it.
  */
 export function batchTargetOf(state: EngineState, { header }: Group, facts: SlotFacts): Target | null {
   const { wantedTier, isRaw, serviceTier, cacheTtl, dedupeKey, contextBytes } = facts;

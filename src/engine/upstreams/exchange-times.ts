@@ -1,6 +1,6 @@
 /**
- * When a run exchanges with a gate: seldom, and with a turn that happens anyway, so that it costs next to nothing. Only calls
- * that wait for the gate wake the run up, when the gate has said that some of them may start.
+ * When a run exchanges with a gate: seldom, and with a turn that happens anyway, so that it costs next to nothing. A run only wakes
+ * up for calls that wait for the gate, at the time at which the gate lets some of them start.
  */
 import {
   GATE_GAP_MS,
@@ -31,7 +31,7 @@ export class ExchangeTimes {
   #isPending = false;
   #lastAtMs = -Infinity;
   #lastWaiting = 0;
-  /** There was no exchange for so long before the last one that the run may have slept. */
+  /** The run may have slept before the last exchange: it was the first for so long. */
   #hasSlept = false;
   #failures = 0;
   #retryAtMs = 0;
@@ -91,7 +91,7 @@ export class ExchangeTimes {
 
   /** When time alone makes an exchange necessary; null = never. Until then the run may sleep. */
   wakeMs(demand: Demand, now: Situation): number | null {
-    // Of a run that sleeps again after the reply, the alarm is set once for both; and it rings if the reply is lost with this instance.
+    // A run that has slept sleeps again after the reply: one alarm serves both, and fires if the reply is lost with this instance.
     if (this.#isPending) return now.isHeldUp && this.#hasSlept ? this.#lastAtMs + GATE_REPLY_MS_MAX : null;
     const nextMs = this.nextMs(demand, now);
     if (nextMs === null || now.isUrgent || this.#hasChanged) return nextMs;
@@ -99,14 +99,14 @@ export class ExchangeTimes {
       const isKnown = now.grant !== null && !this.isUnreachable && !this.#isSoon(demand.waiting, now);
       return isKnown ? Math.max(nextMs, now.grant?.wakeAtMs ?? nextMs) : nextMs;
     }
-    // What is in flight keeps permits from others, as long as the gate knows of it.
+    // Attempts in flight keep permits from other runs for as long as the gate counts them.
     return now.isOpen || now.inFlight === 0 ? null : Math.max(nextMs, this.#lastAtMs + GATE_REPORT_MS_MAX);
   }
 
   #isSoon(waiting: number, { grant, isUrgent, isHalfUsed, isHeldUp }: Situation): boolean {
     if (isUrgent || this.#hasChanged) return true;
     if (waiting === 0) return false;
-    // Of what was short there is no more before the time that the gate has named.
+    // The gate had no more to grant: there is nothing to request before the time that it has named.
     return (isHalfUsed && grant?.isShort !== true) || (isHeldUp && this.#lastWaiting === 0);
   }
 }

@@ -32,9 +32,10 @@ export function dueExchanges(state: EngineState, who: Reporter, nowMs: number): 
 }
 
 /**
- * When time alone makes an exchange due; null = none. What waits for a gate wakes the run, and nothing else: an open gate is
- * asked with a turn that happens anyway.
- * @param deadlineAtMs When the first of what waits must have ended; null = never. What is in a hurry does not wait for others.
+ * When time alone makes an exchange due; null = none. Only calls that wait for a gate wake the run: exchanges with an open gate
+ * happen with a turn that happens anyway.
+ * @param deadlineAtMs The first deadline of the calls that wait; null = they have none. Calls with a near deadline do not wait for
+ * others to collect.
  */
 export function nextExchangeMs(state: EngineState, deadlineAtMs: number | null, nowMs: number): number | null {
   const isHurried = deadlineAtMs !== null && deadlineAtMs < nowMs + GATE_SLEEP_DEADLINE_MS;
@@ -51,7 +52,7 @@ export function nextExchangeMs(state: EngineState, deadlineAtMs: number | null, 
   return next;
 }
 
-/** Whether the reply of a gate is on its way, or soon will be: what waits there may start then. */
+/** Whether the reply of a gate is on its way, or will be at once: calls that wait there may start with it. */
 export function isExchanging(state: EngineState, nowMs: number): boolean {
   for (const [name, gate] of state.upstreams.shared()) {
     if (gate.times.isPending) return true;

@@ -127,7 +127,7 @@ export class RunGate {
   }
 
   /** Nothing starts before the gate has replied: an earlier instance of the run may have waited for it. */
-  askFirst(): void {
+  waitForReply(): void {
     this.#freePermits = 0;
   }
 

@@ -78,8 +78,8 @@ export class Upstreams {
   }
 
   /** Lets nothing start before its gate has replied: an earlier instance of the run may have waited there. */
-  askFirst(): void {
-    for (const [, gate] of this.shared()) gate.askFirst();
+  waitForReplies(): void {
+    for (const [, gate] of this.shared()) gate.waitForReply();
   }
 
   /** True while a key is known not to work. */

@@ -31,8 +31,8 @@ export function readLine(text: string): ReadLine | null {
 }
 
 /**
- * `endpoint`: that of a whole body of its client, whose answer is whole, too. `checked`: the schema that the answer must fit; absent
- * = anything does.
+ * `endpoint`: of a whole body of its client, whose answer is relayed as a whole, too. `checked`: the schema that the answer must fit;
+ * absent = every answer is accepted.
  */
 export type LineCall = {
   upstream: Upstream;

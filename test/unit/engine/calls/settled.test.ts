@@ -1,16 +1,16 @@
-/** What a run remembers of attempts that it has ended without a word of their Workers. */
+/** What a run remembers of attempts whose end their Workers have not reported. */
 import { expect, it } from "vitest";
-import { UnheardEnds } from "../../../../src/engine/calls/settled.ts";
+import { UnreportedEnds } from "../../../../src/engine/calls/settled.ts";
 import { LOST } from "../../../../src/engine/retry.ts";
-import { UNHEARD_ENDS_KEPT } from "../../../../src/limits.ts";
+import { UNREPORTED_ENDS_KEPT } from "../../../../src/limits.ts";
 import { failure } from "../../../support/engine.ts";
 
 const charge = { usd: 1, calls: 1, prompt_tokens: 2, completion_tokens: 3 };
 const settled = { retryInMs: 5, uncounted: 0, charge, estimated: true, queuedMs: 0, parallelGroupId: null };
 
-it("forgets the oldest of more attempts than it keeps, and knows none that it was not told of", () => {
-  const ends = new UnheardEnds();
-  for (let at = 0; at < UNHEARD_ENDS_KEPT; at += 1) ends.add(`${at}`, { settled, reason: LOST });
+it("forgets the oldest of more attempts than it keeps, and knows no others", () => {
+  const ends = new UnreportedEnds();
+  for (let at = 0; at < UNREPORTED_ENDS_KEPT; at += 1) ends.add(`${at}`, { settled, reason: LOST });
   const knows = (attemptId: string): boolean => ends.endOf(attemptId, failure("unknown")) !== null;
   expect(["0", "1", "other"].map(knows)).toEqual([true, true, false]);
   ends.add("more", { settled, reason: LOST });

@@ -203,13 +203,13 @@ describe("a run that waits", () => {
 
   it("starts nothing before the first reply of its gate, if another instance may have waited before it", () => {
     const gate = gateOf();
-    gate.askFirst();
+    gate.waitForReply();
     expect(gate.waitOf(0)).toEqual({ reason: "width", readyAtMs: null });
     report(gate, 0, 1);
     gate.granted(makeGrant(), 5);
     expect(gate.waitOf(5)).toBeNull();
     const gone = gateOf();
-    gone.askFirst();
+    gone.waitForReply();
     report(gone, 0, 1);
     gone.unreached(0, 5);
     expect(gone.waitOf(5)).toBeNull();
