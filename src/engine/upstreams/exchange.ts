@@ -103,17 +103,21 @@ export function sampled(state: EngineState, samples: Readonly<Record<string, Rat
 }
 
 /**
- * Changes a gate, and says so in the log if calls wait there from now on, or are stopped. What the run has met itself is in its
- * log already, and so is that it waits: reasons that take turns make no entries.
+ * Changes a gate, and logs it if calls of the run wait there from now on, or are stopped. What the run has met itself is in its
+ * log already, and so is that it waits: reasons that take turns make no entries. A run without calls there logs nothing, because
+ * nothing may follow the end of its last group; it logs the change with the first exchange for later calls.
  */
 function change(state: EngineState, name: string, apply: (gate: RunGate) => void, nowMs: number): void {
   const gate = state.upstreams.get(name);
   if (gate === undefined) return;
-  const { reason: before, hasReportedFailures: isKnown } = gate;
+  const { loggedReason: before, hasReportedFailures: isKnown } = gate;
   apply(gate);
   const { reason } = gate;
   const isNew = before === null || (reason === "stopped" && before !== "stopped");
-  if (reason === null || !isNew || isKnown) return;
+  if (reason === null || !isNew || isKnown) return gate.noteLogged(true);
+  const hasCalls = gate.inFlight > 0 || state.credits.permitsAt(name) > 0 || waitingIn(demandAt(state, name)) > 0;
+  gate.noteLogged(hasCalls);
+  if (!hasCalls) return;
   const [upstream = name] = name.split("#", 1);
   const readyAtMs = gate.waitOf(nowMs)?.readyAtMs ?? nowMs;
   const retryAfterMs = Math.max(0, readyAtMs - nowMs);

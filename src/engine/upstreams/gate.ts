@@ -61,6 +61,8 @@ export class RunGate {
   #freePermits = GATE_FREE_PERMITS;
   /** True if work that can end at once, as a batch does, was in the last report: when nothing is left of it, the run leaves. */
   #hasReportedBatch = false;
+  /** True if calls would wait here, but the run had none when that began: its log does not have it. */
+  #isUnlogged = false;
   /** When the last report was written that the gate has replied to: it knows the stops that are older. */
   #clearsBeforeMs = -Infinity;
 
@@ -268,6 +270,16 @@ export class RunGate {
     if (this.#stop !== null) return "stopped";
     const grant = this.#held?.grant;
     return grant === undefined || grant.class === "open" ? null : (grant.reason ?? "width");
+  }
+
+  /** The same as far as the log of the run has it; null = it has nothing. */
+  get loggedReason(): GateReason | null {
+    return this.#isUnlogged ? null : this.reason;
+  }
+
+  /** Notes whether the log has what calls wait for here. */
+  noteLogged(isLogged: boolean): void {
+    this.#isUnlogged = !isLogged;
   }
 
   /** Whether the gate must know of something soon: a failure, or the first headers that show it the limits of its key. */

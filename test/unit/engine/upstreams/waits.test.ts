@@ -269,6 +269,23 @@ describe("a gate that makes calls wait", () => {
     ]);
   });
 
+  it("is not logged after the run's last call has ended, but with the first exchange for later calls", () => {
+    const engine = gated();
+    const causes = () =>
+      (engine.state.log.take()?.events ?? []).map((event) => ("cause" in event ? event.cause : null));
+    const paced = makeChunk({ reason: "requests_per_minute", waitMs: 1_500 });
+    engine.open(alike(1));
+    engine.startAll(0);
+    const [due] = dueExchanges(engine.state, WHO, 5);
+    settleAll(engine, success(), 6);
+    granted(engine.state, due?.gate ?? "", paced, 7);
+    gateChanged(engine.state, "acme", makeStopped(), 8);
+    expect(causes()).not.toContainEqual(expect.any(String));
+    engine.open(alike(1));
+    exchange(engine, makeStopped(), 1_000);
+    expect(causes()).toContain("stopped");
+  });
+
   it("is given the headers that executors have seen", () => {
     const engine = gated();
     engine.open(alike(1));
