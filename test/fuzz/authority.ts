@@ -21,6 +21,8 @@ const SUFFICIENT: Readonly<Record<Needs, ReadonlySet<Sender>>> = {
  * What the operation needs to which a request goes. `nothing` also for a target that is the path of no operation: what becomes of it is the router's affair.
  */
 export function needsOf(surface: Surface, { method, target }: { method: string; target: string }): Needs {
+  // workerd serves a target that is neither a path nor a URL, such as `GET runs`, as the path `/`.
+  if (!/^(?:\/|[a-z][a-z0-9+.-]*:)/i.test(target)) return "nothing";
   // Some servers resolve the dots of a path before the gateway sees it.
   const path = pathOf(URL.parse(target, "http://gateway.test")?.pathname ?? "");
   const verb = method === "HEAD" ? "GET" : method;

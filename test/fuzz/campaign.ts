@@ -55,6 +55,7 @@ export async function campaign({ seed, indexes, abreast, progress = () => undefi
       statuses: new Map(),
       outputs: new Map(),
       accepted: new Set(),
+      hasEnded: false,
     };
     const sites = [place.plain, place.withFiles];
     const first = await residentMb(sites);
@@ -62,6 +63,8 @@ export async function campaign({ seed, indexes, abreast, progress = () => undefi
     for (let from = 0; from < indexes.length; from += LOOK_EVERY) {
       const some = indexes.slice(from, from + LOOK_EVERY);
       await sendAll(state, some, abreast);
+      for (const site of sites) if (!(await serves(site))) reportEnd(state, site, some.at(-1) ?? 0);
+      if (state.hasEnded) break;
       for (const site of sites) await look(state, site, some.at(-1) ?? 0);
       last = await residentMb(sites);
       progress(`${from + some.length} requests, ${state.violations.length} violations, ${last.join(" and ")} MB`);
@@ -94,7 +97,22 @@ type State = {
   accepted: Set<string>;
   /** What each gateway had printed at the last look. */
   outputs: Map<Site, string>;
+  /** Whether a gateway's process has ended: no later request can be answered. */
+  hasEnded: boolean;
 };
+
+async function serves({ gateway }: Site): Promise<boolean> {
+  return gateway.fetch("/health").then(
+    (answer) => answer.ok,
+    () => false,
+  );
+}
+
+function reportEnd(state: State, { gateway, hasFiles }: Site, after: number): void {
+  state.hasEnded = true;
+  const what = `the gateway ${hasFiles ? "with" : "without"} R2 serves no more; it printed last: ${gateway.output().slice(-4_000)}`;
+  report(state, seenAfter(after, what));
+}
 
 async function sendAll(state: State, indexes: readonly number[], abreast: number): Promise<void> {
   let next = 0;

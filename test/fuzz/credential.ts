@@ -21,7 +21,11 @@ export function drawCredential(
 ): DrawnCredential {
   const sender = isOperators && random.chance(0.5) ? "operator" : random.weighted(SENDERS);
   if (sender === "nobody") return { sender, headers: [] };
-  if (sender === "forged") return { sender, headers: carried(forged(own.token, random), random) };
+  if (sender === "forged") {
+    const credential = forged(own.token, random);
+    // Who sends an empty one is nobody, as without a header: a token in the path then counts.
+    return { sender: credential === "" ? "nobody" : sender, headers: carried(credential, random) };
+  }
   const credential = { run: own.token, worker: workerToken, operator: adminKey }[sender];
   // An operator names the run that its request is about.
   const about = sender === "operator" ? ([["x-fanout-run", own.id]] as const) : [];

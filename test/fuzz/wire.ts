@@ -76,13 +76,18 @@ export function answerIn(bytes: Buffer, method: string): Answer | null {
     headers.set(name, headers.has(name) ? `${headers.get(name)}, ${value}` : value);
   }
   const { body, isWhole } = bodyIn(rest, { status, headers, method });
-  return { status, headers, body: isWhole ? plainBody(body, headers.get("content-encoding")) : body, isWhole };
+  const plain = isWhole ? plainBody(body, headers.get("content-encoding")) : null;
+  return { status, headers, body: plain ?? body, isWhole: plain !== null };
 }
 
-/** Miniflare compresses answers for clients that accept it. */
-function plainBody(body: Buffer, encoding: string | undefined): Buffer {
+/** Miniflare compresses answers for clients that accept it. Null: the body is not what its header says, or not all of it. */
+function plainBody(body: Buffer, encoding: string | undefined): Buffer | null {
   if (body.length === 0 || encoding === undefined) return body;
-  return encoding === "br" ? brotliDecompressSync(body) : encoding === "gzip" ? gunzipSync(body) : body;
+  try {
+    return encoding === "br" ? brotliDecompressSync(body) : encoding === "gzip" ? gunzipSync(body) : body;
+  } catch {
+    return null;
+  }
 }
 
 type Head = { status: number; headers: ReadonlyMap<string, string>; method: string };

@@ -20,7 +20,11 @@ const operation = z.discriminatedUnion("op", [
 ]);
 
 export const dagPatch = strictFields({
-  version: z.int().min(1).openapi({ description: "The version that the client has seen; another is refused with 409" }),
+  version: z
+    .int()
+    .min(1)
+    .max(Number.MAX_SAFE_INTEGER)
+    .openapi({ description: "The version that the client has seen; another is refused with 409" }),
   operations: z.array(operation).min(1).max(GRAPH_OPERATIONS_MAX).openapi({
     description: "Applied in their order, all or nothing. A task that has started, or has ended, stays as it is",
   }),

@@ -21,7 +21,8 @@ export async function examine({ seed, examples }: { seed: number; examples: numb
     const child = spawn(
       "python3",
       [
-        join(PACKAGES, "bin", "schemathesis"),
+        // As a module: pip writes no program into a folder `bin` that another installation has made.
+        ...["-m", "schemathesis.cli"],
         ...["--config-file", join(FOLDER, "schemathesis.toml"), "--no-color", "run", `${place.url}/openapi.json`],
         // One worker: CPython's parser fails when threads of a program use it at once, and the seed is for one.
         ...["--seed", String(seed), "--max-examples", String(examples), "--workers", "1"],
