@@ -179,8 +179,8 @@ describe("GET /dag/:id/outline", () => {
         phase: "read",
       },
       { id: "again", foreach: "{{each.outputs}}", prompt: "{{item}}", estimated_duration_ms: 5 },
-      { id: "report", prompt: "{{again.outputs}}", alternatives: ["short"] },
-      { id: "short", prompt: "short" },
+      { id: "report", prompt: "{{again.outputs}}", alternatives: ["short"], run_if: "any" },
+      { id: "short", prompt: "short", run_if: { at_least: 0.5 } },
     ];
     const answer = await run.send("/dag", { json: { tasks } });
     const { id, status } = z.looseObject({ id: z.string(), status: z.string() }).parse(answer.json);
@@ -195,8 +195,8 @@ describe("GET /dag/:id/outline", () => {
         { id: "find", first: 0, slots: 1, dependencies: [] },
         { id: "each", first: 1, slots: 5, dependencies: [0], tier: "P0", phase: "read" },
         { id: "again", first: 6, slots: 5, dependencies: [1], follows: 1, estimated_duration_ms: 5 },
-        { id: "report", first: 11, slots: 1, dependencies: [2], alternatives: [4] },
-        { id: "short", first: 12, slots: 1, dependencies: [], alternative_of: 3 },
+        { id: "report", first: 11, slots: 1, dependencies: [2], run_if: "any", alternatives: [4] },
+        { id: "short", first: 12, slots: 1, dependencies: [], run_if: { at_least: 0.5 }, alternative_of: 3 },
       ],
     });
     expect(outline.text).not.toContain("secret");

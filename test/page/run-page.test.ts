@@ -234,7 +234,7 @@ describe.runIf(hasChromium)("the graph of a run", () => {
         expect.stringMatching(/^find: completed, .*, on the critical path$/),
         expect.stringMatching(/^each: 2\/2 completed, .*, on the critical path$/),
         expect.stringMatching(/^bad: failed/),
-        expect.stringMatching(/^never: not started$/),
+        expect.stringMatching(/^never: skipped$/),
         expect.stringMatching(/^report: completed, .*, on the critical path$/),
       ]);
     expect(await graph.innerText()).toMatch(/Critical path, .*: find → each → report/);
@@ -269,7 +269,7 @@ describe.runIf(hasChromium)("the graph of a run", () => {
     await run.send(`/dag/${id}`, { method: "PATCH", json: { version: 1, operations } });
     await expect.poll(labels).toContainEqual(expect.stringMatching(/^third: completed/));
     await run.send(`/dag/${id}`, { method: "DELETE" });
-    await expect.poll(labels).toContainEqual(expect.stringMatching(/^second: (not started|cancelled)/));
+    await expect.poll(labels).toContainEqual(expect.stringMatching(/^second: (skipped|cancelled)/));
   });
 });
 

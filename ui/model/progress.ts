@@ -1,4 +1,5 @@
 /** How fast a run's calls end, how long the rest takes, and what it will have cost. */
+import type { Call } from "./call.ts";
 import type { RunState } from "./run-state.ts";
 
 /** The rate is that of the last calls: enough of them to be steady, few enough to follow a change. */
@@ -18,21 +19,66 @@ export type Progress = {
 export function progressOf(state: RunState, nowMs: number): Progress {
   const { total, endedCalls: ended } = state;
   const left = Math.max(0, total - ended);
-  const perSecond = recentRate(state, nowMs);
-  const remainingMs = left === 0 ? 0 : perSecond === null || perSecond === 0 ? null : (left / perSecond) * 1_000;
+  const recent = recentlyEnded(state);
+  const perSecond = rateOf(recent, state, nowMs);
+  const remainingMs = remainingOf(state, { left, recent, perSecond }, nowMs);
   const predictedUsd = ended === 0 ? null : state.spentUsd + (left * state.spentUsd) / ended;
   return { total, ended, perSecond, remainingMs, predictedUsd };
 }
 
-function recentRate(state: RunState, nowMs: number): number | null {
-  const ends: number[] = [];
-  // Calls end roughly in the order in which they begin: the last begun hold the last ended.
-  for (let at = state.calls.length - 1; at >= 0 && ends.length < RECENT_CALLS; at--) {
-    const endMs = state.calls[at]?.endMs;
-    if (endMs !== null && endMs !== undefined) ends.push(endMs);
+type Ended = Call & { endMs: number };
+
+function recentlyEnded({ calls }: RunState): Ended[] {
+  const recent: Ended[] = [];
+  // Calls end roughly in the order in which they begin: the last begun contain the last ended.
+  for (let at = calls.length - 1; at >= 0 && recent.length < RECENT_CALLS; at--) {
+    const call = calls[at];
+    if (call !== undefined && hasEnded(call)) recent.push(call);
   }
-  if (ends.length < 2) return null;
+  return recent;
+}
+
+function hasEnded(call: Call): call is Ended {
+  return call.endMs !== null;
+}
+
+function rateOf(recent: readonly Ended[], state: RunState, nowMs: number): number | null {
+  if (recent.length < 2) return null;
   const untilMs = state.ended === null && state.counts.running > 0 ? nowMs : state.lastMs;
-  const spanMs = Math.max(1, untilMs - Math.min(...ends));
-  return (ends.length / spanMs) * 1_000;
+  const spanMs = Math.max(1, untilMs - Math.min(...recent.map(({ endMs }) => endMs)));
+  return (recent.length / spanMs) * 1_000;
+}
+
+/** Calls in the queue end at the rate of the last ones. That rate says nothing about the end of the last calls in flight. */
+function remainingOf(
+  state: RunState,
+  { left, recent, perSecond }: { left: number; recent: readonly Ended[]; perSecond: number | null },
+  nowMs: number,
+): number | null {
+  if (left === 0) return 0;
+  if (left <= state.counts.running) return inFlightMs(state, recent, nowMs);
+  return perSecond === null ? null : (left / perSecond) * 1_000;
+}
+
+/**
+ * Until the last call in flight ends, if each takes as long as the longest recent call to its model. Null if a call takes longer
+ * than that already, or is the first to its model.
+ */
+function inFlightMs({ calls, counts }: RunState, recent: readonly Ended[], nowMs: number): number | null {
+  const longestMs = new Map<string, number>();
+  for (const { attempts, latencyMs } of recent) {
+    const target = attempts.at(-1)?.target ?? "";
+    longestMs.set(target, Math.max(longestMs.get(target) ?? 0, latencyMs));
+  }
+  let [found, remainingMs] = [0, 0];
+  for (let at = calls.length - 1; at >= 0 && found < counts.running; at--) {
+    const call = calls[at];
+    if (call?.state !== "running") continue;
+    found += 1;
+    const { target = "", startMs = nowMs } = call.attempts.at(-1) ?? {};
+    const leftMs = (longestMs.get(target) ?? 0) - (nowMs - startMs);
+    if (leftMs <= 0) return null;
+    remainingMs = Math.max(remainingMs, leftMs);
+  }
+  return remainingMs;
 }

@@ -57,7 +57,7 @@ const taskId = z
     'is "item", which references use for the element of a foreach; expected another id',
   );
 
-const runIf = z.union(
+export const runIf = z.union(
   [z.enum(["all_success", "any", "always"]), z.strictObject({ at_least: z.number().min(0).max(1) })],
   {
     error: 'expected "all_success", "any", "always" or {"at_least": a share from 0 to 1}',

@@ -4,6 +4,7 @@ import { batchReply, slotCounts } from "../batch.ts";
 import { stopReplyFields } from "../aggregate/stop-when.ts";
 import { errorBody } from "../errors.ts";
 import { answerJson } from "../fields.ts";
+import { runIf } from "./dag.ts";
 import { usageDocument } from "../query.ts";
 
 /** The answer to `POST /dag/validate`. An invalid graph is refused with 422 instead. */
@@ -146,6 +147,7 @@ export const graphOutline = z
         first: z.int().openapi({ description: "Index of its first call in the group, as the log names it" }),
         slots: z.int().openapi({ description: "Indexes of its calls: 1, or the most that a `foreach` may have" }),
         dependencies: z.array(place).openapi({ description: "Tasks that must end first" }),
+        run_if: runIf.optional().openapi({ description: "Which of these let it start; absent: `all_success`" }),
         alternatives: z.array(place).optional().openapi({ description: "Tasks that are tried in turn if it fails" }),
         alternative_of: place.optional().openapi({ description: "The task that it replaces" }),
         follows: place.optional().openapi({

@@ -16,12 +16,13 @@ export function outlineOf({ id, status }: Pick<GroupView, "id" | "status">, grap
 }
 
 function taskOutline(task: CompiledTask, placesOf: (positions: readonly number[]) => number[]) {
-  const { id, first, slots, dependencies, alternatives, alternativeOf, foreach: each, tier, phase } = task;
+  const { id, first, slots, dependencies, runIf, alternatives, alternativeOf, foreach: each, tier, phase } = task;
   return {
     id,
     first,
     slots,
     dependencies: placesOf(dependencies),
+    run_if: typeof runIf === "object" ? { at_least: runIf.atLeast } : runIf,
     alternatives: alternatives === undefined ? undefined : placesOf(alternatives),
     alternative_of: alternativeOf === undefined ? undefined : placesOf([alternativeOf])[0],
     follows: each?.elementwise === true ? placesOf([each.source])[0] : undefined,

@@ -142,7 +142,8 @@ describe("the tasks of a graph that runs", () => {
       // One of three elements has ended, and the others may still come.
       ["running", 1, 1],
       ["failed", 1, 1],
-      ["idle", 0, 0],
+      // It depends on the one that failed.
+      ["skipped", 0, 0],
     ]);
     const ended = view(log, 40, true);
     expect(ended.tasks.map(({ state }) => state)).toEqual(["completed", "completed", "failed", "skipped"]);

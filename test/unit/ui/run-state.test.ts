@@ -117,6 +117,24 @@ describe("progress", () => {
     expect(progress.predictedUsd).toBeCloseTo(0.6, 9);
   });
 
+  it("takes the last calls in flight to last as long as others to their model, and knows no end of a call that lasts longer", () => {
+    const lines = new Lines().add(0, "group_started", { count: 4 });
+    for (const index of [0, 1, 2, 3]) lines.started(0, index);
+    for (const [index, latencyMs] of [300, 500].entries()) {
+      lines.ended(latencyMs, index, { latencyMs }).completed(latencyMs, index);
+    }
+    const state = stateOf(lines);
+    expect([400, 499, 500, 999].map((nowMs) => progressOf(state, nowMs).remainingMs)).toEqual([100, 1, null, null]);
+  });
+
+  it("does not predict the end of the first call to a model", () => {
+    const lines = new Lines().add(0, "group_started", { count: 3 });
+    for (const index of [0, 1]) lines.started(0, index).ended(500, index, { latencyMs: 500 }).completed(500, index);
+    const slow = { index: 2, call_id: null, attempt: 1, upstream: "up", model: "slow", queued_ms: 0 };
+    lines.add(500, "attempt_started", { ...slow, reserved: { usd: 0 } });
+    expect(progressOf(stateOf(lines), 501).remainingMs).toBeNull();
+  });
+
   it("knows nothing before two calls have ended", () => {
     const state = stateOf(new Lines().add(0, "group_started", { count: 2 }).started(0, 0).ended(9, 0).completed(9, 0));
     expect(progressOf(state, 10)).toMatchObject({ perSecond: null, remainingMs: null, predictedUsd: 0.04 });

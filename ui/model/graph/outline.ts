@@ -1,10 +1,13 @@
 /** The shape of a graph as `GET /dag/:id/outline` shows it. Its names are hostile: they are shown as text. */
 import type { MeasuredTask } from "../../../src/graph/measured-path.ts";
+import type { RunIf } from "../../../src/graph/types.ts";
 import { isRecord, numberOf, textOf } from "../line.ts";
 
 /** A task; others are named by their position in the list. */
 export type Task = MeasuredTask & {
   id: string;
+  /** Which of its dependencies let it start. */
+  runIf: RunIf;
   tier: string | null;
   phase: string | null;
   estimatedMs: number | null;
@@ -43,6 +46,7 @@ function taskOf(task: Readonly<Record<string, unknown>>, count: number): Task {
     first: numberOf(task, "first"),
     slots: numberOf(task, "slots"),
     dependencies: positions("dependencies"),
+    runIf: runIfOf(task["run_if"]),
     ...(alternatives.length === 0 ? {} : { alternatives }),
     ...(alternativeOf === null ? {} : { alternativeOf }),
     ...(follows === null ? {} : { foreach: { source: follows, path: [], elementwise: true } }),
@@ -50,6 +54,11 @@ function taskOf(task: Readonly<Record<string, unknown>>, count: number): Task {
     phase: textOf(task, "phase"),
     estimatedMs: estimatedMs > 0 ? estimatedMs : null,
   };
+}
+
+function runIfOf(value: unknown): RunIf {
+  if (isRecord(value)) return { atLeast: numberOf(value, "at_least") };
+  return value === "any" || value === "always" ? value : "all_success";
 }
 
 function isCount(value: number, max: number): boolean {

@@ -1,9 +1,11 @@
 /** What the log says of the tasks of a graph, and the chain of calls that decides how long it takes. */
 import { longestChain } from "../../../src/graph/measured-path.ts";
+import { linksOf, orderOf } from "../../../src/graph/order.ts";
 import type { Call } from "../call.ts";
 import { positionsBySlot, type Outline, type Task } from "./outline.ts";
+import { skippedTasks } from "./skips.ts";
 
-/** `idle`: no call of it has begun. `skipped`: and none will, because the graph has ended. */
+/** `idle`: no call of it has begun. `skipped`: and none will, because of what it depends on, or because the graph has ended. */
 export type TaskState = "idle" | "running" | "completed" | "partial" | "failed" | "cancelled" | "skipped";
 
 /** How the page names the states of tasks. */
@@ -14,7 +16,7 @@ export const STATE_TEXT: Readonly<Record<TaskState, string>> = {
   partial: "partly failed",
   failed: "failed",
   cancelled: "cancelled",
-  skipped: "not started",
+  skipped: "skipped",
 };
 
 export type TaskView = {
@@ -51,20 +53,38 @@ export function viewOf(
     sums[position]?.add(call, nowMs);
     latencyMs[call.index] = latencyMsOf(call, nowMs);
   }
-  if (!hasEnded) foresee(tasks, sums, latencyMs);
+  const skipped = hasEnded ? new Set<number>() : skippedIn(tasks, sums);
+  if (!hasEnded) foresee(tasks, { sums, skipped }, latencyMs);
   const { tasks: critical, endMs } = longestChain({ tasks, slots }, latencyMs);
-  const views = tasks.map((task, position) => (sums[position] ?? new TaskSum()).viewOf(task, hasEnded));
+  const views = tasks.map((task, position) => {
+    const sum = sums[position] ?? new TaskSum();
+    return sum.viewOf(task, { hasEnded, isSkipped: hasEnded || skipped.has(position) });
+  });
   // A slot that takes no time is not what a graph waits for.
   return { tasks: views, critical: endMs > 0 ? critical : [], criticalMs: endMs };
 }
 
+function skippedIn(tasks: readonly Task[], sums: readonly TaskSum[]): ReadonlySet<number> {
+  // Only a call that did not complete, or an alternative that is not needed, lets a task be skipped.
+  const mayBe =
+    sums.some(({ ended, completed }) => ended > completed) || tasks.some(({ alternatives }) => alternatives);
+  const links = linksOf(tasks);
+  const ordered = mayBe ? orderOf(links) : null;
+  return ordered?.ok === true ? skippedTasks(tasks, sums, { links, order: ordered.order }) : new Set();
+}
+
 /** What has not begun takes as long as its estimate says, or as the calls that have ended did on average. */
-function foresee(tasks: readonly Task[], sums: readonly TaskSum[], latencyMs: Float64Array): void {
+function foresee(
+  tasks: readonly Task[],
+  { sums, skipped }: { sums: readonly TaskSum[]; skipped: ReadonlySet<number> },
+  latencyMs: Float64Array,
+): void {
   const all = new TaskSum();
   for (const sum of sums) all.join(sum);
   const meanMs = all.ended === 0 ? 1 : all.latencyMs / all.ended;
   tasks.forEach(({ first, slots, estimatedMs }, position) => {
-    if (slots > 0 && (sums[position]?.begun ?? 0) === 0) latencyMs[first] = estimatedMs ?? meanMs;
+    if (slots > 0 && (sums[position]?.begun ?? 0) === 0 && !skipped.has(position))
+      latencyMs[first] = estimatedMs ?? meanMs;
   });
 }
 
@@ -77,7 +97,7 @@ class TaskSum {
   begun = 0;
   ended = 0;
   latencyMs = 0;
-  #completed = 0;
+  completed = 0;
   #failed = 0;
   #costUsd = 0;
   #startMs = Infinity;
@@ -91,7 +111,7 @@ class TaskSum {
     if (call.endMs === null) return;
     this.ended += 1;
     this.latencyMs += latencyMsOf(call, nowMs);
-    if (call.state === "completed") this.#completed += 1;
+    if (call.state === "completed") this.completed += 1;
     else if (call.state === "failed") this.#failed += 1;
   }
 
@@ -100,20 +120,23 @@ class TaskSum {
     this.latencyMs += latencyMs;
   }
 
-  viewOf(task: Task, hasEnded: boolean): TaskView {
+  viewOf(task: Task, known: { hasEnded: boolean; isSkipped: boolean }): TaskView {
     const { begun, ended } = this;
     const durationMs = begun === 0 ? null : Math.max(0, this.#endMs - this.#startMs);
     const figures = { begun, ended, failed: this.#failed, costUsd: this.#costUsd, durationMs };
-    return { task, state: this.#stateOf(task, hasEnded), ...figures };
+    return { task, state: this.#stateOf(task, known), ...figures };
   }
 
-  #stateOf({ slots, foreach: each }: Task, hasEnded: boolean): TaskState {
-    if (this.begun === 0) return hasEnded ? "skipped" : "idle";
+  #stateOf(
+    { slots, foreach: each }: Task,
+    { hasEnded, isSkipped }: { hasEnded: boolean; isSkipped: boolean },
+  ): TaskState {
+    if (this.begun === 0) return isSkipped ? "skipped" : "idle";
     // The log does not say how many elements a list has: of several calls the last may be still to come.
     const isOne = slots === 1 && each === undefined;
     if (this.ended < this.begun || (!isOne && !hasEnded && this.ended < slots)) return "running";
-    if (this.#completed === this.begun) return "completed";
-    if (this.#completed > 0) return "partial";
+    if (this.completed === this.begun) return "completed";
+    if (this.completed > 0) return "partial";
     return this.#failed > 0 ? "failed" : "cancelled";
   }
 }
