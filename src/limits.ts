@@ -783,6 +783,11 @@ export const GATE_STORE_EVERY_MS = 30_000;
  * search for a width takes seconds, and then it hardly moves. One that has fallen is stored at once.
  */
 export const GATE_STORE_WIDTH_EVERY_MS = 2_000;
+/**
+ * Shortest Retry-After that a gate stores, and shortest time by which a later one must exceed it, ms: Cloudflare takes an idle gate
+ * out of memory after 10 s, and a deploy at any time. The loss of a shorter one costs a few rejected calls, and it makes no row.
+ */
+export const GATE_HOLD_STORE_MS = 10_000;
 /** Shortest time between two rows that a gate writes of what attempts have cost, ms: as with the figures above. */
 export const GATE_METER_STORE_EVERY_MS = 30_000;
 /** Shortest time between two rows that a gate writes of how long attempts take, ms: percentiles move slowly. */

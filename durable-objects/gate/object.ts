@@ -2,8 +2,8 @@
  * One gate. Its methods are described in src/run-api/gate-api.ts, what it decides in src/gate. It sets no alarm and no timer:
  * runs that wait come back by themselves, so it sleeps as soon as nobody calls.
  *
- *   memory  row 1: a stop, the learned width, the limits that headers have shown; row 2: what attempts have cost; row 3: how
- *           long they take
+ *   memory  row 1: a stop, a long Retry-After, the learned width, the limits that headers have shown; row 2: what attempts have
+ *           cost; row 3: how long they take
  */
 import { DurableObject } from "cloudflare:workers";
 import { configOf } from "../../src/env.ts";
@@ -81,7 +81,7 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
   /** Stores what must survive, and notifies the runs that do not know of the change; `knows` has its grant. */
   #changed(before: GateClass, knows: string | null, nowMs: number): void {
     const memory = this.#gate.memory();
-    if (shouldStore(this.#store.stored, memory, nowMs - this.#storedMs)) {
+    if (shouldStore(this.#store.stored, memory, { nowMs, storedMs: this.#storedMs })) {
       this.#store.store(memory);
       this.#storedMs = nowMs;
     }

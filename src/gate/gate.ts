@@ -75,6 +75,8 @@ export class Gate {
     this.#penalty = settings.adaptive.mode === "penalty" ? new Penalty(settings.adaptive) : null;
     this.#rates.restore(memory.buckets, nowMs);
     if (memory.stop !== null) this.#stop = new Stop(memory.stop, nowMs);
+    // Even if the clock has gone back.
+    this.#waitUntilMs = Math.min(memory.waitUntilMs, nowMs + RETRY_AFTER_MAX_MS);
     if (memory.width === null || settings.adaptive.mode !== "aimd") return;
     this.#width.restore(memory.width, nowMs);
     this.#unknownUntilMs = nowMs + GATE_TTL_MS;
@@ -135,7 +137,8 @@ export class Gate {
   }
 
   memory(): GateMemory {
-    return { stop: this.#stop?.stored() ?? null, width: this.#width.stored(), buckets: this.#rates.stored() };
+    const stop = this.#stop?.stored() ?? null;
+    return { stop, width: this.#width.stored(), buckets: this.#rates.stored(), waitUntilMs: this.#waitUntilMs };
   }
 
   status(nowMs: number): GateStatus {

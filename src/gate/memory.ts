@@ -1,17 +1,29 @@
-/** What of a gate is stored, and when: a stop at once, figures seldom, because each write is a row. */
-import { GATE_STORE_EVERY_MS, GATE_STORE_WIDTH_EVERY_MS } from "../limits.ts";
+/** What of a gate is stored, and when: a stop and a long Retry-After at once, figures seldom, because each write is a row. */
+import { GATE_HOLD_STORE_MS, GATE_STORE_EVERY_MS, GATE_STORE_WIDTH_EVERY_MS } from "../limits.ts";
 import type { StoredBuckets } from "./rates.ts";
 import type { StoredStop } from "./stop.ts";
 import type { StoredWidth } from "./width.ts";
 import { BUCKETS } from "./wire.ts";
 
-/** What of a gate survives a restart of its object. */
-export type GateMemory = { stop: StoredStop | null; width: StoredWidth | null; buckets: StoredBuckets };
+/** What of a gate survives a restart of its object. `waitUntilMs`: no call starts before, by a Retry-After; 0 = there was none. */
+export type GateMemory = {
+  stop: StoredStop | null;
+  width: StoredWidth | null;
+  buckets: StoredBuckets;
+  waitUntilMs: number;
+};
 
-export const EMPTY_MEMORY: GateMemory = { stop: null, width: null, buckets: {} };
+export const EMPTY_MEMORY: GateMemory = { stop: null, width: null, buckets: {}, waitUntilMs: 0 };
 
-/** Whether what is known should be stored, `sinceMs` after the last time. */
-export function shouldStore(stored: GateMemory, now: GateMemory, sinceMs: number): boolean {
+/** Whether what is known should be stored. `storedMs`: when that was done last. */
+export function shouldStore(
+  stored: GateMemory,
+  now: GateMemory,
+  { nowMs, storedMs }: { nowMs: number; storedMs: number },
+): boolean {
+  const sinceMs = nowMs - storedMs;
+  // A run that comes later would send its first calls into a long Retry-After, because it does not wait for the gate's reply.
+  if (now.waitUntilMs >= Math.max(nowMs, stored.waitUntilMs) + GATE_HOLD_STORE_MS) return true;
   if (stored.stop?.sinceMs !== now.stop?.sinceMs) return true;
   // That there is a width must be known after a restart, so that no one takes the gate for open.
   if ((stored.width === null) !== (now.width === null)) return true;

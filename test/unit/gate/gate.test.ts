@@ -214,6 +214,26 @@ describe("a stopped gate", () => {
   });
 });
 
+describe("a Retry-After", () => {
+  it("holds over a restart, to its end", () => {
+    const gate = newGate();
+    gate.exchange(gateReport("a", 1, { failures: [failure({ hintMs: 60_000 })], waiting: 5 }), 1_000);
+    const next = new Gate(SETTINGS, 8, structuredClone(gate.memory()), 21_000);
+    expect(next.exchange(gateReport("b", 1, { waiting: 5 }), 21_000)).toMatchObject({
+      class: "paced",
+      requests: 0,
+      waitMs: 40_000,
+      nextInMs: 40_000,
+    });
+    expect(next.exchange(gateReport("b", 2, { waiting: 5 }), 61_000)).toMatchObject({ waitMs: 0 });
+  });
+
+  it("that a later instance reads is no longer than the longest that is obeyed, whatever its clock says", () => {
+    const memory = { ...newGate().memory(), waitUntilMs: 1e15 };
+    expect(new Gate(SETTINGS, 8, memory, 0).status(0).waitMs).toBe(RETRY_AFTER_MAX_MS);
+  });
+});
+
 describe("a run that does not come back", () => {
   it("holds its permits until its grant expires, and counts in flight for a minute", () => {
     const gate = newGate();

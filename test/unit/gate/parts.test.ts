@@ -11,6 +11,7 @@ import { Stop } from "../../../src/gate/stop.ts";
 import { AdaptiveWidth } from "../../../src/gate/width.ts";
 import {
   GATE_PROBE_DELAYS_MS,
+  GATE_HOLD_STORE_MS,
   GATE_STORE_EVERY_MS,
   GATE_STORE_WIDTH_EVERY_MS,
   GATE_WIDTH_FORGET_MS,
@@ -300,24 +301,38 @@ describe("what a gate stores", () => {
   const width = (value: number) => memory({ width: { width: value, ceiling: value } });
   const bucket = (limit: number, factor = 1) => memory({ buckets: { tokens: { limit, windowMs: 60_000, factor } } });
 
+  const NOW_MS = 1_000_000;
+  const after = (sinceMs: number) => ({ nowMs: NOW_MS + sinceMs, storedMs: NOW_MS });
+  const hold = (forMs: number) => memory({ waitUntilMs: NOW_MS + forMs });
+
+  it("is a Retry-After that is long, once", () => {
+    expect(shouldStore(EMPTY_MEMORY, hold(GATE_HOLD_STORE_MS - 1), after(0))).toBe(false);
+    expect(shouldStore(EMPTY_MEMORY, hold(GATE_HOLD_STORE_MS), after(0))).toBe(true);
+    expect(shouldStore(hold(30_000), hold(30_000 + GATE_HOLD_STORE_MS - 1), after(0))).toBe(false);
+    expect(shouldStore(hold(30_000), hold(30_000 + GATE_HOLD_STORE_MS), after(0))).toBe(true);
+    // One that is over says nothing about the next.
+    expect(shouldStore(hold(1_000), hold(60_000), after(60_000 - GATE_HOLD_STORE_MS))).toBe(true);
+    expect(shouldStore(hold(30_000), hold(30_000), after(31_000))).toBe(false);
+  });
+
   it("is a stop at once, and that there is a width or a limit", () => {
     const stop = { reason: "insufficient_quota" as const, sinceMs: 5, message: null };
-    expect(shouldStore(EMPTY_MEMORY, memory({ stop }), 0)).toBe(true);
-    expect(shouldStore(memory({ stop }), EMPTY_MEMORY, 0)).toBe(true);
-    expect(shouldStore(EMPTY_MEMORY, width(8), 0)).toBe(true);
-    expect(shouldStore(EMPTY_MEMORY, bucket(600), 0)).toBe(true);
-    expect(shouldStore(memory({ stop }), memory({ stop: { ...stop } }), GATE_STORE_EVERY_MS)).toBe(false);
+    expect(shouldStore(EMPTY_MEMORY, memory({ stop }), after(0))).toBe(true);
+    expect(shouldStore(memory({ stop }), EMPTY_MEMORY, after(0))).toBe(true);
+    expect(shouldStore(EMPTY_MEMORY, width(8), after(0))).toBe(true);
+    expect(shouldStore(EMPTY_MEMORY, bucket(600), after(0))).toBe(true);
+    expect(shouldStore(memory({ stop }), memory({ stop: { ...stop } }), after(GATE_STORE_EVERY_MS))).toBe(false);
   });
 
   it("is a figure that has moved, seldom", () => {
-    expect(shouldStore(width(10), width(20), GATE_STORE_WIDTH_EVERY_MS - 1)).toBe(false);
-    expect(shouldStore(width(10), width(20), GATE_STORE_WIDTH_EVERY_MS)).toBe(true);
+    expect(shouldStore(width(10), width(20), after(GATE_STORE_WIDTH_EVERY_MS - 1))).toBe(false);
+    expect(shouldStore(width(10), width(20), after(GATE_STORE_WIDTH_EVERY_MS))).toBe(true);
     // One that has fallen at once: the next instance must not begin with what was refused.
-    expect(shouldStore(width(20), width(10), 0)).toBe(true);
-    expect(shouldStore(width(20), width(18), 0)).toBe(false);
-    expect(shouldStore(width(10), width(11), GATE_STORE_EVERY_MS)).toBe(false);
-    expect(shouldStore(bucket(600), bucket(900), GATE_STORE_EVERY_MS)).toBe(true);
-    expect(shouldStore(bucket(600), bucket(600, 0.5), GATE_STORE_EVERY_MS)).toBe(true);
-    expect(shouldStore(bucket(600), bucket(600, 1.1), GATE_STORE_EVERY_MS)).toBe(false);
+    expect(shouldStore(width(20), width(10), after(0))).toBe(true);
+    expect(shouldStore(width(20), width(18), after(0))).toBe(false);
+    expect(shouldStore(width(10), width(11), after(GATE_STORE_EVERY_MS))).toBe(false);
+    expect(shouldStore(bucket(600), bucket(900), after(GATE_STORE_EVERY_MS))).toBe(true);
+    expect(shouldStore(bucket(600), bucket(600, 0.5), after(GATE_STORE_EVERY_MS))).toBe(true);
+    expect(shouldStore(bucket(600), bucket(600, 1.1), after(GATE_STORE_EVERY_MS))).toBe(false);
   });
 });
