@@ -2,9 +2,10 @@
 import { describe, expect, it } from "vitest";
 import { Frontier } from "../../../src/graph/frontier.ts";
 import type { CompiledTask } from "../../../src/graph/types.ts";
+import { outlineOf } from "../../../src/respond/graph/outline.ts";
 import { readOutline } from "../../../ui/model/graph/outline.ts";
 import { viewOf } from "../../../ui/model/graph/task-states.ts";
-import { outlineOf } from "../../../src/respond/graph/outline.ts";
+
 import { Lines, stateOf } from "./lines.ts";
 
 type Short = Partial<Omit<CompiledTask, "id" | "first" | "rank">>;
@@ -78,7 +79,7 @@ describe("a task is shown as skipped", () => {
       a: { alternatives: [1, 2] },
       b: { alternativeOf: 0 },
       c: { alternativeOf: 0 },
-      then: { dependencies: [0] },
+      last: { dependencies: [0] },
     };
     expect(after(tasks, [0, "completed"])).toMatchObject({ shown: ["b", "c"], skipped: ["b", "c"] });
     expect(after(tasks, [0, "failed"])).toMatchObject({ shown: [], skipped: [] });
@@ -88,7 +89,7 @@ describe("a task is shown as skipped", () => {
       [1, "failed"],
       [2, "failed"],
     ] as const;
-    expect(after(tasks, ...all)).toMatchObject({ shown: ["then"], skipped: ["then"] });
+    expect(after(tasks, ...all)).toMatchObject({ shown: ["last"], skipped: ["last"] });
   });
 
   it("if one call of a foreach failed on which it depends, but not of its source if it follows that", () => {
