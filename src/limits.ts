@@ -1378,6 +1378,8 @@ export const CONTEXT_RANGE_BYTES_MAX = 8 * 1024 * 1024;
 export const CONTEXTS_HELD_BYTES_MAX = 4 * 1024 * 1024;
 /** Bytes that a token of a shared text has at most, as a rule: shorter texts than a provider caches are not marked. */
 export const PREFIX_BYTES_PER_TOKEN = 6;
+/** Shortest system message that calls share as a prefix, bytes: no provider caches fewer than 1,024 tokens. */
+export const PREFIX_BYTES_MIN = 1_024 * PREFIX_BYTES_PER_TOKEN;
 /** Longest that calls wait for the first call with the same prefix, ms: by default, and at most. */
 export const WARM_MS_DEFAULT = 5_000;
 export const WARM_MS_MAX = 60_000;

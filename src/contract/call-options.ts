@@ -96,7 +96,7 @@ export const callSettingsFields = {
   }),
   cache: cacheField.optional().openapi({
     description:
-      "How the `context` that calls share is cached by their provider: `auto` (default), `off`, or how long. See docs/contexts.md",
+      "How a `context` or a long `system` that calls share is cached by their provider: `auto` (default), `off`, or how long. See docs/contexts.md",
   }),
   schema_retries: z
     .int()
@@ -129,7 +129,7 @@ export type CallSettings = {
   paramsFields: ChatFields;
   /** The stored text that a call refers to; null = none. */
   context: ContextReference | null;
-  /** How that is cached; null = not. */
+  /** How what it shares is cached; null = not. */
   cache: CacheChoice | null;
 };
 

@@ -6,7 +6,7 @@
 import type { CallBody, CallFacts } from "../call.ts";
 import type { ContextReference } from "../contexts/types.ts";
 import type { Reason } from "../errors.ts";
-import { PROMPT_BYTES_MAX, SCHEMA_RETRIES_DEFAULT } from "../limits.ts";
+import { PREFIX_BYTES_MIN, PROMPT_BYTES_MAX, SCHEMA_RETRIES_DEFAULT } from "../limits.ts";
 import { mergeFacts, NO_SPECIAL_FACTS } from "../protocol/request/call-facts.ts";
 import type { CacheChoice } from "./contexts/cache.ts";
 import type { CallSettings, FieldPath } from "./call-options.ts";
@@ -49,9 +49,14 @@ export function parseCall(input: ContentInput, settings: CallSettings, path: Fie
     return tooLarge(path(prompt === undefined ? "messages" : "prompt"));
   }
   const facts = factsOf(messages?.length ?? 1, content, settings);
-  if (settings.context === null) return { ok: true, value: { body, facts } };
-  const cache = settings.cache === null ? {} : { cache: settings.cache };
-  return { ok: true, value: { body, facts, context: settings.context, ...cache } };
+  const context = settings.context === null ? {} : { context: settings.context };
+  return { ok: true, value: { body, facts, ...context, ...cacheOf(settings) } };
+}
+
+/** How the beginning of a call is cached that it may share: a stored text, or a system message as long as providers cache. */
+function cacheOf({ cache, context, systemSize }: CallSettings): { cache?: CacheChoice } {
+  const mayShare = context !== null || systemSize.textBytes >= PREFIX_BYTES_MIN;
+  return cache === null || !mayShare ? {} : { cache };
 }
 
 /** A plain text has no facts but its size. */

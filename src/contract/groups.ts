@@ -47,6 +47,13 @@ const forContext = z.object({
   }),
 });
 
+const forPrefix = z.object({
+  prefix: z.literal("system").openapi({
+    description:
+      "The first call with the same system message writes it to the provider's cache, the others then read it",
+  }),
+});
+
 const forProvider = z.object({
   provider_batch: z.string().nullable().openapi({
     description: "The upstream whose batch has the call; null: it goes into the next batch",
@@ -61,7 +68,7 @@ const forPermit = z.object({ permit: z.literal(true) });
 
 /** One of these objects; its first field says which. */
 export const waitingFor = z
-  .union([atGate, forBudget, forContext, forTasks, forProvider, forRetry, forConfirmation, forPermit])
+  .union([atGate, forBudget, forContext, forPrefix, forTasks, forProvider, forRetry, forConfirmation, forPermit])
   .openapi("WaitingFor");
 export type ShownWaiting = z.infer<typeof waitingFor>;
 
@@ -74,6 +81,7 @@ export const groupWaits = z
       atGate.extend({ slots }),
       forBudget.extend({ slots }),
       forContext.extend({ slots }),
+      forPrefix.extend({ slots }),
       forTasks.extend({ slots }),
       forProvider.extend({ slots }),
       forRetry.extend({ slots }),

@@ -40,7 +40,7 @@ export const usageDocument = z
     cached_tokens: z
       .int()
       .optional()
-      .openapi({ description: "Of a group whose calls share a context: prompt tokens read from the provider's cache" }),
+      .openapi({ description: "Of a group whose calls share a text: prompt tokens read from the provider's cache" }),
     cache_write_tokens: z.int().optional().openapi({ description: "Prompt tokens written to it" }),
     saved_usd: z
       .number()

@@ -25,6 +25,7 @@ import { relay } from "../upstream/relay/relay.ts";
 import type { RelayAnswered, RelayEnd, RelayFailed } from "../upstream/relay/types.ts";
 import { TapedCall, tapeOfCall, tapeOfRelay, untapedOutcome, type TapeRun } from "./cassettes/taped-call.ts";
 import { checkedOutcome } from "./checks/checked-outcome.ts";
+import { withMarkedSystem } from "./contexts/insert.ts";
 import { announcing } from "./contexts/leader.ts";
 import { ContextCall, type TextRun } from "./contexts/send.ts";
 import { RefusedSchemas } from "../schema/sent.ts";
@@ -82,7 +83,7 @@ export async function attemptCall(
   const tape = await tapeOfCall(upstream, lease, stored, run);
   if (tape !== null && !(tape instanceof TapedCall)) return untapedOutcome(tape);
   const context = stored.context === undefined ? null : new ContextCall(stored.context, run);
-  const body = context === null ? stored : context.bodyOf(stored, lease.mark);
+  const body = context === null ? markedBody(stored, lease) : context.bodyOf(stored, lease.mark);
   const deps = exchangeDeps(upstream, { lease, controller, timer }, body.raw?.endpoint ?? "chat");
   const isPulled = upstream.kind === "pull";
   // An item on the board keeps no other call of this executor from its headers.
@@ -98,6 +99,11 @@ export async function attemptCall(
   await tape?.record(outcome);
   const checked = body.schema === undefined ? outcome : checkedOutcome(outcome, body.schema, lease);
   return withContent(upstream, stored, checked);
+}
+
+/** The body of a call that refers to no context. */
+function markedBody(body: CallBody, { mark }: Lease): CallBody {
+  return mark === undefined ? body : withMarkedSystem(body, mark);
 }
 
 /** A request whose bytes are relayed, as its client wrote it. */

@@ -13,6 +13,8 @@ export function shownWaiting(waitingFor: WaitingFor): ShownWaiting {
       return { budget: waitingFor.dimension, ...(waitingFor.isExhausted === true && { exhausted: true }) };
     case "context":
       return { context: waitingFor.context };
+    case "prefix":
+      return { prefix: waitingFor.prefix };
     case "dependency":
       return { dependency: waitingFor.tasks };
     case "provider_batch":

@@ -8,12 +8,17 @@ import { callContent } from "../replay/content.ts";
  */
 export async function dedupeKeyOf(body: CallBody, facts: CallFacts): Promise<string> {
   const deciding = { ...facts, content: undefined, priority: undefined, timeoutMs: undefined, tier: undefined };
-  return await sha256Hex(new TextEncoder().encode(JSON.stringify([deciding, body])));
+  return await hashOf(JSON.stringify([deciding, body]));
 }
 
 /** The hash of what decides a call's answer, under which it is recorded. */
 export async function contentHash(body: CallBody, facts: CallFacts): Promise<string> {
-  return await sha256Hex(new TextEncoder().encode(callContent(body, facts)));
+  return await hashOf(callContent(body, facts));
+}
+
+/** The SHA-256 of a text, as hexadecimal text. */
+export async function hashOf(text: string): Promise<string> {
+  return await sha256Hex(new TextEncoder().encode(text));
 }
 
 /** The SHA-256 of some bytes, as hexadecimal text. */

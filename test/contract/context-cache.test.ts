@@ -186,6 +186,100 @@ describe("the marks", () => {
   });
 });
 
+const SYSTEM = "You answer as the following rules say, in this order and no other. ".repeat(400);
+const SYSTEM_TOKENS = Math.ceil(SYSTEM.length / 4);
+
+describe.each(["claude/claude-x", "gpt/gpt-x"])("calls that share a system message at %s", (model) => {
+  const marked = { type: "text", text: SYSTEM };
+  const mark = model.startsWith("claude") ? "cache_control" : "prompt_cache_breakpoint";
+
+  /** Sends a request under a new run and returns its answer, once nothing of its run is reserved. */
+  async function asked(path: string, fields: Record<string, unknown>) {
+    provider.forget();
+    const { token } = await gateway.openRun({ max_parallel: 64, budget: { usd: 5 }, default_model: model });
+    const answer = await gateway.fetch(path, { json: { max_tokens: 16, ...fields }, token });
+    const body = z.looseObject({ status: z.string() }).parse(await answer.json());
+    const budget = await (await gateway.fetch("/budget", { token })).json();
+    const { usd } = z.looseObject({ usd: z.looseObject({ spent: z.number(), reserved: z.number() }) }).parse(budget);
+    expect([usd.spent, usd.reserved]).toEqual([expect.closeTo(provider.bill().usd, 8), 0]);
+    return body;
+  }
+
+  const written = (): number[] => [provider.bill().writeTokens, provider.bill().readTokens];
+  const once = [SYSTEM_TOKENS, SYSTEM_TOKENS * (COUNT - 1)];
+
+  it("write it once, and read it for every other call of a batch", async () => {
+    const group = await asked("/batch", { system: SYSTEM, prompts: questions });
+    expect([group.status, written()]).toEqual(["completed", once]);
+    expect(group["usage"]).toMatchObject({ cached_tokens: once[1], cache_write_tokens: once[0] });
+    const sent = JSON.stringify(provider.seen[0]?.[mark === "cache_control" ? "system" : "messages"]);
+    expect(sent).toContain(JSON.stringify({ ...marked, [mark]: marks[mark] }));
+    expect(JSON.stringify(provider.seen[0]?.["messages"])).toContain("Question");
+  });
+
+  it("write it once for the elements of a graph's task", async () => {
+    const tasks = [
+      // It fails, so that its output is the fallback.
+      { id: "list", system: "Be brief.", prompt: "List.", fallback: JSON.stringify(questions) },
+      { id: "each", system: SYSTEM, foreach: "{{list.output.json}}", prompt: "{{item}}" },
+    ];
+    failWith = (number) => (number === 0 ? 400 : null);
+    const graph = await asked("/dag", { tasks, options: { concurrency: 64 } });
+    expect([graph.status, written()]).toEqual(["completed", once]);
+  });
+
+  it("share it over the chunks of a context", async () => {
+    const { token } = await gateway.openRun({ max_parallel: 64, budget: { usd: 5 }, default_model: model });
+    const stored = await gateway.fetch("/contexts", { json: { text: "one two. ".repeat(COUNT) }, token });
+    const { id } = z.looseObject({ id: z.string() }).parse(await stored.json());
+    const over = { context: id, split: { by: "chars", size: 9 } };
+    const json = { over, prompt: "Of: {{chunk}}", system: SYSTEM, max_tokens: 16 };
+    await (await gateway.fetch("/batch", { json, token })).text();
+    expect(written()).toEqual(once);
+  });
+
+  it("serves single calls from the second of a run on", async () => {
+    const { token } = await gateway.openRun({ max_parallel: 64, budget: { usd: 5 }, default_model: model });
+    const query = async (prompt: string): Promise<void> => {
+      const json = { prompt, system: SYSTEM, max_tokens: 16 };
+      const answer = await gateway.fetch("/query", { json, token });
+      expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
+    };
+    await query("First?");
+    expect(JSON.stringify(provider.seen)).not.toMatch(/cache_control|prompt_cache/);
+    const { writeTokens: before } = provider.bill();
+    await Promise.all(questions.map((prompt) => query(prompt)));
+    expect([provider.bill().writeTokens - before, provider.bill().readTokens]).toEqual(once);
+  });
+
+  it("are sent as they are with `off`, alone, and if the message is short or their own", async () => {
+    const plain = [
+      { system: SYSTEM, prompts: questions, cache: "off" },
+      { system: "Be brief.", prompts: questions },
+      { system: SYSTEM, prompts: ["One?"] },
+    ];
+    for (const fields of plain) {
+      await asked("/batch", fields);
+      expect(JSON.stringify(provider.seen)).not.toMatch(/cache_control|prompt_cache/);
+    }
+    const items = [{ prompt: "One?" }, { prompt: "Two?" }, { prompt: "Other?", system: "Be brief." }];
+    await asked("/batch", { system: SYSTEM, items });
+    expect(provider.seen.filter((body) => JSON.stringify(body).includes(mark))).toHaveLength(2);
+    expect(written()).toEqual([SYSTEM_TOKENS, SYSTEM_TOKENS]);
+  });
+});
+
+it("keys that name what calls share are no longer than OpenAI takes", async () => {
+  const text = TEXT.repeat(20);
+  const { token } = await gateway.openRun({ max_parallel: 64, budget: { usd: 5 }, default_model: "gpt/gpt-x" });
+  const stored = await gateway.fetch("/contexts", { json: { text }, token });
+  const { id } = z.looseObject({ id: z.string() }).parse(await stored.json());
+  const context = { id, from: 100_001, to: 350_007, as: "system" };
+  const json = { context, prompts: questions, max_tokens: 16, schema: { type: "object" }, schema_retries: 0 };
+  await (await gateway.fetch("/batch", { json, token })).text();
+  expect(provider.seen[0]).toMatchObject({ prompt_cache_key: id });
+});
+
 describe("calls that wait for their leader", () => {
   it("say so", async () => {
     isSilent = (number) => number === 0;

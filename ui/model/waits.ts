@@ -38,6 +38,8 @@ function causeOf(wait: Readonly<Record<string, unknown>>): string | null {
   if (budget !== null && wait["exhausted"] === true) return `a higher limit: the budget (${budget}) is used up`;
   if (budget !== null) return `the budget (${budget}): reservations of calls in flight take the rest`;
   if (Array.isArray(wait["dependency"])) return `other tasks: ${wait["dependency"].slice(0, 3).map(String).join(", ")}`;
+  if ("context" in wait || "prefix" in wait)
+    return "the first call with the same text, which writes it to the provider's cache";
   if ("provider_batch" in wait) return "a batch of the provider, at a lower price";
   if (wait["confirmation"] === true) return "a confirmation: the quote is above confirm_over of the run";
   if (wait["retry"] === true) return "the pause before a retry";

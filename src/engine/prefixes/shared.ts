@@ -12,8 +12,14 @@ export function prefixAt({ shared, cacheTtl }: CallFacts, target: Target): Prefi
   if (shared.tokens < cache.minTokens) return null;
   const { key, ttl, warmMs: waitMs = WARM_MS_DEFAULT } = shared;
   const keptMs = ttl === "1h" && cache.mark === "cache_control" ? 3_600_000 : cache.keptMs;
-  const mark = cache.mark === null ? {} : { mark: { by: cache.mark, key, ...(ttl === undefined ? {} : { ttl }) } };
+  const by = cache.mark;
+  const mark = by === null ? {} : { mark: { by, key: subjectOf(key), ...(ttl === undefined ? {} : { ttl }) } };
   return { name: `${key} ${upstream}/${model}`, ...mark, keptMs, waitMs };
+}
+
+/** The text that a prefix is about: the id of its context, or a name of its system message. OpenAI takes keys of up to 64 characters. */
+export function subjectOf(key: string): string {
+  return key.split(":", 1).join("");
 }
 
 /**

@@ -9,6 +9,7 @@ import type { Group } from "../group.ts";
 import type { EngineState } from "../state.ts";
 import { stoppedAt } from "./blocked.ts";
 import { WAITS_NAMED_MAX } from "../../limits.ts";
+import { subjectOf } from "../prefixes/shared.ts";
 import { slotIdOf } from "../slot.ts";
 import { waitAt } from "../upstreams/waiting.ts";
 import { blockedSlots } from "./dependencies.ts";
@@ -23,6 +24,8 @@ export type WaitingFor =
   | { kind: "budget"; dimension: Dimension; isExhausted?: true }
   /** The first call with the same text writes it to the provider's cache. */
   | { kind: "context"; context: string }
+  /** The same for the first call with the same system message. */
+  | { kind: "prefix"; prefix: "system" }
   /** Tasks of its graph that have not ended, by their ids; the first of them. */
   | { kind: "dependency"; tasks: string[] }
   /** A batch of its provider: its upstream; null = the batch is not made yet. */
@@ -113,10 +116,13 @@ function viewer(
       return { kind: "gate", gate: wait.gate, reason: wait.reason, readyInMs };
     }
     if (notBeforeMs !== null && notBeforeMs > nowMs) return { kind: "retry", readyInMs: notBeforeMs - nowMs };
-    // The key of a prefix begins with the id of its context.
-    if (awaited !== null) return { kind: "context", context: awaited.split(":", 1).join("") };
+    if (awaited !== null) return awaitedText(subjectOf(awaited));
     return dimension === null ? { kind: "permit" } : { kind: "budget", dimension };
   };
+}
+
+function awaitedText(subject: string): WaitingFor {
+  return subject.startsWith("ctx_") ? { kind: "context", context: subject } : { kind: "prefix", prefix: "system" };
 }
 
 /** Whether the limits of the run and of the group let one more attempt start. */

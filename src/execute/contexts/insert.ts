@@ -1,4 +1,7 @@
-/** The request of a call that refers to a context: it is built with a marker where the text goes, and sent with the text. */
+/**
+ * The request of a call that refers to a context: it is built with a marker where the text goes, and sent with the text. Texts that
+ * calls share are marked for their provider's cache.
+ */
 import type { CacheMark, CallBody } from "../../call.ts";
 import { isRecord } from "../../json/record.ts";
 import { CHUNK_PLACE, CONTEXT_SEPARATOR } from "../../limits.ts";
@@ -8,8 +11,8 @@ export function bodyWithMarker({ context, ...body }: CallBody, marker: string, m
   if (context === undefined) return body;
   const { prompt, messages } = body;
   if (context.place === "template") {
-    if (prompt !== undefined) return { ...body, prompt: filled(prompt, marker) };
-    return messages === undefined ? body : { ...body, messages: filledFirst(messages, marker) };
+    const whole = withChunk(body, marker);
+    return mark === undefined ? whole : withMarkedSystem(whole, mark);
   }
   const marked = mark === undefined ? body : { ...body, ...paramsWith(body.params, mark) };
   const block = blockOf(marker, mark);
@@ -18,6 +21,17 @@ export function bodyWithMarker({ context, ...body }: CallBody, marker: string, m
   if (block === null) return { ...marked, prompt: before(marker, prompt) };
   const { prompt: _, ...rest } = marked;
   return { ...rest, messages: [{ role: "user", content: withNext(block, prompt) }] };
+}
+
+/** The body with its system message marked for the cache: calls share that. */
+export function withMarkedSystem(body: CallBody, mark: CacheMark): CallBody {
+  const { system, prompt, messages, ...rest } = body;
+  if (system === undefined) return body;
+  const params = paramsWith(body.params, mark);
+  const block = blockOf(system, mark);
+  if (block === null) return { ...body, ...params };
+  const others = messages ?? [{ role: "user", content: prompt ?? "" }];
+  return { ...rest, ...params, messages: [{ role: "system", content: [block] }, ...others] };
 }
 
 const SYSTEM_ROLES: readonly unknown[] = ["system", "developer"];
@@ -67,6 +81,12 @@ function inMessages(messages: readonly unknown[], content: string | Block): read
 
 function before(marker: string, text: string | undefined): string {
   return text === undefined || text === "" ? marker : `${marker}${CONTEXT_SEPARATOR}${text}`;
+}
+
+function withChunk(body: CallBody, marker: string): CallBody {
+  const { prompt, messages } = body;
+  if (prompt !== undefined) return { ...body, prompt: filled(prompt, marker) };
+  return messages === undefined ? body : { ...body, messages: filledFirst(messages, marker) };
 }
 
 function filled(prompt: string, marker: string): string {

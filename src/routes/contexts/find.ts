@@ -9,11 +9,12 @@ import type { ContextRecord, ContextReference, Split } from "../../contexts/type
 import type { BatchCall, BatchRequest } from "../../contract/batch.ts";
 import type { CacheChoice } from "../../contract/contexts/cache.ts";
 import { invalid } from "../../contract/errors.ts";
-import { SharedPrefixes } from "../../contexts/shared-prefixes.ts";
+import { isLong, SharedPrefixes } from "../../contexts/shared-prefixes.ts";
 import type { DagRequest, DagTask } from "../../contract/graph/dag.ts";
 import type { DagPatch } from "../../contract/graph/patch.ts";
 import { Refusal } from "../../errors.ts";
 import { CHUNK_PLACE, CONTEXTS_PER_REQUEST_MAX, FILE_PAGE_BYTES, ITEMS_PER_BATCH_MAX } from "../../limits.ts";
+import { hashOf } from "../../run-client/dedupe-key.ts";
 import { readText } from "../../run-client/contexts/text.ts";
 
 /** A call that may refer to a context. */
@@ -31,21 +32,41 @@ export async function callWithContext<Call extends Referring>(
 
 /** A task of a plan with the text that it refers to. Throws a Refusal. */
 export async function taskWithContext(c: Context<AppEnv>, runId: string, task: DagTask): Promise<DagTask> {
-  const call = await callWithContext(c, runId, task.call);
-  return { ...task, call, body: call.body };
+  return await withElementPrefix({ ...task, call: await callWithContext(c, runId, task.call) });
 }
 
 /** The graph with the texts that its tasks refer to. Throws a Refusal. */
 export async function graphWithContexts(c: Context<AppEnv>, runId: string, request: DagRequest): Promise<DagRequest> {
   const { context: shared, defaults } = request;
   const references = request.tasks.flatMap(({ call: { context } }) => (context === undefined ? [] : [context]));
-  if (references.length === 0) return request;
+  if (request.tasks.every(({ call: { cache } }) => cache === undefined) && references.length === 0) return request;
   const known = await findContexts(c.env, runId, references);
   const tasks = request.tasks.map((task, index) => {
     const call = placed(task.call, known, task.call.context === shared ? "context" : `tasks[${index}].context`);
-    return { ...task, call, body: call.body };
+    return { ...task, call };
   });
-  return { ...request, tasks, defaults: sharedBody(defaults, shared, known) };
+  const sharing = tasks.filter(({ call: { cache } }) => cache !== undefined);
+  const bodies = sharing.map(({ call: { body } }) => body);
+  const shares = await SharedPrefixes.of(defaults, hashOf, bodies);
+  for (const task of sharing) shares.count(task.call, callsOf(task));
+  const marked = tasks.map((task) => withCall(task, shares.mark(task.call)));
+  return { ...request, tasks: marked, defaults: sharedBody(defaults, shared, known) };
+}
+
+/** A task that comes alone: nobody knows yet what others share, but the calls of a `foreach` share all that they begin with. */
+async function withElementPrefix(task: DagTask): Promise<DagTask> {
+  const { call } = task;
+  if (call.cache === undefined || callsOf(task) < 2) return withCall(task, call);
+  return withCall(task, (await SharedPrefixes.of(call.body, hashOf)).markLone(call));
+}
+
+/** The calls that a task stands for, as far as one shares its beginning with another. */
+function callsOf({ foreach }: DagTask): number {
+  return foreach === null ? 1 : 2;
+}
+
+function withCall(task: DagTask, call: DagTask["call"]): DagTask {
+  return { ...task, call, body: call.body };
 }
 
 /** The change of a graph with the texts that its tasks refer to. Throws a Refusal. */
@@ -53,13 +74,15 @@ export async function changeWithContexts(c: Context<AppEnv>, runId: string, chan
   const references = change.operations.flatMap((each) =>
     "task" in each && each.task.call.context !== undefined ? [each.task.call.context] : [],
   );
-  if (references.length === 0) return change;
   const known = await findContexts(c.env, runId, references);
-  const operations = change.operations.map((each, index) => {
-    if (!("task" in each)) return each;
-    const call = placed(each.task.call, known, `operations[${index}].task.context`);
-    return { ...each, task: { ...each.task, call, body: call.body } };
-  });
+  const operations: DagPatch["operations"][number][] = [];
+  for (const [index, each] of change.operations.entries()) {
+    if (!("task" in each)) operations.push(each);
+    else {
+      const call = placed(each.task.call, known, `operations[${index}].task.context`);
+      operations.push({ ...each, task: await withElementPrefix({ ...each.task, call }) });
+    }
+  }
   return { ...change, operations };
 }
 
@@ -71,16 +94,23 @@ export async function batchWithContexts(
 ): Promise<BatchRequest> {
   const { named, default: shared, over } = request.contexts;
   if (over !== null) return await batchOver(c, runId, request);
-  if (named.size === 0) return request;
+  if (named.size === 0) return await withSystemPrefix(request);
   const known = await findContexts(c.env, runId, [...named.values()]);
   const paramOf = (call: BatchCall, index: number): string =>
     call.context === shared ? "context" : `items[${index}].context`;
   // All of them before the first is stored: a range may be outside its text.
   let checked = 0;
-  const shares = new SharedPrefixes(request.defaults.system);
+  const shares = await SharedPrefixes.of(request.defaults, hashOf);
   for (const call of request.calls) shares.count(placed(call, known, paramOf(call, checked++)));
   const calls = mapped(request.calls, (call, index) => shares.mark(placed(call, known, paramOf(call, index))));
   return { ...request, calls, defaults: sharedBody(request.defaults, shared, known) };
+}
+
+/** The batch with its own system message as the prefix of the calls that have no other: they are not counted, because each has it. */
+async function withSystemPrefix(request: BatchRequest): Promise<BatchRequest> {
+  if (request.calls.length < 2 || !isLong(request.defaults.system)) return request;
+  const shares = await SharedPrefixes.of(request.defaults, hashOf);
+  return { ...request, calls: mapped(request.calls, (call) => shares.markLone(call)) };
 }
 
 /** What calls share, with the text of those that name none: the same value as theirs, so that it is stored once. */
@@ -100,11 +130,13 @@ async function batchOver(c: Context<AppEnv>, runId: string, request: BatchReques
   const known = await findContexts(c.env, runId, [{ id, chunk: { number: 0, split }, place: "template" }]);
   const length = known.chunksOf(id, split).length;
   const { prompt = "" } = call.body;
+  const shares = await SharedPrefixes.of(request.defaults, hashOf);
   const times = prompt.split(CHUNK_PLACE).length - 1;
   const chunkCall = (number: number): BatchCall => {
     const found = known.resolve({ id, chunk: { number, split }, place: "template" }, "over.context");
     if (!found.ok) throw new Refusal(found.reason);
-    return withContext(call, found.value, times);
+    const chunk = withContext(call, found.value, times);
+    return length < 2 ? chunk : shares.markLone(chunk);
   };
   const calls = {
     length,

@@ -14,7 +14,7 @@ import { RunCaller } from "../../run-client/caller.ts";
 import { callWithContext } from "../contexts/find.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { recordingOf } from "../recording.ts";
-import { contentHash, dedupeKeyOf } from "../../run-client/dedupe-key.ts";
+import { contentHash, dedupeKeyOf, hashOf } from "../../run-client/dedupe-key.ts";
 import { panelFor } from "./combining/panel.ts";
 import { queryPanel } from "./combining/panel-query.ts";
 import { namedOf } from "./idempotency.ts";
@@ -45,7 +45,7 @@ export async function answerQuery(
   runId: string,
   { call: requested, bytes }: RequestedCall,
 ): Promise<Response> {
-  const call = requested.context === undefined ? requested : withPrefix(await callWithContext(c, runId, requested));
+  const call = await withPrefix(await callWithContext(c, runId, requested));
   const run = new RunCaller(c.env, runId);
   const named = await namedOf(c, bytes);
   const panel = panelFor(c, call.facts.model);
@@ -101,8 +101,8 @@ function jsonCall(bytes: Uint8Array): Parsed<QueryRequest> {
 }
 
 /** The call with the beginning that it may share with others of its run. */
-function withPrefix(call: QueryRequest): QueryRequest {
-  return new SharedPrefixes(undefined).markLone(call);
+async function withPrefix(call: QueryRequest): Promise<QueryRequest> {
+  return call.cache === undefined ? call : (await SharedPrefixes.of(call.body, hashOf)).markLone(call);
 }
 
 /** The call with what its answer is recorded under. */
