@@ -309,12 +309,12 @@ function waitsOf(
   const waitFor = (calls: number): number =>
     Math.max(...scarce.map((one) => one.waitFor(one.taken + costOf(one, call) * calls))) * Math.sqrt(waiters);
   const nextMs = waitFor(1);
-  if (workClass === "interactive") {
-    // Someone waits for an answer: its run comes back as soon as one might be there.
+  // Someone waits for an answer. Among several waiters the next call may come sooner than it seems, so its run looks before.
+  if (workClass === "interactive" && waiters > 1) {
     return { nextInMs: GATE_NEXT_MIN_MS, wakeInMs: bounded(nextMs / 2, GATE_SLEEP_MS_MAX) };
   }
-  // A pace collects no calls: what is late for one is lost.
-  const wakeMs = isPaced ? nextMs : waitFor(Math.min(left, GATE_COLLECTED_CALLS));
+  // Calls whose clients wait are not collected. A pace collects none, either: what is late for one is lost.
+  const wakeMs = isPaced || workClass === "interactive" ? nextMs : waitFor(Math.min(left, GATE_COLLECTED_CALLS));
   return { nextInMs: bounded(nextMs, GATE_NEXT_MAX_MS), wakeInMs: bounded(wakeMs, GATE_SLEEP_MS_MAX) };
 }
 

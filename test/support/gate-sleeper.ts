@@ -28,6 +28,8 @@ export type SleeperPlan = {
   latencyMs: number;
   /** Attempts that the run may have in flight; absent = 64. */
   width?: number;
+  /** The calls are single ones that arrive at once; absent = they are those of a group. None of them may be rejected. */
+  areSingle?: true;
   /** When the group's slots must have ended, ms; absent = whenever. */
   deadlineMs?: number;
   /** A grant as the gate's version of another time gives it; absent = as this one does. */
@@ -48,7 +50,7 @@ export class Sleeper {
   rejected = 0;
   readonly #plan: SleeperPlan;
   readonly #engine: TestEngine;
-  readonly #group;
+  #completed = 0;
   #events: Event[] = [];
   #wake: Event | null = null;
   #hasTimer = false;
@@ -56,19 +58,20 @@ export class Sleeper {
 
   constructor(plan: SleeperPlan) {
     this.#plan = plan;
-    const { calls, width = 64, deadlineMs = null } = plan;
+    const { calls, width = 64, deadlineMs = null, areSingle = false } = plan;
     this.#engine = new TestEngine({ hasGates: true, width, targets: [makeTarget()], random: () => 0.5 });
-    this.#group = this.#engine.open(alike(calls), { deadlineMs });
+    if (areSingle) for (let at = 0; at < calls; at++) this.#engine.call(`call-${at}`, 0);
+    else this.#engine.open(alike(calls), { deadlineMs });
   }
 
   get completed(): number {
-    return this.#group.counts.completed;
+    return this.#completed;
   }
 
   /** Runs until every call has ended, or until a time. */
   runUntil(untilMs: number): void {
     this.#turn();
-    while (!this.#group.done) {
+    while (this.#completed < this.#plan.calls) {
       this.#events.sort((a, b) => a.atMs - b.atMs);
       const event = this.#events.shift();
       if (event === undefined || event.atMs > untilMs) return;
@@ -126,7 +129,10 @@ export class Sleeper {
     this.#at(this.nowMs + answer.latencyMs, () => {
       const { state } = this.#engine;
       if (answer.sample !== null) sampled(state, { acme: { ...answer.sample, ageMs: answer.latencyMs } }, this.nowMs);
-      if (answer.status === 200) provider.ended(call, this.nowMs);
+      if (answer.status === 200) {
+        provider.ended(call, this.nowMs);
+        this.#completed += 1;
+      }
       const ended: Outcome = answer.status === 200 ? success({}, latencyMs) : failure("rate_limited", answer.hintMs);
       settle(state, attemptId, ended, this.nowMs);
       this.#turn();

@@ -55,6 +55,16 @@ describe("a run of 200 calls at a key of 60 requests a minute", () => {
   });
 });
 
+describe("a run of 100 single calls that arrive at once at a key of 60 requests a minute, four at a time", () => {
+  it("exchanges once for each call that waits, and ends as soon as the key allows", () => {
+    const provider = openaiLike(60, 1e9);
+    const run = finished({ provider, calls: 100, latencyMs: 200, width: 4, areSingle: true });
+    // 60 start without waiting, and the others one a second.
+    expect(run.exchanges).toBeLessThanOrEqual(40 + 10);
+    expect(run.nowMs).toBeLessThanOrEqual((40_000 + 200) * 1.05);
+  });
+});
+
 describe("a run at a key that lets a call through every ten seconds", () => {
   it("looks every five seconds, so that its gate stays in memory, and is awake for hardly any of them", () => {
     const run = finished({ provider: openaiLike(6, 1e9), calls: 40, latencyMs: 2_000 });
