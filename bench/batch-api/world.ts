@@ -8,7 +8,7 @@ import OpenAI from "openai";
 import { z } from "zod";
 import { openRun, type OpenedRun } from "../../test/support/gateway.ts";
 import { startR2Gateway } from "../../test/support/r2-gateway.ts";
-import { freePort, startNode } from "../servers/process.ts";
+import { startNode } from "../servers/process.ts";
 import type { Server } from "../servers/process.ts";
 import { MODEL } from "../load/prompts.ts";
 
@@ -77,16 +77,17 @@ export async function startWorld(options: ProviderOptions): Promise<World> {
   const provider = await startProvider(options);
   const dataDir = await mkdtemp(join(tmpdir(), "fanout-bench-batch-"));
   const vars = varsFor(provider);
-  const port = await freePort();
-  const start = () => startR2Gateway({ vars, dataDir, port });
-  let gateway = await start();
+  const start = (port: number) => startR2Gateway({ vars, dataDir, port });
+  let gateway = await start(0);
+  /** Its clients find it at the same address after a restart. */
+  const port = Number(new URL(gateway.url).port);
   return {
     url: gateway.url,
     provider,
     openRun: (maxParallel) => openBatchRun(gateway.url, vars.ADMIN_KEY, maxParallel),
     restart: async () => {
       await gateway.kill();
-      gateway = await start();
+      gateway = await start(port);
     },
     [Symbol.asyncDispose]: async () => {
       await gateway.kill();

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { startGateway, type OpenedRun } from "../../test/support/gateway.ts";
-import { freePort, startNode } from "../servers/process.ts";
+import { startNode } from "../servers/process.ts";
 import { PRICES } from "./tariff.ts";
 
 /** `nanoUsd` is what the upstream bills in all; `accounts` by name of the call. */
@@ -48,16 +48,17 @@ export async function startStormWorld(options: WorldOptions = {}): Promise<Storm
     max_attempts: options.attemptsMax ?? 3,
   };
   const vars = { ADMIN_KEY: randomUUID(), UPSTREAMS: { up }, DEFAULT_MODEL: "up/bench-small" };
-  const port = await freePort();
-  const start = () => startGateway({ vars, dataDir, port });
-  let gateway = await start();
+  const start = (port: number) => startGateway({ vars, dataDir, port });
+  let gateway = await start(0);
+  /** Its clients find it at the same address after a restart. */
+  const port = Number(new URL(gateway.url).port);
   return {
     url: gateway.url,
     bill: () => billOf(upstream.url),
     openRun: (body) => gateway.openRun(body),
     restart: async () => {
       await gateway.kill();
-      gateway = await start();
+      gateway = await start(port);
     },
     [Symbol.asyncDispose]: async () => {
       await gateway.kill();

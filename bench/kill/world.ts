@@ -4,7 +4,6 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startGateway, type OpenedRun } from "../../test/support/gateway.ts";
-import { freePort } from "../servers/process.ts";
 import type { Kill } from "./hit.ts";
 import type { RunPlan } from "./plan.ts";
 import { PRICES, Provider } from "./provider.ts";
@@ -34,9 +33,10 @@ export async function startKillWorld(plans: readonly RunPlan[]): Promise<KillWor
   parts.defer(() => upstream.stop());
   const up = { kind: "openai", base_url: upstream.baseUrl, prices: { "*": PRICES }, max_attempts: ATTEMPTS_MAX };
   const vars = { ADMIN_KEY: randomUUID(), UPSTREAMS: { up }, DEFAULT_MODEL: "up/bench-small" };
-  const port = await freePort();
-  const start = () => startGateway({ vars, dataDir, port });
-  let gateway = await start();
+  const start = (port: number) => startGateway({ vars, dataDir, port });
+  let gateway = await start(0);
+  /** Its clients find it at the same address after a restart. */
+  const port = Number(new URL(gateway.url).port);
   parts.defer(() => gateway.kill());
   let upMs = performance.now();
   const whole = parts.move();
@@ -52,7 +52,7 @@ export async function startKillWorld(plans: readonly RunPlan[]): Promise<KillWor
       await sleep(LAST_BYTES_MS);
       const overMs = performance.now();
       await sleep(downMs);
-      gateway = await start();
+      gateway = await start(port);
       upMs = performance.now();
       return { atMs, overMs, upMs };
     },

@@ -6,7 +6,6 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -27,9 +26,10 @@ export async function measureKills(kills: number, calls: number): Promise<Part> 
   const prices = { "*": { input: 1, output: 1 } };
   const up = { kind: "openai", base_url: upstream.baseUrl, models: ["*"], prices };
   const vars = { ADMIN_KEY: randomUUID(), UPSTREAMS: { up }, DEFAULT_MODEL: "up/m" };
-  const port = await freePort();
-  const start = (): Promise<Gateway> => startGateway({ vars, dataDir, port });
-  let gateway = await start();
+  const start = (port: number): Promise<Gateway> => startGateway({ vars, dataDir, port });
+  let gateway = await start(0);
+  /** Its programs find it at the same address after a restart. */
+  const port = Number(new URL(gateway.url).port);
   /** How often a prompt had been sent when a program saw its answer for the first time. */
   const seen = new Map<string, number>();
   const random = new Random(16);
@@ -50,7 +50,7 @@ export async function measureKills(kills: number, calls: number): Promise<Part> 
       } else {
         await gateway.kill();
         killed.gateways += 1;
-        gateway = await start();
+        gateway = await start(port);
       }
     }
     await life.kill();
@@ -117,12 +117,4 @@ class Life {
     await this.#exit;
     if (!this.#isDone) throw new Error("the program has failed");
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -106,7 +106,7 @@ export function cpuMsOf(pid: number | undefined): number {
   }
 }
 
-/** A loopback port that nothing listens on now. */
+/** A loopback port that nothing listens on now, for programs of others that cannot report which one they were given. */
 export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, "127.0.0.1");
   await once(probe, "listening");

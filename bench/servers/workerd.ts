@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { bundleWorker, type Bundle } from "../../scripts/local/bundle.ts";
 import { capnpConfig } from "../../test/support/capnp-config.ts";
 import { serveWorkerd } from "../../test/support/workerd.ts";
-import { cpuMsOf, freePort, rssBytesOf } from "./process.ts";
+import { cpuMsOf, rssBytesOf } from "./process.ts";
 import type { Server } from "./process.ts";
 
 /** A running workerd. `inspectorUrl` is null unless the inspector was requested. `cpuMs`: processor time so far. */
@@ -38,8 +38,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   await writeFile(join(scratchDir, "gateway.mjs"), options.bundle.code);
   const wranglerToml = await wranglerTomlWith(options.objects);
   await writeFile(configFile, capnpConfig({ wranglerToml, vars: options.vars, dataDir, port: 0 }));
-  const inspectorPort = options.inspector === true ? await freePort() : null;
-  const args = inspectorPort === null ? [] : [`--inspector-addr=127.0.0.1:${inspectorPort}`];
+  const args = options.inspector === true ? ["--inspector-addr=127.0.0.1:0"] : [];
   try {
     const workerd = await serveWorkerd(configFile, args);
     // For a bench that ends in the middle. Its handler comes after the one that ends workerd.
@@ -47,7 +46,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
     process.once("exit", removeAtExit);
     return {
       url: workerd.url,
-      inspectorUrl: inspectorPort === null ? null : `http://127.0.0.1:${inspectorPort}`,
+      inspectorUrl: workerd.inspectorUrl,
       rssBytes: () => rssBytesOf(workerd.pid),
       cpuMs: () => cpuMsOf(workerd.pid),
       output: workerd.output,

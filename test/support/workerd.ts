@@ -8,6 +8,8 @@ import { workerdProgram } from "../../scripts/local/workerd-program.ts";
 export type Workerd = {
   url: string;
   pid: number;
+  /** Null unless its arguments have `--inspector-addr`, which should name port 0. */
+  inspectorUrl: string | null;
   /** The end of what it wrote to stderr so far. */
   output(): string;
   /** Sends it SIGTERM and waits until it has ended. */
@@ -19,7 +21,7 @@ export type Workerd = {
 const OUTPUT_CHARS_MAX = 32_768;
 /** Time workerd gets to end by itself, ms. It may wait for requests in flight. */
 const STOP_MS = 3_000;
-/** The descriptor on which workerd says which port it listens on. */
+/** The descriptor on which workerd says which ports it listens on. */
 const CONTROL_FD = 3;
 
 /**
@@ -27,6 +29,7 @@ const CONTROL_FD = 3;
  * printed if it ends before.
  */
 export async function serveWorkerd(configFile: string, args: readonly string[] = []): Promise<Workerd> {
+  // The program itself: the package's launcher is a Node process that a SIGKILL would not pass on.
   const child = spawn(workerdProgram(), ["serve", `--control-fd=${CONTROL_FD}`, ...args, configFile], {
     stdio: ["ignore", "ignore", "pipe", "pipe"],
   });
@@ -35,8 +38,9 @@ export async function serveWorkerd(configFile: string, args: readonly string[] =
   process.once("exit", dieWithParent);
   child.once("exit", () => process.off("exit", dieWithParent));
   const output = tail(child.stderr);
-  const port = await Promise.race([listeningPort(child), exited.then(() => null)]);
-  if (port === null || child.pid === undefined) throw new Error(`workerd ended before it listened:\n${output()}`);
+  const hasInspector = args.some((arg) => arg.startsWith("--inspector-addr"));
+  const ports = await Promise.race([listeningPorts(child, hasInspector), exited.then(() => null)]);
+  if (ports === null || child.pid === undefined) throw new Error(`workerd ended before it listened:\n${output()}`);
   const end = async (signal: NodeJS.Signals) => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill(signal);
@@ -45,25 +49,35 @@ export async function serveWorkerd(configFile: string, args: readonly string[] =
     clearTimeout(timer);
   };
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${ports.http}`,
     pid: child.pid,
+    inspectorUrl: ports.inspector === null ? null : `http://127.0.0.1:${ports.inspector}`,
     output,
     stop: () => end("SIGTERM"),
     kill: () => end("SIGKILL"),
   };
 }
 
-/** The program itself: the package's launcher is a Node process that a SIGKILL would not pass on. */
-async function listeningPort(child: ChildProcess): Promise<number | null> {
+/** The ports that it has chosen; null if it ends before it reports them. */
+async function listeningPorts(
+  child: ChildProcess,
+  hasInspector: boolean,
+): Promise<{ http: number; inspector: number | null } | null> {
   const control = child.stdio[CONTROL_FD];
   if (!control || !("setEncoding" in control)) return null;
   let text = "";
   for await (const piece of control.setEncoding("utf8")) {
     text += String(piece);
-    const said = /"event":"listen".*?"port":(\d+)/.exec(text);
-    if (said) return Number(said[1]);
+    const http = portIn(text, "listen");
+    const inspector = portIn(text, "listen-inspector");
+    if (http !== null && (inspector !== null || !hasInspector)) return { http, inspector };
   }
   return null;
+}
+
+function portIn(text: string, event: "listen" | "listen-inspector"): number | null {
+  const said = new RegExp(`"event":"${event}".*?"port":(\\d+)`).exec(text);
+  return said === null ? null : Number(said[1]);
 }
 
 function tail(stream: Readable | null): () => string {
