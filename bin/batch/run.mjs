@@ -37,7 +37,7 @@ import { uploadFile } from "./server/upload.mjs";
  * @returns {Promise<number>} The exit status.
  */
 export async function runBatch(setting, deps) {
-  const { input, output, endpoint, defaults, fresh, server } = setting;
+  const { input, output, endpoint, serviceTier, defaults, fresh, server } = setting;
   const { api, display } = deps;
   const startedAtMs = deps.now();
   checkPaths(input.path, output);
@@ -45,7 +45,7 @@ export async function runBatch(setting, deps) {
   try {
     const chunks = input.path === "-" ? deps.stdin() : createReadStream(input.path, { signal: deps.signal });
     const path = join(folder, "input.jsonl");
-    const converted = await convert(chunks, { kind: input.kind, path, endpoint, defaults });
+    const converted = await convert(chunks, { kind: input.kind, path, endpoint, serviceTier, defaults });
     if (converted.ignored.length > 0) display.note(`Ignored: ${printable(converted.ignored.join(", "))}.`);
     const found = fresh ? await forgotten(output, display) : await readState(output);
     const state = resumable(found, { apiUrl: server.apiUrl, hash: converted.hash }, output);
@@ -120,7 +120,7 @@ async function forgotten(output, display) {
  */
 async function begun(found, { converted, setting, deps }) {
   const { api, display } = deps;
-  const { output, server } = setting;
+  const { output, server, serviceTier } = setting;
   if (found?.batchId != null) {
     display.note(`Continuing batch ${printable(found.batchId)}.`);
     return { batchId: found.batchId, spentUsd: found.spentUsd };
@@ -128,7 +128,7 @@ async function begun(found, { converted, setting, deps }) {
   const { hash, endpoint } = converted;
   /** @type {State} */
   let state = found ?? {
-    ...{ apiUrl: server.apiUrl, hash, endpoint, attempt: randomUUID() },
+    ...{ apiUrl: server.apiUrl, hash, endpoint, serviceTier, attempt: randomUUID() },
     ...{ inputFileId: null, batchId: null, settled: false, spentUsd: null, costUsd: null },
   };
   // Written before anything is sent: if the output cannot be written, nothing must be paid.
@@ -163,8 +163,9 @@ async function upload(converted, { api, display }) {
  * @param {State} state
  */
 export async function createBatch(api, state) {
-  const { inputFileId: input_file_id, endpoint } = state;
-  const request = { input_file_id, endpoint, completion_window: "24h" };
+  const { inputFileId: input_file_id, endpoint, serviceTier } = state;
+  const tier = serviceTier === null ? {} : { service_tier: serviceTier };
+  const request = { input_file_id, endpoint, completion_window: "24h", ...tier };
   return idOf(await api.postJson("/batches", request, { "idempotency-key": idempotencyKey(state) }));
 }
 

@@ -7,9 +7,10 @@ import { ENDPOINTS } from "./input/request-line.mjs";
 /** @typedef {import("./input/rows.mjs").Kind} Kind */
 
 /**
- * `input` null: cancel the batch; "-": standard input. `endpoint` null: as in the input.
+ * `input` null: cancel the batch; "-": standard input. `endpoint` null: as in the input. `serviceTier` null: every line is sent live.
  * @typedef {{
  *   input: { path: string, kind: Kind } | null, output: string, format: Kind | "raw", endpoint: string | null,
+ *   serviceTier: string | null,
  *   defaults: import("./input/request-line.mjs").Defaults, server: import("./server/credential.mjs").Server,
  *   fresh: boolean, quiet: boolean, json: boolean,
  * }} Setting
@@ -25,6 +26,7 @@ const OPTIONS = /** @type {const} */ ({
   "max-tokens": { type: "string" },
   temperature: { type: "string" },
   endpoint: { type: "string" },
+  "service-tier": { type: "string" },
   url: { type: "string" },
   "token-file": { type: "string" },
   fresh: { type: "boolean", default: false },
@@ -33,6 +35,9 @@ const OPTIONS = /** @type {const} */ ({
   quiet: { type: "boolean", short: "q", default: false },
   help: { type: "boolean", short: "h", default: false },
 });
+
+/** Tiers of whole batches. */
+const SERVICE_TIERS = /** @type {const} */ (["batch"]);
 
 const KINDS = /** @type {const} */ (["jsonl", "text", "csv"]);
 
@@ -58,6 +63,7 @@ export function settingOf(args, deps) {
     output,
     format: values.raw ? "raw" : outputKind(output, values.format),
     endpoint: oneOf("endpoint", values.endpoint, ENDPOINTS),
+    serviceTier: oneOf("service-tier", values["service-tier"], SERVICE_TIERS),
     defaults: defaultsOf(values),
     server: credentialOf({ url: values.url, tokenFile: values["token-file"] }, deps),
     fresh,

@@ -11,9 +11,9 @@ import { printable, shellWord } from "./printable.mjs";
 
 /**
  * `hash`: of the input and its options. `settled`: the batch has ended and its answers were written. `spentUsd`: what the run had
- * spent when the batch began, and `costUsd` how much more when it was settled; null if unknown.
+ * spent when the batch began, and `costUsd` how much more when it was settled; null if unknown. `serviceTier`: as in the setting.
  * @typedef {{
- *   apiUrl: string, hash: string, endpoint: string, attempt: string, inputFileId: string | null,
+ *   apiUrl: string, hash: string, endpoint: string, serviceTier: string | null, attempt: string, inputFileId: string | null,
  *   batchId: string | null, settled: boolean, spentUsd: number | null, costUsd: number | null,
  * }} State
  */
@@ -48,17 +48,19 @@ export async function readState(output) {
  */
 function stateOf(value) {
   if (!isObject(value) || value["version"] !== 1) return null;
-  const { api_url, hash, endpoint, attempt, input_file_id, batch_id, settled, spent_usd, cost_usd } = value;
+  const { api_url, hash, endpoint, service_tier, attempt, input_file_id, batch_id, settled, spent_usd, cost_usd } =
+    value;
   if (typeof api_url !== "string" || typeof hash !== "string" || typeof endpoint !== "string") return null;
   if (typeof attempt !== "string" || typeof settled !== "boolean") return null;
-  const id = (/** @type {unknown} */ found) => (typeof found === "string" && found !== "" ? found : null);
+  const text = (/** @type {unknown} */ found) => (typeof found === "string" && found !== "" ? found : null);
   return {
     apiUrl: api_url,
     hash,
     endpoint,
+    serviceTier: text(service_tier),
     attempt,
-    inputFileId: id(input_file_id),
-    batchId: id(batch_id),
+    inputFileId: text(input_file_id),
+    batchId: text(batch_id),
     settled,
     spentUsd: typeof spent_usd === "number" ? spent_usd : null,
     costUsd: typeof cost_usd === "number" ? cost_usd : null,
@@ -78,6 +80,7 @@ export async function writeState(output, state) {
     api_url: state.apiUrl,
     hash: state.hash,
     endpoint: state.endpoint,
+    ...(state.serviceTier === null ? {} : { service_tier: state.serviceTier }),
     attempt: state.attempt,
     input_file_id: state.inputFileId,
     batch_id: state.batchId,

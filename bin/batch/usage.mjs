@@ -16,6 +16,7 @@ INPUT  .jsonl  requests (custom_id, method, url, body), or objects with a prompt
 --raw                  write the batch's output lines unchanged
 --model, --system, --max-tokens, --temperature   defaults for prompts without their own
 --endpoint PATH        /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/responses
+--service-tier batch   through batches of the provider, at their price, within 24 hours
 --url URL              gateway; default: FANOUT_URL, OPENAI_BASE_URL, http://127.0.0.1:8787
 --token-file FILE      file with the run's token; default: FANOUT_TOKEN (or OPENAI_API_KEY)
 --fresh                start a new batch, even if one is running for this output

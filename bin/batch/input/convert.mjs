@@ -10,8 +10,8 @@ import { FileSink } from "../sink.mjs";
 const IGNORED_MAX = 10;
 
 /**
- * `ids[k]` is the custom_id of line k + 1 of the file, `lines[k]` the line of the input that it came from. `hash` covers the file and
- * the endpoint, `md5` the file.
+ * `ids[k]` is the custom_id of line k + 1 of the file, `lines[k]` the line of the input that it came from. `hash` covers the file, the
+ * endpoint and the service tier, `md5` the file.
  * @typedef {{
  *   path: string, bytes: number, hash: string, md5: string, endpoint: string,
  *   ids: string[], lines: number[], ignored: string[],
@@ -21,13 +21,13 @@ const IGNORED_MAX = 10;
 /**
  * @param {AsyncIterable<Buffer>} chunks
  * @param {{
- *   kind: import("./rows.mjs").Kind, path: string, endpoint: string | null,
+ *   kind: import("./rows.mjs").Kind, path: string, endpoint: string | null, serviceTier: string | null,
  *   defaults: import("./request-line.mjs").Defaults,
  * }} options `endpoint` null: the one that the first line names, or chat completions.
  * @returns {Promise<Converted>}
  * @throws {Failure} for the first invalid line, or if there is no line.
  */
-export async function convert(chunks, { kind, path, endpoint: requested, defaults }) {
+export async function convert(chunks, { kind, path, endpoint: requested, serviceTier, defaults }) {
   const sink = await FileSink.create(path);
   const [sha256, md5] = [createHash("sha256"), createHash("md5")];
   /** @type {Map<string, number>} */
@@ -61,7 +61,7 @@ export async function convert(chunks, { kind, path, endpoint: requested, default
   return {
     path,
     bytes: sink.bytes,
-    hash: sha256.update(endpoint).digest("hex"),
+    hash: sha256.update(`${endpoint}${serviceTier === null ? "" : ` ${serviceTier}`}`).digest("hex"),
     md5: md5.digest("hex"),
     endpoint,
     ids: [...lineOfId.keys()],

@@ -18,7 +18,7 @@ async function converted(text: string, { kind = "jsonl", endpoint = null, defaul
   const chunks = (async function* () {
     for (const piece of Buffer.from(text)) yield Buffer.from([piece]);
   })();
-  const result = await convert(chunks, { kind, path, endpoint, defaults });
+  const result = await convert(chunks, { kind, path, endpoint, serviceTier: null, defaults });
   const file = await readFile(path, "utf8");
   return {
     ...result,

@@ -379,6 +379,20 @@ describe("fanout batch, started again", () => {
     expect([batches.size, server?.count("POST", /files/)]).toEqual([1, 1]);
   });
 
+  it("sends the service tier, also when it cancels a batch whose creation got no answer, and takes another tier for another batch", async () => {
+    let child: ChildProcess | null = null;
+    const { batches } = await serve({ silent: () => child?.kill("SIGKILL") === true, looks: () => 1e9 });
+    await folder.write("in.txt", "one\n");
+    await run([...ARGS, "--service-tier", "batch"], { onStarted: (started) => void (child = started) });
+    child = null;
+    const other = await run();
+    expect([other.status, other.stderr]).toEqual([1, expect.stringContaining("another input or other options")]);
+    expect((await run(["batch", "--cancel", "-o", "out.jsonl"])).status).toBe(0);
+    const created = server?.seen.filter(({ path, method }) => path === "/v1/batches" && method === "POST") ?? [];
+    expect(created.map(({ body }) => JSON.parse(body.toString()).service_tier)).toEqual(["batch", "batch"]);
+    expect(batches.size).toBe(1);
+  });
+
   it("begins a new batch with --fresh, under another key", async () => {
     const { batches } = await serve();
     await folder.write("in.txt", "one\n");

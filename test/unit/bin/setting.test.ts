@@ -16,6 +16,7 @@ describe("settingOf", () => {
       output: "out.jsonl",
       format: "jsonl",
       endpoint: null,
+      serviceTier: null,
       defaults: {},
       server: {
         apiUrl: "http://127.0.0.1:8787/v1",
@@ -87,6 +88,7 @@ describe("settingOf", () => {
     [["in", "-o", "o"], /^The format of the input is not known from its name/],
     [["in.txt", "-o", "o", "--from", "xml"], /^--from must be one of: jsonl, text, csv\./],
     [["in.txt", "-o", "o", "--raw", "--format", "csv"], /^Use either --raw or --format/],
+    [["in.txt", "-o", "o", "--service-tier", "flex"], /^--service-tier must be one of: batch\./],
     [["in.txt", "-o", "o", "--endpoint", "/v1/x"], /^--endpoint must be one of/],
     [["in.txt", "-o", "o", "--max-tokens", "0"], /^--max-tokens must be/],
     [["in.txt", "-o", "o", "--temperature", "hot"], /^--temperature must be/],
