@@ -37,7 +37,7 @@ try {
 
 function item(index: number): { prompt: string; model: string } {
   const latencyMs = 150 + ((index * 397) % 700);
-  const fails = index % 41 === 7 ? "sim/fail?status=503" : index % 53 === 11 ? "sim/fail?status=400" : null;
+  const fails = index % 97 === 7 ? "sim/fail?status=503" : index % 53 === 11 ? "sim/fail?status=400" : null;
   return { prompt: `Summarize page ${index}.`, model: fails ?? `sim/slow?ms=${latencyMs}` };
 }
 
@@ -51,7 +51,7 @@ async function photograph(address: string): Promise<void> {
   const executablePath = process.env["FANOUT_CHROMIUM"] ?? "/usr/bin/chromium";
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-background-networking"] });
   try {
-    const page = await browser.newPage({ viewport: { width: 1_100, height: 900 } });
+    const page = await browser.newPage({ viewport: { width: 1_280, height: 900 } });
     await page.goto(address);
     await page.waitForTimeout(SHOWN_AFTER_MS);
     await page.screenshot({ path: PICTURE });
