@@ -5,7 +5,7 @@ import type { SingleCall } from "./calls/single-call.ts";
 import { drainGroup } from "./end-slot.ts";
 import type { Group } from "./group.ts";
 import type { EngineState } from "./state.ts";
-import { endAtGate, stoppedEndMs } from "./upstreams/waiting.ts";
+import { endAtGate, stoppedEndMs, tooLateReason } from "./upstreams/waiting.ts";
 import { shortageOf } from "./waits/paused.ts";
 
 /**
@@ -37,6 +37,8 @@ function expireGroup(state: EngineState, group: Group, waitingFor: Reason | null
   if (group.counts.queued === 0) return;
   const stopped = stoppedEndMs(state, group, nowMs);
   const isLate = deadlineMs !== null && nowMs >= openedAtMs + deadlineMs;
+  const tooLate = isLate ? null : tooLateReason(state, group, nowMs);
+  if (tooLate !== null) return drainGroup(state, group, { state: "failed", reason: tooLate, cause: "deadline" }, nowMs);
   if (!isLate && (stopped === null || nowMs < stopped.atMs)) return;
   const shortage = group.paused === null ? null : shortageOf(state, group.paused);
   const overdue = shortage ?? waitingFor ?? ({ reason: "deadline_exceeded", deadlineMs: deadlineMs ?? 0 } as const);

@@ -111,6 +111,22 @@ const isWait = (value: unknown): boolean =>
 
 const BLOCKED = [{ upstream: "up", key: null, reason: "invalid_key", since: expect.stringMatching(/Z$/) }];
 
+describe("a batch with a deadline that its key cannot keep", () => {
+  it("fails what is queued at once, with the time until it could start", async () => {
+    // Six calls a minute: the bucket admits six at once, and then one every ten seconds.
+    const { openRun } = await startPlace(new OpenAiLimiter({ requestsPerMinute: 6, tokensPerMinute: 1e9 }));
+    const client = await openRun();
+    const startedMs = performance.now();
+    const path = await client.openBatch(names(20), { deadline_ms: 9_000 });
+    const group = batchReply.parse((await client.send(`${path}?wait_ms=20000`)).json);
+    expect(performance.now() - startedMs).toBeLessThan(9_000);
+    expect([group.status, group.items.filter(({ status }) => status === "completed").length]).toEqual(["partial", 6]);
+    const failures = group.errors.filter((error) => error !== null);
+    expect(failures.map(({ code }) => code)).toEqual(Array(14).fill("upstream_rate_limited"));
+    expect(failures.at(-1)).toMatchObject({ retryable: true, upstream: "up", retry_after_ms: expect.any(Number) });
+  });
+});
+
 describe("a batch on a wrong key", () => {
   it("shows the stop at once: in the group, in its slots, in the run and in the log; no slot has failed", async () => {
     const { provider, openRun } = await startPlace(stoppingLimiter("invalid_api_key", 0));

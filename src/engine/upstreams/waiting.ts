@@ -28,6 +28,27 @@ export function endAtGate(state: EngineState, call: SingleCall, nowMs: number): 
   return isTooLate || isHopeless || nowMs >= deadlineAtMs ? gateReason(state, target.upstream, wait, nowMs) : null;
 }
 
+/**
+ * Why a group with a deadline ends now: none of its calls is in flight, and the rate limits of their keys let none start before the
+ * deadline. Null = one may start. A key that does not work may be repaired at any time, and a width grows: nobody knows their time.
+ */
+export function tooLateReason(state: EngineState, group: Group, nowMs: number): Reason | null {
+  const { header, counts, inFlight, mayStart, provider } = group;
+  if (header.deadlineMs === null || counts.queued === 0 || inFlight > 0 || !mayStart || provider !== null) return null;
+  const deadlineAtMs = header.openedAtMs + header.deadlineMs;
+  let first: LineWait | null = null;
+  for (const line of state.queue.upstreamsOf(header.seq)) {
+    const wait = waitAt(state, line, nowMs);
+    if (wait === null || !isRate(wait) || (wait.readyAtMs ?? 0) <= deadlineAtMs) return null;
+    if (first === null || isSooner(wait, first)) first = wait;
+  }
+  return first === null ? null : gateReason(state, first.gate, first, nowMs);
+}
+
+function isRate({ reason }: GateWait): boolean {
+  return reason === "requests_per_minute" || reason === "tokens_per_minute";
+}
+
 /** The error of a call that has waited at a gate. It can be repeated later. */
 function gateReason({ upstreams }: EngineState, upstream: string, wait: LineWait, nowMs: number): Reason {
   const { gate, reason, readyAtMs } = wait;

@@ -347,6 +347,36 @@ describe("a single call that waits at a gate", () => {
   });
 });
 
+describe("a group that waits at a gate", () => {
+  it("fails as soon as its deadline cannot be met, with the time until it could start", () => {
+    const engine = gated();
+    engine.state.upstreams.add(makeTarget()).cool(10_000, "tokens_per_minute");
+    const [early, late] = [engine.open(alike(2), { deadlineMs: 10_000 }), engine.open(alike(2), { deadlineMs: 9_999 })];
+    expireQueued(engine.state, null, 0);
+    expect([early.done, late.done, late.counts.failed]).toEqual([false, true, 2]);
+    const reason = late.drained?.reason;
+    expect(reason).toMatchObject({ reason: "upstream_rate_limited", upstream: "acme", retryAfterMs: 10_000 });
+  });
+
+  it("goes on while one of its calls is in flight or may start elsewhere, and while nobody knows when one may", () => {
+    const engine = gated({ width: 1, targets: [makeTarget(), makeTarget({ upstream: "other" })] });
+    const flying = engine.open(alike(2), { deadlineMs: 1_000 });
+    expect(engine.startAll(0)).toHaveLength(1);
+    const elsewhere = engine.open([{ modelIndex: 0 }, { modelIndex: 1 }], { deadlineMs: 1_000 });
+    engine.state.upstreams.add(makeTarget()).cool(10_000, "requests_per_minute");
+    expireQueued(engine.state, null, 1);
+    expect([flying.done, elsewhere.done]).toEqual([false, false]);
+    settleAll(engine, success(), 2);
+    expireQueued(engine.state, null, 2);
+    expect([flying.done, flying.counts]).toEqual([true, expect.objectContaining({ completed: 1, failed: 1 })]);
+    const narrow = gated();
+    narrow.state.upstreams.add(makeTarget()).cool(10_000, "width");
+    const group = narrow.open(alike(2), { deadlineMs: 1_000 });
+    expireQueued(narrow.state, null, 999);
+    expect(group.done).toBe(false);
+  });
+});
+
 describe("a key that does not work", () => {
   it("ends no slot: those in flight return to the queue, and nothing more is sent but probes", () => {
     const engine = gated({ width: 8 });
