@@ -1,7 +1,7 @@
 /** Which credential a route needs, and whether an answer shows that a request came in without it. */
 import type { Sender } from "./credential.ts";
 import type { Surface } from "./document.ts";
-import { pathOf } from "./path.ts";
+import { servedPathOf } from "./path.ts";
 
 /** `worker`: a pull worker of the run may send it, too. */
 export type Needs = "nothing" | "worker" | "run" | "operator";
@@ -23,8 +23,7 @@ const SUFFICIENT: Readonly<Record<Needs, ReadonlySet<Sender>>> = {
 export function needsOf(surface: Surface, { method, target }: { method: string; target: string }): Needs {
   // workerd serves a target that is neither a path nor a URL, such as `GET runs`, as the path `/`.
   if (!/^(?:\/|[a-z][a-z0-9+.-]*:)/i.test(target)) return "nothing";
-  // Some servers resolve the dots of a path before the gateway sees it.
-  const path = pathOf(URL.parse(target, "http://gateway.test")?.pathname ?? "");
+  const path = servedPathOf(target);
   const verb = method === "HEAD" ? "GET" : method;
   const found = surface.operations.find((one) => one.method === verb && patternOf(one.path).test(path));
   if (found === undefined || found.isOpen) return "nothing";

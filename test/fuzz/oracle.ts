@@ -4,7 +4,7 @@ import { isAnthropicPath } from "../../src/routes/anthropic/error.ts";
 import { isDialectPath } from "../../src/routes/dialects/path.ts";
 import { failureForm } from "../support/failure-form.ts";
 import { authorityFault } from "./authority.ts";
-import { pathOf } from "./path.ts";
+import { pathOf, servedPathOf } from "./path.ts";
 import type { HostileRequest } from "./request.ts";
 import type { Answer, Exchange } from "./wire.ts";
 
@@ -65,13 +65,13 @@ function mayShow({ target, bytes }: HostileRequest, pattern: RegExp): boolean {
 function formFaults(request: HostileRequest, answer: Answer): string[] {
   const { status, headers } = answer;
   if (status === 101)
-    return /^\/runs\/[^/]+\/events/.test(pathOf(request.target)) ? [] : ["upgrades a route that has no events"];
+    return /^\/runs\/[^/]+\/events/.test(servedPathOf(request.target)) ? [] : ["upgrades a route that has no events"];
   if (Number.isNaN(status) || status < 200) return ["has no status of HTTP"];
   const faults = headers.has("x-request-id") ? [] : ["has no x-request-id"];
   if (status < 400 || request.method === "HEAD" || !answer.isWhole) return faults;
   const body = jsonIn(answer.body);
   // Some servers resolve the dots of a path before the gateway sees it.
-  const paths = [pathOf(request.target), pathOf(URL.parse(request.target, "http://gateway.test")?.pathname ?? "")];
+  const paths = [pathOf(request.target), servedPathOf(request.target)];
   const path = paths.find((shown) => hasForm(shown, body));
   if (path === undefined) return [...faults, `has no error's form at ${status}`];
   if (status >= 500 && !isDocumented(path, status, body)) faults.push(`is ${status}`);

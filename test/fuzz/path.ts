@@ -9,3 +9,8 @@ export function pathOf(target: string): string {
     }
   });
 }
+
+/** The path that a server serves: some resolve the dots of a target before the gateway sees it. */
+export function servedPathOf(target: string): string {
+  return pathOf(URL.parse(target, "http://gateway.test")?.pathname ?? "");
+}
