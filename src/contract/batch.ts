@@ -78,8 +78,8 @@ export const tierMode = z.enum(["strict", "priority"]).optional().openapi({
     "`strict`: calls of a tier start when all of the tiers before it have ended. `priority` (default if one has a tier): tiers only order the queue",
 });
 
-/** For the OpenAPI document: a batch with several contents has none of the fields that repeat one. */
-const WITHOUT_ONE_CONTENT = { prompt: ABSENT, messages: ABSENT, agents: ABSENT, n: ABSENT };
+/** For the OpenAPI document: a batch with several contents has none of the fields that make several calls of one. */
+const WITHOUT_ONE_CONTENT = { prompt: ABSENT, messages: ABSENT, agents: ABSENT, n: ABSENT, over: ABSENT };
 
 /** The request as documented. Prompts are checked by hand below: a schema per prompt would cost more than the rest. */
 export const batchBody = strictFields({
