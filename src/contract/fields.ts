@@ -61,6 +61,12 @@ export const queryInt = z
   .regex(/^-?\d{1,15}$/, "expected a whole number")
   .transform(Number);
 
+/** A number in a query string, as clients of any language write it. An empty text is refused, though JavaScript reads it as 0. */
+export const queryNumber = z
+  .string()
+  .regex(/^-?\d{1,15}(?:\.\d{1,20})?(?:e[+-]?\d{1,3})?$/i, "expected a number")
+  .transform(Number);
+
 /** How a failed slot is rendered in `results`. */
 export type ErrorStyle = (typeof ERROR_STYLES)[number];
 

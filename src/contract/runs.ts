@@ -25,7 +25,7 @@ import {
 } from "../limits.ts";
 import type { Parsed } from "./errors.ts";
 import { zodReason } from "./errors.ts";
-import { errorStyle, label, onExhausted, percentiles, REGIONS, wantedTier } from "./fields.ts";
+import { errorStyle, label, onExhausted, percentiles, queryInt, queryNumber, REGIONS, wantedTier } from "./fields.ts";
 import { replayFields } from "./replay/replay.ts";
 import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
@@ -301,11 +301,16 @@ export const runList = z
   .openapi("RunList");
 export type RunList = z.infer<typeof runList>;
 
-const usd = z.coerce.number().min(0).max(BUDGET_USD_MAX);
+const usd = queryNumber
+  .pipe(z.number().min(0).max(BUDGET_USD_MAX))
+  .openapi({ type: "number", minimum: 0, maximum: BUDGET_USD_MAX });
+const pageLimit = queryInt
+  .pipe(z.int().min(1).max(LIST_PAGE_MAX))
+  .openapi({ type: "integer", minimum: 1, maximum: LIST_PAGE_MAX });
 
 /** The query of `GET /runs`; its numbers arrive as text. */
 export const runListQuery = strictFields({
-  limit: z.coerce.number().int().min(1).max(LIST_PAGE_MAX).optional(),
+  limit: pageLimit.optional(),
   cursor: label.optional(),
   status: runStatus.optional(),
   name: label.optional().openapi({ description: "Runs whose name contains this text" }),
@@ -317,7 +322,7 @@ export const runListQuery = strictFields({
 export type RunListQuery = z.infer<typeof runListQuery>;
 
 export const childListQuery = strictFields({
-  limit: z.coerce.number().int().min(1).max(LIST_PAGE_MAX).optional(),
+  limit: pageLimit.optional(),
   cursor: z
     .string()
     .regex(/^\d{1,15}$/, "expected the next_cursor of an earlier page")
