@@ -9,7 +9,7 @@ import { expireLeases, loseAttempts } from "../../src/engine/settle.ts";
 import { workerOf } from "../../src/engine/shard.ts";
 import { LEASE_TTL_MS, LONG_POLL_MS, LOST_CALL_MS, NOTIFY_RETRY_MS } from "../../src/limits.ts";
 import { bodiesPrefix, laneOf, providerBatchOf, type Objects } from "../address.ts";
-import type { Submit } from "./commit-queue.ts";
+import type { Submit } from "./turns/commit-queue.ts";
 import { endRun } from "./end.ts";
 import { dropBodies } from "./groups/bodies.ts";
 import { cutPlan } from "./groups/append-plan.ts";

@@ -18,10 +18,10 @@ import type { CreditReportReply, OpenCreditReply } from "../../src/run-api/credi
 import { permitOf } from "./executors/replies.ts";
 import type { RunState } from "./state.ts";
 import { hasEnded } from "./status.ts";
-import { UNCONFIGURED_TARGET } from "./store/rebuild.ts";
+import { UNCONFIGURED_TARGET, type ModelTargets } from "./targets.ts";
 
 /** What credit needs of the run. */
-type Lender = Pick<RunState, "engine" | "resolve" | "remainingNanoUsd" | "settings" | "status">;
+type Lender = Pick<RunState, "engine" | "remainingNanoUsd" | "settings" | "status"> & ModelTargets;
 
 /** Lends a part of the budget and the width to an instance of the gateway, if nothing waits for them. */
 export function lendCredit(run: Lender, request: CreditRequest, nowMs: number): OpenCreditReply {
@@ -48,13 +48,13 @@ export function takeCreditReport(run: Lender, report: CreditReport, nowMs: numbe
 const RUN_CANCELLED: Reason = { reason: "cancelled", message: "the run was cancelled" };
 
 /** The target of a call that was started already: the configuration may have lost it since. */
-function targetOrNone(run: Pick<Lender, "resolve">, model: string | null): Target {
-  const target = run.resolve(model);
+function targetOrNone(run: ModelTargets, model: string | null): Target {
+  const target = run.targets.resolve(model);
   return "reason" in target ? { ...UNCONFIGURED_TARGET, upstream: "", gate: "", model: model ?? "" } : target;
 }
 
 /** What single calls need of the run. */
-type SingleCalls = Pick<RunState, "engine" | "waitingCalls" | "resolve" | "remainingNanoUsd" | "replay">;
+type SingleCalls = Pick<RunState, "engine" | "waitingCalls" | "remainingNanoUsd" | "replay"> & ModelTargets;
 
 const OVERLOADED: Reason = {
   reason: "overloaded",
@@ -102,7 +102,7 @@ export function acquire(
   const { remainingNanoUsd } = run;
   if (!waits) run.waitingCalls.addBrief(callId);
   if (run.waitingCalls.wait(callId, reply, nowMs)) return;
-  const target = run.resolve(facts.model);
+  const target = run.targets.resolve(facts.model);
   if ("reason" in target) return reply({ ok: false, reason: target, remainingNanoUsd });
   const recordKey = recordKeyOf(run, request);
   const given = unreadPermit(run, request, nowMs);

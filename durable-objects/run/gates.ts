@@ -5,7 +5,7 @@
 import { dueExchanges, dueLeaves, granted, unreached } from "../../src/engine/upstreams/exchange.ts";
 import type { GateGrant, GateReport } from "../../src/gate/wire.ts";
 import { GATE_REPLY_MS_MAX } from "../../src/limits.ts";
-import type { Submit } from "./commit-queue.ts";
+import type { Submit } from "./turns/commit-queue.ts";
 import type { RunState } from "./state.ts";
 
 export type GateDeps = {

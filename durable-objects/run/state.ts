@@ -1,27 +1,19 @@
 /**
  * A run in memory: its settings and status, its engine, its children, and the callers that wait here. Each change is a
  * method; a change that must be stored adds its row with `addWrite`, and the turn writes all rows in one transaction.
- * What a turn does with it is in turn.ts, how it is built from rows in store/rebuild.ts.
+ * What a turn does with it is in turns/turn.ts, how it is built from rows in store/rebuild.ts.
  */
-import { readCall, type CallPage } from "../../src/engine/call-page.ts";
-import type { Group } from "../../src/engine/group.ts";
 import type { SlotRecord } from "../../src/engine/record.ts";
 import type { GroupHeader } from "../../src/engine/group.ts";
-import { workerOf, type StoredLease, type Target } from "../../src/engine/shard.ts";
-import { groupSeqOf, indexOf, slotIdOf, type SlotFacts } from "../../src/engine/slot.ts";
-import type { BodyState, EngineState } from "../../src/engine/state.ts";
+import { workerOf } from "../../src/engine/shard.ts";
+import type { EngineState } from "../../src/engine/state.ts";
 import { restoreCredits } from "../../src/engine/credit/lend.ts";
-import type { Config } from "../../src/env.ts";
-import type { Reason } from "../../src/errors.ts";
-import { GROUPS_ENDED_KEPT, RUN_TARGETS_CACHED_MAX } from "../../src/limits.ts";
-import { callContent } from "../../src/replay/content.ts";
+import { GROUPS_ENDED_KEPT } from "../../src/limits.ts";
 import type { ReplayRule } from "../../src/run-api/replay.ts";
 import type { EndStatus, RunPatch, RunSettings, RunStatus } from "../../src/run-api/runs.ts";
 import type { SocketOwner, SocketSignal } from "../../src/run-api/sockets.ts";
 import type { IdempotencyKey } from "../../src/run-api/types.ts";
 import { ToolPermits } from "../../src/tools/permits.ts";
-import { gateNameOf } from "../../src/upstream/config/keys.ts";
-import { targetOf } from "../../src/upstream/target.ts";
 import { ClientBoundGroups } from "./client-bound-groups.ts";
 import { BatchProgress } from "./groups/batch-progress.ts";
 import { Counters } from "./counters.ts";
@@ -31,34 +23,21 @@ import { PresentExecutors } from "./executors/present.ts";
 import { ProviderNotices } from "./executors/provider-notices.ts";
 import { WaitingExecutors } from "./executors/waiting.ts";
 import { GroupWorkers } from "./executors/workers.ts";
-import { GraphCalls } from "./groups/graph-calls.ts";
 import type { Openings } from "./groups/openings.ts";
-import { OtherRun, type OtherRunDeps } from "./replay/other-run.ts";
-import { Recordings } from "./replay/recordings.ts";
-import { RunReplay } from "./replay/replay.ts";
+import { openReplay, type ReplayEffects } from "./replay/open-replay.ts";
+import type { RunReplay } from "./replay/replay.ts";
 import { hasEnded } from "./status.ts";
 import type { BodyCache } from "./store/body-cache.ts";
-import { PageCache } from "./store/page-cache.ts";
-import { UNCONFIGURED_TARGET, rebuild, widthOf } from "./store/rebuild.ts";
+import { rebuild, widthOf } from "./store/rebuild.ts";
 import type { KeyRecord, StoredGroup } from "./store/records.ts";
 import type { RunStore } from "./store/store.ts";
+import { StoredCalls } from "./store/stored-calls.ts";
+import { RunTargets, type ModelConfig } from "./targets.ts";
 import { recallTemplates } from "./templates.ts";
 import { PullBoard } from "../../src/pull/board.ts";
 import { CapacityQueue } from "./tree/capacity-queue.ts";
 import { Children } from "./tree/children.ts";
 import { WaitingCalls, WaitingReaders } from "./waiters.ts";
-
-/** What of the gateway's configuration a run needs. */
-type ModelConfig = Pick<Config, "upstreams" | "routes" | "defaultModel">;
-
-/** What replay does outside of turns. */
-export type ReplayEffects = {
-  /** The run that a rule names. */
-  otherRun: (from: string, rule: ReplayRule) => Omit<OtherRunDeps, "arrived">;
-  hash: (text: string) => Promise<string>;
-  /** Runs in a turn of its own. */
-  inTurn: (callback: (nowMs: number) => void) => void;
-};
 
 /** Rows that a turn adds to its transaction. */
 type Write = () => void;
@@ -92,15 +71,14 @@ export class RunState {
   readonly toolPermits = new ToolPermits();
   /** Number of this instance among those of the run object that found groups open: later instances have higher numbers. */
   readonly epoch: number;
-  readonly #store: RunStore;
-  readonly #config: ModelConfig;
-  readonly #pages: PageCache;
-  readonly #bodies: BodyCache;
-  readonly #graphCalls: GraphCalls;
+  /** Where calls go under the run's rules. */
+  readonly targets: RunTargets;
+  /** The calls of its groups. */
+  readonly storedCalls: StoredCalls;
   /** Its recorded answers; null = it records none. */
   readonly replay: RunReplay | null;
+  readonly #store: RunStore;
   readonly #openGroups: Map<number, StoredGroup>;
-  readonly #targets = new Map<string | null, Target | Reason>();
   /** Groups that have ended and are still in memory, oldest first. */
   readonly #endedGroups: number[] = [];
   /** Idempotency-Keys that the present turn writes. */
@@ -128,34 +106,30 @@ export class RunState {
     now: { ms: number; random: () => number },
   ) {
     this.#store = store;
-    this.#config = config;
-    this.#bodies = bodies;
     this.#settings = settings;
     this.#status = store.meta.get("status") ?? "active";
     this.#endedAtMs = store.meta.get("endedAtMs");
     this.#isReported = store.meta.get("isReported");
     this.#isReservationInDoubt = store.meta.get("isReservationInDoubt");
     this.#clientLogBytes = store.meta.get("clientLogBytes");
-    this.#pages = new PageCache(
-      (slotId) => store.groups.pageOf(slotId),
-      (seq) => store.groups.get(seq)?.stored.header.models ?? [],
-    );
-    // While the run is rebuilt, everything that has ended is in rows.
+    this.targets = new RunTargets(config, settings);
     let engine: EngineState | null = null;
-    this.#graphCalls = this.#newGraphCalls(() => engine);
-    this.replay = settings.replay === undefined ? null : this.#newReplay(settings.replay, replay);
+    const openGroup = (seq: number): StoredGroup | undefined => this.#openGroups.get(seq);
+    const calls = new StoredCalls({ store, bodies, openGroup, engine: () => engine });
+    this.storedCalls = calls;
+    this.replay = settings.replay === undefined ? null : this.#openReplay(settings.replay, replay);
     const rebuilt = rebuild(
       store,
       settings,
       {
         random: now.random,
         recallTemplates,
-        factsOf: (slotId) => this.#pages.facts(slotId),
-        substitutedFactsOf: (slotId) => this.#graphCalls.factsOf(slotId),
-        countElements: (source) => this.#graphCalls.countElements(source),
-        bodyOf: (slotId) => this.#bodyOf(slotId),
-        targetOf: (group, modelIndex) => this.#targetOf(group, modelIndex),
-        targetOfLease: (lease) => this.#targetOfLease(lease),
+        factsOf: (slotId) => calls.factsOf(slotId),
+        substitutedFactsOf: (slotId) => calls.substitutedFactsOf(slotId),
+        countElements: (source) => calls.countElements(source),
+        bodyOf: (slotId) => calls.bodyStateOf(slotId),
+        targetOf: (group, modelIndex) => this.targets.ofGroup(group, modelIndex),
+        targetOfLease: (lease) => this.targets.ofLease(lease),
         ...(this.replay === null ? {} : { replay: this.replay }),
       },
       now.ms,
@@ -191,46 +165,16 @@ export class RunState {
     }
   }
 
-  #newGraphCalls(engine: () => EngineState | null): GraphCalls {
-    return new GraphCalls({
-      groupOf: (seq) => engine()?.groups.get(seq),
-      factsOf: (callId) => this.#pages.facts(callId),
-      callOf: (callId) => this.#pages.call(callId),
-      rows: this.#store.slots,
-      engine,
-    });
-  }
-
-  #newReplay(rule: ReplayRule, effects: ReplayEffects): RunReplay {
-    const recordings = new Recordings({ store: this.#store, addWrite: (write) => this.addWrite(write) });
-    const { from } = rule;
-    const factsOf = (group: Group, slotId: number): SlotFacts =>
-      this.#pages.facts(slotIdOf(group.header.seq, group.callIndexOf(indexOf(slotId))));
-    const replay: RunReplay = new RunReplay({
-      recordings,
-      otherRun:
-        from === null ? null : new OtherRun({ ...effects.otherRun(from, rule), arrived: () => replay.arrived() }),
-      contentOf: (group, slotId) => {
-        const { content, ...facts } = factsOf(group, slotId);
-        if (content === undefined) return null;
-        const call = group.graph === null ? null : this.#graphCalls.substitutedCallOf(slotId);
-        if (call === null) return { hash: content };
-        const body = readCall(call, this.#openGroups.get(group.header.seq)?.defaultsJson ?? "{}");
-        return { text: callContent(body, facts) };
-      },
-      mayShare: (group, slotId) => factsOf(group, slotId).dedupeKey !== undefined,
-      modelOf: (group, slotId) => factsOf(group, slotId).model,
-      routeOf: (model) => {
-        const target = this.resolve(model);
-        return "reason" in target ? null : (target.route ?? `${target.upstream}/${target.model}`);
-      },
-      hash: effects.hash,
+  #openReplay(rule: ReplayRule, effects: ReplayEffects): RunReplay {
+    return openReplay(rule, effects, {
+      store: this.#store,
+      calls: this.storedCalls,
+      targets: this.targets,
+      addWrite: (write) => this.addWrite(write),
       lookAgain: (slotIds) => {
         for (const slotId of slotIds) this.engine.replayQueue.add(slotId);
       },
-      inTurn: effects.inTurn,
     });
-    return replay;
   }
 
   // ---- settings, status, budget ----
@@ -252,31 +196,6 @@ export class RunState {
   get remainingNanoUsd(): number | null {
     const remaining = this.engine.ledger.remaining("usd");
     return remaining === null ? null : Math.max(0, remaining);
-  }
-
-  /** Where calls for a model go under this run's rules, or why the model is refused; null = the default model. */
-  resolve(model: string | null): Target | Reason {
-    const known = this.#targets.get(model);
-    if (known !== undefined) return known;
-    const found = targetOf(model, this.#settings, this.#config);
-    const target = found.ok ? found.target : found.reason;
-    if (this.#targets.size < RUN_TARGETS_CACHED_MAX) this.#targets.set(model, target);
-    return target;
-  }
-
-  #targetOf({ models }: GroupHeader, modelIndex: number): Target | null {
-    const target = this.resolve(models[modelIndex] ?? null);
-    return "reason" in target ? null : target;
-  }
-
-  /** Where an attempt went that an earlier instance started. */
-  #targetOfLease({ upstream, model, key }: StoredLease): Target {
-    // Without the run's list of models: it may allow a route, and not its targets.
-    const resolved = targetOf(`${upstream}/${model}`, { ...this.#settings, models: [] }, this.#config);
-    const target = resolved.ok ? resolved.target : null;
-    const targets = target?.choices?.flatMap((choice) => choice.targets) ?? (target === null ? [] : [target]);
-    const found = targets.find((each) => each.key === key);
-    return found ?? { ...UNCONFIGURED_TARGET, upstream, gate: gateNameOf(upstream, key), model };
   }
 
   /**
@@ -301,12 +220,10 @@ export class RunState {
   applyPatch({ maxParallel, paused, expiresAtMs, models }: Omit<RunPatch, "limits" | "rootNanoUsdPerDay">): void {
     const settings = { ...this.#settings, limits: { ...this.engine.ledger.limits } };
     if (expiresAtMs !== undefined) settings.expiresAtMs = expiresAtMs;
-    if (models !== undefined) {
-      settings.models = [models];
-      this.#targets.clear();
-    }
+    if (models !== undefined) settings.models = [models];
     if (maxParallel !== null) settings.maxParallel = maxParallel;
     this.#settings = settings;
+    this.targets.changed(settings);
     this.engine.setWidth(widthOf(settings));
     this.addWrite(() => this.#store.meta.set("settings", settings));
     if (paused === null || hasEnded(this.#status)) return;
@@ -347,12 +264,9 @@ export class RunState {
   /** The turn's rows are stored; `lastSeq` is the number of the last event in a row of the log, null = it has no new row. */
   written(lastSeq: number | null, slots: readonly SlotRecord[]): void {
     this.#newKeys.clear();
-    this.#pages.stored();
+    this.storedCalls.written(slots);
     this.replay?.recordings.written();
-    for (const slot of slots) {
-      this.#slotsWritten.set(slot.id, slot);
-      this.#graphCalls.stored(slot);
-    }
+    for (const slot of slots) this.#slotsWritten.set(slot.id, slot);
     if (lastSeq !== null) this.#readableSeq = lastSeq;
   }
 
@@ -444,8 +358,7 @@ export class RunState {
   groupChanged(stored: StoredGroup, before: GroupHeader): void {
     this.#openGroups.set(stored.header.seq, stored);
     this.counters.changeGroup(before, stored.header);
-    // Calls that were made for the graph as it was may insert other outputs now.
-    this.#graphCalls.clear();
+    this.storedCalls.graphChanged();
   }
 
   /** A client follows the group now; a group that is bound to its client lives on. */
@@ -458,16 +371,13 @@ export class RunState {
     const batchId = this.#openGroups.get(seq)?.batchId;
     if (batchId !== undefined) this.batchProgress.ended(seq, batchId);
     this.#openGroups.delete(seq);
-    this.#bodies.forget(seq);
+    this.storedCalls.groupEnded(seq, !this.hasGroupWork);
     this.clientBoundGroups.forget(seq);
     this.openPlans.forget(seq);
     this.providerNotices.forget(seq);
     this.workers.left(seq);
     this.engine.givenUp.takeOfWorker(workerOf(seq));
     this.#endedGroups.push(seq);
-    if (this.hasGroupWork) return;
-    this.#pages.clear();
-    this.#graphCalls.clear();
   }
 
   /** The batches that must look at their groups, by id, as of the turn that has just been stored. */
@@ -479,30 +389,6 @@ export class RunState {
       this.batchProgress.update({ seq, batchId, count, left: count - group.ended.length });
     }
     return this.batchProgress.take();
-  }
-
-  /** Caches a page that the present turn stores, so that dispatch need not read it from storage. */
-  cachePage(seq: number, page: CallPage): void {
-    this.#pages.keep(slotIdOf(seq, page.firstIndex), page, this.#openGroups.get(seq)?.header.models ?? []);
-  }
-
-  /** The body of a slot's call, as JSON text. Throws unless dispatch has just found it at hand. */
-  callOf(slotId: number): string {
-    if (this.engine.groups.get(groupSeqOf(slotId))?.graph != null) return this.#graphCalls.callOf(slotId);
-    const place = this.#pages.placeOf(slotId);
-    return place === null ? this.#pages.call(slotId) : this.#bodies.line(groupSeqOf(slotId), place);
-  }
-
-  /** Whether the body of a slot is at hand; if not, it is being read. */
-  #bodyOf(slotId: number): BodyState {
-    const seq = groupSeqOf(slotId);
-    const group = this.#openGroups.get(seq);
-    const objects = group?.bodyObjects ?? 0;
-    if (group === undefined || objects === 0) return "here";
-    const place = this.#pages.placeOf(slotId);
-    return place === null
-      ? "here"
-      : this.#bodies.stateOf({ seq, openKey: group.bodiesKey ?? group.openKey, objects }, place.object);
   }
 
   // ---- relatives, end and deletion ----

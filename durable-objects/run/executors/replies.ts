@@ -20,7 +20,7 @@ type Callers = Pick<
   | "waitingExecutors"
   | "waitingCalls"
   | "remainingNanoUsd"
-  | "callOf"
+  | "storedCalls"
 >;
 
 /** What the reply to the Worker of a group says of its group, by the group's number. */
@@ -87,7 +87,7 @@ function hasNews({ waitingExecutors, engine, epoch }: Callers, seq: number): boo
 }
 
 function claimOf(
-  run: Pick<RunState, "engine" | "openGroups" | "epoch" | "callOf">,
+  run: Pick<RunState, "engine" | "openGroups" | "epoch" | "storedCalls">,
   assignments: Assignment[],
   claimMore: boolean,
 ): ClaimReply {
@@ -101,7 +101,7 @@ function claimOf(
     const job: Job = {
       groupSeq,
       lease: leaseOf(assignment, group?.header.trace),
-      callJson: run.callOf(assignment.slotId),
+      callJson: run.storedCalls.bodyOf(assignment.slotId),
     };
     const tried = run.engine.tried.get(assignment.slotId);
     if (hasInvalidAnswer(tried)) job.repair = { text: tried.text, violation: tried.checks.violation };

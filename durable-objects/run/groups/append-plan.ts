@@ -56,7 +56,7 @@ function addPart(run: RunState, store: RunStore, { seq, part }: { seq: number; p
   if (open === null) return;
   const refused: PlanFault[] = [];
   const tasks = part.tasks.filter(({ line, task }) => {
-    const target = run.resolve(task.call.facts.model);
+    const target = run.targets.resolve(task.call.facts.model);
     if ("reason" in target) refused.push({ line, message: messageOf(target) });
     return !("reason" in target);
   });

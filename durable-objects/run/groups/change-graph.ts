@@ -98,7 +98,7 @@ export function takeGraph(
     for (const page of pages) store.groups.putPage(header.seq, page);
   });
   run.groupChanged(stored, before);
-  for (const page of pages) run.cachePage(header.seq, page);
+  for (const page of pages) run.storedCalls.keepPage(header.seq, page);
   changeGraph(run.engine, group, { header, compiled: graph }, nowMs);
   return null;
 }
@@ -121,7 +121,7 @@ function pagesOf(
 /** Why the models that a change adds cannot be used; null if they can. */
 function modelReason(run: RunState, models: readonly (string | null)[], known: number): Reason | null {
   for (const model of models.slice(known)) {
-    const target = run.resolve(model);
+    const target = run.targets.resolve(model);
     if ("reason" in target) return target;
   }
   const chars = models.reduce((total, model) => total + (model?.length ?? 0), 0);

@@ -158,7 +158,7 @@ function start(
   if (quote !== undefined) run.engine.log.add({ event: "confirmation_awaited", quote }, group.parallelGroupId, nowMs);
   if (graph !== null) {
     if (graph.plan?.state === "open") run.openPlans.followed(seq, nowMs);
-    for (const page of pages) run.cachePage(seq, page);
+    for (const page of pages) run.storedCalls.keepPage(seq, page);
     return startGraph(run.engine, group);
   }
   if (staged) {
@@ -166,7 +166,7 @@ function start(
       enqueueSlots(run.engine, group, page.firstIndex, readFacts(page.facts, models));
   }
   for (const page of pages) {
-    run.cachePage(seq, page);
+    run.storedCalls.keepPage(seq, page);
     enqueueSlots(run.engine, group, page.firstIndex, readFacts(page.facts, models));
   }
   releaseTiers(run.engine, group);
@@ -233,7 +233,7 @@ function storedGroup(
 function providerOf(run: RunState, request: OpenGroupRequest, nowMs: number): Pick<GroupHeader, "liveAtMs"> {
   const { viaBatches, deadlineMs, count, concurrency, models } = request;
   if (viaBatches !== true || deadlineMs === null) return {};
-  const target = run.resolve(models[0] ?? null);
+  const target = run.targets.resolve(models[0] ?? null);
   const marginMs = ("reason" in target ? undefined : target.batch?.marginMs) ?? null;
   const width = Math.min(concurrency ?? PARALLEL_MAX, run.engine.width);
   return { liveAtMs: liveAtMs({ openedAtMs: nowMs, deadlineMs, count, width, marginMs }) };
@@ -287,7 +287,7 @@ function* floorSlots(
   for (const part of parts) {
     for (const page of part) {
       for (const facts of readFacts(page.facts, models)) {
-        const target = run.resolve(facts.model);
+        const target = run.targets.resolve(facts.model);
         if (run.replay?.hasAnswer(facts) === true) continue;
         if (!("reason" in target)) yield { facts, price: target.price, bounds: target.bounds };
       }
@@ -298,7 +298,7 @@ function* floorSlots(
 /** Why a group may not be opened; null if it may. */
 export function refusalOf(run: RunState, request: Pick<OpenGroupRequest, "models">): Reason | null {
   for (const model of request.models) {
-    const target = run.resolve(model);
+    const target = run.targets.resolve(model);
     if ("reason" in target) return target;
   }
   if (run.openGroups.size < GROUPS_OPEN_MAX) return null;

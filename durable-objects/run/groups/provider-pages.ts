@@ -62,7 +62,7 @@ export function settleProviderPage(
 
 function aboutOf(run: RunState, group: Group): ProviderGroup {
   const { liveAtMs = 0, openedAtMs, deadlineMs, models } = group.header;
-  const target = run.resolve(models[0] ?? null);
+  const target = run.targets.resolve(models[0] ?? null);
   const pollMs = ("reason" in target ? undefined : target.batch?.pollMs) ?? PROVIDER_POLL_MS_DEFAULT;
   return { isStopped: group.drained !== null, liveAtMs, deadlineAtMs: openedAtMs + (deadlineMs ?? 0), pollMs };
 }
@@ -71,5 +71,5 @@ function jobOf(run: RunState, lease: AttemptInFlight): ProviderJob {
   const timeoutMs = timeoutOf({ timeoutMs: null }, lease.target);
   const { tier: _, ...sent } = leaseOf({ lease, timeoutMs });
   // A line of a batch names no tier: the batch is one.
-  return { lease: sent, callJson: run.callOf(lease.slotId ?? 0) };
+  return { lease: sent, callJson: run.storedCalls.bodyOf(lease.slotId ?? 0) };
 }

@@ -9,10 +9,13 @@ import type { Target } from "../../../src/engine/shard.ts";
 import type { Reason } from "../../../src/errors.ts";
 import type { Refused } from "../../../src/run-api/types.ts";
 import type { RunState } from "../state.ts";
+import type { ModelTargets } from "../targets.ts";
+
+type Quoting = Pick<RunState, "engine"> & ModelTargets;
 
 /** Quotes every slot of a group that is not opened: nothing is stored or reserved. */
 export function quoteGroup(
-  run: Pick<RunState, "engine" | "resolve">,
+  run: Quoting,
   models: readonly (string | null)[],
   pages: readonly CallPage[],
   nowMs: number,
@@ -29,10 +32,10 @@ export function quoteGroup(
 }
 
 /** Quotes one call at all of its models, or says why one of them is refused. */
-export function quoteFacts(run: Pick<RunState, "engine" | "resolve">, facts: CallFacts, nowMs: number): Quote | Reason {
+export function quoteFacts(run: Quoting, facts: CallFacts, nowMs: number): Quote | Reason {
   const ofModels: Quote[] = [];
   for (const model of [facts.model, ...(facts.cascade?.models ?? [])]) {
-    const target = run.resolve(model);
+    const target = run.targets.resolve(model);
     if ("reason" in target) return target;
     ofModels.push({ ...quoteCall(run.engine, target, facts, nowMs), model: nameOf(target) });
   }

@@ -1,5 +1,4 @@
 /** A run's engine, from its rows. Reads every group and shard, and the slots of the groups that have not ended. */
-import { ANY_TOKENS } from "../../../src/budget/estimate.ts";
 import { Ledger } from "../../../src/budget/ledger.ts";
 import { readFacts } from "../../../src/engine/call-page.ts";
 import { addAnswer, addVote, endDrainedSlots, isAnswer } from "../../../src/engine/end-slot.ts";
@@ -19,23 +18,13 @@ import {
 import type { StoredLease, Target } from "../../../src/engine/shard.ts";
 import { EngineState, type EngineDeps } from "../../../src/engine/state.ts";
 import type { CompiledGraph } from "../../../src/graph/types.ts";
-import { PARALLEL_MAX, TIMEOUT_MS_MAX } from "../../../src/limits.ts";
+import { PARALLEL_MAX } from "../../../src/limits.ts";
 import type { RunSettings } from "../../../src/run-api/runs.ts";
 import { countGroup } from "../counters.ts";
 import { Openings } from "../groups/openings.ts";
 import type { GroupCounts } from "./meta.ts";
 import type { GroupResult, StoredGroup } from "./records.ts";
 import type { RunStore } from "./store.ts";
-
-/** A target for leases whose upstream the configuration no longer has: they can settle, but never be retried. */
-export const UNCONFIGURED_TARGET: Omit<Target, "upstream" | "gate" | "model"> = {
-  price: null,
-  bounds: ANY_TOKENS,
-  allowParams: [],
-  maxInFlight: 0,
-  timeoutMs: TIMEOUT_MS_MAX,
-  attemptsMax: 0,
-};
 
 type AbsentSlots = readonly (readonly [number, number])[];
 

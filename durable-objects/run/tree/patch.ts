@@ -10,9 +10,9 @@ import type { Reason } from "../../../src/errors.ts";
 import type { RunPatch, RunSettings } from "../../../src/run-api/runs.ts";
 import { RunCaller } from "../../../src/run-client/caller.ts";
 import { directoryOf, type Objects } from "../../address.ts";
-import type { Submit } from "../commit-queue.ts";
+import type { Submit } from "../turns/commit-queue.ts";
 import { missingLanes } from "../executors/lanes.ts";
-import { SerialQueue } from "../serial-queue.ts";
+import { SerialQueue } from "./serial-queue.ts";
 import type { RunState } from "../state.ts";
 
 export type PatchDeps = {

@@ -26,7 +26,8 @@ function asking(callId: string, fields: Partial<AcquireRequest> = {}): AcquireRe
 /** A run with this engine; replies are recorded. */
 function callerOf(engine: TestEngine, resolved: Target | Reason = makeTarget({ timeoutMs: 9_000 })) {
   const waitingCalls = new WaitingCalls(() => undefined);
-  const run = { engine: engine.state, waitingCalls, resolve: () => resolved, remainingNanoUsd: null, replay: null };
+  const targets = { resolve: () => resolved };
+  const run = { engine: engine.state, waitingCalls, targets, remainingNanoUsd: null, replay: null };
   const told: AcquireReply[] = [];
   const ask = (request: AcquireRequest, nowMs: number): void =>
     acquire(run, request, (reply) => void told.push(reply), nowMs);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CommitQueue } from "../../../durable-objects/run/commit-queue.ts";
+import { CommitQueue } from "../../../../durable-objects/run/turns/commit-queue.ts";
 
 /** A queue whose turns write down what happens, and whose `soon` is the test's to run. */
 function makeQueue({ crowded = false, finish = () => {} }: { crowded?: boolean; finish?: () => void } = {}) {

@@ -2,27 +2,27 @@
  * The second half of a turn: after the operations of a turn have changed the run, it hands out permits, writes everything
  * in one transaction, and only then sends replies. If it throws, nothing was written and the object restarts from its rows.
  */
-import { endCall } from "../../src/engine/calls/end-call.ts";
-import { giveUpStopped } from "../../src/engine/cancel.ts";
-import { expireQueued } from "../../src/engine/deadline.ts";
-import { dispatch } from "../../src/engine/dispatch.ts";
-import { startHedges } from "../../src/engine/hedges/start.ts";
-import { replayQueued } from "../../src/engine/replay/recall.ts";
-import { expireLeases } from "../../src/engine/settle.ts";
-import { storedShard } from "../../src/engine/shard.ts";
-import { releaseUnclaimed } from "../../src/engine/tiers/provider-claim.ts";
-import type { Reason } from "../../src/errors.ts";
-import { SWEEP_MS } from "../../src/limits.ts";
-import { CLIENT_GONE } from "./calls.ts";
-import { openJudgeCalls } from "./groups/judge-calls.ts";
-import { holdGranted } from "./executors/leases.ts";
-import { ownGroupOf } from "./executors/own-group.ts";
-import { releaseExecutors, sendReplies } from "./executors/replies.ts";
-import type { OwnGroup } from "../../src/run-api/groups.ts";
-import type { RunState } from "./state.ts";
-import { groupResult } from "./store/records.ts";
-import type { RunStore } from "./store/store.ts";
-import { advanceTools } from "./tool-calls.ts";
+import { endCall } from "../../../src/engine/calls/end-call.ts";
+import { giveUpStopped } from "../../../src/engine/cancel.ts";
+import { expireQueued } from "../../../src/engine/deadline.ts";
+import { dispatch } from "../../../src/engine/dispatch.ts";
+import { startHedges } from "../../../src/engine/hedges/start.ts";
+import { replayQueued } from "../../../src/engine/replay/recall.ts";
+import { expireLeases } from "../../../src/engine/settle.ts";
+import { storedShard } from "../../../src/engine/shard.ts";
+import { releaseUnclaimed } from "../../../src/engine/tiers/provider-claim.ts";
+import type { Reason } from "../../../src/errors.ts";
+import { SWEEP_MS } from "../../../src/limits.ts";
+import { CLIENT_GONE } from "../calls.ts";
+import { openJudgeCalls } from "../groups/judge-calls.ts";
+import { holdGranted } from "../executors/leases.ts";
+import { ownGroupOf } from "../executors/own-group.ts";
+import { releaseExecutors, sendReplies } from "../executors/replies.ts";
+import type { OwnGroup } from "../../../src/run-api/groups.ts";
+import type { RunState } from "../state.ts";
+import { groupResult } from "../store/records.ts";
+import type { RunStore } from "../store/store.ts";
+import { advanceTools } from "../tool-calls.ts";
 
 /** What a turn writes beside what it must; null = nothing. */
 export type Flush = "lag" | "log" | null;
