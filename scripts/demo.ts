@@ -60,7 +60,7 @@ async function demonstrate(setting: DemoSetting, folder: string): Promise<number
   const { url } = gateway;
   const problem = await refusal(url, adminKey);
   if (problem !== null) return fail(`The gateway is not usable: ${problem}`);
-  console.log(`Gateway ready at ${url} after ${((performance.now() - started) / 1000).toFixed(1)} s`);
+  console.log(`Gateway ready at ${url} after ${secondsSince(started)}`);
 
   const budget = { usd: BUDGET_USD };
   const run = await openRun({ url, adminKey, run: { name: "demo", budget, max_parallel: WIDTH } });
@@ -70,7 +70,12 @@ async function demonstrate(setting: DemoSetting, folder: string): Promise<number
   if (status !== 0 && !interrupted && printed.length > 0) {
     console.error(`\nThe gateway's log:\n${printed.join("\n")}`);
   }
+  if (status === 0 && !interrupted) console.log(`The demo took ${secondsSince(started)}`);
   return interrupted ? 130 : status;
+}
+
+function secondsSince(startedMs: number): string {
+  return `${((performance.now() - startedMs) / 1_000).toFixed(1)} s`;
 }
 
 /** Runs the example with python3, or with Node if python3 is missing; resolves with its exit status. */

@@ -1,5 +1,5 @@
 /** docs/benchmarks.md, made from a result file alone. */
-import { CLAIMS } from "./claims.ts";
+import { CLAIMS, figureOf } from "./claims.ts";
 import { commandOf, comparisonTable } from "./comparison.ts";
 import type { ResultFile } from "./data.ts";
 
@@ -49,9 +49,12 @@ export function benchmarksPage(data: ResultFile): string {
     ...data.suites.flatMap((suite) => section(suite)),
     "## What README claims",
     "",
-    "| claim | command | what it shows |",
-    "|---|---|---|",
-    ...CLAIMS.map(({ quote, command, shows }) => `| ${quote.replaceAll("**", "")} | \`${command}\` | ${shows} |`),
+    "| claim | command | what it shows | figure |",
+    "|---|---|---|---|",
+    ...CLAIMS.map((claim) => {
+      const { quote, command, shows } = claim;
+      return `| ${quote.replaceAll("**", "")} | \`${command}\` | ${shows} | ${figureOf(claim, data)} |`;
+    }),
     "",
     "## What was not measured",
     "",

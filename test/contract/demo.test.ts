@@ -30,7 +30,7 @@ describe("npm run demo", () => {
     expect(printed).toMatch(/⚡ Parallel Execution Started: 97 sub-calls in group pg-\d{13}-[0-9a-z]{1,6}/);
     expect(printed).toMatch(/speed-up \d+\.\dx · 32 at once at the peak · \$0\.\d{6}/);
     expect(printed).toMatch(/Colour words in the book\n {2}red +\d+\n/);
-    expect(printed).toMatch(/Spent \$0\.\d{6} of \$0\.25 in all, for 98 calls\n$/);
+    expect(printed).toMatch(/Spent \$0\.\d{6} of \$0\.25 in all, for 98 calls\nThe demo took \d+\.\d s\n$/);
   });
 
   it("uses a real provider if a model and a key are given", async () => {
