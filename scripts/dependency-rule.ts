@@ -7,6 +7,7 @@ import { posix } from "node:path";
 
 /** A part of the code: files that obey one line of the table. The first pattern that fits a path decides. */
 const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
+  ["turnover", /^src\/turnover\//],
   ["words", /^src\/(errors|limits|call|trace-context|version)\.ts$/],
   ["core", /^src\/(engine|budget|gate|graph|pull)\//],
   ["pattern", /^src\/pattern\//],
@@ -57,7 +58,9 @@ const PLATFORM = /^cloudflare:/;
 
 const RULES: Readonly<Record<string, Allowed>> = {
   words: { parts: [], packages: [] },
-  core: { parts: ["aggregate"], packages: [] },
+  // Collections whose entries come and go.
+  turnover: { parts: [], packages: [] },
+  core: { parts: ["aggregate", "turnover"], packages: [] },
   // Clients' regular expressions, matched in linear time.
   pattern: { parts: [], packages: [] },
   // Which recorded answer a call gets. It knows no run.
@@ -78,7 +81,11 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // JSON Schema: what of it is checked, and how it reaches a model.
   schema: { parts: ["json", "pattern", "tokens"], packages: [] },
   simulated: { parts: ["json"], packages: [] },
-  upstream: { parts: ["cassette", "json", "protocol", "schema", "simulated"], types: ["core"], packages: [ZOD] },
+  upstream: {
+    parts: ["cassette", "json", "protocol", "schema", "simulated", "turnover"],
+    types: ["core"],
+    packages: [ZOD],
+  },
   contract: {
     parts: ["aggregate", "cassette", "contexts", "json", "pattern", "protocol", "schema", "tokens"],
     packages: [ZOD],
@@ -96,6 +103,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
       "address",
       "contexts",
       "core",
+      "turnover",
       // Of the Batch API what splits its files into lines.
       "batch",
     ],
@@ -158,7 +166,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // Calls to run objects, from Workers and from other objects.
   // A socket that is being opened keeps its request alive: that is the platform's.
   "run-client": {
-    parts: ["address", "aggregate", "core", "observe", "replay"],
+    parts: ["address", "aggregate", "core", "observe", "replay", "turnover"],
     types: ["run-api"],
     packages: [PLATFORM],
   },
@@ -182,6 +190,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
       "env",
       "address",
       "run-client",
+      "turnover",
     ],
     types: ["contexts", "run-api"],
     packages: [ZOD, PLATFORM],

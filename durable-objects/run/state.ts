@@ -38,6 +38,7 @@ import { PullBoard } from "../../src/pull/board.ts";
 import { CapacityQueue } from "./tree/capacity-queue.ts";
 import { Children } from "./tree/children.ts";
 import { WaitingCalls, WaitingReaders } from "./waiters.ts";
+import { TurnoverMap } from "../../src/turnover/map.ts";
 
 /** Rows that a turn adds to its transaction. */
 type Write = () => void;
@@ -82,8 +83,8 @@ export class RunState {
   /** Groups that have ended and are still in memory, oldest first. */
   readonly #endedGroups: number[] = [];
   /** Idempotency-Keys that the present turn writes. */
-  readonly #newKeys = new Map<string, KeyRecord>();
-  readonly #slotsWritten = new Map<number, SlotRecord>();
+  readonly #newKeys = new TurnoverMap<string, KeyRecord>();
+  readonly #slotsWritten = new TurnoverMap<number, SlotRecord>();
   #writes: Write[] = [];
   #signals: Signal[] = [];
   #settings: RunSettings;

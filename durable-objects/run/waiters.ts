@@ -1,6 +1,7 @@
 /** Who waits for the run: single calls for their permits, readers. A pending request waits a bounded time. Executors are in executors/. */
 import { ABANDONED_MS, RPC_WAIT_MS } from "../../src/limits.ts";
 import type { AcquireReply } from "../../src/run-api/calls.ts";
+import { TurnoverMap } from "../../src/turnover/map.ts";
 
 type WaitingCall = {
   /** The pending reply of its Worker's request; null = it has had the reply `wait`. */
@@ -13,7 +14,7 @@ type WaitingCall = {
 
 /** Single calls that wait for their permit, by call id. Their Workers wait at sockets, after a short while in a request. */
 export class WaitingCalls {
-  readonly #calls = new Map<string, WaitingCall>();
+  readonly #calls = new TurnoverMap<string, WaitingCall>();
   readonly #send: (callId: string, acquired: AcquireReply) => void;
   /** Ids of calls whose Worker waits only to the end of the turn. */
   #brief: string[] = [];

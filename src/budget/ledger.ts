@@ -4,6 +4,7 @@
  * calls `spent + reserved <= limit` holds in every dimension, unless an upstream billed more than was reserved for it.
  */
 import type { Dimension } from "../errors.ts";
+import { TurnoverMap } from "../turnover/map.ts";
 
 /** One number per dimension; `usd` is nano-USD, the others are counts. */
 export type Amounts = Record<Dimension, number>;
@@ -30,7 +31,7 @@ export class Ledger {
    */
   readonly reservedByChildren: Amounts = zeroAmounts();
   #limits: Limits;
-  readonly #attempts = new Map<string, Amounts>();
+  readonly #attempts = new TurnoverMap<string, Amounts>();
   readonly #children = new Map<string, Amounts>();
 
   constructor(limits: Limits) {

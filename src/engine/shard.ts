@@ -12,6 +12,7 @@ import type { TraceContext } from "../trace-context.ts";
 import { groupSeqOf } from "./slot.ts";
 import { zeroTotals, type Totals } from "./totals.ts";
 import type { GateTokens } from "./upstreams/tokens.ts";
+import { TurnoverMap } from "../turnover/map.ts";
 
 /** The shard of slots that providers' batches answer: their attempts begin and end in one turn. */
 export const PROVIDER_SHARD = 100_000;
@@ -175,10 +176,10 @@ export type AttemptInFlight = {
   trace?: TraceContext;
 };
 
-export type Shard = { id: number; totals: Totals; leases: Map<string, AttemptInFlight> };
+export type Shard = { id: number; totals: Totals; leases: TurnoverMap<string, AttemptInFlight> };
 
 export function newShard(id: number): Shard {
-  return { id, totals: zeroTotals(), leases: new Map() };
+  return { id, totals: zeroTotals(), leases: new TurnoverMap() };
 }
 
 /** A lease as it is stored in its shard's row; on start, its target is resolved from the configuration of then. */

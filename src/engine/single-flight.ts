@@ -6,6 +6,7 @@
  */
 import type { SingleCall } from "./calls/single-call.ts";
 import type { BucketKey } from "./queue.ts";
+import { TurnoverMap } from "../turnover/map.ts";
 
 /**
  * A call that waits for another's outcome, with its queue bucket. `id`: of a slot, or the position of a single call.
@@ -15,8 +16,8 @@ export type Follower = { bucket: BucketKey; id: number; call: SingleCall | null 
 type Flight = { leader: string; followers: Follower[] };
 
 export class SingleFlight {
-  #byKey = new Map<string, Flight>();
-  #keyByLeader = new Map<string, string>();
+  #byKey = new TurnoverMap<string, Flight>();
+  #keyByLeader = new TurnoverMap<string, string>();
 
   /** Makes a call the leader of all that have its in-flight key, unless the key has a leader. */
   lead(key: string, leader: string): void {

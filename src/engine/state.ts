@@ -38,6 +38,8 @@ import { Prefixes } from "./prefixes/prefixes.ts";
 import { SingleFlight } from "./single-flight.ts";
 import { groupSeqOf, indexOf, isFinalState, type SlotFacts } from "./slot.ts";
 import { Upstreams } from "./upstreams/upstreams.ts";
+import { TurnoverMap } from "../turnover/map.ts";
+import { TurnoverSet } from "../turnover/set.ts";
 
 /** Whether the body of a slot's call is at hand. */
 export type BodyState = "here" | "awaited" | "lost";
@@ -126,17 +128,17 @@ export class EngineState {
   #isPaused = false;
   readonly #groups = new Map<number, Group>();
   readonly #shards = new Map<number, Shard>();
-  readonly #attempts = new Map<string, InFlight>();
-  readonly #calls = new Map<number, SingleCall>();
-  readonly #tried = new Map<number, SlotRecord>();
+  readonly #attempts = new TurnoverMap<string, InFlight>();
+  readonly #calls = new TurnoverMap<number, SingleCall>();
+  readonly #tried = new TurnoverMap<number, SlotRecord>();
   #stopped: Group[] = [];
   #judged = new Set<Group>();
   #sharedOutcomes: SharedOutcome[] = [];
-  readonly #dirtyShards = new Set<Shard>();
+  readonly #dirtyShards = new TurnoverSet<Shard>();
   /** Shards that only single calls have changed by ending: written with the next commit, or after SETTLE_LAG_MS. */
-  readonly #laggingShards = new Set<Shard>();
-  readonly #dirtySlots = new Map<number, SlotRecord>();
-  readonly #dirtyGroups = new Set<Group>();
+  readonly #laggingShards = new TurnoverSet<Shard>();
+  readonly #dirtySlots = new TurnoverMap<number, SlotRecord>();
+  readonly #dirtyGroups = new TurnoverSet<Group>();
   #busySinceMs: number | null = null;
   #lastPosition = 0;
 

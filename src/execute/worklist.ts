@@ -5,6 +5,8 @@ import type { StartTimer } from "../upstream/exchange.ts";
 import { Deadlines } from "./deadlines.ts";
 import { Paces } from "./paces.ts";
 import { areHeadersLimited, type WorkRules } from "./rules.ts";
+import { TurnoverMap } from "../turnover/map.ts";
+import { TurnoverSet } from "../turnover/set.ts";
 
 /** An attempt shorter than this, ms, is no LLM's: the gateway limits the speed of such a run, the upstream that of others. */
 const SHORT_ATTEMPT_MS = 100;
@@ -15,15 +17,15 @@ export type Begun = { model: string; startedMs: number };
 export class Worklist {
   readonly #rules: WorkRules;
   readonly #paces: Paces;
-  #running = new Map<string, AbortController>();
+  #running = new TurnoverMap<string, AbortController>();
   /** Attempts whose headers have not come. */
-  #waitingForHeaders = new Map<string, Begun>();
+  #waitingForHeaders = new TurnoverMap<string, Begun>();
   /** The model of the newest attempt. */
   #model = "";
   #headersAtMs: number | null = null;
   #ended: Settlement[] = [];
   /** Settlements that a call is delivering: whether it arrives is not known yet. */
-  #delivering = new Set<Settlement>();
+  #delivering = new TurnoverSet<Settlement>();
   /** The newest instance of the run that has reconciled its leases with this executor; 0 = none has. */
   #epoch = 0;
   #waiting: (() => void)[] = [];

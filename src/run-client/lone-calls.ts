@@ -5,6 +5,7 @@
  * calls alone does not.
  */
 import type { Permit } from "../run-api/calls.ts";
+import { TurnoverMap } from "../turnover/map.ts";
 
 type InWindow = Pick<Permit, "parallelGroupId" | "windowOpenedAtMs">;
 
@@ -13,7 +14,7 @@ export type LoneCall = InWindow;
 
 export class LoneCalls {
   /** By run and window. A window has one call that is alone in it at most. */
-  readonly #calls = new Map<string, LoneCall>();
+  readonly #calls = new TurnoverMap<string, LoneCall>();
 
   /** Number of calls that are alone in their window so far. */
   get size(): number {

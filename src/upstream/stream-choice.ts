@@ -4,6 +4,7 @@
  */
 import { treatmentOf } from "./failure-table.ts";
 import { STREAM_FROM_MS, STREAM_MODELS_KEPT } from "../limits.ts";
+import { TurnoverMap } from "../turnover/map.ts";
 
 /** Whether answers are requested as a stream or as JSON. */
 export type Aggregate = "auto" | "stream" | "json";
@@ -37,7 +38,7 @@ const NEWEST_SHARE = 0.25;
 
 /** What an executor's isolate has seen of its upstreams, by upstream and model. It is lost with the isolate. */
 export class CallHistories {
-  readonly #known = new Map<string, CallHistory>();
+  readonly #known = new TurnoverMap<string, CallHistory>();
 
   of(upstream: string, model: string): CallHistory {
     return this.#known.get(`${upstream}/${model}`) ?? NO_HISTORY;

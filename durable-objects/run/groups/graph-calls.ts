@@ -23,6 +23,7 @@ import type { SlotRows } from "../store/slots.ts";
 import { KeptOutputs } from "./kept-outputs.ts";
 import { outputOf, outputsFrom } from "./outputs.ts";
 import { contentSize, substitutedFacts, type ContentSize } from "./substituted-facts.ts";
+import { TurnoverMap } from "../../../src/turnover/map.ts";
 
 export type GraphCallsDeps = {
   groupOf: (seq: number) => Group | undefined;
@@ -43,7 +44,7 @@ type Made = { ok: true; facts: SlotFacts; callJson: string; isSubstituted?: true
 export class GraphCalls {
   readonly #deps: GraphCallsDeps;
   /** By slot, oldest first. */
-  readonly #made = new Map<number, Made>();
+  readonly #made = new TurnoverMap<number, Made>();
   #chars = 0;
   /** The arrays that `foreach` tasks were fed with lately: each is parsed once for all of its elements. */
   readonly #elements = new Map<string, Substituted<readonly unknown[]>>();

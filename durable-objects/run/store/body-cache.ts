@@ -6,6 +6,8 @@
 import type { BodyPlace } from "../../../src/engine/call-page.ts";
 import type { BodyState } from "../../../src/engine/state.ts";
 import { BODY_CACHE_CHARS_MAX, BODY_LOADS_MAX, BODY_OBJECTS_AHEAD, BODY_RETRY_MS } from "../../../src/limits.ts";
+import { TurnoverMap } from "../../../src/turnover/map.ts";
+import { TurnoverSet } from "../../../src/turnover/set.ts";
 
 /** A group with bodies in R2, in objects numbered from 0. */
 export type BodyGroup = { seq: number; openKey: string; objects: number };
@@ -23,9 +25,9 @@ type Held = { seq: number; lines: readonly string[]; chars: number };
 export class BodyCache {
   readonly #deps: BodyCacheDeps;
   /** By name, least recently used first. */
-  readonly #held = new Map<string, Held>();
+  readonly #held = new TurnoverMap<string, Held>();
   /** Objects that are being read, or wait for it. */
-  readonly #loading = new Set<string>();
+  readonly #loading = new TurnoverSet<string>();
   /** Objects that are not in R2. */
   readonly #lost = new Map<string, number>();
   #chars = 0;

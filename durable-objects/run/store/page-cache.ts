@@ -1,34 +1,39 @@
 /**
  * Parsed pages of the slots being dispatched, in bounded memory: the least recently used are dropped first. Pages that the
  * present turn stores stay until it has, because its dispatch cannot read them: one request has at most a few megabytes.
+ * Once every body of a page was read, the bodies are dropped, because most calls are sent once; its facts stay, which
+ * settlements need. A page whose bodies are read again, for a retry, keeps them.
  */
 import { placeOf, readFacts, type BodyPlace } from "../../../src/engine/call-page.ts";
 import { groupSeqOf, indexOf, type SlotFacts } from "../../../src/engine/slot.ts";
 import { CALL_PAGE_SLOTS_MAX, PAGE_CACHE_BYTES_MAX } from "../../../src/limits.ts";
 import type { StoredPage } from "./records.ts";
+import { TurnoverMap } from "../../../src/turnover/map.ts";
+import { TurnoverSet } from "../../../src/turnover/set.ts";
 
 /** `place` null = the page has its bodies. `chars`: about what it takes in memory. */
 type CachedPage = {
-  firstIndex: number;
   facts: SlotFacts[];
-  calls: string;
-  lines: string[] | null;
+  bodies: Bodies | null;
   place: BodyPlace | null;
   chars: number;
 };
 
-/** Characters that the facts of a slot whose body is in R2 count for in the cache's bound: an object of ten fields. */
+/** The bodies of a page, one per line. `unread`: its slots whose body was not read yet; null = the bodies stay. */
+type Bodies = { lines: readonly string[]; unread: Set<number> | null };
+
+/** Characters that the facts of a slot whose body is not in memory count for in the cache's bound: an object of ten fields. */
 const FACTS_CHARS = 200;
 
 export class PageCache {
   readonly #load: (slotId: number) => StoredPage | null;
   readonly #modelsOf: (groupSeq: number) => readonly (string | null)[];
   /** By slot id of the page's first slot, least recently used first. */
-  #pages = new Map<number, CachedPage>();
+  #pages = new TurnoverMap<number, CachedPage>();
   #current: { page: CachedPage; firstSlot: number } | null = null;
   #chars = 0;
   /** Pages that storage does not have yet. */
-  readonly #unstored = new Set<number>();
+  readonly #unstored = new TurnoverSet<number>();
 
   constructor(load: (slotId: number) => StoredPage | null, modelsOf: (groupSeq: number) => readonly (string | null)[]) {
     this.#load = load;
@@ -53,10 +58,30 @@ export class PageCache {
   call(slotId: number): string {
     const { page, firstSlot } = this.#pageOf(slotId);
     if (page.place !== null) throw new Error(`the body of slot ${slotId} is not in its page`);
-    page.lines ??= page.calls.split("\n");
-    const line = page.lines[slotId - firstSlot];
+    const bodies = page.bodies ?? this.#readBodies(slotId, page);
+    const line = bodies.lines[slotId - firstSlot];
     if (line === undefined) throw new Error(`slot ${slotId} is in no page`);
+    const { unread } = bodies;
+    unread?.delete(slotId - firstSlot);
+    if (unread?.size === 0 && !this.#unstored.has(firstSlot)) {
+      page.bodies = null;
+      this.#resize(page, page.facts.length * FACTS_CHARS);
+    }
     return line;
+  }
+
+  /** Reads the bodies of a page that were dropped, to keep them. */
+  #readBodies(slotId: number, page: CachedPage): Bodies {
+    const { calls } = this.#stored(slotId);
+    page.bodies = { lines: calls.split("\n"), unread: null };
+    this.#resize(page, calls.length);
+    this.#shrink();
+    return page.bodies;
+  }
+
+  #resize(page: CachedPage, chars: number): void {
+    this.#chars += chars - page.chars;
+    page.chars = chars;
   }
 
   #pageOf(slotId: number): { page: CachedPage; firstSlot: number } {
@@ -78,10 +103,15 @@ export class PageCache {
   }
 
   #read(slotId: number): { page: CachedPage; firstSlot: number } {
-    const stored = this.#load(slotId);
-    if (stored === null) throw new Error(`slot ${slotId} is in no page`);
+    const stored = this.#stored(slotId);
     const firstSlot = slotId - indexOf(slotId) + stored.firstIndex;
     return this.#keep(firstSlot, stored, this.#modelsOf(groupSeqOf(slotId)));
+  }
+
+  #stored(slotId: number): StoredPage {
+    const stored = this.#load(slotId);
+    if (stored === null) throw new Error(`slot ${slotId} is in no page`);
+    return stored;
   }
 
   /** Caches a page that the present turn stores. */
@@ -103,11 +133,12 @@ export class PageCache {
     models: readonly (string | null)[],
   ): { page: CachedPage; firstSlot: number } {
     const facts = readFacts(stored.facts, models);
-    const { firstIndex, calls } = stored;
+    const { calls } = stored;
     const place = placeOf(calls);
     // Beside bodies the facts are little.
     const chars = place === null ? calls.length : facts.length * FACTS_CHARS;
-    const page = { firstIndex, facts, calls, lines: null, place, chars };
+    const bodies = place === null ? { lines: calls.split("\n"), unread: new Set(facts.keys()) } : null;
+    const page = { facts, bodies, place, chars };
     this.#chars += chars - (this.#pages.get(firstSlot)?.chars ?? 0);
     this.#pages.delete(firstSlot);
     this.#pages.set(firstSlot, page);

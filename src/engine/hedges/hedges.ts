@@ -9,15 +9,16 @@ import type { AttemptInFlight, Target } from "../shard.ts";
 import { groupSeqOf } from "../slot.ts";
 import { ModelPace } from "./pace.ts";
 import { slowTimes, timesOf, type SlowTimes } from "./straggler.ts";
+import { TurnoverMap } from "../../turnover/map.ts";
 
 /** An attempt in flight that may be hedged. */
 export type Hedgeable = { lease: AttemptInFlight; hedge: HedgeRule };
 
 export class Hedges {
   /** Attempts that may be hedged, in the order of their starts. */
-  readonly #open = new Map<string, Hedgeable>();
+  readonly #open = new TurnoverMap<string, Hedgeable>();
   /** The hedge of an attempt, by the attempt's id: both are in flight. */
-  readonly #hedgeOf = new Map<string, string>();
+  readonly #hedgeOf = new TurnoverMap<string, string>();
   /** By upstream and model; the least recently used first. */
   readonly #paces = new Map<string, ModelPace>();
   /** How long the calls of all runs take, by gate, from the gate's latest grant. */

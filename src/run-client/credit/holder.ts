@@ -17,6 +17,7 @@ import { CREDIT_CALLS_KEPT_MAX } from "../../limits.ts";
 import type { SingleSettlement } from "../../run-api/calls.ts";
 import type { Remaining, Sampled } from "../../run-api/types.ts";
 import type { CreditReportReply } from "../../run-api/credit.ts";
+import { TurnoverMap } from "../../turnover/map.ts";
 
 /** A call that the run object does not know yet. */
 type HeldCall = {
@@ -48,7 +49,7 @@ export class CreditHolder {
   readonly #templates = new Templates(() => null);
   readonly #window: CoalescingWindow;
   readonly #upstreams: ReadonlySet<string>;
-  readonly #held = new Map<string, HeldCall>();
+  readonly #held = new TurnoverMap<string, HeldCall>();
   #permits = 0;
   #inFlight = 0;
   #runRemainingNanoUsd: number | null = null;

@@ -83,6 +83,41 @@ describe("pages being dispatched", () => {
   });
 });
 
+describe("the bodies of a page", () => {
+  const readAll = (cache: PageCache, count: number): void => {
+    for (let index = 0; index < count; index++) expect(cache.call(slotIdOf(1, index))).toBe(`{"prompt":"p${index}"}`);
+  };
+
+  it("stay until each of them was read", () => {
+    const { cache, loads } = stored({ 1: numbered(32) });
+    readAll(cache, 31);
+    readAll(cache, 31);
+    expect(loads).toHaveLength(1);
+  });
+
+  it("are dropped once each of them was read, but its facts stay", () => {
+    const { cache, loads } = stored({ 1: numbered(32) });
+    readAll(cache, 32);
+    for (let index = 0; index < 32; index++) expect(cache.facts(slotIdOf(1, index)).promptBytes).toBe(index);
+    expect(loads).toHaveLength(1);
+    expect(cache.call(slotIdOf(1, 5))).toBe('{"prompt":"p5"}');
+    expect(loads).toHaveLength(2);
+  });
+
+  it("stay if they are read again, as for retries", () => {
+    const { cache, loads } = stored({ 1: numbered(32) });
+    for (let times = 0; times < 4; times++) readAll(cache, 32);
+    expect(loads).toHaveLength(2);
+  });
+
+  it("stay while their turn has not stored them, for it cannot read them again", () => {
+    const { cache, loads, pages, models } = stored({ 1: numbered(32) });
+    for (const page of pages.get(1) ?? []) cache.keep(slotIdOf(1, 0), page, models.get(1) ?? []);
+    for (let times = 0; times < 2; times++) readAll(cache, 32);
+    expect(loads).toEqual([]);
+  });
+});
+
 describe("the memory of pages", () => {
   // Groups of one call each: a page of exactly a quarter of what may be kept.
   const quarter = "x".repeat(PAGE_CACHE_BYTES_MAX / 4 - '{"prompt":""}'.length);
@@ -99,6 +134,24 @@ describe("the memory of pages", () => {
     expect(five.loads).toHaveLength(6);
   });
 
+  it("has room for further pages when the bodies of others are dropped", () => {
+    const { cache, loads } = stored(groups(9));
+    const seqs = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+    for (const seq of seqs) cache.call(slotIdOf(seq, 0));
+    for (const seq of seqs) cache.facts(slotIdOf(seq, 0));
+    expect(loads).toHaveLength(9);
+    // Bodies that are read again stay, and count again.
+    for (const seq of [5, 6, 7]) cache.call(slotIdOf(seq, 0));
+    loads.length = 0;
+    for (const seq of [5, 6, 7]) cache.call(slotIdOf(seq, 0));
+    for (const seq of seqs) cache.facts(slotIdOf(seq, 0));
+    expect(loads).toEqual([]);
+    for (const seq of [8, 9]) cache.call(slotIdOf(seq, 0));
+    loads.length = 0;
+    for (const seq of seqs) cache.facts(slotIdOf(seq, 0));
+    expect(loads.length).toBeGreaterThan(0);
+  });
+
   it("drops the least recently used page first", () => {
     const { cache, loads } = stored(groups(5));
     for (const seq of [1, 2, 3, 4]) cache.facts(slotIdOf(seq, 0));
@@ -113,7 +166,7 @@ describe("the memory of pages", () => {
 
   it("keeps the page in use even if that page alone exceeds the bound", () => {
     const { cache, loads } = stored({ 1: [quarter.repeat(5)], 2: ["a"] });
-    for (let times = 0; times < 3; times++) cache.call(slotIdOf(1, 0));
+    for (let times = 0; times < 3; times++) cache.facts(slotIdOf(1, 0));
     expect(loads).toHaveLength(1);
     cache.facts(slotIdOf(2, 0));
     cache.facts(slotIdOf(1, 0));
