@@ -1376,6 +1376,10 @@ export const CONTEXT_RANGE_BYTES_MAX = 8 * 1024 * 1024;
  * of an isolate's 128 MB it is little. A larger text is held alone.
  */
 export const CONTEXTS_HELD_BYTES_MAX = 4 * 1024 * 1024;
+/** What an isolate needs to hold one such text beside its bytes: its name, its promise and its buffer, about 450 bytes. */
+export const CONTEXT_HELD_ENTRY_BYTES = 512;
+/** Time after which such a text is dropped if no call has used it, ms: calls of one batch follow one another sooner. */
+export const CONTEXT_HELD_IDLE_MS_MAX = 60_000;
 /** Bytes that a token of a shared text has at most, as a rule: shorter texts than a provider caches are not marked. */
 export const PREFIX_BYTES_PER_TOKEN = 6;
 /** Shortest system message that calls share as a prefix, bytes: no provider caches fewer than 1,024 tokens. */

@@ -6,6 +6,10 @@
 export type HeldTextsRules = {
   /** Most bytes that are held while a further text is wanted. */
   bytesMax: number;
+  /** What holding a text takes beside its own bytes. Without it, any number of tiny texts would fit. */
+  entryBytes: number;
+  /** Time after which a text that no call uses is dropped, ms. */
+  idleMsMax: number;
   /** Time after which a text counts as sent, ms: a request that the runtime has dropped never says so. */
   ageMsMax: number;
 };
@@ -15,7 +19,7 @@ export type HeldText = { bytes: Uint8Array; release: () => void };
 
 type Entry = {
   loading: Promise<Uint8Array | null>;
-  /** As announced, then as loaded. */
+  /** As announced, then as loaded, with what holding it takes. */
   bytes: number;
   /** Calls that send it. */
   users: number;
@@ -42,10 +46,12 @@ export class HeldTexts {
   }
 
   /**
-   * A text by its name, of about `bytes`; null if `load` finds none. Rejects if `load` does: then the next call tries once
+   * A text by its name, of about `textBytes`; null if `load` finds none. Rejects if `load` does: then the next call tries once
    * more.
    */
-  async take(name: string, bytes: number, load: () => Promise<Uint8Array | null>): Promise<HeldText | null> {
+  async take(name: string, textBytes: number, load: () => Promise<Uint8Array | null>): Promise<HeldText | null> {
+    const bytes = textBytes + this.#rules.entryBytes;
+    this.#dropIdle();
     for (;;) {
       const known = this.#entries.get(name);
       if (known !== undefined) return await this.#use(name, known);
@@ -77,13 +83,22 @@ export class HeldTexts {
         release();
         return null;
       }
-      this.#grow(text.length - entry.bytes);
-      entry.bytes = text.length;
+      const bytes = text.length + this.#rules.entryBytes;
+      this.#grow(bytes - entry.bytes);
+      entry.bytes = bytes;
       return { bytes: text, release };
     } catch (error) {
       this.#forget(name, entry);
       release();
       throw error;
+    }
+  }
+
+  #dropIdle(): void {
+    const usedBeforeMs = this.#now() - this.#rules.idleMsMax;
+    for (const [name, entry] of this.#entries) {
+      if (entry.usedMs > usedBeforeMs) return;
+      if (entry.users === 0) this.#forget(name, entry);
     }
   }
 

@@ -2,7 +2,14 @@
 import type { CacheMark, CallBody, Outcome, PlacedContext } from "../../call.ts";
 import { noContext } from "../../contexts/resolve.ts";
 import type { Reason } from "../../errors.ts";
-import { BODY_HELD_MS_MAX, BODY_RETRY_MS, CONTEXT_WRITE_BYTES, CONTEXTS_HELD_BYTES_MAX } from "../../limits.ts";
+import {
+  BODY_HELD_MS_MAX,
+  BODY_RETRY_MS,
+  CONTEXT_HELD_ENTRY_BYTES,
+  CONTEXT_HELD_IDLE_MS_MAX,
+  CONTEXT_WRITE_BYTES,
+  CONTEXTS_HELD_BYTES_MAX,
+} from "../../limits.ts";
 import type { RunCaller } from "../../run-client/caller.ts";
 import type { ExchangeDeps } from "../../upstream/exchange.ts";
 import { failed } from "../../upstream/classify.ts";
@@ -10,7 +17,15 @@ import { HeldTexts } from "./held-texts.ts";
 import { bodyWithMarker, cutText, jsonInside, partsOf } from "./insert.ts";
 
 /** The texts that this isolate holds. */
-export const heldTexts = new HeldTexts({ bytesMax: CONTEXTS_HELD_BYTES_MAX, ageMsMax: BODY_HELD_MS_MAX }, Date.now);
+export const heldTexts = new HeldTexts(
+  {
+    bytesMax: CONTEXTS_HELD_BYTES_MAX,
+    entryBytes: CONTEXT_HELD_ENTRY_BYTES,
+    idleMsMax: CONTEXT_HELD_IDLE_MS_MAX,
+    ageMsMax: BODY_HELD_MS_MAX,
+  },
+  Date.now,
+);
 
 type Fetch = ExchangeDeps["fetch"];
 

@@ -4,9 +4,9 @@ import { HeldTexts } from "../../../../src/execute/contexts/held-texts.ts";
 const text = (bytes: number) => Promise.resolve(new Uint8Array(bytes));
 
 /** Texts with a clock, and how often each was loaded. */
-function world(bytesMax: number) {
+function world(bytesMax: number, entryBytes = 0) {
   const clock = { nowMs: 0 };
-  const texts = new HeldTexts({ bytesMax, ageMsMax: 1_000 }, () => clock.nowMs);
+  const texts = new HeldTexts({ bytesMax, entryBytes, idleMsMax: 500, ageMsMax: 1_000 }, () => clock.nowMs);
   const loads: string[] = [];
   const take = (name: string, bytes: number) =>
     texts.take(name, bytes, () => {
@@ -49,6 +49,26 @@ describe("the texts that an isolate holds", () => {
     large?.release();
     large?.release();
     expect(await next).toBe(true);
+  });
+
+  it("are counted with what holding one takes, so that only so many tiny ones fit", async () => {
+    const { texts, loads, take } = world(100, 19);
+    for (let index = 0; index < 6; index += 1) (await take(`tiny ${index}`, 1))?.release();
+    expect(texts.held).toEqual({ bytes: 100, bytesPeak: 100 });
+    await take("tiny 0", 1);
+    expect(loads.at(-1)).toBe("tiny 0");
+  });
+
+  it("are dropped when no call has used them for a while, but not while one sends them", async () => {
+    const { texts, clock, take } = world(100);
+    await take("sent", 10);
+    (await take("idle", 20))?.release();
+    clock.nowMs = 499;
+    (await take("late", 40))?.release();
+    expect(texts.held.bytes).toBe(70);
+    clock.nowMs = 500;
+    (await take("late", 40))?.release();
+    expect(texts.held.bytes).toBe(50);
   });
 
   it("do not wait for a request that the runtime has dropped", async () => {
