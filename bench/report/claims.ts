@@ -34,7 +34,8 @@ export const CLAIMS: readonly Claim[] = [
   },
   {
     quote: "at every instant, under any concurrency, crash or retry",
-    command: "npm run simulate -- --hours=24 --runs=5000 --slots=12 --large=0.01 --upstreams=16",
+    command:
+      "npm run simulate -- --hours=24 --runs=10000 --slots=12 --large=0.04 --huge=0.015 --upstreams=64 --shards=2",
     shows:
       "a virtual day in which objects, Workers and machines die all the time: every reply, result and bill is checked; exit status 1 and the seed if a promise does not hold",
   },

@@ -1,12 +1,16 @@
 /** Time that passes only when nothing is left to do at the present moment: a queue of events, run one after another. */
 
-/** An event that may be called off before it runs. */
+/** An event that may be called off before it runs; `run` is null once it has been, or has run. */
 export type Event = { readonly atMs: number; readonly order: number; run: (() => void) | null };
+
+/** Events that were called off leave the queue together, once they are more than this and more than half of it. */
+const CALLED_OFF_MIN = 10_000;
 
 export class VirtualClock {
   #nowMs: number;
   #order = 0;
-  readonly #events: Event[] = [];
+  #events: Event[] = [];
+  #calledOff = 0;
 
   /** @param nowMs Where time begins, epoch ms. */
   constructor(nowMs: number) {
@@ -32,6 +36,17 @@ export class VirtualClock {
     return this.at(this.#nowMs + Math.max(0, ms), run);
   }
 
+  /** The event does not run, unless it has already. */
+  callOff(event: Event): void {
+    if (event.run === null) return;
+    event.run = null;
+    this.#calledOff += 1;
+    if (this.#calledOff < CALLED_OFF_MIN || this.#calledOff < this.#events.length / 2) return;
+    // In order, a list is a heap.
+    this.#events = this.#events.filter(({ run }) => run !== null).sort((a, b) => a.atMs - b.atMs || a.order - b.order);
+    this.#calledOff = 0;
+  }
+
   /** Resolves after so much virtual time, for what has no activity of its own. */
   wait(ms: number): Promise<void> {
     return new Promise((resolve) => this.after(ms, resolve));
@@ -44,10 +59,15 @@ export class VirtualClock {
       const next = this.#events[0];
       if (next === undefined || next.atMs > untilMs) break;
       this.#pop();
-      if (next.run === null) continue;
+      const { run } = next;
+      if (run === null) {
+        this.#calledOff -= 1;
+        continue;
+      }
+      next.run = null;
       this.#nowMs = next.atMs;
       this.events += 1;
-      next.run();
+      run();
       await settled();
     }
     if (untilMs !== Infinity && !isOver()) this.#nowMs = Math.max(this.#nowMs, untilMs);

@@ -129,7 +129,7 @@ function timersOf({ clock, print }: IsolateDeps): Timers {
     });
     stops.set(timer, () => {
       activity.timers -= 1;
-      event.run = null;
+      clock.callOff(event);
     });
   };
   const clear = (timer: unknown): void => {

@@ -1,6 +1,7 @@
 /** A namespace of objects, and the stubs through which activities call them. */
 import { current, type Activity } from "./activity.ts";
 import { connectionLost, objectReset } from "./errors.ts";
+import { copied } from "./copied.ts";
 import type { Network } from "./network.ts";
 import { callMethod, type SimulatedObject } from "./object.ts";
 import { ClientEnd } from "./sockets.ts";
@@ -61,7 +62,7 @@ function called(deps: NamespaceDeps, caller: Caller, method: string, args: reado
   const { network } = deps;
   const { id, connection, from } = caller;
   const isFetch = method === "fetch";
-  const sent: readonly unknown[] = isFetch ? [new Request(String(args[0]))] : structuredClone(args);
+  const sent: readonly unknown[] = isFetch ? [new Request(String(args[0]))] : args.map(copied);
   from.calls += 1;
   return new Promise((resolve, reject) => {
     const object = deps.objectOf(id);
@@ -88,8 +89,8 @@ function called(deps: NamespaceDeps, caller: Caller, method: string, args: reado
           drop();
           return fails(connectionLost());
         }
-        const copied = isFetch ? value : structuredClone(value);
-        replies(() => resolve(copied), drop);
+        const travels = isFetch ? value : copied(value);
+        replies(() => resolve(travels), drop);
       }, fails);
     });
   });

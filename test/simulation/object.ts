@@ -3,7 +3,7 @@
  * outlives it; sockets that outlive its sleep and not its reset; an alarm that fires at least once.
  */
 import { Activity } from "./activity.ts";
-import type { VirtualClock } from "./clock.ts";
+import type { Event, VirtualClock } from "./clock.ts";
 import { objectReset, remoteError } from "./errors.ts";
 import { ClientEnd, ObjectEnd } from "./sockets.ts";
 import { ObjectStorage } from "./storage.ts";
@@ -53,6 +53,7 @@ export class SimulatedObject {
   readonly storage: ObjectStorage;
   #instance: Instance | null = null;
   #sockets = new Set<ObjectEnd>();
+  #alarm: Event | null = null;
   #alarmFailures = 0;
   #isFiring = false;
 
@@ -61,7 +62,7 @@ export class SimulatedObject {
     this.storage = new ObjectStorage({
       commit: (durable) => deps.clock.after(deps.commitMs(), durable),
       alarmSet: (atMs) => {
-        if (atMs !== null) deps.clock.at(atMs, () => this.#alarmDue(atMs));
+        this.#awaitAlarm(atMs);
       },
     });
   }
@@ -188,6 +189,13 @@ export class SimulatedObject {
     });
   }
 
+  /** There is one event at most for all alarms that an object sets: it moves its alarm with every turn. */
+  #awaitAlarm(atMs: number | null): void {
+    const { clock } = this.#deps;
+    if (this.#alarm !== null) clock.callOff(this.#alarm);
+    this.#alarm = atMs === null ? null : clock.at(atMs, () => this.#alarmDue(atMs));
+  }
+
   #alarmDue(atMs: number): void {
     if (this.storage.alarmMs !== atMs || this.#isFiring) return;
     this.#fire();
@@ -202,7 +210,7 @@ export class SimulatedObject {
         this.#isFiring = false;
         this.#alarmFailures = 0;
         const { alarmMs } = this.storage;
-        if (alarmMs !== null) this.#deps.clock.at(alarmMs, () => this.#alarmDue(alarmMs));
+        if (alarmMs !== null) this.#awaitAlarm(alarmMs);
         else if (this.#deps.firesTwice()) this.#fireLater();
       },
       (error: unknown) => {

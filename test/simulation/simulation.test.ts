@@ -4,6 +4,7 @@ import { ROOT } from "../../scripts/root.ts";
 import { bundleGateway } from "./bundle.ts";
 import { compileGateway } from "./isolate.ts";
 import type { Kind } from "./programs/work.ts";
+import { together } from "./shards.ts";
 import { simulate, type Outcome, type Plan } from "./simulation.ts";
 
 const CALLS: readonly Kind[] = ["batch", "hedged", "leaves", "async", "queries", "poor"];
@@ -13,9 +14,12 @@ const SMALL: Plan = {
   runs: 6,
   slots: 60,
   largeShare: 0,
+  hugeShare: 0,
   upstreams: 1,
   kinds: CALLS,
   hasFaults: true,
+  shard: { index: 0, count: 1 },
+  untilHour: Infinity,
 };
 
 /** Calls to objects for each slot of batches of some hundred calls: claims carry several slots. */
@@ -66,6 +70,26 @@ describe("while Workers, machines and objects die and messages are lost", () => 
     const first = await simulated({ seed: 7, runs: 3 });
     expect(await simulated({ seed: 7, runs: 3 })).toEqual(first);
     expect((await simulated({ seed: 8, runs: 3 })).fingerprint).not.toBe(first.fingerprint);
+  });
+});
+
+describe("in shards", () => {
+  it("has each program in one of them, the same as in the other shard's draw", async () => {
+    const plan: Partial<Plan> = { seed: 9, runs: 5, slots: 10, hasFaults: false, upstreams: 2 };
+    const whole = await simulated(plan);
+    const first = await simulated({ ...plan, shard: { index: 0, count: 2 } });
+    const second = await simulated({ ...plan, shard: { index: 1, count: 2 } });
+    const both = together([first, second]);
+    expect([first.ended, second.ended]).toEqual([3, 2]);
+    expect(both.violations).toEqual([]);
+    expect(both.completed + both.failed).toBe(whole.completed + whole.failed);
+  });
+
+  it("repeats a shard up to an hour from its seed", async () => {
+    const plan: Partial<Plan> = { seed: 9, runs: 4, slots: 20, upstreams: 2, shard: { index: 1, count: 2 } };
+    const first = await simulated({ ...plan, untilHour: 0.04 });
+    expect(first.virtualHours).toBeCloseTo(0.04);
+    expect(await simulated({ ...plan, untilHour: 0.04 })).toEqual(first);
   });
 });
 

@@ -12,6 +12,10 @@ export type Plan = Mix & {
   hours: number;
   runs: number;
   hasFaults: boolean;
+  /** Which of the shards this is. Each has every `count`th program, in a world of its own. */
+  shard: { index: number; count: number };
+  /** Ends here, without what must hold at the end: to see how a violation comes about. Infinity = at the end. */
+  untilHour: number;
 };
 
 /** What the programs that have ended add up to. */
@@ -35,15 +39,16 @@ export type Outcome = Tally & {
   fingerprint: string;
 };
 
+const HOUR_MS = 3_600_000;
 /** How long runs may settle after the last program, and how long what they store may last after that, ms. */
-const SETTLE_MS = 1_800_000;
-const RETENTION_MS = 14 * 3_600_000;
+const SETTLE_MS = HOUR_MS / 2;
+const RETENTION_MS = 14 * HOUR_MS;
 const VIOLATIONS_MAX = 50;
 /** An object without anything to do sleeps after so long, ms; those that delete themselves at this moment are awake for less. */
 const AWAKE_MS_MAX = 300_000;
 /** Longest that a program takes, with every patience of its client; and how often objects that have nothing left are dropped, ms. */
-const PROGRAM_MS_MAX = 24 * 3_600_000;
-const SWEEP_MS = 3_600_000;
+const PROGRAM_MS_MAX = 24 * HOUR_MS;
+const SWEEP_MS = HOUR_MS;
 
 /** How far a simulation is. */
 export type Progress = Tally & { virtualHours: number; violations: readonly string[] };
@@ -57,10 +62,13 @@ export async function simulate(
   gateway: (deps: IsolateDeps) => GatewayExports,
   progressed: (progress: Progress) => void = () => undefined,
 ): Promise<Outcome> {
+  const { index, count } = plan.shard;
   const violations: string[] = [];
   const fingerprint = createHash("sha256");
   const violated = (what: string): void => {
-    if (violations.length < VIOLATIONS_MAX) violations.push(`[${plan.seed} at ${world.clock.nowMs}] ${what}`);
+    if (violations.length >= VIOLATIONS_MAX) return;
+    const hour = (world.clock.nowMs - beginMs) / HOUR_MS;
+    violations.push(`[seed ${plan.seed}, shard ${index + 1}/${count}, hour ${hour.toFixed(4)}] ${what}`);
   };
   const limits = new Map<string, number>();
   /** What the runs that have ended have spent: what comes in later is inside. */
@@ -68,6 +76,7 @@ export async function simulate(
   const world: World = new World({
     gateway,
     seed: plan.seed,
+    shard: index,
     hasFaults: plan.hasFaults,
     upstreams: plan.upstreams,
     billed: (program, { nanoUsd, calls }) => {
@@ -83,48 +92,53 @@ export async function simulate(
   const tally: Tally = { ended: 0, completed: 0, failed: 0, upstreamCalls: 0, repeated: 0 };
   const random = new Random(plan.seed, 4);
   const beginMs = world.clock.nowMs;
-  let pending = plan.runs;
-  for (let index = 0; index < plan.runs; index += 1) {
-    const program = drawProgram(index, plan, random);
+  let pending = 0;
+  const begin = async (program: Program): Promise<void> => {
     const limited = (name: string, nanoUsd: number): void => void limits.set(name, nanoUsd);
-    const begin = async (): Promise<void> => {
-      try {
-        const ended = await finish(program, { world, violated, limited });
-        audit(world, program, { ended, plan, violated, tally });
-        closed.set(program.name, ended.spentNanoUsd);
-      } catch (error) {
-        violated(`${program.name}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
-      } finally {
-        for (const name of [program.name, ...limits.keys()]) {
-          if (name.split("/")[0] !== program.name) continue;
-          limits.delete(name);
-          world.upstream.forgetSlots(name);
-        }
-        pending -= 1;
-        if (pending === 0) world.endFaults();
+    try {
+      const ended = await finish(program, { world, violated, limited });
+      audit(world, program, { ended, plan, violated, tally });
+      closed.set(program.name, ended.spentNanoUsd);
+    } catch (error) {
+      violated(`${program.name}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+    } finally {
+      for (const name of [program.name, ...limits.keys()]) {
+        if (name.split("/")[0] !== program.name) continue;
+        limits.delete(name);
+        world.upstream.forgetSlots(name);
       }
-    };
-    world.clock.at(beginMs + random.fraction() * plan.hours * 3_600_000, () => void begin());
+      pending -= 1;
+      if (pending === 0) world.endFaults();
+    }
+  };
+  for (let run = 0; run < plan.runs; run += 1) {
+    // All shards draw all programs, so that each has the same programs whatever the others are.
+    const program = drawProgram(run, plan, random);
+    const atMs = beginMs + random.fraction() * plan.hours * HOUR_MS;
+    if (run % count !== index) continue;
+    pending += 1;
+    world.clock.at(atMs, () => void begin(program));
   }
   // A gateway that breaks its promises all the time may never end its work.
   const isOver = (): boolean => pending === 0 || violations.length === VIOLATIONS_MAX;
-  const lastMs = beginMs + plan.hours * 3_600_000 + PROGRAM_MS_MAX;
+  const lastMs = beginMs + Math.min(plan.hours * HOUR_MS + PROGRAM_MS_MAX, plan.untilHour * HOUR_MS);
+  const hoursNow = (): number => (world.clock.nowMs - beginMs) / HOUR_MS;
   while (!isOver() && world.clock.nowMs < lastMs) {
-    await world.clock.run(world.clock.nowMs + SWEEP_MS, isOver);
+    await world.clock.run(Math.min(world.clock.nowMs + SWEEP_MS, lastMs), isOver);
     world.sweep();
-    progressed({ ...tally, virtualHours: (world.clock.nowMs - beginMs) / 3_600_000, violations });
+    progressed({ ...tally, virtualHours: hoursNow(), violations });
   }
   if (pending === 0) await drained(world, violated);
-  else violated(`${pending} programs did not end`);
+  else if (hoursNow() < plan.untilHour) violated(`${pending} programs did not end`);
   const { faults, awakeMs, objectCalls } = world;
   return {
     violations,
     ...tally,
     objectCalls,
     faults,
-    virtualHours: (world.clock.nowMs - beginMs) / 3_600_000,
+    virtualHours: hoursNow(),
     events: world.clock.events,
-    awakeHours: awakeMs / 3_600_000,
+    awakeHours: awakeMs / HOUR_MS,
     fingerprint: fingerprint.digest("hex").slice(0, 16),
   };
 }

@@ -1,5 +1,6 @@
 /** WebSockets between a request or a lane and an object, which may sleep or restart meanwhile. */
 import { current, type Activity } from "./activity.ts";
+import { copied } from "./copied.ts";
 import type { Network } from "./network.ts";
 
 /** What a socket that breaks closes with. */
@@ -104,11 +105,11 @@ export class ObjectEnd {
   }
 
   serializeAttachment(value: unknown): void {
-    this.#attachment = structuredClone(value);
+    this.#attachment = copied(value);
   }
 
   deserializeAttachment(): unknown {
-    return structuredClone(this.#attachment);
+    return copied(this.#attachment);
   }
 
   send(text: string): void {

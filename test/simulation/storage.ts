@@ -15,6 +15,17 @@ export type StorageDeps = {
 };
 
 const WRITES = /^\s*(insert|update|delete|replace|create|drop|alter)/i;
+/** Whether a query writes, by its text: the gateway has some hundred. */
+const writing = new Map<string, boolean>();
+
+function writes(query: string): boolean {
+  let isWrite = writing.get(query);
+  if (isWrite === undefined) {
+    isWrite = WRITES.test(query);
+    writing.set(query, isWrite);
+  }
+  return isWrite;
+}
 
 export class ObjectStorage {
   readonly #deps: StorageDeps;
@@ -58,15 +69,14 @@ export class ObjectStorage {
     this.#writes();
     this.#depth += 1;
     const name = `nested_${this.#depth}`;
-    const database = this.#opened();
-    database.exec(`SAVEPOINT ${name}`);
+    this.#prepared(`SAVEPOINT ${name}`).run();
     try {
       const written = write();
-      database.exec(`RELEASE ${name}`);
+      this.#prepared(`RELEASE ${name}`).run();
       return written;
     } catch (error) {
-      database.exec(`ROLLBACK TO ${name}`);
-      database.exec(`RELEASE ${name}`);
+      this.#prepared(`ROLLBACK TO ${name}`).run();
+      this.#prepared(`RELEASE ${name}`).run();
       throw error;
     } finally {
       this.#depth -= 1;
@@ -128,23 +138,27 @@ export class ObjectStorage {
   }
 
   #exec(query: string, bindings: readonly Value[]): Cursor {
-    const isWrite = WRITES.test(query);
+    const isWrite = writes(query);
     if (isWrite) this.#writes();
-    const database = this.#opened();
     if (bindings.length === 0 && isWrite) {
-      database.exec(query);
+      this.#opened().exec(query);
       return new Cursor([], 1);
     }
-    let statement = this.#statements.get(query);
-    if (statement === undefined) {
-      statement = database.prepare(query);
-      this.#statements.set(query, statement);
-    }
+    const statement = this.#prepared(query);
     const values = bindings.map((value): SQLInputValue =>
       value instanceof ArrayBuffer ? new Uint8Array(value) : value,
     );
     if (!isWrite) return new Cursor(statement.all(...values), 0);
     return new Cursor([], Number(statement.run(...values).changes));
+  }
+
+  #prepared(query: string): StatementSync {
+    let statement = this.#statements.get(query);
+    if (statement === undefined) {
+      statement = this.#opened().prepare(query);
+      this.#statements.set(query, statement);
+    }
+    return statement;
   }
 
   #opened(): DatabaseSync {
@@ -155,7 +169,7 @@ export class ObjectStorage {
   /** Something is written: a transaction is open until the commit that begins now is durable. */
   #writes(): void {
     if (!this.#isOpen) {
-      this.#opened().exec("BEGIN");
+      this.#prepared("BEGIN").run();
       this.#isOpen = true;
     }
     if (this.#commit !== null) return;
@@ -168,7 +182,7 @@ export class ObjectStorage {
   }
 
   #settle(): void {
-    if (this.#isOpen) this.#database?.exec("COMMIT");
+    if (this.#isOpen) this.#prepared("COMMIT").run();
     this.#isOpen = false;
     const commit = this.#commit;
     this.#commit = null;

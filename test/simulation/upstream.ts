@@ -19,6 +19,7 @@ export type Personality = readonly (readonly [Deed, number])[];
 type Deed = "answers" | "refuses" | "fails" | "resets" | "breaks off" | "hangs";
 
 export const HONEST: Personality = [["answers", 1]];
+/** Refuses at any load, which a gate takes for a limit: it lets some calls a second through. */
 export const MOODY: Personality = [
   ["answers", 0.93],
   ["refuses", 0.02],
@@ -27,6 +28,17 @@ export const MOODY: Personality = [
   ["breaks off", 0.01],
   ["hangs", 0.01],
 ];
+/** Refuses what is above the limit of its key, and a few calls below it. */
+export const LIMITED: Personality = [
+  ["answers", 0.949],
+  ["refuses", 0.001],
+  ["fails", 0.02],
+  ["resets", 0.01],
+  ["breaks off", 0.01],
+  ["hangs", 0.01],
+];
+/** Calls that a key of a limited provider may have in flight. Two wide batches at one key have more. */
+const KEY_CALLS_MAX = 400;
 
 /** What one program's calls have cost, and how often each of its slots was answered; times in epoch ms. */
 export type Bill = {
@@ -44,7 +56,8 @@ export type Bill = {
 export type UpstreamDeps = {
   clock: VirtualClock;
   random: Random;
-  personality: () => Personality;
+  /** How the provider at an address behaves now. */
+  personality: (host: string) => Personality;
   /** Called when a bill has grown. */
   billed: (program: string, bill: Bill) => void;
 };
@@ -87,6 +100,8 @@ export class Upstream {
   readonly #bills = new Map<string, Bill>();
   inFlight = 0;
   inFlightMost = 0;
+  /** Calls in flight by address. */
+  readonly #inFlight = new Map<string, number>();
 
   constructor(deps: UpstreamDeps) {
     this.#deps = deps;
@@ -115,10 +130,10 @@ export class Upstream {
   }
 
   /** What the gateway's `fetch` does. Never settles once its activity has ended. */
-  fetch(from: Activity, init: RequestInit): Promise<Response> {
+  fetch(from: Activity, url: string, init: RequestInit): Promise<Response> {
     from.calls += 1;
     return new Promise((resolve, reject) => {
-      const exchange = new UpstreamExchange(readCall(String(init.body)), from, this.#exchangeDeps());
+      const exchange = new UpstreamExchange(readCall(String(init.body)), from, this.#exchangeDeps(new URL(url).host));
       const begin = (): void => {
         if (exchange.isOver) return from.heldFetches.shift()?.();
         from.waitingFetches += 1;
@@ -136,15 +151,26 @@ export class Upstream {
     });
   }
 
-  #exchangeDeps(): ExchangeDeps {
+  #exchangeDeps(host: string): ExchangeDeps {
+    const moves = (calls: 1 | -1): number => {
+      const atKey = (this.#inFlight.get(host) ?? 0) + calls;
+      this.#inFlight.set(host, atKey);
+      this.inFlight += calls;
+      return atKey;
+    };
+    const { random, personality, clock } = this.#deps;
     return {
-      ...this.#deps,
+      clock,
+      random,
       entered: (call) => {
         this.#asked(call);
-        this.inFlight += 1;
+        const atKey = moves(1);
         this.inFlightMost = Math.max(this.inFlightMost, this.inFlight);
+        const behaves = personality(host);
+        const deed = random.weighted(behaves);
+        return behaves === LIMITED && atKey > KEY_CALLS_MAX ? "refuses" : deed;
       },
-      left: () => (this.inFlight -= 1),
+      left: () => void moves(-1),
       bill: (call, nanoUsd, how) => {
         for (const payer of payersOf(call)) this.#bill(payer, nanoUsd, how);
       },
@@ -174,8 +200,9 @@ export class Upstream {
 
 type CallEnd = "answered" | "broken" | "refused";
 
-type ExchangeDeps = UpstreamDeps & {
-  entered: (call: Call) => void;
+type ExchangeDeps = Pick<UpstreamDeps, "clock" | "random"> & {
+  /** The call has arrived. Returns what the provider does with it. */
+  entered: (call: Call) => Deed;
   left: () => void;
   bill: (call: Call, nanoUsd: number, how: CallEnd) => void;
 };
@@ -210,14 +237,13 @@ class UpstreamExchange {
   /** @param headersArrived Called when headers have come, or never will. */
   begin(headersArrived: () => void): void {
     this.#headersArrived = headersArrived;
-    const { clock, random, personality, entered } = this.#deps;
+    const { clock, random, entered } = this.#deps;
     // The provider notices sooner or later that who asked is gone, and stops.
     this.#from.whenEnded(() => clock.after(random.fraction() * 500, () => this.#end(this.#partNanoUsd(), "broken")));
     clock.after(random.fraction() * 20, () => {
       if (this.isOver) return;
       this.#state = "at the provider";
-      entered(this.#call);
-      const deed = random.weighted(personality());
+      const deed = entered(this.#call);
       clock.after(100 + 2_000 * random.fraction() ** 3, () => this.isOver || this.#does(deed));
     });
   }

@@ -8,6 +8,7 @@ import { SimulatedObject, socketPair } from "./object.ts";
 import {
   COMPLETION_TOKEN_NANO_USD,
   HONEST,
+  LIMITED,
   MOODY,
   PROMPT_TOKEN_NANO_USD,
   Upstream,
@@ -17,9 +18,18 @@ import { WorkerIsolate, type BROKEN, type ClientRequest, type LEFT, type Reply }
 
 export const ADMIN_KEY = "admin-key-of-the-simulation";
 
-/** The model of one of the upstreams: all have the same provider, and each a gate of its own. */
+/** The model of one of the upstreams: each has a gate of its own. */
 export function modelOf(upstream: number): string {
   return `${upstreamName(upstream)}/m`;
+}
+
+/** Whether the provider of an upstream has a limit for each key: every second one. The others refuse at any load. */
+export function isLimited(upstream: number): boolean {
+  return upstream % 2 === 1;
+}
+
+function hostOfUpstream(upstream: number): string {
+  return `${isLimited(upstream) ? "limited" : "moody"}-${upstreamName(upstream)}.test`;
 }
 
 function upstreamName(index: number): string {
@@ -30,6 +40,10 @@ function upstreamName(index: number): string {
 const BEGIN_MS = Date.UTC(2030, 0, 1);
 const WORKER_ISOLATES = 3;
 const OBJECT_ISOLATES = 3;
+/** How long a commit takes, ms: on Cloudflare other machines confirm it. */
+const COMMIT_MS_MIN = 2;
+const COMMIT_MS_MAX = 18;
+const SLOW_COMMIT_MS_MAX = 300;
 /** Mean times between faults of one kind, ms. */
 const WORKER_DEATH_EVERY_MS = 40_000;
 const MACHINE_DEATH_EVERY_MS = 60_000;
@@ -54,7 +68,9 @@ const BUGS =
 export type WorldDeps = {
   /** Evaluates the gateway's bundle. */
   gateway: (deps: IsolateDeps) => GatewayExports;
+  /** All chance comes from these two. */
   seed: number;
+  shard: number;
   hasFaults: boolean;
   /** Upstreams that the gateway is configured with. */
   upstreams: number;
@@ -85,12 +101,12 @@ export class World {
   constructor(deps: WorldDeps) {
     this.#deps = deps;
     this.#hasFaults = deps.hasFaults;
-    this.random = new Random(deps.seed, 1);
-    this.network = new Network(this.clock, new Random(deps.seed, 2), this.#networkRules());
+    this.random = this.#chance(1);
+    this.network = new Network(this.clock, this.#chance(2), this.#networkRules());
     this.upstream = new Upstream({
       clock: this.clock,
-      random: new Random(deps.seed, 3),
-      personality: () => (this.#hasFaults ? MOODY : HONEST),
+      random: this.#chance(3),
+      personality: (host) => (this.#hasFaults ? (host.startsWith("limited-") ? LIMITED : MOODY) : HONEST),
       billed: deps.billed,
     });
     this.#bindings = this.#namespaces();
@@ -142,6 +158,17 @@ export class World {
       .map(([name, object]) => `${name} (${object.why})`);
   }
 
+  #commitMs(): number {
+    const isSlow = this.#hasFaults && this.random.chance(0.01);
+    return COMMIT_MS_MIN + this.random.fraction() * (isSlow ? SLOW_COMMIT_MS_MAX : COMMIT_MS_MAX);
+  }
+
+  /** Draws of its own for a part of the world. The first shard draws what a world without shards does. */
+  #chance(part: number): Random {
+    const { seed, shard } = this.#deps;
+    return shard === 0 ? new Random(seed, part) : new Random(seed, part, shard);
+  }
+
   #networkRules(): Network["rules"] {
     return this.#hasFaults ? { lostShare: 0.002, slowShare: 0.005 } : { lostShare: 0, slowShare: 0 };
   }
@@ -163,16 +190,16 @@ export class World {
 
   /** The environment of an isolate. */
   #env(): object {
-    const upstream = {
+    const upstreamAt = (index: number): object => ({
       kind: "openai",
-      base_url: "https://provider.test/v1",
+      base_url: `https://${hostOfUpstream(index)}/v1`,
       models: ["*"],
       prompt_tokens_per_call: 0,
       timeout_ms: 60_000,
       prices: { "*": { input: PROMPT_TOKEN_NANO_USD / 1_000, output: COMPLETION_TOKEN_NANO_USD / 1_000 } },
-    };
-    const names = Array.from({ length: this.#deps.upstreams }, (_, index) => upstreamName(index));
-    const UPSTREAMS = Object.fromEntries(names.map((name) => [name, upstream]));
+    });
+    const indexes = Array.from({ length: this.#deps.upstreams }, (_, index) => index);
+    const UPSTREAMS = Object.fromEntries(indexes.map((index) => [upstreamName(index), upstreamAt(index)]));
     return { ADMIN_KEY, DEFAULT_MODEL: modelOf(0), UPSTREAMS, ...this.#bindings };
   }
 
@@ -193,7 +220,7 @@ export class World {
     return this.#deps.gateway({
       clock: this.clock,
       random: this.random,
-      fetch: (from, _url, init) => this.upstream.fetch(from, init),
+      fetch: (from, url, init) => this.upstream.fetch(from, url, init),
       socketPair: () => socketPair(this.network),
       waitUntil: waitUntil ?? ((_activity, promise) => void promise.catch(() => undefined)),
       print: (line) => {
@@ -213,7 +240,7 @@ export class World {
       name,
       id,
       construct: (context) => constructed(this.#hosts[host], CLASSES[binding] ?? "", context),
-      commitMs: () => this.random.fraction() * (this.random.chance(0.01) && this.#hasFaults ? 300 : 6),
+      commitMs: () => this.#commitMs(),
       firesTwice: () => this.#hasFaults && this.random.chance(0.02),
       broken: (what) => this.#deps.violated(what),
       awake: (ms) => (this.#awakeMs += ms),

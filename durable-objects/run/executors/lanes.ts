@@ -21,9 +21,11 @@ export function lanesMayStartMore(
 ): boolean {
   if (sleepsAtGates(engine, nowMs)) return false;
   const isClaiming = (shard: number): boolean => shard < DIRECT_SHARD_FIRST && !laneLives.isRetired(shard);
-  const heldByLanes = attemptsIn(engine, isClaiming);
+  // Every turn comes here: whose attempts they are matters only once there are as many as the run may have.
+  const mayBeFull = engine.attempts.size >= engine.width;
+  const heldByLanes = mayBeFull ? attemptsIn(engine, isClaiming) : 0;
   if (heldByLanes >= engine.width) return false;
-  const held = heldByLanes + attemptsIn(engine, (shard) => shard >= WORKER_SHARD_FIRST);
+  const held = mayBeFull ? heldByLanes + attemptsIn(engine, (shard) => shard >= WORKER_SHARD_FIRST) : 0;
   for (const seq of openGroups.keys()) {
     const worker = workers.of(seq);
     const isForLanes = worker === undefined || (worker.covers !== null && held < engine.width);
@@ -35,7 +37,8 @@ export function lanesMayStartMore(
 /** Whether the Worker of a group should claim more: slots are queued, and not all permits are held by executors of slots. */
 export function workerMayStartMore({ engine }: Pick<Executed, "engine">, seq: number): boolean {
   const isDirect = (shard: number): boolean => shard >= DIRECT_SHARD_FIRST && shard < WORKER_SHARD_FIRST;
-  return hasRoom(engine, seq) && engine.attempts.size - attemptsIn(engine, isDirect) < engine.width;
+  const { size } = engine.attempts;
+  return hasRoom(engine, seq) && (size < engine.width || size - attemptsIn(engine, isDirect) < engine.width);
 }
 
 /** A slot that runs may get a second attempt. */

@@ -78,8 +78,8 @@ export class Hedges {
   }
 
   /** When attempts at a target are slow, and are hedged: from the run's own calls, else from its gate. Null = unknown. */
-  timesAt(hedge: HedgeRule, { gate, ...target }: Pick<Target, "gate" | "upstream" | "model">): SlowTimes | null {
-    const known = this.#gateLatencies.get(gate)?.find(({ model }) => model === target.model);
+  timesAt(hedge: HedgeRule, target: Pick<Target, "gate" | "upstream" | "model">): SlowTimes | null {
+    const known = this.#gateLatencies.get(target.gate)?.find(({ model }) => model === target.model);
     const p95 = this.paceOf(target)?.p95 ?? (known === undefined ? null : slowTimes(known.p50Ms, known.p95Ms));
     return timesOf(hedge, p95);
   }

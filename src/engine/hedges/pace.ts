@@ -45,8 +45,13 @@ export class ModelPace {
   /** Of the latest attempts those that were answered since then: how many took at most so many ms, and how many longer. */
   endedSince(sinceMs: number, fastMs: number): { fast: number; slow: number } {
     const ended = { fast: 0, slow: 0 };
-    for (const { atMs, latencyMs } of this.#ends)
-      if (atMs >= sinceMs) ended[latencyMs <= fastMs ? "fast" : "slow"] += 1;
+    const kept = this.#ends.length;
+    // From the latest backwards: what is older than `sinceMs` is not visited.
+    for (let back = 1; back <= kept; back += 1) {
+      const end = this.#ends[(this.#next - back + kept) % kept];
+      if (end === undefined || end.atMs < sinceMs) break;
+      ended[end.latencyMs <= fastMs ? "fast" : "slow"] += 1;
+    }
     return ended;
   }
 }

@@ -27,7 +27,7 @@ import { isStraggler, type Siblings } from "./straggler.ts";
 export function startHedges(state: EngineState, offers: Map<number, number>, nowMs: number): Assignment[] {
   const started: Assignment[] = [];
   if (!state.hedges.hasOpen || offers.size === 0) return started;
-  for (const late of lateSlots(state, nowMs)) {
+  for (const late of [...lateSlots(state, nowMs)]) {
     if (offerFor(offers, groupSeqOf(late.slotId)) === null) continue;
     const lease = hedgeOf(state, late, nowMs);
     if (lease !== null) started.push(start(state, lease, late, offers, nowMs));
@@ -44,18 +44,24 @@ export function hedgeableGroup(state: EngineState, nowMs: number): number | null
 
 type Late = { first: AttemptInFlight; slotId: number; group: Group; hedge: HedgeRule };
 
-/** The slots whose attempts are much slower than the others, while the run and their group have room. */
-function lateSlots(state: EngineState, nowMs: number): Late[] {
-  const late: Late[] = [];
+/**
+ * The slots whose attempts are much slower than the others, while the run, their group and a gate have room. Every turn looks, so
+ * what is cheap to know comes first: a run at its width has no room for any.
+ */
+function* lateSlots(state: EngineState, nowMs: number): Generator<Late> {
+  if (!hasRoom(state)) return;
   for (const { lease: first, hedge } of state.hedges.open) {
     const { slotId, startedAtMs } = first;
     const group = state.groupOf(first);
     if (slotId === null || group === undefined || !mayHedge(group, first, indexOf(slotId))) continue;
     const times = state.hedges.timesAt(hedge, first.target);
-    if (times === null || nowMs < startedAtMs + times.hedgeMs) continue;
-    if (isStraggler(siblingsOf(state, first, times.slowMs, nowMs))) late.push({ first, slotId, group, hedge });
+    if (times === null || nowMs < startedAtMs + times.hedgeMs || targetOf(state, first, nowMs) === null) continue;
+    if (isStraggler(siblingsOf(state, first, times.slowMs, nowMs))) yield { first, slotId, group, hedge };
   }
-  return late;
+}
+
+function hasRoom({ isPaused, attempts, credits, width }: EngineState): boolean {
+  return !isPaused && attempts.size + credits.permits < width;
 }
 
 /** A call that nobody waits for, or that has only one attempt left, gets no hedge. */
@@ -81,9 +87,9 @@ function siblingsOf(state: EngineState, first: AttemptInFlight, slowMs: number, 
 
 /** The second attempt of a slot; null = it gets none now: it must neither wait nor make others wait, and may not cost more. */
 function hedgeOf(state: EngineState, { first, slotId, group, hedge }: Late, nowMs: number): AttemptInFlight | null {
-  const { width, attempts, credits, deps } = state;
+  const { deps } = state;
   const { header } = group;
-  if (state.isPaused || attempts.size + credits.permits >= width || !group.hasRoom) return null;
+  if (!hasRoom(state) || !group.hasRoom) return null;
   const target = targetOf(state, first, nowMs);
   if (target === null || (deps.bodyOf?.(slotId) ?? "here") !== "here") return null;
   const { facts, fault } = sentFactsOf(state, group, slotId);

@@ -4,6 +4,8 @@ import { batchOf, checkEnded, later } from "./calls.ts";
 import { budgetIn, listAt, objectAt, textAt } from "./client.ts";
 import { SLOT_NANO_USD, type Ends, type Work } from "./work.ts";
 
+/** Most slots of a child. */
+const CHILD_SLOTS_MAX = 10_000;
 /** Longest until the next child is opened, ms. */
 const BETWEEN_MS_MAX = 10_000;
 
@@ -12,7 +14,8 @@ type Child = { name: string; slots: number; model: string; limitNanoUsd: number 
 /** Runs the children next to each other. */
 export async function children(work: Work): Promise<Ends> {
   const { world, client, program } = work;
-  const shares = carved(program.slots, world.random.integer(2, 3)).map((slots, index): Child => {
+  const parts = Math.max(world.random.integer(2, 3), Math.ceil(program.slots / CHILD_SLOTS_MAX));
+  const shares = carved(program.slots, parts).map((slots, index): Child => {
     const limitNanoUsd = Math.floor(((program.limitNanoUsd ?? 0) * slots) / program.slots);
     return { name: `${program.name}/c${index}`, slots, model: program.model, limitNanoUsd };
   });

@@ -1,6 +1,6 @@
 /** What clients do with a run, and what they may rely on: programs that check every reply. */
 import type { Random } from "../../../bench/adversary/random.ts";
-import { ADMIN_KEY, modelOf } from "../world.ts";
+import { ADMIN_KEY, isLimited, modelOf } from "../world.ts";
 import { batch, queries } from "./calls.ts";
 import { checkTree, children } from "./children.ts";
 import { budgetIn, Client, PATIENCE_MS, textAt } from "./client.ts";
@@ -25,40 +25,60 @@ const WORK: Readonly<Record<Kind, { share: number; work: (work: Work) => Promise
 /** What programs are drawn from. */
 export type Mix = {
   kinds: readonly Kind[];
-  /** Mean slots of a program that is not large. */
+  /** Mean slots of a program that is neither large nor huge. */
   slots: number;
-  /** Share of the batches that have `LARGE_TIMES` as many slots. */
+  /** Share of the programs with a batch that have `LARGE_SLOTS`. */
   largeShare: number;
+  /** Share of the programs with child runs that have `HUGE_SLOTS`. */
+  hugeShare: number;
   /** Upstreams, each with a gate of its own. */
   upstreams: number;
 };
 
-/** How many times the slots of others a large batch has, and its width: with few calls at a time it would take hours. */
-const LARGE_TIMES = 50;
+/** Slots of a large program, in one batch; and of a huge one, in child runs. */
+const LARGE_SLOTS = [1_000, 10_000] as const;
+const HUGE_SLOTS = [10_000, 50_000] as const;
+/** Width of large and huge programs: with few calls at a time they would take hours. */
 const LARGE_WIDTH = 256;
-/** What a client adds to its patience for each slot, virtual ms: a gate that was refused may let through one call at a time. */
+/**
+ * What a client adds to its patience for each slot, virtual ms: a gate that was refused may let through one call at a time. No client
+ * waits longer than its token is valid.
+ */
 const SLOT_PATIENCE_MS = 5_000;
+const PATIENCE_MS_MAX = 11 * 3_600_000;
 
 /** Draws the program of an index in a simulation. */
 export function drawProgram(index: number, mix: Mix, random: Random): Program {
-  const { slots: mean, kinds, largeShare, upstreams } = mix;
+  const { kinds, largeShare, hugeShare, upstreams } = mix;
   const kind = random.weighted<Kind>(kinds.map((each) => [each, WORK[each].share] as const));
-  const isLarge = largeShare > 0 && LARGE_KINDS.has(kind) && random.chance(largeShare);
-  const slots = slotsOf(kind, isLarge ? mean * LARGE_TIMES : mean, random);
+  const isHuge = kind === "children" && random.chance(hugeShare);
+  const isLarge = LARGE_KINDS.has(kind) && random.chance(largeShare);
+  const slots = isHuge
+    ? random.integer(...HUGE_SLOTS)
+    : isLarge
+      ? random.integer(...LARGE_SLOTS)
+      : slotsOf(kind, mix.slots, random);
+  const isWide = isLarge || isHuge;
   const limitNanoUsd = limitOf(kind, slots, random);
   const width = random.pick([4, 16, 64, 256]);
   return {
     name: `p${index}`,
     kind,
     slots,
-    width: isLarge ? LARGE_WIDTH : width,
-    model: modelOf(index % upstreams),
-    patienceMs: PATIENCE_MS + (isLarge ? slots * SLOT_PATIENCE_MS : 0),
+    width: isWide ? LARGE_WIDTH : width,
+    model: modelOf(isWide ? limitedAt(index, upstreams) : index % upstreams),
+    patienceMs: Math.min(PATIENCE_MS + slots * SLOT_PATIENCE_MS, PATIENCE_MS_MAX),
     limitNanoUsd,
   };
 }
 
-const LARGE_KINDS: ReadonlySet<Kind> = new Set(["batch", "hedged", "leaves", "async", "poor"]);
+/** Who sends thousands of calls has a key that allows some hundred at once: with some calls a second they would take the day. */
+function limitedAt(index: number, upstreams: number): number {
+  const at = index % upstreams;
+  return isLimited(at) || at + 1 === upstreams ? at : at + 1;
+}
+
+const LARGE_KINDS: ReadonlySet<Kind> = new Set(["batch", "hedged", "leaves", "async", "poor", "topped-up", "paused"]);
 
 function slotsOf(kind: Kind, mean: number, random: Random): number {
   if (kind === "queries") return Math.min(mean, 60);
