@@ -1,7 +1,7 @@
 /** `npm start` as a person meets it: what it prints works, what is wrong is said, nothing stays behind. */
 import type { ChildProcess } from "node:child_process";
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -20,6 +20,17 @@ describe("npm start", () => {
     if (child?.exitCode === null) child.kill("SIGTERM");
     await childEnded;
     rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("names npm ci in a clone without packages, whatever Node is there", () => {
+    mkdirSync(join(folder, "scripts"));
+    for (const file of ["package.json", "scripts/installed.mjs", "scripts/start.ts", "scripts/demo.ts"]) {
+      copyFileSync(join(ROOT, file), join(folder, file));
+    }
+    for (const command of [["start"], ["run", "demo"]]) {
+      const { status, stderr } = spawnSync("npm", command, { cwd: folder, encoding: "utf8" });
+      expect([status, stderr]).toEqual([1, expect.stringContaining("Run `npm ci` first")]);
+    }
   });
 
   /** Starts the script with an env file of the test's own, so that it touches no .dev.vars. */
