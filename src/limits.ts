@@ -930,6 +930,16 @@ export const BODY_CACHE_CHARS_MAX = 6 * 1024 * 1024;
 export const BODY_RETRY_MS = 2_000;
 /** Calls in one stored call page: 32 in a row divide the price of writing them by 32. */
 export const CALL_PAGE_SLOTS_MAX = 32;
+/**
+ * Characters of a stored single call, and of its answer, up to which both are in one row: as JSON, with every character escaped,
+ * they stay below the 2 MB limit of a row.
+ */
+export const SINGLE_CHARS_MAX = 100_000;
+/**
+ * Characters of the Idempotency-Keys of such calls in a run object's memory, with 100 for each: 40,000 keys of 50 characters. An
+ * index in storage would cost a row per call; the keys of further calls are rows.
+ */
+export const SINGLE_KEYS_CHARS_MAX = 6_000_000;
 /** Bytes of one stored call page, below the 2 MB limit of a row. A page has at least one call. */
 export const CALL_PAGE_BYTES_MAX = 262_144;
 /** Call pages cached in a run object's memory, bytes: enough for the pages being dispatched, small beside 128 MB. */

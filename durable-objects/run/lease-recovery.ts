@@ -6,6 +6,20 @@ import { DIRECT_SHARD_FIRST, type AttemptInFlight } from "../../src/engine/shard
 import type { EngineState } from "../../src/engine/state.ts";
 import { FOUND_LEASE_TTL_MS } from "../../src/limits.ts";
 import { laneOf, type Objects } from "../address.ts";
+import type { RunState } from "./state.ts";
+
+/**
+ * Whether the alarm of an instance that has just started must ring at once: for queued slots, and for lanes, which may have lost
+ * their attempts. A single call that its client's Worker makes needs neither: its end has woken the object, most often.
+ */
+export function mustLookAtOnce({ openGroups, engine }: Pick<RunState, "openGroups" | "engine">): boolean {
+  for (const seq of openGroups.keys()) {
+    const group = engine.groups.get(seq);
+    if (group === undefined || group.header.single === null || group.counts.running !== 1) return true;
+  }
+  for (const { shard } of engine.attempts.values()) if (shard.id < DIRECT_SHARD_FIRST) return true;
+  return false;
+}
 
 export class LeaseRecovery {
   /** Leases that end up to here were found in the rows by this instance, not granted or renewed by it. */

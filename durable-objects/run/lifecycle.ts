@@ -26,7 +26,7 @@ import { lanesDueMs } from "./executors/lanes.ts";
 import { executorSignals } from "./executors/signals.ts";
 import { GateExchanges } from "./gates.ts";
 import { dropBodies, loadBodies } from "./groups/bodies.ts";
-import { LeaseRecovery } from "./lease-recovery.ts";
+import { LeaseRecovery, mustLookAtOnce } from "./lease-recovery.ts";
 import { LogExport, postSpans } from "./log/export.ts";
 import { Followers } from "./log/followers.ts";
 import { RunSockets } from "./sockets/hub.ts";
@@ -110,7 +110,7 @@ export class RunLifecycle implements AlarmHost {
   async #restoreAlarm(nowMs: number): Promise<void> {
     this.alarm.restored(await this.#ctx.storage.getAlarm());
     // Queued slots need not wait for the alarm that was set before the restart.
-    if (this.run?.hasGroupWork === true) this.alarm.fireNow(nowMs);
+    if (this.run !== null && mustLookAtOnce(this.run)) this.alarm.fireNow(nowMs);
     // What wakes the object most often is the end of the call whose lease it finds: then it needs no alarm.
     else if ((this.run?.engine.attempts.size ?? 0) > 0) this.#foundTimer.start(SWEEP_MS, nowMs);
   }

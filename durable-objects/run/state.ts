@@ -6,7 +6,7 @@
 import type { SlotRecord } from "../../src/engine/record.ts";
 import type { GroupHeader } from "../../src/engine/group.ts";
 import { workerOf } from "../../src/engine/shard.ts";
-import type { EngineState } from "../../src/engine/state.ts";
+import type { EngineState, EngineWrites } from "../../src/engine/state.ts";
 import { restoreCredits } from "../../src/engine/credit/lend.ts";
 import { GROUPS_ENDED_KEPT } from "../../src/limits.ts";
 import type { ReplayRule } from "../../src/run-api/replay.ts";
@@ -15,6 +15,7 @@ import type { SocketOwner, SocketSignal } from "../../src/run-api/sockets.ts";
 import type { IdempotencyKey } from "../../src/run-api/types.ts";
 import { ToolPermits } from "../../src/tools/permits.ts";
 import { ClientBoundGroups } from "./client-bound-groups.ts";
+import { InstanceEpoch } from "./store/instance-epoch.ts";
 import { BatchProgress } from "./groups/batch-progress.ts";
 import { Counters } from "./counters.ts";
 import { LaneLives } from "./executors/lane-lives.ts";
@@ -30,6 +31,7 @@ import { hasEnded } from "./status.ts";
 import type { BodyCache } from "./store/body-cache.ts";
 import { rebuild, widthOf } from "./store/rebuild.ts";
 import type { KeyRecord, StoredGroup } from "./store/records.ts";
+import type { SingleCall } from "./store/singles.ts";
 import type { RunStore } from "./store/store.ts";
 import { StoredCalls } from "./store/stored-calls.ts";
 import { RunTargets, type ModelConfig } from "./targets.ts";
@@ -70,8 +72,7 @@ export class RunState {
     this.addSignal({ kind: "call", callId, attemptId: null }, { type: "reply", reply }),
   );
   readonly toolPermits = new ToolPermits();
-  /** Number of this instance among those of the run object that found groups open: later instances have higher numbers. */
-  readonly epoch: number;
+  readonly #epoch: InstanceEpoch;
   /** Where calls go under the run's rules. */
   readonly targets: RunTargets;
   /** The calls of its groups. */
@@ -85,6 +86,7 @@ export class RunState {
   /** Idempotency-Keys that the present turn writes. */
   readonly #newKeys = new TurnoverMap<string, KeyRecord>();
   readonly #slotsWritten = new TurnoverMap<number, SlotRecord>();
+  #newSingles = new Map<number, SingleCall>();
   #writes: Write[] = [];
   #signals: Signal[] = [];
   #settings: RunSettings;
@@ -144,16 +146,22 @@ export class RunState {
     });
     this.openings = rebuilt.openings;
     this.#openGroups = rebuilt.openGroups;
-    this.epoch = store.meta.get("epoch");
-    if (this.hasGroupWork) {
-      this.epoch += 1;
-      store.meta.set("epoch", this.epoch);
-    }
+    this.#epoch = new InstanceEpoch(store, { inShards: rebuilt.epoch, isNew: this.hasGroupWork });
     this.#resumeGroups(now.ms);
     this.#nextGroupSeq = rebuilt.nextSeq;
     this.#readableSeq = rebuilt.rowsSeq;
     this.children = new Children(store, this.engine.ledger);
     this.engine.setPaused(this.#status === "paused");
+  }
+
+  /** The number of this instance; see InstanceEpoch. */
+  get epoch(): number {
+    return this.#epoch.value;
+  }
+
+  /** The epoch that rows of shards must have, if the table `meta` does not have it. */
+  get epochOfShards(): { epoch?: number } {
+    return this.#epoch.ofShards;
   }
 
   /** Groups that were open before a restart go on: their clients have a new term to come back. */
@@ -253,7 +261,7 @@ export class RunState {
   }
 
   get hasWrites(): boolean {
-    return this.#writes.length > 0;
+    return this.#writes.length + this.#newSingles.size > 0;
   }
 
   takeWrites(): Write[] {
@@ -263,7 +271,8 @@ export class RunState {
   }
 
   /** The turn's rows are stored; `lastSeq` is the number of the last event in a row of the log, null = it has no new row. */
-  written(lastSeq: number | null, slots: readonly SlotRecord[]): void {
+  written(lastSeq: number | null, { shards, slots }: Pick<EngineWrites, "shards" | "slots">): void {
+    if (shards.length > 0) this.#epoch.shardsWritten();
     this.#newKeys.clear();
     this.storedCalls.written(slots);
     this.replay?.recordings.written();
@@ -298,6 +307,20 @@ export class RunState {
   addKey({ key, hash }: IdempotencyKey, seq: number): void {
     this.#newKeys.set(key, { seq, hash });
     this.addWrite(() => this.#store.putKeyRecord(key, { seq, hash }));
+  }
+
+  /** Stores a single call in a row of its own, with its key. */
+  addSingle(call: SingleCall): void {
+    const { seq } = call.stored.header;
+    if (call.key !== null) this.#newKeys.set(call.key.key, { seq, hash: call.key.hash });
+    this.#newSingles.set(seq, call);
+  }
+
+  /** The single calls that the present turn opens, by the numbers of their groups. */
+  takeSingles(): ReadonlyMap<number, SingleCall> {
+    const singles = this.#newSingles;
+    if (singles.size > 0) this.#newSingles = new Map();
+    return singles;
   }
 
   /** UTF-8 bytes that clients have added to the log. */

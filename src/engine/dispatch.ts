@@ -33,7 +33,7 @@ import {
   type PrefixAt,
   type Target,
 } from "./shard.ts";
-import { groupSeqOf, indexOf, type SlotFacts } from "./slot.ts";
+import { attemptIdOf, groupSeqOf, indexOf, type SlotFacts } from "./slot.ts";
 import type { BodyState, EngineState } from "./state.ts";
 import type { TraceContext } from "../trace-context.ts";
 import { isAtStandardTier, sentTierOf, tieredFacts } from "./tiers/sent-tier.ts";
@@ -292,7 +292,7 @@ function slotCandidate(state: EngineState, slotId: number, gates: Gates): Candid
   const tier = hasTier ? sentTierOf(facts, state.serviceTier, target) : undefined;
   const rules = { share, learnedCapTokens, mayPause: mayPause(group), onLost };
   return {
-    attemptId: `${slotId}.${attempt}`,
+    attemptId: attemptIdOf(slotId, attempt),
     attempt,
     facts: tieredFacts(markedFacts(facts, prefix), tier),
     tier,

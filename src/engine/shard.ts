@@ -223,13 +223,24 @@ export type StoredLease = {
   trace?: TraceContext;
 };
 
-/** A shard's row. */
-export type StoredShard = { totals: Totals; leases: StoredLease[] };
+/**
+ * A shard's row. `upTo`: the number of the newest event when it was written: it has all leases of the shard that started before,
+ * and those that are stored apart started later; absent = none is. `epoch`: the number of the object's instance that has written
+ * it; absent = the table `meta` has it.
+ */
+export type StoredShard = { totals: Totals; leases: StoredLease[]; upTo?: number; epoch?: number };
 
-export function storedShard(shard: Shard): StoredShard {
+/** A lease that is stored with its call instead of in its shard's row, which a settlement would rewrite. */
+export type LeaseApart = { shard: number; lease: StoredLease };
+
+export function storedShard(shard: Shard, written: Pick<StoredShard, "upTo" | "epoch"> = {}): StoredShard {
   const leases: StoredLease[] = [];
   for (const lease of shard.leases.values()) leases.push(storedLease(lease));
-  return { totals: shard.totals, leases };
+  return { totals: shard.totals, leases, ...written };
+}
+
+export function leaseApart(lease: AttemptInFlight, shard: Shard): LeaseApart {
+  return { shard: shard.id, lease: storedLease(lease) };
 }
 
 export function storedLease(lease: AttemptInFlight): StoredLease {

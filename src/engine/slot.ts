@@ -55,6 +55,11 @@ export function indexOf(slotId: number): number {
   return slotId % SLOT_IDS_PER_GROUP;
 }
 
+/** The id of an attempt of a slot; the first is 1. */
+export function attemptIdOf(slotId: number, attempt: number): string {
+  return `${slotId}.${attempt}`;
+}
+
 /** The ids of a group's slots: the first, and the first of the next group. */
 export function rangeOf(groupSeq: number): [number, number] {
   return [slotIdOf(groupSeq, 0), slotIdOf(groupSeq + 1, 0)];

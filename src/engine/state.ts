@@ -75,6 +75,8 @@ export type SubstitutedFacts = { ok: true; facts: SlotFacts } | { ok: false; rea
 /** Rows that changed since the last call of `takeWrites`. */
 export type EngineWrites = {
   shards: Shard[];
+  /** Attempts that are stored with their calls instead of in their shards. */
+  apart: InFlight[];
   slots: SlotRecord[];
   groups: Group[];
   /** All credits, if one has changed; else null. */
@@ -135,6 +137,8 @@ export class EngineState {
   #judged = new Set<Group>();
   #sharedOutcomes: SharedOutcome[] = [];
   readonly #dirtyShards = new TurnoverSet<Shard>();
+  /** Attempts that no row has. */
+  #begun: InFlight[] = [];
   /** Shards that only single calls have changed by ending: written with the next commit, or after SETTLE_LAG_MS. */
   readonly #laggingShards = new TurnoverSet<Shard>();
   readonly #dirtySlots = new TurnoverMap<number, SlotRecord>();
@@ -267,7 +271,7 @@ export class EngineState {
   begin(lease: AttemptInFlight, executor: number | null, call: SingleCall | null, nowMs: number): void {
     const shard = this.#shardOf(executor);
     shard.leases.set(lease.attemptId, lease);
-    this.#dirtyShards.add(shard);
+    this.#begun.push({ lease, shard, call });
     this.addInFlight({ lease, shard, call }, nowMs);
     if (call !== null && lease.attempt === 1) countCall(shard, call);
     shard.totals.peakParallel = Math.max(shard.totals.peakParallel, this.#attempts.size);
@@ -418,7 +422,8 @@ export class EngineState {
 
   /** True when something must be durable before replies leave. */
   get mustWrite(): boolean {
-    return this.#dirtyShards.size + this.#dirtySlots.size + this.#dirtyGroups.size > 0 || this.credits.hasChanged;
+    const changed = this.#begun.length + this.#dirtyShards.size + this.#dirtySlots.size + this.#dirtyGroups.size;
+    return changed > 0 || this.credits.hasChanged;
   }
 
   /** Marks every shard for writing. */
@@ -426,14 +431,21 @@ export class EngineState {
     for (const shard of this.#shards.values()) this.#dirtyShards.add(shard);
   }
 
-  /** All rows that changed since the last call, settlements of single calls included. */
-  takeWrites(): EngineWrites {
+  /**
+   * All rows that changed since the last call, settlements of single calls included. `isApart`: whether an attempt that has
+   * begun since may be stored with its call. If its shard is written all the same, it is stored there.
+   */
+  takeWrites(isApart: (lease: AttemptInFlight) => boolean = () => false): EngineWrites {
+    for (const { lease, shard } of this.#begun) if (!isApart(lease)) this.#dirtyShards.add(shard);
+    const shards = new Set([...this.#dirtyShards, ...this.#laggingShards]);
     const writes = {
-      shards: [...new Set([...this.#dirtyShards, ...this.#laggingShards])],
+      shards: [...shards],
+      apart: this.#begun.filter(({ shard }) => !shards.has(shard)),
       slots: [...this.#dirtySlots.values()],
       groups: [...this.#dirtyGroups],
       credits: this.credits.takeWrite(),
     };
+    this.#begun = [];
     this.#dirtyShards.clear();
     this.#laggingShards.clear();
     this.#dirtySlots.clear();

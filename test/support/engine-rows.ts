@@ -4,7 +4,13 @@ import type { EngineState, EngineDeps } from "../../src/engine/state.ts";
 import { eventsAfter, readTail, type LoggedEvent, type LogWrite } from "../../src/engine/log.ts";
 import type { CallPage } from "../../src/engine/call-page.ts";
 import type { SlotRecord } from "../../src/engine/record.ts";
-import { storedShard, type StoredLease, type StoredShard, type Target } from "../../src/engine/shard.ts";
+import {
+  storedShard,
+  type LeaseApart,
+  type StoredLease,
+  type StoredShard,
+  type Target,
+} from "../../src/engine/shard.ts";
 import type { StoredProviderPage } from "../../src/engine/tiers/provider-settle.ts";
 import { groupSeqOf, indexOf } from "../../src/engine/slot.ts";
 import type { CompiledGraph } from "../../src/graph/types.ts";
@@ -26,6 +32,7 @@ export class Rows implements ReadByRebuild {
   readonly #shards = new Map<number, string>();
   readonly #log: { last: number; lines: string }[] = [];
 
+  readonly singles = { leases: (): Generator<LeaseApart> => this.#leases() };
   readonly log = { lastSeq: (): number => this.#log.at(-1)?.last ?? 0 };
   readonly groups = {
     all: (): Generator<{ stored: StoredGroup; result: GroupResult | null }> => this.#all(),
@@ -42,6 +49,9 @@ export class Rows implements ReadByRebuild {
     const pages = this.#providerPages.get(seq) ?? [];
     this.#providerPages.set(seq, [...pages, JSON.stringify(page)]);
   }
+
+  /** No call is stored apart from its shard. */
+  *#leases(): Generator<LeaseApart> {}
 
   *providerPages(seq: number): Generator<StoredProviderPage> {
     for (const page of this.#providerPages.get(seq) ?? []) yield JSON.parse(page) as StoredProviderPage;

@@ -110,9 +110,11 @@ export async function acquireOne(run: TestRun): Promise<string> {
 
 /** Leases in the rows of a run's object: none once every settlement is stored. */
 export function storedLeases(run: TestRun): Promise<number> {
-  return runInDurableObject(run.object, (_: RunObject, { storage }) =>
-    [...new RunStore(storage).shards()].reduce((sum, { shard }) => sum + shard.leases.length, 0),
-  );
+  return runInDurableObject(run.object, (_: RunObject, { storage }) => {
+    const store = new RunStore(storage);
+    const inShards = [...store.shards()].reduce((sum, { shard }) => sum + shard.leases.length, 0);
+    return inShards + [...store.singles.leases()].length;
+  });
 }
 
 /** The admission facts of a plain call. */

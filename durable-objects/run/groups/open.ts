@@ -18,6 +18,7 @@ import { heldQuoteOf } from "./confirm.ts";
 import type { RunState } from "../state.ts";
 import type { StoredGroup } from "../store/records.ts";
 import { roomReason } from "../store/room.ts";
+import type { SingleCall } from "../store/singles.ts";
 import type { RunStore } from "../store/store.ts";
 
 /**
@@ -117,16 +118,33 @@ export function openGroup(
   const held = judges === null ? heldQuoteOf(run, { request, graph, parts }, nowMs) : null;
   const stored = storedGroup(run, request, { seq, graph, judges, held }, nowMs);
   run.openings.add({ openKey: request.openKey, seq, stagedAtMs: null });
-  if (idempotencyKey !== null) run.addKey(idempotencyKey, seq);
-  run.addWrite(() => {
-    store.groups.put(stored);
-    if (graph !== null) store.putGraph(seq, graph);
-    for (const page of pages) store.groups.putPage(seq, page);
-  });
+  const single = staged === null ? singleOf(store, { request, stored, pages }) : null;
+  if (single !== null) run.addSingle(single);
+  else {
+    if (idempotencyKey !== null) run.addKey(idempotencyKey, seq);
+    run.addWrite(() => {
+      store.groups.put(stored);
+      if (graph !== null) store.putGraph(seq, graph);
+      for (const page of pages) store.groups.putPage(seq, page);
+    });
+  }
   start(run, store, { stored, graph, pages, staged: staged !== null }, nowMs);
   // Before the reply, which names the lanes that are missing.
   if (hasWorker && held === null) run.workers.claimed(seq, { covers: null }, nowMs);
   return replyOf(run, stored, false);
+}
+
+/** A single call that one row can hold; null = it is stored as groups of many are. */
+function singleOf(
+  store: RunStore,
+  { request, stored, pages }: { request: OpenGroupRequest; stored: StoredGroup; pages: readonly CallPage[] },
+): SingleCall | null {
+  const [page] = pages;
+  // A confirmation changes the header, and a body in R2 has a place instead of a text.
+  const isPlain = stored.header.held === undefined && stored.bodyObjects === undefined;
+  if (!request.single || !isPlain || page === undefined || request.count !== 1) return null;
+  const call = { stored, page, key: request.idempotencyKey };
+  return store.singles.hasRoomFor(call) ? call : null;
 }
 
 /** The pages that were sent ahead are gone: they were dropped, or the upload took too long. */

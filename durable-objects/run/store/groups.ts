@@ -4,10 +4,13 @@
  *   grp    one row per group: its header at opening, its result when it has ended or was stopped
  *   graph  the compiled graph of a group whose slots depend on each other, as JSON in parts: it may be larger than a row
  *   page   a group's calls, up to 32 to a row: facts for dispatch and bodies for executors; written once
+ *
+ * What is read here may also be a single call with a row of its own: see singles.ts.
  */
-import { SLOT_IDS_PER_GROUP, rangeOf, slotIdOf } from "../../../src/engine/slot.ts";
+import { groupSeqOf, SLOT_IDS_PER_GROUP, rangeOf, slotIdOf } from "../../../src/engine/slot.ts";
 import type { GroupResult, StoredGroup, StoredPage } from "./records.ts";
 import { chunkEnd } from "./slots.ts";
+import type { SingleRows } from "./singles.ts";
 import type { Rows } from "./sql.ts";
 
 type GroupRow = { seq: number; header: string; result: string | null };
@@ -18,11 +21,16 @@ export type GroupRecord = { stored: StoredGroup; result: GroupResult | null };
 /** The facts of a page, without the bodies of its calls. */
 type PageFacts = { firstIndex: number; facts: string };
 
+/** The tables that have groups. */
+const GROUP_TABLES = ["grp", "single"] as const;
+
 export class GroupRows {
   readonly #rows: Rows;
+  readonly #singles: SingleRows;
 
-  constructor(rows: Rows) {
+  constructor(rows: Rows, singles: SingleRows) {
     this.#rows = rows;
+    this.#singles = singles;
   }
 
   put(group: StoredGroup): void {
@@ -68,15 +76,21 @@ export class GroupRows {
 
   /** A group; null if there is no such group. */
   get(seq: number): GroupRecord | null {
-    const row = this.#rows.first<GroupRow>("grp", "SELECT seq, header, result FROM grp WHERE seq = ?", seq);
+    const row = this.#rowOf("grp", seq) ?? this.#rowOf("single", seq);
     return row === undefined ? null : recordOf(row);
   }
 
   /** Every group, oldest first. */
   *all(): Generator<GroupRecord> {
-    for (const row of this.#rows.read<GroupRow>("grp", "SELECT seq, header, result FROM grp ORDER BY seq")) {
-      yield recordOf(row);
-    }
+    const [first, ...others] = GROUP_TABLES.filter((table) => this.#rows.has(table));
+    if (first === undefined) return;
+    const selects = [first, ...others].map((table) => `SELECT seq, header, result FROM ${table}`);
+    const query = `${selects.join(" UNION ALL ")} ORDER BY seq`;
+    for (const row of this.#rows.read<GroupRow>(first, query)) yield recordOf(row);
+  }
+
+  #rowOf(table: (typeof GROUP_TABLES)[number], seq: number): GroupRow | undefined {
+    return this.#rows.first<GroupRow>(table, `SELECT seq, header, result FROM ${table} WHERE seq = ?`, seq);
   }
 
   putPage(groupSeq: number, page: StoredPage): void {
@@ -99,6 +113,8 @@ export class GroupRows {
 
   /** The page that holds a slot; null if there is none. */
   pageOf(slotId: number): StoredPage | null {
+    const single = this.#singles.pageOf(groupSeqOf(slotId));
+    if (single !== null) return single;
     const query = "SELECT id, facts, calls FROM page WHERE id <= ? ORDER BY id DESC LIMIT 1";
     const row = this.#rows.first<{ id: number; facts: string; calls: string }>("page", query, slotId);
     return row === undefined ? null : { firstIndex: row.id % SLOT_IDS_PER_GROUP, facts: row.facts, calls: row.calls };
@@ -106,6 +122,8 @@ export class GroupRows {
 
   /** The facts of the page that holds a slot; null if there is none. */
   factsOf(slotId: number): PageFacts | null {
+    const single = this.#singles.factsOf(groupSeqOf(slotId));
+    if (single !== null) return single;
     const query = "SELECT id, facts FROM page WHERE id <= ? ORDER BY id DESC LIMIT 1";
     const row = this.#rows.first<{ id: number; facts: string }>("page", query, slotId);
     return row === undefined ? null : { firstIndex: row.id % SLOT_IDS_PER_GROUP, facts: row.facts };
@@ -113,6 +131,8 @@ export class GroupRows {
 
   /** The facts of a group's pages, in order. */
   *pageFacts(groupSeq: number): Generator<PageFacts> {
+    const single = this.#singles.factsOf(groupSeq);
+    if (single !== null) return yield single;
     const [first, end] = rangeOf(groupSeq);
     const query = "SELECT id, facts FROM page WHERE id >= ? AND id < ? ORDER BY id";
     for (const row of this.#rows.read<{ id: number; facts: string }>("page", query, first, end)) {

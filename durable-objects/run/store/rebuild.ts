@@ -33,6 +33,7 @@ export type ReadByRebuild = {
   groups: Pick<RunStore["groups"], "all" | "graphJson" | "pageFacts">;
   slots: Pick<RunStore["slots"], "states" | "from">;
   log: Pick<RunStore["log"], "lastSeq">;
+  singles: Pick<RunStore["singles"], "leases">;
 } & Pick<RunStore, "shards" | "providerPages">;
 
 export type Rebuilt = {
@@ -43,6 +44,8 @@ export type Rebuilt = {
   openings: Openings;
   /** Number of the next group. */
   nextSeq: number;
+  /** The highest epoch in a row of a shard; 0 = none has one. */
+  epoch: number;
   /** Number of the last event in the rows of the log. */
   rowsSeq: number;
 };
@@ -69,6 +72,7 @@ export function rebuild(
     groupCounts: { slots: 0, parallelGroups: 0, parallelSlots: 0 },
     openings: new Openings(),
     nextSeq: 1,
+    epoch: Math.max(0, ...shards.map(({ shard }) => shard.epoch ?? 0)),
     rowsSeq,
   };
   for (const { stored, result } of store.groups.all()) {
@@ -86,6 +90,12 @@ export function rebuild(
   for (const { id, shard: stored } of shards) {
     const shard = restoreShard(engine, id, stored);
     for (const lease of stored.leases) restoreLease(engine, shard, lease, deps.targetOfLease(lease), nowMs);
+  }
+  const upTo = new Map(shards.map(({ id, shard }) => [id, shard.upTo ?? 0]));
+  for (const { shard, lease } of store.singles.leases()) {
+    // A newer row of its shard has it, or it has ended.
+    if (lease.startSeq <= (upTo.get(shard) ?? 0)) continue;
+    restoreLease(engine, engine.shard(shard), lease, deps.targetOfLease(lease), nowMs);
   }
   for (const group of engine.groups.values()) {
     if (group.provider === null) continue;

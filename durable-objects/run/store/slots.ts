@@ -7,11 +7,14 @@
  *   routed one row per slot that a target of a route answered
  *   checked one row per slot whose answer was checked against a schema, with what was found, as JSON
  *   course one row per slot whose call went to several models, or was made several times, as JSON
+ *
+ * The slot of a single call that has a row of its own is in that row: see singles.ts.
  */
 import type { Course, SlotChecks, SlotRecord } from "../../../src/engine/record.ts";
-import { rangeOf, type SlotState } from "../../../src/engine/slot.ts";
+import { groupSeqOf, indexOf, rangeOf, type SlotState } from "../../../src/engine/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { TEXT_CHUNK_CHARS } from "../../../src/limits.ts";
+import { RECORDED_SINGLES, type SingleRows } from "./singles.ts";
 import type { Rows } from "./sql.ts";
 
 type SlotRow = {
@@ -51,9 +54,11 @@ const NO_COURSE = "NULL AS course";
 
 export class SlotRows {
   readonly #rows: Rows;
+  readonly #singles: SingleRows;
 
-  constructor(rows: Rows) {
+  constructor(rows: Rows, singles: SingleRows) {
     this.#rows = rows;
+    this.#singles = singles;
   }
 
   /** Writes slots, several to a statement: running one costs more than another row in it. */
@@ -106,12 +111,16 @@ export class SlotRows {
   }
 
   one(slotId: number): SlotRecord | null {
+    const single = indexOf(slotId) === 0 ? this.#singles.slotOf(groupSeqOf(slotId)) : null;
+    if (single !== null) return single;
     const row = this.#rows.first<SlotRow>("slot", `SELECT *, ${this.#extra} FROM slot WHERE id = ?`, slotId);
     return row === undefined ? null : this.#whole(slotOf(row));
   }
 
   /** The slots of a group that have a row, from an index on, in order. */
   *from(groupSeq: number, fromIndex = 0): Generator<SlotRecord> {
+    const single = fromIndex === 0 ? this.#singles.slotOf(groupSeq) : null;
+    if (single !== null) return yield single;
     const [first, end] = rangeOf(groupSeq);
     const query = `SELECT *, ${this.#extra} FROM slot WHERE id >= ? AND id < ? ORDER BY id`;
     for (const row of this.#rows.read<SlotRow>("slot", query, first + fromIndex, end)) yield this.#whole(slotOf(row));
@@ -119,6 +128,8 @@ export class SlotRows {
 
   /** The same without texts, except those of slots that are to be retried: what a rebuild needs. */
   *states(groupSeq: number): Generator<SlotRecord> {
+    const single = this.#singles.slotOf(groupSeq);
+    if (single !== null) return yield single;
     const [first, end] = rangeOf(groupSeq);
     const query = `SELECT id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens, completion_tokens,
       cost_nano_usd, estimated, model, finish_reason,
@@ -128,8 +139,12 @@ export class SlotRows {
 
   /** The slots whose answers are recorded, in the order of their ids. */
   *recorded(): Generator<{ id: number; key: string; of: string | null }> {
-    const query = `SELECT id, reason FROM slot WHERE state = 'completed' AND reason LIKE '${REPLAY_MARK}%' ORDER BY id`;
-    for (const { id, reason } of this.#rows.read<{ id: number; reason: string }>("slot", query)) {
+    const slots = `SELECT id, reason FROM slot WHERE state = 'completed' AND reason LIKE '${REPLAY_MARK}%'`;
+    const found = [...(this.#rows.has("slot") ? [slots] : []), ...(this.#rows.has("single") ? [RECORDED_SINGLES] : [])];
+    if (found.length === 0) return;
+    const query = `${found.join(" UNION ALL ")} ORDER BY id`;
+    const table = this.#rows.has("slot") ? "slot" : "single";
+    for (const { id, reason } of this.#rows.read<{ id: number; reason: string }>(table, query)) {
       const { replay } = reasonOf(reason);
       if (replay !== undefined) yield { id, key: replay.key, of: replay.of ?? null };
     }

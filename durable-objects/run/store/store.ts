@@ -4,9 +4,10 @@
  *   meta   single values: the schema's version, the run's settings, its status, baselines of its counters: see meta.ts
  *   grp, graph, page     groups, their graphs and their calls: see groups.ts
  *   slot, chunk, capped, routed  how slots ended: see slots.ts
+ *   single  one row per stored single call, with all of that: see singles.ts
  *   log    what happened, in the order in which it was written: see ../log/rows.ts
  *   tape   what single calls have recorded and replayed: see tape.ts
- *   named  one row per Idempotency-Key: the group or child that it opened, and the hash of its request
+ *   named  one row per Idempotency-Key of a group of many or a child: which it opened, and the hash of its request
  *   kept   one row per answer that its upstream stores for later requests: which upstream that is
  *   child  one row per child run: its reservation in this run's budget until it ends, and what it spent
  *   provider  one row per page of slots that a provider's batch answers: their leases, written once
@@ -18,14 +19,17 @@
  * a page with neither slot row nor lease is queued, or has ended the way its group's row says.
  */
 import type { StoredProviderPage } from "../../../src/engine/tiers/provider-settle.ts";
-import type { StoredShard } from "../../../src/engine/shard.ts";
+import type { LeaseApart, StoredShard } from "../../../src/engine/shard.ts";
 import type { CompiledGraph } from "../../../src/graph/types.ts";
 import { readTail } from "../../../src/engine/log.ts";
 import type { StoredAnswer } from "../../../src/run-api/calls.ts";
 import { LogRows } from "../log/rows.ts";
 import { GroupRows } from "./groups.ts";
 import { Meta } from "./meta.ts";
-import type { ChildRecord, KeyRecord, ShardRecord } from "./records.ts";
+import { groupSeqOf, indexOf } from "../../../src/engine/slot.ts";
+import type { SlotRecord } from "../../../src/engine/record.ts";
+import type { ChildRecord, GroupResult, KeyRecord, ShardRecord } from "./records.ts";
+import { SingleRows, type SingleCall } from "./singles.ts";
 import { SlotRows } from "./slots.ts";
 import { Rows } from "./sql.ts";
 import {
@@ -34,6 +38,7 @@ import {
   PROVIDER_SCHEMA_VERSION,
   REPLAY_SCHEMA_VERSION,
   SCHEMA_VERSION,
+  SINGLE_SCHEMA_VERSION,
 } from "./tables.ts";
 import { TapeRows } from "./tape.ts";
 
@@ -41,6 +46,7 @@ export class RunStore {
   readonly meta: Meta;
   readonly groups: GroupRows;
   readonly slots: SlotRows;
+  readonly singles: SingleRows;
   readonly log: LogRows;
   readonly tape: TapeRows;
   readonly #storage: DurableObjectStorage;
@@ -50,8 +56,9 @@ export class RunStore {
     this.#storage = storage;
     this.#rows = new Rows(storage.sql);
     this.meta = new Meta(this.#rows);
-    this.groups = new GroupRows(this.#rows);
-    this.slots = new SlotRows(this.#rows);
+    this.singles = new SingleRows(this.#rows);
+    this.groups = new GroupRows(this.#rows, this.singles);
+    this.slots = new SlotRows(this.#rows, this.singles);
     this.log = new LogRows(this.#rows);
     this.tape = new TapeRows(this.#rows);
     if (this.meta.exists) this.#checkVersion();
@@ -82,6 +89,41 @@ export class RunStore {
     const version = graph.version === 1 ? GRAPH_SCHEMA_VERSION : CHANGED_GRAPH_SCHEMA_VERSION;
     if (this.meta.get("schemaVersion") < version) this.meta.set("schemaVersion", version);
     this.groups.putGraph(seq, JSON.stringify(graph));
+  }
+
+  /** Whether the run has stored single calls in rows of their own: then older code does not open it. */
+  get hasSingles(): boolean {
+    return this.#rows.has("single");
+  }
+
+  /** Stores a single call. Older code must not open this run any more. */
+  putSingle(call: SingleCall, lease: LeaseApart | null): void {
+    if (!this.hasSingles && this.meta.get("schemaVersion") < SINGLE_SCHEMA_VERSION)
+      this.meta.set("schemaVersion", SINGLE_SCHEMA_VERSION);
+    this.singles.put(call, lease);
+  }
+
+  /**
+   * Stores how slots are by now, and the groups of these numbers; of a single call both are one row. `hasLease`: whether the
+   * first attempt of a slot is in flight.
+   */
+  putProgress(
+    slots: readonly SlotRecord[],
+    results: Map<number, GroupResult>,
+    hasLease: (slotId: number) => boolean,
+  ): void {
+    const others = slots.filter((slot) => {
+      const seq = groupSeqOf(slot.id);
+      if (indexOf(slot.id) > 0 || !this.singles.has(seq)) return true;
+      const result = results.get(seq) ?? null;
+      results.delete(seq);
+      return !this.singles.putProgress(seq, { slot, result, hasLease: hasLease(slot.id) });
+    });
+    this.slots.put(others);
+    for (const [seq, result] of results) {
+      if (this.singles.has(seq)) this.singles.putProgress(seq, { slot: null, result, hasLease: true });
+      else this.groups.putResult(seq, result);
+    }
   }
 
   /** Stores a page of slots that go to their provider. Older code must not open this run any more. */
@@ -129,7 +171,7 @@ export class RunStore {
   /** The number of the group, or of the child, that an Idempotency-Key has opened; null if it has opened nothing. */
   keyRecord(key: string): KeyRecord | null {
     const query = "SELECT seq, hash FROM named WHERE key = ?";
-    return this.#rows.first<KeyRecord>("named", query, key) ?? null;
+    return this.singles.keyRecord(key) ?? this.#rows.first<KeyRecord>("named", query, key) ?? null;
   }
 
   putKeyRecord(key: string, { seq, hash }: KeyRecord): void {
@@ -193,7 +235,7 @@ export class RunStore {
   /** Refuses a storage that newer code has written, and marks an older one. */
   #checkVersion(): void {
     const version = this.meta.get("schemaVersion");
-    const known = PROVIDER_SCHEMA_VERSION;
+    const known = SINGLE_SCHEMA_VERSION;
     if (version > known) throw new Error(`storage has schema ${version}, this code knows ${known}`);
     if (version < SCHEMA_VERSION) this.meta.set("schemaVersion", SCHEMA_VERSION);
   }

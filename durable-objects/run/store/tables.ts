@@ -5,6 +5,9 @@ export const TABLES = {
   graph:
     "CREATE TABLE graph (seq INTEGER, part INTEGER, json TEXT NOT NULL, PRIMARY KEY (seq, part)) STRICT, WITHOUT ROWID",
   page: "CREATE TABLE page (id INTEGER PRIMARY KEY, facts TEXT NOT NULL, calls TEXT NOT NULL) STRICT",
+  single: `CREATE TABLE single (
+    seq INTEGER PRIMARY KEY, key TEXT, hash TEXT, header TEXT NOT NULL, result TEXT, lease TEXT,
+    facts TEXT NOT NULL, slot TEXT, calls TEXT NOT NULL) STRICT`,
   slot: `CREATE TABLE slot (
     id INTEGER PRIMARY KEY, state TEXT NOT NULL, attempts INTEGER NOT NULL, not_before_ms INTEGER,
     latency_ms INTEGER NOT NULL, queued_ms INTEGER NOT NULL,
@@ -48,3 +51,6 @@ export const REPLAY_SCHEMA_VERSION = 7;
 
 /** The version of a run with calls in batches of their providers: older code would send them once more. */
 export const PROVIDER_SCHEMA_VERSION = 8;
+
+/** The version of a run with single calls in rows of their own: older code would not find them, and would make them once more. */
+export const SINGLE_SCHEMA_VERSION = 9;

@@ -9,7 +9,8 @@ import { dispatch } from "../../../src/engine/dispatch.ts";
 import { startHedges } from "../../../src/engine/hedges/start.ts";
 import { replayQueued } from "../../../src/engine/replay/recall.ts";
 import { expireLeases } from "../../../src/engine/settle.ts";
-import { storedShard } from "../../../src/engine/shard.ts";
+import { leaseApart, storedShard, type AttemptInFlight } from "../../../src/engine/shard.ts";
+import { attemptIdOf, groupSeqOf } from "../../../src/engine/slot.ts";
 import { releaseUnclaimed } from "../../../src/engine/tiers/provider-claim.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { SWEEP_MS } from "../../../src/limits.ts";
@@ -94,24 +95,36 @@ export class Turns {
   #write(nowMs: number, flush: Flush): number[] {
     const { engine } = this.#run;
     const own = this.#run.takeWrites();
-    const { shards, slots, groups, credits } = engine.takeWrites();
+    const singles = this.#run.takeSingles();
+    const { shards, apart, slots, groups, credits } = engine.takeWrites((lease) => singles.has(seqOf(lease)));
+    const written =
+      this.#store.hasSingles || singles.size > 0 ? { upTo: engine.log.lastSeq, ...this.#run.epochOfShards } : {};
     const [carrier] = shards;
     // Any row of a shard may hold the newest tail, so the first that is written takes over all that is in no row yet.
     const { rows, tail } = engine.log.write({ carrier: carrier !== undefined, asRows: flush === "log" });
-    const others = own.length + slots.length + groups.length + (rows === null ? 0 : 1) + (credits === null ? 0 : 1);
+    const others =
+      own.length + singles.size + slots.length + groups.length + (rows === null ? 0 : 1) + (credits === null ? 0 : 1);
     if (shards.length + others === 0) return [];
     const write = (): void => {
       for (const writeOwn of own) writeOwn();
+      const leases = new Map(apart.map(({ lease, shard }) => [seqOf(lease), leaseApart(lease, shard)]));
+      for (const [seq, single] of singles) this.#store.putSingle(single, leases.get(seq) ?? null);
       if (credits !== null) this.#store.meta.set("credits", credits);
-      for (const shard of shards) this.#store.putShard(shard.id, storedShard(shard), shard === carrier ? tail : null);
-      this.#store.slots.put(slots);
-      for (const group of groups) this.#store.groups.putResult(group.header.seq, groupResult(group, nowMs));
+      for (const shard of shards)
+        this.#store.putShard(shard.id, storedShard(shard, written), shard === carrier ? tail : null);
+      const results = new Map(groups.map((group) => [group.header.seq, groupResult(group, nowMs)]));
+      this.#store.putProgress(slots, results, (slotId) => engine.attempts.has(attemptIdOf(slotId, 1)));
       if (rows !== null) this.#store.log.put(rows);
     };
     // One row is one statement, which is all or nothing by itself; a transaction around it would double its cost.
     if (shards.length === 1 && others === 0) write();
     else this.#store.transaction(write);
-    this.#run.written(rows?.lastSeq ?? null, slots);
+    this.#run.written(rows?.lastSeq ?? null, { shards, slots });
     return groups.filter((group) => group.done).map((group) => group.header.seq);
   }
+}
+
+/** The number of an attempt's group; that of a single call without one is no group's. */
+function seqOf({ slotId }: AttemptInFlight): number {
+  return slotId === null ? -1 : groupSeqOf(slotId);
 }

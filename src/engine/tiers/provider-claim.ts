@@ -7,7 +7,7 @@ import { bucketOf, factsOf } from "../enqueue.ts";
 import type { Group } from "../group.ts";
 import { recallOf } from "../replay/recall.ts";
 import type { AttemptInFlight, Target } from "../shard.ts";
-import { slotIdOf, type SlotFacts } from "../slot.ts";
+import { attemptIdOf, slotIdOf, type SlotFacts } from "../slot.ts";
 import type { EngineState } from "../state.ts";
 import { mayPause } from "../waits/paused.ts";
 import { batchTargetOf } from "./batch-target.ts";
@@ -101,7 +101,7 @@ class PageClaim {
     // Dispatch refuses it, or lets its group pause, as it does with any other.
     if (decided.kind === "refuse") return this.#leave(index);
     const slotId = slotIdOf(header.seq, index);
-    const attemptId = `${slotId}.1`;
+    const attemptId = attemptIdOf(slotId, 1);
     if (!state.ledger.reserve(attemptId, decided.amounts)) throw new Error(`${attemptId} cannot be reserved`);
     const start = {
       attemptId,

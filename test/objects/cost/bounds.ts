@@ -41,17 +41,17 @@ export const BOUNDS = {
   }),
   "/query": lone,
   "/query with an Idempotency-Key": single({
-    rows: 10.8,
+    rows: 3.75,
     requests: 3.8,
-    commits: 5.8,
-    alarms: 1.7,
+    commits: 2.75,
+    alarms: 0.7,
     messages: 1.7,
     awakeS: 0.12,
   }),
   // One request to one object, which waits for nothing: it has the answer in the turn that takes the call in.
   "/query, replayed": single({ rows: 2.1, requests: 1, commits: 1, alarms: 0, messages: 0, awakeS: 0.02 }),
   "/query with an Idempotency-Key, replayed": single({
-    rows: 6.1,
+    rows: 3.1,
     requests: 1,
     commits: 1,
     alarms: 0,

@@ -84,7 +84,7 @@ describe("a group that is cancelled", () => {
     engine.state.takeWrites();
     cancelGroup(engine.state, group, STOPPED, 20);
     expect([group.status, group.drained, group.endedAtMs]).toEqual(["completed", null, 10]);
-    expect(engine.state.takeWrites()).toEqual({ shards: [], slots: [], groups: [], credits: null });
+    expect(engine.state.takeWrites()).toEqual({ shards: [], apart: [], slots: [], groups: [], credits: null });
   });
 
   it("keeps its reason if it had stopped by itself, and gives up what still ran", () => {

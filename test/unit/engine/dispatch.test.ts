@@ -332,7 +332,7 @@ describe("an attempt that starts", () => {
     expect(shards.map(({ leases }) => [...leases.keys()])).toEqual([["65536.1"]]);
     // A claim writes no row of the slot: the lease implies that it runs.
     expect(slots).toEqual([]);
-    expect(engine.state.takeWrites()).toEqual({ shards: [], slots: [], groups: [], credits: null });
+    expect(engine.state.takeWrites()).toEqual({ shards: [], apart: [], slots: [], groups: [], credits: null });
   });
 });
 

@@ -288,7 +288,7 @@ describe("a restored lease of a single call", () => {
     const trace = { parent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`, state: "vendor=1" };
     before.call("c", 0, { trace });
     expect(before.startAll(0)).toEqual(["c"]);
-    const shards = [...before.state.shards.values()].map(storedShard);
+    const shards = [...before.state.shards.values()].map((shard) => storedShard(shard));
     const rows: StoredShard[] = JSON.parse(JSON.stringify(shards));
     const { state } = new TestEngine();
     for (const { leases } of rows) {

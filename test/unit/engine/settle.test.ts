@@ -331,7 +331,7 @@ describe("an attempt that is not in flight", () => {
     expect(settle(state, `${FIRST}.1`, success({ promptTokens: 10 }), 2_001)).toBeNull();
     expect(state.ledger.spent.usd).toBe(10);
     expect(group.counts.completed).toBe(1);
-    expect(state.takeWrites()).toEqual({ shards: [], slots: [], groups: [], credits: null });
+    expect(state.takeWrites()).toEqual({ shards: [], apart: [], slots: [], groups: [], credits: null });
   });
 
   it("is too late when its lease has expired: the retry counts", () => {

@@ -52,7 +52,7 @@ describe("an upstream with several keys", () => {
     engine.open(alike(2));
     const [, second] = engine.turn([512], 0).assignments;
     expect(second === undefined ? null : leaseOf(second)).toMatchObject({ upstream: "acme", key: "B" });
-    const shards = [...engine.state.shards.values()].map(storedShard);
+    const shards = [...engine.state.shards.values()].map((shard) => storedShard(shard));
     expect(shards.flatMap(({ leases }) => leases.map(({ key }) => key))).toEqual(["A", "B"]);
   });
 

@@ -1,0 +1,132 @@
+/**
+ * Stored single calls, one row each: the group of one, its call, its Idempotency-Key, its first reservation and how it ended. A
+ * group of many has these in rows of their own, and shares them among its calls; a single call would pay for each.
+ *
+ * There is no index over the keys, because an index is a row per call as well: those of this table are in memory, up to
+ * SINGLE_KEYS_CHARS_MAX, and further calls are stored like groups of many.
+ */
+import type { SlotRecord } from "../../../src/engine/record.ts";
+import type { LeaseApart } from "../../../src/engine/shard.ts";
+import { SLOT_IDS_PER_GROUP } from "../../../src/engine/slot.ts";
+import { SINGLE_CHARS_MAX, SINGLE_KEYS_CHARS_MAX } from "../../../src/limits.ts";
+import type { IdempotencyKey } from "../../../src/run-api/types.ts";
+import type { GroupResult, KeyRecord, StoredGroup, StoredPage } from "./records.ts";
+import type { Rows } from "./sql.ts";
+
+/** Characters that a key counts for beside its own: its entry in the map of keys. */
+const KEY_ENTRY_CHARS = 100;
+
+/** What the row of a single call is opened with. */
+export type SingleCall = { stored: StoredGroup; page: StoredPage; key: IdempotencyKey | null };
+
+/**
+ * How a call is by now; null = nothing new. `slot` of a call that has too long an answer is in a row of its own. `hasLease`: the
+ * attempt that it was opened with may be in flight.
+ */
+export type SingleProgress = { slot: SlotRecord | null; result: GroupResult | null; hasLease: boolean };
+
+export class SingleRows {
+  readonly #rows: Rows;
+  /** The numbers of the groups by their keys; null = not read yet. */
+  #seqs: Map<string, number> | null = null;
+  #keyChars = 0;
+
+  constructor(rows: Rows) {
+    this.#rows = rows;
+  }
+
+  /** Whether a call that has this key, if it has one, may be stored here. */
+  hasRoomFor({ page, key }: Pick<SingleCall, "page" | "key">): boolean {
+    if (page.facts.length + page.calls.length > SINGLE_CHARS_MAX) return false;
+    if (key === null) return true;
+    this.#readKeys();
+    return this.#keyChars + key.key.length + KEY_ENTRY_CHARS <= SINGLE_KEYS_CHARS_MAX;
+  }
+
+  /** Stores a call, with its first attempt if it has begun in the same turn. */
+  put({ stored, page, key }: SingleCall, lease: LeaseApart | null): void {
+    const { seq } = stored.header;
+    const query = "INSERT INTO single (seq, key, hash, header, lease, facts, calls) VALUES (?, ?, ?, ?, ?, ?, ?)";
+    const leaseJson = lease === null ? null : JSON.stringify(lease);
+    const named = [key?.key ?? null, key?.hash ?? null];
+    this.#rows.write("single", query, seq, ...named, JSON.stringify(stored), leaseJson, page.facts, page.calls);
+    if (key !== null) this.#addKey(key.key, seq);
+  }
+
+  /** The leases that calls were opened with and that may be in flight: if the row of their shard is not newer. */
+  *leases(): Generator<LeaseApart> {
+    const query = "SELECT lease FROM single WHERE lease IS NOT NULL ORDER BY seq";
+    for (const { lease } of this.#rows.read<{ lease: string }>("single", query)) yield JSON.parse(lease) as LeaseApart;
+  }
+
+  /** Whether a group is stored here. */
+  has(seq: number): boolean {
+    return this.#rows.first("single", "SELECT seq FROM single WHERE seq = ?", seq) !== undefined;
+  }
+
+  /** Stores how a call is by now: one row. Returns whether the slot is in it, or must have a row of its own. */
+  putProgress(seq: number, { slot, result, hasLease }: SingleProgress): boolean {
+    const resultJson = result === null ? null : JSON.stringify(result);
+    if (slot === null) {
+      this.#rows.write("single", "UPDATE single SET result = ? WHERE seq = ?", resultJson, seq);
+      return true;
+    }
+    const isHere = (slot.text?.length ?? 0) <= SINGLE_CHARS_MAX;
+    const { position: _, ...lasting } = slot;
+    const slotJson = isHere ? JSON.stringify(lasting) : null;
+    const lease = hasLease ? "lease" : "NULL";
+    const query = `UPDATE single SET result = coalesce(?, result), slot = ?, lease = ${lease} WHERE seq = ?`;
+    this.#rows.write("single", query, resultJson, slotJson, seq);
+    return isHere;
+  }
+
+  /** The slot of a single call; null if it is in a row of its own, or has none. */
+  slotOf(seq: number): SlotRecord | null {
+    const json = this.#rows.first<{ slot: string | null }>(
+      "single",
+      "SELECT slot FROM single WHERE seq = ?",
+      seq,
+    )?.slot;
+    return json == null ? null : (JSON.parse(json) as SlotRecord);
+  }
+
+  /** The call of a group that is stored here. */
+  pageOf(seq: number): StoredPage | null {
+    const query = "SELECT facts, calls FROM single WHERE seq = ?";
+    const row = this.#rows.first<{ facts: string; calls: string }>("single", query, seq);
+    return row === undefined ? null : { firstIndex: 0, ...row };
+  }
+
+  /** The facts of that call, without its body. */
+  factsOf(seq: number): Omit<StoredPage, "calls"> | null {
+    const row = this.#rows.first<{ facts: string }>("single", "SELECT facts FROM single WHERE seq = ?", seq);
+    return row === undefined ? null : { firstIndex: 0, facts: row.facts };
+  }
+
+  /** What a key has opened here; null = nothing. */
+  keyRecord(key: string): KeyRecord | null {
+    const seq = this.#readKeys().get(key);
+    if (seq === undefined) return null;
+    const hash = this.#rows.first<{ hash: string }>("single", "SELECT hash FROM single WHERE seq = ?", seq)?.hash;
+    return hash === undefined ? null : { seq, hash };
+  }
+
+  #readKeys(): Map<string, number> {
+    if (this.#seqs !== null) return this.#seqs;
+    this.#seqs = new Map();
+    const query = "SELECT seq, key FROM single WHERE key IS NOT NULL";
+    for (const { seq, key } of this.#rows.read<{ seq: number; key: string }>("single", query)) this.#addKey(key, seq);
+    return this.#seqs;
+  }
+
+  #addKey(key: string, seq: number): void {
+    // Keys that nobody has looked for are read with the others.
+    if (this.#seqs === null) return;
+    this.#seqs.set(key, seq);
+    this.#keyChars += key.length + KEY_ENTRY_CHARS;
+  }
+}
+
+/** The answers that single calls have recorded, as rows of the table `slot` have them. */
+export const RECORDED_SINGLES = `SELECT seq * ${SLOT_IDS_PER_GROUP} AS id, json_object('replay', slot -> '$.replay') AS reason
+  FROM single WHERE slot ->> '$.state' = 'completed' AND slot -> '$.replay' IS NOT NULL`;

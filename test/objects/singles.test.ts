@@ -1,0 +1,224 @@
+/** Stored single calls have one row each, and are read like groups: whenever they come back, and whichever version stored them. */
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import { TABLES } from "../../durable-objects/run/store/tables.ts";
+import type { RunObject } from "../../src/index.ts";
+import { SINGLE_CHARS_MAX } from "../../src/limits.ts";
+import type { Settlement } from "../../src/run-api/groups.ts";
+import { crash, openUnwatched } from "../support/objects-direct.ts";
+import { expectAtRest, keyed, rowCounts } from "../support/objects-group.ts";
+import { openLatch, openRun, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
+
+const body = (model: string, prompt = "one") => ({ prompt, model: `up/${model}` });
+
+describe("a query under an Idempotency-Key", () => {
+  it("has one row, and is answered from it by an instance that has only that", async () => {
+    const run = await openRun({ budget: { usd: 1 } });
+    const first = await keyed(run, "k", "/query", body("key/one-row"));
+    expect(first).toMatchObject({ status: 200, json: { text: "one" } });
+    expect(await rowCounts(run)).toMatchObject({ single: 1, grp: 0, page: 0, named: 0, slot: 0 });
+    await crash(run.object);
+    expect(await keyed(run, "k", "/query", body("key/one-row"))).toEqual({ ...first, replayed: true });
+    expect((await upstreamStats("one-row")).requests).toBe(1);
+    await expectAtRest(run);
+  });
+
+  it("is a conflict for another body, before and after a restart, and leaves no row", async () => {
+    const run = await openRun();
+    await keyed(run, "k", "/query", body("key/other-body"));
+    const stored = await rowCounts(run);
+    for (const restart of [() => undefined, () => crash(run.object)]) {
+      await restart();
+      for (const [path, other] of [
+        ["/query", body("key/other-body", "two")],
+        ["/batch", { prompts: ["one"], model: "up/key/other-body" }],
+      ] as const)
+        expect(await keyed(run, "k", path, other)).toMatchObject({
+          status: 409,
+          json: { error: { code: "idempotency_conflict" } },
+        });
+    }
+    expect(await rowCounts(run)).toEqual(stored);
+    expect((await upstreamStats("other-body")).sends).toEqual({ one: 1 });
+  });
+
+  it("that is sent again while it runs, after its run has restarted, is made once", async () => {
+    const run = await openRun();
+    const request = body("key/restarted/latch/restarted");
+    const first = keyed(run, "k", "/query", request);
+    await untilInFlight("restarted", 1);
+    await crash(run.object);
+    const second = keyed(run, "k", "/query", request);
+    await openLatch("restarted");
+    const [one, again] = await Promise.all([first, second]);
+    expect(one).toMatchObject({ status: 200, json: { text: "one" } });
+    expect(again).toEqual({ ...one, replayed: true });
+    expect((await upstreamStats("restarted")).requests).toBe(1);
+    await expectAtRest(run);
+  });
+
+  it("keeps what it has reserved through restarts, with or without a newer row of its shard", async () => {
+    const run = await openRun({ budget: { usd: 1 }, max_parallel: 8 });
+    const send = (name: string) => keyed(run, name, "/query", body(`key/${name}/latch/${name}`));
+    const reserved = async (): Promise<number> => (await run.budget()).usd.reserved;
+    const first = send("reserves-a");
+    await untilInFlight("reserves-a", 1);
+    const one = await reserved();
+    expect(one).toBeGreaterThan(0);
+    await crash(run.object);
+    expect(await reserved()).toBeCloseTo(one);
+    const second = send("reserves-b");
+    await untilInFlight("reserves-b", 1);
+    await crash(run.object);
+    expect(await reserved()).toBeCloseTo(2 * one);
+    // Its end writes the shard, which then has the other's lease, too.
+    await openLatch("reserves-a");
+    expect(await first).toMatchObject({ status: 200 });
+    await crash(run.object);
+    expect(await reserved()).toBeCloseTo(one);
+    await openLatch("reserves-b");
+    expect(await second).toMatchObject({ status: 200 });
+    await crash(run.object);
+    expect(await reserved()).toBe(0);
+    for (const key of ["reserves-a", "reserves-b"]) expect((await upstreamStats(key)).requests).toBe(1);
+    await expectAtRest(run);
+  });
+
+  it("that waits for its next attempt goes on in the next instance", async () => {
+    const run = await openRun();
+    const request = body("key/retried/status/503/first/1/retry-after/1");
+    const answer = keyed(run, "k", "/query", request);
+    await expect.poll(async () => (await upstreamStats("retried")).requests).toBe(1);
+    await expect.poll(() => slotState(run)).toBe("queued");
+    await crash(run.object);
+    expect(await answer).toMatchObject({ status: 200, json: { text: "one", attempts: 2 } });
+    expect((await upstreamStats("retried")).requests).toBe(2);
+    await expectAtRest(run);
+  });
+
+  it("of a recording run is replayed to another life of the program, also by an instance that has only its row", async () => {
+    const run = await openRun({ replay: "run" });
+    const life = async (epoch: string): Promise<string> => {
+      const headers = { "x-fanout-epoch": epoch, "idempotency-key": `k-${epoch}` };
+      return await (await run.post("/query", body("key/recorded-single"), { headers })).text();
+    };
+    await life("first");
+    await crash(run.object);
+    expect(await life("second")).toContain('"replayed":true');
+    await crash(run.object);
+    expect(await life("third")).toContain('"replayed":true');
+    expect((await upstreamStats("recorded-single")).requests).toBe(1);
+    expect(await rowCounts(run)).toMatchObject({ single: 3, slot: 0 });
+  });
+});
+
+describe("a single call whose", () => {
+  it.each([
+    { what: "answer is as long as its row takes", chars: SINGLE_CHARS_MAX, slots: 0 },
+    { what: "answer is longer", chars: SINGLE_CHARS_MAX + 1, slots: 1 },
+  ])("$what comes back as it was", async ({ chars, slots }) => {
+    const run = await openRun();
+    const text = '"\u0001漢'.repeat(chars).slice(0, chars);
+    await openUnwatched(run, ["one"], "up/x", { single: true });
+    await settleFirst(run, text);
+    const read = async (): Promise<boolean[]> => {
+      const results = await run.object.results(1, 0);
+      const ended = (await run.object.endedSlots(1, null, 0))?.slots ?? [];
+      return [...results, ...ended].map((slot) => slot.text === text);
+    };
+    expect(await read()).toEqual([true, true]);
+    await evictDurableObject(run.object);
+    expect(await read()).toEqual([true, true]);
+    expect(await rowCounts(run)).toMatchObject({ single: 1, slot: slots });
+  });
+
+  it("call is longer than its row takes is stored in several, and comes back under its key", async () => {
+    const run = await openRun();
+    const request = body("key/long-single", "x".repeat(SINGLE_CHARS_MAX));
+    const first = await keyed(run, "k", "/query", request);
+    expect(await rowCounts(run)).toMatchObject({ grp: 1, page: 1, named: 1, slot: 1 });
+    await keyed(run, "short", "/query", body("key/long-single"));
+    await crash(run.object);
+    expect(await keyed(run, "k", "/query", request)).toEqual({ ...first, replayed: true });
+    expect((await upstreamStats("long-single")).requests).toBe(2);
+    await expectAtRest(run);
+  });
+});
+
+describe("an instance that wakes for a stored single call", () => {
+  it("has a higher number than those before it, whichever row has theirs", async () => {
+    const run = await openRun();
+    for (const name of ["one", "two", "three"]) await openUnwatched(run, [name], "up/x", { single: true });
+    const claim = (settlements: Settlement[]) => run.object.settleAndClaim(0, settlements, 6, false);
+    const epoch = async (): Promise<number> => (await run.object.endedSlots(3, null, 0))?.cursor.epoch ?? -1;
+    const { jobs } = await claim([]);
+    const epochs = [await epoch()];
+    for (const { lease } of jobs.slice(0, 2)) {
+      await crash(run.object);
+      // The row of the lane's shard is written, and needs no other for the number.
+      await claim([settlementOf(lease.attemptId, "answer")]);
+      epochs.push(await epoch());
+    }
+    for (const _ of [1, 2]) {
+      await crash(run.object);
+      epochs.push(await epoch());
+    }
+    expect(jobs).toHaveLength(3);
+    expect(epochs).toEqual([...new Set(epochs)].toSorted((a, b) => a - b));
+    expect(epochs).toHaveLength(5);
+  });
+});
+
+describe("a run that an earlier version has opened", () => {
+  it("answers its stored calls as recorded, and stores further ones in rows of their own", async () => {
+    const run = await openRun();
+    const first = await keyed(run, "k", "/query", body("key/earlier"));
+    await asEarlierVersion(run);
+    await crash(run.object);
+    expect(await keyed(run, "k", "/query", body("key/earlier"))).toEqual({ ...first, replayed: true });
+    expect(await keyed(run, "k", "/query", body("key/earlier", "two"))).toMatchObject({ status: 409 });
+    const next = await keyed(run, "next", "/query", body("key/earlier"));
+    await crash(run.object);
+    expect(await keyed(run, "next", "/query", body("key/earlier"))).toEqual({ ...next, replayed: true });
+    expect((await upstreamStats("earlier")).requests).toBe(2);
+    expect(await rowCounts(run)).toMatchObject({ grp: 1, named: 1, single: 1 });
+    await expectAtRest(run);
+  });
+});
+
+/** Gives the first attempt of a run this answer, as a lane does. */
+async function settleFirst(run: TestRun, text: string): Promise<void> {
+  const { jobs } = await run.object.settleAndClaim(0, [], 6, false);
+  const settlements = jobs.map(({ lease: { attemptId } }) => settlementOf(attemptId, text));
+  expect(settlements).toHaveLength(1);
+  await run.object.settleAndClaim(0, settlements, 6, false);
+}
+
+function settlementOf(attemptId: string, text: string): Settlement {
+  const usage = { promptTokens: 1, completionTokens: 1, cachedTokens: 0, reasoningTokens: 0, costNanoUsd: null };
+  return { attemptId, outcome: { kind: "success", text, model: "x", finishReason: "stop", usage, latencyMs: 1 } };
+}
+
+/** The state of the one stored slot; null = it has not been written. */
+function slotState(run: TestRun): Promise<string | null> {
+  return runInDurableObject(run.object, (_: RunObject, { storage: { sql } }) => {
+    const { state } = sql.exec<{ state: string | null }>("SELECT slot ->> '$.state' AS state FROM single").one();
+    return state;
+  });
+}
+
+/** Stores the single calls of a run as versions before schema 9 did. */
+function asEarlierVersion(run: TestRun): Promise<void> {
+  return runInDurableObject(run.object, (_: RunObject, { storage: { sql } }) => {
+    for (const table of ["grp", "page", "slot", "named"] as const) sql.exec(TABLES[table]);
+    sql.exec("INSERT INTO grp SELECT seq, header, result FROM single");
+    sql.exec("INSERT INTO page SELECT seq * 65536, facts, calls FROM single");
+    sql.exec("INSERT INTO named SELECT key, hash, seq FROM single");
+    sql.exec(`INSERT INTO slot SELECT seq * 65536, slot ->> '$.state', slot ->> '$.attempts', slot ->> '$.notBeforeMs',
+      slot ->> '$.latencyMs', slot ->> '$.queuedMs', slot ->> '$.promptTokens', slot ->> '$.completionTokens',
+      slot ->> '$.costNanoUsd', slot ->> '$.estimated', slot ->> '$.model', slot ->> '$.finishReason', slot ->> '$.text',
+      NULL FROM single`);
+    sql.exec("DROP TABLE single");
+    sql.exec("UPDATE meta SET value = '4' WHERE key = 'schema'");
+  });
+}
