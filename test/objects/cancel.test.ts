@@ -7,6 +7,7 @@ import { skipTime, withRenewals, withTimers } from "../support/objects-clock.ts"
 import { crash, openUnwatched } from "../support/objects-direct.ts";
 import { cancel, expectAtRest, lookAt, openAsync, untilClosed } from "../support/objects-group.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
+import { late } from "../support/objects-paces.ts";
 import { openLatch, openRun, prompts, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
 import { untilRenewed } from "../support/objects-sockets.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
@@ -19,7 +20,7 @@ const SLOW = "latch/never";
 describe("cancelling a group", () => {
   it("closes its connections at once, releases its reservations and does not affect the run's other calls", async () => {
     const run = await openRun({ max_parallel: 12, budget: { usd: 1 } });
-    const body = { prompts: prompts(20), model: `up/key/cancelled-group/${SLOW}`, concurrency: 8 };
+    const body = { prompts: prompts(20), model: late(`up/key/cancelled-group/${SLOW}`), concurrency: 8 };
     // Without renewals nothing but the run's own call to its lanes can end their attempts.
     const group = await withRenewals(null, () => openAsync(run, body));
     const other = run.query({ prompt: "other", model: "up/key/other/latch/other" });

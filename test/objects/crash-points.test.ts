@@ -16,6 +16,7 @@ import {
   upstreamStats,
   type TestRun,
 } from "../support/objects-run.ts";
+import { late } from "../support/objects-paces.ts";
 import { holdsNothing, ring, ringUntil } from "../support/objects-tree.ts";
 
 const [WORKER, LINES, LANES] = EXECUTORS;
@@ -85,7 +86,7 @@ describe("an attempt that the upstream has answered", () => {
 describe("a crash of all objects at once", () => {
   it("with batches and queries in flight loses no slot, and the log has each event once", async () => {
     const run = await openRun({ max_parallel: 12, budget: { usd: 0.05 } });
-    const model = "up/key/all/latch/all";
+    const model = late("up/key/all/latch/all");
     // The runtime does not close the sockets of objects that it ends all at once.
     const left = await withTimers([SOCKET_RENEW_MS], 100, async () => {
       const waited = run.batch({ prompts: prompts(24), model, max_tokens: 50 });

@@ -15,6 +15,7 @@ import {
   upstreamStats,
   type TestRun,
 } from "../support/objects-run.ts";
+import { late } from "../support/objects-paces.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
 watchObjects();
@@ -71,7 +72,7 @@ describe("a crash of everything", () => {
     const answer = await withTimers([SOCKET_RENEW_MS], 100, async () => {
       const batch = batchOnLanes(run, {
         prompts: prompts(40),
-        model: "up/key/crash/early/1/latch/crash",
+        model: late("up/key/crash/early/1/latch/crash"),
         max_tokens: 50,
       });
       await untilInFlight("crash", 12);

@@ -12,6 +12,7 @@ import {
 } from "../../src/limits.ts";
 import { skipTime, withTimers } from "../support/objects-clock.ts";
 import { acquireOne, crash, pagesOf, storedLeases, SUCCESS } from "../support/objects-direct.ts";
+import { late } from "../support/objects-paces.ts";
 import {
   asOperator,
   expectSettled,
@@ -27,7 +28,7 @@ import {
 describe("a run object that restarts", () => {
   it("in the middle of a batch loses no slot, runs none twice and charges each once", async () => {
     const run = await openRun({ max_parallel: 10, budget: { usd: 1 } });
-    const batch = run.batch({ prompts: prompts(40), model: "up/key/evicted-run/latch/evicted-run" });
+    const batch = run.batch({ prompts: prompts(40), model: late("up/key/evicted-run/latch/evicted-run") });
     await untilInFlight("evicted-run", 10);
     const evicted = evictDurableObject(run.object);
     await openLatch("evicted-run");
@@ -161,7 +162,7 @@ describe("a run object that restarts", () => {
 describe("a write that fails", () => {
   it("in the middle of a batch with concurrent queries leaves no client waiting and loses no slot", async () => {
     const run = await openRun({ max_parallel: 8, budget: { usd: 1 } });
-    const model = "up/key/disk/latch/disk";
+    const model = late("up/key/disk/latch/disk");
     const batch = run.batch({ prompts: prompts(30), model });
     const queries = prompts(6, "alone").map((prompt) => run.query({ prompt, model }));
     await untilInFlight("disk", 8);

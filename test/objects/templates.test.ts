@@ -4,6 +4,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { logOf, ofType } from "../support/objects-log.ts";
+import { late } from "../support/objects-paces.ts";
 import { expectSettled, openRun, prompts, type TestRun } from "../support/objects-run.ts";
 
 const started = z.array(z.looseObject({ reserved: z.looseObject({ prompt_tokens: z.number() }) }));
@@ -32,7 +33,7 @@ describe("an unknown template", () => {
 
   it("is reserved cautiously, at full width, while enough budget is left", async () => {
     const run = await openRun({ budget: { usd: 1 }, max_parallel: 30 });
-    const answer = await run.batch({ prompts: prompts(30), model: "hidden/template/350/barrier/30" });
+    const answer = await run.batch({ prompts: prompts(30), model: late("hidden/template/350/barrier/30") });
     expect(answer.status).toBe("completed");
     expect(await overrunsOf(run)).toBe(0);
   });
