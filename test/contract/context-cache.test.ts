@@ -115,7 +115,7 @@ describe.each(["claude/claude-x", "gpt/gpt-x"])("a batch on one context at %s", 
     expect([provider.bill().writeTokens, provider.bill().readTokens]).toEqual([TOKENS, TOKENS * (COUNT - 1)]);
   });
 
-  it("waits no longer than it is told for one that says nothing", async () => {
+  it("waits for a silent one no longer than it is configured to", async () => {
     isSilent = (number) => number === 0;
     await ask(model, { cache: { warm_ms_max: 1 } });
     // The others went out before anything was readable.
@@ -145,7 +145,7 @@ describe.each(["claude/claude-x", "gpt/gpt-x"])("a batch on one context at %s", 
 const marks = { cache_control: { type: "ephemeral" }, prompt_cache_breakpoint: { mode: "explicit" } };
 
 describe("the marks", () => {
-  it("stand on the last block that calls share", async () => {
+  it("are on the last block that calls share", async () => {
     await ask("claude/claude-x", { cache: { ttl: "1h" } });
     expect(provider.seen[0]?.["messages"]).toEqual([
       {
@@ -158,7 +158,7 @@ describe("the marks", () => {
     ]);
   });
 
-  it("stand in the system message if the text does", async () => {
+  it("are in the system message if the text is", async () => {
     const { token } = await gateway.openRun();
     const stored = await gateway.fetch("/contexts", { json: { text: TEXT }, token });
     const { id } = z.looseObject({ id: z.string() }).parse(await stored.json());

@@ -74,7 +74,7 @@ describe("a cascade", () => {
     expect([answer.steps, asked]).toEqual([undefined, ["up-cheap"]]);
   });
 
-  it("goes on after an empty answer, and shows which model answered and what each cost", async () => {
+  it("continues after an empty answer, and shows which model answered and what each cost", async () => {
     const before = await spentUsd();
     const answer = reply.parse((await query({ prompt: "cheap=;strong=better" })).json);
     expect(answer).toMatchObject({ text: "better", model: "up-strong", attempts: 2 });
@@ -89,7 +89,7 @@ describe("a cascade", () => {
     expect((await spentUsd()) - before).toBeCloseTo(answer.usage.cost, 9);
   });
 
-  it("goes on after the last repair of an answer that does not fit, with the request as it was", async () => {
+  it("continues after the last repair of an answer that does not fit, with the request as it was", async () => {
     const json = { prompt: 'cheap=no|no;strong={"n":1}', schema: SCHEMA };
     const answer = reply.parse((await query(json)).json);
     expect(answer).toMatchObject({ json: { n: 1 }, model: "up-strong", attempts: 3 });
@@ -97,7 +97,7 @@ describe("a cascade", () => {
     expect(asked).toEqual(["up-cheap", "up-cheap", "up-strong"]);
   });
 
-  it("goes on by a condition on the JSON, and delivers the last model's answer whatever it says", async () => {
+  it("continues by a condition on the JSON, and delivers the last model's answer whatever it says", async () => {
     const escalate_on = { json: "$.sure < 0.7" };
     const unsure = (sure: number) => JSON.stringify({ sure });
     const first = await query({ prompt: `cheap=${unsure(0.7)};strong=no`, escalate_on });

@@ -136,7 +136,7 @@ describe("a plan that is sent line by line", () => {
     expect(rest.at(-1)).toMatchObject({ type: "graph_completed", status: "partial", count: 1 });
   });
 
-  it("goes on with what has come when its client leaves in the middle: the plan is cut, and the graph partial", async () => {
+  it("continues with the tasks that have come when its client leaves in the middle: the plan is cut, and the graph partial", async () => {
     const run = await open();
     const client = plan(run);
     client.write(line({ id: "a", prompt: "alpha" }));

@@ -98,7 +98,7 @@ describe("tiers of a graph", () => {
     ]);
   });
 
-  it("order ready tasks by the priority that the tier stands for", async () => {
+  it("order ready tasks by the priority of their tier", async () => {
     const run = await open({ max_parallel: 1 });
     const tasks = [
       { id: "low", prompt: "low", priority: "low" },

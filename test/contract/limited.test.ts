@@ -50,7 +50,7 @@ describe("the limits of OpenAI's API", () => {
     expect(headers).toMatchObject({ "retry-after": "12", "retry-after-ms": "12000" });
   });
 
-  it("begin with a share of the bucket if the key was in use, and count refused requests if they are told to", () => {
+  it("begin with a share of the bucket if the key was in use, and count refused requests if configured to", () => {
     const limiter = new OpenAiLimiter({
       requestsPerMinute: 60,
       tokensPerMinute: 1e6,

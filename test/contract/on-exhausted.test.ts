@@ -36,7 +36,7 @@ const pauses = async (run: RunAccess) =>
   (await logOf(run)).filter(({ event_type }) => ["group_paused", "group_resumed"].includes(event_type));
 
 describe("a batch whose run is opened with on_exhausted", () => {
-  it("waits when the budget is used up, survives a SIGKILL, and goes on when the limit is raised", async () => {
+  it("waits when the budget is used up, survives a SIGKILL, and continues when the limit is raised", async () => {
     const run = await place.openRun({ ...RULES, ...PAUSE, budget: { calls: CALLS } });
     const { at } = await openGroup(run, { prompts: PROMPTS });
     const group = await pausedAt(run, at);
@@ -76,7 +76,7 @@ describe("a batch whose run is opened with on_exhausted", () => {
     expect(groupOf(await answer)).toMatchObject({ status: "completed", results: ["one", "two"] });
   });
 
-  it("goes on when a child run returns what it has not spent", async () => {
+  it("continues when a child run returns what it has not spent", async () => {
     const run = await place.openRun({ ...RULES, ...PAUSE, budget: { calls: 2 } });
     const child = openedRunDocument.parse((await run.send("/runs", { json: { budget: { calls: 1 } } })).json);
     const { at } = await openGroup(run, { prompts: ["one", "two"] });

@@ -112,7 +112,7 @@ describe("POST /plan", () => {
     expect(await plan({ replan: { max_rounds: 0 } })).toMatchObject({ stopped: "max_rounds", answer: "so far" });
   });
 
-  it("stops at a plan that equals an earlier one, and runs it again only if it is told to", async () => {
+  it("stops at a plan that equals an earlier one, and runs it again only if the request says so", async () => {
     const same = { tasks: two.tasks.toReversed() };
     script.push(two, replan("again"), same);
     const stopped = await plan({ replan: { max_rounds: 3 } });

@@ -112,7 +112,7 @@ describe("a call to a route", () => {
     expect([beta.counters.requests, gamma.calls.length]).toEqual([0, 0]);
   });
 
-  it("goes on to the other targets in a batch, slot by slot, and each item says who answered", async () => {
+  it("continues with the other targets in a batch, slot by slot, and each item says who answered", async () => {
     answers = ({ prompt }) => (prompt.startsWith("bad") ? { status: 503 } : { text: "from alpha" });
     const { send } = await openRun({ max_parallel: 4 });
     const prompts = ["one", "bad two", "three", "bad four"];

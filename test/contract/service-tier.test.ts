@@ -129,7 +129,7 @@ describe("service_tier of a batch", () => {
     await expectBill(run);
   });
 
-  it("stands beside a schema: repairs of a call that fell back are charged, too", async () => {
+  it("works with a schema: repairs of a call that fell back are charged, too", async () => {
     const run = await openRun();
     const schema = { type: "object" };
     const json = { prompt: "full", schema, schema_retries: 1, ...FLEX };

@@ -170,7 +170,7 @@ describe("a batch on a wrong key", () => {
     expect((await other.run()).budget.usd).toMatchObject({ spent: 0, reserved: 0 });
   });
 
-  it("tells the operator on the gateway's terminal, in the provider's words", async () => {
+  it("warns the operator on the gateway's terminal, in the provider's words", async () => {
     const { openRun, output } = await startPlace(stoppingLimiter("invalid_api_key", 0));
     const client = await openRun();
     await stopped(client, await client.openBatch(names(20)), 20);

@@ -5,7 +5,7 @@ import { SAMPLES } from "../support/reasons.ts";
 import { CODE_RULES, STATUS_RULES } from "../../src/upstream/failure-table.ts";
 import { codesIn, rowsOf } from "./tables.ts";
 
-it("tells the status of every code, whether it is retryable, and its facts", async () => {
+it("documents the status of every code, whether it is retryable, and its facts", async () => {
   const documented = (await rowsOf("docs/errors.md", "code")).map(([code, status, retryable, facts]) => ({
     code: codesIn(code).join(),
     status: Number(status),
@@ -24,7 +24,7 @@ it("tells the status of every code, whether it is retryable, and its facts", asy
   expect(sorted(documented.map((row) => ({ ...row, retryable: row.retryable ?? "" })))).toEqual(sorted(made));
 });
 
-it("tells what each status of an upstream costs, and whether it is retried", async () => {
+it("documents what each status of an upstream costs, and whether it is retried", async () => {
   const documented = await rowsOf("docs/errors.md", "upstream's status");
   const made = STATUS_RULES.map(({ statuses, class: failureClass, retryable, billable }) => {
     const free = billable ? "nothing, or as `errors_cost` sets" : "nothing";
@@ -34,7 +34,7 @@ it("tells what each status of an upstream costs, and whether it is retried", asy
   expect(documented).toEqual(made);
 });
 
-it("tells what each code of an upstream costs", async () => {
+it("documents what each code of an upstream costs", async () => {
   const documented = (await rowsOf("docs/errors.md", "upstream's code")).map(([codes, costs]) => [
     codesIn(codes),
     costs,

@@ -77,7 +77,7 @@ describe.runIf(hasPython)("gather.py", () => {
     expect(answersIn(printed).filter(([, , kind]) => kind === "About")).toHaveLength(CALLS - 1);
   });
 
-  it("tells which calls the budget did not pay for, and answers the others", async () => {
+  it("reports which calls the budget did not pay for, and answers the others", async () => {
     const run = await world.openRun({ ...WINDOW, budget: { calls: 5 } });
     const { status, printed } = await gather(run, { FANOUT_MODEL: "up-1" });
     expect(status).toBe(0);

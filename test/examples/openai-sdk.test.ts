@@ -44,7 +44,7 @@ describe("openai_sdk.mjs", () => {
     expect(spent).toBe(`Spent:         $${budget.usd.spent.toFixed(6)}`);
   });
 
-  it("goes on with what it has when the money ends, and stays within it", async () => {
+  it("continues with what it has when the money ends, and stays within it", async () => {
     const run = await world.openRun({ budget: { calls: 9 } });
     const { status, printed, complaint } = await program(run);
     expect([status, complaint]).toEqual([0, ""]);

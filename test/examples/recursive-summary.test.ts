@@ -145,7 +145,7 @@ describe.runIf(hasPython)("recursive_summary.py", () => {
     expectBalanced(await readTree(world, run.id));
   });
 
-  it("goes on without a sub-agent that was killed, and gets its money back", async () => {
+  it("continues without a sub-agent that was killed, and gets its money back", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     answer = () => ({ after: released });
     const run = await openRun({ budget: { usd: 2 } });

@@ -131,7 +131,7 @@ describe("a batch with more than a few megabytes of prompts", () => {
     expect((await upstreamStats("gone")).requests).toBe(COUNT - lost);
   });
 
-  it("keeps no other call of its run waiting while R2 does not answer, and goes on when it does", async () => {
+  it("keeps no other call of its run waiting while R2 does not answer, and continues when it does", async () => {
     const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
     onTestFinished(() => log.mockRestore());
     const bucket = failingReads();

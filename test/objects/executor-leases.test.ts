@@ -106,7 +106,7 @@ describe.each(CLAIMED)("$kind that has a socket", ({ executor, claim }) => {
     return { run, attemptIds: jobs.map(({ lease }) => lease.attemptId) };
   }
 
-  it("is told which of the attempts that it names are not its own any more", async () => {
+  it("learns which of the attempts that it names are not its own any more", async () => {
     const { run, attemptIds } = await claimed("told");
     const socket = await hold(run, owner);
     const signals = signalsOf(socket);

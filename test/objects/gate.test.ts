@@ -62,7 +62,7 @@ describe("a gate object", () => {
     expect((await gate.exchange(again)).permits).toBe(Math.floor(held / 2));
   });
 
-  it("knows after a restart how long calls take, so that a new run is told with its first grant", async () => {
+  it("knows after a restart how long calls take, so that a new run learns it with its first grant", async () => {
     const gate = gateNamed("gate-latency");
     const durations = new LatencySketch();
     durations.add(2_000, 100);

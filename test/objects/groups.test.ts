@@ -298,7 +298,7 @@ function shardRows(stub: DurableObjectStub<RunObject>): Promise<number> {
 }
 
 describe("a group that is retried", () => {
-  it("goes on after a crash in the middle of it, and makes no call that had completed", async () => {
+  it("continues after a crash in the middle of it, and makes no call that had completed", async () => {
     const run = await openRun({ max_parallel: 1 });
     const headers = { prefer: "respond-async" };
     const items = [

@@ -79,7 +79,7 @@ describe("an object that is overloaded", () => {
     expect(await response.json()).toMatchObject({ error: { code: "overloaded", retryable: true } });
   }
 
-  it("is called once, and its client is told to come later", async () => {
+  it("is called once, and its client gets a Retry-After", async () => {
     const run = await openRun();
     const acquire = overload("acquireMany");
     await refusal(await run.post("/query", { prompt: "p", model: "up/x" }));

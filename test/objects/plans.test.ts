@@ -49,7 +49,7 @@ describe("a plan that is written while its run object restarts", () => {
     ["is evicted", evictDurableObject],
     ["crashes", crash],
   ] as const) {
-    it(`goes on when the object ${name}: each line is a task once`, async () => {
+    it(`continues when the object ${name}: each line is a task once`, async () => {
       const key = `plan-${name.replaceAll(" ", "-")}`;
       const model = `up/key/${key}`;
       const run = await openRun({ max_parallel: 4, budget: { usd: 1 } });

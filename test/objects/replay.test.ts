@@ -114,7 +114,7 @@ describe("a run that records", () => {
     expect((await upstreamStats("restarted")).requests).toBe(requests + 2);
   });
 
-  it("pays once for a batch that goes on after its client was killed and is sent again, but for what was in flight", async () => {
+  it("pays once for a batch that continues after its client was killed and is sent again, but for what was in flight", async () => {
     const run = await openRun({ ...RECORDS, max_parallel: 4 });
     const body = { prompts: prompts(40), model: "up/key/overlap/latch/overlap" };
     const client = new AbortController();

@@ -84,7 +84,7 @@ describe("a query under an Idempotency-Key", () => {
     await expectAtRest(run);
   });
 
-  it("that waits for its next attempt goes on in the next instance", async () => {
+  it("that waits for its next attempt continues in the next instance", async () => {
     const run = await openRun();
     const request = body("key/retried/status/503/first/1/retry-after/1");
     const answer = keyed(run, "k", "/query", request);

@@ -53,14 +53,14 @@ describe("a call that names no model, where nothing serves the gateway's default
   const config = configOf({ ...local(priced), DEFAULT_MODEL: "other" });
   const rules = { defaultModel: null, models: [], unpriced: "refuse" } as const;
 
-  it("is told that the variable is wrong, not that its model is", () => {
+  it("reports that the variable is wrong, not that its model is", () => {
     expect(targetOf(null, rules, config)).toMatchObject({
       ok: false,
       reason: { reason: "misconfigured", variable: "DEFAULT_MODEL" },
     });
   });
 
-  it("is told of its model where it, or its run, names that one", () => {
+  it("reports its model if it, or its run, names that one", () => {
     const reason = { reason: "model_not_found", model: "other" };
     expect(targetOf("other", rules, config)).toMatchObject({ ok: false, reason });
     expect(targetOf(null, { ...rules, defaultModel: "other" }, config)).toMatchObject({ ok: false, reason });

@@ -90,7 +90,7 @@ describe("parseConfig", () => {
     expect(parsed.ok && parsed.config.upstreams.map(({ name }) => name)).toEqual(["b", "a"]);
   });
 
-  it("sends OpenAI itself max_completion_tokens, unless told otherwise", () => {
+  it("sends OpenAI itself max_completion_tokens, unless configured otherwise", () => {
     expect(upstreamOf(openai({ base_url: "https://api.openai.com/v1" })).capField).toBe("max_completion_tokens");
     const told = openai({ base_url: "https://api.openai.com/v1", cap_field: "max_tokens" });
     expect(upstreamOf(told).capField).toBe("max_tokens");
@@ -267,7 +267,7 @@ describe("configOf", () => {
       expect(refusalOf({ ...openai(), LEASED_CREDIT: wrong })).toMatchObject({ variable: "LEASED_CREDIT" });
   });
 
-  it("reads how many fetches may wait for headers: six unless it is told, as on Cloudflare", () => {
+  it("reads how many fetches may wait for headers: six unless configured, as on Cloudflare", () => {
     const waiting = (WAITING_FETCHES_MAX?: unknown) => {
       const parsed = parseConfig({ ...openai(), WAITING_FETCHES_MAX });
       return parsed.ok ? parsed.config.waitingFetchesMax : null;
@@ -278,7 +278,7 @@ describe("configOf", () => {
     }
   });
 
-  it("reads who executes groups without a client: Workflow instances unless it is told, where they are bound", () => {
+  it("reads who executes groups without a client: Workflow instances unless configured, if they are bound", () => {
     const may = (ASYNC_EXECUTOR?: unknown) => {
       const parsed = parseConfig({ ...openai(), ASYNC_EXECUTOR });
       return parsed.ok ? parsed.config.mayUseWorkflows : null;

@@ -12,7 +12,7 @@ describe("toWire", () => {
     }
   });
 
-  it("tells SDKs not to repeat exactly those requests that cannot succeed unchanged", () => {
+  it("asks SDKs not to repeat exactly those requests that cannot succeed unchanged", () => {
     for (const reason of Object.values(SAMPLES)) {
       const { error, headers } = toWire(reason);
       expect(headers["x-should-retry"]).toBe(error.retryable ? undefined : "false");

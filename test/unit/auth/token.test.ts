@@ -35,7 +35,7 @@ describe("a run token", () => {
     expect(await verifyRunToken(key, token, NOW_MS)).toMatchObject({ ok: true });
   });
 
-  it("tells when it expired", async () => {
+  it("reports when it expired", async () => {
     const token = await signRunToken(key, { ...claims, expiresAtMs: NOW_MS });
     const verified = await verifyRunToken(key, token, NOW_MS);
     expect(verified).toMatchObject({

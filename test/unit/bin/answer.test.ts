@@ -60,7 +60,7 @@ describe("readAnswer", () => {
     expect(readAnswer(lineOf(line))).toEqual({ error });
   });
 
-  it("tells that there is no answer", () => {
+  it("reports that there is no answer", () => {
     expect(readAnswer(null)).toMatchObject({ error: { code: "missing" } });
   });
 });

@@ -96,7 +96,7 @@ describe("convert", () => {
     ]);
   });
 
-  it("reads the columns of a .csv by their names and tells which ones it ignored", async () => {
+  it("reads the columns of a .csv by their names and reports which ones it ignored", async () => {
     const text = '\ufeffTopic,Prompt,id,model\r\nx,"one,\r\n""two""",a,\r\ny,three,,m\r\n';
     const { requests, lines, ignored } = await converted(text, { kind: "csv", defaults: { model: "d" } });
     expect(requests).toMatchObject([

@@ -333,7 +333,7 @@ describe("fanout batch, when something is wrong", () => {
 });
 
 describe("fanout batch, started again", () => {
-  it("goes on with the same batch and pays for nothing again", async () => {
+  it("continues the same batch and pays for nothing again", async () => {
     const { batches, seen } = await serve();
     await folder.write("in.txt", "one\ntwo\n");
     await run();
@@ -362,7 +362,7 @@ describe("fanout batch, started again", () => {
     expect([batches.size, server?.count("POST", /files/)]).toEqual([1, 1]);
   });
 
-  it("finds the batch whose creation it did not hear of", async () => {
+  it("finds the batch whose creation got no reply", async () => {
     let child: ChildProcess | null = null;
     const silent = () => child?.kill("SIGKILL") === true;
     const { batches } = await serve({ silent });

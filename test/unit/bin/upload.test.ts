@@ -34,7 +34,7 @@ async function upload(plan: FakePlan, sizes: { formBytesMax?: number; partBytes?
 }
 
 describe("uploadFile", () => {
-  it("sends a file of the largest size in one form, whose length it tells", async () => {
+  it("sends a file of the largest size in one form, with its length", async () => {
     expect(await upload({}, { formBytesMax: BYTES })).toEqual({
       id: "file-1",
       told: [BYTES],

@@ -141,7 +141,7 @@ describe("what a client's event may not hold", () => {
   });
 });
 
-describe("the place after which a reader goes on", () => {
+describe("the place after which a reader continues", () => {
   it("is the beginning, the query's or the header's, which is the newer", () => {
     expect(parseAfter({}, undefined)).toEqual({ ok: true, value: 0 });
     expect(parseAfter({ after: "17" }, undefined)).toEqual({ ok: true, value: 17 });

@@ -80,7 +80,7 @@ describe("a request for a run", () => {
     expect(param({ budget: { eur: 1 } })).toBe("budget.eur");
   });
 
-  it("is refused with names that cannot stand in a log line", () => {
+  it("is refused with names that a log line cannot contain", () => {
     for (const name of ["", "a\nb", "\ud800", "a\0"]) expect(param({ name })).toBe("name");
     expect(param({ models: ["ok", ""] })).toBe("models[1]");
     expect(param({ models: [] })).toBe("models");

@@ -60,7 +60,7 @@ describe("tools that a run is opened with", () => {
 });
 
 describe("a tool call", () => {
-  it("is a name and any JSON value, {} where there is none; what else it holds means nothing", () => {
+  it("is a name and any JSON value, {} if it is missing; other fields are ignored", () => {
     expect(parseToolCall({ tool_name: "search", input: { q: 1 } })).toEqual({
       ok: true,
       value: { name: "search", input: { q: 1 } },
@@ -74,13 +74,16 @@ describe("a tool call", () => {
     }
   });
 
-  it.each([{}, { input: {} }, { tool_name: "" }, { tool_name: null }])("without a name is told so: %j", (body) => {
-    const parsed = parseToolCall(body);
-    expect(parsed).toEqual({
-      ok: false,
-      reason: { reason: "invalid_request", message: "missing tool_name", param: "tool_name" },
-    });
-  });
+  it.each([{}, { input: {} }, { tool_name: "" }, { tool_name: null }])(
+    "without a name is refused with that reason: %j",
+    (body) => {
+      const parsed = parseToolCall(body);
+      expect(parsed).toEqual({
+        ok: false,
+        reason: { reason: "invalid_request", message: "missing tool_name", param: "tool_name" },
+      });
+    },
+  );
 
   it.each([1, ["search"], { a: 1 }, "a b", "n".repeat(65), "search\n", "../search", "\u0000"])(
     "is refused where its name cannot be a tool's: %j",

@@ -105,7 +105,7 @@ describe("GET /docs", () => {
 });
 
 describe("the reference page", () => {
-  it("escapes every text of the document, wherever it stands", async () => {
+  it("escapes every text of the document, wherever it is", async () => {
     const evil = `<script>alert("1")</script>'&\`<b>\``;
     const schema = { type: "object", description: evil, pattern: evil, enum: undefined, required: [evil] };
     const field = { type: evil, description: evil, format: evil, enum: undefined };

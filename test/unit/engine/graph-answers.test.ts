@@ -29,7 +29,7 @@ describe("stop_when judges of a graph", () => {
     expect([0, 1, 2].map((index) => isAnswer(group, completed(index)))).toEqual([false, true, true]);
   });
 
-  it("no text that stands for a failure, and nothing that has not completed", () => {
+  it("no text of a failure, and nothing that has not completed", () => {
     const { group } = groupOf();
     const reason = { reason: "overloaded", message: "busy", retryAfterMs: 1 } as const;
     expect(isAnswer(group, { ...completed(1), reason })).toBe(false);

@@ -34,7 +34,7 @@ describe("startWorkflow", () => {
     expect(created).toEqual([{ id: "run_1-7", params: { runId: "run_1", seq: SEQ } }]);
   });
 
-  it("finds the instance of an earlier request, which goes on", async () => {
+  it("finds the instance of an earlier request, which continues", async () => {
     expect(await start({ create: refused, get: (id) => (id === "run_1-7" ? Promise.resolve({}) : refused()) })).toEqual(
       [],
     );

@@ -49,7 +49,7 @@ describe("a gate of which nothing is known", () => {
     expect(gate.exchange(gateReport("b", 1, { inFlight: 1, waiting: 2 }), 0).nextInMs).toBeLessThan(1_000);
   });
 
-  it("tells a new run how long the calls of all runs take, and one that exchanges often no more", () => {
+  it("reports to a new run how long the calls of all runs take, and one that exchanges often no more", () => {
     const gate = newGate();
     const answered = (latencyMs: number): void => news.answered({ model: "m", latencyMs });
     const news = new LatencyNews();
@@ -195,14 +195,14 @@ describe("a stopped gate", () => {
     expect(grant).toMatchObject({ permits: 0, nextInMs: GATE_NEXT_MAX_MS });
   });
 
-  it("goes on when a probe succeeds, not when an earlier attempt does", () => {
+  it("continues when a probe succeeds, not when an earlier attempt does", () => {
     const gate = stopped();
     gate.exchange(gateReport("b", 1, { waiting: 9, succeeded: 5 }), 3_000);
     expect(gate.classAt(3_000)).toBe("stopped");
     expect(gate.exchange(gateReport("b", 2, { recovered: true, waiting: 9 }), 3_500)).toMatchObject({ class: "open" });
   });
 
-  it("goes on when an operator says so", () => {
+  it("continues when an operator resumes it", () => {
     const gate = stopped();
     expect([gate.resume(), gate.resume(), gate.classAt(1_000)]).toEqual([true, false, "open"]);
   });

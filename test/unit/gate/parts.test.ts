@@ -152,7 +152,7 @@ describe("AdaptiveWidth", () => {
     expect(width.permits).toBeLessThan(64);
   });
 
-  it("keeps one permit, without a pace, for a provider that is down: all calls are told that it is overloaded", () => {
+  it("keeps one permit, without a pace, for a provider that is down: all calls fail as overloaded", () => {
     const width = new AdaptiveWidth();
     const refuse = (fromMs: number, isOverload: boolean): void => {
       for (let nowMs = fromMs; nowMs < fromMs + 20_000; nowMs += 200) width.rejected(1, 0, nowMs, isOverload);

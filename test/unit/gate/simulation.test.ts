@@ -102,7 +102,7 @@ describe("two runs and a /query run on a key with limits in its headers", () => 
     expect(p95(waits)).toBeLessThanOrEqual(MEAN_MS);
   });
 
-  it("goes on when replies of the gate are lost", () => {
+  it("continues when replies of the gate are lost", () => {
     const runs = [
       { id: "a", calls: 450 },
       { id: "b", calls: 450 },

@@ -155,7 +155,7 @@ describe("the frontier of a graph", () => {
     expect([0, 1].map((index) => tried.isLost(index))).toEqual([true, true]);
   });
 
-  it("starts nothing once it was stopped, and one slot stands for a foreach whose elements are not known", () => {
+  it("starts nothing once it was stopped, and one slot represents a foreach whose elements are not known", () => {
     const stopped = frontier(
       [{ dependencies: [] }, { dependencies: [0], slots: 4, foreach: { source: 0, path: [] } }],
       () => 4,

@@ -119,7 +119,7 @@ describe("a part of a JSON value", () => {
     expect(partAt([1], [])).toEqual([1]);
   });
 
-  it("is undefined where there is none, and is never an inherited property", () => {
+  it("is undefined if there is none, and is never an inherited property", () => {
     expect(partAt({}, ["constructor"])).toBeUndefined();
     expect(partAt({}, ["__proto__", "toString"])).toBeUndefined();
     expect(partAt("text", [0])).toBeUndefined();

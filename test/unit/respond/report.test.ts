@@ -72,7 +72,7 @@ describe("a report", () => {
     expect(agents(await report(slots.slice(0, 3), { count: 9 }))).toHaveLength(3);
   });
 
-  it("shows what has not ended as it stands, without an output or an error", async () => {
+  it("shows what has not ended as it is, without an output or an error", async () => {
     const slots = [
       slotView({ state: "queued", attempts: 0, text: null }),
       slotView({ index: 1, state: "running", text: null }),
@@ -150,7 +150,7 @@ describe("what a model wrote, in a report", () => {
 });
 
 describe("names and errors, in a report", () => {
-  it("stay text too, wherever they stand", async () => {
+  it("stay text too, wherever they are", async () => {
     const id = "x | <b>\n# y";
     const message = "| </table><script>\n\n## Owned";
     const text = await report([slotView({ id }), failedView({ ...DOWN, message }, { index: 1, id })]);

@@ -13,7 +13,7 @@ describe("demoSetting", () => {
     expect(demoSetting({})).toEqual({ vars: {}, model: null });
   });
 
-  it("spends nothing because a key stands in the environment", () => {
+  it("spends nothing because a key is in the environment", () => {
     expect(demoSetting({ OPENAI_API_KEY: "k" })).toEqual({ vars: {}, model: null });
   });
 

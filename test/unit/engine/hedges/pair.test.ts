@@ -71,7 +71,7 @@ describe("a call with a hedge", () => {
     expect(group.counts.completed).toBe(COUNT);
   });
 
-  it("goes on with the other attempt if one fails, and is retried only once both have", () => {
+  it("continues with the other attempt if one fails, and is retried only once both have", () => {
     const { engine, state, group } = hedged();
     settle(state, SECOND, failure("transient"), 1_100);
     expect(group.stateOf(COUNT - 1)).toBe("running");

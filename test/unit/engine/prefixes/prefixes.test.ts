@@ -28,7 +28,7 @@ describe("the calls with one prefix", () => {
     expect([prefixes.awaitedIn(7, 2), prefixes.nextMs(2)]).toEqual([null, null]);
   });
 
-  it("wait for it no longer than they are told to", () => {
+  it("wait for it no longer than configured", () => {
     const prefixes = led();
     expect(prefixes.nextMs(0)).toBe(WAIT_MS);
     expect(prefixes.mayStart("p", WAIT_MS - 1)).toBe(false);

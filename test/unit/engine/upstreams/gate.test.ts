@@ -257,7 +257,7 @@ describe("a key that does not work", () => {
     expect([gate.waitOf(604), gate.stop, gate.recoveries]).toEqual([null, null, 1]);
   });
 
-  it("is used again with the first reply after an operator has ended the stop that the gate had told of", () => {
+  it("is used again with the first reply after an operator has ended the stop that the gate had reported", () => {
     const gate = granted(makeGrant());
     gate.changed(makeStopped(), 100);
     expect(gate.waitOf(100)).toMatchObject({ reason: "stopped" });

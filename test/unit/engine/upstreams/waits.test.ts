@@ -358,7 +358,7 @@ describe("a group that waits at a gate", () => {
     expect(reason).toMatchObject({ reason: "upstream_rate_limited", upstream: "acme", retryAfterMs: 10_000 });
   });
 
-  it("goes on while one of its calls is in flight or may start elsewhere, and while nobody knows when one may", () => {
+  it("continues while one of its calls is in flight or may start elsewhere, and while nobody knows when one may", () => {
     const engine = gated({ width: 1, targets: [makeTarget(), makeTarget({ upstream: "other" })] });
     const flying = engine.open(alike(2), { deadlineMs: 1_000 });
     expect(engine.startAll(0)).toHaveLength(1);

@@ -60,7 +60,7 @@ describe("a group that pauses", () => {
     expect(startableGroup(engine.state, 3)).toBeNull();
   });
 
-  it("goes on once the limit covers its next call, not before, and without an executor that waits", () => {
+  it("continues once the limit covers its next call, not before, and without an executor that waits", () => {
     const { engine, group } = spent();
     setCalls(engine, 2);
     engine.turn([], 5);
@@ -131,7 +131,7 @@ describe("a group that pauses", () => {
     expect(group.counts.failed).toBe(1);
   });
 
-  it("goes on with what the budget covers if the call is cancelled that it does not cover", () => {
+  it("continues with what the budget covers if the call is cancelled that it does not cover", () => {
     const engine = new TestEngine({ limits: { completion_tokens: 50 } });
     const group = engine.open([{ maxTokens: 100 }, { maxTokens: 20 }], PAUSE);
     expect(engine.startAll(0)).toEqual([]);

@@ -78,7 +78,7 @@ describe("a plan that is read in parts", () => {
     expect(after.plan?.faults.at(-1)?.line).toBe(98);
   });
 
-  it("goes on after a change, and knows the ids that it added and removed", () => {
+  it("continues after a change, and knows the ids that it added and removed", () => {
     const { graph } = appendPlan(EMPTY_PLAN, partOf([taskOf("a"), taskOf("b")]));
     const change = { version: 1, key: "k", hasStarted: () => false };
     const patched = patchGraph(graph, {

@@ -127,7 +127,7 @@ describe("the spans of a log", () => {
 });
 
 describe("a request's part of a log", () => {
-  it("has at most so many spans, and the next goes on behind them without a gap", () => {
+  it("has at most so many spans, and the next continues behind them without a gap", () => {
     const events = Array.from({ length: OTLP_SPANS_MAX + 1 }, (_, at) => attempt(`c${at}`));
     const rows = rowsOf(events, 100);
     const first = nextBatch(rows, 0, RUN);

@@ -42,7 +42,7 @@ function platform({ places, callsTake = false }: { places: number; callsTake?: b
   };
 }
 
-it("tells a call that waits for the place of a fetch from one that does not", async () => {
+it("distinguishes a call that waits for the place of a fetch from one that does not", async () => {
   const free = platform({ places: 6 });
   expect(await besideHeld(free.clock, { held: 6, holdMs: 1_000, ...free })).toEqual({
     alone_ms: 3,
