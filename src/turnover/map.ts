@@ -4,12 +4,15 @@
  * V8 replaces the table of a Map or Set that has seen enough deletions or has grown, and a replaced table goes on referring
  * to its entries and to the next table. Once one of these tables is in the old generation, V8's frequent collections of young
  * objects treat what it refers to as live, and so the next table, and the one after that: everything that the Map ever had
- * stays in memory until the next full collection, and brings it about. So this one begins a new Map before many tables
- * can follow one another.
+ * stays in memory until the next full collection, and brings it about. So this one begins a new Map from time to time: its
+ * tables follow none that is old.
  */
 
-/** Removed entries, beyond the number of present ones, after which the next entry begins a new table. */
-export const REMOVED_MAX = 32;
+/**
+ * Removed entries, beyond the number of present ones, after which the next entry begins a new Map. So many may stay in memory
+ * after a pause; copying the present ones then costs the widest run a third of an insertion per entry.
+ */
+export const REMOVED_MAX = 1_024;
 
 export class TurnoverMap<K, V> implements ReadonlyMap<K, V> {
   #map: Map<K, V>;
