@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { ROOT } from "../root.ts";
-import { bundleWorker } from "./bundle.ts";
+import { bundledApart } from "./bundle-apart.ts";
 import { claimFolder } from "./claim-folder.ts";
 import type { LocalPlan } from "./plan.ts";
 import { startSplice } from "./splice.ts";
@@ -57,7 +57,7 @@ type StartOptions = LocalGatewayOptions & {
 };
 
 async function start(plan: LocalPlan, options: StartOptions): Promise<LocalGateway> {
-  const { code } = await bundleWorker(plan.main, { root: ROOT });
+  const code = await bundledApart(plan.main, ROOT);
   let stopping = false;
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
