@@ -115,7 +115,7 @@ function change(state: EngineState, name: string, apply: (gate: RunGate) => void
   const { reason } = gate;
   const isNew = before === null || (reason === "stopped" && before !== "stopped");
   if (reason === null || !isNew || isKnown) return gate.noteLogged(true);
-  const hasCalls = gate.inFlight > 0 || state.credits.permitsAt(name) > 0 || waitingIn(demandAt(state, name)) > 0;
+  const hasCalls = gate.inFlight > 0 || waitingIn(demandAt(state, name)) > 0;
   gate.noteLogged(hasCalls);
   if (!hasCalls) return;
   const [upstream = name] = name.split("#", 1);
