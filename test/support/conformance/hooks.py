@@ -127,6 +127,7 @@ RULES = (
     ("two fields of a form come together", r"Missing required parameter: 'expires_after[.](anchor|seconds)'[.]"),
     ("two fields exclude or need each other", rf"({FIELD}[.])?models: give either model or models, not both"),
     ("two fields exclude or need each other", rf"{FIELD}: needs models"),
+    ("two fields exclude or need each other", rf"{FIELD}: the same as {FIELD}; expected one of the two"),
     ("two fields exclude or need each other", rf'{FIELD} is for (".*": ".*"|regex) only(;.*|, .*)?'),
     ("two fields exclude or need each other", rf"{FIELD} cannot be combined with models: .*"),
     ("a name is one that the request defines, once", rf'({FIELD}: (no task has the id ".*"|task ".*" depends on itself)(; )?)+'),
