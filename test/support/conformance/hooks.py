@@ -131,6 +131,7 @@ RULES = (
     ("two fields exclude or need each other", rf'{FIELD} is for (".*": ".*"|regex) only(;.*|, .*)?'),
     ("two fields exclude or need each other", rf"{FIELD} cannot be combined with models: .*"),
     ("a name is one that the request defines, once", rf'({FIELD}: (no task has the id ".*"|task ".*" depends on itself)(; )?)+'),
+    ("names have characters, and not too many", rf"{FIELD}: Invalid key in record"),
     ("names are unique in a list", rf"{FIELD} is the name of another tool in this list; expected unique names"),
     ("JSON is not an empty body", r"the body is empty; expected a JSON object"),
     ("only of a run with a parent", r"idempotency-key: only child runs take one; a root run reserves nothing in a parent"),
@@ -157,7 +158,7 @@ RULES_OF_TEXT = (
     ("lines are tasks", r"tasks: expected array to have >=1 items"),
     ("lines are tasks", r"tasks\[\d+\]: expected object, received \w+"),
     ("lines are exchanges of a tape", r"line \d+: .*"),
-    ("lines are a plan", r"the body is no plan: line \d+ (expected .*|is not JSON; .*)"),
+    ("lines are a plan", r"the body is no plan: line \d+ ((the body: )?expected .*|is not JSON; .*)"),
     ("lines are a plan", r"tasks: the plan has no task"),
 )
 
