@@ -123,6 +123,7 @@ RULES = (
     ("the bytes are as many as an earlier request named", r"The parts have \d+ bytes in total; this upload was created with \d+[.]"),
     ("the bytes are text", r"(file_id: is not UTF-8; expected text in UTF-8|Invalid file for Batch API[.] Must be utf-8 encoded)"),
     ("a range is of the bytes that there are", r"The range is outside the file, which has \d+ bytes[.]"),
+    ("a chunk is one that there is", rf"{FIELD}:? is \d+, but .* has \d+ chunks?, counted from 0"),
     ("most bytes depend on the purpose", r"File is too large[.]"),
     ("two fields of a form come together", r"Missing required parameter: 'expires_after[.](anchor|seconds)'[.]"),
     ("two fields exclude or need each other", rf"({FIELD}[.])?models: give either model or models, not both"),
