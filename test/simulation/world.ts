@@ -44,6 +44,8 @@ const OBJECT_ISOLATES = 3;
 const COMMIT_MS_MIN = 2;
 const COMMIT_MS_MAX = 18;
 const SLOW_COMMIT_MS_MAX = 300;
+/** After so long a call has arrived, ms: it waits for its sender's commit and for slow calls that were sent before it. */
+const ON_ITS_WAY_MS_MAX = 60_000;
 /** Mean times between faults of one kind, ms. */
 const WORKER_DEATH_EVERY_MS = 40_000;
 const MACHINE_DEATH_EVERY_MS = 60_000;
@@ -140,11 +142,13 @@ export class World {
     this.network.rules = this.#networkRules();
   }
 
-  /** Drops objects that have nothing left. Returns those that store something. */
+  /** Drops objects that have nothing left, and for which nothing is on its way. Returns those that store something. */
   sweep(): string[] {
     const stored: string[] = [];
+    const arrivedMs = this.clock.nowMs - ON_ITS_WAY_MS_MAX;
     for (const [name, object] of this.#objects) {
-      if (!object.isAwake && object.storage.isEmpty && object.storage.alarmMs === null && object.sockets === 0)
+      const isLeft = !object.isAwake && (calledMsOf.get(object) ?? 0) < arrivedMs;
+      if (isLeft && object.storage.isEmpty && object.storage.alarmMs === null && object.sockets === 0)
         this.#objects.delete(name);
       if (!object.storage.isEmpty) stored.push(name);
     }
@@ -180,7 +184,9 @@ export class World {
         network: this.network,
         objectOf: (id) => {
           this.objectCalls += 1;
-          return this.#objectOf(name, id);
+          const object = this.#objectOf(name, id);
+          calledMsOf.set(object, this.clock.nowMs);
+          return object;
         },
         uniqueDigits: () => (this.#uniqueIds += 1).toString(16).padStart(64, "0"),
       }),
@@ -296,6 +302,9 @@ export class World {
     this.faults.deploys += 1;
   }
 }
+
+/** When an object was called last, ms: a call that is on its way holds the object, which the next one must find. */
+const calledMsOf = new WeakMap<SimulatedObject, number>();
 
 /** The isolate that hosts an object. */
 const hostOf = new WeakMap<SimulatedObject, number>();
