@@ -14,6 +14,15 @@ watchObjects();
 
 const THERE: WorkerState = { covers: null, asksForLanes: false, leaves: false, holds: null, gaveUp: [] };
 
+/** An attempt that its Worker has aborted. */
+const CANCELLED = {
+  kind: "failure",
+  reason: { reason: "cancelled", message: "the call was cancelled while the upstream worked on it" },
+  answered: false,
+  retryAfterMs: null,
+  latencyMs: 10,
+} as const;
+
 /** Opens a group as a Worker does that executes it. Returns what it has claimed. */
 async function openAsWorker(
   run: TestRun,
@@ -156,6 +165,25 @@ describe("a Worker that leaves", () => {
     expect(await attemptsOf(run)).toEqual([2, 2, 2, 2, 1, 1]);
     expect((await upstreamStats("worker-gives-up")).requests).toBe(6);
     expect((await run.budget()).calls.spent).toBe(10);
+    await expectAtRest(run);
+  });
+});
+
+describe("a Worker that leaves and aborts what it gives up", () => {
+  it("has it made once more if the aborted ends come with the claim that gives it up, and keeps an answer that came before", async () => {
+    const run = await openRun({ max_parallel: 4, budget: { calls: 50 } });
+    const given = idsOf(await openAsWorker(run, { count: 4, key: "worker-aborts", capacity: 4 }));
+    const [answered = "", unsent = "", ...aborted] = given;
+    const unknown = { ...CANCELLED, class: "unknown" } as const;
+    const settlements = [
+      { attemptId: answered, outcome: SUCCESS },
+      { attemptId: unsent, outcome: { ...CANCELLED, class: "rejected" } as const },
+      ...aborted.map((attemptId) => ({ attemptId, outcome: unknown })),
+    ];
+    await run.object.settleAndClaim(workerOf(1), settlements, 0, false, { ...THERE, leaves: true, gaveUp: given });
+    await runDurableObjectAlarm(run.object);
+    await expect.poll(() => statusOf(run), { timeout: 20_000 }).toBe("completed");
+    expect(await attemptsOf(run)).toEqual([1, 2, 2, 2]);
     await expectAtRest(run);
   });
 });

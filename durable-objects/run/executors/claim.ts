@@ -31,7 +31,10 @@ export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => vo
   run.presentExecutors.claimed(executor);
   const settled = new Map<number, { answered: boolean }>();
   const answered = new Set<number>();
+  const gaveUp = new Set(worker?.gaveUp);
   for (const { attemptId, outcome, samples } of settlements) {
+    // Nobody has cancelled the call: its Worker aborted the attempt to give it up, and it counts as lost.
+    if (gaveUp.has(attemptId) && isCancelled(outcome)) continue;
     if (samples !== undefined) sampled(engine, samples, nowMs);
     const slotId = engine.attempts.get(attemptId)?.lease.slotId ?? null;
     settle(engine, attemptId, outcome, nowMs);
@@ -55,6 +58,10 @@ export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => vo
   const free = worker.leaves ? 0 : Math.min(capacity, WORKER_CALLS_MAX) - leases;
   const { asksForLanes, after } = worker;
   waitingExecutors.wait(executor, { capacity: free, waits, settled, asksForLanes, after, reply }, nowMs);
+}
+
+function isCancelled(outcome: Settlement["outcome"]): boolean {
+  return outcome.kind === "failure" && outcome.reason.reason === "cancelled";
 }
 
 /** Compares what a group's Worker says of itself with what is known of it. Returns how many leases it has. */
