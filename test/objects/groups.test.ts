@@ -1,4 +1,5 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import type { RunObject } from "../../src/index.ts";
 import { MANY_CALLS } from "../support/busy-machine.ts";
@@ -195,6 +196,8 @@ describe("a Retry-After", () => {
     await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(5);
     await run.query({ prompt: "elsewhere", model: "unpriced/x" });
     expect((await upstreamStats("cool")).requests).toBe(1);
+    // The gate knows of the batch: an exchange under way would bring back a wait of the time before.
+    await expect.poll(async () => (await env.GATES.getByName("up").status()).waiting).toBe(4);
     // The run's timer keeps its pace, so it is a minute before the upstream is called again by itself.
     skipTime(60_000);
     await run.query({ prompt: "later", model: "unpriced/x" });
