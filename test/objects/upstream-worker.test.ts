@@ -32,6 +32,13 @@ describe("the upstream of the tests", () => {
     expect([await send("p"), await send("p"), await send("q"), await send("p")]).toEqual([503, 503, 503, 200]);
   });
 
+  it("fails until the test has opened a latch", async () => {
+    const send = async () => (await postForJson("status/401/until/repaired/", {})).status;
+    expect([await send(), await send()]).toEqual([401, 401]);
+    await fetch(`${HOST}/open?latch=repaired`, { method: "POST" });
+    expect(await send()).toBe(200);
+  });
+
   it("sends the Retry-After that the path names", async () => {
     expect((await postForJson("status/429/retry-after/7/", {})).headers.get("retry-after")).toBe("7");
   });

@@ -32,6 +32,10 @@ export class Latch {
   readonly #waiting: (() => void)[] = [];
   #isOpen = false;
 
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
   /** Resolves once the latch is open, or the caller is let through. */
   arrive(): Promise<void> {
     return this.#isOpen ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve));

@@ -16,6 +16,7 @@
  * | `retry-after/S`| send that header with a failure |
  * | `fault/NAME`   | a broken answer; names in `FAULTS` |
  * | `first/N`      | status and fault hit only the first N sends of each prompt |
+ * | `until/NAME`   | status and fault hit only until the test has opened the latch of that name |
  * | `percent/P`    | status and fault hit only P % of the prompts, a fixed draw per prompt |
  * | `template/N`   | in a model's name: N tokens are added to each prompt's usage, as a chat template adds them |
  * | `key/NAME`     | count (and meet at barriers) apart from calls with another key; the URL's host is the default key |
@@ -48,6 +49,7 @@ export type Steering = {
   retryAfterS: number | null;
   fault: Fault | null;
   failFirst: number | null;
+  failUntil: string | null;
   failPercent: number | null;
 };
 
@@ -63,6 +65,7 @@ const NEUTRAL: Steering = {
   retryAfterS: null,
   fault: null,
   failFirst: null,
+  failUntil: null,
   failPercent: null,
 };
 
@@ -89,6 +92,7 @@ function apply(steering: Steering, word: string, argument: string): boolean {
   else if (word === "status") steering.status = Number(argument);
   else if (word === "retry-after") steering.retryAfterS = Number(argument);
   else if (word === "first") steering.failFirst = Number(argument);
+  else if (word === "until") steering.failUntil = argument;
   else if (word === "percent") steering.failPercent = Number(argument);
   else return false;
   return true;
@@ -107,9 +111,10 @@ export function isHit(prompt: string, percent: number): boolean {
   return drawOf(prompt) * 100 < percent;
 }
 
-/** Whether this send of a prompt (numbered from 1) is to fail. */
-export function fails(steering: Steering, prompt: string, send: number): boolean {
+/** Whether this send of a prompt (numbered from 1) is to fail. `isOpen`: whether the test has opened a latch. */
+export function fails(steering: Steering, prompt: string, send: number, isOpen: (latch: string) => boolean): boolean {
   if (steering.status === null && steering.fault === null) return false;
   if (steering.failFirst !== null && send > steering.failFirst) return false;
+  if (steering.failUntil !== null && isOpen(steering.failUntil)) return false;
   return steering.failPercent === null || isHit(prompt, steering.failPercent);
 }

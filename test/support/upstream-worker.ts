@@ -101,7 +101,7 @@ export class UpstreamObject extends DurableObject<UpstreamEnv> {
     if (steering.hasEarlyHeaders && /"stream":\s*true/.test(body)) return this.#stream(chat, steering, stats);
     return this.#counted(stats, async () => {
       const refusal = await this.#wait(steering, chat.prompt);
-      const answered = refusal ?? (await answer(chat, steering, fails(steering, chat.prompt, send)));
+      const answered = refusal ?? (await answer(chat, steering, fails(steering, chat.prompt, send, this.#isOpen)));
       this.#open.delete(callId);
       return answered;
     });
@@ -178,6 +178,8 @@ export class UpstreamObject extends DurableObject<UpstreamEnv> {
   #meetingOf(name: string, size: number): Meeting {
     return getOrMake(this.#meetings, name, () => new Meeting(size));
   }
+
+  readonly #isOpen = (latch: string): boolean => this.#latches.get(latch)?.isOpen === true;
 
   #latchOf(name: string): Latch {
     return getOrMake(this.#latches, name, () => new Latch());

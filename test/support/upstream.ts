@@ -168,7 +168,8 @@ class Answerer {
       const passed = this.latchOf(steering.latch).arrive();
       answer.after = Promise.all([passed, answer.after]).then(([, isMet]) => isMet);
     }
-    if (!fails(steering, call.prompt, call.send)) return answer;
+    const isOpen = (latch: string): boolean => this.#latches.get(latch)?.isOpen === true;
+    if (!fails(steering, call.prompt, call.send, isOpen)) return answer;
     if (steering.status !== null) answer.status = steering.status;
     if (steering.fault !== null) answer.fault = steering.fault;
     if (steering.retryAfterS !== null) answer.retryAfterS = steering.retryAfterS;
