@@ -32,10 +32,10 @@ import {
 } from "./graph/independence.ts";
 import { overField, overOf, type Over } from "./contexts/reference.ts";
 import { replayedFlag } from "./replay/replay.ts";
+import { ONE_FORM_OF_BATCH } from "./batch-forms.ts";
 import { strictFields } from "./strict-fields.ts";
 import type { ErrorStyle, OnExhausted, SentRules } from "./fields.ts";
 import {
-  ABSENT,
   answeredBy,
   atLeast,
   answerJson,
@@ -45,7 +45,6 @@ import {
   contentFields,
   errorStyle,
   errorStyleOf,
-  exactlyOneOf,
   label,
   onExhausted,
   ONE_CONTENT,
@@ -77,9 +76,6 @@ export const tierMode = z.enum(["strict", "priority"]).optional().openapi({
   description:
     "`strict`: calls of a tier start when all of the tiers before it have ended. `priority` (default if one has a tier): tiers only order the queue",
 });
-
-/** For the OpenAPI document: a batch with several contents has none of the fields that make several calls of one. */
-const WITHOUT_ONE_CONTENT = { prompt: ABSENT, messages: ABSENT, agents: ABSENT, n: ABSENT, over: ABSENT };
 
 /** The request as documented. Prompts are checked by hand below: a schema per prompt would cost more than the rest. */
 export const batchBody = strictFields({
@@ -120,21 +116,7 @@ export const batchBody = strictFields({
     description:
       "`shared` (default): slots share the remaining budget. `split`: a slot may reserve at most an equal share of it",
   }),
-}).openapi(
-  "Batch",
-  exactlyOneOf(
-    { required: ["prompts"], properties: WITHOUT_ONE_CONTENT },
-    { required: ["items"], properties: WITHOUT_ONE_CONTENT },
-    {
-      required: ["over", "prompt"],
-      properties: { prompt: { pattern: "\\{\\{chunk\\}\\}" }, context: ABSENT, messages: ABSENT },
-    },
-    ["agents", "prompt"],
-    ["agents", "messages"],
-    ["n", "prompt"],
-    ["n", "messages"],
-  ),
-);
+}).openapi("Batch", ONE_FORM_OF_BATCH);
 
 /** One call of a batch; `id` is the client's custom id. `claims`: what it works on; absent = it does not say. */
 export type BatchCall = ParsedCall & { id: string | null; claims?: Claims };

@@ -17,13 +17,14 @@ import {
 } from "../limits.ts";
 import type { ContextReference } from "../contexts/types.ts";
 import { NO_SPECIAL_FACTS } from "../protocol/request/call-facts.ts";
-import { ownParamFault } from "../protocol/request/own-params.ts";
+import { CACHE_MARKS } from "../protocol/request/inner-fields.ts";
+import { COUNTS, OWN_PARAMS, ownParamFault } from "../protocol/request/own-params.ts";
 import { acceptedSchema, otherFormatIn } from "../schema/accept.ts";
 import { readChatFields, sizeOf, type ChatFields, type TextSize } from "./chat-fields.ts";
 import { cacheChoiceOf, cacheField, type CacheChoice } from "./contexts/cache.ts";
 import { contextField, referenceOf } from "./contexts/reference.ts";
 import { invalid, type Parsed } from "./errors.ts";
-import { label, wantedTier } from "./fields.ts";
+import { ABSENT, label, wantedTier } from "./fields.ts";
 import { cascadeFields, cascadeOf, gatesOf } from "./steps/cascade.ts";
 import { hedgeField, hedgeOf } from "./steps/hedge.ts";
 import { samplesField, samplingOf } from "./steps/samples.ts";
@@ -82,6 +83,7 @@ export const callSettingsFields = {
     .record(z.string(), z.unknown())
     .optional()
     .openapi({
+      properties: paramsProperties(),
       description: `Further fields for the upstream, forwarded unchanged; at most ${PARAMS_ENTRIES_MAX}. A run with a limit in USD or tokens refuses fields whose cost nothing bounds`,
     }),
   schema: z
@@ -111,6 +113,15 @@ export const callSettingsFields = {
   samples: samplesField.optional(),
   hedge: hedgeField.optional(),
 };
+
+/** For the OpenAPI document: the entries that `params` must not have, and those of which it takes some values only. */
+function paramsProperties() {
+  const refused = [...OWN_PARAMS.keys()].map((name) => [name, ABSENT] as const);
+  const counts = [...COUNTS].map((name) => [name, { enum: [1, null] }] as const);
+  const marks = Object.keys(CACHE_MARKS).map((name) => [name, { type: ["object" as const, "null" as const] }] as const);
+  const tools = { type: ["array" as const, "null" as const], items: { type: "object" as const } };
+  return { ...Object.fromEntries([...refused, ...counts, ...marks]), tools };
+}
 
 /** The settings as a client sends them. */
 export type CallSettingsInput = z.infer<z.ZodObject<typeof callSettingsFields>>;

@@ -6,11 +6,11 @@ import { BATCH_TIER, WANTED_TIERS, type CallRules } from "../call.ts";
 /** For the OpenAPI document: the schema of a field that must be absent, because another one excludes it. */
 export const ABSENT = { not: {} };
 
+type TypeName = "string" | "array" | "null";
+type FieldOfSet = typeof ABSENT | { pattern: string } | { type: TypeName | TypeName[] };
+
 /** Fields that are required together, and what holds of fields beside them only. */
-type FieldSet = {
-  required: readonly string[];
-  properties?: Readonly<Record<string, typeof ABSENT | { pattern: string }>>;
-};
+type FieldSet = { required: readonly string[]; properties?: Readonly<Record<string, FieldOfSet>> };
 
 /**
  * For the OpenAPI document: a body has exactly one of these sets of fields. The parser of the body checks it, because it can

@@ -2,8 +2,15 @@
 import { z, type RouteConfig } from "@hono/zod-openapi";
 import { batchCreateBody } from "../batch/create.ts";
 import { anthropicErrorBody, errorBody, relayedErrorBody } from "../contract/errors.ts";
-import { label } from "../contract/fields.ts";
-import { BATCHES_PAGE_MAX, IDEMPOTENCY_KEY_CHARS_MAX, MAX_TOKENS_MAX } from "../limits.ts";
+import {
+  chatBody,
+  completionsBody,
+  embeddingsBody,
+  messagesBody,
+  responsesBody,
+  tokenCountBody,
+} from "../contract/dialects/relayed.ts";
+import { BATCHES_PAGE_MAX, IDEMPOTENCY_KEY_CHARS_MAX } from "../limits.ts";
 import {
   answerHeaders,
   eventStream,
@@ -20,12 +27,6 @@ import {
 const opaque = z.looseObject({});
 
 const listed = z.looseObject({ object: z.literal("list"), data: z.array(opaque) });
-
-/** Fields that the gateway reads of a relayed body; the upstream's reference has the others. */
-const named = (fields: z.ZodRawShape) => z.looseObject({ model: label.nullable().optional(), ...fields });
-const texts = z.union([z.string(), z.array(z.string()).min(1)]);
-const conversation = named({ messages: z.array(z.looseObject({ role: z.string() })).min(1) });
-const message = conversation.extend({ max_tokens: z.int().min(1).max(MAX_TOKENS_MAX) });
 
 /** `own`: the form of the gateway's own errors on the route. */
 const relaying = (own: z.ZodType, route: Omit<RouteConfig, "security">): RouteConfig => {
@@ -80,17 +81,17 @@ const upstreamThing = (method: "get" | "post" | "delete", path: string, summary:
   });
 
 export const v1: RouteConfig[] = [
-  passed("/v1/chat/completions", "OpenAI's chat completions", { body: conversation, streams: true }),
-  passed("/v1/completions", "OpenAI's completions", { body: named({ prompt: texts }), streams: true }),
-  passed("/v1/embeddings", "OpenAI's embeddings", { body: named({ input: texts }) }),
-  passed("/v1/responses", "OpenAI's responses", { body: named({}), streams: true }),
+  passed("/v1/chat/completions", "OpenAI's chat completions", { body: chatBody, streams: true }),
+  passed("/v1/completions", "OpenAI's completions", { body: completionsBody, streams: true }),
+  passed("/v1/embeddings", "OpenAI's embeddings", { body: embeddingsBody }),
+  passed("/v1/responses", "OpenAI's responses", { body: responsesBody, streams: true }),
   upstreamThing("get", "/v1/responses/{id}", "Returns a response that its upstream stores for this run"),
   upstreamThing("delete", "/v1/responses/{id}", "Deletes a response at its upstream"),
   upstreamThing("post", "/v1/responses/{id}/cancel", "Cancels a response that is running in the background"),
   upstreamThing("get", "/v1/responses/{id}/input_items", "Lists the input items of a stored response"),
-  passed("/v1/messages", "Anthropic's messages", { body: message, streams: true, own: anthropicErrorBody }),
+  passed("/v1/messages", "Anthropic's messages", { body: messagesBody, streams: true, own: anthropicErrorBody }),
   passed("/v1/messages/count_tokens", "Counts the tokens of a message, free of charge", {
-    body: conversation,
+    body: tokenCountBody,
     own: anthropicErrorBody,
   }),
   guarded({

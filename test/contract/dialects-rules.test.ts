@@ -192,6 +192,7 @@ describe("a body", () => {
     ["has a prompt that is an object", { prompt: { role: "user" } }, "prompt"],
     ["has a conversation without a role", { prompt: [{ content: "p" }] }, "prompt[0].role"],
     ["has an empty conversation", { prompt: [] }, "prompt"],
+    ["has a conversation twice", { prompt: [{ role: "user" }], messages: [{ role: "user" }] }, "messages"],
     ["has half a character", { prompt: "\udfff" }, "prompt"],
     ["has a model that is a number", { prompt: "p", model: 7 }, "model"],
     ["has a depth that is a text", { prompt: "p", depth: "1" }, "depth"],

@@ -3,12 +3,14 @@
  * for a missing value, so unknown fields and nulls are ignored; a known field of a wrong type is refused by its name.
  */
 import { z } from "@hono/zod-openapi";
+import { ITEMS_PER_BATCH_MAX } from "../../limits.ts";
+import { ONE_FORM_OF_LIST } from "../batch-forms.ts";
 import { batchBody, promptCall, type BatchCall } from "../batch.ts";
 import type { CallSettings } from "../call-options.ts";
 import { parseCall } from "../call.ts";
 import type { Parsed } from "../errors.ts";
-import { zodReason } from "../errors.ts";
-import { label } from "../fields.ts";
+import { invalid, zodReason } from "../errors.ts";
+import { exactlyOneOf, label } from "../fields.ts";
 import type { BatchReading } from "../large-batch.ts";
 import { parseQuery, queryBody, type QueryRequest } from "../query.ts";
 
@@ -33,13 +35,29 @@ const promptOrMessages = z
 
 /** `POST /llm_query` and its like, as documented: also any field of `/query`; other fields are ignored. */
 export const dialectQuery = z
-  .looseObject({ prompt: promptOrMessages, model: modelField, ...depthField })
-  .openapi("DialectQuery");
+  .looseObject({
+    ...orNull(queryBody.shape),
+    prompt: promptOrMessages.nullable().optional(),
+    model: modelField,
+    ...depthField,
+  })
+  .openapi(
+    "DialectQuery",
+    exactlyOneOf(
+      { required: ["prompt"], properties: { prompt: { type: ["string", "array"] }, messages: { type: "null" } } },
+      { required: ["messages"], properties: { messages: { type: "array" }, prompt: { type: "null" } } },
+    ),
+  );
 
-/** `POST /llm_query_batched` and its like, as documented: also any field of `/batch`. */
+/** `POST /llm_query_batched` and its like, as documented: also any field of `/batch` but those that make several calls of one. */
 export const dialectBatch = z
-  .looseObject({ prompts: z.array(promptOrMessages), model: modelField, ...depthField })
-  .openapi("DialectBatch");
+  .looseObject({
+    ...orNull(batchBody.shape),
+    prompts: z.array(promptOrMessages).max(ITEMS_PER_BATCH_MAX).nullable().optional(),
+    model: modelField,
+    ...depthField,
+  })
+  .openapi("DialectBatch", ONE_FORM_OF_LIST);
 
 /** Every failure in these dialects. */
 export const dialectErrorBody = z.object({ error: z.string() }).openapi("DialectError");
@@ -57,7 +75,9 @@ export function parseDialectQuery(value: unknown): Parsed<DialectQuery> {
   const known = knownFields(value, QUERY_FIELDS);
   if (!known.ok) return known;
   const { prompt, ...rest } = known.value.fields;
-  if ((prompt === undefined && rest["messages"] === undefined) || prompt === "") return missing("prompt", "prompt");
+  const hasMessages = rest["messages"] !== undefined;
+  if ((prompt === undefined && !hasMessages) || prompt === "") return missing("prompt", "prompt");
+  if (Array.isArray(prompt) && hasMessages) return invalid("messages", "give either prompt or messages, not both");
   const native = Array.isArray(prompt) ? { ...rest, messages: prompt } : known.value.fields;
   const call = parseQuery(native, (field) => (Array.isArray(prompt) ? field.replace(/^messages/, "prompt") : field));
   return call.ok ? { ok: true, value: { call: call.value, hasDepth: known.value.hasDepth } } : call;
@@ -98,4 +118,11 @@ function isMissing(name: string, field: unknown): boolean {
 
 function missing(param: string, what: string): Parsed<never> {
   return { ok: false, reason: { reason: "invalid_request", message: `missing ${what}`, param } };
+}
+
+/** Optional fields, each of which may be null. */
+function orNull(shape: z.ZodRawShape): z.ZodRawShape {
+  return Object.fromEntries(
+    Object.entries(shape).map(([name, field]) => [name, z.union([field, z.null()]).optional()]),
+  );
 }

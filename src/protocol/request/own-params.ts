@@ -18,7 +18,7 @@ export const OWN_PARAMS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Names that count completions. A call has one answer, so the others would be paid for and dropped. */
-const COUNTS = new Set(["n", "best_of"]);
+export const COUNTS: ReadonlySet<string> = new Set(["n", "best_of"]);
 
 /** Why an entry of `params` is always refused; null if it is not. */
 export function ownParamFault(name: string, value: unknown): string | null {

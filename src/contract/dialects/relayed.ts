@@ -1,0 +1,54 @@
+/**
+ * Bodies of OpenAI's and Anthropic's routes, as documented: the fields of which the gateway refuses values. The upstream's reference
+ * has the others, and what the upstream refuses.
+ */
+import { z } from "@hono/zod-openapi";
+import { CHOICES_MAX, MAX_TOKENS_MAX } from "../../limits.ts";
+import { CACHE_MARKS } from "../../protocol/request/inner-fields.ts";
+import { label } from "../fields.ts";
+
+const opaque = z.looseObject({});
+const count = (max: number) => z.int().min(1).max(max).nullable().optional();
+const parts = z.array(z.union([z.string(), opaque]));
+const content = z.union([z.string(), parts, z.null()]).optional();
+const cap = count(MAX_TOKENS_MAX);
+
+const named = (fields: z.ZodRawShape) =>
+  z.looseObject({
+    model: label.nullable().optional(),
+    stream: z.boolean().nullable().optional(),
+    stream_options: z.looseObject({ include_usage: z.boolean().nullable().optional() }).nullable().optional(),
+    ...fields,
+  });
+const completing = (fields: z.ZodRawShape) =>
+  named({
+    n: count(CHOICES_MAX),
+    best_of: count(CHOICES_MAX),
+    tools: z.array(opaque).nullable().optional(),
+    ...Object.fromEntries(Object.keys(CACHE_MARKS).map((name) => [name, opaque.nullable().optional()])),
+    ...fields,
+  });
+const texts = z.union([z.string(), z.array(z.string()).min(1)]);
+const conversation = completing({ messages: z.array(z.looseObject({ role: z.string(), content })).min(1) });
+
+/** `POST /v1/chat/completions` */
+export const chatBody = conversation.extend({ max_tokens: cap, max_completion_tokens: cap });
+
+/** `POST /v1/messages/count_tokens` */
+export const tokenCountBody = conversation.extend({ system: content, max_tokens: cap });
+
+/** `POST /v1/messages` */
+export const messagesBody = tokenCountBody.extend({ max_tokens: z.int().min(1).max(MAX_TOKENS_MAX) });
+
+/** `POST /v1/responses` */
+export const responsesBody = completing({
+  max_output_tokens: cap,
+  instructions: z.string().nullable().optional(),
+  input: z.union([z.string(), z.array(opaque), z.null()]).optional(),
+});
+
+/** `POST /v1/completions` */
+export const completionsBody = completing({ max_tokens: cap, prompt: texts });
+
+/** `POST /v1/embeddings` */
+export const embeddingsBody = named({ input: texts });
