@@ -288,6 +288,11 @@ export const MODELS_COUNTED_MAX = 32;
  * Groups of single calls that are remembered until they end, so that their end can be emitted: each is a few numbers.
  */
 export const WINDOW_GROUPS_KEPT = 256;
+/**
+ * Those of them that are stored for the next instance of the run, the newest: about 5 KB in one row per commit. A run whose object
+ * sleeps while calls are in flight has few of them.
+ */
+export const WINDOW_GROUPS_STORED = 32;
 /** Retention of a run's results and log after its end if the request names none, seconds. */
 export const RETENTION_S_DEFAULT = 86_400;
 /** Longest retention, seconds (30 days): a run that no client deletes must not be stored for ever. */

@@ -210,7 +210,7 @@ function record({ replay }: SingleCalls, recorded: RecordedCall, outcome: Outcom
 function unreadPermit(run: SingleCalls, { callId, attempt, facts }: AcquireRequest, nowMs: number) {
   const inFlight = run.engine.attempts.get(`${callId}.${attempt}`);
   if (inFlight === undefined) return null;
-  const { lease, call } = inFlight;
+  const { lease } = inFlight;
   heartbeat(run.engine, [lease.attemptId], nowMs);
-  return permitOf({ lease, timeoutMs: timeoutOf(facts, lease.target) }, call?.window ?? null);
+  return permitOf({ lease, timeoutMs: timeoutOf(facts, lease.target) }, lease.window ?? null);
 }

@@ -8,6 +8,7 @@ import type { GroupHeader } from "../../src/engine/group.ts";
 import { workerOf } from "../../src/engine/shard.ts";
 import type { EngineState, EngineWrites } from "../../src/engine/state.ts";
 import { restoreCredits } from "../../src/engine/credit/lend.ts";
+import { endWindows } from "../../src/engine/restore.ts";
 import { GROUPS_ENDED_KEPT } from "../../src/limits.ts";
 import type { ReplayRule } from "../../src/run-api/replay.ts";
 import type { EndStatus, RunPatch, RunSettings, RunStatus } from "../../src/run-api/runs.ts";
@@ -140,6 +141,7 @@ export class RunState {
     this.engine = rebuilt.engine;
     engine = this.engine;
     restoreCredits(this.engine, store.meta.get("credits"), now.ms);
+    endWindows(this.engine, now.ms);
     this.counters = new Counters(this.engine.shards, rebuilt.groupCounts, {
       stats: store.meta.get("statsBaseline"),
       usage: store.meta.get("usageBaseline"),

@@ -244,7 +244,8 @@ export function windowEnd(group: WindowGroup): RunEvent {
     sequential_ms: sequentialMs,
     speedup: wallMs === 0 ? 1 : round(sequentialMs / wallMs),
     peak_parallel: peakParallel,
-    success_rate: round(completed / count),
+    // After a restart that has found none of its calls it has none.
+    success_rate: count === 0 ? 0 : round(completed / count),
   };
   const status = failed === 0 ? "completed" : completed > 0 ? "partial" : "failed";
   return { event: "group_completed", count, status, metrics, costNanoUsd, completed, failed, cancelled: 0 };

@@ -26,6 +26,22 @@ export function restoreShard(state: EngineState, id: number, stored: StoredShard
 }
 
 /**
+ * Takes over the groups of single calls that had not ended, from the row that was written last: before the leases of their calls.
+ * `endWindows` follows when the credits are restored, too.
+ */
+export function restoreWindows({ window }: EngineState, shards: readonly StoredShard[]): void {
+  const newest = Math.max(0, ...shards.map(({ upTo = 0 }) => upTo));
+  const written = shards.find(({ upTo = 0, windows }) => upTo === newest && windows !== undefined);
+  window.restore(written?.windows ?? [], newest > 0);
+}
+
+/** Ends the restored groups of single calls none of whose calls is in flight: the calls that wait have left them. */
+export function endWindows(state: EngineState, nowMs: number): void {
+  state.window.keepReported((instance) => state.credits.get(instance) !== undefined);
+  state.emitWindowEnds(nowMs);
+}
+
+/**
  * Takes over a lease that was in flight when the object stopped. Its executor may be alive and report, so it gets a
  * new term; without a report, a socket or a heartbeat it expires, its outcome is unknown, and its slot is retried.
  */
@@ -39,6 +55,11 @@ export function restoreLease(
   const lease = leaseOfStored(state, stored, target, nowMs);
   const { attemptId, slotId, attempt, amounts, startedAtMs, startSeq, dedupeKey } = lease;
   const group = state.groupOf({ slotId });
+  const window = stored.window === undefined ? null : state.window.readmit(stored.window);
+  if (window !== null) {
+    lease.window = window;
+    group?.joinWindow(window);
+  }
   const chosenFrom = choicesOf(state, group, lease);
   if (chosenFrom !== null) lease.chosenFrom = chosenFrom;
   shard.leases.set(attemptId, lease);
@@ -51,7 +72,7 @@ export function restoreLease(
     group.restore(indexOf(slotId), "running", attempts, nowMs);
   }
   // The event of its start was in memory only when the object stopped. It is emitted again, under the next number.
-  if (startSeq > state.writtenSeq) lease.startSeq = state.emitStart(lease, null, startedAtMs);
+  if (startSeq > state.writtenSeq) lease.startSeq = state.emitStart(lease, startedAtMs);
 }
 
 /**

@@ -12,14 +12,13 @@ import type { Dimension, Reason } from "../errors.ts";
 import { FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../limits.ts";
 import { endCallAfterAttempt, shareWithCall } from "./calls/end-call.ts";
 import type { Settled } from "./calls/settled.ts";
-import type { SingleCall } from "./calls/single-call.ts";
 import { follow, onwardOf, type Onward } from "./course/course.ts";
 import { endSlot, shareWithSlot } from "./end-slot.ts";
 import { bucketOf, factsOf, requeueFollowers } from "./enqueue.ts";
 import type { Group } from "./group.ts";
 import { isTooShort } from "./learned/caps.ts";
 import type { Templates } from "./learned/templates.ts";
-import { attemptEnd, attemptName, callName, type RunEvent } from "./log.ts";
+import { attemptEnd, attemptName, callIdOf, callName, type RunEvent } from "./log.ts";
 import { isViolation, judged, noteCheck } from "./checks/schema.ts";
 import { addAttempt, addBeside, freshRecord, hasInvalidAnswer, hasShortAnswer, type SlotRecord } from "./record.ts";
 import { LOST } from "./retry.ts";
@@ -69,8 +68,8 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   }
   const overrun = endAttempt(state, inFlight, { charge, estimated, latencyMs: outcome.latencyMs }, nowMs);
   meter(shard, lease, outcome, charge);
-  (call ?? group)?.window?.attemptEnded(outcome.latencyMs, charge.usd);
-  const parallelGroupId = call?.window?.id ?? group?.parallelGroupId ?? null;
+  lease.window?.attemptEnded(outcome.latencyMs, charge.usd);
+  const parallelGroupId = lease.window?.id ?? group?.parallelGroupId ?? null;
   const emit = (event: RunEvent): number => state.log.add(event, parallelGroupId, nowMs);
   const name = attemptName(lease, group);
   emit(attemptEnd(name, { outcome, charged: charge, estimated, trace: lease.trace, content: reported.content }));
@@ -100,7 +99,7 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   const tried = next?.position === undefined ? {} : { position: next.position };
   const ended = { outcome, reported, charge, estimated, retryInMs, onward, lease, ...tried };
   if (group !== undefined && lease.slotId !== null) advanceSlot(state, group, lease.slotId, ended, nowMs);
-  else advanceCall(state, call, ended, nowMs);
+  else advanceCall(state, ended, nowMs);
   settleFollowers(state, ended, nowMs);
   const uncounted = (call?.uncounted ?? 0) + (next?.isUncounted === true ? 1 : 0);
   return { ...settled, retryInMs, ...tried, uncounted };
@@ -258,10 +257,10 @@ function failureState({ reason }: Reason, group: Group, index: number): "cancell
 }
 
 /** Ends a single call, or keeps its position in its coalescing window for the retry that its Worker requests. */
-function advanceCall(state: EngineState, call: SingleCall | null, ended: Ended, nowMs: number): void {
-  const window = call?.window ?? null;
+function advanceCall(state: EngineState, ended: Ended, nowMs: number): void {
+  const { attemptId, window = null } = ended.lease;
   if (ended.retryInMs === null) endCallAfterAttempt(state, window, ended, nowMs);
-  else if (call !== null && window !== null) state.window.keepPosition(call.callId, window);
+  else if (window !== null) state.window.keepPosition(callIdOf(attemptId), window);
 }
 
 /**

@@ -9,6 +9,7 @@ import type { Amounts } from "../budget/ledger.ts";
 import type { TokenPrice } from "../budget/token-price.ts";
 import type { CacheMark, CapKind, FallbackCause, HedgeRule, PriceFacts, UnreservableField } from "../call.ts";
 import type { TraceContext } from "../trace-context.ts";
+import type { StoredWindow, WindowGroup } from "./calls/coalescing-window.ts";
 import { groupSeqOf } from "./slot.ts";
 import { zeroTotals, type Totals } from "./totals.ts";
 import type { GateTokens } from "./upstreams/tokens.ts";
@@ -174,6 +175,8 @@ export type AttemptInFlight = {
   hedgeOf?: string;
   /** Of a single call: its client's trace; absent = it has none. */
   trace?: TraceContext;
+  /** Of a single call: its coalescing window; absent = it has none, or a restart has lost it. */
+  window?: WindowGroup;
 };
 
 export type Shard = { id: number; totals: Totals; leases: TurnoverMap<string, AttemptInFlight> };
@@ -221,19 +224,28 @@ export type StoredLease = {
   hedgeOf?: string;
   /** As of the attempt. */
   trace?: TraceContext;
+  /** The id of its coalescing window's group; absent = it has none. */
+  window?: string;
 };
 
 /**
  * A shard's row. `upTo`: the number of the newest event when it was written: it has all leases of the shard that started before,
  * and those that are stored apart started later; absent = none is. `epoch`: the number of the object's instance that has written
- * it; absent = the table `meta` has it.
+ * it; absent = the table `meta` has it. `windows`: of the row with the highest `upTo`, the groups of single calls that have not
+ * ended; absent = there are none, or another row of the same turn has them.
  */
-export type StoredShard = { totals: Totals; leases: StoredLease[]; upTo?: number; epoch?: number };
+export type StoredShard = {
+  totals: Totals;
+  leases: StoredLease[];
+  upTo?: number;
+  epoch?: number;
+  windows?: StoredWindow[];
+};
 
 /** A lease that is stored with its call instead of in its shard's row, which a settlement would rewrite. */
 export type LeaseApart = { shard: number; lease: StoredLease };
 
-export function storedShard(shard: Shard, written: Pick<StoredShard, "upTo" | "epoch"> = {}): StoredShard {
+export function storedShard(shard: Shard, written: Pick<StoredShard, "upTo" | "epoch" | "windows"> = {}): StoredShard {
   const leases: StoredLease[] = [];
   for (const lease of shard.leases.values()) leases.push(storedLease(lease));
   return { totals: shard.totals, leases, ...written };
@@ -265,6 +277,7 @@ export function storedLease(lease: AttemptInFlight): StoredLease {
     ...(lease.dedupeKey === null ? {} : { dedupeKey: lease.dedupeKey }),
     ...(lease.hedgeOf === undefined ? {} : { hedgeOf: lease.hedgeOf }),
     ...(lease.trace === undefined ? {} : { trace: lease.trace }),
+    ...(lease.window === undefined || lease.window.id === null ? {} : { window: lease.window.id }),
   };
 }
 

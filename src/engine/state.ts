@@ -31,7 +31,7 @@ import {
   WORKER_SHARD_FIRST,
   WORKER_SHARD_LEASES_MAX,
 } from "./shard.ts";
-import type { AttemptInFlight, Shard, Target } from "./shard.ts";
+import type { AttemptInFlight, Shard, StoredShard, Target } from "./shard.ts";
 import { Hedges } from "./hedges/hedges.ts";
 import { Lines } from "./routes/lines.ts";
 import { Prefixes } from "./prefixes/prefixes.ts";
@@ -277,8 +277,10 @@ export class EngineState {
     shard.totals.peakParallel = Math.max(shard.totals.peakParallel, this.#attempts.size);
     const group = this.groupOf(lease);
     if (lease.slotId !== null) startIn(group, lease, indexOf(lease.slotId), nowMs);
-    (call ?? group)?.window?.attemptStarted();
-    lease.startSeq = this.emitStart(lease, call?.window?.id ?? null, nowMs);
+    const window = (call ?? group)?.window ?? null;
+    if (window !== null) lease.window = window;
+    window?.attemptStarted();
+    lease.startSeq = this.emitStart(lease, nowMs);
   }
 
   /** Whether attempts in flight have different executors, each of which settles when it likes. */
@@ -305,15 +307,15 @@ export class EngineState {
     return slotId === null ? undefined : this.#groups.get(groupSeqOf(slotId));
   }
 
-  /** Emits the start of an attempt; returns the event's number. `windowId`: a single call's group, if it is known. */
-  emitStart(lease: AttemptInFlight, windowId: string | null, atMs: number): number {
+  /** Emits the start of an attempt; returns the event's number. */
+  emitStart(lease: AttemptInFlight, atMs: number): number {
     const { amounts: reserved, queuedMs } = lease;
     const group = this.groupOf(lease);
     const { route, cause } = lease.chosenFrom ?? {};
     const routed = route === undefined ? {} : { route, ...(cause == null ? {} : { fallback: cause }) };
     const more = { ...routed, ...(lease.hedgeOf === undefined ? {} : { hedge: true as const }) };
     const started = { event: "attempt_started", ...attemptName(lease, group), reserved, queuedMs, ...more } as const;
-    return this.log.add(started, windowId ?? group?.parallelGroupId ?? null, atMs);
+    return this.log.add(started, lease.window?.id ?? group?.parallelGroupId ?? null, atMs);
   }
 
   /** Counts an attempt as in flight. */
@@ -438,6 +440,8 @@ export class EngineState {
   takeWrites(isApart: (lease: AttemptInFlight) => boolean = () => false): EngineWrites {
     for (const { lease, shard } of this.#begun) if (!isApart(lease)) this.#dirtyShards.add(shard);
     const shards = new Set([...this.#dirtyShards, ...this.#laggingShards]);
+    // Groups of single calls are stored with the events of their calls: in the row of a shard, which takes the place of the log's.
+    if (shards.size === 0 && this.log.urgent && this.window.wasAnnounced) shards.add(this.directShard());
     const writes = {
       shards: [...shards],
       apart: this.#begun.filter(({ shard }) => !shards.has(shard)),
@@ -451,6 +455,13 @@ export class EngineState {
     this.#dirtySlots.clear();
     this.#dirtyGroups.clear();
     return writes;
+  }
+
+  /** What the first row of a shard that a turn writes has of the groups of single calls; its other rows have `upTo` alone. */
+  get storedWindows(): Pick<StoredShard, "upTo" | "windows"> {
+    if (!this.window.wasAnnounced) return {};
+    const windows = this.window.stored;
+    return { upTo: this.log.lastSeq, ...(windows.length === 0 ? {} : { windows }) };
   }
 
   /** When the first lease in flight, or credit, ends by itself, or null. */

@@ -7,7 +7,8 @@ import { SINGLE_CHARS_MAX } from "../../src/limits.ts";
 import type { Settlement } from "../../src/run-api/groups.ts";
 import { crash, openUnwatched } from "../support/objects-direct.ts";
 import { expectAtRest, keyed, rowCounts } from "../support/objects-group.ts";
-import { openLatch, openRun, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
+import { logOf, ofType } from "../support/objects-log.ts";
+import { letThrough, openLatch, openRun, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
 
 const body = (model: string, prompt = "one") => ({ prompt, model: `up/${model}` });
 
@@ -142,6 +143,38 @@ describe("a single call whose", () => {
     expect(await keyed(run, "k", "/query", request)).toEqual({ ...first, replayed: true });
     expect((await upstreamStats("long-single")).requests).toBe(2);
     await expectAtRest(run);
+  });
+});
+
+describe("a group of single calls whose run restarts", () => {
+  it("has its end in the log if all of its calls have ended", async () => {
+    const run = await openRun({ window_ms: 10_000 });
+    for (const name of ["one", "two"]) await keyed(run, name, "/query", body("key/window-ended"));
+    await crash(run.object);
+    await expectAtRest(run);
+    const ends = ofType(await logOf(run), "group_completed");
+    expect(ends).toMatchObject([{ count: 2, status: "completed" }]);
+    await crash(run.object);
+    expect(ofType(await logOf(run), "group_completed")).toEqual(ends);
+  });
+
+  it.each(["stored", "plain"])("goes on with the %s calls that are in flight", async (kind) => {
+    const run = await openRun({ window_ms: 10_000 });
+    const key = `window-${kind}`;
+    const send = async (name: string): Promise<unknown> => {
+      const asked = body(`key/${key}/latch/${key}`, name);
+      return kind === "stored" ? (await keyed(run, name, "/query", asked)).json : await run.query(asked);
+    };
+    const answers = Promise.all(["one", "two", "three"].map(send));
+    await untilInFlight(key, 3);
+    await letThrough(key, 1);
+    await expect.poll(async () => ofType(await logOf(run), "slot_completed").length).toBe(1);
+    await crash(run.object);
+    await openLatch(key);
+    expect(await answers).toMatchObject([{ text: "one" }, { text: "two" }, { text: "three" }]);
+    await expect.poll(async () => ofType(await logOf(run), "group_completed")).toMatchObject([{ count: 3 }]);
+    await expectAtRest(run);
+    expect((await upstreamStats(key)).requests).toBe(3);
   });
 });
 

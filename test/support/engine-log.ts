@@ -28,7 +28,10 @@ export class LogAudit {
   readonly #calls = new Map<string, EventOf<"slot_completed">>();
   /** Slots that ended in one event of their group, by its id. */
   readonly #dropped = new Map<string, number>();
-  readonly #groups = new Map<string, { count: number; end: EventOf<"group_completed"> | null }>();
+  readonly #groups = new Map<string, { count: number; startSeq: number; end: EventOf<"group_completed"> | null }>();
+  /** Calls whose ends have a group, by its id; and when those that have none were, by number. */
+  readonly #grouped = new Map<string, number>();
+  #ungrouped: number[] = [];
 
   constructor(run: RunUnderTest) {
     this.#run = run;
@@ -59,6 +62,23 @@ export class LogAudit {
     for (const { stored } of rows.groups.all()) {
       if (stored.header.single === null) this.#groupOver(stored.header);
       else this.#slotOver(stored.header, 0, stored.header.id);
+    }
+    this.#windowsOver();
+  }
+
+  /** Every group of single calls has ended, or its window is still open; its end counts the ends of its calls. */
+  #windowsOver(): void {
+    const { state, rows } = this.#run;
+    const groups = new Set([...rows.groups.all()].map(({ stored }) => stored.header.id));
+    const open = new Set(state.window.stored.map(({ id }) => id));
+    for (const [id, { startSeq, end }] of this.#groups) {
+      if (groups.has(id) || open.has(id)) continue;
+      assert(end !== null, `the log has no end of the group ${id} of single calls`);
+      const calls = this.#grouped.get(id) ?? 0;
+      // The first of them may have ended before the second announced the group.
+      const early = this.#ungrouped.some((seq) => seq < startSeq) ? 1 : 0;
+      assert(end.count === calls || end.count === calls + early, `the end of ${id} counts ${end.count}, not ${calls}`);
+      assert.equal(end.completed + end.failed, end.count, `all calls of ${id} have ended`);
     }
   }
 
@@ -91,6 +111,8 @@ export class LogAudit {
         const key = callKey(event);
         assert(!this.#calls.has(key), `${key} ends twice`);
         this.#calls.set(key, event);
+        if (event.group === null) this.#ungrouped.push(this.#lastSeq);
+        else this.#grouped.set(event.group, (this.#grouped.get(event.group) ?? 0) + 1);
         if (event.status === "completed" && event.startedAtMs === null) this.#shared(event);
         return;
       }
@@ -101,7 +123,7 @@ export class LogAudit {
       }
       case "group_started":
         assert(event.group !== null && !this.#groups.has(event.group), `group ${event.group} starts twice`);
-        this.#groups.set(event.group, { count: event.count, end: null });
+        this.#groups.set(event.group, { count: event.count, startSeq: this.#lastSeq, end: null });
         return;
       case "group_completed": {
         const group = this.#groups.get(event.group ?? "");

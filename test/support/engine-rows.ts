@@ -74,8 +74,13 @@ export class Rows implements ReadByRebuild {
   commit(state: EngineState, nowMs: number, flush: boolean): SlotRecord[] {
     const { shards, slots, groups } = state.takeWrites();
     const log = state.log.write({ carrier: shards.length > 0, asRows: flush });
+    const { windows, ...others } = state.storedWindows;
     for (const [at, shard] of shards.entries()) {
-      const stored = { shard: storedShard(shard), tail: at === 0 && log.tail !== null ? log.tail.split("\n") : [] };
+      const written = at === 0 && windows !== undefined ? { ...others, windows } : others;
+      const stored = {
+        shard: storedShard(shard, written),
+        tail: at === 0 && log.tail !== null ? log.tail.split("\n") : [],
+      };
       this.#shards.set(shard.id, JSON.stringify(stored));
     }
     // As in SQL, a row has no position among the choices of its model.

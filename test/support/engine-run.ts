@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { Ledger } from "../../src/budget/ledger.ts";
 import type { Outcome } from "../../src/call.ts";
 import { endCall } from "../../src/engine/calls/end-call.ts";
+import { endWindows } from "../../src/engine/restore.ts";
 import type { SingleCall } from "../../src/engine/calls/single-call.ts";
 import { cancelGroup } from "../../src/engine/cancel.ts";
 import { expireQueued } from "../../src/engine/deadline.ts";
@@ -326,6 +327,8 @@ export class RunUnderTest {
     this.#pages = this.#newPages();
     this.state = this.rows.rebuild(this.#settings, { ...this.#deps, targetOfLease }, this.nowMs);
     assert.deepEqual(snapshotOf(this.state), before, "the rows restore the state");
+    endWindows(this.state, this.nowMs);
+    this.rows.commit(this.state, this.nowMs, false);
     teachCaps(this.state);
   }
 

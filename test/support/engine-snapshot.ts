@@ -48,6 +48,6 @@ export function snapshotOf(state: EngineState): unknown {
 function remembered(lease: AttemptInFlight): object {
   const kept = lease.slotId === null || lease.capKind === "budget" || lease.capKind === "learned";
   const cap = kept ? {} : { capTokens: null, capKind: "client" };
-  const { chosenFrom: _, ...stored } = lease;
+  const { chosenFrom: _, window: __, ...stored } = lease;
   return { ...stored, ...cap, expiresAtMs: 0, startSeq: 0, dedupeKey: null, gateTokens: null };
 }

@@ -14,6 +14,7 @@ import {
   restoreProviderPage,
   restoreShard,
   restoreSlot,
+  restoreWindows,
 } from "../../../src/engine/restore.ts";
 import type { StoredLease, Target } from "../../../src/engine/shard.ts";
 import { EngineState, type EngineDeps } from "../../../src/engine/state.ts";
@@ -87,6 +88,10 @@ export function rebuild(
     stopped.set(seq, result?.graph?.absent ?? null);
     restoreGroup(engine, store, { stored, result }, nowMs);
   }
+  restoreWindows(
+    engine,
+    shards.map(({ shard }) => shard),
+  );
   for (const { id, shard: stored } of shards) {
     const shard = restoreShard(engine, id, stored);
     for (const lease of stored.leases) restoreLease(engine, shard, lease, deps.targetOfLease(lease), nowMs);

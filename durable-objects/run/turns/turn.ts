@@ -97,8 +97,9 @@ export class Turns {
     const own = this.#run.takeWrites();
     const singles = this.#run.takeSingles();
     const { shards, apart, slots, groups, credits } = engine.takeWrites((lease) => singles.has(seqOf(lease)));
+    const { windows, ...apartUpTo } = engine.storedWindows;
     const written =
-      this.#store.hasSingles || singles.size > 0 ? { upTo: engine.log.lastSeq, ...this.#run.epochOfShards } : {};
+      this.#store.hasSingles || singles.size > 0 ? { upTo: engine.log.lastSeq, ...this.#run.epochOfShards } : apartUpTo;
     const [carrier] = shards;
     // Any row of a shard may hold the newest tail, so the first that is written takes over all that is in no row yet.
     const { rows, tail } = engine.log.write({ carrier: carrier !== undefined, asRows: flush === "log" });
@@ -110,8 +111,11 @@ export class Turns {
       const leases = new Map(apart.map(({ lease, shard }) => [seqOf(lease), leaseApart(lease, shard)]));
       for (const [seq, single] of singles) this.#store.putSingle(single, leases.get(seq) ?? null);
       if (credits !== null) this.#store.meta.set("credits", credits);
-      for (const shard of shards)
-        this.#store.putShard(shard.id, storedShard(shard, written), shard === carrier ? tail : null);
+      for (const shard of shards) {
+        const isCarrier = shard === carrier;
+        const stored = storedShard(shard, isCarrier && windows !== undefined ? { ...written, windows } : written);
+        this.#store.putShard(shard.id, stored, isCarrier ? tail : null);
+      }
       const results = new Map(groups.map((group) => [group.header.seq, groupResult(group, nowMs)]));
       this.#store.putProgress(slots, results, (slotId) => engine.attempts.has(attemptIdOf(slotId, 1)));
       if (rows !== null) this.#store.log.put(rows);

@@ -3,7 +3,7 @@
  * opens the window, which does not slide. No call waits for it: a call is dispatched at once and labelled afterwards,
  * and a group is announced when its second member arrives, so a lone call never belongs to one.
  */
-import { WINDOW_GROUPS_KEPT } from "../../limits.ts";
+import { WINDOW_GROUPS_KEPT, WINDOW_GROUPS_STORED } from "../../limits.ts";
 
 /** A call's position in its window: the second call forms a group with the first. */
 export type WindowPosition = "alone" | "second" | "later";
@@ -16,6 +16,18 @@ export type CallLabel = { openedAgoMs: number; windowNumber: number; id: string 
 
 /** The same, with the credit of the instance. */
 export type InstanceLabel = CallLabel & { creditId: string };
+
+/**
+ * An announced group that has not ended, as it is stored. Its members are not: they are the calls that have ended, and those that
+ * the next instance finds in flight.
+ */
+export type StoredWindow = { id: string } & Pick<
+  WindowGroup,
+  "openedAtMs" | "completed" | "failed" | "peakParallel" | "sequentialMs" | "costNanoUsd" | "endedAtMs"
+> & {
+    /** Of an instance with credit that may have calls which it has not reported: its id, and the window's number. */
+    reported?: string;
+  };
 
 /** A group of single calls. */
 export class WindowGroup {
@@ -30,10 +42,22 @@ export class WindowGroup {
   sequentialMs = 0;
   costNanoUsd = 0;
   endedAtMs: number;
+  /** Set for a group that an earlier instance of the run has announced. */
+  readonly isRestored: boolean;
 
-  constructor(openedAtMs: number) {
+  constructor(openedAtMs: number, restored: StoredWindow | null = null) {
     this.openedAtMs = openedAtMs;
     this.endedAtMs = openedAtMs;
+    this.isRestored = restored !== null;
+    if (restored === null) return;
+    this.id = restored.id;
+    this.members = restored.completed + restored.failed;
+    this.completed = restored.completed;
+    this.failed = restored.failed;
+    this.peakParallel = restored.peakParallel;
+    this.sequentialMs = restored.sequentialMs;
+    this.costNanoUsd = restored.costNanoUsd;
+    this.endedAtMs = restored.endedAtMs;
   }
 
   /** True while all of its calls have ended. */
@@ -66,6 +90,7 @@ export class CoalescingWindow {
   #reported = new Map<string, WindowGroup>();
   /** The groups of calls between two attempts, by call, oldest first. */
   #between = new Map<string, WindowGroup>();
+  #wasAnnounced = false;
   readonly #windowMs: number;
   readonly #newGroupId: (nowMs: number) => string;
 
@@ -115,6 +140,48 @@ export class CoalescingWindow {
       if (key.startsWith(`${instance} `) && this.#closesAtMs(group) <= nowMs) this.#reported.delete(key);
   }
 
+  /** True once a group was announced, by this instance of the run or an earlier one. */
+  get wasAnnounced(): boolean {
+    return this.#wasAnnounced;
+  }
+
+  /** The newest announced groups that have not ended, as they are stored. */
+  get stored(): StoredWindow[] {
+    if (this.#announced.size === 0) return [];
+    const keys = new Map([...this.#reported].map(([key, group]) => [group, key]));
+    return [...this.#announced].slice(-WINDOW_GROUPS_STORED).map(([id, group]) => {
+      const { openedAtMs, completed, failed, peakParallel, sequentialMs, costNanoUsd, endedAtMs } = group;
+      const reported = keys.get(group);
+      const figures = { openedAtMs, completed, failed, peakParallel, sequentialMs, costNanoUsd, endedAtMs };
+      return { id, ...figures, ...(reported === undefined ? {} : { reported }) };
+    });
+  }
+
+  /** Takes over the groups that an earlier instance of the run has stored. `wasAnnounced`: whether it ever announced one. */
+  restore(stored: readonly StoredWindow[], wasAnnounced: boolean): void {
+    this.#wasAnnounced ||= wasAnnounced;
+    for (const window of stored) {
+      const group = new WindowGroup(window.openedAtMs, window);
+      this.#announce(window.id, group);
+      if (window.reported !== undefined) this.#reported.set(window.reported, group);
+    }
+  }
+
+  /** The restored group of an attempt that was found in flight; null = it has ended, or is not remembered. */
+  readmit(id: string): WindowGroup | null {
+    const group = this.byId(id);
+    if (group === null) return null;
+    group.members += 1;
+    group.attemptStarted();
+    return group;
+  }
+
+  /** Of the instances whose windows were restored, those that have no credit any more report nothing more. */
+  keepReported(hasCredit: (instance: string) => boolean): void {
+    for (const key of this.#reported.keys())
+      if (!hasCredit(key.slice(0, key.lastIndexOf(" ")))) this.#reported.delete(key);
+  }
+
   /** The group of the call that has joined last. */
   get current(): WindowGroup | null {
     return this.#current;
@@ -137,7 +204,11 @@ export class CoalescingWindow {
   rejoin(callId: string, id: string | null): WindowGroup | null {
     const kept = this.#between.get(callId) ?? null;
     this.#between.delete(callId);
-    return kept ?? (id === null ? null : this.byId(id));
+    if (kept !== null || id === null) return kept;
+    const group = this.byId(id);
+    // It had no attempt in flight that the restart could have found.
+    if (group?.isRestored === true) group.members += 1;
+    return group;
   }
 
   /** Closes the window: the next call opens a new one. */
@@ -168,6 +239,7 @@ export class CoalescingWindow {
 
   #announce(id: string, group: WindowGroup): void {
     this.#announced.set(id, group);
+    this.#wasAnnounced = true;
     // A call whose client left between two attempts never ends, so its group must not be kept for ever.
     const oldest = this.#announced.size > WINDOW_GROUPS_KEPT ? this.#announced.keys().next().value : undefined;
     if (oldest !== undefined) this.#announced.delete(oldest);

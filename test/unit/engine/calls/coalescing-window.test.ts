@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { windowIdOf } from "../../../../src/engine/group-id.ts";
 import { CoalescingWindow, type WindowGroup } from "../../../../src/engine/calls/coalescing-window.ts";
-import { WINDOW_GROUPS_KEPT } from "../../../../src/limits.ts";
+import { WINDOW_GROUPS_KEPT, WINDOW_GROUPS_STORED } from "../../../../src/limits.ts";
 
 /** A window of 50 ms whose groups are named by the time of their opening. */
 function open(windowMs = 50): CoalescingWindow {
@@ -174,5 +174,70 @@ describe("a call between two attempts", () => {
     for (let call = 0; call <= WINDOW_GROUPS_KEPT; call++) window.keepPosition(`c${call}`, group);
     expect(window.rejoin("c0", null)).toBeNull();
     expect(window.rejoin("c1", null)).toBe(group);
+  });
+});
+
+describe("the groups that a restart finds", () => {
+  /** The window of the next instance. */
+  const restarted = (window: CoalescingWindow): CoalescingWindow => {
+    const next = open();
+    next.restore(structuredClone(window.stored), window.wasAnnounced);
+    return next;
+  };
+
+  it("end at once, with what their calls have cost, if no call is in flight", () => {
+    const window = open();
+    const group = pair(window, 1_000);
+    group.attemptStarted();
+    group.attemptEnded(30, 7);
+    endBoth(group, 1_040);
+    // Before the window is over, and again after a second restart.
+    const [ended] = restarted(restarted(window)).takeEnded(1_041);
+    expect(ended).toMatchObject({
+      id: group.id,
+      members: 2,
+      completed: 1,
+      failed: 1,
+      sequentialMs: 30,
+      costNanoUsd: 7,
+    });
+  });
+
+  it("go on with the calls that are in flight, and with those that come back for another attempt", () => {
+    const window = open();
+    const id = pair(window, 1_000).id ?? "";
+    window.join(1_010).group.callEnded(true, 1_020);
+    const next = restarted(window);
+    const group = next.readmit(id);
+    expect(next.takeEnded(2_000)).toEqual([]);
+    expect(next.rejoin("c", id)).toBe(group);
+    group?.callEnded(true, 2_000);
+    expect(next.takeEnded(2_000)).toEqual([]);
+    group?.callEnded(false, 2_001);
+    expect(next.takeEnded(2_001)).toMatchObject([{ id, members: 3, completed: 2, failed: 1 }]);
+    expect([next.stored, next.wasAnnounced, restarted(next).wasAnnounced]).toEqual([[], true, true]);
+  });
+
+  it("wait for the rest of the window that an instance reports, as long as that has credit", () => {
+    const window = open();
+    const label = { windowNumber: 3, openedAgoMs: 10, id: "pg-reported", position: "second" } as const;
+    window.joinReported("credit one", label, 1_000).group.callEnded(true, 1_000);
+    const [next, alone] = [restarted(window), restarted(window)];
+    next.keepReported((instance) => instance === "credit one");
+    expect(next.takeEnded(2_000)).toEqual([]);
+    next.joinReported("credit one", { ...label, position: "later" }, 2_000).group.callEnded(true, 2_000);
+    next.reportedUntil("credit one", 2_000);
+    expect(next.takeEnded(2_000)).toMatchObject([{ id: "pg-reported", members: 2, completed: 2 }]);
+    alone.keepReported(() => false);
+    expect(alone.takeEnded(2_000)).toMatchObject([{ members: 1 }]);
+  });
+
+  it("are the newest, and a call of another one has none", () => {
+    const window = open();
+    const groups = Array.from({ length: WINDOW_GROUPS_STORED }, (_, each) => pair(window, each * 100));
+    expect(window.stored.map(({ id }) => id)).toEqual(groups.map(({ id }) => id));
+    pair(window, WINDOW_GROUPS_STORED * 100);
+    expect([window.stored.length, window.stored.at(0)?.id]).toEqual([WINDOW_GROUPS_STORED, groups[1]?.id]);
+    expect(restarted(window).readmit(groups[0]?.id ?? "")).toBeNull();
   });
 });
