@@ -15,14 +15,19 @@ const { loadPyodide } = await import(pathToFileURL(installed.resolve("pyodide/py
 const variables = Object.entries(process.env).filter(([name]) => /^(FANOUT|GATEWAY)_/.test(name));
 const pyodide = await loadPyodide({ env: { HOME: "/home/pyodide", ...Object.fromEntries(variables) } });
 
-/** A worker's blocking request, made by another process while this one is blocked. */
+/**
+ * A worker's blocking request, made by another process while this one is blocked. The timeout counts from the request: that
+ * process has started by then, and has loaded what `fetch` needs.
+ */
 class XMLHttpRequest {
   static #PROCESS = `
-const { method, url, headers, body } = JSON.parse(require("fs").readFileSync(0, "utf8"));
-fetch(url, { method, headers, body }).then(
-  async (reply) => process.stdout.write(JSON.stringify({ status: reply.status, url: reply.url, text: await reply.text() })),
-).catch(() => process.exit(3));`;
-  #asked = { method: "", url: "", headers: {}, body: undefined };
+const { timeout, url, ...request } = JSON.parse(require("fs").readFileSync(0, "utf8"));
+fetch("data:,").then(async () => {
+  const signal = timeout === 0 ? undefined : AbortSignal.timeout(timeout);
+  const reply = await fetch(url, { ...request, signal });
+  process.stdout.write(JSON.stringify({ status: reply.status, url: reply.url, text: await reply.text() }));
+}).catch((error) => process.exit(error.name === "TimeoutError" ? 4 : 3));`;
+  #request = { method: "", url: "", headers: {}, body: undefined };
   timeout = 0;
   status = 0;
   responseURL = "";
@@ -30,17 +35,17 @@ fetch(url, { method, headers, body }).then(
 
   open(method, url, isAsync) {
     if (isAsync) throw new Error("the request must block");
-    Object.assign(this.#asked, { method, url });
+    Object.assign(this.#request, { method, url });
   }
 
   setRequestHeader(name, value) {
-    this.#asked.headers[name] = value;
+    this.#request.headers[name] = value;
   }
 
   send(body) {
-    const input = JSON.stringify({ ...this.#asked, body });
-    const done = spawnSync(process.execPath, ["-e", XMLHttpRequest.#PROCESS], { input, timeout: this.timeout });
-    if (done.error?.code === "ETIMEDOUT") throw new DOMException("too slow", "TimeoutError");
+    const input = JSON.stringify({ ...this.#request, timeout: this.timeout, body });
+    const done = spawnSync(process.execPath, ["-e", XMLHttpRequest.#PROCESS], { input });
+    if (done.status === 4) throw new DOMException("too slow", "TimeoutError");
     if (done.status !== 0) throw new DOMException("no connection", "NetworkError");
     const { status, url, text: answer } = JSON.parse(String(done.stdout));
     Object.assign(this, { status, responseURL: url, responseText: answer });
