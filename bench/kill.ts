@@ -1,10 +1,11 @@
 /**
- * `npm run bench:kill` = `node bench/kill.ts [--rounds=n] [--seed=text] [--slots=n]`: is nothing lost when the gateway is
- * killed? Volleys of batches, one SIGKILL for all batches of a volley, until so many batches have been hit. Prints what
- * the result of each guarantee and writes the figures to bench/results. Exit status 1 if a guarantee does not hold. README.md
- * explains the figures.
+ * `npm run bench:kill` = `node bench/kill.ts [--rounds=n] [--seed=text] [--slots=n] [--executor=lanes|workflow]`: is nothing
+ * lost when the gateway is killed? Volleys of batches, one SIGKILL for all batches of a volley, until so many batches have been
+ * hit. Prints the result of each guarantee and writes the figures to bench/results. Exit status 1 if a guarantee does not hold.
+ * README.md explains the figures.
  */
 import { parseArgs } from "node:util";
+import { z } from "zod";
 import type { Round } from "./kill/audit.ts";
 import { planVolley } from "./kill/plan.ts";
 import { summaryOf, summaryTable } from "./kill/tables.ts";
@@ -17,8 +18,10 @@ const { values } = parseArgs({
     rounds: { type: "string", default: "100" },
     seed: { type: "string", default: "1" },
     slots: { type: "string", default: "2000" },
+    executor: { type: "string", default: "all" },
   },
 });
+const executors = z.enum(["all", "lanes", "workflow"]).parse(values.executor);
 const wanted = Number(values.rounds);
 const slots = Number(values.slots);
 /** Batches that share a gateway and its kills. */
@@ -33,13 +36,16 @@ let volleys = 0;
 async function fire(): Promise<void> {
   while (rounds.length < wanted) {
     const number = ++volleys;
-    const plan = planVolley(values.seed, number, { runs: Math.min(RUNS_PER_VOLLEY, wanted), slots });
+    const executor = executors === "all" ? (number % 2 === 0 ? "workflow" : "lanes") : executors;
+    const plan = planVolley(values.seed, number, { runs: Math.min(RUNS_PER_VOLLEY, wanted), slots, executor });
     const hit = await runVolley(plan);
     rounds.push(...hit);
     for (const { run, client, faults } of hit)
       for (const fault of faults) console.error(`${run} (${client}): ${fault}`);
     const faults = hit.reduce((sum, round) => sum + round.faults.length, 0);
-    console.error(`volley ${number}: ${hit.length} rounds, ${faults} faults; ${rounds.length} of ${wanted} rounds`);
+    console.error(
+      `volley ${number} (${executor}): ${hit.length} rounds, ${faults} faults; ${rounds.length} of ${wanted} rounds`,
+    );
   }
 }
 

@@ -3,6 +3,7 @@ import { look } from "../budget/watch.ts";
 import { ask } from "./ask.ts";
 import type { Client, EndedGroup } from "./client.ts";
 import type { Hit, Phase } from "./hit.ts";
+import type { Instances } from "./instances.ts";
 import { LogAudit } from "./log.ts";
 import type { Looks } from "./looks.ts";
 import { billNanoUsd, textOf } from "./provider.ts";
@@ -28,13 +29,15 @@ export type Round = {
   billedNanoUsd: number;
   looks: number;
   resends: Omit<Resends, "faults">;
+  /** Zeros where no Workflow is bound. */
+  instances: Instances;
   faults: string[];
 };
 
-type Subject = { client: Client; runId: string; looks: Looks; hits: readonly Hit[] };
+type Subject = { client: Client; runId: string; looks: Looks; hits: readonly Hit[]; instances?: Instances };
 
 /** Asks for everything once more, and once more for nothing: posting again must not reach the upstream. */
-export async function audit(world: KillWorld, { client, runId, looks, hits }: Subject): Promise<Round> {
+export async function audit(world: KillWorld, { client, runId, looks, hits, instances }: Subject): Promise<Round> {
   const { plan } = client;
   const sends = world.provider.sendsOf(plan.name);
   const callsOf = (): number => sends.reduce((sum, { length }) => sum + length, 0);
@@ -84,6 +87,7 @@ export async function audit(world: KillWorld, { client, runId, looks, hits }: Su
     billedNanoUsd: billed,
     looks: looks.count,
     resends,
+    instances: instances ?? { calls: 0, resumed: 0 },
     faults: [...faults, ...sentAgain],
   };
 }

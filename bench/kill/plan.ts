@@ -28,15 +28,23 @@ export type RunPlan = {
 };
 
 /**
+ * Who executes batches that no client waits for: lanes, or Workflow instances. `waitingFetchesMax`: how many fetches of an
+ * executor may wait for headers; with few, lanes join an instance.
+ */
+export type Detached = { executor: "lanes" | "workflow"; waitingFetchesMax: number };
+
+/**
  * `when`: so many calls have reached the upstream, or so many ms after that many batches were posted, or after the gateway
- * has come up again. The next gateway starts after `downMs`.
+ * has come up again. The next gateway starts after `downMs`. `resumeAfterMs`: so long after that, the Workflow instances of all
+ * runs run again, as they do on Cloudflare; unset = never, as in Miniflare's simulation.
  */
 export type KillPlan = {
   when: { calls: number } | { posted: number; afterMs: number } | { afterMs: number };
   downMs: number;
+  resumeAfterMs?: number;
 };
 
-export type VolleyPlan = { runs: readonly RunPlan[]; kills: readonly KillPlan[] };
+export type VolleyPlan = { runs: readonly RunPlan[]; kills: readonly KillPlan[]; detached?: Detached };
 
 const LATENCIES_MS = [0, 10, 40, 80];
 const WIDTHS = [16, 48, 64, 64, 64, 128];
@@ -45,17 +53,24 @@ const AMPLE = 20;
 /** About how long a gateway that is busy takes to open a large batch, ms. */
 const POST_MS = 250;
 
+type Storm = { runs: number; slots: number; executor: Detached["executor"] };
+
 /** Draws volley `number` of a storm. */
-export function planVolley(seed: string, number: number, { runs, slots }: { runs: number; slots: number }): VolleyPlan {
+export function planVolley(seed: string, number: number, { runs, slots, executor }: Storm): VolleyPlan {
   const drawn = (...words: (string | number)[]): number => draw(seed, number, ...words);
   const opening = drawn("opening") < 0.25;
-  const planned = Array.from({ length: runs }, (_, at) => planRun(`v${number}r${at}`, { at, slots, opening, drawn }));
+  const isDetached = executor === "workflow";
+  const planned = Array.from({ length: runs }, (_, at) =>
+    planRun(`v${number}r${at}`, { at, slots, opening, isDetached, drawn }),
+  );
+  const waitingFetchesMax = isDetached && drawn("headers") < 0.3 ? 6 : 512;
   const moments = 1 + (drawn("second kill") < 0.35 ? 1 : 0) + (drawn("third kill") < 0.15 ? 1 : 0);
   const kills = Array.from({ length: moments }, (_, kill) => ({
     when: kill > 0 ? laterMoment(drawn(kill, "later"), drawn(kill, "moment")) : first(),
     downMs: downMs(drawn(kill, "down"), drawn(kill, "down ms")),
+    ...(isDetached && drawn(kill, "resumes") < 0.6 ? { resumeAfterMs: resumeMs(drawn(kill, "resume ms")) } : {}),
   }));
-  return { runs: planned, kills };
+  return { runs: planned, kills, detached: { executor, waitingFetchesMax } };
 
   function first(): KillPlan["when"] {
     const moment = drawn("moment");
@@ -66,10 +81,10 @@ export function planVolley(seed: string, number: number, { runs, slots }: { runs
 
 type Drawn = (...words: (string | number)[]) => number;
 
-function planRun(
-  name: string,
-  { at, slots, opening, drawn }: { at: number; slots: number; opening: boolean; drawn: Drawn },
-): RunPlan {
+/** `isDetached`: no client waits for its batch. */
+type RunDrawing = { at: number; slots: number; opening: boolean; isDetached: boolean; drawn: Drawn };
+
+function planRun(name: string, { at, slots, opening, isDetached, drawn }: RunDrawing): RunPlan {
   const kind = drawn(at, "kind");
   const client = drawn(at, "client");
   // Only the gateway knows which slots are never answered, so a client must poll it.
@@ -80,12 +95,20 @@ function planRun(
     maxParallel: pick(WIDTHS, drawn(at, "width")),
     promptBytes: drawn(at, "large") < 0.4 ? 1_200 : 60,
     latencyMsMax: pick(LATENCIES_MS, drawn(at, "latency")),
-    client: isPolled ? (client < 0.35 ? "attached" : "looks") : kindOf(client),
+    client: isDetached ? detachedKind(isPolled, client) : isPolled ? polledKind(client) : kindOf(client),
     leavesAt: 0.9 * drawn(at, "leaves"),
     onLost: kind < 0.1 ? "fail" : "retry",
     budgetShare: kind >= 0.1 && isPolled ? 0.3 + 0.6 * drawn(at, "share") : AMPLE,
     postsAfterMs: (opening ? 500 : 2_000) * drawn(at, "posts"),
   };
+}
+
+function detachedKind(isPolled: boolean, drawn: number): ClientKind {
+  return isPolled || drawn < 0.4 ? "looks" : "silent";
+}
+
+function polledKind(drawn: number): ClientKind {
+  return drawn < 0.35 ? "attached" : "looks";
 }
 
 function kindOf(drawn: number): ClientKind {
@@ -104,6 +127,11 @@ function laterMoment(which: number, moment: number): KillPlan["when"] {
 function downMs(which: number, long: number): number {
   if (which < 0.6) return 0;
   return which < 0.9 ? 3_000 * long : 32_000;
+}
+
+/** While the leases of the lost instances hold, or when lanes have taken over. */
+function resumeMs(moment: number): number {
+  return moment < 0.5 ? 8_000 * moment : 60_000 * (moment - 0.4);
 }
 
 function pick(from: readonly number[], at: number): number {

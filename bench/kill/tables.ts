@@ -11,6 +11,8 @@ export type Summary = {
   rounds: number;
   kills: { opening: number; open: number };
   hitTwiceOrMore: number;
+  /** Rounds executed by Workflow instances, calls that instances made before the first kill, instances that ran again. */
+  instances: { rounds: number; calls: number; resumed: number };
   slots: number;
   completed: number;
   refused: number;
@@ -42,6 +44,11 @@ export function summaryOf(rounds: readonly Round[]): Summary {
       open: phases.filter((phase) => phase === "open").length,
     },
     hitTwiceOrMore: rounds.filter((round) => round.phases.length > 1).length,
+    instances: {
+      rounds: rounds.filter(({ instances }) => instances.calls > 0).length,
+      calls: sum(({ instances }) => instances.calls),
+      resumed: sum(({ instances }) => instances.resumed),
+    },
     slots: sum(({ slots }) => slots),
     completed: sum(({ completed }) => completed),
     refused: sum(({ refused }) => refused),
@@ -89,6 +96,10 @@ export function summaryTable(of: Summary): Record<string, string>[] {
   return [
     row("rounds / hit more than once", `${of.rounds} / ${of.hitTwiceOrMore}`),
     row("kills while the POST was on its way / while the batch ran", `${of.kills.opening} / ${of.kills.open}`),
+    row(
+      "rounds of Workflow instances / their calls before a kill / resumed",
+      [of.instances.rounds, of.instances.calls, of.instances.resumed].map(count).join(" / "),
+    ),
     row("slots: each ended once, in its place, with its answer", count(of.slots)),
     row(
       "completed / refused for money / lost with on_lost: fail",

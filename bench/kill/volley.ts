@@ -1,6 +1,7 @@
 /** A volley: batches in several runs of one gateway, hit by the same kills, each followed to its end and then audited. */
 import { audit, type Round } from "./audit.ts";
 import type { Hit } from "./hit.ts";
+import { type Instances, noteInstances, resumeInstances } from "./instances.ts";
 import { Client } from "./client.ts";
 import { Looks } from "./looks.ts";
 import type { KillPlan, RunPlan, VolleyPlan } from "./plan.ts";
@@ -8,7 +9,7 @@ import { billNanoUsd } from "./provider.ts";
 import { sleep, until } from "./wait.ts";
 import { startKillWorld, type KillWorld } from "./world.ts";
 
-type Subject = { client: Client; runId: string; looks: Looks; hits: Hit[] };
+type Subject = { client: Client; runId: string; looks: Looks; hits: Hit[]; instances: Instances };
 
 /** Between two looks, ms, at one run after the other. */
 const LOOK_EVERY_MS = 20;
@@ -18,7 +19,7 @@ const LOOK_EVERY_MS = 20;
  * the default is enough for three kills, each followed by a long restart and the leases' terms, on a busy machine.
  */
 export async function runVolley(plan: VolleyPlan, msMax = 400_000): Promise<Round[]> {
-  await using world = await startKillWorld(plan.runs);
+  await using world = await startKillWorld(plan.runs, plan.detached);
   const subjects = await Promise.all(plan.runs.map((run) => subjectOf(world, run)));
   const over = new AbortController();
   const follow = async (): Promise<void> => {
@@ -46,7 +47,8 @@ async function subjectOf(world: KillWorld, plan: RunPlan): Promise<Subject> {
   const usd = (worthNanoUsd * plan.budgetShare) / 1e9;
   const run = await world.openRun({ budget: { usd }, max_parallel: plan.maxParallel });
   const client = new Client(plan, run.token, world);
-  return { client, runId: run.id, looks: new Looks(world.url, client, run.id), hits: [] };
+  const looks = new Looks(world.url, client, run.id);
+  return { client, runId: run.id, looks, hits: [], instances: { calls: 0, resumed: 0 } };
 }
 
 /** Kills the gateway at the planned moments, as long as batches are on their way. */
@@ -56,16 +58,20 @@ async function kill(
   subjects: readonly Subject[],
   over: AbortSignal,
 ): Promise<void> {
-  for (const { when, downMs } of kills) {
+  const resuming: Promise<void>[] = [];
+  for (const [number, { when, downMs, resumeAfterMs }] of kills.entries()) {
     await moment(world, when, subjects, over);
-    if (over.aborted) return;
+    if (over.aborted) break;
+    if (number === 0) await noteInstances(world, subjects);
     const phases = subjects.map(({ client }) => client.phase);
     const killed = await world.kill(downMs);
     for (const [at, { hits }] of subjects.entries()) {
       const phase = phases[at] ?? "before";
       if (phase !== "ended" && phase !== "before") hits.push({ ...killed, phase });
     }
+    if (resumeAfterMs !== undefined) resuming.push(resumeInstances(world, subjects, { afterMs: resumeAfterMs, over }));
   }
+  await Promise.all(resuming);
 }
 
 /** Resolves at a planned moment, or when all is over. */

@@ -52,14 +52,18 @@ export class GroupExecutor {
   readonly #ended: Promise<GroupView | null>;
   #view: GroupView | null = null;
 
-  /** Begins with the attempts that the opening of group `seq` has granted. */
-  constructor(seq: number, first: ClaimReply, deps: GroupExecutorDeps) {
+  /**
+   * Begins with the attempts that the opening of group `seq` has granted; null = others have opened it. Then an executor of the
+   * same name may have been lost before, and its attempts end with the first claim.
+   */
+  constructor(seq: number, first: ClaimReply | null, deps: GroupExecutorDeps) {
     this.#seq = seq;
     this.#deps = deps;
-    const start = { epoch: first.epoch, position: 0 };
+    const start = { epoch: first?.epoch ?? 0, position: 0 };
     this.#feed = deps.showsSlots ? new EndedFeed(start, WORKER_KEPT_CHARS_MAX) : null;
-    if (first.group !== undefined) this.#feedWith(first.group, start, []);
+    if (first?.group !== undefined) this.#feedWith(first.group, start, []);
     this.#duty = new WorkerDuty({
+      mayReplace: first === null,
       now: Date.now,
       nudge: () => this.#executor.nudge(),
       after: (ms, callback) => {
@@ -100,7 +104,7 @@ export class GroupExecutor {
     void this.#ended.then(stopTimer);
   }
 
-  async #run(first: ClaimReply): Promise<GroupView | null> {
+  async #run(first: ClaimReply | null): Promise<GroupView | null> {
     try {
       await this.#executor.run(first);
     } catch (error) {

@@ -21,12 +21,14 @@ import type { Worklist } from "./worklist.ts";
 export type WorkerDutyDeps = FullnessDeps & {
   /** What a reply says of the group, and the settlements that it acknowledges. */
   replied: (group: OwnGroup, settlements: readonly Settlement[]) => void;
+  /** Whether a lost executor of the same name may have left attempts: the first claim says which this one has, none. */
+  mayReplace: boolean;
 };
 
 export class WorkerDuty implements Duty {
   readonly #deps: WorkerDutyDeps;
-  /** Whether a reply may have been lost since the last that came. */
-  #inDoubt = false;
+  /** Whether a reply may have been lost since the last that came: the next claim names all attempts that the Worker has. */
+  #inDoubt: boolean;
   readonly #fullness: Fullness;
   #leaving: "no" | "yes" | "announced" = "no";
   #gaveUp: string[] = [];
@@ -34,6 +36,7 @@ export class WorkerDuty implements Duty {
 
   constructor(deps: WorkerDutyDeps) {
     this.#deps = deps;
+    this.#inDoubt = deps.mayReplace;
     this.#fullness = new Fullness(deps);
   }
 

@@ -12,7 +12,6 @@ import { GroupExecutor, type GroupExecutorDeps } from "./group-executor.ts";
 /** What an instance claims with the opening of its group, which it has not seen: nothing. */
 export const WORKFLOW_CAPACITY = 0;
 
-const NOTHING_CLAIMED: Readonly<ClaimReply> = { jobs: [], epoch: 0, defaults: {}, claimMore: true, batchingDelayMs: 0 };
 const LEAVES: WorkerState = { covers: null, asksForLanes: false, leaves: true, holds: null, gaveUp: [] };
 
 /** The part of a Workflow's binding that is used here. */
@@ -48,12 +47,15 @@ export async function startWorkflow(
   }
 }
 
-/** Executes a group in the present instance. Resolves with the group, or with null if lanes must take it over. */
+/**
+ * Executes a group in the present instance. Resolves with the group, or with null if lanes must take it over. The platform runs
+ * an instance again if it has lost the machine that ran it.
+ */
 export function executeGroup(
   seq: number,
   deps: Pick<GroupExecutorDeps, "objects" | "run" | "waitingFetchesMax" | "execute">,
 ): Promise<GroupView | null> {
   // The step waits for the end, and nobody reads answers here.
   const rest = { waitUntil: () => undefined, idOf: () => null, showsSlots: false };
-  return new GroupExecutor(seq, { ...NOTHING_CLAIMED }, { ...deps, ...rest }).ended;
+  return new GroupExecutor(seq, null, { ...deps, ...rest }).ended;
 }

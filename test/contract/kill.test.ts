@@ -1,6 +1,6 @@
 /**
- * A gateway that is killed (SIGKILL) in the middle of two batches and started again on its disk: a small round of
- * `npm run bench:kill`, which also says what is held against what. Nearly all of its time is the term of the leases that
+ * A gateway that is killed (SIGKILL) in the middle of batches and started again on its disk: small rounds of
+ * `npm run bench:kill`, which also says what is held against what. Nearly all of their time is the term of the leases that
  * the restart finds.
  */
 import { beforeAll, describe, expect, it } from "vitest";
@@ -22,6 +22,26 @@ const runs: RunPlan[] = [
   { ...batch, name: "attached", promptBytes: 1_200, client: "attached" },
   { ...batch, name: "looks", promptBytes: 60, client: "looks" },
 ];
+
+describe("a batch that a Workflow instance executes", () => {
+  const alone: RunPlan = { ...batch, name: "silent", promptBytes: 60, client: "silent" };
+  const detached = { executor: "workflow", waitingFetchesMax: 512 } as const;
+  const kill = { when: { calls: 50 }, downMs: 0 } as const;
+
+  it("ends every slot once after a kill, although nobody runs the instance again: lanes take over", async () => {
+    const [round] = await runVolley({ runs: [alone], kills: [kill], detached }, 90_000);
+    expect(round).toMatchObject({ completed: SLOTS, faults: [] });
+    expect(round?.instances.calls).toBeGreaterThanOrEqual(50);
+    expect(round?.calls).toBeLessThanOrEqual(SLOTS + WIDTH);
+  }, 110_000);
+
+  it("resumes within seconds if the instance runs again: the attempts of the lost one are given up at once", async () => {
+    const kills = [{ ...kill, resumeAfterMs: 1_000 }];
+    const [round] = await runVolley({ runs: [alone], kills, detached }, 90_000);
+    expect(round).toMatchObject({ completed: SLOTS, faults: [], instances: { resumed: 1 } });
+    expect(round?.resends.firstMs).toBeLessThan(15_000);
+  }, 110_000);
+});
 
 describe("batches whose gateway is killed and restarted", () => {
   let rounds: Round[];

@@ -1,5 +1,5 @@
 /**
- * A process that serves the gateway with R2: Miniflare is a library, and a test that kills it needs it in a process of
+ * A process that serves the gateway with R2 and Workflows: Miniflare is a library, and a test that kills it needs it in a process of
  * its own. It prints its address on stdout, and ends when its stdin closes.
  */
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
@@ -18,11 +18,14 @@ const plan = z.strictObject({
   objects: z.array(z.strictObject({ binding: z.string(), className: z.string() })),
   bucketBinding: z.string(),
   bucketName: z.string(),
+  /** Null = no Workflow is bound. */
+  workflow: z.strictObject({ name: z.string(), binding: z.string(), className: z.string() }).nullable(),
 });
 export type GatewayPlan = z.infer<typeof plan>;
 
 const [planFile = ""] = process.argv.slice(2);
 const read = plan.parse(JSON.parse(await readFile(planFile, "utf8")));
+const { workflow } = read;
 const miniflare = new Miniflare(
   convertV4MiniflareOptions({
     host: "127.0.0.1",
@@ -41,6 +44,9 @@ const miniflare = new Miniflare(
       read.objects.map(({ binding, className }) => [binding, { className, useSQLite: true }]),
     ),
     r2Buckets: { [read.bucketBinding]: read.bucketName },
+    ...(workflow === null
+      ? {}
+      : { workflows: { [workflow.binding]: { name: workflow.name, className: workflow.className } } }),
   }),
 );
 const url = await miniflare.ready;

@@ -1,6 +1,6 @@
 /**
- * The gateway with R2, which plain workerd has not: Miniflare serves it, in a process of its own, so that a kill is one.
- * The same surface as `gateway.ts`.
+ * The gateway with R2 and, if requested, Workflows, which plain workerd has not: Miniflare serves it, in a process of its own, so
+ * that a kill is one. The same surface as `gateway.ts`.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -18,8 +18,11 @@ const OUTPUT_CHARS_MAX = 32_768;
 /** Time the process gets to end by itself, ms. */
 const STOP_MS = 3_000;
 
+/** `hasWorkflows`: whether the Workflow that wrangler.toml has as a comment is bound; default false, as there. */
+export type R2GatewayOptions = GatewayOptions & { hasWorkflows?: boolean };
+
 /** Starts a gateway and waits until it listens. Of the options, `workerdArgs` means nothing here. */
-export async function startR2Gateway(options: GatewayOptions = {}): Promise<Gateway> {
+export async function startR2Gateway(options: R2GatewayOptions = {}): Promise<Gateway> {
   const script = await bundled(options.entryPoint ?? "src/index.ts");
   const wranglerToml = await readFile(WRANGLER_TOML, "utf8");
   const scratchDir = await mkdtemp(join(tmpdir(), "fanout-r2-"));
@@ -31,7 +34,8 @@ export async function startR2Gateway(options: GatewayOptions = {}): Promise<Gate
     UPSTREAMS: { sim: { kind: "simulated" } },
     ...options.vars,
   };
-  const plan = { ...planOf(wranglerToml), scratchDir, dataDir, vars, port: options.port ?? 0 };
+  const workflow = options.hasWorkflows === true ? workflowIn(wranglerToml) : null;
+  const plan = { ...planOf(wranglerToml), workflow, scratchDir, dataDir, vars, port: options.port ?? 0 };
   const planFile = join(scratchDir, "plan.json");
   await writeFile(join(scratchDir, "gateway.mjs"), script);
   await writeFile(planFile, JSON.stringify(plan));
@@ -58,11 +62,7 @@ export async function startR2Gateway(options: GatewayOptions = {}): Promise<Gate
 function planOf(
   wranglerToml: string,
 ): Pick<GatewayPlan, "compatibilityDate" | "compatibilityFlags" | "objects" | "bucketBinding" | "bucketName"> {
-  const found = (pattern: RegExp): string => {
-    const value = pattern.exec(wranglerToml)?.[1];
-    if (value === undefined) throw new Error(`wrangler.toml has no ${pattern}`);
-    return value;
-  };
+  const found = (pattern: RegExp): string => foundIn(wranglerToml, pattern);
   const objects = [...wranglerToml.matchAll(/\{ name = "(\w+)", class_name = "(\w+)" \}/g)];
   const flags = found(/^compatibility_flags = \[(.*)\]$/m).matchAll(/"([^"]+)"/g);
   return {
@@ -72,6 +72,19 @@ function planOf(
     bucketBinding: found(/^\[\[r2_buckets\]\]\nbinding = "(\w+)"/m),
     bucketName: found(/^bucket_name = "([^"]+)"/m),
   };
+}
+
+/** The Workflow, which wrangler.toml has as a comment. */
+function workflowIn(wranglerToml: string): GatewayPlan["workflow"] {
+  const named = (key: string): string =>
+    foundIn(wranglerToml, new RegExp(`^# \\[\\[workflows\\]\\]\\n(?:# .*\\n)*?# ${key} = "([^"]+)"`, "m"));
+  return { name: named("name"), binding: named("binding"), className: named("class_name") };
+}
+
+function foundIn(wranglerToml: string, pattern: RegExp): string {
+  const value = pattern.exec(wranglerToml)?.[1];
+  if (value === undefined) throw new Error(`wrangler.toml has no ${pattern}`);
+  return value;
 }
 
 type Served = Pick<Gateway, "url" | "pid" | "output" | "stop" | "kill">;

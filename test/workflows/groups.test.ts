@@ -74,6 +74,22 @@ describe("a group without a client", () => {
   });
 });
 
+describe("an instance that runs again, after the loss of the machine that ran it", () => {
+  it("gives up what it had in flight at once, and executes its group to the end", async () => {
+    const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
+    await postAsync(run, { prompts: prompts(12), model: "up/latch/workflow-again/key/workflow-again" });
+    await untilInFlight("workflow-again", 6);
+    await (await env.WORKFLOW.get(`${run.id}-1`)).restart();
+    // Leases that nobody gives up last for half a minute.
+    await expect.poll(async () => (await upstreamStats("workflow-again")).requests, { timeout: 5_000 }).toBe(12);
+    await openLatch("workflow-again");
+    await expect.poll(() => statusOf(run, 1)).toBe("completed");
+    expect((await run.object.results(1, 0)).map(({ text }) => text)).toEqual(prompts(12));
+    const { calls } = await run.budget();
+    expect([calls.reserved, calls.spent]).toEqual([0, (await upstreamStats("workflow-again")).requests]);
+  });
+});
+
 describe("the chunks of a batch of the Batch API", () => {
   it("are executed by Workflow instances", async () => {
     const lanes = watchLanes();

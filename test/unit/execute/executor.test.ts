@@ -152,7 +152,9 @@ describe("a reply that comes after that to a later claim", () => {
     const executor: Executor = new Executor(
       deps,
       LANE,
-      duty === "lane" ? new LaneDuty(common) : new WorkerDuty({ ...common, replied: () => undefined }),
+      duty === "lane"
+        ? new LaneDuty(common)
+        : new WorkerDuty({ ...common, replied: () => undefined, mayReplace: false }),
     );
     vi.useFakeTimers();
     let hasEnded = false;

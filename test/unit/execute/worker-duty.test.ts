@@ -23,12 +23,13 @@ const ENDED: GroupView = {
 };
 
 /** A Worker with two places, its clock, and what it was replied. */
-function makeWorker() {
+function makeWorker(mayReplace = false) {
   let nowMs = 1_000;
   let nudges = 0;
   const timers: { atMs: number; callback: () => void }[] = [];
   const work = new Worklist({ callsMax: 2, waitingMax: 2, settleAtShare: 0.5, mergeMs: 0, shortMergeMs: 0 });
   const duty = new WorkerDuty({
+    mayReplace,
     now: () => nowMs,
     nudge: () => {
       nudges += 1;
@@ -187,6 +188,13 @@ describe("a Worker whose client has left", () => {
 });
 
 describe("a Worker that has missed a reply", () => {
+  it("names all that it has, nothing, with its first claim where it may replace a lost executor, and only there", () => {
+    expect(makeWorker().claim().holds).toBeNull();
+    const again = makeWorker(true);
+    expect(again.claim().holds).toEqual([]);
+    expect(again.claim().holds).toBeNull();
+  });
+
   it("names all that it has until a reply comes, and takes no job of an earlier instance after it", async () => {
     const { duty, work, begin, claim } = makeWorker();
     begin("1.1");
