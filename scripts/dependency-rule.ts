@@ -52,7 +52,8 @@ type Allowed = {
   packages: readonly RegExp[];
 };
 
-const ZOD = /^(zod|@hono\/zod-openapi)$/;
+const ZOD = /^zod$/;
+const OPENAPI = /^@asteasolutions\/zod-to-openapi$/;
 const HONO = /^hono(\/|$)/;
 const PLATFORM = /^cloudflare:/;
 
@@ -126,7 +127,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   env: { parts: ["json", "upstream", "tools", "observe", "core"], packages: [ZOD] },
   context: { parts: [], types: ["env", "address", "bytes"], packages: [] },
   auth: { parts: ["env"], types: ["context"], packages: [HONO] },
-  openapi: { parts: ["batch", "contract"], packages: [ZOD] },
+  openapi: { parts: ["batch", "contract"], packages: [ZOD, OPENAPI] },
   routes: {
     // A route executes single calls, so it may use the upstream module; of the core it uses money and pages.
     parts: [

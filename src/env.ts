@@ -2,7 +2,7 @@
  * What the environment gives the gateway: vars and secrets, parsed into one Config. Messages name variables and fields
  * and never quote a value, because any of them may contain a secret.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { describeFault, jsonFault } from "./json/validate.ts";
 import { limitNanoUsd } from "./budget/money.ts";
 import type { Reason } from "./errors.ts";

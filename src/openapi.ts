@@ -2,8 +2,9 @@
  * The OpenAPI 3.1 document, generated from the schemas that the routes parse with. It is generated at the first request
  * for it and kept as text, so that other requests do not pay for it.
  */
-import { OpenAPIHono, type RouteConfig } from "@hono/zod-openapi";
+import { OpenApiGeneratorV31, OpenAPIRegistry, type RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { calls } from "./openapi/calls.ts";
+import { nameComponents } from "./openapi/components.ts";
 import { contexts } from "./openapi/contexts.ts";
 import { dialects } from "./openapi/dialects.ts";
 import { discovery } from "./openapi/discovery.ts";
@@ -44,9 +45,7 @@ export function openApiText(): string {
 }
 
 function generate(): unknown {
-  // Only the registry and the generator are used; the routes themselves are plain Hono, which is faster per request.
-  const documented = new OpenAPIHono();
-  const registry = documented.openAPIRegistry;
+  const registry = new OpenAPIRegistry();
   registry.registerComponent("securitySchemes", "bearer", {
     type: "http",
     scheme: "bearer",
@@ -58,10 +57,11 @@ function generate(): unknown {
     description: "The same credential as user or password, for programs that can only be given a URL",
   });
   registry.registerComponent("securitySchemes", "apiKey", { type: "apiKey", in: "header", name: "x-api-key" });
-  // Routes return the log as text, so none of them refers to this schema.
-  registry.register("LogLine", logLine);
   for (const [tag, routes] of TAGS) for (const route of routes) registry.registerPath({ ...route, tags: [tag] });
-  return documented.getOpenAPI31Document({
+  nameComponents();
+  // Routes return the log as text, so none of them refers to this schema.
+  const generator = new OpenApiGeneratorV31([...registry.definitions, { type: "schema", schema: logLine }]);
+  return generator.generateDocument({
     openapi: "3.1.0",
     info: {
       title: "fanout",

@@ -1,5 +1,5 @@
 /** The body of `POST /v1/batches`, refused with OpenAI's messages. The batch itself finds out whether its file exists. */
-import { z } from "zod";
+import * as z from "zod";
 import { BATCH_TIER } from "../call.ts";
 import {
   BATCH_METADATA_KEY_CHARS_MAX,

@@ -1,5 +1,5 @@
 /** The life of files: as requested, and by default. */
-import { z } from "zod";
+import * as z from "zod";
 import { FILE_EXPIRES_S_MAX, FILE_EXPIRES_S_MIN } from "../limits.ts";
 
 /** `expires_after` of a file and `output_expires_after` of a batch. */

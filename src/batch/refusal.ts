@@ -2,7 +2,7 @@
  * Refusals of the file and batch routes in the words and codes of the OpenAI API, which its clients match on; the
  * reasons of `errors.ts` have other codes. All of them are deterministic: a retry does not help.
  */
-import type { z } from "zod";
+import type * as z from "zod";
 import { quoted } from "../errors.ts";
 import { ERROR_MESSAGE_CHARS_MAX } from "../limits.ts";
 

@@ -2,7 +2,7 @@
  * Uploads: a file in parts that may arrive in any order and concurrently; completing the upload names their order. A
  * repeated request to complete or cancel gets the same answer, because clients repeat it if the first answer is lost.
  */
-import { z } from "zod";
+import * as z from "zod";
 import {
   NAME_CHARS_MAX,
   UPLOAD_BYTES_MAX,

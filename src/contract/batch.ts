@@ -1,5 +1,5 @@
 /** `POST /batch`: an ordered list of calls. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { BATCH_TIER, type CallFacts, type SharedBody } from "../call.ts";
 import type { AggregateSpec } from "../aggregate/aggregate.ts";
 import type { StopRule } from "../aggregate/early-stop.ts";
@@ -57,7 +57,7 @@ import { sampledFields } from "./steps/samples.ts";
 import { usageDocument } from "./query.ts";
 
 /** How much a call matters. */
-export const tierName = z.enum(TIER_NAMES).optional().openapi({
+export const tierName = z.enum(TIER_NAMES).optional().meta({
   description:
     "How much the call matters; default `P2`. If it fails, the answer lists it in `escalations` (`P0`), `warnings` (`P1`) or `notes` (`P2`). It also sets the default of `priority`",
 });
@@ -69,10 +69,10 @@ export const batchItem = strictFields({
   ...contentFields,
   ...callSettingsFields,
   ...claimFields,
-}).openapi("BatchItem", ONE_CONTENT);
+}).meta({ id: "BatchItem", ...ONE_CONTENT });
 export type BatchItem = z.infer<typeof batchItem>;
 
-export const tierMode = z.enum(["strict", "priority"]).optional().openapi({
+export const tierMode = z.enum(["strict", "priority"]).optional().meta({
   description:
     "`strict`: calls of a tier start when all of the tiers before it have ended. `priority` (default if one has a tier): tiers only order the queue",
 });
@@ -82,13 +82,11 @@ export const batchBody = strictFields({
   prompts: z
     .custom<readonly unknown[]>((value) => Array.isArray(value), "expected an array of texts")
     .optional()
-    .openapi({ type: "array", items: { type: "string" }, maxItems: ITEMS_PER_BATCH_MAX }),
+    .meta({ type: "array", items: { type: "string" }, maxItems: ITEMS_PER_BATCH_MAX }),
   items: z.array(batchItem).max(ITEMS_PER_BATCH_MAX).optional(),
-  over: overField.optional().openapi({
-    description: "One call for each chunk of a context: `prompt` with the chunk in place of `{{chunk}}`",
-  }),
+  over: overField.optional(),
   ...contentFields,
-  prompt: z.string().optional().openapi({ description: "The one prompt of a batch with `over`, `agents` or `n`" }),
+  prompt: z.string().optional().meta({ description: "The one prompt of a batch with `over`, `agents` or `n`" }),
   ...agentsFields,
   ...callSettingsFields,
   service_tier: batchTier.optional(),
@@ -97,26 +95,26 @@ export const batchBody = strictFields({
   tiers: tierMode,
   aggregate: aggregate.optional(),
   validate_independence: validateIndependence.optional(),
-  detach: z.boolean().optional().openapi({
+  detach: z.boolean().optional().meta({
     description: "Whether the group continues after its client disconnects; default true. Read it at `/groups/:id`",
   }),
   concurrency: z.int().min(1).max(PARALLEL_MAX).optional(),
   error_style: errorStyle.optional(),
   on_error: z.enum(["continue", "abort"]).optional(),
-  on_budget: z.enum(["refuse", "partial"]).optional().openapi({
+  on_budget: z.enum(["refuse", "partial"]).optional().meta({
     description:
       "`partial` (default): slots run until the budget is spent. `refuse`: if the slots cannot all fit the budget, the whole batch is refused with 422 `infeasible`",
   }),
   on_exhausted: onExhausted.optional(),
-  at_least: atLeast.optional().openapi({
+  at_least: atLeast.optional().meta({
     description:
       "The share of the calls that must complete for the group to end as `completed`; the answer lists the others in `missing`. Default: all, so one failed call makes it `partial`",
   }),
-  budget_policy: z.enum(["shared", "split"]).optional().openapi({
+  budget_policy: z.enum(["shared", "split"]).optional().meta({
     description:
       "`shared` (default): slots share the remaining budget. `split`: a slot may reserve at most an equal share of it",
   }),
-}).openapi("Batch", ONE_FORM_OF_BATCH);
+}).meta({ id: "Batch", ...ONE_FORM_OF_BATCH });
 
 /** One call of a batch; `id` is the client's custom id. `claims`: what it works on; absent = it does not say. */
 export type BatchCall = ParsedCall & { id: string | null; claims?: Claims };
@@ -186,7 +184,7 @@ export const slotDocument = z.object({
   replayed: replayedFlag,
   estimated: z
     .boolean()
-    .openapi({ description: "True if the cost of an attempt is unknown and its reservation was charged" }),
+    .meta({ description: "True if the cost of an attempt is unknown and its reservation was charged" }),
 });
 
 /** How many slots of a group are in each state. */
@@ -225,10 +223,10 @@ export const batchReply = z
       speedup: z.number().nullable(),
       peak_parallel: z.int(),
       success_rate: z.number().nullable(),
-      latency_ms: percentiles.optional().openapi({
+      latency_ms: percentiles.optional().meta({
         description: "Of the calls that have ended: the time of all their attempts; null: none was sent",
       }),
-      queued_ms: percentiles.optional().openapi({
+      queued_ms: percentiles.optional().meta({
         description: "Of the same calls: from the group's opening to the start of the first attempt",
       }),
     }),
@@ -238,21 +236,21 @@ export const batchReply = z
     created_at: z.iso.datetime(),
     ended_at: z.iso.datetime().nullable(),
     ...stopReplyFields,
-    replayed: z.int().optional().openapi({
+    replayed: z.int().optional().meta({
       description: "Calls that were answered with recorded answers; absent if the run records none",
     }),
     missing: z
       .array(z.int())
       .max(MISSING_LISTED_MAX)
       .optional()
-      .openapi({ description: "With `at_least`: indexes of the calls that did not complete; of many, the first" }),
+      .meta({ description: "With `at_least`: indexes of the calls that did not complete; of many, the first" }),
     aggregation: aggregation.optional(),
     ...independenceFields,
-    escalations: z.array(tierFailure).optional().openapi({ description: "Failed calls of `P0`; of many, the first" }),
-    warnings: z.array(tierFailure).optional().openapi({ description: "Failed calls of `P1`" }),
-    notes: z.array(tierFailure).optional().openapi({ description: "Failed calls of `P2`" }),
+    escalations: z.array(tierFailure).optional().meta({ description: "Failed calls of `P0`; of many, the first" }),
+    warnings: z.array(tierFailure).optional().meta({ description: "Failed calls of `P1`" }),
+    notes: z.array(tierFailure).optional().meta({ description: "Failed calls of `P2`" }),
   })
-  .openapi("Group");
+  .meta({ id: "Group" });
 
 const quoteLine = z.object({
   worst_usd: z.number(),
@@ -271,7 +269,7 @@ export const quoteReply = z
     fits: z.boolean(),
     items: z.array(quoteLine.extend({ index: z.int() })),
   })
-  .openapi("Quote");
+  .meta({ id: "Quote" });
 export type QuoteReply = z.infer<typeof quoteReply>;
 
 /** Whether the query requests a quote only. An unknown value is refused: it would run, and spend, what was to be quoted. */

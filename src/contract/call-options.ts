@@ -2,7 +2,7 @@
  * The options of a call: the schema of each, and where its value goes. A new option is added here and to `DispatchOptions`
  * or `BodyOptions` in src/call.ts; docs/query.md describes it.
  */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import type { BodyOptions, DispatchOptions, Priority } from "../call.ts";
 import { quoted, type Reason } from "../errors.ts";
 import {
@@ -46,7 +46,7 @@ export const PRIORITIES = {
 const PRIORITY_NAMES = ["critical", "high", "normal", "medium", "low", "background", "P0", "P1", "P2"] as const;
 
 const priority = z.union(
-  [z.enum(PRIORITY_NAMES), z.literal([4, 3, 2, 1, 0]).openapi({ type: "integer", enum: [4, 3, 2, 1, 0] })],
+  [z.enum(PRIORITY_NAMES), z.literal([4, 3, 2, 1, 0]).meta({ type: "integer", enum: [4, 3, 2, 1, 0] })],
   {
     error: `expected one of ${PRIORITY_NAMES.join(", ")}, or 4 (critical) to 0 (background)`,
   },
@@ -59,44 +59,44 @@ function priorityOf(value: z.infer<typeof priority>): Priority {
 
 /** The options of a call: on `/query`, on an item of a `/batch`, and at its top level as the default of all items. */
 export const callSettingsFields = {
-  model: label.optional().openapi({
+  model: label.optional().meta({
     description: "`upstream/model`, or a model name that an upstream lists; default: the run's `default_model`",
   }),
   system: z
     .string()
     .optional()
-    .openapi({ description: "Text of a system message that is placed before the other messages" }),
-  max_tokens: z.int().min(1).max(MAX_TOKENS_MAX).optional().openapi({ description: "Completion cap, in tokens" }),
+    .meta({ description: "Text of a system message that is placed before the other messages" }),
+  max_tokens: z.int().min(1).max(MAX_TOKENS_MAX).optional().meta({ description: "Completion cap, in tokens" }),
   temperature: z.number().min(0).optional(),
-  priority: priority.optional().openapi({ description: "Default `normal`. A queued call rises one level every 30 s" }),
+  priority: priority.optional().meta({ description: "Default `normal`. A queued call rises one level every 30 s" }),
   timeout_ms: z
     .int()
     .min(1)
     .max(TIMEOUT_MS_MAX)
     .optional()
-    .openapi({ description: "Time limit of one attempt, ms; default: the upstream's" }),
-  reserve: z.enum(["learned", "worst"]).optional().openapi({
+    .meta({ description: "Time limit of one attempt, ms; default: the upstream's" }),
+  reserve: z.enum(["learned", "worst"]).optional().meta({
     description:
       "Completion cap of a call without `max_tokens` if the run has a limit. `worst`: 4,096 tokens. `learned`: if the budget is tight, a cap that earlier answers of the run fit; an answer that ends at that cap is requested again with 4,096. Default: `learned` in a batch. A `/query` call that is not stored always uses `worst`",
   }),
   params: z
     .record(z.string(), z.unknown())
     .optional()
-    .openapi({
+    .meta({
       properties: paramsProperties(),
       description: `Further fields for the upstream, forwarded unchanged; at most ${PARAMS_ENTRIES_MAX}. A run with a limit in USD or tokens refuses fields whose cost nothing bounds`,
     }),
   schema: z
     .record(z.string(), z.unknown())
     .optional()
-    .openapi({
+    .meta({
       description: `JSON Schema that the answer must fit, of at most ${SCHEMA_BYTES_MAX} bytes. It is sent to the upstream and the answer is checked here; the value is \`json\` beside the text. See docs/schema.md`,
     }),
-  context: contextField.optional().openapi({
+  context: contextField.optional().meta({
     description:
       "A text that was stored at `POST /contexts`, or a part of it; it is placed before the prompt. See docs/contexts.md",
   }),
-  cache: cacheField.optional().openapi({
+  cache: cacheField.optional().meta({
     description:
       "How a `context` or a long `system` that calls share is cached by their provider: `auto` (default), `off`, or how long. See docs/contexts.md",
   }),
@@ -105,7 +105,7 @@ export const callSettingsFields = {
     .min(0)
     .max(SCHEMA_RETRIES_MAX)
     .optional()
-    .openapi({
+    .meta({
       description: `Times that the model is asked again, with what is wrong, after an answer that does not fit \`schema\`; default ${SCHEMA_RETRIES_DEFAULT}. After that the call fails with \`schema_violation\``,
     }),
   service_tier: wantedTier.optional(),

@@ -1,5 +1,5 @@
 /** The wire form of an error, and how a failed schema becomes a reason that names the field. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { fieldMessage, quoted, type Reason } from "../errors.ts";
 
 /** What reading a piece of a request ends as: its value, or why it is refused. */
@@ -13,7 +13,7 @@ export function invalid(param: string | null, problem: string): { ok: false; rea
 
 const capacityShortage = z
   .object({ what: z.string(), requested: z.number(), available: z.number(), limit: z.number() })
-  .openapi("CapacityShortage");
+  .meta({ id: "CapacityShortage" });
 
 /** `{"error": …}`: the same six fields on every route, then the facts of the reason. */
 export const errorBody = z
@@ -33,13 +33,13 @@ export const errorBody = z
         code: z.string(),
         param: z.string().nullable(),
         retryable: z.boolean(),
-        attempts: z.int().optional().openapi({
+        attempts: z.int().optional().meta({
           description: "Number of attempts that the gateway made; absent if it made none, except in `errors[i]`",
         }),
-        charged_usd: z.number().optional().openapi({
+        charged_usd: z.number().optional().meta({
           description: "Total charge for these attempts, USD",
         }),
-        upstream_code: z.string().optional().openapi({
+        upstream_code: z.string().optional().meta({
           description: "The provider's error code, such as `context_length_exceeded`; absent if it sent none",
         }),
       })
@@ -47,15 +47,16 @@ export const errorBody = z
         z.union([z.string(), z.number(), z.boolean(), z.null(), z.array(z.string()), z.array(capacityShortage)]),
       ),
   })
-  .openapi("Error");
+  .meta({ id: "Error" });
 
 /** An error on Anthropic's routes: the same fields, with the type that this API gives the status. */
 export const anthropicErrorBody = z
   .object({ type: z.literal("error"), error: errorBody.shape.error.extend({ type: z.string() }) })
-  .openapi("AnthropicError");
+  .meta({ id: "AnthropicError" });
 
 /** An upstream's own error, relayed as the upstream wrote it. */
-export const relayedErrorBody = z.looseObject({ error: z.unknown() }).openapi("UpstreamError", {
+export const relayedErrorBody = z.looseObject({ error: z.unknown() }).meta({
+  id: "UpstreamError",
   description: "An upstream's error as it wrote it. It may lack fields that the gateway's errors have",
 });
 

@@ -1,5 +1,5 @@
 /** `GET` and `POST /runs/:id/log`, `GET /runs/:id/events`. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { CLIENT_EVENT_BYTES_MAX, CLIENT_EVENTS_PER_POST_MAX, JSON_DEPTH_MAX } from "../limits.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid, zodReason } from "./errors.ts";
@@ -53,13 +53,13 @@ export const clientEvent = strictFields({
   usage: usage.nullable().optional(),
   timestamps: usage.nullable().optional(),
   data: z.unknown().optional(),
-}).openapi("ClientEvent");
+}).meta({ id: "ClientEvent" });
 export type ClientEvent = z.infer<typeof clientEvent>;
 
 /** The answer to `POST /runs/:id/log`: how many were added, and the number of the last. */
 export const appendedReply = z
   .object({ object: z.literal("log"), appended: z.int(), seq: z.int() })
-  .openapi("Appended");
+  .meta({ id: "Appended" });
 
 /** One event or a list of them, each with its JSON text. */
 export function parseClientEvents(value: unknown): Parsed<{ event: ClientEvent; json: string }[]> {

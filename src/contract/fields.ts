@@ -1,5 +1,5 @@
 /** Fields that several routes take. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { DEADLINE_MS_MAX, NAME_CHARS_MAX } from "../limits.ts";
 import { BATCH_TIER, WANTED_TIERS, type CallRules } from "../call.ts";
 
@@ -32,7 +32,7 @@ export const label = z
   .min(1)
   .max(NAME_CHARS_MAX)
   .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), "expected text without control characters")
-  .openapi({ pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$" });
+  .meta({ pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$" });
 
 const ERROR_STYLES = ["bracket", "rlm", "dspy", "verifiers", "null", "settled", "throw"] as const;
 
@@ -40,18 +40,18 @@ const ERROR_STYLES = ["bracket", "rlm", "dspy", "verifiers", "null", "settled", 
 export const percentiles = z.object({ p50: z.number(), p95: z.number(), p99: z.number() }).nullable();
 
 /** Why an answer whose finish reason is `length` ended where it did, if the gateway lowered its cap. */
-export const cappedBy = z.enum(["budget"]).optional().openapi({
+export const cappedBy = z.enum(["budget"]).optional().meta({
   description:
     "`budget` if the gateway lowered the completion cap to fit the remaining budget and the answer ended at that cap",
 });
 
 /** The answer as JSON, of a call with a schema. */
-export const answerJson = z.unknown().optional().openapi({
+export const answerJson = z.unknown().optional().meta({
   description: "The answer as JSON, if the call has a `schema`: it fits it. Absent otherwise",
 });
 
 /** Who answered a call that asked for a route. */
-export const answeredBy = z.string().optional().openapi({
+export const answeredBy = z.string().optional().meta({
   description: "The upstream that answered, if the requested model is a route; `model` is the model that answered",
 });
 
@@ -84,11 +84,11 @@ export const contentFields = {
   prompt: z
     .string()
     .optional()
-    .openapi({ description: "Text of one user message. Exactly one of `prompt` and `messages` is required" }),
+    .meta({ description: "Text of one user message. Exactly one of `prompt` and `messages` is required" }),
   messages: z
     .custom<readonly unknown[]>((value) => Array.isArray(value), "expected an array of messages")
     .optional()
-    .openapi({
+    .meta({
       type: "array",
       minItems: 1,
       items: {
@@ -117,12 +117,12 @@ export const callRulesFields = {
     .min(1)
     .max(DEADLINE_MS_MAX)
     .optional()
-    .openapi({ description: "A call that has not started after this time, ms, fails with `deadline_exceeded`" }),
-  on_lost: z.enum(["retry", "fail"]).optional().openapi({
+    .meta({ description: "A call that has not started after this time, ms, fails with `deadline_exceeded`" }),
+  on_lost: z.enum(["retry", "fail"]).optional().meta({
     description:
       "After an attempt whose outcome is unknown: `retry` (default) makes another attempt under a new reservation, `fail` fails the call",
   }),
-  dedupe: z.boolean().optional().openapi({
+  dedupe: z.boolean().optional().meta({
     description:
       "If true, identical calls of this run that are in flight at the same time share one answer and its cost; default false",
   }),
@@ -140,7 +140,7 @@ export function rulesOf(input: CallRulesInput): SentRules {
 }
 
 /** What queued calls of groups do when the budget of their run is used up. */
-export const onExhausted = z.enum(["fail", "pause"]).openapi({
+export const onExhausted = z.enum(["fail", "pause"]).meta({
   description:
     "What happens to calls of groups that the rest of the budget does not cover. `fail` (default): they fail with `budget_exhausted`, and the last answers may be capped. " +
     "`pause`: they wait until the limits are raised, up to their deadline or the end of the run. Default of a group: its run's",
@@ -158,13 +158,13 @@ const BATCHES_ONLY =
 /** The service tier that calls are sent in where it is sold. */
 export const wantedTier = z
   .enum(WANTED_TIERS, { error: ({ input }) => (input === BATCH_TIER ? BATCHES_ONLY : undefined) })
-  .openapi({
+  .meta({
     description:
       "Service tier of the upstream. `flex` is cheaper and slower; if it is not sold, or has no capacity, the call is sent at the standard tier. The charge is for the tier that the answer names. Default: the run's; `default`: none",
   });
 
 /** The service tier of a batch: it may go through batches of its provider, too. */
-export const batchTier = z.enum([...WANTED_TIERS, BATCH_TIER]).openapi({
+export const batchTier = z.enum([...WANTED_TIERS, BATCH_TIER]).meta({
   description:
     "As on a call, and `batch`: calls go through the provider's own Batch API where it is sold, at a lower price. It needs " +
     "`Prefer: respond-async` and a `deadline_ms` of at least an hour. In time for the deadline, calls that the provider has not answered are cancelled there and sent live at the standard tier",

@@ -1,5 +1,5 @@
 /** `GET /groups/:id` and what is below it, and the headers that make a call outlive its client. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { OUTCOMES } from "../aggregate/outcomes.ts";
 import {
   GROUP_WAIT_MS_MAX,
@@ -17,10 +17,10 @@ import { queryInt } from "./fields.ts";
 const readyInMs = z
   .number()
   .nullable()
-  .openapi({ description: "When a call may start as far as is known, ms from now; null: not known" });
+  .meta({ description: "When a call may start as far as is known, ms from now; null: not known" });
 
 const atGate = z.object({
-  gate: z.string().openapi({ description: "Name of the upstream, or `NAME#SECRET` for one of its keys" }),
+  gate: z.string().meta({ description: "Name of the upstream, or `NAME#SECRET` for one of its keys" }),
   reason: z.enum(["requests_per_minute", "tokens_per_minute", "width", "stopped"]),
   ready_in_ms: readyInMs,
 });
@@ -29,7 +29,7 @@ const dimension = z.enum(["usd", "calls", "prompt_tokens", "completion_tokens"])
 
 const forBudget = z.object({
   budget: dimension,
-  exhausted: z.literal(true).optional().openapi({
+  exhausted: z.literal(true).optional().meta({
     description: "The budget is used up and the group pauses; absent: reservations of calls in flight hold it",
   }),
 });
@@ -38,24 +38,24 @@ const forTasks = z.object({
   dependency: z
     .array(z.string())
     .max(WAITS_NAMED_MAX)
-    .openapi({ description: "Ids of tasks that must end before; the first of them" }),
+    .meta({ description: "Ids of tasks that must end before; the first of them" }),
 });
 
 const forContext = z.object({
-  context: z.string().openapi({
+  context: z.string().meta({
     description: "Id of a context: the first call with it writes it to the provider's cache, the others then read it",
   }),
 });
 
 const forPrefix = z.object({
-  prefix: z.literal("system").openapi({
+  prefix: z.literal("system").meta({
     description:
       "The first call with the same system message writes it to the provider's cache, the others then read it",
   }),
 });
 
 const forProvider = z.object({
-  provider_batch: z.string().nullable().openapi({
+  provider_batch: z.string().nullable().meta({
     description: "The upstream whose batch has the call; null: it goes into the next batch",
   }),
 });
@@ -69,10 +69,13 @@ const forPermit = z.object({ permit: z.literal(true) });
 /** One of these objects; its first field says which. */
 export const waitingFor = z
   .union([atGate, forBudget, forContext, forPrefix, forTasks, forProvider, forRetry, forConfirmation, forPermit])
-  .openapi("WaitingFor");
+  .meta({
+    id: "WaitingFor",
+    description: "null: it is not queued, it shares the answer of an equal call in flight, or its tier has not begun",
+  });
 export type ShownWaiting = z.infer<typeof waitingFor>;
 
-const slots = z.int().openapi({ description: "Queued calls of the group that wait for this" });
+const slots = z.int().meta({ description: "Queued calls of the group that wait for this" });
 
 /** What the queued calls of a group wait for: one entry for each cause, most calls first. */
 export const groupWaits = z
@@ -89,7 +92,7 @@ export const groupWaits = z
       forPermit.extend({ slots }),
     ]),
   )
-  .openapi("GroupWaits");
+  .meta({ id: "GroupWaits" });
 
 /** Where in the queue of its run a group is. */
 const queuePlace = z
@@ -97,12 +100,16 @@ const queuePlace = z
     queue_position: z
       .int()
       .min(1)
-      .openapi({ description: "Of the call of the group that starts next; 1 = it is the first" }),
-    queued_ahead: z.int().min(0).openapi({ description: "Calls of the run that come before it" }),
+      .meta({ description: "Of the call of the group that starts next; 1 = it is the first" }),
+    queued_ahead: z.int().min(0).meta({ description: "Calls of the run that come before it" }),
   })
-  .openapi("QueuePlace");
+  .meta({ id: "QueuePlace", description: "Absent: no queued call could start now" });
 
-const heldQuote = z.object({ worst_usd: z.number(), likely_usd: z.number(), calls: z.int() }).openapi("HeldQuote");
+const heldQuote = z.object({ worst_usd: z.number(), likely_usd: z.number(), calls: z.int() }).meta({
+  id: "HeldQuote",
+  description:
+    "With the status `awaiting_confirmation`: what the group would cost, which is above `confirm_over` of its run",
+});
 
 /** A group that has not ended. */
 export const runningGroup = batchReply
@@ -112,29 +119,24 @@ export const runningGroup = batchReply
     counts: slotCounts,
     created_at: z.iso.datetime(),
     ended_at: z.null(),
-    waiting_for: groupWaits.openapi({ description: "What the queued calls wait for, most calls first" }),
-    error: errorBody.shape.error.optional().openapi({
+    waiting_for: groupWaits.meta({ description: "What the queued calls wait for, most calls first" }),
+    error: errorBody.shape.error.optional().meta({
       description:
         "Of a group that awaits its confirmation, in the answer to the request that opened it: why it has no results",
     }),
-    quote: heldQuote.optional().openapi({
-      description:
-        "With the status `awaiting_confirmation`: what the group would cost, which is above `confirm_over` of its run",
-    }),
-    paused: z.object({ budget: dimension, since: z.iso.datetime() }).optional().openapi({
+    quote: heldQuote.optional(),
+    paused: z.object({ budget: dimension, since: z.iso.datetime() }).optional().meta({
       description: 'With `on_exhausted: "pause"`: the budget is used up, and nothing starts until the limit is raised',
     }),
-    queue: queuePlace.optional().openapi({ description: "Absent: no queued call could start now" }),
+    queue: queuePlace.optional(),
   })
-  .openapi("RunningGroup");
+  .meta({ id: "RunningGroup" });
 
 /** A slot as a page of results shows it: `result` and `error` are null until it has ended, `waiting_for` unless it is queued. */
 const resultLine = slotDocument.extend({
   result: z.unknown(),
   error: z.union([errorBody.shape.error, z.null()]),
-  waiting_for: waitingFor.nullable().openapi({
-    description: "null: it is not queued, it shares the answer of an equal call in flight, or its tier has not begun",
-  }),
+  waiting_for: waitingFor.nullable(),
 });
 
 const head = z.string().nullable();
@@ -145,13 +147,13 @@ export const slotLook = slotDocument
   .extend({
     error: resultLine.shape.error,
     waiting_for: resultLine.shape.waiting_for,
-    prompt_head: head.openapi({
+    prompt_head: head.meta({
       description:
         "The beginning of its prompt, or of its last message, as the client sent it; null if it has no text, or a large batch has stored it in R2",
     }),
-    result_head: head.openapi({ description: "The beginning of its answer; null if there is none" }),
+    result_head: head.meta({ description: "The beginning of its answer; null if there is none" }),
   })
-  .openapi("SlotLook");
+  .meta({ id: "SlotLook" });
 
 /** One page of `GET /groups/:id/results`, in input order; `next_after` is the cursor of the next. */
 export const resultsPage = z
@@ -161,7 +163,7 @@ export const resultsPage = z
     has_more: z.boolean(),
     next_after: z.int().nullable(),
   })
-  .openapi("Results");
+  .meta({ id: "Results" });
 
 const groupQuery = strictFields({ wait_ms: queryInt.pipe(z.int().min(0).max(GROUP_WAIT_MS_MAX)).optional() });
 
@@ -189,8 +191,8 @@ export function parseReportQuery(query: Record<string, string>, accept: string |
 
 /** How it has ended as one word, and whether it is worth another round. */
 const outcomeFields = {
-  outcome: z.enum(OUTCOMES).nullable().openapi({ description: "Null while it runs" }),
-  retry_recommended: z.boolean().openapi({
+  outcome: z.enum(OUTCOMES).nullable().meta({ description: "Null while it runs" }),
+  retry_recommended: z.boolean().meta({
     description:
       "Whether another round may help: not after limits, for which the gateway has waited, nor after permanent failures",
   }),
@@ -228,7 +230,7 @@ export const reportDocument = z
     }),
     aggregation: batchReply.shape.aggregation,
   })
-  .openapi("Report");
+  .meta({ id: "Report" });
 
 const resultsQuery = strictFields({
   after: queryInt.pipe(z.int().min(-1)).optional(),

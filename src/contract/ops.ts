@@ -1,5 +1,5 @@
 /** Discovery: what this is, whether it runs, what bounds it. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import {
   BODY_BYTES_MAX,
   BUDGET_COUNT_MAX,
@@ -54,7 +54,7 @@ export const aboutDocument = z
     description: z.string(),
     links: z.record(z.string(), z.string()),
   })
-  .openapi("About");
+  .meta({ id: "About" });
 export type About = z.infer<typeof aboutDocument>;
 
 /** `GET /health`: shows that the Worker answers; it calls no upstream and no object. */
@@ -62,9 +62,9 @@ export const healthDocument = z
   .object({
     status: z.literal("ok"),
     version: z.string(),
-    warnings: z.array(z.string()).openapi({ description: "Configuration settings that are wrong or have no effect" }),
+    warnings: z.array(z.string()).meta({ description: "Configuration settings that are wrong or have no effect" }),
   })
-  .openapi("Health");
+  .meta({ id: "Health" });
 export type Health = z.infer<typeof healthDocument>;
 
 /** `GET /stubs` */
@@ -73,7 +73,7 @@ export const stubList = z
     object: z.literal("list"),
     data: z.array(z.object({ lang: z.string(), path: z.string(), file: z.string() })),
   })
-  .openapi("StubList");
+  .meta({ id: "StubList" });
 export type StubList = z.infer<typeof stubList>;
 
 /** `GET /limits`: every bound that a client can meet, each with its unit in its name. */
@@ -81,7 +81,7 @@ export const limitsDocument = z
   .object({
     items_per_batch_max: z.int(),
     body_bytes_max: z.int(),
-    body_bytes: z.record(z.string(), z.int()).openapi({ description: "Largest request body per route, bytes" }),
+    body_bytes: z.record(z.string(), z.int()).meta({ description: "Largest request body per route, bytes" }),
     json_depth_max: z.int(),
     prompt_bytes_max: z.int(),
     context_bytes_max: z.int(),
@@ -124,7 +124,7 @@ export const limitsDocument = z
     tool_timeout_ms_default: z.int(),
     prices_date: z.iso.date(),
   })
-  .openapi("Limits");
+  .meta({ id: "Limits" });
 
 export type Limits = z.infer<typeof limitsDocument>;
 

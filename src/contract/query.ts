@@ -1,5 +1,5 @@
 /** `POST /query`: one call. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { SETTINGS_DEFAULT, callSettingsFields, parseSettings, type FieldPath } from "./call-options.ts";
 import type { ParsedCall } from "./call.ts";
 import { parseCall } from "./call.ts";
@@ -22,10 +22,10 @@ import {
 } from "./fields.ts";
 
 /** The request as documented. */
-export const queryBody = strictFields({ ...contentFields, ...callSettingsFields, ...callRulesFields }).openapi(
-  "Query",
-  ONE_CONTENT,
-);
+export const queryBody = strictFields({ ...contentFields, ...callSettingsFields, ...callRulesFields }).meta({
+  id: "Query",
+  ...ONE_CONTENT,
+});
 
 type QueryField = keyof typeof queryBody.shape;
 const presentFields = new PresentFields(queryBody, (mask: { [Name in QueryField]?: true }) => queryBody.pick(mask));
@@ -40,14 +40,14 @@ export const usageDocument = z
     cached_tokens: z
       .int()
       .optional()
-      .openapi({ description: "Of a group whose calls share a text: prompt tokens read from the provider's cache" }),
-    cache_write_tokens: z.int().optional().openapi({ description: "Prompt tokens written to it" }),
+      .meta({ description: "Of a group whose calls share a text: prompt tokens read from the provider's cache" }),
+    cache_write_tokens: z.int().optional().meta({ description: "Prompt tokens written to it" }),
     saved_usd: z
       .number()
       .optional()
-      .openapi({ description: "What that saved, or batches of the provider; below 0 if cache writes cost more" }),
+      .meta({ description: "What that saved, or batches of the provider; below 0 if cache writes cost more" }),
   })
-  .openapi("Usage");
+  .meta({ id: "Usage" });
 
 /** The answer: `text`, `result` and `response` are the same string, under the names that clients in the field read. */
 export const queryReply = z
@@ -70,7 +70,7 @@ export const queryReply = z
     ...sampledFields,
     replayed: replayedFlag,
   })
-  .openapi("QueryReply");
+  .meta({ id: "QueryReply" });
 export type QueryReply = z.infer<typeof queryReply>;
 
 const asNamed: FieldPath = (field) => field;

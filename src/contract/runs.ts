@@ -1,5 +1,5 @@
 /** `POST /runs`, `GET /runs`, the run document and the budget document. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import {
   BUDGET_COUNT_MAX,
   BUDGET_USD_MAX,
@@ -55,13 +55,13 @@ export const runBody = strictFields({
     prompt_tokens: count.optional(),
     completion_tokens: count.optional(),
   }).optional(),
-  calls: count.optional().openapi({ description: "The same as `budget.calls`; both together are refused" }),
+  calls: count.optional().meta({ description: "The same as `budget.calls`; both together are refused" }),
   wait_ms: z
     .int()
     .min(0)
     .max(CAPACITY_WAIT_MS_MAX)
     .optional()
-    .openapi({
+    .meta({
       description:
         "Only for a child run: how long to wait until the parent has room for it, ms. Without room until then the answer is " +
         "409 `no_capacity`; if it can never fit, 422 `infeasible` at once. Without `wait_ms` it is 402 at once",
@@ -71,16 +71,16 @@ export const runBody = strictFields({
     .min(0)
     .max(PARALLEL_MAX)
     .optional()
-    .openapi({
+    .meta({
       description: `Most calls in flight at once; 0: no limit per run; default ${PARALLEL_DEFAULT}`,
     }),
   profile: z
     .enum(PROFILES)
     .optional()
-    .openapi({
+    .meta({
       description: `Defaults of what is left out; \`stable\`: max_parallel ${PARALLEL_STABLE}`,
     }),
-  weight: z.number().min(WEIGHT_MIN).max(WEIGHT_MAX).optional().openapi({
+  weight: z.number().min(WEIGHT_MIN).max(WEIGHT_MAX).optional().meta({
     description:
       "The run's share of an upstream that is limited, relative to other runs; default 1; a child's is at most its parent's",
   }),
@@ -89,14 +89,14 @@ export const runBody = strictFields({
     .min(0)
     .max(DEPTH_MAX)
     .optional()
-    .openapi({ description: `Levels of child runs that may exist below this run; default ${DEPTH_DEFAULT}` }),
+    .meta({ description: `Levels of child runs that may exist below this run; default ${DEPTH_DEFAULT}` }),
   expires_in_s: z
     .int()
     .min(1)
     .max(EXPIRES_S_MAX)
     .optional()
-    .openapi({ description: `Lifetime of the run and its token, seconds; default ${EXPIRES_S_DEFAULT}` }),
-  models: z.array(label).min(1).max(MODEL_PATTERNS_MAX).optional().openapi({
+    .meta({ description: `Lifetime of the run and its token, seconds; default ${EXPIRES_S_DEFAULT}` }),
+  models: z.array(label).min(1).max(MODEL_PATTERNS_MAX).optional().meta({
     description: "Models that the run may use, as `upstream/model`; `*` matches any text; default: all",
   }),
   default_model: label.optional(),
@@ -106,7 +106,7 @@ export const runBody = strictFields({
     .min(0)
     .max(WINDOW_MS_MAX)
     .optional()
-    .openapi({
+    .meta({
       description: `Calls of /query that arrive within this time of the first, ms, form one group; default ${WINDOW_MS_DEFAULT}`,
     }),
   unpriced: z.enum(["refuse", "free"]).optional(),
@@ -115,10 +115,10 @@ export const runBody = strictFields({
     .min(0)
     .max(RETENTION_S_MAX)
     .optional()
-    .openapi({
+    .meta({
       description: `How long results and the log are kept after the run ends, seconds; default ${RETENTION_S_DEFAULT}`,
     }),
-  region: z.enum(REGIONS).optional().openapi({
+  region: z.enum(REGIONS).optional().meta({
     description: "Where in the world the run should begin, as a hint; default: near the client, where that is known",
   }),
   tools: toolList.optional(),
@@ -129,7 +129,7 @@ export const runBody = strictFields({
   })
     .refine(({ usd, calls }) => usd !== undefined || calls !== undefined, "expected usd, calls or both")
     .optional()
-    .openapi({
+    .meta({
       minProperties: 1,
       description:
         "Batches and graphs whose quote is above one of these are held as `awaiting_confirmation` until `POST /groups/:id/confirm`; `usd` is compared with the worst case. A child run has its parent's, too",
@@ -137,7 +137,7 @@ export const runBody = strictFields({
   on_exhausted: onExhausted.optional(),
   service_tier: wantedTier.optional(),
   ...replayFields,
-}).openapi("RunRequest");
+}).meta({ id: "RunRequest" });
 export type RunRequest = z.infer<typeof runBody>;
 
 /** `PATCH /runs/:id`: new absolute limits; missing ones stay. */
@@ -145,14 +145,14 @@ export const patchBody = strictFields({
   budget: runBody.shape.budget,
   max_parallel: runBody.shape.max_parallel,
   paused: z.boolean().optional(),
-  expires_in_s: runBody.shape.expires_in_s.openapi({
+  expires_in_s: runBody.shape.expires_in_s.meta({
     description:
       "New lifetime of the run from now, seconds, at most its parent's; the answer has a new `token`, because the old one ends with the old lifetime",
   }),
-  models: runBody.shape.models.openapi({
+  models: runBody.shape.models.meta({
     description: "Only of a root run: models that it may use from now on; child runs that are open keep theirs",
   }),
-}).openapi("RunPatch");
+}).meta({ id: "RunPatch" });
 export type RunPatchRequest = z.infer<typeof patchBody>;
 
 const budgetLine = z.object({
@@ -165,7 +165,7 @@ const budgetLine = z.object({
 /** Four numbers in each dimension; `limit` and `remaining` are null for a dimension without a limit. */
 export const budgetDocument = z
   .object({ usd: budgetLine, calls: budgetLine, prompt_tokens: budgetLine, completion_tokens: budgetLine })
-  .openapi("Budget");
+  .meta({ id: "Budget" });
 export type BudgetDocument = z.infer<typeof budgetDocument>;
 
 /** A key that its provider refuses and for which calls of the run wait. */
@@ -175,21 +175,21 @@ const blockedKey = z
     key: z
       .string()
       .nullable()
-      .openapi({ description: "`secret:NAME` for one of several keys; null: the upstream has one or none" }),
+      .meta({ description: "`secret:NAME` for one of several keys; null: the upstream has one or none" }),
     reason: z.enum(["insufficient_quota", "invalid_key", "forbidden"]),
     since: z.iso.datetime(),
   })
-  .openapi("BlockedKey");
+  .meta({ id: "BlockedKey" });
 export type BlockedKey = z.infer<typeof blockedKey>;
 
 const runStatus = z.enum(["active", "paused", "closed", "cancelled", "expired", "escalated"]);
 
 /** How long the calls of a run took and were queued whose last attempt has ended. */
 const callTimes = {
-  latency_ms: percentiles.optional().openapi({
+  latency_ms: percentiles.optional().meta({
     description: "Of the calls whose last attempt has ended: the time of all their attempts; null: there are none",
   }),
-  queued_ms: percentiles.optional().openapi({
+  queued_ms: percentiles.optional().meta({
     description: "Of the same calls: from their arrival to the start of the first attempt",
   }),
 };
@@ -209,7 +209,7 @@ export const runDocument = z
     max_parallel: z.int(),
     effective_parallel: z.int(),
     weight: z.number(),
-    blocked: z.array(blockedKey).nullable().openapi({
+    blocked: z.array(blockedKey).nullable().meta({
       description: "Keys that their providers refuse and for which calls of the run wait; null: there are none",
     }),
     stats: z.object({
@@ -230,15 +230,15 @@ export const runDocument = z
       ...callTimes,
     }),
     region: z.enum(REGIONS).nullable(),
-    replay: z.literal("run").nullable().openapi({ description: "`run`: its answers are recorded and replayed" }),
-    replay_from: z.string().nullable().openapi({
+    replay: z.literal("run").nullable().meta({ description: "`run`: its answers are recorded and replayed" }),
+    replay_from: z.string().nullable().meta({
       description:
         "Another run whose recorded answers it also replays; the parent, if the run is a child and names no run",
     }),
     tools: z.array(shownTool),
     metadata: z.record(z.string(), z.unknown()),
   })
-  .openapi("Run");
+  .meta({ id: "Run" });
 export type RunDocument = z.infer<typeof runDocument>;
 
 const subtreeLine = z.object({ spent: z.number(), in_flight: z.number() });
@@ -255,13 +255,13 @@ const subtreeDocument = z
       completion_tokens: subtreeLine,
     }),
   })
-  .openapi("Subtree");
+  .meta({ id: "Subtree" });
 
 /** The answer to `GET /runs/:id`; `subtree` if the query requests it. */
-export const runLookDocument = runDocument.extend({ subtree: subtreeDocument.optional() }).openapi("RunLook");
+export const runLookDocument = runDocument.extend({ subtree: subtreeDocument.optional() }).meta({ id: "RunLook" });
 
 /** The answer to `POST /runs`: the only time the token is shown. */
-export const openedRunDocument = runDocument.extend({ token: z.string() }).openapi("OpenedRun");
+export const openedRunDocument = runDocument.extend({ token: z.string() }).meta({ id: "OpenedRun" });
 
 const modelUsage = z.object({
   input_tokens: z.int(),
@@ -271,7 +271,7 @@ const modelUsage = z.object({
 });
 
 /** The answer to `PATCH /runs/:id`; `token` if the request has changed the lifetime. */
-export const patchedRunDocument = runDocument.extend({ token: z.string().optional() }).openapi("PatchedRun");
+export const patchedRunDocument = runDocument.extend({ token: z.string().optional() }).meta({ id: "PatchedRun" });
 
 /** `GET /runs/:id/usage`: what was charged since it was last reset, in all and by `upstream/model`; USD. */
 export const usageTotals = z
@@ -283,11 +283,11 @@ export const usageTotals = z
     cost: z.number(),
     calls_by_model: z.record(z.string(), modelUsage),
     ...callTimes,
-    subtree: modelUsage.extend({ runs: z.int(), complete: z.boolean() }).optional().openapi({
+    subtree: modelUsage.extend({ runs: z.int(), complete: z.boolean() }).optional().meta({
       description: "With the child runs, since the run was opened: resets do not count; requested by `?subtree=1`",
     }),
   })
-  .openapi("UsageTotals");
+  .meta({ id: "UsageTotals" });
 export type UsageDocument = z.infer<typeof usageTotals>;
 
 /** One page of `GET /runs`, newest first. */
@@ -298,22 +298,22 @@ export const runList = z
     has_more: z.boolean(),
     next_cursor: z.string().nullable(),
   })
-  .openapi("RunList");
+  .meta({ id: "RunList" });
 export type RunList = z.infer<typeof runList>;
 
 const usd = queryNumber
   .pipe(z.number().min(0).max(BUDGET_USD_MAX))
-  .openapi({ type: "number", minimum: 0, maximum: BUDGET_USD_MAX });
+  .meta({ type: "number", minimum: 0, maximum: BUDGET_USD_MAX });
 const pageLimit = queryInt
   .pipe(z.int().min(1).max(LIST_PAGE_MAX))
-  .openapi({ type: "integer", minimum: 1, maximum: LIST_PAGE_MAX });
+  .meta({ type: "integer", minimum: 1, maximum: LIST_PAGE_MAX });
 
 /** The query of `GET /runs`; its numbers arrive as text. */
 export const runListQuery = strictFields({
   limit: pageLimit.optional(),
   cursor: label.optional(),
   status: runStatus.optional(),
-  name: label.optional().openapi({ description: "Runs whose name contains this text" }),
+  name: label.optional().meta({ description: "Runs whose name contains this text" }),
   opened_after: z.iso.datetime({ offset: true }).optional(),
   opened_before: z.iso.datetime({ offset: true }).optional(),
   spent_usd_min: usd.optional(),

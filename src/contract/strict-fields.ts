@@ -1,5 +1,5 @@
 /** Objects that take the fields they name and no others. The refusal of another field suggests what its client meant. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { similarName } from "../protocol/request/field-table.ts";
 import { ownParamFault } from "../protocol/request/own-params.ts";
 import { REQUEST_FIELDS } from "../protocol/request/request-fields.ts";

@@ -1,5 +1,5 @@
 /** Tools of a run as `POST /runs` registers and its document shows them, and `POST /tool_call`. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import {
   JSON_DEPTH_MAX,
   TOOL_DESCRIPTION_CHARS_MAX,
@@ -18,7 +18,7 @@ const toolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "expected 1 to 64 let
 
 const registration = strictFields({
   name: toolName,
-  url: z.string().min(1).max(TOOL_URL_CHARS_MAX).openapi({
+  url: z.string().min(1).max(TOOL_URL_CHARS_MAX).meta({
     description:
       "Address to which the gateway posts a call: http or https, on a public host or a host that `TOOL_HOSTS` lists",
   }),
@@ -27,7 +27,7 @@ const registration = strictFields({
     .max(TOOL_DESCRIPTION_CHARS_MAX)
     .refine((text) => textFault(text) === null, "expected well-formed text without NUL")
     .optional(),
-  idempotent: z.boolean().optional().openapi({
+  idempotent: z.boolean().optional().meta({
     description: "If true, the gateway retries a call once after a lost connection; default false",
   }),
   timeout_ms: z
@@ -35,7 +35,7 @@ const registration = strictFields({
     .min(1)
     .max(TOOL_TIMEOUT_MS_MAX)
     .optional()
-    .openapi({ description: `Time limit of a call, including its retry, ms; default ${TOOL_TIMEOUT_MS_DEFAULT}` }),
+    .meta({ description: `Time limit of a call, including its retry, ms; default ${TOOL_TIMEOUT_MS_DEFAULT}` }),
 });
 
 /** The field `tools` of `POST /runs`. */
@@ -50,7 +50,7 @@ export const toolList = z
       names.add(name);
     }
   })
-  .openapi({
+  .meta({
     description: "Tools that the run's code may call with `/tool_call`. Only the operator can register tools",
   });
 
@@ -61,21 +61,21 @@ export const shownTool = z
     description: z.string().nullable(),
     idempotent: z.boolean(),
     timeout_ms: z.int(),
-    url: z.string().optional().openapi({ description: "Shown to the operator only" }),
+    url: z.string().optional().meta({ description: "Shown to the operator only" }),
   })
-  .openapi("Tool");
+  .meta({ id: "Tool" });
 
 /** `POST /tool_call`. The servers that had this route before ignored unknown fields, and so does this one. */
 export const toolCallBody = z
   .looseObject({
     tool_name: toolName,
-    input: z.unknown().optional().openapi({ description: "Any JSON value; default `{}`" }),
+    input: z.unknown().optional().meta({ description: "Any JSON value; default `{}`" }),
   })
-  .openapi("ToolCall");
+  .meta({ id: "ToolCall" });
 
 export const toolCallReply = z
-  .object({ result: z.unknown().openapi({ description: "Any JSON value: the tool's answer" }) })
-  .openapi("ToolResult");
+  .object({ result: z.unknown().meta({ description: "Any JSON value: the tool's answer" }) })
+  .meta({ id: "ToolResult" });
 
 /** A call of a tool as requested. */
 export type ToolCall = { name: string; input: unknown };

@@ -1,5 +1,5 @@
 /** The parts of the OpenAPI document that the reference page shows, parsed from the text that `/openapi.json` serves. */
-import { z } from "zod";
+import * as z from "zod";
 
 /** A JSON schema. The page ignores keywords that are not listed here. */
 export type Schema = {

@@ -1,5 +1,6 @@
 /** Routes that make LLM calls. */
-import { z, type RouteConfig } from "@hono/zod-openapi";
+import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
+import * as z from "zod";
 import { batchBody, batchReply, quoteReply } from "../contract/batch.ts";
 import { dagBody } from "../contract/graph/dag.ts";
 import { planBody, planReply } from "../contract/graph/plan.ts";

@@ -1,5 +1,5 @@
 /** The routes of contexts. */
-import type { RouteConfig } from "@hono/zod-openapi";
+import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { contextBody, contextDeleted, contextReply, contextsReply } from "../contract/contexts/contexts.ts";
 import { CONTEXTS_PAGE_DEFAULT, CONTEXTS_PAGE_MAX, NAME_CHARS_MAX } from "../limits.ts";
 import { guarded, idParameter, json, whole, someText } from "./parts.ts";

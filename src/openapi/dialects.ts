@@ -1,5 +1,5 @@
 /** Routes whose names and formats other systems' clients already use. */
-import type { RouteConfig } from "@hono/zod-openapi";
+import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { batchReply } from "../contract/batch.ts";
 import { dialectToolCall, dialectToolReply } from "../contract/dialects/tools.ts";
 import { dialectBatch, dialectErrorBody, dialectQuery } from "../contract/dialects/dialects.ts";

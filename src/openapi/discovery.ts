@@ -1,5 +1,5 @@
 /** Routes that describe the gateway. They need no credential. */
-import type { RouteConfig } from "@hono/zod-openapi";
+import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { aboutDocument, healthDocument, limitsDocument, stubList } from "../contract/ops.ts";
 import { asText, idParameter, open, refusal } from "./parts.ts";
 

@@ -1,5 +1,6 @@
 /** Files and uploads of OpenAI's API. OpenAI's reference describes their fields. */
-import { z, type RouteConfig } from "@hono/zod-openapi";
+import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
+import * as z from "zod";
 import { FILE_PURPOSES } from "../batch/files.ts";
 import { uploadCompleteBody, uploadCreateBody } from "../batch/uploads.ts";
 import { FILE_EXPIRES_S_MAX, FILE_EXPIRES_S_MIN, FILES_PAGE_MAX } from "../limits.ts";

@@ -1,5 +1,6 @@
 /** Routes of groups that are running or have ended. */
-import { z, type RouteConfig } from "@hono/zod-openapi";
+import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
+import * as z from "zod";
 import { batchReply } from "../contract/batch.ts";
 import { graphOutline, graphReply } from "../contract/graph/replies.ts";
 import { reportDocument, resultsPage, runningGroup, slotLook } from "../contract/groups.ts";
@@ -7,7 +8,9 @@ import { GROUP_WAIT_MS_MAX, RESULTS_PAGE_DEFAULT, RESULTS_PAGE_MAX } from "../li
 import { asText, guarded, idParameter, json, slotStreams, whole } from "./parts.ts";
 
 /** The state of a group after it was cancelled, or if it had already ended. */
-const stoppedGroup = z.object({ ...runningGroup.shape, ended_at: z.iso.datetime().nullable() }).openapi("StoppedGroup");
+const stoppedGroup = z
+  .object({ ...runningGroup.shape, ended_at: z.iso.datetime().nullable() })
+  .meta({ id: "StoppedGroup" });
 
 const indexParameter = {
   name: "index",

@@ -1,5 +1,6 @@
 /** Routes of a run's log: its history, its events as they happen, and the client's own events. */
-import { z, type RouteConfig } from "@hono/zod-openapi";
+import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
+import * as z from "zod";
 import { appendedReply, clientEvent } from "../contract/events.ts";
 import { CLIENT_EVENTS_PER_POST_MAX } from "../limits.ts";
 import { asText, eventStream, guarded, header, idParameter, json, jsonBody, whole } from "./parts.ts";
@@ -7,21 +8,21 @@ import { asText, eventStream, guarded, header, idParameter, json, jsonBody, whol
 /** The fields that every line of a log has; the others depend on its `event_type`. */
 export const logLine = z
   .looseObject({
-    seq: z.int().min(1).openapi({ description: "Number of the event in the run, from 1 without gaps" }),
+    seq: z.int().min(1).meta({ description: "Number of the event in the run, from 1 without gaps" }),
     ts: z.iso.datetime(),
     run_id: z.string(),
     parent_run_id: z.string().nullable(),
     parallel_group_id: z.string().nullable(),
     depth: z.int(),
     step: z.int().nullable(),
-    event_type: z.string().openapi({
+    event_type: z.string().meta({
       description:
         "run_opened, group_started, attempt_started, attempt_ended, retry_scheduled, throttled, slot_completed, " +
         "slots_cancelled, confirmation_awaited, group_confirmed, group_paused, group_resumed, group_completed, budget_refused, escalated, overrun, tool_called, child_opened, child_closed, credit_lost, " +
         "run_closed, or the type of a client's own event",
     }),
   })
-  .openapi("LogLine");
+  .meta({ id: "LogLine" });
 
 /** A trace in Chrome's JSON format. */
 const trace = z
@@ -33,11 +34,11 @@ const trace = z
         name: z.string(),
         pid: z.int(),
         tid: z.int(),
-        ts: z.number().openapi({ description: "Microseconds since 1970" }),
+        ts: z.number().meta({ description: "Microseconds since 1970" }),
       }),
     ),
   })
-  .openapi("Trace");
+  .meta({ id: "Trace" });
 
 const after = whole("after", "`seq` of the last event that the reader has; the response starts after it", {
   minimum: 0,

@@ -1,5 +1,5 @@
 /** The route that clients of the Model Context Protocol use. */
-import type { RouteConfig } from "@hono/zod-openapi";
+import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { mcpAnswer, mcpMessage } from "../contract/mcp/messages.ts";
 import { guarded, json, jsonBody } from "./parts.ts";
 

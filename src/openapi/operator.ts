@@ -1,5 +1,5 @@
 /** Routes that show the operator what all runs share. */
-import type { RouteConfig } from "@hono/zod-openapi";
+import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { cassetteDocument, cassetteList } from "../contract/operator/cassettes.ts";
 import { resumedUpstream, upstreamList } from "../contract/operator/upstreams.ts";
 import { asText, guarded, idParameter, json } from "./parts.ts";

@@ -1,5 +1,6 @@
 /** Building blocks of the route descriptions. */
-import type { RouteConfig, z } from "@hono/zod-openapi";
+import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
+import type * as z from "zod";
 import { errorBody } from "../contract/errors.ts";
 import { IDEMPOTENCY_KEY_CHARS_MAX } from "../limits.ts";
 import { TRACE_HEADER } from "../trace-context.ts";

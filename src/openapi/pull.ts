@@ -1,5 +1,5 @@
 /** The routes of pull workers. */
-import type { RouteConfig } from "@hono/zod-openapi";
+import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
 import {
   claimBody,
   claimReply,

@@ -1,5 +1,6 @@
 /** Routes of runs and their budgets. */
-import { z, type RouteConfig } from "@hono/zod-openapi";
+import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
+import * as z from "zod";
 import {
   budgetDocument,
   openedRunDocument,
@@ -25,7 +26,7 @@ import {
   traceHeaders,
 } from "./parts.ts";
 
-const flushed = z.object({ object: z.literal("flush"), flushed: z.literal(true) }).openapi("Flushed");
+const flushed = z.object({ object: z.literal("flush"), flushed: z.literal(true) }).meta({ id: "Flushed" });
 
 const reset = flag("reset", "`1`: return the totals once more, then reset them to zero");
 const subtree = flag("subtree", "`1`: add the figures of all runs below it as `subtree`");

@@ -1,5 +1,5 @@
 /** The route with which a run's code calls its tools. */
-import type { RouteConfig } from "@hono/zod-openapi";
+import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { dialectErrorBody } from "../contract/dialects/dialects.ts";
 import { toolCallBody, toolCallReply } from "../contract/tools.ts";
 import { guarded, json, jsonBody } from "./parts.ts";

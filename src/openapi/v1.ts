@@ -1,5 +1,6 @@
 /** Routes of OpenAI's and Anthropic's APIs. The providers' references describe their fields. */
-import { z, type RouteConfig } from "@hono/zod-openapi";
+import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
+import * as z from "zod";
 import { batchCreateBody } from "../batch/create.ts";
 import { anthropicErrorBody, errorBody, relayedErrorBody } from "../contract/errors.ts";
 import {

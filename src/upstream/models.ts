@@ -1,5 +1,5 @@
 /** The models that an upstream itself lists, for patterns in the configuration. */
-import { z } from "zod";
+import * as z from "zod";
 import { MODELS_BYTES_MAX, NAME_CHARS_MAX } from "../limits.ts";
 import type { Upstream } from "./config/types.ts";
 import { matchesPattern } from "./config/pattern.ts";

@@ -2,7 +2,7 @@
  * The sockets of those who hold something of the run or wait for it. A socket outlives the instance that accepted it: its
  * owner is in its attachment, so that an instance which wakes from hibernation knows who is there.
  */
-import { z } from "zod";
+import * as z from "zod";
 import type { SocketOwner, SocketSignal } from "../../../src/run-api/sockets.ts";
 import { RUN_SOCKETS_MAX } from "../../../src/limits.ts";
 

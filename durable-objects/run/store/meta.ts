@@ -2,7 +2,7 @@
  * The `meta` table: single values of a run, one row each, as text. This file is the only one that knows their keys and
  * how each is written; docs/storage.md lists them. Objects in use hold rows under these keys: renaming one needs a migration.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { zeroTotals, type Totals } from "../../../src/engine/totals.ts";
 import type { StoredCredit } from "../../../src/engine/credit/credits.ts";
 import { EXPORT_START, type ExportCursor } from "../../../src/observe/otlp/batch.ts";

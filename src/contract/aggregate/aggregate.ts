@@ -1,5 +1,5 @@
 /** `aggregate`: what the answers of a batch are combined to, beside `results`. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import type { AggregateSpec } from "../../aggregate/aggregate.ts";
 import type { Escalation } from "../../aggregate/vote.ts";
 import { DEFAULT_WEIGHTS, type UncertaintyWeights } from "../../aggregate/uncertainty.ts";
@@ -23,41 +23,41 @@ const share = z.number().min(0).max(1).optional();
 
 /** The settings of calls that combine answers. */
 const combiningFields = {
-  model: label.optional().openapi({ description: "The model that combines the answers; default: the run's" }),
+  model: label.optional().meta({ description: "The model that combines the answers; default: the run's" }),
   max_tokens: z.int().min(1).max(MAX_TOKENS_MAX).optional(),
   max_chars: z
     .int()
     .min(COMBINING_CHARS_MIN)
     .max(COMBINING_CHARS_MAX)
     .optional()
-    .openapi({
+    .meta({
       description: `Most characters of answers in one call; default ${COMBINING_CHARS_DEFAULT}`,
     }),
 };
 
 const merge = strictFields({
   strategy: z.literal("merge"),
-  mode: z.enum(["concat", "json", "llm"]).optional().openapi({
+  mode: z.enum(["concat", "json", "llm"]).optional().meta({
     description:
       "`concat` (default): the texts in input order. `json`: objects are merged member by member, arrays joined; of values that differ the first is kept, and the conflict listed. `llm`: a model combines them, level by level if they do not fit one call",
   }),
-  prompt: instruction.optional().openapi({ description: "With `llm`: what the model is to make of the parts" }),
+  prompt: instruction.optional().meta({ description: "With `llm`: what the model is to make of the parts" }),
   ...combiningFields,
   separator: z
     .string()
     .max(MERGE_SEPARATOR_CHARS_MAX)
     .optional()
-    .openapi({ description: "Text between the parts of `concat`; default an empty line" }),
+    .meta({ description: "Text between the parts of `concat`; default an empty line" }),
 });
 
 const vote = strictFields({
   strategy: z.literal("vote"),
-  rule: z.enum(["majority", "weighted", "quorum", "unanimous"]).optional().openapi({
+  rule: z.enum(["majority", "weighted", "quorum", "unanimous"]).optional().meta({
     description:
       "`majority` (default): more than half of the votes. `weighted`: more than half of their weight. `quorum`: at least `of` votes, of which a share of at least `agree` agrees. `unanimous`: every slot has voted alike",
   }),
   of: z.int().min(1).max(ITEMS_PER_BATCH_MAX).optional(),
-  agree: z.number().gt(0).max(1).optional().openapi({ description: "With `quorum`; default 0.75" }),
+  agree: z.number().gt(0).max(1).optional().meta({ description: "With `quorum`; default 0.75" }),
   weights: z
     .record(label, z.number().positive().max(1_000_000))
     .refine(
@@ -65,19 +65,19 @@ const vote = strictFields({
       `expected at most ${VOTE_WEIGHTS_MAX} weights`,
     )
     .optional()
-    .openapi({ description: "With `weighted`: weights of votes by the `id` of their item; others weigh 1" }),
+    .meta({ description: "With `weighted`: weights of votes by the `id` of their item; others weigh 1" }),
   escalate: strictFields({ ...combiningFields, model: label.optional(), prompt: instruction.optional() })
     .optional()
-    .openapi({
+    .meta({
       description:
         "If the votes decide nothing: `model` gets all answers; `{}`: the group ends as `escalated`, and the log has the event",
     }),
   ...comparisonFields,
-}).openapi(COMPARED);
+}).meta(COMPARED);
 
 const judge = strictFields({
   strategy: z.literal("judge"),
-  rubric: instruction.openapi({ description: "By what the model judges the answers" }),
+  rubric: instruction.meta({ description: "By what the model judges the answers" }),
   ...combiningFields,
 });
 
@@ -89,10 +89,11 @@ const uncertainty = strictFields({
     system: strictFields({ intra: share, inter: share, failed: share }).optional(),
   })
     .optional()
-    .openapi({ description: "Weights of the formula that replace its own" }),
+    .meta({ description: "Weights of the formula that replace its own" }),
 });
 
-export const aggregate = z.discriminatedUnion("strategy", [merge, vote, uncertainty, judge]).openapi("Aggregate", {
+export const aggregate = z.discriminatedUnion("strategy", [merge, vote, uncertainty, judge]).meta({
+  id: "Aggregate",
   description: "What the answers are combined to. `results` keeps every answer",
 });
 
@@ -100,28 +101,28 @@ export const aggregate = z.discriminatedUnion("strategy", [merge, vote, uncertai
 export const aggregation = z
   .looseObject({
     strategy: z.enum(["merge", "vote", "uncertainty", "judge"]),
-    output: z.unknown().openapi({ description: "`merge`: the combined answers" }),
+    output: z.unknown().meta({ description: "`merge`: the combined answers" }),
     left_out: z.array(z.int()).optional(),
     conflicts: z.array(z.looseObject({ path: z.string() })).optional(),
     decided: z.boolean().optional(),
-    winner: z.unknown().openapi({ description: "`vote`: the answer that won, or null" }),
+    winner: z.unknown().meta({ description: "`vote`: the answer that won, or null" }),
     agreement: z.number().optional(),
     counts: z.array(z.looseObject({ answer: z.string(), votes: z.int() })).optional(),
     verdict: z.enum(["trusted", "partial", "untrusted"]).nullable().optional(),
     confidence: z.number().nullable().optional(),
     escalated: z.object({ to: z.string(), output: z.string() }).nullable().optional(),
-    groups: z
-      .array(z.string())
+    groups: z.array(z.string()).optional().meta({ description: "The groups of the calls that combined the answers" }),
+    // Without a copy, which `meta` would make: the document refers to `Usage` then.
+    usage: usageDocument
       .optional()
-      .openapi({ description: "The groups of the calls that combined the answers" }),
-    usage: usageDocument.optional().openapi({ description: "What those calls cost, beside the `usage` of the group" }),
+      .register(z.globalRegistry, { description: "What those calls cost, beside the `usage` of the group" }),
     error: z
       .object({ code: z.string(), message: z.string() })
       .nullable()
       .optional()
-      .openapi({ description: "Why such a call failed; null = none did" }),
+      .meta({ description: "Why such a call failed; null = none did" }),
   })
-  .openapi("Aggregation");
+  .meta({ id: "Aggregation" });
 
 /** The rule that a request names; null = it names none. */
 export function parseAggregate(sent: z.infer<typeof aggregate> | undefined): Parsed<AggregateSpec | null> {

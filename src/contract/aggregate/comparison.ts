@@ -1,5 +1,5 @@
 /** How votes are compared, for every field that counts them. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import type { Comparison } from "../../call.ts";
 import { NAME_CHARS_MAX } from "../../limits.ts";
 import { invalid, type Parsed } from "../errors.ts";
@@ -7,7 +7,7 @@ import { ABSENT } from "../fields.ts";
 
 /** The fields of whatever compares answers. */
 export const comparisonFields = {
-  by: z.enum(["normalized", "exact", "json_key"]).optional().openapi({
+  by: z.enum(["normalized", "exact", "json_key"]).optional().meta({
     description:
       "When two answers are one vote. `normalized` (default): without case, white space, quotation marks and final punctuation. `exact`: letter by letter. `json_key`: by the value at `key` in their JSON",
   }),
@@ -16,7 +16,7 @@ export const comparisonFields = {
     .min(1)
     .max(NAME_CHARS_MAX)
     .optional()
-    .openapi({ description: "With `json_key`: the path of the value, such as `verdict` or `result.0.label`" }),
+    .meta({ description: "With `json_key`: the path of the value, such as `verdict` or `result.0.label`" }),
 };
 
 /** For the OpenAPI document: what holds of these fields together. The parser checks it. */

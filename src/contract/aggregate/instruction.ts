@@ -1,5 +1,5 @@
 /** What a model that combines or judges answers is to do, in a client's words. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { RUBRIC_CHARS_MAX } from "../../limits.ts";
 import { textFault } from "../text.ts";
 

@@ -1,5 +1,5 @@
 /** `stop_when`: when a batch has what its client needs, so that the rest need not run. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import type { StopRule } from "../../aggregate/early-stop.ts";
 import type { JudgeRule } from "../../aggregate/judged-stop.ts";
 import {
@@ -18,55 +18,51 @@ import { invalid, type Parsed } from "../errors.ts";
 import { strictFields } from "../strict-fields.ts";
 
 const quorum = strictFields({
-  of: z.int().min(1).max(ITEMS_PER_BATCH_MAX).openapi({ description: "Answers that must have voted" }),
+  of: z.int().min(1).max(ITEMS_PER_BATCH_MAX).meta({ description: "Answers that must have voted" }),
   agree: z
     .number()
     .gt(0)
     .max(1)
     .optional()
-    .openapi({ description: "The share of the votes that must be for one answer; default 0.75" }),
+    .meta({ description: "The share of the votes that must be for one answer; default 0.75" }),
   ...comparisonFields,
-}).openapi(COMPARED);
+}).meta(COMPARED);
 
 const judge = strictFields({
-  prompt: instruction.openapi({ description: "The rule that says when the answers are enough" }),
-  model: label.optional().openapi({ description: "The model that decides; default: the run's" }),
+  prompt: instruction.meta({ description: "The rule that says when the answers are enough" }),
+  model: label.optional().meta({ description: "The model that decides; default: the run's" }),
   max_tokens: z.int().min(1).max(MAX_TOKENS_MAX).optional(),
   max_chars: z
     .int()
     .min(COMBINING_CHARS_MIN)
     .max(JUDGED_CHARS_MAX)
     .optional()
-    .openapi({ description: `Most characters of answers in one call; default ${JUDGED_CHARS_DEFAULT}` }),
+    .meta({ description: `Most characters of answers in one call; default ${JUDGED_CHARS_DEFAULT}` }),
   every: z
     .int()
     .min(1)
     .max(ITEMS_PER_BATCH_MAX)
     .optional()
-    .openapi({ description: "Number of new answers before each call of the judge; default 1" }),
+    .meta({ description: "Number of new answers before each call of the judge; default 1" }),
 });
 
 export const stopWhen = strictFields({
-  n_success: z
-    .int()
-    .min(1)
-    .max(ITEMS_PER_BATCH_MAX)
-    .optional()
-    .openapi({ description: "So many calls have completed" }),
-  quorum: quorum.optional().openapi({ description: "So many answers have voted, and enough of them agree" }),
-  regex: z.string().min(1).max(PATTERN_CHARS_MAX).optional().openapi({
+  n_success: z.int().min(1).max(ITEMS_PER_BATCH_MAX).optional().meta({ description: "So many calls have completed" }),
+  quorum: quorum.optional().meta({ description: "So many answers have voted, and enough of them agree" }),
+  regex: z.string().min(1).max(PATTERN_CHARS_MAX).optional().meta({
     description: "An answer matches; JavaScript's `u` syntax without look-around and back-references",
   }),
-  judge: judge.optional().openapi({
+  judge: judge.optional().meta({
     description:
       "A model decides whether the answers so far are enough. It is called as answers arrive, one call at a time",
   }),
-  flags: z.enum(["i", "s", "is"]).optional().openapi({ description: "Flags of `regex`" }),
+  flags: z.enum(["i", "s", "is"]).optional().meta({ description: "Flags of `regex`" }),
   shadow: z
     .boolean()
     .optional()
-    .openapi({ description: "If true, the batch runs on; its answer says what a stop would save" }),
-}).openapi("StopWhen", {
+    .meta({ description: "If true, the batch runs on; its answer says what a stop would save" }),
+}).meta({
+  id: "StopWhen",
   ...exactlyOneOf(
     { required: ["n_success"], properties: { flags: ABSENT } },
     { required: ["quorum"], properties: { flags: ABSENT } },
@@ -79,15 +75,15 @@ export const stopWhen = strictFields({
 
 /** What a group's answer says of its early stop; absent without `stop_when`. */
 export const stopReplyFields = {
-  saved_calls: z.int().optional().openapi({ description: "Calls that were not made, because `stop_when` was met" }),
-  aborted_calls: z.int().optional().openapi({ description: "Calls that were in flight by then; they stay charged" }),
+  saved_calls: z.int().optional().meta({ description: "Calls that were not made, because `stop_when` was met" }),
+  aborted_calls: z.int().optional().meta({ description: "Calls that were in flight by then; they stay charged" }),
   saved_usd: z.object({ worst_usd: z.number(), likely_usd: z.number() }).optional(),
   shadow: z.boolean().optional(),
   stopped_at: z.iso.datetime().nullable().optional(),
   judge_groups: z
     .array(z.string())
     .optional()
-    .openapi({ description: "The groups of the calls of the judge of `stop_when`" }),
+    .meta({ description: "The groups of the calls of the judge of `stop_when`" }),
 };
 
 /** The rule that a request names; null = it names none. */

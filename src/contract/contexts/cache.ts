@@ -1,11 +1,11 @@
 /** How the beginning of a prompt that calls share is cached by their provider. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import type { SharedPrefix } from "../../call.ts";
 import { WARM_MS_DEFAULT, WARM_MS_MAX } from "../../limits.ts";
 import { strictFields } from "../strict-fields.ts";
 
 const lifetime = strictFields({
-  ttl: z.enum(["5m", "1h"]).optional().openapi({
+  ttl: z.enum(["5m", "1h"]).optional().meta({
     description: "How long Anthropic keeps it after its last use; default 5 minutes. Other providers do not take it",
   }),
   warm_ms_max: z
@@ -13,10 +13,10 @@ const lifetime = strictFields({
     .min(0)
     .max(WARM_MS_MAX)
     .optional()
-    .openapi({
+    .meta({
       description: `Longest wait for the first call, whose answer makes it readable, ms; default ${WARM_MS_DEFAULT}`,
     }),
-}).openapi("CacheLifetime");
+}).meta({ id: "CacheLifetime" });
 
 /** The field `cache` of a call. */
 export const cacheField = z.union([z.enum(["auto", "off"]), lifetime]);

@@ -1,5 +1,5 @@
 /** `/contexts`: texts that a run stores once, so that many of its calls can refer to them. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import type { ContextRecord } from "../../contexts/types.ts";
 import { CONTEXTS_PAGE_DEFAULT, CONTEXTS_PAGE_MAX } from "../../limits.ts";
 import { invalid, zodReason, type Parsed } from "../errors.ts";
@@ -11,10 +11,10 @@ export const contextBody = strictFields({
   text: z
     .string()
     .optional()
-    .openapi({ minLength: 1, description: "The text. Exactly one of `text` and `file_id` is required" }),
-  file_id: z.string().max(100).optional().openapi({ description: "A file of this run, which must be text in UTF-8" }),
+    .meta({ minLength: 1, description: "The text. Exactly one of `text` and `file_id` is required" }),
+  file_id: z.string().max(100).optional().meta({ description: "A file of this run, which must be text in UTF-8" }),
   name: label.optional(),
-}).openapi("NewContext", exactlyOneOf(["text"], ["file_id"]));
+}).meta({ id: "NewContext", ...exactlyOneOf(["text"], ["file_id"]) });
 
 /** Where the text of a new context is. */
 export type NewContext = { name: string | null } & ({ text: string } | { fileId: string });
@@ -60,21 +60,21 @@ export const contextReply = z
     id: z.string(),
     object: z.literal("context"),
     name: z.string().nullable(),
-    chars: z.int().openapi({ description: "Unicode code points, by which ranges count" }),
-    bytes: z.int().openapi({ description: "Bytes in UTF-8" }),
-    tokens_max: z.int().openapi({ description: "Upper bound of its tokens" }),
+    chars: z.int().meta({ description: "Unicode code points, by which ranges count" }),
+    bytes: z.int().meta({ description: "Bytes in UTF-8" }),
+    tokens_max: z.int().meta({ description: "Upper bound of its tokens" }),
     created_at: z.iso.datetime(),
   })
-  .openapi("Context");
+  .meta({ id: "Context" });
 export type ContextReply = z.infer<typeof contextReply>;
 
 export const contextsReply = z
   .object({ object: z.literal("list"), data: z.array(contextReply), has_more: z.boolean() })
-  .openapi("Contexts");
+  .meta({ id: "Contexts" });
 
 export const contextDeleted = z
   .object({ id: z.string(), object: z.literal("context"), deleted: z.literal(true) })
-  .openapi("ContextDeleted");
+  .meta({ id: "ContextDeleted" });
 
 export function contextDocument({ id, name, chars, bytes, tokensMax, createdAtMs }: ContextRecord): ContextReply {
   const createdAt = new Date(createdAtMs).toISOString();

@@ -1,5 +1,5 @@
 /** How a call refers to a context, and how a batch maps over one. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import type { ContextReference, Split } from "../../contexts/types.ts";
 import { CHUNK_CHARS_DEFAULT, CHUNK_CHARS_MAX, CONTEXT_BYTES_MAX, ITEMS_PER_BATCH_MAX } from "../../limits.ts";
 import { ABSENT } from "../fields.ts";
@@ -9,7 +9,7 @@ const contextId = z.string().regex(/^ctx_[0-9a-f]{32}$/, "expected the id of a c
 const position = z.int().min(0).max(CONTEXT_BYTES_MAX);
 
 const splitFields = {
-  by: z.enum(["chars", "lines", "paragraphs", "markdown"]).optional().openapi({
+  by: z.enum(["chars", "lines", "paragraphs", "markdown"]).optional().meta({
     description:
       "Where a chunk ends: after so many characters (default), after a line, before a paragraph, or before a heading of Markdown, where one is within `size`",
   }),
@@ -18,10 +18,10 @@ const splitFields = {
     .min(1)
     .max(CHUNK_CHARS_MAX)
     .optional()
-    .openapi({
+    .meta({
       description: `Most characters of a chunk, whatever \`by\` is; default ${CHUNK_CHARS_DEFAULT}`,
     }),
-  overlap: z.int().min(0).max(CHUNK_CHARS_MAX).optional().openapi({
+  overlap: z.int().min(0).max(CHUNK_CHARS_MAX).optional().meta({
     description: "Characters at the end of a chunk that the next one repeats, at most; default 0, less than `size`",
   }),
 };
@@ -31,7 +31,7 @@ export const split = strictFields(splitFields)
     message: "expected less than size",
     path: ["overlap"],
   })
-  .openapi("Split");
+  .meta({ id: "Split", description: "How the text is cut for `chunk`" });
 
 /** The split that a request names. */
 function splitOf({ by = "chars", size = CHUNK_CHARS_DEFAULT, overlap = 0 }: z.infer<typeof split> = {}): Split {
@@ -40,19 +40,19 @@ function splitOf({ by = "chars", size = CHUNK_CHARS_DEFAULT, overlap = 0 }: z.in
 
 const partOfContext = strictFields({
   id: contextId,
-  from: position.optional().openapi({ description: "First character, counted from 0; default 0" }),
-  to: position.optional().openapi({ description: "The character behind the last; default: the end of the text" }),
+  from: position.optional().meta({ description: "First character, counted from 0; default 0" }),
+  to: position.optional().meta({ description: "The character behind the last; default: the end of the text" }),
   chunk: z
     .int()
     .min(0)
     .max(ITEMS_PER_BATCH_MAX)
     .optional()
-    .openapi({ description: "The chunk of this number, counted from 0, instead of a range" }),
-  split: split.optional().openapi({ description: "How the text is cut for `chunk`" }),
+    .meta({ description: "The chunk of this number, counted from 0, instead of a range" }),
+  split: split.optional(),
   as: z
     .enum(["prompt", "system"])
     .optional()
-    .openapi({ description: "Where the text is inserted: before the prompt (default), or in the system message" }),
+    .meta({ description: "Where the text is inserted: before the prompt (default), or in the system message" }),
 })
   .refine(({ chunk, from, to }) => chunk === undefined || (from === undefined && to === undefined), {
     message: "expected either chunk, or from and to",
@@ -62,7 +62,8 @@ const partOfContext = strictFields({
     message: "expected chunk beside it",
     path: ["split"],
   })
-  .openapi("ContextPart", {
+  .meta({
+    id: "ContextPart",
     oneOf: [
       { required: ["chunk"], properties: { from: ABSENT, to: ABSENT } },
       { properties: { chunk: ABSENT, split: ABSENT } },
@@ -87,7 +88,10 @@ export function referenceOf(value: z.infer<typeof contextField>): ContextReferen
 }
 
 /** The field `over` of a batch. */
-export const overField = strictFields({ context: contextId, split: split.optional() }).openapi("Over");
+export const overField = strictFields({ context: contextId, split: split.optional() }).meta({
+  id: "Over",
+  description: "One call for each chunk of a context: `prompt` with the chunk in place of `{{chunk}}`",
+});
 
 /** A batch with one call for each chunk of a context. */
 export type Over = { id: string; split: Split };

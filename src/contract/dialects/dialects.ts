@@ -2,7 +2,7 @@
  * Parses calls in the form that other systems' clients send. Their servers ignored unknown fields, and Python sends null
  * for a missing value, so unknown fields and nulls are ignored; a known field of a wrong type is refused by its name.
  */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { ITEMS_PER_BATCH_MAX } from "../../limits.ts";
 import { ONE_FORM_OF_LIST } from "../batch-forms.ts";
 import { batchBody, promptCall, type BatchCall } from "../batch.ts";
@@ -15,7 +15,7 @@ import type { BatchReading } from "../large-batch.ts";
 import { parseQuery, queryBody, type QueryRequest } from "../query.ts";
 
 const depthField = {
-  depth: z.int().min(Number.MIN_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER).nullable().optional().openapi({
+  depth: z.int().min(Number.MIN_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER).nullable().optional().meta({
     description: "Accepted and ignored. A call does not recurse; to recurse, open a child run",
   }),
 };
@@ -31,7 +31,7 @@ const chatMessage = z.looseObject({
 
 const promptOrMessages = z
   .union([z.string().min(1), z.array(chatMessage).min(1)])
-  .openapi({ description: "Text of one user message, or an array of chat messages" });
+  .meta({ description: "Text of one user message, or an array of chat messages" });
 
 /** `POST /llm_query` and its like, as documented: also any field of `/query`; other fields are ignored. */
 export const dialectQuery = z
@@ -41,13 +41,13 @@ export const dialectQuery = z
     model: modelField,
     ...depthField,
   })
-  .openapi(
-    "DialectQuery",
-    exactlyOneOf(
+  .meta({
+    id: "DialectQuery",
+    ...exactlyOneOf(
       { required: ["prompt"], properties: { prompt: { type: ["string", "array"] }, messages: { type: "null" } } },
       { required: ["messages"], properties: { messages: { type: "array" }, prompt: { type: "null" } } },
     ),
-  );
+  });
 
 /** `POST /llm_query_batched` and its like, as documented: also any field of `/batch` but those that make several calls of one. */
 export const dialectBatch = z
@@ -57,10 +57,10 @@ export const dialectBatch = z
     model: modelField,
     ...depthField,
   })
-  .openapi("DialectBatch", ONE_FORM_OF_LIST);
+  .meta({ id: "DialectBatch", ...ONE_FORM_OF_LIST });
 
 /** Every failure in these dialects. */
-export const dialectErrorBody = z.object({ error: z.string() }).openapi("DialectError");
+export const dialectErrorBody = z.object({ error: z.string() }).meta({ id: "DialectError" });
 
 const envelope = z.looseObject(depthField);
 

@@ -2,7 +2,7 @@
  * Bodies of OpenAI's and Anthropic's routes, as documented: the fields of which the gateway refuses values. The upstream's reference
  * has the others, and what the upstream refuses.
  */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { CHOICES_MAX, MAX_TOKENS_MAX } from "../../limits.ts";
 import { CACHE_MARKS } from "../../protocol/request/inner-fields.ts";
 import { label } from "../fields.ts";

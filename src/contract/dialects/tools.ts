@@ -1,5 +1,5 @@
 /** `POST /rollout/:id/v1/rlm/tools`: what the code of verifiers' RLMEnv calls, `llm_batch` and tools of the run. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { ITEMS_PER_BATCH_MAX } from "../../limits.ts";
 import { parseBatch, promptCall, type BatchRequest } from "../batch.ts";
 import { errorBody, invalid, type Parsed } from "../errors.ts";
@@ -8,14 +8,14 @@ import { usageDocument } from "../query.ts";
 /** The request as documented. */
 export const dialectToolCall = z
   .looseObject({
-    tool_name: z.string().openapi({
+    tool_name: z.string().meta({
       pattern: "^[A-Za-z0-9_-]{1,64}$",
       description: "`llm_batch`, or the name of a tool of the run",
     }),
     args: z.array(z.unknown()).optional(),
     kwargs: z.record(z.string(), z.unknown()).optional(),
   })
-  .openapi("DialectToolCall");
+  .meta({ id: "DialectToolCall" });
 
 /** The answer: of `llm_batch` a list of texts, with what its failures were and what it cost. */
 export const dialectToolReply = z
@@ -24,7 +24,7 @@ export const dialectToolReply = z
     errors: z.array(z.union([errorBody.shape.error, z.null()])).optional(),
     usage: usageDocument.optional(),
   })
-  .openapi("DialectToolReply");
+  .meta({ id: "DialectToolReply" });
 
 /** A tool as it is called: Python's positional arguments, and those by name. */
 export type DialectToolCall = { name: string; args: readonly unknown[]; kwargs: Record<string, unknown> };

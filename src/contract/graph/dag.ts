@@ -1,5 +1,5 @@
 /** `POST /dag`: calls with dependencies. Checks the form of a graph; what its ids and references mean is src/graph's. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import type { AggregateSpec } from "../../aggregate/aggregate.ts";
 import type { StopRule } from "../../aggregate/early-stop.ts";
 import type { JudgeRule } from "../../aggregate/judged-stop.ts";
@@ -66,13 +66,13 @@ export const runIf = z.union(
 
 /** One of `tasks`. */
 export const dagTask = strictFields({
-  id: taskId.openapi({ description: "Distinct in its graph; references name it" }),
+  id: taskId.meta({ description: "Distinct in its graph; references name it" }),
   ...contentFields,
   ...callSettingsFields,
-  dependencies: z.array(z.string()).optional().openapi({
+  dependencies: z.array(z.string()).optional().meta({
     description: "Ids of tasks that must end first. References in the prompt add theirs",
   }),
-  foreach: z.string().optional().openapi({
+  foreach: z.string().optional().meta({
     description:
       "`{{id.output.json.path}}`: one slot per element of that array. `{{id.outputs}}`: one per output of another `foreach` task, which starts as soon as that output is there",
   }),
@@ -81,25 +81,25 @@ export const dagTask = strictFields({
     .min(1)
     .max(GRAPH_SLOTS_MAX)
     .optional()
-    .openapi({
+    .meta({
       description: `Most elements of a \`foreach\` over an array; default ${FOREACH_ITEMS_DEFAULT}. A quote counts them all`,
     }),
-  run_if: runIf.optional().openapi({
+  run_if: runIf.optional().meta({
     description:
       "Which ended dependencies let it start: `all_success` (default), `any`, `always`, or a share of their slots that completed. Else it is `skipped`",
   }),
-  max_retries: z.int().min(0).max(TASK_RETRIES_MAX).optional().openapi({
+  max_retries: z.int().min(0).max(TASK_RETRIES_MAX).optional().meta({
     description: "Retries after a transient failure; default: the upstream's `max_attempts` - 1",
   }),
   fallback: z
     .string()
     .max(FALLBACK_CHARS_MAX)
     .optional()
-    .openapi({ description: "Text that counts as its output if it fails" }),
-  alternatives: z.array(z.string()).max(TASK_ALTERNATIVES_MAX).optional().openapi({
+    .meta({ description: "Text that counts as its output if it fails" }),
+  alternatives: z.array(z.string()).max(TASK_ALTERNATIVES_MAX).optional().meta({
     description: "Ids of tasks that start, one after another, only if it fails, until one completes in its place",
   }),
-  context_limit_chars: z.int().min(1).max(CONTEXT_LIMIT_CHARS_MAX).optional().openapi({
+  context_limit_chars: z.int().min(1).max(CONTEXT_LIMIT_CHARS_MAX).optional().meta({
     description: "Most characters of each output that is inserted into its prompt",
   }),
   tier: tierName,
@@ -109,21 +109,21 @@ export const dagTask = strictFields({
     .min(0)
     .max(DEADLINE_MS_MAX)
     .optional()
-    .openapi({
+    .meta({
       description: `For the critical path; default ${TASK_DURATION_MS_DEFAULT}`,
     }),
-}).openapi("DagTask", ONE_CONTENT);
+}).meta({ id: "DagTask", ...ONE_CONTENT });
 type DagTaskInput = z.infer<typeof dagTask>;
 
 const dagOptions = strictFields({
-  inject: z.enum(["template", "markdown"]).optional().openapi({
+  inject: z.enum(["template", "markdown"]).optional().meta({
     description:
       "`template` (default): outputs replace references. `markdown`: also, the outputs of all dependencies stand before the prompt as `## Result from id`",
   }),
-  on_error: z.enum(["continue", "abort"]).optional().openapi({
+  on_error: z.enum(["continue", "abort"]).optional().meta({
     description: "`abort`: after the first task that failed, no further one starts; default `continue`",
   }),
-  schedule: z.enum(["critical_path", "fifo", "weight"]).optional().openapi({
+  schedule: z.enum(["critical_path", "fifo", "weight"]).optional().meta({
     description:
       "Which ready task starts first: that with the longest rest (default), the first in the list, or by weight",
   }),
@@ -136,23 +136,23 @@ void dedupe;
 
 export const dagBody = strictFields({
   tasks: z.array(dagTask).min(1).max(GRAPH_TASKS_MAX),
-  dependencies: z.record(z.string(), z.array(z.string())).optional().openapi({
+  dependencies: z.record(z.string(), z.array(z.string())).optional().meta({
     description: 'Dependencies by task, beside those that the tasks name: `{"c": ["a", "b"]}`',
   }),
   options: dagOptions.optional(),
   ...callSettingsFields,
   ...graphRulesFields,
   on_exhausted: onExhausted.optional(),
-  at_least: atLeast.optional().openapi({
+  at_least: atLeast.optional().meta({
     description: "The share of the calls that must complete for the graph to end as `completed`; default: all",
   }),
   stop_when: stopWhen.optional(),
   tiers: tierMode,
   aggregate: aggregate.optional(),
-  detach: z.boolean().optional().openapi({
+  detach: z.boolean().optional().meta({
     description: "Whether the graph continues after its client disconnects; default true. Read it at `/dag/:id`",
   }),
-}).openapi("Dag");
+}).meta({ id: "Dag" });
 
 /** A task as src/graph reads it, with its call; null = the default. */
 export type DagTask = {

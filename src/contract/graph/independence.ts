@@ -1,13 +1,13 @@
 /** What the items of a batch state about each other, and what the check of it answers. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { ITEM_FILES_MAX } from "../../limits.ts";
 import { label } from "../fields.ts";
 
 /** Fields of an item. Nothing but the check reads them. */
 export const claimFields = {
-  files: z.array(label).max(ITEM_FILES_MAX).optional().openapi({ description: "What the call works on" }),
-  writes: z.array(label).max(ITEM_FILES_MAX).optional().openapi({ description: "What the call changes" }),
-  output_location: label.optional().openapi({ description: "Where its output goes" }),
+  files: z.array(label).max(ITEM_FILES_MAX).optional().meta({ description: "What the call works on" }),
+  writes: z.array(label).max(ITEM_FILES_MAX).optional().meta({ description: "What the call changes" }),
+  output_location: label.optional().meta({ description: "Where its output goes" }),
 };
 
 /** What an item states; absent from a call = nothing. */
@@ -23,7 +23,7 @@ export function claimsOf(item: z.infer<z.ZodObject<typeof claimFields>>): Claims
 const INDEPENDENCE_POLICIES = ["report", "reject", "serialize"] as const;
 export type IndependencePolicy = (typeof INDEPENDENCE_POLICIES)[number];
 
-export const validateIndependence = z.enum(INDEPENDENCE_POLICIES).openapi({
+export const validateIndependence = z.enum(INDEPENDENCE_POLICIES).meta({
   description:
     "Checks before anything is sent whether the items can run at the same time. `report`: the answer has the checks. `reject`: items that are not independent are refused with 422 `invalid_graph`. `serialize`: items that name the same file or output run one after another",
 });
@@ -43,7 +43,7 @@ export const independenceFields = {
             "aggregation_declared",
           ]),
           pass: z.boolean(),
-          items: z.array(z.string()).openapi({ description: "Ids, or indexes, of the first items that fail it" }),
+          items: z.array(z.string()).meta({ description: "Ids, or indexes, of the first items that fail it" }),
         }),
       ),
     })
@@ -51,6 +51,6 @@ export const independenceFields = {
   conflicts: z
     .array(z.object({ file: z.string(), items: z.array(z.string()) }))
     .optional()
-    .openapi({ description: "Files that several items name" }),
+    .meta({ description: "Files that several items name" }),
 };
 export type IndependenceReply = z.infer<z.ZodObject<typeof independenceFields>>;

@@ -1,5 +1,5 @@
 /** `PATCH /dag/:id`: changes of a graph that runs. Checks their form; what they do to the graph is src/graph's. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { GRAPH_OPERATIONS_MAX } from "../../limits.ts";
 import { parseSettings, SETTINGS_DEFAULT } from "../call-options.ts";
 import { zodReason, type Parsed } from "../errors.ts";
@@ -12,7 +12,7 @@ const operation = z.discriminatedUnion("op", [
   z.strictObject({ op: z.literal("add_task"), task: dagTask }),
   z.strictObject({
     op: z.literal("update_task"),
-    task: dagTask.openapi({ description: "The whole task as it is to be; its id says which task it replaces" }),
+    task: dagTask.meta({ description: "The whole task as it is to be; its id says which task it replaces" }),
   }),
   z.strictObject({ op: z.literal("remove_task"), id }),
   z.strictObject({ op: z.literal("add_dependency"), id, dependency: id }),
@@ -24,11 +24,11 @@ export const dagPatch = strictFields({
     .int()
     .min(1)
     .max(Number.MAX_SAFE_INTEGER)
-    .openapi({ description: "The version that the client has seen; another is refused with 409" }),
-  operations: z.array(operation).min(1).max(GRAPH_OPERATIONS_MAX).openapi({
+    .meta({ description: "The version that the client has seen; another is refused with 409" }),
+  operations: z.array(operation).min(1).max(GRAPH_OPERATIONS_MAX).meta({
     description: "Applied in their order, all or nothing. A task that has started, or has ended, stays as it is",
   }),
-}).openapi("DagPatch");
+}).meta({ id: "DagPatch" });
 
 /** A change as src/graph reads it, with the calls of its tasks. */
 export type DagPatch = { version: number; operations: DagOperation[] };

@@ -1,5 +1,5 @@
 /** `POST /plan`: a goal for which a model writes a graph of calls. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import {
   PLAN_ROUNDS_MAX,
   PLAN_TASKS_DEFAULT,
@@ -13,37 +13,37 @@ import { usageDocument } from "../query.ts";
 import { strictFields } from "../strict-fields.ts";
 
 const replan = strictFields({
-  max_rounds: z.int().min(0).max(PLAN_ROUNDS_MAX).optional().openapi({
+  max_rounds: z.int().min(0).max(PLAN_ROUNDS_MAX).optional().meta({
     description: "Most further plans; default 1. With 0, the joiner only answers",
   }),
-  stop_if_same: z.boolean().optional().openapi({
+  stop_if_same: z.boolean().optional().meta({
     description: "Whether a plan that equals an earlier one ends the program instead of running again; default true",
   }),
-  min_budget_usd: z.number().min(0).optional().openapi({
+  min_budget_usd: z.number().min(0).optional().meta({
     description: "No further plan is written once less than this is left of the budget; default 0",
   }),
 });
 
 export const planBody = strictFields({
-  goal: z.string().min(1).max(PROMPT_BYTES_MAX).openapi({ description: "What the plan is to achieve" }),
-  planner_model: label.optional().openapi({
+  goal: z.string().min(1).max(PROMPT_BYTES_MAX).meta({ description: "What the plan is to achieve" }),
+  planner_model: label.optional().meta({
     description: "The model that writes the plan and joins its results; default: the run's `default_model`",
   }),
-  model: label.optional().openapi({ description: "The model of the plan's tasks; default: the run's `default_model`" }),
+  model: label.optional().meta({ description: "The model of the plan's tasks; default: the run's `default_model`" }),
   max_tasks: z
     .int()
     .min(1)
     .max(PLAN_TASKS_MAX)
     .optional()
-    .openapi({
+    .meta({
       description: `Most tasks of a plan; default ${PLAN_TASKS_DEFAULT}`,
     }),
-  run: z.boolean().optional().openapi({ description: "`false`: the plan is written and checked only; default true" }),
-  replan: replan.optional().openapi({
+  run: z.boolean().optional().meta({ description: "`false`: the plan is written and checked only; default true" }),
+  replan: replan.optional().meta({
     description:
       "A joiner reads the results of the graph: it answers, or says why another plan is needed. Absent: the outputs of the first graph are the result",
   }),
-}).openapi("PlanRequest");
+}).meta({ id: "PlanRequest" });
 
 /** A request to plan; null = the run decides, or there is no joiner. */
 export type PlanRequest = {
@@ -95,8 +95,8 @@ export type Joined = z.infer<typeof joined>;
 
 const planRound = z.object({
   tasks: z.array(plannedTask),
-  repaired: z.boolean().openapi({ description: "Whether the first plan was invalid, and written once more" }),
-  graph: z.string().nullable().openapi({ description: "The id of its graph, for `/dag/:id`; null: it did not run" }),
+  repaired: z.boolean().meta({ description: "Whether the first plan was invalid, and written once more" }),
+  graph: z.string().nullable().meta({ description: "The id of its graph, for `/dag/:id`; null: it did not run" }),
   status: z.string().nullable(),
   outputs: z.record(z.string(), z.unknown()),
   decision: joined.nullable(),
@@ -108,14 +108,14 @@ export const STOPPED = ["planned", "no_replan", "finished", "max_rounds", "same_
 export const planReply = z
   .object({
     object: z.literal("plan"),
-    stopped: z.enum(STOPPED).openapi({ description: "Why it has ended" }),
-    answer: z.string().nullable().openapi({ description: "The joiner's last answer; null without one" }),
-    outputs: z.record(z.string(), z.unknown()).openapi({ description: "Of the last graph" }),
+    stopped: z.enum(STOPPED).meta({ description: "Why it has ended" }),
+    answer: z.string().nullable().meta({ description: "The joiner's last answer; null without one" }),
+    outputs: z.record(z.string(), z.unknown()).meta({ description: "Of the last graph" }),
     rounds: z.array(planRound),
-    error: z.union([errorBody.shape.error, z.null()]).openapi({
+    error: z.union([errorBody.shape.error, z.null()]).meta({
       description: "Why a call after the first plan failed; what had ended by then is in the reply",
     }),
     usage: usageDocument,
   })
-  .openapi("Plan");
+  .meta({ id: "Plan" });
 export type PlanReply = z.infer<typeof planReply>;

@@ -1,5 +1,5 @@
 /** What the routes of graphs answer. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { batchReply, slotCounts } from "../batch.ts";
 import { stopReplyFields } from "../aggregate/stop-when.ts";
 import { errorBody } from "../errors.ts";
@@ -16,22 +16,22 @@ export const graphValidation = z
       z.object({
         code: z.enum(["orphans", "long_task", "short_prompt", "unused_reference"]),
         message: z.string(),
-        tasks: z.array(z.string()).openapi({ description: "Ids of the first tasks that it is about" }),
+        tasks: z.array(z.string()).meta({ description: "Ids of the first tasks that it is about" }),
       }),
     ),
     stats: z.object({
-      total: z.int().openapi({ description: "Number of tasks" }),
+      total: z.int().meta({ description: "Number of tasks" }),
       edges: z.int(),
-      slots: z.int().openapi({ description: "Most calls, with `max_items` of each `foreach` and without retries" }),
-      roots: z.int().openapi({ description: "Tasks that wait for nothing" }),
-      parallelizable: z.int().openapi({ description: "Tasks that share their level with another one" }),
-      max_depth: z.int().openapi({ description: "Number of levels" }),
-      max_width: z.int().openapi({ description: "Tasks of the largest level" }),
-      critical_path: z.array(z.string()).openapi({ description: "Longest chain of tasks by estimated duration" }),
-      critical_path_ms: z.number().openapi({ description: "Its estimated duration, ms" }),
+      slots: z.int().meta({ description: "Most calls, with `max_items` of each `foreach` and without retries" }),
+      roots: z.int().meta({ description: "Tasks that wait for nothing" }),
+      parallelizable: z.int().meta({ description: "Tasks that share their level with another one" }),
+      max_depth: z.int().meta({ description: "Number of levels" }),
+      max_width: z.int().meta({ description: "Tasks of the largest level" }),
+      critical_path: z.array(z.string()).meta({ description: "Longest chain of tasks by estimated duration" }),
+      critical_path_ms: z.number().meta({ description: "Its estimated duration, ms" }),
     }),
   })
-  .openapi("GraphValidation");
+  .meta({ id: "GraphValidation" });
 export type GraphValidation = z.infer<typeof graphValidation>;
 
 /** The answer to `POST /dag?quote=1`: nothing was reserved or sent. `fits`: the worst of all calls fits what is left, in every dimension. */
@@ -45,8 +45,8 @@ export const dagQuoteReply = z
     tasks: z.array(
       z.object({
         id: z.string(),
-        model: z.string().nullable().openapi({ description: "The model that it would use, its own or inherited" }),
-        calls_max: z.int().openapi({ description: "Its slots: `max_items` of a `foreach`" }),
+        model: z.string().nullable().meta({ description: "The model that it would use, its own or inherited" }),
+        calls_max: z.int().meta({ description: "Its slots: `max_items` of a `foreach`" }),
         worst_usd: z.number(),
         likely_usd: z.number(),
         prompt_tokens_max: z.int(),
@@ -54,7 +54,7 @@ export const dagQuoteReply = z
       }),
     ),
   })
-  .openapi("DagQuote");
+  .meta({ id: "DagQuote" });
 export type DagQuoteReply = z.infer<typeof dagQuoteReply>;
 
 /** What became of a task. */
@@ -63,32 +63,32 @@ const taskDocument = z.object({
     .string()
     .nullable()
     .optional()
-    .openapi({ description: "The text of a completed task, else null; absent for a `foreach`" }),
+    .meta({ description: "The text of a completed task, else null; absent for a `foreach`" }),
   outputs: z
     .array(z.string().nullable())
     .optional()
-    .openapi({ description: "Of a `foreach`: the outputs in the order of its elements, null for those that failed" }),
-  json: answerJson.openapi({
+    .meta({ description: "Of a `foreach`: the outputs in the order of its elements, null for those that failed" }),
+  json: answerJson.meta({
     description:
       "Of a task with a `schema`: its output as JSON; of a `foreach` those of its outputs, null for the failed",
   }),
   errors: z.array(z.union([errorBody.shape.error, z.null()])).optional(),
-  status: z.enum(["queued", "running", "completed", "partial", "failed", "skipped", "cancelled"]).openapi({
+  status: z.enum(["queued", "running", "completed", "partial", "failed", "skipped", "cancelled"]).meta({
     description: "`partial`: some elements of a `foreach` completed",
   }),
-  error: z.union([errorBody.shape.error, z.null()]).openapi({
+  error: z.union([errorBody.shape.error, z.null()]).meta({
     description:
       "The first error of its calls. A task with `fallback` completed: the error says why the fallback was used",
   }),
-  duration_ms: z.number().nullable().openapi({ description: "Duration of its call, of the longest of a `foreach`" }),
+  duration_ms: z.number().nullable().meta({ description: "Duration of its call, of the longest of a `foreach`" }),
   // A union: `nullable()` of a named schema is written as one that null does not fit.
   usage: z.union([usageDocument, z.null()]),
   attempts: z.int(),
   model: z.string().nullable().optional(),
-  slots: z.int().optional().openapi({ description: "Of a `foreach`: how many calls it has" }),
+  slots: z.int().optional().meta({ description: "Of a `foreach`: how many calls it has" }),
   fallback: z.literal(true).optional(),
-  replaced_by: z.string().optional().openapi({ description: "The alternative that completed in its place" }),
-  not_needed: z.literal(true).optional().openapi({ description: "An alternative that was not started" }),
+  replaced_by: z.string().optional().meta({ description: "The alternative that completed in its place" }),
+  not_needed: z.literal(true).optional().meta({ description: "An alternative that was not started" }),
   phase: z.string().optional(),
 });
 
@@ -105,15 +105,15 @@ export const graphReply = batchReply
     version: z.int(),
     plan: z
       .object({
-        state: z.enum(["open", "ended", "cut"]).openapi({ description: "`cut`: it broke off before its end" }),
+        state: z.enum(["open", "ended", "cut"]).meta({ description: "`cut`: it broke off before its end" }),
         errors: z.array(z.object({ line: z.int(), message: z.string() })),
       })
       .optional()
-      .openapi({
+      .meta({
         description: "Of a graph that runs while its plan arrives: how much has come, and lines that are no tasks",
       }),
     tasks: z.record(z.string(), taskDocument),
-    outputs: z.record(z.string(), z.union([z.string(), z.array(z.string().nullable()), z.null()])).openapi({
+    outputs: z.record(z.string(), z.union([z.string(), z.array(z.string().nullable()), z.null()])).meta({
       description: "By id: the output of each task that nothing depends on",
     }),
     completed: ids,
@@ -122,14 +122,14 @@ export const graphReply = batchReply
     skipped: ids,
     cancelled: ids,
     metrics: batchReply.shape.metrics.extend({
-      critical_path_ms: z.number().openapi({
+      critical_path_ms: z.number().meta({
         description: "Duration of the longest chain of calls: the graph could not have ended sooner",
       }),
     }),
     count: z.int(),
     counts: slotCounts,
   })
-  .openapi("Graph");
+  .meta({ id: "Graph" });
 
 const place = z.int().min(0);
 
@@ -140,17 +140,17 @@ export const graphOutline = z
     object: z.literal("graph_outline"),
     version: z.int(),
     status: graphReply.shape.status,
-    slots: z.int().openapi({ description: "Indexes that its calls can have; some have none" }),
+    slots: z.int().meta({ description: "Indexes that its calls can have; some have none" }),
     tasks: z.array(
       z.object({
         id: z.string(),
-        first: z.int().openapi({ description: "Index of its first call in the group, as the log names it" }),
-        slots: z.int().openapi({ description: "Indexes of its calls: 1, or the most that a `foreach` may have" }),
-        dependencies: z.array(place).openapi({ description: "Tasks that must end first" }),
-        run_if: runIf.optional().openapi({ description: "Which of these let it start; absent: `all_success`" }),
-        alternatives: z.array(place).optional().openapi({ description: "Tasks that are tried in turn if it fails" }),
-        alternative_of: place.optional().openapi({ description: "The task that it replaces" }),
-        follows: place.optional().openapi({
+        first: z.int().meta({ description: "Index of its first call in the group, as the log names it" }),
+        slots: z.int().meta({ description: "Indexes of its calls: 1, or the most that a `foreach` may have" }),
+        dependencies: z.array(place).meta({ description: "Tasks that must end first" }),
+        run_if: runIf.optional().meta({ description: "Which of these let it start; absent: `all_success`" }),
+        alternatives: z.array(place).optional().meta({ description: "Tasks that are tried in turn if it fails" }),
+        alternative_of: place.optional().meta({ description: "The task that it replaces" }),
+        follows: place.optional().meta({
           description: "Of a pipeline: the `foreach` whose elements it follows, each as soon as it completed",
         }),
         tier: z.enum(["P0", "P1", "P2"]).optional(),
@@ -159,4 +159,4 @@ export const graphOutline = z
       }),
     ),
   })
-  .openapi("GraphOutline");
+  .meta({ id: "GraphOutline" });

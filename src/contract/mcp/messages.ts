@@ -1,5 +1,5 @@
 /** `POST /mcp`: the messages of the Model Context Protocol, and the arguments of its tools. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { MAX_TOKENS_MAX } from "../../limits.ts";
 
 /** Protocol versions that are spoken, newest first. They differ in nothing that this server uses. */
@@ -13,7 +13,7 @@ export const mcpMessage = z
     method: z.string(),
     params: z.looseObject({}).optional(),
   })
-  .openapi("McpMessage");
+  .meta({ id: "McpMessage" });
 export type McpMessage = z.infer<typeof mcpMessage>;
 
 /** An answer. `result` or `error`, as JSON-RPC has them. */
@@ -24,7 +24,7 @@ export const mcpAnswer = z
     result: z.looseObject({}).optional(),
     error: z.object({ code: z.int(), message: z.string() }).optional(),
   })
-  .openapi("McpAnswer");
+  .meta({ id: "McpAnswer" });
 export type McpAnswer = z.infer<typeof mcpAnswer>;
 
 export const initializeParams = z.looseObject({ protocolVersion: z.string() });

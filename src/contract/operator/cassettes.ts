@@ -1,5 +1,5 @@
 /** `/cassettes`: the tapes that the configuration names, and the lines of the file that a tape is exported to. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { requestText } from "../../cassette/request.ts";
 import { CASSETTE_MODES, type Exchange } from "../../cassette/types.ts";
 import { CASSETTE_CUT_CHARS, CASSETTE_EXCHANGES_MAX, CASSETTE_LINE_BYTES_MAX, NAME_CHARS_MAX } from "../../limits.ts";
@@ -12,20 +12,20 @@ export const cassetteDocument = z
     tape: z.string(),
     upstreams: z
       .array(z.object({ name: z.string(), mode: z.enum(CASSETTE_MODES) }))
-      .openapi({ description: "The upstreams with this tape" }),
-    exchanges: z.int().openapi({ description: "Recorded calls" }),
-    bytes: z.int().openapi({ description: "Bytes of the file that it is exported to" }),
-    unrecorded: z.int().openapi({ description: "Answers that were too long, or came when the tape was full" }),
-    misses: z.int().openapi({ description: "Requests without an answer on the tape, since it was emptied or loaded" }),
-    last_misses: z.array(z.string()).openapi({ description: "The error messages of the last of them" }),
+      .meta({ description: "The upstreams with this tape" }),
+    exchanges: z.int().meta({ description: "Recorded calls" }),
+    bytes: z.int().meta({ description: "Bytes of the file that it is exported to" }),
+    unrecorded: z.int().meta({ description: "Answers that were too long, or came when the tape was full" }),
+    misses: z.int().meta({ description: "Requests without an answer on the tape, since it was emptied or loaded" }),
+    last_misses: z.array(z.string()).meta({ description: "The error messages of the last of them" }),
     recorded_at: z.iso.datetime().nullable(),
   })
-  .openapi("Cassette");
+  .meta({ id: "Cassette" });
 export type CassetteDocument = z.infer<typeof cassetteDocument>;
 
 export const cassetteList = z
   .object({ object: z.literal("list"), data: z.array(cassetteDocument) })
-  .openapi("CassetteList");
+  .meta({ id: "CassetteList" });
 
 const request = z.strictObject({
   endpoint: z.enum(["call", "chat", "completions", "embeddings", "responses", "messages"]),

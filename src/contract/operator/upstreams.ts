@@ -1,64 +1,61 @@
 /** `GET /upstreams` and `POST /upstreams/:name/resume`: the limits of each key as all runs share them. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 
 const bucket = z
   .object({
-    limit: z.number().openapi({ description: "Per minute" }),
+    limit: z.number().meta({ description: "Per minute" }),
     remaining: z.number(),
-    reset_at: z.iso.datetime().openapi({ description: "When it is full again, if nothing is sent" }),
+    reset_at: z.iso.datetime().meta({ description: "When it is full again, if nothing is sent" }),
   })
   .nullable()
-  .openapi("RateBucket", { description: "null: the provider names no such limit" });
+  .meta({ id: "RateBucket", description: "null: the provider names no such limit" });
 
 const modelLatency = z
   .object({
     model: z.string(),
-    ttfb_p50_ms: z
-      .number()
-      .nullable()
-      .openapi({ description: "Time to the first byte of half of the answers, at most" }),
+    ttfb_p50_ms: z.number().nullable().meta({ description: "Time to the first byte of half of the answers, at most" }),
     ttfb_p95_ms: z.number().nullable(),
-    p95_ms: z.number().nullable().openapi({ description: "Time to the end of 95 % of the answers, at most" }),
-    samples: z.int().openapi({ description: "Number of answers measured; the latest count most" }),
+    p95_ms: z.number().nullable().meta({ description: "Time to the end of 95 % of the answers, at most" }),
+    samples: z.int().meta({ description: "Number of answers measured; the latest count most" }),
   })
-  .openapi("ModelLatency", { description: "null: not measured" });
+  .meta({ id: "ModelLatency", description: "null: not measured" });
 
 const upstreamGate = z
   .object({
-    name: z.string().openapi({ description: "Name of the upstream" }),
+    name: z.string().meta({ description: "Name of the upstream" }),
     key: z
       .string()
       .nullable()
-      .openapi({ description: "`secret:NAME` for one of several keys; null: the upstream has one or none" }),
+      .meta({ description: "`secret:NAME` for one of several keys; null: the upstream has one or none" }),
     class: z.enum(["open", "paced", "shrunk", "stopped"]),
-    reason: z.string().nullable().openapi({
+    reason: z.string().nullable().meta({
       description:
         "What calls wait for: `requests_per_minute`, `tokens_per_minute`, `width`; of a stopped key `insufficient_quota`, `invalid_key`, `forbidden`",
     }),
-    width: z.number().nullable().openapi({ description: "Learned width; null: none is needed so far" }),
+    width: z.number().nullable().meta({ description: "Learned width; null: none is needed so far" }),
     in_flight: z.int(),
-    permits: z.int().nullable().openapi({ description: "Attempts that runs may have in flight; null: not limited" }),
-    waiting: z.int().openapi({ description: "Attempts that wait for this key" }),
-    runs: z.int().openapi({ description: "Runs that use it now" }),
-    wait_ms: z.number().openapi({ description: "No attempt starts before, ms" }),
+    permits: z.int().nullable().meta({ description: "Attempts that runs may have in flight; null: not limited" }),
+    waiting: z.int().meta({ description: "Attempts that wait for this key" }),
+    runs: z.int().meta({ description: "Runs that use it now" }),
+    wait_ms: z.number().meta({ description: "No attempt starts before, ms" }),
     buckets: z.object({ requests: bucket, tokens: bucket, input_tokens: bucket, output_tokens: bucket }),
     stopped: z
       .object({ since: z.iso.datetime(), message: z.string().nullable(), next_probe_at: z.iso.datetime() })
       .nullable(),
     last_error: z.object({ class: z.string(), message: z.string().nullable(), at: z.iso.datetime() }).nullable(),
-    latency: z.array(modelLatency).openapi({ description: "How long attempts take, by model, over all runs" }),
+    latency: z.array(modelLatency).meta({ description: "How long attempts take, by model, over all runs" }),
   })
-  .openapi("UpstreamGate");
+  .meta({ id: "UpstreamGate" });
 export type UpstreamGate = z.infer<typeof upstreamGate>;
 
 /** `GET /upstreams`: one entry per key. */
 export const upstreamList = z
   .object({ object: z.literal("list"), data: z.array(upstreamGate) })
-  .openapi("UpstreamList");
+  .meta({ id: "UpstreamList" });
 export type UpstreamList = z.infer<typeof upstreamList>;
 
 /** `POST /upstreams/:name/resume` */
 export const resumedUpstream = upstreamList
-  .extend({ resumed: z.int().openapi({ description: "Number of keys that were stopped and are used again" }) })
-  .openapi("ResumedUpstream");
+  .extend({ resumed: z.int().meta({ description: "Number of keys that were stopped and are used again" }) })
+  .meta({ id: "ResumedUpstream" });
 export type ResumedUpstream = z.infer<typeof resumedUpstream>;

@@ -1,5 +1,5 @@
 /** `POST /runs/:id/claim`, `/heartbeat` and `/complete`: programs that take the calls of an upstream of the kind `pull`. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import {
   BUDGET_COUNT_MAX,
   BUDGET_USD_MAX,
@@ -19,23 +19,23 @@ const leaseMs = z
   .min(PULL_LEASE_MS_MIN)
   .max(PULL_LEASE_MS_MAX)
   .default(PULL_LEASE_MS_DEFAULT)
-  .openapi({ description: `How long a lease lasts without a heartbeat, ms; default ${PULL_LEASE_MS_DEFAULT}` });
+  .meta({ description: `How long a lease lasts without a heartbeat, ms; default ${PULL_LEASE_MS_DEFAULT}` });
 
-const leaseId = label.openapi({ description: "The item's `lease_id`" });
+const leaseId = label.meta({ description: "The item's `lease_id`" });
 
 export const claimBody = strictFields({
-  max: z.int().min(1).max(PULL_ITEMS_MAX).default(1).openapi({ description: "Most items; default 1" }),
+  max: z.int().min(1).max(PULL_ITEMS_MAX).default(1).meta({ description: "Most items; default 1" }),
   wait_ms: z
     .int()
     .min(0)
     .max(GROUP_WAIT_MS_MAX)
     .default(0)
-    .openapi({ description: "How long to wait for the first item, ms; default 0" }),
+    .meta({ description: "How long to wait for the first item, ms; default 0" }),
   lease_ms: leaseMs,
-  models: z.array(label).min(1).max(PULL_ITEMS_MAX).optional().openapi({
+  models: z.array(label).min(1).max(PULL_ITEMS_MAX).optional().meta({
     description: "Names of upstreams, or of models as `upstream/model`, whose items are wanted; default: all",
   }),
-}).openapi("PullClaim");
+}).meta({ id: "PullClaim" });
 
 const pullItem = z
   .object({
@@ -43,20 +43,20 @@ const pullItem = z
     upstream: z.string(),
     model: z.string(),
     attempt_id: z.string(),
-    prompt: z.string().nullable().openapi({ description: "The prompt, if the call is one text; else null" }),
-    request: z.record(z.string(), z.unknown()).openapi({ description: "The call as a chat completion request" }),
+    prompt: z.string().nullable().meta({ description: "The prompt, if the call is one text; else null" }),
+    request: z.record(z.string(), z.unknown()).meta({ description: "The call as a chat completion request" }),
     lease_expires_at: z.iso.datetime(),
-    deadline: z.iso.datetime().openapi({ description: "When the gateway gives the call up" }),
+    deadline: z.iso.datetime().meta({ description: "When the gateway gives the call up" }),
   })
-  .openapi("PullItem");
+  .meta({ id: "PullItem" });
 
-export const claimReply = z.object({ object: z.literal("list"), items: z.array(pullItem) }).openapi("PullItems");
+export const claimReply = z.object({ object: z.literal("list"), items: z.array(pullItem) }).meta({ id: "PullItems" });
 export type PullItemDocument = z.infer<typeof pullItem>;
 
 export const heartbeatBody = strictFields({
   lease_ids: z.array(leaseId).min(1).max(PULL_ITEMS_MAX),
   lease_ms: leaseMs,
-}).openapi("PullHeartbeat");
+}).meta({ id: "PullHeartbeat" });
 
 export const heartbeatReply = z
   .object({
@@ -69,7 +69,7 @@ export const heartbeatReply = z
       }),
     ),
   })
-  .openapi("PullLeases");
+  .meta({ id: "PullLeases" });
 export type HeartbeatDocument = z.infer<typeof heartbeatReply>;
 
 const tokens = z.int().min(0).max(BUDGET_COUNT_MAX);
@@ -77,32 +77,32 @@ const tokens = z.int().min(0).max(BUDGET_COUNT_MAX);
 export const completeBody = strictFields({
   lease_id: leaseId,
   text: z.string().optional(),
-  json: z.unknown().optional().openapi({ description: "Any JSON value, instead of `text`: the text is then its JSON" }),
+  json: z.unknown().optional().meta({ description: "Any JSON value, instead of `text`: the text is then its JSON" }),
   finish_reason: z.enum(["stop", "length"]).default("stop"),
   usage: strictFields({
     prompt_tokens: tokens,
     completion_tokens: tokens,
-    cost: z.number().min(0).max(BUDGET_USD_MAX).optional().openapi({ description: "What it cost, USD" }),
+    cost: z.number().min(0).max(BUDGET_USD_MAX).optional().meta({ description: "What it cost, USD" }),
   }).optional(),
   error: strictFields({
     message: z.string().min(1).max(ERROR_MESSAGE_CHARS_MAX),
-    retryable: z.boolean().default(true).openapi({ description: "Whether another attempt may succeed; default true" }),
+    retryable: z.boolean().default(true).meta({ description: "Whether another attempt may succeed; default true" }),
   }).optional(),
 })
   .refine(({ text, json, error }) => [text, json, error].filter((given) => given !== undefined).length === 1, {
     message: "expected exactly one of text, json and error",
     path: ["text"],
   })
-  .openapi("PullComplete", exactlyOneOf(["text"], ["json"], ["error"]));
+  .meta({ id: "PullComplete", ...exactlyOneOf(["text"], ["json"], ["error"]) });
 
 export const completeReply = z
   .object({ lease_id: z.string(), status: z.literal("completed"), repeated: z.boolean() })
-  .openapi("PullCompleted");
+  .meta({ id: "PullCompleted" });
 
 /** The answer to `POST /runs/:id/worker-token`; no other reply contains the token. */
 export const workerToken = z
   .object({ object: z.literal("worker_token"), run_id: z.string(), token: z.string(), expires_at: z.iso.datetime() })
-  .openapi("WorkerToken");
+  .meta({ id: "WorkerToken" });
 
 export type ClaimBody = z.infer<typeof claimBody>;
 export type HeartbeatBody = z.infer<typeof heartbeatBody>;

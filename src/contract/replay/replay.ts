@@ -1,5 +1,5 @@
 /** Replay: the fields of `POST /runs`, and the header that names an epoch. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { EPOCH_CHARS_MAX } from "../../limits.ts";
 import type { Parsed } from "../errors.ts";
 import { invalid } from "../errors.ts";
@@ -7,18 +7,18 @@ import { label } from "../fields.ts";
 
 /** Fields of a request for a run. */
 export const replayFields = {
-  replay: z.literal("run").optional().openapi({
+  replay: z.literal("run").optional().meta({
     description:
       "Records the run's answers, and gives them to later calls with the same content, at no cost. A child of a run that records also records, and replays its parent's answers",
   }),
-  replay_from: label.optional().openapi({
+  replay_from: label.optional().meta({
     description:
       "A run with `replay` whose recorded answers this run also replays, for a child instead of its parent's; it records its own",
   }),
 };
 
 /** Set if a call ended with a recorded answer. */
-export const replayedFlag = z.literal(true).optional().openapi({
+export const replayedFlag = z.literal(true).optional().meta({
   description: "Set if it was answered with a recorded answer, at no cost",
 });
 

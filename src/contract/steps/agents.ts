@@ -1,5 +1,5 @@
 /** `prompt` with `agents` or `n`: a batch of the same request, to several models or several times. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { TIER_NAMES } from "../../aggregate/tiers.ts";
 import { AGENTS_MAX, GROUP_CHARS_MAX, ITEMS_PER_BATCH_MAX } from "../../limits.ts";
 import { callSettingsFields } from "../call-options.ts";
@@ -16,7 +16,7 @@ export const agentsFields = {
     .min(1)
     .max(AGENTS_MAX)
     .optional()
-    .openapi({
+    .meta({
       description:
         "With `prompt` or `messages`: makes the same request once for each of these, a model or an object with an `id` and settings of its own",
     }),
@@ -25,7 +25,7 @@ export const agentsFields = {
     .min(1)
     .max(ITEMS_PER_BATCH_MAX)
     .optional()
-    .openapi({ description: "With `prompt` or `messages`: makes the same request so often" }),
+    .meta({ description: "With `prompt` or `messages`: makes the same request so often" }),
 };
 
 type Sent = ContentInput & z.infer<z.ZodObject<typeof agentsFields>>;

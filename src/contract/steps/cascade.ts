@@ -1,5 +1,5 @@
 /** `models` and `escalate_on`: a call that goes to its next model if the answer of the previous one is not good enough. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { GATES, type Cascade, type Gate, type JsonGate } from "../../call.ts";
 import { CASCADE_MODELS_MAX, NAME_CHARS_MAX } from "../../limits.ts";
 import { tryParse } from "../../json/parse.ts";
@@ -11,14 +11,14 @@ const condition = strictFields({
   json: z
     .string()
     .max(2 * NAME_CHARS_MAX)
-    .openapi({
+    .meta({
       description: "A condition on a value in the answer's JSON: `$.confidence < 0.7`. It holds also if there is none",
     }),
 });
 
 /** The fields of a call that goes to several models. */
 export const cascadeFields = {
-  models: z.array(label).min(2).max(CASCADE_MODELS_MAX).optional().openapi({
+  models: z.array(label).min(2).max(CASCADE_MODELS_MAX).optional().meta({
     description:
       "In place of `model`: the models to ask, one after another. The next is asked if `escalate_on` stops the answer of the one before. See docs/cascades.md",
   }),
@@ -31,7 +31,7 @@ export const cascadeFields = {
       condition,
     ])
     .optional()
-    .openapi({
+    .meta({
       description: `What of an answer sends the call to the next of \`models\`; default \`${JSON.stringify(GATES)}\``,
     }),
 };
@@ -40,7 +40,7 @@ export const cascadeFields = {
 export const stepsDocument = z
   .array(z.object({ model: z.string(), outcome: z.string(), attempts: z.int(), cost: z.number() }))
   .optional()
-  .openapi({
+  .meta({
     description:
       "Of a call with `models` that went on to another one: each model that it was sent to, why it went on (`outcome`), and what that cost",
   });

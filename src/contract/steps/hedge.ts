@@ -1,5 +1,5 @@
 /** `hedge`: a second attempt of a call beside one that is much slower than the others. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import type { HedgeRule } from "../../call.ts";
 import { HEDGE_EXTRA_DEFAULT, HEDGE_EXTRA_MAX, TIMEOUT_MS_MAX } from "../../limits.ts";
 import { strictFields } from "../strict-fields.ts";
@@ -12,7 +12,7 @@ export const hedgeField = z
       after: z
         .union([z.literal("p95"), z.int().min(1).max(TIMEOUT_MS_MAX)])
         .optional()
-        .openapi({
+        .meta({
           description:
             "The time after which an attempt is slow, ms; `p95` (default): when it takes longer than 95 % of the calls to its model",
         }),
@@ -21,12 +21,13 @@ export const hedgeField = z
         .gt(0)
         .max(HEDGE_EXTRA_MAX)
         .optional()
-        .openapi({
+        .meta({
           description: `The most that second attempts may cost, as a fraction of what the group has cost; default ${HEDGE_EXTRA_DEFAULT}`,
         }),
     }),
   ])
-  .openapi("Hedge", {
+  .meta({
+    id: "Hedge",
     description:
       "A call that is much slower than the others gets a second attempt; the first answer counts. Default: as the upstream is configured, else `false`. See docs/routes.md",
   });

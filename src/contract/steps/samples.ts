@@ -1,5 +1,5 @@
 /** `samples`: a call that is made until enough of its answers agree. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import type { Sampling } from "../../call.ts";
 import { SAMPLES_MAX, SAMPLES_MAX_DEFAULT, SAMPLES_MIN_DEFAULT } from "../../limits.ts";
 import { COMPARED, comparisonFields, comparisonOf } from "../aggregate/comparison.ts";
@@ -13,21 +13,22 @@ export const samplesField = strictFields({
     .min(2)
     .max(SAMPLES_MAX)
     .optional()
-    .openapi({ description: `Answers that must have voted; default ${SAMPLES_MIN_DEFAULT}` }),
+    .meta({ description: `Answers that must have voted; default ${SAMPLES_MIN_DEFAULT}` }),
   max: z
     .int()
     .min(2)
     .max(SAMPLES_MAX)
     .optional()
-    .openapi({ description: `Most times that the call is made; default ${SAMPLES_MAX_DEFAULT}` }),
+    .meta({ description: `Most times that the call is made; default ${SAMPLES_MAX_DEFAULT}` }),
   agree: z
     .number()
     .gt(0)
     .max(1)
     .optional()
-    .openapi({ description: "The share of the votes that must be for one answer; default 0.75" }),
+    .meta({ description: "The share of the votes that must be for one answer; default 0.75" }),
   ...comparisonFields,
-}).openapi("Samples", {
+}).meta({
+  id: "Samples",
   ...COMPARED,
   description:
     "The call is made `min` times, then until a share of `agree` of its answers is the same, `max` times at most. A failed sample is no vote",
@@ -35,7 +36,7 @@ export const samplesField = strictFields({
 
 /** What an answer shows of its call's samples. */
 export const sampledFields = {
-  decided: z.boolean().optional().openapi({ description: "Of a call with `samples`: whether enough of them agree" }),
+  decided: z.boolean().optional().meta({ description: "Of a call with `samples`: whether enough of them agree" }),
   samples: z
     .object({
       made: z.int(),
@@ -45,7 +46,7 @@ export const sampledFields = {
       counts: z.array(z.object({ answer: z.string(), votes: z.int() })).readonly(),
     })
     .optional()
-    .openapi({ description: "How often the call was made, and what its answers were; most frequent first" }),
+    .meta({ description: "How often the call was made, and what its answers were; most frequent first" }),
 };
 
 /** The samples that a request names at `path`. */

@@ -2,7 +2,7 @@
  * The tools of the Model Context Protocol. Each is a request to this gateway's own routes, with the credential of the caller: so
  * budget, bounds, retries and errors are theirs.
  */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { MCP_ARGUMENTS, type McpToolName } from "../../contract/mcp/messages.ts";
 
 /** Sends a request to a route of this gateway, with the caller's credential. */

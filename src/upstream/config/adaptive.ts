@@ -1,5 +1,5 @@
 /** `adaptive` of an upstream: how its gate finds a width where the provider rejects calls without saying when to come again. */
-import { z } from "zod";
+import * as z from "zod";
 import type { Adaptive } from "../../gate/settings.ts";
 import {
   PENALTY_DECAY_MS_DEFAULT,

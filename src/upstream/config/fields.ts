@@ -1,6 +1,6 @@
 /** The fields of an upstream's configuration that several kinds share, and what becomes of them. */
 import { PROMPT_CACHES } from "../cache/rules.ts";
-import { z } from "zod";
+import * as z from "zod";
 import type { TokenBounds } from "../../budget/estimate.ts";
 import type { TokenRates } from "../../budget/token-price.ts";
 import {

@@ -1,5 +1,5 @@
 /** `hedge` of an upstream: when its calls get a second attempt beside a slow one, unless they say otherwise. */
-import { z } from "zod";
+import * as z from "zod";
 import type { HedgeRule } from "../../call.ts";
 import { HEDGE_EXTRA_DEFAULT, HEDGE_EXTRA_MAX, TIMEOUT_MS_MAX } from "../../limits.ts";
 

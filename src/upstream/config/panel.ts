@@ -1,5 +1,5 @@
 /** Parses PANEL: several models that answer one call, and the model that makes one answer of theirs. */
-import { z } from "zod";
+import * as z from "zod";
 import { NAME_CHARS_MAX, PANEL_MEMBERS_MAX } from "../../limits.ts";
 import { targetOf, type ModelConfig } from "../target.ts";
 

@@ -1,5 +1,5 @@
 /** Parses UPSTREAMS. Messages name what was expected and never what was found: a value may be a secret. */
-import { z } from "zod";
+import * as z from "zod";
 import {
   NAME_CHARS_MAX,
   PROMPT_TOKENS_FIXED_ANTHROPIC,

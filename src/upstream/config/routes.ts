@@ -1,5 +1,5 @@
 /** Parses ROUTES: model names that stand for a list of targets. Messages name what was expected and where. */
-import { z } from "zod";
+import * as z from "zod";
 import { FALLBACK_CAUSES, type FallbackCause } from "../../call.ts";
 import { NAME_CHARS_MAX, ROUTE_TARGETS_MAX, ROUTES_MAX } from "../../limits.ts";
 import { isRecord } from "../../json/record.ts";

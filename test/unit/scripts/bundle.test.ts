@@ -1,5 +1,9 @@
-/** The Worker's bundle, local and deployed: V8 needs twice the memory for a module with a character outside Latin-1. */
+/**
+ * The Worker's bundle, local and deployed: V8 needs twice the memory for a module with a character outside Latin-1, and every
+ * isolate parses all of it before its first request.
+ */
 import { build } from "esbuild";
+import * as z from "zod";
 import { describe, expect, it } from "vitest";
 import { bundleWorker } from "../../../scripts/local/bundle.ts";
 import { textFiles } from "../../../scripts/local/text-files.ts";
@@ -37,5 +41,14 @@ describe("the bundle of the Worker", () => {
     const code = outputFiles[0]?.text ?? "";
     expect(code).toContain("RunObject");
     expect(wideIn(code)).toEqual([]);
+  });
+
+  it("has only the part of zod that schemas use: no translations of its messages", async () => {
+    const { map } = await bundleWorker(ENTRY_POINT, { root: ROOT, sourceMap: true });
+    const { sources } = z.object({ sources: z.array(z.string()) }).parse(JSON.parse(map));
+    const ofZod = sources.filter((source) => source.includes("node_modules/zod/"));
+    expect(ofZod).not.toEqual([]);
+    // zod's own messages are English.
+    expect(ofZod.filter((source) => /\/(locales\/(?!en\.|index\.)|from-json-schema)/.test(source))).toEqual([]);
   });
 });

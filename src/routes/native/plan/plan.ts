@@ -1,6 +1,6 @@
 /** `POST /plan`: a model writes a graph for a goal, which runs like one that a client has written. */
 import type { Context, Hono } from "hono";
-import { z } from "zod";
+import * as z from "zod";
 import { requireRun } from "../../../auth/middleware.ts";
 import { combiningCalls } from "../combining/make-calls.ts";
 import { usdOf } from "../../../budget/money.ts";
