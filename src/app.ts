@@ -1,7 +1,6 @@
 /** The HTTP application: what surrounds every route, and the order in which routes are mounted. */
 import type { MiddlewareHandler } from "hono";
 import { Hono } from "hono";
-import { TrieRouter } from "hono/router/trie-router";
 import type { AppEnv } from "./context.ts";
 import { crossOrigin } from "./cors.ts";
 import type { Reason, Spent } from "./errors.ts";
@@ -17,7 +16,7 @@ import { mountBatches } from "./routes/openai/batches.ts";
 import { mountCassettes } from "./routes/operator/cassettes.ts";
 import { mountContexts } from "./routes/contexts/contexts.ts";
 import { dialectError } from "./routes/dialects/error.ts";
-import { isDialectPath, withoutToken } from "./routes/dialects/path.ts";
+import { isDialectPath } from "./routes/dialects/path.ts";
 import { mountDialects } from "./routes/dialects/dialects.ts";
 import { mountFiles } from "./routes/openai/files.ts";
 import { FixedPaths } from "./routes/fixed-paths.ts";
@@ -42,6 +41,7 @@ import { mountRuns } from "./routes/native/runs.ts";
 import { mountPull } from "./routes/native/pull.ts";
 import { mountToolCall } from "./routes/native/tool-call.ts";
 import { mountUploads } from "./routes/openai/uploads.ts";
+import { methodsByPath, missingPath } from "./routes/missing-path.ts";
 import { refusedFor } from "./routes/refused.ts";
 import { underRun, type Protection } from "./routes/under-run.ts";
 
@@ -115,7 +115,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   app.notFound((c) => {
     const { method, path } = c.req;
     const allowed = methodsOf(path).join(", ");
-    if (allowed === "") return failure({ reason: "not_found", what: `${method} ${withoutToken(path)}` }, path);
+    if (allowed === "") return failure(missingPath(method, path, methodsOf), path);
     return failure({ reason: "method_not_allowed", method, allowed }, path);
   });
   return app;
@@ -143,23 +143,5 @@ function requestId(newRequestId: () => string): MiddlewareHandler<AppEnv> {
     if (c.res.headers.get("x-request-id") !== id) c.header("x-request-id", id);
     // The name by which Anthropic's clients know it.
     if (isAnthropicPath(c.req.path)) c.header("request-id", id);
-  };
-}
-
-/** The methods that a path answers to, from the routes themselves; built at the first miss, when all are mounted. */
-function methodsByPath(app: Hono<AppEnv>): (path: string) => string[] {
-  let router: TrieRouter<string> | null = null;
-  return (path) => {
-    if (router === null) {
-      router = new TrieRouter<string>();
-      // Middleware is registered for all methods; it makes no path exist.
-      for (const route of app.routes) if (route.method !== "ALL") router.add("ALL", route.path, route.method);
-    }
-    const methods = new Set<string>();
-    for (const [method] of router.match("ALL", path)[0]) {
-      methods.add(method);
-      if (method === "GET") methods.add("HEAD");
-    }
-    return [...methods];
   };
 }

@@ -68,8 +68,8 @@ async function keysOf(config: Config): Promise<Keys> {
 function requireCredential(c: Context<AppEnv>): string {
   const credential = credentialOf({ path: c.req.path, header: (name) => c.req.header(name) });
   if (credential !== null) return credential;
-  const message =
-    "the request has no credential; expected `Authorization: Bearer <run token or ADMIN_KEY>` or `x-api-key`";
+  const what = c.req.header("authorization") === undefined ? "request" : "header authorization";
+  const message = `the ${what} has no credential; expected \`Authorization: Bearer <run token or ADMIN_KEY>\` or \`x-api-key\``;
   throw new Refusal({ reason: "invalid_api_key", message });
 }
 
@@ -89,7 +89,8 @@ async function principalOf(credential: string, keys: Keys, { now: nowMs, ...requ
     return { kind: "run", ...claims };
   }
   if (await isAdminKey(credential, keys)) return { kind: "operator" };
-  const message = "the credential is neither the operator's key nor a run token of this gateway";
+  const message =
+    "the credential is neither the operator's key nor a run token of this gateway; POST /runs opens a run and returns its token";
   throw new Refusal({ reason: "invalid_api_key", message });
 }
 

@@ -41,7 +41,7 @@ const known = new WeakMap<CryptoKey, Map<string, RunClaims>>();
 /** Checks signature and expiry; a signature is checked once per isolate, the expiry each time. */
 export async function verifyRunToken(key: CryptoKey, token: string, nowMs: number): Promise<Verified> {
   const claims = known.get(key)?.get(token) ?? (await checkSignature(key, token));
-  if (claims === null) return refused("this gateway did not sign the run token");
+  if (claims === null) return refused("this gateway did not sign the run token: it is cut off, or another gateway's");
   if (claims.expiresAtMs <= nowMs) {
     return refused(`the run token expired at ${new Date(claims.expiresAtMs).toISOString()}`);
   }

@@ -163,7 +163,8 @@ describe("a rollout", () => {
 
   it("has no other routes, and returns their 404 as text", async () => {
     const path = `/rollout/${run.id}/nowhere`;
-    expect(statusAndError(await run.send(path, { json: {} }))).toEqual([404, "POST /rollout/:id/nowhere not found"]);
+    const message = "POST /rollout/:id/nowhere not found; /docs lists the routes";
+    expect(statusAndError(await run.send(path, { json: {} }))).toEqual([404, message]);
     const wrong = await run.send("/llm_query", { method: "GET" });
     expect([statusAndError(wrong)[0], wrong.headers.get("allow")]).toEqual([405, "POST"]);
   });

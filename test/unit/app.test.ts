@@ -42,7 +42,21 @@ describe("a failed request", () => {
     expect(answer.headers.get("content-type")).toContain("application/json");
     expect(answer.headers.get("x-request-id")).toBe("made-here");
     expect(await answer.json()).toMatchObject({
-      error: { code: "not_found", message: "GET /nowhere not found", param: null },
+      error: { code: "not_found", message: "GET /nowhere not found; /docs lists the routes", param: null },
+    });
+  });
+
+  it.each([
+    ["POST", "/chat/completions", "/v1/chat/completions"],
+    ["POST", "/v1/v1/messages", "/v1/messages"],
+    ["POST", "/v1/query", "/query"],
+    ["POST", "//batch", "/batch"],
+    ["POST", "/batch/", "/batch"],
+  ])("is 404 that names the path which a wrong base URL misses: %s %s", async (method, path, meant) => {
+    const answer = await subject().request(`http://gateway${path}`, { method });
+    expect(answer.status).toBe(404);
+    expect(await answer.json()).toMatchObject({
+      error: { code: "not_found", message: `${method} ${path} not found; did you mean ${meant}?` },
     });
   });
 

@@ -131,6 +131,10 @@ RULES = (
     ("two fields exclude or need each other", rf"{FIELD}: the same as {FIELD}; expected one of the two"),
     ("two fields exclude or need each other", rf'{FIELD} is for (".*": ".*"|regex) only(;.*|, .*)?'),
     ("two fields exclude or need each other", rf"{FIELD} cannot be combined with models: .*"),
+    ("two fields exclude or need each other", rf"{FIELD} cannot be combined with params[.]\w+; send one of them"),
+    ("two fields exclude or need each other", rf'{FIELD}: with service_tier "batch", expected at least \d+ \(an hour\)'),
+    ("two fields exclude or need each other", rf'{FIELD}:? ("strict" )?cannot be combined with service_tier "batch"'),
+    ("a field needs a header", r'service_tier: "batch" requires the header "Prefer: respond-async", .*'),
     ("a name is one that the request defines, once", rf'({FIELD}: (no task has the id ".*"|task ".*" depends on itself)(; )?)+'),
     ("names have characters, and not too many", rf"{FIELD}: Invalid key in record"),
     ("names are unique in a list", rf"{FIELD} is the name of another tool in this list; expected unique names"),
@@ -149,6 +153,7 @@ RULES = (
     ("only of an upload that is pending", r"Cannot (add a part to|complete|cancel) an upload with status '\w+'[.]"),
     ("only of a run without a parent", r"models: only of a root run; a child run has its parent's models, .*"),
     ("the upstream's own, whose reference has it", r"input must be a string or an array of items"),
+    ("the upstream's own, whose reference has it", r"(n|dimensions) must be a whole number from 1 to \d+"),
     ("only of a group of several calls", r"a single call cannot be retried as a group; .*"),
     ("only of a graph that runs", r"the graph has ended or is stopping; it cannot be changed"),
 )

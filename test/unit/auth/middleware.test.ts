@@ -69,6 +69,14 @@ describe("authenticate", () => {
     }
   });
 
+  it("says whether the header is missing, or what it holds is no credential", async () => {
+    const messageOf = async (headers: Record<string, string>) => (await get("/who", headers)).text();
+    expect(await messageOf({})).toContain("the request has no credential");
+    expect(await messageOf({ authorization: await runToken() })).toContain(
+      "the header authorization has no credential",
+    );
+  });
+
   it("never repeats a credential in an answer", async () => {
     const answer = await get("/who", bearer("guessed-secret"));
     expect(await answer.text()).not.toContain("guessed-secret");
