@@ -41,6 +41,7 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["app", /^src\/(app|cors)\.ts$/],
   ["index", /^src\/index\.ts$/],
   ["address", /^durable-objects\/address\.ts$/],
+  ["alarm-time", /^durable-objects\/alarm-time\.ts$/],
   ["objects", /^durable-objects\/[^/]+\//],
 ];
 
@@ -174,9 +175,11 @@ const RULES: Readonly<Record<string, Allowed>> = {
   app: { parts: ["routes", "contract", "auth", "env"], types: ["context"], packages: [HONO] },
   index: { parts: ["app", "objects"], packages: [] },
   address: { parts: [], types: ["run-api"], packages: [] },
+  "alarm-time": { parts: [], packages: [] },
   objects: {
     parts: [
       "aggregate",
+      "alarm-time",
       "core",
       "execute",
       "cassette",

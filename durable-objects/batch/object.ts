@@ -12,6 +12,7 @@ import { NOTHING_APPENDED } from "../../src/files/r2-append.ts";
 import { BATCH_ALARM_MS, BATCH_LOOK_MS, BATCH_PROVIDER_LOOK_MS, BATCH_RETRY_MS } from "../../src/limits.ts";
 import type { BatchApi, BatchOpening } from "../../src/run-api/batch-api.ts";
 import { runFilesOf, type Objects } from "../address.ts";
+import { alarmMs } from "../alarm-time.ts";
 import { BatchStore, type Job } from "./store.ts";
 import { notifyEnd } from "./webhook.ts";
 import { BatchWork } from "./work.ts";
@@ -47,7 +48,7 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
     this.#store.create();
     this.#store.putJob(job);
     this.#job = job;
-    void this.ctx.storage.setAlarm(Date.now());
+    void this.#wakeIn(0);
     return { document: batchDocument(job.batch), replayed: false };
   }
 
@@ -61,7 +62,7 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
     const job = this.#job;
     if (job?.runId !== runId || isFinal(job.batch)) return;
     if (this.#isWorking) this.#hasMoved = true;
-    else void this.ctx.storage.setAlarm(Date.now());
+    else void this.#wakeIn(0);
   }
 
   #document(runId: string): BatchDocument | null {
@@ -79,7 +80,7 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
     if (!cancelled.ok) return cancelled;
     job.batch = cancelled.value;
     this.#store.putJob(job);
-    void this.ctx.storage.setAlarm(Date.now());
+    void this.#wakeIn(0);
     return { ok: true, value: batchDocument(job.batch) };
   }
 
@@ -106,13 +107,13 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
         if (stepped === "ended") return await this.#end(job);
         if (stepped === "sleep" && !this.#hasMoved) return await this.#sleep();
       }
-      if (this.#job !== null) await this.ctx.storage.setAlarm(Date.now());
+      if (this.#job !== null) await this.#wakeIn(0);
     } catch (error) {
       console.error(`batch ${this.#job?.batch.id ?? ""} failed in a step; it will retry`, error);
       // The step may have left half of its changes in memory: the rows are consistent.
       this.#job = this.#store.job();
       this.#work = null;
-      if (this.#job !== null) await this.ctx.storage.setAlarm(Date.now() + BATCH_RETRY_MS);
+      if (this.#job !== null) await this.#wakeIn(BATCH_RETRY_MS);
     }
   }
 
@@ -123,7 +124,13 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
     // From here on a notification sets the alarm, later than this.
     this.#isWorking = false;
     const lookMs = this.#job?.batch.request.viaProvider === true ? BATCH_PROVIDER_LOOK_MS : BATCH_LOOK_MS;
-    await this.ctx.storage.setAlarm(Date.now() + (this.#hasMoved ? 0 : lookMs));
+    await this.#wakeIn(this.#hasMoved ? 0 : lookMs);
+  }
+
+  /** Sets the alarm. */
+  #wakeIn(delayMs: number): Promise<void> {
+    const nowMs = Date.now();
+    return this.ctx.storage.setAlarm(alarmMs(nowMs + delayMs, nowMs));
   }
 
   #workOf(job: Job): BatchWork {
@@ -141,6 +148,6 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
     if (delivery === job.webhook) return;
     job.webhook = delivery;
     this.#store.putJob(job);
-    if (!delivery.done) await this.ctx.storage.setAlarm(delivery.atMs);
+    if (!delivery.done) await this.#wakeIn(delivery.atMs - Date.now());
   }
 }

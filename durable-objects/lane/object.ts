@@ -17,6 +17,7 @@ import type { ClaimReply, Job, Settlement } from "../../src/run-api/groups.ts";
 import type { LaneApi } from "../../src/run-api/lane-api.ts";
 import { RunCaller } from "../../src/run-client/caller.ts";
 import type { Objects } from "../address.ts";
+import { alarmMs } from "../alarm-time.ts";
 
 /** A lane takes no more where nothing limits headers: other lanes share the work, and the loss of one. */
 function laneRules(waitingFetchesMax: number): WorkRules {
@@ -32,7 +33,8 @@ export class LaneObject extends DurableObject<Objects> implements LaneApi {
    * that has ended changes nothing.
    */
   override async alarm(): Promise<void> {
-    if (this.#executor !== null) await this.ctx.storage.setAlarm(Date.now() + LANE_ALARM_MS);
+    const nowMs = Date.now();
+    if (this.#executor !== null) await this.ctx.storage.setAlarm(alarmMs(nowMs + LANE_ALARM_MS, nowMs));
   }
 
   start(runId: string, lane: number): void {

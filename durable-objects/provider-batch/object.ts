@@ -13,6 +13,7 @@ import { RunCaller } from "../../src/run-client/caller.ts";
 import { underKey } from "../../src/upstream/config/keys.ts";
 import type { Upstream } from "../../src/upstream/config/types.ts";
 import type { Objects } from "../address.ts";
+import { alarmMs } from "../alarm-time.ts";
 
 /** The keys of its storage: its job, and the run's latest notice, which the job does not contain yet. */
 const JOB = "job";
@@ -26,7 +27,9 @@ export class ProviderBatchObject extends DurableObject<Objects> implements Provi
   notify(notice: Notice): void {
     this.ctx.storage.kv.put(NOTICE, notice);
     // An alarm that is running reads the notice when it ends.
-    if (!this.#isWorking) void this.ctx.storage.setAlarm(Date.now());
+    if (this.#isWorking) return;
+    const nowMs = Date.now();
+    void this.ctx.storage.setAlarm(alarmMs(nowMs, nowMs));
   }
 
   override async alarm(): Promise<void> {
@@ -35,10 +38,11 @@ export class ProviderBatchObject extends DurableObject<Objects> implements Provi
     this.#isWorking = true;
     const nextMs = await this.#ring(job);
     this.#isWorking = false;
-    const { kv } = this.ctx.storage;
-    if (kv.get(NOTICE) !== undefined) await this.ctx.storage.setAlarm(Date.now());
-    else if (nextMs === null) await this.ctx.storage.deleteAll();
-    else await this.ctx.storage.setAlarm(Math.max(nextMs, Date.now()));
+    const { storage } = this.ctx;
+    const nowMs = Date.now();
+    if (storage.kv.get(NOTICE) !== undefined) await storage.setAlarm(alarmMs(nowMs, nowMs));
+    else if (nextMs === null) await storage.deleteAll();
+    else await storage.setAlarm(alarmMs(nextMs, nowMs));
   }
 
   /** Returns the time of the next step, epoch ms; null = no more steps. */

@@ -22,6 +22,7 @@ import { BATCH_WINDOW_S, FILES_DROPPED_AT_ONCE } from "../../src/limits.ts";
 import type { ContextAdded, FileApi, StoredPart } from "../../src/run-api/file-api.ts";
 import type { Refused } from "../../src/run-api/types.ts";
 import { batchOf, contextKey, fileKey, type Objects } from "../address.ts";
+import { alarmMs } from "../alarm-time.ts";
 import { ContextStore } from "./contexts.ts";
 import { FileStore } from "./store.ts";
 
@@ -202,7 +203,7 @@ export class ShelfObject extends DurableObject<Objects> implements FileApi {
   async #armAlarm(): Promise<void> {
     const dueS = this.#store.nextDueS(nowS());
     // A concurrent sweep may be deleting what is due already; if it fails, the alarm deletes it.
-    if (dueS !== null) await this.ctx.storage.setAlarm(Math.max(dueS * 1_000, Date.now()));
+    if (dueS !== null) await this.ctx.storage.setAlarm(alarmMs(dueS * 1_000, Date.now()));
   }
 }
 

@@ -9,6 +9,7 @@ import { expireLeases, loseAttempts } from "../../src/engine/settle.ts";
 import { workerOf } from "../../src/engine/shard.ts";
 import { LEASE_TTL_MS, LONG_POLL_MS, LOST_CALL_MS, NOTIFY_RETRY_MS } from "../../src/limits.ts";
 import { bodiesPrefix, laneOf, providerBatchOf, type Objects } from "../address.ts";
+import { alarmMs } from "../alarm-time.ts";
 import type { Submit } from "./turns/commit-queue.ts";
 import { endRun } from "./end.ts";
 import { dropBodies } from "./groups/bodies.ts";
@@ -77,7 +78,7 @@ export function nextAlarmMs(
   const isEarly = armedMs !== null && armedMs <= nowMs + LEASE_TTL_MS && armedMs <= (run.readyAtMs ?? Infinity);
   if (isEarly && !isUrgent) return null;
   const byState = Math.max(dueMs(run, nowMs), retryAtMs ?? -Infinity);
-  const dueAtMs = Math.min(byState, requestedMs ?? Infinity);
+  const dueAtMs = alarmMs(Math.min(byState, requestedMs ?? Infinity), nowMs);
   // An alarm that is set too early stays: setting it costs a row, and when it fires it is set anew.
   return dueAtMs < (armedMs ?? Infinity) ? dueAtMs : null;
 }

@@ -61,6 +61,7 @@ export class SimulatedObject {
     this.#deps = deps;
     this.storage = new ObjectStorage({
       commit: (durable) => deps.clock.after(deps.commitMs(), durable),
+      nowMs: () => deps.clock.nowMs,
       alarmSet: (atMs) => {
         this.#awaitAlarm(atMs);
       },
@@ -209,6 +210,7 @@ export class SimulatedObject {
       () => {
         this.#isFiring = false;
         this.#alarmFailures = 0;
+        this.storage.alarmFired();
         const { alarmMs } = this.storage;
         if (alarmMs !== null) this.#awaitAlarm(alarmMs);
         else if (this.#deps.firesTwice()) this.#fireLater();
@@ -222,6 +224,7 @@ export class SimulatedObject {
 
   #fireLater(): void {
     this.#isFiring = false;
+    this.storage.alarmFired();
     const delayMs = ALARM_RETRY_MS[Math.min(this.#alarmFailures, ALARM_RETRY_MS.length - 1)] ?? 0;
     this.#alarmFailures += 1;
     this.#deps.clock.after(delayMs, () => {

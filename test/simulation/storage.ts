@@ -10,6 +10,8 @@ type Value = string | number | null | ArrayBuffer;
 export type StorageDeps = {
   /** Calls back when a commit that begins now is durable. */
   commit: (durable: () => void) => void;
+  /** Epoch ms. */
+  nowMs: () => number;
   /** The alarm is to fire then; null = never. Called for durable alarms only. */
   alarmSet: (atMs: number | null) => void;
 };
@@ -37,6 +39,10 @@ export class ObjectStorage {
   #commit: { done: Promise<void>; resolve: () => void } | null = null;
   #alarmMs: number | null = null;
   #durableAlarmMs: number | null = null;
+  /** The time of the alarm whose handler runs; null = none does. */
+  #firingMs: number | null = null;
+  /** An alarm that shows as set, and will not fire; null = there is none. */
+  #forgottenMs: number | null = null;
   /** Counts the commits that a crash has undone, so that the events of theirs that are still queued do nothing. */
   #era = 0;
 
@@ -88,18 +94,26 @@ export class ObjectStorage {
   }
 
   getAlarm(): Promise<number | null> {
-    return Promise.resolve(this.#alarmMs);
+    return Promise.resolve(this.#alarmMs ?? this.#forgottenMs);
   }
 
+  /**
+   * The platform knows an alarm by its time, in whole milliseconds and not in the past. One that a handler sets to its own time is no other
+   * to it: it will have fired when the handler ends.
+   */
   setAlarm(atMs: number): Promise<void> {
+    const wholeMs = Math.max(Math.floor(atMs), Math.floor(this.#deps.nowMs()));
     this.#writes();
-    this.#alarmMs = atMs;
+    const isForgotten = wholeMs === this.#firingMs;
+    this.#alarmMs = isForgotten ? null : wholeMs;
+    this.#forgottenMs = isForgotten ? wholeMs : null;
     return Promise.resolve();
   }
 
   deleteAlarm(): Promise<void> {
     this.#writes();
     this.#alarmMs = null;
+    this.#forgottenMs = null;
     return Promise.resolve();
   }
 
@@ -110,14 +124,21 @@ export class ObjectStorage {
     this.#database = null;
     this.#statements = new Map();
     this.#alarmMs = null;
+    this.#forgottenMs = null;
     this.#announceAlarm();
     return Promise.resolve();
   }
 
   /** The alarm has begun to fire: it is set no more, unless its handler sets it. */
   alarmFires(): void {
+    this.#firingMs = this.#alarmMs;
     this.#alarmMs = null;
     this.#durableAlarmMs = null;
+  }
+
+  /** The handler of an alarm has ended. */
+  alarmFired(): void {
+    this.#firingMs = null;
   }
 
   /** No instance is in memory: thousands of sleeping objects keep their rows only. */

@@ -2,3 +2,14 @@
 export function waitUntil(promise: Promise<unknown>): void {
   promise.catch(() => undefined);
 }
+
+/** An object as the platform constructs it. */
+export class DurableObject<Env = unknown> {
+  readonly ctx: unknown;
+  readonly env: Env;
+
+  constructor(ctx: unknown, env: Env) {
+    this.ctx = ctx;
+    this.env = env;
+  }
+}

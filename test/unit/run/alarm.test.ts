@@ -4,6 +4,8 @@ import { LEASE_TTL_MS, LOST_CALL_MS, NOTIFY_RETRY_MS } from "../../../src/limits
 
 const NOW = 1_000_000;
 const EXPIRY = NOW + 3_600_000;
+/** The alarm that fires now may be the one whose handler runs. */
+const SOON = NOW + 1;
 
 const IDLE: AlarmState = {
   expiresAtMs: EXPIRY,
@@ -52,8 +54,8 @@ describe("the next alarm of a run", () => {
     expect(next({ ...calls, expiresAtMs: NOW + 60_000 })).toBe(NOW + 60_000);
   });
 
-  it("is now if others must be called, and a retry's delay away if a reservation is in doubt", () => {
-    expect(next({ mustCallOthers: true })).toBe(NOW);
+  it("is at once if others must be called, and a retry's delay away if a reservation is in doubt", () => {
+    expect(next({ mustCallOthers: true })).toBe(SOON);
     expect(next({ isReservationInDoubt: true })).toBe(NOW + NOTIFY_RETRY_MS);
   });
 
@@ -81,7 +83,8 @@ describe("the next alarm of a run", () => {
   });
 
   it("is set anew however near it is if others must be called or the run is to be deleted", () => {
-    expect(next({ mustCallOthers: true }, { armedMs: NOW + 10 })).toBe(NOW);
+    expect(next({ mustCallOthers: true }, { armedMs: NOW + 10 })).toBe(SOON);
+    expect(next({ mustCallOthers: true }, { armedMs: SOON })).toBe(null);
     expect(next({ expiresAtMs: null, deleteAtMs: NOW + 3 }, { armedMs: NOW + 10 })).toBe(NOW + 3);
   });
 
@@ -90,13 +93,20 @@ describe("the next alarm of a run", () => {
     expect(next({ mustCallOthers: true }, { retryAtMs })).toBe(retryAtMs);
     expect(next({ childDueMs: NOW - 1 }, { retryAtMs })).toBe(retryAtMs);
     expect(next({ uploadDueMs: retryAtMs + 1 }, { retryAtMs })).toBe(retryAtMs + 1);
-    expect(next({ mustCallOthers: true }, { retryAtMs, requestedMs: NOW })).toBe(NOW);
+    expect(next({ mustCallOthers: true }, { retryAtMs, requestedMs: NOW })).toBe(SOON);
   });
 
   it("is the start of an export, unless an alarm is set that is near enough", () => {
     expect(next({ exportDelayMs: 5_000 })).toBe(NOW + 5_000);
     expect(next({ exportDelayMs: 5_000 }, { armedMs: NOW + LEASE_TTL_MS + 1 })).toBe(NOW + 5_000);
     expect(next({ exportDelayMs: 5_000 }, { armedMs: NOW + LEASE_TTL_MS })).toBe(null);
+  });
+
+  it("is never the present millisecond, which may be that of the alarm that fires now, nor a part of one", () => {
+    expect(next({}, { requestedMs: NOW })).toBe(SOON);
+    expect(next({ readyAtMs: NOW - 5 })).toBe(SOON);
+    expect(next({ readyAtMs: NOW + 0.5 })).toBe(SOON);
+    expect(next({ readyAtMs: NOW + 7.25 })).toBe(NOW + 8);
   });
 
   it("is a requested time if nothing is due before it", () => {
