@@ -25,13 +25,16 @@ const gate = (): DurableObjectStub<GateObject> => env.GATES.getByName("up");
 const group = z.looseObject({ id: z.string(), status: z.string(), counts: z.record(z.string(), z.number()) });
 
 /**
- * Opens a batch of four, of which two are at the latch `key` of the upstream and two wait for their permits: those are refused
- * until the latch `KEY-repaired` is open, as the probes of a key are that does not work.
+ * Opens a batch of four, of which two are at the latch `key` of the upstream and two wait for their permits. `words` steer the
+ * upstream's answers to those.
  */
-async function halfStarted(key: string): Promise<{ run: TestRun; look: () => Promise<z.infer<typeof group>> }> {
+async function halfStarted(
+  key: string,
+  words = "",
+): Promise<{ run: TestRun; look: () => Promise<z.infer<typeof group>> }> {
   const run = await openRun({ max_parallel: 2 });
   const headers = { prefer: "respond-async" };
-  const asked = prompts(4).map((prompt, at) => (at < 2 ? prompt : `${prompt} {{status/401/until/${key}-repaired}}`));
+  const asked = prompts(4).map((prompt, at) => (at < 2 ? prompt : `${prompt}${words}`));
   const opened = await run.post("/batch", { prompts: asked, model: `up/key/${key}/latch/${key}` }, { headers });
   const { id } = group.parse(await opened.json());
   await untilInFlight(key, 2);
@@ -55,7 +58,7 @@ function probesSince(refusedAtMs: number): number {
 
 describe("runs of one key", () => {
   it("send nothing more once it was refused for one of them, and go on when an operator resumes", async () => {
-    const { run, look } = await halfStarted("refused");
+    const { run, look } = await halfStarted("refused", " {{status/401/until/repaired}}");
     const other = await openRun();
     const refusedAtMs = Date.now();
     expect((await other.tryQuery({ prompt: "p", model: "up/status/401" })).error).toMatchObject({ status: 401 });
@@ -67,7 +70,7 @@ describe("runs of one key", () => {
     expect(requests - 2).toBeLessThanOrEqual(probesSince(refusedAtMs));
     // The run's lane has nothing to do meanwhile, and ends.
     await expect.poll(() => watched(run.id).calls["webSocketClose"]).toBeGreaterThanOrEqual(1);
-    await openLatch("refused-repaired");
+    await openLatch("repaired");
     expect((await asOperator("POST", "/upstreams/up/resume")).status).toBe(200);
     await expect.poll(async () => (await look()).status).toBe("completed");
     expect((await upstreamStats("refused")).requests - 4).toBeLessThanOrEqual(probesSince(refusedAtMs));

@@ -200,7 +200,7 @@ export class RunGate {
     if (this.#cool.untilMs > nowMs) return { reason: this.#cool.reason, readyAtMs: this.#cool.untilMs };
     const held = this.#held;
     const taken = this.#inFlight + lent;
-    if (this.#isAlone) return this.#waitAlone(taken);
+    if (this.#isAlone) return this.#waitAlone(taken, nowMs);
     if (held === null) return taken < this.#freePermits ? null : { reason: "width", readyAtMs: null };
     if (nowMs >= held.atMs + held.grant.ttlMs) {
       const isFree = held.grant.class === "open" && taken < GATE_FREE_PERMITS;
@@ -226,9 +226,11 @@ export class RunGate {
 
   /**
    * Nobody decides for all runs: a gate that cannot be reached stops no run. At a key that is known to be limited the run makes
-   * one attempt at a time, because others are at it, too.
+   * one attempt at a time, because others are at it, too; and none before the time that the provider has named to any of them.
    */
-  #waitAlone(taken: number): GateWait | null {
+  #waitAlone(taken: number, nowMs: number): GateWait | null {
+    if (this.limitedUntilMs > nowMs)
+      return { reason: this.#held?.grant.reason ?? "requests_per_minute", readyAtMs: this.limitedUntilMs };
     const isOpen = this.#held === null || this.#held.grant.class === "open";
     return isOpen || taken === 0 ? null : { reason: this.#held?.grant.reason ?? "width", readyAtMs: null };
   }
@@ -390,7 +392,8 @@ export class RunGate {
     this.#reported = null;
     this.news.acknowledged();
     this.times.succeeded();
-    this.#held = { grant, atMs: nowMs, base: reported.base };
+    // A notice of a change that was sent after the report counts more than the reply: the next exchange is due at once.
+    if (!this.times.hasChanged) this.#held = { grant, atMs: nowMs, base: reported.base };
     if (grant.stop !== null) this.#stoppedByGate(grant.stop, nowMs);
     else if (this.#stop !== null && this.#mayClear(this.#stop, reported.atMs)) this.#clearStop();
     this.#clearsBeforeMs = reported.atMs;

@@ -264,6 +264,31 @@ describe("a gate that cannot be reached", () => {
   });
 });
 
+describe("the Retry-After that another run was given", () => {
+  const paced = makeGrant({ class: "paced", reason: "requests_per_minute", waitMs: 60_000, permits: 0, requests: 0 });
+
+  it("holds although its gate cannot be reached", () => {
+    const gate = granted(makeGrant());
+    gate.changed(paced, 100);
+    report(gate, 200);
+    gate.unreached(0, 200);
+    expect(gate.waitOf(60_099)).toEqual({ reason: "requests_per_minute", readyAtMs: 60_100 });
+    expect(startAll(gate, 60_100)).toBe(1);
+  });
+
+  it("holds although the reply to an earlier report arrives after its notice", () => {
+    const gate = granted(makeGrant());
+    report(gate, 100);
+    gate.changed(paced, 101);
+    gate.granted(makeGrant(), 102);
+    expect(gate.waitOf(102)).toEqual({ reason: "requests_per_minute", readyAtMs: 60_101 });
+    expect(gate.exchangeAtMs({ waiting: 1 }, 102)).toBe(100 + GATE_GAP_MS);
+    report(gate, 200);
+    gate.granted(makeGrant(), 201);
+    expect(gate.waitOf(201)).toBeNull();
+  });
+});
+
 describe("a key that does not work", () => {
   it("lets nothing start, whatever the grant was, until the gate says otherwise", () => {
     const gate = granted(makeGrant());
