@@ -2,15 +2,15 @@
  * npm run simulate -- [--seed=1] [--hours=24] [--runs=200] [--slots=100] [--large=0] [--huge=0] [--upstreams=1]
  *   [--kinds=graph,children] [--calm] [--shards=1] [--shard=1/2] [--until=13.5]
  *
- * Simulates the whole gateway; see README.md. Prints how far it is each virtual hour. Exits with 1 and the seed if an invariant
- * does not hold.
+ * Simulates the whole gateway; see README.md. Prints how far it is each quarter of a virtual hour. SIGTERM and Ctrl-C end it as
+ * `--until` does, with the same figures. Exits with 1 and the seed if an invariant does not hold.
  */
 import { parseArgs } from "node:util";
 import { ROOT } from "../../scripts/root.ts";
 import { bundleGateway } from "./bundle.ts";
 import { compileGateway } from "./isolate.ts";
 import { KINDS } from "./programs/work.ts";
-import { inShards, type ShardReport } from "./shards.ts";
+import { END_SIGNALS, inShards, type ShardReport } from "./shards.ts";
 import { simulate, type Plan, type Progress } from "./simulation.ts";
 
 const { values } = parseArgs({
@@ -31,6 +31,8 @@ const { values } = parseArgs({
 });
 
 const startedMs = performance.now();
+let isStopped = false;
+for (const signal of END_SIGNALS) process.on(signal, () => (isStopped = true));
 const [index = 1, count = 1] = values.shard.split("/").map(Number);
 const shards = Number(values.shards);
 if (shards > 1 && count > 1) throw new Error("--shards starts all shards, --shard is one of them: give one of the two");
@@ -53,7 +55,10 @@ async function inThisProcess(): Promise<ShardReport> {
     shard: { index: index - 1, count },
     untilHour: Number(values.until),
   };
-  const outcome = await simulate(plan, compileGateway(await bundleGateway(ROOT)), progressed);
+  const outcome = await simulate(plan, compileGateway(await bundleGateway(ROOT)), {
+    progressed,
+    isStopped: () => isStopped,
+  });
   return { outcome, cpuSeconds: cpuSeconds() };
 }
 
@@ -64,14 +69,14 @@ function argumentsOfShards(): string[] {
     .map(([name, value]) => (value === true ? `--${name}` : `--${name}=${value}`));
 }
 
-function progressed({ virtualHours, ended, completed, failed, violations }: Progress): void {
+function progressed({ virtualHours, ended, answered, violations }: Progress): void {
   const who = count === 1 ? "" : `shard ${index}/${count}, `;
   const bytes = process.memoryUsage.rss();
-  console.error(
-    `${who}${Math.round(virtualHours * 100) / 100} h: ${ended} runs, ${completed + failed} slots, ` +
+  console.log(
+    `${who}${Math.round(virtualHours * 100) / 100} h: ${ended} runs, ${answered} slots answered, ` +
       `${violations.length} violations; ${cpuSeconds()} s of CPU, ${Math.round(bytes / 2 ** 20)} MB`,
   );
-  for (const violation of violations) console.error(violation);
+  for (const violation of violations) console.log(violation);
 }
 
 function printed({ outcome: { violations, ...figures }, cpuSeconds: seconds }: ShardReport): void {
@@ -79,7 +84,7 @@ function printed({ outcome: { violations, ...figures }, cpuSeconds: seconds }: S
     ...figures,
     realSeconds: Math.round((performance.now() - startedMs) / 1_000),
     cpuSeconds: seconds,
-    cpuMsPerSlot: Math.round((seconds / (figures.completed + figures.failed)) * 1e5) / 100,
+    cpuMsPerSlot: Math.round((seconds / Math.max(1, figures.answered)) * 1e5) / 100,
   });
   for (const violation of violations) console.log(violation);
 }

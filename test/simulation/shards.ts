@@ -3,11 +3,15 @@ import { fork } from "node:child_process";
 import { createHash } from "node:crypto";
 import type { Outcome } from "./simulation.ts";
 
+/** What ends a simulation before its time. */
+export const END_SIGNALS = ["SIGTERM", "SIGINT"] as const;
+
 /** What the process of a shard reports at its end. */
 export type ShardReport = { outcome: Outcome; cpuSeconds: number };
 
 /**
- * Runs this program once for each shard, with the same arguments. Rejects if one of the processes ends without a report.
+ * Runs this program once for each shard, with the same arguments. Rejects if one of the processes ends without a report. A signal to
+ * end is handed on: each shard then reports how far it has come.
  *
  * @param program The path of the program, which takes `--shard=1/2` and sends a `ShardReport` to its parent.
  */
@@ -26,6 +30,7 @@ function reportOf(program: string, args: readonly string[]): Promise<ShardReport
   return new Promise((resolve, reject) => {
     let report: ShardReport | null = null;
     const child = fork(program, args, { stdio: "inherit" });
+    for (const signal of END_SIGNALS) process.on(signal, () => child.kill(signal));
     child.on("message", (message) => {
       if (isReport(message)) report = message;
     });
@@ -50,6 +55,7 @@ export function together(outcomes: readonly Outcome[]): Outcome {
     ended: sum(outcomes, ({ ended }) => ended),
     completed: sum(outcomes, ({ completed }) => completed),
     failed: sum(outcomes, ({ failed }) => failed),
+    answered: sum(outcomes, ({ answered }) => answered),
     upstreamCalls: sum(outcomes, ({ upstreamCalls }) => upstreamCalls),
     repeated: sum(outcomes, ({ repeated }) => repeated),
     objectCalls: sum(outcomes, ({ objectCalls }) => objectCalls),

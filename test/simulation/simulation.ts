@@ -29,6 +29,8 @@ type Tally = {
 };
 
 export type Outcome = Tally & {
+  /** Slots that the provider has answered, also of programs that have not ended. */
+  answered: number;
   violations: string[];
   objectCalls: number;
   faults: World["faults"];
@@ -48,19 +50,26 @@ const VIOLATIONS_MAX = 50;
 const AWAKE_MS_MAX = 300_000;
 /** Longest that a program takes, with every patience of its client; and how often objects that have nothing left are dropped, ms. */
 const PROGRAM_MS_MAX = 24 * HOUR_MS;
-const SWEEP_MS = HOUR_MS;
+const SWEEP_MS = HOUR_MS / 4;
 
 /** How far a simulation is. */
-export type Progress = Tally & { virtualHours: number; violations: readonly string[] };
+export type Progress = Tally & { answered: number; virtualHours: number; violations: readonly string[] };
 
-/**
- * @param gateway Evaluates the gateway's bundle.
- * @param progressed Called each virtual hour.
- */
+/** What looks on while a simulation runs. */
+export type Spectator = {
+  /** Called each quarter of a virtual hour. */
+  progressed: (progress: Progress) => void;
+  /** Whether it ends here, without what must hold at the end. */
+  isStopped: () => boolean;
+};
+
+const NOBODY: Spectator = { progressed: () => undefined, isStopped: () => false };
+
+/** @param gateway Evaluates the gateway's bundle. */
 export async function simulate(
   plan: Plan,
   gateway: (deps: IsolateDeps) => GatewayExports,
-  progressed: (progress: Progress) => void = () => undefined,
+  { progressed, isStopped }: Spectator = NOBODY,
 ): Promise<Outcome> {
   const { index, count } = plan.shard;
   const violations: string[] = [];
@@ -120,20 +129,21 @@ export async function simulate(
     world.clock.at(atMs, () => void begin(program));
   }
   // A gateway that breaks its promises all the time may never end its work.
-  const isOver = (): boolean => pending === 0 || violations.length === VIOLATIONS_MAX;
+  const isOver = (): boolean => pending === 0 || violations.length === VIOLATIONS_MAX || isStopped();
   const lastMs = beginMs + Math.min(plan.hours * HOUR_MS + PROGRAM_MS_MAX, plan.untilHour * HOUR_MS);
   const hoursNow = (): number => (world.clock.nowMs - beginMs) / HOUR_MS;
   while (!isOver() && world.clock.nowMs < lastMs) {
     await world.clock.run(Math.min(world.clock.nowMs + SWEEP_MS, lastMs), isOver);
     world.sweep();
-    progressed({ ...tally, virtualHours: hoursNow(), violations });
+    progressed({ ...tally, answered: world.upstream.answered, virtualHours: hoursNow(), violations });
   }
   if (pending === 0) await drained(world, violated);
-  else if (hoursNow() < plan.untilHour) violated(`${pending} programs did not end`);
+  else if (hoursNow() < plan.untilHour && !isStopped()) violated(`${pending} programs did not end`);
   const { faults, awakeMs, objectCalls } = world;
   return {
     violations,
     ...tally,
+    answered: world.upstream.answered,
     objectCalls,
     faults,
     virtualHours: hoursNow(),

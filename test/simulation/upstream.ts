@@ -100,6 +100,8 @@ export class Upstream {
   readonly #bills = new Map<string, Bill>();
   inFlight = 0;
   inFlightMost = 0;
+  /** Slots that were answered, each once. */
+  answered = 0;
   /** Calls in flight by address. */
   readonly #inFlight = new Map<string, number>();
 
@@ -172,7 +174,10 @@ export class Upstream {
       },
       left: () => void moves(-1),
       bill: (call, nanoUsd, how) => {
-        for (const payer of payersOf(call)) this.#bill(payer, nanoUsd, how);
+        const [whole, ...parts] = payersOf(call);
+        if (whole === undefined) return;
+        if (how === "answered" && !this.billOf(whole.program).answered.has(whole.slot)) this.answered += 1;
+        for (const payer of [whole, ...parts]) this.#bill(payer, nanoUsd, how);
       },
     };
   }
