@@ -55,9 +55,15 @@ export class VirtualClock {
   /** Runs events until there is none, `untilMs` has come, or `isOver`. What promises an event resolves runs before the next event. */
   async run(untilMs: number, isOver: () => boolean = () => false): Promise<void> {
     await settled();
-    while (!isOver()) {
+    await oneAfterAnother(() => !isOver() && this.#runNext(untilMs));
+    if (untilMs !== Infinity && !isOver()) this.#nowMs = Math.max(this.#nowMs, untilMs);
+  }
+
+  /** Runs the next event; false if there is none until then. */
+  #runNext(untilMs: number): boolean {
+    for (;;) {
       const next = this.#events[0];
-      if (next === undefined || next.atMs > untilMs) break;
+      if (next === undefined || next.atMs > untilMs) return false;
       this.#pop();
       const { run } = next;
       if (run === null) {
@@ -68,9 +74,8 @@ export class VirtualClock {
       this.#nowMs = next.atMs;
       this.events += 1;
       run();
-      await settled();
+      return true;
     }
-    if (untilMs !== Infinity && !isOver()) this.#nowMs = Math.max(this.#nowMs, untilMs);
   }
 
   #push(event: Event): void {
@@ -110,6 +115,37 @@ export class VirtualClock {
 function isBefore(a: Event | undefined, b: Event | undefined): boolean {
   if (a === undefined || b === undefined) return a !== undefined;
   return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
+}
+
+/** Steps that one iteration of the event loop makes: an iteration costs as much as a step. */
+const STEPS_TOGETHER = 64;
+
+/**
+ * Makes steps until one returns false. Before each of them, every promise that could be resolved by then has been, with all that
+ * follows from it: so Node runs the callbacks of one iteration.
+ */
+function oneAfterAnother(step: () => boolean): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let isOver = false;
+    const end = (ends: () => void): void => {
+      isOver = true;
+      ends();
+    };
+    const next = (): void => {
+      if (isOver) return;
+      try {
+        if (!step()) end(resolve);
+      } catch (error) {
+        end(() => reject(error));
+      }
+    };
+    const together = (): void => {
+      if (isOver) return;
+      for (let at = 0; at < STEPS_TOGETHER; at += 1) setImmediate(next);
+      setImmediate(together);
+    };
+    together();
+  });
 }
 
 /** Resolves when every promise that could be resolved by now has been, with all that follows from it. */
