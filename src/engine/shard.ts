@@ -245,10 +245,25 @@ export type StoredShard = {
 /** A lease that is stored with its call instead of in its shard's row, which a settlement would rewrite. */
 export type LeaseApart = { shard: number; lease: StoredLease };
 
-export function storedShard(shard: Shard, written: Pick<StoredShard, "upTo" | "epoch" | "windows"> = {}): StoredShard {
-  const leases: StoredLease[] = [];
-  for (const lease of shard.leases.values()) leases.push(storedLease(lease));
-  return { totals: shard.totals, leases, ...written };
+/** The texts of leases as they are stored: nothing that is stored of a lease changes after its start. */
+const leaseTexts = new WeakMap<AttemptInFlight, string>();
+
+function leaseText(lease: AttemptInFlight): string {
+  let text = leaseTexts.get(lease);
+  if (text === undefined) {
+    text = JSON.stringify(storedLease(lease));
+    leaseTexts.set(lease, text);
+  }
+  return text;
+}
+
+/**
+ * A `StoredShard` as JSON. A row is written with every settlement, with all leases of its shard: each of them is made a text once.
+ */
+export function shardText(shard: Shard, written: Omit<StoredShard, "totals" | "leases"> = {}): string {
+  const leases = Array.from(shard.leases.values(), leaseText);
+  const rest = JSON.stringify({ totals: shard.totals, ...written });
+  return `{"leases":[${leases.join(",")}],${rest.slice(1)}`;
 }
 
 export function leaseApart(lease: AttemptInFlight, shard: Shard): LeaseApart {

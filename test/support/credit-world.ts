@@ -21,7 +21,7 @@ import { enqueueCall } from "../../src/engine/enqueue.ts";
 import { RunLog, type LoggedEvent } from "../../src/engine/log.ts";
 import { restoreLease, restoreShard } from "../../src/engine/restore.ts";
 import { expireLeases, settle } from "../../src/engine/settle.ts";
-import { storedShard, type StoredShard } from "../../src/engine/shard.ts";
+import { shardText, type StoredShard } from "../../src/engine/shard.ts";
 import { EngineState } from "../../src/engine/state.ts";
 import { CreditHolder } from "../../src/run-client/credit/holder.ts";
 import type { CreditReportReply } from "../../src/run-api/credit.ts";
@@ -286,7 +286,7 @@ export class CreditWorld {
   #commit(flush: boolean): void {
     if (!this.state.mustWrite && !flush) return;
     const { shards, credits } = this.state.takeWrites();
-    for (const shard of shards) this.#rows.shards.set(shard.id, JSON.stringify(storedShard(shard)));
+    for (const shard of shards) this.#rows.shards.set(shard.id, shardText(shard));
     if (credits !== null) this.#rows.credits = JSON.stringify(credits);
     const { rows } = this.state.log.write({ carrier: false, asRows: true });
     if (rows === null) return;

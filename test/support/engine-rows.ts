@@ -4,13 +4,7 @@ import type { EngineState, EngineDeps } from "../../src/engine/state.ts";
 import { eventsAfter, readTail, type LoggedEvent, type LogWrite } from "../../src/engine/log.ts";
 import type { CallPage } from "../../src/engine/call-page.ts";
 import type { SlotRecord } from "../../src/engine/record.ts";
-import {
-  storedShard,
-  type LeaseApart,
-  type StoredLease,
-  type StoredShard,
-  type Target,
-} from "../../src/engine/shard.ts";
+import { shardText, type LeaseApart, type StoredLease, type StoredShard, type Target } from "../../src/engine/shard.ts";
 import type { StoredProviderPage } from "../../src/engine/tiers/provider-settle.ts";
 import { groupSeqOf, indexOf } from "../../src/engine/slot.ts";
 import type { CompiledGraph } from "../../src/graph/types.ts";
@@ -78,7 +72,7 @@ export class Rows implements ReadByRebuild {
     for (const [at, shard] of shards.entries()) {
       const written = at === 0 && windows !== undefined ? { ...others, windows } : others;
       const stored = {
-        shard: storedShard(shard, written),
+        shard: JSON.parse(shardText(shard, written)),
         tail: at === 0 && log.tail !== null ? log.tail.split("\n") : [],
       };
       this.#shards.set(shard.id, JSON.stringify(stored));

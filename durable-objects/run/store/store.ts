@@ -216,9 +216,9 @@ export class RunStore {
     return row === undefined ? null : (JSON.parse(row.body) as ChildRecord).id;
   }
 
-  /** Writes a shard. `tail`: events that are in no row of the log; null = none. Its row's first line is the shard. */
-  putShard(id: number, shard: StoredShard, tail: string | null): void {
-    const body = tail === null ? JSON.stringify(shard) : `${JSON.stringify(shard)}\n${tail}`;
+  /** Writes a shard, as its text. `tail`: events that are in no row of the log; null = none. Its row's first line is the shard. */
+  putShard(id: number, shard: string, tail: string | null): void {
+    const body = tail === null ? shard : `${shard}\n${tail}`;
     this.#rows.write("shard", "INSERT OR REPLACE INTO shard (id, body) VALUES (?, ?)", id, body);
   }
 

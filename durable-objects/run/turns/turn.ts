@@ -9,7 +9,7 @@ import { dispatch } from "../../../src/engine/dispatch.ts";
 import { startHedges } from "../../../src/engine/hedges/start.ts";
 import { replayQueued } from "../../../src/engine/replay/recall.ts";
 import { expireLeases } from "../../../src/engine/settle.ts";
-import { leaseApart, storedShard, type AttemptInFlight } from "../../../src/engine/shard.ts";
+import { leaseApart, shardText, type AttemptInFlight } from "../../../src/engine/shard.ts";
 import { attemptIdOf, groupSeqOf } from "../../../src/engine/slot.ts";
 import { releaseUnclaimed } from "../../../src/engine/tiers/provider-claim.ts";
 import type { Reason } from "../../../src/errors.ts";
@@ -113,8 +113,8 @@ export class Turns {
       if (credits !== null) this.#store.meta.set("credits", credits);
       for (const shard of shards) {
         const isCarrier = shard === carrier;
-        const stored = storedShard(shard, isCarrier && windows !== undefined ? { ...written, windows } : written);
-        this.#store.putShard(shard.id, stored, isCarrier ? tail : null);
+        const text = shardText(shard, isCarrier && windows !== undefined ? { ...written, windows } : written);
+        this.#store.putShard(shard.id, text, isCarrier ? tail : null);
       }
       const results = new Map(groups.map((group) => [group.header.seq, groupResult(group, nowMs)]));
       this.#store.putProgress(slots, results, (slotId) => engine.attempts.has(attemptIdOf(slotId, 1)));

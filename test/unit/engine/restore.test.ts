@@ -6,7 +6,7 @@ import { enqueueSlots } from "../../../src/engine/enqueue.ts";
 import { freshRecord, type SlotRecord } from "../../../src/engine/record.ts";
 import { requeueTried, restoreLease, restoreShard, restoreSlot } from "../../../src/engine/restore.ts";
 import { expireLeases, settle } from "../../../src/engine/settle.ts";
-import { storedShard, type StoredLease, type StoredShard } from "../../../src/engine/shard.ts";
+import { shardText, type StoredLease, type StoredShard } from "../../../src/engine/shard.ts";
 import { slotIdOf } from "../../../src/engine/slot.ts";
 import { RunLog } from "../../../src/engine/log.ts";
 import { EngineState } from "../../../src/engine/state.ts";
@@ -189,7 +189,7 @@ describe("a rule for lost attempts", () => {
     engine.startAll(0);
     const [shard] = engine.state.takeWrites().shards;
     if (shard === undefined) throw new Error("no shard was written");
-    const stored: StoredShard = JSON.parse(JSON.stringify(storedShard(shard)));
+    const stored: StoredShard = JSON.parse(shardText(shard));
     const { state } = new TestEngine();
     const restored = restoreShard(state, shard.id, stored);
     for (const lease of stored.leases) restoreLease(state, restored, lease, makeTarget(), 50);
@@ -239,7 +239,7 @@ describe("a shard's row", () => {
     settle(engine.state, `${slot(0)}.1`, success({ promptTokens: 10 }, 25), 40);
     const [shard] = engine.state.takeWrites().shards;
     if (shard === undefined) throw new Error("no shard was written");
-    const stored: StoredShard = JSON.parse(JSON.stringify(storedShard(shard)));
+    const stored: StoredShard = JSON.parse(shardText(shard));
     const again = new TestEngine().state;
     const restored = restoreShard(again, 0, stored);
     expect(restored.totals).toEqual(shard.totals);
@@ -288,8 +288,8 @@ describe("a restored lease of a single call", () => {
     const trace = { parent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`, state: "vendor=1" };
     before.call("c", 0, { trace });
     expect(before.startAll(0)).toEqual(["c"]);
-    const shards = [...before.state.shards.values()].map((shard) => storedShard(shard));
-    const rows: StoredShard[] = JSON.parse(JSON.stringify(shards));
+    const shards = [...before.state.shards.values()].map((shard) => shardText(shard));
+    const rows = shards.map((text): StoredShard => JSON.parse(text));
     const { state } = new TestEngine();
     for (const { leases } of rows) {
       const shard = restoreShard(state, 1_000, { totals: zeroTotals(), leases: [] });

@@ -7,7 +7,7 @@ import { giveUp } from "../../../src/engine/cancel.ts";
 import { restoreLease, restoreShard } from "../../../src/engine/restore.ts";
 import { LOST } from "../../../src/engine/retry.ts";
 import { expireLeases } from "../../../src/engine/settle.ts";
-import { storedShard, type StoredShard, type Target } from "../../../src/engine/shard.ts";
+import { shardText, type StoredShard, type Target } from "../../../src/engine/shard.ts";
 import type { EngineState } from "../../../src/engine/state.ts";
 import { sumTotals } from "../../../src/engine/totals.ts";
 import type { Outcome } from "../../../src/call.ts";
@@ -192,7 +192,7 @@ describe("a call whose permit was lost in its reply", () => {
     const { engine } = lost();
     const again = new TestEngine({ limits: LIMITS });
     for (const shard of engine.state.takeWrites().shards) {
-      const stored: StoredShard = JSON.parse(JSON.stringify(storedShard(shard)));
+      const stored: StoredShard = JSON.parse(shardText(shard));
       const restored = restoreShard(again.state, shard.id, stored);
       for (const lease of stored.leases) restoreLease(again.state, restored, lease, makeTarget(), 50);
     }

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Outcome } from "../../../../src/call.ts";
 import { leaseOf } from "../../../../src/engine/dispatch.ts";
 import { settle } from "../../../../src/engine/settle.ts";
-import { storedShard, type Target } from "../../../../src/engine/shard.ts";
+import { shardText, type StoredShard, type Target } from "../../../../src/engine/shard.ts";
 import { KEY_PROBE_MS } from "../../../../src/limits.ts";
 import { alike, failure, makeTarget, success, TestEngine } from "../../../support/engine.ts";
 
@@ -52,7 +52,7 @@ describe("an upstream with several keys", () => {
     engine.open(alike(2));
     const [, second] = engine.turn([512], 0).assignments;
     expect(second === undefined ? null : leaseOf(second)).toMatchObject({ upstream: "acme", key: "B" });
-    const shards = [...engine.state.shards.values()].map((shard) => storedShard(shard));
+    const shards = [...engine.state.shards.values()].map((shard): StoredShard => JSON.parse(shardText(shard)));
     expect(shards.flatMap(({ leases }) => leases.map(({ key }) => key))).toEqual(["A", "B"]);
   });
 
