@@ -67,7 +67,7 @@ export function summaryOf(rounds: readonly Round[]): Summary {
       polled: recoveryOf(rounds.filter((round) => !wasSilent(round))),
     },
     slowest: rounds
-      .toSorted((a, b) => (b.resends.againMs ?? 0) - (a.resends.againMs ?? 0))
+      .toSorted((a, b) => recoveredMs(b) - recoveredMs(a))
       .slice(0, SLOWEST)
       .map(({ run, client, phases, budgetShare, resends }) => ({ run, client, phases, budgetShare, resends })),
     faults: rounds.flatMap(({ run, faults }) => faults.map((fault) => ({ run, fault }))),
@@ -77,6 +77,10 @@ export function summaryOf(rounds: readonly Round[]): Summary {
 /** A client that did not get its group's id had to post again. */
 function wasSilent({ client, phases }: Round): boolean {
   return (client === "silent" || client === "leaves") && phases.at(-1) === "open";
+}
+
+function recoveredMs({ resends: { againMs, givenUpMs } }: Round): number {
+  return Math.max(againMs ?? 0, givenUpMs ?? 0);
 }
 
 function recoveryOf(rounds: readonly Round[]): Recovery {

@@ -35,6 +35,8 @@ export type AlarmState = {
   readonly expiresAtMs: number | null;
   /** Whether groups are open or attempts in flight: a lease may expire, or a lane be missing. */
   readonly hasWork: boolean;
+  /** Whether groups are open: an instance that the alarm wakes may have to miss the executors of these. */
+  readonly hasGroups: boolean;
   /** When the first lease in flight expires by itself. */
   readonly leaseEndMs: number | null;
   /** When the next retry is due, deadline passes or cool-down ends, if no timer is set for it. */
@@ -86,11 +88,22 @@ export function nextAlarmMs(
 function dueMs(run: AlarmState, nowMs: number): number {
   const times = [run.expiresAtMs, run.readyAtMs, run.lapseAtMs, run.childDueMs, run.uploadDueMs];
   times.push(run.toolPermitEndMs, run.deleteAtMs);
-  if (run.hasWork) times.push(run.mayLookLate ? nowMs + LOST_CALL_MS : (run.leaseEndMs ?? nowMs + LEASE_TTL_MS));
+  if (run.hasWork) times.push(workDueMs(run, nowMs));
   if (run.mustCallOthers) times.push(nowMs);
   if (run.isReservationInDoubt) times.push(nowMs + NOTIFY_RETRY_MS);
   if (run.exportDelayMs !== null) times.push(nowMs + run.exportDelayMs);
   return Math.min(...times.map((timeMs) => timeMs ?? Infinity));
+}
+
+/**
+ * The leases of executors with a socket outlast the alarm: should all of them end together with this instance, the next one
+ * waits for the leases that it finds, and both must pass within a minute.
+ */
+function workDueMs(run: AlarmState, nowMs: number): number {
+  if (run.mayLookLate) return nowMs + LOST_CALL_MS;
+  const lookAtMs = nowMs + LEASE_TTL_MS;
+  const leaseEndMs = run.leaseEndMs ?? lookAtMs;
+  return run.hasGroups ? Math.min(leaseEndMs, lookAtMs) : leaseEndMs;
 }
 
 function alarmStateOf(
@@ -122,6 +135,9 @@ function alarmStateOf(
     },
     get hasWork() {
       return hasStartable(run) || engine.attempts.size + engine.credits.size > 0;
+    },
+    get hasGroups() {
+      return run.hasGroupWork;
     },
     get leaseEndMs() {
       return engine.nextLeaseEndMs();

@@ -1,6 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { nextAlarmMs, type AlarmState, type AlarmTimes } from "../../../durable-objects/run/alarm.ts";
-import { LEASE_TTL_MS, LOST_CALL_MS, NOTIFY_RETRY_MS } from "../../../src/limits.ts";
+import {
+  EXECUTOR_LEASE_MS,
+  FOUND_LEASE_TTL_MS,
+  LEASE_TTL_MS,
+  LOST_CALL_MS,
+  NOTIFY_RETRY_MS,
+} from "../../../src/limits.ts";
 
 const NOW = 1_000_000;
 const EXPIRY = NOW + 3_600_000;
@@ -10,6 +16,7 @@ const SOON = NOW + 1;
 const IDLE: AlarmState = {
   expiresAtMs: EXPIRY,
   hasWork: false,
+  hasGroups: false,
   leaseEndMs: null,
   readyAtMs: null,
   lapseAtMs: null,
@@ -44,6 +51,15 @@ describe("the next alarm of a run", () => {
 
   it("is one lease's term away if groups are open without any lease: their lanes may be lost", () => {
     expect(next({ hasWork: true })).toBe(NOW + LEASE_TTL_MS);
+  });
+
+  it("is one lease's term away while groups are open, however long the leases of executors with a socket last", () => {
+    const leaseEndMs = NOW + EXECUTOR_LEASE_MS;
+    expect(next({ hasWork: true, hasGroups: true, leaseEndMs })).toBe(NOW + LEASE_TTL_MS);
+    expect(next({ hasWork: true, hasGroups: true, leaseEndMs: NOW + 1 })).toBe(NOW + 1);
+    expect(next({ hasWork: true, hasGroups: false, leaseEndMs })).toBe(leaseEndMs);
+    // What a restart waits for after the alarm must also pass within the minute.
+    expect(LEASE_TTL_MS + FOUND_LEASE_TTL_MS + NOTIFY_RETRY_MS).toBeLessThanOrEqual(60_000);
   });
 
   it("is late for single calls whose loss nobody waits for, and is not set again for each", () => {
