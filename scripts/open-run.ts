@@ -11,7 +11,9 @@ export async function openRun({ url, adminKey, run }: Opening): Promise<{ id: st
     body: JSON.stringify(run),
   }).catch((error: unknown) => {
     const cause = error instanceof Error ? (error.cause ?? error) : error;
-    throw new Error(`No gateway responds at ${url}: ${cause instanceof Error ? cause.message : String(cause)}`);
+    const problem = cause instanceof Error ? cause.message : String(cause);
+    const advice = "Start the gateway with npm start, or name another one with --url or FANOUT_URL.";
+    throw new Error(`No gateway responds at ${url}: ${problem}. ${advice}`);
   });
   const text = await reply.text();
   if (!reply.ok) throw new Error(`POST /runs returned ${reply.status}: ${messageOf(text) ?? text.slice(0, 500)}`);

@@ -90,7 +90,7 @@ async function principalOf(credential: string, keys: Keys, { now: nowMs, ...requ
   }
   if (await isAdminKey(credential, keys)) return { kind: "operator" };
   const message =
-    "the credential is neither the operator's key nor a run token of this gateway; POST /runs opens a run and returns its token";
+    "the credential is neither the operator's key (ADMIN_KEY) nor a run token of this gateway, which POST /runs returns";
   throw new Refusal({ reason: "invalid_api_key", message });
 }
 

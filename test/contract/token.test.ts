@@ -47,7 +47,11 @@ describe("npm run token", () => {
 
   it.each([
     ["a wrong key", { ADMIN_KEY: "wrong" }, /^POST \/runs returned 401: /],
-    ["no gateway", { FANOUT_URL: "http://127.0.0.1:9" }, /^No gateway responds at http:\/\/127\.0\.0\.1:9: /],
+    [
+      "no gateway",
+      { FANOUT_URL: "http://127.0.0.1:9" },
+      /^No gateway responds at http:\/\/127\.0\.0\.1:9: .* Start the gateway with npm start/,
+    ],
   ])("prints nothing for eval to run and says why, with %s", async (_, env, message) => {
     const { status, printed, complaint } = await type("$TOKEN_COMMAND", env);
     expect([status, printed]).toEqual([1, ""]);

@@ -106,6 +106,13 @@ describe.runIf(hasChromium)("the page of a run", () => {
     await page.getByRole("button", { name: "Cancel run" }).waitFor();
   });
 
+  it("says that a run does not exist, and does not go on loading it", async () => {
+    const run = await world.openRun();
+    const { page } = await openPage(browser, `${world.gateway.url}/ui/runs/run_nowhere#token=${run.token}`);
+    await expect.poll(() => page.getByRole("alert").innerText()).toBe("run run_nowhere not found");
+    expect(await page.locator(".status").innerText()).toBe("unknown");
+  });
+
   it("cancels the run, once that is confirmed", async () => {
     const run = await world.openRun({ default_model: "up-1" });
     const { page } = await pageOf(run);

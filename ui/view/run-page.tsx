@@ -116,7 +116,8 @@ export function RunPage({ api, runId }: { api: Api; runId: string }) {
   }, [api, state.upstreams.size]);
   const version = run.version.value;
   const document = run.document.value;
-  const status = state.ended ?? (document === null ? "loading" : (textOf(document, "status") ?? "active"));
+  const known = document === null ? null : (textOf(document, "status") ?? "active");
+  const status = state.ended ?? known ?? (problem === null ? "loading" : "unknown");
   // Time goes on while calls have not ended; else it ends with the last event.
   const isBusy = state.ended === null && state.endedCalls < state.total;
   const nowMs = isBusy ? Math.max(now.value, state.lastMs) : state.lastMs;

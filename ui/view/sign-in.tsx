@@ -20,7 +20,10 @@ export function SignIn({ isRun, problem }: { isRun: boolean; problem: string | n
             {problem}
           </p>
         )}
-        <p class="dim">It stays in this tab and is sent to this gateway only.</p>
+        <p class="dim">
+          The operator's key is the gateway's ADMIN_KEY; npm start writes one to .dev.vars. What you enter stays in this
+          tab and is sent to this gateway only.
+        </p>
       </form>
     </main>
   );
