@@ -79,10 +79,12 @@ export function errorStyleOf(value: ErrorStyle | null | undefined): ErrorStyle |
   return value ?? "null";
 }
 
+const SEVERAL_TEXTS = "expected a text; several are `prompts` of POST /batch, and a conversation is `messages`";
+
 /** The content of a call: exactly one of the two. `parseCall` checks that, because it can name the path. */
 export const contentFields = {
   prompt: z
-    .string()
+    .string({ error: ({ input }) => (Array.isArray(input) ? SEVERAL_TEXTS : undefined) })
     .optional()
     .meta({ description: "Text of one user message. Exactly one of `prompt` and `messages` is required" }),
   messages: z

@@ -15,7 +15,7 @@ export function strictFields<Shape extends z.ZodRawShape>(shape: Shape) {
 
 /**
  * What to do about an unknown field: send it in `params` if upstreams know it and the object has `params`, else use the
- * most similar of the known fields (`deadline_ms` for `deadline`), else one of all.
+ * most similar of the known fields (`deadline_ms` for `deadline`, `budget` for `budget_usd`), else one of all.
  */
 function suggestion(name: string, known: readonly string[]): string {
   const hasParams = known.includes("params");
@@ -23,7 +23,9 @@ function suggestion(name: string, known: readonly string[]): string {
     const fault = ownParamFault(name, undefined);
     return fault === null ? `put it in params: {"params": {"${name}": …}}` : `params does not take it either. ${fault}`;
   }
-  const similar = known.find((field) => field.startsWith(`${name}_`)) ?? similarName(name, known);
+  const longer = known.find((field) => field.startsWith(`${name}_`));
+  const shorter = known.find((field) => name.startsWith(`${field}_`));
+  const similar = longer ?? similarName(name, known) ?? shorter ?? null;
   if (similar !== null) return `did you mean ${similar}?`;
   if (hasParams) return "fields for the upstream belong in params";
   return `expected ${known.length === 1 ? "" : "one of "}${known.join(", ")}`;

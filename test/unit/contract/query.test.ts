@@ -119,6 +119,10 @@ describe("a query that is refused names the field", () => {
       param: "prompt",
       message: "prompt: expected string, received number",
     });
+    expect(refused({ prompt: ["a", "b"] })).toMatchObject({
+      param: "prompt",
+      message: "prompt: expected a text; several are `prompts` of POST /batch, and a conversation is `messages`",
+    });
     expect(param({ prompt: "x", max_tokens: 0 })).toBe("max_tokens");
     expect(param({ prompt: "x", max_tokens: 1.5 })).toBe("max_tokens");
     expect(param({ prompt: "x", max_tokens: MAX_TOKENS_MAX + 1 })).toBe("max_tokens");

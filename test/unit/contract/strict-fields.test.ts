@@ -20,6 +20,11 @@ describe("the refusal of an unknown field", () => {
     expect(ofQuery(name)).toBe(`unknown field "${name}"; did you mean ${known}?`);
   });
 
+  it("suggests the known field that the name begins with", () => {
+    expect(message(parseRun({ budget_usd: 1 }))).toBe('unknown field "budget_usd"; did you mean budget?');
+    expect(ofQuery("model_name")).toBe('unknown field "model_name"; did you mean model?');
+  });
+
   it.each(["top_p", "seed", "tools", "response_format"])("suggests params for %s, which upstreams take", (name) => {
     expect(ofQuery(name)).toBe(`unknown field "${name}"; put it in params: {"params": {"${name}": …}}`);
   });
