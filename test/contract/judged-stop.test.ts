@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { UpstreamAnswer, UpstreamCall } from "../support/upstream.ts";
 import { endOf, logOf, openGroup } from "./following.ts";
+import { reachedWithinSecond } from "./round-trips.ts";
 import { documentOf, errorOf, startWorld, type RunAccess, type World } from "./world.ts";
 
 /** What the judge was asked, in order. */
@@ -59,7 +60,7 @@ describe("a judge that says there is enough", () => {
     expect(group.saved_calls + group.aborted_calls).toBe(40);
     const { requests } = world.upstream.counters;
     const inFlight = requests - 3 - asked.length;
-    await expect.poll(() => world.upstream.counters.abandoned, { interval: 10, timeout: 1_000 }).toBe(inFlight);
+    await reachedWithinSecond(run, () => world.upstream.counters.abandoned, inFlight);
     expect(group.judge_groups).toHaveLength(asked.length);
     expect(asked.at(-1)).toContain("# Rule\nThree answers are enough.");
     const { budget } = await documentOf(run);
