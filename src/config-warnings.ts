@@ -11,10 +11,10 @@ export function configWarnings({ defaultModel, upstreams, routes, budgets }: Con
     if (isRoute) {
       // That its targets are served was checked with ROUTES; those without a price are named below.
     } else if (resolved === null) {
-      warnings.push("DEFAULT_MODEL: no upstream in UPSTREAMS serves it, so calls that name no model are refused");
+      warnings.push("DEFAULT_MODEL is served by no upstream in UPSTREAMS, so calls that name no model are refused");
     } else if (priceOf(resolved.upstream, resolved.model) === null) {
       warnings.push(
-        "DEFAULT_MODEL: it has no price, so calls that name no model are refused, but in runs with unpriced: free",
+        "DEFAULT_MODEL has no price, so calls that name no model are refused, except in runs with unpriced: free",
       );
     }
   }
@@ -22,17 +22,17 @@ export function configWarnings({ defaultModel, upstreams, routes, budgets }: Con
     for (const [index, { upstream, model }] of entries.entries()) {
       if (priceOf(upstream, model) !== null) continue;
       warnings.push(
-        `ROUTES.${name}.${index}: it has no price, so calls to the route are refused, but in runs with unpriced: free`,
+        `ROUTES.${name}.${index} has no price, so calls to the route are refused, except in runs with unpriced: free`,
       );
     }
   }
   for (const { name, models } of upstreams) {
     if (models.length > 0) continue;
-    warnings.push(`UPSTREAMS.${name}.models: is empty, so only calls that name ${name}/MODEL reach it`);
+    warnings.push(`UPSTREAMS.${name}.models is empty, so only calls that name ${name}/MODEL reach it`);
   }
   const { defaultNanoUsd, maxNanoUsd } = budgets;
   if (defaultNanoUsd !== null && maxNanoUsd !== null && defaultNanoUsd > maxNanoUsd) {
-    warnings.push("DEFAULT_BUDGET_USD: is above MAX_BUDGET_USD, so runs that name no budget are refused");
+    warnings.push("DEFAULT_BUDGET_USD is above MAX_BUDGET_USD, so runs that name no budget are refused");
   }
   return warnings;
 }

@@ -143,7 +143,8 @@ export function quoted(text: string, charsMax: number = NAME_CHARS_MAX): string 
 }
 
 /**
- * A message about one field of a request, or about its body (null): `model: expected a text`, `the body is not JSON`.
+ * A message about one field of a request or of the configuration, or about the body (null): `model: expected a text`,
+ * `the body is not JSON`.
  * @param problem A predicate that begins with a verb, or what was expected.
  */
 export function fieldMessage(field: string | null, problem: string): string {
@@ -152,7 +153,7 @@ export function fieldMessage(field: string | null, problem: string): string {
 }
 
 /** How problems begin that complete a sentence about their field. */
-const PREDICATE = /^(?:is|has|contains|opens|appears|cannot) /;
+const PREDICATE = /^(?:is|has|contains|opens|appears|refers|needs|does|must|cannot) /;
 
 /**
  * Whether a client should send the same request again. Not after the gateway has made its attempts: a client with attempts
@@ -280,7 +281,7 @@ function messageOf(r: Reason): string {
     case "deadline_exceeded":
       return `the deadline of ${r.deadlineMs} ms passed before the call ended`;
     case "misconfigured":
-      return `${r.variable}: ${r.message}`;
+      return fieldMessage(r.variable, r.message);
     default:
       return r.message;
   }

@@ -1,5 +1,5 @@
 /** What is wrong with a graph: faults, for which it is refused, and warnings. All are found before anything runs. */
-import type { Reason } from "../errors.ts";
+import { fieldMessage, type Reason } from "../errors.ts";
 import { CYCLE_IDS_MAX, GRAPH_FAULTS_MAX } from "../limits.ts";
 
 export type FaultCode =
@@ -35,7 +35,7 @@ export class Faults {
 
 /** The refusal of a graph: the messages of its faults, and the cycle and the field of the first that has one. */
 export function graphReason(faults: readonly GraphFault[]): Reason {
-  const message = faults.map(({ path, message: text }) => (path === null ? text : `${path}: ${text}`)).join("; ");
+  const message = faults.map(({ path, message: text }) => (path === null ? text : fieldMessage(path, text))).join("; ");
   const cycle = faults.find((fault) => fault.cycle !== undefined)?.cycle;
   const param = faults[0]?.path ?? null;
   return { reason: "invalid_graph", message, param, ...(cycle === undefined ? {} : { cycle: shown(cycle) }) };

@@ -104,7 +104,7 @@ it.each(["https://app.example/", "app.example", "https://app.example/path", "*,h
       const read = z.object({ error: z.looseObject({ code: z.string(), message: z.string() }) });
       const { error } = read.parse(await answer.json());
       expect([answer.status, error.code]).toEqual([500, "misconfigured"]);
-      expect(error.message).toMatch(/^CORS_ORIGINS: must be \* or origins such as/);
+      expect(error.message).toMatch(/^CORS_ORIGINS must be \* or origins such as/);
     });
   },
 );

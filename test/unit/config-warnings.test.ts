@@ -24,14 +24,14 @@ describe("the warnings of a configuration", () => {
     [
       "a default model that nothing serves",
       { ...local(priced), DEFAULT_MODEL: "secret-large" },
-      ["DEFAULT_MODEL: no upstream"],
+      ["DEFAULT_MODEL is served by no upstream"],
     ],
-    ["a default model without a price", { ...local(), DEFAULT_MODEL: "tiny-1" }, ["DEFAULT_MODEL: it has no price"]],
-    ["an upstream without models", local({ models: [] }), ["UPSTREAMS.local.models: is empty"]],
+    ["a default model without a price", { ...local(), DEFAULT_MODEL: "tiny-1" }, ["DEFAULT_MODEL has no price"]],
+    ["an upstream without models", local({ models: [] }), ["UPSTREAMS.local.models is empty"]],
     [
       "a default budget above the largest",
       { ...local(), DEFAULT_BUDGET_USD: 3, MAX_BUDGET_USD: 2 },
-      ["DEFAULT_BUDGET_USD: is above"],
+      ["DEFAULT_BUDGET_USD is above"],
     ],
     ["a default budget that is the largest", { ...local(), DEFAULT_BUDGET_USD: 2, MAX_BUDGET_USD: 2 }, []],
   ])("with %s", (_, vars, begins) => {

@@ -108,7 +108,7 @@ function applyPatch(run: RunState, patch: RunPatch): Reason | null {
   const unlimited = DIMENSIONS.find((dimension) => ledger.limits[dimension] === null && limits[dimension] !== null);
   if (unlimited !== undefined && run.children.openCount > 0) {
     // A child of an unlimited run may have no limit either, and then nothing is reserved for what it spends.
-    const message = `budget.${unlimited}: cannot be limited while child runs are open; close them first`;
+    const message = `budget.${unlimited} cannot be limited while child runs are open; close them first`;
     return { reason: "invalid_request", message, param: `budget.${unlimited}` };
   }
   const short = ledger.setLimits(limits);

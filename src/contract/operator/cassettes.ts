@@ -71,7 +71,9 @@ export function parseTape(bytes: Uint8Array): Parsed<ReadLine[]> {
     const read = parseLine(part);
     if (!read.ok) {
       const { reason } = read;
-      return "message" in reason ? invalid(`line ${number}`, reason.message) : read;
+      if (reason.reason !== "invalid_request") return read;
+      const problem = reason.message.replace(/^the body:? /, "");
+      return invalid(`line ${number}`, problem);
     }
     lines.push(read.value);
     if (lines.length > CASSETTE_EXCHANGES_MAX) return invalid(null, `has more than ${CASSETTE_EXCHANGES_MAX} lines`);

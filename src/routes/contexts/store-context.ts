@@ -1,6 +1,7 @@
 /** Stores a text as a context: read once, as it arrives, so that a large one never is in memory. */
 import { contextKey, runFilesOf, type Objects } from "../../../durable-objects/address.ts";
 import { TextIndexer } from "../../contexts/text-index.ts";
+import { invalid } from "../../contract/errors.ts";
 import type { ContextRecord } from "../../contexts/types.ts";
 import { Refusal, type Reason } from "../../errors.ts";
 import { stageFile, type StagedFile } from "../../files/r2-upload.ts";
@@ -21,16 +22,16 @@ export async function storeContext({ source, name, param }: NewText, deps: Deps)
   const hash = new Digest("SHA-256");
   const seen = seenBy(source, async (bytes) => {
     const fault = indexer.push(bytes);
-    if (fault !== null) return invalidText(fault.message, param);
+    if (fault !== null) return invalid(param, fault.message).reason;
     await hash.add(bytes);
     return null;
   });
   const read = await readOrStage(seen, deps, param);
   try {
     const indexed = indexer.end();
-    if ("message" in indexed) throw new Refusal(invalidText(indexed.message, param));
+    if ("message" in indexed) throw new Refusal(invalid(param, indexed.message).reason);
     const { index, ...sizes } = indexed;
-    if (sizes.chars === 0) throw new Refusal(invalidText("is empty; expected text", param));
+    if (sizes.chars === 0) throw new Refusal(invalid(param, "is empty; expected text").reason);
     const id = `ctx_${(await hash.hex()).slice(0, 32)}`;
     const record: ContextRecord = { id, name, ...sizes, createdAtMs: deps.nowMs, object: read.object };
     const added = await add({ record, index }, read, deps);
@@ -127,8 +128,4 @@ function seenBy(source: ByteSource, see: (bytes: Uint8Array) => Promise<Reason |
       return reason === null ? read : { kind: "fault", reason };
     },
   };
-}
-
-function invalidText(problem: string, param: string | null): Reason {
-  return { reason: "invalid_request", message: `${param ?? "the body"}: ${problem}`, param };
 }

@@ -30,7 +30,7 @@ function limitsOf(budget: NonNullable<RunRequest["budget"]>): Limits {
 function requestedLimits({ budget = {}, calls }: RunRequest): Limits {
   if (calls === undefined) return limitsOf(budget);
   if (budget.calls !== undefined) {
-    const message = "calls: the same as budget.calls; expected one of the two";
+    const message = "calls is the same as budget.calls; send one of them";
     throw new Refusal({ reason: "invalid_request", message, param: "calls" });
   }
   return limitsOf({ ...budget, calls });

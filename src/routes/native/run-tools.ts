@@ -1,6 +1,7 @@
 /** The tools of a run: how a request registers them, and who is shown what of them. */
 import type { StoredDocument } from "../../run-api/runs.ts";
 import type { Principal } from "../../context.ts";
+import { invalid } from "../../contract/errors.ts";
 import type { RunRequest } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
 import { TOOL_TIMEOUT_MS_DEFAULT } from "../../limits.ts";
@@ -13,8 +14,7 @@ export function toolsOf(request: RunRequest, hosts: readonly ToolHost[]): Tool[]
   return (request.tools ?? []).map(({ name, url, description, idempotent, timeout_ms }, index) => {
     const checked = checkToolUrl(url, hosts);
     if (!checked.ok) {
-      const param = `tools[${index}].url`;
-      throw new Refusal({ reason: "invalid_request", message: `${param}: ${checked.problem}`, param });
+      throw new Refusal(invalid(`tools[${index}].url`, checked.problem).reason);
     }
     return {
       name,

@@ -9,7 +9,7 @@ import type { Spent } from "../../../aggregate/calls/calls.ts";
 import type { AppEnv } from "../../../context.ts";
 import { parseSettings, SETTINGS_DEFAULT } from "../../../contract/call-options.ts";
 import { parseCall, type ParsedCall } from "../../../contract/call.ts";
-import type { Parsed } from "../../../contract/errors.ts";
+import { invalid, type Parsed } from "../../../contract/errors.ts";
 import { hasCourse } from "../../../engine/course/course.ts";
 import { Refusal } from "../../../errors.ts";
 import { COMBINING_CHARS_DEFAULT } from "../../../limits.ts";
@@ -35,8 +35,8 @@ export async function askPanel(
   { call, named }: PanelCall,
 ): Promise<PanelAnswer> {
   if (hasCourse(call.facts)) {
-    const message = `samples: cannot be combined with the model ${PANEL_MODEL}, which already asks several models`;
-    throw new Refusal({ reason: "invalid_request", message, param: "samples" });
+    const problem = `cannot be combined with the model ${PANEL_MODEL}, which calls several models itself`;
+    throw new Refusal(invalid("samples", problem).reason);
   }
   const detach = named !== null;
   // No header can have a line break, so no client's key is like these.
