@@ -12,7 +12,8 @@ import type { Gateway, GatewayOptions, GatewayRequest } from "../support/gateway
 import { startUpstream, type TestUpstream, type UpstreamAnswer, type UpstreamCall } from "../support/upstream.ts";
 import { answerOf, PROVIDER_KEY, type Answer, type RunAccess } from "./world.ts";
 
-export type BatchRun = RunAccess & { openai: OpenAI };
+/** `output`: the end of what its gateway has printed. */
+export type BatchRun = RunAccess & { openai: OpenAI; output: () => string };
 
 export type BatchPlace = {
   /** The gateway that runs now. */
@@ -59,7 +60,8 @@ export async function startBatchPlace(
         return fetch(`${gateway.url}${pathname}${search}`, init);
       };
       const openai = new OpenAI({ apiKey: token, baseURL: "http://gateway/v1", fetch: fetchNow, maxRetries: 0 });
-      return { id, token, openai, send: (path, request) => send(path, { token, ...request }) };
+      const output = (): string => gateway.output();
+      return { id, token, openai, output, send: (path, request) => send(path, { token, ...request }) };
     },
     sendAsOperator: (path, request) => send(path, { token: gateway.adminKey, ...request }),
     restart: async () => {
@@ -109,15 +111,19 @@ export async function createBatch(run: BatchRun, lines: readonly unknown[], rest
 
 const FINAL = new Set(["completed", "failed", "expired", "cancelled"]);
 
-/** Waits until the batch has ended. */
+/** Waits until the batch has ended. If it does not in time, the error says how far it is, and what its gateway has printed. */
 export async function endOf(run: BatchRun, { id }: { id: string }, withinMs = 110_000): Promise<Batch> {
-  return await vi.waitUntil(
+  let last: Batch | null = null;
+  const ended = vi.waitUntil(
     async () => {
-      const batch = await run.openai.batches.retrieve(id);
-      return FINAL.has(batch.status) ? batch : null;
+      last = await run.openai.batches.retrieve(id);
+      return FINAL.has(last.status) ? last : null;
     },
     { interval: 50, timeout: withinMs },
   );
+  return await ended.catch((cause: unknown) => {
+    throw new Error(`the batch has not ended: ${JSON.stringify(last)}; its gateway: ${run.output()}`, { cause });
+  });
 }
 
 /** Uploads lines, runs them and waits for their end. */
