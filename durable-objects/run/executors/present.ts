@@ -9,8 +9,8 @@ import { SIGNALLED_CLAIM_MS } from "../../../src/limits.ts";
 type Sent = "nothing" | "slots" | "changed";
 
 /**
- * `room`: the attempts that it had room for when it went to wait at its socket, which are not fewer until it claims; null = it had
- * none, has claimed since, or this instance has not seen it go.
+ * `room`: the attempts that it had room for by the reply to its last claim, which are not fewer until it claims again; null = it has
+ * claimed and has no reply, or this instance has seen no claim of it.
  */
 type Present = { sent: Sent; sentAtMs: number; room: number | null };
 
@@ -51,12 +51,11 @@ export class PresentExecutors {
     present.room = null;
   }
 
-  /** It is about to be replied to that it waits at its socket, with room for so many attempts. False if it has none. */
-  rests(executor: number, room: number): boolean {
+  /** Its claim is replied to, which leaves it with room for so many attempts. False if it has no socket. */
+  replied(executor: number, room: number): boolean {
     const present = this.#present.get(executor);
     if (present === undefined) return false;
-    // Whether it has room again it does not say: its answers' headers may have come since.
-    present.room = room > 0 ? room : null;
+    present.room = Math.max(0, room);
     return true;
   }
 

@@ -74,7 +74,7 @@ export function releaseExecutors(run: Callers, ownGroups: OwnGroups, nowMs: numb
   const hasCalls = (lane: number): boolean => (engine.shards.get(lane)?.leases.size ?? 0) > 0;
   waitingExecutors.releaseLanes(
     lanesMayStartMore(run, nowMs),
-    (lane, room) => hasCalls(lane) && run.presentExecutors.rests(lane, room),
+    (lane, room) => run.presentExecutors.replied(lane, room) && hasCalls(lane),
   );
   waitingExecutors.releaseWorkers((worker, waits) => {
     const seq = worker - WORKER_FIRST;
@@ -98,7 +98,7 @@ function hasNews({ waitingExecutors, engine, epoch }: Callers, seq: number): boo
 function laneClaimOf(run: Callers, lane: number, assignments: Assignment[], claimMore: boolean): ClaimReply {
   const claim = claimOf(run, assignments, claimMore);
   const room = run.waitingExecutors.roomOf(lane) - assignments.length;
-  return claimMore && run.presentExecutors.rests(lane, room) ? { ...claim, atSocket: true } : claim;
+  return run.presentExecutors.replied(lane, room) && claimMore ? { ...claim, atSocket: true } : claim;
 }
 
 function claimOf(

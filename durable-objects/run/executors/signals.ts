@@ -7,7 +7,7 @@ import type { RunState } from "../state.ts";
 
 type Signalling = Pick<
   RunState,
-  "engine" | "openGroups" | "waitingExecutors" | "workers" | "presentExecutors" | "laneStarts"
+  "engine" | "openGroups" | "waitingExecutors" | "workers" | "presentExecutors" | "laneLives"
 >;
 
 /**
@@ -36,7 +36,7 @@ export function* executorSignals(
 
 /**
  * As many lanes as the slots need that can start: each that is signalled claims, and a claim costs a turn. Those that are known to
- * have room come first, and all others only if these are too few. A lane that was signalled counts until it is late.
+ * have room come first, and all others only if these are too few. A lane that was signalled counts until it claims or is late.
  */
 function* enough(run: Signalling, lanes: readonly number[], nowMs: number): Generator<number> {
   const { presentExecutors: present, engine } = run;
@@ -47,24 +47,20 @@ function* enough(run: Signalling, lanes: readonly number[], nowMs: number): Gene
   );
   for (const lane of lanes) if (present.isSignalled(lane) && !present.isLate(lane, nowMs)) slots -= roomOf(run, lane);
   const quiet = lanes.filter((lane) => !present.isSignalled(lane));
-  const isKnown = (lane: number): boolean => present.roomOf(lane) !== null;
-  for (const lane of [...quiet.filter(isKnown), ...quiet.filter((each) => !isKnown(each))]) {
-    const room = roomOf(run, lane);
+  for (const lane of quiet) {
     if (slots <= 0) return;
+    const room = roomOf(run, lane);
     slots -= room;
     if (room > 0) yield lane;
   }
+  // Headers that came since may have made room in the others.
   if (slots > 0) for (const lane of quiet) if (roomOf(run, lane) === 0) yield lane;
 }
 
-/**
- * How many attempts a lane at its socket has room for, as far as the run knows. One without attempts is about to end; of one that
- * has claimed since it last waited, it is what lanes have been able to hold.
- */
-function roomOf({ engine, presentExecutors, laneStarts }: Signalling, lane: number): number {
+/** How many attempts a lane at its socket has room for, as far as the run knows. One without attempts is about to end. */
+function roomOf({ engine, presentExecutors }: Signalling, lane: number): number {
   const attempts = engine.shards.get(lane)?.leases.size ?? 0;
-  if (attempts === 0) return 0;
-  return presentExecutors.roomOf(lane) ?? Math.max(0, laneStarts.reach - attempts);
+  return attempts === 0 ? 0 : (presentExecutors.roomOf(lane) ?? 0);
 }
 
 /** Whether the next reply to the Worker of a group says something else than attempts to make. */
@@ -79,7 +75,9 @@ function mustClaim({ engine, openGroups, workers }: Signalling, worker: number):
 /** Whether an executor could take a slot of a group: its Worker, and lanes that join it or serve it alone. */
 function mayTake(run: Signalling, executor: number, groupSeq: number): boolean {
   if (isWorker(executor)) return executor - WORKER_FIRST === groupSeq;
-  return isForLanes(run, groupSeq) && (run.engine.shards.get(executor)?.leases.size ?? 0) < EXECUTOR_CALLS_MAX;
+  // One whose life has ended would be refused, again and again.
+  if (!isForLanes(run, groupSeq) || run.laneLives.isRetired(executor)) return false;
+  return (run.engine.shards.get(executor)?.leases.size ?? 0) < EXECUTOR_CALLS_MAX;
 }
 
 function isForLanes({ workers }: Signalling, groupSeq: number): boolean {

@@ -65,8 +65,9 @@ export class WaitingExecutors {
   releaseLanes(claimMore: boolean, rests: Rests): void {
     for (const [executor, { waits, capacity }] of [...this.#executors]) {
       if (isWorker(executor)) continue;
-      if (!claimMore) this.replyTo(executor, NOTHING_QUEUED);
-      else if (!waits) this.replyTo(executor, rests(executor, capacity) ? AT_SOCKET : NO_WORK);
+      if (claimMore && waits) continue;
+      const atSocket = rests(executor, capacity);
+      this.replyTo(executor, claimMore ? (atSocket ? AT_SOCKET : NO_WORK) : NOTHING_QUEUED);
     }
   }
 

@@ -40,17 +40,17 @@ describe("an executor at a socket", () => {
     expect([present.lanes(), [...present.all()]]).toEqual([[3], [workerOf(1), 3]]);
   });
 
-  it("is known to have room from when it goes to wait there until it claims, also if its socket is renewed", () => {
+  it("is known to have room from the reply to its claim until its next, also if its socket is renewed", () => {
     const present = new PresentExecutors();
-    expect([present.rests(0, 3), present.roomOf(0)]).toEqual([false, null]);
+    expect([present.replied(0, 3), present.roomOf(0)]).toEqual([false, null]);
     present.opened(0);
-    expect([present.roomOf(0), present.rests(0, 3), present.roomOf(0)]).toEqual([null, true, 3]);
+    expect([present.roomOf(0), present.replied(0, 3), present.roomOf(0)]).toEqual([null, true, 3]);
     present.opened(0);
     expect(present.roomOf(0)).toBe(3);
     present.claimed(0);
     expect(present.roomOf(0)).toBeNull();
-    present.rests(0, 0);
-    expect(present.roomOf(0)).toBeNull();
+    present.replied(0, -1);
+    expect(present.roomOf(0)).toBe(0);
   });
 
   it("is late once it has been signalled for long and has not claimed, exactly then", () => {
