@@ -42,6 +42,11 @@ export class ModelPace {
     return p50Ms === null || p95Ms === null ? null : slowTimes(p50Ms, p95Ms);
   }
 
+  /** How many of the latest ends are known. */
+  get endsKept(): number {
+    return this.#ends.length;
+  }
+
   /** Of the latest attempts those that were answered since then: how many took at most so many ms, and how many longer. */
   endedSince(sinceMs: number, fastMs: number): { fast: number; slow: number } {
     const ended = { fast: 0, slow: 0 };

@@ -50,13 +50,16 @@ type Late = { first: AttemptInFlight; slotId: number; group: Group; hedge: Hedge
  */
 function* lateSlots(state: EngineState, nowMs: number): Generator<Late> {
   if (!hasRoom(state)) return;
+  const starts = new Starts(state);
   for (const { lease: first, hedge } of state.hedges.open) {
     const { slotId, startedAtMs } = first;
+    const times = state.hedges.timesAt(hedge, first.target);
+    if (times === null || nowMs < startedAtMs + times.hedgeMs) continue;
     const group = state.groupOf(first);
     if (slotId === null || group === undefined || !mayHedge(group, first, indexOf(slotId))) continue;
-    const times = state.hedges.timesAt(hedge, first.target);
-    if (times === null || nowMs < startedAtMs + times.hedgeMs || targetOf(state, first, nowMs) === null) continue;
-    if (isStraggler(siblingsOf(state, first, times.slowMs, nowMs))) yield { first, slotId, group, hedge };
+    const siblings = siblingsOf(state, starts, first, times.slowMs, nowMs);
+    if (siblings === null || !isStraggler(siblings) || targetOf(state, first, nowMs) === null) continue;
+    yield { first, slotId, group, hedge };
   }
 }
 
@@ -71,18 +74,56 @@ function mayHedge(group: Group, { target }: AttemptInFlight, index: number): boo
   return (group.attempts[index] ?? 0) < target.attemptsMax;
 }
 
-/** Attempts at its model: one is fast that took at most a half of the time that this one has taken so far. */
-function siblingsOf(state: EngineState, first: AttemptInFlight, slowMs: number, nowMs: number): Siblings {
-  const { target, startedAtMs } = first;
+/**
+ * Attempts at its model: one is fast that took at most a half of the time that this one has taken so far. Null = whatever those that
+ * have ended took, too many are slow: most often that is known without a pass over them.
+ */
+function siblingsOf(
+  { hedges }: EngineState,
+  starts: Starts,
+  { target, startedAtMs }: AttemptInFlight,
+  slowMs: number,
+  nowMs: number,
+): Siblings | null {
   const fastMs = (nowMs - startedAtMs) / HEDGE_MEDIANS_MIN;
-  const { fast = 0, slow: ended = 0 } = state.hedges.paceOf(target)?.endedSince(startedAtMs, fastMs) ?? {};
-  let slow = ended;
-  for (const { lease } of state.attempts.values()) {
-    const { upstream, model } = lease.target;
-    if (upstream !== target.upstream || model !== target.model) continue;
-    if (nowMs - lease.startedAtMs >= Math.min(slowMs, fastMs)) slow += 1;
+  const inFlight = starts.until(target, nowMs - Math.min(slowMs, fastMs));
+  const pace = hedges.paceOf(target);
+  if (!isStraggler({ slow: inFlight, fast: pace?.endsKept ?? 0 })) return null;
+  const { fast, slow } = pace?.endedSince(startedAtMs, fastMs) ?? { fast: 0, slow: 0 };
+  return { slow: inFlight + slow, fast };
+}
+
+/** When the attempts in flight have started, by model. A turn may look for each of hundreds that are late, so it sorts them once. */
+class Starts {
+  readonly #state: Pick<EngineState, "attempts">;
+  readonly #known: { target: Target; atMs: number[] }[] = [];
+
+  constructor(state: Pick<EngineState, "attempts">) {
+    this.#state = state;
   }
-  return { slow, fast };
+
+  /** How many attempts at the model of a target have started up to a time. */
+  until(target: Target, untilMs: number): number {
+    const atMs = this.#of(target);
+    let [low, high] = [0, atMs.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((atMs[middle] ?? Infinity) <= untilMs) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #of(target: Target): number[] {
+    const isModel = (other: Target): boolean => other.upstream === target.upstream && other.model === target.model;
+    const known = this.#known.find((each) => isModel(each.target));
+    if (known !== undefined) return known.atMs;
+    const atMs: number[] = [];
+    for (const { lease } of this.#state.attempts.values()) if (isModel(lease.target)) atMs.push(lease.startedAtMs);
+    atMs.sort((a, b) => a - b);
+    this.#known.push({ target, atMs });
+    return atMs;
+  }
 }
 
 /** The second attempt of a slot; null = it gets none now: it must neither wait nor make others wait, and may not cost more. */
