@@ -21,7 +21,7 @@ export type KillWorld = AsyncDisposable & {
   kill: (downMs: number) => Promise<Kill>;
   /** What has begun in the present process; null where no Workflow is bound. */
   executors: () => Promise<Executors | null>;
-  /** Has the Workflow instance of a run's first group run again, as Cloudflare does. False if it was never created. Rejects while the gateway is down. */
+  /** Has the Workflow instance of a run's first group run again, as Cloudflare does. False if it was not lost, or was never created. Rejects while the gateway is down. */
   resumeInstance: (runId: string) => Promise<boolean>;
 };
 

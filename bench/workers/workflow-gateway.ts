@@ -1,6 +1,7 @@
 /**
  * The gateway, with a view of who executes: `GET /bench/executors` counts what has begun in this process, and
- * `POST /bench/instances/:id` has a Workflow instance run again, as Cloudflare does after the loss of the machine that ran it.
+ * `POST /bench/instances/:id` has a Workflow instance run again that an earlier process ran, as Cloudflare does after the loss of
+ * the machine that ran it.
  * Miniflare's simulation of Workflows forgets running instances when its process ends.
  */
 import type { WorkflowEvent, WorkflowStep } from "cloudflare:workers";
@@ -20,6 +21,8 @@ export {
 
 /** All classes of a Worker share an isolate, so these count the whole process. */
 const begun = { lanes: 0, instances: 0 };
+/** Instances that this process runs or has run: they are not lost. */
+const known = new Set<string>();
 
 export class LaneObject extends Lane {
   override start(runId: string, lane: number): void {
@@ -31,6 +34,7 @@ export class LaneObject extends Lane {
 export class LaneWorkflow extends Instance {
   override run(event: Readonly<WorkflowEvent<GroupName>>, step: WorkflowStep): Promise<void> {
     begun.instances += 1;
+    known.add(event.instanceId);
     return super.run(event, step);
   }
 }
@@ -42,6 +46,7 @@ export default {
     const [, bench, what, id = ""] = new URL(request.url).pathname.split("/");
     if (bench !== "bench") return gateway.fetch(request, env, context);
     if (what === "executors") return Response.json(begun);
+    if (known.has(id)) return new Response(null, { status: 409 });
     const instance = await env.WORKFLOW?.get(id).catch(() => null);
     if (instance == null) return new Response(null, { status: 404 });
     await instance.restart();
