@@ -1,6 +1,7 @@
 /** What a batch would cost, and how its budget is shared out. In this world a token costs $1 (in) or $2 (out) per million. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { MANY_CALLS } from "../support/busy-machine.ts";
 import { documentOf, errorOf, groupOf, startWorld, type RunAccess, type World } from "./world.ts";
 
 let world: World;
@@ -38,6 +39,15 @@ describe("POST /batch?quote=1", () => {
         ],
       },
     ]);
+  });
+
+  it("is made in parts: all calls together have more facts than one RPC carries, 32 MB", MANY_CALLS, async () => {
+    const run = await open({ calls: 50_000 });
+    // Each call carries the fields that no reservation covers, with the reason of each.
+    const params = Object.fromEntries(Array.from({ length: 8 }, (_, index) => [`unknown_field_${index}`, 1]));
+    const answer = await quote(run, { prompt: "p", n: 50_000, max_tokens: 1, params });
+    const { items } = z.looseObject({ items: z.array(z.looseObject({ index: z.int() })) }).parse(answer.json);
+    expect([items.length, items.every(({ index }, at) => index === at)]).toEqual([50_000, true]);
   });
 
   it("reserves nothing, sends nothing and counts nothing", async () => {

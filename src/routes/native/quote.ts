@@ -9,27 +9,53 @@ import type { BatchRequest, QuoteReply } from "../../contract/batch.ts";
 import type { BudgetDocument } from "../../contract/runs.ts";
 import { CallPageBuilder, type CallPage } from "../../engine/call-page.ts";
 import { Refusal } from "../../errors.ts";
+import { PAGES_CALL_CHARS_MAX } from "../../limits.ts";
 import { RunCaller } from "../../run-client/caller.ts";
+import { excessOf } from "../../run-client/groups/open-group.ts";
 import { settled } from "../../run-client/settlements.ts";
 
 /** Quotes every slot: its worst case, which is what would be reserved, and what it likely costs. */
 export async function quoteBatch(c: Context<AppEnv>, runId: string, request: BatchRequest): Promise<Response> {
-  const builder = new CallPageBuilder(request.defaults);
-  const pages: CallPage[] = [];
-  const keep = (page: CallPage | null): void => {
-    // The facts are all that a quote needs.
-    if (page !== null) pages.push({ ...page, calls: "" });
-  };
-  for (const call of request.calls) keep(builder.add(call));
-  keep(builder.flush());
   const run = new RunCaller(c.env, runId);
   await settled(c.env, runId);
   const [quotes, budget] = await Promise.all([
-    run.callWithRetry<Quote[] | Refused>((stub) => stub.quote(builder.models, pages)),
+    quotesOf(run, request),
     run.callWithRetry<BudgetDocument | null>((stub) => stub.budget()),
   ]);
-  if (!Array.isArray(quotes)) throw new Refusal(quotes.reason);
   return c.json(replyOf(quotes, budget));
+}
+
+/** The quotes of all slots, which the run object makes in parts: an RPC carries 32 MB. */
+async function quotesOf(run: RunCaller, { calls, defaults }: BatchRequest): Promise<Quote[]> {
+  const builder = new CallPageBuilder(defaults);
+  const quotes: Quote[] = [];
+  let part: CallPage[] = [];
+  let partChars = 0;
+  const send = async (): Promise<void> => {
+    const pages = part;
+    part = [];
+    partChars = 0;
+    const quoted = await run.callWithRetry<Quote[] | Refused>((stub) => stub.quote(builder.models, pages));
+    if (!Array.isArray(quoted)) throw new Refusal(quoted.reason);
+    for (const quote of quoted) quotes.push(quote);
+  };
+  const keep = (page: CallPage): void => {
+    // The facts are all that a quote needs.
+    part.push({ ...page, calls: "" });
+    partChars += page.facts.length;
+  };
+  for (const call of calls) {
+    const page = builder.add(call);
+    const tooLarge = excessOf(builder);
+    if (tooLarge !== null) throw new Refusal(tooLarge);
+    if (page !== null) keep(page);
+    if (partChars >= PAGES_CALL_CHARS_MAX) await send();
+  }
+  const last = builder.flush();
+  if (last !== null) keep(last);
+  // An empty batch is quoted too: its run may have ended.
+  if (part.length > 0 || quotes.length === 0) await send();
+  return quotes;
 }
 
 function replyOf(quotes: readonly Quote[], budget: BudgetDocument | null): QuoteReply {

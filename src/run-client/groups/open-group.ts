@@ -106,7 +106,7 @@ async function openWithPages(run: RunCaller, openKey: string, upload: Upload, si
 const CLIENT_GONE: Reason = { reason: "cancelled", message: "the client left before its batch was opened" };
 
 /** Why the calls so far are more than one group may have; null if they are not. */
-function excessOf({ totalChars, modelChars }: CallPageBuilder): Reason | null {
+export function excessOf({ totalChars, modelChars }: CallPageBuilder): Reason | null {
   if (totalChars > GROUP_CHARS_MAX) {
     const what = "the batch with its shared settings";
     return { reason: "payload_too_large", what, bytesMax: GROUP_CHARS_MAX, param: null };

@@ -136,7 +136,7 @@ RULES = (
     ("two fields exclude or need each other", rf'{FIELD}:? ("strict" )?cannot be combined with service_tier "batch"'),
     ("a field needs a header", r'service_tier: "batch" requires the header "Prefer: respond-async", .*'),
     ("a name is one that the request defines, once", rf'({FIELD}: (no task has the id ".*"|task ".*" depends on itself)(; )?)+'),
-    ("names have characters, and not too many", rf"{FIELD}: Invalid key in record"),
+    ("names have characters, and not too many", rf"{FIELD}.*: Invalid key in record"),
     ("names are unique in a list", rf"{FIELD} is the name of another tool in this list; expected unique names"),
     ("JSON is not an empty body", r"the body is empty; expected a JSON object"),
     ("only of a run with a parent", r"idempotency-key: only child runs take one; a root run reserves nothing in a parent"),
