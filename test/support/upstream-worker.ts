@@ -83,6 +83,8 @@ export class UpstreamObject extends DurableObject<UpstreamEnv> {
     }
     if (pathname.endsWith("/models")) return Response.json(MODELS);
     if (pathname.endsWith("/v1/chat/completions")) return this.#chat(request, pathname);
+    // A body that is left unread would be reported as an uncaught exception: its Worker pumps it to here.
+    await request.text();
     return this.#probe(pathname);
   }
 
