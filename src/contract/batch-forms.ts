@@ -5,40 +5,31 @@
 import { CHUNK_PLACE } from "../limits.ts";
 import { ABSENT, exactlyOneOf } from "./fields.ts";
 
-/** Fields that say what the calls of a batch are. */
-const CONTENTS = ["prompts", "items", "over", "prompt", "messages", "agents", "n"] as const;
-type Content = (typeof CONTENTS)[number];
+/** The prompt of a batch over a context has a place for the chunk; its calls refer to no other context. */
+const OVER = { prompt: { pattern: CHUNK_PLACE.replace(/[{}]/g, "\\$&") }, context: ABSENT };
+
+/** The body of `/batch` has exactly one of these forms. */
+export const ONE_FORM_OF_BATCH = exactlyOneOf([
+  ["prompts"],
+  ["items"],
+  { required: ["over", "prompt"], properties: OVER },
+  ["agents", "prompt"],
+  ["agents", "messages"],
+  ["n", "prompt"],
+  ["n", "messages"],
+]);
 
 /** A null counts as missing in the bodies of other systems. */
 const NULL_ONLY: { type: "null" } = { type: "null" };
 const A_LIST: { type: "array" } = { type: "array" };
-
-/** A body with these contents and no others. */
-function only(required: readonly Content[]) {
-  return { required, properties: othersAre(ABSENT, required) };
-}
-
-function othersAre<Schema>(schema: Schema, required: readonly Content[]): Record<string, Schema> {
-  return Object.fromEntries(CONTENTS.filter((name) => !required.includes(name)).map((name) => [name, schema]));
-}
-
-/** The prompt of a batch over a context has a place for the chunk; its calls refer to no other context. */
-const OVER = only(["over", "prompt"]);
-const CHUNK_PATTERN = { pattern: CHUNK_PLACE.replace(/[{}]/g, "\\$&") };
-
-/** The body of `/batch` has exactly one of these forms. */
-export const ONE_FORM_OF_BATCH = exactlyOneOf(
-  only(["prompts"]),
-  only(["items"]),
-  { ...OVER, properties: { ...OVER.properties, prompt: CHUNK_PATTERN, context: ABSENT } },
-  only(["agents", "prompt"]),
-  only(["agents", "messages"]),
-  only(["n", "prompt"]),
-  only(["n", "messages"]),
-);
+/** What makes several calls of one. */
+const NONE_OF_ONE = { over: NULL_ONLY, prompt: NULL_ONLY, messages: NULL_ONLY, agents: NULL_ONLY, n: NULL_ONLY };
 
 /** The body of `/llm_query_batched` and its like has exactly one of these. */
 export const ONE_FORM_OF_LIST = exactlyOneOf(
-  { required: ["prompts"], properties: { ...othersAre(NULL_ONLY, ["prompts"]), prompts: A_LIST } },
-  { required: ["items"], properties: { ...othersAre(NULL_ONLY, ["items"]), items: A_LIST } },
+  [
+    { required: ["prompts"], properties: { ...NONE_OF_ONE, prompts: A_LIST } },
+    { required: ["items"], properties: { ...NONE_OF_ONE, items: A_LIST } },
+  ],
+  NULL_ONLY,
 );

@@ -13,18 +13,23 @@ type FieldOfSet = typeof ABSENT | { pattern: string } | { type: TypeName | TypeN
 type FieldSet = { required: readonly string[]; properties?: Readonly<Record<string, FieldOfSet>> };
 
 /**
- * For the OpenAPI document: a body has exactly one of these sets of fields. The parser of the body checks it, because it can
- * name the path.
+ * For the OpenAPI document: a body has exactly one of these sets of fields, and none of the fields that only other sets require. The
+ * parser of the body checks it, because it can name the path.
+ * @param others The schema of these fields: absent, or null where a null counts as missing.
  */
-export const exactlyOneOf = (...sets: readonly (readonly string[] | FieldSet)[]) => ({
-  oneOf: sets.map((set) => {
-    const { required, properties = {} } = "required" in set ? set : { required: set };
-    return { required: [...required], ...(Object.keys(properties).length > 0 && { properties: { ...properties } }) };
-  }),
-});
+export function exactlyOneOf(sets: readonly (readonly string[] | FieldSet)[], others: FieldOfSet = ABSENT) {
+  const full = sets.map((set) => ("required" in set ? set : { required: set }));
+  const names = [...new Set(full.flatMap(({ required }) => required))];
+  return {
+    oneOf: full.map(({ required, properties = {} }: FieldSet) => {
+      const excluded = names.filter((name) => !required.includes(name)).map((name) => [name, others] as const);
+      return { required: [...required], properties: { ...Object.fromEntries(excluded), ...properties } };
+    }),
+  };
+}
 
 /** The content of a call, for the OpenAPI document. */
-export const ONE_CONTENT = exactlyOneOf(["prompt"], ["messages"]);
+export const ONE_CONTENT = exactlyOneOf([["prompt"], ["messages"]]);
 
 /** A short text for rows, logs and headers: no control characters, no halves of characters. */
 export const label = z

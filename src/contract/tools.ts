@@ -19,6 +19,7 @@ const toolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "expected 1 to 64 let
 const registration = strictFields({
   name: toolName,
   url: z.string().min(1).max(TOOL_URL_CHARS_MAX).meta({
+    format: "uri",
     description:
       "Address to which the gateway posts a call: http or https, on a public host or a host that `TOOL_HOSTS` lists",
   }),

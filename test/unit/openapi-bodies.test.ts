@@ -73,6 +73,20 @@ describe("the contents of a request", () => {
     expect(bodies.filter((body) => fits(body) !== takes(body))).toEqual([]);
   });
 
+  it("of stop_when are one rule, and flags of a regular expression only", () => {
+    const fits = documentOf(BATCH.path);
+    const rules = {
+      n_success: 1,
+      quorum: { of: 2 },
+      regex: "x",
+      judge: { prompt: "enough?" },
+      flags: "i",
+    };
+    const bodies = choicesOf(rules).map((rule) => ({ prompts: ["p"], stop_when: rule }));
+    expect(bodies.filter((body) => fits(body))).toHaveLength(5);
+    expect(bodies.filter((body) => fits(body) !== BATCH.takes(body))).toEqual([]);
+  });
+
   it("are one conversation of another system's call, not two", () => {
     const fits = documentOf(ONE.path);
     for (const [body, isTaken] of [

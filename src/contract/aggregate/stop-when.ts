@@ -63,12 +63,12 @@ export const stopWhen = strictFields({
     .meta({ description: "If true, the batch runs on; its answer says what a stop would save" }),
 }).meta({
   id: "StopWhen",
-  ...exactlyOneOf(
+  ...exactlyOneOf([
     { required: ["n_success"], properties: { flags: ABSENT } },
     { required: ["quorum"], properties: { flags: ABSENT } },
     ["regex"],
     { required: ["judge"], properties: { flags: ABSENT } },
-  ),
+  ]),
   description:
     "Exactly one of `n_success`, `quorum`, `regex` and `judge`. Once it is met, queued calls are cancelled and calls in flight are aborted",
 });

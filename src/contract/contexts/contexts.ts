@@ -14,7 +14,7 @@ export const contextBody = strictFields({
     .meta({ minLength: 1, description: "The text. Exactly one of `text` and `file_id` is required" }),
   file_id: z.string().max(100).optional().meta({ description: "A file of this run, which must be text in UTF-8" }),
   name: label.optional(),
-}).meta({ id: "NewContext", ...exactlyOneOf(["text"], ["file_id"]) });
+}).meta({ id: "NewContext", ...exactlyOneOf([["text"], ["file_id"]]) });
 
 /** Where the text of a new context is. */
 export type NewContext = { name: string | null } & ({ text: string } | { fileId: string });

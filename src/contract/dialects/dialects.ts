@@ -44,8 +44,11 @@ export const dialectQuery = z
   .meta({
     id: "DialectQuery",
     ...exactlyOneOf(
-      { required: ["prompt"], properties: { prompt: { type: ["string", "array"] }, messages: { type: "null" } } },
-      { required: ["messages"], properties: { messages: { type: "array" }, prompt: { type: "null" } } },
+      [
+        { required: ["prompt"], properties: { prompt: { type: ["string", "array"] } } },
+        { required: ["messages"], properties: { messages: { type: "array" } } },
+      ],
+      { type: "null" },
     ),
   });
 

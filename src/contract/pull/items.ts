@@ -93,7 +93,7 @@ export const completeBody = strictFields({
     message: "expected exactly one of text, json and error",
     path: ["text"],
   })
-  .meta({ id: "PullComplete", ...exactlyOneOf(["text"], ["json"], ["error"]) });
+  .meta({ id: "PullComplete", ...exactlyOneOf([["text"], ["json"], ["error"]]) });
 
 export const completeReply = z
   .object({ lease_id: z.string(), status: z.literal("completed"), repeated: z.boolean() })
