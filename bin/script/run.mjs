@@ -13,6 +13,7 @@ import { amountOf, parsed, wrong } from "../cli/options.mjs";
 import { pageUrl, summaryLine } from "../cli/summary.mjs";
 import { textAt } from "../cli/table.mjs";
 import { loadScript } from "./functions.mjs";
+import { shownError } from "./thrown.mjs";
 
 const USAGE = `Usage: fanout run FILE [--budget USD] [--model M] [--run RUN] [--replay-from RUN] [--args JSON] [--json] [--url URL]
 
@@ -154,8 +155,7 @@ async function execute(file, args, signal) {
   } catch (error) {
     if (signal.aborted) return { status: 130, result: null, message: "Stopped." };
     if (error instanceof script.BudgetError) return { status: 3, result: null, message: "Stopped at the budget." };
-    const shown = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    return { status: 1, result: null, message: shown };
+    return { status: 1, result: null, message: shownError(error, file) };
   }
 }
 

@@ -174,6 +174,16 @@ describe("fanout run", () => {
     expect([ended.status, ended.stdout, ended.stderr]).toEqual([1, "", expect.stringContaining(message)]);
   });
 
+  it("shows the line of a script that is no JavaScript, and where a result belongs", async () => {
+    await folder.write("script.mjs", "const answer = 1;\nreturn answer;");
+    const ended = await fanout(["run", "script.mjs", "--budget", "1"]);
+    expect([ended.status, ended.stdout]).toEqual([1, ""]);
+    expect(ended.stderr).toMatch(
+      /script\.mjs:2\nreturn answer;\n[^]*Illegal return statement\nA script returns its result from/,
+    );
+    expect(ended.stderr).not.toContain("node:internal");
+  });
+
   it("shows the stack of a script that throws, and fails", async () => {
     await folder.write("script.mjs", "export default () => { throw new Error('of the script'); };");
     const ended = await fanout(["run", "script.mjs", "--budget", "1"]);
