@@ -25,6 +25,9 @@ export type SingleCall = { stored: StoredGroup; page: StoredPage; key: Idempoten
  */
 export type SingleProgress = { slot: SlotRecord | null; result: GroupResult | null; hasLease: boolean };
 
+/** What the turn that opens a call makes of it; null = nothing yet. */
+export type OpenedSingle = { lease: LeaseApart | null; slot: SlotRecord | null; result: GroupResult | null };
+
 export class SingleRows {
   readonly #rows: Rows;
   /** The numbers of the groups by their keys; null = not read yet. */
@@ -43,14 +46,26 @@ export class SingleRows {
     return this.#keyChars + key.key.length + KEY_ENTRY_CHARS <= SINGLE_KEYS_CHARS_MAX;
   }
 
-  /** Stores a call, with its first attempt if it has begun in the same turn. */
-  put({ stored, page, key }: SingleCall, lease: LeaseApart | null): void {
+  /**
+   * Stores a call with what the same turn has made of it: its first attempt, or how it has ended. Returns whether the slot is in the
+   * row, or must have a row of its own.
+   */
+  put({ stored, page, key }: SingleCall, { lease, slot, result }: OpenedSingle): boolean {
     const { seq } = stored.header;
-    const query = "INSERT INTO single (seq, key, hash, header, lease, facts, calls) VALUES (?, ?, ?, ?, ?, ?, ?)";
-    const leaseJson = lease === null ? null : JSON.stringify(lease);
+    const columns = "seq, key, hash, header, result, lease, facts, slot, calls";
     const named = [key?.key ?? null, key?.hash ?? null];
-    this.#rows.write("single", query, seq, ...named, JSON.stringify(stored), leaseJson, page.facts, page.calls);
+    const slotJson = slot === null ? null : slotJsonOf(slot);
+    const json = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
+    const states = [JSON.stringify(stored), json(result), json(lease), page.facts, slotJson, page.calls];
+    this.#rows.write(
+      "single",
+      `INSERT INTO single (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      seq,
+      ...named,
+      ...states,
+    );
     if (key !== null) this.#addKey(key.key, seq);
+    return slot === null || slotJson !== null;
   }
 
   /** The leases that calls were opened with and that may be in flight: if the row of their shard is not newer. */
@@ -71,13 +86,11 @@ export class SingleRows {
       this.#rows.write("single", "UPDATE single SET result = ? WHERE seq = ?", resultJson, seq);
       return true;
     }
-    const isHere = (slot.text?.length ?? 0) <= SINGLE_CHARS_MAX;
-    const { position: _, ...lasting } = slot;
-    const slotJson = isHere ? JSON.stringify(lasting) : null;
+    const slotJson = slotJsonOf(slot);
     const lease = hasLease ? "lease" : "NULL";
     const query = `UPDATE single SET result = coalesce(?, result), slot = ?, lease = ${lease} WHERE seq = ?`;
     this.#rows.write("single", query, resultJson, slotJson, seq);
-    return isHere;
+    return slotJson !== null;
   }
 
   /** The slot of a single call; null if it is in a row of its own, or has none. */
@@ -125,6 +138,13 @@ export class SingleRows {
     this.#seqs.set(key, seq);
     this.#keyChars += key.length + KEY_ENTRY_CHARS;
   }
+}
+
+/** A slot as its call's row has it; null = its answer is too long for that row. */
+function slotJsonOf(slot: SlotRecord): string | null {
+  if ((slot.text?.length ?? 0) > SINGLE_CHARS_MAX) return null;
+  const { position: _, ...lasting } = slot;
+  return JSON.stringify(lasting);
 }
 
 /** The answers that single calls have recorded, as rows of the table `slot` have them. */

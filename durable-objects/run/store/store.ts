@@ -26,7 +26,7 @@ import type { StoredAnswer } from "../../../src/run-api/calls.ts";
 import { LogRows } from "../log/rows.ts";
 import { GroupRows } from "./groups.ts";
 import { Meta } from "./meta.ts";
-import { groupSeqOf, indexOf } from "../../../src/engine/slot.ts";
+import { groupSeqOf, indexOf, slotIdOf } from "../../../src/engine/slot.ts";
 import type { SlotRecord } from "../../../src/engine/record.ts";
 import type { ChildRecord, GroupResult, KeyRecord, ShardRecord } from "./records.ts";
 import { SingleRows, type SingleCall } from "./singles.ts";
@@ -96,11 +96,27 @@ export class RunStore {
     return this.#rows.has("single");
   }
 
-  /** Stores a single call. Older code must not open this run any more. */
-  putSingle(call: SingleCall, lease: LeaseApart | null): void {
+  /**
+   * Stores single calls that a turn has opened, each with what the turn has made of it: one row, also if the call has ended, such as
+   * one that is replayed. Older code must not open this run any more. Takes their results out of `results`, and returns the slots
+   * that are in no row yet.
+   */
+  putSingles(
+    calls: ReadonlyMap<number, SingleCall>,
+    leases: ReadonlyMap<number, LeaseApart>,
+    { slots, results }: { slots: readonly SlotRecord[]; results: Map<number, GroupResult> },
+  ): readonly SlotRecord[] {
+    if (calls.size === 0) return slots;
     if (!this.hasSingles && this.meta.get("schemaVersion") < SINGLE_SCHEMA_VERSION)
       this.meta.set("schemaVersion", SINGLE_SCHEMA_VERSION);
-    this.singles.put(call, lease);
+    const own = new Map(slots.map((slot) => [slot.id, slot]));
+    for (const [seq, call] of calls) {
+      const id = slotIdOf(seq, 0);
+      const opened = { lease: leases.get(seq) ?? null, slot: own.get(id) ?? null, result: results.get(seq) ?? null };
+      results.delete(seq);
+      if (this.singles.put(call, opened)) own.delete(id);
+    }
+    return [...own.values()];
   }
 
   /**

@@ -109,15 +109,15 @@ export class Turns {
     const write = (): void => {
       for (const writeOwn of own) writeOwn();
       const leases = new Map(apart.map(({ lease, shard }) => [seqOf(lease), leaseApart(lease, shard)]));
-      for (const [seq, single] of singles) this.#store.putSingle(single, leases.get(seq) ?? null);
+      const results = new Map(groups.map((group) => [group.header.seq, groupResult(group, nowMs)]));
+      const further = this.#store.putSingles(singles, leases, { slots, results });
       if (credits !== null) this.#store.meta.set("credits", credits);
       for (const shard of shards) {
         const isCarrier = shard === carrier;
         const text = shardText(shard, isCarrier && windows !== undefined ? { ...written, windows } : written);
         this.#store.putShard(shard.id, text, isCarrier ? tail : null);
       }
-      const results = new Map(groups.map((group) => [group.header.seq, groupResult(group, nowMs)]));
-      this.#store.putProgress(slots, results, (slotId) => engine.attempts.has(attemptIdOf(slotId, 1)));
+      this.#store.putProgress(further, results, (slotId) => engine.attempts.has(attemptIdOf(slotId, 1)));
       if (rows !== null) this.#store.log.put(rows);
     };
     // One row is one statement, which is all or nothing by itself; a transaction around it would double its cost.

@@ -51,7 +51,7 @@ export const BOUNDS = {
   // One request to one object, which waits for nothing: it has the answer in the turn that takes the call in.
   "/query, replayed": single({ rows: 2.1, requests: 1, commits: 1, alarms: 0, messages: 0, awakeS: 0.02 }),
   "/query with an Idempotency-Key, replayed": single({
-    rows: 3.1,
+    rows: 2.1,
     requests: 1,
     commits: 1,
     alarms: 0,

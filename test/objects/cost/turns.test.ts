@@ -121,7 +121,7 @@ describe("a query", () => {
 
 describe("a query that is replayed", () => {
   it.each([
-    { name: "and has an Idempotency-Key", isNamed: true, rowsMax: 3 },
+    { name: "and has an Idempotency-Key", isNamed: true, rowsMax: 2 },
     { name: "and has none", isNamed: false, rowsMax: 2 },
   ])("$name gets its answer with the one request that takes it in, for 50 at once", async ({ isNamed, rowsMax }) => {
     const run = await openRun({ replay: "run", max_parallel: 50 });
