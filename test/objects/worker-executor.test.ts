@@ -184,6 +184,8 @@ describe("a Worker that leaves and aborts what it gives up", () => {
     await runDurableObjectAlarm(run.object);
     await expect.poll(() => statusOf(run), { timeout: 20_000 }).toBe("completed");
     expect(await attemptsOf(run)).toEqual([1, 2, 2, 2]);
+    // One that was not sent costs nothing: an answer, two aborted attempts, and three further ones.
+    expect((await run.budget()).calls.spent).toBe(6);
     await expectAtRest(run);
   });
 });

@@ -1,4 +1,5 @@
 /** The one call of an executor: it settles what has ended, and waits here for what dispatch gives it. */
+import { LOST } from "../../../src/engine/retry.ts";
 import { heartbeat, loseAttempts, settle } from "../../../src/engine/settle.ts";
 import { isWorker, WORKER_FIRST, workerOf } from "../../../src/engine/shard.ts";
 import { sampled } from "../../../src/engine/upstreams/exchange.ts";
@@ -19,6 +20,8 @@ export type Claim = {
   reach: number | null;
 };
 
+type Failure = Extract<Settlement["outcome"], { kind: "failure" }>;
+
 type Run = Pick<
   RunState,
   "engine" | "waitingExecutors" | "presentExecutors" | "workers" | "laneLives" | "laneStarts" | "groupFollowed"
@@ -33,8 +36,11 @@ export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => vo
   const answered = new Set<number>();
   const gaveUp = new Set(worker?.gaveUp);
   for (const { attemptId, outcome, samples } of settlements) {
-    // Nobody has cancelled the call: its Worker aborted the attempt to give it up, and it counts as lost.
-    if (gaveUp.has(attemptId) && isCancelled(outcome)) continue;
+    // Nobody has cancelled the call: its Worker aborted the attempt to give it up, and it counts as lost, unless it was not sent.
+    if (gaveUp.has(attemptId) && isCancelled(outcome)) {
+      if (isUnsent(outcome)) settle(engine, attemptId, { ...outcome, class: "transient", reason: LOST }, nowMs);
+      continue;
+    }
     if (samples !== undefined) sampled(engine, samples, nowMs);
     const slotId = engine.attempts.get(attemptId)?.lease.slotId ?? null;
     settle(engine, attemptId, outcome, nowMs);
@@ -63,8 +69,13 @@ export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => vo
   waitingExecutors.wait(executor, { capacity: free, waits, settled, asksForLanes, after, reply }, nowMs);
 }
 
-function isCancelled(outcome: Settlement["outcome"]): boolean {
+function isCancelled(outcome: Settlement["outcome"]): outcome is Failure {
   return outcome.kind === "failure" && outcome.reason.reason === "cancelled";
+}
+
+/** An attempt that is aborted after its request has left the executor ends as unknown. */
+function isUnsent(outcome: Failure): boolean {
+  return outcome.class === "rejected";
 }
 
 /** Compares what a group's Worker says of itself with what is known of it. Returns how many leases it has. */
