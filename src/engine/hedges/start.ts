@@ -57,9 +57,10 @@ function* lateSlots(state: EngineState, nowMs: number): Generator<Late> {
     if (times === null || nowMs < startedAtMs + times.hedgeMs) continue;
     const group = state.groupOf(first);
     if (slotId === null || group === undefined || !mayHedge(group, first, indexOf(slotId))) continue;
+    // While a gate makes calls wait, nothing is compared.
+    if (targetOf(state, first, nowMs) === null) continue;
     const siblings = siblingsOf(state, starts, first, times.slowMs, nowMs);
-    if (siblings === null || !isStraggler(siblings) || targetOf(state, first, nowMs) === null) continue;
-    yield { first, slotId, group, hedge };
+    if (siblings !== null && isStraggler(siblings)) yield { first, slotId, group, hedge };
   }
 }
 
