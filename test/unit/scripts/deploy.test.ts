@@ -82,7 +82,9 @@ describe("npm run deploy", () => {
 
   it("reads the secrets over the vars of wrangler.toml", async () => {
     const { deps } = cloudflare();
-    expect(await deploy(plan({ secrets: { ...SECRETS, UPSTREAMS: "not JSON" } }), deps)).toMatch(/^UPSTREAMS: /);
+    expect(await deploy(plan({ secrets: { ...SECRETS, UPSTREAMS: "not JSON" } }), deps)).toMatch(
+      /^UPSTREAMS is not JSON: /,
+    );
   });
 
   it("needs no account for a dry run, and touches none", async () => {
