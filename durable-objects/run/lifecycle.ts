@@ -59,7 +59,7 @@ export class RunLifecycle implements AlarmHost {
   readonly #flushTimer = new Timer(() => this.#flush());
   /** Retries fall due and cool-downs end while callers wait here. */
   readonly #readyTimer = new Timer(() => this.#commits.poke());
-  /** While slots wait: lanes that were started may have ended since, or those that were signalled. */
+  /** While slots wait and all lanes are full: those that were started last may have ended since. */
   readonly #lanesTimer = new Timer(() => this.#commits.poke());
   /** Looks for callers that have waited long enough and leases that have expired, while there are any. */
   readonly #sweepTimer = new Timer(() => this.#sweep());
@@ -339,11 +339,10 @@ export class RunLifecycle implements AlarmHost {
     for (const { to, signal } of run.takeSignals()) this.sockets.signal(to, signal);
     const { engine } = run;
     const startable = run.hasGroupWork ? (hedgeableGroup(engine, nowMs) ?? startableGroup(engine, nowMs)) : null;
-    for (const { executor, signal } of executorSignals(run, startable, nowMs))
+    for (const { executor, signal } of executorSignals(run, startable))
       this.sockets.signal({ kind: "executor", executor }, signal);
     const lanesMs = startable === null ? null : lanesDueMs(run, startable, nowMs);
-    const lateMs = startable === null ? null : run.presentExecutors.nextLateMs(nowMs);
-    this.#lanesTimer.set(lanesMs === null || lanesMs === nowMs ? lateMs : Math.min(lanesMs, lateMs ?? Infinity), nowMs);
+    this.#lanesTimer.set(lanesMs === nowMs ? null : lanesMs, nowMs);
     if (lanesMs === nowMs) {
       run.laneStarts.started(nowMs);
       this.alarm.fireNow(nowMs);

@@ -153,27 +153,6 @@ export function startableGroup(state: EngineState, nowMs: number): number | null
   }
 }
 
-/**
- * How many slots of some groups could start now if executors had room for them: never too few, for budgets and the tokens of a rate
- * may let fewer start. Changes nothing. Costs a pass over the buckets.
- */
-export function startableSlots(state: EngineState, isOf: (groupSeq: number) => boolean, nowMs: number): number {
-  const { isPaused, attempts, credits, width, queue, groups, lines, upstreams } = state;
-  const room = isPaused ? 0 : width - attempts.size - credits.permits;
-  const gates = gatesOf(state, nowMs);
-  let slots = 0;
-  for (const { bucket, count } of queue.ready()) {
-    if (slots >= room) break;
-    const group = groups.get(bucket.groupSeq);
-    if (group === undefined || !isOf(bucket.groupSeq) || !mayBegin(state, bucket, gates)) continue;
-    const { upstream } = bucket;
-    const atGate =
-      lines.get(upstream) !== undefined ? Infinity : upstreams.roomAt(upstream, nowMs, credits.permitsAt(upstream));
-    slots += Math.min(count, group.header.concurrency - group.inFlight, atGate);
-  }
-  return Math.max(0, Math.min(slots, room));
-}
-
 /** Why the slot or call that starts next waits for the budget; null = it does not. Changes nothing. */
 export function budgetWait(state: EngineState, nowMs: number): Reason | null {
   const gates = gatesOf(state, nowMs);

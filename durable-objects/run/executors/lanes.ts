@@ -6,10 +6,7 @@ import { ATTEMPTS_PER_BATCHING_MS, BATCHING_DELAY_MS_MAX, EXECUTOR_CALLS_MAX } f
 import type { RunState } from "../state.ts";
 
 /** What decides on lanes. */
-type Executed = Pick<
-  RunState,
-  "engine" | "openGroups" | "waitingExecutors" | "presentExecutors" | "workers" | "laneLives" | "laneStarts"
->;
+type Executed = Pick<RunState, "engine" | "openGroups" | "waitingExecutors" | "workers" | "laneLives" | "laneStarts">;
 
 /**
  * Whether a lane with room should wait for work. If lanes hold every permit, or every group with queued slots is at its
@@ -19,7 +16,7 @@ type Executed = Pick<
  * start only after the run has slept.
  */
 export function lanesMayStartMore(
-  { engine, openGroups, workers, laneLives }: Pick<Executed, "engine" | "openGroups" | "workers" | "laneLives">,
+  { engine, openGroups, workers, laneLives }: Omit<Executed, "waitingExecutors" | "laneStarts">,
   nowMs: number,
 ): boolean {
   if (sleepsAtGates(engine, nowMs)) return false;
@@ -51,15 +48,11 @@ function hasRoom({ groups, hedges }: EngineState, seq: number): boolean {
   return group.startableSlots > 0 || hedges.hasOpenOf(seq);
 }
 
-/**
- * Lanes that should claim work and do not wait here, by number: lanes to start, or to make claim once more. One that has calls and
- * waits at its socket is signalled when it should claim.
- */
+/** Lanes that should claim work and do not wait here, by number: lanes to start, or to make claim once more. */
 export function missingLanes({
   engine,
   openGroups,
   waitingExecutors,
-  presentExecutors: present,
   workers,
   laneLives,
   laneStarts,
@@ -76,10 +69,7 @@ export function missingLanes({
   const needed = Math.ceil(Math.min(slots, engine.width) / laneStarts.reach);
   const leasesOf = (lane: number): number => engine.shards.get(lane)?.leases.size ?? 0;
   const lanes = laneLives.numbers(needed, (lane) => leasesOf(lane) > 0);
-  // One that was signalled and has not claimed may have ended without a word.
-  const rests = (lane: number): boolean => present.has(lane) && !present.isSignalled(lane) && leasesOf(lane) > 0;
-  const isMissing = (lane: number): boolean => !waitingExecutors.has(lane) && !rests(lane);
-  return lanes.filter((lane) => isMissing(lane) && leasesOf(lane) < EXECUTOR_CALLS_MAX);
+  return lanes.filter((lane) => !waitingExecutors.has(lane) && leasesOf(lane) < EXECUTOR_CALLS_MAX);
 }
 
 /**
@@ -87,10 +77,14 @@ export function missingLanes({
  * room is there. A lane without calls ends when it would have to wait; one that holds as many as its headers let it begin claims
  * no more until some have come. null = a lane has room, none is needed, or those that were started last may be on their way.
  */
-export function lanesDueMs(run: Executed, startable: number, nowMs: number): number | null {
+export function lanesDueMs(
+  run: Executed & Pick<RunState, "presentExecutors">,
+  startable: number,
+  nowMs: number,
+): number | null {
   const worker = run.workers.of(startable);
   if (worker !== undefined && worker.covers === null) return null;
-  const there = new Set(lanesThere(run, nowMs));
+  const there = new Set(lanesThere(run));
   const attemptsOf = (lane: number): number => run.engine.shards.get(lane)?.leases.size ?? 0;
   for (const lane of there) if (attemptsOf(lane) < run.laneStarts.reach) return null;
   const dueMs = run.laneStarts.nextMs(nowMs);
@@ -100,19 +94,15 @@ export function lanesDueMs(run: Executed, startable: number, nowMs: number): num
   return missingLanes(run).length > 0 ? dueMs : null;
 }
 
-/**
- * The lanes that wait for work, here or at a socket, and those that have calls, but for those that were signalled and had room, and
- * have not claimed for long. One may come twice.
- */
-function* lanesThere(
-  { engine, waitingExecutors, presentExecutors: present }: Executed,
-  nowMs: number,
-): Generator<number> {
-  const isGone = (lane: number): boolean => present.isLate(lane, nowMs) && (present.roomOf(lane) ?? 0) > 0;
+/** The lanes that wait for work, here or at a socket, and those that have calls. One may come twice. */
+function* lanesThere({
+  engine,
+  waitingExecutors,
+  presentExecutors,
+}: Pick<RunState, "engine" | "waitingExecutors" | "presentExecutors">): Generator<number> {
   yield* waitingExecutors.lanes();
-  for (const lane of present.lanes()) if (!isGone(lane)) yield lane;
-  for (const { id, leases } of engine.shards.values())
-    if (id < DIRECT_SHARD_FIRST && leases.size > 0 && !isGone(id)) yield id;
+  yield* presentExecutors.lanes();
+  for (const { id, leases } of engine.shards.values()) if (id < DIRECT_SHARD_FIRST && leases.size > 0) yield id;
 }
 
 /**

@@ -50,16 +50,6 @@ export class Upstreams {
     return gate.inFlight + lent < gate.maxInFlight && gate.waitOf(nowMs, lent) === null;
   }
 
-  /**
-   * How many more attempts the gate takes now, as far as they are counted: never too few.
-   * @param lent Attempts that credits may start there.
-   */
-  roomAt(name: string, nowMs: number, lent = 0): number {
-    const gate = this.#gates.get(name);
-    if (gate === undefined) return Infinity;
-    return Math.min(gate.maxInFlight - gate.inFlight - lent, gate.roomAt(nowMs, lent));
-  }
-
   /** Why attempts wait at a gate; null = they do not, or for the run's own limit. */
   waitOf(name: string, nowMs: number, lent = 0): GateWait | null {
     return this.#gates.get(name)?.waitOf(nowMs, lent) ?? null;
