@@ -245,15 +245,16 @@ export type StoredShard = {
 /** A lease that is stored with its call instead of in its shard's row, which a settlement would rewrite. */
 export type LeaseApart = { shard: number; lease: StoredLease };
 
-/** The texts of leases as they are stored: nothing that is stored of a lease changes after its start. */
+/** The texts of leases as they are stored, once nothing that is stored of them changes any more. */
 const leaseTexts = new WeakMap<AttemptInFlight, string>();
 
 function leaseText(lease: AttemptInFlight): string {
-  let text = leaseTexts.get(lease);
-  if (text === undefined) {
-    text = JSON.stringify(storedLease(lease));
-    leaseTexts.set(lease, text);
-  }
+  const known = leaseTexts.get(lease);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(storedLease(lease));
+  // The first call of a coalescing window is in no group until a second one arrives.
+  const mayJoinGroup = lease.window !== undefined && lease.window.id === null;
+  if (!mayJoinGroup) leaseTexts.set(lease, text);
   return text;
 }
 

@@ -165,7 +165,10 @@ describe("a group of single calls whose run restarts", () => {
       const asked = body(`key/${key}/latch/${key}`, name);
       return kind === "stored" ? (await keyed(run, name, "/query", asked)).json : await run.query(asked);
     };
-    const answers = Promise.all(["one", "two", "three"].map(send));
+    // The first is stored before there is a group.
+    const first = send("one");
+    await untilInFlight(key, 1);
+    const answers = Promise.all([first, ...["two", "three"].map(send)]);
     await untilInFlight(key, 3);
     await letThrough(key, 1);
     await expect.poll(async () => ofType(await logOf(run), "slot_completed").length).toBe(1);

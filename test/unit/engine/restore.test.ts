@@ -282,6 +282,23 @@ describe("totals", () => {
   });
 });
 
+describe("a stored lease of a single call", () => {
+  it("has the group that a later call has made of its window, although it was stored before", () => {
+    const engine = new TestEngine();
+    const { state } = engine;
+    const shard = state.directShard();
+    const window = state.window.join(1_000).group;
+    restoreLease(state, shard, { ...leased(0, 1), id: "call.1", slot: null }, makeTarget(), 1_000);
+    for (const lease of shard.leases.values()) lease.window = window;
+    const stored = (): unknown => JSON.parse(shardText(shard));
+    expect(stored()).not.toHaveProperty("leases.0.window");
+    const { group } = state.window.join(1_010);
+    expect(group.id).not.toBeNull();
+    expect(stored()).toHaveProperty("leases.0.window", group.id);
+    expect(stored()).toHaveProperty("leases.0.window", group.id);
+  });
+});
+
 describe("a restored lease of a single call", () => {
   it("ends in its client's trace, whose state only the call's own event has", () => {
     const before = new TestEngine();
