@@ -991,9 +991,9 @@ export const RUN_STORED_BYTES_MAX = 5 * 1024 * 1024 * 1024;
 export const STAGED_KEPT_MS = 600_000;
 /** Opened groups that an object recognises when a client whose first reply was lost opens them again. */
 export const OPENINGS_KEPT = 256;
-/** Open groups of one run: each has counters and a queue in memory. */
+/** Batches and graphs of one run that are open at once: each has up to 50,000 slots with their counters and a queue in memory. */
 export const GROUPS_OPEN_MAX = 256;
-/** Open groups of one batch: a run has room for 256 groups, of this and other batches and of clients. */
+/** Open groups of one batch: a run has room for 256 batches and graphs, of this and other batches and of clients. */
 export const BATCH_GROUPS_OPEN_MAX = 32;
 /**
  * Model names whose targets a run object caches, or an instance that holds its credit: the names come from clients, and a run
@@ -1021,7 +1021,10 @@ export const PAGES_CALL_CHARS_MAX = 1024 * 1024;
 export const PAGES_AHEAD_CHARS_MAX = 4 * PAGES_CALL_CHARS_MAX;
 /** Pages of results that are read before the client has taken those before them: each has 128 KB. */
 export const RESULT_PAGES_AHEAD = 2;
-/** `/query` calls that are queued or in flight in one run: each has a waiting Worker. */
+/**
+ * `/query` calls that are queued or in flight in one run: each has a waiting Worker, and takes about 3 KB of the run object.
+ * Those without an Idempotency-Key and those with one, which are stored as groups of one, have this many each.
+ */
 export const DIRECT_CALLS_MAX = 10_000;
 /** Verified run tokens that an isolate remembers: signature checks cost more than the rest of a small request. */
 export const TOKEN_CACHE_MAX = 1_000;

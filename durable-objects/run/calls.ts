@@ -56,9 +56,10 @@ function targetOrNone(run: ModelTargets, model: string | null): Target {
 /** What single calls need of the run. */
 type SingleCalls = Pick<RunState, "engine" | "waitingCalls" | "remainingNanoUsd" | "replay"> & ModelTargets;
 
-const OVERLOADED: Reason = {
+/** The run has as many single calls as it may have at once. */
+export const CALLS_FULL: Reason = {
   reason: "overloaded",
-  message: "too many calls wait in this run",
+  message: `${DIRECT_CALLS_MAX} single calls of this run wait or are in flight, the most that one run may have; send this one again once some have ended`,
   retryAfterMs: RUN_FULL_RETRY_AFTER_MS,
 };
 
@@ -108,7 +109,7 @@ export function acquire(
   const given = unreadPermit(run, request, nowMs);
   if (given !== null) return reply({ ok: true, ...given, ...recordKey, remainingNanoUsd });
   if (replays(run, request, reply, nowMs, waits)) return;
-  if (run.waitingCalls.size >= DIRECT_CALLS_MAX) return reply({ ok: false, reason: OVERLOADED, remainingNanoUsd });
+  if (run.waitingCalls.size >= DIRECT_CALLS_MAX) return reply({ ok: false, reason: CALLS_FULL, remainingNanoUsd });
   run.waitingCalls.add(callId, reply, nowMs);
   const rules = { deadlineMs, onLost, parallelGroupId, ageMs, ...(label === undefined ? {} : { label }) };
   const { uncounted = 0, waitsForGate = false, earlier } = request;

@@ -82,6 +82,8 @@ export class RunState {
   readonly replay: RunReplay | null;
   readonly #store: RunStore;
   readonly #openGroups: Map<number, StoredGroup>;
+  /** How many of the open groups are single calls. */
+  #openSingles = 0;
   /** Groups that have ended and are still in memory, oldest first. */
   readonly #endedGroups: number[] = [];
   /** Idempotency-Keys that the present turn writes. */
@@ -148,6 +150,7 @@ export class RunState {
     });
     this.openings = rebuilt.openings;
     this.#openGroups = rebuilt.openGroups;
+    for (const { header } of rebuilt.openGroups.values()) if (header.single !== null) this.#openSingles += 1;
     this.#epoch = new InstanceEpoch(store, { inShards: rebuilt.epoch, isNew: this.hasGroupWork });
     this.#resumeGroups(now.ms);
     this.#nextGroupSeq = rebuilt.nextSeq;
@@ -355,6 +358,11 @@ export class RunState {
     return this.#openGroups;
   }
 
+  /** How many groups have not ended: single calls, and batches and graphs. */
+  get openCounts(): { singles: number; groups: number } {
+    return { singles: this.#openSingles, groups: this.#openGroups.size - this.#openSingles };
+  }
+
   /** True while a group has slots that have not ended: lanes are needed. */
   get hasGroupWork(): boolean {
     return this.#openGroups.size > 0;
@@ -375,6 +383,7 @@ export class RunState {
   groupOpened(stored: StoredGroup, nowMs: number): void {
     if (!this.hasGroupWork) this.laneStarts.forgetReach();
     this.#openGroups.set(stored.header.seq, stored);
+    if (stored.header.single !== null) this.#openSingles += 1;
     this.laneStarts.started(nowMs);
     this.groupFollowed(stored.header.seq, nowMs);
     this.counters.addGroup(stored.header);
@@ -394,9 +403,9 @@ export class RunState {
 
   /** The rows of an ended group are stored. The last few stay in memory for readers that follow them. */
   groupEnded(seq: number): void {
-    const batchId = this.#openGroups.get(seq)?.batchId;
-    if (batchId !== undefined) this.batchProgress.ended(seq, batchId);
-    this.#openGroups.delete(seq);
+    const stored = this.#openGroups.get(seq);
+    if (stored?.batchId !== undefined) this.batchProgress.ended(seq, stored.batchId);
+    if (this.#openGroups.delete(seq) && stored?.header.single != null) this.#openSingles -= 1;
     this.storedCalls.groupEnded(seq, !this.hasGroupWork);
     this.clientBoundGroups.forget(seq);
     this.openPlans.forget(seq);

@@ -6,7 +6,7 @@ import type { RunObject } from "../../src/index.ts";
 import { SINGLE_CHARS_MAX } from "../../src/limits.ts";
 import type { Settlement } from "../../src/run-api/groups.ts";
 import { crash, openUnwatched } from "../support/objects-direct.ts";
-import { expectAtRest, keyed, rowCounts } from "../support/objects-group.ts";
+import { expectAtRest, keyed, openAsync, rowCounts } from "../support/objects-group.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
 import { letThrough, openLatch, openRun, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
 
@@ -41,6 +41,20 @@ describe("a query under an Idempotency-Key", () => {
     }
     expect(await rowCounts(run)).toEqual(stored);
     expect((await upstreamStats("other-body")).sends).toEqual({ one: 1 });
+  });
+
+  it("waits for a permit like others, however many wait: 400 at once are all answered", async () => {
+    const run = await openRun({ max_parallel: 4 });
+    const request = (each: number) => body("key/many-keys/latch/many-keys", `p${each}`);
+    const all = Array.from({ length: 400 }, (_, each) => keyed(run, `k${each}`, "/query", request(each)));
+    await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(400);
+    // They take no room of batches.
+    await openAsync(run, { prompts: ["b"], model: "up/key/many-keys" });
+    await openLatch("many-keys");
+    const answers = await Promise.all(all);
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    await expect.poll(async () => (await upstreamStats("many-keys")).requests).toBe(401);
+    await expectAtRest(run);
   });
 
   it("that is sent again while it runs, after its run has restarted, is made once", async () => {

@@ -10,7 +10,8 @@ import { liveAtMs } from "../../../src/engine/tiers/live-at.ts";
 import { startGraph } from "../../../src/engine/end-slot.ts";
 import type { CompiledGraph } from "../../../src/graph/types.ts";
 import type { Reason } from "../../../src/errors.ts";
-import { GROUPS_OPEN_MAX, PARALLEL_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../../src/limits.ts";
+import { DIRECT_CALLS_MAX, GROUPS_OPEN_MAX, PARALLEL_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../../src/limits.ts";
+import { CALLS_FULL } from "../calls.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../../../src/run-api/groups.ts";
 import { clientTraceId } from "../../../src/trace-context.ts";
 import { missingLanes } from "../executors/lanes.ts";
@@ -314,15 +315,28 @@ function* floorSlots(
 }
 
 /** Why a group may not be opened; null if it may. */
-export function refusalOf(run: RunState, request: Pick<OpenGroupRequest, "models">): Reason | null {
+export function refusalOf(run: RunState, request: Pick<OpenGroupRequest, "models" | "single">): Reason | null {
   for (const model of request.models) {
     const target = run.targets.resolve(model);
     if ("reason" in target) return target;
   }
-  if (run.openGroups.size < GROUPS_OPEN_MAX) return null;
-  const message = `this run has ${GROUPS_OPEN_MAX} groups open already`;
-  return { reason: "overloaded", message, retryAfterMs: RUN_FULL_RETRY_AFTER_MS };
+  return fullReason(run.openCounts, request);
 }
+
+/** Why a run has no room for one more group; null = it has. Single calls wait for each other, so many may be open. */
+export function fullReason(
+  open: { singles: number; groups: number },
+  { single }: Pick<OpenGroupRequest, "single">,
+): Reason | null {
+  if (single ? open.singles < DIRECT_CALLS_MAX : open.groups < GROUPS_OPEN_MAX) return null;
+  return single ? CALLS_FULL : GROUPS_FULL;
+}
+
+const GROUPS_FULL: Reason = {
+  reason: "overloaded",
+  message: `this run already has ${GROUPS_OPEN_MAX} batches and graphs open, the most that one run may have; send this one again once one of them has ended`,
+  retryAfterMs: RUN_FULL_RETRY_AFTER_MS,
+};
 
 function stagedGroup(seq: number, openKey: string, nowMs: number): StoredGroup {
   const header: GroupHeader = {
