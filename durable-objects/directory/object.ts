@@ -40,12 +40,14 @@ export class DirectoryObject extends DurableObject<object> implements DirectoryA
     });
   }
 
-  childEnded(runId: string, spentNanoUsd: number): void {
+  childEnded(runId: string, spentNanoUsd: number, overrunNanoUsd = Infinity): void {
     this.#storage.transactionSync(() => {
       const run = this.#run(runId);
       if (run === null || run.ended === 1) return;
-      if (run.day !== null) this.#commit(run.day, spentNanoUsd - run.held_nano_usd);
-      this.#sql.exec("UPDATE run SET held_nano_usd = ?, ended = 1 WHERE id = ?", spentNanoUsd, runId);
+      // A run that no day has reserved anything for counts in none.
+      const counted = run.day === null ? spentNanoUsd : Math.min(spentNanoUsd, run.held_nano_usd + overrunNanoUsd);
+      if (run.day !== null) this.#commit(run.day, counted - run.held_nano_usd);
+      this.#sql.exec("UPDATE run SET held_nano_usd = ?, ended = 1 WHERE id = ?", counted, runId);
     });
   }
 

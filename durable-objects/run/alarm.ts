@@ -194,7 +194,7 @@ export type AlarmHost = {
   report: () => Promise<void>;
   /** Reports to the gates what attempts have cost. */
   reportMeters: () => Promise<void>;
-  childEnded: (childId: string, spent: Amounts) => Promise<void>;
+  childEnded: (childId: string, spent: Amounts, overrun: Amounts | null) => Promise<void>;
   /** The export of the log; null = traces are not exported. */
   readonly logExport: Pick<LogExport, "delayMs" | "start"> | null;
   readonly patches: Pick<Patches, "settleReservation">;
@@ -353,7 +353,7 @@ export class RunAlarm {
   }
 
   #childNeverOpened(childId: string): Promise<void> {
-    return this.#host.childEnded(childId, zeroAmounts());
+    return this.#host.childEnded(childId, zeroAmounts(), zeroAmounts());
   }
 
   /**

@@ -209,7 +209,8 @@ export class RunLifecycle implements AlarmHost {
     // The reported figures are final, so no restart may take the events behind them back.
     if (run.isFinal) await this.flushLog();
     if (!run.mustReport) return;
-    await reportSpent(this.#objects, run.settings, { ...run.engine.ledger.spent });
+    const { spent, overrun } = run.engine.ledger;
+    await reportSpent(this.#objects, run.settings, { spent: { ...spent }, overrun: { ...overrun } });
     await this.change(() => run.reported());
   }
 
@@ -231,14 +232,14 @@ export class RunLifecycle implements AlarmHost {
     await Promise.allSettled(sheets.map(([gate, sheet]) => gateOf(this.#objects, gate).count(sheet)));
   }
 
-  /** A child has ended and spent this much of its reservation. Counts once. */
-  childEnded(childId: string, spent: Amounts): Promise<void> {
+  /** A child has ended and spent this much of its reservation. Counts once. `overrun` null = not known. */
+  childEnded(childId: string, spent: Amounts, overrun: Amounts | null): Promise<void> {
     return this.submit<void>((reply, nowMs) => {
       const run = this.opened;
-      const row = run.children.end(childId, spent);
-      if (row !== null) {
-        run.addWrite(row);
-        run.engine.log.add({ event: "child_closed", childRunId: childId, spent }, null, nowMs);
+      const ended = run.children.end(childId, spent, overrun);
+      if (ended !== null) {
+        run.addWrite(ended.write);
+        run.engine.log.add({ event: "child_closed", childRunId: childId, spent: ended.counted }, null, nowMs);
       }
       reply();
     });

@@ -176,8 +176,8 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return openChild(this.env, this.#life, input, { id, idempotencyKey, wait });
   }
 
-  childEnded(id: string, spent: Amounts): Promise<void> {
-    return this.#life.childEnded(id, spent);
+  childEnded(id: string, spent: Amounts, overrun: Amounts | null = null): Promise<void> {
+    return this.#life.childEnded(id, spent, overrun);
   }
 
   resizeChild(id: string, reservation: Amounts): Promise<Reason | null> {

@@ -1,5 +1,7 @@
 /** The board of pull workers in the run object: executors wait there with their attempts, workers take, renew and complete. */
-import { attemptIdOf, leaseIdFor, type PullAnswer } from "../../src/pull/board.ts";
+import { reservedFor } from "../../src/engine/settle.ts";
+import { attemptIdOf, leaseIdFor } from "../../src/pull/board.ts";
+import { refusedClaim } from "../../src/pull/claimed-cost.ts";
 import type { Reason } from "../../src/errors.ts";
 import { LONG_POLL_MS, RUN_FULL_RETRY_AFTER_MS } from "../../src/limits.ts";
 import type { PullDone, PullOfferCall, PullReply, PullRequest } from "../../src/run-api/pull.ts";
@@ -46,16 +48,21 @@ export async function serveWorker(run: RunState, request: PullRequest, until: Un
 
 /**
  * Takes a worker's answer, and replies once the attempt is settled with it, which is durable. A lease of an instance that has
- * restarted is recognised once its executor is back.
+ * restarted is recognised once its executor is back. A report above the item's reservation is refused, and the item stays leased.
  */
 async function completeItem(
   { pullBoard: board, engine }: RunState,
-  { leaseId, answer }: { leaseId: string; answer: PullAnswer },
+  { leaseId, answer, usage }: Extract<PullRequest, { kind: "complete" }>,
   until: Until,
 ): Promise<PullDone | Refused> {
   const attemptId = attemptIdOf(leaseId);
   const isInFlight = (): boolean => engine.attempts.has(attemptId);
   if (isInFlight() && !board.has(attemptId)) await until(() => board.has(attemptId) || !isInFlight(), LONG_POLL_MS);
+  const reserved = engine.attempts.get(attemptId)?.lease;
+  if (usage !== undefined && reserved !== undefined) {
+    const reason = refusedClaim(usage, reservedFor(reserved, engine.ledger.limits));
+    if (reason !== null) return { ok: false, reason };
+  }
   const delivered = board.deliver(leaseId, answer, Date.now());
   if (delivered === "repeated") return { ok: true, kind: "complete", repeated: true };
   if (delivered !== "held") return { ok: false, reason: { reason: "lease_lost", leaseEnd: delivered } };

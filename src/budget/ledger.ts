@@ -26,6 +26,8 @@ export function addAmounts(sum: Amounts, more: Amounts, times = 1): void {
 export class Ledger {
   readonly spent: Amounts = zeroAmounts();
   readonly reserved: Amounts = zeroAmounts();
+  /** What upstreams have billed above reservations, in this run and its children: no more can be spent above the limits. */
+  readonly overrun: Amounts = zeroAmounts();
   /**
    * The part of `reserved` that belongs to child runs. It is freed when they end, which can take as long as they live.
    */
@@ -76,9 +78,10 @@ export class Ledger {
     addAmounts(this.reserved, amounts);
   }
 
-  /** Adds what was spent before this object started. */
-  restoreSpent(amounts: Amounts): void {
+  /** Adds what was spent before this object started, and how much of it was above reservations. */
+  restoreSpent(amounts: Amounts, overrun: Amounts = zeroAmounts()): void {
     addAmounts(this.spent, amounts);
+    addAmounts(this.overrun, overrun);
   }
 
   /**
@@ -92,9 +95,9 @@ export class Ledger {
     this.#attempts.delete(id);
     addAmounts(this.reserved, reserved, -1);
     addAmounts(this.spent, charge);
-    return DIMENSIONS.filter(
-      (dimension) => this.#limits[dimension] !== null && charge[dimension] > reserved[dimension],
-    );
+    const over = this.#over(charge, reserved);
+    addAmounts(this.overrun, over);
+    return DIMENSIONS.filter((dimension) => over[dimension] > 0);
   }
 
   /** Ends a reservation at no charge. False if it is not open. */
@@ -135,13 +138,24 @@ export class Ledger {
     return true;
   }
 
-  /** Ends a child's reservation: what it spent is spent here, the rest is free. False when the child is not open. */
-  settleChild(childId: string, spent: Amounts): boolean {
+  /**
+   * Ends a child's reservation: what it spent is spent here, the rest is free. Returns what counts: at most what was reserved and
+   * what upstreams have billed the child above its reservations; null when the child is not open.
+   * @param overrun That bill; absent = it is not known, and all that was spent counts.
+   */
+  settleChild(childId: string, spent: Amounts, overrun: Amounts | null = null): Amounts | null {
     const reserved = this.#children.get(childId);
-    if (reserved === undefined) return false;
+    if (reserved === undefined) return null;
     this.#dropChild(childId, reserved);
-    addAmounts(this.spent, spent);
-    return true;
+    const counted = overrun === null ? spent : this.#countedOf(spent, reserved, overrun);
+    addAmounts(this.spent, counted);
+    addAmounts(this.overrun, this.#over(counted, reserved));
+    return counted;
+  }
+
+  /** Takes over a child that has ended from storage. */
+  restoreEndedChild(reserved: Amounts, counted: Amounts): void {
+    this.restoreSpent(counted, this.#over(counted, reserved));
   }
 
   /**
@@ -159,6 +173,25 @@ export class Ledger {
   /** What is spent or reserved. */
   committed(dimension: Dimension): number {
     return this.spent[dimension] + this.reserved[dimension];
+  }
+
+  /** How much an amount is above its reservation, in the dimensions with a limit. */
+  #over(amounts: Amounts, reserved: Amounts): Amounts {
+    const over = zeroAmounts();
+    for (const dimension of DIMENSIONS) {
+      if (this.#limits[dimension] !== null) over[dimension] = Math.max(0, amounts[dimension] - reserved[dimension]);
+    }
+    return over;
+  }
+
+  #countedOf(spent: Amounts, reserved: Amounts, overrun: Amounts): Amounts {
+    const counted = { ...spent };
+    for (const dimension of DIMENSIONS) {
+      // Where this run has no limit, its child has reserved nothing.
+      if (this.#limits[dimension] === null) continue;
+      counted[dimension] = Math.min(spent[dimension], reserved[dimension] + overrun[dimension]);
+    }
+    return counted;
   }
 
   #dropChild(childId: string, reserved: Amounts): void {

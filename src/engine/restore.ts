@@ -21,7 +21,10 @@ export function restoreShard(state: EngineState, id: number, stored: StoredShard
   const shard = state.shard(id);
   // Totals written by an earlier version may lack counters that were added since.
   shard.totals = { ...zeroTotals(), ...stored.totals };
-  state.ledger.restoreSpent(shard.totals.spent);
+  const { totals } = shard;
+  // How much overruns of an earlier version came to is not known, but it was part of what was spent.
+  if (totals.overruns > 0) totals.overrun ??= { ...totals.spent };
+  state.ledger.restoreSpent(totals.spent, totals.overrun);
   return shard;
 }
 

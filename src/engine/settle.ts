@@ -3,8 +3,8 @@
  * followers share a final outcome.
  */
 import { cappedOf, markCapped } from "../budget/capped.ts";
-import { chargeFor, type Charge } from "../budget/charge.ts";
-import { addAmounts, type Amounts } from "../budget/ledger.ts";
+import { chargeFor, type Charge, type Reserved } from "../budget/charge.ts";
+import { addAmounts, zeroAmounts, type Amounts, type Limits } from "../budget/ledger.ts";
 import { costNanoUsd as costNanoUsdOf } from "../budget/money.ts";
 import { textRatioOf } from "../budget/text-scale.ts";
 import { BATCH_TIER, type Outcome } from "../call.ts";
@@ -53,9 +53,9 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   const isRequestedAgain = isTooShort(reported, lease) && group !== undefined && group.drained === null;
   const marked = isRequestedAgain ? reported : markCapped(reported, lease);
   learnFrom(state, marked, lease);
-  const { target, amounts, priced } = lease;
+  const { target, amounts } = lease;
   // An answer that does not fit its schema is charged like any other.
-  const { charge, estimated } = chargeFor(marked, { amounts, price: target.price, priced });
+  const { charge, estimated } = chargeFor(marked, reservedFor(lease, state.ledger.limits));
   const outcome = isRequestedAgain ? marked : judged(marked, lease);
   const isAnswer = outcome.kind === "success" || isViolation(outcome);
   const other = state.otherOf(lease);
@@ -333,6 +333,15 @@ export function loseAttempts(state: EngineState, attemptIds: readonly string[], 
 }
 
 /** Learns from an answer how long completions are, what the upstream adds to prompts, and how its tokenizer counts. */
+/** The reservation of an attempt, as its charge is computed. `limits`: of the ledger that has it. */
+export function reservedFor(
+  { amounts, priced, target }: Pick<AttemptInFlight, "amounts" | "priced" | "target">,
+  limits: Limits,
+): Reserved {
+  const { price, isPulled } = target;
+  return { amounts, price, priced, ...(isPulled === undefined ? {} : { pulledUnder: limits }) };
+}
+
 function learnFrom({ learnedCaps, templates }: EngineState, outcome: Outcome, lease: AttemptInFlight): void {
   learnedCaps.learn(outcome, lease);
   learnTemplate(templates, outcome, lease);
@@ -368,7 +377,13 @@ function endAttempt(
   totals.sequentialMs += ended.latencyMs;
   if (lease.attempt > 1 && lease.hedgeOf === undefined) totals.retries += 1;
   if (ended.estimated) totals.estimated += 1;
-  if (overrun.length > 0) totals.overruns += 1;
+  if (overrun.length > 0) {
+    totals.overruns += 1;
+    totals.overrun ??= zeroAmounts();
+    for (const dimension of overrun) {
+      totals.overrun[dimension] += ended.charge[dimension] - lease.amounts[dimension];
+    }
+  }
   if (ended.charge.calls > 0) {
     const { usd: costNanoUsd, calls, prompt_tokens: promptTokens, completion_tokens: completionTokens } = ended.charge;
     const { upstream, model } = lease.target;

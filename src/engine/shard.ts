@@ -81,6 +81,8 @@ export type Target = {
   getsTrace?: true;
   /** How its calls go through its provider's batches; absent = the provider sells none, or its price is not known. */
   batch?: BatchTerms;
+  /** Set if the run's own pull workers answer its calls, and report what they cost; absent = a provider does. */
+  isPulled?: true;
   /** The one protocol that the upstream speaks, or all choices do; absent = it takes both, or some choices do not. */
   protocol?: Protocol;
 };

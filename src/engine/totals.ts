@@ -17,6 +17,8 @@ export type Totals = {
   estimated: number;
   /** Attempts for which the upstream billed more than was reserved. */
   overruns: number;
+  /** How much they billed more; absent = none did, or an earlier version has counted them. */
+  overrun?: Amounts;
   /** Sum of attempt latencies; time with at least one attempt in flight; most in flight at once. */
   sequentialMs: number;
   busyMs: number;
@@ -76,6 +78,7 @@ export function sumTotals(parts: Iterable<Totals>): Totals {
     sum.failed += part.failed;
     sum.estimated += part.estimated;
     sum.overruns += part.overruns;
+    if (part.overrun !== undefined) addAmounts((sum.overrun ??= zeroAmounts()), part.overrun);
     sum.sequentialMs += part.sequentialMs;
     sum.busyMs += part.busyMs;
     sum.peakParallel = Math.max(sum.peakParallel, part.peakParallel);

@@ -187,8 +187,9 @@ async function permitOf(
   const labelled = place === null ? request : { ...request, label: place.label };
   const granted = await acquire(run, labelled, watch);
   if (granted?.ok !== true) return { granted, group: NO_GROUP };
-  if (isFirst && request.epoch === undefined && !hasChoices(granted.lease))
-    credits.permitted(lender, granted, waitUntil);
+  const mayLend =
+    request.epoch === undefined && !hasChoices(granted.lease) && !isPulled(granted.lease, config.upstreams);
+  if (isFirst && mayLend) credits.permitted(lender, granted, waitUntil);
   return { granted, group: place === null ? loneWatch(runId, granted) : watchOf(place.group) };
 }
 
@@ -355,7 +356,13 @@ function chargeOfPermit({ lease, reserved }: Permit, outcome: Outcome, upstreams
   const { upstream: name, model, priced = {} } = lease;
   const upstream = upstreams.find((configured) => configured.name === name);
   const price = upstream === undefined ? null : priceOf(upstream, model);
+  // The run object has refused what a pull worker reported above the reservation.
   return chargeFor(outcome, { amounts: reserved, price, priced }).charge;
+}
+
+/** Whether pull workers make the attempt: the run object compares their reports with its reservation, so it must have that. */
+function isPulled({ upstream }: Lease, upstreams: readonly Upstream[]): boolean {
+  return upstreams.find(({ name }) => name === upstream)?.kind === "pull";
 }
 
 function costOf({ usd, prompt_tokens: promptTokens, completion_tokens: completionTokens }: Amounts) {

@@ -1,13 +1,10 @@
 /** What a worker delivers, as the answer of an upstream of OpenAI's protocol: the executor of the attempt reads it as one. */
 import type { PullAnswer } from "./board.ts";
+import type { ClaimedUsage } from "./claimed-cost.ts";
 
 /** A completed item: its text and usage, or an error. USD as a decimal number. */
 export type Completed =
-  | {
-      text: string;
-      finishReason: string;
-      usage: { promptTokens: number; completionTokens: number; costUsd?: number } | null;
-    }
+  | { text: string; finishReason: string; usage: ClaimedUsage | null }
   | { error: { message: string; retryable: boolean } };
 
 export function answerFor(completed: Completed): PullAnswer {
@@ -25,7 +22,7 @@ export function answerFor(completed: Completed): PullAnswer {
   };
 }
 
-function usageOf(usage: Extract<Completed, { text: string }>["usage"]): object {
+function usageOf(usage: ClaimedUsage | null): object {
   if (usage === null) return {};
   const { promptTokens, completionTokens, costUsd } = usage;
   const tokens = {

@@ -19,8 +19,12 @@ export interface DirectoryApi extends Rpc.DurableObjectBranded {
    */
   add(run: ListedRun, reservation: DayReservation | null): DayReply;
 
-  /** A run has ended and spent this much of its reservation. Counts once. */
-  childEnded(runId: string, spentNanoUsd: number): void;
+  /**
+   * A run has ended and spent this much of its reservation. Counts once.
+   * @param overrunNanoUsd What upstreams have billed it above its reservations: no more than that counts above what was reserved
+   *   for it. Absent = its object is of an earlier version, and all counts.
+   */
+  childEnded(runId: string, spentNanoUsd: number, overrunNanoUsd?: number): void;
 
   /** Removes a run that has deleted itself, or was not opened. Its day's figures remain. */
   forget(runId: string): void;

@@ -111,8 +111,12 @@ export interface RunApi extends Rpc.DurableObjectBranded {
     wait?: CapacityWait | null,
   ): Promise<OpenChildReply>;
 
-  /** A child has ended and spent this much of its reservation. Counts once. */
-  childEnded(id: string, spent: Amounts): Promise<void>;
+  /**
+   * A child has ended and spent this much of its reservation. Counts once.
+   * @param overrun What upstreams have billed it above its reservations: no more than that counts here above what was reserved for
+   *   it. Absent = its object is of an earlier version, and all counts.
+   */
+  childEnded(id: string, spent: Amounts, overrun?: Amounts | null): Promise<void>;
 
   /** Changes a child's reservation: raised before its limits rise, lowered after they fall. Null, or why it is refused. */
   resizeChild(id: string, reservation: Amounts): Promise<Reason | null>;

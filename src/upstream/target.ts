@@ -124,6 +124,7 @@ function targetAt({ upstream, model }: ResolvedModel, rules: Pick<ModelRules, "u
     price,
     ...limits,
     ...(hedge === undefined ? {} : { hedge }),
+    ...(upstream.kind === "pull" ? { isPulled: true as const } : {}),
     ...(upstream.traces === undefined ? {} : { getsTrace: true as const }),
     ...batchOf(upstream, price),
     ...(routed === null ? {} : { unbounded: [routed] }),

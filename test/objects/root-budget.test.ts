@@ -122,6 +122,15 @@ describe("a root budget per day", () => {
     expect(await rows()).toHaveLength(before + 1);
   });
 
+  it("counts of a run that reports more than its reservation only what upstreams have billed above that", async () => {
+    const [plain, billed] = [await open(rules, 0.2), await open(rules, 0.2)];
+    const directory = env.DIRECTORY.getByName("runs");
+    await directory.childEnded(plain.id, 1e15, 0);
+    await directory.childEnded(billed.id, 1e15, 0.1e9);
+    expect((await refused(rules, 0.500000001)).status).toBe(402);
+    await open(rules, 0.5);
+  });
+
   it("requires every run to have a limit, its own or the default", async () => {
     expect(await refused(rules)).toMatchObject({ status: 400, param: "budget.usd" });
     expect(await limitOf(await open({ ...rules, DEFAULT_BUDGET_USD: 0.5 }))).toBe(0.5);

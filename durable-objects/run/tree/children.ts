@@ -25,7 +25,7 @@ export class Children {
         this.#open.set(child.id, child);
         ledger.restoreChild(child.id, child.hold);
       } else {
-        ledger.restoreSpent(child.spent);
+        ledger.restoreEndedChild(child.hold, child.spent);
       }
     }
   }
@@ -57,13 +57,17 @@ export class Children {
     return child === undefined ? null : this.#put({ ...child, state: "open" });
   }
 
-  /** The child has ended and spent this much. Null if it was counted before: it counts once. */
-  end(id: string, spent: Amounts): (() => void) | null {
+  /**
+   * The child has ended and spent this much. What counts of it, and the row to write; null if it was counted before: it counts
+   * once. `overrun`: what upstreams have billed it above reservations; null = not known.
+   */
+  end(id: string, spent: Amounts, overrun: Amounts | null): { counted: Amounts; write: () => void } | null {
     const child = this.#open.get(id);
-    if (child === undefined || !this.#ledger.settleChild(id, spent)) return null;
-    const row = this.#put({ ...child, state: "ended", spent });
+    const counted = child === undefined ? null : this.#ledger.settleChild(id, spent, overrun);
+    if (child === undefined || counted === null) return null;
+    const write = this.#put({ ...child, state: "ended", spent: counted });
     this.#open.delete(id);
-    return row;
+    return { counted, write };
   }
 
   /** The id of the child of that number, also one that this turn has added; null if there is none. */

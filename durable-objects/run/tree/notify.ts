@@ -23,14 +23,14 @@ export async function endChildren(
   );
 }
 
-/** Reports to the holder of a run's budget what the run spent. */
+/** Reports to the holder of a run's budget what the run spent, and how much of it upstreams have billed above reservations. */
 export async function reportSpent(
   objects: Objects,
   { holder, parentId, id }: Pick<RunSettings, "holder" | "parentId" | "id">,
-  spent: Amounts,
+  { spent, overrun }: { spent: Amounts; overrun: Amounts },
 ): Promise<void> {
-  if (holder === "directory") await directoryOf(objects, { id, holder }).childEnded(id, spent.usd);
+  if (holder === "directory") await directoryOf(objects, { id, holder }).childEnded(id, spent.usd, overrun.usd);
   else if (parentId !== null) {
-    await new RunCaller(objects, parentId).callWithRetry<void>((run) => run.childEnded(id, spent));
+    await new RunCaller(objects, parentId).callWithRetry<void>((run) => run.childEnded(id, spent, overrun));
   }
 }

@@ -71,7 +71,9 @@ async function heartbeat(c: Context<AppEnv>): Promise<Response> {
 async function complete(c: Context<AppEnv>): Promise<Response> {
   const body = await bodyOf(c, parseComplete);
   const { lease_id } = body;
-  const done = await served(c, { kind: "complete", leaseId: lease_id, answer: answerFor(completedOf(body)) });
+  const completed = completedOf(body);
+  const usage = "error" in completed || completed.usage === null ? {} : { usage: completed.usage };
+  const done = await served(c, { kind: "complete", leaseId: lease_id, answer: answerFor(completed), ...usage });
   return c.json({ lease_id, status: "completed", repeated: done.kind === "complete" && done.repeated });
 }
 

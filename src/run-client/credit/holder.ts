@@ -11,7 +11,7 @@ import { admissionOf, leaseFor, timeoutOf } from "../../engine/dispatch.ts";
 import type { CreditedCall, CreditReport, CreditTerms } from "../../engine/credit/terms.ts";
 import { windowIdOf } from "../../engine/group-id.ts";
 import { Templates } from "../../engine/learned/templates.ts";
-import { learnTemplate } from "../../engine/settle.ts";
+import { learnTemplate, reservedFor } from "../../engine/settle.ts";
 import type { AttemptInFlight, Target } from "../../engine/shard.ts";
 import { CREDIT_CALLS_KEPT_MAX } from "../../limits.ts";
 import type { SingleSettlement } from "../../run-api/calls.ts";
@@ -111,6 +111,8 @@ export class CreditHolder {
     const { callId, facts, onLost, target } = call;
     if (this.#isClosed || this.#inFlight >= this.#permits || this.#held.size >= CREDIT_CALLS_KEPT_MAX) return null;
     if (!this.#upstreams.has(target.upstream)) return null;
+    // The run object compares what a pull worker reports with the reservation, so it must have that.
+    if (target.isPulled === true) return null;
     const admitted = admissionOf(
       // An attempt whose bill may show an unknown template is started by the run object, which knows of all others.
       { facts, target, rules: {}, isInFlight: () => true },
@@ -148,8 +150,8 @@ export class CreditHolder {
     const held = this.#held.get(attemptId);
     if (held === undefined || held.ended !== null) return null;
     const { lease } = held;
-    const { amounts, priced, target } = lease;
-    const { charge } = chargeFor(outcome, { amounts, price: target.price, priced });
+    const { amounts } = lease;
+    const { charge } = chargeFor(outcome, reservedFor(lease, this.#ledger.limits));
     learnTemplate(this.#templates, outcome, lease);
     held.ended = { outcome, atMs: nowMs, ...(samples === undefined ? {} : { samples }) };
     // Under way as a call in flight, it leaves the credit with its whole reservation when the report is acknowledged.

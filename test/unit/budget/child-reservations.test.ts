@@ -52,8 +52,8 @@ describe("a child's reservation", () => {
 
   it("settles once: what the child spent is spent, the rest is free", () => {
     const ledger = parent();
-    expect(ledger.settleChild("child", amounts({ usd: 15, calls: 1 }))).toBe(true);
-    expect(ledger.settleChild("child", amounts({ usd: 15, calls: 1 }))).toBe(false);
+    expect(ledger.settleChild("child", amounts({ usd: 15, calls: 1 }))).toEqual(amounts({ usd: 15, calls: 1 }));
+    expect(ledger.settleChild("child", amounts({ usd: 15, calls: 1 }))).toBeNull();
     expect(ledger.spent).toEqual(amounts({ usd: 15, calls: 1 }));
     expect([ledger.reserved, ledger.reservedByChildren]).toEqual([zeroAmounts(), zeroAmounts()]);
     expect(ledger.resizeChild("child", amounts({ usd: 1 }))).toBe(false);
@@ -68,7 +68,7 @@ describe("a child's reservation", () => {
 
   it("neither settles nor changes for an unknown child", () => {
     const ledger = parent();
-    expect(ledger.settleChild("stranger", amounts({ usd: 1 }))).toBe(false);
+    expect(ledger.settleChild("stranger", amounts({ usd: 1 }))).toBeNull();
     expect(ledger.resizeChild("stranger", amounts({ usd: 1 }))).toBe(false);
     expect(ledger.reserved.usd).toBe(40);
   });
