@@ -4,7 +4,6 @@
  * what Cloudflare's free plan does not have.
  */
 import { spawn } from "node:child_process";
-import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -16,7 +15,7 @@ import { unstable_readConfig } from "wrangler";
 import { z } from "zod";
 import { FREE_PLAN_NOTES, withoutPaidFeatures } from "./deploy/free.ts";
 import { deploy, type DeployDeps, type Ran } from "./deploy/steps.ts";
-import { ensureAdminKey } from "./dev-vars.ts";
+import { ensureKeys, freshKeys } from "./dev-vars.ts";
 import { untilReady } from "./readiness.ts";
 import { ROOT } from "./root.ts";
 
@@ -63,13 +62,13 @@ async function withFreeConfig(use: (file: string) => Promise<number>): Promise<n
 
 /** The variables of the file. A dry run writes no file and uses a temporary key. */
 function secretsOf(): Record<string, string> {
-  const freshKey = randomBytes(24).toString("base64url");
-  if (!dryRun && ensureAdminKey(SECRETS_FILE, freshKey)) {
-    console.log("Wrote a new ADMIN_KEY to .deploy.vars, which git ignores.");
+  const fresh = freshKeys();
+  if (!dryRun && ensureKeys(SECRETS_FILE, fresh)) {
+    console.log("Wrote a new ADMIN_KEY and a SIGNING_KEY to .deploy.vars, which git ignores.");
   }
   const secrets = existsSync(SECRETS_FILE) ? parseEnv(readFileSync(SECRETS_FILE, "utf8")) : {};
   const set = Object.entries(secrets).filter((entry): entry is [string, string] => Boolean(entry[1]));
-  return dryRun ? { ADMIN_KEY: freshKey, ...Object.fromEntries(set) } : Object.fromEntries(set);
+  return dryRun ? { ADMIN_KEY: fresh.adminKey, ...Object.fromEntries(set) } : Object.fromEntries(set);
 }
 
 const deps: DeployDeps = {

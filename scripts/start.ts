@@ -2,11 +2,10 @@
  * `npm start`: starts the gateway on http://127.0.0.1:8787, without a provider key or an account.
  * The variables PORT and FANOUT_DATA (folder of the runs' state, default .data) apply; `--help` lists the flags.
  */
-import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { ensureAdminKey, valueIn } from "./dev-vars.ts";
+import { ensureKeys, freshKeys, valueIn } from "./dev-vars.ts";
 import { startLocalGateway, type LocalGateway } from "./local/gateway.ts";
 import { localPlan } from "./local/plan.ts";
 import { StopSignal } from "./local/stop-signal.ts";
@@ -47,8 +46,8 @@ async function main(): Promise<number> {
   const given = (flags["env-file"] ?? []).map((file) => resolve(ROOT, file));
   const missing = given.find((file) => !existsSync(file));
   if (missing !== undefined) return fail(`The env file ${missing} does not exist.`);
-  if (!given.some(hasAdminKey) && ensureAdminKey(DEV_VARS, randomBytes(24).toString("base64url"))) {
-    console.log("Wrote a new ADMIN_KEY to .dev.vars, which git ignores.");
+  if (!given.some(hasAdminKey) && ensureKeys(DEV_VARS, freshKeys())) {
+    console.log("Wrote a new ADMIN_KEY and a SIGNING_KEY to .dev.vars, which git ignores.");
   }
   // If several files have a key, the last one counts.
   const keyFile = given.findLast(hasAdminKey) ?? DEV_VARS;

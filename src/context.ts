@@ -3,13 +3,26 @@ import type { Objects } from "../durable-objects/address.ts";
 import type { Hold } from "./bytes/held-bytes.ts";
 import type { Bindings, Config } from "./env.ts";
 
-/** Who sent the request. The operator may do everything; a run acts for itself and its descendants. */
+/**
+ * Who sent the request. The operator may do everything; a run acts for itself and its descendants; a viewer reads the figures of
+ * all runs, on the routes of `src/auth/viewer.ts` only.
+ */
 export type Principal =
   | { kind: "operator" }
+  | { kind: "viewer" }
   | { kind: "run"; runId: string; depth: number; records?: true; traceId?: string };
 
-/** Key material, made once per configuration. `adminDigest` is the SHA-256 of the operator's key. */
-export type Keys = { adminDigest: Uint8Array; signing: CryptoKey };
+/** Key material, made once per configuration. */
+export type Keys = {
+  /** SHA-256 of the operator's key. */
+  adminDigest: Uint8Array;
+  /** SHA-256 of the viewers' key; null = there is none. */
+  viewDigest: Uint8Array | null;
+  /** Signs new tokens. */
+  signing: CryptoKey;
+  /** A token is valid if one of these signed it; `signing` is the first. */
+  accepted: readonly CryptoKey[];
+};
 
 /** `requestId` is set on every request; the rest once `authenticate` has let it pass. */
 export type AppEnv = {

@@ -18,6 +18,8 @@ import { parseRoutes, type Route } from "./upstream/config/routes.ts";
 export const VARIABLES = [
   "ADMIN_KEY",
   "SIGNING_KEY",
+  "SIGNING_KEY_PREVIOUS",
+  "VIEW_KEY",
   "DEFAULT_MODEL",
   "UPSTREAMS",
   "ROUTES",
@@ -57,6 +59,10 @@ export type Config = {
   adminKey: string | null;
   /** Signs run tokens; null = to be derived from `adminKey`. */
   signingKey: string | null;
+  /** Signed run tokens before `signingKey`, and those are still accepted; null = none are. */
+  signingKeyPrevious: string | null;
+  /** The credential that reads figures and no texts; null = there is none. */
+  viewKey: string | null;
   /** Model of calls that name none, as a client would name it; null = such calls are refused. */
   defaultModel: string | null;
   /** In the order listed, which is the order in which plain model names are matched. */
@@ -93,6 +99,8 @@ const optionalText = z.preprocess((value) => (value === "" ? undefined : value),
 const TEXT_VARS = [
   "ADMIN_KEY",
   "SIGNING_KEY",
+  "SIGNING_KEY_PREVIOUS",
+  "VIEW_KEY",
   "DEFAULT_MODEL",
   "WEBHOOK_URL",
   "WEBHOOK_SECRET",
@@ -100,6 +108,7 @@ const TEXT_VARS = [
   "OTLP_ENDPOINT",
   "OTLP_HEADERS",
 ] as const;
+type Texts = Record<(typeof TEXT_VARS)[number], string | null>;
 const BUDGET_VARS = ["DEFAULT_BUDGET_USD", "MAX_BUDGET_USD", "ROOT_BUDGET_USD_PER_DAY"] as const;
 /** USD as a number, or as text where it comes from an env file. Blanks are no number: they would count as zero. */
 const optionalUsd = z.preprocess(
@@ -131,21 +140,8 @@ const oneOrZero = z.preprocess(
 
 /** Parses the environment's vars and secrets. A failure is `misconfigured` and names the variable and the field. */
 export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
-  const texts: Record<(typeof TEXT_VARS)[number], string | null> = {
-    ADMIN_KEY: null,
-    SIGNING_KEY: null,
-    DEFAULT_MODEL: null,
-    WEBHOOK_URL: null,
-    WEBHOOK_SECRET: null,
-    TOOL_HOSTS: null,
-    OTLP_ENDPOINT: null,
-    OTLP_HEADERS: null,
-  };
-  for (const name of TEXT_VARS) {
-    const text = optionalText.safeParse(vars[name]);
-    if (!text.success) return misconfigured(name, "must be text");
-    texts[name] = text.data ?? null;
-  }
+  const texts = textsIn(vars);
+  if ("reason" in texts) return { ok: false, reason: texts };
   const budgets = budgetsIn(vars);
   if ("reason" in budgets) return { ok: false, reason: budgets };
   const corsOrigins = originsIn(vars["CORS_ORIGINS"]);
@@ -175,6 +171,8 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
     config: {
       adminKey: texts.ADMIN_KEY,
       signingKey: texts.SIGNING_KEY,
+      signingKeyPrevious: texts.SIGNING_KEY_PREVIOUS,
+      viewKey: texts.VIEW_KEY,
       defaultModel: texts.DEFAULT_MODEL,
       ...models,
       corsOrigins,
@@ -187,6 +185,28 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
       budgets,
     },
   };
+}
+
+/** The variables that are texts, null where one is not set; or which one is no text. */
+function textsIn(vars: Record<string, unknown>): Texts | Reason {
+  const texts: Texts = {
+    ADMIN_KEY: null,
+    SIGNING_KEY: null,
+    SIGNING_KEY_PREVIOUS: null,
+    VIEW_KEY: null,
+    DEFAULT_MODEL: null,
+    WEBHOOK_URL: null,
+    WEBHOOK_SECRET: null,
+    TOOL_HOSTS: null,
+    OTLP_ENDPOINT: null,
+    OTLP_HEADERS: null,
+  };
+  for (const name of TEXT_VARS) {
+    const text = optionalText.safeParse(vars[name]);
+    if (!text.success) return wrong(name, "must be text");
+    texts[name] = text.data ?? null;
+  }
+  return texts;
 }
 
 /** The upstreams, routes and panel, or what is wrong with them. `exportsSpans`: whether those of attempts are exported. */
@@ -236,10 +256,7 @@ function budgetsIn(vars: Record<string, unknown>): BudgetRules | Reason {
 }
 
 /** Who receives what the gateway reports by itself, or what is wrong with one of their variables. */
-function receiversIn(
-  texts: Record<(typeof TEXT_VARS)[number], string | null>,
-  vars: Record<string, unknown>,
-): Pick<Config, "webhook" | "otlp"> | Reason {
+function receiversIn(texts: Texts, vars: Record<string, unknown>): Pick<Config, "webhook" | "otlp"> | Reason {
   const webhook = webhookOf(texts.WEBHOOK_URL, texts.WEBHOOK_SECRET);
   if ("reason" in webhook) return webhook;
   const otlp = parseOtlp(texts.OTLP_ENDPOINT, texts.OTLP_HEADERS, vars);

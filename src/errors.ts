@@ -86,7 +86,8 @@ export type Reason =
   | { reason: "upstream_timeout"; upstream: string; timeoutMs: number }
   | { reason: "deadline_exceeded"; deadlineMs: number }
   | { reason: "misconfigured"; variable: string; message: string }
-  | { reason: "missing_secret"; variable: string }
+  /** `message`: what is wrong with a secret that is set; absent = it is not set. */
+  | { reason: "missing_secret"; variable: string; message?: string }
   | { reason: "internal"; message: string };
 
 /** The OpenAI API's error types, by which its SDKs and their users sort errors. */
@@ -275,7 +276,7 @@ function messageOf(r: Reason): string {
     case "unpriced_model":
       return `model "${r.model}" has no price, so its cost cannot be bounded`;
     case "missing_secret":
-      return `the secret ${r.variable} is not set; set it to use this gateway`;
+      return r.message ?? `the secret ${r.variable} is not set; set it to use this gateway`;
     case "upstream_timeout":
       return `upstream "${r.upstream}" did not answer within ${r.timeoutMs} ms`;
     case "deadline_exceeded":

@@ -35,6 +35,11 @@ export const EMPTY_BODY_BYTES_MAX = 4 * 1024;
  */
 export const CREDENTIAL_CHARS_MAX = 8_192;
 /**
+ * Shortest secret that the gateway uses for itself, characters. A run token lets its holder test guesses of the key that signed it
+ * without sending a request; 32 random letters and digits have 160 bits or more, which nobody guesses.
+ */
+export const SECRET_CHARS_MIN = 32;
+/**
  * Longest error message, characters: text that a client sent, such as the name of a field, is quoted in part at most.
  */
 export const ERROR_MESSAGE_CHARS_MAX = 2_000;

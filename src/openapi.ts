@@ -49,7 +49,7 @@ function generate(): unknown {
   registry.registerComponent("securitySchemes", "bearer", {
     type: "http",
     scheme: "bearer",
-    description: "A run token, or the operator's ADMIN_KEY",
+    description: "A run token, or the operator's ADMIN_KEY; where only figures are read, also VIEW_KEY",
   });
   registry.registerComponent("securitySchemes", "basic", {
     type: "http",

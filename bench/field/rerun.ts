@@ -77,7 +77,10 @@ async function playFanout(upstream: Server, calls: number, play: Play): Promise<
     prices: { "*": { input: 1, output: 1 } },
   };
   const start = () =>
-    startGateway({ vars: { ADMIN_KEY: "bench-admin-key", UPSTREAMS: { up }, DEFAULT_MODEL: `up/${MODEL}` }, dataDir });
+    startGateway({
+      vars: { ADMIN_KEY: "bench-admin-key-that-guards-nothing", UPSTREAMS: { up }, DEFAULT_MODEL: `up/${MODEL}` },
+      dataDir,
+    });
   const prompts = Array.from({ length: calls }, (_, index) => promptOf(index));
   let gateway = await start();
   try {

@@ -38,7 +38,7 @@ export async function startGateWorld(options: WorldOptions): Promise<GateWorld> 
   const { kind = "openai" } = options;
   const base_url = kind === "openai" ? provider.baseUrl : provider.origin;
   const up = { kind, base_url, api_key: "bench-key", models: ["*"], prices: PRICES, ...options.upstream };
-  const vars = { ADMIN_KEY: "bench-admin-key", UPSTREAMS: { up }, DEFAULT_MODEL: "up/m" };
+  const vars = { ADMIN_KEY: "bench-admin-key-that-guards-nothing", UPSTREAMS: { up }, DEFAULT_MODEL: "up/m" };
   const start = (): Promise<Gateway> =>
     startGateway({ vars, dataDir, ...(options.version === undefined ? {} : { script: options.version }) });
   let gateway = await start();

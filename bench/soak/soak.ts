@@ -40,7 +40,7 @@ await using upstream = await serveUpstream();
 await using gateway = await startWorkerd({
   bundle: await gatewayBundle(),
   vars: {
-    ADMIN_KEY: "soak-admin-key",
+    ADMIN_KEY: "soak-admin-key-that-guards-nothing",
     WAITING_FETCHES_MAX: "512",
     UPSTREAMS: {
       sim: { kind: "simulated" },
@@ -53,7 +53,7 @@ await using gateway = await startWorkerd({
 });
 using heap = await watchHeap(gateway);
 
-const place: Place = { url: gateway.url, adminKey: "soak-admin-key" };
+const place: Place = { url: gateway.url, adminKey: "soak-admin-key-that-guards-nothing" };
 
 /**
  * Uses as many runs as the gateway remembers: an isolate keeps the last TOKEN_CACHE_MAX tokens that it has checked, and the ids

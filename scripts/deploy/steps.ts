@@ -2,6 +2,7 @@
  * The steps of a deployment to Cloudflare. Running wrangler, waiting and printing are dependencies, so that tests need no
  * account. Secrets are passed in a file that only its owner can read: never on a command line, never printed.
  */
+import { credentialsOf } from "../../src/auth/credentials.ts";
 import { parseConfig } from "../../src/env.ts";
 import { toWire } from "../../src/errors.ts";
 
@@ -26,8 +27,10 @@ export type Deployment = { config: WorkerConfig; secrets: Record<string, string>
 export async function deploy({ config, secrets, dryRun }: Deployment, deps: DeployDeps): Promise<string | null> {
   const parsed = parseConfig({ ...config.vars, ...secrets });
   if (!parsed.ok) return toWire(parsed.reason).error.message;
-  const { adminKey } = parsed.config;
-  if (adminKey === null) return "ADMIN_KEY is not set.";
+  if (parsed.config.adminKey === null) return "ADMIN_KEY is not set.";
+  const usable = credentialsOf(parsed.config);
+  if (!usable.ok) return toWire(usable.reason).error.message;
+  const { adminKey } = usable.credentials;
   if (!dryRun) {
     const unready = await prepare(config, deps);
     if (unready !== null) return unready;

@@ -31,7 +31,8 @@ export function serveSetting(
   }
   const env = { ...files, ...withoutEmpty(environment) };
   const adminKey = env["ADMIN_KEY"];
-  if (!adminKey) return "ADMIN_KEY is not set. Set it to a long random text and send it with the operator's requests.";
+  if (!adminKey)
+    return "ADMIN_KEY is not set. Make one with `openssl rand -hex 32`, and send it with the operator's requests.";
   const portText = env["PORT"] || "8787";
   const port = Number(portText);
   if (!/^\d+$/.test(portText) || port < 1 || port > 65_535) {

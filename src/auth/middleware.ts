@@ -6,9 +6,11 @@ import { configOf } from "../env.ts";
 import { Refusal, type Reason } from "../errors.ts";
 import { NAME_CHARS_MAX } from "../limits.ts";
 import { credentialOf } from "./credential.ts";
-import { isAdminKey, makeKeys } from "./keys.ts";
+import { credentialsOf } from "./credentials.ts";
+import { holderOf, makeKeys } from "./keys.ts";
 import { verifyRunToken } from "./token.ts";
 import { TOKEN_PREFIX, WORKER_TOKEN_PREFIX } from "./token-prefix.ts";
+import { mayView } from "./viewer.ts";
 import { isWorkerRequest, verifyWorkerToken } from "./worker-token.ts";
 
 /** Names the run that an operator's request is about. */
@@ -37,6 +39,16 @@ export function requireOperator(c: Context<AppEnv>): void {
   throw new Refusal({ reason: "forbidden", message: "a run token may not do this; use the operator's ADMIN_KEY" });
 }
 
+/** Refuses viewers where a route of theirs would change something. */
+export function refuseViewers(c: Context<AppEnv>): void {
+  if (c.get("principal").kind === "viewer") throw new Refusal(VIEWERS_ONLY);
+}
+
+/** Refuses run tokens on a route that shows the figures of all runs: the operator's and viewers'. */
+export function requireReader(c: Context<AppEnv>): void {
+  if (c.get("principal").kind !== "viewer") requireOperator(c);
+}
+
 /** The run that a request acts for: the token's own, or the one that the operator names in `x-fanout-run`. */
 export function requireRun(c: Context<AppEnv>): string {
   const principal = c.get("principal");
@@ -59,8 +71,9 @@ const known = new WeakMap<Config, Keys>();
 async function keysOf(config: Config): Promise<Keys> {
   const ready = known.get(config);
   if (ready !== undefined) return ready;
-  if (config.adminKey === null) throw new Refusal({ reason: "missing_secret", variable: "ADMIN_KEY" });
-  const keys = await makeKeys(config.adminKey, config.signingKey);
+  const secrets = credentialsOf(config);
+  if (!secrets.ok) throw new Refusal(secrets.reason);
+  const keys = await makeKeys(secrets.credentials);
   known.set(config, keys);
   return keys;
 }
@@ -77,22 +90,29 @@ type Arrived = { now: number; method: string; path: string };
 
 async function principalOf(credential: string, keys: Keys, { now: nowMs, ...request }: Arrived): Promise<Principal> {
   if (credential.startsWith(WORKER_TOKEN_PREFIX)) {
-    const verified = await verifyWorkerToken(keys.signing, credential, nowMs);
+    const verified = await verifyWorkerToken(keys.accepted, credential, nowMs);
     if (!verified.ok) throw new Refusal(verified.reason);
     if (!isWorkerRequest(request, verified.runId)) throw new Refusal(WORKERS_ONLY);
     return { kind: "run", runId: verified.runId, depth: 0 };
   }
   if (credential.startsWith(TOKEN_PREFIX)) {
-    const verified = await verifyRunToken(keys.signing, credential, nowMs);
+    const verified = await verifyRunToken(keys.accepted, credential, nowMs);
     if (!verified.ok) throw new Refusal(verified.reason);
     const { expiresAtMs: _, ...claims } = verified.claims;
     return { kind: "run", ...claims };
   }
-  if (await isAdminKey(credential, keys)) return { kind: "operator" };
+  const kind = await holderOf(credential, keys);
+  if (kind === "viewer" && !mayView(request)) throw new Refusal(VIEWERS_ONLY);
+  if (kind !== null) return { kind };
   const message =
     "the credential is neither the operator's key (ADMIN_KEY) nor a run token of this gateway, which POST /runs returns";
   throw new Refusal({ reason: "invalid_api_key", message });
 }
+
+const VIEWERS_ONLY: Reason = {
+  reason: "forbidden",
+  message: "VIEW_KEY reads figures and may do nothing else; GET /docs lists its routes; use the operator's ADMIN_KEY",
+};
 
 const WORKERS_ONLY: Reason = {
   reason: "forbidden",

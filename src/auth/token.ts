@@ -38,15 +38,18 @@ export type Verified = { ok: true; claims: RunClaims } | { ok: false; reason: Re
 /** Signatures known to be good, per key and oldest first. Only tokens that verified enter, so strangers cannot fill it. */
 const known = new WeakMap<CryptoKey, Map<string, RunClaims>>();
 
-/** Checks signature and expiry; a signature is checked once per isolate, the expiry each time. */
-export async function verifyRunToken(key: CryptoKey, token: string, nowMs: number): Promise<Verified> {
-  const claims = known.get(key)?.get(token) ?? (await checkSignature(key, token));
-  if (claims === null) return refused("this gateway did not sign the run token: it is cut off, or another gateway's");
-  if (claims.expiresAtMs <= nowMs) {
-    return refused(`the run token expired at ${new Date(claims.expiresAtMs).toISOString()}`);
+/** Checks that one of the keys signed, and the expiry; a signature is checked once per isolate, the expiry each time. */
+export async function verifyRunToken(keys: readonly CryptoKey[], token: string, nowMs: number): Promise<Verified> {
+  for (const key of keys) {
+    const claims = known.get(key)?.get(token) ?? (await checkSignature(key, token));
+    if (claims === null) continue;
+    if (claims.expiresAtMs <= nowMs) {
+      return refused(`the run token expired at ${new Date(claims.expiresAtMs).toISOString()}`);
+    }
+    remember(key, token, claims);
+    return { ok: true, claims };
   }
-  remember(key, token, claims);
-  return { ok: true, claims };
+  return refused("this gateway did not sign the run token: it is cut off, or another gateway's");
 }
 
 async function checkSignature(key: CryptoKey, token: string): Promise<RunClaims | null> {

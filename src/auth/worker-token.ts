@@ -18,17 +18,20 @@ export async function signWorkerToken(key: CryptoKey, { runId, expiresAtMs }: Wo
   return WORKER_TOKEN_PREFIX + (await sign(claims, key, "HS256"));
 }
 
-/** The run of a valid token, or why it is refused. */
+/** The run of a token that one of the keys signed, or why it is refused. */
 export async function verifyWorkerToken(
-  key: CryptoKey,
+  keys: readonly CryptoKey[],
   token: string,
   nowMs: number,
 ): Promise<{ ok: true; runId: string } | { ok: false; reason: Reason }> {
-  const claims = await checkSignature(key, token);
-  if (claims === null) return refused("this gateway did not sign the worker token");
-  if (claims.expiresAtMs <= nowMs)
-    return refused(`the worker token expired at ${new Date(claims.expiresAtMs).toISOString()}`);
-  return { ok: true, runId: claims.runId };
+  for (const key of keys) {
+    const claims = await checkSignature(key, token);
+    if (claims === null) continue;
+    if (claims.expiresAtMs <= nowMs)
+      return refused(`the worker token expired at ${new Date(claims.expiresAtMs).toISOString()}`);
+    return { ok: true, runId: claims.runId };
+  }
+  return refused("this gateway did not sign the worker token");
 }
 
 /** Whether a pull worker of a run may send a request. The path is compared as it is sent: one that is encoded is another. */

@@ -6,6 +6,7 @@ import { type Objects } from "../../durable-objects/address.ts";
 import { RunCaller } from "./caller.ts";
 import type { LogPage } from "../run-api/log.ts";
 import { eventLines, type EventLine } from "../observe/events.ts";
+import { withoutTexts } from "../observe/without-texts.ts";
 
 /** Delays before a follower's socket is opened again, ms; the last one repeats. */
 const RECONNECT_MS = [50, 200, 1_000, 5_000];
@@ -13,10 +14,15 @@ const RECONNECT_MS = [50, 200, 1_000, 5_000];
 export class LogReader {
   readonly #caller: string | null;
   readonly #run: RunCaller;
+  readonly #isViewed: boolean;
 
-  /** @param caller The run that reads; null = the operator. */
-  constructor(objects: Objects, runId: string, caller: string | null) {
+  /**
+   * @param caller The run that reads; null = the operator, or a viewer.
+   * @param isViewed Whether a viewer reads: the events are then without texts. Default: false.
+   */
+  constructor(objects: Objects, runId: string, caller: string | null, isViewed = false) {
     this.#caller = caller;
+    this.#isViewed = isViewed;
     this.#run = new RunCaller(objects, runId);
   }
 
@@ -31,7 +37,7 @@ export class LogReader {
       const page = await this.#page(last);
       if (page === null) return { last, final: true };
       const lines = page.rows.flatMap((row) => eventLines(row, page.run)).filter(({ seq }) => seq > last);
-      if (lines.length > 0) yield lines;
+      if (lines.length > 0) yield this.#isViewed ? lines.map(withoutTexts) : lines;
       const reached = page.rows.at(-1)?.last ?? last;
       if (page.final || reached === last) return { last: reached, final: page.final };
       last = reached;

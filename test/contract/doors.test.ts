@@ -14,7 +14,7 @@ import {
   type World,
 } from "./world.ts";
 
-const SIGNING_KEY = "a signing key that this test knows";
+const SIGNING_KEY = "a long signing key that this test knows";
 
 let world: World;
 let run: RunAccess;

@@ -13,7 +13,7 @@ import { z } from "zod";
 import { startLocalGateway, type LocalGateway } from "../../scripts/local/gateway.ts";
 import { localPlan } from "../../scripts/local/plan.ts";
 
-const ADMIN_KEY = "operator-key";
+const ADMIN_KEY = "operator-key-of-these-tests-0123";
 /** An upstream that never answers, and counts the connections that its callers close. */
 class SilentUpstream {
   requests = 0;

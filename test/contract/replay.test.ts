@@ -434,7 +434,7 @@ describe("a gateway that is killed", () => {
     const UPSTREAMS = {
       up: { kind: "openai", base_url: upstream.baseUrl, models: ["up-*"], prices: { "*": { input: 1, output: 2 } } },
     };
-    const vars = { ADMIN_KEY: "the-admin-key-of-this-test", UPSTREAMS };
+    const vars = { ADMIN_KEY: "the-admin-key-of-this-test-which-is-long", UPSTREAMS };
     const first = await startOwnGateway({ dataDir, vars });
     const { token } = await first.openRun(RECORDS);
     const send = async (gateway: typeof first, path: string, json: object, name: string): Promise<Answer> =>

@@ -8,7 +8,7 @@ import { z } from "zod";
 import { tryPort } from "../../scripts/port.ts";
 import { ROOT } from "../../scripts/root.ts";
 
-const ADMIN_KEY = "operator-key";
+const ADMIN_KEY = "operator-key-of-these-tests-0123";
 let folder = "";
 let children: ChildProcess[] = [];
 beforeEach(() => {

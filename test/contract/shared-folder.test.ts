@@ -15,7 +15,7 @@ import { tryPort } from "../../scripts/port.ts";
 import { ROOT } from "../../scripts/root.ts";
 import { openRun, send } from "../support/gateway.ts";
 
-const ADMIN_KEY = "operator-key";
+const ADMIN_KEY = "operator-key-of-these-tests-0123";
 const batch = z.looseObject({ id: z.string(), results: z.array(z.string()) });
 const spent = z.looseObject({ calls: z.looseObject({ spent: z.number() }) });
 

@@ -36,7 +36,9 @@ describe("npm start", () => {
   /** Starts the script with an env file of the test's own, so that it touches no .dev.vars. */
   function start(vars: Record<string, string>, env: Record<string, string>) {
     const envFile = join(folder, "env");
-    const lines = Object.entries({ ADMIN_KEY: "operator-key", ...vars }).map(([name, value]) => `${name}='${value}'\n`);
+    const lines = Object.entries({ ADMIN_KEY: "operator-key-of-these-tests-0123", ...vars }).map(
+      ([name, value]) => `${name}='${value}'\n`,
+    );
     writeFileSync(envFile, lines.join(""));
     const started = spawn("node", ["--", "scripts/start.ts", "--env-file", envFile], {
       cwd: ROOT,

@@ -48,7 +48,7 @@ async function startPlace(limiter: Limiter, latencyMs = 5): Promise<Place> {
     UPSTREAMS: { up: { ...up, prices: PRICES } },
     DEFAULT_MODEL: "up/m",
     PROVIDER_KEY,
-    ADMIN_KEY: "operator",
+    ADMIN_KEY: "operator-key-of-these-tests-0123",
   };
   const start = (): Promise<Gateway> => startGateway({ vars, dataDir });
   let gateway = await start();

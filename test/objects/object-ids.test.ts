@@ -20,7 +20,7 @@ async function openNamed(): Promise<TestRun> {
     storage.sql.exec("INSERT INTO run (id, day, held_nano_usd) VALUES (?, NULL, 0)", id);
   });
   await env.RUN.getByName(id).open(settings);
-  const { signing } = await makeKeys(ADMIN_KEY, null);
+  const { signing } = await makeKeys({ adminKey: ADMIN_KEY });
   const { expiresAtMs } = settings;
   return new TestRun(id, await signRunToken(signing, { runId: id, depth: 0, expiresAtMs }));
 }
@@ -91,7 +91,7 @@ describe("the id of a run", () => {
     const shelf = env.SHELF.newUniqueId().toString();
     for (const digits of [shelf, "0".repeat(64), "f".repeat(64)]) {
       expect(await statusOf(`/runs/run_${digits}`, ADMIN_KEY)).toBe(404);
-      const { signing } = await makeKeys(ADMIN_KEY, null);
+      const { signing } = await makeKeys({ adminKey: ADMIN_KEY });
       const token = await signRunToken(signing, { runId: `run_${digits}`, depth: 0, expiresAtMs: Date.now() + 60_000 });
       expect(await statusOf("/run", token)).toBe(404);
     }

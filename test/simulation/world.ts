@@ -16,7 +16,7 @@ import {
 } from "./upstream.ts";
 import { WorkerIsolate, type BROKEN, type ClientRequest, type LEFT, type Reply } from "./worker.ts";
 
-export const ADMIN_KEY = "admin-key-of-the-simulation";
+export const ADMIN_KEY = "admin-key-of-the-simulation-which-is-long";
 
 /** The model of one of the upstreams: each has a gate of its own. */
 export function modelOf(upstream: number): string {

@@ -2,7 +2,7 @@
  * The variables of the gateway under test in the Workers runtime. One upstream serves all tests: a model's name steers
  * it, so `up/barrier/64` is a barrier of 64 calls and `up/delay/20` waits 20 ms (grammar: steering.ts).
  */
-export const ADMIN_KEY = "admin-key-of-the-tests";
+export const ADMIN_KEY = "admin-key-of-the-tests-which-is-long";
 /** The provider key, which must never show in an answer, an error, a log or an event. */
 export const PROVIDER_KEY = "provider-key-of-the-tests";
 

@@ -19,7 +19,7 @@ export async function dialectRun(c: Context<AppEnv>): Promise<string> {
 
 async function runOfToken(c: Context<AppEnv>, text: string): Promise<string | null> {
   if (!text.startsWith(TOKEN_PREFIX)) return null;
-  const verified = await verifyRunToken(c.get("keys").signing, text, Date.now());
+  const verified = await verifyRunToken(c.get("keys").accepted, text, Date.now());
   return verified.ok ? verified.claims.runId : null;
 }
 

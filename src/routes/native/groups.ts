@@ -83,10 +83,16 @@ async function look(c: Context<AppEnv>): Promise<Response> {
   const query = parseGroupQuery(c.req.query());
   if (!query.ok) throw new Refusal(query.reason);
   const { group, view, seq } = await findGroup(c, query.value.waitMs);
+  if (c.get("principal").kind === "viewer") return c.json(figuresOf(view));
   if (view.graph !== undefined) return answerGraphNow(c, group, { view, seq });
   // A style that turns failures into HTTP errors is for who waits; who looks wants to see.
   const style = group.style === "throw" ? "bracket" : group.style;
   return view.status === "running" ? c.json(runningJson(view)) : answerGroup(c, { ...group, style });
+}
+
+/** What viewers see of a group, also when it has ended: counts and costs, no answers and no messages of failures. */
+function figuresOf({ tierFailures: _messages, ...figures }: GroupView): object {
+  return runningJson(figures);
 }
 
 /** A graph as it is now. As a stream, its tasks as they end; those that have ended come first. */

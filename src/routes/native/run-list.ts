@@ -1,6 +1,6 @@
 /** `GET /runs`: root runs, newest first, all of them or those that fit a filter; and the child runs of a run. */
 import type { Context, Hono } from "hono";
-import { requireOperator } from "../../auth/middleware.ts";
+import { requireReader } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { parseChildListQuery, parseRunListQuery, type RunListQuery } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
@@ -14,7 +14,7 @@ import { callerOf, documentOf, lookAt, shown } from "./runs.ts";
 
 export function mountRunList(app: Hono<AppEnv>, protect: Protection): void {
   app.get("/runs", ...protect, async (c) => {
-    requireOperator(c);
+    requireReader(c);
     const query = parseRunListQuery(c.req.query());
     if (!query.ok) throw new Refusal(query.reason);
     const { data, cursor } = await pageOf(c, query.value, firstOf(query.value));

@@ -2,7 +2,7 @@
 import type { Context, Hono } from "hono";
 import type { StoredDocument } from "../../run-api/runs.ts";
 import type { AppendReply } from "../../run-api/log.ts";
-import { requireRun } from "../../auth/middleware.ts";
+import { refuseViewers, requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { parseBody } from "../../contract/body.ts";
 import { parseAfter, parseClientEvents, parseUsageQuery } from "../../contract/events.ts";
@@ -73,6 +73,7 @@ async function usage(c: Context<AppEnv>, id: string): Promise<Response> {
   const query = parseUsageQuery(c.req.query());
   if (!query.ok) throw new Refusal(query.reason);
   const { reset, subtree } = query.value;
+  if (reset) refuseViewers(c);
   const run = new RunCaller(c.env, id);
   const read = (stub: RunStub): PromiseLike<UsageDocument | null> => stub.usage(callerOf(c), reset);
   await settled(c.env, id);
@@ -119,7 +120,7 @@ async function readerOf(c: Context<AppEnv>): Promise<{ reader: LogReader; after:
   const after = parseAfter(c.req.query(), c.req.header("last-event-id"));
   if (!after.ok) throw new Refusal(after.reason);
   const id = c.req.param("id") ?? "";
-  const reader = new LogReader(c.env, id, callerOf(c));
+  const reader = new LogReader(c.env, id, callerOf(c), c.get("principal").kind === "viewer");
   await settled(c.env, id);
   if (!(await reader.readable())) throw notFound(id);
   return { reader, after: after.value };

@@ -4,7 +4,7 @@
  */
 import type { Context, Hono } from "hono";
 import { gateOf } from "../../../durable-objects/address.ts";
-import { requireOperator } from "../../auth/middleware.ts";
+import { requireReader } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { addSheet, type MeterSheet } from "../../gate/meter.ts";
 import { METERED_MODELS_MAX, METRICS_RUNS_MAX } from "../../limits.ts";
@@ -17,7 +17,7 @@ import { keysOf } from "./gate-keys.ts";
 
 export function mountMetrics(app: Hono<AppEnv>, protect: Protection): void {
   app.get("/metrics", ...protect, async (c) => {
-    requireOperator(c);
+    requireReader(c);
     const text = exposition(metricFamilies(await measured(c)));
     return c.body(text, 200, { "content-type": OPENMETRICS_TYPE });
   });

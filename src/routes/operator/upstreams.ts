@@ -1,7 +1,7 @@
 /** The operator's view of upstreams: how their keys are limited, and the end of a stop. */
 import type { Context, Hono } from "hono";
 import { gateOf } from "../../../durable-objects/address.ts";
-import { requireOperator } from "../../auth/middleware.ts";
+import { requireOperator, requireReader } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import type { ResumedUpstream, UpstreamGate, UpstreamList } from "../../contract/operator/upstreams.ts";
 import { Refusal, quoted } from "../../errors.ts";
@@ -12,7 +12,7 @@ import { shownGate } from "./shown-gate.ts";
 
 export function mountUpstreams(app: Hono<AppEnv>, protect: Protection): void {
   app.get("/upstreams", ...protect, async (c) => {
-    requireOperator(c);
+    requireReader(c);
     const rows = await Promise.all(c.get("config").upstreams.map((upstream) => gatesOf(c, upstream)));
     const list: UpstreamList = { object: "list", data: rows.flat() };
     return c.json(list);

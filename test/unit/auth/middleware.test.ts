@@ -4,9 +4,10 @@ import { authenticate, requireOperator, requireRun } from "../../../src/auth/mid
 import { signRunToken } from "../../../src/auth/token.ts";
 import type { AppDeps } from "../../../src/app.ts";
 import { createApp } from "../../../src/app.ts";
+import { SECRET_CHARS_MIN } from "../../../src/limits.ts";
 
 const NOW_MS = 1_800_000_000_000;
-const env = { ADMIN_KEY: "the admin key", UPSTREAMS: { sim: { kind: "simulated" } } };
+const env = { ADMIN_KEY: "the admin key of these tests, long enough", UPSTREAMS: { sim: { kind: "simulated" } } };
 
 function guarded() {
   const deps: AppDeps = { now: () => NOW_MS, newRequestId: () => "id", log: () => {}, random: () => 0 };
@@ -27,16 +28,16 @@ const get = (path: string, headers: Record<string, string>, bindings: object = e
 const bearer = (credential: string) => ({ authorization: `Bearer ${credential}` });
 
 async function runToken(expiresAtMs = NOW_MS + 1_000): Promise<string> {
-  const { signing } = await makeKeys(env.ADMIN_KEY, null);
+  const { signing } = await makeKeys({ adminKey: env.ADMIN_KEY });
   return signRunToken(signing, { runId: "run-1", depth: 1, expiresAtMs });
 }
 
 describe("authenticate", () => {
   it("knows the operator by key, in either header", async () => {
     for (const headers of [
-      bearer("the admin key"),
-      { authorization: "bearer the admin key" },
-      { "x-api-key": "the admin key" },
+      bearer(env.ADMIN_KEY),
+      { authorization: `bearer ${env.ADMIN_KEY}` },
+      { "x-api-key": env.ADMIN_KEY },
     ]) {
       const answer = await get("/who", headers);
       expect(await answer.json()).toEqual({ kind: "operator" });
@@ -89,8 +90,56 @@ describe("authenticate", () => {
     expect(body).toMatchObject({ error: { code: "misconfigured", message: expect.stringContaining("ADMIN_KEY") } });
   });
 
+  it("refuses everything with 503 under a secret that can be guessed, names it, and says how to make one", async () => {
+    const key = "k".repeat(SECRET_CHARS_MIN - 1);
+    for (const name of ["ADMIN_KEY", "SIGNING_KEY", "SIGNING_KEY_PREVIOUS", "VIEW_KEY"]) {
+      const answer = await get("/who", bearer(key), { ...env, [name]: key });
+      const text = await answer.text();
+      expect([name, answer.status]).toEqual([name, 503]);
+      expect(text).toContain(`the secret ${name} has fewer than ${SECRET_CHARS_MIN} characters`);
+      expect(text).toContain("openssl rand");
+      expect(text).not.toContain(key);
+      const longer = { ...env, [name]: `${key}k` };
+      const credential = name === "ADMIN_KEY" ? `${key}k` : env.ADMIN_KEY;
+      expect((await get("/who", bearer(credential), longer)).status).toBe(200);
+    }
+  });
+
+  it("refuses everything with 503 while viewers have the key of the operator, or one that signs tokens", async () => {
+    const other = "s".repeat(SECRET_CHARS_MIN);
+    for (const same of [{ VIEW_KEY: env.ADMIN_KEY }, { SIGNING_KEY: other, VIEW_KEY: other }]) {
+      const answer = await get("/who", bearer(env.ADMIN_KEY), { ...env, ...same });
+      expect([answer.status, await answer.text()]).toEqual([503, expect.stringContaining("VIEW_KEY is the same")]);
+    }
+  });
+
+  it("accepts tokens of the previous signing key, and signs none with it", async () => {
+    const [old, fresh] = ["old", "new"].map((name) => name.padEnd(SECRET_CHARS_MIN, "-"));
+    const tokenBy = async (signingKey?: string) => {
+      const { signing } = await makeKeys({
+        adminKey: env.ADMIN_KEY,
+        ...(signingKey === undefined ? {} : { signingKey }),
+      });
+      return signRunToken(signing, { runId: "run-1", depth: 1, expiresAtMs: NOW_MS + 1_000 });
+    };
+    const statuses = async (bindings: object) =>
+      await Promise.all(
+        [tokenBy(old), tokenBy(fresh), tokenBy()].map(async (token) => {
+          return (await get("/who", bearer(await token), { ...env, ...bindings })).status;
+        }),
+      );
+    expect(await statuses({ SIGNING_KEY: fresh })).toEqual([401, 200, 401]);
+    expect(await statuses({ SIGNING_KEY: fresh, SIGNING_KEY_PREVIOUS: old })).toEqual([200, 200, 401]);
+    expect(await statuses({ SIGNING_KEY: fresh, SIGNING_KEY_PREVIOUS: "derived" })).toEqual([401, 200, 200]);
+    expect(await statuses({ SIGNING_KEY_PREVIOUS: old })).toEqual([200, 401, 200]);
+    const rotating = { adminKey: env.ADMIN_KEY, signingKey: fresh ?? null, signingKeyPrevious: old ?? null };
+    const { signing } = await makeKeys(rotating);
+    const token = await signRunToken(signing, { runId: "run-1", depth: 1, expiresAtMs: NOW_MS + 1_000 });
+    expect((await get("/who", bearer(token), { ...env, SIGNING_KEY: fresh })).status).toBe(200);
+  });
+
   it("refuses everything with 500 under a wrong configuration, and names the variable", async () => {
-    const answer = await get("/who", bearer("x"), { ADMIN_KEY: "k", UPSTREAMS: "{" });
+    const answer = await get("/who", bearer("x"), { ADMIN_KEY: env.ADMIN_KEY, UPSTREAMS: "{" });
     expect(answer.status).toBe(500);
     const body: unknown = await answer.json();
     expect(body).toMatchObject({ error: { code: "misconfigured", message: expect.stringContaining("UPSTREAMS") } });
@@ -99,7 +148,7 @@ describe("authenticate", () => {
 
 describe("an operator's route", () => {
   it("is open to the operator and closed to runs", async () => {
-    expect((await get("/operator", bearer("the admin key"))).status).toBe(200);
+    expect((await get("/operator", bearer(env.ADMIN_KEY))).status).toBe(200);
     const answer = await get("/operator", bearer(await runToken()));
     expect(answer.status).toBe(403);
     expect(await answer.json()).toMatchObject({ error: { code: "forbidden" } });
@@ -112,9 +161,9 @@ describe("a run's route", () => {
   });
 
   it("acts for the run that the operator names, and asks for one", async () => {
-    const named = await get("/mine", { ...bearer("the admin key"), "x-fanout-run": "run-9" });
+    const named = await get("/mine", { ...bearer(env.ADMIN_KEY), "x-fanout-run": "run-9" });
     expect(await named.text()).toBe("run-9");
-    const unnamed = await get("/mine", bearer("the admin key"));
+    const unnamed = await get("/mine", bearer(env.ADMIN_KEY));
     expect(unnamed.status).toBe(400);
     expect(await unnamed.json()).toMatchObject({ error: { param: "x-fanout-run" } });
   });

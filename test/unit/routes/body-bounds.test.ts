@@ -6,7 +6,7 @@ import { signRunToken } from "../../../src/auth/token.ts";
 import { CONTEXT_JSON_BYTES_MAX } from "../../../src/limits.ts";
 import { BODY_BYTES } from "../../../src/contract/body-bounds.ts";
 
-const ADMIN_KEY = "the admin key";
+const ADMIN_KEY = "the admin key of these tests, long enough";
 const rules = { ok: true, rules: { models: [], defaultModel: null, unpriced: "refuse" } };
 const pending = { request: {}, createdAtS: Date.now() / 1_000, status: "pending" };
 /** Objects that answer what a route wants to know before it reads its body. */
@@ -24,7 +24,7 @@ const FORMS = ["POST /v1/files", "POST /v1/uploads/:id/parts"];
 const OPERATORS = ["PATCH /runs/:id", "PUT /cassettes/:tape"];
 
 const token = async (): Promise<string> => {
-  const { signing } = await makeKeys(ADMIN_KEY, null);
+  const { signing } = await makeKeys({ adminKey: ADMIN_KEY });
   return signRunToken(signing, { runId: "run_1", depth: 0, expiresAtMs: Date.now() + 60_000 });
 };
 

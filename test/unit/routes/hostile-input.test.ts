@@ -65,7 +65,7 @@ describe("a megabyte of header", () => {
     // As a server would see it that takes headers of any length and keeps their white space.
     const get = request.headers.get.bind(request.headers);
     request.headers.get = (name) => (name === "authorization" ? `Bearer a${spaces}b` : get(name));
-    const env = { ADMIN_KEY: "k", UPSTREAMS: { sim: { kind: "simulated" } } } as never;
+    const env = { ADMIN_KEY: "k".repeat(32), UPSTREAMS: { sim: { kind: "simulated" } } } as never;
     expect((await createApp().fetch(request, env)).status).toBe(401);
   });
 });
@@ -131,11 +131,15 @@ describe("a prompt for the simulated model", () => {
 describe("a name of a megabyte", () => {
   const object = { modelRules: () => ({ ok: true, rules: {} }), budget: () => null };
   const RUN = { get: () => object, idFromName: (id: string) => id };
-  const env = { ADMIN_KEY: "k", UPSTREAMS: { sim: { kind: "simulated" } }, FILES: {}, RUN };
+  const env = { ADMIN_KEY: "k".repeat(32), UPSTREAMS: { sim: { kind: "simulated" } }, FILES: {}, RUN };
   const logged: string[] = [];
   const log = (message: string) => logged.push(message);
   const app = createApp({ now: Date.now, newRequestId: () => "id", log, random: () => 0 });
-  const headers = { authorization: "Bearer k", "x-fanout-run": "run_1", "content-type": "application/json" };
+  const headers = {
+    authorization: `Bearer ${"k".repeat(32)}`,
+    "x-fanout-run": "run_1",
+    "content-type": "application/json",
+  };
   const name = "ab".repeat(20_000);
   const long = "ab".repeat(500_000);
 

@@ -7,7 +7,7 @@ import { deploy, type DeployDeps } from "../../../scripts/deploy/steps.ts";
 import { ROOT } from "../../../scripts/root.ts";
 
 const UPSTREAMS = { sim: { kind: "simulated" } };
-const SECRETS = { ADMIN_KEY: "operator-key-4711", OPENAI_API_KEY: "sk-0815" };
+const SECRETS = { ADMIN_KEY: "operator-key-4711-which-is-long-enough", OPENAI_API_KEY: "sk-0815" };
 const URL = "https://fanout.somebody.workers.dev";
 
 /** A Cloudflare that answers wrangler's commands by their first words; what is not named succeeds. */
@@ -77,6 +77,8 @@ describe("npm run deploy", () => {
     const wrong = plan({ config: { file: "a.toml", vars: { UPSTREAMS: upstreams }, buckets: [] } });
     expect(await deploy(wrong, deps)).toBe("UPSTREAMS.up.api_key: reads the secret UP_KEY, which is not set");
     expect(await deploy(plan({ secrets: {} }), deps)).toBe("ADMIN_KEY is not set.");
+    const short = { ...SECRETS, ADMIN_KEY: "short" };
+    expect(await deploy(plan({ secrets: short }), deps)).toMatch(/^the secret ADMIN_KEY has fewer than 32 characters/);
     expect(did).toEqual([]);
   });
 

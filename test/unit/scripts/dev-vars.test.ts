@@ -2,7 +2,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ensureAdminKey, valueIn, withAdminKey } from "../../../scripts/dev-vars.ts";
+import { ensureKeys, freshKeys, valueIn, withAdminKey, withKeys } from "../../../scripts/dev-vars.ts";
+import { SECRET_CHARS_MIN } from "../../../src/limits.ts";
 
 describe("withAdminKey", () => {
   it("writes the key into an empty file", () => {
@@ -28,15 +29,35 @@ describe("withAdminKey", () => {
   });
 });
 
-describe("ensureAdminKey", () => {
+const keysNamed = (name: string) => ({ adminKey: name, signingKey: `${name}-signs` });
+
+describe("withKeys", () => {
+  it("writes a signing key beside a new operator's key", () => {
+    expect(withKeys("A=1", keysNamed("fresh"))).toBe("A=1\nADMIN_KEY=fresh\nSIGNING_KEY=fresh-signs\n");
+    expect(withKeys("SIGNING_KEY=mine\n", keysNamed("fresh"))).toBe("SIGNING_KEY=mine\nADMIN_KEY=fresh\n");
+  });
+
+  it("keeps the tokens of a gateway that has an operator's key and derives its signing key from it", () => {
+    expect(withKeys("ADMIN_KEY=mine\n", keysNamed("fresh"))).toBe("ADMIN_KEY=mine\n");
+  });
+
+  it("makes keys that the gateway accepts, and never the same twice", () => {
+    const { adminKey, signingKey } = freshKeys();
+    const keys = [adminKey, signingKey, freshKeys().adminKey];
+    expect(keys.filter((key) => key.length < SECRET_CHARS_MIN)).toEqual([]);
+    expect(new Set(keys).size).toBe(3);
+  });
+});
+
+describe("ensureKeys", () => {
   let folder = "";
   beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), "fanout-test-"))));
   afterEach(() => rmSync(folder, { recursive: true }));
 
   it("makes the file for its owner only, and leaves no draft", () => {
     const file = join(folder, ".dev.vars");
-    expect(ensureAdminKey(file, "fresh")).toBe(true);
-    expect(readFileSync(file, "utf8")).toBe("ADMIN_KEY=fresh\n");
+    expect(ensureKeys(file, keysNamed("fresh"))).toBe(true);
+    expect(readFileSync(file, "utf8")).toBe("ADMIN_KEY=fresh\nSIGNING_KEY=fresh-signs\n");
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(readdirSync(folder)).toEqual([".dev.vars"]);
   });
@@ -44,14 +65,14 @@ describe("ensureAdminKey", () => {
   it("closes a file to others when it adds a key to it", () => {
     const file = join(folder, ".dev.vars");
     writeFileSync(file, "A=1\n", { mode: 0o644 });
-    expect(ensureAdminKey(file, "fresh")).toBe(true);
+    expect(ensureKeys(file, keysNamed("fresh"))).toBe(true);
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
   it("writes one key only once", () => {
     const file = join(folder, ".dev.vars");
-    ensureAdminKey(file, "first");
-    expect(ensureAdminKey(file, "second")).toBe(false);
-    expect(readFileSync(file, "utf8")).toBe("ADMIN_KEY=first\n");
+    ensureKeys(file, keysNamed("first"));
+    expect(ensureKeys(file, keysNamed("second"))).toBe(false);
+    expect(readFileSync(file, "utf8")).toBe("ADMIN_KEY=first\nSIGNING_KEY=first-signs\n");
   });
 });

@@ -1,0 +1,18 @@
+/** The log as viewers see it: what happened, when and at what cost, without what a client, a model or a provider wrote. */
+import type { EventLine } from "./events.ts";
+
+/** Fields of a client's event that are not the client's, and its name and step. */
+const PLACE = ["seq", "ts", "run_id", "parent_run_id", "parallel_group_id", "depth", "step", "event_type"];
+
+/** An event without texts: messages of errors are null, and of the client's own events only name and place are left. */
+export function withoutTexts(line: EventLine): EventLine {
+  const { event, json } = line;
+  // Written by this gateway a moment ago.
+  const fields: Record<string, unknown> = JSON.parse(json);
+  if (event.event !== "client") {
+    return "message" in fields ? { ...line, json: JSON.stringify({ ...fields, message: null }) } : line;
+  }
+  const kept = Object.fromEntries(PLACE.map((name) => [name, fields[name] ?? null]));
+  const { event_type, step } = kept;
+  return { ...line, json: JSON.stringify(kept), event: { ...event, json: JSON.stringify({ event_type, step }) } };
+}
