@@ -159,6 +159,8 @@ export const SETTINGS_DEFAULT: CallSettings = {
     mediaParts: 0,
     maxTokens: null,
     special: NO_SPECIAL_FACTS,
+    budgets: [],
+    budgetField: (field) => field,
   },
 };
 

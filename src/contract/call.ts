@@ -8,6 +8,7 @@ import type { ContextReference } from "../contexts/types.ts";
 import type { Reason } from "../errors.ts";
 import { PREFIX_BYTES_MIN, PROMPT_BYTES_MAX, SCHEMA_RETRIES_DEFAULT } from "../limits.ts";
 import { mergeFacts, NO_SPECIAL_FACTS } from "../protocol/request/call-facts.ts";
+import { unboundedThoughts } from "../protocol/request/thinking.ts";
 import type { CacheChoice } from "./contexts/cache.ts";
 import type { CallSettings, FieldPath } from "./call-options.ts";
 import { readChatFields, sizeOf, type ChatFields, type TextSize } from "./chat-fields.ts";
@@ -61,7 +62,14 @@ function cacheOf({ cache, context, systemSize }: CallSettings): { cache?: CacheC
 
 /** A plain text has no facts but its size. */
 function promptFields(size: TextSize): ChatFields {
-  return { ...size, mediaParts: 0, maxTokens: null, special: NO_SPECIAL_FACTS };
+  return {
+    ...size,
+    mediaParts: 0,
+    maxTokens: null,
+    special: NO_SPECIAL_FACTS,
+    budgets: [],
+    budgetField: (field) => field,
+  };
 }
 
 function factsOf(messageCount: number, content: ChatFields, settings: CallSettings): CallFacts {
@@ -86,8 +94,11 @@ function factsOf(messageCount: number, content: ChatFields, settings: CallSettin
   // Another server's spelling of the cap.
   if (paramsFields.maxTokens !== null)
     facts.maxTokens = Math.min(dispatch.maxTokens ?? Infinity, paramsFields.maxTokens);
-  if (content.special === NO_SPECIAL_FACTS && paramsFields.special === NO_SPECIAL_FACTS) return facts;
-  return Object.assign(facts, mergeFacts(paramsFields.special, content.special));
+  const { budgets, budgetField } = paramsFields;
+  const thoughts = budgets.length === 0 ? [] : unboundedThoughts(budgets, facts.maxTokens, budgetField);
+  const own = thoughts.length === 0 ? paramsFields.special : mergeFacts(paramsFields.special, { unbounded: thoughts });
+  if (content.special === NO_SPECIAL_FACTS && own === NO_SPECIAL_FACTS) return facts;
+  return Object.assign(facts, mergeFacts(own, content.special));
 }
 
 function tooLarge(param: string): { ok: false; reason: Reason } {

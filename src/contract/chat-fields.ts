@@ -3,6 +3,7 @@ import type { UnreservableField } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { PROMPT_BYTES_MAX, TEXT_LOOK_BYTES_MIN } from "../limits.ts";
 import { specialFacts, type SpecialFacts } from "../protocol/request/call-facts.ts";
+import type { ThinkingBudget } from "../protocol/request/thinking.ts";
 import { readChatPart } from "../protocol/request/read.ts";
 import { normalisedGrowth } from "../tokens/normalised-bytes.ts";
 import { textTokensMax as textTokensMaxOf } from "../tokens/text-bound.ts";
@@ -21,6 +22,9 @@ export type ChatFields = {
   /** A cap that a field of the part names; null = none. */
   maxTokens: number | null;
   special: SpecialFacts;
+  /** Budgets of thoughts, by their fields in the part, and these fields from the root of the request. */
+  budgets: readonly ThinkingBudget[];
+  budgetField: (field: string) => string;
 };
 
 /** The sizes of a text. */
@@ -39,7 +43,7 @@ export function readChatFields(value: unknown, name: "" | "messages", path: Part
   const bytes = encoder.encode(name === "" ? JSON.stringify(value) : `{"${name}":${JSON.stringify(value)}}`);
   const read = readChatPart(bytes);
   if (!read.ok) return { ok: false, reason: withPath(read.reason, path) };
-  const { promptBytes, textTokensMax, mediaParts, maxTokens } = read.value;
+  const { promptBytes, textTokensMax, mediaParts, maxTokens, budgets } = read.value;
   // What was put around a field alone is not part of it.
   const frame = name === "" ? 0 : name.length + `{"":}`.length;
   const { textTokensMax: _, ...special } = specialFacts(read.value);
@@ -51,6 +55,8 @@ export function readChatFields(value: unknown, name: "" | "messages", path: Part
       textTokensMax: textTokensMax ?? promptBytes - frame,
       mediaParts,
       maxTokens,
+      budgets,
+      budgetField: path,
       special:
         special.unbounded === undefined ? special : { ...special, unbounded: special.unbounded.map(entryWithPath) },
     },

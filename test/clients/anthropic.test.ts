@@ -72,7 +72,7 @@ describe("messages", () => {
   });
 
   it("forward the client's beta header", async () => {
-    const betas = ["some-beta-2026-01-01"];
+    const betas = ["interleaved-thinking-2025-05-14"];
     const message = await anthropic.beta.messages.create({ ...request("claude-x"), betas });
     expect(message.content).toMatchObject([{ text: "say this" }]);
     expect(clients.provider.exchanges).toMatchObject([{ headers: { "anthropic-beta": betas[0] } }]);

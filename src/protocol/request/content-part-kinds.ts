@@ -2,8 +2,8 @@
  * The table of content parts, for every API family: what bounds a part's tokens. An upstream refuses a kind that its family
  * does not have, at no cost.
  */
-import { fieldTable, PROMPT, type FieldTable } from "./field-table.ts";
-import { CACHE_MARKS } from "./inner-fields.ts";
+import { carrying, fieldTable, holds, opaque, PROMPT, type FieldGroup, type FieldTable } from "./field-table.ts";
+import { ANNOTATION, CACHE_MARKS, CALLER, CITATION, EXTRA_CONTENT, REASONING_DETAIL } from "./inner-fields.ts";
 
 export type PartKind = {
   /**
@@ -15,16 +15,30 @@ export type PartKind = {
   fields: FieldTable;
   /** Paths of its data, whose bytes are not text and are not counted. */
   data?: readonly (readonly [string, ...string[]])[];
-  /** Inner objects that are read, by the name of their field. */
-  inside?: Readonly<Record<string, FieldTable>>;
 };
 
 // Clients that assemble a stream send parts back with their index.
-const MARKS = "citations annotations logprobs index";
-const text = (names: string): PartKind => ({ bound: "text", fields: fieldTable("type", names, MARKS, CACHE_MARKS) });
+const MARKS = {
+  citations: holds(CITATION),
+  annotations: holds(ANNOTATION),
+  extra_content: EXTRA_CONTENT,
+  reasoning_details: holds(REASONING_DETAIL),
+  ...opaque("logprobs"),
+  ...CACHE_MARKS,
+};
+/** A part whose content is text, in any of these fields. `more`: what else it may have. */
+const text = (content: string, more: FieldGroup = {}): PartKind => ({
+  bound: "text",
+  fields: carrying(fieldTable("type index id", content, MARKS, more), content),
+});
 
-const SOURCE = fieldTable("type media_type data url file_id");
-const DOCUMENT_SOURCE = fieldTable("type media_type data url file_id", { content: PROMPT });
+/** OpenAI's clients keep what they have parsed beside the text. */
+const PARSED = opaque("parsed");
+
+const SOURCE = holds(fieldTable("type media_type data url file_id"));
+const DOCUMENT_SOURCE = holds(fieldTable("type media_type data url file_id", { content: PROMPT }));
+/** Whether a document or a search result is cited. */
+const CITED = { citations: holds(fieldTable("enabled")) };
 
 const media = (field: string, names: string): PartKind => ({ ...recording(field, names), bound: "media" });
 
@@ -32,21 +46,26 @@ const media = (field: string, names: string): PartKind => ({ ...recording(field,
 const recording = (field: string, names: string): PartKind => ({
   bound: "file",
   // vLLM refers to a cached medium by its `uuid`.
-  fields: fieldTable("type uuid", field, CACHE_MARKS),
+  fields: fieldTable("type uuid", { [field]: holds(fieldTable(names)) }, CACHE_MARKS),
   data: [[field, "url"], [field, "data"], [field]],
-  inside: { [field]: fieldTable(names) },
 });
 
 export const PART_KINDS: ReadonlyMap<string, PartKind> = new Map<string, PartKind>([
-  ["text", text("text id parsed extra_content reasoning_details")],
+  ["text", text("text", PARSED)],
   ["input_text", text("text")],
-  ["output_text", text("text parsed")],
+  ["output_text", text("text", PARSED)],
   ["refusal", text("refusal text")],
   ["summary_text", text("text")],
   ["reasoning_text", text("text")],
   ["reference", text("reference_ids")],
   ["redacted_thinking", text("data")],
-  ["tool_use", text("id name input caller toolset_name")],
+  [
+    "tool_use",
+    {
+      bound: "text",
+      fields: carrying(fieldTable("type id name index toolset_name", opaque("input"), CALLER, CACHE_MARKS), "name"),
+    },
+  ],
   [
     "thinking",
     { bound: "thoughts", fields: fieldTable("type signature closed index", { thinking: PROMPT }, CACHE_MARKS) },
@@ -58,15 +77,14 @@ export const PART_KINDS: ReadonlyMap<string, PartKind> = new Map<string, PartKin
   ],
   [
     "search_result",
-    { bound: "parts", fields: fieldTable("type source title citations", { content: PROMPT }, CACHE_MARKS) },
+    { bound: "parts", fields: fieldTable("type source title", { content: PROMPT }, CITED, CACHE_MARKS) },
   ],
   [
     "document",
     {
       bound: "document",
-      fields: fieldTable("type source title context citations", CACHE_MARKS),
+      fields: fieldTable("type title context", { source: DOCUMENT_SOURCE }, CITED, CACHE_MARKS),
       data: [["source", "data"]],
-      inside: { source: DOCUMENT_SOURCE },
     },
   ],
 
@@ -74,15 +92,18 @@ export const PART_KINDS: ReadonlyMap<string, PartKind> = new Map<string, PartKin
     "image",
     {
       bound: "media",
-      fields: fieldTable("type source", CACHE_MARKS),
+      fields: fieldTable("type", { source: SOURCE }, CACHE_MARKS),
       data: [["source", "data"]],
-      inside: { source: SOURCE },
     },
   ],
   ["image_url", media("image_url", "url detail format")],
   [
     "input_image",
-    { bound: "media", fields: fieldTable("type image_url file_id detail", CACHE_MARKS), data: [["image_url"]] },
+    {
+      bound: "media",
+      fields: fieldTable("type image_url file_id detail", CACHE_MARKS),
+      data: [["image_url"], ["file_id"]],
+    },
   ],
   ["input_audio", recording("input_audio", "data format")],
   ["audio_url", recording("audio_url", "url")],
@@ -92,9 +113,8 @@ export const PART_KINDS: ReadonlyMap<string, PartKind> = new Map<string, PartKin
     "file",
     {
       bound: "file",
-      fields: fieldTable("type file", CACHE_MARKS),
+      fields: fieldTable("type", { file: holds(fieldTable("file_data file_id filename format")) }, CACHE_MARKS),
       data: [["file", "file_data"]],
-      inside: { file: fieldTable("file_data file_id filename format") },
     },
   ],
   [

@@ -1,5 +1,5 @@
 /** Reads the parts of messages: some are text, others are bounded by the upstream's configuration. */
-import { CONTENT_LEVELS_MAX, UNRESERVABLE_NAME_CHARS_MAX } from "../../limits.ts";
+import { CONTENT_LEVELS_MAX } from "../../limits.ts";
 import { valueEnd } from "../../json/grammar.ts";
 import {
   firstElement,
@@ -12,8 +12,8 @@ import {
 } from "../../json/scan.ts";
 import { PART_KINDS, type PartKind } from "./content-part-kinds.ts";
 import { SPENDS_PROMPT } from "./field-table.ts";
-import { readFields } from "./fields.ts";
-import { noteUnreservable, objectAt, refuse, shortName, textOf, type ScanContext } from "./scan-context.ts";
+import { allowedType, hasValue, noteForm, readFields } from "./fields.ts";
+import { noteUnreservable, objectAt, refuse, textOf, type ScanContext } from "./scan-context.ts";
 
 /** Reads the content of a message or of a tool's result: a text, an array of parts, or null. */
 export function readContent(scan: ScanContext, content: JsonValue, field: string, level = 0): void {
@@ -44,11 +44,6 @@ function readPart(scan: ScanContext, start: number, field: string, level: number
   const partKind = kindOf(scan, part, field);
   if (partKind === null) return part.end;
   readFields(scan, part, partKind.fields, field);
-  for (const [name, table] of Object.entries(partKind.inside ?? {})) {
-    const inner = member(part, name);
-    const object = inner?.kind === "object" ? objectAt(scan, inner, `${field}.${name}`) : null;
-    if (object !== null) readFields(scan, object, table, `${field}.${name}`);
-  }
   readBound(scan, part, { partKind, field, level });
   return part.end;
 }
@@ -63,14 +58,8 @@ function kindOf(scan: ScanContext, part: JsonObject, field: string): PartKind | 
   if (known !== undefined) return known;
   const why = "The gateway does not know parts of this type, so nothing bounds their tokens.";
   const place = typeField === null ? field : `${field}.type`;
-  noteUnreservable(scan, { field: place, why, spends: SPENDS_PROMPT, allowedBy: allowedPart(field, type) });
+  noteUnreservable(scan, { field: place, why, spends: SPENDS_PROMPT, allowedBy: allowedType(field, type) });
   return null;
-}
-
-/** The name that allows parts of a type: `messages.content.hologram`. */
-function allowedPart(field: string, type: string | null): string | null {
-  if (type === null || type.length > UNRESERVABLE_NAME_CHARS_MAX) return null;
-  return `${field.replace(/\[\d+\]/g, "")}.${shortName(type)}`;
 }
 
 type PartPlace = { partKind: PartKind; field: string; level: number };
@@ -81,7 +70,7 @@ function readBound(scan: ScanContext, part: JsonObject, { partKind, field, level
       return;
     case "thoughts": {
       const thoughts = member(part, "thinking");
-      if (thoughts !== null && thoughts.kind === "array") readContent(scan, thoughts, `${field}.thinking`, level + 1);
+      if (thoughts !== null) readContent(scan, thoughts, `${field}.thinking`, level + 1);
       return;
     }
     case "parts": {
@@ -93,11 +82,19 @@ function readBound(scan: ScanContext, part: JsonObject, { partKind, field, level
       return readDocument(scan, part, { partKind, field, level });
     case "media":
       scan.mediaParts += 1;
-      return dropData(scan, part, partKind);
+      return readData(scan, part, { partKind, field, level });
     case "file":
       scan.fileParts += 1;
-      return dropData(scan, part, partKind);
+      return readData(scan, part, { partKind, field, level });
   }
+}
+
+/** Reads the data of a part, which is one medium or file: a list may be as many as it has elements. */
+function readData(scan: ScanContext, part: JsonObject, { partKind, field }: PartPlace): void {
+  for (const [name] of partKind.data ?? []) {
+    if (member(part, name)?.kind === "array") return noteForm(scan, `${field}.${name}`, "one medium or file");
+  }
+  dropData(scan, part, partKind);
 }
 
 /** Excludes the data of a part from the bytes that count as text. Its other bytes are counted, to be safe. */
@@ -116,9 +113,13 @@ function readDocument(scan: ScanContext, part: JsonObject, place: PartPlace): vo
   const type = object === null ? null : textOf(scan, member(object, "type"));
   const content = object === null ? null : member(object, "content");
   if (content !== null) readContent(scan, content, `${field}.source.content`, level + 1);
-  if (type === "text" || type === "content") return;
+  const isText = type === "text" || type === "content";
+  // A source that says it is a text may name a file beside it.
+  const namesFile = object !== null && ["url", "file_id"].some((name) => hasValue(scan.bytes, member(object, name)));
+  if (namesFile) scan.fileParts += 1;
+  if (isText) return;
   if (type === "base64" || type === "url" || type === "file") {
-    scan.fileParts += 1;
+    if (!namesFile) scan.fileParts += 1;
     return dropData(scan, part, partKind);
   }
   const why = "The gateway does not know documents from such a source, so nothing bounds their tokens.";

@@ -30,15 +30,20 @@ export type FieldRule =
   | { kind: "multiplies" }
   /** Marks a part of the prompt for the provider's cache, which prices its writes by their lifetime. */
   | { kind: "cache_mark" }
-  /** Images outside the content, one or a list. */
-  | { kind: "media" }
+  /** Images outside the content, one or a list. `inside`: the fields of those that are objects. */
+  | { kind: "media"; inside: FieldTable }
   /** Audio outside the content: of any length, so bounded like files. */
-  | { kind: "file" }
+  | { kind: "file"; inside: FieldTable }
   /**
    * Costs nothing by itself. `inside`: the fields of its object, or of each object in its list; if missing, the value is
-   * opaque and its bytes count as prompt. `addsTokens`: prompt tokens that the provider adds unless the value is false.
+   * plain: a text, a number, a boolean or a list of them. `addsTokens`: prompt tokens that the provider adds unless the
+   * value is false.
    */
   | { kind: "harmless"; inside?: FieldTable; addsTokens?: number }
+  /** Any JSON that the client defines, such as a schema or the arguments of a tool: its bytes count as prompt. */
+  | { kind: "opaque" }
+  /** Names of beta features: each must be in the list of those that cost nothing by themselves. */
+  | { kind: "betas" }
   /** Selects one of several prices. */
   | ({ kind: "price" } & Unreservable)
   /** Spends what no reservation covers. */
@@ -48,9 +53,17 @@ export type FieldTable = {
   rules: ReadonlyMap<string, FieldRule>;
   /** Known names by their folded form. */
   folded: ReadonlyMap<string, string>;
+  /**
+   * Names of which one must hold something if the object has an `id`: an id without content may name what the upstream
+   * holds. Absent = an `id` names nothing here.
+   */
+  carries?: readonly string[];
+  /** The values of its `type`, which may also be missing; absent = any, or its reader knows them. */
+  types?: ReadonlySet<string>;
 };
 
 export const HARMLESS: FieldRule = { kind: "harmless" };
+export const OPAQUE: FieldRule = { kind: "opaque" };
 export const PROMPT: FieldRule = { kind: "prompt" };
 
 /** A part of a table: names with their rules, or harmless names separated by white space. */
@@ -65,6 +78,26 @@ export function fieldTable(...groups: readonly FieldGroup[]): FieldTable {
     for (const [name, rule] of entries) rules.set(name, rule);
   }
   return { rules, folded: new Map([...rules.keys()].map((name) => [foldCase(name), name])) };
+}
+
+/** The rules of opaque fields, from names separated by white space. */
+export function opaque(names: string): Readonly<Record<string, FieldRule>> {
+  return Object.fromEntries(namesIn(names).map((name) => [name, OPAQUE] as const));
+}
+
+/** The rule of a field with an object, or a list of objects, of a table. */
+export function holds(inside: FieldTable): FieldRule {
+  return { kind: "harmless", inside };
+}
+
+/** The table with the names of its content, separated by white space: see `FieldTable.carries`. */
+export function carrying(table: FieldTable, names: string): FieldTable {
+  return { ...table, carries: namesIn(names) };
+}
+
+/** The table with the values of its `type`, separated by white space. */
+export function typed(types: string, table: FieldTable): FieldTable {
+  return { ...table, types: new Set(namesIn(types)) };
 }
 
 function namesIn(text: string): string[] {

@@ -5,8 +5,8 @@
 
 /** OpenAI: chat completions, completions and responses (the types of its Node client 7.55). */
 export const OPENAI = `
-  temperature top_p frequency_penalty presence_penalty seed stop logit_bias logprobs top_logprobs user metadata store
-  parallel_tool_calls tool_choice function_call reasoning_effort verbosity safety_identifier prompt_cache_key
+  temperature top_p frequency_penalty presence_penalty seed stop logprobs top_logprobs user store
+  parallel_tool_calls reasoning_effort verbosity safety_identifier prompt_cache_key
   prompt_cache_retention echo
 `;
 
@@ -14,11 +14,11 @@ export const OPENAI = `
 export const OPENAI_RESPONSES = "include truncation max_tool_calls";
 
 /** Anthropic: messages (the types of its TypeScript client, beta included). */
-export const ANTHROPIC = "top_k stop_sequences diagnostics betas";
+export const ANTHROPIC = "top_k stop_sequences";
 
 /** OpenRouter: parameters and request tracing. */
 export const OPENROUTER = `
-  min_p top_a repetition_penalty include_reasoning transforms structured_outputs session_id trace debug
+  min_p top_a repetition_penalty include_reasoning transforms session_id
 `;
 
 /** Mistral: chat and fill-in-the-middle. `safe_prompt` and `prompt_mode` add a prompt, so they have their own rules. */
@@ -43,14 +43,14 @@ export const QWEN = "incremental_output result_format preserve_thinking do_sampl
 export const VLLM = `
   length_penalty stop_token_ids include_stop_str_in_output skip_special_tokens spaces_between_special_tokens
   truncate_prompt_tokens truncation_side prompt_logprobs allowed_token_ids bad_words add_generation_prompt
-  continue_final_message add_special_tokens guided_json guided_regex guided_choice guided_grammar
-  guided_decoding_backend guided_whitespace_pattern structural_tag priority return_tokens_as_token_ids cache_salt
-  logprob_token_ids vllm_xargs thinking_token_budget repetition_detection early_stopping
+  continue_final_message add_special_tokens guided_regex guided_choice guided_grammar
+  guided_decoding_backend guided_whitespace_pattern priority return_tokens_as_token_ids cache_salt
+  logprob_token_ids thinking_token_budget early_stopping
 `;
 
 /** SGLang: sampling and extra parameters of its OpenAI-compatible server. */
 export const SGLANG = `
-  regex ebnf json_schema separate_reasoning stream_reasoning no_stop_trim stop_regex rid return_hidden_states
+  regex ebnf separate_reasoning stream_reasoning no_stop_trim stop_regex rid return_hidden_states
   return_cached_tokens_details lora_path
 `;
 
@@ -58,19 +58,28 @@ export const SGLANG = `
 export const LLAMA_CPP = `
   mirostat mirostat_tau mirostat_eta tfs_z dynatemp_range dynatemp_exponent xtc_probability xtc_threshold
   dry_multiplier dry_base dry_allowed_length dry_penalty_last_n dry_sequence_breakers repeat_penalty repeat_last_n
-  penalize_nl grammar grammar_lazy grammar_triggers cache_prompt id_slot n_keep n_probs min_keep samplers
+  penalize_nl grammar grammar_lazy cache_prompt id_slot n_keep n_probs min_keep samplers
   t_max_predict_ms return_tokens timings_per_token post_sampling_probs response_fields parse_tool_calls
   reasoning_in_content thinking_forced_open top_n_sigma adaptive_target adaptive_decay
   return_progress
 `;
 
 /** Ollama: fields that its compatible routes add to OpenAI's. */
-export const OLLAMA = "keep_alive format think";
+export const OLLAMA = "keep_alive think";
+
+/**
+ * Fields that hold any JSON: OpenAI's labels and biases, OpenRouter's tracing, the schemas and grammars of OpenRouter, vLLM,
+ * SGLang, llama.cpp and Ollama, and vLLM's arguments of its extensions. The model reads the schemas at most.
+ */
+export const OPAQUE_FIELDS = `
+  metadata logit_bias trace debug structured_outputs guided_json structural_tag json_schema format grammar_triggers
+  vllm_xargs repetition_detection
+`;
 
 /** Embeddings: OpenAI, vLLM, Mistral, Cohere, Jina, Voyage, NVIDIA. */
 export const EMBEDDINGS = `
   dimensions encoding_format user truncate truncation truncate_prompt_tokens input_type output_dimension output_dtype
-  embedding_type embedding_types task late_chunking normalized normalize priority add_special_tokens metadata
+  embedding_type embedding_types task late_chunking normalized normalize priority add_special_tokens
   request_id return_tokens
 `;
 
@@ -84,6 +93,6 @@ export const OLLAMA_OPTIONS = `
 /** Switches of the chat templates of open models. A template ignores unknown ones. */
 export const TEMPLATE_SWITCHES = `
   enable_thinking thinking thinking_budget reasoning_effort preserve_thinking clear_thinking add_generation_prompt
-  add_vision_id builtin_tools date_string xml_tools python_tools tools_in_user_message custom_tools model_identity
+  add_vision_id builtin_tools date_string xml_tools python_tools tools_in_user_message model_identity
   reasoning low_effort medium_effort truncate_history_thinking force_nonempty_content continue_final_message
 `;

@@ -11,17 +11,26 @@ import {
 } from "../../json/scan.ts";
 import { readContent } from "./content-parts.ts";
 import { SPENDS_PROMPT } from "./field-table.ts";
-import { readFields } from "./fields.ts";
+import { hasValue, readFields } from "./fields.ts";
 import { EMBEDDING_INPUT, ITEMS, MESSAGE } from "./inner-fields.ts";
 import { noteUnreservable, objectAt, refuse, shortName, textOf, type ScanContext } from "./scan-context.ts";
 
 /** `messages` of chat completions and of Anthropic's messages. */
 export function readMessages(scan: ScanContext, messages: JsonMember): void {
   readObjects(scan, messages, (message, field) => {
+    readRole(scan, message, field);
     readFields(scan, message, MESSAGE, field);
     const content = member(message, "content");
     if (content !== null) readContent(scan, content, `${field}.content`);
   });
+}
+
+/** A message has a role; an element without one may be anything that an upstream resolves. */
+function readRole(scan: ScanContext, message: JsonObject, field: string): void {
+  const role = member(message, "role");
+  if (role?.kind === "text" && hasValue(scan.bytes, role)) return;
+  const why = "It has no role, so it is no message, and nothing bounds its tokens; expected one such as user.";
+  noteUnreservable(scan, { field: `${field}.role`, why, spends: SPENDS_PROMPT, allowedBy: null });
 }
 
 /** `system` of Anthropic's messages: a text or blocks; counts as one message. */
@@ -58,15 +67,20 @@ function readItem(scan: ScanContext, item: JsonObject, field: string): void {
   if (table !== undefined) readFields(scan, item, table, field);
   const contentName = CONTENT_OF.get(type);
   const content = contentName === undefined ? null : member(item, contentName);
-  if (contentName !== undefined && content !== null && content.kind !== "null") {
+  const isSaid = type !== "message" || !hasValue(scan.bytes, member(item, "id")) || hasValue(scan.bytes, content);
+  if (contentName !== undefined && content !== null && content.kind !== "null" && isSaid) {
+    if (type === "message") readRole(scan, item, field);
     return readContent(scan, content, `${field}.${contentName}`);
   }
-  // Reasoning is sent as text, usually encrypted; if only its id is sent, the upstream adds it to the prompt.
-  const isSent =
-    type !== "reasoning" || member(item, "id") === null || textOf(scan, member(item, "encrypted_content")) !== null;
-  if (table !== undefined && contentName === undefined && isSent) return;
+  if (table !== undefined && contentName === undefined && (type !== "reasoning" || isSent(scan, item))) return;
   const why = "The item's length is not known here: it names what the upstream holds, or is of an unknown kind.";
   noteUnreservable(scan, { field, why, spends: SPENDS_PROMPT, allowedBy: `input.${shortName(type)}` });
+}
+
+/** Reasoning is sent as text, usually encrypted; if only its id is sent, the upstream adds it to the prompt. */
+function isSent({ bytes }: ScanContext, item: JsonObject): boolean {
+  const encrypted = member(item, "encrypted_content");
+  return !hasValue(bytes, member(item, "id")) || (encrypted?.kind === "text" && hasValue(bytes, encrypted));
 }
 
 /** Kinds of prompts in a list, whose elements are of one kind. */

@@ -8,6 +8,7 @@ import { CHOICES_MAX, MAX_TOKENS_MAX, NAME_CHARS_MAX, TEXT_LOOK_BYTES_MIN } from
 import { jsonNormalisedGrowth } from "../../tokens/normalised-bytes.ts";
 import { jsonTokensMax } from "../../tokens/text-bound.ts";
 import { member, numberOf, scanObject, type JsonMember, type JsonObject } from "../../json/scan.ts";
+import { BETA_HEADER, unlistedBetas } from "./betas.ts";
 import { SPENDS_COMPLETION } from "./field-table.ts";
 import { readFields } from "./fields.ts";
 import { readInstructions, readItems, readMessages, readPrompts, readSystem } from "./prompt.ts";
@@ -15,6 +16,7 @@ import { CAP_SPELLINGS, REQUEST_FIELDS, type CapSpelling } from "./request-field
 import {
   booleanOf,
   countOf,
+  mergeUnreservable,
   newScan,
   noteUnreservable,
   objectAt,
@@ -24,6 +26,7 @@ import {
   TWICE,
   type ScanContext,
 } from "./scan-context.ts";
+import { thinkingBudgets, unboundedThoughts, type ThinkingBudget } from "./thinking.ts";
 import { readTools } from "./tools.ts";
 
 /** The result of reading a request: a value, or the reason to refuse it. */
@@ -70,6 +73,8 @@ export type RequestFacts = {
   serviceTier: string | null;
   /** Fields for which a run must refuse the request if it limits a dimension that they spend. */
   unbounded: readonly UnreservableField[];
+  /** Budgets of thoughts. `readRequest` notes those that the cap does not bound. */
+  budgets: readonly ThinkingBudget[];
   /** The ranges of the top-level object, for `rewriteRequest`. */
   object: JsonObject;
 };
@@ -97,10 +102,32 @@ const REQUIRED: Readonly<Record<Endpoint, string | null>> = {
  * adds, so the bytes as sent bound the tokens of the decoded text too.
  */
 export function readRequest(endpoint: Endpoint, bytes: Uint8Array): Parsed<RequestFacts> {
-  return readBody(endpoint, bytes, REQUIRED[endpoint]);
+  const read = readBody(endpoint, bytes, REQUIRED[endpoint]);
+  if (!read.ok) return read;
+  const { budgets, maxTokens, unbounded } = read.value;
+  return { ok: true, value: { ...read.value, unbounded: withThoughts(unbounded, budgets, maxTokens) } };
 }
 
-/** Reads a part of a chat completion: only its messages, or only its other fields. */
+/** The facts of a request with a header that names beta features. */
+export function withBetas(facts: RequestFacts, names: string): RequestFacts {
+  if (names === "") return facts;
+  const scan = newScan(new Uint8Array());
+  for (const entry of unlistedBetas(names, BETA_HEADER)) noteUnreservable(scan, entry);
+  return { ...facts, unbounded: mergeUnreservable(facts.unbounded, scan.unbounded) };
+}
+
+function withThoughts(
+  unbounded: readonly UnreservableField[],
+  budgets: readonly ThinkingBudget[],
+  maxTokens: number | null,
+): readonly UnreservableField[] {
+  return budgets.length === 0 ? unbounded : mergeUnreservable(unbounded, unboundedThoughts(budgets, maxTokens));
+}
+
+/**
+ * Reads a part of a chat completion: only its messages, or only its other fields. Its `budgets` are for the caller to compare
+ * with the cap, which may be in another part.
+ */
 export function readChatPart(bytes: Uint8Array): Parsed<RequestFacts> {
   return readBody("chat", bytes, null);
 }
@@ -148,6 +175,7 @@ function settingsOf(scan: ScanContext, object: JsonObject, endpoint: Endpoint) {
     maxTokens: requested.length === 0 ? null : Math.min(...requested),
     serviceTier: tierOf(scan, object),
     caps,
+    budgets: endpoint === "embeddings" ? [] : thinkingBudgets(scan.bytes, object),
     object,
   };
 }

@@ -3,7 +3,7 @@
  * and the dialects as chat completions, `/v1/*` and the lines of `/v1/batches` as their own family.
  */
 import type { Endpoint } from "../../call.ts";
-import { fieldTable, PROMPT, type FieldGroup, type FieldRule, type FieldTable } from "./field-table.ts";
+import { fieldTable, opaque, PROMPT, type FieldGroup, type FieldRule, type FieldTable } from "./field-table.ts";
 import {
   ANTHROPIC,
   EMBEDDINGS,
@@ -12,6 +12,7 @@ import {
   LLAMA_CPP,
   MISTRAL,
   OLLAMA,
+  OPAQUE_FIELDS,
   OPENAI,
   OPENAI_RESPONSES,
   OPENROUTER,
@@ -66,6 +67,8 @@ const COMPLETING: readonly FieldGroup[] = [
   SGLANG,
   LLAMA_CPP,
   OLLAMA,
+  opaque(OPAQUE_FIELDS),
+  { betas: { kind: "betas" } },
   MISTRAL_PROMPTS,
   COUNTED_TEXT,
   HOLDERS,
@@ -86,5 +89,8 @@ export const REQUEST_FIELDS: Readonly<Record<Endpoint, FieldTable>> = {
     prompt: STORED_PROMPT,
   }),
   // Some upstreams embed conversations.
-  embeddings: fieldTable(OWN, EMBEDDINGS, PRICE_FIELDS, UNRESERVABLE_FIELDS, { input: PROMPT, messages: PROMPT }),
+  embeddings: fieldTable(OWN, EMBEDDINGS, opaque("metadata"), PRICE_FIELDS, UNRESERVABLE_FIELDS, {
+    input: PROMPT,
+    messages: PROMPT,
+  }),
 };
